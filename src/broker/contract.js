@@ -1,0 +1,98 @@
+// The contract of a broker: publish/subscribe, history, presence and control between all workers of all nodes.
+// test/broker/conformance.js says the same in tests and runs over each implementation.
+
+/**
+ * @typedef {object} Publication one message of a channel, as it travels
+ * @property {Buffer} data payload, for JSON applications a JSON text without line feeds
+ * @property {number} offset position in the channel's stream, from 1; 0 = not in history
+ * @property {string} epoch the life of the stream that the offset belongs to, '' with offset 0
+ * @property {string} info ClientInfo as JSON text, '' unless a client published it
+ * @property {Record<string, string> | null} tags
+ * @property {bigint} version 0n = none
+ * @property {boolean} json whether `data` is a JSON text (what is not cannot be sent to JSON subscribers)
+ */
+
+/**
+ * @typedef {object} HistoryRules
+ * @property {number} historySize publications kept; 0 = no history
+ * @property {number} historyTtl ms after the last publication until the kept ones go
+ * @property {number} metaTtl ms after the last use until offset and epoch are forgotten
+ */
+
+/**
+ * @typedef {HistoryRules & {
+ *   info?: string, tags?: Record<string, string> | null, idempotencyKey?: string,
+ *   version?: bigint, versionEpoch?: string, json?: boolean, delta?: boolean
+ * }} PublishOptions `json: false` marks a payload that is not a JSON text
+ */
+
+/**
+ * @typedef {object} SubscribeWants what a subscription needs, answered in one step
+ * @property {boolean} first the first subscription of this worker: publications shall flow from now on
+ * @property {boolean} position the position of the stream is wanted (created if there is none)
+ * @property {{offset: number, epoch: string, limit: number} | null} recover publications after this position are wanted
+ * @property {boolean} latest cache recovery: the newest publications instead of the ones after a position
+ * @property {number} metaTtl ms, for `position`
+ * @property {string} client client id for presence; '' = not listed
+ * @property {string} info ClientInfo as JSON text, for presence
+ * @property {boolean} leave announce a leave if this worker dies
+ */
+
+/**
+ * @typedef {object} SubscribeAnswer
+ * @property {number} offset top of the stream
+ * @property {string} epoch
+ * @property {boolean} recovered stream mode: `publications` is all that was missed
+ * @property {Publication[]} publications ascending; with `latest` all that is kept
+ */
+
+/**
+ * @typedef {object} HistoryFilter
+ * @property {number} limit 0: position only, -1: all
+ * @property {number} [sinceOffset] exclusive; undefined: from the oldest (or, with `reverse`, the newest)
+ * @property {string} [sinceEpoch] '' = not checked
+ * @property {boolean} [reverse] newest first
+ */
+
+/**
+ * What the broker hands to the worker.
+ *
+ * @typedef {object} BrokerEvents
+ * @property {(channel: string, publication: Publication) => void} publication `publication` is valid only during the call
+ * @property {(channel: string, info: string, joined: boolean) => void} presence a join or a leave
+ * @property {(op: string, params: any) => any} survey answers a survey; what it throws counts as no answer
+ */
+
+/**
+ * A broker MUST
+ * - deliver the publications of a channel to all workers in one order, that of their offsets;
+ * - call `done` of `subscribe` in that order too: what was published up to the answered offset has been delivered to this
+ *   worker before (if it was subscribed), and nothing after it. So a session that joins the fan-out inside `done` misses
+ *   nothing and gets nothing twice;
+ * - call every `done` exactly once, never before the call returns; with an error when the broker is out of reach;
+ * - call `done` of `publish` after the publication was delivered to this worker, if it is subscribed.
+ *
+ * It MUST NOT keep anything for each connection beyond presence.
+ *
+ * @typedef {object} Broker
+ * @property {(channel: string, wants: SubscribeWants, done: (error: Error | null, answer: SubscribeAnswer) => void) => void} subscribe
+ * @property {(channel: string) => void} unsubscribe the last subscription of this worker has gone
+ * @property {(channel: string, data: string | Buffer, options: PublishOptions, done: (error: Error | null, offset: number, epoch: string) => void) => void} publish
+ *   offset 0, epoch '': not in history
+ * @property {(channel: string, info: string, joined: boolean) => void} announce a join or a leave
+ * @property {(channel: string, client: string) => void} removePresence
+ * @property {(channel: string) => Promise<Map<string, string>>} presence client id -> ClientInfo as JSON text
+ * @property {(channel: string) => Promise<{clients: number, users: number}>} presenceStats
+ * @property {(channel: string, filter: HistoryFilter, metaTtl: number) => Promise<{publications: Publication[], offset: number, epoch: string}>} history
+ *   rejects with errors.unrecoverablePosition on another epoch
+ * @property {(channel: string, metaTtl: number, done: (error: Error | null, offset: number, epoch: string) => void) => void} position in
+ *   stream order, as `subscribe`
+ * @property {(channel: string) => Promise<void>} removeHistory offset and epoch stay
+ * @property {(op: string, params: any) => Promise<any[]>} survey asks every worker of every node, this one included
+ * @property {(user: string, limit: number, done: (error: Error | null, admitted: boolean) => void) => void} claimUser counts a connection of the
+ *   user over all workers, unless there are `limit` already
+ * @property {(user: string) => void} releaseUser
+ * @property {() => boolean} ready whether the broker is within reach
+ */
+
+export {}

@@ -1,0 +1,64 @@
+/**
+ * @typedef {object} Expiring
+ * @property {number} dueSecond the bucket it waits in, 0 = none; belongs to Expiry
+ */
+
+/**
+ * Things that end at some time, looked at by one sweep: a bucket for each second, no timer for each thing. A thing
+ * whose end was put off stays in its bucket and moves on when the sweep finds it, so putting off costs nothing.
+ *
+ * @template {Expiring} T
+ */
+export class Expiry {
+  /** @type {Map<number, Set<T>>} second -> things */
+  #buckets = new Map()
+  #swept
+  #due
+
+  /**
+   * @param {number} now ms
+   * @param {(thing: T, now: number) => number} due called for each thing of a bucket that has come: ends what has ended,
+   *   and gives the time in ms to look again, 0 for never
+   */
+  constructor(now, due) {
+    this.#swept = Math.floor(now / 1000)
+    this.#due = due
+  }
+
+  /**
+   * @param {T} thing
+   * @param {number} at ms; a thing that waits for an earlier time already goes on waiting for that
+   */
+  schedule(thing, at) {
+    const second = Math.max(Math.ceil(at / 1000), this.#swept + 1)
+    if (thing.dueSecond !== 0) {
+      if (thing.dueSecond <= second) return
+      this.#buckets.get(thing.dueSecond)?.delete(thing)
+    }
+    thing.dueSecond = second
+    const bucket = this.#buckets.get(second)
+    if (bucket) bucket.add(thing)
+    else this.#buckets.set(second, new Set([thing]))
+  }
+
+  /** @param {number} now ms */
+  sweep(now) {
+    const until = Math.floor(now / 1000)
+    // After a long sleep of the machine it is cheaper to look at the buckets than at the seconds.
+    const due =
+      until - this.#swept > this.#buckets.size
+        ? [...this.#buckets.keys()].filter(second => second <= until).sort((a, b) => a - b)
+        : Array.from({ length: until - this.#swept }, (_, i) => this.#swept + 1 + i)
+    this.#swept = until
+    for (const second of due) {
+      const bucket = this.#buckets.get(second)
+      if (!bucket) continue
+      this.#buckets.delete(second)
+      for (const thing of bucket) {
+        thing.dueSecond = 0
+        const next = this.#due(thing, now)
+        if (next > 0) this.schedule(thing, next)
+      }
+    }
+  }
+}

@@ -1,0 +1,377 @@
+import { errors } from '../../errors.js'
+import { At, Flag, Frame, FrameReader, FrameWriter } from './frames.js'
+import { Store } from './store.js'
+import { Surveys } from './surveys.js'
+import { Users } from './users.js'
+
+/** A worker that leaves more than this unread makes the host stop taking requests, so that publishers wait, too. */
+const PAUSE_BYTES = 16 * 1024 * 1024
+/** Ticks (seconds) for which a worker may leave that much unread before it counts as stuck. */
+const STUCK_TICKS = 5
+
+/**
+ * One worker, as the host sees it.
+ */
+class Link {
+  /** Seconds that this worker has been far behind. */
+  behind = 0
+
+  /**
+   * @param {import('node:net').Socket} socket
+   * @param {string} name for the log
+   */
+  constructor(socket, name) {
+    this.socket = socket
+    this.name = name
+    this.writer = new FrameWriter(socket)
+  }
+}
+
+/**
+ * The embedded broker's half in the primary: takes the frames of all workers, one after another, and so gives every
+ * channel its order.
+ */
+export class BrokerHost {
+  /** @type {Set<Link>} */
+  #links = new Set()
+  /** @type {Store<Link>} */
+  #store
+  /** @type {Surveys<Link>} */
+  #surveys = new Surveys()
+  /** @type {Users<Link>} */
+  #users = new Users()
+  #log
+  #paused = false
+  #lastFull = 0
+  #clock
+
+  /**
+   * @param {object} options
+   * @param {number} options.maxBytes bound on what is kept
+   * @param {import('pino').Logger} options.log
+   * @param {() => number} [options.clock] ms
+   */
+  constructor({ maxBytes, log, clock = Date.now }) {
+    this.#log = log
+    this.#clock = clock
+    this.#store = new Store({ maxBytes, clock, onFull: bytes => this.#reportFull(bytes, maxBytes) })
+  }
+
+  /**
+   * @param {number} bytes
+   * @param {number} maxBytes
+   */
+  #reportFull(bytes, maxBytes) {
+    const now = this.#clock()
+    if (now - this.#lastFull < 60_000) return
+    this.#lastFull = now
+    this.#log.warn(
+      { bytes, max_bytes: maxBytes },
+      'engine.memory.max_bytes is reached: the history of the channels published to least recently is dropped',
+    )
+  }
+
+  /**
+   * Serves a worker until its socket closes.
+   * @param {import('node:net').Socket} socket
+   * @param {string} name for the log
+   */
+  attach(socket, name) {
+    const link = new Link(socket, name)
+    const reader = new FrameReader(
+      (type, cursor) => this.#handle(link, type, cursor),
+      error => this.#log.error({ err: error, worker: name }, 'frame from a worker failed'),
+    )
+    this.#links.add(link)
+    socket.on('data', chunk => reader.push(/** @type {Buffer} */ (chunk)))
+    socket.on('error', error => this.#log.debug({ err: error }, `bus to ${name} failed`))
+    socket.on('close', () => this.#detach(link))
+    if (this.#paused) socket.pause()
+  }
+
+  /** @param {Link} link */
+  #detach(link) {
+    if (!this.#links.delete(link)) return
+    this.#store.removeLink(link, (channel, info) => this.#announce(channel, info, false))
+    this.#users.removeLink(link)
+    this.#surveys.removeLink(link, answers => this.#answerSurvey(answers))
+    this.#resume()
+  }
+
+  /**
+   * To be called once a second: expiry, surveys that take too long, workers that do not read.
+   * @returns {string[]} names of the workers that are stuck
+   */
+  tick() {
+    this.#store.sweep()
+    this.#surveys.tick(answers => this.#answerSurvey(answers))
+    const stuck = []
+    for (const link of this.#links) {
+      link.behind = link.writer.backlog > PAUSE_BYTES ? link.behind + 1 : 0
+      if (link.behind >= STUCK_TICKS) stuck.push(link.name)
+    }
+    this.#resume()
+    return stuck
+  }
+
+  #pause() {
+    this.#paused = true
+    for (const link of this.#links) link.socket.pause()
+  }
+
+  #resume() {
+    if (!this.#paused) return
+    for (const link of this.#links) if (link.writer.backlog > PAUSE_BYTES) return
+    this.#paused = false
+    for (const link of this.#links) link.socket.resume()
+  }
+
+  /**
+   * Ends a frame to a worker, and stops the flow if it does not keep up.
+   * @param {Link} link
+   */
+  #sent(link) {
+    link.writer.end()
+    if (!this.#paused && link.writer.backlog > PAUSE_BYTES) {
+      this.#pause()
+      link.socket.once('drain', () => this.#resume())
+    }
+  }
+
+  /**
+   * @param {Link} link
+   * @param {number} type
+   * @param {import('./frames.js').FrameCursor} cursor
+   */
+  #handle(link, type, cursor) {
+    switch (type) {
+      case Frame.PUBLISH:
+        return this.#publish(link, cursor)
+      case Frame.UNSUBSCRIBE:
+        return this.#store.unsubscribe(cursor.string(), link)
+      case Frame.ANNOUNCE: {
+        const joined = cursor.u8() === 1
+        const channel = this.#store.channels.get(cursor.string())
+        if (channel) this.#announce(channel, cursor.bytes(), joined)
+        return
+      }
+      case Frame.REMOVE_PRESENCE:
+        return this.#store.removePresence(cursor.string(), cursor.string())
+      case Frame.RELEASE_USER:
+        return this.#users.release(cursor.string(), link)
+      case Frame.TOLD:
+        return this.#surveys.told(link, cursor, answers => this.#answerSurvey(answers))
+      default:
+        return this.#request(link, type, cursor.u32(), cursor)
+    }
+  }
+
+  /**
+   * Requests that get an ANSWER, or FAILED with an error's code.
+   * @param {Link} link
+   * @param {number} type
+   * @param {number} request
+   * @param {import('./frames.js').FrameCursor} cursor
+   */
+  #request(link, type, request, cursor) {
+    const { writer } = link
+    try {
+      switch (type) {
+        case Frame.SUBSCRIBE:
+          return this.#subscribe(link, request, cursor)
+        case Frame.HISTORY:
+          return this.#history(link, request, cursor)
+        case Frame.REMOVE_HISTORY:
+          this.#store.removeHistory(cursor.string())
+          writer.begin(Frame.ANSWER).u32(request)
+          return this.#sent(link)
+        case Frame.PRESENCE: {
+          const presence = this.#store.channels.get(cursor.string())?.presence
+          writer
+            .begin(Frame.ANSWER)
+            .u32(request)
+            .u32(presence?.size ?? 0)
+          for (const [client, present] of presence ?? []) writer.string(client).bytes(present.info)
+          return this.#sent(link)
+        }
+        case Frame.PRESENCE_STATS: {
+          const presence = this.#store.channels.get(cursor.string())?.presence
+          const users = new Set()
+          for (const present of presence?.values() ?? []) users.add(JSON.parse(present.info).user)
+          writer
+            .begin(Frame.ANSWER)
+            .u32(request)
+            .u32(presence?.size ?? 0)
+            .u32(users.size)
+          return this.#sent(link)
+        }
+        case Frame.CLAIM_USER: {
+          const admitted = this.#users.claim(cursor.string(), cursor.u32(), link)
+          writer
+            .begin(Frame.ANSWER)
+            .u32(request)
+            .u8(admitted ? 1 : 0)
+          return this.#sent(link)
+        }
+        case Frame.SURVEY: {
+          const survey = this.#surveys.start(link, request, this.#links)
+          const [op, params] = [cursor.string(), cursor.string()]
+          for (const asked of this.#links) {
+            asked.writer.begin(Frame.ASK).u32(survey).string(op).string(params)
+            this.#sent(asked)
+          }
+          return
+        }
+        default:
+          throw new Error(`unknown frame type ${type}`)
+      }
+    } catch (error) {
+      const code = error.code ?? errors.internal.code
+      if (code === errors.internal.code)
+        this.#log.error({ err: error, worker: link.name }, 'broker request failed')
+      writer.begin(Frame.FAILED).u32(request).u32(code)
+      this.#sent(link)
+    }
+  }
+
+  /**
+   * @param {Link} link
+   * @param {import('./frames.js').FrameCursor} cursor
+   */
+  #publish(link, cursor) {
+    const request = cursor.u32()
+    const flags = cursor.u8()
+    cursor.at = cursor.start + At.CHANNEL
+    const name = cursor.string()
+    const bodyStart = cursor.at
+    let frameEnd = cursor.end
+    let offset = 0
+    let epoch = ''
+    if (flags & (Flag.HISTORY | Flag.IDEMPOTENT)) {
+      cursor.skip()
+      if (flags & Flag.INFO) cursor.skip()
+      if (flags & Flag.TAGS) cursor.skip()
+      const version = flags & Flag.VERSION ? cursor.u64() : 0n
+      frameEnd = cursor.at
+      const size = cursor.u32()
+      const ttl = cursor.f64()
+      const metaTtl = cursor.f64()
+      const versionEpoch = cursor.string()
+      const key = cursor.string()
+      const known = flags & Flag.IDEMPOTENT ? this.#store.result(name, key) : undefined
+      if (known) return this.#published(link, request, known.offset, known.epoch)
+      if (flags & Flag.HISTORY) {
+        const body = cursor.buffer.latin1Slice(bodyStart, frameEnd)
+        const result = this.#store.append(name, { flags, body, size, ttl, metaTtl, version, versionEpoch })
+        offset = result.offset
+        epoch = result.epoch
+        if (!result.added) return this.#published(link, request, offset, epoch)
+      }
+      if (flags & Flag.IDEMPOTENT) this.#store.keepResult(name, key, offset, epoch)
+    }
+    const channel = this.#store.channels.get(name)
+    if (channel) {
+      const { links } = channel
+      for (let i = 0; i < links.length; i++) {
+        const { writer } = links[i]
+        writer.beginRaw().raw(cursor.buffer, cursor.start, frameEnd)
+        writer.patchPublication(offset, epoch)
+        this.#sent(links[i])
+      }
+    }
+    this.#published(link, request, offset, epoch)
+  }
+
+  /**
+   * @param {Link} link
+   * @param {number} request
+   * @param {number} offset
+   * @param {string} epoch
+   */
+  #published(link, request, offset, epoch) {
+    const writer = link.writer.begin(Frame.PUBLISHED).u32(request)
+    if (offset > 0) writer.f64(offset).epoch(epoch)
+    this.#sent(link)
+  }
+
+  /**
+   * @param {Link} link
+   * @param {number} request
+   * @param {import('./frames.js').FrameCursor} cursor
+   */
+  #subscribe(link, request, cursor) {
+    const name = cursor.string()
+    const wants = JSON.parse(cursor.string())
+    if (wants.first) this.#store.subscribe(name, link)
+    if (wants.client) {
+      const info = Buffer.from(wants.info).latin1Slice()
+      this.#store.addPresence(name, wants.client, { link, info, leave: wants.leave })
+    }
+    const { writer } = link
+    const stream = wants.position ? this.#store.stream(name, wants.metaTtl) : null
+    let entries = null
+    if (stream && wants.recover) {
+      const { offset, epoch, limit } = wants.recover
+      entries = wants.latest ? stream.newest(-1) : stream.since(offset, epoch, limit)
+    }
+    writer
+      .begin(Frame.ANSWER)
+      .u32(request)
+      .f64(stream?.top ?? 0)
+      .epoch(stream?.epoch ?? '')
+      .u8(entries ? 1 : 0)
+    this.#writeEntries(writer, entries ?? [])
+    this.#sent(link)
+  }
+
+  /**
+   * @param {Link} link
+   * @param {number} request
+   * @param {import('./frames.js').FrameCursor} cursor
+   */
+  #history(link, request, cursor) {
+    const name = cursor.string()
+    const { filter, metaTtl } = JSON.parse(cursor.string())
+    const { stream, entries } = this.#store.history(name, filter, metaTtl)
+    link.writer.begin(Frame.ANSWER).u32(request).f64(stream.top).epoch(stream.epoch)
+    this.#writeEntries(link.writer, entries)
+    this.#sent(link)
+  }
+
+  /**
+   * @param {FrameWriter} writer
+   * @param {import('./stream.js').Entry[]} entries
+   */
+  #writeEntries(writer, entries) {
+    writer.u32(entries.length)
+    for (const { offset, flags, body } of entries) writer.u8(flags).f64(offset).byteString(body)
+  }
+
+  /**
+   * @param {import('./store.js').Channel<Link>} channel
+   * @param {string} info byte string
+   * @param {boolean} joined
+   */
+  #announce(channel, info, joined) {
+    for (const link of channel.links) {
+      link.writer
+        .begin(Frame.EVENT)
+        .u8(joined ? 1 : 0)
+        .string(channel.name)
+        .bytes(info)
+      this.#sent(link)
+    }
+  }
+
+  /** @param {{link: Link, request: number, answers: string[], complete: boolean}} survey */
+  #answerSurvey({ link, request, answers, complete }) {
+    if (!this.#links.has(link)) return
+    if (complete)
+      link.writer
+        .begin(Frame.ANSWER)
+        .u32(request)
+        .string(`[${answers.join(',')}]`)
+    else link.writer.begin(Frame.FAILED).u32(request).u32(errors.internal.code)
+    this.#sent(link)
+  }
+}

@@ -1,0 +1,111 @@
+// One table for everything that can be refused: reply errors, disconnects, unsubscribes.
+// docs/errors.md is held against it by a test.
+
+/**
+ * An error of a command: goes out as `error` in a reply, or in the answer of the server API.
+ */
+export class ReplyError extends Error {
+  /**
+   * @param {number} code 100-1999
+   * @param {string} message what the client reads
+   * @param {boolean} [temporary] the SDK may try again
+   * @param {number} [status] HTTP status in the API's transport error mode
+   */
+  constructor(code, message, temporary = false, status = 500) {
+    super(message)
+    this.code = code
+    this.temporary = temporary
+    this.status = status
+  }
+}
+
+/**
+ * The end of a connection: a WebSocket close frame, or a `disconnect` push and the end of the stream.
+ * SDKs reconnect unless 3500 <= code < 4000 or 4500 <= code < 5000. A reason is never empty and never
+ * parses as JSON, because SDKs read both as something else.
+ */
+export class Disconnect extends Error {
+  /**
+   * @param {number} code 3000-4999
+   * @param {string} reason at most 123 bytes
+   */
+  constructor(code, reason) {
+    super(reason)
+    this.code = code
+    this.reason = reason
+  }
+
+  /** Whether SDKs come back after this code. */
+  get reconnect() {
+    return !((this.code >= 3500 && this.code < 4000) || (this.code >= 4500 && this.code < 5000))
+  }
+}
+
+/**
+ * @param {number} code
+ * @param {string} message
+ * @param {number} status
+ * @param {boolean} [temporary]
+ */
+const reply = (code, message, status, temporary = false) =>
+  Object.freeze(new ReplyError(code, message, temporary, status))
+
+/** Reply errors (client protocol, section 12; HTTP statuses: server API, section 3). */
+export const errors = Object.freeze({
+  internal: reply(100, 'internal server error', 500, true),
+  unauthorized: reply(101, 'unauthorized', 500),
+  unknownChannel: reply(102, 'unknown channel', 404),
+  permissionDenied: reply(103, 'permission denied', 500),
+  methodNotFound: reply(104, 'method not found', 404),
+  alreadySubscribed: reply(105, 'already subscribed', 500),
+  limitExceeded: reply(106, 'limit exceeded', 500),
+  badRequest: reply(107, 'bad request', 400),
+  notAvailable: reply(108, 'not available', 400),
+  tokenExpired: reply(109, 'token expired', 500),
+  expired: reply(110, 'expired', 500),
+  tooManyRequests: reply(111, 'too many requests', 500, true),
+  unrecoverablePosition: reply(112, 'unrecoverable position', 416),
+  conflict: reply(113, 'conflict', 409),
+  /** The same code as methodNotFound, in the API's own words. */
+  notFound: reply(104, 'not found', 404),
+})
+
+/**
+ * @param {number} code
+ * @param {string} reason
+ */
+const disconnect = (code, reason) => Object.freeze(new Disconnect(code, reason))
+
+/** Disconnects (client protocol, section 13). */
+export const disconnects = Object.freeze({
+  connectionClosed: disconnect(3000, 'connection closed'),
+  shutdown: disconnect(3001, 'shutdown'),
+  internal: disconnect(3004, 'internal server error'),
+  connectionExpired: disconnect(3005, 'connection expired'),
+  subscriptionExpired: disconnect(3006, 'subscription expired'),
+  slow: disconnect(3008, 'slow'),
+  writeError: disconnect(3009, 'write error'),
+  insufficientState: disconnect(3010, 'insufficient state'),
+  forceReconnect: disconnect(3011, 'force reconnect'),
+  noPong: disconnect(3012, 'no pong'),
+  tooManyRequests: disconnect(3013, 'too many requests'),
+  stateInvalidated: disconnect(3014, 'state invalidated'),
+  invalidToken: disconnect(3500, 'invalid token'),
+  badRequest: disconnect(3501, 'bad request'),
+  stale: disconnect(3502, 'stale'),
+  forceDisconnect: disconnect(3503, 'force disconnect'),
+  connectionLimit: disconnect(3504, 'connection limit'),
+  channelLimit: disconnect(3505, 'channel limit'),
+  inappropriateProtocol: disconnect(3506, 'inappropriate protocol'),
+  permissionDenied: disconnect(3507, 'permission denied'),
+  notAvailable: disconnect(3508, 'not available'),
+  tooManyErrors: disconnect(3509, 'too many errors'),
+})
+
+/** Unsubscribes (client protocol, section 14): below 2500 the subscription ends, from 2500 on SDKs resubscribe. */
+export const unsubscribes = Object.freeze({
+  server: Object.freeze({ code: 2000, reason: 'server unsubscribe' }),
+  insufficientState: Object.freeze({ code: 2500, reason: 'insufficient state' }),
+  expired: Object.freeze({ code: 2501, reason: 'subscription expired' }),
+  stateInvalidated: Object.freeze({ code: 2502, reason: 'state invalidated' }),
+})

@@ -1,0 +1,72 @@
+// The contract between Halley and the thing that owns the sockets. Two drivers keep it: uws.js and node.js.
+// test/server/conformance.js says the same in tests, and runs over both.
+//
+// A connection is a driver's own handle, opaque to everybody else but for its `session` property, which
+// belongs to the transport. There is no wrapper around it: at a million connections every object counts.
+
+/**
+ * @typedef {object} Connection one WebSocket, valid from `open` until `close` has been called
+ * @property {any} session whatever the transport hangs on it; null at first
+ */
+
+/**
+ * One HTTP request and its answer. `header()` MUST be called before the handler returns; everything else also
+ * later. Every method is a no-op once the client has gone.
+ *
+ * @typedef {object} Exchange
+ * @property {string} method upper case
+ * @property {string} path without the query
+ * @property {string} query the raw query string, '' if none
+ * @property {(name: string) => string} header value of a request header (name in lower case), '' if absent
+ * @property {() => string} remoteAddress as text
+ * @property {boolean} gone whether the client has left or the answer is complete
+ * @property {(limit: number, done: (body: Buffer | null) => void) => void} body collects the request's body; `null` when
+ *   it is longer than `limit` bytes (the answer may still be given: the driver MUST let a 413 reach the client).
+ *   Not called when the client leaves first. The Buffer is valid only until `done` returns
+ * @property {(status: number, headers: Record<string, string> | null, body: string | Uint8Array) => void} reply whole answer at once
+ */
+
+/**
+ * @typedef {object} WebSocketRoute
+ * @property {number} maxMessage bytes; a longer message closes with 1009 and an empty reason
+ * @property {number} maxBuffered bytes a connection may leave unread before `overflow` is called
+ * @property {string[]} protocols subprotocols the server knows. The first one OFFERED by the client that is known is
+ *   chosen; none offered, an empty header, or only unknown ones: no subprotocol in the answer
+ * @property {(exchange: Exchange, protocol: string) => number | object} upgrade an HTTP status (>= 400) refuses the upgrade with that status;
+ *   an object accepts it and is handed to `open`
+ * @property {(connection: Connection, accepted: any) => void} open
+ * @property {(connection: Connection, data: Buffer, binary: boolean) => void} message `data` is valid only during the call
+ * @property {(connection: Connection, code: number, reason: string) => void} close called exactly once for each opened connection,
+ *   also for closes the server asked for (then with the code it asked for)
+ * @property {(connection: Connection) => void} overflow the connection has more than maxBuffered bytes unread.
+ *   The route answers with `close(connection, ...)`
+ * @property {(connection: Connection) => void} pong a WebSocket pong frame came
+ */
+
+/**
+ * @typedef {object} SocketServer
+ * @property {'uws' | 'node'} name
+ * @property {(method: string, path: string, handler: (exchange: Exchange) => void) => void} route exact path, or a prefix when
+ *   it ends with `/*`. Method '*' is every method. More specific paths win, an exact method wins over '*'. No route: 404.
+ *   A handler that throws is answered with 500, and nothing else happens
+ * @property {(path: string, route: WebSocketRoute) => void} websocket GET without upgrade headers on this path: 400
+ * @property {(host: string, port: number) => Promise<void>} listen every worker listens on the same port itself
+ *   (SO_REUSEPORT, several accept queues) where the platform can; else through `cluster`. Rejects with one clear Error
+ * @property {(connection: Connection, data: string | Uint8Array, binary: boolean) => void} send after everything that was published to the
+ *   connection before. Never throws, also not on a closed connection
+ * @property {(connection: Connection) => void} ping a WebSocket ping frame
+ * @property {(connection: Connection, topic: string) => void} subscribe
+ * @property {(connection: Connection, topic: string) => void} unsubscribe
+ * @property {(topic: string, data: string | Uint8Array, binary: boolean) => void} publish to all subscribers of the topic, each
+ *   in order with `send` and with its other topics. `data` may be reused by the caller right after the call
+ * @property {(connection: Connection, work: () => void) => void} cork what `work` sends to the connection leaves in one write
+ * @property {(connection: Connection) => number} buffered bytes not yet given to the kernel
+ * @property {(connection: Connection, code: number, reason: string) => void} close sends what is buffered, then a close frame; a peer that
+ *   does not read or does not answer is cut off after 5 s, so that no descriptor and no memory stays behind. After this call
+ *   nothing more is sent, `message` and `overflow` are not called again, `close` is called once, now or later
+ * @property {(connection: Connection) => void} terminate cuts the connection without a close frame
+ * @property {() => void} stopListening no new connection is accepted; those there are stay
+ * @property {() => void} shutdown terminates what is left and frees the port
+ */
+
+export {}
