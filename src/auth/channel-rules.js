@@ -1,0 +1,208 @@
+// What a channel's name says (server API, section 9) and who may do what there (section 11).
+import { compilePattern } from './pattern.js'
+
+export { compilePattern }
+
+/**
+ * @typedef {object} Namespace the options that rule a channel; one object for each namespace, made once
+ * @property {string} name '' for channels without namespace
+ * @property {any} options the frozen option object of the configuration
+ * @property {boolean} historyOn
+ * @property {number} metaTtl ms, own or global
+ * @property {'' | 'json' | 'json_object' | 'binary'} dataFormat own or global
+ * @property {RegExp | null} regex channel_regex
+ */
+
+/**
+ * @param {string} name
+ * @param {any} options
+ * @param {any} channel the configuration's `channel` block
+ * @returns {Namespace}
+ */
+function createNamespace(name, options, channel) {
+  return Object.freeze({
+    name,
+    options,
+    historyOn: options.history_size > 0 && options.history_ttl > 0,
+    metaTtl: options.history_meta_ttl || channel.history_meta_ttl,
+    dataFormat: options.publication_data_format || channel.publication_data_format,
+    regex: options.channel_regex ? compileRegex(name, options.channel_regex) : null,
+  })
+}
+
+/**
+ * @param {string} name
+ * @param {string} pattern
+ */
+function compileRegex(name, pattern) {
+  try {
+    return compilePattern(pattern)
+  } catch (error) {
+    const where = name === '' ? 'channel.without_namespace' : `channel.namespaces[${name}]`
+    throw new Error(`${where}.channel_regex: ${error.message}`)
+  }
+}
+
+/** @param {string} text */
+function isAscii(text) {
+  for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) > 127) return false
+  return true
+}
+
+/** The rules of one configuration. A reload makes a new one. */
+class ChannelRules {
+  /** @type {Map<string, Namespace>} */
+  #namespaces = new Map()
+  #default
+  #privatePrefix
+  #boundary
+  #userBoundary
+  #userSeparator
+  #insecure
+  #personalPrefix
+
+  /** @param {any} config */
+  constructor(config) {
+    const { channel, client } = config
+    this.#privatePrefix = /** @type {string} */ (channel.private_prefix)
+    this.#boundary = /** @type {string} */ (channel.namespace_boundary)
+    this.#userBoundary = /** @type {string} */ (channel.user_boundary)
+    this.#userSeparator = /** @type {string} */ (channel.user_separator)
+    this.#insecure = Boolean(client.insecure)
+    this.#default = createNamespace('', channel.without_namespace, channel)
+    for (const options of channel.namespaces) {
+      this.#namespaces.set(options.name, createNamespace(options.name, options, channel))
+    }
+    const personal = client.subscribe_to_user_personal_channel?.personal_channel_namespace
+    this.#personalPrefix = (personal ? personal + this.#boundary : '') + this.#userBoundary
+  }
+
+  /**
+   * On the hot path of the server API.
+   *
+   * @param {string} channel
+   * @returns {Namespace | undefined} undefined = unknown namespace (error 102)
+   */
+  resolve(channel) {
+    if (this.#boundary === '') return this.#default
+    const from = this.isPrivate(channel) ? this.#privatePrefix.length : 0
+    const at = channel.indexOf(this.#boundary, from)
+    return at <= from ? this.#default : this.#namespaces.get(channel.slice(from, at))
+  }
+
+  /**
+   * The name rule for client operations: channel_regex over what follows the namespace, or ASCII only.
+   *
+   * @param {string} channel
+   * @param {Namespace} ns
+   */
+  checkName(channel, ns) {
+    return ns.regex === null ? isAscii(channel) : ns.regex.test(this.#rest(channel))
+  }
+
+  /** @param {string} channel */
+  #rest(channel) {
+    if (this.#boundary === '') return channel
+    const at = channel.indexOf(this.#boundary, this.isPrivate(channel) ? this.#privatePrefix.length : 0)
+    return at === -1 ? channel : channel.slice(at + this.#boundary.length)
+  }
+
+  /**
+   * Whether subscribing needs a subscription token.
+   *
+   * @param {string} channel
+   */
+  isPrivate(channel) {
+    return this.#privatePrefix !== '' && channel.startsWith(this.#privatePrefix)
+  }
+
+  /**
+   * @param {string} channel
+   * @param {Namespace} ns
+   * @returns {string[] | undefined} the users that a user-limited channel lists; undefined = not user-limited
+   */
+  userLimited(channel, ns) {
+    if (!ns.options.allow_user_limited_channels || this.#userBoundary === '') return undefined
+    const at = channel.lastIndexOf(this.#userBoundary)
+    if (at === -1) return undefined
+    const users = channel.slice(at + this.#userBoundary.length)
+    return this.#userSeparator === '' ? [users] : users.split(this.#userSeparator)
+  }
+
+  /**
+   * Rules 1, 3, 6 and 7 for a subscribe without token; proxies (4, 5) are the caller's.
+   *
+   * @param {string} channel
+   * @param {Namespace} ns
+   * @param {string} user '' = anonymous
+   */
+  maySubscribe(channel, ns, user) {
+    if (this.isPrivate(channel)) return false
+    if (this.#insecure) return true
+    const users = this.userLimited(channel, ns)
+    // `room#` lists nobody, not the anonymous.
+    if (users !== undefined) return user !== '' && users.includes(user)
+    const { options } = ns
+    return options.allow_subscribe_for_client && (user !== '' || options.allow_subscribe_for_anonymous)
+  }
+
+  /**
+   * @param {Namespace} ns
+   * @param {string} user '' = anonymous
+   * @param {boolean} subscribed
+   * @returns {boolean}
+   */
+  mayPublish({ options }, user, subscribed) {
+    if (this.#insecure) return true
+    return (
+      (options.allow_publish_for_client || (subscribed && options.allow_publish_for_subscriber)) &&
+      (user !== '' || options.allow_publish_for_anonymous)
+    )
+  }
+
+  /**
+   * Without the feature switch `presence` (error 108), which is the caller's.
+   *
+   * @param {Namespace} ns
+   * @param {string} user '' = anonymous
+   * @param {boolean} subscribed
+   * @returns {boolean}
+   */
+  mayReadPresence({ options }, user, subscribed) {
+    return (
+      (options.allow_presence_for_client || (subscribed && options.allow_presence_for_subscriber)) &&
+      (user !== '' || options.allow_presence_for_anonymous)
+    )
+  }
+
+  /**
+   * Without the feature switch `historyOn` (error 108), which is the caller's.
+   *
+   * @param {Namespace} ns
+   * @param {string} user '' = anonymous
+   * @param {boolean} subscribed
+   * @returns {boolean}
+   */
+  mayReadHistory({ options }, user, subscribed) {
+    return (
+      (options.allow_history_for_client || (subscribed && options.allow_history_for_subscriber)) &&
+      (user !== '' || options.allow_history_for_anonymous)
+    )
+  }
+
+  /**
+   * @param {string} user
+   * @returns {string} the channel every connection of this user gets, if personal channels are on
+   */
+  personalChannel(user) {
+    return this.#personalPrefix + user
+  }
+}
+
+/**
+ * @param {any} config as `loadConfig()` gives it
+ * @throws {Error} naming a channel_regex that cannot be used
+ */
+export function createChannelRules(config) {
+  return new ChannelRules(config)
+}

@@ -1,0 +1,65 @@
+// The address of the JWKS, which may have parts taken from the token's issuer or audience:
+// `https://{{tenant}}.example.com/jwks` with `issuer_regex: ^https://(?P<tenant>one|two)\.example\.com$`.
+// The token is not verified at that point, so only a group that lists its values word for word may fill the address.
+
+/**
+ * @param {string} pattern
+ * @param {string} name
+ * @returns {string | undefined} what stands in the group, undefined when there is no such group
+ */
+function groupBody(pattern, name) {
+  const open = new RegExp(`\\(\\?P?<${name}>`).exec(pattern)
+  if (open === null) return undefined
+  const from = open.index + open[0].length
+  let depth = 1
+  for (let at = from; at < pattern.length; at++) {
+    if (pattern[at] === '\\') at++
+    else if (pattern[at] === '(') depth++
+    else if (pattern[at] === ')' && --depth === 0) return pattern.slice(from, at)
+  }
+  return undefined
+}
+
+/** Literals with `|` between them: no class, no wildcard, no repetition, no inner group, nothing empty. */
+const alternation = /^(?:[\w~:/@%&=,; -]|\\[^\w\s])+(?:\|(?:[\w~:/@%&=,; -]|\\[^\w\s])+)*$/
+
+/**
+ * @param {string} endpoint with or without `{{name}}`
+ * @param {string[]} patterns `issuer_regex`, `audience_regex`, as far as they are set
+ * @param {boolean} insecure skips the safety check
+ * @param {string} block name of the settings, for messages
+ * @returns {(groups: Record<string, string>) => string | undefined} undefined: the token leaves a part empty
+ * @throws {Error} an address that no token could fill safely
+ */
+export function createEndpoint(endpoint, patterns, insecure, block) {
+  // Odd parts are names.
+  const parts = endpoint.split(/\{\{\s*(\w+)\s*\}\}/)
+  const option = `${block}.jwks_public_endpoint`
+  const sample = parts.map((part, at) => (at % 2 === 0 ? part : 'x')).join('')
+  if (!/^https?:$/.test(URL.canParse(sample) ? new URL(sample).protocol : '')) {
+    throw new Error(`${option} is not an http or https address`)
+  }
+  if (parts.length === 1) return () => endpoint
+  for (let at = 1; at < parts.length; at += 2) {
+    const name = parts[at]
+    const bodies = patterns.map(pattern => groupBody(pattern, name)).filter(body => body !== undefined)
+    if (bodies.length === 0) {
+      throw new Error(`${option} uses {{${name}}}, which is no named group of issuer_regex or audience_regex`)
+    }
+    if (!insecure && !bodies.every(body => alternation.test(body))) {
+      throw new Error(
+        `${option} uses {{${name}}}, whose group must list its values word for word, as in (?P<${name}>one|two)`,
+      )
+    }
+  }
+  return groups => {
+    let url = parts[0]
+    for (let at = 1; at < parts.length; at += 2) {
+      const value = groups[parts[at]]
+      if (!value) return undefined
+      // A listed value may hold a path on purpose; a free one must stay within its part of the address.
+      url += (insecure ? encodeURIComponent(value).replaceAll('%3A', ':') : value) + parts[at + 1]
+    }
+    return url
+  }
+}

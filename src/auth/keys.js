@@ -1,0 +1,146 @@
+// The keys that stand in the configuration, and which algorithms each of them may check (server API, section 7).
+// An algorithm is never taken from the token alone: that is how a public key becomes an HMAC secret.
+import { createPublicKey, X509Certificate } from 'node:crypto'
+import { createVerifier } from 'fast-jwt'
+
+/** @import { Algorithm } from 'fast-jwt' */
+/** @import { KeyObject } from 'node:crypto' */
+
+/** @type {Algorithm[]} */
+const hmac = ['HS256', 'HS384', 'HS512']
+/** @type {Algorithm[]} */
+const rsa = ['RS256', 'RS384', 'RS512']
+/** @type {Record<string, Algorithm>} */
+const curves = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }
+
+/** @typedef {(token: string) => boolean} SignatureCheck */
+
+/**
+ * @param {string | Buffer} key secret or PEM
+ * @param {Algorithm[]} algorithms
+ * @returns {SignatureCheck} false for everything that is not a good signature
+ */
+function signatureCheck(key, algorithms) {
+  // Times are checked by tokens.js: an expired token and a bad one have different answers.
+  const verify = createVerifier({ key, algorithms, ignoreExpiration: true, ignoreNotBefore: true })
+  return token => {
+    try {
+      verify(token)
+      return true
+    } catch {
+      return false
+    }
+  }
+}
+
+/**
+ * @param {KeyObject} key
+ * @returns {Algorithm[]} what a public key may check; empty when nothing
+ */
+function algorithmsOf(key) {
+  switch (key.asymmetricKeyType) {
+    case 'rsa':
+      return rsa
+    case 'ec': {
+      const algorithm = curves[key.asymmetricKeyDetails?.namedCurve ?? '']
+      return algorithm === undefined ? [] : [algorithm]
+    }
+    case 'ed25519':
+      return ['EdDSA']
+    default:
+      return []
+  }
+}
+
+/**
+ * @param {KeyObject} key public
+ * @param {string} [only] the one algorithm its owner allows
+ * @returns {Map<string, SignatureCheck>} by algorithm; empty when the key is of no use here
+ */
+export function publicKeyChecks(key, only) {
+  const algorithms = algorithmsOf(key).filter(algorithm => only === undefined || algorithm === only)
+  if (algorithms.length === 0) return new Map()
+  const check = signatureCheck(key.export({ type: 'spki', format: 'pem' }), algorithms)
+  return new Map(algorithms.map(algorithm => [algorithm, check]))
+}
+
+/**
+ * @param {string} pem public key or certificate
+ * @param {string} type
+ * @param {string} name of the option
+ */
+function readPem(pem, type, name) {
+  let key
+  try {
+    if (pem.includes('PRIVATE KEY-----')) throw new Error('it is a private key')
+    key = pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem)
+  } catch (error) {
+    throw new Error(`${name} is not a public key or certificate in PEM: ${error.message}`)
+  }
+  const checks = publicKeyChecks(key)
+  if (key.asymmetricKeyType !== type || checks.size === 0) {
+    const { asymmetricKeyType: found, asymmetricKeyDetails: details } = key
+    throw new Error(`${name} holds a key that cannot be used there (${details?.namedCurve ?? found})`)
+  }
+  return checks
+}
+
+/** All keys of one block of settings; several kinds may be there, and the token's `alg` picks. */
+class StaticKeys {
+  /** @type {Map<string, SignatureCheck>} */
+  #checks = new Map()
+  /** @type {SignatureCheck | null} */
+  #previous = null
+  #previousUntil
+  #clock
+
+  /**
+   * @param {any} settings `client.token` or `client.subscription_token`
+   * @param {string} name of the block
+   * @param {() => number} clock ms
+   */
+  constructor(settings, name, clock) {
+    this.#clock = clock
+    this.#previousUntil = settings.hmac_previous_secret_key_valid_until || 0
+    if (settings.hmac_secret_key) {
+      const check = signatureCheck(Buffer.from(settings.hmac_secret_key), hmac)
+      for (const algorithm of hmac) this.#checks.set(algorithm, check)
+    }
+    if (settings.hmac_previous_secret_key) {
+      this.#previous = signatureCheck(Buffer.from(settings.hmac_previous_secret_key), hmac)
+    }
+    if (settings.rsa_public_key) this.#add(settings.rsa_public_key, 'rsa', `${name}.rsa_public_key`)
+    if (settings.ecdsa_public_key) this.#add(settings.ecdsa_public_key, 'ec', `${name}.ecdsa_public_key`)
+  }
+
+  /**
+   * @param {string} pem
+   * @param {string} type
+   * @param {string} name
+   */
+  #add(pem, type, name) {
+    for (const [algorithm, check] of readPem(pem, type, name)) this.#checks.set(algorithm, check)
+  }
+
+  /**
+   * @param {string} token
+   * @param {string} algorithm of the token's header
+   * @returns {boolean} whether the signature is good
+   */
+  check(token, algorithm) {
+    if (this.#checks.get(algorithm)?.(token)) return true
+    if (this.#previous === null || !hmac.includes(/** @type {Algorithm} */ (algorithm))) return false
+    if (this.#previousUntil > 0 && this.#clock() > this.#previousUntil * 1000) return false
+    return this.#previous(token)
+  }
+}
+
+/**
+ * @param {any} settings `client.token` or `client.subscription_token`
+ * @param {string} name of the block, for messages
+ * @param {() => number} clock ms
+ * @throws {Error} naming the option with an unreadable key
+ */
+export function createStaticKeys(settings, name, clock) {
+  return new StaticKeys(settings, name, clock)
+}

@@ -1,0 +1,349 @@
+// Connection and subscription tokens: which checks there are, in which order, and what each of them answers
+// (server API, sections 5 to 7).
+import { disconnects, errors } from '../errors.js'
+import { malformed, readConnectClaims, readParties, readSubscribeClaims } from './claims.js'
+import { createJwks } from './jwks.js'
+import { createEndpoint } from './jwks-endpoint.js'
+import { createStaticKeys } from './keys.js'
+import { compilePattern } from './pattern.js'
+
+/** @import { CommonClaims, Override, SubOptions } from './claims.js' */
+/** @import { JwksOptions } from './jwks.js' */
+
+/**
+ * @typedef {object} ConnectClaims
+ * @property {string} user '' = anonymous
+ * @property {number} expireAt unix s at which the connection expires, 0 = never
+ * @property {string | undefined} info raw JSON text in one line, or whatever b64info held
+ * @property {string | undefined} meta raw JSON text in one line
+ * @property {Map<string, SubOptions>} subs server-side subscriptions, from `subs` or `channels`
+ */
+
+/**
+ * @typedef {object} SubscribeClaims
+ * @property {string} user '' = anonymous
+ * @property {string} channel
+ * @property {string | undefined} client
+ * @property {number} expireAt unix s at which the subscription expires, 0 = never
+ * @property {string} [info] raw JSON text in one line, or whatever b64info held
+ * @property {string} [data] raw JSON text in one line, or whatever b64data held
+ * @property {Override} [override]
+ */
+
+/**
+ * @typedef {object} Jwt a token taken apart, nothing verified
+ * @property {string} token
+ * @property {Record<string, any>} header
+ * @property {Record<string, any>} payload
+ * @property {string} json the text of the payload
+ */
+
+const base64url = /^[A-Za-z0-9_-]+$/
+
+/** @param {string} segment */
+function decodeSegment(segment) {
+  // One character beyond a group of four holds no byte; Buffer would ignore it.
+  if (segment.length % 4 === 1 || !base64url.test(segment)) throw malformed
+  return Buffer.from(segment, 'base64url').toString('utf8')
+}
+
+/**
+ * @param {string} json
+ * @returns {Record<string, any>}
+ */
+function parseObject(json) {
+  let value
+  try {
+    value = JSON.parse(json)
+  } catch {
+    throw malformed
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed
+  return value
+}
+
+/**
+ * @param {any} settings
+ * @param {'audience' | 'issuer'} claim
+ * @param {string} block
+ * @returns {RegExp | null}
+ */
+function readPattern(settings, claim, block) {
+  const pattern = settings[`${claim}_regex`]
+  if (!pattern) return null
+  if (settings[claim]) throw new Error(`${block}.${claim} and ${block}.${claim}_regex exclude each other`)
+  try {
+    return compilePattern(pattern)
+  } catch (error) {
+    throw new Error(`${block}.${claim}_regex: ${error.message}`)
+  }
+}
+
+/** Checks tokens by one block of settings. */
+class Verifier {
+  #userClaim
+  #audience
+  #issuer
+  #audiencePattern
+  #issuerPattern
+  #keys
+  /** @type {((groups: Record<string, string>) => string | undefined) | null} */
+  #endpoint = null
+  #jwks
+  #skipSignature
+  #insecure
+  #clock
+  #onUnreachable
+  // Nearly all tokens begin with the same header.
+  #headerText = ''
+  /** @type {Record<string, any>} */
+  #header = {}
+
+  /**
+   * @param {any} client the configuration's `client` block
+   * @param {'token' | 'subscription_token'} key
+   * @param {TokensOptions & {clock: () => number}} options
+   */
+  constructor(client, key, options) {
+    const settings = client[key]
+    const block = `client.${key}`
+    this.#clock = options.clock
+    this.#onUnreachable = options.onUnreachable
+    this.#skipSignature = Boolean(client.insecure_skip_token_signature_verify)
+    this.#insecure = Boolean(client.insecure)
+    this.#userClaim = /** @type {string} */ (settings.user_id_claim || 'sub')
+    if (!/^[a-zA-Z_]+$/.test(this.#userClaim)) {
+      throw new Error(`${block}.user_id_claim may hold only letters and underscores`)
+    }
+    this.#audience = /** @type {string} */ (settings.audience || '')
+    this.#issuer = /** @type {string} */ (settings.issuer || '')
+    this.#audiencePattern = readPattern(settings, 'audience', block)
+    this.#issuerPattern = readPattern(settings, 'issuer', block)
+    this.#keys = createStaticKeys(settings, block, options.clock)
+    this.#jwks = createJwks(options)
+    if (settings.jwks_public_endpoint) {
+      this.#endpoint = createEndpoint(
+        settings.jwks_public_endpoint,
+        [settings.issuer_regex, settings.audience_regex].filter(Boolean),
+        Boolean(settings.insecure_skip_jwks_endpoint_safety_check),
+        block,
+      )
+    }
+  }
+
+  /**
+   * @template T
+   * @param {string} token
+   * @param {(jwt: Jwt) => T} finish checks what comes after the signature
+   * @returns {T | Promise<T>}
+   * @throws `malformed`, or what `finish` throws
+   */
+  verify(token, finish) {
+    const jwt = this.#takeApart(token)
+    const groups = this.#matchPatterns(jwt.payload)
+    const good = this.#skipSignature || this.#checkSignature(jwt, groups)
+    if (good === true) return finish(jwt)
+    if (good === false) throw malformed
+    return good.then(result => {
+      if (!result) throw malformed
+      return finish(jwt)
+    })
+  }
+
+  /**
+   * @param {any} token
+   * @returns {Jwt}
+   */
+  #takeApart(token) {
+    if (typeof token !== 'string') throw malformed
+    const first = token.indexOf('.')
+    const second = token.indexOf('.', first + 1)
+    if (first <= 0 || second === -1 || token.indexOf('.', second + 1) !== -1) throw malformed
+    const headerText = token.slice(0, first)
+    if (headerText !== this.#headerText) {
+      const header = parseObject(decodeSegment(headerText))
+      // Not the caller's whole token is to be kept with the slice.
+      this.#headerText = headerText.length < 1024 ? Buffer.from(headerText).toString() : ''
+      this.#header = header
+    }
+    const header = this.#header
+    if (typeof header.alg !== 'string') throw malformed
+    const json = decodeSegment(token.slice(first + 1, second))
+    return { token, header, payload: parseObject(json), json }
+  }
+
+  /**
+   * @param {Record<string, any>} payload
+   * @returns {Record<string, string>} named groups of both patterns
+   */
+  #matchPatterns(payload) {
+    if (this.#issuerPattern === null && this.#audiencePattern === null) return {}
+    const { audience, issuer } = readParties(payload)
+    /** @type {Record<string, string>} */
+    const groups = {}
+    if (this.#issuerPattern !== null) {
+      const match = issuer === undefined ? null : this.#issuerPattern.exec(issuer)
+      if (match === null) throw malformed
+      Object.assign(groups, match.groups)
+    }
+    if (this.#audiencePattern !== null) {
+      const pattern = this.#audiencePattern
+      let match = null
+      for (const member of audience) if ((match = pattern.exec(member)) !== null) break
+      if (match === null) throw malformed
+      Object.assign(groups, match.groups)
+    }
+    return groups
+  }
+
+  /**
+   * @param {Jwt} jwt
+   * @param {Record<string, string>} groups
+   * @returns {boolean | Promise<boolean>}
+   */
+  #checkSignature({ token, header }, groups) {
+    // With JWKS the keys of the configuration do not count.
+    if (this.#endpoint === null) return this.#keys.check(token, header.alg)
+    const { alg, kid } = header
+    // No other algorithm could be served by a key set: it is not worth a request.
+    if (typeof kid !== 'string' || kid === '' || !/^(?:[RE]S(?:256|384|512)|EdDSA)$/.test(alg)) return false
+    const url = this.#endpoint(groups)
+    if (url === undefined) return false
+    const found = this.#jwks.find(url, kid)
+    /** @param {Map<string, (token: string) => boolean>[]} keys */
+    const check = keys => keys.some(key => key.get(alg)?.(token) === true)
+    if (Array.isArray(found)) return check(found)
+    return found.then(check, error => {
+      this.#onUnreachable?.(error)
+      // The token may be good: the client shall come back, not give up.
+      throw errors.internal
+    })
+  }
+
+  /**
+   * @param {Jwt} jwt
+   * @returns {ConnectClaims}
+   */
+  finishConnect({ payload, json }) {
+    const claims = readConnectClaims(payload, json, this.#userClaim)
+    this.#checkParties(payload)
+    // A subscription token must not open a connection.
+    if (claims.channel !== '') throw malformed
+    const expireAt = this.#expiry(claims)
+    return { user: claims.user, expireAt, info: claims.info, meta: claims.meta, subs: claims.subs }
+  }
+
+  /**
+   * @param {Jwt} jwt
+   * @returns {SubscribeClaims}
+   */
+  finishSubscribe({ payload, json }) {
+    const claims = readSubscribeClaims(payload, json, this.#userClaim)
+    this.#checkParties(payload)
+    if (claims.channel === '') throw malformed
+    const { user, channel, client, info, data, override } = claims
+    return { user, channel, client, expireAt: this.#expiry(claims), info, data, override }
+  }
+
+  /** @param {Record<string, any>} payload */
+  #checkParties(payload) {
+    const { audience, issuer } = readParties(payload)
+    if (this.#audience !== '' && !audience.includes(this.#audience)) throw malformed
+    if (this.#issuer !== '' && issuer !== this.#issuer) throw malformed
+  }
+
+  /**
+   * @param {CommonClaims} claims
+   * @returns {number} unix s, 0 = never
+   */
+  #expiry({ exp, nbf, expireAt }) {
+    const now = this.#clock()
+    if (exp !== undefined && exp * 1000 <= now) throw errors.tokenExpired
+    if (nbf !== undefined && nbf * 1000 > now) throw errors.tokenExpired
+    if (this.#insecure) return 0
+    // Rounded up, so that a token good for half a second more makes no connection that is expired at its birth.
+    if (expireAt === undefined) return exp === undefined ? 0 : Math.ceil(exp)
+    if (expireAt <= 0) return 0
+    if (expireAt * 1000 <= now) throw errors.expired
+    return expireAt
+  }
+}
+
+/**
+ * @template T
+ * @param {Error} invalid what a bad token is answered with
+ * @param {() => T | Promise<T>} verify
+ * @returns {T | Promise<T>}
+ */
+function answer(invalid, verify) {
+  /** @param {Error} error */
+  const translate = error => (error === malformed ? invalid : error)
+  try {
+    const claims = verify()
+    if (!(claims instanceof Promise)) return claims
+    return claims.catch(error => {
+      throw translate(error)
+    })
+  } catch (error) {
+    throw translate(error)
+  }
+}
+
+/** Checks tokens by one configuration. A reload makes a new one. */
+class Tokens {
+  #connect
+  #subscribe
+
+  /**
+   * @param {Verifier} connect
+   * @param {Verifier} subscribe
+   */
+  constructor(connect, subscribe) {
+    this.#connect = connect
+    this.#subscribe = subscribe
+  }
+
+  /**
+   * Of connect and refresh. Whether namespaces exist and whether the user may be anonymous is the caller's to check.
+   *
+   * @param {string} token
+   * @returns {ConnectClaims | Promise<ConnectClaims>} a Promise only when keys must be fetched
+   * @throws disconnects.invalidToken, errors.tokenExpired, errors.expired (`expire_at` has passed), errors.internal (the
+   *   JWKS endpoint is out of reach)
+   */
+  connect(token) {
+    const verifier = this.#connect
+    return answer(disconnects.invalidToken, () => verifier.verify(token, jwt => verifier.finishConnect(jwt)))
+  }
+
+  /**
+   * Of subscribe and sub_refresh. Whether channel, user and client are the right ones is the caller's to check.
+   *
+   * @param {string} token
+   * @returns {SubscribeClaims | Promise<SubscribeClaims>} a Promise only when keys must be fetched
+   * @throws errors.permissionDenied (a bad token), errors.tokenExpired, errors.expired (`expire_at` has passed),
+   *   errors.internal (the JWKS endpoint is out of reach)
+   */
+  subscribe(token) {
+    const verifier = this.#subscribe
+    return answer(errors.permissionDenied, () => verifier.verify(token, jwt => verifier.finishSubscribe(jwt)))
+  }
+}
+
+/**
+ * @typedef {JwksOptions & {onUnreachable?: (error: Error) => void}} TokensOptions `onUnreachable` hears why keys could
+ *   not be fetched
+ */
+
+/**
+ * @param {any} config as `loadConfig()` gives it
+ * @param {TokensOptions} [options]
+ * @returns {Tokens}
+ * @throws {Error} naming the option that cannot be used
+ */
+export function createTokens({ client }, options = {}) {
+  const settings = { clock: Date.now, ...options }
+  const connect = new Verifier(client, 'token', settings)
+  const own = Boolean(client.subscription_token?.enabled)
+  return new Tokens(connect, own ? new Verifier(client, 'subscription_token', settings) : connect)
+}
