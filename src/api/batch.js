@@ -1,0 +1,120 @@
+// Several commands in one request: `batch`, and the older form of objects one after another.
+// Everything is read before anything runs, so that a request that is refused has done nothing.
+
+import { errors } from '../errors.js'
+import { rawMember } from '../protocol/raw-json.js'
+import { errorText } from './answers.js'
+import { methods } from './methods.js'
+import { cutObjects } from './objects.js'
+import { BadBody, flag, parseJson, readObject, string, uint32 } from './params.js'
+
+/** @typedef {import('./context.js').ApiContext} ApiContext */
+
+/**
+ * @typedef {object} Call a command that has been read
+ * @property {string} name of the method
+ * @property {import('./context.js').Method} method
+ * @property {any} params
+ */
+
+/**
+ * @param {Call} call
+ * @param {ApiContext} context
+ * @param {string} label of the result
+ * @returns {Promise<string>} a member, without braces: the result, or the error
+ */
+async function settle({ method, params }, context, label) {
+  try {
+    return `"${label}":${await method.run(params, context)}`
+  } catch (error) {
+    return `"error":${errorText(error, context.logger)}`
+  }
+}
+
+/** The commands themselves are read from the text, because their payloads stay as they are. */
+const batchFields = {
+  commands: {
+    zero: Object.freeze([]),
+    nullable: false,
+    /** @param {any} value */
+    read(value) {
+      if (!Array.isArray(value)) throw new BadBody()
+      return value
+    },
+  },
+  parallel: flag,
+}
+
+/**
+ * @param {any} command
+ * @param {string} text
+ * @returns {Call | import('../errors.js').ReplyError}
+ */
+function readCommand(command, text) {
+  if (typeof command !== 'object' || Array.isArray(command)) throw new BadBody()
+  for (const [name, method] of methods) {
+    if (!Object.hasOwn(command, name) || command[name] === null) continue
+    const params = readObject(method.fields, command[name], /** @type {string} */ (rawMember(text, name)))
+    return { name, method, params }
+  }
+  return errors.notFound
+}
+
+/**
+ * @param {string} body
+ * @param {ApiContext} context
+ * @returns {Promise<string>} the whole answer: it has no `result` around it
+ * @throws {BadBody}
+ */
+export async function runBatch(body, context) {
+  const { commands, parallel } = readObject(batchFields, parseJson(body), body)
+  if (commands.length === 0) return '{}'
+  const texts = cutObjects(/** @type {string} */ (rawMember(body, 'commands'))).objects.values()
+  /** @type {(Call | import('../errors.js').ReplyError)[]} */
+  const calls = commands.map((/** @type {any} */ command) =>
+    command === null ? errors.badRequest : readCommand(command, texts.next().value ?? ''),
+  )
+  /** @param {Call | import('../errors.js').ReplyError} call */
+  const run = call =>
+    'method' in call ? settle(call, context, call.name) : `"error":${errorText(call, context.logger)}`
+
+  let replies = []
+  if (parallel) replies = await Promise.all(calls.map(run))
+  else for (const call of calls) replies.push(await run(call))
+  return `{"replies":[${replies.map(reply => `{${reply}}`).join(',')}]}`
+}
+
+const legacyFields = { id: uint32, method: string }
+
+/**
+ * @param {string} text
+ * @returns {Call & {id: number}}
+ */
+function readLegacy(text) {
+  const command = parseJson(text)
+  const { id, method: name } = readObject(legacyFields, command, text)
+  const method = methods.get(name.toLowerCase())
+  if (method === undefined) throw new BadBody()
+  const given = rawMember(text, 'params') ?? 'null'
+  const params =
+    given === 'null' ? readObject(method.fields, {}, '{}') : readObject(method.fields, command.params, given)
+  return { id, name, method, params }
+}
+
+/**
+ * @param {string} body
+ * @param {ApiContext} context
+ * @returns {Promise<string>}
+ * @throws {BadBody}
+ */
+export async function runLegacy(body, context) {
+  const { objects, pure } = cutObjects(body)
+  if (!pure || objects.length === 0) throw new BadBody()
+  const calls = objects.map(readLegacy)
+  const replies = []
+  for (const call of calls) {
+    const outcome = await settle(call, context, 'result')
+    replies.push(call.id === 0 ? `{${outcome}}` : `{"id":${call.id},${outcome}}`)
+  }
+  return replies.join('\n')
+}

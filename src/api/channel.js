@@ -1,0 +1,108 @@
+// What backends read of channels: presence, history, and which there are.
+
+import { errors } from '../errors.js'
+import { compileGlob } from './glob.js'
+import { flag, int32, object, offset, string } from './params.js'
+
+/** @typedef {import('./context.js').Method} Method */
+
+/**
+ * @param {string} channel
+ * @param {import('./context.js').ApiContext} context
+ * @throws {import('../errors.js').ReplyError} 107 or 102
+ */
+function namespaceOf(channel, { rules }) {
+  if (channel === '') throw errors.badRequest
+  const namespace = rules.resolve(channel)
+  if (namespace === undefined) throw errors.unknownChannel
+  return namespace
+}
+
+/**
+ * @param {string} channel
+ * @param {import('./context.js').ApiContext} context
+ */
+function checkPresence(channel, context) {
+  if (!namespaceOf(channel, context).options.presence) throw errors.notAvailable
+}
+
+/** @type {Method} */
+export const presence = {
+  fields: { channel: string },
+  async run({ channel }, context) {
+    checkPresence(channel, context)
+    const entries = []
+    for (const [client, info] of await context.broker.presence(channel)) {
+      entries.push(`${JSON.stringify(client)}:${info}`)
+    }
+    return `{"presence":{${entries.join(',')}}}`
+  },
+}
+
+/** @type {Method} */
+export const presenceStats = {
+  fields: { channel: string },
+  async run({ channel }, context) {
+    checkPresence(channel, context)
+    const { clients, users } = await context.broker.presenceStats(channel)
+    return `{"num_clients":${clients},"num_users":${users}}`
+  },
+}
+
+/**
+ * @param {import('../broker/contract.js').Publication} publication
+ * @returns {string} JSON text
+ */
+function publicationText({ data, json, offset, info, tags }) {
+  // Payloads that are no JSON text have no place in a JSON answer, other than in base64.
+  let text = json ? `{"data":${data}` : `{"b64data":"${data.toString('base64')}"`
+  if (info !== '') text += `,"info":${info}`
+  if (offset !== 0) text += `,"offset":${offset}`
+  if (tags) text += `,"tags":${JSON.stringify(tags)}`
+  return `${text}}`
+}
+
+/** @type {Method} */
+export const history = {
+  fields: { channel: string, limit: int32, since: object({ offset, epoch: string }), reverse: flag },
+  async run({ channel, limit, since, reverse }, context) {
+    const namespace = namespaceOf(channel, context)
+    if (!namespace.historyOn) throw errors.notAvailable
+    // Nothing comes before the beginning.
+    if (reverse && since !== null && since.offset === 0) throw errors.badRequest
+    const found = await context.broker.history(
+      channel,
+      { limit: Math.max(limit, -1), sinceOffset: since?.offset, sinceEpoch: since?.epoch ?? '', reverse },
+      namespace.metaTtl,
+    )
+    const publications = found.publications.map(publicationText).join(',')
+    return `{"publications":[${publications}],"epoch":${JSON.stringify(found.epoch)},"offset":${found.offset}}`
+  },
+}
+
+/** @type {Method} */
+export const historyRemove = {
+  fields: { channel: string },
+  async run({ channel }, context) {
+    if (!namespaceOf(channel, context).historyOn) throw errors.notAvailable
+    await context.broker.removeHistory(channel)
+    return '{}'
+  },
+}
+
+/** @type {Method} */
+export const channels = {
+  fields: { pattern: string },
+  async run({ pattern }, { broker }) {
+    // Every worker matches its own channels; here only what it could not compile is refused.
+    if (pattern !== '' && compileGlob(pattern) === undefined) throw errors.internal
+    /** @type {Map<string, number>} */
+    const counts = new Map()
+    for (const answer of await broker.survey('channels', { pattern })) {
+      for (const [name, count] of Object.entries(answer)) counts.set(name, (counts.get(name) ?? 0) + count)
+    }
+    const entries = []
+    for (const [name, count] of counts) entries.push(`${JSON.stringify(name)}:{"num_clients":${count}}`)
+    return `{"channels":{${entries.join(',')}}}`
+  },
+}

@@ -1,0 +1,37 @@
+// What the methods of the server API are handed: the parts of the gateway they act on.
+
+/**
+ * @typedef {object} Namespace the part of a namespace that the API looks at
+ * @property {any} options the channel options
+ * @property {boolean} historyOn
+ * @property {number} metaTtl ms
+ * @property {string} dataFormat '', 'json', 'json_object' or 'binary'
+ */
+
+/**
+ * @typedef {object} NodeIdentity
+ * @property {string} uid
+ * @property {string} name
+ * @property {string} version
+ * @property {number} startedAt ms since 1970
+ */
+
+/**
+ * @typedef {object} ApiContext
+ * @property {{resolve: (channel: string) => Namespace | undefined}} rules
+ * @property {import('../broker/contract.js').Broker} broker
+ * @property {import('./publish.js').Publisher} publisher
+ * @property {import('./info.js').NodeInfo} nodeInfo
+ * @property {{error: (fields: object, message: string) => void}} logger
+ */
+
+/**
+ * A method of the API.
+ *
+ * @typedef {object} Method
+ * @property {Record<string, import('./params.js').Field>} fields
+ * @property {(params: any, context: ApiContext) => string | Promise<string>} run gives the result as JSON text, because payloads
+ *   in it are passed on as they came; throws a ReplyError
+ */
+
+export {}

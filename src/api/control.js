@@ -1,0 +1,112 @@
+// What backends do to the connections of a user, wherever they are: subscribe, unsubscribe, disconnect, refresh.
+// Every worker is asked; what matches nothing is no error.
+
+import { disconnects, errors } from '../errors.js'
+import { flag, object, offset, payload, raw, seconds, string, strings, uint32 } from './params.js'
+import { readJson } from './payload.js'
+
+/** @typedef {import('./context.js').Method} Method */
+/** @typedef {import('./context.js').ApiContext} ApiContext */
+
+/** A WebSocket close frame has no room for more. */
+const MAX_REASON_BYTES = 123
+
+/** The fields that choose connections: all those of `user` ('' = anonymous ones), or one of them. */
+const target = { user: string, client: string, session: string }
+
+/**
+ * @param {string} channel
+ * @param {ApiContext} context
+ * @throws {import('../errors.js').ReplyError} 107 or 102
+ */
+function checkChannel(channel, { rules }) {
+  if (channel === '') throw errors.badRequest
+  if (rules.resolve(channel) === undefined) throw errors.unknownChannel
+}
+
+/**
+ * @param {ApiContext} context
+ * @param {string} op
+ * @param {object} params
+ */
+async function tellAll({ broker }, op, params) {
+  await broker.survey(op, params)
+  return '{}'
+}
+
+const switchable = object({ value: flag })
+
+/** @type {Method} */
+export const subscribe = {
+  fields: {
+    channel: string,
+    ...target,
+    expire_at: seconds,
+    info: raw,
+    b64info: string,
+    data: payload,
+    b64data: string,
+    recover_since: object({ offset, epoch: string }),
+    override: object({
+      presence: switchable,
+      join_leave: switchable,
+      force_push_join_leave: switchable,
+      force_positioning: switchable,
+      force_recovery: switchable,
+    }),
+  },
+  run(params, context) {
+    const { channel, user, client, session } = params
+    checkChannel(channel, context)
+    /** @type {Record<string, boolean>} */
+    const override = {}
+    for (const [option, set] of Object.entries(params.override ?? {})) {
+      if (set !== null) override[option] = set.value
+    }
+    return tellAll(context, 'subscribe', {
+      channel,
+      user,
+      client,
+      session,
+      expireAt: params.expire_at,
+      info: readJson(params.info, params.b64info),
+      data: readJson(params.data, params.b64data),
+      recoverSince: params.recover_since,
+      override,
+    })
+  },
+}
+
+/** @type {Method} */
+export const unsubscribe = {
+  fields: { channel: string, ...target },
+  run({ channel, user, client, session }, context) {
+    checkChannel(channel, context)
+    return tellAll(context, 'unsubscribe', { channel, user, client, session })
+  },
+}
+
+/** @type {Method} */
+export const disconnect = {
+  fields: { ...target, disconnect: object({ code: uint32, reason: string }), whitelist: strings },
+  run({ user, client, session, disconnect, whitelist }, context) {
+    let { code, reason } = disconnects.forceDisconnect
+    if (disconnect !== null && disconnect.code !== 0) {
+      // Other codes cannot be sent in a close frame, or say something else to SDKs.
+      if (disconnect.code < 3000 || disconnect.code > 4999) throw errors.badRequest
+      if (Buffer.byteLength(disconnect.reason) > MAX_REASON_BYTES) throw errors.badRequest
+      code = disconnect.code
+      // Without a reason SDKs make up their own code.
+      reason = disconnect.reason || 'disconnect'
+    }
+    return tellAll(context, 'disconnect', { user, client, session, whitelist, code, reason })
+  },
+}
+
+/** @type {Method} */
+export const refresh = {
+  fields: { ...target, expired: flag, expire_at: seconds, info: raw },
+  run({ user, client, session, expired, expire_at, info }, context) {
+    return tellAll(context, 'refresh', { user, client, session, expired, expireAt: expire_at, info })
+  },
+}

@@ -1,0 +1,133 @@
+// The server API over HTTP: one path for each method, below `http_api.handler_prefix`.
+
+import { createAccess } from './access.js'
+import {
+  answerBadRequest,
+  answerError,
+  answerJson,
+  answerTooLarge,
+  answerUnauthorized,
+  answerWrongMethod,
+} from './answers.js'
+import { runBatch, runLegacy } from './batch.js'
+import { NodeInfo } from './info.js'
+import { methods } from './methods.js'
+import { BadBody, parseJson, readObject } from './params.js'
+import { readPayload } from './payload.js'
+import { Publisher, publish, publishResult } from './publish.js'
+
+/** @typedef {import('../server/contract.js').Exchange} Exchange */
+/** @typedef {import('./context.js').ApiContext} ApiContext */
+
+/** Bytes of a request's body: room for the largest broadcast, but not for what could stop a worker. */
+export const MAX_BODY = 16 * 1024 * 1024
+
+/**
+ * What a request asks for, after its key was accepted and its body came in.
+ *
+ * @typedef {(body: string, exchange: Exchange, transport: boolean, context: ApiContext) => void | Promise<void>} Handle
+ *   throws or rejects with BadBody or the error to answer with; `transport`: the HTTP status tells of errors
+ */
+
+/** The hot path: no promise, and nothing is made that the broker does not need. @type {Handle} */
+function handlePublish(body, exchange, transport, { publisher, logger }) {
+  const params = readObject(publish.fields, parseJson(body), body)
+  const payload = readPayload(params.data, params.b64data)
+  publisher.publish(params.channel, payload, params, (error, offset, epoch) => {
+    if (error !== null) answerError(exchange, error, transport, logger)
+    else
+      answerJson(
+        exchange,
+        offset === 0 && epoch === '' ? '{"result":{}}' : `{"result":${publishResult(offset, epoch)}}`,
+      )
+  })
+}
+
+/**
+ * @param {import('./context.js').Method} method
+ * @returns {Handle}
+ */
+const handleMethod = method => async (body, exchange, _transport, context) => {
+  const params = readObject(method.fields, parseJson(body), body)
+  answerJson(exchange, `{"result":${await method.run(params, context)}}`)
+}
+
+/** @type {Handle} */
+const handleBatch = async (body, exchange, _transport, context) =>
+  answerJson(exchange, await runBatch(body, context))
+
+/** @type {Handle} */
+const handleLegacy = async (body, exchange, _transport, context) =>
+  answerJson(exchange, await runLegacy(body, context))
+
+/**
+ * @param {object} parts
+ * @param {any} parts.config
+ * @param {ApiContext['rules']} parts.rules
+ * @param {import('../broker/contract.js').Broker} parts.broker
+ * @param {import('./context.js').NodeIdentity} parts.node
+ * @param {ApiContext['logger']} parts.logger
+ * @param {() => number} [parts.clock]
+ */
+export function createApi({ config, rules, broker, node, logger, clock = Date.now }) {
+  const options = config.http_api
+  const allows = createAccess(options)
+  const alwaysTransport = options.error_mode === 'transport'
+  /** @type {ApiContext} */
+  const context = {
+    rules,
+    broker,
+    publisher: new Publisher(rules, broker),
+    nodeInfo: new NodeInfo(node, broker, config.node.info_metrics_aggregate_interval, clock),
+    logger,
+  }
+
+  /**
+   * @param {Exchange} exchange
+   * @param {Error} error
+   * @param {boolean} transport
+   */
+  const refuse = (exchange, error, transport) => {
+    if (error instanceof BadBody) answerBadRequest(exchange)
+    else answerError(exchange, error, transport, logger)
+  }
+
+  /** @param {Handle} handle */
+  const serve = handle => (/** @type {Exchange} */ exchange) => {
+    if (!allows(exchange)) return answerUnauthorized(exchange)
+    const transport = alwaysTransport || exchange.header('x-centrifugo-error-mode') === 'transport'
+    exchange.body(MAX_BODY, bytes => {
+      if (bytes === null) return answerTooLarge(exchange)
+      try {
+        handle(bytes.toString(), exchange, transport, context)?.catch(error =>
+          refuse(exchange, error, transport),
+        )
+      } catch (error) {
+        refuse(exchange, error, transport)
+      }
+    })
+  }
+
+  return {
+    /** @param {import('../server/contract.js').SocketServer} server */
+    mount(server) {
+      if (options.disabled) return
+      const prefix = options.handler_prefix.replace(/\/+$/, '')
+      /**
+       * @param {string} path
+       * @param {Handle} handle
+       */
+      const route = (path, handle) => {
+        server.route('POST', path, serve(handle))
+        server.route('*', path, answerWrongMethod)
+      }
+      for (const [name, method] of methods) {
+        route(`${prefix}/${name}`, name === 'publish' ? handlePublish : handleMethod(method))
+      }
+      route(`${prefix}/batch`, handleBatch)
+      // With an empty prefix that path is the site's own front page.
+      if (prefix === '') server.route('POST', '/', serve(handleLegacy))
+      else route(prefix, handleLegacy)
+    },
+  }
+}

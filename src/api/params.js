@@ -1,0 +1,152 @@
+// Reads the JSON objects of requests. A table of fields says what a method takes: unknown fields are ignored, `null` is
+// the same as an absent field, a wrong type refuses the whole request.
+
+import { rawMember, singleLine } from '../protocol/raw-json.js'
+
+/** The body is not what the method takes: HTTP 400. */
+export class BadBody extends Error {
+  constructor() {
+    super('Bad Request')
+  }
+}
+
+/**
+ * @typedef {object} Field
+ * @property {any} zero what an absent field reads as
+ * @property {boolean} nullable whether `null` is a value like any other
+ * @property {(value: any, name: string, text: string) => any} read `text` is the object that the field stands in; throws BadBody
+ */
+
+/**
+ * @param {any} zero
+ * @param {(value: any) => boolean} test
+ * @returns {Field}
+ */
+const field = (zero, test) => ({
+  zero,
+  nullable: false,
+  read(value) {
+    if (!test(value)) throw new BadBody()
+    return value
+  },
+})
+
+/**
+ * @param {number} min
+ * @param {number} max
+ */
+const integer = (min, max) =>
+  field(0, value => typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max)
+
+/** @param {any} value */
+const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+export const string = field('', value => typeof value === 'string')
+export const flag = field(false, value => typeof value === 'boolean')
+export const int32 = integer(-(2 ** 31), 2 ** 31 - 1)
+export const uint32 = integer(0, 2 ** 32 - 1)
+/** Unix seconds: past 2^53 there is no difference to "never". */
+export const seconds = integer(-(2 ** 63), 2 ** 63)
+/** A position in a stream. It never reaches 2^53, so a larger one may lose its last digits. */
+export const offset = integer(0, 2 ** 64)
+/** Any JSON value that is not looked at. */
+export const ignored = field(undefined, () => true)
+
+/** The JSON text of a value, as it was written, on one line; '' if absent. @type {Field} */
+export const raw = {
+  zero: '',
+  nullable: false,
+  read: (_value, name, text) => singleLine(/** @type {string} */ (rawMember(text, name))),
+}
+
+/** The same for a payload, which may well be `null`. @type {Field} */
+export const payload = { ...raw, nullable: true }
+
+const MAX_UINT64 = 2n ** 64n - 1n
+
+/** A number that may be larger than a double keeps. @type {Field} */
+export const uint64 = {
+  zero: 0n,
+  nullable: false,
+  read(value, name, text) {
+    if (typeof value !== 'number') throw new BadBody()
+    const digits = /** @type {string} */ (rawMember(text, name))
+    if (!/^\d{1,20}$/.test(digits)) throw new BadBody()
+    const number = BigInt(digits)
+    if (number > MAX_UINT64) throw new BadBody()
+    return number
+  },
+}
+
+/** A list of strings; `null` in it reads as ''. @type {Field} */
+export const strings = {
+  zero: Object.freeze([]),
+  nullable: false,
+  read(value) {
+    if (!Array.isArray(value)) throw new BadBody()
+    for (let i = 0; i < value.length; i++) {
+      if (value[i] === null) value[i] = ''
+      else if (typeof value[i] !== 'string') throw new BadBody()
+    }
+    return value
+  },
+}
+
+/** A map of strings to strings, null when empty; `null` in it reads as ''. @type {Field} */
+export const tags = {
+  zero: null,
+  nullable: false,
+  read(value) {
+    if (!isObject(value)) throw new BadBody()
+    const entries = Object.entries(value)
+    for (const entry of entries) {
+      if (entry[1] === null) entry[1] = ''
+      else if (typeof entry[1] !== 'string') throw new BadBody()
+    }
+    // fromEntries, not assignment: a tag may be called `__proto__`.
+    return entries.length === 0 ? null : Object.fromEntries(entries)
+  },
+}
+
+/**
+ * An object with fields of its own; null if absent. Raw fields cannot stand in it.
+ * @param {Record<string, Field>} fields
+ * @returns {Field}
+ */
+export const object = fields => ({
+  zero: null,
+  nullable: false,
+  read: value => readObject(fields, value, ''),
+})
+
+/**
+ * @param {Record<string, Field>} fields
+ * @param {any} value a parsed JSON value
+ * @param {string} text its JSON text
+ * @returns {any} every field by its name
+ * @throws {BadBody}
+ */
+export function readObject(fields, value, text) {
+  if (!isObject(value)) throw new BadBody()
+  /** @type {any} */
+  const params = {}
+  for (const name in fields) {
+    const { zero, nullable, read } = fields[name]
+    const given = Object.hasOwn(value, name) ? value[name] : undefined
+    params[name] = given === undefined || (given === null && !nullable) ? zero : read(given, name, text)
+  }
+  return params
+}
+
+/**
+ * @param {string} text
+ * @returns {any}
+ * @throws {BadBody}
+ */
+export function parseJson(text) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new BadBody()
+  }
+}

@@ -1,0 +1,172 @@
+// publish and broadcast.
+
+import { errors } from '../errors.js'
+import { errorText } from './answers.js'
+import { flag, payload, string, strings, tags, uint64 } from './params.js'
+import { fitsFormat, readPayload } from './payload.js'
+
+/** @typedef {(error: Error | null, offset: number, epoch: string) => void} Published */
+
+/** Channels of a broadcast that are published to at once, as long as their payloads stay below the bytes. */
+const MAX_AT_ONCE = 1024
+const MAX_BYTES_AT_ONCE = 64 * 1024 * 1024
+
+const common = {
+  data: payload,
+  b64data: string,
+  skip_history: flag,
+  tags,
+  idempotency_key: string,
+  delta: flag,
+  version: uint64,
+  version_epoch: string,
+}
+
+/**
+ * The way of every publication of the API to the broker. Calls reach the broker in the order in which they are made, before
+ * they return.
+ */
+export class Publisher {
+  #rules
+  #broker
+  /**
+   * The options of publications that ask for nothing special, so that they need not be made again each time.
+   * @type {WeakMap<import('./context.js').Namespace, import('../broker/contract.js').PublishOptions>}
+   */
+  #plain = new WeakMap()
+
+  /**
+   * @param {{resolve: (channel: string) => import('./context.js').Namespace | undefined}} rules
+   * @param {import('../broker/contract.js').Broker} broker
+   */
+  constructor(rules, broker) {
+    this.#rules = rules
+    this.#broker = broker
+  }
+
+  /**
+   * @param {string} channel
+   * @param {import('./payload.js').Payload} payload
+   * @param {any} params the other fields of the request
+   * @param {Published} done called at once for a refused publication, else later
+   */
+  publish(channel, payload, params, done) {
+    if (channel === '') return done(errors.badRequest, 0, '')
+    const namespace = this.#rules.resolve(channel)
+    if (namespace === undefined) return done(errors.unknownChannel, 0, '')
+    if (!fitsFormat(payload, namespace.dataFormat)) return done(errors.badRequest, 0, '')
+    this.#broker.publish(channel, payload.data, this.#options(namespace, payload, params), done)
+  }
+
+  /**
+   * @param {import('./context.js').Namespace} namespace
+   * @param {import('./payload.js').Payload} payload
+   * @param {any} params
+   * @returns {import('../broker/contract.js').PublishOptions}
+   */
+  #options(namespace, payload, params) {
+    let plain = this.#plain.get(namespace)
+    if (plain === undefined) {
+      plain = Object.freeze({
+        historySize: namespace.historyOn ? namespace.options.history_size : 0,
+        historyTtl: namespace.historyOn ? namespace.options.history_ttl : 0,
+        metaTtl: namespace.metaTtl,
+        json: true,
+        delta: namespace.options.delta_publish === true,
+      })
+      this.#plain.set(namespace, plain)
+    }
+    if (
+      payload.json &&
+      !params.skip_history &&
+      params.tags === null &&
+      params.idempotency_key === '' &&
+      !params.delta &&
+      params.version === 0n
+    ) {
+      return plain
+    }
+    const historySize = params.skip_history ? 0 : plain.historySize
+    return {
+      historySize,
+      historyTtl: params.skip_history ? 0 : plain.historyTtl,
+      metaTtl: plain.metaTtl,
+      json: payload.json,
+      delta: plain.delta || params.delta,
+      tags: params.tags,
+      idempotencyKey: params.idempotency_key,
+      // Versions are compared with the one that the stream keeps, so without history they mean nothing.
+      version: historySize > 0 ? params.version : 0n,
+      versionEpoch: historySize > 0 ? params.version_epoch : '',
+    }
+  }
+}
+
+/**
+ * @param {number} offset
+ * @param {string} epoch
+ * @returns {string} the result as JSON text
+ */
+export function publishResult(offset, epoch) {
+  if (offset === 0) return epoch === '' ? '{}' : `{"epoch":${JSON.stringify(epoch)}}`
+  return `{"offset":${offset},"epoch":${JSON.stringify(epoch)}}`
+}
+
+/** @type {import('./context.js').Method} */
+export const publish = {
+  fields: { channel: string, ...common },
+  run(params, { publisher }) {
+    const payload = readPayload(params.data, params.b64data)
+    return new Promise((resolve, reject) => {
+      publisher.publish(params.channel, payload, params, (error, offset, epoch) => {
+        if (error === null) resolve(publishResult(offset, epoch))
+        else reject(error)
+      })
+    })
+  },
+}
+
+/** @type {import('./context.js').Method} */
+export const broadcast = {
+  fields: { channels: strings, ...common },
+  run(params, context) {
+    const { channels } = params
+    if (channels.length === 0) throw errors.badRequest
+    const payload = readPayload(params.data, params.b64data)
+    const width = Math.max(
+      1,
+      Math.min(MAX_AT_ONCE, Math.floor(MAX_BYTES_AT_ONCE / (payload.data.length + 1))),
+    )
+    return new Promise(resolve => {
+      /** @type {string[]} */
+      const responses = new Array(channels.length)
+      let next = 0
+      let open = 0
+      let finished = 0
+      let feeding = false
+
+      /** @param {number} index */
+      const start = index => {
+        open++
+        context.publisher.publish(channels[index], payload, params, (error, offset, epoch) => {
+          responses[index] =
+            error === null
+              ? `{"result":${publishResult(offset, epoch)}}`
+              : `{"error":${errorText(error, context.logger)}}`
+          open--
+          finished++
+          if (finished === channels.length) resolve(`{"responses":[${responses.join(',')}]}`)
+          else feed()
+        })
+      }
+      // Not reentrant: a refused channel is done before `publish` returns.
+      const feed = () => {
+        if (feeding) return
+        feeding = true
+        while (next < channels.length && open < width) start(next++)
+        feeding = false
+      }
+      feed()
+    })
+  },
+}
