@@ -1,0 +1,144 @@
+// Rules over several keys, and over values that a type alone cannot judge. They see the whole configuration, once all
+// sources are in it.
+
+import { compilePattern } from '../auth/pattern.js'
+import { checkToken } from './check-token.js'
+import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
+import { formatDuration, show } from './values.js'
+
+/** @typedef {import('./error.js').Report} Report */
+/** @typedef {(keys: string[], text: string) => void} Say blames the first key; silent if one of them could not be read */
+
+/**
+ * @param {string} path of the options
+ * @param {Record<string, any>} options
+ * @param {number} globalMetaTtl ms
+ * @param {Say} say
+ */
+function checkChannelOptions(path, options, globalMetaTtl, say) {
+  const size = `${path}.history_size`
+  const ttl = `${path}.history_ttl`
+  const recovery = `${path}.force_recovery`
+  if (options.history_size > 0 && options.history_ttl === 0) {
+    say([size, ttl], `${options.history_size} needs history_ttl too (history is on when both are above 0)`)
+  }
+  if (options.history_ttl > 0 && options.history_size === 0) {
+    say(
+      [ttl, size],
+      `${formatDuration(options.history_ttl)} needs history_size too (history is on when both are above 0)`,
+    )
+  }
+  if (options.history_ttl % 1000 !== 0) {
+    say([ttl], `${formatDuration(options.history_ttl)} is not a whole number of seconds`)
+  }
+  const metaTtl = options.history_meta_ttl || globalMetaTtl
+  if (options.history_ttl > metaTtl) {
+    say(
+      [ttl, `${path}.history_meta_ttl`, 'channel.history_meta_ttl'],
+      `${formatDuration(options.history_ttl)} is longer than history_meta_ttl (${formatDuration(metaTtl)})`,
+    )
+  }
+  if (options.force_recovery && (options.history_size === 0 || options.history_ttl === 0)) {
+    say([recovery, size, ttl], 'true needs history (history_size and history_ttl)')
+  }
+  if (options.auto_cache_recover && !(options.force_recovery && options.force_recovery_mode === 'cache')) {
+    say(
+      [`${path}.auto_cache_recover`, recovery, `${path}.force_recovery_mode`],
+      'true needs force_recovery and force_recovery_mode "cache"',
+    )
+  }
+  if (options.channel_regex !== '') checkPattern(`${path}.channel_regex`, options.channel_regex, say)
+}
+
+/**
+ * @param {string} path
+ * @param {string} pattern
+ * @param {Say} say
+ */
+export function checkPattern(path, pattern, say) {
+  try {
+    compilePattern(pattern)
+  } catch (error) {
+    say([path], error.message)
+  }
+}
+
+/**
+ * @param {Record<string, any>} config
+ * @param {Say} say
+ */
+function checkPersonalChannel(config, say) {
+  const block = 'client.subscribe_to_user_personal_channel'
+  const personal = config.client.subscribe_to_user_personal_channel
+  if (!personal.enabled) return
+  const key = `${block}.personal_channel_namespace`
+  const name = personal.personal_channel_namespace
+  /** @type {Record<string, any> | undefined} */
+  const options =
+    name === ''
+      ? config.channel.without_namespace
+      : config.channel.namespaces.find((/** @type {{name: string}} */ namespace) => namespace.name === name)
+  if (options === undefined) say([key, NAMESPACES], `there is no namespace ${show(name)}`)
+  else if (personal.single_connection && !options.presence) {
+    const where = name === '' ? 'channel.without_namespace' : `namespace ${show(name)}`
+    say([`${block}.single_connection`, key, NAMESPACES], `true needs presence in ${where}`)
+  }
+}
+
+/**
+ * @param {Record<string, any>} config
+ * @param {Say} say
+ */
+function checkPaths(config, say) {
+  /** @type {Map<string, string>} */
+  const taken = new Map()
+  for (const [block, on] of [
+    ['websocket', !config.websocket.disabled],
+    ['http_api', !config.http_api.disabled],
+    ['health', config.health.enabled],
+  ]) {
+    if (!on) continue
+    const path = config[String(block)].handler_prefix
+    const other = taken.get(path)
+    const key = `${block}.handler_prefix`
+    if (other !== undefined) say([key, other], `${show(path)} is the path of ${other} too`)
+    taken.set(path, key)
+  }
+}
+
+/**
+ * @param {Record<string, any>} config every key present
+ * @param {Report} report
+ */
+export function checkRules(config, report) {
+  /** @type {Say} */
+  const say = (keys, text) => {
+    if (!keys.some(key => report.unread.has(key))) report.fault(keys[0], text)
+  }
+  const { client, channel } = config
+
+  if (client.ping_interval <= client.pong_timeout) {
+    say(
+      ['client.ping_interval', 'client.pong_timeout'],
+      `${formatDuration(client.ping_interval)} is not above client.pong_timeout (${formatDuration(client.pong_timeout)})`,
+    )
+  }
+  checkToken('client.token', client.token, say)
+  checkToken('client.subscription_token', client.subscription_token, say)
+  for (const origin of client.allowed_origins) {
+    if (/^[a-z][-+.a-z0-9]*:\/\/[^/]*\/.*$/i.test(origin)) {
+      report.warn(
+        'client.allowed_origins',
+        `${show(origin)} never matches: an origin has nothing behind host and port`,
+      )
+    }
+  }
+  checkPersonalChannel(config, say)
+  checkPaths(config, say)
+  if (config.rpc.ping.enabled && config.rpc.ping.method === '') say(['rpc.ping.method'], 'is empty')
+
+  checkChannelOptions(WITHOUT_NAMESPACE, channel.without_namespace, channel.history_meta_ttl, say)
+  for (const [i, namespace] of channel.namespaces.entries()) {
+    checkChannelOptions(`${NAMESPACES}[${i}]`, namespace, channel.history_meta_ttl, say)
+  }
+}

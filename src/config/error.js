@@ -1,0 +1,36 @@
+/** A configuration that cannot be used. The message has a line for each fault. */
+export class ConfigError extends Error {
+  /** @param {readonly string[]} faults one line each, starting with the key */
+  constructor(faults) {
+    super(faults.join('\n'))
+    this.name = 'ConfigError'
+    /** @type {readonly string[]} */
+    this.faults = Object.freeze([...faults])
+  }
+}
+
+/** Faults and warnings gathered while a configuration is read. */
+export class Report {
+  /** @type {string[]} */
+  faults = []
+  /** @type {string[]} */
+  warnings = []
+  /** Keys whose value could not be read; rules over several keys say nothing about them. @type {Set<string>} */
+  unread = new Set()
+
+  /**
+   * @param {string} label the key, variable or flag
+   * @param {string} text
+   */
+  fault(label, text) {
+    this.faults.push(`${label}: ${text}`)
+  }
+
+  /**
+   * @param {string} label
+   * @param {string} text
+   */
+  warn(label, text) {
+    this.warnings.push(`${label}: ${text}`)
+  }
+}

@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs'
+import { extname } from 'node:path'
+import { parseDocument } from 'yaml'
+import { ConfigError } from './error.js'
+
+/** @type {Record<string, string>} */
+const REASONS = { ENOENT: 'there is no such file', EACCES: 'it may not be read', EISDIR: 'it is a directory' }
+
+/**
+ * @param {string} text
+ * @param {string} file
+ */
+function parseJson(text, file) {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const at = /position (\d+)/.exec(error.message)
+    const before = at === null ? text : text.slice(0, Number(at[1]))
+    const line = before.split('\n').length
+    const column = before.length - before.lastIndexOf('\n')
+    // The rest of V8's sentence quotes the file, secrets and all.
+    throw new ConfigError([`${file}: not valid JSON, see line ${line}, column ${column}`])
+  }
+}
+
+/**
+ * @param {string} text
+ * @param {string} file
+ */
+function parseYaml(text, file) {
+  const document = parseDocument(text, { prettyErrors: false })
+  const [error] = document.errors
+  if (error !== undefined) {
+    const before = text.slice(0, error.pos[0])
+    throw new ConfigError([
+      `${file}: not valid YAML, see line ${before.split('\n').length}: ${error.message.split('\n')[0]}`,
+    ])
+  }
+  try {
+    return document.toJS() ?? {}
+  } catch (problem) {
+    throw new ConfigError([`${file}: not valid YAML: ${problem.message.split('\n')[0]}`])
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {string} file what messages call it
+ * @returns {Record<string, unknown>} the tree of keys
+ * @throws {ConfigError}
+ */
+export function readConfigFile(path, file) {
+  const kind = extname(path).toLowerCase()
+  if (kind === '.toml') {
+    throw new ConfigError([`${file}: TOML is not supported; write the configuration as JSON or YAML`])
+  }
+  if (!['.json', '.yaml', '.yml'].includes(kind)) {
+    throw new ConfigError([`${file}: the name must end with .json, .yaml or .yml, which tells the format`])
+  }
+  let text
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new ConfigError([`${file}: ${REASONS[error.code] ?? error.message}`])
+  }
+  if (text.charCodeAt(0) === 0xfeff) text = text.slice(1)
+  const tree = kind === '.json' ? parseJson(text, file) : parseYaml(text, file)
+  if (tree === null || typeof tree !== 'object' || Array.isArray(tree)) {
+    throw new ConfigError([`${file}: the file must hold an object with keys`])
+  }
+  return tree
+}

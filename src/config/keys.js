@@ -1,0 +1,98 @@
+// Which keys and variables there are: Halley's own, and those of Centrifugo that Halley does not have yet.
+
+import { laterChannelOptions, laterOptions } from './centrifugo.js'
+import { nearest } from './nearest.js'
+import { channelOptions, envName, NAMESPACES, options } from './options.js'
+
+/** @typedef {import('./options/make.js').Option} Option */
+
+const ANYTHING = '.*'
+
+/** A set of key paths, some of which stand for everything below them. */
+class Keys {
+  /** @type {Map<string, Option>} */
+  #own
+  /** @type {Set<string>} keys and open sections of Centrifugo */
+  #later = new Set()
+  /** @type {string[]} */
+  #open = []
+  /** @type {Set<string>} every path that only has keys below it */
+  #sections = new Set()
+
+  /**
+   * @param {readonly Option[]} own
+   * @param {readonly string[]} later
+   */
+  constructor(own, later) {
+    this.#own = new Map(own.map(option => [option.path, option]))
+    for (const entry of later) {
+      const path = entry.endsWith(ANYTHING) ? entry.slice(0, -ANYTHING.length) : entry
+      if (path !== entry) this.#open.push(path)
+      this.#later.add(path)
+    }
+    for (const path of [...this.#own.keys(), ...this.#later]) {
+      for (let dot = path.indexOf('.'); dot !== -1; dot = path.indexOf('.', dot + 1)) {
+        this.#sections.add(path.slice(0, dot))
+      }
+    }
+  }
+
+  /** @param {string} path */
+  option(path) {
+    return this.#own.get(path)
+  }
+
+  /** @param {string} path */
+  isSection(path) {
+    return this.#sections.has(path)
+  }
+
+  /** @param {string} path */
+  isLater(path) {
+    return this.#later.has(path) || this.#open.some(open => path.startsWith(`${open}.`))
+  }
+
+  /** @param {string} path */
+  nearest(path) {
+    return nearest(path, [...this.#own.keys(), ...this.#sections, ...this.#later])
+  }
+
+  /** @param {string} name a variable's name, or the part of it that stands for the key */
+  laterVariable(name) {
+    for (const path of this.#later) if (variable(path) === name) return true
+    return this.#open.some(open => name.startsWith(`${variable(open)}_`))
+  }
+
+  /** @param {string} name as for laterVariable */
+  nearestVariable(name) {
+    return variable(nearest(name, [...this.#own.keys(), ...this.#later]))
+  }
+}
+
+/** @param {string} path */
+const variable = path => path.replace(/[-.]/g, '_').toUpperCase()
+
+/** The whole configuration. */
+export const rootKeys = new Keys(options, laterOptions)
+
+/** One namespace. */
+export const namespaceKeys = new Keys(
+  [
+    Object.freeze({ path: 'name', type: /** @type {const} */ ('string'), default: '', doc: '' }),
+    ...channelOptions,
+  ],
+  laterChannelOptions,
+)
+
+/** @type {Map<string, Option>} */
+const byVariable = new Map(options.map(option => [envName(option.path), option]))
+const channelByVariable = new Map(channelOptions.map(option => [variable(option.path), option]))
+
+/** @param {string} name with HALLEY_ */
+export const optionOfVariable = name => byVariable.get(name)
+
+/** @param {string} name the part behind HALLEY_CHANNEL_NAMESPACES_<NAME>_ */
+export const channelOptionOfVariable = name => channelByVariable.get(name)
+
+/** What the variables of one namespace start with. @param {string} namespace */
+export const namespaceVariable = namespace => `${envName(NAMESPACES)}_${variable(namespace)}_`

@@ -1,0 +1,32 @@
+// The one table of options. Loading, `config defaults`, `config doc` and docs/config.md are all made from it.
+
+import { channelOptions, globalChannelOptions } from './options/channel.js'
+import { clientOptions } from './options/client.js'
+import { serverOptions } from './options/server.js'
+
+/** @typedef {import('./options/make.js').Option} Option */
+
+export { channelOptions }
+
+export const WITHOUT_NAMESPACE = 'channel.without_namespace'
+export const NAMESPACES = 'channel.namespaces'
+
+/** @type {Option} */
+const namespaces = Object.freeze({
+  path: NAMESPACES,
+  type: 'namespaces',
+  default: [],
+  doc: 'Namespaces: objects with a `name` (two or more of `-a-zA-Z0-9_.`) and any of the channel options.',
+})
+
+/** Every option, channel options unfolded for the channels without namespace. @type {readonly Option[]} */
+export const options = Object.freeze([
+  ...serverOptions,
+  ...clientOptions,
+  ...globalChannelOptions,
+  ...channelOptions.map(option => Object.freeze({ ...option, path: `${WITHOUT_NAMESPACE}.${option.path}` })),
+  namespaces,
+])
+
+/** The variable of a key: `client.insecure` is HALLEY_CLIENT_INSECURE. @param {string} path */
+export const envName = path => `HALLEY_${path.replace(/[-.]/g, '_').toUpperCase()}`

@@ -1,0 +1,79 @@
+import { bool, duration, int, string } from './make.js'
+
+const NOT_YET = 'is not there yet'
+
+/** What the process itself does: sockets, logs, engine, API, endpoints. */
+export const serverOptions = [
+  int('workers', 0, 'Worker processes, all on the same port. 0: one for each core. Halley only.', {
+    max: 1024,
+  }),
+
+  string('http_server.address', '', 'Address to listen on. Empty: all interfaces.'),
+  int('http_server.port', 8000, 'Port to listen on.', { max: 65535 }),
+  string(
+    'http_server.driver',
+    'auto',
+    'Socket server: `uws` (uWebSockets.js), `node` (node:http with ws), or `auto`: uws where it loads. Halley only.',
+    { values: ['auto', 'uws', 'node'] },
+  ),
+
+  string('log.level', 'info', 'Least severe level that is logged.', {
+    values: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'none'],
+  }),
+  string('log.file', '', 'File to append the log to. Empty: standard output.'),
+
+  string('engine.type', 'memory', 'Where channels live: `memory` keeps them in the primary process.', {
+    values: ['memory'],
+    later: { redis: `the Redis engine ${NOT_YET}; use "memory"` },
+  }),
+  int(
+    'engine.memory.max_bytes',
+    536870912,
+    'Bound on what the memory engine keeps (history, idempotency keys). Halley only.',
+    { unit: 'bytes', min: 1 },
+  ),
+
+  bool('http_api.disabled', 'Switch the server API over HTTP off.'),
+  string('http_api.handler_prefix', '/api', 'Path of the server API.', { prefix: true }),
+  string('http_api.key', '', 'Key that backends send with each API request. Empty: every request gets 401.', {
+    secret: true,
+  }),
+  bool('http_api.insecure', 'Answer API requests without any key. Only behind something that checks.'),
+  string(
+    'http_api.error_mode',
+    '',
+    'Empty: errors are HTTP 200 with an `error` object. `transport`: the HTTP status says it.',
+    { values: ['', 'transport'] },
+  ),
+
+  bool('websocket.disabled', 'Switch the WebSocket endpoint off.'),
+  string('websocket.handler_prefix', '/connection/websocket', 'Path of the WebSocket endpoint.', {
+    prefix: true,
+  }),
+  int(
+    'websocket.message_size_limit',
+    65536,
+    'Longest message taken from a client; longer ones close with 1009.',
+    {
+      unit: 'bytes',
+      min: 1,
+      max: 1073741823,
+    },
+  ),
+
+  bool('rpc.ping.enabled', 'Answer the RPC method `rpc.ping.method` with an empty result.'),
+  string('rpc.ping.method', 'ping', 'Name of that method.'),
+
+  bool(
+    'health.enabled',
+    'Serve the health endpoint: 200 when every worker listens and the engine is reached.',
+  ),
+  string('health.handler_prefix', '/health', 'Path of the health endpoint.', { prefix: true }),
+
+  bool('demo.enabled', 'Serve the demo page at `/`. Halley only; the development profile has it on.'),
+
+  string('node.name', '', 'Name of this node in `info`. Empty: `<hostname>_<port>`.'),
+  duration('node.info_metrics_aggregate_interval', '60s', 'Window of the metrics that `info` shows.'),
+
+  duration('shutdown.timeout', '30s', 'Longest time a clean shutdown may take.'),
+]
