@@ -1,0 +1,41 @@
+import { UwsServer } from './uws.js'
+
+/**
+ * @typedef {object} Logger
+ * @property {(details: object, message: string) => void} error
+ * @property {(message: string) => void} warn
+ */
+
+/**
+ * @param {object} options
+ * @param {'auto' | 'uws' | 'node'} options.driver 'auto' takes uWebSockets.js where it loads
+ * @param {Logger} [options.logger]
+ * @returns {Promise<import('./contract.js').SocketServer>}
+ */
+export async function createServer({ driver, logger }) {
+  if (driver !== 'node') {
+    const uws = await loadUws(driver, logger)
+    if (uws !== undefined) return new UwsServer(uws, { logger })
+  }
+  const { NodeServer } = await import('./node.js')
+  return new NodeServer({ logger })
+}
+
+/**
+ * @param {'auto' | 'uws'} driver
+ * @param {Logger} [logger]
+ * @returns {Promise<typeof import('uWebSockets.js') | undefined>}
+ */
+async function loadUws(driver, logger) {
+  try {
+    const { default: uws } = /** @type {any} */ (await import('uWebSockets.js'))
+    return uws
+  } catch (error) {
+    // Of what the loader says, the first line is enough: the package is missing, or has no binary for this Node.js.
+    const why = error.message.split('\n')[0]
+    if (driver === 'uws')
+      throw new Error(`http_server.driver is uws, but uWebSockets.js does not load: ${why}`)
+    logger?.warn(`uWebSockets.js does not load, the slower node server is used instead: ${why}`)
+    return undefined
+  }
+}
