@@ -27,6 +27,13 @@ const CHANNEL = {
       force_recovery: true,
       allow_subscribe_for_client: true,
     },
+    {
+      name: 'chat',
+      history_size: 5,
+      history_ttl: '60s',
+      allow_subscribe_for_client: true,
+      allow_publish_for_client: true,
+    },
     { name: 'json', publication_data_format: 'json', history_size: 5, history_ttl: '60s' },
     { name: 'object', publication_data_format: 'json_object' },
     { name: 'binary', publication_data_format: 'binary', history_size: 5, history_ttl: '60s' },
