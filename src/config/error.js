@@ -1,11 +1,16 @@
 /** A configuration that cannot be used. The message has a line for each fault. */
 export class ConfigError extends Error {
-  /** @param {readonly string[]} faults one line each, starting with the key */
-  constructor(faults) {
+  /**
+   * @param {readonly string[]} faults one line each, starting with the key
+   * @param {readonly string[]} [warnings] what there was to say besides
+   */
+  constructor(faults, warnings = []) {
     super(faults.join('\n'))
     this.name = 'ConfigError'
     /** @type {readonly string[]} */
     this.faults = Object.freeze([...faults])
+    /** @type {readonly string[]} */
+    this.warnings = Object.freeze([...warnings])
   }
 }
 

@@ -48,6 +48,7 @@ export function loadConfig({ file, env = {}, flags = {}, cwd = process.cwd(), ba
   draft.applyEnv(env)
   draft.applyFlags(flags, FLAGS)
   checkRules(draft.config, draft.report)
-  if (draft.report.faults.length > 0) throw new ConfigError(draft.report.faults)
-  return { config: deepFreeze(draft.config), warnings: draft.report.warnings }
+  const { faults, warnings } = draft.report
+  if (faults.length > 0) throw new ConfigError(faults, warnings)
+  return { config: deepFreeze(draft.config), warnings }
 }

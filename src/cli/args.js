@@ -1,0 +1,51 @@
+import { parseArgs } from 'node:util'
+import { nearest } from '../config/nearest.js'
+
+/** A command line that cannot be understood; the message is one line. */
+export class UsageError extends Error {}
+
+/**
+ * @typedef {object} Flag
+ * @property {'string' | 'boolean'} type
+ * @property {string} [short]
+ * @property {boolean} [multiple]
+ */
+
+/** Every command has these. @type {Record<string, Flag>} */
+const COMMON = { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'V' } }
+
+/**
+ * @param {string[]} args behind the command
+ * @param {Record<string, Flag>} own flags of the command
+ * @returns {Record<string, any>} flag name -> text, list of texts, or true
+ * @throws {UsageError}
+ */
+export function parseFlags(args, own) {
+  const flags = { ...COMMON, ...own }
+  const { tokens, values } = parseArgs({
+    args,
+    options: flags,
+    strict: false,
+    tokens: true,
+    allowPositionals: true,
+  })
+  // Somebody who asks for help need not have the rest right.
+  if (values.help || values.version) return { help: values.help, version: values.version }
+  for (const token of tokens) {
+    if (token.kind === 'positional') throw new UsageError(`unexpected argument "${token.value}"`)
+    if (token.kind !== 'option') continue
+    const flag = flags[token.name]
+    if (flag === undefined || token.rawName === `-${token.name}`) {
+      throw new UsageError(
+        `unknown flag ${token.rawName}; did you mean --${nearest(token.name, Object.keys(flags))}?`,
+      )
+    }
+    const { value } = token
+    if (flag.type === 'boolean') {
+      if (value !== undefined) throw new UsageError(`${token.rawName} takes no value`)
+    } else if (value === undefined || (!token.inlineValue && /^-./.test(value))) {
+      throw new UsageError(`${token.rawName} needs a value`)
+    }
+  }
+  return values
+}

@@ -1,0 +1,20 @@
+/**
+ * What a command gets from the process it runs in.
+ *
+ * @typedef {object} Io
+ * @property {Readonly<Record<string, string | undefined>>} env
+ * @property {string} cwd
+ * @property {(text: string) => void} stdout
+ * @property {(text: string) => void} stderr
+ *
+ * @typedef {object} Command
+ * @property {string} name words behind `halley`
+ * @property {string} summary one line
+ * @property {string} help what `--help` prints
+ * @property {Record<string, import('./args.js').Flag>} flags
+ * @property {(io: Io, flags: Record<string, any>) => Promise<number | undefined> | number | undefined} run exit code;
+ *   undefined: the process goes on
+ */
+
+/** @type {import('./args.js').Flag} */
+export const CONFIG_FLAG = Object.freeze({ type: 'string', short: 'c' })

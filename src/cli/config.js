@@ -1,0 +1,90 @@
+import { stringify } from 'yaml'
+import { ConfigError } from '../config/load.js'
+import { configureServer } from '../config/profile.js'
+import { configReference, defaultTree } from '../config/reference.js'
+import { CONFIG_FLAG } from './command.js'
+
+const COMMON_HELP = `  -h, --help             this text
+  -V, --version          the version`
+
+/** @type {import('./command.js').Command} */
+export const configCheck = {
+  name: 'config check',
+  summary: 'say what is wrong with a configuration',
+  help: `Usage: halley config check [flags]
+
+Reads the configuration as \`halley serve\` would and prints every warning and every fault, a line each. Exit code 1 if
+the gateway would refuse to start with it.
+
+  -c, --config FILE      configuration, .json, .yaml or .yml; left out: variables only
+${COMMON_HELP}
+
+Examples:
+  halley config check -c config.json
+`,
+  flags: { config: CONFIG_FLAG },
+
+  run({ env, cwd, stdout }, flags) {
+    /** @param {readonly string[]} warnings */
+    const warn = warnings => {
+      for (const warning of warnings) stdout(`warning: ${warning}\n`)
+    }
+    let checked
+    try {
+      checked = configureServer({ file: flags.config, env, cwd })
+    } catch (error) {
+      if (error instanceof ConfigError) warn(error.warnings)
+      throw error
+    }
+    const { warnings, profile } = checked
+    warn(warnings)
+    const what = profile === 'development' ? 'the development profile' : (flags.config ?? 'the environment')
+    stdout(`${what}: valid${warnings.length > 0 ? `, ${warnings.length} warnings` : ''}\n`)
+    return 0
+  },
+}
+
+/** @type {import('./command.js').Command} */
+export const configDefaults = {
+  name: 'config defaults',
+  summary: 'print every key with its default',
+  help: `Usage: halley config defaults [flags]
+
+Prints every key with its default in the form of a configuration file, as JSON.
+
+      --yaml             as YAML
+${COMMON_HELP}
+
+Examples:
+  halley config defaults > config.json
+  halley config defaults --yaml > config.yaml
+`,
+  flags: { yaml: { type: 'boolean' } },
+
+  run({ stdout }, flags) {
+    const tree = defaultTree()
+    stdout(flags.yaml ? stringify(tree) : `${JSON.stringify(tree, null, 2)}\n`)
+    return 0
+  },
+}
+
+/** @type {import('./command.js').Command} */
+export const configDoc = {
+  name: 'config doc',
+  summary: 'print the reference of all keys',
+  help: `Usage: halley config doc
+
+Prints the reference of all keys as Markdown: docs/config.md.
+
+${COMMON_HELP}
+
+Examples:
+  halley config doc | less
+`,
+  flags: {},
+
+  run({ stdout }) {
+    stdout(configReference())
+    return 0
+  },
+}

@@ -1,0 +1,57 @@
+import { configureServer } from '../config/profile.js'
+import { CONFIG_FLAG } from './command.js'
+
+/** @type {import('./command.js').Command} */
+export const serve = {
+  name: 'serve',
+  summary: 'run the gateway (the default)',
+  help: `Usage: halley serve [flags]
+
+Runs the gateway: one worker for each core, all on one port. Without a file it listens on 127.0.0.1 only, lets anonymous
+clients in, prints a generated API key and serves a demo page.
+
+  -c, --config FILE      configuration, .json, .yaml or .yml
+      --workers N        worker processes; 0 is one for each core
+      --port PORT        port to listen on
+      --address ADDRESS  address to listen on
+      --log-level LEVEL  trace, debug, info, warn, error, fatal or none
+      --no-dashboard     log only, no dashboard
+  -h, --help             this text
+  -V, --version          the version
+
+Flags win over HALLEY_... variables, and these over the file.
+
+Examples:
+  halley serve
+  halley serve -c config.yaml --workers 4
+  HALLEY_HTTP_SERVER_PORT=9000 halley serve
+`,
+  flags: {
+    config: CONFIG_FLAG,
+    workers: { type: 'string' },
+    port: { type: 'string' },
+    address: { type: 'string' },
+    'log-level': { type: 'string' },
+    'no-dashboard': { type: 'boolean' },
+  },
+
+  async run({ env, cwd }, flags) {
+    const sources = {
+      file: flags.config,
+      env,
+      cwd,
+      flags: {
+        workers: flags.workers,
+        'http_server.port': flags.port,
+        'http_server.address': flags.address,
+        'log.level': flags['log-level'],
+      },
+    }
+    const start = configureServer(sources)
+    // A reload must not change the key that was printed at the start.
+    const reload = () => configureServer(sources, start.config.http_api.key)
+    const { startPrimary } = await import('../primary.js')
+    await startPrimary({ ...start, reload })
+    return undefined
+  },
+}

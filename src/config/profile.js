@@ -1,0 +1,125 @@
+import { randomBytes } from 'node:crypto'
+import { ConfigError, loadConfig } from './load.js'
+
+/** @typedef {import('./load.js').Config} Config */
+/** @typedef {'development' | 'configured'} Profile */
+
+/** What everybody may do in the development profile. */
+const OPEN = Object.freeze({
+  presence: true,
+  history_size: 50,
+  history_ttl: '10m',
+  force_recovery: true,
+  allow_subscribe_for_client: true,
+  allow_subscribe_for_anonymous: true,
+  allow_publish_for_subscriber: true,
+  allow_publish_for_anonymous: true,
+  allow_presence_for_subscriber: true,
+  allow_presence_for_anonymous: true,
+  allow_history_for_subscriber: true,
+  allow_history_for_anonymous: true,
+})
+
+/** @param {string} address of http_server.address; '' is all interfaces */
+export function isLoopback(address) {
+  const host = address.toLowerCase().replace(/^\[(.*)\]$/, '$1')
+  return host === 'localhost' || host === '::1' || /^(::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host)
+}
+
+/**
+ * The settings of a gateway that somebody tries out on their own machine: loopback, anonymous clients, a demo page.
+ * @param {{address: string, port: number, key: string}} where `address` '' is 127.0.0.1; `port` 0 is any
+ * @returns {Record<string, unknown>} a tree like that of a file
+ */
+export function developmentProfile({ address, port, key }) {
+  const listens = address === '' ? '127.0.0.1' : address
+  const host = listens.includes(':') && !listens.startsWith('[') ? `[${listens}]` : listens
+  const hosts = new Set(['127.0.0.1', 'localhost', host])
+  return {
+    http_server: { address: listens },
+    client: {
+      allow_anonymous_connect_without_token: true,
+      allowed_origins: [...hosts].map(name => `http://${name}:${port === 0 ? '*' : port}`),
+    },
+    channel: {
+      without_namespace: { ...OPEN },
+      namespaces: [{ name: 'demo', ...OPEN, join_leave: true, force_push_join_leave: true }],
+    },
+    http_api: { key },
+    health: { enabled: true },
+    demo: { enabled: true },
+  }
+}
+
+/**
+ * What a gateway that others can reach must not start without.
+ * @param {Config} config
+ * @returns {string[]} a line for each thing missing, starting with the key to set
+ */
+export function exposureFaults(config) {
+  const { client, http_api: api, http_server: server } = config
+  if (isLoopback(server.address)) return []
+  const where = `while http_server.address is ${JSON.stringify(server.address)}${server.address === '' ? ', all interfaces' : ''}`
+  const faults = []
+  const { token } = client
+  const keyed =
+    token.hmac_secret_key || token.rsa_public_key || token.ecdsa_public_key || token.jwks_public_endpoint
+  const open =
+    client.insecure ||
+    client.allow_anonymous_connect_without_token ||
+    client.insecure_skip_token_signature_verify
+  if (!keyed && !open) {
+    faults.push(
+      `client.token.hmac_secret_key: no token secret is set ${where}; set it or another key of client.token ` +
+        '(or name client.allow_anonymous_connect_without_token or client.insecure)',
+    )
+  }
+  if (!api.disabled && api.key === '' && !api.insecure) {
+    faults.push(
+      `http_api.key: no API key is set ${where}; set it (or name http_api.disabled or http_api.insecure)`,
+    )
+  }
+  if (client.allowed_origins.length === 0) {
+    faults.push(`client.allowed_origins: no origins are set ${where}; list those of your pages (or name "*")`)
+  }
+  return faults
+}
+
+/**
+ * @param {Config} config
+ * @param {readonly string[]} [warnings] what else there was to say about it
+ * @throws {ConfigError} as exposureFaults says
+ */
+export function checkExposure(config, warnings) {
+  const faults = exposureFaults(config)
+  if (faults.length > 0) throw new ConfigError(faults, warnings)
+}
+
+/**
+ * The configuration to serve with: that of the sources, or the development profile when nothing is configured.
+ * Nothing configured means: no file, no HALLEY_ variable about clients, channels or the API, and no address beyond
+ * loopback.
+ *
+ * @param {object} sources as for loadConfig
+ * @param {string} [sources.file]
+ * @param {Readonly<Record<string, string | undefined>>} [sources.env]
+ * @param {Readonly<Record<string, any>>} [sources.flags]
+ * @param {string} [sources.cwd]
+ * @param {string} [key] the API key of the development profile; generated if absent
+ * @returns {{config: Config, warnings: string[], profile: Profile}}
+ * @throws {ConfigError} also for what checkExposure says
+ */
+export function configureServer(sources, key) {
+  const { file, env = {} } = sources
+  const loaded = loadConfig(sources)
+  const configured =
+    file !== undefined ||
+    Object.keys(env).some(name => /^HALLEY_(CLIENT|CHANNEL|HTTP_API)_/.test(name) && env[name])
+  const { address, port } = loaded.config.http_server
+  if (configured || (address !== '' && !isLoopback(address))) {
+    checkExposure(loaded.config, loaded.warnings)
+    return { ...loaded, profile: 'configured' }
+  }
+  const base = developmentProfile({ address, port, key: key ?? randomBytes(16).toString('hex') })
+  return { ...loadConfig({ ...sources, base }), profile: 'development' }
+}

@@ -1,0 +1,135 @@
+// The reference of all options as Markdown: `halley config doc`, and docs/config.md, which is its output.
+
+import { laterOptions } from './centrifugo.js'
+import { channelOptions, NAMESPACES, options, WITHOUT_NAMESPACE } from './options.js'
+
+/** @typedef {import('./options/make.js').Option} Option */
+
+const HEAD = `# Configuration
+
+<!-- Made by \`halley config doc\`; a test holds it to the table in src/config/options.js. -->
+
+\`halley serve -c config.json\` (or \`.yaml\`, \`.yml\`) reads a file, \`HALLEY_...\` variables and flags. Later ones win:
+defaults, file, variables, flags. Names and meaning are those of Centrifugo v6 wherever both have the same thing.
+
+- \`halley config check -c FILE\` says what is wrong with a file; \`halley config defaults\` prints all defaults as a file
+  (\`--yaml\` for YAML); \`halley config doc\` prints this page.
+- A key that Centrifugo v6 has and Halley has not yet gives a warning and is ignored. Any other unknown key is refused,
+  with the nearest known one named.
+- Durations are text with a unit: \`25s\`, \`300ms\`, \`1h30m\`. \`0\` needs none.
+- The variable of a key is \`HALLEY_\` and the path in upper case with \`_\`: \`client.token.hmac_secret_key\` is
+  \`HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY\`. An empty variable counts as unset. Lists of strings are separated by spaces.
+  \`HALLEY_CHANNEL_NAMESPACES\` is a JSON array; \`HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION>\` sets one option of a
+  namespace that is there, its name in upper case with \`_\` for \`-\` and \`.\`.
+
+Without a file and without variables about clients, channels or the API, Halley runs a development profile: it listens
+on 127.0.0.1, lets anonymous clients in, prints a generated API key and serves a demo page. Anything that listens beyond
+loopback refuses to start without a token key, an API key and allowed origins, unless the open modes
+(\`client.allow_anonymous_connect_without_token\`, \`client.insecure\`, \`http_api.insecure\`) are named one by one.
+
+A small file to start from:
+
+\`\`\`json
+{
+  "client": {
+    "token": { "hmac_secret_key": "a long random text" },
+    "allowed_origins": ["https://example.com"]
+  },
+  "http_api": { "key": "another long random text" },
+  "channel": {
+    "namespaces": [
+      { "name": "chat", "presence": true, "history_size": 100, "history_ttl": "5m", "force_recovery": true }
+    ]
+  }
+}
+\`\`\`
+`
+
+/** Titles of the tables, and what the keys in them start with. */
+const SECTIONS = Object.freeze([
+  ['Process', ['workers', 'http_server.', 'log.', 'engine.', 'node.', 'shutdown.']],
+  ['Clients', ['client.']],
+  ['Channels', ['channel.']],
+  ['Server API', ['http_api.']],
+  ['Endpoints', ['websocket.', 'rpc.', 'health.', 'demo.']],
+])
+
+const CHANNEL_HEAD = `
+## Channel options
+
+Of each namespace in \`${NAMESPACES}\`, and of \`${WITHOUT_NAMESPACE}\` for channels without a namespace.
+`
+
+const LATER_HEAD = `
+## Known to Centrifugo, not here yet
+
+These keys are accepted with a warning and ignored (\`.*\` is everything below).
+
+`
+
+/** @param {unknown} value */
+const code = value => `\`${String(value).replaceAll('|', '\\|')}\``
+
+/** @param {Option} option */
+function defaultCell(option) {
+  if (option.type === 'strings' || option.type === 'namespaces') return '`[]`'
+  return option.default === '' ? 'empty' : code(option.default)
+}
+
+/** @type {Record<string, string>} */
+const TYPES = { strings: 'list of strings', namespaces: 'list of objects' }
+
+/** @param {Option} option */
+const typeCell = option =>
+  (TYPES[option.type] ?? option.type) + (option.unit === undefined ? '' : `, ${option.unit}`)
+
+/** @param {Option} option */
+function docCell(option) {
+  const named = option.values?.filter(value => value !== '' && !option.doc.includes(`\`${value}\``)) ?? []
+  const values =
+    named.length > 0
+      ? ` Values: ${(option.values ?? []).map(v => (v === '' ? 'empty' : code(v))).join(', ')}.`
+      : ''
+  return option.doc.replaceAll('|', '\\|') + values
+}
+
+/** @param {readonly Option[]} rows */
+function table(rows) {
+  const lines = rows.map(
+    option => `| ${code(option.path)} | ${typeCell(option)} | ${defaultCell(option)} | ${docCell(option)} |`,
+  )
+  return ['', '| key | type | default | meaning |', '| --- | --- | --- | --- |', ...lines, ''].join('\n')
+}
+
+/** @returns {string} Markdown */
+export function configReference() {
+  let text = HEAD
+  for (const [title, starts] of SECTIONS) {
+    const rows = options.filter(
+      ({ path }) =>
+        !path.startsWith(`${WITHOUT_NAMESPACE}.`) &&
+        /** @type {string[]} */ (starts).some(start => path.startsWith(start)),
+    )
+    text += `\n## ${title}\n${table(rows)}`
+  }
+  const later = laterOptions.filter(path => !path.startsWith(`${WITHOUT_NAMESPACE}.`))
+  const options_ = laterOptions.filter(path => path.startsWith(`${WITHOUT_NAMESPACE}.`))
+  text += CHANNEL_HEAD + table(channelOptions)
+  text += `${LATER_HEAD}${[...later, ...options_].map(path => `- ${code(path)}`).join('\n')}\n`
+  return text
+}
+
+/** @returns {Record<string, any>} every option with its default, in the form of a file */
+export function defaultTree() {
+  /** @type {Record<string, any>} */
+  const tree = {}
+  for (const option of options) {
+    const segments = option.path.split('.')
+    const last = /** @type {string} */ (segments.pop())
+    /** @type {Record<string, any>} */
+    let section = tree
+    for (const segment of segments) section = section[segment] ??= {}
+    section[last] = option.default
+  }
+  return tree
+}
