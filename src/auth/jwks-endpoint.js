@@ -21,7 +21,7 @@ function groupBody(pattern, name) {
 }
 
 /** Literals with `|` between them: no class, no wildcard, no repetition, no inner group, nothing empty. */
-const alternation = /^(?:[\w~:/@%&=,; -]|\\[^\w\s])+(?:\|(?:[\w~:/@%&=,; -]|\\[^\w\s])+)*$/
+const alternation = /^(?:[^\\.*+?()[\]{}|^$]|\\[^a-zA-Z0-9])+(?:\|(?:[^\\.*+?()[\]{}|^$]|\\[^a-zA-Z0-9])+)*$/
 
 /**
  * @param {string} endpoint with or without `{{name}}`

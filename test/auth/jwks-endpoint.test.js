@@ -1,0 +1,88 @@
+import t from 'tap'
+import { createEndpoint } from '../../src/auth/jwks-endpoint.js'
+
+const URL_OF_TENANT = 'https://{{tenant}}.example.com/jwks'
+
+/**
+ * @param {string} pattern
+ * @param {boolean} [insecure]
+ * @param {string} [url]
+ */
+const endpoint = (pattern, insecure = false, url = URL_OF_TENANT) =>
+  createEndpoint(url, [pattern], insecure, 'client.token')
+
+t.test('an address without a part to fill is the address', async t => {
+  t.equal(createEndpoint('http://127.0.0.1:1/jwks', [], false, 'client.token')({}), 'http://127.0.0.1:1/jwks')
+})
+
+t.test('parts are filled from named groups', async t => {
+  t.equal(endpoint('^https://(?P<tenant>one|two)$')({ tenant: 'two' }), 'https://two.example.com/jwks')
+  t.equal(
+    endpoint('(?<tenant>one)', false, 'https://a/{{ tenant }}/{{tenant}}')({ tenant: 'one' }),
+    'https://a/one/one',
+  )
+  const both = createEndpoint('https://{{a}}/{{b}}', ['(?P<a>x)', '(?P<b>y)'], false, 'client.token')
+  t.equal(both({ a: 'x', b: 'y' }), 'https://x/y')
+  t.equal(both({ a: 'x' }), undefined, 'a group that did not take part')
+  t.equal(both({ a: 'x', b: '' }), undefined)
+})
+
+t.test('only groups that list their values word for word may fill the address', async t => {
+  for (const body of ['one', 'one|two', 'a-b_c|d\\.e', 'realms/a|realms/b', 'a\\+b']) {
+    t.doesNotThrow(() => endpoint(`^x(?P<tenant>${body})$`), body)
+  }
+  const unsafe = [
+    '[a-z]+',
+    '.*',
+    '.',
+    'a.b',
+    '\\w+',
+    '\\d',
+    '\\S',
+    'a*',
+    'a+',
+    'a?',
+    'a{2}',
+    '(a|b)',
+    '(?:a)',
+    '^a',
+    'a$',
+    '',
+    'a|',
+    '|a',
+    'a||b',
+    '\\pL',
+    '[a]',
+    'a|[b]',
+    'a|\\w',
+  ]
+  for (const body of unsafe) {
+    const message =
+      /^client\.token\.jwks_public_endpoint uses \{\{tenant\}\}, whose group must list its values/
+    t.throws(() => endpoint(`^x(?P<tenant>${body})$`), { message }, body)
+    t.doesNotThrow(() => endpoint(`^x(?P<tenant>${body})$`, true), body)
+  }
+  t.doesNotThrow(
+    () => endpoint('^[a-z]+(?P<tenant>a|b)\\((?P<other>.*)$'),
+    'groups that are not used may be free',
+  )
+})
+
+t.test('a free value cannot leave its part of the address', async t => {
+  const free = endpoint('(?P<tenant>.*)', true, 'https://host/{{tenant}}/jwks')
+  t.equal(free({ tenant: 'a/../b?c#d@e' }), 'https://host/a%2F..%2Fb%3Fc%23d%40e/jwks')
+  t.equal(
+    endpoint('(?P<tenant>.*)', true, 'http://{{tenant}}/')({ tenant: '127.0.0.1:80' }),
+    'http://127.0.0.1:80/',
+  )
+})
+
+t.test('an address that cannot work is refused', async t => {
+  t.throws(() => endpoint('(?P<other>a)'), { message: /is no named group of issuer_regex or audience_regex/ })
+  t.throws(() => createEndpoint(URL_OF_TENANT, [], false, 'client.token'), { message: /is no named group/ })
+  for (const url of ['nonsense', '', 'file:///etc/passwd', 'ftp://a/b', 'http://']) {
+    t.throws(() => createEndpoint(url, [], false, 'client.token'), {
+      message: 'client.token.jwks_public_endpoint is not an http or https address',
+    })
+  }
+})

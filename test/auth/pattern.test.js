@@ -1,0 +1,87 @@
+import t from 'tap'
+import { compilePattern } from '../../src/auth/pattern.js'
+
+t.test('RE2 patterns match what they match there', async t => {
+  /** @type {[string, string[], string[]][]} */
+  const table = [
+    ['abc', ['abc', 'xabcx'], ['ABC', 'ab']],
+    ['^[a-z]+$', ['abc'], ['abc1', '', 'abc\n']],
+    ['(?i)^abc$', ['ABC', 'aBc'], ['abcd']],
+    ['^(?i)abc$', ['ABC'], ['xabc']],
+    ['(?s)^a.b$', ['a\nb'], ['ab']],
+    ['(?im)^abc$', ['x\nABC\ny'], ['xabc']],
+    ['\\Aabc\\z', ['abc'], ['abcd', 'xabc', 'abc\n']],
+    ['^\\w+-\\d{2,3}$', ['a_1-22', 'b-333'], ['b-4444', 'é-22']],
+    ['^[\\w-.]+$', ['a-b.c'], ['a b']],
+    ['^[]a]+$', ['a]'], ['b']],
+    ['^[^]a]+$', ['bc'], ['b]']],
+    ['^[a\\]b-]+$', ['a]b-'], ['c']],
+    ['^[[:alpha:]_]+[[:digit:]]$', ['ab_1'], ['1', 'ab_']],
+    ['^[[:punct:]]+$', ['!/:@[`{~-]^\\'], ['a']],
+    ['^\\Qa.b*\\E$', ['a.b*'], ['axb']],
+    ['^a{,2}$', ['a{,2}'], ['aa']],
+    ['^a{x}]$', ['a{x}]'], []],
+    ['^a\\-b\\_c\\@d$', ['a-b_c@d'], []],
+    ['^\\x41\\x{1F600}$', ['A😀'], []],
+    ['^.$', ['😀'], ['ab']],
+    ['^\\pL+$', ['éa'], ['1']],
+    ['^\\p{Greek}+$', ['αβ'], ['ab']],
+    ['^\\P{L}$', ['1'], ['a']],
+    ['^[\\pL\\d]+$', ['é1'], ['-']],
+    ['^\\s$', [' ', '\t'], ['\u00a0', '\v']],
+    ['^[\\S]$', ['a', '\u00a0'], [' ']],
+    ['^(?:a|b)c??$', ['ac', 'b'], ['c']],
+    ['^[/a]/$', ['//'], ['b/']],
+    ['^[+--]+$', ['+,-'], ['.']],
+  ]
+  for (const [pattern, yes, no] of table) {
+    const regex = compilePattern(pattern)
+    for (const text of yes) t.ok(regex.test(text), `${pattern} matches ${JSON.stringify(text)}`)
+    for (const text of no) t.notOk(regex.test(text), `${pattern} does not match ${JSON.stringify(text)}`)
+  }
+})
+
+t.test('named groups in both spellings', async t => {
+  t.same({ ...compilePattern('^(?P<tenant>a|b)$').exec('a')?.groups }, { tenant: 'a' })
+  t.same({ ...compilePattern('^(?<tenant>a|b)$').exec('b')?.groups }, { tenant: 'b' })
+})
+
+t.test('a compiled pattern has no state', async t => {
+  const regex = compilePattern('a')
+  t.ok(regex.test('a') && regex.test('a') && regex.test('a'))
+})
+
+t.test('what cannot keep its meaning is one clear error', async t => {
+  const bad = [
+    '(',
+    'a)',
+    '[a',
+    'a**',
+    '*a',
+    '[z-a]',
+    '\\',
+    '\\1',
+    '\\Z',
+    '\\C',
+    '(?=a)',
+    '(?!a)',
+    '(?<=a)',
+    '(?U)a',
+    'a(?i)b',
+    '(?i:a)',
+    '^(?m)a',
+    '[[:nope:]]',
+    '[a-\\d]',
+    '\\p{Nope}',
+    '(?P<1a>b)',
+    '(?P<a>b)(?P<a>c)',
+    '\\q',
+  ]
+  for (const pattern of bad) {
+    t.throws(
+      () => compilePattern(pattern),
+      { message: `the pattern ${JSON.stringify(pattern)} cannot be used: ` },
+      pattern,
+    )
+  }
+})

@@ -1,0 +1,220 @@
+import t from 'tap'
+import { createTokens } from '../../src/auth/tokens.js'
+import { Disconnect, disconnects, errors, ReplyError } from '../../src/errors.js'
+import { encode, makeConfig, makeToken, NOW, thrown } from './jwt.js'
+
+const clock = () => NOW * 1000
+const SECRET = 'secret'
+const PAST = NOW - 10
+const FUTURE = NOW + 10
+
+/** @param {Parameters<typeof makeConfig>} settings */
+const tokens = (...settings) =>
+  createTokens(makeConfig({ hmac_secret_key: SECRET, ...settings[0] }, settings[1], settings[2]), { clock })
+const plain = tokens({})
+
+/** @param {unknown} payload @param {any} [it] @returns {any} */
+const connect = (payload, it = plain) => it.connect(makeToken(payload, SECRET))
+/** @param {unknown} payload @param {any} [it] @returns {any} */
+const subscribe = (payload, it = plain) => it.subscribe(makeToken(payload, SECRET))
+
+t.test('claims of a wrong type make a token bad', async t => {
+  const common = [
+    { sub: 42 },
+    { sub: {} },
+    { exp: '1800000100' },
+    { exp: true },
+    { nbf: 'x' },
+    { expire_at: '1' },
+    { expire_at: 1.5 },
+    { aud: 1 },
+    { aud: ['a', 1] },
+    { aud: {} },
+    { iss: 1 },
+    { iss: ['a'] },
+    { b64info: 1 },
+    { exp: [] },
+  ]
+  const ofConnect = [
+    { channels: 'x' },
+    { channels: {} },
+    { channels: [1] },
+    { channels: [''] },
+    { channels: [null] },
+    { subs: [] },
+    { subs: 'x' },
+    { subs: { x: 1 } },
+    { subs: { x: [] } },
+    { subs: { '': {} } },
+    { subs: { x: { override: 1 } } },
+    { subs: { x: { override: { presence: true } } } },
+    { subs: { x: { override: { presence: { value: 1 } } } } },
+    { subs: { x: { b64data: 1 } } },
+    { channel: 1 },
+    { subs: { x: {} }, channels: [1] },
+  ]
+  const ofSubscribe = [
+    { channel: 1 },
+    { channel: ['x'] },
+    { client: 1 },
+    { override: [] },
+    { override: { presence: 1 } },
+    { b64data: {} },
+    { override: { force_recovery: { value: 'true' } } },
+  ]
+  for (const claims of [...common, ...ofConnect]) {
+    t.equal(
+      thrown(() => connect(claims)),
+      disconnects.invalidToken,
+      JSON.stringify(claims),
+    )
+    t.equal(
+      thrown(() => connect({ exp: PAST, ...claims })),
+      disconnects.invalidToken,
+      'also when expired',
+    )
+  }
+  for (const claims of [...common, ...ofSubscribe]) {
+    t.equal(
+      thrown(() => subscribe({ channel: 'x', ...claims })),
+      errors.permissionDenied,
+      JSON.stringify(claims),
+    )
+  }
+  t.equal(
+    thrown(() => connect('{"exp":1e999}')),
+    disconnects.invalidToken,
+  )
+})
+
+t.test('garbage is a bad token and never anything else', async t => {
+  const good = makeToken({ sub: '42', channel: 'x' }, SECRET)
+  const [header, payload, signature] = good.split('.')
+  const garbage = [
+    '',
+    '.',
+    '..',
+    '...',
+    'a',
+    'a.b',
+    'a.b.c',
+    'a.b.c.d',
+    `${good}.`,
+    `.${good}`,
+    `${good}.x`,
+    `${header}.${payload}`,
+    `${header}.${payload}.`,
+    `${header}..${signature}`,
+    `.${payload}.${signature}`,
+    `${header}=.${payload}.${signature}`,
+    `${header}.${payload}.${signature}=`,
+    `${header}.${payload}.${signature}!`,
+    ` ${good}`,
+    `${good}\n`,
+    `${header}.${payload}.${signature.slice(0, -2)}`,
+    `${header}.${payload}x.${signature}`,
+    good.replaceAll('.', ','),
+    `${encode('[]')}.${payload}.${signature}`,
+    `${encode('null')}.${payload}.${signature}`,
+    `${encode('{')}.${payload}.${signature}`,
+    `${encode({ alg: 1 })}.${payload}.${signature}`,
+    `${encode({})}.${payload}.${signature}`,
+    '😀.😀.😀',
+    makeToken('[]', SECRET),
+    makeToken('null', SECRET),
+    makeToken('1', SECRET),
+    makeToken('"x"', SECRET),
+    makeToken('{', SECRET),
+    makeToken('', SECRET),
+    makeToken('{"sub":"\u0000', SECRET),
+    makeToken('['.repeat(100_000), SECRET),
+    'x'.repeat(1_000_000),
+    `${header}.${'A'.repeat(1_000_001)}.${signature}`,
+    `${'.'.repeat(100_000)}`,
+    makeToken({ channel: 'x' }, SECRET, { crit: ['b64'], b64: false }),
+  ]
+  for (const token of garbage) {
+    t.equal(
+      thrown(() => plain.connect(token)),
+      disconnects.invalidToken,
+      token.slice(0, 60),
+    )
+    t.equal(
+      thrown(() => plain.subscribe(token)),
+      errors.permissionDenied,
+      token.slice(0, 60),
+    )
+  }
+  for (const token of [undefined, null, 1, {}, [], Buffer.from(good)]) {
+    t.equal(
+      thrown(() => plain.connect(/** @type {any} */ (token))),
+      disconnects.invalidToken,
+      String(token),
+    )
+  }
+})
+
+t.test('generated garbage: an answer of the table, whatever comes', async t => {
+  let seed = 7
+  const random = (/** @type {number} */ n) => {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0
+    return Math.floor((seed / 2 ** 32) * n)
+  }
+  const values = [
+    undefined,
+    null,
+    true,
+    0,
+    -1,
+    1.5,
+    FUTURE,
+    PAST,
+    '',
+    'x',
+    'YQ==',
+    [],
+    ['x'],
+    [1],
+    {},
+    { x: {} },
+    { value: true },
+    { x: { info: 1, data: null, override: { presence: { value: 1 } } } },
+  ]
+  const names = [
+    'sub',
+    'exp',
+    'nbf',
+    'expire_at',
+    'aud',
+    'iss',
+    'info',
+    'b64info',
+    'channels',
+    'subs',
+    'meta',
+    'channel',
+    'client',
+    'data',
+    'b64data',
+    'override',
+  ]
+  let good = 0
+  for (let round = 0; round < 5000; round++) {
+    const claims = Object.fromEntries(
+      names.filter(() => random(4) === 0).map(name => [name, values[random(values.length)]]),
+    )
+    let token = makeToken(claims, SECRET)
+    if (random(4) === 0) {
+      const at = random(token.length)
+      token = token.slice(0, at) + String.fromCharCode(33 + random(94)) + token.slice(at + random(3))
+    }
+    for (const kind of /** @type {const} */ (['connect', 'subscribe'])) {
+      const error = thrown(() => plain[kind](token))
+      if (error === undefined) good++
+      else if (!(error instanceof ReplyError) && !(error instanceof Disconnect)) {
+        return t.fail(`${kind} ${JSON.stringify(claims)}: ${error.stack}`)
+      }
+    }
+  }
+  t.ok(good > 100, `${good} good ones among them`)
+})
