@@ -1,0 +1,78 @@
+import { WebSocket } from 'ws'
+
+/** @typedef {{route: import('./contract.js').WebSocketRoute, server: import('./node.js').NodeServer}} Group */
+
+/**
+ * The connection of the node server: the WebSocket of `ws`, which reads, shakes hands and says goodbye, with what the
+ * server keeps about it. Messages are written past it, straight to the socket, so that a frame that many receive is made
+ * once.
+ */
+export class NodeConnection extends WebSocket {
+  /** @type {any} what the transport hangs on it */
+  session = null
+  /** @type {Group} */
+  group = /** @type {any} */ (null)
+  /** @type {import('node:net').Socket} */
+  socket = /** @type {any} */ (null)
+  /** @type {Set<string> | null} */
+  topics = null
+  /** What we have written in this turn of the event loop waits in the socket. */
+  held = false
+  /** The close code we asked for; 0 while nobody has. */
+  farewell = 0
+  farewellReason = ''
+
+  /**
+   * @param {Group} group
+   * @param {import('node:net').Socket} socket
+   */
+  attach(group, socket) {
+    this.group = group
+    this.socket = socket
+    this.on('message', onMessage)
+    this.on('pong', onPong)
+    this.on('error', onError)
+    this.on('close', onClose)
+  }
+
+  /** Nothing has been said about the end yet, by either side. */
+  get live() {
+    return this.farewell === 0 && this.readyState === WebSocket.OPEN
+  }
+}
+
+/**
+ * @this {NodeConnection}
+ * @param {Buffer} data
+ * @param {boolean} binary
+ */
+function onMessage(data, binary) {
+  if (this.farewell === 0) this.group.route.message(this, data, binary)
+}
+
+/** @this {NodeConnection} */
+function onPong() {
+  if (this.farewell === 0) this.group.route.pong(this)
+}
+
+/**
+ * `ws` has closed the connection by itself by now; the close event follows.
+ *
+ * @this {NodeConnection}
+ * @param {Error & {code?: string}} error
+ */
+function onError(error) {
+  if (this.farewell === 0 && error.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') this.farewell = 1009
+}
+
+/**
+ * @this {NodeConnection}
+ * @param {number} code
+ * @param {Buffer} reason
+ */
+function onClose(code, reason) {
+  const { route, server } = this.group
+  server.forget(this)
+  if (this.farewell !== 0) route.close(this, this.farewell, this.farewellReason)
+  else route.close(this, code, reason.toString())
+}

@@ -1,0 +1,101 @@
+const NOTHING = Buffer.alloc(0)
+
+/** The `Exchange` of node:http. */
+export class NodeExchange {
+  #req
+  #res
+  #log
+
+  /**
+   * @param {import('node:http').IncomingMessage} req
+   * @param {import('node:http').ServerResponse | null} res null for an upgrade, whose answer is what the route returns
+   * @param {(error: Error) => void} log gets what a handler threw
+   */
+  constructor(req, res, log) {
+    this.#req = req
+    this.#res = res
+    this.#log = log
+    const url = req.url ?? '/'
+    const mark = url.indexOf('?')
+    this.method = req.method ?? 'GET'
+    this.path = mark < 0 ? url : url.slice(0, mark)
+    this.query = mark < 0 ? '' : url.slice(mark + 1)
+  }
+
+  get gone() {
+    return this.#res === null ? this.#req.socket.destroyed : this.#res.writableEnded || this.#res.destroyed
+  }
+
+  /** @param {string} name */
+  header(name) {
+    const value = this.#req.headers[name]
+    return typeof value === 'string' ? value : (value?.join(', ') ?? '')
+  }
+
+  remoteAddress() {
+    const address = this.#req.socket.remoteAddress ?? ''
+    // An IPv4 client on a dual-stack socket; everybody expects to see a.b.c.d.
+    return address.startsWith('::ffff:') ? address.slice(7) : address
+  }
+
+  /**
+   * @param {number} limit bytes
+   * @param {(body: Buffer | null) => void} done
+   */
+  body(limit, done) {
+    if (this.gone) return
+    /** @type {Buffer[]} */
+    let chunks = []
+    let size = 0
+    this.#req.on('data', chunk => {
+      if (size > limit) return
+      size += chunk.length
+      if (size <= limit) {
+        chunks.push(chunk)
+        return
+      }
+      // The rest is still read, and dropped: a connection that is closed with unread data is reset, and a reset can
+      // overtake the answer.
+      chunks = []
+      this.#call(done, null)
+    })
+    this.#req.on('end', () => {
+      if (size > limit || this.gone) return
+      this.#call(done, chunks.length === 1 ? chunks[0] : size === 0 ? NOTHING : Buffer.concat(chunks, size))
+    })
+  }
+
+  /**
+   * @param {number} status
+   * @param {Record<string, string> | null} headers
+   * @param {string | Uint8Array} body
+   */
+  reply(status, headers, body) {
+    if (this.gone || this.#res === null) return
+    if (status === 204 || status === 304) {
+      this.#res.writeHead(status, headers ?? {})
+      this.#res.end()
+      return
+    }
+    this.#res.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })
+    this.#res.end(body)
+  }
+
+  /** @param {Error} error what the handler threw */
+  fail(error) {
+    this.#log(error)
+    this.reply(500, null, '')
+  }
+
+  /**
+   * @param {(body: Buffer | null) => void} done
+   * @param {Buffer | null} body
+   */
+  #call(done, body) {
+    try {
+      done(body)
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+}

@@ -1,0 +1,306 @@
+import http from 'node:http'
+import { WebSocketServer } from 'ws'
+import { NodeConnection } from './node-connection.js'
+import { NodeExchange } from './node-exchange.js'
+import { Routes } from './routes.js'
+import { chooseSubprotocol } from './subprotocol.js'
+import { Topics } from './topics.js'
+import { encodeMessage } from './websocket-frame.js'
+
+/**
+ * @typedef {import('./contract.js').Exchange} Exchange
+ * @typedef {import('./contract.js').WebSocketRoute} WebSocketRoute
+ * @typedef {import('./contract.js').SocketServer} SocketServer
+ * @typedef {any} Handle a NodeConnection, of which the contract shows only the session
+ */
+
+const BACKLOG = 4096
+const CLOSE_PATIENCE = 5000
+/** A client gets as long for its headers, and for its body, as uWebSockets.js gives. */
+const HEADERS_TIMEOUT = 10_000
+const REQUEST_TIMEOUT = 30_000
+/** Backends keep their connections for a minute or so; a server that hangs up first costs them an error. */
+const KEEP_ALIVE_TIMEOUT = 75_000
+
+/**
+ * The sockets of one worker on node:http and ws, where uWebSockets.js does not load.
+ *
+ * @implements {SocketServer}
+ */
+export class NodeServer {
+  name = /** @type {const} */ ('node')
+  #http
+  #log
+  #routes = new Routes()
+  /** @type {Map<string, {group: import('./node-connection.js').Group, acceptor: WebSocketServer}>} */
+  #endpoints = new Map()
+  /** @type {Topics<NodeConnection>} */
+  #topics = new Topics()
+  /** @type {Set<NodeConnection>} */
+  #open = new Set()
+  /** @type {NodeConnection[]} those written to in this turn of the event loop */
+  #held = []
+  #release = () => this.#releaseHeld()
+  /** What `upgrade` accepted, on its way to `open`: `handleUpgrade` calls one after the other, at once. */
+  #accepted = /** @type {any} */ (null)
+
+  /** @param {{logger?: {error: (details: object, message: string) => void}}} [options] */
+  constructor({ logger } = {}) {
+    this.#log = (/** @type {Error} */ error) =>
+      logger?.error({ err: error }, 'the HTTP server, or a handler of it, failed')
+    this.#http = http.createServer({
+      headersTimeout: HEADERS_TIMEOUT,
+      requestTimeout: REQUEST_TIMEOUT,
+      keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
+      connectionsCheckingInterval: 5000,
+    })
+    this.#http.on('request', (req, res) => this.#request(req, res))
+    this.#http.on('upgrade', (req, socket, head) => this.#upgrade(req, /** @type {any} */ (socket), head))
+    this.#routes.fallback('/*', exchange => exchange.reply(404, null, 'Not Found'))
+  }
+
+  /**
+   * @param {string} method
+   * @param {string} path
+   * @param {(exchange: Exchange) => void} handler
+   */
+  route(method, path, handler) {
+    this.#routes.add(method, path, handler)
+  }
+
+  /**
+   * @param {string} path
+   * @param {WebSocketRoute} route
+   */
+  websocket(path, route) {
+    const options = {
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      maxPayload: route.maxMessage,
+      closeTimeout: CLOSE_PATIENCE,
+      WebSocket: NodeConnection,
+      // Called after the checks of the handshake and before its answer: who is refused here was well-formed, and
+      // who is accepted will be opened.
+      verifyClient: (/** @type {any} */ info, /** @type {any} */ verdict) =>
+        this.#verify(route, info.req, verdict),
+    }
+    this.#endpoints.set(path, { group: { route, server: this }, acceptor: new WebSocketServer(options) })
+    this.#routes.fallback(path, exchange => exchange.reply(400, null, 'Bad Request'))
+  }
+
+  /**
+   * @param {string} host
+   * @param {number} port
+   * @returns {Promise<void>}
+   */
+  listen(host, port) {
+    return new Promise((resolve, reject) => {
+      const failed = (/** @type {Error} */ error) => {
+        reject(new Error(`cannot listen on ${host}:${port}: ${error.message}`))
+      }
+      this.#http.once('error', failed)
+      this.#http.listen({ host, port, backlog: BACKLOG }, () => {
+        this.#http.off('error', failed)
+        this.#http.on('error', this.#log)
+        resolve()
+      })
+    })
+  }
+
+  /**
+   * @param {Handle} connection
+   * @param {string | Uint8Array} data
+   * @param {boolean} binary
+   */
+  send(connection, data, binary) {
+    if (connection.live) this.#write(connection, encodeMessage(data, binary))
+  }
+
+  /** @param {Handle} connection */
+  ping(connection) {
+    if (connection.live) connection.ping()
+  }
+
+  /**
+   * @param {Handle} connection
+   * @param {string} topic
+   */
+  subscribe(connection, topic) {
+    if (connection.live) this.#topics.join(connection, topic)
+  }
+
+  /**
+   * @param {Handle} connection
+   * @param {string} topic
+   */
+  unsubscribe(connection, topic) {
+    this.#topics.leave(connection, topic)
+  }
+
+  /**
+   * @param {string} topic
+   * @param {string | Uint8Array} data
+   * @param {boolean} binary
+   */
+  publish(topic, data, binary) {
+    const members = this.#topics.members(topic)
+    if (members === undefined) return
+    const frame = encodeMessage(data, binary)
+    for (const connection of members) if (connection.live) this.#write(connection, frame)
+  }
+
+  /**
+   * @param {Handle} _connection everything one turn of the event loop writes leaves together anyway
+   * @param {() => void} work
+   */
+  cork(_connection, work) {
+    work()
+  }
+
+  /** @param {Handle} connection */
+  buffered(connection) {
+    return connection.socket.writableLength
+  }
+
+  /**
+   * @param {Handle} connection
+   * @param {number} code
+   * @param {string} reason
+   */
+  close(connection, code, reason) {
+    if (connection.farewell !== 0) return
+    connection.farewell = code
+    connection.farewellReason = reason
+    this.#topics.leaveAll(connection)
+    connection.close(code, reason)
+  }
+
+  /** @param {Handle} connection */
+  terminate(connection) {
+    connection.terminate()
+  }
+
+  stopListening() {
+    if (this.#http.listening) this.#http.close()
+  }
+
+  shutdown() {
+    this.stopListening()
+    for (const connection of this.#open) connection.terminate()
+    this.#http.closeAllConnections()
+  }
+
+  /** The connection is gone. @param {NodeConnection} connection */
+  forget(connection) {
+    this.#open.delete(connection)
+    this.#topics.leaveAll(connection)
+  }
+
+  /**
+   * @param {http.IncomingMessage} req
+   * @param {http.ServerResponse} res
+   */
+  #request(req, res) {
+    const exchange = new NodeExchange(req, res, this.#log)
+    try {
+      this.#routes.find(exchange.method, exchange.path)?.(exchange)
+    } catch (error) {
+      exchange.fail(error)
+    }
+  }
+
+  /**
+   * @param {http.IncomingMessage} req
+   * @param {import('node:net').Socket} socket
+   * @param {Buffer} head
+   */
+  #upgrade(req, socket, head) {
+    const endpoint = this.#endpoints.get(new NodeExchange(req, null, this.#log).path)
+    if (endpoint === undefined || req.headers.upgrade?.toLowerCase() !== 'websocket') {
+      this.#decline(req, socket, head)
+      return
+    }
+    const { group, acceptor } = endpoint
+    // ws would refuse an empty or repetitive offer, and takes the first that is left.
+    const protocol = chooseSubprotocol(req.headers['sec-websocket-protocol'] ?? '', group.route.protocols)
+    if (protocol === '') delete req.headers['sec-websocket-protocol']
+    else req.headers['sec-websocket-protocol'] = protocol
+    acceptor.handleUpgrade(req, socket, head, (/** @type {any} */ connection) => {
+      const accepted = this.#accepted
+      this.#accepted = null
+      connection.attach(group, socket)
+      this.#open.add(connection)
+      group.route.open(connection, accepted)
+    })
+  }
+
+  /**
+   * A server may ignore an offer to upgrade, and must where it does not know what is offered: Java's HTTP client offers
+   * h2c with every request. node:http has already let the connection go by now, so it gets it back, with the same
+   * request less the offer.
+   *
+   * @param {http.IncomingMessage} req
+   * @param {import('node:net').Socket} socket
+   * @param {Buffer} head
+   */
+  #decline(req, socket, head) {
+    let text = `${req.method} ${req.url} HTTP/${req.httpVersion}\r\n`
+    for (let i = 0; i < req.rawHeaders.length; i += 2) {
+      const name = req.rawHeaders[i].toLowerCase()
+      if (name !== 'upgrade' && name !== 'connection')
+        text += `${req.rawHeaders[i]}: ${req.rawHeaders[i + 1]}\r\n`
+    }
+    socket.unshift(Buffer.concat([Buffer.from(`${text}\r\n`, 'latin1'), head]))
+    this.#http.emit('connection', socket)
+  }
+
+  /**
+   * @param {WebSocketRoute} route
+   * @param {http.IncomingMessage} req
+   * @param {(verified: boolean, status?: number) => void} verdict
+   */
+  #verify(route, req, verdict) {
+    const exchange = new NodeExchange(req, null, this.#log)
+    const protocol = req.headers['sec-websocket-protocol'] ?? ''
+    /** @type {number | object} */
+    let answer = 500
+    try {
+      // Who has left meanwhile is dropped by `handleUpgrade` after this, without `open`.
+      answer = req.socket.readable && req.socket.writable ? route.upgrade(exchange, protocol) : 400
+    } catch (error) {
+      this.#log(error)
+    }
+    if (typeof answer === 'number') {
+      verdict(false, answer)
+      return
+    }
+    this.#accepted = answer
+    verdict(true)
+  }
+
+  /**
+   * @param {NodeConnection} connection
+   * @param {Buffer} frame
+   */
+  #write(connection, frame) {
+    if (!connection.held) {
+      connection.held = true
+      connection.socket.cork()
+      if (this.#held.push(connection) === 1) setImmediate(this.#release)
+    }
+    connection.socket.write(frame)
+  }
+
+  #releaseHeld() {
+    const held = this.#held
+    this.#held = []
+    for (const connection of held) {
+      connection.held = false
+      connection.socket.uncork()
+      if (connection.live && connection.socket.writableLength > connection.group.route.maxBuffered) {
+        connection.group.route.overflow(connection)
+      }
+    }
+  }
+}
