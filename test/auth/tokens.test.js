@@ -331,6 +331,13 @@ t.test('insecure_skip_token_signature_verify skips the signature and nothing els
     thrown(() => it.connect('a.b')),
     disconnects.invalidToken,
   )
+  const good = makeToken({ aud: 'me' }, 'whatever')
+  for (const token of [`${good}.x`, good.replace('.', 'A.'), good.replace(/\.[^.]*$/, '')]) {
+    t.equal(
+      thrown(() => it.connect(token)),
+      disconnects.invalidToken,
+    )
+  }
 })
 
 t.test('settings that cannot be used are named', async t => {
