@@ -29,16 +29,21 @@ export class NodeConnection extends WebSocket {
   attach(group, socket) {
     this.group = group
     this.socket = socket
-    this.on('message', onMessage)
-    this.on('pong', onPong)
-    this.on('error', onError)
-    this.on('close', onClose)
+    listenTo(/** @type {any} */ (this))
   }
 
   /** Nothing has been said about the end yet, by either side. */
   get live() {
     return this.farewell === 0 && this.readyState === WebSocket.OPEN
   }
+}
+
+/** @param {import('node:events').EventEmitter} connection */
+function listenTo(connection) {
+  connection.on('message', onMessage)
+  connection.on('pong', onPong)
+  connection.on('error', onError)
+  connection.on('close', onClose)
 }
 
 /**
