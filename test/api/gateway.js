@@ -94,10 +94,14 @@ export class Subscriber {
 
   constructor(url) {
     this.#socket = new WebSocket(url)
-    this.#closing = once(this.#socket, 'close').then(([code, reason]) => {
-      this.closed = { code, reason: reason.toString() }
-      return this.closed
+    this.#closing = new Promise(resolve => {
+      this.#socket.on('close', (code, reason) => {
+        this.closed = { code, reason: reason.toString() }
+        resolve(this.closed)
+      })
     })
+    // A failed connect is told by `send`, a later failure by `close`.
+    this.#socket.on('error', () => {})
     this.#socket.on('message', data => {
       for (const line of data.toString().split('\n')) this.#take(line)
     })

@@ -70,7 +70,7 @@ t.test('what is missing or unknown', async t => {
 
 t.test('names are not checked: the API may publish anywhere', async t => {
   for (const channel of ['$secret', 'dialog#1,2', 'é', ' ', 'x'.repeat(1000), ':a', '__proto__', '\u0000']) {
-    t.same(await gateway.call('publish', { channel, data: 1 }), { result: {} }, channel.slice(0, 20))
+    t.same(await gateway.call('publish', { channel, data: 1 }), { result: {} }, JSON.stringify(channel).slice(0, 20))
   }
   t.same(await gateway.call('publish', { channel: '$nowhere:a', data: 1 }), UNKNOWN)
 })
