@@ -36,9 +36,9 @@ export function parseFlags(args, own) {
     if (token.kind !== 'option') continue
     const flag = flags[token.name]
     if (flag === undefined || token.rawName === `-${token.name}`) {
-      throw new UsageError(
-        `unknown flag ${token.rawName}; did you mean --${nearest(token.name, Object.keys(flags))}?`,
-      )
+      // One letter is near to everything.
+      const hint = token.name.length > 1 ? `; did you mean --${nearest(token.name, Object.keys(flags))}?` : ''
+      throw new UsageError(`unknown flag ${token.rawName}${hint}`)
     }
     const { value } = token
     if (flag.type === 'boolean') {

@@ -39,7 +39,9 @@ Examples:
     const { warnings, profile } = checked
     warn(warnings)
     const what = profile === 'development' ? 'the development profile' : (flags.config ?? 'the environment')
-    stdout(`${what}: valid${warnings.length > 0 ? `, ${warnings.length} warnings` : ''}\n`)
+    stdout(
+      `${what}: valid${warnings.length > 0 ? `, ${warnings.length} ${warnings.length === 1 ? 'warning' : 'warnings'}` : ''}\n`,
+    )
     return 0
   },
 }

@@ -62,20 +62,21 @@ ${inGroup(group)
 function findCommand(args) {
   if (args.length > 0 && ['-h', '--help', '-V', '--version'].includes(args[0])) return null
   if (args.length === 0 || args[0].startsWith('-')) return { command: serve, rest: args }
-  if (args[0] === 'help') return findCommand([...args.slice(1), '--help'])
   const [first, second] = args
   const single = COMMANDS.find(({ name }) => name === first)
   if (single !== undefined) return { command: single, rest: args.slice(1) }
   if (inGroup(first).length === 0) {
     const words = [...new Set(COMMANDS.map(({ name }) => name.split(' ')[0])), 'help']
-    throw new UsageError(`unknown command "${first}"; did you mean ${nearest(first, words)}?`)
+    throw new UsageError(
+      `unknown command "${first}"; did you mean ${nearest(first, words)}? (see halley --help)`,
+    )
   }
   if (second === undefined || second.startsWith('-')) return { group: first, rest: args.slice(1) }
   const command = COMMANDS.find(({ name }) => name === `${first} ${second}`)
   if (command === undefined) {
     const words = inGroup(first).map(({ name }) => name.split(' ')[1])
     throw new UsageError(
-      `unknown command "${first} ${second}"; did you mean ${first} ${nearest(second, words)}?`,
+      `unknown command "${first} ${second}"; did you mean ${first} ${nearest(second, words)}? (see halley ${first} --help)`,
     )
   }
   return { command, rest: args.slice(2) }
@@ -85,33 +86,28 @@ function findCommand(args) {
  * @param {string[]} args
  * @param {Io} io
  * @returns {Promise<number | undefined>}
+ * @throws {UsageError} its message names the command
  */
 async function dispatch(args, io) {
-  const found = findCommand(args)
-  const own = found !== null && 'command' in found ? found.command.flags : {}
-  let flags
+  const words = args[0] === 'help' ? [...args.slice(1), '--help'] : args
+  const found = findCommand(words)
+  const command = found !== null && 'command' in found ? found.command : null
+  const group = found !== null && 'group' in found ? found.group : ''
   try {
-    flags = parseFlags(found === null ? args.slice(0, 1) : found.rest, own)
+    const flags = parseFlags(found === null ? words.slice(0, 1) : found.rest, command?.flags ?? {})
+    if (flags.version) io.stdout(`halley ${packageVersion()}\n`)
+    else if (flags.help) io.stdout(command?.help ?? (group === '' ? HELP : groupHelp(group)))
+    else if (command !== null) return await command.run(io, flags)
+    else {
+      const needed = inGroup(group).map(({ name }) => name.split(' ')[1])
+      throw new UsageError(`one of the commands ${needed.join(', ')} is needed`)
+    }
+    return 0
   } catch (error) {
-    const name = found !== null && ('command' in found ? found.command.name : found.group)
-    if (error instanceof UsageError && name) error.message = `${name}: ${error.message}`
-    throw error
+    if (!(error instanceof UsageError)) throw error
+    const name = command?.name ?? group
+    throw new UsageError(`${name}: ${error.message} (see halley ${name} --help)`)
   }
-  if (flags.version) {
-    io.stdout(`halley ${packageVersion()}\n`)
-    return 0
-  }
-  if (found !== null && 'command' in found) {
-    if (!flags.help) return found.command.run(io, flags)
-    io.stdout(found.command.help)
-    return 0
-  }
-  if (found !== null && !flags.help) {
-    const words = inGroup(found.group).map(({ name }) => name.split(' ')[1])
-    throw new UsageError(`${found.group} needs one of the commands ${words.join(', ')}`)
-  }
-  io.stdout(found === null ? HELP : groupHelp(found.group))
-  return 0
 }
 
 /**
@@ -126,7 +122,7 @@ export async function main(args, io) {
     return await dispatch(args, io)
   } catch (error) {
     if (error instanceof UsageError) {
-      io.stderr(`halley: ${error.message} (see halley --help)\n`)
+      io.stderr(`halley: ${error.message}\n`)
       return 2
     }
     if (error instanceof ConfigError) for (const fault of error.faults) io.stderr(`halley: ${fault}\n`)

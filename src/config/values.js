@@ -116,6 +116,7 @@ export function readValue(option, value) {
         throw new Error(`${shown} is not a duration like "25s", "300ms" or "1h30m"`)
       return checkRange(option, parseDuration(value), formatDuration)
     case 'strings': {
+      if (typeof value === 'string') throw new Error(`${shown} is not a list; write [${shown}]`)
       if (!Array.isArray(value)) throw new Error(`${shown} is not a list of strings`)
       for (const item of value) {
         if (typeof item !== 'string') throw new Error(`${show(item)} in the list is not a string`)

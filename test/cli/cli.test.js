@@ -1,0 +1,224 @@
+import { execFile } from 'node:child_process'
+import { createHmac } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { loadConfig } from '../../src/config/load.js'
+import { directory } from '../config/support.js'
+
+const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+
+/**
+ * Runs the command as a user would.
+ * @param {string[]} args
+ * @param {{env?: Record<string, string>, cwd?: string}} [where]
+ * @returns {Promise<{code: number, out: string, err: string}>}
+ */
+function halley(args, { env = {}, cwd } = {}) {
+  const clean = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !name.startsWith('HALLEY_')),
+  )
+  return new Promise(resolve => {
+    execFile(process.execPath, [BIN, ...args], { cwd, env: { ...clean, ...env } }, (error, out, err) => {
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
+    })
+  })
+}
+
+t.test('--version and --help work everywhere', async t => {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  const commands = [
+    '',
+    'serve',
+    'token',
+    'subtoken',
+    'config',
+    'config check',
+    'config defaults',
+    'config doc',
+  ]
+  await Promise.all(
+    commands.map(async name => {
+      const words = name.split(' ').filter(word => word !== '')
+      for (const flag of ['--version', '-V']) {
+        t.same(
+          await halley([...words, flag]),
+          { code: 0, out: `halley ${version}\n`, err: '' },
+          `${name} ${flag}`,
+        )
+      }
+      const help = await halley([...words, '--help'])
+      t.equal(help.code, 0)
+      t.equal(help.err, '')
+      t.match(help.out, new RegExp(`^Usage: halley ${name}`))
+      t.match(help.out, 'Examples:')
+      t.same(await halley([...words, '-h']), help)
+      t.same(await halley(['help', ...words]), help)
+    }),
+  )
+})
+
+t.test('what cannot be understood is one line, the nearest thing, and exit code 2', async t => {
+  for (const [line, said] of /** @type {[string, RegExp][]} */ ([
+    ['srve', /unknown command "srve"; did you mean serve\?/],
+    ['config chek', /unknown command "config chek"; did you mean config check\?/],
+    ['config', /one of the commands check, defaults, doc is needed/],
+    ['serve --prot 1', /serve: unknown flag --prot; did you mean --port\?/],
+    ['--worker=2', /serve: unknown flag --worker; did you mean --workers\?/],
+    ['serve -x', /serve: unknown flag -x /],
+    ['serve --port', /--port needs a value/],
+    ['serve --config --port 1', /--config needs a value/],
+    ['serve --no-dashboard=yes', /--no-dashboard takes no value/],
+    ['serve config.json', /unexpected argument "config.json"/],
+    ['subtoken -u 1', /--channel is needed/],
+  ])) {
+    const { code, out, err } = await halley(line.split(' '))
+    t.equal(code, 2, line)
+    t.equal(out, '')
+    t.match(err, said)
+    t.equal(err.trim().split('\n').length, 1)
+  }
+})
+
+t.test('serve refuses a bad configuration, a line for each fault, exit code 1', async t => {
+  const dir = directory(t)
+  const file = dir.write('bad.json', { http_server: { prot: 1, address: '127.0.0.1' }, workers: 'x' })
+  t.same(await halley(['serve', '-c', file]), {
+    code: 1,
+    out: '',
+    err:
+      'halley: http_server.prot: unknown key; the nearest known one is http_server.port\n' +
+      'halley: workers: "x" is not a whole number\n',
+  })
+  const open = await halley(['-c', 'open.yaml'], { cwd: dir.path, env: {} })
+  t.match(open, { code: 1, err: 'halley: open.yaml: there is no such file\n' })
+  dir.write('open.yaml', 'http_server: {port: 1}\n')
+  const exposed = await halley(['-c', 'open.yaml'], { cwd: dir.path })
+  t.equal(exposed.code, 1)
+  t.same(
+    exposed.err.split('\n').map(line => line.split(': ')[1]),
+    ['client.token.hmac_secret_key', 'http_api.key', 'client.allowed_origins', undefined],
+  )
+  const flag = await halley(['serve', '--port', '70000'])
+  t.match(flag, { code: 1, err: 'halley: --port: 70000 is out of range, it must be at most 65535\n' })
+  const variable = await halley(['serve'], { env: { HALLEY_HTTP_SERVER_PROT: '1' } })
+  t.match(variable.err, 'the nearest known one is HALLEY_HTTP_SERVER_PORT')
+})
+
+t.test('config check', async t => {
+  const dir = directory(t)
+  t.same(await halley(['config', 'check']), { code: 0, out: 'the development profile: valid\n', err: '' })
+  const good = dir.write('good.yaml', 'http_server:\n  address: localhost\nsse:\n  enabled: true\n')
+  t.same(await halley(['config', 'check', '-c', good]), {
+    code: 0,
+    out: `warning: sse.enabled: Centrifugo has this key, Halley has not yet; it is ignored\n${good}: valid, 1 warning\n`,
+    err: '',
+  })
+  const bad = dir.write('bad.json', { sse: { enabled: true }, workers: -1 })
+  t.same(await halley(['config', 'check', '--config', bad]), {
+    code: 1,
+    out: 'warning: sse.enabled: Centrifugo has this key, Halley has not yet; it is ignored\n',
+    err: 'halley: workers: -1 is out of range, it must be at least 0\n',
+  })
+})
+
+t.test('config defaults gives files that change nothing', async t => {
+  const dir = directory(t)
+  const [json, yaml] = await Promise.all([
+    halley(['config', 'defaults']),
+    halley(['config', 'defaults', '--yaml']),
+  ])
+  t.equal(json.code, 0)
+  t.same(loadConfig({ file: dir.write('a.json', json.out) }), loadConfig())
+  t.same(loadConfig({ file: dir.write('a.yaml', yaml.out) }), loadConfig())
+  t.equal(JSON.parse(json.out).client.ping_interval, '25s', 'durations as they are written')
+})
+
+t.test('config doc prints docs/config.md', async t => {
+  const { out } = await halley(['config', 'doc'])
+  t.ok(out === readFileSync(new URL('../../docs/config.md', import.meta.url), 'utf8'))
+})
+
+/**
+ * Checks the signature and gives the claims.
+ * @param {import('tap').Test} t
+ * @param {string} text
+ * @param {string} secret
+ */
+function claims(t, text, secret) {
+  t.match(text, /^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+  const [head, body, signature] = text.trim().split('.')
+  t.equal(createHmac('sha256', secret).update(`${head}.${body}`).digest('base64url'), signature)
+  t.same(JSON.parse(Buffer.from(head, 'base64url').toString()), { alg: 'HS256', typ: 'JWT' })
+  return JSON.parse(Buffer.from(body, 'base64url').toString())
+}
+
+t.test('tokens are signed with the secret of the configuration', async t => {
+  const dir = directory(t)
+  const file = dir.write('a.json', {
+    client: { token: { hmac_secret_key: 'key-1', audience: 'aud', issuer: 'iss' } },
+  })
+  const before = Math.floor(Date.now() / 1000)
+  const plain = await halley(['token', '-c', file, '-u', '42'])
+  t.equal(plain.code, 0)
+  const a = claims(t, plain.out, 'key-1')
+  t.match(a, { sub: '42', aud: 'aud', iss: 'iss' })
+  t.equal(a.exp - a.iat, 24 * 3600)
+  t.ok(a.iat >= before && a.iat <= before + 60)
+
+  const full = await halley([
+    'token',
+    '--config',
+    file,
+    '--user',
+    'a"b',
+    '--ttl',
+    '90m',
+    '--info',
+    '{"name":"Ann"}',
+    '--channel',
+    'x,y',
+    '--channel',
+    'z',
+  ])
+  const b = claims(t, full.out, 'key-1')
+  t.match(b, { sub: 'a"b', info: { name: 'Ann' }, channels: ['x,y', 'z'] })
+  t.equal(b.exp - b.iat, 5400)
+
+  const env = { HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY: 'key-2', HALLEY_CLIENT_TOKEN_USER_ID_CLAIM: 'uid' }
+  const anonymous = claims(t, (await halley(['token', '--ttl', '0'], { env })).out, 'key-2')
+  t.same(Object.keys(anonymous), ['iat'], 'no user, no expiry')
+  t.match(claims(t, (await halley(['token', '-u', 'x'], { env })).out, 'key-2'), { uid: 'x' })
+})
+
+t.test('subscription tokens use their own secret where there is one', async t => {
+  const dir = directory(t)
+  const args = ['subtoken', '-u', '42', '--channel', '$news', '-t', '60', '-c']
+  const one = dir.write('one.json', { client: { token: { hmac_secret_key: 'key-1' } } })
+  const two = dir.write('two.json', {
+    client: {
+      token: { hmac_secret_key: 'key-1' },
+      subscription_token: { enabled: true, hmac_secret_key: 'key-2' },
+    },
+  })
+  const a = claims(t, (await halley([...args, one])).out, 'key-1')
+  t.match(a, { sub: '42', channel: '$news' })
+  t.equal(a.exp - a.iat, 60)
+  t.match(claims(t, (await halley([...args, two])).out, 'key-2'), { sub: '42', channel: '$news' })
+})
+
+t.test('tokens that cannot be made', async t => {
+  const dir = directory(t)
+  const env = { HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY: 'k' }
+  t.match(await halley(['token', '-u', '1']), { code: 1, err: /client\.token\.hmac_secret_key: is not set/ })
+  t.match(await halley(['token', '--ttl', '5x'], { env }), { code: 2, err: /--ttl: "5x" is not a duration/ })
+  t.match(await halley(['token', '--info', '[1]'], { env }), { code: 2, err: /--info needs a JSON object/ })
+  t.match(await halley(['token', '--info', '{'], { env }), { code: 2, err: /--info needs a JSON object/ })
+  const jwks = dir.write('j.json', {
+    client: { token: { hmac_secret_key: 'x', jwks_public_endpoint: 'https://x/' } },
+  })
+  t.match(await halley(['token', '-c', jwks]), {
+    code: 1,
+    err: /jwks_public_endpoint: tokens are checked with that JWKS/,
+  })
+})

@@ -1,0 +1,310 @@
+import t from 'tap'
+import { stringify } from 'yaml'
+import { ConfigError, loadConfig } from '../../src/config/load.js'
+import { directory, faultsOf } from './support.js'
+
+t.test('without any source every key has its default', async t => {
+  const { config, warnings } = loadConfig()
+  t.same(warnings, [])
+  t.match(config, {
+    workers: 0,
+    http_server: { address: '', port: 8000, driver: 'auto' },
+    engine: { type: 'memory', memory: { max_bytes: 512 * 1024 * 1024 } },
+    client: { ping_interval: 25_000, pong_timeout: 8000, channel_limit: 128, allowed_origins: [] },
+    channel: { history_meta_ttl: 720 * 3_600_000, max_length: 255, private_prefix: '$', namespaces: [] },
+    http_api: { handler_prefix: '/api', key: '' },
+    websocket: { handler_prefix: '/connection/websocket', message_size_limit: 65536 },
+    shutdown: { timeout: 30_000 },
+  })
+})
+
+t.test('the configuration is frozen to the bottom', async t => {
+  const { config } = loadConfig({ base: { channel: { namespaces: [{ name: 'chat' }] } } })
+  t.throws(() => {
+    config.client.token.hmac_secret_key = 'x'
+  }, TypeError)
+  t.throws(() => config.channel.namespaces.push({}), TypeError)
+  t.throws(() => {
+    config.channel.namespaces[0].presence = true
+  }, TypeError)
+  t.throws(() => config.client.allowed_origins.push('*'), TypeError)
+})
+
+t.test('one configuration shares nothing with the next', async t => {
+  const one = loadConfig().config
+  const two = loadConfig().config
+  t.not(one.client.allowed_origins, two.client.allowed_origins)
+})
+
+const TREE = {
+  http_server: { port: 9000 },
+  client: { token: { hmac_secret_key: 'secret' }, ping_interval: '10s', pong_timeout: '3s' },
+  channel: {
+    without_namespace: { presence: true },
+    namespaces: [{ name: 'chat', history_size: 10, history_ttl: '1m', channel_regex: '^a+$' }],
+  },
+}
+
+t.test('JSON and YAML files say the same', async t => {
+  const dir = directory(t)
+  const files = [
+    dir.write('a.json', TREE),
+    dir.write('b.yaml', stringify(TREE)),
+    dir.write('c.yml', stringify(TREE)),
+  ]
+  for (const file of files) {
+    const { config } = loadConfig({ file })
+    t.equal(config.http_server.port, 9000)
+    t.equal(config.client.ping_interval, 10_000)
+    t.equal(config.channel.without_namespace.presence, true)
+    t.match(config.channel.namespaces, [
+      { name: 'chat', history_size: 10, history_ttl: 60_000, presence: false },
+    ])
+  }
+  t.same(loadConfig({ file: 'a.json', cwd: dir.path }).config.http_server.port, 9000, 'relative to cwd')
+  t.equal(loadConfig({ file: dir.write('empty.yaml', '# nothing\n') }).config.http_server.port, 8000)
+  t.equal(loadConfig({ file: dir.write('bom.json', '\ufeff{"workers": 3}') }).config.workers, 3)
+})
+
+t.test('a file that cannot be read is one clear line', async t => {
+  const dir = directory(t)
+  for (const [file, line] of /** @type {[string, RegExp][]} */ ([
+    [`${dir.path}/none.json`, /none\.json: there is no such file/],
+    [dir.write('a.toml', ''), /TOML is not supported/],
+    [dir.write('a.conf', ''), /must end with \.json, \.yaml or \.yml/],
+    [dir.write('bad.json', '{\n  "workers": 1,,\n}'), /bad\.json: not valid JSON, see line 2, column 16/],
+    [dir.write('cut.json', '{"workers": 1'), /cut\.json: not valid JSON/],
+    [dir.write('bad.yaml', 'a: 1\nb: [1, 2\nc: 3\n'), /bad\.yaml: not valid YAML, see line \d/],
+    [dir.write('list.json', '[]'), /must hold an object/],
+    [dir.write('text.yaml', 'hello'), /must hold an object/],
+    [dir.write('alias.yaml', 'a: *nowhere\n'), /not valid YAML/],
+  ])) {
+    let error
+    try {
+      loadConfig({ file })
+    } catch (thrown) {
+      error = thrown
+    }
+    t.ok(error instanceof ConfigError)
+    t.match(error.message, line)
+    t.notMatch(error.message, '\n', 'one line')
+  }
+})
+
+t.test('a broken file does not show its secrets', async t => {
+  const file = directory(t).write('s.json', '{"client": {"token": {"hmac_secret_key": "hush",}}}')
+  let message = ''
+  try {
+    loadConfig({ file })
+  } catch (error) {
+    message = error.message
+  }
+  t.match(message, 'not valid JSON')
+  t.notMatch(message, 'hush')
+})
+
+t.test('flags win over variables, variables over the file, the file over defaults', async t => {
+  const file = directory(t).write('a.json', {
+    workers: 1,
+    http_server: { port: 1001, address: 'file' },
+    log: { level: 'warn' },
+  })
+  const env = { HALLEY_WORKERS: '2', HALLEY_HTTP_SERVER_PORT: '1002' }
+  const { config } = loadConfig({ file, env, flags: { workers: '3', 'http_server.address': undefined } })
+  t.equal(config.workers, 3)
+  t.equal(config.http_server.port, 1002)
+  t.equal(config.http_server.address, 'file')
+  t.equal(config.log.level, 'warn')
+  t.equal(config.http_server.driver, 'auto')
+})
+
+t.test('variables', async t => {
+  const { config, warnings } = loadConfig({
+    env: {
+      PATH: '/bin',
+      CENTRIFUGO_CLIENT_INSECURE: 'nonsense',
+      HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY: ' with spaces ',
+      HALLEY_CLIENT_ALLOWED_ORIGINS: ' https://a.example  https://*.b.example ',
+      HALLEY_CLIENT_PING_INTERVAL: '1m',
+      HALLEY_CLIENT_INSECURE: 'TRUE',
+      HALLEY_HEALTH_ENABLED: '1',
+      HALLEY_DEMO_ENABLED: 'false',
+      HALLEY_LOG_LEVEL: '',
+      HALLEY_CHANNEL_WITHOUT_NAMESPACE_PRESENCE: 'true',
+      HALLEY_CHANNEL_NAMESPACES: '[{"name":"chat","presence":true},{"name":"chat.x-y"}]',
+      HALLEY_CHANNEL_NAMESPACES_CHAT_HISTORY_SIZE: '7',
+      HALLEY_CHANNEL_NAMESPACES_CHAT_HISTORY_TTL: '5s',
+      HALLEY_CHANNEL_NAMESPACES_CHAT_X_Y_JOIN_LEAVE: 'true',
+    },
+  })
+  t.same(warnings, [])
+  t.equal(config.client.token.hmac_secret_key, ' with spaces ')
+  t.same(config.client.allowed_origins, ['https://a.example', 'https://*.b.example'])
+  t.equal(config.client.ping_interval, 60_000)
+  t.equal(config.client.insecure, true)
+  t.equal(config.health.enabled, true)
+  t.equal(config.demo.enabled, false)
+  t.equal(config.log.level, 'info', 'an empty variable is unset')
+  t.equal(config.channel.without_namespace.presence, true)
+  const [chat, other] = config.channel.namespaces
+  t.match(chat, { name: 'chat', presence: true, history_size: 7, history_ttl: 5000, join_leave: false })
+  t.match(other, { name: 'chat.x-y', join_leave: true, history_size: 0 })
+})
+
+t.test('a variable changes one option of a namespace from the file', async t => {
+  const { config } = loadConfig({
+    base: { channel: { namespaces: [{ name: 'my-chat', presence: true }] } },
+    env: {
+      HALLEY_CHANNEL_NAMESPACES_MY_CHAT_PRESENCE: 'false',
+      HALLEY_CHANNEL_NAMESPACES_MY_CHAT_JOIN_LEAVE: 't',
+    },
+  })
+  t.match(config.channel.namespaces[0], { presence: false, join_leave: true })
+})
+
+t.test('wrong variables are refused by their own name', async t => {
+  const faults = faultsOf(
+    { channel: { namespaces: [{ name: 'chat' }] } },
+    {
+      HALLEY_PORT: '1',
+      HALLEY_CLIENT_TOKEN_HMAC_SECRET: 'x',
+      HALLEY_HTTP_SERVER_PORT: '80a',
+      HALLEY_CLIENT_INSECURE: 'yes',
+      HALLEY_CHANNEL_NAMESPACES_CHAT_PRESENSE: '1',
+      HALLEY_CHANNEL_NAMESPACES_NEWS_PRESENCE: '1',
+    },
+  )
+  t.same([...faults].sort(), [
+    'HALLEY_CHANNEL_NAMESPACES_CHAT_PRESENSE: unknown variable; the nearest known one is HALLEY_CHANNEL_NAMESPACES_CHAT_PRESENCE',
+    'HALLEY_CHANNEL_NAMESPACES_NEWS_PRESENCE: no namespace has the name that stands in this variable (there are: "chat")',
+    'HALLEY_CLIENT_INSECURE: "yes" is not true or false',
+    'HALLEY_CLIENT_TOKEN_HMAC_SECRET: unknown variable; the nearest known one is HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY',
+    'HALLEY_HTTP_SERVER_PORT: "80a" is not a whole number',
+    'HALLEY_PORT: unknown variable; the nearest known one is HALLEY_HTTP_SERVER_PORT',
+  ])
+  t.same(faultsOf({}, { HALLEY_CHANNEL_NAMESPACES: 'chat' }), [
+    'HALLEY_CHANNEL_NAMESPACES: is not a JSON array of namespaces',
+  ])
+  t.same(faultsOf({}, {}, { 'http_server.port': 'x' }), ['--port: "x" is not a whole number'])
+})
+
+t.test('a key that Centrifugo has and Halley has not yet is one warning that names it', async t => {
+  const { warnings } = loadConfig({
+    base: {
+      sse: { enabled: true },
+      uni_grpc: { enabled: true, tls: { enabled: false } },
+      proxies: [{ name: 'a', endpoint: 'http://x' }],
+      consumers: [],
+      client: { proxy: { connect: { enabled: true } }, concurrency: 8 },
+      channel: {
+        without_namespace: { subscribe_proxy_enabled: true },
+        namespaces: [{ name: 'chat', allowed_delta_types: ['fossil'], map: { mode: 'x' } }],
+      },
+      engine: { redis: { address: 'redis://x' } },
+    },
+    env: {
+      HALLEY_ADMIN_PASSWORD: 'x',
+      HALLEY_HTTP_STREAM_ENABLED: 'true',
+      HALLEY_CHANNEL_NAMESPACES_CHAT_DELTA_PUBLISH: 'true',
+    },
+  })
+  const names = warnings.map(line => line.slice(0, line.indexOf(':')))
+  t.same(names.sort(), [
+    'HALLEY_ADMIN_PASSWORD',
+    'HALLEY_CHANNEL_NAMESPACES_CHAT_DELTA_PUBLISH',
+    'HALLEY_HTTP_STREAM_ENABLED',
+    'channel.namespaces[0].allowed_delta_types',
+    'channel.namespaces[0].map.mode',
+    'channel.without_namespace.subscribe_proxy_enabled',
+    'client.concurrency',
+    'client.proxy.connect.enabled',
+    'consumers',
+    'engine.redis.address',
+    'proxies',
+    'sse.enabled',
+    'uni_grpc.enabled',
+    'uni_grpc.tls.enabled',
+  ])
+  for (const warning of warnings) t.match(warning, 'Centrifugo has this key, Halley has not yet')
+})
+
+t.test('a key that neither knows is refused, with the nearest known one', async t => {
+  t.same(faultsOf({ http_server: { prot: 1 } }), [
+    'http_server.prot: unknown key; the nearest known one is http_server.port',
+  ])
+  t.same(faultsOf({ cleint: { insecure: true } }), ['cleint: unknown key; the nearest known one is client'])
+  t.same(faultsOf({ sse: { enabeld: true } }), [
+    'sse.enabeld: unknown key; the nearest known one is sse.enabled',
+  ])
+  t.same(faultsOf({ channel: { namespaces: [{ name: 'chat', presense: true }] } }), [
+    'channel.namespaces[0].presense: unknown key; the nearest known one is channel.namespaces[0].presence',
+  ])
+  const faults = faultsOf(
+    JSON.parse('{"__proto__": {"polluted": 1}, "constructor": 1, "toString": {}, "": 2}'),
+  )
+  t.equal(faults.length, 4)
+  for (const fault of faults) t.match(fault, 'unknown key')
+})
+
+t.test('wrong types are refused with key, value and reason', async t => {
+  const cases = /** @type {[Record<string, unknown>, string][]} */ ([
+    [{ workers: '2' }, 'workers: "2" is text, not a number; write it without quotes'],
+    [{ workers: 1.5 }, 'workers: 1.5 is not a whole number'],
+    [{ workers: -1 }, 'workers: -1 is out of range, it must be at least 0'],
+    [{ workers: null }, 'workers: null is not a whole number'],
+    [{ workers: true }, 'workers: true is not a whole number'],
+    [{ http_server: { port: 65536 } }, 'http_server.port: 65536 is out of range, it must be at most 65535'],
+    [{ http_server: { port: [] } }, 'http_server.port: a list is not a whole number'],
+    [{ http_server: { address: 1 } }, 'http_server.address: 1 is a number, not text; write it in quotes'],
+    [{ http_server: { address: null } }, 'http_server.address: null is not text'],
+    [{ http_server: 8000 }, 'http_server: 8000 is not an object with keys'],
+    [{ http_server: null }, 'http_server: null is not an object with keys'],
+    [{ http_server: { driver: 'ws' } }, 'http_server.driver: "ws" is not one of "auto", "uws", "node"'],
+    [{ client: { insecure: 'true' } }, 'client.insecure: "true" is not true or false'],
+    [{ client: { ping_interval: 25 } }, 'client.ping_interval: 25 has no unit; write "25s" or "25ms"'],
+    [{ client: { ping_interval: '25' } }, 'client.ping_interval: "25" has no unit; write "25s" or "25ms"'],
+    [
+      { client: { ping_interval: 'x' } },
+      'client.ping_interval: "x" is not a duration like "25s", "300ms" or "1h30m"',
+    ],
+    [
+      { client: { stale_close_delay: 0 } },
+      'client.stale_close_delay: 0ms is out of range, it must be at least 1ms',
+    ],
+    [{ client: { allowed_origins: '*' } }, 'client.allowed_origins: "*" is not a list; write ["*"]'],
+    [{ client: { allowed_origins: [1] } }, 'client.allowed_origins: 1 in the list is not a string'],
+    [
+      { client: { token: { hmac_secret_key: 123 } } },
+      'client.token.hmac_secret_key: the value is a number, not text; write it in quotes',
+    ],
+    [{ channel: { namespaces: {} } }, 'channel.namespaces: an object is not a list of namespaces'],
+    [
+      { channel: { namespaces: ['chat'] } },
+      'channel.namespaces[0]: "chat" is not an object with a name and options',
+    ],
+    [{ engine: { type: 'redis' } }, 'engine.type: "redis": the Redis engine is not there yet; use "memory"'],
+    [{ engine: { type: 'nats' } }, 'engine.type: "nats" is not one of "memory"'],
+    [
+      { websocket: { handler_prefix: 'ws' } },
+      'websocket.handler_prefix: "ws" is not a path like "/api" (a leading slash, none at the end)',
+    ],
+    [
+      { log: { level: 'loud' } },
+      'log.level: "loud" is not one of "trace", "debug", "info", "warn", "error", "fatal", "none"',
+    ],
+  ])
+  for (const [tree, line] of cases) t.same(faultsOf(tree), [line])
+})
+
+t.test('all faults are told at once, a line each, and rules keep quiet about unread keys', async t => {
+  const faults = faultsOf({
+    workers: 'x',
+    client: { ping_interval: '1', pong_timeout: '1h' },
+    channel: { without_namespace: { history_size: 'x', history_ttl: '1m' } },
+  })
+  t.same(
+    faults.map(line => line.split(':')[0]),
+    ['workers', 'client.ping_interval', 'channel.without_namespace.history_size'],
+  )
+  t.throws(() => loadConfig({ base: { workers: 'x', nope: 1 } }), { message: /^workers: .*\nnope: .*$/ })
+})

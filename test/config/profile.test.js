@@ -1,0 +1,121 @@
+import t from 'tap'
+import { ConfigError, loadConfig } from '../../src/config/load.js'
+import { checkExposure, configureServer, exposureFaults, isLoopback } from '../../src/config/profile.js'
+import { directory } from './support.js'
+
+t.test('without anything configured the development profile runs on loopback', async t => {
+  const { config, profile, warnings } = configureServer({
+    env: { HALLEY_WORKERS: '3', HALLEY_HTTP_SERVER_PORT: '9001' },
+  })
+  t.equal(profile, 'development')
+  t.same(warnings, [])
+  t.equal(config.workers, 3)
+  t.equal(config.http_server.address, '127.0.0.1')
+  t.equal(config.http_server.port, 9001)
+  t.equal(config.client.allow_anonymous_connect_without_token, true)
+  t.equal(config.client.insecure, false)
+  t.same(config.client.allowed_origins, ['http://127.0.0.1:9001', 'http://localhost:9001'])
+  t.match(config.http_api.key, /^[0-9a-f]{32}$/)
+  t.equal(config.health.enabled, true)
+  t.equal(config.demo.enabled, true)
+  t.match(config.channel.namespaces, [
+    { name: 'demo', presence: true, join_leave: true, history_ttl: 600_000 },
+  ])
+  t.match(config.channel.without_namespace, { allow_subscribe_for_anonymous: true, history_size: 50 })
+  t.equal(exposureFaults(config).length, 0)
+})
+
+t.test('its key is another one each time, and the same one for a reload', async t => {
+  const { key } = configureServer({}).config.http_api
+  t.not(configureServer({}).config.http_api.key, key)
+  t.equal(configureServer({}, key).config.http_api.key, key)
+})
+
+t.test('it follows port and loopback address from flags', async t => {
+  const { config } = configureServer({ flags: { 'http_server.port': '0', 'http_server.address': '::1' } })
+  t.equal(config.http_server.address, '::1')
+  t.same(config.client.allowed_origins, ['http://127.0.0.1:*', 'http://localhost:*', 'http://[::1]:*'])
+})
+
+t.test('anything configured ends it', async t => {
+  const file = directory(t).write('a.json', { http_server: { address: '127.0.0.1' } })
+  const { config, profile } = configureServer({ file })
+  t.equal(profile, 'configured')
+  t.equal(config.demo.enabled, false)
+  t.equal(config.client.allow_anonymous_connect_without_token, false)
+  for (const env of [
+    { HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY: 'x' },
+    { HALLEY_HTTP_API_KEY: 'x' },
+    { HALLEY_CHANNEL_MAX_LENGTH: '100' },
+    { HALLEY_HTTP_SERVER_ADDRESS: '0.0.0.0' },
+  ]) {
+    t.throws(() => configureServer({ env }), ConfigError, JSON.stringify(env))
+    const local = { ...env, HALLEY_HTTP_SERVER_ADDRESS: '127.0.0.1' }
+    if (!env.HALLEY_HTTP_SERVER_ADDRESS) t.equal(configureServer({ env: local }).profile, 'configured')
+  }
+})
+
+t.test('loopback addresses', async t => {
+  for (const address of [
+    '127.0.0.1',
+    '127.8.9.10',
+    'localhost',
+    'LOCALHOST',
+    '::1',
+    '[::1]',
+    '::ffff:127.0.0.1',
+  ]) {
+    t.ok(isLoopback(address), address)
+  }
+  for (const address of ['', '0.0.0.0', '::', '10.0.0.1', '127.0.0.1.example.com', 'example.com', '::2']) {
+    t.notOk(isLoopback(address), address)
+  }
+})
+
+/**
+ * Keys that are missing, for the address given.
+ * @param {Record<string, unknown>} tree
+ */
+const missing = tree => exposureFaults(loadConfig({ base: tree }).config).map(line => line.split(':')[0])
+
+const TOKEN = 'client.token.hmac_secret_key'
+const KEY = 'http_api.key'
+const ORIGINS = 'client.allowed_origins'
+
+t.test('beyond loopback nothing starts without secret, key and origins', async t => {
+  t.same(missing({ http_server: { address: '127.0.0.1' } }), [])
+  t.same(missing({}), [TOKEN, KEY, ORIGINS])
+  t.same(missing({ http_server: { address: '::' } }), [TOKEN, KEY, ORIGINS])
+  t.same(missing({ http_server: { address: '192.0.2.1' } }), [TOKEN, KEY, ORIGINS])
+  t.same(missing({ client: { token: { hmac_secret_key: 'x' } } }), [KEY, ORIGINS])
+  t.same(missing({ client: { token: { jwks_public_endpoint: 'https://x/' } } }), [KEY, ORIGINS])
+  t.same(missing({ http_api: { key: 'x' } }), [TOKEN, ORIGINS])
+  t.same(missing({ client: { allowed_origins: ['https://a.example'] } }), [TOKEN, KEY])
+  t.same(
+    missing({ client: { token: { hmac_secret_key: 'x' }, allowed_origins: ['*'] }, http_api: { key: 'x' } }),
+    [],
+  )
+})
+
+t.test('each open mode replaces its own setting only', async t => {
+  t.same(missing({ client: { insecure: true } }), [KEY, ORIGINS])
+  t.same(missing({ client: { allow_anonymous_connect_without_token: true } }), [KEY, ORIGINS])
+  t.same(missing({ http_api: { insecure: true } }), [TOKEN, ORIGINS])
+  t.same(missing({ http_api: { disabled: true } }), [TOKEN, ORIGINS])
+  t.same(missing({ client: { allowed_origins: ['*'] } }), [TOKEN, KEY])
+  t.same(missing({ client: { insecure: true, allowed_origins: ['*'] }, http_api: { insecure: true } }), [])
+  t.same(missing({ client: { subscription_token: { enabled: true, hmac_secret_key: 'x' } } }), [
+    TOKEN,
+    KEY,
+    ORIGINS,
+  ])
+})
+
+t.test('the refusal says which key to set', async t => {
+  const { config } = loadConfig()
+  t.throws(() => checkExposure(config), ConfigError)
+  t.throws(() => checkExposure(config), {
+    message:
+      /^client\.token\.hmac_secret_key: no token secret is set while .*\nhttp_api\.key: .*\nclient\.allowed_origins: .*$/,
+  })
+})

@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { laterOptions } from '../../src/config/centrifugo.js'
+import { loadConfig } from '../../src/config/load.js'
+import { channelOptions, options } from '../../src/config/options.js'
+import { configReference, defaultTree } from '../../src/config/reference.js'
+
+t.test('docs/config.md is what the table says (`halley config doc > docs/config.md`)', async t => {
+  const page = readFileSync(new URL('../../docs/config.md', import.meta.url), 'utf8')
+  t.ok(page === configReference(), 'the page is up to date')
+})
+
+t.test('every key is on the page once', async t => {
+  const page = configReference()
+  const rows = page.split('\n').filter(line => line.startsWith('| `'))
+  const named = rows.map(line => line.split('`')[1])
+  const expected = [
+    ...options.map(option => option.path).filter(path => !path.startsWith('channel.without_namespace.')),
+    ...channelOptions.map(option => option.path),
+  ]
+  t.same(named.sort(), expected.sort())
+  for (const path of laterOptions) t.match(page, `- \`${path}\``)
+})
+
+t.test('no key is in two lists, and every row has a doc', async t => {
+  const paths = [...options.map(option => option.path), ...laterOptions]
+  t.equal(new Set(paths).size, paths.length)
+  for (const option of options) t.ok(option.doc.length > 0, option.path)
+})
+
+t.test('the defaults as a file give the same configuration as no file', async t => {
+  t.same(loadConfig({ base: defaultTree() }).config, loadConfig().config)
+})

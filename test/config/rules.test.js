@@ -1,0 +1,202 @@
+import { generateKeyPairSync } from 'node:crypto'
+import t from 'tap'
+import { loadConfig } from '../../src/config/load.js'
+import { faultsOf } from './support.js'
+
+/** @param {Record<string, unknown>} options */
+const bare = options => ({ channel: { without_namespace: options } })
+/** @param {unknown[]} namespaces */
+const named = (...namespaces) => ({ channel: { namespaces } })
+const HISTORY = { history_size: 10, history_ttl: '1m' }
+
+/**
+ * @param {import('tap').Test} t
+ * @param {[Record<string, unknown>, string | RegExp][]} cases
+ */
+function refused(t, cases) {
+  for (const [tree, line] of cases) {
+    const faults = faultsOf(tree)
+    t.equal(faults.length, 1, JSON.stringify(tree))
+    t.match(faults[0], line)
+  }
+}
+
+t.test('history needs size and ttl', async t => {
+  t.same(faultsOf(bare(HISTORY)), [])
+  refused(t, [
+    [bare({ history_size: 10 }), 'channel.without_namespace.history_size: 10 needs history_ttl too'],
+    [bare({ history_ttl: '1m' }), 'channel.without_namespace.history_ttl: 1m needs history_size too'],
+    [
+      named({ name: 'chat', history_size: 10 }),
+      'channel.namespaces[0].history_size: 10 needs history_ttl too',
+    ],
+    [
+      bare({ history_size: 10, history_ttl: '1500ms' }),
+      'history_ttl: 1500ms is not a whole number of seconds',
+    ],
+  ])
+})
+
+t.test('history does not outlive its meta data', async t => {
+  t.same(faultsOf(bare({ ...HISTORY, history_meta_ttl: '1m' })), [])
+  refused(t, [
+    [bare({ ...HISTORY, history_meta_ttl: '30s' }), 'history_ttl: 1m is longer than history_meta_ttl (30s)'],
+    [bare({ ...HISTORY, history_ttl: '721h' }), 'history_ttl: 721h is longer than history_meta_ttl (720h)'],
+    [
+      { channel: { history_meta_ttl: '10s', namespaces: [{ name: 'chat', ...HISTORY }] } },
+      /longer than history_meta_ttl \(10s\)/,
+    ],
+  ])
+})
+
+t.test('recovery needs history, automatic cache recovery needs cache recovery', async t => {
+  const cache = { ...HISTORY, force_recovery: true, force_recovery_mode: 'cache' }
+  t.same(faultsOf(bare({ ...cache, auto_cache_recover: true })), [])
+  refused(t, [
+    [bare({ force_recovery: true }), 'force_recovery: true needs history'],
+    [
+      named({ name: 'chat', force_recovery: true }),
+      'channel.namespaces[0].force_recovery: true needs history',
+    ],
+    [bare({ ...HISTORY, auto_cache_recover: true }), 'auto_cache_recover: true needs force_recovery'],
+    [bare({ ...HISTORY, force_recovery: true, auto_cache_recover: true }), 'auto_cache_recover: true needs'],
+    [bare({ force_recovery_mode: 'all' }), 'force_recovery_mode: "all" is not one of "", "stream", "cache"'],
+  ])
+})
+
+t.test('namespace names', async t => {
+  t.same(faultsOf(named({ name: 'ab' }, { name: '-a.B_9' })), [])
+  refused(t, [
+    [named({}), 'channel.namespaces[0].name: is missing'],
+    [named({ name: 'a' }), 'channel.namespaces[0].name: "a" is not two or more'],
+    [named({ name: 'a:b' }), 'channel.namespaces[0].name: "a:b" is not two or more'],
+    [named({ name: 'ab\n' }), 'is not two or more'],
+    [named({ name: '' }), 'is not two or more'],
+    [named({ name: 5 }), 'channel.namespaces[0].name: 5 is a number'],
+    [
+      named({ name: 'chat' }, { name: 'news' }, { name: 'chat' }),
+      'channel.namespaces[2].name: "chat" is the name of another namespace too',
+    ],
+  ])
+})
+
+t.test('values that channel options do not have', async t => {
+  t.same(faultsOf(bare({ subscription_type: 'stream', publication_data_format: 'json_object' })), [])
+  refused(t, [
+    [bare({ publication_data_format: 'xml' }), 'publication_data_format: "xml" is not one of'],
+    [{ channel: { publication_data_format: 'xml' } }, 'channel.publication_data_format: "xml" is not one of'],
+    [
+      named({ name: 'chat', subscription_type: 'map' }),
+      'subscription_type: "map": subscription type is not there yet',
+    ],
+    [named({ name: 'chat', subscription_type: 'stack' }), 'subscription_type: "stack" is not one of'],
+    [bare({ channel_regex: '^(a' }), 'channel.without_namespace.channel_regex: '],
+    [named({ name: 'chat', channel_regex: '[' }), 'channel.namespaces[0].channel_regex: '],
+  ])
+})
+
+t.test('pings come more rarely than pongs may take', async t => {
+  refused(t, [
+    [
+      { client: { ping_interval: '5s', pong_timeout: '5s' } },
+      'client.ping_interval: 5s is not above client.pong_timeout (5s)',
+    ],
+    [{ client: { pong_timeout: '30s' } }, 'client.ping_interval: 25s is not above client.pong_timeout (30s)'],
+  ])
+})
+
+t.test('personal channels', async t => {
+  /** @param {Record<string, unknown>} personal @param {Record<string, unknown>} [channel] */
+  const tree = (personal, channel = {}) => ({
+    client: { subscribe_to_user_personal_channel: { enabled: true, ...personal } },
+    channel,
+  })
+  const space = { personal_channel_namespace: 'user' }
+  t.same(faultsOf(tree({})), [])
+  t.same(faultsOf(tree({ ...space, enabled: false })), [], 'not looked at while off')
+  t.same(
+    faultsOf(tree({ ...space, single_connection: true }, { namespaces: [{ name: 'user', presence: true }] })),
+    [],
+  )
+  refused(t, [
+    [tree(space), /personal_channel_namespace: there is no namespace "user"/],
+    [
+      tree({ single_connection: true }),
+      /single_connection: true needs presence in channel\.without_namespace/,
+    ],
+    [
+      tree({ ...space, single_connection: true }, { namespaces: [{ name: 'user' }] }),
+      /needs presence in namespace "user"/,
+    ],
+  ])
+})
+
+t.test('token settings, of both kinds', async t => {
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({
+    type: 'spki',
+    format: 'pem',
+  })
+  const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({
+    type: 'spki',
+    format: 'pem',
+  })
+  for (const block of ['token', 'subscription_token']) {
+    /** @param {Record<string, unknown>} token */
+    const tree = token => ({ client: { [block]: token } })
+    const url = { jwks_public_endpoint: 'https://id.example/{{tenant}}/jwks' }
+    t.same(
+      faultsOf(tree({ rsa_public_key: rsa, ecdsa_public_key: ec, audience: 'a', issuer_regex: '^b$' })),
+      [],
+    )
+    t.same(faultsOf(tree({ ...url, issuer_regex: '^https://(?P<tenant>one|two\\.x)/$' })), [])
+    t.same(
+      faultsOf(
+        tree({ ...url, issuer_regex: '(?P<tenant>.+)', insecure_skip_jwks_endpoint_safety_check: true }),
+      ),
+      [],
+    )
+    refused(t, [
+      [tree({ audience: 'a', audience_regex: 'a' }), `client.${block}.audience: excludes audience_regex`],
+      [tree({ issuer: 'a', issuer_regex: 'a' }), `client.${block}.issuer: excludes issuer_regex`],
+      [tree({ issuer_regex: '(' }), `client.${block}.issuer_regex: `],
+      [tree({ user_id_claim: 'user-id' }), `client.${block}.user_id_claim: "user-id" has other characters`],
+      [tree({ user_id_claim: 'user1' }), 'user_id_claim: "user1" has other characters'],
+      [
+        tree({ rsa_public_key: 'x' }),
+        `client.${block}.rsa_public_key: is not a public key or certificate in PEM`,
+      ],
+      [tree({ rsa_public_key: ec }), 'rsa_public_key: is a key of type ec, not rsa'],
+      [tree({ ecdsa_public_key: rsa }), 'ecdsa_public_key: is a key of type rsa, not ec'],
+      [
+        tree({ jwks_public_endpoint: 'id.example/jwks' }),
+        'jwks_public_endpoint: "id.example/jwks" is not a http or https URL',
+      ],
+      [tree({ ...url }), 'jwks_public_endpoint: {{tenant}} is no named group'],
+      [tree({ ...url, issuer_regex: '(?P<tenant>.+)' }), 'matches more than a list of literals'],
+      [tree({ ...url, audience_regex: '(?P<tenant>[a-z]+)' }), 'matches more than a list of literals'],
+      [tree({ ...url, audience_regex: '(?P<tenant>one|)' }), 'matches more than a list of literals'],
+    ])
+  }
+})
+
+t.test('endpoints', async t => {
+  t.same(
+    faultsOf({ websocket: { handler_prefix: '/x' }, http_api: { handler_prefix: '/x', disabled: true } }),
+    [],
+  )
+  refused(t, [
+    [{ http_api: { error_mode: 'status' } }, 'http_api.error_mode: "status" is not one of "", "transport"'],
+    [
+      { http_api: { handler_prefix: '/connection/websocket' } },
+      'http_api.handler_prefix: "/connection/websocket" is the path of websocket.handler_prefix too',
+    ],
+    [{ rpc: { ping: { enabled: true, method: '' } } }, 'rpc.ping.method: is empty'],
+  ])
+})
+
+t.test('an origin that can never match is a warning', async t => {
+  const origins = ['https://a.example', 'https://b.example/', '*', 'null', 'http://[::1]:*']
+  const { warnings } = loadConfig({ base: { client: { allowed_origins: origins } } })
+  t.equal(warnings.length, 1)
+  t.match(warnings[0], 'client.allowed_origins: "https://b.example/" never matches')
+})
