@@ -50,7 +50,6 @@ function readPublications(cursor, epoch) {
  * @typedef {import('../contract.js').Broker} Broker
  */
 export class EmbeddedBroker {
-  #socket
   #writer
   #events
   #log
@@ -66,7 +65,6 @@ export class EmbeddedBroker {
    * @param {import('pino').Logger} log
    */
   constructor(socket, events, log) {
-    this.#socket = socket
     this.#writer = new FrameWriter(socket)
     this.#events = events
     this.#log = log

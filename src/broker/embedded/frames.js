@@ -56,6 +56,7 @@ const KEEP_SIZE = 4 * 1024 * 1024
  */
 export class FrameWriter {
   #socket
+  /** @type {Buffer} */
   #buffer = Buffer.allocUnsafeSlow(FIRST_SIZE)
   #end = 0
   #start = 0
@@ -138,7 +139,7 @@ export class FrameWriter {
   /** @param {string} text written as UTF-8 behind its length in bytes */
   string(text) {
     this.#reserve(4 + text.length * 3)
-    const length = this.#buffer.utf8Write(text, this.#end + 4)
+    const length = this.#buffer.write(text, this.#end + 4)
     this.u32(length)
     this.#end += length
     return this
@@ -147,7 +148,7 @@ export class FrameWriter {
   /** @param {string} bytes a byte string: one char for each byte */
   byteString(bytes) {
     this.#reserve(bytes.length)
-    this.#end += this.#buffer.latin1Write(bytes, this.#end)
+    this.#end += this.#buffer.write(bytes, this.#end, 'latin1')
     return this
   }
 
@@ -167,7 +168,7 @@ export class FrameWriter {
   epoch(epoch) {
     this.#reserve(8)
     if (epoch === '') this.#buffer.fill(0, this.#end, this.#end + 8)
-    else this.#buffer.latin1Write(epoch, this.#end, 8)
+    else this.#buffer.write(epoch, this.#end, 8, 'latin1')
     this.#end += 8
     return this
   }
@@ -194,7 +195,7 @@ export class FrameWriter {
     this.#buffer[this.#start + At.TYPE] = Frame.PUBLICATION
     if (offset === 0) return
     this.#buffer.writeDoubleLE(offset, this.#start + At.OFFSET)
-    this.#buffer.latin1Write(epoch, this.#start + At.EPOCH, 8)
+    this.#buffer.write(epoch, this.#start + At.EPOCH, 8, 'latin1')
   }
 
   /** Starts a frame that `raw` will write whole, length and type included. */
@@ -224,6 +225,7 @@ export class FrameWriter {
  * Reads the fields of one frame in their order.
  */
 export class FrameCursor {
+  /** @type {Buffer} */
   buffer = Buffer.alloc(0)
   at = 0
   start = 0
@@ -253,7 +255,7 @@ export class FrameCursor {
 
   string() {
     const length = this.u32()
-    const text = this.buffer.utf8Slice(this.at, this.at + length)
+    const text = this.buffer.toString('utf8', this.at, this.at + length)
     this.at += length
     return text
   }
@@ -261,7 +263,7 @@ export class FrameCursor {
   /** @returns {string} a byte string */
   bytes() {
     const length = this.u32()
-    const text = this.buffer.latin1Slice(this.at, this.at + length)
+    const text = this.buffer.toString('latin1', this.at, this.at + length)
     this.at += length
     return text
   }
@@ -277,7 +279,7 @@ export class FrameCursor {
   epoch() {
     const { buffer, at } = this
     this.at = at + 8
-    return buffer[at] === 0 ? '' : buffer.latin1Slice(at, at + 8)
+    return buffer[at] === 0 ? '' : buffer.toString('latin1', at, at + 8)
   }
 
   skip() {
@@ -290,6 +292,7 @@ export class FrameCursor {
  * Cuts a byte stream into frames.
  */
 export class FrameReader {
+  /** @type {Buffer} */
   #rest = Buffer.alloc(0)
   #cursor = new FrameCursor()
   #handle

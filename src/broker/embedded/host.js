@@ -261,7 +261,7 @@ export class BrokerHost {
       const known = flags & Flag.IDEMPOTENT ? this.#store.result(name, key) : undefined
       if (known) return this.#published(link, request, known.offset, known.epoch)
       if (flags & Flag.HISTORY) {
-        const body = cursor.buffer.latin1Slice(bodyStart, frameEnd)
+        const body = cursor.buffer.toString('latin1', bodyStart, frameEnd)
         const result = this.#store.append(name, { flags, body, size, ttl, metaTtl, version, versionEpoch })
         offset = result.offset
         epoch = result.epoch
@@ -304,7 +304,7 @@ export class BrokerHost {
     const wants = JSON.parse(cursor.string())
     if (wants.first) this.#store.subscribe(name, link)
     if (wants.client) {
-      const info = Buffer.from(wants.info).latin1Slice()
+      const info = Buffer.from(wants.info).toString('latin1')
       this.#store.addPresence(name, wants.client, { link, info, leave: wants.leave })
     }
     const { writer } = link

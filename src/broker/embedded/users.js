@@ -30,7 +30,9 @@ export class Users {
    */
   release(user, link) {
     const own = this.#byLink.get(link)
-    if (own?.has(user)) this.#subtract(own, user, 1), this.#subtract(this.#total, user, 1)
+    if (!own?.has(user)) return
+    this.#subtract(own, user, 1)
+    this.#subtract(this.#total, user, 1)
   }
 
   /** @param {L} link */

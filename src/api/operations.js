@@ -1,0 +1,130 @@
+import { Disconnect, disconnects, unsubscribes } from '../errors.js'
+import { expireConnection, expireSubscription } from '../session/expiry.js'
+import { Plan } from '../session/plan.js'
+import { Kind } from '../session/subscription.js'
+import { compileGlob } from './glob.js'
+
+/**
+ * @typedef {import('../gateway.js').Gateway} Gateway
+ * @typedef {import('../session/session.js').Session} Session
+ * @typedef {{user: string, client?: string, session?: string}} Target which connections are meant
+ */
+
+/**
+ * @param {Gateway} gateway
+ * @param {Target} target
+ * @returns {Session[]}
+ */
+function targets({ sessions }, { user, client, session }) {
+  // WebSocket sessions have no session id, so nothing of this worker matches one.
+  return session ? [] : sessions.of(user ?? '', { client })
+}
+
+/**
+ * What one worker does when the server API, on whichever worker, asks for it. Each answers at once.
+ * @type {Record<string, (gateway: Gateway, params: any) => any>}
+ */
+const operations = Object.freeze({
+  channels({ hub }, { pattern }) {
+    const matches = pattern ? compileGlob(pattern) : null
+    /** @type {Record<string, number>} */
+    const counts = {}
+    for (const [name, { count }] of hub.channels) if (!matches || matches.test(name)) counts[name] = count
+    return counts
+  },
+
+  info({ sessions, hub }) {
+    return {
+      clients: sessions.count,
+      users: [...sessions.users(), ...(sessions.anonymous > 0 ? [''] : [])],
+      channels: [...hub.channels.keys()],
+      subscriptions: hub.subscriptions,
+    }
+  },
+
+  disconnect(gateway, { whitelist, code, reason, ...target }) {
+    const disconnect = new Disconnect(code, reason)
+    for (const session of targets(gateway, target))
+      if (!whitelist?.includes(session.id)) session.close(disconnect)
+  },
+
+  unsubscribe(gateway, { channel, ...target }) {
+    for (const session of targets(gateway, target)) {
+      const subscription = session.subscription(channel)
+      if (subscription) session.unsubscribe(subscription, unsubscribes.server)
+    }
+  },
+
+  refresh(gateway, { expired, expireAt, info, ...target }) {
+    for (const session of targets(gateway, target)) {
+      if (expired || (expireAt > 0 && expireAt <= gateway.now())) {
+        session.close(disconnects.connectionExpired)
+        continue
+      }
+      session.expireAt = Math.max(expireAt ?? 0, 0)
+      if (info) session.info = info
+      const expires = session.expireAt > 0
+      if (expires) expireConnection(session)
+      session.send(session.codec.refresh({ expires, ttl: expires ? gateway.ttl(session.expireAt) : 0 }))
+    }
+  },
+
+  subscribe(gateway, { channel, expireAt, info, data, recoverSince, override, ...target }) {
+    const namespace = gateway.rules.resolve(channel)
+    if (!namespace) return
+    const overridden = Object.fromEntries(
+      Object.entries(override ?? {}).map(([name, value]) => [
+        name,
+        typeof value === 'object' ? value.value : value,
+      ]),
+    )
+    const request = recoverSince ? { recover: true, ...recoverSince } : {}
+    const grant = { info, data, expireAt, override: overridden }
+    for (const session of targets(gateway, target)) {
+      serverSubscribe(session, new Plan(session, channel, namespace, request, grant, true))
+    }
+  },
+})
+
+/**
+ * @param {Session} session
+ * @param {Plan} plan
+ */
+function serverSubscribe(session, plan) {
+  const { hub, config } = session.gateway
+  const held = session.subscription(plan.channel) !== undefined
+  if (!held && session.subscriptionCount >= config.client.channel_limit) {
+    return session.close(disconnects.channelLimit)
+  }
+  hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
+    if (error)
+      return session.gateway.log.error({ err: error, channel: plan.channel }, 'server-side subscribe failed')
+    if (session.closed) return plan.abandon(channel)
+    // What the connection holds already becomes server-side: it moves to the new subscription in one step.
+    const former = session.subscription(plan.channel)
+    if (former) session.replaceSubscription(former)
+    const { publications, ...result } = plan.result(answer)
+    session.send(session.codec.subscribed(plan.channel, result))
+    // A subscribe push has no place for publications: they follow as pushes of their own.
+    for (const publication of publications ?? [])
+      session.send(session.codec.publication(plan.channel, publication))
+    const subscription = plan.join(channel)
+    if (subscription.details.expireAt > 0) expireSubscription(session, subscription)
+    if (subscription.is(Kind.ANNOUNCED)) {
+      const { broker } = session.gateway
+      broker.announce(plan.channel, session.clientInfo(subscription.details.info), true)
+    }
+  })
+}
+
+/**
+ * @param {Gateway} gateway
+ * @returns {(op: string, params: any) => any} what `BrokerEvents.survey` is
+ */
+export function createOperations(gateway) {
+  return (op, params) => {
+    const operation = Object.hasOwn(operations, op) ? operations[op] : undefined
+    if (!operation) throw new Error(`unknown operation ${op}`)
+    return operation(gateway, params)
+  }
+}

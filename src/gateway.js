@@ -1,0 +1,48 @@
+/** The longest life that a client is told, in seconds: 365 days. */
+const MAX_TTL = 365 * 24 * 3600
+
+/**
+ * The parts of one worker, for those who need several of them.
+ */
+export class Gateway {
+  /**
+   * @param {object} parts
+   * @param {any} parts.config frozen
+   * @param {ReturnType<typeof import('./auth/channel-rules.js').createChannelRules>} parts.rules
+   * @param {ReturnType<typeof import('./auth/tokens.js').createTokens>} parts.tokens
+   * @param {import('./broker/contract.js').Broker} parts.broker
+   * @param {import('./hub/hub.js').Hub} parts.hub
+   * @param {import('./session/sessions.js').Sessions} parts.sessions
+   * @param {import('./session/outbox.js').Outbox} parts.outbox
+   * @param {import('./session/deadlines.js').Deadlines} parts.deadlines
+   * @param {import('pino').Logger} parts.log
+   * @param {string} parts.version told to clients
+   * @param {() => number} parts.clock ms
+   */
+  constructor({ config, rules, tokens, broker, hub, sessions, outbox, deadlines, log, version, clock }) {
+    this.config = config
+    this.rules = rules
+    this.tokens = tokens
+    this.broker = broker
+    this.hub = hub
+    this.sessions = sessions
+    this.outbox = outbox
+    this.deadlines = deadlines
+    this.log = log
+    this.version = version
+    this.clock = clock
+  }
+
+  /**
+   * @param {number} expireAt unix s
+   * @returns {number} seconds left, at least 1, at most 365 days
+   */
+  ttl(expireAt) {
+    return Math.min(MAX_TTL, Math.max(1, Math.ceil(expireAt - this.clock() / 1000)))
+  }
+
+  /** @returns {number} unix s */
+  now() {
+    return Math.floor(this.clock() / 1000)
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * The subscribers of a channel that receive the same bytes: one codec, one filter, one fan-out topic. What is published
+ * is encoded once and handed to the socket server once for each cohort, however many its members are.
+ */
+export class Cohort {
+  /** Members in this worker. */
+  count = 0
+
+  /**
+   * @param {string} key
+   * @param {string} topic
+   * @param {import('../protocol/contract.js').Codec} codec
+   * @param {boolean} events joins and leaves instead of publications
+   * @param {import('../protocol/filter.js').Filter | null} filter
+   */
+  constructor(key, topic, codec, events, filter) {
+    this.key = key
+    this.topic = topic
+    this.codec = codec
+    this.events = events
+    this.filter = filter
+  }
+}
+
+/**
+ * A subscriber whose reply is not written yet: what is published meanwhile waits here.
+ */
+export class Buffering {
+  /** @type {Uint8Array[]} */
+  messages = []
+  /** Whether the stream's position was lost meanwhile. */
+  lost = false
+
+  /**
+   * @param {import('../protocol/contract.js').Codec} codec
+   * @param {import('../protocol/filter.js').Filter | null} filter
+   */
+  constructor(codec, filter) {
+    this.codec = codec
+    this.filter = filter
+  }
+}
+
+/**
+ * What one worker knows of a channel with local subscribers.
+ */
+export class Channel {
+  /** Subscriptions, those under way included. */
+  count = 0
+  /** Whether the broker was asked for the channel's publications, and whether it has answered. */
+  asked = false
+  live = false
+  /** @type {Cohort[]} */
+  cohorts = []
+  /** @type {Set<Buffering> | null} */
+  buffering = null
+  /** @type {Set<import('../session/session.js').Session> | null} those who rely on the position */
+  positioned = null
+  /** The position of all of them: what has been fanned out last. */
+  offset = 0
+  epoch = ''
+  /** When the position was last known to be the stream's, in ms. */
+  confirmedAt = 0
+
+  /** @param {string} name */
+  constructor(name) {
+    this.name = name
+  }
+}

@@ -1,0 +1,291 @@
+import { Buffering, Channel, Cohort } from './channel.js'
+
+/**
+ * @typedef {import('../broker/contract.js').Publication} Publication
+ * @typedef {import('../broker/contract.js').SubscribeAnswer} SubscribeAnswer
+ * @typedef {import('../protocol/contract.js').Codec} Codec
+ * @typedef {import('../session/session.js').Session} Session
+ */
+
+/** @type {SubscribeAnswer} */
+const NOTHING = Object.freeze({ offset: 0, epoch: '', recovered: false, publications: [] })
+
+/**
+ * Channels with local subscribers: the first and the last one drive the broker, and what the broker delivers is encoded
+ * once for each cohort and fanned out.
+ */
+export class Hub {
+  /** @type {Map<string, Channel>} */
+  channels = new Map()
+  #broker
+  #fanout
+  #clock
+  #forEachSession
+  /** Topics have short names of their own: a channel's name may be long and is kept once. */
+  #lastTopic = 0
+
+  /**
+   * @param {object} parts
+   * @param {import('../broker/contract.js').Broker} parts.broker
+   * @param {{publish: (topic: string, data: string | Uint8Array, binary: boolean) => void}} parts.fanout
+   * @param {(visit: (session: Session) => void) => void} parts.forEachSession
+   * @param {() => number} parts.clock ms
+   */
+  constructor({ broker, fanout, forEachSession, clock }) {
+    this.#broker = broker
+    this.#fanout = fanout
+    this.#forEachSession = forEachSession
+    this.#clock = clock
+  }
+
+  /** Subscriptions of this worker. */
+  get subscriptions() {
+    let sum = 0
+    for (const channel of this.channels.values()) sum += channel.count
+    return sum
+  }
+
+  /**
+   * Prepares a subscription: after `done` came without an error, `join` (in the same call) or `release` MUST follow.
+   * Calls `done` at once when the broker has nothing to add.
+   *
+   * @param {string} name
+   * @param {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} wants
+   * @param {(error: Error | null, channel: Channel, answer: SubscribeAnswer) => void} done
+   */
+  prepare(name, wants, done) {
+    let channel = this.channels.get(name)
+    if (!channel) this.channels.set(name, (channel = new Channel(name)))
+    channel.count++
+    if (channel.live && !wants.position && wants.client === '') return done(null, channel, NOTHING)
+    this.#ask(channel, wants, done)
+  }
+
+  /**
+   * @param {Channel} channel
+   * @param {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} wants
+   * @param {(error: Error | null, channel: Channel, answer: SubscribeAnswer) => void} done
+   */
+  #ask(channel, wants, done) {
+    const first = !channel.asked
+    channel.asked = true
+    this.#broker.subscribe(channel.name, { ...wants, first }, (error, answer) => {
+      if (error) {
+        if (first) channel.asked = false
+        this.release(channel)
+      } else {
+        channel.live = true
+        if (wants.position) this.#settle(channel, answer)
+      }
+      done(error, channel, answer)
+    })
+  }
+
+  /**
+   * A subscriber learned the stream's position. The broker tells it in stream order, so it is that of all others, too,
+   * unless the stream has begun a new life.
+   * @param {Channel} channel
+   * @param {{offset: number, epoch: string}} position
+   */
+  #settle(channel, { offset, epoch }) {
+    if (channel.positioned && (channel.epoch !== epoch || channel.offset !== offset))
+      this.#losePosition(channel)
+    channel.offset = offset
+    channel.epoch = epoch
+    channel.confirmedAt = this.#clock()
+  }
+
+  /** @param {Channel} channel whose subscribers cannot be brought to the stream's position */
+  #losePosition(channel) {
+    for (const session of [...(channel.positioned ?? [])]) session.positionLost(channel.name)
+    for (const buffering of channel.buffering ?? []) buffering.lost = true
+  }
+
+  /**
+   * Gives up what `prepare` has reserved.
+   * @param {Channel} channel
+   */
+  release(channel) {
+    if (--channel.count > 0) return
+    this.channels.delete(channel.name)
+    if (channel.asked) this.#broker.unsubscribe(channel.name)
+  }
+
+  /**
+   * The cohort that a subscriber belongs to, with the subscriber counted.
+   * @param {Channel} channel
+   * @param {Codec} codec
+   * @param {boolean} events
+   * @param {import('../protocol/filter.js').Filter | null} filter
+   * @returns {Cohort}
+   */
+  #cohort(channel, codec, events, filter) {
+    const key = `${codec.name}${events ? '+events' : ''}${filter ? filter.key : ''}`
+    let cohort = channel.cohorts.find(cohort => cohort.key === key)
+    if (!cohort) {
+      cohort = new Cohort(key, (++this.#lastTopic).toString(36), codec, events, filter)
+      channel.cohorts.push(cohort)
+    }
+    cohort.count++
+    return cohort
+  }
+
+  /**
+   * @param {Channel} channel
+   * @param {Cohort} cohort
+   */
+  #leaveCohort(channel, cohort) {
+    if (--cohort.count > 0) return
+    channel.cohorts = channel.cohorts.filter(other => other !== cohort)
+  }
+
+  /**
+   * From now on the session receives what is published.
+   * @param {Session} session
+   * @param {Channel} channel
+   * @param {{positioned: boolean, events: boolean, filter: import('../protocol/filter.js').Filter | null}} options
+   * @returns {{cohort: Cohort, events: Cohort | null}}
+   */
+  join(session, channel, { positioned, events, filter }) {
+    if (positioned) (channel.positioned ??= new Set()).add(session)
+    const cohort = this.#cohort(channel, session.codec, false, filter)
+    session.follow(cohort.topic)
+    if (!events) return { cohort, events: null }
+    const eventCohort = this.#cohort(channel, session.codec, true, null)
+    session.follow(eventCohort.topic)
+    return { cohort, events: eventCohort }
+  }
+
+  /**
+   * Ends what `join` began, and releases the channel.
+   * @param {Session} session
+   * @param {Channel} channel
+   * @param {Cohort} cohort
+   * @param {Cohort | null} events
+   */
+  leave(session, channel, cohort, events) {
+    session.unfollow(cohort.topic)
+    this.#leaveCohort(channel, cohort)
+    if (events) {
+      session.unfollow(events.topic)
+      this.#leaveCohort(channel, events)
+    }
+    if (channel.positioned?.delete(session) && channel.positioned.size === 0) channel.positioned = null
+    this.release(channel)
+  }
+
+  /**
+   * Holds back, for a subscriber whose reply is not written yet, what is published from now on.
+   * @param {Channel} channel
+   * @param {Codec} codec
+   * @param {import('../protocol/filter.js').Filter | null} filter
+   * @returns {Buffering} its messages go out before `join`
+   */
+  buffer(channel, codec, filter) {
+    const buffering = new Buffering(codec, filter)
+    ;(channel.buffering ??= new Set()).add(buffering)
+    return buffering
+  }
+
+  /**
+   * @param {Channel} channel
+   * @param {Buffering} buffering
+   */
+  unbuffer(channel, buffering) {
+    if (channel.buffering?.delete(buffering) && channel.buffering.size === 0) channel.buffering = null
+  }
+
+  /**
+   * The broker delivers a publication.
+   * @param {string} name
+   * @param {Publication} publication
+   */
+  publication(name, publication) {
+    const channel = this.channels.get(name)
+    if (!channel?.live) return
+    if (
+      publication.offset > 0 &&
+      (channel.positioned || channel.buffering) &&
+      !this.#advance(channel, publication)
+    ) {
+      return
+    }
+    let encodedBy = null
+    let bytes = null
+    for (const cohort of channel.cohorts) {
+      if (cohort.events || (cohort.filter && !cohort.filter.matches(publication.tags))) continue
+      const { codec } = cohort
+      if (!publication.json && !codec.binary) {
+        this.#refuse(name, cohort)
+        continue
+      }
+      if (!bytes || encodedBy !== codec) {
+        bytes = codec.publication(name, publication)
+        encodedBy = codec
+      }
+      this.#fanout.publish(cohort.topic, bytes, codec.binary)
+    }
+    for (const buffering of channel.buffering ?? []) {
+      if (buffering.filter && !buffering.filter.matches(publication.tags)) continue
+      buffering.messages.push(Buffer.from(buffering.codec.publication(name, publication)))
+    }
+  }
+
+  /**
+   * @param {Channel} channel
+   * @param {Publication} publication
+   * @returns {boolean} whether it goes out: what is older than the position has been delivered before
+   */
+  #advance(channel, { offset, epoch }) {
+    if (channel.epoch === epoch && offset <= channel.offset) return false
+    const expected = channel.epoch === '' || channel.epoch === epoch
+    if (!expected || offset > channel.offset + 1) this.#losePosition(channel)
+    channel.offset = offset
+    channel.epoch = epoch
+    channel.confirmedAt = this.#clock()
+    return true
+  }
+
+  /**
+   * A payload that is not JSON cannot be sent to JSON subscribers.
+   * @param {string} name
+   * @param {Cohort} cohort
+   */
+  #refuse(name, cohort) {
+    /** @type {Session[]} */
+    const members = []
+    this.#forEachSession(session => {
+      if (session.subscription(name)?.cohort === cohort) members.push(session)
+    })
+    for (const session of members) session.inappropriateProtocol()
+  }
+
+  /**
+   * The broker delivers a join or a leave.
+   * @param {string} name
+   * @param {string} info ClientInfo as JSON text
+   * @param {boolean} joined
+   */
+  presence(name, info, joined) {
+    for (const cohort of this.channels.get(name)?.cohorts ?? []) {
+      if (!cohort.events) continue
+      this.#fanout.publish(cohort.topic, cohort.codec.event(name, info, joined), cohort.codec.binary)
+    }
+  }
+
+  /**
+   * Compares positions that no publication has confirmed for a while with the stream's.
+   * @param {number} delay ms
+   * @param {(channel: string) => number} metaTtl ms
+   */
+  checkPositions(delay, metaTtl) {
+    const now = this.#clock()
+    for (const channel of this.channels.values()) {
+      if (!channel.positioned || now - channel.confirmedAt < delay) continue
+      channel.confirmedAt = now
+      this.#broker.position(channel.name, metaTtl(channel.name), (error, offset, epoch) => {
+        if (!error && channel.positioned) this.#settle(channel, { offset, epoch })
+      })
+    }
+  }
+}

@@ -1,0 +1,70 @@
+// The contract of a codec: bytes of a frame <-> commands, replies and pushes of the Centrifuge protocol. A session
+// never sees the wire format; a hub encodes each publication once for each codec that has a subscriber.
+
+/**
+ * @typedef {object} Command
+ * @property {number} id 0 = none
+ * @property {string} method the request's field name ('connect', 'subscribe' ...), '' for an empty command (a pong)
+ * @property {any} request its fields, type-checked; absent ones are undefined. Payloads (`data`) are raw JSON texts (string)
+ *   or bytes (Buffer)
+ * @property {boolean} ping whether a `ping` field stood next to the request
+ */
+
+/**
+ * @typedef {object} SubscribeResult zero values are not written
+ * @property {boolean} [expires]
+ * @property {number} [ttl] seconds
+ * @property {boolean} [recoverable]
+ * @property {string} [epoch]
+ * @property {import('../broker/contract.js').Publication[]} [publications]
+ * @property {boolean} [recovered]
+ * @property {number} [offset]
+ * @property {boolean} [positioned]
+ * @property {string} [data] raw
+ * @property {boolean} [was_recovering]
+ */
+
+/**
+ * @typedef {object} ConnectResult
+ * @property {string} client
+ * @property {string} version
+ * @property {boolean} [expires]
+ * @property {number} [ttl] seconds
+ * @property {string} [data] raw
+ * @property {Map<string, SubscribeResult> | null} [subs]
+ * @property {number} [ping] seconds
+ * @property {boolean} [pong]
+ * @property {number} [time] unix ms
+ */
+
+/**
+ * @typedef {string | Uint8Array} Encoded one message, not yet framed
+ */
+
+/**
+ * @typedef {object} Codec
+ * @property {string} name
+ * @property {boolean} binary whether its frames are binary WebSocket frames
+ * @property {(frame: Buffer) => any[]} split the raw commands of a frame; throws disconnects.badRequest. Raw commands do
+ *   not refer to `frame`, so they may wait
+ * @property {(raw: any) => Command} command throws disconnects.badRequest
+ * @property {(raw: any) => number} size bytes (about) that a raw command holds while it waits
+ * @property {(messages: Encoded[]) => Encoded} join several messages into one frame
+ * @property {Encoded} ping
+ * @property {(id: number, error: {code: number, message: string, temporary: boolean}) => Encoded} error
+ * @property {(id: number, result: ConnectResult) => Encoded} connect
+ * @property {(id: number, result: SubscribeResult) => Encoded} subscribe
+ * @property {(id: number, method: string) => Encoded} empty the result `{}` of a method
+ * @property {(id: number, presence: Map<string, string>) => Encoded} presence
+ * @property {(id: number, stats: {clients: number, users: number}) => Encoded} presenceStats
+ * @property {(id: number, history: {publications: import('../broker/contract.js').Publication[], offset: number, epoch: string}) => Encoded} history
+ * @property {(id: number, method: 'refresh' | 'sub_refresh', result: {expires: boolean, ttl: number}) => Encoded} refreshed
+ * @property {(channel: string, publication: import('../broker/contract.js').Publication) => Uint8Array} publication valid until
+ *   the next call
+ * @property {(channel: string, info: string, joined: boolean) => Encoded} event a join or a leave
+ * @property {(channel: string, code: number, reason: string) => Encoded} unsubscribed
+ * @property {(channel: string, result: SubscribeResult) => Encoded} subscribed a new server-side subscription
+ * @property {(result: {expires: boolean, ttl: number}) => Encoded} refresh
+ */
+
+export {}

@@ -1,0 +1,168 @@
+import { parseCommand, splitFrame } from './json-commands.js'
+
+/**
+ * @typedef {import('../broker/contract.js').Publication} Publication
+ * @typedef {import('./contract.js').SubscribeResult} SubscribeResult
+ */
+
+const quote = JSON.stringify
+
+/**
+ * The fields of a publication behind its data.
+ * @param {Publication} publication
+ * @param {boolean} live the first publication of a stream tells its epoch, but only live
+ */
+function publicationTail({ offset, epoch, info, tags, version }, live) {
+  let text = ''
+  if (info !== '') text += `,"info":${info}`
+  if (offset > 0) text += `,"offset":${offset}`
+  if (tags) text += `,"tags":${quote(tags)}`
+  if (version > 0n) text += `,"version":${version}`
+  if (live && offset === 1) text += `,"epoch":"${epoch}"`
+  return text
+}
+
+/** @param {Publication[]} publications */
+function publicationList(publications) {
+  const texts = publications.map(
+    publication => `{"data":${publication.data}${publicationTail(publication, false)}}`,
+  )
+  return `[${texts.join(',')}]`
+}
+
+/**
+ * @param {SubscribeResult} result
+ * @returns {string}
+ */
+function subscribeResult(result) {
+  let text = ''
+  if (result.expires) text += ',"expires":true'
+  if (result.ttl) text += `,"ttl":${result.ttl}`
+  if (result.recoverable) text += ',"recoverable":true'
+  if (result.epoch) text += `,"epoch":${quote(result.epoch)}`
+  if (result.publications?.length) text += `,"publications":${publicationList(result.publications)}`
+  if (result.recovered) text += ',"recovered":true'
+  if (result.offset) text += `,"offset":${result.offset}`
+  if (result.positioned) text += ',"positioned":true'
+  if (result.data) text += `,"data":${result.data}`
+  if (result.was_recovering) text += ',"was_recovering":true'
+  return `{${text.slice(1)}}`
+}
+
+/** @param {Map<string, SubscribeResult>} subs */
+function subscribeResults(subs) {
+  return [...subs].map(([channel, result]) => `${quote(channel)}:${subscribeResult(result)}`).join(',')
+}
+
+/** @param {{expires: boolean, ttl: number}} result */
+const expiry = ({ expires, ttl }) => (expires ? `{"expires":true,"ttl":${ttl}}` : '{}')
+
+/**
+ * The Centrifuge protocol in JSON (client protocol, sections 1.1 and 2): one object a line, payloads as they came.
+ * @typedef {import('./contract.js').Codec} Codec
+ * @implements {Codec}
+ */
+export class JsonCodec {
+  name = 'json'
+  binary = false
+  ping = '{}'
+  split = splitFrame
+  command = parseCommand
+  #scratch = Buffer.allocUnsafeSlow(64 * 1024)
+
+  /** @param {string} line */
+  size(line) {
+    return line.length
+  }
+
+  /** @type {Codec['join']} */
+  join(messages) {
+    return messages.join('\n')
+  }
+
+  /** @type {Codec['error']} */
+  error(id, { code, message, temporary }) {
+    const tail = temporary ? ',"temporary":true' : ''
+    return `{"id":${id},"error":{"code":${code},"message":${quote(message)}${tail}}}`
+  }
+
+  /** @type {Codec['connect']} */
+  connect(id, { client, version, expires, ttl, data, subs, ping, pong, time }) {
+    let text = `{"id":${id},"connect":{"client":"${client}","version":${quote(version)}`
+    if (expires) text += ',"expires":true'
+    if (ttl) text += `,"ttl":${ttl}`
+    if (data) text += `,"data":${data}`
+    if (subs?.size) text += `,"subs":{${subscribeResults(subs)}}`
+    if (ping) text += `,"ping":${ping}`
+    if (pong) text += ',"pong":true'
+    if (time) text += `,"time":${time}`
+    return `${text}}}`
+  }
+
+  /** @type {Codec['subscribe']} */
+  subscribe(id, result) {
+    return `{"id":${id},"subscribe":${subscribeResult(result)}}`
+  }
+
+  /** @type {Codec['empty']} */
+  empty(id, method) {
+    return `{"id":${id},"${method}":{}}`
+  }
+
+  /** @type {Codec['presence']} */
+  presence(id, presence) {
+    const members = [...presence].map(([client, info]) => `${quote(client)}:${info}`)
+    return `{"id":${id},"presence":{"presence":{${members.join(',')}}}}`
+  }
+
+  /** @type {Codec['presenceStats']} */
+  presenceStats(id, { clients, users }) {
+    return `{"id":${id},"presence_stats":{"num_clients":${clients},"num_users":${users}}}`
+  }
+
+  /** @type {Codec['history']} */
+  history(id, { publications, offset, epoch }) {
+    const list = publicationList(publications)
+    return `{"id":${id},"history":{"publications":${list},"epoch":"${epoch}","offset":${offset}}}`
+  }
+
+  /** @type {Codec['refreshed']} */
+  refreshed(id, method, result) {
+    return `{"id":${id},"${method}":${expiry(result)}}`
+  }
+
+  /** @type {Codec['publication']} */
+  publication(channel, publication) {
+    const { data } = publication
+    const head = `{"push":{"channel":${quote(channel)},"pub":{"data":`
+    const tail = `${publicationTail(publication, true)}}}}`
+    const room = (head.length + tail.length) * 3 + data.length
+    if (room > this.#scratch.length) this.#scratch = Buffer.allocUnsafeSlow(room * 2)
+    const scratch = this.#scratch
+    let end = scratch.write(head, 0)
+    scratch.set(data, end)
+    end += data.length
+    end += scratch.write(tail, end)
+    return scratch.subarray(0, end)
+  }
+
+  /** @type {Codec['event']} */
+  event(channel, info, joined) {
+    return `{"push":{"channel":${quote(channel)},"${joined ? 'join' : 'leave'}":{"info":${info}}}}`
+  }
+
+  /** @type {Codec['unsubscribed']} */
+  unsubscribed(channel, code, reason) {
+    return `{"push":{"channel":${quote(channel)},"unsubscribe":{"code":${code},"reason":${quote(reason)}}}}`
+  }
+
+  /** @type {Codec['subscribed']} */
+  subscribed(channel, result) {
+    return `{"push":{"channel":${quote(channel)},"subscribe":${subscribeResult(result)}}}`
+  }
+
+  /** @type {Codec['refresh']} */
+  refresh(result) {
+    return `{"push":{"refresh":${expiry(result)}}}`
+  }
+}

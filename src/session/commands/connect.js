@@ -1,0 +1,241 @@
+import { randomUUID } from 'node:crypto'
+import { Disconnect, disconnects, errors } from '../../errors.js'
+import { expireConnection } from '../expiry.js'
+import { Plan } from '../plan.js'
+import { State, Trait } from '../state.js'
+import { Kind } from '../subscription.js'
+
+/**
+ * @typedef {import('../session.js').Session} Session
+ * @typedef {import('../../hub/channel.js').Channel} Channel
+ * @typedef {import('../../hub/channel.js').Buffering} Buffering
+ *
+ * @typedef {object} Identity who connects
+ * @property {string} user
+ * @property {number} expireAt unix s, 0 = never
+ * @property {string} [info] raw JSON
+ * @property {Map<string, import('../plan.js').Grant>} subs
+ */
+
+/** @type {Map<string, any>} */
+const NO_SUBS = new Map()
+
+/**
+ * @param {Session} session
+ * @param {number} id
+ * @param {any} request
+ */
+export function connect(session, id, request) {
+  session.state = State.CONNECTING
+  const identity = identify(session, request)
+  if (identity instanceof Promise) {
+    session.hold()
+    identity.then(
+      identity => session.resume(id, () => guarded(session, id, () => admit(session, id, request, identity))),
+      error => session.resume(id, () => guarded(session, id, () => raise(error))),
+    )
+  } else {
+    guarded(session, id, () => admit(session, id, request, identity))
+  }
+}
+
+/**
+ * @param {Error} error
+ * @returns {never}
+ */
+function raise(error) {
+  throw error
+}
+
+/**
+ * A connect that fails leaves a connection that nothing more is expected of.
+ * @param {Session} session
+ * @param {number} id
+ * @param {() => void} work
+ */
+function guarded(session, id, work) {
+  try {
+    work()
+  } catch (error) {
+    refuse(session, id, error)
+  }
+}
+
+/**
+ * @param {Session} session
+ * @param {number} id
+ * @param {Error} error
+ */
+function refuse(session, id, error) {
+  if (!(error instanceof Disconnect)) session.state = State.REFUSED
+  session.fail(id, error)
+}
+
+/**
+ * The ways to authenticate, in their order (server API, section 8).
+ * @param {Session} session
+ * @param {any} request
+ * @returns {Identity | Promise<Identity>}
+ */
+function identify(session, request) {
+  const { config, tokens } = session.gateway
+  const { client } = config
+  if (request.token) return tokens.connect(request.token)
+  if (client.allow_anonymous_connect_without_token || client.insecure)
+    return { user: '', expireAt: 0, subs: NO_SUBS }
+  // Until now `user` holds what the trusted header said.
+  if (session.user !== '') return { user: session.user, expireAt: 0, subs: NO_SUBS }
+  throw disconnects.badRequest
+}
+
+/**
+ * @param {Session} session
+ * @param {number} id
+ * @param {any} request
+ * @param {Identity} identity
+ */
+function admit(session, id, request, identity) {
+  const { config, broker } = session.gateway
+  const { client } = config
+  session.user = identity.user
+  session.info = identity.info ?? ''
+  session.expireAt = client.insecure ? 0 : identity.expireAt
+  if (identity.user === '' && request.token && client.disallow_anonymous_connection_tokens) {
+    throw disconnects.permissionDenied
+  }
+  session.id = randomUUID()
+  const plans = planServerSide(session, request, identity)
+  const limit = client.user_connection_limit
+  if (limit === 0 || identity.user === '') return subscribeAll(session, id, plans)
+  session.hold()
+  broker.claimUser(identity.user, limit, (error, admitted) => {
+    if (session.closed) {
+      if (admitted) broker.releaseUser(identity.user)
+      return
+    }
+    session.resume(id, () =>
+      guarded(session, id, () => {
+        if (error) throw error
+        if (!admitted) throw disconnects.connectionLimit
+        session.traits |= Trait.CLAIMED
+        subscribeAll(session, id, plans)
+      }),
+    )
+  })
+}
+
+/**
+ * The server-side subscriptions of a new connection: those of its token, its personal channel, and those that it
+ * wishes for in `subs` and could make itself without a token.
+ * @param {Session} session
+ * @param {any} request
+ * @param {Identity} identity
+ * @returns {Plan[]}
+ */
+function planServerSide(session, request, identity) {
+  const { config, rules } = session.gateway
+  /** @type {Map<string, any>} */
+  const wishes = request.subs ?? NO_SUBS
+  const personal = config.client.subscribe_to_user_personal_channel
+  if (identity.subs.size === 0 && wishes.size === 0 && !(personal.enabled && identity.user !== '')) return []
+
+  /** @type {Map<string, import('../plan.js').Grant>} */
+  const grants = new Map(identity.subs)
+  for (const channel of grants.keys()) if (!rules.resolve(channel)) throw errors.unknownChannel
+  if (grants.size > 0) session.tokenChannels = [...grants.keys()].sort()
+  if (personal.enabled && identity.user !== '') {
+    const channel = rules.personalChannel(identity.user)
+    if (!grants.has(channel)) grants.set(channel, {})
+  }
+  for (const channel of wishes.keys()) {
+    const namespace = rules.resolve(channel)
+    if (!namespace || channel === '') throw disconnects.badRequest
+    if (grants.has(channel)) continue
+    const allowed =
+      Buffer.byteLength(channel) <= config.channel.max_length &&
+      rules.checkName(channel, namespace) &&
+      rules.maySubscribe(channel, namespace, identity.user)
+    if (allowed) grants.set(channel, {})
+  }
+  if (grants.size > config.client.channel_limit) throw disconnects.channelLimit
+  return [...grants].map(([channel, grant]) => {
+    const namespace = /** @type {import('../../auth/channel-rules.js').Namespace} */ (rules.resolve(channel))
+    const { tf, ...wish } = wishes.get(channel) ?? {}
+    return new Plan(session, channel, namespace, wish, grant, true)
+  })
+}
+
+/**
+ * @param {Session} session
+ * @param {number} id
+ * @param {Plan[]} plans
+ */
+function subscribeAll(session, id, plans) {
+  if (plans.length === 0) return welcome(session, id, null)
+  const { hub } = session.gateway
+  /** @type {{plan: Plan, channel: Channel, answer: any, buffering: Buffering}[]} */
+  const ready = []
+  /** @type {Error | null} */
+  let failure = null
+  let missing = plans.length
+  session.hold()
+  for (const plan of plans) {
+    hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
+      missing--
+      if (error) failure = error
+      // The connect reply comes first and needs all answers, so what is published meanwhile has to wait.
+      else ready.push({ plan, channel, answer, buffering: hub.buffer(channel, session.codec, plan.filter) })
+      if (missing > 0) return
+      const lost = ready.some(({ buffering }) => buffering.lost)
+      for (const { channel, buffering } of ready) hub.unbuffer(channel, buffering)
+      if (session.closed || failure || lost) {
+        for (const { plan, channel } of ready) plan.abandon(channel)
+        if (!session.closed)
+          session.resume(id, () => refuse(session, id, failure ?? disconnects.insufficientState))
+        return
+      }
+      session.resume(id, () => welcome(session, id, ready))
+    })
+  }
+}
+
+/**
+ * @param {Session} session
+ * @param {number} id
+ * @param {{plan: Plan, channel: Channel, answer: any, buffering: Buffering}[] | null} ready
+ */
+function welcome(session, id, ready) {
+  const { gateway, codec } = session
+  const { config, sessions, broker } = gateway
+  const { client } = config
+  const framePings = (session.traits & Trait.FRAME_PINGS) !== 0
+  const pings = client.ping_interval > 0 && !framePings
+  session.state = State.CONNECTED
+  sessions.connected(session)
+  session.send(
+    codec.connect(id, {
+      client: session.id,
+      version: gateway.version,
+      expires: session.expireAt > 0,
+      ttl: session.expireAt > 0 ? gateway.ttl(session.expireAt) : 0,
+      subs: ready && new Map(ready.map(({ plan, answer }) => [plan.channel, plan.result(answer)])),
+      ping: pings ? Math.max(1, Math.round(client.ping_interval / 1000)) : 0,
+      pong: pings && client.pong_timeout > 0,
+      time: client.connect_include_server_time ? gateway.clock() : 0,
+    }),
+  )
+  if (session.expireAt > 0) expireConnection(session)
+  for (const { plan, channel, buffering } of ready ?? []) {
+    for (const message of buffering.messages) session.send(message)
+    const subscription = plan.join(channel)
+    if (!subscription.is(Kind.ANNOUNCED)) continue
+    broker.announce(plan.channel, session.clientInfo(subscription.details.info), true)
+  }
+  const personal = client.subscribe_to_user_personal_channel
+  if (personal.enabled && personal.single_connection && session.user !== '') {
+    const { code, reason } = disconnects.connectionLimit
+    broker
+      .survey('disconnect', { user: session.user, whitelist: [session.id], code, reason })
+      .catch(error => gateway.log.error({ err: error }, 'other connections of the user were not closed'))
+  }
+}

@@ -1,0 +1,53 @@
+import { disconnects, errors } from '../../errors.js'
+import { State } from '../state.js'
+import { connect } from './connect.js'
+import { history } from './history.js'
+import { presence, presenceStats } from './presence.js'
+import { publish } from './publish.js'
+import { refresh } from './refresh.js'
+import { rpc } from './rpc.js'
+import { send } from './send.js'
+import { subRefresh } from './sub-refresh.js'
+import { subscribe } from './subscribe.js'
+import { unsubscribe } from './unsubscribe.js'
+
+/** @typedef {import('../session.js').Session} Session */
+
+/** @type {Record<string, (session: Session, id: number, request: any) => void>} */
+const commands = Object.freeze({
+  connect,
+  subscribe,
+  unsubscribe,
+  publish,
+  presence,
+  presence_stats: presenceStats,
+  history,
+  rpc,
+  send,
+  refresh,
+  sub_refresh: subRefresh,
+})
+
+/**
+ * Handles one command (client protocol, sections 4 and 5).
+ * @param {Session} session
+ * @param {import('../../protocol/contract.js').Command} command
+ * @throws {import('../../errors.js').Disconnect} what the client did ends the connection
+ */
+export function dispatch(session, { id, method, request, ping }) {
+  const connecting = method === 'connect'
+  if (connecting !== (session.state === State.OPEN)) throw disconnects.badRequest
+  if (method === '') return session.pong()
+  if (id === 0 && method !== 'send') throw disconnects.badRequest
+  try {
+    if (ping) throw errors.notAvailable
+    if (request.channel === undefined || request.channel === '') {
+      if (!withoutChannel.has(method)) throw disconnects.badRequest
+    }
+    commands[method](session, id, request)
+  } catch (error) {
+    session.fail(id, error)
+  }
+}
+
+const withoutChannel = new Set(['connect', 'rpc', 'send', 'refresh'])

@@ -1,0 +1,51 @@
+import { disconnects, errors } from '../../errors.js'
+import { expireConnection } from '../expiry.js'
+
+/**
+ * @typedef {import('../session.js').Session} Session
+ */
+
+/**
+ * @param {Session} session
+ * @param {number} id
+ * @param {any} request
+ */
+export function refresh(session, id, { token }) {
+  if (!token) throw disconnects.badRequest
+  try {
+    const claims = session.gateway.tokens.connect(token)
+    if (!(claims instanceof Promise)) return extend(session, id, claims)
+    session.hold()
+    claims.then(
+      claims => session.resume(id, () => extend(session, id, claims)),
+      error =>
+        session.resume(id, () => {
+          throw refusal(error)
+        }),
+    )
+  } catch (error) {
+    throw refusal(error)
+  }
+}
+
+/** @param {Error} error */
+function refusal(error) {
+  return error === errors.tokenExpired || error === errors.expired ? disconnects.connectionExpired : error
+}
+
+/**
+ * @param {Session} session
+ * @param {number} id
+ * @param {import('../../auth/tokens.js').ConnectClaims} claims
+ */
+function extend(session, id, claims) {
+  const { gateway, codec } = session
+  if (claims.user !== session.user) throw disconnects.invalidToken
+  const channels = [...claims.subs.keys()].sort()
+  if (channels.join('\0') !== (session.tokenChannels ?? []).join('\0')) throw disconnects.insufficientState
+  session.info = claims.info ?? ''
+  session.expireAt = gateway.config.client.insecure ? 0 : claims.expireAt
+  const expires = session.expireAt > 0
+  if (expires) expireConnection(session)
+  session.send(codec.refreshed(id, 'refresh', { expires, ttl: expires ? gateway.ttl(session.expireAt) : 0 }))
+}

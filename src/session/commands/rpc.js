@@ -1,0 +1,12 @@
+import { errors } from '../../errors.js'
+
+/**
+ * @param {import('../session.js').Session} session
+ * @param {number} id
+ * @param {any} request
+ */
+export function rpc(session, id, { method = '' }) {
+  const { ping } = session.gateway.config.rpc
+  if (!ping.enabled || method !== ping.method) throw errors.methodNotFound
+  session.send(session.codec.empty(id, 'rpc'))
+}

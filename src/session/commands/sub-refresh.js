@@ -1,0 +1,60 @@
+import { disconnects, errors } from '../../errors.js'
+import { expireSubscription } from '../expiry.js'
+import { grant } from './subscribe.js'
+
+/**
+ * @typedef {import('../session.js').Session} Session
+ */
+
+/**
+ * @param {Session} session
+ * @param {number} id
+ * @param {any} request
+ */
+export function subRefresh(session, id, { channel, token }) {
+  const { tokens } = session.gateway
+  const subscription = session.subscription(channel)
+  if (!subscription) throw errors.permissionDenied
+  if (!token) throw errors.badRequest
+  try {
+    const claims = tokens.subscribe(token)
+    if (!(claims instanceof Promise)) return extend(session, id, channel, claims)
+    session.hold()
+    claims.then(
+      claims => session.resume(id, () => extend(session, id, channel, claims)),
+      error =>
+        session.resume(id, () => {
+          throw refusal(error)
+        }),
+    )
+  } catch (error) {
+    throw refusal(error)
+  }
+}
+
+/** @param {Error} error */
+function refusal(error) {
+  // The subscription exists already, so a bad token is not a question of permission any more.
+  return error === errors.permissionDenied ? disconnects.invalidToken : error
+}
+
+/**
+ * @param {Session} session
+ * @param {number} id
+ * @param {string} channel
+ * @param {import('../../auth/tokens.js').SubscribeClaims} claims
+ */
+function extend(session, id, channel, claims) {
+  const { gateway, codec } = session
+  const subscription = session.subscription(channel)
+  if (!subscription) throw errors.permissionDenied
+  const { info = '', expireAt = 0 } = grant(session, channel, claims)
+  subscription.details = { info, expireAt }
+  if (expireAt > 0) expireSubscription(session, subscription)
+  session.send(
+    codec.refreshed(id, 'sub_refresh', {
+      expires: expireAt > 0,
+      ttl: expireAt > 0 ? gateway.ttl(expireAt) : 0,
+    }),
+  )
+}

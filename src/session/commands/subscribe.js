@@ -1,0 +1,110 @@
+import { disconnects, errors } from '../../errors.js'
+import { expireSubscription } from '../expiry.js'
+import { Plan } from '../plan.js'
+import { Kind } from '../subscription.js'
+
+/**
+ * @typedef {import('../session.js').Session} Session
+ * @typedef {import('../../auth/channel-rules.js').Namespace} Namespace
+ * @typedef {import('../plan.js').Grant} Grant
+ */
+
+/** @type {Grant} */
+const NO_GRANT = Object.freeze({})
+
+/**
+ * @param {Session} session
+ * @param {number} id
+ * @param {any} request
+ */
+export function subscribe(session, id, request) {
+  const { config, rules, tokens } = session.gateway
+  const { channel, token } = request
+  const namespace = rules.resolve(channel)
+  if (!namespace) throw errors.unknownChannel
+  if (request.delta && request.delta !== 'fossil') throw disconnects.badRequest
+  if (
+    channel.length * 3 > config.channel.max_length &&
+    Buffer.byteLength(channel) > config.channel.max_length
+  ) {
+    throw errors.badRequest
+  }
+  if (!rules.checkName(channel, namespace)) throw errors.badRequest
+  if (session.subscription(channel)) throw errors.alreadySubscribed
+  if (session.subscriptionCount >= config.client.channel_limit) throw errors.limitExceeded
+  if (request.type) throw errors.permissionDenied
+  if (request.tf && !namespace.options.allow_tags_filter) throw errors.badRequest
+
+  if (!token) {
+    if (!rules.maySubscribe(channel, namespace, session.user)) throw errors.permissionDenied
+    return start(session, id, request, namespace, NO_GRANT)
+  }
+  const claims = tokens.subscribe(token)
+  if (claims instanceof Promise) {
+    session.resumeAfter(id, claims, claims =>
+      start(session, id, request, namespace, grant(session, channel, claims)),
+    )
+  } else {
+    start(session, id, request, namespace, grant(session, channel, claims))
+  }
+}
+
+/**
+ * What a subscription token allows, once it is known to be meant for this subscription.
+ * @param {Session} session
+ * @param {string} channel
+ * @param {import('../../auth/tokens.js').SubscribeClaims} claims
+ * @returns {Grant}
+ */
+export function grant(session, channel, claims) {
+  const foreign = claims.user !== session.user || claims.channel !== channel
+  if (foreign || (claims.client && claims.client !== session.id)) throw disconnects.invalidToken
+  const { info, data, override } = claims
+  const expireAt = session.gateway.config.client.insecure ? 0 : claims.expireAt
+  return { info, data, override, expireAt, token: true }
+}
+
+/**
+ * @param {Session} session
+ * @param {number} id
+ * @param {any} request
+ * @param {Namespace} namespace
+ * @param {Grant} grant
+ */
+function start(session, id, request, namespace, grant) {
+  const plan = new Plan(session, request.channel, namespace, request, grant, false)
+  session.hold()
+  session.gateway.hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
+    if (session.closed && !error) plan.abandon(channel)
+    session.resume(id, () => {
+      if (error) throw error
+      finish(session, id, plan, channel, answer)
+    })
+  })
+}
+
+/**
+ * @param {Session} session
+ * @param {number} id
+ * @param {Plan} plan
+ * @param {import('../../hub/channel.js').Channel} channel
+ * @param {import('../../broker/contract.js').SubscribeAnswer} answer
+ */
+function finish(session, id, plan, channel, answer) {
+  // The server API may have been quicker.
+  if (session.subscription(plan.channel)) {
+    session.gateway.hub.release(channel)
+    throw errors.alreadySubscribed
+  }
+  const result = plan.result(answer)
+  if (plan.rejectUnrecovered && !result.recovered) {
+    plan.abandon(channel)
+    throw errors.unrecoverablePosition
+  }
+  session.send(session.codec.subscribe(id, result))
+  const subscription = plan.join(channel)
+  if (subscription.details.expireAt > 0) expireSubscription(session, subscription)
+  if (subscription.is(Kind.ANNOUNCED)) {
+    session.gateway.broker.announce(plan.channel, session.clientInfo(subscription.details.info), true)
+  }
+}

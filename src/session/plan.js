@@ -1,0 +1,165 @@
+import { Filter } from '../protocol/filter.js'
+import { Kind, NO_DETAILS, Subscription } from './subscription.js'
+
+/**
+ * @typedef {import('./session.js').Session} Session
+ * @typedef {import('../auth/channel-rules.js').Namespace} Namespace
+ * @typedef {import('../broker/contract.js').SubscribeAnswer} SubscribeAnswer
+ * @typedef {import('../broker/contract.js').Publication} Publication
+ * @typedef {import('../hub/channel.js').Channel} Channel
+ */
+
+/** Asks for error 112 instead of an unrecovered subscription (SubscribeRequest.flag). */
+export const REJECT_UNRECOVERED = 2
+
+/**
+ * @typedef {object} Grant what a token, or the server API, says about a subscription
+ * @property {string} [info] channel info, raw JSON
+ * @property {string} [data] raw JSON for the subscribe result
+ * @property {number} [expireAt] unix s
+ * @property {Record<string, boolean>} [override] channel options
+ * @property {boolean} [token] whether it comes from a subscription token
+ */
+
+/**
+ * A subscription about to be made: what the client wishes, cut to what the channel's options and the grant allow.
+ */
+export class Plan {
+  /**
+   * @param {Session} session
+   * @param {string} channel
+   * @param {Namespace} namespace
+   * @param {any} request the fields of a SubscribeRequest
+   * @param {Grant} grant
+   * @param {boolean} serverSide
+   */
+  constructor(session, channel, namespace, request, grant, serverSide) {
+    const { options, historyOn } = namespace
+    const { rules } = session.gateway
+    const { override } = grant
+    const on = (/** @type {string} */ name) => override?.[name] ?? options[name]
+    const readsHistory = historyOn && rules.mayReadHistory(namespace, session.user, true)
+    const recoverable =
+      historyOn &&
+      (on('force_recovery') || Boolean(request.recoverable && (options.allow_recovery || readsHistory)))
+    const positioned =
+      recoverable ||
+      on('force_positioning') ||
+      Boolean(request.positioned && (options.allow_positioning || readsHistory))
+    const joinLeave = on('join_leave')
+    const present = on('presence')
+
+    this.session = session
+    this.channel = channel
+    this.namespace = namespace
+    this.grant = grant
+    this.events =
+      joinLeave &&
+      (on('force_push_join_leave') ||
+        Boolean(request.join_leave && rules.mayReadPresence(namespace, session.user, true)))
+    this.cache = recoverable && options.force_recovery_mode === 'cache'
+    this.wasRecovering = Boolean(request.recover) || (this.cache && options.auto_cache_recover)
+    this.recovering = this.wasRecovering && recoverable
+    this.rejectUnrecovered = Boolean(request.recover && (request.flag ?? 0) & REJECT_UNRECOVERED)
+    this.offset = request.recover ? (request.offset ?? 0) : 0
+    this.epoch = request.recover ? (request.epoch ?? '') : ''
+    /** @type {Filter | null} */
+    this.filter = request.tf ? new Filter(request.tf) : null
+    this.kind =
+      (serverSide ? Kind.SERVER_SIDE : 0) |
+      (positioned ? Kind.POSITIONED : 0) |
+      (recoverable ? Kind.RECOVERABLE : 0) |
+      (present ? Kind.PRESENT : 0) |
+      (joinLeave ? Kind.ANNOUNCED : 0) |
+      (grant.token && grant.expireAt ? Kind.REFRESHED_BY_CLIENT : 0)
+  }
+
+  /** @returns {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} */
+  wants() {
+    const { session, kind } = this
+    const limit = session.gateway.config.client.recovery_max_publication_limit
+    const present = (kind & Kind.PRESENT) !== 0
+    return {
+      position: (kind & Kind.POSITIONED) !== 0,
+      recover: this.recovering ? { offset: this.offset, epoch: this.epoch, limit } : null,
+      latest: this.cache,
+      metaTtl: this.namespace.metaTtl,
+      client: present ? session.id : '',
+      info: present ? session.clientInfo(this.grant.info ?? '') : '',
+      leave: (kind & Kind.ANNOUNCED) !== 0,
+    }
+  }
+
+  /**
+   * What was recovered, or null. An empty list is a success.
+   * @param {SubscribeAnswer} answer
+   * @returns {Publication[] | null}
+   */
+  #recovered({ recovered, publications, offset, epoch }) {
+    if (!this.recovering || !recovered) return null
+    const matching = this.filter
+      ? publications.filter(publication => this.filter?.matches(publication.tags))
+      : publications
+    if (!this.cache) return matching
+    // Cache mode: the newest publication is all that counts, whatever the client had.
+    if (offset > 0 && this.offset === offset && this.epoch === epoch) return []
+    return publications.length > 0 ? matching.slice(-1) : null
+  }
+
+  /**
+   * @param {SubscribeAnswer} answer
+   * @returns {import('../protocol/contract.js').SubscribeResult}
+   */
+  result(answer) {
+    /** @type {import('../protocol/contract.js').SubscribeResult} */
+    const result = {}
+    if (this.kind & Kind.POSITIONED) {
+      const publications = this.#recovered(answer)
+      result.positioned = true
+      result.epoch = answer.epoch
+      // SDKs set their position to this and advance it with each recovered publication.
+      result.offset = publications ? this.offset : answer.offset
+      if (this.kind & Kind.RECOVERABLE) result.recoverable = true
+      if (publications) {
+        result.recovered = true
+        result.publications = publications
+      }
+    }
+    if (this.wasRecovering) result.was_recovering = true
+    if (this.grant.data) result.data = this.grant.data
+    if (this.kind & Kind.REFRESHED_BY_CLIENT) {
+      result.expires = true
+      result.ttl = this.session.gateway.ttl(this.grant.expireAt ?? 0)
+    }
+    return result
+  }
+
+  /**
+   * Makes the subscription live. To be called when its result has been sent.
+   * @param {Channel} channel
+   * @returns {Subscription}
+   */
+  join(channel) {
+    const { session, kind, grant } = this
+    const { cohort, events } = session.gateway.hub.join(session, channel, {
+      positioned: (kind & Kind.POSITIONED) !== 0,
+      events: this.events,
+      filter: this.filter,
+    })
+    const details =
+      grant.info || grant.expireAt ? { info: grant.info ?? '', expireAt: grant.expireAt ?? 0 } : NO_DETAILS
+    const subscription = new Subscription(channel, cohort, events, kind, details)
+    session.addSubscription(subscription)
+    return subscription
+  }
+
+  /**
+   * Undoes what the broker has been asked for, for a session that has gone meanwhile.
+   * @param {Channel} channel
+   */
+  abandon(channel) {
+    const { hub, broker } = this.session.gateway
+    if (this.kind & Kind.PRESENT) broker.removePresence(channel.name, this.session.id)
+    hub.release(channel)
+  }
+}

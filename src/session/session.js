@@ -1,0 +1,329 @@
+import { Disconnect, disconnects, errors, ReplyError, unsubscribes } from '../errors.js'
+import { dispatch } from './commands/index.js'
+import { State, Trait } from './state.js'
+import { Kind } from './subscription.js'
+
+/**
+ * @typedef {import('./subscription.js').Subscription} Subscription
+ * @typedef {import('../protocol/contract.js').Encoded} Encoded
+ * @typedef {import('../errors.js').Disconnect} DisconnectType
+ */
+
+/** Bytes of commands that may wait while one is being handled, as a multiple of the message limit. */
+const MAX_WAITING_MESSAGES = 16
+
+/** @type {any[]} */
+const HELD = []
+
+/**
+ * One client: the state machine of the Centrifuge protocol. It knows no socket: a transport carries what it says.
+ */
+export class Session {
+  /**
+   * @param {import('../transport/contract.js').Transport} transport shared by all sessions of its kind
+   * @param {any} connection the transport's handle
+   * @param {import('../protocol/contract.js').Codec} codec
+   * @param {number} traits bits of Trait
+   */
+  constructor(transport, connection, codec, traits) {
+    this.transport = transport
+    this.connection = connection
+    this.codec = codec
+    this.traits = traits
+    /** @type {number} one of State */
+    this.state = State.OPEN
+    /** Client id, a UUID; '' until connected. */
+    this.id = ''
+    this.user = ''
+    /** Connection info as JSON text, '' if none. */
+    this.info = ''
+    /** unix s, 0 = never */
+    this.expireAt = 0
+    /** @type {null | Subscription | Map<string, Subscription>} most clients have one */
+    this.subscriptions = null
+    /** @type {string[] | null} channels of the connection token, sorted */
+    this.tokenChannels = null
+    /** @type {any[] | null} raw commands that wait while one is being handled */
+    this.queue = null
+    /** Where it stands in the heartbeat; belongs to Heartbeat. */
+    this.slot = 0
+    this.slotIndex = -1
+  }
+
+  get gateway() {
+    return this.transport.gateway
+  }
+
+  get connected() {
+    return this.state === State.CONNECTED
+  }
+
+  // Receiving
+
+  /** @param {Buffer} frame valid only during the call */
+  receive(frame) {
+    if (this.state === State.CLOSED) return
+    const { outbox } = this.gateway
+    outbox.open(this)
+    try {
+      this.#take(this.codec.split(frame))
+    } catch (error) {
+      this.fail(0, error)
+    }
+    outbox.flush()
+  }
+
+  /** @param {any[]} raws */
+  #take(raws) {
+    for (const raw of raws) {
+      // What stands behind a refused connect is dropped unanswered.
+      if (this.state >= State.REFUSED) return
+      if (this.queue) this.#wait(raw)
+      else dispatch(this, this.codec.command(raw))
+    }
+  }
+
+  /** @param {any} raw */
+  #wait(raw) {
+    if (this.queue === HELD) this.queue = []
+    const queue = /** @type {any[]} */ (this.queue)
+    queue.push(raw)
+    if (queue.length % 64 !== 0) return
+    let bytes = 0
+    for (const waiting of queue) bytes += this.codec.size(waiting) + 16
+    if (bytes > this.gateway.config.websocket.message_size_limit * MAX_WAITING_MESSAGES) {
+      this.close(disconnects.tooManyRequests)
+    }
+  }
+
+  /** The command that is being handled will be answered later: those behind it wait. */
+  hold() {
+    this.queue = HELD
+  }
+
+  /**
+   * Answers the command that `hold` was called for, and goes on with those behind it.
+   * @param {number} id of the command
+   * @param {() => void} work not called when the client has gone
+   */
+  resume(id, work) {
+    const waiting = this.queue
+    this.queue = null
+    if (this.state === State.CLOSED) return
+    const { outbox } = this.gateway
+    const nested = outbox.owner === this
+    if (!nested) outbox.open(this)
+    try {
+      work()
+    } catch (error) {
+      this.fail(id, error)
+    }
+    try {
+      if (waiting && waiting.length > 0) this.#take(waiting)
+    } catch (error) {
+      this.fail(0, error)
+    }
+    if (!nested) outbox.flush()
+  }
+
+  /**
+   * @template T
+   * @param {number} id of the command
+   * @param {Promise<T>} promise
+   * @param {(value: T) => void} work
+   */
+  resumeAfter(id, promise, work) {
+    this.hold()
+    promise.then(
+      value => this.resume(id, () => work(value)),
+      error =>
+        this.resume(id, () => {
+          throw error
+        }),
+    )
+  }
+
+  /**
+   * Says what went wrong with a command.
+   * @param {number} id
+   * @param {Error} error
+   */
+  fail(id, error) {
+    if (error instanceof Disconnect) return this.close(error)
+    if (error instanceof ReplyError) return this.send(this.codec.error(id, error))
+    this.gateway.log.error({ err: error, client: this.id }, 'command failed')
+    this.send(this.codec.error(id, errors.internal))
+  }
+
+  // Sending
+
+  /** @param {Encoded} message */
+  send(message) {
+    const { outbox } = this.gateway
+    if (outbox.owner === this) outbox.add(message)
+    else this.transmit(message)
+  }
+
+  /** @param {Encoded} frame */
+  transmit(frame) {
+    if (this.state !== State.CLOSED) this.transport.send(this, frame)
+  }
+
+  /** @param {string} topic */
+  follow(topic) {
+    this.transport.follow(this, topic)
+  }
+
+  /** @param {string} topic */
+  unfollow(topic) {
+    if (this.state !== State.CLOSED) this.transport.unfollow(this, topic)
+  }
+
+  /** Sends a ping, unless one is still unanswered. */
+  ping() {
+    this.traits |= Trait.AWAITS_PONG
+    if (this.traits & Trait.FRAME_PINGS) this.transport.framePing(this)
+    else this.send(this.codec.ping)
+  }
+
+  pong() {
+    // Also a second pong for one ping is an error (client protocol, section 7).
+    if (!(this.traits & Trait.AWAITS_PONG) || this.traits & Trait.FRAME_PINGS)
+      return this.close(disconnects.badRequest)
+    this.traits &= ~Trait.AWAITS_PONG
+  }
+
+  framePong() {
+    if (this.traits & Trait.FRAME_PINGS) this.traits &= ~Trait.AWAITS_PONG
+  }
+
+  checkPong() {
+    if (this.traits & Trait.AWAITS_PONG) this.close(disconnects.noPong)
+  }
+
+  closeIfStale() {
+    if (this.state < State.CONNECTED || this.state === State.REFUSED) this.close(disconnects.stale)
+  }
+
+  // Subscriptions
+
+  /** @param {string} channel */
+  subscription(channel) {
+    const own = this.subscriptions
+    if (own === null) return undefined
+    if (own instanceof Map) return own.get(channel)
+    return own.channel.name === channel ? own : undefined
+  }
+
+  /** How many channels it is subscribed to. */
+  get subscriptionCount() {
+    const own = this.subscriptions
+    return own === null ? 0 : own instanceof Map ? own.size : 1
+  }
+
+  /** @param {Subscription} subscription */
+  addSubscription(subscription) {
+    const own = this.subscriptions
+    if (own === null) this.subscriptions = subscription
+    else if (own instanceof Map) own.set(subscription.channel.name, subscription)
+    else {
+      this.subscriptions = new Map([
+        [own.channel.name, own],
+        [subscription.channel.name, subscription],
+      ])
+    }
+  }
+
+  /** @param {Subscription} subscription that gives way to another one of the same channel */
+  replaceSubscription({ channel, cohort, events }) {
+    const own = this.subscriptions
+    if (own instanceof Map) own.delete(channel.name)
+    else this.subscriptions = null
+    this.gateway.hub.leave(this, channel, cohort, events)
+  }
+
+  /**
+   * Ends a subscription everywhere but at the client.
+   * @param {Subscription} subscription
+   */
+  removeSubscription(subscription) {
+    const { name } = subscription.channel
+    const { broker } = this.gateway
+    if (subscription.is(Kind.PRESENT)) broker.removePresence(name, this.id)
+    const info = subscription.is(Kind.ANNOUNCED) ? this.clientInfo(subscription.details.info) : ''
+    this.replaceSubscription(subscription)
+    if (info) broker.announce(name, info, false)
+  }
+
+  /**
+   * Ends a subscription and tells the client.
+   * @param {Subscription} subscription
+   * @param {{code: number, reason: string}} unsubscribe
+   */
+  unsubscribe(subscription, { code, reason }) {
+    const { name } = subscription.channel
+    this.removeSubscription(subscription)
+    this.send(this.codec.unsubscribed(name, code, reason))
+  }
+
+  /**
+   * The hub cannot bring a positioned subscription to the stream's position.
+   * @param {string} channel
+   */
+  positionLost(channel) {
+    const subscription = this.subscription(channel)
+    if (!subscription) return
+    if (subscription.is(Kind.SERVER_SIDE)) this.close(disconnects.insufficientState)
+    else this.unsubscribe(subscription, unsubscribes.insufficientState)
+  }
+
+  /** A channel carries what this client's codec cannot. */
+  inappropriateProtocol() {
+    this.close(disconnects.inappropriateProtocol)
+  }
+
+  /**
+   * @param {string} channelInfo raw JSON, '' if none
+   * @returns {string} ClientInfo as JSON text
+   */
+  clientInfo(channelInfo) {
+    let text = `{"user":${JSON.stringify(this.user)},"client":"${this.id}"`
+    if (this.info) text += `,"conn_info":${this.info}`
+    if (channelInfo) text += `,"chan_info":${channelInfo}`
+    return `${text}}`
+  }
+
+  // The end
+
+  /** @param {DisconnectType} disconnect */
+  close(disconnect) {
+    if (this.state === State.CLOSED) return
+    const { outbox } = this.gateway
+    if (outbox.owner === this) {
+      outbox.flush()
+      // Sending may have ended it: a full outbox does.
+      if (this.closed) return
+    }
+    this.transport.close(this, disconnect)
+    this.ended()
+  }
+
+  get closed() {
+    return this.state === State.CLOSED
+  }
+
+  /** The transport is gone, or is being closed: everything that the session holds is given back. */
+  ended() {
+    if (this.state === State.CLOSED) return
+    const wasConnected = this.state === State.CONNECTED
+    this.state = State.CLOSED
+    const own = this.subscriptions
+    if (own instanceof Map)
+      for (const subscription of [...own.values()]) this.removeSubscription(subscription)
+    else if (own) this.removeSubscription(own)
+    const { sessions, broker } = this.gateway
+    sessions.closed(this, wasConnected)
+    if (this.traits & Trait.CLAIMED) broker.releaseUser(this.user)
+    this.queue = null
+  }
+}

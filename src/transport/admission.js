@@ -1,0 +1,42 @@
+/**
+ * Who may open a connection while there are many: client.connection_limit over all workers, and this worker's share of
+ * client.connection_rate_limit. A refused one gets HTTP 503.
+ */
+export class Admission {
+  /** Connections of the other workers, as last heard. */
+  elsewhere = 0
+  #limit
+  #rate
+  #tokens
+  #filledAt
+  #clock
+  #open
+
+  /**
+   * @param {object} options
+   * @param {number} options.limit connections; 0 = no limit
+   * @param {number} options.rate connections a second for this worker; 0 = no limit
+   * @param {() => number} options.open connections of this worker
+   * @param {() => number} options.clock ms
+   */
+  constructor({ limit, rate, open, clock }) {
+    this.#limit = limit
+    this.#rate = rate
+    this.#tokens = rate
+    this.#clock = clock
+    this.#filledAt = clock()
+    this.#open = open
+  }
+
+  /** @returns {boolean} */
+  admits() {
+    if (this.#limit > 0 && this.#open() + this.elsewhere >= this.#limit) return false
+    if (this.#rate === 0) return true
+    const now = this.#clock()
+    this.#tokens = Math.min(this.#rate, this.#tokens + ((now - this.#filledAt) / 1000) * this.#rate)
+    this.#filledAt = now
+    if (this.#tokens < 1) return false
+    this.#tokens--
+    return true
+  }
+}

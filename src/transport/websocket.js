@@ -1,0 +1,109 @@
+import { disconnects } from '../errors.js'
+import { Session } from '../session/session.js'
+import { Trait } from '../session/state.js'
+
+/**
+ * @typedef {import('../server/contract.js').SocketServer} SocketServer
+ * @typedef {import('../server/contract.js').Connection} Connection
+ * @typedef {import('../server/contract.js').Exchange} Exchange
+ * @typedef {{traits: number, user: string}} Accepted what the upgrade found out about a client
+ */
+
+/** Most clients: nothing special about them. @type {Accepted} */
+const PLAIN = Object.freeze({ traits: 0, user: '' })
+
+/**
+ * The Centrifuge protocol over WebSocket (client protocol, section 15). One object serves all sessions.
+ * @implements {Transport}
+ * @typedef {import('./contract.js').Transport} Transport
+ */
+export class WebSocketTransport {
+  name = 'websocket'
+  #server
+  #codec
+  #allowsOrigin
+  #admission
+
+  /**
+   * @param {object} parts
+   * @param {import('../gateway.js').Gateway} parts.gateway
+   * @param {SocketServer} parts.server
+   * @param {import('../protocol/contract.js').Codec} parts.codec
+   * @param {(origin: string) => boolean} parts.allowsOrigin
+   * @param {import('./admission.js').Admission} parts.admission
+   */
+  constructor({ gateway, server, codec, allowsOrigin, admission }) {
+    this.gateway = gateway
+    this.#server = server
+    this.#codec = codec
+    this.#allowsOrigin = allowsOrigin
+    this.#admission = admission
+  }
+
+  /** Takes the path that the configuration names. */
+  mount() {
+    const { websocket, client } = this.gateway.config
+    this.#server.websocket(websocket.handler_prefix, {
+      maxMessage: websocket.message_size_limit,
+      maxBuffered: client.queue_max_size,
+      protocols: ['centrifuge-json'],
+      upgrade: exchange => this.#upgrade(exchange),
+      open: (connection, accepted) => this.#open(connection, accepted),
+      message: (connection, data) => connection.session?.receive(data),
+      close: connection => connection.session?.ended(),
+      overflow: connection => connection.session?.close(disconnects.slow),
+      pong: connection => connection.session?.framePong(),
+    })
+  }
+
+  /**
+   * @param {Exchange} exchange
+   * @returns {number | Accepted}
+   */
+  #upgrade(exchange) {
+    if (!this.#allowsOrigin(exchange.header('origin'))) return 403
+    if (!this.#admission.admits()) return 503
+    const header = this.gateway.config.client.user_id_http_header
+    const user = header === '' ? '' : exchange.header(header.toLowerCase())
+    const framePings =
+      exchange.query !== '' && new URLSearchParams(exchange.query).get('cf_ws_frame_ping_pong') === 'true'
+    if (user === '' && !framePings) return PLAIN
+    return { traits: framePings ? Trait.FRAME_PINGS : 0, user }
+  }
+
+  /**
+   * @param {Connection} connection
+   * @param {Accepted} accepted
+   */
+  #open(connection, { traits, user }) {
+    const session = new Session(this, connection, this.#codec, traits)
+    session.user = user
+    connection.session = session
+    this.gateway.sessions.opened(session)
+  }
+
+  /** @type {Transport['send']} */
+  send({ connection, codec }, frame) {
+    this.#server.send(connection, frame, codec.binary)
+  }
+
+  /** @type {Transport['follow']} */
+  follow({ connection }, topic) {
+    this.#server.subscribe(connection, topic)
+  }
+
+  /** @type {Transport['unfollow']} */
+  unfollow({ connection }, topic) {
+    this.#server.unsubscribe(connection, topic)
+  }
+
+  /** @type {Transport['framePing']} */
+  framePing({ connection }) {
+    this.#server.ping(connection)
+  }
+
+  /** @type {Transport['close']} */
+  close({ connection }, { code, reason }) {
+    this.#server.close(connection, code, reason)
+  }
+}

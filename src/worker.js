@@ -1,0 +1,196 @@
+// A worker process: builds the parts, hands them to each other, listens. Forked by the primary.
+
+import { Socket } from 'node:net'
+import { createApi } from './api/index.js'
+import { createOperations } from './api/operations.js'
+import { createChannelRules } from './auth/channel-rules.js'
+import { createTokens } from './auth/tokens.js'
+import { EmbeddedBroker } from './broker/embedded/client.js'
+import { disconnects } from './errors.js'
+import { Gateway } from './gateway.js'
+import { Hub } from './hub/hub.js'
+import { createLog } from './log.js'
+import { JsonCodec } from './protocol/json.js'
+import { createServer } from './server/index.js'
+import { Deadlines } from './session/deadlines.js'
+import { Outbox } from './session/outbox.js'
+import { Sessions } from './session/sessions.js'
+import { Admission } from './transport/admission.js'
+import { createOriginCheck } from './transport/origin.js'
+import { WebSocketTransport } from './transport/websocket.js'
+
+/** The descriptor that the primary opens for the bus. */
+const BUS_FD = 4
+const BUS_READ_SIZE = 256 * 1024
+const TICK_MS = 200
+/** How long clients have to read their close frames before the worker ends, ms. */
+const CLOSE_PATIENCE_MS = 500
+
+/**
+ * The way to the primary's broker. Reading into one buffer again and again spares an allocation for each read.
+ * @returns {{socket: Socket, read: {handle: (chunk: Buffer) => void}}}
+ */
+function openBus() {
+  const read = { handle: (/** @type {Buffer} */ _chunk) => {} }
+  const buffer = Buffer.allocUnsafeSlow(BUS_READ_SIZE)
+  const socket = new Socket(
+    /** @type {any} */ ({
+      fd: BUS_FD,
+      readable: true,
+      writable: true,
+      onread: {
+        buffer,
+        callback(/** @type {number} */ length) {
+          read.handle(buffer.subarray(0, length))
+          return true
+        },
+      },
+    }),
+  )
+  return { socket, read }
+}
+
+/**
+ * @param {import('./primary.js').WorkerStart} start
+ */
+async function run({ config, index, workers, node, terminal }) {
+  const log = createLog(config.log, terminal, { worker: index })
+  const clock = Date.now
+  const { client } = config
+  const { socket, read } = openBus()
+
+  /** @type {Hub} */
+  let hub
+  /** @type {(op: string, params: any) => any} */
+  let control
+  const broker = new EmbeddedBroker(
+    socket,
+    {
+      publication: (channel, publication) => hub.publication(channel, publication),
+      presence: (channel, info, joined) => hub.presence(channel, info, joined),
+      survey: (op, params) => control(op, params),
+    },
+    log,
+  )
+  read.handle = chunk => broker.reader.push(chunk)
+
+  const server = await createServer({
+    driver: config.http_server.driver,
+    logger: index === 0 ? log : undefined,
+  })
+  const sessions = new Sessions({
+    pingInterval: client.ping_interval,
+    pongTimeout: client.pong_timeout,
+    staleDelay: client.stale_close_delay,
+    clock,
+  })
+  const deadlines = new Deadlines()
+  hub = new Hub({ broker, fanout: server, forEachSession: visit => sessions.forEach(visit), clock })
+  const tokenOptions = {
+    onUnreachable: (/** @type {Error} */ error) =>
+      log.warn({ err: error }, 'token keys could not be fetched'),
+  }
+  const gateway = new Gateway({
+    config,
+    rules: createChannelRules(config),
+    tokens: createTokens(config, tokenOptions),
+    broker,
+    hub,
+    sessions,
+    outbox: new Outbox(),
+    deadlines,
+    log,
+    version: `halley ${node.version}`,
+    clock,
+  })
+  control = createOperations(gateway)
+
+  const admission = new Admission({
+    limit: client.connection_limit,
+    rate: client.connection_rate_limit / workers,
+    open: () => sessions.open,
+    clock,
+  })
+  let allListening = false
+  if (!config.websocket.disabled) {
+    const allowsOrigin = createOriginCheck(client.allowed_origins)
+    new WebSocketTransport({ gateway, server, codec: new JsonCodec(), allowsOrigin, admission }).mount()
+  }
+  // Rules change with the configuration file, so the API asks for them each time.
+  const rules = { resolve: (/** @type {string} */ channel) => gateway.rules.resolve(channel) }
+  createApi({ config, rules, broker, node, logger: log, clock }).mount(server)
+  if (config.health.enabled) {
+    server.route('GET', config.health.handler_prefix, exchange => {
+      const healthy = allListening && broker.ready()
+      exchange.reply(healthy ? 200 : 503, { 'Content-Type': 'application/json' }, '{}')
+    })
+  }
+
+  setInterval(() => sessions.heartbeat.tick(), sessions.heartbeat.tickMs)
+  let reportedOpen = 0
+  setInterval(() => {
+    const now = clock()
+    deadlines.tick(now)
+    sessions.closeStale(now)
+  }, TICK_MS)
+  if (client.connection_limit > 0) {
+    setInterval(() => {
+      if (sessions.open === reportedOpen) return
+      reportedOpen = sessions.open
+      process.send?.({ type: 'open', count: reportedOpen })
+    }, 20)
+  }
+  const positionDelay = client.channel_position_check_delay
+  if (positionDelay > 0) {
+    setInterval(
+      () => hub.checkPositions(positionDelay, channel => gateway.rules.resolve(channel)?.metaTtl ?? 0),
+      Math.max(100, Math.min(positionDelay, client.presence_update_interval || positionDelay)),
+    )
+  }
+
+  function shutDown() {
+    server.stopListening()
+    /** @type {import('./session/session.js').Session[]} */
+    const open = []
+    sessions.forEach(session => {
+      open.push(session)
+    })
+    for (const session of open) session.close(disconnects.shutdown)
+    setTimeout(() => process.exit(0), open.length > 0 ? CLOSE_PATIENCE_MS : 0)
+  }
+
+  process.on('message', (/** @type {any} */ message) => {
+    switch (message.type) {
+      case 'workers':
+        allListening = message.ready
+        break
+      case 'elsewhere':
+        admission.elsewhere = message.count
+        break
+      case 'reload':
+        gateway.config = message.config
+        gateway.rules = createChannelRules(message.config)
+        gateway.tokens = createTokens(message.config, tokenOptions)
+        break
+      case 'shutdown':
+        shutDown()
+    }
+  })
+
+  const { address, port } = config.http_server
+  await server.listen(address || '0.0.0.0', port)
+  process.send?.({ type: 'listening', driver: server.name })
+}
+
+// The primary decides when a worker ends; a terminal sends its signals to all of the group.
+process.on('SIGINT', () => {})
+process.on('SIGTERM', () => {})
+process.on('SIGHUP', () => {})
+// Without a primary there is no broker and nobody to be replaced by.
+process.on('disconnect', () => process.exit(1))
+process.once('message', (/** @type {any} */ start) => {
+  run(start).catch(error => {
+    process.send?.({ type: 'failed', message: error.message }, undefined, undefined, () => process.exit(1))
+  })
+})
+process.send?.({ type: 'ready' })
