@@ -2,7 +2,21 @@ import { createPublicKey } from 'node:crypto'
 import { compilePattern } from '../auth/pattern.js'
 import { show } from './values.js'
 
-/** @typedef {import('./check.js').Say} Say */
+/** @typedef {import('./error.js').Say} Say */
+
+/**
+ * @param {string} key
+ * @param {string} pattern
+ * @param {Say} say
+ */
+export function checkPattern(key, pattern, say) {
+  if (pattern === '') return
+  try {
+    compilePattern(pattern)
+  } catch (error) {
+    say([key], error.message)
+  }
+}
 
 /**
  * @param {string} key
@@ -81,12 +95,7 @@ export function checkToken(path, token, say) {
     if (token[claim] !== '' && token[pattern] !== '') {
       say([`${path}.${claim}`, `${path}.${pattern}`], `excludes ${pattern}; set one of them only`)
     }
-    if (token[pattern] === '') continue
-    try {
-      compilePattern(token[pattern])
-    } catch (error) {
-      say([`${path}.${pattern}`], error.message)
-    }
+    checkPattern(`${path}.${pattern}`, token[pattern], say)
   }
   if (!/^[a-zA-Z_]*$/.test(token.user_id_claim)) {
     say([`${path}.user_id_claim`], `${show(token.user_id_claim)} has other characters than letters and _`)

@@ -1,13 +1,12 @@
 // Rules over several keys, and over values that a type alone cannot judge. They see the whole configuration, once all
 // sources are in it.
 
-import { compilePattern } from '../auth/pattern.js'
-import { checkToken } from './check-token.js'
+import { checkPattern, checkToken } from './check-token.js'
 import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
 import { formatDuration, show } from './values.js'
 
 /** @typedef {import('./error.js').Report} Report */
-/** @typedef {(keys: string[], text: string) => void} Say blames the first key; silent if one of them could not be read */
+/** @typedef {import('./error.js').Say} Say */
 
 /**
  * @param {string} path of the options
@@ -47,20 +46,7 @@ function checkChannelOptions(path, options, globalMetaTtl, say) {
       'true needs force_recovery and force_recovery_mode "cache"',
     )
   }
-  if (options.channel_regex !== '') checkPattern(`${path}.channel_regex`, options.channel_regex, say)
-}
-
-/**
- * @param {string} path
- * @param {string} pattern
- * @param {Say} say
- */
-export function checkPattern(path, pattern, say) {
-  try {
-    compilePattern(pattern)
-  } catch (error) {
-    say([path], error.message)
-  }
+  checkPattern(`${path}.channel_regex`, options.channel_regex, say)
 }
 
 /**
@@ -111,10 +97,7 @@ function checkPaths(config, say) {
  * @param {Report} report
  */
 export function checkRules(config, report) {
-  /** @type {Say} */
-  const say = (keys, text) => {
-    if (!keys.some(key => report.unread.has(key))) report.fault(keys[0], text)
-  }
+  const say = report.say
   const { client, channel } = config
 
   if (client.ping_interval <= client.pong_timeout) {

@@ -14,6 +14,8 @@ export class ConfigError extends Error {
   }
 }
 
+/** @typedef {(keys: string[], text: string) => void} Say a fault of several keys, told of the first one */
+
 /** Faults and warnings gathered while a configuration is read. */
 export class Report {
   /** @type {string[]} */
@@ -37,5 +39,13 @@ export class Report {
    */
   warn(label, text) {
     this.warnings.push(`${label}: ${text}`)
+  }
+
+  /**
+   * Silent if one of the keys could not be read: that is told already.
+   * @type {Say}
+   */
+  say = (keys, text) => {
+    if (!keys.some(key => this.unread.has(key))) this.fault(keys[0], text)
   }
 }

@@ -112,10 +112,8 @@ export function configReference() {
     )
     text += `\n## ${title}\n${table(rows)}`
   }
-  const later = laterOptions.filter(path => !path.startsWith(`${WITHOUT_NAMESPACE}.`))
-  const options_ = laterOptions.filter(path => path.startsWith(`${WITHOUT_NAMESPACE}.`))
   text += CHANNEL_HEAD + table(channelOptions)
-  text += `${LATER_HEAD}${[...later, ...options_].map(path => `- ${code(path)}`).join('\n')}\n`
+  text += `${LATER_HEAD}${laterOptions.map(path => `- ${code(path)}`).join('\n')}\n`
   return text
 }
 
