@@ -126,8 +126,8 @@ export async function main(args, io) {
       return 2
     }
     if (error instanceof ConfigError) for (const fault of error.faults) io.stderr(`halley: ${fault}\n`)
-    // What the system refuses (a port in use) needs no stack; a mistake of ours does.
-    else io.stderr(`halley: ${typeof error?.code === 'string' ? error.message : (error?.stack ?? error)}\n`)
+    // What is thrown on purpose (a port in use) needs no stack; a mistake of ours does.
+    else io.stderr(`halley: ${error?.constructor === Error ? error.message : (error?.stack ?? error)}\n`)
     return 1
   }
 }

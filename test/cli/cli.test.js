@@ -1,6 +1,8 @@
 import { execFile } from 'node:child_process'
 import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { loadConfig } from '../../src/config/load.js'
@@ -221,4 +223,14 @@ t.test('tokens that cannot be made', async t => {
     code: 1,
     err: /jwks_public_endpoint: tokens are checked with that JWKS/,
   })
+})
+
+t.test('a port that somebody else has is one clear line', async t => {
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  t.teardown(() => other.close())
+  const { port } = /** @type {import('node:net').AddressInfo} */ (other.address())
+  const { code, err } = await halley(['serve', '--workers', '1', '--port', String(port)])
+  t.equal(code, 1)
+  t.match(err, new RegExp(`^halley: cannot listen on 127.0.0.1:${port}: EADDRINUSE\n$`))
 })
