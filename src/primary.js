@@ -11,6 +11,7 @@ import { createLog } from './log.js'
 
 /**
  * @typedef {object} WorkerStart what a worker is told first
+ * @property {'start'} type
  * @property {any} config
  * @property {number} index 0 ...
  * @property {number} workers how many there are
@@ -220,8 +221,8 @@ class Primary {
   #hear(slot, worker, message) {
     switch (message.type) {
       case 'ready':
-        /** @type {WorkerStart} */
         worker.send({
+          type: 'start',
           config: this.config,
           index: slot.index,
           workers: this.slots.length,

@@ -188,8 +188,9 @@ process.on('SIGTERM', () => {})
 process.on('SIGHUP', () => {})
 // Without a primary there is no broker and nobody to be replaced by.
 process.on('disconnect', () => process.exit(1))
-process.once('message', (/** @type {any} */ start) => {
-  run(start).catch(error => {
+process.on('message', (/** @type {any} */ message) => {
+  if (message.type !== 'start') return
+  run(message).catch(error => {
     process.send?.({ type: 'failed', message: error.message }, undefined, undefined, () => process.exit(1))
   })
 })
