@@ -1,0 +1,143 @@
+// A real gateway for tests: bin/halley.js with a configuration of the test's own, several workers, a free port.
+
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+const bin = fileURLToPath(new URL('../bin/halley.js', import.meta.url))
+
+/** @returns {Promise<number>} a port that nobody listens on */
+export function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+/**
+ * A running gateway. Its log lines are kept, and can be waited for.
+ */
+export class TestGateway {
+  /** @type {any[]} parsed log lines */
+  lines = []
+  /** @type {Set<{matches: (line: any) => boolean, resolve: (line: any) => void}>} */
+  #waiting = new Set()
+
+  /**
+   * @param {import('node:child_process').ChildProcess} process
+   * @param {number} port
+   * @param {string} folder
+   */
+  constructor(process, port, folder) {
+    this.process = process
+    this.port = port
+    this.url = `http://127.0.0.1:${port}`
+    this.ws = `ws://127.0.0.1:${port}/connection/websocket`
+    this.folder = folder
+    /** @type {Promise<{code: number | null, signal: string | null}>} */
+    this.exited = new Promise(resolve => process.once('exit', (code, signal) => resolve({ code, signal })))
+    for (const stream of [process.stdout, process.stderr]) {
+      createInterface({ input: /** @type {any} */ (stream) }).on('line', text => this.#line(text))
+    }
+  }
+
+  /** @param {string} text */
+  #line(text) {
+    let line
+    try {
+      line = JSON.parse(text)
+    } catch {
+      line = { msg: text }
+    }
+    this.lines.push(line)
+    for (const waiting of this.#waiting) {
+      if (!waiting.matches(line)) continue
+      this.#waiting.delete(waiting)
+      waiting.resolve(line)
+    }
+  }
+
+  /**
+   * @param {(line: any) => boolean} matches
+   * @returns {Promise<any>} the first log line that does, past or future; rejects when the gateway ends without it
+   */
+  line(matches) {
+    const found = this.lines.find(matches)
+    if (found) return Promise.resolve(found)
+    return new Promise((resolve, reject) => {
+      this.#waiting.add({ matches, resolve })
+      this.exited.then(({ code }) =>
+        reject(new Error(`the gateway ended with ${code}: ${this.lines.map(({ msg }) => msg).join('; ')}`)),
+      )
+    })
+  }
+
+  /**
+   * Calls the server API.
+   * @param {string} method
+   * @param {object} [params]
+   * @returns {Promise<any>} the parsed answer
+   */
+  async api(method, params = {}) {
+    const answer = await fetch(`${this.url}/api/${method}`, {
+      method: 'POST',
+      headers: { 'X-API-Key': 'key' },
+      body: JSON.stringify(params),
+    })
+    if (answer.status !== 200) throw new Error(`HTTP ${answer.status}`)
+    return answer.json()
+  }
+
+  /** @returns {number[]} process ids of the workers that have begun to listen, in the order in which they did */
+  get workerPids() {
+    return this.lines.filter(({ msg }) => msg === 'worker listens').map(({ pid }) => pid)
+  }
+
+  /** @returns {Promise<{code: number | null, signal: string | null}>} */
+  async stop() {
+    this.process.kill('SIGTERM')
+    const ended = await this.exited
+    await rm(this.folder, { recursive: true, force: true })
+    return ended
+  }
+}
+
+/**
+ * Starts a gateway and waits until every worker listens. It is stopped with the test.
+ *
+ * @param {any} t
+ * @param {any} [config] over these: two workers, a free port of loopback, API key `key`, every origin, health, debug log
+ * @param {{args?: string[], env?: Record<string, string>}} [options]
+ * @returns {Promise<TestGateway>}
+ */
+export async function startGateway(t, config = {}, { args = [], env = {} } = {}) {
+  const port = config.http_server?.port ?? (await freePort())
+  const folder = await mkdtemp(join(tmpdir(), 'halley-test-'))
+  const file = join(folder, 'config.json')
+  const whole = {
+    workers: 2,
+    health: { enabled: true },
+    log: { level: 'debug' },
+    ...config,
+    http_server: { address: '127.0.0.1', port, ...config.http_server },
+    http_api: { key: 'key', ...config.http_api },
+    client: { allowed_origins: ['*'], ...config.client },
+  }
+  await writeFile(file, JSON.stringify(whole))
+  const child = spawn(process.execPath, [bin, 'serve', '-c', file, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  })
+  const gateway = new TestGateway(child, port, folder)
+  t.teardown(() => gateway.stop())
+  await gateway.line(({ msg }) => msg === 'halley listens')
+  return gateway
+}
