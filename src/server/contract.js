@@ -11,7 +11,8 @@
 
 /**
  * One HTTP request and its answer. `header()` MUST be called before the handler returns; everything else also
- * later. Every method is a no-op once the client has gone.
+ * later. Every method is a no-op once the client has gone. A request that is pipelined behind one that is not answered
+ * yet waits for its turn on node, but ends the connection on uws, whose parser has nowhere to keep it.
  *
  * @typedef {object} Exchange
  * @property {string} method upper case
@@ -38,7 +39,8 @@
  * @property {(connection: Connection, data: Buffer, binary: boolean) => void} message `data` is valid only during the call
  * @property {(connection: Connection, code: number, reason: string) => void} close called exactly once for each opened connection,
  *   also for closes the server asked for (then with the code it asked for)
- * @property {(connection: Connection) => void} overflow the connection has more than maxBuffered bytes unread.
+ * @property {(connection: Connection) => void} overflow the connection has more than maxBuffered bytes unread. Never called
+ *   from within `send` or `publish`, but soon after; again if the route lets it be.
  *   The route answers with `close(connection, ...)`
  * @property {(connection: Connection) => void} pong a WebSocket pong frame came
  */

@@ -10,11 +10,12 @@ import { UwsServer } from './uws.js'
  * @param {object} options
  * @param {'auto' | 'uws' | 'node'} options.driver 'auto' takes uWebSockets.js where it loads
  * @param {Logger} [options.logger]
+ * @param {() => Promise<any>} [options.load] how uWebSockets.js is loaded
  * @returns {Promise<import('./contract.js').SocketServer>}
  */
-export async function createServer({ driver, logger }) {
+export async function createServer({ driver, logger, load = () => import('uWebSockets.js') }) {
   if (driver !== 'node') {
-    const uws = await loadUws(driver, logger)
+    const uws = await loadUws(driver, load, logger)
     if (uws !== undefined) return new UwsServer(uws, { logger })
   }
   const { NodeServer } = await import('./node.js')
@@ -23,13 +24,13 @@ export async function createServer({ driver, logger }) {
 
 /**
  * @param {'auto' | 'uws'} driver
+ * @param {() => Promise<any>} load
  * @param {Logger} [logger]
  * @returns {Promise<typeof import('uWebSockets.js') | undefined>}
  */
-async function loadUws(driver, logger) {
+async function loadUws(driver, load, logger) {
   try {
-    const { default: uws } = /** @type {any} */ (await import('uWebSockets.js'))
-    return uws
+    return (await load()).default
   } catch (error) {
     // Of what the loader says, the first line is enough: the package is missing, or has no binary for this Node.js.
     const why = error.message.split('\n')[0]

@@ -172,7 +172,6 @@ export class NodeServer {
     if (connection.farewell !== 0) return
     connection.farewell = code
     connection.farewellReason = reason
-    this.#topics.leaveAll(connection)
     connection.close(code, reason)
   }
 

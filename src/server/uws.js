@@ -70,8 +70,10 @@ export class UwsServer {
   #unswept = 0
   #sweepAbove = Infinity
   #sweepScheduled = false
-  /** Something was published or got stuck since the timer's last sweep. */
+  /** Something has left since the timer's last sweep of which the library has not said whether it got stuck. */
   #dirty = false
+  /** Within a callback that the library corks: `send` reports success for what only leaves afterwards. */
+  #corked = false
   /** What `upgrade` accepted, on its way to `open`, which the library calls within `res.upgrade()`. */
   #accepted = /** @type {any} */ (null)
 
@@ -114,7 +116,7 @@ export class UwsServer {
       open: ws => this.#open(group, ws),
       message: (ws, data, binary) => this.#message(route, ws, data, binary),
       drain: ws => this.#closing.drained(ws),
-      pong: ws => route.pong(/** @type {any} */ (ws)),
+      pong: ws => this.#pong(route, ws),
       close: (ws, code, reason) => this.#closed(group, ws, code, reason),
     })
     this.#routes.fallback(path, exchange => exchange.reply(400, null, 'Bad Request'))
@@ -128,12 +130,14 @@ export class UwsServer {
   async listen(host, port) {
     this.#register()
     for (let i = 0; i < LISTENERS; i++) {
-      let listening = false
-      this.#app.listen(host, port, token => {
-        listening = token !== false
-        if (listening) this.#listeners.push(token)
-      })
-      if (!listening && i === 0) {
+      const before = this.#listeners.length
+      const listening = (/** @type {any} */ token) => {
+        if (token !== false) this.#listeners.push(token)
+      }
+      // An empty host, which stands for every address, must be left out: the library takes it for a port.
+      if (host === '') this.#app.listen(port, listening)
+      else this.#app.listen(host, port, listening)
+      if (i === 0 && this.#listeners.length === before) {
         throw new Error(`cannot listen on ${host}:${port}: the address is in use, or not one of this machine`)
       }
     }
@@ -154,6 +158,7 @@ export class UwsServer {
    */
   send(ws, data, binary) {
     if (ws.place < 0) return
+    if (this.#corked) this.#dirty = true
     if (ws.send(data, binary) !== 1 && ws.getBufferedAmount() > ws.group.route.maxBuffered) this.#sweepSoon()
   }
 
@@ -195,8 +200,14 @@ export class UwsServer {
    * @param {() => void} work
    */
   cork(ws, work) {
-    if (ws.place >= 0) ws.cork(work)
-    else work()
+    if (ws.place < 0) {
+      work()
+      return
+    }
+    const before = this.#corked
+    this.#corked = true
+    ws.cork(work)
+    this.#corked = before
   }
 
   /** @param {any} ws */
@@ -326,8 +337,18 @@ export class UwsServer {
    */
   #message(route, ws, data, binary) {
     if (ws.place < 0) return
+    this.#corked = true
     if (data.byteLength > route.maxMessage) this.close(ws, 1009, '')
     else route.message(ws, Buffer.from(data), binary)
+    this.#corked = false
+  }
+
+  /**
+   * @param {WebSocketRoute} route
+   * @param {any} ws
+   */
+  #pong(route, ws) {
+    if (ws.place >= 0) route.pong(ws)
   }
 
   /**

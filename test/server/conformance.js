@@ -1,0 +1,17 @@
+import { closingConformance } from './conformance/closing.js'
+import { httpConformance } from './conformance/http.js'
+import { listeningConformance } from './conformance/listening.js'
+import { webSocketConformance } from './conformance/websocket.js'
+
+/**
+ * Holds a socket server to src/server/contract.js.
+ *
+ * @param {import('tap').Test} t
+ * @param {'uws' | 'node'} driver
+ */
+export function conformance(t, driver) {
+  t.test('listening', async t => listeningConformance(t, driver))
+  t.test('HTTP', async t => httpConformance(t, driver))
+  t.test('WebSocket', async t => webSocketConformance(t, driver))
+  t.test('closing', async t => closingConformance(t, driver))
+}

@@ -1,0 +1,4 @@
+import t from 'tap'
+import { conformance } from './conformance.js'
+
+conformance(t, 'uws')
