@@ -6,8 +6,8 @@ import { createServer } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { BrokerHost } from './broker/embedded/host.js'
-import { packageVersion } from './cli/version.js'
 import { createLog } from './log.js'
+import { packageVersion } from './version.js'
 
 /**
  * @typedef {object} WorkerStart what a worker is told first

@@ -1,7 +1,5 @@
 // What a channel's name says (server API, section 9) and who may do what there (section 11).
-import { compilePattern } from './pattern.js'
-
-export { compilePattern }
+import { compilePattern } from '../config/pattern.js'
 
 /**
  * @typedef {object} Namespace the options that rule a channel; one object for each namespace, made once

@@ -1,11 +1,12 @@
 // Connection and subscription tokens: which checks there are, in which order, and what each of them answers
 // (server API, sections 5 to 7).
+
+import { compilePattern } from '../config/pattern.js'
 import { disconnects, errors } from '../errors.js'
 import { malformed, readConnectClaims, readParties, readSubscribeClaims } from './claims.js'
 import { createJwks } from './jwks.js'
 import { createEndpoint } from './jwks-endpoint.js'
 import { createStaticKeys } from './keys.js'
-import { compilePattern } from './pattern.js'
 
 /** @import { CommonClaims, Override, SubOptions } from './claims.js' */
 /** @import { JwksOptions } from './jwks.js' */

@@ -1,11 +1,11 @@
 import { ConfigError } from '../config/load.js'
 import { nearest } from '../config/nearest.js'
+import { packageVersion } from '../version.js'
 import { parseFlags, UsageError } from './args.js'
 import { configCheck, configDefaults, configDoc } from './config.js'
 import { serve } from './serve.js'
 import { subtoken } from './subtoken.js'
 import { token } from './token.js'
-import { packageVersion } from './version.js'
 
 /** @typedef {import('./command.js').Command} Command */
 /** @typedef {import('./command.js').Io} Io */

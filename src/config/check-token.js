@@ -1,5 +1,5 @@
 import { createPublicKey } from 'node:crypto'
-import { compilePattern } from '../auth/pattern.js'
+import { compilePattern } from './pattern.js'
 import { show } from './values.js'
 
 /** @typedef {import('./error.js').Say} Say */

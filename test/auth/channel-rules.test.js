@@ -1,5 +1,5 @@
 import t from 'tap'
-import { compilePattern, createChannelRules } from '../../src/auth/channel-rules.js'
+import { createChannelRules } from '../../src/auth/channel-rules.js'
 
 const options = {
   presence: false,
@@ -178,7 +178,6 @@ t.test('a channel_regex that cannot be used is named', async t => {
   t.throws(() => rules({}, [{ name: 'a1', channel_regex: '(?=x)' }]), {
     message: /^channel\.namespaces\[a1\]\.channel_regex: the pattern "\(\?=x\)" cannot be used/,
   })
-  t.equal(typeof compilePattern, 'function')
 })
 
 t.test('user-limited channels', async t => {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { compilePattern } from '../../src/auth/pattern.js'
+import { compilePattern } from '../../src/config/pattern.js'
 
 t.test('RE2 patterns match what they match there', async t => {
   /** @type {[string, string[], string[]][]} */

@@ -2,5 +2,5 @@ import { readFileSync } from 'node:fs'
 
 /** @returns {string} version of the package */
 export function packageVersion() {
-  return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
+  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
 }
