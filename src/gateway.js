@@ -16,10 +16,24 @@ export class Gateway {
    * @param {import('./session/outbox.js').Outbox} parts.outbox
    * @param {import('./session/deadlines.js').Deadlines} parts.deadlines
    * @param {import('pino').Logger} parts.log
+   * @param {() => string} parts.newClientId
    * @param {string} parts.version told to clients
    * @param {() => number} parts.clock ms
    */
-  constructor({ config, rules, tokens, broker, hub, sessions, outbox, deadlines, log, version, clock }) {
+  constructor({
+    config,
+    rules,
+    tokens,
+    broker,
+    hub,
+    sessions,
+    outbox,
+    deadlines,
+    newClientId,
+    log,
+    version,
+    clock,
+  }) {
     this.config = config
     this.rules = rules
     this.tokens = tokens
@@ -28,6 +42,7 @@ export class Gateway {
     this.sessions = sessions
     this.outbox = outbox
     this.deadlines = deadlines
+    this.newClientId = newClientId
     this.log = log
     this.version = version
     this.clock = clock

@@ -12,6 +12,7 @@ import { Hub } from './hub/hub.js'
 import { createLog } from './log.js'
 import { JsonCodec } from './protocol/json.js'
 import { createServer } from './server/index.js'
+import { createClientIds } from './session/client-id.js'
 import { Deadlines } from './session/deadlines.js'
 import { Outbox } from './session/outbox.js'
 import { Sessions } from './session/sessions.js'
@@ -99,6 +100,7 @@ async function run({ config, index, workers, node, terminal }) {
     sessions,
     outbox: new Outbox(),
     deadlines,
+    newClientId: createClientIds(),
     log,
     version: `halley ${node.version}`,
     clock,

@@ -4,15 +4,17 @@ import { Heartbeat } from './heartbeat.js'
  * @typedef {import('./session.js').Session} Session
  */
 
+/** Sessions that opened within this time are looked at together. */
+const OPENED_TOGETHER_MS = 100
+
 /**
  * The sessions of one worker: by user, and by time.
  */
 export class Sessions {
   /** @type {Map<string, Session | Set<Session>>} user -> connected sessions; anonymous ones are not listed */
   #users = new Map()
-  /** @type {{session: Session, at: number}[]} opened, in the order in which their time to connect runs out */
+  /** @type {{at: number, sessions: Session[]}[]} the opened ones by the time, in ms, at which they must have connected */
   #opened = []
-  #openedHead = 0
   /** Connected sessions. */
   count = 0
   /** Of those, the ones without a user id. */
@@ -32,7 +34,11 @@ export class Sessions {
   /** @param {Session} session whose transport has opened */
   opened(session) {
     this.open++
-    if (this.staleDelay > 0) this.#opened.push({ session, at: this.clock() + this.staleDelay })
+    if (this.staleDelay === 0) return
+    const at = Math.ceil((this.clock() + this.staleDelay) / OPENED_TOGETHER_MS) * OPENED_TOGETHER_MS
+    const last = this.#opened.at(-1)
+    if (last?.at === at) last.sessions.push(session)
+    else this.#opened.push({ at, sessions: [session] })
   }
 
   /** @param {Session} session */
@@ -100,13 +106,8 @@ export class Sessions {
 
   /** @param {number} now ms */
   closeStale(now) {
-    const opened = this.#opened
-    while (this.#openedHead < opened.length && opened[this.#openedHead].at <= now) {
-      opened[this.#openedHead++].session.closeIfStale()
-    }
-    if (this.#openedHead > 1000 || this.#openedHead === opened.length) {
-      this.#opened = opened.slice(this.#openedHead)
-      this.#openedHead = 0
+    while (this.#opened.length > 0 && this.#opened[0].at <= now) {
+      for (const session of this.#opened.shift()?.sessions ?? []) session.closeIfStale()
     }
   }
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { Disconnect, disconnects, errors } from '../../errors.js'
 import { expireConnection } from '../expiry.js'
 import { Plan } from '../plan.js'
@@ -103,7 +102,7 @@ function admit(session, id, request, identity) {
   if (identity.user === '' && request.token && client.disallow_anonymous_connection_tokens) {
     throw disconnects.permissionDenied
   }
-  session.id = randomUUID()
+  session.id = session.gateway.newClientId()
   const plans = planServerSide(session, request, identity)
   const limit = client.user_connection_limit
   if (limit === 0 || identity.user === '') return subscribeAll(session, id, plans)
