@@ -26,16 +26,15 @@ const NO_SUBS = new Map()
  */
 export function connect(session, id, request) {
   session.state = State.CONNECTING
-  const identity = identify(session, request)
-  if (identity instanceof Promise) {
+  guarded(session, id, () => {
+    const identity = identify(session, request)
+    if (!(identity instanceof Promise)) return admit(session, id, request, identity)
     session.hold()
     identity.then(
       identity => session.resume(id, () => guarded(session, id, () => admit(session, id, request, identity))),
       error => session.resume(id, () => guarded(session, id, () => raise(error))),
     )
-  } else {
-    guarded(session, id, () => admit(session, id, request, identity))
-  }
+  })
 }
 
 /**
