@@ -1,0 +1,40 @@
+// What src/broker/contract.js promises, as tests that run over every implementation.
+
+import { control, presence } from './conformance/control.js'
+import { delivery, order } from './conformance/delivery.js'
+import { Peer } from './conformance/peer.js'
+import { history, lifetimes, recovery, repetition } from './conformance/streams.js'
+
+/**
+ * What an implementation brings along.
+ *
+ * @typedef {object} Rig
+ * @property {(events: import('../../src/broker/contract.js').BrokerEvents) => Promise<import('../../src/broker/contract.js').Broker>} join
+ *   the broker of one more worker
+ * @property {(broker: import('../../src/broker/contract.js').Broker) => void} cut puts everything out of this broker's reach
+ * @property {(ms: number) => void | Promise<void>} pass lets time go by
+ */
+
+/**
+ * @param {any} t
+ * @param {(t: any) => Promise<Rig>} start a fresh broker without any worker; ends with the test
+ */
+export function brokerConformance(t, start) {
+  /** @param {(t: any, rig: Rig, ...peers: Peer[]) => Promise<void>} body */
+  const test = (name, count, body) =>
+    t.test(name, async t => {
+      const rig = await start(t)
+      const peers = []
+      for (let i = 0; i < count; i++) peers.push(await Peer.join(rig))
+      await body(t, rig, ...peers)
+    })
+
+  delivery(test)
+  order(test)
+  recovery(test)
+  history(test)
+  lifetimes(test)
+  repetition(test)
+  presence(test)
+  control(test)
+}

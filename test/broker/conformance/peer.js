@@ -1,0 +1,97 @@
+// What the tests of the broker contract share.
+
+export const HOUR = 3600_000
+export const WANTS = {
+  first: true,
+  position: true,
+  recover: null,
+  latest: false,
+  metaTtl: HOUR,
+  client: '',
+  info: '',
+  leave: false,
+}
+export const KEPT = { historySize: 10, historyTtl: 60_000, metaTtl: HOUR }
+export const LIVE = { historySize: 0, historyTtl: 0, metaTtl: HOUR }
+
+/** What a promise is rejected with. */
+export const failure = promise =>
+  promise.then(
+    () => 'no failure',
+    error => error,
+  )
+export const texts = publications => publications.map(({ data }) => String(data))
+export const offsets = publications => publications.map(({ offset }) => offset)
+export const upTo = (count, from = 1) => Array.from({ length: count }, (_, i) => from + i)
+
+/** One worker, with everything that its broker told it, in order. */
+export class Peer {
+  /** @type {any[]} */
+  told = []
+  /** @type {(op: string, params: any) => any} */
+  survey = () => null
+  /** @type {import('../../../src/broker/contract.js').Broker} */
+  broker = /** @type {any} */ (null)
+  #wake = () => {}
+
+  /** @param {import('../conformance.js').Rig} rig */
+  static async join(rig) {
+    const peer = new Peer()
+    peer.broker = await rig.join({
+      publication: (channel, { data, ...rest }) =>
+        peer.#tell({ type: 'publication', channel, ...rest, data: Buffer.from(data) }),
+      presence: (channel, info, joined) =>
+        peer.#tell({ type: joined ? 'join' : 'leave', channel, info: JSON.parse(info) }),
+      survey: (op, params) => peer.survey(op, params),
+    })
+    return peer
+  }
+
+  #tell(event) {
+    this.told.push(event)
+    this.#wake()
+  }
+
+  /** Waits until it has been told so many things. */
+  async hears(count) {
+    while (this.told.length < count) await new Promise(resolve => (this.#wake = resolve))
+    return this.told
+  }
+
+  /** @returns {Promise<any>} the answer */
+  subscribe(channel, wants = {}) {
+    return new Promise((resolve, reject) =>
+      this.broker.subscribe(channel, { ...WANTS, ...wants }, (error, answer) =>
+        error ? reject(error) : resolve(answer),
+      ),
+    )
+  }
+
+  /** @returns {Promise<{offset: number, epoch: string}>} */
+  publish(channel, data, options = {}) {
+    return new Promise((resolve, reject) =>
+      this.broker.publish(channel, data, { ...KEPT, ...options }, (error, offset, epoch) =>
+        error ? reject(error) : resolve({ offset, epoch }),
+      ),
+    )
+  }
+
+  /** @returns {Promise<{offset: number, epoch: string}>} */
+  position(channel, metaTtl = HOUR) {
+    return new Promise((resolve, reject) =>
+      this.broker.position(channel, metaTtl, (error, offset, epoch) =>
+        error ? reject(error) : resolve({ offset, epoch }),
+      ),
+    )
+  }
+
+  history(channel, filter) {
+    return this.broker.history(channel, { limit: -1, ...filter }, HOUR)
+  }
+
+  claim(user, limit) {
+    return new Promise((resolve, reject) =>
+      this.broker.claimUser(user, limit, (error, admitted) => (error ? reject(error) : resolve(admitted))),
+    )
+  }
+}
