@@ -322,6 +322,7 @@ export class FrameReader {
       cursor.end = end
       cursor.at = at + 5
       try {
+        if (length === 0) throw new Error('frame without a type')
         this.#handle(buffer[at + 4], cursor)
       } catch (error) {
         this.#failed(error)
