@@ -29,8 +29,9 @@ export async function startEmbedded(t, { maxBytes = 2 ** 29 } = {}) {
   const server = createServer().listen(path)
   await once(server, 'listening')
   const sockets = new Map()
+  const open = new Set()
   t.teardown(async () => {
-    for (const socket of sockets.values()) socket.destroy()
+    for (const socket of open) socket.destroy()
     server.close()
     await rm(folder, { recursive: true, force: true })
   })
@@ -48,6 +49,7 @@ export async function startEmbedded(t, { maxBytes = 2 ** 29 } = {}) {
           const socket = connect(path, () => resolve(socket))
         }),
       ])
+      open.add(socket).add(accepted)
       host.attach(accepted, name)
       return socket
     },
