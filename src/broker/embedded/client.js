@@ -285,7 +285,9 @@ export class EmbeddedBroker {
       }
       case Frame.ASK: {
         const survey = cursor.u32()
-        this.#writer.begin(Frame.TOLD).u32(survey).string(this.#tell(cursor.string(), cursor.string())).end()
+        // Before the frame is begun, because the operation may write frames of its own.
+        const answer = this.#tell(cursor.string(), cursor.string())
+        this.#writer.begin(Frame.TOLD).u32(survey).string(answer).end()
         return
       }
       default:
