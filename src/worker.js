@@ -121,6 +121,12 @@ async function run({ config, index, workers, node, terminal }) {
   // Rules change with the configuration file, so the API asks for them each time.
   const rules = { resolve: (/** @type {string} */ channel) => gateway.rules.resolve(channel) }
   createApi({ config, rules, broker, node, logger: log, clock }).mount(server)
+  if (config.demo.enabled) {
+    const { mountDemo } = await import('./demo/index.js')
+    const operations = control
+    const own = mountDemo({ gateway, server, version: node.version, index })
+    control = (op, params) => (Object.hasOwn(own, op) ? own[op]() : operations(op, params))
+  }
   if (config.health.enabled) {
     server.route('GET', config.health.handler_prefix, exchange => {
       const healthy = allListening && broker.ready()

@@ -43,7 +43,11 @@ export function developmentProfile({ address, port, key }) {
     },
     channel: {
       without_namespace: { ...OPEN },
-      namespaces: [{ name: 'demo', ...OPEN, join_leave: true, force_push_join_leave: true }],
+      namespaces: [
+        { name: 'demo', ...OPEN, join_leave: true, force_push_join_leave: true },
+        // The demo page's pointers: only the newest counts, so nothing is kept.
+        { name: 'pointers', ...OPEN, history_size: 0, history_ttl: '0s', force_recovery: false },
+      ],
     },
     http_api: { key },
     health: { enabled: true },

@@ -1,3 +1,4 @@
+import { disconnects } from '../errors.js'
 import { Buffering, Channel, Cohort } from './channel.js'
 
 /**
@@ -17,6 +18,8 @@ const NOTHING = Object.freeze({ offset: 0, epoch: '', recovered: false, publicat
 export class Hub {
   /** @type {Map<string, Channel>} */
   channels = new Map()
+  /** Publications handed to subscribers since the start, one for each of them. */
+  delivered = 0
   #broker
   #fanout
   #clock
@@ -88,8 +91,8 @@ export class Hub {
    * @param {{offset: number, epoch: string}} position
    */
   #settle(channel, { offset, epoch }) {
-    if (channel.positioned && (channel.epoch !== epoch || channel.offset !== offset))
-      this.#losePosition(channel)
+    const followed = channel.positioned || channel.buffering
+    if (followed && (channel.epoch !== epoch || channel.offset !== offset)) this.#losePosition(channel)
     channel.offset = offset
     channel.epoch = epoch
     channel.confirmedAt = this.#clock()
@@ -98,7 +101,9 @@ export class Hub {
   /** @param {Channel} channel whose subscribers cannot be brought to the stream's position */
   #losePosition(channel) {
     for (const session of [...(channel.positioned ?? [])]) session.positionLost(channel.name)
-    for (const buffering of channel.buffering ?? []) buffering.lost = true
+    for (const buffering of channel.buffering ?? []) {
+      if (buffering.positioned) buffering.fault ??= disconnects.insufficientState
+    }
   }
 
   /**
@@ -179,10 +184,11 @@ export class Hub {
    * @param {Channel} channel
    * @param {Codec} codec
    * @param {import('../protocol/filter.js').Filter | null} filter
+   * @param {boolean} positioned
    * @returns {Buffering} its messages go out before `join`
    */
-  buffer(channel, codec, filter) {
-    const buffering = new Buffering(codec, filter)
+  buffer(channel, codec, filter, positioned) {
+    const buffering = new Buffering(codec, filter, positioned)
     ;(channel.buffering ??= new Set()).add(buffering)
     return buffering
   }
@@ -224,9 +230,14 @@ export class Hub {
         encodedBy = codec
       }
       this.#fanout.publish(cohort.topic, bytes, codec.binary)
+      this.delivered += cohort.count
     }
     for (const buffering of channel.buffering ?? []) {
       if (buffering.filter && !buffering.filter.matches(publication.tags)) continue
+      if (!publication.json && !buffering.codec.binary) {
+        buffering.fault ??= disconnects.inappropriateProtocol
+        continue
+      }
       buffering.messages.push(Buffer.from(buffering.codec.publication(name, publication)))
     }
   }

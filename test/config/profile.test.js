@@ -20,6 +20,7 @@ t.test('without anything configured the development profile runs on loopback', a
   t.equal(config.demo.enabled, true)
   t.match(config.channel.namespaces, [
     { name: 'demo', presence: true, join_leave: true, history_ttl: 600_000 },
+    { name: 'pointers', history_size: 0, force_recovery: false },
   ])
   t.match(config.channel.without_namespace, { allow_subscribe_for_anonymous: true, history_size: 50 })
   t.equal(exposureFaults(config).length, 0)

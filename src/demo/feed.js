@@ -1,0 +1,100 @@
+import { LoopDelay, MachineVitals, Rate } from '../stats/vitals.js'
+
+/** Where the vital signs are published. */
+export const CHANNEL = 'demo:vitals'
+/** What a worker is asked for. */
+export const OPERATION = 'demo.vitals'
+const INTERVAL_MS = 1000
+
+/**
+ * @typedef {object} WorkerSample
+ * @property {number} worker its index
+ * @property {number} pid
+ * @property {number} connections
+ * @property {number} messages delivered to clients, a second
+ * @property {number} memory resident, bytes
+ * @property {import('../stats/vitals.js').DelaySample} delay
+ */
+
+/** @param {number} value */
+const hundredths = value => Math.round(value * 100) / 100
+
+/**
+ * This machine's vital signs, and those of every worker, published once a second by one of them.
+ */
+export class VitalsFeed {
+  #gateway
+  #index
+  #delay = new LoopDelay()
+  #delivered
+  #machine = new MachineVitals()
+  #busy = false
+
+  /**
+   * @param {import('../gateway.js').Gateway} gateway
+   * @param {number} index of this worker
+   */
+  constructor(gateway, index) {
+    this.#gateway = gateway
+    this.#index = index
+    this.#delivered = new Rate(() => gateway.hub.delivered, gateway.clock)
+  }
+
+  /** @returns {WorkerSample} of this worker, since it was asked last */
+  sample() {
+    const { mean, p90, max } = this.#delay.sample()
+    return {
+      worker: this.#index,
+      pid: process.pid,
+      connections: this.#gateway.sessions.count,
+      messages: Math.round(this.#delivered.sample()),
+      memory: process.memoryUsage.rss(),
+      delay: { mean: hundredths(mean), p90: hundredths(p90), max: hundredths(max) },
+    }
+  }
+
+  /** To be called in one worker only: it asks the others. */
+  start() {
+    if (!this.#gateway.rules.resolve(CHANNEL)) {
+      return this.#gateway.log.warn(
+        'demo.enabled: channel.namespaces has no `demo`, so the page gets no vital signs',
+      )
+    }
+    setInterval(() => this.#publish(), INTERVAL_MS).unref()
+  }
+
+  async #publish() {
+    // A worker that hangs answers late: its second is left out, and not made up for.
+    if (this.#busy) return
+    this.#busy = true
+    const { broker, clock, log } = this.#gateway
+    try {
+      /** @type {WorkerSample[]} */
+      const workers = await broker.survey(OPERATION, {})
+      workers.sort((a, b) => a.worker - b.worker)
+      const { cpu, ...machine } = this.#machine.sample()
+      const share = cpu === null ? null : hundredths(cpu)
+      this.#send(JSON.stringify({ time: clock(), cpu: share, ...machine, workers }))
+    } catch (error) {
+      log.debug({ err: error }, 'no vital signs this time')
+    } finally {
+      this.#busy = false
+    }
+  }
+
+  /** @param {string} data */
+  #send(data) {
+    const { broker, rules, log } = this.#gateway
+    const namespace = rules.resolve(CHANNEL)
+    if (!namespace) return
+    const { options, historyOn, metaTtl } = namespace
+    const history = {
+      historySize: historyOn ? options.history_size : 0,
+      historyTtl: options.history_ttl,
+      metaTtl,
+    }
+    broker.publish(CHANNEL, data, history, error => {
+      if (error) log.debug({ err: error }, 'vital signs not published')
+    })
+  }
+}

@@ -1,0 +1,161 @@
+import { Chart, roundCeiling } from './chart.js'
+import { byId, canvasById, gib, make, mib, milliseconds, plural } from './dom.js'
+
+const CHANNEL = 'demo:vitals'
+const HISTORY = 50
+
+/**
+ * @typedef {object} Vitals what is published; src/demo/feed.js makes it
+ * @property {number} time ms
+ * @property {number | null} cpu 0-1
+ * @property {number} cores
+ * @property {{used: number, total: number}} memory bytes
+ * @property {number[] | null} load
+ * @property {Worker[]} workers
+ *
+ * @typedef {object} Worker
+ * @property {number} worker
+ * @property {number} pid
+ * @property {number} connections
+ * @property {number} messages a second
+ * @property {number} memory bytes
+ * @property {{mean: number, p90: number, max: number}} delay ms
+ */
+
+/**
+ * Anybody may publish to this channel on the development profile, so what comes is looked at first.
+ * @param {any} data
+ * @returns {data is Vitals}
+ */
+function isVitals(data) {
+  return (
+    Number.isFinite(data?.time) &&
+    Number.isFinite(data.memory?.used) &&
+    Number.isFinite(data.memory?.total) &&
+    Array.isArray(data.workers) &&
+    data.workers.length > 0 &&
+    data.workers.every(
+      (/** @type {any} */ worker) =>
+        Number.isInteger(worker?.worker) &&
+        [worker.pid, worker.connections, worker.messages, worker.memory, worker.delay?.max].every(
+          Number.isFinite,
+        ),
+    )
+  )
+}
+
+/** The charts and the table of workers. */
+export class VitalsPanel {
+  #total = 1
+  #newest = 0
+  /** @type {Map<number, number>} worker -> process id */
+  #pids = new Map()
+  #cpu = new Chart(canvasById('cpu-chart'), {
+    ceiling: () => 100,
+    label: value => `CPU, last minute, now ${Math.round(value)} percent`,
+  })
+  #delay = new Chart(canvasById('delay-chart'), {
+    ceiling: roundCeiling(5),
+    label: value => `Longest event-loop wait, last minute, now ${milliseconds(value)} milliseconds`,
+  })
+  #messages = new Chart(canvasById('messages-chart'), {
+    ceiling: roundCeiling(10),
+    label: value => `Messages delivered, last minute, now ${value} a second`,
+  })
+  #memory = new Chart(canvasById('memory-chart'), {
+    ceiling: () => this.#total,
+    label: value => `Memory in use, last minute, now ${gib(value)} GiB`,
+  })
+
+  /**
+   * @param {import('centrifuge').Centrifuge} client
+   * @param {import('./recovery.js').Recovery} recovery
+   */
+  constructor(client, recovery) {
+    const subscription = client.newSubscription(CHANNEL)
+    recovery.watch(subscription, (data, recovered) => this.#take(data, recovered))
+    subscription.on('subscribed', async ({ recovered }) => {
+      if (recovered) return
+      // A page that has just been opened shows the minute before, too.
+      const { publications } = await subscription.history({ limit: HISTORY, reverse: true }).catch(() => ({
+        publications: [],
+      }))
+      for (const { data } of publications.reverse()) this.#take(data, false)
+    })
+    subscription.subscribe()
+  }
+
+  /**
+   * @param {any} data
+   * @param {boolean} recovered
+   */
+  #take(data, recovered) {
+    if (!isVitals(data)) return
+    const { time, cpu, cores, memory, load, workers } = data
+    const longest = Math.max(...workers.map(({ delay }) => delay.max))
+    const mean = workers.reduce((sum, { delay }) => sum + delay.mean, 0) / workers.length
+    const messages = workers.reduce((sum, worker) => sum + worker.messages, 0)
+    this.#total = memory.total
+    if (typeof cpu === 'number') this.#cpu.add({ time, value: cpu * 100, recovered })
+    this.#delay.add({ time, value: longest, second: mean, recovered })
+    this.#messages.add({ time, value: messages, recovered })
+    this.#memory.add({ time, value: memory.used, recovered })
+    if (time <= this.#newest) return
+    this.#newest = time
+
+    const connections = workers.reduce((sum, worker) => sum + worker.connections, 0)
+    write('cpu-value', typeof cpu === 'number' ? String(Math.round(cpu * 100)) : '–')
+    write(
+      'cpu-note',
+      [plural(cores, 'core'), load && `load ${load[0].toFixed(2)}`].filter(Boolean).join(' · '),
+    )
+    write('delay-value', milliseconds(longest))
+    write('delay-note', `longest · ${milliseconds(mean)} ms on average`)
+    write('messages-value', messages.toLocaleString('en'))
+    write('messages-note', `delivered to ${plural(connections, 'connection')}`)
+    write('memory-value', gib(memory.used))
+    const own = workers.reduce((sum, worker) => sum + worker.memory, 0)
+    write('memory-note', `of ${gib(memory.total)} · workers ${mib(own)}`)
+    this.#list(workers, longest)
+  }
+
+  /**
+   * @param {Worker[]} workers
+   * @param {number} longest ms
+   */
+  #list(workers, longest) {
+    const top = roundCeiling(5)(longest)
+    byId('workers').replaceChildren(
+      ...workers.map(({ worker, pid, connections, messages, memory, delay }) => {
+        const before = this.#pids.get(worker)
+        this.#pids.set(worker, pid)
+        const bar = make('b')
+        bar.style.setProperty('--share', String(delay.max / top))
+        return make(
+          'tr',
+          before !== undefined && before !== pid ? 'fresh' : '',
+          make('td', '', String(worker)),
+          make('td', '', String(pid)),
+          make('td', '', connections.toLocaleString('en')),
+          make('td', '', messages.toLocaleString('en')),
+          make('td', '', mib(memory)),
+          make(
+            'td',
+            'wide',
+            make('div', 'meter', make('i', '', bar), make('span', '', `${milliseconds(delay.max)} ms`)),
+          ),
+        )
+      }),
+    )
+    const hint = make('code', '', `kill -9 ${workers[workers.length - 1].pid}`)
+    byId('kill-hint').replaceChildren('Try ', hint, ': it is replaced, and nothing is missed.')
+  }
+}
+
+/**
+ * @param {string} id
+ * @param {string} text
+ */
+function write(id, text) {
+  byId(id).textContent = text
+}
