@@ -100,10 +100,14 @@ function serverSubscribe(session, plan) {
     if (error)
       return session.gateway.log.error({ err: error, channel: plan.channel }, 'server-side subscribe failed')
     if (session.closed) return plan.abandon(channel)
+    const { publications, ...result } = plan.result(answer)
+    if (!session.reads(publications)) {
+      plan.abandon(channel)
+      return session.inappropriateProtocol()
+    }
     // What the connection holds already becomes server-side: it moves to the new subscription in one step.
     const former = session.subscription(plan.channel)
     if (former) session.replaceSubscription(former)
-    const { publications, ...result } = plan.result(answer)
     session.send(session.codec.subscribed(plan.channel, result))
     // A subscribe push has no place for publications: they follow as pushes of their own.
     for (const publication of publications ?? [])

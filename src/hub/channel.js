@@ -28,16 +28,18 @@ export class Cohort {
 export class Buffering {
   /** @type {Uint8Array[]} */
   messages = []
-  /** Whether the stream's position was lost meanwhile. */
-  lost = false
+  /** @type {import('../errors.js').Disconnect | null} why it cannot go on: a gap, or a payload that its codec cannot carry */
+  fault = null
 
   /**
    * @param {import('../protocol/contract.js').Codec} codec
    * @param {import('../protocol/filter.js').Filter | null} filter
+   * @param {boolean} positioned whether it relies on the stream's position
    */
-  constructor(codec, filter) {
+  constructor(codec, filter, positioned) {
     this.codec = codec
     this.filter = filter
+    this.positioned = positioned
   }
 }
 

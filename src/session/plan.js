@@ -135,6 +135,16 @@ export class Plan {
   }
 
   /**
+   * Holds back what is published until the result can be sent.
+   * @param {Channel} channel
+   * @returns {import('../hub/channel.js').Buffering}
+   */
+  buffer(channel) {
+    const { session, filter, kind } = this
+    return session.gateway.hub.buffer(channel, session.codec, filter, (kind & Kind.POSITIONED) !== 0)
+  }
+
+  /**
    * Makes the subscription live. To be called when its result has been sent.
    * @param {Channel} channel
    * @returns {Subscription}

@@ -277,6 +277,14 @@ export class Session {
     else this.unsubscribe(subscription, unsubscribes.insufficientState)
   }
 
+  /**
+   * @param {import('../broker/contract.js').Publication[]} [publications]
+   * @returns {boolean} whether this client's codec can carry them
+   */
+  reads(publications = []) {
+    return this.codec.binary || publications.every(({ json }) => json)
+  }
+
   /** A channel carries what this client's codec cannot. */
   inappropriateProtocol() {
     this.close(disconnects.inappropriateProtocol)

@@ -14,6 +14,12 @@ import { Kind } from '../subscription.js'
  * @property {number} expireAt unix s, 0 = never
  * @property {string} [info] raw JSON
  * @property {Map<string, import('../plan.js').Grant>} subs
+ *
+ * @typedef {object} Ready a server-side subscription that the broker has answered
+ * @property {Plan} plan
+ * @property {Channel} channel
+ * @property {import('../../protocol/contract.js').SubscribeResult} result
+ * @property {Buffering} buffering what was published since
  */
 
 /** @type {Map<string, any>} */
@@ -143,6 +149,8 @@ function planServerSide(session, request, identity) {
   if (grants.size > 0) session.tokenChannels = [...grants.keys()].sort()
   if (personal.enabled && identity.user !== '') {
     const channel = rules.personalChannel(identity.user)
+    // A user id may look like a namespace: `#tenant:42`.
+    if (!rules.resolve(channel)) throw errors.unknownChannel
     if (!grants.has(channel)) grants.set(channel, {})
   }
   for (const channel of wishes.keys()) {
@@ -171,7 +179,7 @@ function planServerSide(session, request, identity) {
 function subscribeAll(session, id, plans) {
   if (plans.length === 0) return welcome(session, id, null)
   const { hub } = session.gateway
-  /** @type {{plan: Plan, channel: Channel, answer: any, buffering: Buffering}[]} */
+  /** @type {Ready[]} */
   const ready = []
   /** @type {Error | null} */
   let failure = null
@@ -182,14 +190,13 @@ function subscribeAll(session, id, plans) {
       missing--
       if (error) failure = error
       // The connect reply comes first and needs all answers, so what is published meanwhile has to wait.
-      else ready.push({ plan, channel, answer, buffering: hub.buffer(channel, session.codec, plan.filter) })
+      else ready.push({ plan, channel, result: plan.result(answer), buffering: plan.buffer(channel) })
       if (missing > 0) return
-      const lost = ready.some(({ buffering }) => buffering.lost)
       for (const { channel, buffering } of ready) hub.unbuffer(channel, buffering)
-      if (session.closed || failure || lost) {
+      const refusal = failure ?? faultOf(session, ready)
+      if (session.closed || refusal) {
         for (const { plan, channel } of ready) plan.abandon(channel)
-        if (!session.closed)
-          session.resume(id, () => refuse(session, id, failure ?? disconnects.insufficientState))
+        if (refusal) session.resume(id, () => refuse(session, id, refusal))
         return
       }
       session.resume(id, () => welcome(session, id, ready))
@@ -199,8 +206,21 @@ function subscribeAll(session, id, plans) {
 
 /**
  * @param {Session} session
+ * @param {Ready[]} ready
+ * @returns {Disconnect | null} why it cannot go on with what it would get
+ */
+function faultOf(session, ready) {
+  for (const { result, buffering } of ready) {
+    if (buffering.fault) return buffering.fault
+    if (!session.reads(result.publications)) return disconnects.inappropriateProtocol
+  }
+  return null
+}
+
+/**
+ * @param {Session} session
  * @param {number} id
- * @param {{plan: Plan, channel: Channel, answer: any, buffering: Buffering}[] | null} ready
+ * @param {Ready[] | null} ready
  */
 function welcome(session, id, ready) {
   const { gateway, codec } = session
@@ -216,7 +236,7 @@ function welcome(session, id, ready) {
       version: gateway.version,
       expires: session.expireAt > 0,
       ttl: session.expireAt > 0 ? gateway.ttl(session.expireAt) : 0,
-      subs: ready && new Map(ready.map(({ plan, answer }) => [plan.channel, plan.result(answer)])),
+      subs: ready && new Map(ready.map(({ plan, result }) => [plan.channel, result])),
       ping: pings ? Math.max(1, Math.round(client.ping_interval / 1000)) : 0,
       pong: pings && client.pong_timeout > 0,
       time: client.connect_include_server_time ? gateway.clock() : 0,

@@ -1,4 +1,4 @@
-import { errors } from '../../errors.js'
+import { disconnects, errors } from '../../errors.js'
 
 /**
  * @param {import('../session.js').Session} session
@@ -22,7 +22,8 @@ export function history(session, id, { channel, limit = 0, since, reverse = fals
     sinceEpoch: since?.epoch ?? '',
     reverse,
   }
-  session.resumeAfter(id, broker.history(channel, filter, namespace.metaTtl), result =>
-    session.send(session.codec.history(id, result)),
-  )
+  session.resumeAfter(id, broker.history(channel, filter, namespace.metaTtl), result => {
+    if (!session.reads(result.publications)) throw disconnects.inappropriateProtocol
+    session.send(session.codec.history(id, result))
+  })
 }

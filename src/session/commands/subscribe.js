@@ -101,6 +101,10 @@ function finish(session, id, plan, channel, answer) {
     plan.abandon(channel)
     throw errors.unrecoverablePosition
   }
+  if (!session.reads(result.publications)) {
+    plan.abandon(channel)
+    throw disconnects.inappropriateProtocol
+  }
   session.send(session.codec.subscribe(id, result))
   const subscription = plan.join(channel)
   if (subscription.details.expireAt > 0) expireSubscription(session, subscription)
