@@ -1,0 +1,248 @@
+// Server-side subscriptions (client protocol, section 4.4): by token, personal channel, wish, server API.
+
+import t from 'tap'
+import { startGateway } from '../gateway.js'
+import { RawClient } from '../raw-client.js'
+import { anonymous, at, error, history, open, roundTrip, token, tokenClient, user } from './support.js'
+
+const personal = {
+  enabled: true,
+  personal_channel_namespace: 'own',
+}
+
+t.test('server-side subscriptions', async t => {
+  const gateway = await startGateway(t, {
+    client: tokenClient({
+      channel_limit: 4,
+      subscribe_to_user_personal_channel: personal,
+      allow_anonymous_connect_without_token: true,
+    }),
+    channel: {
+      without_namespace: { ...open, allow_subscribe_for_anonymous: false },
+      namespaces: [
+        { name: 'own', ...open, ...history, force_recovery: true },
+        { name: 'rec', ...open, ...history, force_recovery: true },
+        { name: 'shut', presence: true, join_leave: true },
+        { name: 'everybody', ...open },
+        { name: 'dialog', allow_user_limited_channels: true },
+      ],
+    },
+  })
+
+  t.test('a token lists channels, with permission or without', async t => {
+    const client = await user(t, gateway, { sub: 't1', channels: ['a', 'shut:b', '$c'] })
+    const { 'own:#t1': own, ...subs } = client.connect.subs
+    t.strictSame(subs, { a: {}, 'shut:b': {}, $c: {} })
+    t.match(own, { recoverable: true, positioned: true, epoch: String })
+    await gateway.api('publish', { channel: 'shut:b', data: 1 })
+    t.strictSame(await client.push('pub'), { channel: 'shut:b', pub: { data: 1 } })
+  })
+
+  t.test('a token says more about each of them', async t => {
+    const subs = {
+      a: { data: { w: 1 }, info: { seat: 1 } },
+      'shut:b': {
+        override: {
+          join_leave: { value: true },
+          force_push_join_leave: { value: true },
+          presence: { value: false },
+        },
+      },
+    }
+    const client = await user(t, gateway, { sub: 't2', channels: ['ignored'], subs })
+    t.strictSame(Object.keys(client.connect.subs).sort(), ['a', 'own:#t2', 'shut:b'])
+    t.strictSame(client.connect.subs.a, { data: { w: 1 } })
+    t.match(await client.push('join'), { channel: 'shut:b', join: { info: { user: 't2' } } })
+    const id = client.connect.client
+    const { presence } = await client.call('presence', { channel: 'a' })
+    t.strictSame(presence.presence, { [id]: { user: 't2', client: id, chan_info: { seat: 1 } } })
+    t.strictSame((await gateway.api('presence', { channel: 'shut:b' })).result.presence, {})
+  })
+
+  t.test('a user has a channel of their own, an anonymous one has not', async t => {
+    const client = await user(t, gateway, { sub: 'alone' })
+    t.strictSame(Object.keys(client.connect.subs), ['own:#alone'])
+    await gateway.api('publish', { channel: 'own:#alone', data: 'for you' })
+    t.match(await client.push('pub'), { channel: 'own:#alone', pub: { data: 'for you', offset: 1 } })
+    const nobody = await anonymous(t, gateway)
+    t.notOk(nobody.connect.subs)
+  })
+
+  t.test(
+    'what a connect command wishes for and may have becomes server-side, the rest is left out',
+    async t => {
+      const subs = {
+        a: {},
+        'shut:b': {},
+        $c: {},
+        ä: {},
+        'dialog:x#w1,w2': {},
+        'dialog:x#w2': {},
+        [`x${'x'.repeat(255)}`]: {},
+      }
+      const client = await user(t, gateway, { sub: 'w1' }, { subs })
+      t.strictSame(Object.keys(client.connect.subs).sort(), ['a', 'dialog:x#w1,w2', 'own:#w1'])
+      t.strictSame((await client.subscribe('a')).error, error(105, 'already subscribed'))
+      const nobody = await anonymous(t, gateway, { subs: { a: {}, 'everybody:b': {} } })
+      t.strictSame(Object.keys(nobody.connect.subs), ['everybody:b'])
+    },
+  )
+
+  t.test('a returning client gets what it missed', async t => {
+    const claims = { sub: 'back', channels: ['rec:a'] }
+    const client = await user(t, gateway, claims)
+    const { epoch } = client.connect.subs['rec:a']
+    await client.close()
+    for (let n = 1; n <= 3; n++) await gateway.api('publish', { channel: 'rec:a', data: n })
+    const wish = { recover: true, recoverable: true, offset: 1, epoch }
+    const again = await user(t, gateway, claims, { subs: { 'rec:a': wish } })
+    t.strictSame(again.connect.subs['rec:a'], {
+      recoverable: true,
+      epoch,
+      publications: [
+        { data: 2, offset: 2 },
+        { data: 3, offset: 3 },
+      ],
+      recovered: true,
+      offset: 1,
+      positioned: true,
+      was_recovering: true,
+    })
+    const lost = await user(t, gateway, claims, { subs: { 'rec:a': { ...wish, epoch: 'other' } } })
+    t.strictSame(lost.connect.subs['rec:a'], {
+      recoverable: true,
+      epoch,
+      offset: 3,
+      positioned: true,
+      was_recovering: true,
+    })
+    const { 'own:#back': own } = lost.connect.subs
+    t.notOk(own.was_recovering, 'a channel that it did not know is new to it')
+  })
+
+  t.test('the server API subscribes the connections of a user, wherever they are', async t => {
+    const clients = []
+    for (let i = 0; i < 4; i++) clients.push(await user(t, gateway, { sub: 'api' }))
+    await gateway.api('subscribe', { user: 'api', channel: 'rec:b', data: { hello: 1 } })
+    for (const client of clients) {
+      const { channel, subscribe } = await client.push('subscribe')
+      t.equal(channel, 'rec:b')
+      t.match(subscribe, { recoverable: true, positioned: true, epoch: /^[A-Za-z]{8}$/, data: { hello: 1 } })
+    }
+    await gateway.api('publish', { channel: 'rec:b', data: 1 })
+    for (const client of clients) t.match(await client.push('pub'), { channel: 'rec:b', pub: { data: 1 } })
+
+    await gateway.api('unsubscribe', { user: 'api', channel: 'rec:b' })
+    for (const client of clients) {
+      t.strictSame(await client.push('unsubscribe'), {
+        channel: 'rec:b',
+        unsubscribe: { code: 2000, reason: 'server unsubscribe' },
+      })
+    }
+    await gateway.api('publish', { channel: 'rec:b', data: 2 })
+    for (const client of clients) {
+      await roundTrip(client)
+      t.strictSame(client.messages, [], 'nothing comes afterwards')
+    }
+  })
+
+  t.test('a subscribe push comes before the join, and what was missed after it', async t => {
+    const client = await user(t, gateway, { sub: 'since' })
+    const { epoch } = (await gateway.api('publish', { channel: 'rec:since', data: 1 })).result
+    await gateway.api('publish', { channel: 'rec:since', data: 2 })
+    await gateway.api('subscribe', {
+      user: 'since',
+      channel: 'rec:since',
+      recover_since: { offset: 1, epoch },
+      override: { join_leave: { value: true }, force_push_join_leave: { value: true } },
+    })
+    t.match(await client.next(), { push: { channel: 'rec:since', subscribe: { offset: 1, epoch } } })
+    t.strictSame(await client.next(), { push: { channel: 'rec:since', pub: { data: 2, offset: 2 } } })
+    t.match(await client.next(), { push: { channel: 'rec:since', join: { info: { user: 'since' } } } })
+  })
+
+  t.test('a channel that the client holds already becomes server-side', async t => {
+    const client = await user(t, gateway, { sub: 'holder' })
+    await client.subscribe('a')
+    await gateway.api('subscribe', { user: 'holder', channel: 'a' })
+    t.strictSame(await client.push('subscribe'), { channel: 'a', subscribe: {} })
+    t.strictSame((await client.subscribe('a')).error, error(105, 'already subscribed'))
+    await gateway.api('publish', { channel: 'a', data: 1 })
+    await roundTrip(client)
+    t.strictSame(client.messages, [{ push: { channel: 'a', pub: { data: 1 } } }], 'and is delivered once')
+    t.strictSame((await gateway.api('presence_stats', { channel: 'a' })).result, {
+      num_clients: 1,
+      num_users: 1,
+    })
+  })
+
+  t.test('a client may leave a server-side channel', async t => {
+    const client = await user(t, gateway, { sub: 'leaver', channels: ['a'] })
+    t.strictSame((await client.call('unsubscribe', { channel: 'a' })).unsubscribe, {})
+    await gateway.api('publish', { channel: 'a', data: 1 })
+    await roundTrip(client)
+    t.strictSame(client.messages, [])
+    t.match(await client.subscribe('a'), { subscribe: {} })
+  })
+
+  t.test('server-side and client-side channels count together', async t => {
+    const client = await user(t, gateway, { sub: 'many', channels: ['a', 'b'] })
+    t.match(await client.subscribe('c'), { subscribe: {} })
+    t.strictSame((await client.subscribe('d')).error, error(106, 'limit exceeded'))
+    await gateway.api('subscribe', { user: 'many', channel: 'a' })
+    t.match(await client.push('subscribe'), { channel: 'a' }, 'one it has is not one more')
+    await gateway.api('subscribe', { user: 'many', channel: 'd' })
+    t.strictSame(await client.closed, { code: 3505, reason: 'channel limit' })
+  })
+
+  t.test('the anonymous connections are those of the empty user', async t => {
+    const nobody = await anonymous(t, gateway)
+    const somebody = await user(t, gateway, { sub: 'somebody' })
+    await gateway.api('subscribe', { user: '', channel: 'everybody:c' })
+    t.match(await nobody.push('subscribe'), { channel: 'everybody:c' })
+    await gateway.api('subscribe', { user: '', client: somebody.connect.client, channel: 'everybody:d' })
+    await roundTrip(somebody)
+    t.strictSame(somebody.messages, [], 'a client id without its user matches nothing')
+  })
+
+  t.test('publications during connect come after the connect reply, each once', async t => {
+    let publishing = true
+    const channel = 'rec:busy'
+    const publisher = (async () => {
+      for (let n = 1; publishing; n++) await gateway.api('publish', { channel, data: n })
+    })()
+    for (let i = 0; i < 20; i++) {
+      const client = await user(t, gateway, { sub: 'busy', channels: [channel] })
+      const offset = client.connect.subs[channel].offset ?? 0
+      for (let next = 1; next <= 3; next++) t.equal((await client.push('pub')).pub.offset, offset + next)
+      client.socket.terminate()
+    }
+    publishing = false
+    await publisher
+  })
+
+  t.test('no worker has died', async t => t.notOk(gateway.lines.some(({ msg }) => msg === 'worker died')))
+})
+
+t.test('a personal channel for one connection at a time', async t => {
+  const gateway = await startGateway(t, {
+    client: tokenClient({ subscribe_to_user_personal_channel: { enabled: true, single_connection: true } }),
+    channel: { without_namespace: { presence: true } },
+  })
+  const first = await user(t, gateway, { sub: 'single' })
+  t.strictSame(Object.keys(first.connect.subs), ['#single'])
+  const other = await user(t, gateway, { sub: 'other' })
+  for (let i = 0, last = first; i < 4; i++) {
+    const next = await user(t, gateway, { sub: 'single' })
+    t.strictSame(await last.closed, { code: 3504, reason: 'connection limit' })
+    last = next
+  }
+  await roundTrip(other)
+
+  t.test('whose name looks like an unknown namespace cannot be had', async t => {
+    const client = await RawClient.open(gateway.ws)
+    t.teardown(() => client.socket.terminate())
+    const reply = await client.call('connect', { token: token({ sub: 'tenant:42', exp: at(60) }) })
+    t.strictSame(reply.error, error(102, 'unknown channel'))
+  })
+})
