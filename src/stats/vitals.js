@@ -66,6 +66,8 @@ export class MachineVitals {
 /** The wait for this process's event loop, on a 10 ms grid. */
 export class LoopDelay {
   #histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+  /** What the histogram does not see, ms. */
+  #unseen = 0
 
   constructor() {
     this.#histogram.enable()
@@ -76,12 +78,25 @@ export class LoopDelay {
     const histogram = this.#histogram
     // The histogram holds whole intervals between two looks, so an idle loop shows the grid itself.
     const wait = (/** @type {number} */ ns) => Math.max(0, ns / NS_PER_MS - RESOLUTION_MS)
-    const sample =
-      histogram.count === 0
-        ? { mean: 0, p90: 0, max: 0 }
-        : { mean: wait(histogram.mean), p90: wait(histogram.percentile(90)), max: wait(histogram.max) }
+    const empty = histogram.count === 0
+    const sample = {
+      mean: empty ? 0 : wait(histogram.mean),
+      p90: empty ? 0 : wait(histogram.percentile(90)),
+      max: Math.max(empty ? 0 : wait(histogram.max), this.#unseen),
+    }
     histogram.reset()
+    this.#watchUnseen()
     return sample
+  }
+
+  /** A reset histogram begins with its next tick, so that a long turn right behind the reset would go unnoticed. */
+  #watchUnseen() {
+    this.#unseen = 0
+    const due = performance.now() + RESOLUTION_MS
+    setTimeout(() => {
+      const late = performance.now() - due
+      if (late > RESOLUTION_MS) this.#unseen = late
+    }, RESOLUTION_MS).unref()
   }
 
   stop() {

@@ -1,0 +1,189 @@
+import { Centrifuge } from 'centrifuge'
+import t from 'tap'
+import WebSocket from 'ws'
+import { developmentProfile } from '../src/config/profile.js'
+import { startGateway } from './gateway.js'
+
+const CHANNEL = 'demo:vitals'
+
+/**
+ * The settings of the development profile, for a file.
+ * @param {'uws' | 'node'} driver
+ */
+function settings(driver) {
+  const { channel, client, demo } = /** @type {any} */ (
+    developmentProfile({ address: '127.0.0.1', port: 0, key: 'key' })
+  )
+  return { channel, demo, client: { ...client, allowed_origins: ['*'] }, http_server: { driver } }
+}
+
+/**
+ * A subscriber of the vital signs, as the page has one.
+ * @param {any} t
+ * @param {import('./gateway.js').TestGateway} gateway
+ */
+function watchVitals(t, gateway) {
+  const client = new Centrifuge(gateway.ws, {
+    websocket: WebSocket,
+    minReconnectDelay: 50,
+    maxReconnectDelay: 200,
+  })
+  /** @type {any[]} */
+  const samples = []
+  /** @type {Set<() => void>} */
+  const waiting = new Set()
+  const subscription = client.newSubscription(CHANNEL)
+  subscription.on('publication', ({ data }) => {
+    samples.push(data)
+    for (const check of waiting) check()
+  })
+  subscription.subscribe()
+  client.connect()
+  t.teardown(() => client.disconnect())
+  return {
+    client,
+    subscription,
+    samples,
+    /**
+     * @param {(sample: any) => boolean} matches
+     * @returns {Promise<any>} the first sample that does, past or future
+     */
+    sample(matches) {
+      return new Promise(resolve => {
+        const check = () => {
+          const found = samples.find(matches)
+          if (!found) return
+          waiting.delete(check)
+          resolve(found)
+        }
+        waiting.add(check)
+        check()
+      })
+    },
+  }
+}
+
+for (const driver of /** @type {const} */ (['uws', 'node'])) {
+  t.test(driver, async t => {
+    const gateway = await startGateway(t, settings(driver))
+
+    t.test('the page and everything it names are served by the gateway itself', async t => {
+      const page = await fetch(`${gateway.url}/`)
+      t.equal(page.status, 200)
+      t.equal(page.headers.get('content-type'), 'text/html; charset=utf-8')
+      const html = await page.text()
+      t.match(html, 'data-websocket="/connection/websocket"')
+      t.match(html, 'data-api="/api"')
+      t.notMatch(html, /\{\{|"key"/, 'all places are filled, and not with the API key')
+      const named = [...html.matchAll(/(?:src|href)="([^"#]+)"/g)].map(match => match[1])
+      const queue = [...new Set(named)].filter(path => path !== '/')
+      t.ok(queue.length >= 5)
+      /** @type {Record<string, string>} */
+      const types = {
+        css: 'text/css; charset=utf-8',
+        js: 'text/javascript; charset=utf-8',
+        svg: 'image/svg+xml',
+      }
+      const seen = new Set(queue)
+      for (const path of queue) {
+        t.match(path, /^\/demo\/[\w.]+$/, 'nothing comes from elsewhere')
+        const answer = await fetch(gateway.url + path)
+        t.equal(answer.status, 200, path)
+        t.equal(answer.headers.get('content-type'), types[path.slice(path.lastIndexOf('.') + 1)], path)
+        t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+        const body = await answer.text()
+        for (const [, imported] of body.matchAll(/^import .* from '\.\/([\w.]+)'$/gm)) {
+          const next = `/demo/${imported}`
+          if (!seen.has(next)) queue.push(next)
+          seen.add(next)
+        }
+      }
+      t.ok(seen.has('/demo/sky.js'), 'modules that modules import are among them')
+    })
+
+    t.test('the policy of the page allows its own scripts, styles and connections only', async t => {
+      const { headers } = await fetch(`${gateway.url}/`)
+      const policy = headers.get('content-security-policy') ?? ''
+      t.match(policy, "default-src 'none'")
+      t.match(policy, "script-src 'self'")
+      t.match(policy, "frame-ancestors 'none'")
+      t.notMatch(policy, /unsafe|\*|https?:/)
+      t.notMatch(await (await fetch(`${gateway.url}/`)).text(), /<script>|<style|\son\w+=|\sstyle=/)
+    })
+
+    t.test('a file that a browser has is not sent again', async t => {
+      const first = await fetch(`${gateway.url}/demo/centrifuge.js`)
+      t.equal(first.headers.get('cache-control'), 'no-cache')
+      const tag = first.headers.get('etag') ?? ''
+      t.match(await first.text(), 'globalThis.Centrifuge')
+      const again = await fetch(`${gateway.url}/demo/centrifuge.js`, { headers: { 'If-None-Match': tag } })
+      t.equal(again.status, 304)
+      t.equal(await again.text(), '')
+    })
+
+    t.test('HEAD is answered, other methods are not, and there is nothing else below /demo/', async t => {
+      const head = await fetch(`${gateway.url}/`, { method: 'HEAD' })
+      t.equal(head.status, 200)
+      t.equal(await head.text(), '')
+      t.equal((await fetch(`${gateway.url}/`, { method: 'POST', body: 'x' })).status, 405)
+      for (const path of ['/demo/', '/demo/tsconfig.json', '/demo/..%2findex.js', '/other']) {
+        t.equal((await fetch(gateway.url + path)).status, 404, path)
+      }
+    })
+  })
+}
+
+t.test('vital signs of the machine and of every worker arrive once a second', async t => {
+  const gateway = await startGateway(t, settings('uws'))
+  const { subscription, sample, samples } = watchVitals(t, gateway)
+  const { time } = await sample(() => true)
+  const vitals = await sample(next => next.time > time)
+  t.ok(vitals.time - time >= 500)
+  t.ok(vitals.cpu >= 0 && vitals.cpu <= 1)
+  t.ok(vitals.memory.used < vitals.memory.total)
+  t.same(
+    vitals.workers.map((/** @type {any} */ { worker }) => worker),
+    [0, 1],
+  )
+  t.same(vitals.workers.map((/** @type {any} */ { pid }) => pid).sort(), [...gateway.workerPids].sort())
+  for (const worker of vitals.workers) {
+    t.ok(worker.memory > 0)
+    t.ok(worker.delay.max >= worker.delay.mean)
+  }
+  const { workers } = await sample(({ workers }) =>
+    workers.some((/** @type {any} */ { messages }) => messages > 0),
+  )
+  t.equal(
+    workers.reduce((/** @type {number} */ sum, /** @type {any} */ { connections }) => sum + connections, 0),
+    1,
+  )
+  const { publications } = await subscription.history({ limit: 50 })
+  t.same(
+    publications.map(({ data }) => data).slice(-samples.length),
+    samples,
+    'a new page has them all at once',
+  )
+})
+
+t.test('they still arrive after the worker that publishes them was killed', async t => {
+  const gateway = await startGateway(t, settings('uws'))
+  const { sample, samples } = watchVitals(t, gateway)
+  const { workers } = await sample(({ workers }) => workers.length === 2)
+  const [{ pid }] = workers
+  process.kill(pid, 'SIGKILL')
+  const after = await sample(({ workers }) => workers.length === 2 && workers[0].pid !== pid)
+  t.equal(after.workers[0].worker, 0)
+  t.equal(after.workers[1].pid, workers[1].pid)
+  const times = samples.map(({ time }) => time)
+  t.same(
+    times,
+    [...new Set(times)].sort((a, b) => a - b),
+    'in order, and none twice',
+  )
+})
+
+t.test('without demo.enabled there is no page', async t => {
+  const gateway = await startGateway(t)
+  t.equal((await fetch(`${gateway.url}/`)).status, 404)
+  t.equal((await fetch(`${gateway.url}/demo/app.js`)).status, 404)
+})
