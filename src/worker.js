@@ -190,16 +190,27 @@ async function run({ config, index, workers, node, terminal }) {
   process.send?.({ type: 'listening', driver: server.name })
 }
 
+/**
+ * Ends the worker.
+ * @param {string} message the reason, which the primary logs
+ */
+function fail(message) {
+  process.send?.({ type: 'failed', message }, undefined, undefined, () => process.exit(1))
+}
+
+/** @param {unknown} error a fault of ours: where it happened is worth a stack */
+const crash = error => fail((error instanceof Error && error.stack) || String(error))
+
 // The primary decides when a worker ends; a terminal sends its signals to all of the group.
 process.on('SIGINT', () => {})
 process.on('SIGTERM', () => {})
 process.on('SIGHUP', () => {})
 // Without a primary there is no broker and nobody to be replaced by.
 process.on('disconnect', () => process.exit(1))
+process.on('uncaughtException', crash)
+process.on('unhandledRejection', crash)
 process.on('message', (/** @type {any} */ message) => {
   if (message.type !== 'start') return
-  run(message).catch(error => {
-    process.send?.({ type: 'failed', message: error.message }, undefined, undefined, () => process.exit(1))
-  })
+  run(message).catch(error => fail(error.message))
 })
 process.send?.({ type: 'ready' })

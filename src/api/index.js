@@ -53,12 +53,12 @@ const handleMethod = method => async (body, exchange, _transport, context) => {
 }
 
 /** @type {Handle} */
-const handleBatch = async (body, exchange, _transport, context) =>
-  answerJson(exchange, await runBatch(body, context))
+const handleBatch = (body, exchange, _transport, context) =>
+  runBatch(body, context).then(text => answerJson(exchange, text))
 
 /** @type {Handle} */
-const handleLegacy = async (body, exchange, _transport, context) =>
-  answerJson(exchange, await runLegacy(body, context))
+const handleLegacy = (body, exchange, _transport, context) =>
+  runLegacy(body, context).then(text => answerJson(exchange, text))
 
 /**
  * @param {object} parts

@@ -18,7 +18,7 @@ export const malformed = Object.freeze(new Error('malformed token'))
 
 /**
  * @typedef {object} SubOptions
- * @property {string} [info] raw JSON text, or whatever b64info held
+ * @property {string} [info] raw JSON text
  * @property {string} [data] raw JSON text, or whatever b64data held
  * @property {Override} [override]
  */
@@ -100,11 +100,11 @@ function decodeBase64(base64) {
   if (base64.includes('\n') || base64.includes('\r')) base64 = base64.replace(/[\n\r]/g, '')
   if (base64.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64)) throw malformed
   const decoded = Buffer.from(base64, 'base64').toString('utf8')
-  if (!decoded.includes('\n') && !decoded.includes('\r')) return decoded
   try {
     JSON.parse(decoded)
   } catch {
-    return decoded
+    // It goes into frames of JSON, so what is none becomes a JSON string.
+    return JSON.stringify(decoded)
   }
   return singleLine(decoded)
 }
