@@ -48,11 +48,16 @@ export const Flag = Object.freeze({
 export const At = Object.freeze({ TYPE: 4, REQUEST: 5, FLAGS: 9, OFFSET: 10, EPOCH: 18, CHANNEL: 26 })
 
 const FIRST_SIZE = 64 * 1024
+/** While frames keep coming, a flush waits for at most this many turns, or until this many bytes are there. */
+const MAX_TURNS = 8
+const FULL_SIZE = 32 * 1024
 /** A write buffer that grew past this is given back after its flush. */
 const KEEP_SIZE = 4 * 1024 * 1024
 
 /**
- * Collects frames and writes them to a socket once a turn.
+ * Collects frames and writes them to a socket: when a turn of the event loop has brought no new ones, or enough have come.
+ * Waiting for that quiet turn costs an idle loop one empty poll, some microseconds; a busy one saves most of its writes, and
+ * the other side most of its wake-ups.
  */
 export class FrameWriter {
   #socket
@@ -60,8 +65,17 @@ export class FrameWriter {
   #buffer = Buffer.allocUnsafeSlow(FIRST_SIZE)
   #end = 0
   #start = 0
-  #scheduled = false
-  #flush = () => this.flush()
+  #turns = 0
+  #fresh = false
+  #turn = () => {
+    if (this.#fresh && this.#turns < MAX_TURNS && this.#end < FULL_SIZE) {
+      this.#fresh = false
+      this.#turns++
+      setImmediate(this.#turn)
+    } else {
+      this.#flush()
+    }
+  }
 
   /** @param {import('node:net').Socket} socket */
   constructor(socket) {
@@ -94,9 +108,10 @@ export class FrameWriter {
   /** Closes the frame: its length is known now. */
   end() {
     this.#buffer.writeUInt32LE(this.#end - this.#start - 4, this.#start)
-    if (this.#scheduled) return
-    this.#scheduled = true
-    setImmediate(this.#flush)
+    this.#fresh = true
+    if (this.#turns > 0) return
+    this.#turns = 1
+    setImmediate(this.#turn)
   }
 
   /** @param {number} value */
@@ -205,8 +220,8 @@ export class FrameWriter {
   }
 
   /** Gives everything to the socket. */
-  flush() {
-    this.#scheduled = false
+  #flush() {
+    this.#turns = 0
     const end = this.#end
     if (end === 0 || this.#socket.destroyed) {
       this.#end = 0
