@@ -95,7 +95,11 @@ t.test('b64info and b64data win when they are not empty', async t => {
   const base64 = (/** @type {string} */ text) => Buffer.from(text).toString('base64')
   t.equal(connect({ info: { a: 1 }, b64info: base64('{"b":1}') }).info, '{"b":1}')
   t.equal(connect({ info: { a: 1 }, b64info: '' }).info, '{"a":1}')
-  t.equal(connect({ b64info: base64('no json\n{') }).info, '"no json\\n{"', 'what is no JSON becomes a string of it')
+  t.equal(
+    connect({ b64info: base64('no json\n{') }).info,
+    '"no json\\n{"',
+    'what is no JSON becomes a string of it',
+  )
   t.equal(connect({ b64info: base64('{\n"b":1\n}') }).info, '{"b":1}', 'JSON in one line')
   t.match(subscribe({ channel: 'x', info: 1, b64info: base64('2'), data: 3, b64data: base64('4') }), {
     info: '2',
