@@ -27,8 +27,8 @@ function targets({ sessions }, { user, client, session }) {
 const operations = Object.freeze({
   channels({ hub }, { pattern }) {
     const matches = pattern ? compileGlob(pattern) : null
-    /** @type {Record<string, number>} */
-    const counts = {}
+    /** @type {Record<string, number>} A channel may be called `__proto__`. */
+    const counts = Object.create(null)
     for (const [name, { count }] of hub.channels) if (!matches || matches.test(name)) counts[name] = count
     return counts
   },
@@ -72,14 +72,8 @@ const operations = Object.freeze({
   subscribe(gateway, { channel, expireAt, info, data, recoverSince, override, ...target }) {
     const namespace = gateway.rules.resolve(channel)
     if (!namespace) return
-    const overridden = Object.fromEntries(
-      Object.entries(override ?? {}).map(([name, value]) => [
-        name,
-        typeof value === 'object' ? value.value : value,
-      ]),
-    )
     const request = recoverSince ? { recover: true, ...recoverSince } : {}
-    const grant = { info, data, expireAt, override: overridden }
+    const grant = { info, data, expireAt, override }
     for (const session of targets(gateway, target)) {
       serverSubscribe(session, new Plan(session, channel, namespace, request, grant, true))
     }

@@ -1,8 +1,7 @@
 // Payloads of requests: `data` or `info` as JSON text, or the same in base64.
 
-import { isUtf8 } from 'node:buffer'
 import { errors } from '../errors.js'
-import { singleLine } from '../protocol/raw-json.js'
+import { decodeBase64, jsonText, toJson } from '../protocol/base64.js'
 
 /**
  * @typedef {object} Payload
@@ -14,32 +13,14 @@ import { singleLine } from '../protocol/raw-json.js'
 /** @type {Payload} */
 const NONE = Object.freeze({ data: '', json: false, object: false })
 
-const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
-
 /**
- * Standard base64 with padding; line breaks in it are skipped.
- * @param {string} text
+ * @param {string} base64
  * @throws {import('../errors.js').ReplyError} 107
  */
-function decodeBase64(text) {
-  const letters = text.includes('\n') || text.includes('\r') ? text.replace(/[\r\n]/g, '') : text
-  if (letters.length % 4 !== 0 || !BASE64.test(letters)) throw errors.badRequest
-  return Buffer.from(letters, 'base64')
-}
-
-/**
- * @param {Buffer} bytes
- * @returns {string | undefined} the JSON text on one line; undefined if it is none
- */
-function jsonText(bytes) {
-  if (!isUtf8(bytes)) return undefined
-  const text = bytes.toString()
-  try {
-    JSON.parse(text)
-  } catch {
-    return undefined
-  }
-  return singleLine(text)
+function decode(base64) {
+  const bytes = decodeBase64(base64)
+  if (bytes === undefined) throw errors.badRequest
+  return bytes
 }
 
 /** @param {string} text a JSON text */
@@ -53,7 +34,7 @@ const isObjectText = text => text.charCodeAt(0) === 0x7b || text.trimStart().sta
  */
 export function readPayload(raw, base64) {
   if (base64 !== '') {
-    const data = decodeBase64(base64)
+    const data = decode(base64)
     const text = jsonText(data)
     if (text === undefined) return { data, json: false, object: false }
     // The bytes go on as they are, unless a line feed in them would break the framing.
@@ -64,17 +45,14 @@ export function readPayload(raw, base64) {
 }
 
 /**
- * The same where only JSON can be passed on.
+ * The same where only JSON can be passed on: what is none becomes a JSON string.
  * @param {string} raw
  * @param {string} base64
  * @returns {string} JSON text, '' if there is none
  * @throws {import('../errors.js').ReplyError} 107
  */
 export function readJson(raw, base64) {
-  if (base64 === '') return raw
-  const text = jsonText(decodeBase64(base64))
-  if (text === undefined) throw errors.badRequest
-  return text
+  return base64 === '' ? raw : toJson(decode(base64))
 }
 
 /**

@@ -1,5 +1,6 @@
 // The claims of a token, read with their types (server API, sections 5 and 6). JSON that goes on to clients keeps its
 // original text.
+import { decodeBase64, toJson } from '../protocol/base64.js'
 import { rawMembers, singleLine } from '../protocol/raw-json.js'
 
 /**
@@ -19,7 +20,7 @@ export const malformed = Object.freeze(new Error('malformed token'))
 /**
  * @typedef {object} SubOptions
  * @property {string} [info] raw JSON text
- * @property {string} [data] raw JSON text, or whatever b64data held
+ * @property {string} [data] raw JSON text
  * @property {Override} [override]
  */
 
@@ -90,23 +91,13 @@ function object(value) {
  */
 function payload(encoded, plain, raw) {
   const base64 = text(encoded)
-  if (base64 !== '') return decodeBase64(base64)
+  if (base64 !== '') {
+    const bytes = decodeBase64(base64)
+    if (bytes === undefined) throw malformed
+    return toJson(bytes)
+  }
   if (plain === undefined || plain === null) return undefined
   return singleLine(/** @type {string} */ (raw()))
-}
-
-/** @param {string} base64 standard alphabet, padded; line breaks are ignored */
-function decodeBase64(base64) {
-  if (base64.includes('\n') || base64.includes('\r')) base64 = base64.replace(/[\n\r]/g, '')
-  if (base64.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(base64)) throw malformed
-  const decoded = Buffer.from(base64, 'base64').toString('utf8')
-  try {
-    JSON.parse(decoded)
-  } catch {
-    // It goes into frames of JSON, so what is none becomes a JSON string.
-    return JSON.stringify(decoded)
-  }
-  return singleLine(decoded)
 }
 
 /**
