@@ -1,26 +1,23 @@
 import t from 'tap'
-import { startGateway } from './gateway.js'
+import { startApi } from './support.js'
 
 t.test('insecure: no key is asked for', async t => {
-  const gateway = await startGateway({ http_api: { insecure: true } })
-  t.teardown(() => gateway.stop())
-  t.equal((await gateway.request('POST', '/api/channels', '{}', {})).text, '{"result":{"channels":{}}}')
+  const api = await startApi(t, { http_api: { insecure: true } })
+  t.equal((await api.request('POST', '/api/channels', '{}', {})).text, '{"result":{"channels":{}}}')
 })
 
 t.test('without a key nobody may call', async t => {
-  const gateway = await startGateway({ http_api: {} })
-  t.teardown(() => gateway.stop())
-  t.equal((await gateway.request('POST', '/api/info', '{}', {})).status, 401)
-  t.equal((await gateway.request('POST', '/api/info', '{}', { 'x-api-key': '' })).status, 401)
-  t.equal((await gateway.request('POST', '/api/info?api_key=', '{}', {})).status, 401)
+  const api = await startApi(t, { http_api: {} })
+  t.equal((await api.request('POST', '/api/info', '{}', {})).status, 401)
+  t.equal((await api.request('POST', '/api/info', '{}', { 'x-api-key': '' })).status, 401)
+  t.equal((await api.request('POST', '/api/info?api_key=', '{}', {})).status, 401)
 })
 
 t.test('prefix and error mode by configuration', async t => {
-  const gateway = await startGateway({
+  const api = await startApi(t, {
     http_api: { key: 'k', handler_prefix: '/backend/v1', error_mode: 'transport' },
   })
-  t.teardown(() => gateway.stop())
-  const ask = (path, body) => gateway.request('POST', path, body, { 'x-api-key': 'k' })
+  const ask = (path, body) => api.request('POST', path, body, { 'x-api-key': 'k' })
   t.equal((await ask('/api/info', '{}')).status, 404)
   t.equal((await ask('/backend/v1/presence', '{"channel":"nowhere:a"}')).status, 404)
   t.equal(
@@ -34,7 +31,6 @@ t.test('prefix and error mode by configuration', async t => {
 })
 
 t.test('disabled', async t => {
-  const gateway = await startGateway({ http_api: { key: 'k', disabled: true } })
-  t.teardown(() => gateway.stop())
-  t.equal((await gateway.request('POST', '/api/info', '{}', { 'x-api-key': 'k' })).status, 404)
+  const api = await startApi(t, { http_api: { key: 'k', disabled: true } })
+  t.equal((await api.request('POST', '/api/info', '{}', { 'x-api-key': 'k' })).status, 404)
 })

@@ -1,13 +1,12 @@
 import t from 'tap'
-import { startGateway } from './gateway.js'
+import { publications, startApi } from './support.js'
 
-const gateway = await startGateway()
-t.teardown(() => gateway.stop())
+const api = await startApi(t)
 
 const publish = (channel, data) => ({ publish: { channel, data } })
 
 t.test('replies have the place of their commands, and no result around them', async t => {
-  const answer = await gateway.text('batch', {
+  const answer = await api.text('batch', {
     commands: [
       publish('plain', 1),
       publish('nowhere:a', 1),
@@ -38,20 +37,20 @@ t.test('replies have the place of their commands, and no result around them', as
 })
 
 t.test('an empty batch', async t => {
-  t.equal(await gateway.text('batch', {}), '{}')
-  t.equal(await gateway.text('batch', { commands: [], parallel: true }), '{}')
-  t.equal(await gateway.text('batch', { commands: null }), '{}')
+  t.equal(await api.text('batch', {}), '{}')
+  t.equal(await api.text('batch', { commands: [], parallel: true }), '{}')
+  t.equal(await api.text('batch', { commands: null }), '{}')
 })
 
 t.test('payloads stay as they are in a batch', async t => {
-  const subscriber = await gateway.subscriber('raw')
+  const subscriber = await api.subscriber('raw')
   const body = `{"commands" : [ {"publish":{"data":{ "x": "}]{\\"", "y":1.0 },"channel":"raw"}} , null,
     {"broadcast":{"channels":["raw"],"data":12345678901234567890}}]}`
-  t.match(JSON.parse(await gateway.text('batch', body)), {
+  t.match(JSON.parse(await api.text('batch', body)), {
     replies: [{ publish: {} }, { error: { code: 107 } }, {}],
   })
-  await subscriber.publications('raw', 2)
-  const text = subscriber.texts.join('\n')
+  await publications(subscriber, 'raw', 2)
+  const text = subscriber.frames.join('\n')
   t.match(text, '"data":{ "x": "}]{\\"", "y":1.0 }')
   t.match(text, '"data":12345678901234567890')
 })
@@ -60,7 +59,7 @@ t.test('one after another: each command sees what those before it did', async t 
   const commands = []
   for (let n = 1; n <= 30; n++)
     commands.push(publish('his:seq', n), { history: { channel: 'his:seq', limit: 0 } })
-  const { replies } = await gateway.call('batch', { commands })
+  const { replies } = await api.call('batch', { commands })
   for (let n = 1; n <= 30; n++) {
     t.equal(replies[2 * n - 2].publish.offset, n)
     t.equal(replies[2 * n - 1].history.offset, n)
@@ -69,7 +68,7 @@ t.test('one after another: each command sees what those before it did', async t 
 
 t.test('in parallel: all of it, the publications of a channel in order', async t => {
   const commands = Array.from({ length: 200 }, (_, n) => publish('his:par', n))
-  const { replies } = await gateway.call('batch', { commands, parallel: true })
+  const { replies } = await api.call('batch', { commands, parallel: true })
   t.same(
     replies.map(reply => reply.publish.offset),
     Array.from({ length: 200 }, (_, n) => n + 1),
@@ -78,13 +77,13 @@ t.test('in parallel: all of it, the publications of a channel in order', async t
 
 t.test('a batch that cannot be read does nothing', async t => {
   const body = JSON.stringify({ commands: [publish('his:none', 1), publish(1, 1)] })
-  t.equal((await gateway.request('POST', '/api/batch', body)).status, 400)
-  t.equal((await gateway.call('history', { channel: 'his:none' })).result.offset, 0)
+  t.equal((await api.request('POST', '/api/batch', body)).status, 400)
+  t.equal((await api.call('history', { channel: 'his:none' })).result.offset, 0)
 })
 
 t.test('control commands in a batch', async t => {
-  const client = await gateway.client('dora')
-  const { replies } = await gateway.call('batch', {
+  const client = await api.client('dora')
+  const { replies } = await api.call('batch', {
     commands: [
       { subscribe: { user: 'dora', channel: 'pushed' } },
       publish('pushed', 'hi'),
@@ -92,8 +91,8 @@ t.test('control commands in a batch', async t => {
     ],
   })
   t.same(replies, [{ subscribe: {} }, { publish: {} }, { disconnect: {} }])
-  t.same(await client.publications('pushed', 1), [{ data: 'hi' }])
-  t.equal((await client.closing).code, 3503)
+  t.same(await publications(client, 'pushed', 1), [{ data: 'hi' }])
+  t.equal((await client.closed).code, 3503)
 })
 
-t.test('nothing of this was an error of the gateway', async t => t.equal(gateway.output(), ''))
+t.test('nothing of this was an error of the gateway', async t => t.same(api.failures(), []))
