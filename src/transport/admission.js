@@ -7,6 +7,7 @@ export class Admission {
   elsewhere = 0
   #limit
   #rate
+  #burst
   #tokens
   #filledAt
   #clock
@@ -22,7 +23,9 @@ export class Admission {
   constructor({ limit, rate, open, clock }) {
     this.#limit = limit
     this.#rate = rate
-    this.#tokens = rate
+    // A share below one connection a second still has to fill up to a whole one.
+    this.#burst = Math.max(1, rate)
+    this.#tokens = this.#burst
     this.#clock = clock
     this.#filledAt = clock()
     this.#open = open
@@ -33,7 +36,8 @@ export class Admission {
     if (this.#limit > 0 && this.#open() + this.elsewhere >= this.#limit) return false
     if (this.#rate === 0) return true
     const now = this.#clock()
-    this.#tokens = Math.min(this.#rate, this.#tokens + ((now - this.#filledAt) / 1000) * this.#rate)
+    const passed = Math.max(0, now - this.#filledAt) / 1000
+    this.#tokens = Math.min(this.#burst, this.#tokens + passed * this.#rate)
     this.#filledAt = now
     if (this.#tokens < 1) return false
     this.#tokens--
