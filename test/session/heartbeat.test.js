@@ -1,0 +1,144 @@
+// Ping and pong (client protocol, section 7), on short intervals.
+
+import { once } from 'node:events'
+import t from 'tap'
+import WebSocket from 'ws'
+import { startGateway } from '../gateway.js'
+import { RawClient } from '../raw-client.js'
+import { anonymous, drivers, open } from './support.js'
+
+const BAD = { code: 3501, reason: 'bad request' }
+const INTERVAL = 1000
+const PONG_TIMEOUT = 400
+const config = {
+  client: {
+    allow_anonymous_connect_without_token: true,
+    ping_interval: `${INTERVAL}ms`,
+    pong_timeout: `${PONG_TIMEOUT}ms`,
+  },
+  channel: { without_namespace: open },
+}
+
+/** @param {any} message */
+const isPing = message => Object.keys(message).length === 0
+
+for (const driver of drivers) {
+  t.test(driver, async t => {
+    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+    t.jobs = 8
+
+    t.test(
+      'the first ping comes after half an interval at the earliest, the next ones an interval apart',
+      async t => {
+        const connected = performance.now()
+        const client = await anonymous(t, gateway)
+        t.match(client.connect, { ping: 1, pong: true })
+        const times = []
+        for (let i = 0; i < 3; i++) {
+          await client.next(isPing)
+          times.push(performance.now())
+          client.sendText('{}')
+        }
+        // The server counts in ticks, and both clocks are read after the fact.
+        const slack = 150
+        t.ok(times[0] - connected >= INTERVAL / 2 - slack)
+        t.ok(times[1] - times[0] >= INTERVAL - slack)
+        t.ok(times[2] - times[1] >= INTERVAL - slack)
+        t.ok(times[2] - connected < 3 * INTERVAL + 1000)
+      },
+    )
+
+    t.test('pings come on schedule while other data flows', async t => {
+      const client = await anonymous(t, gateway)
+      await client.subscribe('flow')
+      let pings = 0
+      let publications = 0
+      while (pings < 2) {
+        client.send({ id: 50, publish: { channel: 'flow', data: 1 } })
+        await client.next(({ id }) => id === 50)
+        publications += client.messages.filter(({ push }) => push).length
+        for (const message of client.messages.splice(0)) {
+          if (!isPing(message)) continue
+          pings++
+          client.sendText('{}')
+        }
+      }
+      t.ok(publications > 10)
+    })
+
+    t.test('who does not answer is closed with 3012, whatever else it sends', async t => {
+      const client = await anonymous(t, gateway)
+      const silent = await anonymous(t, gateway)
+      await client.next(isPing)
+      const pinged = performance.now()
+      const talking = setInterval(() => client.send({ id: 50, unsubscribe: { channel: 'a' } }), 20)
+      t.teardown(() => clearInterval(talking))
+      t.strictSame(await client.closed, { code: 3012, reason: 'no pong' })
+      t.ok(performance.now() - pinged >= PONG_TIMEOUT - 150)
+      t.strictSame(await silent.closed, { code: 3012, reason: 'no pong' })
+    })
+
+    t.test('WebSocket pongs are no answer', async t => {
+      const client = await anonymous(t, gateway)
+      await client.next(isPing)
+      client.socket.pong()
+      t.strictSame(await client.closed, { code: 3012, reason: 'no pong' })
+    })
+
+    t.test('a pong before any ping closes with 3501', async t => {
+      for (const frame of ['{}', '{"id":0}', ' {} ', '{}\n']) {
+        const client = await anonymous(t, gateway)
+        client.sendText(frame)
+        t.strictSame(await client.closed, BAD)
+      }
+    })
+
+    t.test('so does a second pong for one ping, in the same frame or later', async t => {
+      for (const frames of [['{}\n{}'], ['{}', '{}']]) {
+        const client = await anonymous(t, gateway)
+        await client.next(isPing)
+        for (const frame of frames) client.sendText(frame)
+        t.strictSame(await client.closed, BAD)
+      }
+    })
+
+    t.test('a pong may share a frame with commands', async t => {
+      const client = await anonymous(t, gateway)
+      await client.next(isPing)
+      client.sendText('{"id":50,"unsubscribe":{"channel":"a"}}\n{}\n{"id":51,"unsubscribe":{"channel":"a"}}')
+      t.strictSame(await client.next(), { id: 50, unsubscribe: {} })
+      t.strictSame(await client.next(), { id: 51, unsubscribe: {} })
+      await client.next(isPing)
+    })
+
+    t.test('a pong may wait behind a slow command', async t => {
+      const client = await anonymous(t, gateway)
+      await client.next(isPing)
+      client.sendText('{"id":50,"publish":{"channel":"a","data":1}}\n{}')
+      t.strictSame(await client.next(), { id: 50, publish: {} })
+      t.strictSame(await client.next(), {}, 'it goes on')
+    })
+
+    t.test('with cf_ws_frame_ping_pong=true the pings are those of WebSocket', async t => {
+      const client = await RawClient.connected(`${gateway.ws}?cf_ws_frame_ping_pong=true`)
+      t.teardown(() => client.socket.terminate())
+      t.notOk('ping' in client.connect || 'pong' in client.connect)
+      for (let i = 0; i < 2; i++) await new Promise(resolve => client.socket.once('ping', resolve))
+      t.strictSame(client.messages, [])
+      client.sendText('{}')
+      t.strictSame(await client.closed, BAD, 'where there are no pings, a pong is one too many')
+    })
+
+    t.test('and who does not answer those is closed', async t => {
+      const mute = new WebSocket(`${gateway.ws}?cf_ws_frame_ping_pong=true`, { autoPong: false })
+      const client = new RawClient(mute)
+      await once(mute, 'open')
+      await client.call('connect')
+      t.teardown(() => client.socket.terminate())
+      t.strictSame(await client.closed, { code: 3012, reason: 'no pong' })
+      const other = await RawClient.connected(`${gateway.ws}?cf_ws_frame_ping_pong=false`)
+      t.teardown(() => other.socket.terminate())
+      t.match(other.connect, { ping: 1, pong: true })
+    })
+  })
+}

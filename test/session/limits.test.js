@@ -1,0 +1,121 @@
+// Limits (client protocol, section 19).
+
+import { once } from 'node:events'
+import t from 'tap'
+import { startGateway } from '../gateway.js'
+import { RawClient } from '../raw-client.js'
+import { anonymous, drivers, error, open, roundTrip } from './support.js'
+
+const config = {
+  client: { allow_anonymous_connect_without_token: true, queue_max_size: 200_000 },
+  channel: { without_namespace: open },
+}
+
+/** A publish command of exactly so many bytes. @param {number} bytes */
+function publishOf(bytes) {
+  const head = '{"id":50,"publish":{"channel":"big","data":"'
+  return `${head}${'x'.repeat(bytes - head.length - 3)}"}}`
+}
+
+/** @param {RawClient} client @returns {import('node:net').Socket} */
+const tcp = client => /** @type {any} */ (client.socket)._socket
+
+for (const driver of drivers) {
+  t.test(driver, async t => {
+    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+
+    t.test('a message of 65536 bytes passes, one more closes with 1009 and no reason', async t => {
+      const watcher = await anonymous(t, gateway)
+      await watcher.subscribe('big')
+      const client = await anonymous(t, gateway)
+      client.sendText(publishOf(65536))
+      t.strictSame(await client.next(), { id: 50, publish: {} })
+      t.match(await watcher.push('pub'), { channel: 'big', pub: { data: /^x+$/ } })
+      client.sendText(publishOf(65537))
+      t.strictSame(await client.closed, { code: 1009, reason: '' })
+      await roundTrip(watcher)
+      t.strictSame(watcher.messages, [], 'it is not published')
+    })
+
+    t.test('the limit is in bytes, and counts before connect too', async t => {
+      const client = await RawClient.open(gateway.ws)
+      client.sendText(`{"id":1,"connect":{"name":"${'é'.repeat(32760)}"}}`)
+      t.strictSame(await client.closed, { code: 1009, reason: '' })
+      const far = await anonymous(t, gateway)
+      far.sendText(publishOf(1_000_000))
+      t.strictSame(await far.closed, { code: 1009, reason: '' })
+    })
+
+    t.test('fragments count together', async t => {
+      const client = await anonymous(t, gateway)
+      const text = publishOf(65536)
+      client.socket.send(text.slice(0, 30_000), { fin: false })
+      client.socket.send(text.slice(30_000), { fin: true })
+      t.strictSame(await client.next(), { id: 50, publish: {} })
+      client.socket.send(text.slice(0, 40_000), { fin: false })
+      client.socket.send(text.slice(0, 40_000), { fin: true })
+      t.strictSame(await client.closed, { code: 1009, reason: '' })
+    })
+
+    t.test('128 channels, and 255 bytes for a name', async t => {
+      const client = await anonymous(t, gateway)
+      const subscribe = (/** @type {string} */ channel, /** @type {number} */ id) => ({
+        id,
+        subscribe: { channel },
+      })
+      client.send(...Array.from({ length: 127 }, (_, i) => subscribe(`limit-${i}`, 1000 + i)))
+      await client.next(({ id }) => id === 1126)
+      t.notOk(client.messages.some(message => message.error))
+      t.strictSame((await client.subscribe('n'.repeat(256))).error, error(107, 'bad request'))
+      t.strictSame((await client.subscribe('n'.repeat(255))).subscribe, {})
+      t.strictSame((await client.subscribe('one more')).error, error(106, 'limit exceeded'))
+    })
+
+    t.test('who stops reading is closed with 3008, and disturbs nobody', async t => {
+      const slow = await anonymous(t, gateway)
+      const quick = await anonymous(t, gateway)
+      await slow.subscribe('much')
+      await quick.subscribe('much')
+      tcp(slow).pause()
+      const data = 'x'.repeat(20_000)
+      const { client } = slow.connect
+      let sent = 0
+      // The kernel takes some megabytes before anything is left unread at the gateway.
+      for (;;) {
+        for (let i = 0; i < 20; i++)
+          await gateway.api('publish', { channel: 'much', data: `${sent++}-${data}` })
+        const { presence } = (await gateway.api('presence', { channel: 'much' })).result
+        if (!(client in presence)) break
+      }
+      tcp(slow).resume()
+      t.strictSame(await slow.closed, { code: 3008, reason: 'slow' })
+      const got = slow.messages.map(({ push }) => Number.parseInt(push.pub.data, 10))
+      t.strictSame(got, [...got.keys()], 'what it got has no holes')
+      t.ok(got.length < sent)
+      for (let i = 0; i < sent; i++) {
+        const { push } = await quick.next()
+        if (Number.parseInt(push.pub.data, 10) !== i) return t.fail(`the other one missed ${i}`)
+      }
+    })
+
+    t.test('so is who lets its own replies pile up', async t => {
+      const slow = await anonymous(t, gateway)
+      await slow.subscribe('echo')
+      const { client } = slow.connect
+      tcp(slow).pause()
+      const command = { id: 50, publish: { channel: 'echo', data: 'x'.repeat(60_000) } }
+      for (;;) {
+        for (let i = 0; i < 10; i++) slow.send(command)
+        if (tcp(slow).writableLength > 0)
+          await Promise.race([once(slow.socket, 'close'), once(tcp(slow), 'drain')])
+        const { presence } = (await gateway.api('presence', { channel: 'echo' })).result
+        if (!(client in presence)) break
+      }
+      tcp(slow).resume()
+      const { code } = await slow.closed
+      t.ok([3008, 3013].includes(code), `closed with ${code}`)
+    })
+
+    t.test('no worker has died', async t => t.notOk(gateway.lines.some(({ msg }) => msg === 'worker died')))
+  })
+}

@@ -1,0 +1,40 @@
+import t from 'tap'
+import { createOriginCheck } from '../../src/transport/origin.js'
+
+t.test('without a list only requests without an origin pass', async t => {
+  const allows = createOriginCheck([])
+  t.equal(allows(''), true)
+  t.equal(allows('https://example.com'), false)
+  t.equal(allows('null'), false)
+})
+
+t.test('a star alone lets everybody pass', async t => {
+  const allows = createOriginCheck(['https://example.com', '*'])
+  for (const origin of ['', 'null', 'https://anything.test', 'x']) t.equal(allows(origin), true)
+})
+
+t.test('patterns match the whole origin, in any case, and only their stars are special', async t => {
+  const allows = createOriginCheck([
+    'https://*.Example.com',
+    'http://localhost:*',
+    'https://a+b.test',
+    'https://v?.test',
+  ])
+  /** @type {[string, boolean][]} */
+  const table = [
+    ['https://a.example.com', true],
+    ['HTTPS://A.EXAMPLE.COM', true],
+    ['https://a.b.example.com', true],
+    ['https://example.com', false],
+    ['https://a.example.com.evil.test', false],
+    ['http://a.example.com', false],
+    ['https://axexample.com', false],
+    ['http://localhost:3000', true],
+    ['http://localhost', false],
+    ['https://a+b.test', true],
+    ['https://aab.test', false],
+    ['https://v1.test', true],
+    ['https://v12.test', false],
+  ]
+  for (const [origin, expected] of table) t.equal(allows(origin), expected, origin)
+})
