@@ -32,8 +32,8 @@ async function loadUws(driver, load, logger) {
   try {
     return (await load()).default
   } catch (error) {
-    // Of what the loader says, the first line is enough: the package is missing, or has no binary for this Node.js.
-    const why = error.message.split('\n')[0]
+    // Of what the loader says, the last line holds the cause: no package, no binary for this Node.js, a glibc too old.
+    const why = error.message.trim().split('\n').at(-1)
     if (driver === 'uws')
       throw new Error(`http_server.driver is uws, but uWebSockets.js does not load: ${why}`)
     logger?.warn(`uWebSockets.js does not load, the slower node server is used instead: ${why}`)

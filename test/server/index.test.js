@@ -3,7 +3,7 @@ import { createServer } from '../../src/server/index.js'
 import { Log } from './conformance/rig.js'
 
 const load = async () => {
-  throw new Error('no binary for this Node.js\n\nand a long story about it')
+  throw new Error('a long story about platforms\n\nno binary for this Node.js')
 }
 
 t.test('auto takes uWebSockets.js where it loads', async t => {
