@@ -46,6 +46,8 @@ class Slot {
   listening = false
   open = 0
   reason = ''
+  /** @type {any} the configuration that its worker has */
+  config = null
 
   /** @param {number} index */
   constructor(index) {
@@ -221,9 +223,10 @@ class Primary {
   #hear(slot, worker, message) {
     switch (message.type) {
       case 'ready':
+        slot.config = this.config
         worker.send({
           type: 'start',
-          config: this.config,
+          config: slot.config,
           index: slot.index,
           workers: this.slots.length,
           node: this.#node,
@@ -235,6 +238,9 @@ class Primary {
         this.driver = message.driver
         this.#log.debug({ worker: slot.index, pid: worker.process.pid }, 'worker listens')
         this.#tellReadiness()
+        // What was told while it started it has not heard.
+        if (slot.config !== this.config) worker.send({ type: 'reload', config: (slot.config = this.config) })
+        worker.send({ type: 'elsewhere', count: this.#open - slot.open })
         if (this.slots.every(({ listening }) => listening)) this.#started?.()
         break
       case 'failed':
@@ -256,9 +262,13 @@ class Primary {
     this.#tell({ type: 'workers', ready: this.slots.every(({ listening }) => listening) })
   }
 
+  get #open() {
+    return this.slots.reduce((sum, { open }) => sum + open, 0)
+  }
+
   /** @param {Slot} changed */
   #tellCounts(changed) {
-    const total = this.slots.reduce((sum, { open }) => sum + open, 0)
+    const total = this.#open
     for (const slot of this.slots) {
       if (slot !== changed && slot.worker?.isConnected())
         slot.worker.send({ type: 'elsewhere', count: total - slot.open })
@@ -308,7 +318,11 @@ class Primary {
     const { channel, client } = config
     const { token, subscription_token } = client
     this.config = { ...this.config, channel, client: { ...this.config.client, token, subscription_token } }
-    this.#tell({ type: 'reload', config: this.config })
+    for (const slot of this.slots) {
+      if (!slot.listening || !slot.worker?.isConnected()) continue
+      slot.config = this.config
+      slot.worker.send({ type: 'reload', config: this.config })
+    }
   }
 
   /** @type {(() => void) | null} */
@@ -324,6 +338,8 @@ class Primary {
     }
     if (this.slots.every(({ worker }) => worker === null)) return this.#ended()
     this.#tell({ type: 'shutdown' })
+    // One that has not come to listen does not hear that, and has no clients to tell.
+    for (const { worker, listening } of this.slots) if (!listening) worker?.process.kill('SIGKILL')
     setTimeout(() => this.kill(), this.config.shutdown.timeout)
   }
 

@@ -58,6 +58,12 @@ async function run({ config, index, workers, node, terminal }) {
   const log = createLog(config.log, terminal, { worker: index })
   const clock = Date.now
   const { client } = config
+  const server = await createServer({
+    driver: config.http_server.driver,
+    logger: index === 0 ? log : undefined,
+  })
+  const demo = config.demo.enabled ? await import('./demo/index.js') : null
+  // From here to `listen` nothing waits: what the bus brings finds every part in its place.
   const { socket, read } = openBus()
 
   /** @type {Hub} */
@@ -75,10 +81,6 @@ async function run({ config, index, workers, node, terminal }) {
   )
   read.handle = chunk => broker.reader.push(chunk)
 
-  const server = await createServer({
-    driver: config.http_server.driver,
-    logger: index === 0 ? log : undefined,
-  })
   const sessions = new Sessions({
     pingInterval: client.ping_interval,
     pongTimeout: client.pong_timeout,
@@ -121,10 +123,9 @@ async function run({ config, index, workers, node, terminal }) {
   // Rules change with the configuration file, so the API asks for them each time.
   const rules = { resolve: (/** @type {string} */ channel) => gateway.rules.resolve(channel) }
   createApi({ config, rules, broker, node, logger: log, clock }).mount(server)
-  if (config.demo.enabled) {
-    const { mountDemo } = await import('./demo/index.js')
+  if (demo) {
     const operations = control
-    const own = mountDemo({ gateway, server, version: node.version, index })
+    const own = demo.mountDemo({ gateway, server, version: node.version, index })
     control = (op, params) => (Object.hasOwn(own, op) ? own[op]() : operations(op, params))
   }
   if (config.health.enabled) {
