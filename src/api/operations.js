@@ -101,7 +101,10 @@ function serverSubscribe(session, plan) {
     }
     // What the connection holds already becomes server-side: it moves to the new subscription in one step.
     const former = session.subscription(plan.channel)
-    if (former) session.replaceSubscription(former)
+    if (former) {
+      session.replaceSubscription(former)
+      plan.withdraw(former)
+    }
     session.send(session.codec.subscribed(plan.channel, result))
     // A subscribe push has no place for publications: they follow as pushes of their own.
     for (const publication of publications ?? [])

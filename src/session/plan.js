@@ -164,6 +164,19 @@ export class Plan {
   }
 
   /**
+   * Takes back what others know of a former subscription of the same channel and shall not know of this one.
+   * @param {Subscription} former
+   */
+  withdraw(former) {
+    const { session, channel, kind } = this
+    const { broker } = session.gateway
+    if (former.is(Kind.PRESENT) && !(kind & Kind.PRESENT)) broker.removePresence(channel, session.id)
+    if (former.is(Kind.ANNOUNCED) && !(kind & Kind.ANNOUNCED)) {
+      broker.announce(channel, session.clientInfo(former.details.info), false)
+    }
+  }
+
+  /**
    * Undoes what the broker has been asked for, for a session that has gone meanwhile.
    * @param {Channel} channel
    */
