@@ -1,0 +1,40 @@
+import { createHmac } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import t from 'tap'
+import { createTokens } from '../src/auth/tokens.js'
+import { loadConfig } from '../src/config/load.js'
+import { configureServer } from '../src/config/profile.js'
+import { directory } from './config/support.js'
+
+const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
+
+/**
+ * @param {string} language
+ * @returns {string[]} fenced blocks
+ */
+const blocks = language =>
+  [...readme.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)]
+    .filter(([, name]) => name === language)
+    .map(([, , text]) => text)
+
+t.test('the production example of the README is a configuration that starts, without a warning', async t => {
+  const file = directory(t).write('config.json', JSON.parse(blocks('json')[0]))
+  const { profile, warnings } = configureServer({ file })
+  t.equal(profile, 'configured')
+  t.same(warnings, [])
+})
+
+t.test('what the README shows makes tokens that are accepted', async t => {
+  const [source] = blocks('js').filter(text => text.includes('connectionToken'))
+  const body = source.replace(/^import .*$/m, '').replace('export ', '')
+  const connectionToken = new Function('createHmac', `${body}; return connectionToken`)(createHmac)
+  const { config } = loadConfig({ base: { client: { token: { hmac_secret_key: 'secret' } } } })
+  const claims = await createTokens(config).connect(connectionToken('42', 'secret'))
+  t.equal(claims.user, '42')
+})
+
+t.test('the pages that it names are there', async t => {
+  for (const [, path] of readme.matchAll(/\]\((?!https?:)([^)#]+)\)/g)) {
+    t.ok(existsSync(new URL(`../${path}`, import.meta.url)), path)
+  }
+})
