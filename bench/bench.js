@@ -1,0 +1,127 @@
+import { medians, ratios, table } from './report.js'
+import { SCENARIOS } from './scenarios.js'
+import { capacityOf, Server } from './servers.js'
+
+/**
+ * @typedef {import('./options.js').Options} Options
+ * @typedef {import('./servers.js').ServerKind} ServerKind
+ * @typedef {object} Io
+ * @property {Record<string, string | undefined>} env
+ * @property {(text: string) => void} print to standard output
+ * @property {(text: string) => void} progress a line for people who wait; '' clears it
+ */
+
+/** Runs scenarios, and prints what they find. */
+export class Bench {
+  #options
+  #io
+  /** @type {Server | null} */
+  #server = null
+
+  /**
+   * @param {Options} options
+   * @param {Io} io
+   */
+  constructor(options, io) {
+    this.#options = options
+    this.#io = io
+  }
+
+  /** Runs all that was asked for. */
+  async run() {
+    const { scenarios, server, against } = this.#options
+    for (const scenario of scenarios) {
+      for (const kind of [server, ...against]) this.#check(scenario, kind)
+    }
+    for (const scenario of scenarios) await this.#scenario(scenario)
+  }
+
+  /** Ends the server under measurement, if one runs. */
+  async stop() {
+    await this.#server?.stop()
+  }
+
+  /** @param {string} scenario */
+  #sizes(scenario) {
+    return { ...SCENARIOS[scenario].sizes, ...this.#options.sizes }
+  }
+
+  /**
+   * @param {string} scenario
+   * @param {ServerKind} kind
+   */
+  #check(scenario, kind) {
+    const { conns, channels } = this.#sizes(scenario)
+    const { workers } = this.#options
+    const capacity = capacityOf(kind, workers)
+    if (conns > capacity) {
+      const hint = kind === 'halley' ? 'ask for more --workers or fewer --conns' : 'ask for fewer --conns'
+      throw new Error(
+        `${scenario}: the limit of open files leaves ${kind} room for ${capacity} clients, not ${conns}; ${hint}`,
+      )
+    }
+    if (channels > conns) throw new Error(`${scenario}: ${channels} channels need as many --conns`)
+  }
+
+  /** @param {string} scenario */
+  async #scenario(scenario) {
+    const { server, against, runs } = this.#options
+    const kinds = [server, ...against]
+    /** @type {import('./report.js').Result[][]} by kind */
+    const results = kinds.map(() => [])
+    for (let run = 1; run <= runs; run++) {
+      for (const [i, kind] of kinds.entries()) results[i].push(await this.#once(scenario, kind, run))
+    }
+    if (runs > 1 || against.length > 0) this.#compare(scenario, kinds, results)
+  }
+
+  /**
+   * @param {string} scenario
+   * @param {ServerKind} kind
+   * @param {number} run
+   */
+  async #once(scenario, kind, run) {
+    const { workers, driver, runs, json } = this.#options
+    const { env, print, progress } = this.#io
+    const name = `${scenario} ${kind}${runs > 1 ? ` ${run}/${runs}` : ''}`
+    /** @param {string} text */
+    const show = text => progress(`${name}: ${text}`)
+    show('the server starts')
+    this.#server = await Server.start(kind, { workers, driver, env })
+    let result
+    try {
+      result = await SCENARIOS[scenario].run(this.#server, this.#sizes(scenario), show)
+    } finally {
+      await this.#server.stop()
+      this.#server = null
+      progress('')
+    }
+    if (json) print(`${JSON.stringify({ scenario, server: kind, run, ...result })}\n`)
+    else print(`${table(scenario, [{ name: runs > 1 ? `${kind} ${run}/${runs}` : kind, result }])}\n`)
+    return result
+  }
+
+  /**
+   * @param {string} scenario
+   * @param {ServerKind[]} kinds
+   * @param {import('./report.js').Result[][]} results
+   */
+  #compare(scenario, kinds, results) {
+    const { json } = this.#options
+    const { print } = this.#io
+    const middle = results.map(medians)
+    const comparisons = kinds.slice(1).map((kind, i) => ({ kind, result: ratios(middle[0], middle[i + 1]) }))
+    if (json) {
+      for (const [i, server] of kinds.entries())
+        print(`${JSON.stringify({ scenario, server, median_of: results[i].length, ...middle[i] })}\n`)
+      for (const { kind, result } of comparisons)
+        print(`${JSON.stringify({ scenario, server: kinds[0], ratio_to: kind, ...result })}\n`)
+      return
+    }
+    const columns = [
+      ...kinds.map((name, i) => ({ name, result: middle[i] })),
+      ...comparisons.map(({ kind, result }) => ({ name: `ratio to ${kind}`, result })),
+    ]
+    print(`${table(`${scenario}, medians of ${results[0].length}`, columns)}\n`)
+  }
+}

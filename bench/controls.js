@@ -1,0 +1,93 @@
+// The bare libraries under the same load, so that a figure is always a ratio from one run on one machine.
+//
+//   node bench/controls.js uws|ws PORT
+//
+// One process. A WebSocket at any path; ?ch=NAME subscribes it. POST /api/publish {"channel", "data"} sends what Halley
+// would send. Nothing else: no protocol, no history, no key.
+
+import { createServer } from 'node:http'
+import { WebSocketServer } from 'ws'
+
+/** The same bound that Halley has by default. */
+const MAX_BUFFERED = 1024 * 1024
+const BACKLOG = 4096
+const HOST = '127.0.0.1'
+
+/**
+ * @param {string} body of a publish
+ * @returns {{channel: string, push: string}}
+ */
+function publication(body) {
+  const { channel, data } = JSON.parse(body)
+  return { channel, push: JSON.stringify({ push: { channel, pub: { data } } }) }
+}
+
+/** @param {number} port */
+async function uws(port) {
+  const { default: library } = await import('uWebSockets.js')
+  const app = library.App()
+  app.ws('/*', {
+    idleTimeout: 0,
+    sendPingsAutomatically: false,
+    maxBackpressure: MAX_BUFFERED,
+    upgrade(res, req, context) {
+      res.upgrade(
+        { channel: req.getQuery('ch') },
+        req.getHeader('sec-websocket-key'),
+        req.getHeader('sec-websocket-protocol'),
+        req.getHeader('sec-websocket-extensions'),
+        context,
+      )
+    },
+    open(socket) {
+      const { channel } = /** @type {{channel?: string}} */ (socket.getUserData())
+      if (channel) socket.subscribe(channel)
+    },
+  })
+  app.post('/api/publish', res => {
+    /** @type {Buffer[]} */
+    const chunks = []
+    res.onAborted(() => {})
+    res.onData((chunk, last) => {
+      // The library takes the chunk back after this call.
+      chunks.push(Buffer.from(chunk.slice(0)))
+      if (!last) return
+      const { channel, push } = publication(Buffer.concat(chunks).toString())
+      app.publish(channel, push)
+      res.end('{"result":{}}')
+    })
+  })
+  app.any('/health', res => void res.end('{}'))
+  app.listen(HOST, port, () => {})
+}
+
+/** @param {number} port */
+async function ws(port) {
+  /** @type {Map<string, Set<import('ws').WebSocket>>} */
+  const channels = new Map()
+  const server = createServer((request, response) => {
+    if (request.url === '/health') return void response.end('{}')
+    let body = ''
+    request.on('data', chunk => {
+      body += chunk
+    })
+    request.on('end', () => {
+      const { channel, push } = publication(body)
+      const bytes = Buffer.from(push)
+      for (const socket of channels.get(channel) ?? []) socket.send(bytes, { binary: false })
+      response.end('{"result":{}}')
+    })
+  })
+  new WebSocketServer({ server, perMessageDeflate: false }).on('connection', (socket, request) => {
+    const name = new URL(request.url ?? '/', 'ws://control').searchParams.get('ch')
+    if (!name) return
+    const subscribers = channels.get(name) ?? new Set()
+    channels.set(name, subscribers.add(socket))
+    socket.on('close', () => subscribers.delete(socket))
+  })
+  server.listen(port, HOST, BACKLOG)
+}
+
+const [kind, port] = process.argv.slice(2)
+process.on('SIGINT', () => {})
+await (kind === 'uws' ? uws : ws)(Number(port))

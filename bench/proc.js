@@ -1,0 +1,80 @@
+// What Linux says about processes, from /proc.
+
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** Ticks of /proc/PID/stat in a second: USER_HZ, which is part of the kernel's interface. */
+const TICKS = 100
+
+/**
+ * @param {string} path
+ * @returns {string} '' when there is no such file, or no longer
+ */
+function read(path) {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/**
+ * @param {number} pid
+ * @returns {string[]} ids of its threads
+ */
+function threads(pid) {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+  } catch {
+    return []
+  }
+}
+
+/**
+ * @param {number} pid
+ * @returns {number[]} the process and all that descend from it
+ */
+export function processTree(pid) {
+  const children = threads(pid).flatMap(thread =>
+    read(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
+  )
+  return [pid, ...children.flatMap(processTree)]
+}
+
+/**
+ * @param {number} pid
+ * @returns {number} bytes of user space that the process tree holds: proportional set size, so that pages which
+ *   several processes share count once
+ */
+export function memoryOf(pid) {
+  let bytes = 0
+  for (const process of processTree(pid)) {
+    const line = /^Pss:\s+(\d+) kB/m.exec(read(`/proc/${process}/smaps_rollup`))
+    if (line) bytes += Number(line[1]) * 1024
+  }
+  return bytes
+}
+
+/**
+ * @param {number} pid
+ * @returns {number} seconds of processor time that the process tree has used, user and system
+ */
+export function cpuOf(pid) {
+  return processTree(pid).reduce((sum, process) => sum + cpuOfProcess(process), 0)
+}
+
+/** @param {number} pid */
+function cpuOfProcess(pid) {
+  // The scheduler's own count is exact to the nanosecond, but not every kernel keeps it.
+  const exact = threads(pid).map(thread => read(`/proc/${pid}/task/${thread}/schedstat`))
+  if (exact.length > 0 && exact[0] !== '')
+    return exact.reduce((sum, text) => sum + Number(text.split(' ')[0]), 0) / 1e9
+  const stat = read(`/proc/${pid}/stat`)
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return stat === '' ? 0 : (Number(fields[11]) + Number(fields[12])) / TICKS
+}
+
+/** @returns {number} files that a process which is started here may have open (Node.js raises its limit to the hard one) */
+export function openFilesLimit() {
+  const line = /^Max open files\s+(\d+|unlimited)/m.exec(read('/proc/self/limits'))
+  return line === null || line[1] === 'unlimited' ? 1_048_576 : Number(line[1])
+}

@@ -1,0 +1,55 @@
+/** @typedef {import('./scenarios.js').Result} Result */
+
+/**
+ * @param {number[]} values at least one
+ * @returns {number}
+ */
+function median(values) {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = Math.floor(sorted.length / 2)
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+}
+
+/**
+ * @param {Result[]} results of several runs
+ * @returns {Result} each figure's median
+ */
+export const medians = results =>
+  Object.fromEntries(Object.keys(results[0]).map(name => [name, median(results.map(result => result[name]))]))
+
+/**
+ * @param {Result} result
+ * @param {Result} control
+ * @returns {Result} result / control, where there is something to divide by
+ */
+export const ratios = (result, control) =>
+  Object.fromEntries(
+    Object.keys(result)
+      .filter(name => control[name] > 0)
+      .map(name => [name, Number((result[name] / control[name]).toFixed(3))]),
+  )
+
+/** @param {number | undefined} value */
+const shown = value =>
+  value === undefined
+    ? '-'
+    : value.toLocaleString('en', { maximumFractionDigits: Math.abs(value) < 100 ? 2 : 1 })
+
+/**
+ * A table with a row for each figure and a column for each run or comparison.
+ * @param {string} title
+ * @param {{name: string, result: Result}[]} columns
+ * @returns {string} ends with a line feed
+ */
+export function table(title, columns) {
+  const names = Object.keys(columns[0].result)
+  const cells = [
+    [title, ...columns.map(({ name }) => name)],
+    ...names.map(name => [name, ...columns.map(({ result }) => shown(result[name]))]),
+  ]
+  const widths = cells[0].map((_, column) => Math.max(...cells.map(row => row[column].length)))
+  const lines = cells.map(([head, ...figures]) =>
+    [head.padEnd(widths[0]), ...figures.map((figure, i) => figure.padStart(widths[i + 1]))].join('  '),
+  )
+  return `${[lines[0], widths.map(width => '-'.repeat(width)).join('  '), ...lines.slice(1)].join('\n')}\n`
+}

@@ -1,0 +1,146 @@
+import { sleep, sleepUntil } from './load/clock.js'
+import { Load } from './load/load.js'
+import { cpuOf, memoryOf } from './proc.js'
+
+/**
+ * @typedef {import('./servers.js').Server} Server
+ * @typedef {object} Sizes what a scenario is made of
+ * @property {number} conns clients
+ * @property {number} channels 0: one for each client
+ * @property {number} rate publishes a second; 0: as many as are answered
+ * @property {number} size bytes of each payload
+ * @property {number} publishers connections that publish
+ * @property {number} seconds measured
+ * @property {number} loaders processes of the load generator that hold clients; 0: as many as open files ask for
+ *
+ * @typedef {Record<string, number>} Result figures by name; a name ends with the unit where there is one
+ *
+ * @typedef {object} Scenario
+ * @property {string} summary
+ * @property {Sizes} sizes
+ * @property {(server: Server, sizes: Sizes, progress: (text: string) => void) => Promise<Result>} run
+ */
+
+/** Load runs for so long before it is measured, s. */
+const WARM_UP = 1
+/** Memory is looked at so often, ms: garbage waits for its collector, so the least of several looks counts. */
+const LOOK_EVERY = 500
+/** A server that has just started still allocates and compiles, ms. */
+const SETTLE = 1_000
+
+/** @param {number} value @param {number} digits */
+const rounded = (value, digits) => Number(value.toFixed(digits))
+/** @param {number} micros */
+const toMs = micros => rounded(micros / 1e3, 2)
+
+/**
+ * Clients connect, subscribe and then do nothing.
+ * @type {Scenario['run']}
+ */
+async function memory(server, sizes, progress) {
+  const load = new Load(server, sizes, progress)
+  try {
+    await sleep(SETTLE)
+    const before = memoryOf(server.pid)
+    const cpuBefore = cpuOf(server.pid)
+    const connected = await load.connect()
+    const cpuAfter = cpuOf(server.pid)
+    progress('all connected, memory settles')
+    let least = Infinity
+    for (let waited = 0; waited < sizes.seconds * 1e3; waited += LOOK_EVERY) {
+      await sleep(LOOK_EVERY)
+      least = Math.min(least, memoryOf(server.pid))
+    }
+    const idle = (cpuOf(server.pid) - cpuAfter) / sizes.seconds
+    const { closed } = await load.report()
+    return {
+      connections: connected.ready,
+      failed: connected.failed,
+      closed,
+      bytes_per_connection: Math.round((least - before) / connected.ready),
+      connect_cpu_us: rounded(((cpuAfter - cpuBefore) / connected.ready) * 1e6, 1),
+      connects_per_s: Math.round(connected.ready / connected.seconds),
+      connect_p50_ms: toMs(connected.latency.percentile(50)),
+      connect_p99_ms: toMs(connected.latency.percentile(99)),
+      idle_cpu_percent: rounded(idle * 100, 1),
+      base_mb: rounded(before / 1e6, 1),
+    }
+  } finally {
+    load.stop()
+  }
+}
+
+/**
+ * Messages flow from HTTP publishers to all clients of their channel.
+ * @type {Scenario['run']}
+ */
+async function flow(server, sizes, progress) {
+  const load = new Load(server, sizes, progress)
+  try {
+    const connected = await load.connect()
+    const { from, to, done } = await load.publish(WARM_UP, sizes.seconds)
+    progress(`publishing for ${WARM_UP} + ${sizes.seconds} s`)
+    await sleepUntil(from)
+    const cpuBefore = cpuOf(server.pid)
+    const ownBefore = load.cpu()
+    await sleepUntil(to)
+    const cpu = cpuOf(server.pid) - cpuBefore
+    const own = load.cpu() - ownBefore
+    const published = await done
+    progress('waiting for the last messages')
+    const expected = load.expected(published.byChannel)
+    await load.drain(expected)
+    const got = await load.report()
+    const perPublish = connected.ready / load.channels
+    return {
+      connections: connected.ready,
+      failed: connected.failed,
+      closed: got.closed,
+      published: published.total,
+      expected,
+      delivered: got.received,
+      missing: expected - got.received,
+      order_faults: got.orderFaults,
+      damaged: got.damaged,
+      publish_errors: published.errors,
+      offered_per_s: Math.round(sizes.rate * perPublish),
+      published_per_s: Math.round(published.counted / sizes.seconds),
+      delivered_per_s: Math.round(got.counted / sizes.seconds),
+      cpu_us_per_message: rounded((cpu / Math.max(1, got.counted)) * 1e6, 2),
+      p50_ms: toMs(got.latency.percentile(50)),
+      p99_ms: toMs(got.latency.percentile(99)),
+      max_ms: toMs(got.latency.max),
+      publish_p99_ms: toMs(published.answers.percentile(99)),
+      server_cpu_percent: Math.round((cpu / sizes.seconds) * 100),
+      load_cpu_percent: Math.round((own / sizes.seconds) * 100),
+    }
+  } finally {
+    load.stop()
+  }
+}
+
+const FEW_SECONDS = { seconds: 8, loaders: 0 }
+
+/** @type {Record<string, Scenario>} */
+export const SCENARIOS = {
+  memory: {
+    summary: 'user-space memory of a connection with one subscription, processor time of a connect',
+    sizes: { conns: 10_000, channels: 100, rate: 0, size: 64, publishers: 0, seconds: 4, loaders: 0 },
+    run: memory,
+  },
+  fan: {
+    summary: '100 channels with 1/100 of the clients each, 1,000 publishes/s of 512 bytes',
+    sizes: { conns: 5_000, channels: 100, rate: 1_000, size: 512, publishers: 4, ...FEW_SECONDS },
+    run: flow,
+  },
+  one2one: {
+    summary: 'a channel for each client, publishers flat out, 100 bytes',
+    sizes: { conns: 5_000, channels: 0, rate: 0, size: 100, publishers: 32, ...FEW_SECONDS },
+    run: flow,
+  },
+  big: {
+    summary: 'one channel with all clients, 60 publishes/s of 512 bytes',
+    sizes: { conns: 3_000, channels: 1, rate: 60, size: 512, publishers: 1, ...FEW_SECONDS },
+    run: flow,
+  },
+}

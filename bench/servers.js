@@ -1,0 +1,164 @@
+import { spawn } from 'node:child_process'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { sleep } from './load/clock.js'
+import { openFilesLimit } from './proc.js'
+
+/**
+ * @typedef {'halley' | 'uws' | 'ws'} ServerKind
+ * @typedef {object} ServerOptions
+ * @property {number} workers of Halley; the controls are one process each
+ * @property {string} driver of Halley
+ * @property {Record<string, string | undefined>} env
+ */
+
+const HOST = '127.0.0.1'
+const API_KEY = 'key'
+
+/** @type {readonly ServerKind[]} */
+export const SERVER_KINDS = ['halley', 'uws', 'ws']
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+/** A process needs files for itself: code, pipes, the publishers' connections. */
+const OWN_FILES = 500
+const START_PATIENCE = 30_000
+const STOP_PATIENCE = 15_000
+
+/**
+ * @param {ServerKind} kind
+ * @param {number} workers
+ * @returns {number} connections that a server of this kind may have open here
+ */
+export const capacityOf = (kind, workers) =>
+  (openFilesLimit() - OWN_FILES) * (kind === 'halley' ? Math.max(1, workers) : 1)
+
+/** @returns {Promise<number>} a port that nobody listens on */
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, HOST, () => {
+      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+/** A server in a process of its own, on a free port. */
+export class Server {
+  #folder
+  #process
+  #exited
+
+  /**
+   * Starts one and waits until it answers.
+   * @param {ServerKind} kind
+   * @param {ServerOptions} options
+   * @returns {Promise<Server>}
+   */
+  static async start(kind, options) {
+    const port = await freePort()
+    const folder = await mkdtemp(join(tmpdir(), 'halley-bench-'))
+    const command =
+      kind === 'halley'
+        ? await halleyCommand(folder, port, options)
+        : ['bench/controls.js', kind, String(port)]
+    const server = new Server(kind, port, folder, command, options.env)
+    try {
+      await server.#healthy()
+    } catch (error) {
+      await server.stop()
+      throw error
+    }
+    return server
+  }
+
+  /**
+   * @param {ServerKind} kind
+   * @param {number} port
+   * @param {string} folder for its log
+   * @param {string[]} command arguments of node
+   * @param {Record<string, string | undefined>} env
+   */
+  constructor(kind, port, folder, command, env) {
+    this.kind = kind
+    this.port = port
+    this.#folder = folder
+    const log = openSync(join(folder, 'log'), 'w')
+    // HALLEY_... variables would win over the file, and make the run another one than its output says.
+    const plain = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('HALLEY_')))
+    this.#process = spawn(process.execPath, command, { cwd: ROOT, env: plain, stdio: ['ignore', log, log] })
+    closeSync(log)
+    this.#exited = new Promise(resolve => this.#process.once('exit', resolve))
+  }
+
+  /** @returns {number} */
+  get pid() {
+    return /** @type {number} */ (this.#process.pid)
+  }
+
+  /** @returns {import('./load/subscribers.js').Target} how its clients connect and subscribe */
+  get target() {
+    return this.kind === 'halley'
+      ? { host: HOST, port: this.port, path: '/connection/websocket', protocol: 'centrifuge' }
+      : { host: HOST, port: this.port, path: '/?ch=ch%d', protocol: 'none' }
+  }
+
+  /** @returns {{host: string, port: number, key: string}} where its publishers publish */
+  get api() {
+    return { host: HOST, port: this.port, key: API_KEY }
+  }
+
+  async #healthy() {
+    const patience = Date.now() + START_PATIENCE
+    while (Date.now() < patience) {
+      if (this.#process.exitCode !== null) throw new Error(`${this.kind} ended at once: ${this.#lastWords()}`)
+      const answer = await fetch(`http://${HOST}:${this.port}/health`).catch(() => null)
+      await answer?.arrayBuffer()
+      if (answer?.ok) return
+      await sleep(50)
+    }
+    throw new Error(`${this.kind} does not answer: ${this.#lastWords()}`)
+  }
+
+  #lastWords() {
+    return readFileSync(join(this.#folder, 'log'), 'utf8').trim().split('\n').slice(-3).join('\n')
+  }
+
+  /** Ends it, by force if it does not end by itself. */
+  async stop() {
+    if (this.#process.exitCode === null && this.#process.signalCode === null) {
+      this.#process.kill('SIGTERM')
+      const force = setTimeout(() => this.#process.kill('SIGKILL'), STOP_PATIENCE)
+      await this.#exited
+      clearTimeout(force)
+    }
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+}
+
+/**
+ * @param {string} folder for the configuration
+ * @param {number} port
+ * @param {ServerOptions} options
+ * @returns {Promise<string[]>} arguments of node: those of `npm start`, so that what is measured is what people run
+ */
+async function halleyCommand(folder, port, { workers, driver }) {
+  const file = join(folder, 'config.json')
+  const config = {
+    workers,
+    http_server: { address: HOST, port, driver },
+    client: { insecure: true, allowed_origins: ['*'] },
+    http_api: { key: API_KEY },
+    health: { enabled: true },
+    log: { level: 'error' },
+  }
+  await writeFile(file, JSON.stringify(config))
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  const [, ...start] = scripts.start.split(' ')
+  return [...start, '-c', file, '--no-dashboard']
+}
