@@ -141,7 +141,7 @@ t.test(
     const sessions = Array.from({ length: 30 }, (_, i) => rig.session({ binary: i % 3 === 1 }))
     for (const [i, session] of sessions.entries())
       rig.subscribe(session, 'x', PLAIN, { filter: i % 3 === 2 ? filter : null, events: i % 2 === 0 })
-    rig.calls.splice(0).forEach(({ done }) => done(null, answer()))
+    for (const { done } of rig.calls.splice(0)) done(null, answer())
     rig.publish('x', '1', { tags: { k: 'a' } })
     t.equal(rig.published, 3)
     rig.publish('x', '2', { tags: { k: 'b' } })
@@ -173,7 +173,7 @@ t.test('what is not JSON ends those who can read nothing else, and reaches the o
   const rig = startHub()
   const [json, other] = [rig.session(), rig.session({ binary: true })]
   for (const session of [json, other]) rig.subscribe(session, 'x')
-  rig.calls.splice(0).forEach(({ done }) => done(null, answer()))
+  for (const { done } of rig.calls.splice(0)) done(null, answer())
   rig.publish('x', 'no json', { json: false })
   t.ok(json.refused)
   t.notOk(other.refused)
