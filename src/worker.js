@@ -159,11 +159,7 @@ async function run({ config, index, workers, node, terminal }) {
 
   function shutDown() {
     server.stopListening()
-    /** @type {import('./session/session.js').Session[]} */
-    const open = []
-    sessions.forEach(session => {
-      open.push(session)
-    })
+    const open = sessions.everyOpen()
     for (const session of open) session.close(disconnects.shutdown)
     setTimeout(() => process.exit(0), open.length > 0 ? CLOSE_PATIENCE_MS : 0)
   }

@@ -81,6 +81,19 @@ export class Sessions {
     this.heartbeat.forEach(visit)
   }
 
+  /** @returns {Session[]} those that have not connected yet, too, while they have time to */
+  everyOpen() {
+    /** @type {Session[]} */
+    const open = []
+    this.forEach(session => {
+      open.push(session)
+    })
+    for (const { sessions } of this.#opened) {
+      for (const session of sessions) if (!session.connected && !session.closed) open.push(session)
+    }
+    return open
+  }
+
   /**
    * @param {string} user '' = the anonymous ones
    * @param {{client?: string}} narrow
