@@ -90,9 +90,6 @@ export async function startPrimary({ config: given, warnings, profile, reload })
   /** @param {any} config */
   const withPort = config => ({ ...config, http_server: { ...config.http_server, port } })
   const primary = new Primary(withPort(given), log, terminal)
-  await primary.start()
-  announce(primary.config, profile, primary.slots.length, primary.driver, log, terminal)
-
   let signals = 0
   const end = () => {
     if (++signals > 1) primary.kill()
@@ -111,6 +108,9 @@ export async function startPrimary({ config: given, warnings, profile, reload })
       log.error(`configuration not reloaded: ${error.message}`)
     }
   })
+
+  await primary.start()
+  announce(primary.config, profile, primary.slots.length, primary.driver, log, terminal)
 }
 
 /**
