@@ -1,0 +1,44 @@
+// A worker that does nothing any more, without being dead.
+
+import t from 'tap'
+import { ApiLine, config, crowd } from './fleet.js'
+import { startGateway } from './gateway.js'
+
+t.test('a worker that is stopped stops nobody else', async t => {
+  const gateway = await startGateway(t, config)
+  const clients = await crowd(gateway)
+  // Connections to the API that are there before, on one worker or the other.
+  const lines = Array.from({ length: 12 }, () => new ApiLine(gateway.url))
+  await Promise.all(lines.map(line => line.call('info', {})))
+  t.teardown(() => {
+    for (const line of lines) line.close()
+  })
+  process.kill(gateway.workerPids[0], 'SIGSTOP')
+  t.teardown(() => process.kill(gateway.workerPids[0], 'SIGCONT'))
+
+  const alive = []
+  const replies = clients.map(async client => {
+    await client.subscribe('news')
+    alive.push(client)
+  })
+  const api = await Promise.any(
+    lines.map(line => line.call('publish', { channel: 'other', data: 0 }).then(() => line)),
+  )
+  await Promise.any(replies)
+  const from = (await api.call('history', { channel: 'news' })).result.offset
+  for (let n = 1; n <= 50; n++) await api.call('publish', { channel: 'news', data: n })
+  t.equal((await api.call('history', { channel: 'news', limit: -1 })).result.publications.length, from + 50)
+  for (const client of [...alive]) {
+    for (;;) {
+      const { pub } = await client.push('pub')
+      if (pub.data === 50) break
+    }
+  }
+  t.ok(alive.length < clients.length, `${alive.length} of ${clients.length} live on`)
+  const answer = await api.call('channels', {})
+  t.match(answer, { error: { code: 100 } }, 'who asks all workers is told that one does not answer')
+
+  process.kill(gateway.workerPids[0], 'SIGCONT')
+  await Promise.all(replies)
+  t.match((await api.call('channels', {})).result.channels, { news: { num_clients: clients.length } })
+})

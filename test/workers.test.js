@@ -1,0 +1,90 @@
+// Who dies is replaced.
+
+import t from 'tap'
+import { makeToken } from './auth/jwt.js'
+import { config, crowd, health, silence, until } from './fleet.js'
+import { startGateway } from './gateway.js'
+import { RawClient } from './raw-client.js'
+
+for (const driver of ['uws', 'node']) {
+  t.test(`${driver}: a worker that dies is replaced, later and later if it goes on dying`, async t => {
+    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+    const clients = await crowd(gateway)
+    const before = (await gateway.api('publish', { channel: 'news', data: 1 })).result
+    t.equal(await health(gateway), 200)
+    let [, victim] = gateway.workerPids
+    const lines = []
+    const codes = new Set()
+    for (let deaths = 1; deaths <= 3; deaths++) {
+      process.kill(victim, 'SIGKILL')
+      lines.push(await gateway.line(line => line.msg === 'worker died' && line.deaths === deaths))
+      // One is missing until the next one listens.
+      codes.add(await until(async () => (await health(gateway)) || null))
+      await until(() => gateway.workerPids.length === 2 + deaths)
+      victim = gateway.workerPids.at(-1)
+    }
+    t.match(
+      lines.map(({ reason, restart_in_ms, worker, level }) => [level, worker, reason, restart_in_ms]),
+      [0, 100, 200].map(delay => [50, lines[0].worker, 'signal SIGKILL', delay]),
+    )
+    t.ok(codes.has(503), 'health told that one was missing')
+    await until(async () => (await health(gateway)) === 200)
+
+    const after = (await gateway.api('publish', { channel: 'news', data: 2 })).result
+    t.strictSame(after, { offset: 2, epoch: before.epoch }, 'nothing of the history is lost')
+    const survivors = clients.filter(({ ended }) => !ended)
+    t.ok(
+      survivors.length > 0 && survivors.length < clients.length,
+      `${survivors.length} clients heard nothing of it`,
+    )
+    await Promise.all(survivors.map(client => client.subscribe('news')))
+    await gateway.api('publish', { channel: 'news', data: 3 })
+    for (const client of survivors) t.equal((await client.push('pub')).pub.offset, 3)
+    const back = await crowd(gateway)
+    await Promise.all(back.map(client => client.subscribe('news', { recover: true, ...before })))
+    await gateway.api('publish', { channel: 'news', data: 4 })
+    for (const client of back) t.equal((await client.push('pub')).pub.offset, 4)
+  })
+}
+
+t.test('connections of a user are counted over all workers, and a dead one gives its own back', async t => {
+  const gateway = await startGateway(t, {
+    ...config,
+    client: { token: { hmac_secret_key: 'secret' }, user_connection_limit: 20 },
+  })
+  const token = makeToken({ sub: 'u' }, 'secret')
+  const clients = await Promise.all(
+    Array.from({ length: 20 }, () => RawClient.connected(gateway.ws, { token })),
+  )
+  const one = await RawClient.open(gateway.ws)
+  one.send({ id: 1, connect: { token } })
+  t.strictSame(await one.closed, { code: 3504, reason: 'connection limit' })
+  process.kill(gateway.workerPids[0], 'SIGKILL')
+  const hit = await Promise.all(
+    clients.map(client =>
+      client.call('rpc', { method: 'x' }).then(
+        () => false,
+        () => true,
+      ),
+    ),
+  )
+  const gone = hit.filter(Boolean).length
+  t.ok(gone > 0)
+  let back = 0
+  for (;;) {
+    const client = await until(() => RawClient.open(gateway.ws).catch(() => null))
+    client.send({ id: 1, connect: { token } })
+    const reply = await client.next().catch(() => null)
+    if (reply) back++
+    else if ((await client.closed).code === 3504) break
+  }
+  t.equal(back, gone)
+})
+
+t.test('workers end with their primary', async t => {
+  const gateway = await startGateway(t, config)
+  const clients = await crowd(gateway, 4)
+  gateway.process.kill('SIGKILL')
+  await Promise.all(clients.map(({ closed }) => closed))
+  await silence(gateway.port)
+})
