@@ -1,34 +1,44 @@
 /**
  * @typedef {object} Deadline
  * @property {number} at ms
+ * @property {boolean} gone whether its reason has gone away
  * @property {() => void} end
  */
 
+/** Fewer than this are not worth looking through. */
+const FEW = 1024
+
 /**
  * Times at which something of a session ends: a binary heap, looked at by the worker's tick. An entry is not taken out
- * when its reason goes away; `end` looks whether the reason is still there.
+ * when its reason goes away, but whenever the heap has doubled, so that clients with long-lived tokens, who come back
+ * again and again, do not leave their former sessions behind in it.
  */
 export class Deadlines {
   /** @type {Deadline[]} */
   #heap = []
+  #pruneAt = FEW
 
   get size() {
     return this.#heap.length
   }
 
-  /**
-   * @param {number} at ms
-   * @param {() => void} end
-   */
-  add(at, end) {
+  /** @param {Deadline} deadline */
+  add(deadline) {
     const heap = this.#heap
-    let i = heap.push({ at, end }) - 1
+    let i = heap.push(deadline) - 1
     while (i > 0) {
       const parent = (i - 1) >> 1
       if (heap[parent].at <= heap[i].at) break
       ;[heap[parent], heap[i]] = [heap[i], heap[parent]]
       i = parent
     }
+    if (heap.length >= this.#pruneAt) this.#prune()
+  }
+
+  #prune() {
+    // A sorted list is a heap.
+    this.#heap = this.#heap.filter(({ gone }) => !gone).sort((a, b) => a.at - b.at)
+    this.#pruneAt = Math.max(FEW, this.#heap.length * 2)
   }
 
   /** @returns {Deadline} the earliest */
@@ -51,6 +61,9 @@ export class Deadlines {
 
   /** @param {number} now ms */
   tick(now) {
-    while (this.#heap.length > 0 && this.#heap[0].at <= now) this.#take().end()
+    while (this.#heap.length > 0 && this.#heap[0].at <= now) {
+      const deadline = this.#take()
+      if (!deadline.gone) deadline.end()
+    }
   }
 }

@@ -4,18 +4,66 @@ import { Kind } from './subscription.js'
 /**
  * @typedef {import('./session.js').Session} Session
  * @typedef {import('./subscription.js').Subscription} Subscription
+ * @typedef {import('./deadlines.js').Deadline} Deadline
  */
+
+/** @implements {Deadline} */
+class ConnectionExpiry {
+  #session
+  #expireAt
+
+  /** @param {Session} session */
+  constructor(session) {
+    this.#session = session
+    this.#expireAt = session.expireAt
+    this.at = session.expireAt * 1000 + session.gateway.config.client.expired_close_delay
+  }
+
+  get gone() {
+    return this.#session.closed || this.#session.expireAt !== this.#expireAt
+  }
+
+  end() {
+    this.#session.close(disconnects.connectionExpired)
+  }
+}
+
+/** @implements {Deadline} */
+class SubscriptionExpiry {
+  #session
+  #subscription
+  #expireAt
+
+  /**
+   * @param {Session} session
+   * @param {Subscription} subscription
+   */
+  constructor(session, subscription) {
+    this.#session = session
+    this.#subscription = subscription
+    this.#expireAt = subscription.details.expireAt
+    this.at = this.#expireAt * 1000 + session.gateway.config.client.expired_sub_close_delay
+  }
+
+  get gone() {
+    const { channel, details } = this.#subscription
+    return (
+      this.#session.subscription(channel.name) !== this.#subscription || details.expireAt !== this.#expireAt
+    )
+  }
+
+  end() {
+    if (this.#subscription.is(Kind.SERVER_SIDE)) this.#session.close(disconnects.subscriptionExpired)
+    else this.#session.unsubscribe(this.#subscription, unsubscribes.expired)
+  }
+}
 
 /**
  * Ends the connection when its time, and the delay for a refresh, has run out.
  * @param {Session} session whose expireAt was set
  */
 export function expireConnection(session) {
-  const { deadlines, config } = session.gateway
-  const { expireAt } = session
-  deadlines.add(expireAt * 1000 + config.client.expired_close_delay, () => {
-    if (session.expireAt === expireAt) session.close(disconnects.connectionExpired)
-  })
+  session.gateway.deadlines.add(new ConnectionExpiry(session))
 }
 
 /**
@@ -24,12 +72,5 @@ export function expireConnection(session) {
  * @param {Subscription} subscription whose expireAt was set
  */
 export function expireSubscription(session, subscription) {
-  const { deadlines, config } = session.gateway
-  const { name } = subscription.channel
-  const { expireAt } = subscription.details
-  deadlines.add(expireAt * 1000 + config.client.expired_sub_close_delay, () => {
-    if (session.subscription(name) !== subscription || subscription.details.expireAt !== expireAt) return
-    if (subscription.is(Kind.SERVER_SIDE)) session.close(disconnects.subscriptionExpired)
-    else session.unsubscribe(subscription, unsubscribes.expired)
-  })
+  session.gateway.deadlines.add(new SubscriptionExpiry(session, subscription))
 }

@@ -44,8 +44,9 @@ function extend(session, id, claims) {
   const channels = [...claims.subs.keys()].sort()
   if (channels.join('\0') !== (session.tokenChannels ?? []).join('\0')) throw disconnects.insufficientState
   session.info = claims.info ?? ''
+  const former = session.expireAt
   session.expireAt = gateway.config.client.insecure ? 0 : claims.expireAt
   const expires = session.expireAt > 0
-  if (expires) expireConnection(session)
+  if (expires && session.expireAt !== former) expireConnection(session)
   session.send(codec.refreshed(id, 'refresh', { expires, ttl: expires ? gateway.ttl(session.expireAt) : 0 }))
 }
