@@ -307,8 +307,10 @@ export class FrameCursor {
  * Cuts a byte stream into frames.
  */
 export class FrameReader {
-  /** @type {Buffer} */
-  #rest = Buffer.alloc(0)
+  /** @type {Buffer[]} the beginning of a frame, in pieces: joined only when the last one is there */
+  #pieces = []
+  /** Bytes that it lacks, as far as is known. */
+  #missing = 0
   #cursor = new FrameCursor()
   #handle
   #failed
@@ -324,8 +326,12 @@ export class FrameReader {
 
   /** @param {Buffer} chunk valid during the call */
   push(chunk) {
-    const own = this.#rest.length > 0
-    const buffer = own ? Buffer.concat([this.#rest, chunk]) : chunk
+    if (chunk.length < this.#missing) {
+      this.#missing -= chunk.length
+      this.#pieces.push(Buffer.from(chunk))
+      return
+    }
+    const buffer = this.#missing > 0 ? Buffer.concat([...this.#pieces, chunk]) : chunk
     const cursor = this.#cursor
     let at = 0
     while (at + 4 <= buffer.length) {
@@ -344,6 +350,8 @@ export class FrameReader {
       }
       at = end
     }
-    this.#rest = at === buffer.length ? Buffer.alloc(0) : Buffer.from(buffer.subarray(at))
+    const rest = buffer.length - at
+    this.#pieces = rest > 0 ? [Buffer.from(buffer.subarray(at))] : []
+    this.#missing = rest === 0 ? 0 : (rest < 4 ? 4 : 4 + buffer.readUInt32LE(at)) - rest
   }
 }
