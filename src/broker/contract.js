@@ -30,8 +30,9 @@
  * @typedef {object} SubscribeWants what a subscription needs, answered in one step
  * @property {boolean} first the first subscription of this worker: publications shall flow from now on
  * @property {boolean} position the position of the stream is wanted (created if there is none)
- * @property {{offset: number, epoch: string, limit: number} | null} recover publications after this position are wanted
- * @property {boolean} latest cache recovery: the newest publications instead of the ones after a position
+ * @property {{offset: number, epoch: string, limit: number} | null} recover publications after this position are wanted; limit 0: any
+ *   number of them
+ * @property {boolean} latest cache recovery: the newest publications, at most the limit, instead of the ones after a position
  * @property {number} metaTtl ms, for `position`
  * @property {string} client client id for presence; '' = not listed
  * @property {string} info ClientInfo as JSON text, for presence
@@ -43,7 +44,7 @@
  * @property {number} offset top of the stream
  * @property {string} epoch
  * @property {boolean} recovered stream mode: `publications` is all that was missed
- * @property {Publication[]} publications ascending; with `latest` all that is kept
+ * @property {Publication[]} publications ascending
  */
 
 /**

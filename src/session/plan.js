@@ -77,7 +77,9 @@ export class Plan {
   /** @returns {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} */
   wants() {
     const { session, kind } = this
-    const limit = session.gateway.config.client.recovery_max_publication_limit
+    const { recovery_max_publication_limit } = session.gateway.config.client
+    // Only the newest one counts in cache mode, but with a filter the newest that matches.
+    const limit = this.cache ? (this.filter ? 0 : 1) : recovery_max_publication_limit
     const present = (kind & Kind.PRESENT) !== 0
     return {
       position: (kind & Kind.POSITIONED) !== 0,

@@ -312,7 +312,7 @@ export class BrokerHost {
     let entries = null
     if (stream && wants.recover) {
       const { offset, epoch, limit } = wants.recover
-      entries = wants.latest ? stream.newest(-1) : stream.since(offset, epoch, limit)
+      entries = wants.latest ? stream.newest(limit || -1) : stream.since(offset, epoch, limit)
     }
     writer
       .begin(Frame.ANSWER)
