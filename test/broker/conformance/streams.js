@@ -42,7 +42,13 @@ export function recovery(test) {
       for (const n of upTo(3)) await a.publish('c', String(n), { historySize: 2 })
       const { publications, offset } = await latest()
       t.equal(offset, 3)
-      t.equal(String(publications.at(-1)?.data), '3')
+      t.same(texts(publications), ['3'])
+      const all = await a.subscribe('c', {
+        first: false,
+        latest: true,
+        recover: { offset: 0, epoch: '', limit: 0 },
+      })
+      t.same(offsets(all.publications), [2, 3], 'no limit: all that are kept')
     },
   )
 
