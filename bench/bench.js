@@ -8,7 +8,8 @@ import { capacityOf, Server } from './servers.js'
  * @typedef {object} Io
  * @property {Record<string, string | undefined>} env
  * @property {(text: string) => void} print to standard output
- * @property {(text: string) => void} progress a line for people who wait; '' clears it
+ * @property {(text: string) => void} progress a line for people who wait, in place of the last one; '' clears it
+ * @property {(text: string) => void} warning a line that stays
  */
 
 /** Runs scenarios, and prints what they find. */
@@ -43,7 +44,10 @@ export class Bench {
 
   /** @param {string} scenario */
   #sizes(scenario) {
-    return { ...SCENARIOS[scenario].sizes, ...this.#options.sizes }
+    const { sizes } = SCENARIOS[scenario]
+    const asked = this.#options.sizes
+    // Fewer clients than a scenario has channels by itself: a channel for each.
+    return { ...sizes, channels: Math.min(sizes.channels, asked.conns ?? sizes.conns), ...asked }
   }
 
   /**
@@ -82,17 +86,21 @@ export class Bench {
    */
   async #once(scenario, kind, run) {
     const { workers, driver, runs, json } = this.#options
-    const { env, print, progress } = this.#io
+    const { env, print, progress, warning } = this.#io
     const name = `${scenario} ${kind}${runs > 1 ? ` ${run}/${runs}` : ''}`
-    /** @param {string} text */
-    const show = text => progress(`${name}: ${text}`)
-    show('the server starts')
-    this.#server = await Server.start(kind, { workers, driver, env })
+    const show = {
+      progress: (/** @type {string} */ text) => progress(`${name}: ${text}`),
+      warning: (/** @type {string} */ text) => warning(`${name}: ${text}`),
+    }
+    show.progress('the server starts')
+    const server = await Server.spawn(kind, { workers, driver, env })
+    this.#server = server
     let result
     try {
-      result = await SCENARIOS[scenario].run(this.#server, this.#sizes(scenario), show)
+      await server.answers()
+      result = await SCENARIOS[scenario].run(server, this.#sizes(scenario), show)
     } finally {
-      await this.#server.stop()
+      await server.stop()
       this.#server = null
       progress('')
     }

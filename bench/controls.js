@@ -89,5 +89,4 @@ async function ws(port) {
 }
 
 const [kind, port] = process.argv.slice(2)
-process.on('SIGINT', () => {})
 await (kind === 'uws' ? uws : ws)(Number(port))

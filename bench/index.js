@@ -11,6 +11,12 @@ class Progress {
     else if (text !== '' && text !== this.#last) process.stderr.write(`${text}\n`)
     this.#last = text
   }
+
+  /** @param {string} text */
+  keep(text) {
+    this.show('')
+    process.stderr.write(`${text}\n`)
+  }
 }
 
 async function main() {
@@ -26,6 +32,7 @@ async function main() {
     env: process.env,
     print: text => void process.stdout.write(text),
     progress: text => progress.show(text),
+    warning: text => progress.keep(text),
   })
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
     process.once(signal, () => {

@@ -13,12 +13,16 @@ import { cpuOf, memoryOf } from './proc.js'
  * @property {number} seconds measured
  * @property {number} loaders processes of the load generator that hold clients; 0: as many as open files ask for
  *
+ * @typedef {object} Show what people who wait get to see
+ * @property {(text: string) => void} progress what happens now; the next one takes its place
+ * @property {(text: string) => void} warning stays
+ *
  * @typedef {Record<string, number>} Result figures by name; a name ends with the unit where there is one
  *
  * @typedef {object} Scenario
  * @property {string} summary
  * @property {Sizes} sizes
- * @property {(server: Server, sizes: Sizes, progress: (text: string) => void) => Promise<Result>} run
+ * @property {(server: Server, sizes: Sizes, show: Show) => Promise<Result>} run
  */
 
 /** Load runs for so long before it is measured, s. */
@@ -37,15 +41,15 @@ const toMs = micros => rounded(micros / 1e3, 2)
  * Clients connect, subscribe and then do nothing.
  * @type {Scenario['run']}
  */
-async function memory(server, sizes, progress) {
-  const load = new Load(server, sizes, progress)
+async function memory(server, sizes, show) {
+  const load = new Load(server, sizes, show)
   try {
     await sleep(SETTLE)
     const before = memoryOf(server.pid)
     const cpuBefore = cpuOf(server.pid)
     const connected = await load.connect()
     const cpuAfter = cpuOf(server.pid)
-    progress('all connected, memory settles')
+    show.progress('all connected, memory settles')
     let least = Infinity
     for (let waited = 0; waited < sizes.seconds * 1e3; waited += LOOK_EVERY) {
       await sleep(LOOK_EVERY)
@@ -74,20 +78,20 @@ async function memory(server, sizes, progress) {
  * Messages flow from HTTP publishers to all clients of their channel.
  * @type {Scenario['run']}
  */
-async function flow(server, sizes, progress) {
-  const load = new Load(server, sizes, progress)
+async function flow(server, sizes, show) {
+  const load = new Load(server, sizes, show)
   try {
     const connected = await load.connect()
     const { from, to, done } = await load.publish(WARM_UP, sizes.seconds)
-    progress(`publishing for ${WARM_UP} + ${sizes.seconds} s`)
+    show.progress(`publishing for ${WARM_UP} + ${sizes.seconds} s`)
     await sleepUntil(from)
     const cpuBefore = cpuOf(server.pid)
     const ownBefore = load.cpu()
     await sleepUntil(to)
     const cpu = cpuOf(server.pid) - cpuBefore
-    const own = load.cpu() - ownBefore
+    const own = load.cpu().map((used, i) => used - ownBefore[i])
     const published = await done
-    progress('waiting for the last messages')
+    show.progress('waiting for the last messages')
     const expected = load.expected(published.byChannel)
     await load.drain(expected)
     const got = await load.report()
@@ -103,7 +107,7 @@ async function flow(server, sizes, progress) {
       order_faults: got.orderFaults,
       damaged: got.damaged,
       publish_errors: published.errors,
-      offered_per_s: Math.round(sizes.rate * perPublish),
+      ...(sizes.rate > 0 && { offered_per_s: Math.round(sizes.rate * perPublish) }),
       published_per_s: Math.round(published.counted / sizes.seconds),
       delivered_per_s: Math.round(got.counted / sizes.seconds),
       cpu_us_per_message: rounded((cpu / Math.max(1, got.counted)) * 1e6, 2),
@@ -112,7 +116,8 @@ async function flow(server, sizes, progress) {
       max_ms: toMs(got.latency.max),
       publish_p99_ms: toMs(published.answers.percentile(99)),
       server_cpu_percent: Math.round((cpu / sizes.seconds) * 100),
-      load_cpu_percent: Math.round((own / sizes.seconds) * 100),
+      load_cpu_percent: Math.round((own.reduce((sum, used) => sum + used, 0) / sizes.seconds) * 100),
+      busiest_loader_percent: Math.round((Math.max(...own) / sizes.seconds) * 100),
     }
   } finally {
     load.stop()

@@ -55,26 +55,19 @@ export class Server {
   #exited
 
   /**
-   * Starts one and waits until it answers.
+   * Starts one; `answers` says when it is ready.
    * @param {ServerKind} kind
    * @param {ServerOptions} options
    * @returns {Promise<Server>}
    */
-  static async start(kind, options) {
+  static async spawn(kind, options) {
     const port = await freePort()
     const folder = await mkdtemp(join(tmpdir(), 'halley-bench-'))
     const command =
       kind === 'halley'
         ? await halleyCommand(folder, port, options)
         : ['bench/controls.js', kind, String(port)]
-    const server = new Server(kind, port, folder, command, options.env)
-    try {
-      await server.#healthy()
-    } catch (error) {
-      await server.stop()
-      throw error
-    }
-    return server
+    return new Server(kind, port, folder, command, options.env)
   }
 
   /**
@@ -113,7 +106,11 @@ export class Server {
     return { host: HOST, port: this.port, key: API_KEY }
   }
 
-  async #healthy() {
+  /**
+   * @returns {Promise<void>} once it answers
+   * @throws {Error} with its last words, when it does not
+   */
+  async answers() {
     const patience = Date.now() + START_PATIENCE
     while (Date.now() < patience) {
       if (this.#process.exitCode !== null) throw new Error(`${this.kind} ended at once: ${this.#lastWords()}`)

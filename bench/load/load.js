@@ -17,7 +17,7 @@ const LEAD = 0.1
 export class Load {
   #server
   #sizes
-  #progress
+  #show
   #readyByChannel
   /** @type {Child[]} */
   #subscribers = []
@@ -27,12 +27,12 @@ export class Load {
   /**
    * @param {import('../servers.js').Server} server
    * @param {import('../scenarios.js').Sizes} sizes
-   * @param {(text: string) => void} progress
+   * @param {import('../scenarios.js').Show} show
    */
-  constructor(server, sizes, progress) {
+  constructor(server, sizes, show) {
     this.#server = server
     this.#sizes = sizes
-    this.#progress = progress
+    this.#show = show
     this.channels = sizes.channels || sizes.conns
     this.#readyByChannel = new Uint32Array(this.channels)
   }
@@ -70,7 +70,7 @@ export class Load {
   async #showConnected(conns) {
     const states = await this.#ask('progress').catch(() => [])
     const ready = states.reduce((sum, state) => sum + state.ready, 0)
-    this.#progress(`${ready.toLocaleString('en')} of ${conns.toLocaleString('en')} connected`)
+    this.#show.progress(`${ready.toLocaleString('en')} of ${conns.toLocaleString('en')} connected`)
   }
 
   /**
@@ -102,7 +102,7 @@ export class Load {
 
   /** @param {any} result of the publishers */
   #published({ published, counted, errors, firstFault, answers }) {
-    if (errors > 0) this.#progress(`a publish failed: ${firstFault}`)
+    if (errors > 0) this.#show.warning(`a publish failed: ${firstFault}`)
     const total = published.reduce((/** @type {number} */ sum, /** @type {number} */ count) => sum + count, 0)
     return { total, byChannel: published, counted, errors, answers: new Histogram(answers) }
   }
@@ -140,7 +140,7 @@ export class Load {
     const latency = new Histogram()
     for (const report of reports) latency.merge(new Histogram(report.latency))
     const fault = reports.find(({ firstFault }) => firstFault !== '')
-    if (fault !== undefined) this.#progress(`a connection was lost: ${fault.firstFault}`)
+    if (fault !== undefined) this.#show.warning(`a connection was lost: ${fault.firstFault}`)
     return {
       received: sum('received'),
       counted: sum('counted'),
@@ -151,10 +151,10 @@ export class Load {
     }
   }
 
-  /** @returns {number} seconds of processor time that the load generator has used */
+  /** @returns {number[]} seconds of processor time that each process of the load generator has used */
   cpu() {
     const children = this.#publishers === null ? this.#subscribers : [...this.#subscribers, this.#publishers]
-    return children.reduce((sum, { pid }) => sum + cpuOf(pid), 0)
+    return children.map(({ pid }) => cpuOf(pid))
   }
 
   /** Ends its processes. */
