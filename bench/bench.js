@@ -1,3 +1,4 @@
+import { processTree } from './proc.js'
 import { medians, ratios, table } from './report.js'
 import { SCENARIOS } from './scenarios.js'
 import { capacityOf, Server } from './servers.js'
@@ -98,7 +99,11 @@ export class Bench {
     let result
     try {
       await server.answers()
+      const processes = processTree(server.pid).join()
       result = await SCENARIOS[scenario].run(server, this.#sizes(scenario), show)
+      // What a process has used is gone with it.
+      if (processTree(server.pid).join() !== processes)
+        throw new Error(`${name}: a process of the server ended during the run`)
     } finally {
       await server.stop()
       this.#server = null
