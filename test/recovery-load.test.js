@@ -9,7 +9,7 @@ import { RawClient } from './raw-client.js'
 
 const SECRET = 'secret'
 const PUBLISHERS = 4
-const BATCHES = 60
+const BATCHES = 40
 const BATCH = 8
 /** Publications of each channel. */
 const TOTAL = PUBLISHERS * BATCHES * BATCH
