@@ -247,6 +247,10 @@ for (const driver of drivers) {
           t.strictSame(reply, { id: reply.id, error: error(Number(code), message, temporary || undefined) })
         })
       }
+      t.test('close 3010 insufficient state, where the subscription is server-side', async t => {
+        const client = await someone(t, gateway, { channels: ['short:b'] })
+        t.strictSame(await client.closed, { code: 3010, reason: 'insufficient state' })
+      })
       for (const [code, bringAbout] of Object.entries(unsubscribed)) {
         const { reason } = entry(unsubscribes, code)
         t.test(`unsubscribe ${code} ${reason}`, async t => {

@@ -10,7 +10,7 @@ import { expectations, judge } from './fuzz/oracle.js'
 import { Random } from './fuzz/random.js'
 import { anonymous, drivers, history, open, tokenClient } from './support.js'
 
-const FRAMES = 2500
+const FRAMES = 1500
 const AT_ONCE = 8
 const SEED = 20261121
 
@@ -61,6 +61,8 @@ async function exchange(client, frame) {
   const replies = client.messages.splice(0).filter(({ id, push }) => id !== undefined || push === undefined)
   return { replies: replies.filter(({ id }) => id !== LAST), code: client.ended?.code }
 }
+
+t.jobs = 2
 
 for (const driver of drivers) {
   t.test(driver, async t => {

@@ -22,6 +22,8 @@ const config = {
 /** @param {any} message */
 const isPing = message => Object.keys(message).length === 0
 
+t.jobs = 2
+
 for (const driver of drivers) {
   t.test(driver, async t => {
     const gateway = await startGateway(t, { ...config, http_server: { driver } })
