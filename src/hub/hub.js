@@ -125,7 +125,8 @@ export class Hub {
    * @returns {Cohort}
    */
   #cohort(channel, codec, events, filter) {
-    const key = `${codec.name}${events ? '+events' : ''}${filter ? filter.key : ''}`
+    const key =
+      events || filter ? `${codec.name}${events ? '+events' : ''}${filter ? filter.key : ''}` : codec.name
     let cohort = channel.cohorts.find(cohort => cohort.key === key)
     if (!cohort) {
       cohort = new Cohort(key, (++this.#lastTopic).toString(36), codec, events, filter)

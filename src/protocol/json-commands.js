@@ -10,7 +10,16 @@ import { rawMember, rawMembers, singleLine } from './raw-json.js'
  * @param {Record<string, Kind>} fields
  * @returns {Shape} without a prototype, so that no key of a client finds one
  */
-const shape = fields => Object.freeze(Object.assign(Object.create(null), fields))
+const shape = fields => withoutPrototype(fields)
+
+/**
+ * @template T
+ * @param {Record<string, T>} members
+ * @returns {Readonly<Record<string, T>>}
+ */
+function withoutPrototype(members) {
+  return Object.freeze(Object.assign(Object.create(null), members))
+}
 
 const channelOnly = shape({ channel: 'string' })
 const position = shape({ offset: 'uint', epoch: 'string' })
@@ -46,7 +55,7 @@ const subscribe = shape({
  * The requests in their order of preference, when a command carries several (client protocol, section 5).
  * @type {Record<string, Shape>}
  */
-const requests = Object.freeze({
+const requests = withoutPrototype({
   connect: shape({
     token: 'string',
     data: 'raw',
@@ -68,7 +77,7 @@ const requests = Object.freeze({
   sub_refresh: shape({ channel: 'string', token: 'string', type: 'int' }),
 })
 
-const methods = Object.keys(requests)
+const order = Object.keys(requests)
 
 /** How deep a filter may nest: beyond any sensible use, far below what a stack bears. */
 const MAX_FILTER_DEPTH = 32
@@ -204,10 +213,11 @@ export function parseCommand(line) {
   const ping = Object.hasOwn(value, 'ping') && value.ping !== null
   let method = ''
   let request = null
-  for (const name of methods) {
-    if (!Object.hasOwn(value, name) || value[name] === null) continue
-    const checked = check(value[name], requests[name], () => rawMember(text, name), 0)
-    if (method !== '') continue
+  for (const name of Object.keys(value)) {
+    const shape = requests[name]
+    if (shape === undefined || value[name] === null) continue
+    const checked = check(value[name], shape, () => rawMember(text, name), 0)
+    if (method !== '' && order.indexOf(name) > order.indexOf(method)) continue
     method = name
     request = checked
   }

@@ -12,6 +12,19 @@ import { Kind, NO_DETAILS, Subscription } from './subscription.js'
 /** Asks for error 112 instead of an unrecovered subscription (SubscribeRequest.flag). */
 export const REJECT_UNRECOVERED = 2
 
+/** @typedef {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} Wants */
+
+/** What a plain subscription asks the broker for: most are, and need no object of their own. @type {Wants} */
+const WANTS_NOTHING = Object.freeze({
+  position: false,
+  recover: null,
+  latest: false,
+  metaTtl: 0,
+  client: '',
+  info: '',
+  leave: false,
+})
+
 /**
  * @typedef {object} Grant what a token, or the server API, says about a subscription
  * @property {string} [info] channel info, raw JSON
@@ -74,9 +87,10 @@ export class Plan {
       (grant.token && grant.expireAt ? Kind.REFRESHED_BY_CLIENT : 0)
   }
 
-  /** @returns {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} */
+  /** @returns {Wants} */
   wants() {
     const { session, kind } = this
+    if ((kind & (Kind.POSITIONED | Kind.PRESENT)) === 0) return WANTS_NOTHING
     const { recovery_max_publication_limit } = session.gateway.config.client
     // Only the newest one counts in cache mode, but with a filter the newest that matches.
     const limit = this.cache ? (this.filter ? 0 : 1) : recovery_max_publication_limit
