@@ -1,23 +1,7 @@
-// The primary process: forks workers, replaces those that die, keeps the embedded broker, ends everything cleanly.
+// The primary process of `halley serve`: signals in, log lines out.
 
-import cluster from 'node:cluster'
-import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:net'
-import { availableParallelism, hostname } from 'node:os'
-import { fileURLToPath } from 'node:url'
-import { BrokerHost } from './broker/embedded/host.js'
 import { createLog } from './log.js'
-import { packageVersion } from './version.js'
-
-/**
- * @typedef {object} WorkerStart what a worker is told first
- * @property {'start'} type
- * @property {any} config
- * @property {number} index 0 ...
- * @property {number} workers how many there are
- * @property {import('./api/context.js').NodeIdentity} node
- * @property {boolean} terminal
- */
+import { WorkerPool } from './worker-pool.js'
 
 /**
  * @typedef {object} PrimaryStart
@@ -27,52 +11,6 @@ import { packageVersion } from './version.js'
  * @property {() => {config: any, warnings: string[]}} [reload] reads the configuration again
  */
 
-/** Descriptors of a worker: standard input and outputs, the channel of `cluster`, the bus. */
-const STDIO = /** @type {const} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
-/** A worker that lived this long was healthy: the next one need not wait, ms. */
-const HEALTHY_MS = 10_000
-const FIRST_DELAY_MS = 100
-const MAX_DELAY_MS = 30_000
-
-/**
- * The place of one worker, taken by one process after another.
- */
-class Slot {
-  /** @type {import('node:cluster').Worker | null} */
-  worker = null
-  startedAt = 0
-  /** Deaths in a row. */
-  deaths = 0
-  listening = false
-  open = 0
-  reason = ''
-  /** @type {any} the configuration that its worker has */
-  config = null
-
-  /** @param {number} index */
-  constructor(index) {
-    this.index = index
-  }
-}
-
-/**
- * Finds out, before any worker starts, whether the port can be had, and which one it is if any will do. Workers share the
- * port, so two gateways could do so by mistake.
- * @param {string} address
- * @param {number} port
- * @returns {Promise<number>}
- */
-function probePort(address, port) {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen({ host: address || '0.0.0.0', port, exclusive: true }, () => {
-      const { port: found } = /** @type {import('node:net').AddressInfo} */ (probe.address())
-      probe.close(() => resolve(found))
-    })
-  })
-}
-
 /**
  * @param {PrimaryStart} start
  * @returns {Promise<void>} when every worker listens
@@ -81,19 +19,17 @@ export async function startPrimary({ config: given, warnings, profile, reload })
   const terminal = Boolean(process.stdout.isTTY)
   const log = createLog(given.log, terminal)
   for (const warning of warnings) log.warn(warning)
-  const { address } = given.http_server
-  const port = await probePort(address, given.http_server.port).catch(error => {
-    throw new Error(
-      `cannot listen on ${address || '0.0.0.0'}:${given.http_server.port}: ${error.code ?? error.message}`,
-    )
-  })
-  /** @param {any} config */
-  const withPort = config => ({ ...config, http_server: { ...config.http_server, port } })
-  const primary = new Primary(withPort(given), log, terminal)
+  const pool = await WorkerPool.create(given, log, terminal)
   let signals = 0
-  const end = () => {
-    if (++signals > 1) primary.kill()
-    else primary.stop()
+  const end = async () => {
+    if (++signals > 1) {
+      pool.kill()
+      process.exit(1)
+    }
+    log.info('shutting down')
+    await pool.stop()
+    log.info('bye')
+    process.exit(0)
   }
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
@@ -102,30 +38,26 @@ export async function startPrimary({ config: given, warnings, profile, reload })
     try {
       const { config, warnings } = reload()
       for (const warning of warnings) log.warn(warning)
-      primary.reload(config)
+      pool.reload(config)
       log.info('configuration reloaded: channel options and token keys')
     } catch (error) {
       log.error(`configuration not reloaded: ${error.message}`)
     }
   })
 
-  await primary.start()
-  announce(primary.config, profile, primary.slots.length, primary.driver, log, terminal)
+  await pool.start()
+  announce(pool, profile, log, terminal)
 }
 
 /**
  * Says where the gateway is.
- * @param {any} config
+ * @param {WorkerPool} pool
  * @param {'development' | 'configured'} profile
- * @param {number} workers
- * @param {string} driver
  * @param {import('pino').Logger} log
  * @param {boolean} terminal
  */
-function announce({ http_server, http_api }, profile, workers, driver, log, terminal) {
-  const host = http_server.address || '0.0.0.0'
-  const url = `http://${host.includes(':') ? `[${host}]` : host}:${http_server.port}`
-  log.info({ url, workers, driver }, 'halley listens')
+function announce({ config: { http_api }, url, driver, slots }, profile, log, terminal) {
+  log.info({ url, workers: slots.length, driver }, 'halley listens')
   if (profile !== 'development') return
   if (!terminal)
     return log.info(
@@ -141,211 +73,4 @@ function announce({ http_server, http_api }, profile, workers, driver, log, term
     curl ${url}/api/publish -H 'X-API-Key: ${http_api.key}' -d '{"channel":"news","data":{"hello":"world"}}'
 
 `)
-}
-
-class Primary {
-  /** Set by the first worker that listens. */
-  driver = ''
-  #log
-  #terminal
-  #host
-  #node
-  #stopping = false
-  #tick
-  /** @type {((error?: Error) => void) | null} */
-  #started = null
-
-  /**
-   * @param {any} config
-   * @param {import('pino').Logger} log
-   * @param {boolean} terminal
-   */
-  constructor(config, log, terminal) {
-    this.config = config
-    this.#log = log
-    this.#terminal = terminal
-    this.#host = new BrokerHost({ maxBytes: config.engine.memory.max_bytes, log })
-    const { http_server, node } = config
-    this.#node = {
-      uid: randomUUID(),
-      name: node.name || `${hostname()}_${http_server.port}`,
-      version: packageVersion(),
-      startedAt: Date.now(),
-    }
-    this.slots = Array.from(
-      { length: config.workers || availableParallelism() },
-      (_, index) => new Slot(index),
-    )
-    this.#tick = setInterval(() => this.#watch(), 1000)
-  }
-
-  /** Resolves when every worker listens, rejects when one cannot. */
-  start() {
-    cluster.setupPrimary({
-      exec: fileURLToPath(new URL('./worker.js', import.meta.url)),
-      args: [],
-      // A worker's own share of the machine's memory is what it needs, so the flags are handed on as they are.
-      execArgv: process.execArgv,
-      stdio: [...STDIO],
-    })
-    return new Promise((resolve, reject) => {
-      this.#started = error => {
-        this.#started = null
-        if (error) {
-          clearInterval(this.#tick)
-          this.#stopping = true
-          for (const { worker } of this.slots) worker?.process.kill('SIGKILL')
-          reject(error)
-        } else resolve(undefined)
-      }
-      for (const slot of this.slots) this.#fork(slot)
-    })
-  }
-
-  /** @param {Slot} slot */
-  #fork(slot) {
-    const worker = cluster.fork()
-    slot.worker = worker
-    slot.startedAt = Date.now()
-    slot.reason = ''
-    const bus = /** @type {import('node:net').Socket} */ (/** @type {any} */ (worker.process.stdio[4]))
-    this.#host.attach(bus, String(slot.index))
-    worker.on('message', message => this.#hear(slot, worker, message))
-    worker.on('error', error => this.#log.debug({ err: error, worker: slot.index }, 'worker channel failed'))
-    worker.on('exit', (code, signal) => this.#died(slot, code, signal))
-  }
-
-  /**
-   * @param {Slot} slot
-   * @param {import('node:cluster').Worker} worker
-   * @param {any} message
-   */
-  #hear(slot, worker, message) {
-    switch (message.type) {
-      case 'ready':
-        slot.config = this.config
-        worker.send({
-          type: 'start',
-          config: slot.config,
-          index: slot.index,
-          workers: this.slots.length,
-          node: this.#node,
-          terminal: this.#terminal,
-        })
-        break
-      case 'listening':
-        slot.listening = true
-        this.driver = message.driver
-        this.#log.debug({ worker: slot.index, pid: worker.process.pid }, 'worker listens')
-        this.#tellReadiness()
-        // What was told while it started it has not heard.
-        if (slot.config !== this.config) worker.send({ type: 'reload', config: (slot.config = this.config) })
-        worker.send({ type: 'elsewhere', count: this.#open - slot.open })
-        if (this.slots.every(({ listening }) => listening)) this.#started?.()
-        break
-      case 'failed':
-        slot.reason = message.message
-        this.#started?.(new Error(message.message))
-        break
-      case 'open':
-        slot.open = message.count
-        this.#tellCounts(slot)
-    }
-  }
-
-  /** @param {object} message */
-  #tell(message) {
-    for (const { worker } of this.slots) if (worker?.isConnected()) worker.send(message)
-  }
-
-  #tellReadiness() {
-    this.#tell({ type: 'workers', ready: this.slots.every(({ listening }) => listening) })
-  }
-
-  get #open() {
-    return this.slots.reduce((sum, { open }) => sum + open, 0)
-  }
-
-  /** @param {Slot} changed */
-  #tellCounts(changed) {
-    const total = this.#open
-    for (const slot of this.slots) {
-      if (slot !== changed && slot.worker?.isConnected())
-        slot.worker.send({ type: 'elsewhere', count: total - slot.open })
-    }
-  }
-
-  /**
-   * @param {Slot} slot
-   * @param {number | null} code
-   * @param {string | null} signal
-   */
-  #died(slot, code, signal) {
-    slot.worker = null
-    slot.listening = false
-    slot.open = 0
-    if (this.#stopping) {
-      if (this.slots.every(({ worker }) => worker === null)) this.#ended?.()
-      return
-    }
-    this.#tellReadiness()
-    this.#tellCounts(slot)
-    const lived = Date.now() - slot.startedAt
-    slot.deaths = lived >= HEALTHY_MS ? 1 : slot.deaths + 1
-    const delay = slot.deaths === 1 ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (slot.deaths - 2))
-    const reason = slot.reason || (signal ? `signal ${signal}` : `exit code ${code}`)
-    this.#log.error(
-      { worker: slot.index, reason, lived_ms: lived, deaths: slot.deaths, restart_in_ms: delay },
-      'worker died',
-    )
-    if (this.#started) return this.#started(new Error(`a worker died while starting: ${reason}`))
-    setTimeout(() => {
-      if (!this.#stopping) this.#fork(slot)
-    }, delay)
-  }
-
-  #watch() {
-    for (const name of this.#host.tick()) {
-      const slot = this.slots[Number(name)]
-      if (!slot.worker) continue
-      slot.reason = 'stuck: it did not read from the broker'
-      slot.worker.process.kill('SIGKILL')
-    }
-  }
-
-  /** @param {any} config whose channel options and token keys are taken over */
-  reload(config) {
-    const { channel, client } = config
-    const { token, subscription_token } = client
-    this.config = { ...this.config, channel, client: { ...this.config.client, token, subscription_token } }
-    for (const slot of this.slots) {
-      if (!slot.listening || !slot.worker?.isConnected()) continue
-      slot.config = this.config
-      slot.worker.send({ type: 'reload', config: this.config })
-    }
-  }
-
-  /** @type {(() => void) | null} */
-  #ended = null
-
-  /** Clients are told to come back; then the process ends. */
-  stop() {
-    this.#stopping = true
-    this.#log.info('shutting down')
-    this.#ended = () => {
-      this.#log.info('bye')
-      process.exit(0)
-    }
-    if (this.slots.every(({ worker }) => worker === null)) return this.#ended()
-    this.#tell({ type: 'shutdown' })
-    // One that has not come to listen does not hear that, and has no clients to tell.
-    for (const { worker, listening } of this.slots) if (!listening) worker?.process.kill('SIGKILL')
-    setTimeout(() => this.kill(), this.config.shutdown.timeout)
-  }
-
-  /** At once. */
-  kill() {
-    for (const { worker } of this.slots) worker?.process.kill('SIGKILL')
-    process.exit(1)
-  }
 }

@@ -52,7 +52,7 @@ function openBus() {
 }
 
 /**
- * @param {import('./primary.js').WorkerStart} start
+ * @param {import('./worker-pool.js').WorkerStart} start
  */
 async function run({ config, index, workers, node, terminal }) {
   const log = createLog(config.log, terminal, { worker: index })

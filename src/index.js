@@ -1,0 +1,35 @@
+// The public API, for those who start a gateway from a program of their own.
+
+import { ConfigError, loadConfig } from './config/load.js'
+import { checkExposure } from './config/profile.js'
+import { createLog } from './log.js'
+import { WorkerPool } from './worker-pool.js'
+
+export { ConfigError }
+
+/**
+ * @typedef {object} RunningGateway
+ * @property {string} url where it listens
+ * @property {() => Promise<void>} stop tells all clients to come back, and resolves when the last worker has ended
+ */
+
+/**
+ * Starts a gateway: this process becomes the primary, workers are forked from it. It touches no signals; `stop` it.
+ *
+ * @param {object} [options] at least one of:
+ * @param {string} [options.file] a configuration file, .json or .yaml
+ * @param {Record<string, unknown>} [options.config] a configuration like that of a file; the file wins
+ * @param {import('pino').Logger} [options.log] for what the primary says; workers log as `log.*` of the configuration says
+ * @returns {Promise<RunningGateway>} when every worker listens
+ * @throws {ConfigError} for a configuration that is not valid, or not safe to expose
+ * @throws {Error} when it cannot listen
+ */
+export async function createGateway({ file, config: base, log } = {}) {
+  const { config, warnings } = loadConfig({ file, base })
+  checkExposure(config, warnings)
+  const ownLog = log ?? createLog(config.log, false)
+  for (const warning of warnings) ownLog.warn(warning)
+  const pool = await WorkerPool.create(config, ownLog, false)
+  await pool.start()
+  return { url: pool.url, stop: () => pool.stop() }
+}
