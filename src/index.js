@@ -31,5 +31,5 @@ export async function createGateway({ file, config: base, log } = {}) {
   for (const warning of warnings) ownLog.warn(warning)
   const pool = await WorkerPool.create(config, ownLog, false)
   await pool.start()
-  return { url: pool.url, stop: () => pool.stop() }
+  return { url: pool.url, stop: () => pool.stop().then(() => {}) }
 }

@@ -27,9 +27,12 @@ export async function startPrimary({ config: given, warnings, profile, reload })
       process.exit(1)
     }
     log.info('shutting down')
-    await pool.stop()
-    log.info('bye')
-    process.exit(0)
+    if (await pool.stop()) {
+      log.info('bye')
+      process.exit(0)
+    }
+    log.error('shutdown.timeout has passed: workers that had not ended were killed')
+    process.exit(1)
   }
   process.on('SIGTERM', end)
   process.on('SIGINT', end)

@@ -279,20 +279,27 @@ export class WorkerPool {
 
   /**
    * Clients are told to come back.
-   * @returns {Promise<void>} when the last worker has ended
+   * @returns {Promise<boolean>} when the last worker has ended; false if `shutdown.timeout` had to end one
    */
   stop() {
     this.#stopping = true
     clearInterval(this.#tick)
+    let clean = true
     const ended = new Promise(resolve => {
       this.#ended = () => resolve(undefined)
     })
-    if (this.slots.every(({ worker }) => worker === null)) return Promise.resolve()
+    if (this.slots.every(({ worker }) => worker === null)) return Promise.resolve(clean)
     this.#tell({ type: 'shutdown' })
     // One that has not come to listen does not hear that, and has no clients to tell.
     for (const { worker, listening } of this.slots) if (!listening) worker?.process.kill('SIGKILL')
-    const late = setTimeout(() => this.kill(), this.config.shutdown.timeout)
-    return ended.then(() => clearTimeout(late))
+    const late = setTimeout(() => {
+      clean = false
+      this.kill()
+    }, this.config.shutdown.timeout)
+    return ended.then(() => {
+      clearTimeout(late)
+      return clean
+    })
   }
 
   /** Ends the workers at once. */

@@ -15,10 +15,11 @@ const LAYERS = [
   ['session'],
   ['gateway.js', 'transport'],
   ['api', 'demo'],
-  ['worker.js', 'primary.js', 'index.js'],
+  ['worker-pool.js', 'worker.js'],
+  ['primary.js', 'index.js'],
   ['cli'],
 ]
-const ROOTS = ['src/worker.js', 'src/primary.js', 'src/index.js']
+const ROOTS = ['src/worker.js', 'src/worker-pool.js', 'src/primary.js', 'src/index.js']
 
 /**
  * @param {string} folder
