@@ -12,6 +12,9 @@ import { Kind } from './subscription.js'
 /** Bytes of commands that may wait while one is being handled, as a multiple of the message limit. */
 const MAX_WAITING_MESSAGES = 16
 
+/** Publishes of one client that may be on their way to the broker. */
+const MAX_UNANSWERED = 1024
+
 /** @type {any[]} */
 const HELD = []
 
@@ -45,6 +48,8 @@ export class Session {
     this.tokenChannels = null
     /** @type {any[] | null} raw commands that wait while one is being handled */
     this.queue = null
+    /** Publishes that the broker has not answered yet. */
+    this.unanswered = 0
     /** Where it stands in the heartbeat; belongs to Heartbeat. */
     this.slot = 0
     this.slotIndex = -1
@@ -73,14 +78,38 @@ export class Session {
     outbox.flush()
   }
 
-  /** @param {any[]} raws */
+  /** @param {any[]} raws raw commands, or what was postponed */
   #take(raws) {
     for (const raw of raws) {
       // What stands behind a refused connect is dropped unanswered.
       if (this.state >= State.REFUSED) return
       if (this.queue) this.#wait(raw)
-      else dispatch(this, this.codec.command(raw))
+      else if (typeof raw === 'function') raw()
+      else this.#handle(raw)
     }
+  }
+
+  /** @param {any} raw */
+  #handle(raw) {
+    try {
+      const command = this.codec.command(raw)
+      if (this.unanswered === 0 || command.method === 'publish') return dispatch(this, command)
+      this.hold()
+      this.#wait(raw)
+    } catch (error) {
+      this.refuse(0, error)
+    }
+  }
+
+  /**
+   * Says what is wrong with a command, behind the answers to those before it.
+   * @param {number} id
+   * @param {Error} error
+   */
+  refuse(id, error) {
+    if (this.unanswered === 0) return this.fail(id, error)
+    this.hold()
+    this.#wait(() => this.fail(id, error))
   }
 
   /** @param {any} raw */
@@ -90,7 +119,7 @@ export class Session {
     queue.push(raw)
     if (queue.length % 64 !== 0) return
     let bytes = 0
-    for (const waiting of queue) bytes += this.codec.size(waiting) + 16
+    for (const waiting of queue) bytes += (typeof waiting === 'function' ? 0 : this.codec.size(waiting)) + 16
     if (bytes > this.gateway.config.websocket.message_size_limit * MAX_WAITING_MESSAGES) {
       this.close(disconnects.tooManyRequests)
     }
@@ -124,6 +153,31 @@ export class Session {
       this.fail(0, error)
     }
     if (!nested) outbox.flush()
+  }
+
+  /**
+   * A publish is on its way to the broker. The way there keeps the order, so the next publish need not wait for the answer;
+   * every other command waits for all answers, as if commands were handled one after another.
+   */
+  publishing() {
+    this.unanswered++
+    if (this.unanswered === MAX_UNANSWERED) this.hold()
+  }
+
+  /**
+   * The broker has answered a publish.
+   * @param {number} id of the command
+   * @param {() => void} work as for `resume`
+   */
+  published(id, work) {
+    this.unanswered--
+    if (this.unanswered === 0 || this.queue === null) return this.resume(id, work)
+    if (this.state === State.CLOSED) return
+    try {
+      work()
+    } catch (error) {
+      this.fail(id, error)
+    }
   }
 
   /**

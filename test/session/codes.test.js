@@ -108,8 +108,13 @@ const closed = {
   3012: async (t, gateway) => newcomer(t, gateway, { token: token({ sub: 'silent' }) }),
   async 3013(t, gateway) {
     const client = await someone(t, gateway)
-    for (let i = 0; i < 256; i++)
-      client.send({ id: 9, publish: { channel: 'flood', data: 'x'.repeat(50_000) } })
+    // Each subscribe waits for the broker, and everything behind it for the subscribe.
+    const pair = [
+      { id: 9, subscribe: { channel: 'flood' } },
+      { id: 9, unsubscribe: { channel: 'flood' } },
+    ]
+    const frame = Array.from({ length: 500 }, () => pair).flat()
+    for (let i = 0; i < 100; i++) client.send(...frame)
     return client
   },
   3500: async (t, gateway) => newcomer(t, gateway, { token: forged({ sub: 'u' }) }),

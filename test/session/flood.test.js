@@ -76,8 +76,11 @@ for (const driver of drivers) {
         t.strictSame(client.ended, { code: 3013, reason: 'too many requests' })
         const answered = client.messages.filter(({ publish }) => publish).length
         const { offset } = (await gateway.api('history', { channel: 'counted' })).result
-        // The one that was under way may have been done without an answer.
-        t.ok(offset - before === answered || offset - before === answered + 1)
+        // Those that were under way may have been done without an answer.
+        t.ok(
+          offset - before >= answered && offset - before <= answered + 1024,
+          `${offset - before} ${answered}`,
+        )
       },
     )
 

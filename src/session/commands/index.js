@@ -46,7 +46,7 @@ export function dispatch(session, { id, method, request, ping }) {
     }
     commands[method](session, id, request)
   } catch (error) {
-    session.fail(id, error)
+    session.refuse(id, error)
   }
 }
 

@@ -17,7 +17,7 @@ export function publish(session, id, { channel, data }) {
   const subscription = session.subscription(channel)
   if (!rules.mayPublish(namespace, session.user, subscription !== undefined)) throw errors.permissionDenied
   const { options, metaTtl } = namespace
-  session.hold()
+  session.publishing()
   broker.publish(
     channel,
     data ?? '',
@@ -29,7 +29,7 @@ export function publish(session, id, { channel, data }) {
       json: data !== undefined,
     },
     error =>
-      session.resume(id, () => {
+      session.published(id, () => {
         if (error) throw error
         session.send(session.codec.empty(id, 'publish'))
       }),
