@@ -73,10 +73,10 @@ async function newcomer(t, gateway, request) {
 
 /** @type {Record<number, (t: any, gateway: TestGateway) => Promise<RawClient>>} each client is closed with the code */
 const closed = {
-  3005: async (t, gateway) => someone(t, gateway, { exp: at(1) }),
+  3005: async (t, gateway) => someone(t, gateway, { exp: at(3) }),
   async 3006(t, gateway) {
     const client = await someone(t, gateway)
-    await gateway.api('subscribe', { user: client.user, channel: 'a', expire_at: at(1) })
+    await gateway.api('subscribe', { user: client.user, channel: 'a', expire_at: at(3) })
     return client
   },
   async 3008(t, gateway) {
@@ -209,7 +209,7 @@ const unsubscribed = {
   },
   async 2501(t, gateway) {
     const client = await someone(t, gateway)
-    const claims = { sub: client.user, channel: 'short:a', exp: at(1) }
+    const claims = { sub: client.user, channel: 'short:a', exp: at(3) }
     await client.subscribe('short:a', { token: token(claims) })
     return client
   },
