@@ -17,6 +17,7 @@ export class Gateway {
    * @param {import('./session/deadlines.js').Deadlines} parts.deadlines
    * @param {import('pino').Logger} parts.log
    * @param {() => string} parts.newClientId
+   * @param {import('./stats/counter-window.js').CounterWindow} parts.metrics what `info` of the server API tells
    * @param {string} parts.version told to clients
    * @param {() => number} parts.clock ms
    */
@@ -30,6 +31,7 @@ export class Gateway {
     outbox,
     deadlines,
     newClientId,
+    metrics,
     log,
     version,
     clock,
@@ -43,6 +45,7 @@ export class Gateway {
     this.outbox = outbox
     this.deadlines = deadlines
     this.newClientId = newClientId
+    this.metrics = metrics
     this.log = log
     this.version = version
     this.clock = clock

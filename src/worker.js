@@ -16,6 +16,7 @@ import { createClientIds } from './session/client-id.js'
 import { Deadlines } from './session/deadlines.js'
 import { Outbox } from './session/outbox.js'
 import { Sessions } from './session/sessions.js'
+import { CounterWindow } from './stats/counter-window.js'
 import { Admission } from './transport/admission.js'
 import { createOriginCheck } from './transport/origin.js'
 import { WebSocketTransport } from './transport/websocket.js'
@@ -93,6 +94,10 @@ async function run({ config, index, workers, node, terminal }) {
     onUnreachable: (/** @type {Error} */ error) =>
       log.warn({ err: error }, 'token keys could not be fetched'),
   }
+  const metrics = new CounterWindow(() => ({
+    connects: sessions.connects,
+    publications_delivered: hub.delivered,
+  }))
   const gateway = new Gateway({
     config,
     rules: createChannelRules(config),
@@ -103,6 +108,7 @@ async function run({ config, index, workers, node, terminal }) {
     outbox: new Outbox(),
     deadlines,
     newClientId: createClientIds(),
+    metrics,
     log,
     version: `halley ${node.version}`,
     clock,
@@ -135,6 +141,7 @@ async function run({ config, index, workers, node, terminal }) {
     })
   }
 
+  setInterval(() => metrics.roll(), config.node.info_metrics_aggregate_interval)
   setInterval(() => sessions.heartbeat.tick(), sessions.heartbeat.tickMs)
   let reportedOpen = 0
   setInterval(() => {

@@ -33,12 +33,13 @@ const operations = Object.freeze({
     return counts
   },
 
-  info({ sessions, hub }) {
+  info({ sessions, hub, metrics }) {
     return {
       clients: sessions.count,
       users: [...sessions.users(), ...(sessions.anonymous > 0 ? [''] : [])],
       channels: [...hub.channels.keys()],
       subscriptions: hub.subscriptions,
+      metrics: metrics.last,
     }
   },
 

@@ -19,6 +19,8 @@ export class Sessions {
   count = 0
   /** Of those, the ones without a user id. */
   anonymous = 0
+  /** Sessions connected since the start. */
+  connects = 0
   /** Sessions whose transport is open, connected or not. */
   open = 0
 
@@ -44,6 +46,7 @@ export class Sessions {
   /** @param {Session} session */
   connected(session) {
     this.count++
+    this.connects++
     this.heartbeat.add(session)
     const { user } = session
     if (user === '') {

@@ -1,5 +1,6 @@
 import { disconnects, errors } from '../../errors.js'
 import { expireConnection } from '../expiry.js'
+import { withClaims } from './claims.js'
 
 /**
  * @typedef {import('../session.js').Session} Session
@@ -12,20 +13,14 @@ import { expireConnection } from '../expiry.js'
  */
 export function refresh(session, id, { token }) {
   if (!token) throw disconnects.badRequest
-  try {
-    const claims = session.gateway.tokens.connect(token)
-    if (!(claims instanceof Promise)) return extend(session, id, claims)
-    session.hold()
-    claims.then(
-      claims => session.resume(id, () => extend(session, id, claims)),
-      error =>
-        session.resume(id, () => {
-          throw refusal(error)
-        }),
-    )
-  } catch (error) {
-    throw refusal(error)
-  }
+  const { tokens } = session.gateway
+  withClaims(
+    session,
+    id,
+    () => tokens.connect(token),
+    refusal,
+    claims => extend(session, id, claims),
+  )
 }
 
 /** @param {Error} error */

@@ -1,5 +1,6 @@
 import { disconnects, errors } from '../../errors.js'
 import { expireSubscription } from '../expiry.js'
+import { withClaims } from './claims.js'
 import { grant } from './subscribe.js'
 
 /**
@@ -16,20 +17,13 @@ export function subRefresh(session, id, { channel, token }) {
   const subscription = session.subscription(channel)
   if (!subscription) throw errors.permissionDenied
   if (!token) throw errors.badRequest
-  try {
-    const claims = tokens.subscribe(token)
-    if (!(claims instanceof Promise)) return extend(session, id, channel, claims)
-    session.hold()
-    claims.then(
-      claims => session.resume(id, () => extend(session, id, channel, claims)),
-      error =>
-        session.resume(id, () => {
-          throw refusal(error)
-        }),
-    )
-  } catch (error) {
-    throw refusal(error)
-  }
+  withClaims(
+    session,
+    id,
+    () => tokens.subscribe(token),
+    refusal,
+    claims => extend(session, id, channel, claims),
+  )
 }
 
 /** @param {Error} error */

@@ -2,6 +2,7 @@ import { disconnects, errors } from '../../errors.js'
 import { expireSubscription } from '../expiry.js'
 import { Plan } from '../plan.js'
 import { Kind } from '../subscription.js'
+import { withClaims } from './claims.js'
 
 /**
  * @typedef {import('../session.js').Session} Session
@@ -39,14 +40,13 @@ export function subscribe(session, id, request) {
     if (!rules.maySubscribe(channel, namespace, session.user)) throw errors.permissionDenied
     return start(session, id, request, namespace, NO_GRANT)
   }
-  const claims = tokens.subscribe(token)
-  if (claims instanceof Promise) {
-    session.resumeAfter(id, claims, claims =>
-      start(session, id, request, namespace, grant(session, channel, claims)),
-    )
-  } else {
-    start(session, id, request, namespace, grant(session, channel, claims))
-  }
+  withClaims(
+    session,
+    id,
+    () => tokens.subscribe(token),
+    error => error,
+    claims => start(session, id, request, namespace, grant(session, channel, claims)),
+  )
 }
 
 /**
