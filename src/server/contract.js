@@ -2,7 +2,8 @@
 // test/server/conformance.js says the same in tests, and runs over both.
 //
 // A connection is a driver's own handle, opaque to everybody else but for its `session` property, which
-// belongs to the transport. There is no wrapper around it: at a million connections every object counts.
+// belongs to the transport. There is no wrapper around it: at a million connections every object counts. The same goes for
+// a stream, an HTTP response that goes on.
 
 /**
  * @typedef {object} Connection one WebSocket, valid from `open` until `close` has been called
@@ -25,12 +26,39 @@
  *   it is longer than `limit` bytes (the answer may still be given: the driver MUST let a 413 reach the client).
  *   Not called when the client leaves first. The Buffer is valid only until `done` returns
  * @property {(status: number, headers: Record<string, string> | null, body: string | Uint8Array) => void} reply whole answer at once
+ * @property {{abandoned: () => void} | null} waiter whoever makes the client wait for its answer may put itself here: `abandoned` is called
+ *   once, when the client leaves before it was answered. No closure for each of many that wait
+ * @property {(status: number, headers: Record<string, string> | null, route: StreamRoute) => Stream | null} stream begins an answer that
+ *   goes on (chunked); null when the client has gone. The head leaves at the latest with the turn of the event loop. May be called
+ *   later than the handler, also from the `done` of `body`
+ */
+
+/**
+ * An HTTP response that goes on until one side ends it.
+ *
+ * @typedef {object} Stream valid until `close` of its route has been called
+ * @property {any} session whatever the transport hangs on it; null at first
+ */
+
+/**
+ * What the streams of one kind have in common.
+ *
+ * @typedef {object} StreamRoute
+ * @property {number} maxBuffered bytes a client may leave unread before `overflow` is called (the driver may be late by what it cannot
+ *   see of its library's and the kernel's buffers, never by more than 64 KiB and the longest message)
+ * @property {(stream: Stream) => void} overflow the client has more than maxBuffered bytes unread. Never called from within `write`,
+ *   but soon after; the route answers with `end` or `cut`
+ * @property {(stream: Stream) => void} close called exactly once for each stream, when its client has left or its end was asked for and has
+ *   come about (or 5 s later). Never called from within `write`, `end` or `cut`
  */
 
 /**
  * @typedef {object} WebSocketRoute
  * @property {number} maxMessage bytes; a longer message closes with 1009 and an empty reason
  * @property {number} maxBuffered bytes a connection may leave unread before `overflow` is called
+ * @property {null | {level: number, minSize: number}} compression permessage-deflate is offered (client and server without context
+ *   takeover); messages below minSize bytes go uncompressed. null: never negotiated. The longest message is also the longest
+ *   decompressed one
  * @property {string[]} protocols subprotocols the server knows. The first one OFFERED by the client that is known is
  *   chosen; none offered, an empty header, or only unknown ones: no subprotocol in the answer
  * @property {(exchange: Exchange, protocol: string) => number | object} upgrade an HTTP status (>= 400) refuses the upgrade with that status;
@@ -67,6 +95,12 @@
  *   does not read or does not answer is cut off after 5 s, so that no descriptor and no memory stays behind. After this call
  *   nothing more is sent, `message` and `overflow` are not called again, `close` is called once, now or later
  * @property {(connection: Connection) => void} terminate cuts the connection without a close frame
+ * @property {(stream: Stream, data: string | Uint8Array) => void} write whole messages; no client sees a chunk border inside one. All that one
+ *   turn of the event loop writes to a stream leaves together, in one chunk. `data` MUST NOT be changed afterwards. Never throws,
+ *   also not on a stream that is over; the same data may be written to many streams, at no more than a few hundred ns each
+ * @property {(stream: Stream, data: string | Uint8Array) => void} end writes data ('' = nothing), then ends the response. A client that does
+ *   not read is cut off after 5 s
+ * @property {(stream: Stream) => void} cut ends the connection at once, unsent data is dropped
  * @property {() => void} stopListening no new connection is accepted; those there are stay
  * @property {() => void} shutdown terminates what is left and frees the port
  */
