@@ -10,6 +10,7 @@
  * @property {Record<string, string> | null} tags
  * @property {bigint} version 0n = none
  * @property {boolean} json whether `data` is a JSON text (what is not cannot be sent to JSON subscribers)
+ * @property {boolean} delta whether it may be sent as a delta against the publication before it
  */
 
 /**
@@ -62,6 +63,8 @@
  * @property {(channel: string, publication: Publication) => void} publication `publication` is valid only during the call
  * @property {(channel: string, info: string, joined: boolean) => void} presence a join or a leave
  * @property {(op: string, params: any) => any} survey answers a survey; what it throws counts as no answer
+ * @property {(request: Buffer, answer: (bytes: string | Buffer) => void) => void} called another worker calls this one. `request` is valid only
+ *   during the call; `answer` is to be called once, now or (minutes) later, or never where the caller does not wait
  */
 
 /**
@@ -90,6 +93,10 @@
  *   stream order, as `subscribe`
  * @property {(channel: string) => Promise<void>} removeHistory offset and epoch stay
  * @property {(op: string, params: any) => Promise<any[]>} survey asks every worker of every node, this one included
+ * @property {(node: string, worker: number, request: string | Buffer, done: ((error: Error | null, answer: Buffer) => void) | null) => void} call one
+ *   worker of one node, `node` '' being this one. Calls to one worker arrive in the order in which they were made. `done` (null: no answer is
+ *   wanted) gets errors.notFound when there is no such node or worker, or when it ends before it has answered; no time limit. The
+ *   answer is valid only during `done`
  * @property {(user: string, limit: number, done: (error: Error | null, admitted: boolean) => void) => void} claimUser counts a connection of the
  *   user over all workers, unless there are `limit` already
  * @property {(user: string) => void} releaseUser

@@ -71,6 +71,9 @@ function checkPersonalChannel(config, say) {
   }
 }
 
+/** Those beside the WebSocket, which alone is on unless it is switched off. */
+const transports = ['http_stream', 'sse', 'poll', 'uni_websocket', 'uni_sse', 'uni_http_stream', 'uni_poll']
+
 /**
  * @param {Record<string, any>} config
  * @param {Say} say
@@ -80,6 +83,8 @@ function checkPaths(config, say) {
   const taken = new Map()
   for (const [block, on] of [
     ['websocket', !config.websocket.disabled],
+    ...transports.map(block => [block, config[block].enabled]),
+    ['emulation', config.http_stream.enabled || config.sse.enabled || config.poll.enabled],
     ['http_api', !config.http_api.disabled],
     ['health', config.health.enabled],
   ]) {
@@ -118,6 +123,16 @@ export function checkRules(config, report) {
   }
   checkPersonalChannel(config, say)
   checkPaths(config, say)
+  const { poll, uni_poll } = config
+  if (uni_poll.timeout > uni_poll.max_timeout) {
+    say(
+      ['uni_poll.timeout', 'uni_poll.max_timeout'],
+      `${formatDuration(uni_poll.timeout)} is above uni_poll.max_timeout (${formatDuration(uni_poll.max_timeout)})`,
+    )
+  }
+  if (poll.enabled && poll.session_timeout < client.pong_timeout) {
+    say(['poll.session_timeout'], 'is below client.pong_timeout: sessions would end between two polls')
+  }
   if (config.rpc.ping.enabled && config.rpc.ping.method === '') say(['rpc.ping.method'], 'is empty')
 
   checkChannelOptions(WITHOUT_NAMESPACE, channel.without_namespace, channel.history_meta_ttl, say)

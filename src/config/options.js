@@ -3,6 +3,7 @@
 import { channelOptions, globalChannelOptions } from './options/channel.js'
 import { clientOptions } from './options/client.js'
 import { serverOptions } from './options/server.js'
+import { transportOptions } from './options/transports.js'
 
 /** @typedef {import('./options/make.js').Option} Option */
 
@@ -22,6 +23,7 @@ const namespaces = Object.freeze({
 /** Every option, channel options unfolded for the channels without namespace. @type {readonly Option[]} */
 export const options = Object.freeze([
   ...serverOptions,
+  ...transportOptions,
   ...clientOptions,
   ...globalChannelOptions,
   ...channelOptions.map(option => Object.freeze({ ...option, path: `${WITHOUT_NAMESPACE}.${option.path}` })),

@@ -18,6 +18,8 @@ const OPEN = Object.freeze({
   allow_presence_for_anonymous: true,
   allow_history_for_subscriber: true,
   allow_history_for_anonymous: true,
+  allowed_delta_types: ['fossil'],
+  delta_publish: true,
 })
 
 /** @param {string} address of http_server.address; '' is all interfaces */
@@ -49,6 +51,13 @@ export function developmentProfile({ address, port, key }) {
         { name: 'pointers', ...OPEN, history_size: 0, history_ttl: '0s', force_recovery: false },
       ],
     },
+    http_stream: { enabled: true },
+    sse: { enabled: true },
+    poll: { enabled: true },
+    uni_websocket: { enabled: true },
+    uni_sse: { enabled: true },
+    uni_http_stream: { enabled: true },
+    uni_poll: { enabled: true },
     http_api: { key },
     health: { enabled: true },
     demo: { enabled: true },

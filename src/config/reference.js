@@ -51,7 +51,21 @@ const SECTIONS = Object.freeze([
   ['Clients', ['client.']],
   ['Channels', ['channel.']],
   ['Server API', ['http_api.']],
-  ['Endpoints', ['websocket.', 'rpc.', 'health.', 'demo.']],
+  [
+    'Transports',
+    [
+      'websocket.',
+      'http_stream.',
+      'sse.',
+      'poll.',
+      'emulation.',
+      'uni_websocket.',
+      'uni_sse.',
+      'uni_http_stream.',
+      'uni_poll.',
+    ],
+  ],
+  ['Other endpoints', ['rpc.', 'health.', 'demo.']],
 ])
 
 const CHANNEL_HEAD = `
@@ -72,12 +86,12 @@ const code = value => `\`${String(value).replaceAll('|', '\\|')}\``
 
 /** @param {Option} option */
 function defaultCell(option) {
-  if (option.type === 'strings' || option.type === 'namespaces') return '`[]`'
+  if (['strings', 'transforms', 'namespaces'].includes(option.type)) return '`[]`'
   return option.default === '' ? 'empty' : code(option.default)
 }
 
 /** @type {Record<string, string>} */
-const TYPES = { strings: 'list of strings', namespaces: 'list of objects' }
+const TYPES = { strings: 'list of strings', transforms: 'list of objects', namespaces: 'list of objects' }
 
 /** @param {Option} option */
 const typeCell = option =>

@@ -88,6 +88,49 @@ function checkString(option, value) {
   return value
 }
 
+/** @param {string} text */
+function parseJson(text) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Error('is not a JSON array')
+  }
+}
+
+/** @param {unknown} value */
+const isObject = value => value !== null && typeof value === 'object' && !Array.isArray(value)
+
+/**
+ * @param {Option} option
+ * @param {unknown} value
+ * @returns {{code: number, to: Record<string, any>}[]}
+ */
+function readTransforms(option, value) {
+  if (!Array.isArray(value)) throw new Error(`${show(value)} is not a list of {"code", "to"}`)
+  return value.map(entry => {
+    if (!isObject(entry) || !Number.isInteger(entry.code) || !isObject(entry.to)) {
+      throw new Error('an entry of the list is not {"code": a number, "to": an object}')
+    }
+    const to = /** @type {Required<Option>['to']} */ (option.to)
+    for (const key of [...Object.keys(entry), ...Object.keys(entry.to)]) {
+      if (!Object.hasOwn(to, key) && key !== 'code' && key !== 'to')
+        throw new Error(`an entry of the list has the unknown key ${show(key)}`)
+    }
+    const read = Object.entries(to).map(([name, field]) => {
+      const given = entry.to[name] ?? field.default
+      const label = `to.${name} of code ${entry.code}`
+      if (given === undefined) throw new Error(`${label} is missing`)
+      const row = { ...field, path: name, default: field.default, doc: '' }
+      try {
+        return [name, readValue(row, given)]
+      } catch (error) {
+        throw new Error(`${label}: ${error.message}`)
+      }
+    })
+    return { code: entry.code, to: Object.fromEntries(read) }
+  })
+}
+
 /**
  * The value of an option from a file.
  * @param {Option} option any type but namespaces
@@ -121,9 +164,12 @@ export function readValue(option, value) {
       for (const item of value) {
         if (typeof item !== 'string') throw new Error(`${show(item)} in the list is not a string`)
         if (item === '') throw new Error('an entry of the list is empty')
+        checkString(option, item)
       }
       return [...value]
     }
+    case 'transforms':
+      return readTransforms(option, value)
     default:
       if (typeof value === 'number') throw new Error(`${shown} is a number, not text; write it in quotes`)
       if (typeof value !== 'string') throw new Error(`${shown} is not text`)
@@ -156,6 +202,8 @@ export function readText(option, text) {
         option,
         text.split(/\s+/).filter(item => item !== ''),
       )
+    case 'transforms':
+      return readTransforms(option, parseJson(text))
     default:
       return readValue(option, text)
   }

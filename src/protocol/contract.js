@@ -22,6 +22,9 @@
  * @property {boolean} [positioned]
  * @property {string} [data] raw
  * @property {boolean} [was_recovering]
+ * @property {boolean} [delta] the subscription is delta-negotiated: JSON writes the data of all its publications as strings (client
+ *   protocol, section 9)
+ * @property {(Uint8Array | null)[]} [deltas] with `delta`: for each of `publications` its delta against the one before, null: in full
  */
 
 /**
@@ -34,6 +37,8 @@
  * @property {Map<string, SubscribeResult> | null} [subs]
  * @property {number} [ping] seconds
  * @property {boolean} [pong]
+ * @property {string} [session] emulation session, '' on WebSocket
+ * @property {string} [node] node to name to the emulation endpoint, '' where there is none
  * @property {number} [time] unix ms
  */
 
@@ -44,7 +49,9 @@
 /**
  * @typedef {object} Codec
  * @property {string} name
- * @property {boolean} binary whether its frames are binary WebSocket frames
+ * @property {boolean} binary whether its frames are binary WebSocket frames, and payloads may be any bytes
+ * @property {boolean} unidirectional clients send nothing but their connect request; pushes go out bare (client protocol, section 17).
+ *   Such a codec needs no `split`, `command`, `size`, nor the replies to commands that its clients cannot send
  * @property {(frame: Buffer) => any[]} split the raw commands of a frame; throws disconnects.badRequest. Raw commands do
  *   not refer to `frame`, so they may wait
  * @property {(raw: any) => Command} command throws disconnects.badRequest
@@ -61,10 +68,14 @@
  * @property {(id: number, method: 'refresh' | 'sub_refresh', result: {expires: boolean, ttl: number}) => Encoded} refreshed
  * @property {(channel: string, publication: import('../broker/contract.js').Publication) => Uint8Array} publication valid until
  *   the next call
+ * @property {(channel: string, publication: import('../broker/contract.js').Publication, delta: Uint8Array | null) => Uint8Array} deltaPublication
+ *   for delta-negotiated subscriptions: the delta, or the full payload where it is null (a JSON string in both cases; no `epoch`, no
+ *   `version`); valid until the next call
  * @property {(channel: string, info: string, joined: boolean) => Encoded} event a join or a leave
  * @property {(channel: string, code: number, reason: string) => Encoded} unsubscribed
  * @property {(channel: string, result: SubscribeResult) => Encoded} subscribed a new server-side subscription
  * @property {(result: {expires: boolean, ttl: number}) => Encoded} refresh
+ * @property {(code: number, reason: string) => Encoded} disconnect the last message on transports without a close frame
  */
 
 export {}

@@ -65,6 +65,7 @@ const expiry = ({ expires, ttl }) => (expires ? `{"expires":true,"ttl":${ttl}}` 
 export class JsonCodec {
   name = 'json'
   binary = false
+  unidirectional = false
   ping = '{}'
   split = splitFrame
   command = parseCommand
@@ -87,7 +88,7 @@ export class JsonCodec {
   }
 
   /** @type {Codec['connect']} */
-  connect(id, { client, version, expires, ttl, data, subs, ping, pong, time }) {
+  connect(id, { client, version, expires, ttl, data, subs, ping, pong, session, node, time }) {
     let text = `{"id":${id},"connect":{"client":"${client}","version":${quote(version)}`
     if (expires) text += ',"expires":true'
     if (ttl) text += `,"ttl":${ttl}`
@@ -95,6 +96,8 @@ export class JsonCodec {
     if (subs?.size) text += `,"subs":{${subscribeResults(subs)}}`
     if (ping) text += `,"ping":${ping}`
     if (pong) text += ',"pong":true'
+    if (session) text += `,"session":"${session}"`
+    if (node) text += `,"node":${quote(node)}`
     if (time) text += `,"time":${time}`
     return `${text}}}`
   }
@@ -146,6 +149,17 @@ export class JsonCodec {
     return scratch.subarray(0, end)
   }
 
+  /** @type {Codec['deltaPublication']} */
+  deltaPublication(channel, publication, delta) {
+    const { data } = publication
+    const text = quote(
+      Buffer.from((delta ?? data).buffer, (delta ?? data).byteOffset, (delta ?? data).length).toString(),
+    )
+    const flag = delta ? ',"delta":true' : ''
+    const tail = publicationTail({ ...publication, epoch: '', version: 0n }, false)
+    return Buffer.from(`{"push":{"channel":${quote(channel)},"pub":{"data":${text}${tail}${flag}}}}`)
+  }
+
   /** @type {Codec['event']} */
   event(channel, info, joined) {
     return `{"push":{"channel":${quote(channel)},"${joined ? 'join' : 'leave'}":{"info":${info}}}}`
@@ -164,5 +178,10 @@ export class JsonCodec {
   /** @type {Codec['refresh']} */
   refresh(result) {
     return `{"push":{"refresh":${expiry(result)}}}`
+  }
+
+  /** @type {Codec['disconnect']} */
+  disconnect(code, reason) {
+    return `{"push":{"disconnect":{"code":${code},"reason":${quote(reason)}}}}`
   }
 }

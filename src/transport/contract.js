@@ -5,13 +5,22 @@
  *
  * @typedef {object} Transport
  * @property {string} name as told to proxies and metrics
+ * @property {boolean} emulated whether its clients send through the emulation endpoint: their connect reply names session and node
  * @property {import('../gateway.js').Gateway} gateway
  * @property {(session: Session, frame: import('../protocol/contract.js').Encoded) => void} send
  * @property {(session: Session, topic: string) => void} follow joins a fan-out topic; what is published there afterwards
  *   reaches the session in order with what `send` sends
- * @property {(session: Session, topic: string) => void} unfollow
+ * @property {(session: Session, topic: string) => void} unfollow also called for a session that has ended
  * @property {(session: Session) => void} framePing a ping below the protocol, if the transport has one
  * @property {(session: Session, disconnect: import('../errors.js').Disconnect) => void} close
+ */
+
+/**
+ * Those who can follow a topic without the socket server's help, grouped by what carries them.
+ *
+ * @typedef {object} Carrier
+ * @property {(members: Set<any>, message: Uint8Array, publication: import('../broker/contract.js').Publication | null) => void} deliver sends a
+ *   message of a topic to its members, framing it once. `message` is valid during the call. `publication` is null for joins and leaves
  */
 
 export {}

@@ -19,6 +19,7 @@ const PLAIN = Object.freeze({ traits: 0, user: '' })
  */
 export class WebSocketTransport {
   name = 'websocket'
+  emulated = false
   #server
   #codec
   #allowsOrigin
@@ -47,6 +48,9 @@ export class WebSocketTransport {
       maxMessage: websocket.message_size_limit,
       maxBuffered: client.queue_max_size,
       protocols: ['centrifuge-json'],
+      compression: websocket.compression
+        ? { level: websocket.compression_level, minSize: websocket.compression_min_size }
+        : null,
       upgrade: exchange => this.#upgrade(exchange),
       open: (connection, accepted) => this.#open(connection, accepted),
       message: (connection, data) => connection.session?.receive(data),

@@ -28,6 +28,7 @@ function readPublication(cursor, flags, offset, epoch, copy) {
     tags: flags & Flag.TAGS ? JSON.parse(cursor.string()) : null,
     version: flags & Flag.VERSION ? cursor.u64() : 0n,
     json: (flags & Flag.NOT_JSON) === 0,
+    delta: (flags & Flag.DELTA) !== 0,
   }
 }
 

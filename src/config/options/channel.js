@@ -1,4 +1,4 @@
-import { bool, duration, int, string } from './make.js'
+import { bool, duration, int, string, strings } from './make.js'
 
 /** 100 years: far beyond any use, and still exact in every calculation with ms. */
 const TTL_MAX = 100 * 365 * 86400 * 1000
@@ -39,6 +39,10 @@ export const channelOptions = [
   ),
 
   bool('allow_tags_filter', 'Clients may filter publications by tags.'),
+  strings('allowed_delta_types', 'Delta compressions that clients may ask for; there is `fossil`.', {
+    values: ['fossil'],
+  }),
+  bool('delta_publish', 'Every publication may be sent as a delta, not only those whose publish says so.'),
 
   bool('allow_subscribe_for_client', 'Users may subscribe without a token.'),
   bool('allow_subscribe_for_anonymous', 'So may anonymous ones; does nothing without the former.'),

@@ -1,4 +1,4 @@
-import { bool, duration, int, string, strings } from './make.js'
+import { bool, duration, int, string, strings, transforms } from './make.js'
 
 /**
  * The keys and checks of one kind of token.
@@ -122,6 +122,16 @@ export const clientOptions = [
     'Publications recovered for one subscription. 0: no limit.',
   ),
   bool('client.connect_include_server_time', 'Send the server time (unix ms) in the connect reply.'),
+
+  bool(
+    'client.connect_code_to_unidirectional_disconnect.enabled',
+    'Take the disconnects for failed connects of one-way clients from `transforms`.',
+  ),
+  transforms(
+    'client.connect_code_to_unidirectional_disconnect.transforms',
+    'Disconnect for error codes of connect; codes that are not named keep their own.',
+    { code: { type: 'int', min: 3000, max: 4999 }, reason: { type: 'string' } },
+  ),
 
   bool(
     'client.subscribe_to_user_personal_channel.enabled',

@@ -1,7 +1,7 @@
 // Short forms for the rows of the option table. A row is a plain frozen object.
 
 /**
- * @typedef {'bool' | 'int' | 'duration' | 'string' | 'strings' | 'namespaces'} OptionType
+ * @typedef {'bool' | 'int' | 'duration' | 'string' | 'strings' | 'transforms' | 'namespaces'} OptionType
  *
  * @typedef {object} Option one row of the table
  * @property {string} path key path in the file, `client.token.hmac_secret_key`
@@ -15,8 +15,10 @@
  * @property {Record<string, string>} [later] values that Centrifugo knows and Halley has not yet, and what to say
  * @property {boolean} [prefix] a URL path that handlers are mounted on
  * @property {boolean} [secret] never shown in messages
+ * @property {Record<string, {type: 'int' | 'string', min?: number, max?: number, default?: any}>} [to] of a list of transforms `{code, to}`: the fields
+ *   of `to`
  *
- * @typedef {Partial<Pick<Option, 'unit' | 'min' | 'max' | 'values' | 'later' | 'prefix' | 'secret'>>} Extra
+ * @typedef {Partial<Pick<Option, 'unit' | 'min' | 'max' | 'values' | 'later' | 'prefix' | 'secret' | 'to'>>} Extra
  */
 
 /** Longest delay a Node timer can hold (2^31 - 1 ms); above that it would fire at once. */
@@ -62,5 +64,14 @@ export const string = (path, value, doc, extra = {}) =>
 /**
  * @param {string} path
  * @param {string} doc
+ * @param {Extra} [extra] `values` are those of each entry
  */
-export const strings = (path, doc) => row({ path, type: 'strings', default: [], doc })
+export const strings = (path, doc, extra = {}) => row({ path, type: 'strings', default: [], doc, ...extra })
+
+/**
+ * A list of `{code, to: {...}}`: what becomes of a code.
+ * @param {string} path
+ * @param {string} doc
+ * @param {Required<Option>['to']} to
+ */
+export const transforms = (path, doc, to) => row({ path, type: 'transforms', default: [], doc, to })

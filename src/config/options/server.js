@@ -46,21 +46,6 @@ export const serverOptions = [
     { values: ['', 'transport'] },
   ),
 
-  bool('websocket.disabled', 'Switch the WebSocket endpoint off.'),
-  string('websocket.handler_prefix', '/connection/websocket', 'Path of the WebSocket endpoint.', {
-    prefix: true,
-  }),
-  int(
-    'websocket.message_size_limit',
-    65536,
-    'Longest message taken from a client; longer ones close with 1009.',
-    {
-      unit: 'bytes',
-      min: 1,
-      max: 1073741823,
-    },
-  ),
-
   bool('rpc.ping.enabled', 'Answer the RPC method `rpc.ping.method` with an empty result.'),
   string('rpc.ping.method', 'ping', 'Name of that method.'),
 
