@@ -17,6 +17,8 @@ export class Gateway {
    * @param {import('./session/deadlines.js').Deadlines} parts.deadlines
    * @param {import('pino').Logger} parts.log
    * @param {() => string} parts.newClientId
+   * @param {() => string} parts.newSessionId for sessions that are found by posts
+   * @param {{id: string, worker: number}} parts.place this node, and this worker in it
    * @param {import('./stats/counter-window.js').CounterWindow} parts.metrics what `info` of the server API tells
    * @param {string} parts.version told to clients
    * @param {() => number} parts.clock ms
@@ -31,6 +33,8 @@ export class Gateway {
     outbox,
     deadlines,
     newClientId,
+    newSessionId,
+    place,
     metrics,
     log,
     version,
@@ -45,6 +49,9 @@ export class Gateway {
     this.outbox = outbox
     this.deadlines = deadlines
     this.newClientId = newClientId
+    this.newSessionId = newSessionId
+    this.node = place.id
+    this.worker = place.worker
     this.metrics = metrics
     this.log = log
     this.version = version

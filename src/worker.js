@@ -15,9 +15,11 @@ import { createServer } from './server/index.js'
 import { createClientIds } from './session/client-id.js'
 import { Deadlines } from './session/deadlines.js'
 import { Outbox } from './session/outbox.js'
+import { createSessionIds } from './session/session-id.js'
 import { Sessions } from './session/sessions.js'
 import { CounterWindow } from './stats/counter-window.js'
 import { Admission } from './transport/admission.js'
+import { Fanout } from './transport/fanout.js'
 import { createOriginCheck } from './transport/origin.js'
 import { WebSocketTransport } from './transport/websocket.js'
 
@@ -89,7 +91,8 @@ async function run({ config, index, workers, node, terminal }) {
     clock,
   })
   const deadlines = new Deadlines()
-  hub = new Hub({ broker, fanout: server, forEachSession: visit => sessions.forEach(visit), clock })
+  const fanout = new Fanout(server)
+  hub = new Hub({ broker, fanout, forEachSession: visit => sessions.forEach(visit), clock })
   const tokenOptions = {
     onUnreachable: (/** @type {Error} */ error) =>
       log.warn({ err: error }, 'token keys could not be fetched'),
@@ -108,6 +111,8 @@ async function run({ config, index, workers, node, terminal }) {
     outbox: new Outbox(),
     deadlines,
     newClientId: createClientIds(),
+    newSessionId: createSessionIds(index),
+    place: { id: node.uid, worker: index },
     metrics,
     log,
     version: `halley ${node.version}`,

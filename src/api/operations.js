@@ -16,8 +16,7 @@ import { compileGlob } from './glob.js'
  * @returns {Session[]}
  */
 function targets({ sessions }, { user, client, session }) {
-  // WebSocket sessions have no session id, so nothing of this worker matches one.
-  return session ? [] : sessions.of(user ?? '', { client })
+  return sessions.of(user ?? '', { client, session })
 }
 
 /**

@@ -8,6 +8,9 @@ import { Buffering, Channel, Cohort } from './channel.js'
  * @typedef {import('../session/session.js').Session} Session
  */
 
+/** @param {import('../protocol/contract.js').Encoded} message */
+const toBytes = message => (typeof message === 'string' ? Buffer.from(message) : message)
+
 /** @type {SubscribeAnswer} */
 const NOTHING = Object.freeze({ offset: 0, epoch: '', recovered: false, publications: [] })
 
@@ -30,7 +33,7 @@ export class Hub {
   /**
    * @param {object} parts
    * @param {import('../broker/contract.js').Broker} parts.broker
-   * @param {{publish: (topic: string, data: string | Uint8Array, binary: boolean) => void}} parts.fanout
+   * @param {{publish: (topic: string, message: Uint8Array, binary: boolean, publication: Publication | null) => void}} parts.fanout
    * @param {(visit: (session: Session) => void) => void} parts.forEachSession
    * @param {() => number} parts.clock ms
    */
@@ -230,7 +233,7 @@ export class Hub {
         bytes = codec.publication(name, publication)
         encodedBy = codec
       }
-      this.#fanout.publish(cohort.topic, bytes, codec.binary)
+      this.#fanout.publish(cohort.topic, bytes, codec.binary, publication)
       this.delivered += cohort.count
     }
     for (const buffering of channel.buffering ?? []) {
@@ -281,7 +284,12 @@ export class Hub {
   presence(name, info, joined) {
     for (const cohort of this.channels.get(name)?.cohorts ?? []) {
       if (!cohort.events) continue
-      this.#fanout.publish(cohort.topic, cohort.codec.event(name, info, joined), cohort.codec.binary)
+      this.#fanout.publish(
+        cohort.topic,
+        toBytes(cohort.codec.event(name, info, joined)),
+        cohort.codec.binary,
+        null,
+      )
     }
   }
 

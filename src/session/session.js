@@ -37,6 +37,8 @@ export class Session {
     this.state = State.OPEN
     /** Client id, a UUID; '' until connected. */
     this.id = ''
+    /** A UUID by which posts find it, a secret; '' where none are needed. */
+    this.sessionId = ''
     this.user = ''
     /** Connection info as JSON text, '' if none. */
     this.info = ''
@@ -230,12 +232,12 @@ export class Session {
 
   /** @param {string} topic */
   unfollow(topic) {
-    if (this.state !== State.CLOSED) this.transport.unfollow(this, topic)
+    this.transport.unfollow(this, topic)
   }
 
   /** Sends a ping, unless one is still unanswered. */
   ping() {
-    this.traits |= Trait.AWAITS_PONG
+    if (!this.codec.unidirectional) this.traits |= Trait.AWAITS_PONG
     if (this.traits & Trait.FRAME_PINGS) this.transport.framePing(this)
     else this.send(this.codec.ping)
   }

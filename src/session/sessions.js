@@ -15,6 +15,8 @@ export class Sessions {
   #users = new Map()
   /** @type {{at: number, sessions: Session[]}[]} the opened ones by the time, in ms, at which they must have connected */
   #opened = []
+  /** @type {Map<string, Session>} session id -> session, of those that have one */
+  #bySessionId = new Map()
   /** Connected sessions. */
   count = 0
   /** Of those, the ones without a user id. */
@@ -36,6 +38,7 @@ export class Sessions {
   /** @param {Session} session whose transport has opened */
   opened(session) {
     this.open++
+    if (session.sessionId !== '') this.#bySessionId.set(session.sessionId, session)
     if (this.staleDelay === 0) return
     const at = Math.ceil((this.clock() + this.staleDelay) / OPENED_TOGETHER_MS) * OPENED_TOGETHER_MS
     const last = this.#opened.at(-1)
@@ -65,6 +68,7 @@ export class Sessions {
    */
   closed(session, wasConnected) {
     this.open--
+    if (session.sessionId !== '') this.#bySessionId.delete(session.sessionId)
     if (!wasConnected) return
     this.count--
     this.heartbeat.remove(session)
@@ -72,6 +76,14 @@ export class Sessions {
     const own = this.#users.get(session.user)
     if (own === session) this.#users.delete(session.user)
     else if (own instanceof Set && own.delete(session) && own.size === 0) this.#users.delete(session.user)
+  }
+
+  /**
+   * @param {string} sessionId
+   * @returns {Session | undefined} connected or not
+   */
+  find(sessionId) {
+    return this.#bySessionId.get(sessionId)
   }
 
   /** Ids of the users who are not anonymous. */
@@ -99,14 +111,19 @@ export class Sessions {
 
   /**
    * @param {string} user '' = the anonymous ones
-   * @param {{client?: string}} narrow
+   * @param {{client?: string, session?: string}} narrow by client id, session id or both
    * @returns {Session[]}
    */
-  of(user, { client }) {
+  of(user, { client, session: sessionId }) {
     /** @type {Session[]} */
     const found = []
     const add = (/** @type {Session} */ session) => {
       if (!client || session.id === client) found.push(session)
+    }
+    if (sessionId) {
+      const session = this.#bySessionId.get(sessionId)
+      if (session?.connected && session.user === user) add(session)
+      return found
     }
     if (user === '') {
       this.forEach(session => {

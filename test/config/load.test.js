@@ -191,39 +191,39 @@ t.test('wrong variables are refused by their own name', async t => {
 t.test('a key that Centrifugo has and Halley has not yet is one warning that names it', async t => {
   const { warnings } = loadConfig({
     base: {
-      sse: { enabled: true },
+      webtransport: { enabled: true },
       uni_grpc: { enabled: true, tls: { enabled: false } },
       proxies: [{ name: 'a', endpoint: 'http://x' }],
       consumers: [],
       client: { proxy: { connect: { enabled: true } }, concurrency: 8 },
       channel: {
         without_namespace: { subscribe_proxy_enabled: true },
-        namespaces: [{ name: 'chat', allowed_delta_types: ['fossil'], map: { mode: 'x' } }],
+        namespaces: [{ name: 'chat', publish_proxy_name: 'x', map: { mode: 'x' } }],
       },
       engine: { redis: { address: 'redis://x' } },
     },
     env: {
       HALLEY_ADMIN_PASSWORD: 'x',
-      HALLEY_HTTP_STREAM_ENABLED: 'true',
-      HALLEY_CHANNEL_NAMESPACES_CHAT_DELTA_PUBLISH: 'true',
+      HALLEY_SWAGGER_ENABLED: 'true',
+      HALLEY_CHANNEL_NAMESPACES_CHAT_SUBSCRIBE_PROXY_ENABLED: 'true',
     },
   })
   const names = warnings.map(line => line.slice(0, line.indexOf(':')))
   t.same(names.sort(), [
     'HALLEY_ADMIN_PASSWORD',
-    'HALLEY_CHANNEL_NAMESPACES_CHAT_DELTA_PUBLISH',
-    'HALLEY_HTTP_STREAM_ENABLED',
-    'channel.namespaces[0].allowed_delta_types',
+    'HALLEY_CHANNEL_NAMESPACES_CHAT_SUBSCRIBE_PROXY_ENABLED',
+    'HALLEY_SWAGGER_ENABLED',
     'channel.namespaces[0].map.mode',
+    'channel.namespaces[0].publish_proxy_name',
     'channel.without_namespace.subscribe_proxy_enabled',
     'client.concurrency',
     'client.proxy.connect.enabled',
     'consumers',
     'engine.redis.address',
     'proxies',
-    'sse.enabled',
     'uni_grpc.enabled',
     'uni_grpc.tls.enabled',
+    'webtransport.enabled',
   ])
   for (const warning of warnings) t.match(warning, 'Centrifugo has this key, Halley has not yet')
 })
