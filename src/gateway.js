@@ -2,6 +2,11 @@
 const MAX_TTL = 365 * 24 * 3600
 
 /**
+ * @typedef {import('./protocol/contract.js').Codec} Codec
+ * @typedef {{json: Codec, uniJson: Codec}} Codecs one of each, because the hub encodes once for each codec
+ */
+
+/**
  * The parts of one worker, for those who need several of them.
  */
 export class Gateway {
@@ -12,6 +17,7 @@ export class Gateway {
    * @param {ReturnType<typeof import('./auth/tokens.js').createTokens>} parts.tokens
    * @param {import('./broker/contract.js').Broker} parts.broker
    * @param {import('./hub/hub.js').Hub} parts.hub
+   * @param {Codecs} parts.codecs
    * @param {import('./session/sessions.js').Sessions} parts.sessions
    * @param {import('./session/outbox.js').Outbox} parts.outbox
    * @param {import('./session/deadlines.js').Deadlines} parts.deadlines
@@ -29,6 +35,7 @@ export class Gateway {
     tokens,
     broker,
     hub,
+    codecs,
     sessions,
     outbox,
     deadlines,
@@ -45,6 +52,7 @@ export class Gateway {
     this.tokens = tokens
     this.broker = broker
     this.hub = hub
+    this.codecs = codecs
     this.sessions = sessions
     this.outbox = outbox
     this.deadlines = deadlines

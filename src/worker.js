@@ -11,6 +11,7 @@ import { Gateway } from './gateway.js'
 import { Hub } from './hub/hub.js'
 import { createLog } from './log.js'
 import { JsonCodec } from './protocol/json.js'
+import { UniJsonCodec } from './protocol/uni-json.js'
 import { createServer } from './server/index.js'
 import { createClientIds } from './session/client-id.js'
 import { Deadlines } from './session/deadlines.js'
@@ -107,6 +108,7 @@ async function run({ config, index, workers, node, terminal }) {
     tokens: createTokens(config, tokenOptions),
     broker,
     hub,
+    codecs: { json: new JsonCodec(), uniJson: new UniJsonCodec() },
     sessions,
     outbox: new Outbox(),
     deadlines,
@@ -129,7 +131,7 @@ async function run({ config, index, workers, node, terminal }) {
   let allListening = false
   if (!config.websocket.disabled) {
     const allowsOrigin = createOriginCheck(client.allowed_origins)
-    new WebSocketTransport({ gateway, server, codec: new JsonCodec(), allowsOrigin, admission }).mount()
+    new WebSocketTransport({ gateway, server, allowsOrigin, admission }).mount()
   }
   // Rules change with the configuration file, so the API asks for them each time.
   const rules = { resolve: (/** @type {string} */ channel) => gateway.rules.resolve(channel) }

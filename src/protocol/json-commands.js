@@ -226,6 +226,21 @@ export function parseCommand(line) {
 }
 
 /**
+ * @param {string} text the bare ConnectRequest of a client that only listens: its whole request, not one line of several
+ * @returns {any} its fields, as those of a command
+ * @throws {import('../errors.js').Disconnect} disconnects.badRequest
+ */
+export function parseConnectRequest(text) {
+  let value
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw disconnects.badRequest
+  }
+  return check(value, requests.connect, () => text, 0)
+}
+
+/**
  * @param {Buffer} frame
  * @returns {string[]}
  */

@@ -54,6 +54,36 @@ function subscribeResults(subs) {
   return [...subs].map(([channel, result]) => `${quote(channel)}:${subscribeResult(result)}`).join(',')
 }
 
+/**
+ * @param {import('./contract.js').ConnectResult} result
+ * @returns {string}
+ */
+export function connectResult({
+  client,
+  version,
+  expires,
+  ttl,
+  data,
+  subs,
+  ping,
+  pong,
+  session,
+  node,
+  time,
+}) {
+  let text = `{"client":"${client}","version":${quote(version)}`
+  if (expires) text += ',"expires":true'
+  if (ttl) text += `,"ttl":${ttl}`
+  if (data) text += `,"data":${data}`
+  if (subs?.size) text += `,"subs":{${subscribeResults(subs)}}`
+  if (ping) text += `,"ping":${ping}`
+  if (pong) text += ',"pong":true'
+  if (session) text += `,"session":"${session}"`
+  if (node) text += `,"node":${quote(node)}`
+  if (time) text += `,"time":${time}`
+  return `${text}}`
+}
+
 /** @param {{expires: boolean, ttl: number}} result */
 const expiry = ({ expires, ttl }) => (expires ? `{"expires":true,"ttl":${ttl}}` : '{}')
 
@@ -69,7 +99,24 @@ export class JsonCodec {
   ping = '{}'
   split = splitFrame
   command = parseCommand
+  #open
+  #close
+  /** What the pushes of a channel begin with. */
+  #channel
+  /** What a publication's push ends with. */
+  #end
   #scratch = Buffer.allocUnsafeSlow(64 * 1024)
+
+  /**
+   * @param {string} [open] what a push begins with
+   * @param {string} [close] and ends with
+   */
+  constructor(open = '{"push":{', close = '}}') {
+    this.#open = open
+    this.#close = close
+    this.#channel = `${open}"channel":`
+    this.#end = `}${close}`
+  }
 
   /** @param {string} line */
   size(line) {
@@ -88,18 +135,8 @@ export class JsonCodec {
   }
 
   /** @type {Codec['connect']} */
-  connect(id, { client, version, expires, ttl, data, subs, ping, pong, session, node, time }) {
-    let text = `{"id":${id},"connect":{"client":"${client}","version":${quote(version)}`
-    if (expires) text += ',"expires":true'
-    if (ttl) text += `,"ttl":${ttl}`
-    if (data) text += `,"data":${data}`
-    if (subs?.size) text += `,"subs":{${subscribeResults(subs)}}`
-    if (ping) text += `,"ping":${ping}`
-    if (pong) text += ',"pong":true'
-    if (session) text += `,"session":"${session}"`
-    if (node) text += `,"node":${quote(node)}`
-    if (time) text += `,"time":${time}`
-    return `${text}}}`
+  connect(id, result) {
+    return `{"id":${id},"connect":${connectResult(result)}}`
   }
 
   /** @type {Codec['subscribe']} */
@@ -137,8 +174,8 @@ export class JsonCodec {
   /** @type {Codec['publication']} */
   publication(channel, publication) {
     const { data } = publication
-    const head = `{"push":{"channel":${quote(channel)},"pub":{"data":`
-    const tail = `${publicationTail(publication, true)}}}}`
+    const head = `${this.#channel}${quote(channel)},"pub":{"data":`
+    const tail = `${publicationTail(publication, true)}${this.#end}`
     const room = (head.length + tail.length) * 3 + data.length
     if (room > this.#scratch.length) this.#scratch = Buffer.allocUnsafeSlow(room * 2)
     const scratch = this.#scratch
@@ -157,31 +194,31 @@ export class JsonCodec {
     )
     const flag = delta ? ',"delta":true' : ''
     const tail = publicationTail({ ...publication, epoch: '', version: 0n }, false)
-    return Buffer.from(`{"push":{"channel":${quote(channel)},"pub":{"data":${text}${tail}${flag}}}}`)
+    return Buffer.from(`${this.#channel}${quote(channel)},"pub":{"data":${text}${tail}${flag}}${this.#close}`)
   }
 
   /** @type {Codec['event']} */
   event(channel, info, joined) {
-    return `{"push":{"channel":${quote(channel)},"${joined ? 'join' : 'leave'}":{"info":${info}}}}`
+    return `${this.#channel}${quote(channel)},"${joined ? 'join' : 'leave'}":{"info":${info}}${this.#close}`
   }
 
   /** @type {Codec['unsubscribed']} */
   unsubscribed(channel, code, reason) {
-    return `{"push":{"channel":${quote(channel)},"unsubscribe":{"code":${code},"reason":${quote(reason)}}}}`
+    return `${this.#channel}${quote(channel)},"unsubscribe":{"code":${code},"reason":${quote(reason)}}${this.#close}`
   }
 
   /** @type {Codec['subscribed']} */
   subscribed(channel, result) {
-    return `{"push":{"channel":${quote(channel)},"subscribe":${subscribeResult(result)}}}`
+    return `${this.#channel}${quote(channel)},"subscribe":${subscribeResult(result)}${this.#close}`
   }
 
   /** @type {Codec['refresh']} */
   refresh(result) {
-    return `{"push":{"refresh":${expiry(result)}}}`
+    return `${this.#open}"refresh":${expiry(result)}${this.#close}`
   }
 
   /** @type {Codec['disconnect']} */
   disconnect(code, reason) {
-    return `{"push":{"disconnect":{"code":${code},"reason":${quote(reason)}}}}`
+    return `${this.#open}"disconnect":{"code":${code},"reason":${quote(reason)}}${this.#close}`
   }
 }

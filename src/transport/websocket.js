@@ -21,7 +21,6 @@ export class WebSocketTransport {
   name = 'websocket'
   emulated = false
   #server
-  #codec
   #allowsOrigin
   #admission
 
@@ -29,14 +28,12 @@ export class WebSocketTransport {
    * @param {object} parts
    * @param {import('../gateway.js').Gateway} parts.gateway
    * @param {SocketServer} parts.server
-   * @param {import('../protocol/contract.js').Codec} parts.codec
    * @param {(origin: string) => boolean} parts.allowsOrigin
    * @param {import('./admission.js').Admission} parts.admission
    */
-  constructor({ gateway, server, codec, allowsOrigin, admission }) {
+  constructor({ gateway, server, allowsOrigin, admission }) {
     this.gateway = gateway
     this.#server = server
-    this.#codec = codec
     this.#allowsOrigin = allowsOrigin
     this.#admission = admission
   }
@@ -80,7 +77,7 @@ export class WebSocketTransport {
    * @param {Accepted} accepted
    */
   #open(connection, { traits, user }) {
-    const session = new Session(this, connection, this.#codec, traits)
+    const session = new Session(this, connection, this.gateway.codecs.json, traits)
     session.user = user
     connection.session = session
     this.gateway.sessions.opened(session)
