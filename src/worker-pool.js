@@ -158,7 +158,7 @@ export class WorkerPool {
     slot.startedAt = Date.now()
     slot.reason = ''
     const bus = /** @type {import('node:net').Socket} */ (/** @type {any} */ (worker.process.stdio[4]))
-    this.#host.attach(bus, String(slot.index))
+    this.#host.attach(bus, String(slot.index), slot.index)
     worker.on('message', message => this.#hear(slot, worker, message))
     worker.on('error', error => this.#log.debug({ err: error, worker: slot.index }, 'worker channel failed'))
     worker.on('exit', (code, signal) => this.#died(slot, code, signal))

@@ -20,6 +20,7 @@ import { createSessionIds } from './session/session-id.js'
 import { Sessions } from './session/sessions.js'
 import { CounterWindow } from './stats/counter-window.js'
 import { Admission } from './transport/admission.js'
+import { Calls } from './transport/calls.js'
 import { Fanout } from './transport/fanout.js'
 import { createOriginCheck } from './transport/origin.js'
 import { WebSocketTransport } from './transport/websocket.js'
@@ -74,13 +75,16 @@ async function run({ config, index, workers, node, terminal }) {
   let hub
   /** @type {(op: string, params: any) => any} */
   let control
+  const calls = new Calls(log)
   const broker = new EmbeddedBroker(
     socket,
     {
       publication: (channel, publication) => hub.publication(channel, publication),
       presence: (channel, info, joined) => hub.presence(channel, info, joined),
       survey: (op, params) => control(op, params),
+      called: (request, answer) => calls.called(request, answer),
     },
+    node.uid,
     log,
   )
   read.handle = chunk => broker.reader.push(chunk)

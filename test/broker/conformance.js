@@ -1,5 +1,6 @@
 // What src/broker/contract.js promises, as tests that run over every implementation.
 
+import { calls } from './conformance/calls.js'
 import { control, presence } from './conformance/control.js'
 import { delivery, order } from './conformance/delivery.js'
 import { Peer } from './conformance/peer.js'
@@ -9,8 +10,9 @@ import { history, lifetimes, recovery, repetition } from './conformance/streams.
  * What an implementation brings along.
  *
  * @typedef {object} Rig
- * @property {(events: import('../../src/broker/contract.js').BrokerEvents) => Promise<import('../../src/broker/contract.js').Broker>} join
- *   the broker of one more worker
+ * @property {(events: import('../../src/broker/contract.js').BrokerEvents, worker?: number) => Promise<import('../../src/broker/contract.js').Broker>} join
+ *   the broker of one more worker, or of the next one in the place of `worker`
+ * @property {(broker: import('../../src/broker/contract.js').Broker) => {node: string, worker: number}} place by which others call it
  * @property {(broker: import('../../src/broker/contract.js').Broker) => void} cut puts everything out of this broker's reach
  * @property {(ms: number) => void | Promise<void>} pass lets time go by
  */
@@ -37,4 +39,5 @@ export function brokerConformance(t, start) {
   repetition(test)
   presence(test)
   control(test)
+  calls(test)
 }

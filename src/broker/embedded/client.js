@@ -1,4 +1,5 @@
 import { errors } from '../../errors.js'
+import { OwnCalls } from './calls.js'
 import { At, Flag, Frame, FrameReader, FrameWriter } from './frames.js'
 
 /**
@@ -59,14 +60,23 @@ export class EmbeddedBroker {
   /** @type {number[]} numbers of #waiting that are free */
   #free = []
   #open = true
+  #node
+  #calls
 
   /**
    * @param {import('node:net').Socket} socket to the primary; whoever made it calls `receive` with what it reads
    * @param {import('../contract.js').BrokerEvents} events
+   * @param {string} node id of this node
    * @param {import('pino').Logger} log
    */
-  constructor(socket, events, log) {
+  constructor(socket, events, node, log) {
     this.#writer = new FrameWriter(socket)
+    this.#node = node
+    this.#calls = new OwnCalls(
+      this.#writer,
+      done => this.#number(done),
+      request => this.#answered(request, errors.notFound, null),
+    )
     this.#events = events
     this.#log = log
     this.reader = new FrameReader(
@@ -88,15 +98,23 @@ export class EmbeddedBroker {
   }
 
   /**
+   * @param {Done} done
+   * @returns {number} of the request that `done` waits for
+   */
+  #number(done) {
+    if (!this.#open) queueMicrotask(() => done(errors.internal, null))
+    const number = this.#free.pop() ?? this.#waiting.length
+    this.#waiting[number] = this.#open ? done : null
+    return number
+  }
+
+  /**
    * Starts a request.
    * @param {number} type
    * @param {Done} done
    */
   #request(type, done) {
-    if (!this.#open) queueMicrotask(() => done(errors.internal, null))
-    const number = this.#free.pop() ?? this.#waiting.length
-    this.#waiting[number] = this.#open ? done : null
-    return this.#writer.begin(type).u32(number)
+    return this.#writer.begin(type).u32(this.#number(done))
   }
 
   /**
@@ -249,6 +267,13 @@ export class EmbeddedBroker {
     )
   }
 
+  /** @type {Broker['call']} */
+  call(node, worker, request, done) {
+    // There are no other nodes.
+    if (node === '' || node === this.#node) return this.#calls.call(worker, request, done)
+    if (done) queueMicrotask(() => done(errors.notFound, Buffer.alloc(0)))
+  }
+
   /** @type {Broker['claimUser']} */
   claimUser(user, limit, done) {
     this.#request(Frame.CLAIM_USER, (error, cursor) => done(error, cursor?.u8() === 1))
@@ -291,6 +316,10 @@ export class EmbeddedBroker {
         this.#writer.begin(Frame.TOLD).u32(survey).string(answer).end()
         return
       }
+      case Frame.CALLED:
+        return this.#calls.called(cursor, this.#events)
+      case Frame.GONE:
+        return this.#calls.gone(cursor)
       default:
         this.#log.error({ type }, 'unknown frame from the primary')
     }

@@ -22,12 +22,16 @@ export const Frame = Object.freeze({
   SURVEY: 10,
   CLAIM_USER: 11,
   RELEASE_USER: 12,
+  CALL: 13,
+  RETURN: 14,
   // primary -> worker
   PUBLICATION: 20,
   PUBLISHED: 21,
   ANSWER: 22,
   FAILED: 23,
   EVENT: 24,
+  CALLED: 25,
+  GONE: 26,
   // both ways: the primary asks with a survey's number, the worker answers with it
   ASK: 30,
   TOLD: 31,
@@ -177,6 +181,14 @@ export class FrameWriter {
     if (typeof data === 'string') return this.string(data)
     this.u32(data.length)
     return this.raw(data, 0, data.length)
+  }
+
+  /** @param {string | Buffer} data the rest of the frame, without its length */
+  bare(data) {
+    if (typeof data !== 'string') return this.raw(data, 0, data.length)
+    this.#reserve(data.length * 3)
+    this.#end += this.#buffer.write(data, this.#end)
+    return this
   }
 
   /** @param {string} epoch 8 ASCII letters, or '' */

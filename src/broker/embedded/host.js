@@ -1,4 +1,5 @@
 import { errors } from '../../errors.js'
+import { Calls } from './calls.js'
 import { At, Flag, Frame, FrameReader, FrameWriter } from './frames.js'
 import { Store } from './store.js'
 import { Surveys } from './surveys.js'
@@ -15,14 +16,20 @@ const STUCK_TICKS = 5
 class Link {
   /** Seconds that this worker has been far behind. */
   behind = 0
+  /** Calls that it has made to other workers. */
+  calls = 0
 
   /**
    * @param {import('node:net').Socket} socket
    * @param {string} name for the log
+   * @param {number} worker index
+   * @param {number} number
    */
-  constructor(socket, name) {
+  constructor(socket, name, worker, number) {
     this.socket = socket
     this.name = name
+    this.worker = worker
+    this.number = number
     this.writer = new FrameWriter(socket)
   }
 }
@@ -40,6 +47,9 @@ export class BrokerHost {
   #surveys = new Surveys()
   /** @type {Users<Link>} */
   #users = new Users()
+  /** @type {Calls<Link>} */
+  #calls = new Calls(link => this.#sent(link))
+  #lastLink = 0
   #log
   #paused = false
   #lastFull = 0
@@ -75,14 +85,17 @@ export class BrokerHost {
    * Serves a worker until its socket closes.
    * @param {import('node:net').Socket} socket
    * @param {string} name for the log
+   * @param {number} worker index by which other workers call it; -1: they do not
    */
-  attach(socket, name) {
-    const link = new Link(socket, name)
+  attach(socket, name, worker) {
+    this.#lastLink = (this.#lastLink + 1) >>> 0
+    const link = new Link(socket, name, worker, this.#lastLink)
     const reader = new FrameReader(
       (type, cursor) => this.#handle(link, type, cursor),
       error => this.#log.error({ err: error, worker: name }, 'frame from a worker failed'),
     )
     this.#links.add(link)
+    this.#calls.addLink(link)
     socket.on('data', chunk => reader.push(/** @type {Buffer} */ (chunk)))
     socket.on('error', error => this.#log.debug({ err: error }, `bus to ${name} failed`))
     socket.on('close', () => this.#detach(link))
@@ -94,6 +107,7 @@ export class BrokerHost {
     if (!this.#links.delete(link)) return
     this.#store.removeLink(link, (channel, info) => this.#announce(channel, info, false))
     this.#users.removeLink(link)
+    this.#calls.removeLink(link)
     this.#surveys.removeLink(link, answers => this.#answerSurvey(answers))
     this.#resume()
   }
@@ -159,6 +173,10 @@ export class BrokerHost {
         return this.#store.removePresence(cursor.string(), cursor.string())
       case Frame.RELEASE_USER:
         return this.#users.release(cursor.string(), link)
+      case Frame.CALL:
+        return this.#calls.call(link, cursor)
+      case Frame.RETURN:
+        return this.#calls.answer(link, cursor)
       case Frame.TOLD:
         return this.#surveys.told(link, cursor, answers => this.#answerSurvey(answers))
       default:

@@ -30,20 +30,30 @@ export class Peer {
   told = []
   /** @type {(op: string, params: any) => any} */
   survey = () => null
+  /** @type {(request: Buffer, answer: (bytes: string | Buffer) => void) => void} */
+  called = () => {}
+  /** @type {{node: string, worker: number}} */
+  place = { node: '', worker: -1 }
   /** @type {import('../../../src/broker/contract.js').Broker} */
   broker = /** @type {any} */ (null)
   #wake = () => {}
 
-  /** @param {import('../conformance.js').Rig} rig */
-  static async join(rig) {
+  /**
+   * @param {import('../conformance.js').Rig} rig
+   * @param {number} [worker] takes the place of one before
+   */
+  static async join(rig, worker = undefined) {
     const peer = new Peer()
-    peer.broker = await rig.join({
+    const events = {
       publication: (channel, { data, ...rest }) =>
         peer.#tell({ type: 'publication', channel, ...rest, data: Buffer.from(data) }),
       presence: (channel, info, joined) =>
         peer.#tell({ type: joined ? 'join' : 'leave', channel, info: JSON.parse(info) }),
       survey: (op, params) => peer.survey(op, params),
-    })
+      called: (request, answer) => peer.called(request, answer),
+    }
+    peer.broker = await rig.join(events, worker)
+    peer.place = rig.place(peer.broker)
     return peer
   }
 
@@ -87,6 +97,19 @@ export class Peer {
 
   history(channel, filter) {
     return this.broker.history(channel, { limit: -1, ...filter }, HOUR)
+  }
+
+  /**
+   * @param {{place: {node: string, worker: number}}} peer
+   * @param {string | Buffer} request
+   * @returns {Promise<Buffer>} the answer
+   */
+  call({ place: { node, worker } }, request) {
+    return new Promise((resolve, reject) =>
+      this.broker.call(node, worker, request, (error, answer) =>
+        error ? reject(error) : resolve(Buffer.from(answer)),
+      ),
+    )
   }
 
   claim(user, limit) {

@@ -8,6 +8,8 @@ import { join } from 'node:path'
 import { EmbeddedBroker } from '../../../src/broker/embedded/client.js'
 import { BrokerHost } from '../../../src/broker/embedded/host.js'
 
+const NODE = 'node-under-test'
+
 /** A log that keeps its lines. */
 export function createTestLog() {
   const lines = []
@@ -29,6 +31,7 @@ export async function startEmbedded(t, { maxBytes = 2 ** 29 } = {}) {
   const server = createServer().listen(path)
   await once(server, 'listening')
   const sockets = new Map()
+  const workers = new Map()
   const open = new Set()
   t.teardown(async () => {
     for (const socket of open) socket.destroy()
@@ -42,7 +45,7 @@ export async function startEmbedded(t, { maxBytes = 2 ** 29 } = {}) {
     sockets,
 
     /** A socket that the host serves under this name. */
-    async socket(name) {
+    async socket(name, worker = -1) {
       const [[accepted], socket] = await Promise.all([
         once(server, 'connection'),
         new Promise(resolve => {
@@ -50,17 +53,20 @@ export async function startEmbedded(t, { maxBytes = 2 ** 29 } = {}) {
         }),
       ])
       open.add(socket).add(accepted)
-      host.attach(accepted, name)
+      host.attach(accepted, name, worker)
       return socket
     },
 
-    async join(events) {
-      const socket = await this.socket(String(sockets.size))
-      const broker = new EmbeddedBroker(socket, events, /** @type {any} */ (log))
+    async join(events, worker = sockets.size) {
+      const socket = await this.socket(String(worker), worker)
+      const broker = new EmbeddedBroker(socket, events, NODE, /** @type {any} */ (log))
       socket.on('data', chunk => broker.reader.push(chunk))
       sockets.set(broker, socket)
+      workers.set(broker, worker)
       return broker
     },
+
+    place: broker => ({ node: NODE, worker: workers.get(broker) }),
 
     cut(broker) {
       sockets.get(broker).destroy()

@@ -1,0 +1,36 @@
+/**
+ * @typedef {(bytes: string | Buffer) => void} Answer
+ */
+
+/**
+ * What workers call each other for. The first byte of a request is its kind; the rest belongs to whoever handles that kind.
+ */
+export class Calls {
+  /** @type {Map<number, (request: Buffer, answer: Answer) => void>} */
+  #handlers = new Map()
+  #log
+
+  /** @param {import('pino').Logger} log */
+  constructor(log) {
+    this.#log = log
+  }
+
+  /**
+   * @param {number} kind 0 to 255
+   * @param {(request: Buffer, answer: Answer) => void} handler gets a request without its first byte, valid only during the call
+   */
+  on(kind, handler) {
+    this.#handlers.set(kind, handler)
+  }
+
+  /** @type {import('../broker/contract.js').BrokerEvents['called']} */
+  called(request, answer) {
+    const handler = this.#handlers.get(request[0])
+    // A worker of a newer version may want what this one does not know.
+    if (handler === undefined) this.#log.error({ kind: request[0] }, 'unknown call')
+    else handler(request.subarray(1), answer)
+  }
+}
+
+/** Kinds of calls. */
+export const Call = Object.freeze({ EMULATION: 1, POLL: 2 })
