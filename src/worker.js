@@ -19,11 +19,9 @@ import { Outbox } from './session/outbox.js'
 import { createSessionIds } from './session/session-id.js'
 import { Sessions } from './session/sessions.js'
 import { CounterWindow } from './stats/counter-window.js'
-import { Admission } from './transport/admission.js'
 import { Calls } from './transport/calls.js'
 import { Fanout } from './transport/fanout.js'
-import { createOriginCheck } from './transport/origin.js'
-import { WebSocketTransport } from './transport/websocket.js'
+import { mountTransports } from './transport/index.js'
 
 /** The descriptor that the primary opens for the bus. */
 const BUS_FD = 4
@@ -126,17 +124,8 @@ async function run({ config, index, workers, node, terminal }) {
   })
   control = createOperations(gateway)
 
-  const admission = new Admission({
-    limit: client.connection_limit,
-    rate: client.connection_rate_limit / workers,
-    open: () => sessions.open,
-    clock,
-  })
   let allListening = false
-  if (!config.websocket.disabled) {
-    const allowsOrigin = createOriginCheck(client.allowed_origins)
-    new WebSocketTransport({ gateway, server, allowsOrigin, admission }).mount()
-  }
+  const admission = mountTransports({ gateway, server, fanout, calls, workers })
   // Rules change with the configuration file, so the API asks for them each time.
   const rules = { resolve: (/** @type {string} */ channel) => gateway.rules.resolve(channel) }
   createApi({ config, rules, broker, node, logger: log, clock }).mount(server)

@@ -67,6 +67,21 @@ export class Session {
 
   // Receiving
 
+  /**
+   * Takes the connect request of a one-way client, which has no frame around it.
+   * @param {any} request type-checked
+   */
+  begin(request) {
+    const { outbox } = this.gateway
+    outbox.open(this)
+    try {
+      dispatch(this, { id: 1, method: 'connect', request, ping: false })
+    } catch (error) {
+      this.fail(0, error)
+    }
+    outbox.flush()
+  }
+
   /** @param {Buffer} frame valid only during the call */
   receive(frame) {
     if (this.state === State.CLOSED) return
@@ -359,8 +374,11 @@ export class Session {
 
   // The end
 
-  /** @param {DisconnectType} disconnect */
-  close(disconnect) {
+  /**
+   * @param {DisconnectType} disconnect
+   * @param {Error} [cause] what led to it, where that is something else
+   */
+  close(disconnect, cause = disconnect) {
     if (this.state === State.CLOSED) return
     const { outbox } = this.gateway
     if (outbox.owner === this) {
@@ -368,7 +386,7 @@ export class Session {
       // Sending may have ended it: a full outbox does.
       if (this.closed) return
     }
-    this.transport.close(this, disconnect)
+    this.transport.close(this, disconnect, cause)
     this.ended()
   }
 

@@ -12,7 +12,9 @@
  *   reaches the session in order with what `send` sends
  * @property {(session: Session, topic: string) => void} unfollow also called for a session that has ended
  * @property {(session: Session) => void} framePing a ping below the protocol, if the transport has one
- * @property {(session: Session, disconnect: import('../errors.js').Disconnect) => void} close
+ * @property {(session: Session, disconnect: import('../errors.js').Disconnect, cause: Error) => void} close `cause` is the error behind the
+ *   disconnect, or the disconnect itself
+ * @property {(session: Session) => void} [connected] called when the session has connected and has joined its server-side subscriptions
  */
 
 /**

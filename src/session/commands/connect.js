@@ -1,8 +1,9 @@
-import { Disconnect, disconnects, errors } from '../../errors.js'
+import { Disconnect, disconnects, errors, ReplyError } from '../../errors.js'
 import { expireConnection } from '../expiry.js'
 import { Plan } from '../plan.js'
 import { State, Trait } from '../state.js'
 import { Kind } from '../subscription.js'
+import { disconnectFor } from '../unidirectional.js'
 
 /**
  * @typedef {import('../session.js').Session} Session
@@ -71,6 +72,14 @@ function guarded(session, id, work) {
  * @param {Error} error
  */
 function refuse(session, id, error) {
+  if (session.codec.unidirectional) {
+    const { client } = session.gateway.config
+    if (!(error instanceof Disconnect || error instanceof ReplyError)) {
+      session.gateway.log.error({ err: error }, 'connect of a one-way client failed')
+    }
+    session.close(disconnectFor(error, client.connect_code_to_unidirectional_disconnect), error)
+    return
+  }
   if (!(error instanceof Disconnect)) session.state = State.REFUSED
   session.fail(id, error)
 }
@@ -167,6 +176,9 @@ function planServerSide(session, request, identity) {
   return [...grants].map(([channel, grant]) => {
     const namespace = /** @type {import('../../auth/channel-rules.js').Namespace} */ (rules.resolve(channel))
     const { tf, ...wish } = wishes.get(channel) ?? {}
+    // What the client says itself comes before what its last event said.
+    const position = wish.recover ? undefined : request.positions?.(channel)
+    if (position) Object.assign(wish, { recover: true, ...position })
     return new Plan(session, channel, namespace, wish, grant, true)
   })
 }
@@ -238,7 +250,9 @@ function welcome(session, id, ready) {
       ttl: session.expireAt > 0 ? gateway.ttl(session.expireAt) : 0,
       subs: ready && new Map(ready.map(({ plan, result }) => [plan.channel, result])),
       ping: pings ? Math.max(1, Math.round(client.ping_interval / 1000)) : 0,
-      pong: pings && client.pong_timeout > 0,
+      pong: pings && client.pong_timeout > 0 && !codec.unidirectional,
+      session: session.sessionId,
+      node: session.transport.emulated ? gateway.node : '',
       time: client.connect_include_server_time ? gateway.clock() : 0,
     }),
   )
@@ -249,6 +263,7 @@ function welcome(session, id, ready) {
     if (!subscription.is(Kind.ANNOUNCED)) continue
     broker.announce(plan.channel, session.clientInfo(subscription.details.info), true)
   }
+  session.transport.connected?.(session)
   const personal = client.subscribe_to_user_personal_channel
   if (personal.enabled && personal.single_connection && session.user !== '') {
     const { code, reason } = disconnects.connectionLimit

@@ -1,0 +1,102 @@
+import { errors } from '../errors.js'
+import { readEmulationRequest } from '../protocol/emulation-request.js'
+import { workerOf } from '../session/session-id.js'
+import { Call } from './calls.js'
+
+const SESSION_ID_SIZE = 36
+const NOTHING = Buffer.alloc(0)
+
+/**
+ * The endpoint where clients post their commands whose transport only carries messages to them (client protocol, section 16.3). Any worker
+ * of any node takes the post; the session may be elsewhere.
+ */
+export class Emulation {
+  #gateway
+  #server
+  #cors
+  #calls
+
+  /**
+   * @param {object} parts
+   * @param {import('../gateway.js').Gateway} parts.gateway
+   * @param {import('../server/contract.js').SocketServer} parts.server
+   * @param {import('./cors.js').Cors} parts.cors
+   * @param {import('./calls.js').Calls} parts.calls
+   */
+  constructor({ gateway, server, cors, calls }) {
+    this.#gateway = gateway
+    this.#server = server
+    this.#cors = cors
+    this.#calls = calls
+  }
+
+  /** Takes the path that the configuration names. */
+  mount() {
+    const { handler_prefix, max_request_body_size } = this.#gateway.config.emulation
+    this.#cors.post(this.#server, handler_prefix, exchange => {
+      const headers = this.#cors.headers(exchange)
+      const binary = exchange.header('content-type') === 'application/octet-stream'
+      exchange.body(max_request_body_size, body => {
+        if (body === null) return exchange.reply(413, headers, '')
+        const request = binary ? readEmulationRequest(body) : readJson(body)
+        if (!request) return exchange.reply(400, headers, 'the body is no emulation request')
+        this.#pass(request, status => exchange.reply(status, headers, ''))
+      })
+    })
+    this.#calls.on(Call.EMULATION, request => {
+      const sessionId = request.toString('latin1', 0, SESSION_ID_SIZE)
+      this.#receive(sessionId, request.subarray(SESSION_ID_SIZE))
+    })
+  }
+
+  /**
+   * @param {{node: string, session: string, data: Uint8Array}} request
+   * @param {(status: number) => void} done 404: there is no such node. A session that is not there is no error
+   */
+  #pass({ node, session, data }, done) {
+    const { broker, worker, node: own } = this.#gateway
+    const owner = workerOf(session)
+    if (node === own && owner === worker) {
+      this.#receive(session, Buffer.from(data))
+      return done(204)
+    }
+    if (node === own && owner < 0) return done(204)
+    // Whatever its form: another node is asked, if only to learn that there is none.
+    const id = owner < 0 ? ''.padEnd(SESSION_ID_SIZE) : session
+    const head = Buffer.from(`${String.fromCharCode(Call.EMULATION)}${id}`, 'latin1')
+    const request = Buffer.concat([head, data])
+    if (node === own) {
+      broker.call('', owner, request, null)
+      return done(204)
+    }
+    broker.call(node, Math.max(owner, 0), request, error => done(error === errors.notFound ? 404 : 204))
+  }
+
+  /**
+   * @param {string} sessionId
+   * @param {Buffer} data framed commands, valid during the call
+   */
+  #receive(sessionId, data) {
+    const session = this.#gateway.sessions.find(sessionId)
+    if (session?.transport.emulated) session.receive(data)
+  }
+}
+
+/**
+ * @param {Buffer} body
+ * @returns {{node: string, session: string, data: Uint8Array} | undefined} undefined if it is no JSON object
+ */
+function readJson(body) {
+  let request
+  try {
+    request = JSON.parse(body.toString())
+  } catch {
+    return undefined
+  }
+  if (request === null || typeof request !== 'object' || Array.isArray(request)) return undefined
+  const { node, session, data } = request
+  const text = (/** @type {unknown} */ value) => (typeof value === 'string' ? value : '')
+  // Where data is no string, nothing is left of the session either: the request is lost without a word, as in the reference server.
+  if (typeof data !== 'string') return { node: text(node), session: '', data: NOTHING }
+  return { node: text(node), session: text(session), data: Buffer.from(data) }
+}

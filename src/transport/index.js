@@ -1,0 +1,52 @@
+import { Admission } from './admission.js'
+import { Cors } from './cors.js'
+import { Emulation } from './emulation.js'
+import { createOriginCheck } from './origin.js'
+import { HttpStreamTransport } from './stream/http-stream.js'
+import { SseTransport } from './stream/sse.js'
+import { UniHttpStreamTransport } from './stream/uni-http-stream.js'
+import { UniSseTransport } from './stream/uni-sse.js'
+import { UniWebSocketTransport } from './uni-websocket.js'
+import { WebSocketTransport } from './websocket.js'
+
+/**
+ * The table of transports: a row adds one.
+ * @type {readonly {enabled: (config: any) => boolean, Transport: new (parts: any) => {mount: () => void}}[]}
+ */
+const transports = Object.freeze([
+  { enabled: ({ websocket }) => !websocket.disabled, Transport: WebSocketTransport },
+  { enabled: ({ http_stream }) => http_stream.enabled, Transport: HttpStreamTransport },
+  { enabled: ({ sse }) => sse.enabled, Transport: SseTransport },
+  { enabled: ({ uni_websocket }) => uni_websocket.enabled, Transport: UniWebSocketTransport },
+  { enabled: ({ uni_sse }) => uni_sse.enabled, Transport: UniSseTransport },
+  { enabled: ({ uni_http_stream }) => uni_http_stream.enabled, Transport: UniHttpStreamTransport },
+])
+
+/**
+ * Opens every way in that the configuration names.
+ *
+ * @param {object} parts
+ * @param {import('../gateway.js').Gateway} parts.gateway
+ * @param {import('../server/contract.js').SocketServer} parts.server
+ * @param {import('./fanout.js').Fanout} parts.fanout
+ * @param {import('./calls.js').Calls} parts.calls
+ * @param {number} parts.workers that share the rate of new connections
+ * @returns {Admission} to be told how many connections the other workers have
+ */
+export function mountTransports({ gateway, server, fanout, calls, workers }) {
+  const { config, sessions, clock } = gateway
+  const { client } = config
+  const admission = new Admission({
+    limit: client.connection_limit,
+    rate: client.connection_rate_limit / workers,
+    open: () => sessions.open,
+    clock,
+  })
+  const allowsOrigin = createOriginCheck(client.allowed_origins)
+  const cors = new Cors(allowsOrigin)
+  const parts = { gateway, server, fanout, calls, cors, admission, allowsOrigin }
+  for (const { enabled, Transport } of transports) if (enabled(config)) new Transport(parts).mount()
+  const { http_stream, sse, poll } = config
+  if (http_stream.enabled || sse.enabled || poll.enabled) new Emulation(parts).mount()
+  return admission
+}

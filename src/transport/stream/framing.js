@@ -1,0 +1,42 @@
+import { isAscii } from 'node:buffer'
+
+/** @typedef {import('../../protocol/contract.js').Encoded} Encoded */
+
+const LINE_FEED = Buffer.from('\n')
+const DATA = Buffer.from('data: ')
+const EVENT_END = Buffer.from('\n\n')
+
+/** @param {string} char */
+const escape = char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+
+/** @param {string} json */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: everything outside ASCII is meant
+const toAscii = json => json.replace(/[^\x00-\x7f]/g, escape)
+
+/**
+ * Lines of JSON in ASCII: a client that decodes chunk by chunk (the JavaScript SDK before 5.8) cannot cut a character in two.
+ * In JSON what is not ASCII stands in strings, where an escape says the same.
+ * @param {Encoded} message JSON objects joined by line feeds
+ * @returns {Encoded} each ends with a line feed
+ */
+export function asciiLines(message) {
+  if (typeof message === 'string') return `${toAscii(message)}\n`
+  return isAscii(message) ? lines(message) : `${toAscii(Buffer.from(message).toString())}\n`
+}
+
+/**
+ * @param {Encoded} message JSON objects joined by line feeds
+ * @returns {Encoded} each ends with a line feed
+ */
+export function lines(message) {
+  return typeof message === 'string' ? `${message}\n` : Buffer.concat([message, LINE_FEED])
+}
+
+/**
+ * @param {Encoded} message JSON objects joined by line feeds
+ * @returns {Encoded} an event for each
+ */
+export function events(message) {
+  if (typeof message === 'string') return `data: ${message.replaceAll('\n', '\n\ndata: ')}\n\n`
+  return Buffer.concat([DATA, message, EVENT_END])
+}

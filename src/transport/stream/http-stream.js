@@ -1,0 +1,49 @@
+import { Session } from '../../session/session.js'
+import { asciiLines } from './framing.js'
+import { StreamTransport } from './stream-transport.js'
+
+const PROTOBUF = 'application/octet-stream'
+const TEXT = 'text/plain; charset=utf-8'
+
+/**
+ * Two-way HTTP streaming (client protocol, section 16.1): commands come with the request and through the emulation endpoint, replies and
+ * pushes go down the response.
+ */
+export class HttpStreamTransport extends StreamTransport {
+  name = 'http_stream'
+  emulated = true
+
+  /** Takes the path that the configuration names. */
+  mount() {
+    this.cors.post(this.server, this.gateway.config.http_stream.handler_prefix, exchange =>
+      this.#request(exchange),
+    )
+  }
+
+  /** @param {import('../../server/contract.js').Exchange} exchange */
+  #request(exchange) {
+    const binary = exchange.header('content-type') === PROTOBUF
+    const { user, head } = this.visitor(exchange, binary ? PROTOBUF : TEXT)
+    if (!this.admission.admits()) return exchange.reply(503, head, '')
+    const { codecs, config } = this.gateway
+    exchange.body(config.http_stream.max_request_body_size, body => {
+      if (body === null) return exchange.reply(413, head, '')
+      const stream = exchange.stream(200, head, this.route)
+      if (stream === null) return
+      const session = new Session(this, stream, binary ? codecs.protobuf : codecs.json, 0)
+      session.user = user
+      this.opened(session, stream)
+      session.receive(body)
+    })
+  }
+
+  /**
+   * @param {import('../../protocol/contract.js').Encoded} message
+   * @param {import('../../protocol/contract.js').Codec} codec
+   */
+  frame(message, { binary }) {
+    if (!binary) return asciiLines(message)
+    // What a codec made for a fan-out is its own scratch memory.
+    return typeof message === 'string' ? message : Buffer.from(message)
+  }
+}

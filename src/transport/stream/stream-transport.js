@@ -1,0 +1,130 @@
+import { disconnects } from '../../errors.js'
+import { NO_CACHE } from '../cors.js'
+
+/**
+ * @typedef {import('../../session/session.js').Session} Session
+ * @typedef {import('../../server/contract.js').Exchange} Exchange
+ * @typedef {import('../../protocol/contract.js').Encoded} Encoded
+ * @typedef {import('../contract.js').Transport} Transport
+ *
+ * @typedef {object} StreamParts
+ * @property {import('../../gateway.js').Gateway} gateway
+ * @property {import('../../server/contract.js').SocketServer} server
+ * @property {import('../fanout.js').Fanout} fanout
+ * @property {import('../cors.js').Cors} cors
+ * @property {import('../admission.js').Admission} admission
+ */
+
+/** What every stream's head says: no proxy keeps it or holds it back. */
+const HEADERS = Object.freeze({ ...NO_CACHE, 'X-Accel-Buffering': 'no' })
+
+/** @type {Map<string, Readonly<Record<string, string>>>} content type -> headers */
+const heads = new Map()
+
+/**
+ * @param {string} contentType
+ * @returns {Readonly<Record<string, string>>} one object for all
+ */
+function headOf(contentType) {
+  let head = heads.get(contentType)
+  if (head === undefined)
+    heads.set(contentType, (head = Object.freeze({ ...HEADERS, 'Content-Type': contentType })))
+  return head
+}
+
+/**
+ * A transport whose sessions each hold an HTTP response. What a subclass adds is the framing of messages, and how a request becomes a session.
+ * @implements {Transport}
+ * @implements {Carrier}
+ * @typedef {import('../contract.js').Carrier} Carrier
+ */
+export class StreamTransport {
+  name = ''
+  emulated = false
+  gateway
+  server
+  fanout
+  cors
+  admission
+  /** @type {import('../../server/contract.js').StreamRoute} */
+  route
+
+  /** @param {StreamParts} parts */
+  constructor({ gateway, server, fanout, cors, admission }) {
+    this.gateway = gateway
+    this.server = server
+    this.fanout = fanout
+    this.cors = cors
+    this.admission = admission
+    this.route = {
+      maxBuffered: gateway.config.client.queue_max_size,
+      overflow: stream => stream.session.close(disconnects.slow),
+      close: stream => stream.session.ended(),
+    }
+  }
+
+  /**
+   * A message, or several that the codec has joined, as they stand in the stream.
+   * @param {Encoded} message valid during the call
+   * @param {import('../../protocol/contract.js').Codec} _codec
+   * @returns {Encoded} lives on
+   */
+  frame(message, _codec) {
+    return message
+  }
+
+  /**
+   * What the session needs to know of the request, taken while its headers can be read.
+   * @param {Exchange} exchange
+   * @param {string} contentType of the answer
+   */
+  visitor(exchange, contentType) {
+    const { user_id_http_header } = this.gateway.config.client
+    return {
+      user: user_id_http_header === '' ? '' : exchange.header(user_id_http_header.toLowerCase()),
+      head: this.cors.headers(exchange, headOf(contentType)),
+    }
+  }
+
+  /**
+   * @param {any} session with its connection set
+   * @param {any} connection a stream, or what becomes one
+   */
+  opened(session, connection) {
+    session.sessionId = this.gateway.newSessionId()
+    connection.session = session
+    this.gateway.sessions.opened(session)
+  }
+
+  /** @type {Transport['send']} */
+  send({ connection, codec }, message) {
+    this.server.write(connection, this.frame(message, codec))
+  }
+
+  /** @type {Carrier['deliver']} */
+  deliver(members, message, _publication) {
+    let framed = null
+    for (const { connection, codec } of members) {
+      // Those who follow one topic have one codec.
+      framed ??= this.frame(message, codec)
+      this.server.write(connection, framed)
+    }
+  }
+
+  /** @type {Transport['follow']} */
+  follow(session, topic) {
+    this.fanout.follow(this, session, topic)
+  }
+
+  /** @type {Transport['unfollow']} */
+  unfollow(session, topic) {
+    this.fanout.unfollow(this, session, topic)
+  }
+
+  framePing() {}
+
+  /** @type {Transport['close']} */
+  close({ connection, codec }, { code, reason }, _cause) {
+    this.server.end(connection, this.frame(codec.disconnect(code, reason), codec))
+  }
+}

@@ -1,0 +1,127 @@
+import { disconnects } from '../../errors.js'
+import { parseConnectRequest } from '../../protocol/json-commands.js'
+import { Session } from '../../session/session.js'
+import { StreamTransport } from './stream-transport.js'
+
+/**
+ * @typedef {import('../../server/contract.js').Exchange} Exchange
+ * @typedef {import('../../session/session.js').Session} SessionType
+ */
+
+/**
+ * A request whose answer has not begun, because what comes of the connect decides on its status. Stands where the stream will.
+ */
+class Undecided {
+  /** @type {any} */
+  session = null
+
+  /**
+   * @param {Exchange} exchange
+   * @param {Record<string, string>} head
+   */
+  constructor(exchange, head) {
+    this.exchange = exchange
+    this.head = head
+    exchange.waiter = this
+  }
+
+  /** The client has left. */
+  abandoned() {
+    this.session?.ended()
+  }
+}
+
+/**
+ * HTTP responses for clients that only receive (client protocol, section 17).
+ */
+export class UniStreamTransport extends StreamTransport {
+  contentType = ''
+
+  /** @returns {{enabled: boolean, transforms: {code: number, to: {status_code: number, body: string}}[]}} */
+  get responses() {
+    return { enabled: false, transforms: [] }
+  }
+
+  /**
+   * @param {Exchange} exchange
+   * @returns {{user: string, head: Record<string, string>, token: string, lastEventId: string}}
+   */
+  caller(exchange) {
+    const { user, head } = this.visitor(exchange, this.contentType)
+    const bearer = /^Bearer +(\S+)$/i.exec(exchange.header('authorization'))?.[1]
+    const token = bearer ?? new URLSearchParams(exchange.query).get('token') ?? ''
+    return { user, head, token, lastEventId: exchange.header('last-event-id') }
+  }
+
+  /**
+   * Begins a session.
+   * @param {Exchange} exchange
+   * @param {string} text the connect request
+   * @param {{user: string, head: Record<string, string>, token: string, lastEventId: string}} caller
+   */
+  begin(exchange, text, caller) {
+    let request
+    try {
+      request = parseConnectRequest(text)
+    } catch {
+      return exchange.reply(400, caller.head, 'the connect request is no JSON object of the right form')
+    }
+    request.token ||= caller.token || undefined
+    this.complete(request, caller)
+    const { codecs } = this.gateway
+    const connection = this.responses.enabled
+      ? new Undecided(exchange, caller.head)
+      : exchange.stream(200, caller.head, this.route)
+    if (connection === null) return
+    const session = new Session(this, connection, codecs.uniJson, 0)
+    session.user = caller.user
+    this.opened(session, connection)
+    if (!(connection instanceof Undecided)) this.preface(connection)
+    session.begin(request)
+  }
+
+  /**
+   * What a transport adds to the connect request.
+   * @param {any} _request
+   * @param {{lastEventId: string}} _caller
+   */
+  complete(_request, _caller) {}
+
+  /**
+   * What a stream begins with.
+   * @param {import('../../server/contract.js').Stream} _stream
+   */
+  preface(_stream) {}
+
+  /**
+   * @param {SessionType} session
+   * @param {import('../../protocol/contract.js').Encoded} message
+   */
+  send(session, message) {
+    const { connection } = session
+    if (connection instanceof Undecided) {
+      const stream = connection.exchange.stream(200, connection.head, this.route)
+      if (stream === null) return
+      connection.exchange.waiter = null
+      stream.session = session
+      session.connection = stream
+      this.preface(stream)
+    }
+    super.send(session, message)
+  }
+
+  /**
+   * @param {SessionType} session
+   * @param {import('../../errors.js').Disconnect} disconnect
+   * @param {Error & {code?: number}} cause
+   */
+  close(session, disconnect, cause) {
+    const { connection } = session
+    if (!(connection instanceof Undecided)) return super.close(session, disconnect, cause)
+    const code = cause.code ?? disconnects.internal.code
+    const to = this.responses.transforms.find(transform => transform.code === code)?.to
+    connection.exchange.waiter = null
+    const { 'Content-Type': _, ...head } = connection.head
+    connection.exchange.reply(to?.status_code ?? 500, head, to?.body || cause.message)
+  }
+}

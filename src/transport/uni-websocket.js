@@ -1,0 +1,135 @@
+import { disconnects } from '../errors.js'
+import { parseConnectRequest } from '../protocol/json-commands.js'
+import { Session } from '../session/session.js'
+import { State } from '../session/state.js'
+
+/**
+ * @typedef {import('../server/contract.js').Exchange} Exchange
+ * @typedef {{user: string, request: string, token: string}} Accepted
+ */
+
+/**
+ * WebSocket for clients that only receive (client protocol, section 17).
+ * @implements {Transport}
+ * @typedef {import('./contract.js').Transport} Transport
+ */
+export class UniWebSocketTransport {
+  name = 'uni_websocket'
+  emulated = false
+  gateway
+  #server
+  #allowsOrigin
+  #admission
+
+  /**
+   * @param {object} parts
+   * @param {import('../gateway.js').Gateway} parts.gateway
+   * @param {import('../server/contract.js').SocketServer} parts.server
+   * @param {(origin: string) => boolean} parts.allowsOrigin
+   * @param {import('./admission.js').Admission} parts.admission
+   */
+  constructor({ gateway, server, allowsOrigin, admission }) {
+    this.gateway = gateway
+    this.#server = server
+    this.#allowsOrigin = allowsOrigin
+    this.#admission = admission
+  }
+
+  /** Takes the path that the configuration names. */
+  mount() {
+    const { uni_websocket, client } = this.gateway.config
+    this.#server.websocket(uni_websocket.handler_prefix, {
+      maxMessage: uni_websocket.message_size_limit,
+      maxBuffered: client.queue_max_size,
+      protocols: [],
+      compression: null,
+      upgrade: exchange => this.#upgrade(exchange),
+      open: (connection, accepted) => this.#open(connection, accepted),
+      message: ({ session }, data) => {
+        // Only the first message means anything. Until then `info` holds the token of the upgrade.
+        if (session.state === State.OPEN) begin(session, data.toString(), session.info)
+      },
+      close: connection => connection.session?.ended(),
+      overflow: connection => connection.session?.close(disconnects.slow),
+      pong: () => {},
+    })
+  }
+
+  /**
+   * @param {Exchange} exchange
+   * @returns {number | Accepted}
+   */
+  #upgrade(exchange) {
+    if (!this.#allowsOrigin(exchange.header('origin'))) return 403
+    if (!this.#admission.admits()) return 503
+    const header = this.gateway.config.client.user_id_http_header
+    const query = new URLSearchParams(exchange.query)
+    const bearer = /^Bearer +(\S+)$/i.exec(exchange.header('authorization'))?.[1]
+    return {
+      user: header === '' ? '' : exchange.header(header.toLowerCase()),
+      request: query.get('cf_connect') ?? '',
+      token: bearer ?? query.get('token') ?? '',
+    }
+  }
+
+  /**
+   * @param {import('../server/contract.js').Connection} connection
+   * @param {Accepted} accepted
+   */
+  #open(connection, { user, request, token }) {
+    const session = new Session(this, connection, this.gateway.codecs.uniJson, 0)
+    session.user = user
+    session.sessionId = this.gateway.newSessionId()
+    connection.session = session
+    this.gateway.sessions.opened(session)
+    if (request !== '') begin(session, request, token)
+    else session.info = token
+  }
+
+  /** @type {Transport['send']} */
+  send({ connection, codec }, message) {
+    if (typeof message !== 'string' || this.gateway.config.uni_websocket.join_push_messages) {
+      this.#server.send(connection, message, false)
+      return
+    }
+    for (const push of message.split('\n')) this.#server.send(connection, push, false)
+    // A ping frame goes with the empty push, for what looks at frames only.
+    if (message === codec.ping) this.#server.ping(connection)
+  }
+
+  /** @type {Transport['follow']} */
+  follow({ connection }, topic) {
+    this.#server.subscribe(connection, topic)
+  }
+
+  /** @type {Transport['unfollow']} */
+  unfollow({ connection }, topic) {
+    this.#server.unsubscribe(connection, topic)
+  }
+
+  framePing() {}
+
+  /** @type {Transport['close']} */
+  close({ connection, codec }, { code, reason }, _cause) {
+    if (!this.gateway.config.uni_websocket.disable_disconnect_push) {
+      this.#server.send(connection, codec.disconnect(code, reason), false)
+    }
+    this.#server.close(connection, code, reason)
+  }
+}
+
+/**
+ * @param {Session} session
+ * @param {string} text the connect request
+ * @param {string} token of the upgrade, for a request without one
+ */
+function begin(session, text, token) {
+  let request
+  try {
+    request = parseConnectRequest(text)
+  } catch {
+    return session.close(disconnects.badRequest)
+  }
+  request.token ||= token || undefined
+  session.begin(request)
+}
