@@ -7,11 +7,10 @@ const DATA = Buffer.from('data: ')
 const EVENT_END = Buffer.from('\n\n')
 
 /** @param {string} char */
-const escape = char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+const escapeChar = char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
 /** @param {string} json */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: everything outside ASCII is meant
-const toAscii = json => json.replace(/[^\x00-\x7f]/g, escape)
+const toAscii = json => json.replace(/[^\x00-\x7f]/g, escapeChar)
 
 /**
  * Lines of JSON in ASCII: a client that decodes chunk by chunk (the JavaScript SDK before 5.8) cannot cut a character in two.

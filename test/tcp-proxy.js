@@ -1,0 +1,74 @@
+// A TCP proxy that cuts connections: the bad network between clients and gateway.
+
+import { once } from 'node:events'
+import net from 'node:net'
+
+/**
+ * Passes bytes both ways between its own port and another one, until it is told to cut.
+ */
+export class TcpProxy {
+  /** @type {Set<net.Socket>} both ends of all connections */
+  #sockets = new Set()
+  #server
+  /** While true, new connections are cut at once. */
+  refuses = false
+  /** Connections cut so far. */
+  cuts = 0
+
+  /** @param {number} target port on 127.0.0.1 */
+  constructor(target) {
+    this.#server = net.createServer({ noDelay: true }, client => {
+      if (this.refuses) {
+        client.resetAndDestroy()
+        return
+      }
+      const upstream = net.connect({ port: target, host: '127.0.0.1', noDelay: true })
+      for (const [from, to] of [
+        [client, upstream],
+        [upstream, client],
+      ]) {
+        this.#sockets.add(from)
+        from.on('error', () => {})
+        from.on('close', () => {
+          this.#sockets.delete(from)
+          to.destroy()
+        })
+        from.pipe(to)
+      }
+    })
+  }
+
+  /**
+   * @param {any} t ends with this test
+   * @param {number} target
+   * @returns {Promise<TcpProxy>} listening
+   */
+  static async start(t, target) {
+    const proxy = new TcpProxy(target)
+    proxy.#server.listen(0, '127.0.0.1')
+    await once(proxy.#server, 'listening')
+    t.teardown(() => proxy.stop())
+    return proxy
+  }
+
+  get port() {
+    return /** @type {net.AddressInfo} */ (this.#server.address()).port
+  }
+
+  /**
+   * Cuts connections, whatever is on its way in them.
+   * @param {() => boolean} [chosen] asked for each
+   */
+  cut(chosen = () => true) {
+    for (const socket of [...this.#sockets]) {
+      if (!chosen()) continue
+      this.cuts++
+      socket.resetAndDestroy()
+    }
+  }
+
+  stop() {
+    this.#server.close()
+    for (const socket of this.#sockets) socket.destroy()
+  }
+}
