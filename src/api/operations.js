@@ -106,9 +106,15 @@ function serverSubscribe(session, plan) {
       plan.withdraw(former)
     }
     session.send(session.codec.subscribed(plan.channel, result))
+    // Deltas are not negotiated by a push, but the client goes on reading the channel as it has negotiated before.
+    plan.delta = former?.cohort.delta ?? false
     // A subscribe push has no place for publications: they follow as pushes of their own.
-    for (const publication of publications ?? [])
-      session.send(session.codec.publication(plan.channel, publication))
+    for (const publication of publications ?? []) {
+      const message = plan.delta
+        ? session.codec.deltaPublication(plan.channel, publication, null)
+        : session.codec.publication(plan.channel, publication)
+      session.send(message)
+    }
     const subscription = plan.join(channel)
     if (subscription.details.expireAt > 0) expireSubscription(session, subscription)
     if (subscription.is(Kind.ANNOUNCED)) {

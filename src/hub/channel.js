@@ -5,6 +5,9 @@
 export class Cohort {
   /** Members in this worker. */
   count = 0
+  /** @type {Set<import('../session/session.js').Session> | null} with `delta`: members that must get a full payload before any delta;
+   *   null: they can read deltas */
+  fresh = null
 
   /**
    * @param {string} key
@@ -12,13 +15,15 @@ export class Cohort {
    * @param {import('../protocol/contract.js').Codec} codec
    * @param {boolean} events joins and leaves instead of publications
    * @param {import('../protocol/filter.js').Filter | null} filter
+   * @param {boolean} delta whether its members are delta-negotiated
    */
-  constructor(key, topic, codec, events, filter) {
+  constructor(key, topic, codec, events, filter, delta) {
     this.key = key
     this.topic = topic
     this.codec = codec
     this.events = events
     this.filter = filter
+    this.delta = delta
   }
 }
 
@@ -35,11 +40,25 @@ export class Buffering {
    * @param {import('../protocol/contract.js').Codec} codec
    * @param {import('../protocol/filter.js').Filter | null} filter
    * @param {boolean} positioned whether it relies on the stream's position
+   * @param {boolean} delta whether it is delta-negotiated
    */
-  constructor(codec, filter, positioned) {
+  constructor(codec, filter, positioned, delta) {
     this.codec = codec
     this.filter = filter
     this.positioned = positioned
+    this.delta = delta
+  }
+
+  /**
+   * @param {string} channel
+   * @param {import('../broker/contract.js').Publication} publication
+   */
+  take(channel, publication) {
+    const { codec } = this
+    const message = this.delta
+      ? codec.deltaPublication(channel, publication, null)
+      : codec.publication(channel, publication)
+    this.messages.push(Buffer.from(message))
   }
 }
 
@@ -52,8 +71,10 @@ export class Channel {
   /** Whether the broker was asked for the channel's publications, and whether it has answered. */
   asked = false
   live = false
-  /** @type {Cohort[]} */
+  /** @type {Cohort[]} of all but the delta-negotiated subscribers */
   cohorts = []
+  /** @type {import('./deltas.js').Deltas | null} these; null as long as there are none */
+  deltas = null
   /** @type {Set<Buffering> | null} */
   buffering = null
   /** @type {Set<import('../session/session.js').Session> | null} those who rely on the position */

@@ -1,5 +1,9 @@
+import { isUtf8 } from 'node:buffer'
 import { disconnects } from '../errors.js'
+import { DeltaEncoder } from '../protocol/delta.js'
 import { Buffering, Channel, Cohort } from './channel.js'
+import { DeltaCache } from './delta-cache.js'
+import { Deltas } from './deltas.js'
 
 /**
  * @typedef {import('../broker/contract.js').Publication} Publication
@@ -29,6 +33,10 @@ export class Hub {
   #forEachSession
   /** Topics have short names of their own: a channel's name may be long and is kept once. */
   #lastTopic = 0
+  #newTopic = () => (++this.#lastTopic).toString(36)
+  #encoder = new DeltaEncoder()
+  /** Deltas of what subscribers recover. */
+  recoveredDeltas = new DeltaCache(this.#encoder)
 
   /**
    * @param {object} parts
@@ -132,7 +140,7 @@ export class Hub {
       events || filter ? `${codec.name}${events ? '+events' : ''}${filter ? filter.key : ''}` : codec.name
     let cohort = channel.cohorts.find(cohort => cohort.key === key)
     if (!cohort) {
-      cohort = new Cohort(key, (++this.#lastTopic).toString(36), codec, events, filter)
+      cohort = new Cohort(key, this.#newTopic(), codec, events, filter, false)
       channel.cohorts.push(cohort)
     }
     cohort.count++
@@ -140,10 +148,17 @@ export class Hub {
   }
 
   /**
+   * @param {Session} session
    * @param {Channel} channel
    * @param {Cohort} cohort
    */
-  #leaveCohort(channel, cohort) {
+  #leaveCohort(session, channel, cohort) {
+    const { deltas } = channel
+    if (cohort.delta && deltas) {
+      deltas.leave(session, cohort)
+      if (deltas.cohorts.length === 0) channel.deltas = null
+      return
+    }
     if (--cohort.count > 0) return
     channel.cohorts = channel.cohorts.filter(other => other !== cohort)
   }
@@ -152,12 +167,19 @@ export class Hub {
    * From now on the session receives what is published.
    * @param {Session} session
    * @param {Channel} channel
-   * @param {{positioned: boolean, events: boolean, filter: import('../protocol/filter.js').Filter | null}} options
+   * @param {object} options
+   * @param {boolean} options.positioned
+   * @param {boolean} options.events
+   * @param {import('../protocol/filter.js').Filter | null} options.filter
+   * @param {boolean} [options.delta] whether it is delta-negotiated; then there is no filter
+   * @param {Publication | null} [options.received] what it has got last of the stream
    * @returns {{cohort: Cohort, events: Cohort | null}}
    */
-  join(session, channel, { positioned, events, filter }) {
+  join(session, channel, { positioned, events, filter, delta = false, received = null }) {
     if (positioned) (channel.positioned ??= new Set()).add(session)
-    const cohort = this.#cohort(channel, session.codec, false, filter)
+    const cohort = delta
+      ? (channel.deltas ??= new Deltas()).join(session, received, this.#newTopic)
+      : this.#cohort(channel, session.codec, false, filter)
     session.follow(cohort.topic)
     if (!events) return { cohort, events: null }
     const eventCohort = this.#cohort(channel, session.codec, true, null)
@@ -174,10 +196,10 @@ export class Hub {
    */
   leave(session, channel, cohort, events) {
     session.unfollow(cohort.topic)
-    this.#leaveCohort(channel, cohort)
+    this.#leaveCohort(session, channel, cohort)
     if (events) {
       session.unfollow(events.topic)
-      this.#leaveCohort(channel, events)
+      this.#leaveCohort(session, channel, events)
     }
     if (channel.positioned?.delete(session) && channel.positioned.size === 0) channel.positioned = null
     this.release(channel)
@@ -189,10 +211,11 @@ export class Hub {
    * @param {Codec} codec
    * @param {import('../protocol/filter.js').Filter | null} filter
    * @param {boolean} positioned
+   * @param {boolean} delta
    * @returns {Buffering} its messages go out before `join`
    */
-  buffer(channel, codec, filter, positioned) {
-    const buffering = new Buffering(codec, filter, positioned)
+  buffer(channel, codec, filter, positioned, delta) {
+    const buffering = new Buffering(codec, filter, positioned, delta)
     ;(channel.buffering ??= new Set()).add(buffering)
     return buffering
   }
@@ -236,14 +259,37 @@ export class Hub {
       this.#fanout.publish(cohort.topic, bytes, codec.binary, publication)
       this.delivered += cohort.count
     }
+    if (channel.deltas !== null) this.#publishDeltas(name, channel.deltas, publication)
     for (const buffering of channel.buffering ?? []) {
       if (buffering.filter && !buffering.filter.matches(publication.tags)) continue
       if (!publication.json && !buffering.codec.binary) {
         buffering.fault ??= disconnects.inappropriateProtocol
         continue
       }
-      buffering.messages.push(Buffer.from(buffering.codec.publication(name, publication)))
+      buffering.take(name, publication)
     }
+  }
+
+  /**
+   * @param {string} name
+   * @param {Deltas} deltas
+   * @param {Publication} publication
+   */
+  #publishDeltas(name, deltas, publication) {
+    const delta = deltas.against(publication, this.#encoder)
+    const isText = delta !== null && isUtf8(delta)
+    for (const cohort of deltas.cohorts) {
+      const { codec } = cohort
+      if (!publication.json && !codec.binary) {
+        this.#refuse(name, cohort)
+        continue
+      }
+      const readable = cohort.fresh === null && (isText || codec.binary) ? delta : null
+      const bytes = codec.deltaPublication(name, publication, readable)
+      this.#fanout.publish(cohort.topic, bytes, codec.binary, publication)
+      this.delivered += cohort.count
+    }
+    deltas.advance(name, publication)
   }
 
   /**

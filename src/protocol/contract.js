@@ -24,7 +24,7 @@
  * @property {boolean} [was_recovering]
  * @property {boolean} [delta] the subscription is delta-negotiated: JSON writes the data of all its publications as strings (client
  *   protocol, section 9)
- * @property {(Uint8Array | null)[]} [deltas] with `delta`: for each of `publications` its delta against the one before, null: in full
+ * @property {(Buffer | null)[]} [deltas] with `delta`: for each of `publications` its delta against the one before, null: in full
  */
 
 /**
@@ -68,7 +68,7 @@
  * @property {(id: number, method: 'refresh' | 'sub_refresh', result: {expires: boolean, ttl: number}) => Encoded} refreshed
  * @property {(channel: string, publication: import('../broker/contract.js').Publication) => Uint8Array} publication valid until
  *   the next call
- * @property {(channel: string, publication: import('../broker/contract.js').Publication, delta: Uint8Array | null) => Uint8Array} deltaPublication
+ * @property {(channel: string, publication: import('../broker/contract.js').Publication, delta: Buffer | null) => Uint8Array} deltaPublication
  *   for delta-negotiated subscriptions: the delta, or the full payload where it is null (a JSON string in both cases; no `epoch`, no
  *   `version`); valid until the next call
  * @property {(channel: string, info: string, joined: boolean) => Encoded} event a join or a leave

@@ -7,6 +7,9 @@ import { parseCommand, splitFrame } from './json-commands.js'
 
 const quote = JSON.stringify
 
+/** Of a publication: its data is a delta. Of a subscription: they may be. */
+const DELTA = ',"delta":true'
+
 /**
  * The fields of a publication behind its data.
  * @param {Publication} publication
@@ -31,6 +34,20 @@ function publicationList(publications) {
 }
 
 /**
+ * The publications of a delta-negotiated subscription: their data are strings, deltas or not.
+ * @param {Publication[]} publications
+ * @param {(Buffer | null)[]} deltas for each its delta, or null
+ */
+function deltaList(publications, deltas) {
+  const texts = publications.map((publication, index) => {
+    const delta = deltas[index]
+    const data = quote((delta ?? publication.data).toString())
+    return `{"data":${data}${publicationTail(publication, false)}${delta ? DELTA : ''}}`
+  })
+  return `[${texts.join(',')}]`
+}
+
+/**
  * @param {SubscribeResult} result
  * @returns {string}
  */
@@ -40,12 +57,16 @@ function subscribeResult(result) {
   if (result.ttl) text += `,"ttl":${result.ttl}`
   if (result.recoverable) text += ',"recoverable":true'
   if (result.epoch) text += `,"epoch":${quote(result.epoch)}`
-  if (result.publications?.length) text += `,"publications":${publicationList(result.publications)}`
+  if (result.publications?.length) {
+    const { publications, delta, deltas = [] } = result
+    text += `,"publications":${delta ? deltaList(publications, deltas) : publicationList(publications)}`
+  }
   if (result.recovered) text += ',"recovered":true'
   if (result.offset) text += `,"offset":${result.offset}`
   if (result.positioned) text += ',"positioned":true'
   if (result.data) text += `,"data":${result.data}`
   if (result.was_recovering) text += ',"was_recovering":true'
+  if (result.delta) text += DELTA
   return `{${text.slice(1)}}`
 }
 
@@ -176,9 +197,7 @@ export class JsonCodec {
     const { data } = publication
     const head = `${this.#channel}${quote(channel)},"pub":{"data":`
     const tail = `${publicationTail(publication, true)}${this.#end}`
-    const room = (head.length + tail.length) * 3 + data.length
-    if (room > this.#scratch.length) this.#scratch = Buffer.allocUnsafeSlow(room * 2)
-    const scratch = this.#scratch
+    const scratch = this.#room((head.length + tail.length) * 3 + data.length)
     let end = scratch.write(head, 0)
     scratch.set(data, end)
     end += data.length
@@ -188,13 +207,25 @@ export class JsonCodec {
 
   /** @type {Codec['deltaPublication']} */
   deltaPublication(channel, publication, delta) {
-    const { data } = publication
-    const text = quote(
-      Buffer.from((delta ?? data).buffer, (delta ?? data).byteOffset, (delta ?? data).length).toString(),
-    )
-    const flag = delta ? ',"delta":true' : ''
-    const tail = publicationTail({ ...publication, epoch: '', version: 0n }, false)
-    return Buffer.from(`${this.#channel}${quote(channel)},"pub":{"data":${text}${tail}${flag}}${this.#close}`)
+    // What is escaped in a string is ASCII, so the bytes of a character may go through as characters of their own.
+    const data = quote((delta ?? publication.data).toString('latin1'))
+    const versionless = publication.version > 0n ? { ...publication, version: 0n } : publication
+    const head = `${this.#channel}${quote(channel)},"pub":{"data":`
+    const tail = `${publicationTail(versionless, false)}${delta ? DELTA : ''}${this.#end}`
+    const scratch = this.#room((head.length + tail.length) * 3 + data.length)
+    let end = scratch.write(head, 0)
+    end += scratch.write(data, end, 'latin1')
+    end += scratch.write(tail, end)
+    return scratch.subarray(0, end)
+  }
+
+  /**
+   * @param {number} bytes
+   * @returns {Buffer} for one message
+   */
+  #room(bytes) {
+    if (bytes > this.#scratch.length) this.#scratch = Buffer.allocUnsafeSlow(bytes * 2)
+    return this.#scratch
   }
 
   /** @type {Codec['event']} */

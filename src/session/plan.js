@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { Filter } from '../protocol/filter.js'
 import { Kind, NO_DETAILS, Subscription } from './subscription.js'
 
@@ -78,6 +79,16 @@ export class Plan {
     this.epoch = request.recover ? (request.epoch ?? '') : ''
     /** @type {Filter | null} */
     this.filter = request.tf ? new Filter(request.tf) : null
+    // A filtered stream has no publication before each one. Clients that only listen have no way to ask.
+    this.delta =
+      request.delta === 'fossil' &&
+      this.filter === null &&
+      !session.codec.unidirectional &&
+      options.allowed_delta_types.includes('fossil')
+    /** @type {Publication | null} what the client will have got last when the result is sent */
+    this.received = null
+    /** @type {import('../hub/channel.js').Buffering | null} */
+    this.buffering = null
     this.kind =
       (serverSide ? Kind.SERVER_SIDE : 0) |
       (positioned ? Kind.POSITIONED : 0) |
@@ -139,8 +150,11 @@ export class Plan {
       if (publications) {
         result.recovered = true
         result.publications = publications
+        this.received = publications.at(-1) ?? null
+        if (this.delta) result.deltas = this.#deltas(publications)
       }
     }
+    if (this.delta) result.delta = true
     if (this.wasRecovering) result.was_recovering = true
     if (this.grant.data) result.data = this.grant.data
     if (this.kind & Kind.REFRESHED_BY_CLIENT) {
@@ -151,13 +165,25 @@ export class Plan {
   }
 
   /**
+   * @param {Publication[]} publications
+   * @returns {(Buffer | null)[]} for each its delta as far as the client's codec can carry it
+   */
+  #deltas(publications) {
+    const { codec, gateway } = this.session
+    const deltas = gateway.hub.recoveredDeltas.between(this.channel, publications)
+    return codec.binary ? deltas : deltas.map(delta => (delta && isUtf8(delta) ? delta : null))
+  }
+
+  /**
    * Holds back what is published until the result can be sent.
    * @param {Channel} channel
    * @returns {import('../hub/channel.js').Buffering}
    */
   buffer(channel) {
-    const { session, filter, kind } = this
-    return session.gateway.hub.buffer(channel, session.codec, filter, (kind & Kind.POSITIONED) !== 0)
+    const { session, filter, kind, delta } = this
+    const positioned = (kind & Kind.POSITIONED) !== 0
+    this.buffering = session.gateway.hub.buffer(channel, session.codec, filter, positioned, delta)
+    return this.buffering
   }
 
   /**
@@ -166,11 +192,13 @@ export class Plan {
    * @returns {Subscription}
    */
   join(channel) {
-    const { session, kind, grant } = this
+    const { session, kind, grant, buffering } = this
     const { cohort, events } = session.gateway.hub.join(session, channel, {
       positioned: (kind & Kind.POSITIONED) !== 0,
       events: this.events,
       filter: this.filter,
+      delta: this.delta,
+      received: buffering && buffering.messages.length > 0 ? null : this.received,
     })
     const details =
       grant.info || grant.expireAt ? { info: grant.info ?? '', expireAt: grant.expireAt ?? 0 } : NO_DETAILS

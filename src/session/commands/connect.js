@@ -162,9 +162,9 @@ function planServerSide(session, request, identity) {
     if (!rules.resolve(channel)) throw errors.unknownChannel
     if (!grants.has(channel)) grants.set(channel, {})
   }
-  for (const channel of wishes.keys()) {
+  for (const [channel, { delta }] of wishes) {
     const namespace = rules.resolve(channel)
-    if (!namespace || channel === '') throw disconnects.badRequest
+    if (!namespace || channel === '' || (delta && delta !== 'fossil')) throw disconnects.badRequest
     if (grants.has(channel)) continue
     const allowed =
       Buffer.byteLength(channel) <= config.channel.max_length &&

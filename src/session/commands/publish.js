@@ -27,6 +27,7 @@ export function publish(session, id, { channel, data }) {
       metaTtl,
       info: session.clientInfo(subscription?.details.info ?? ''),
       json: data !== undefined,
+      delta: options.delta_publish,
     },
     error =>
       session.published(id, () => {

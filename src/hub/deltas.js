@@ -1,0 +1,163 @@
+import { Cohort } from './channel.js'
+
+/**
+ * @typedef {import('../broker/contract.js').Publication} Publication
+ * @typedef {import('../protocol/contract.js').Codec} Codec
+ * @typedef {import('../protocol/delta.js').DeltaEncoder} DeltaEncoder
+ * @typedef {import('../session/session.js').Session} Session
+ */
+
+/** Subscribers that one publication lets catch up, so that it does not keep the others waiting. The rest gets full payloads for longer. */
+const MAX_MOVES = 4096
+
+/**
+ * The delta-negotiated subscribers of a channel (client protocol, section 9), and the publication that all of them have got last:
+ * the base of the next delta.
+ *
+ *              recovered the base
+ *   join ------------------------------------+
+ *     |                                      v
+ *     +--> fresh -- one full payload --> following -- deltas
+ *
+ * A full payload is right for everybody at any time; a delta only for those who follow.
+ */
+export class Deltas {
+  /** @type {Cohort[]} for each codec at most one that is fresh and one that follows */
+  cohorts = []
+  /** @type {Buffer | null} payload of the base; null: the next publication goes out in full */
+  #base = null
+  #offset = 0
+  #epoch = ''
+  /** Where the base's payload is kept. */
+  #room = Buffer.alloc(0)
+
+  /**
+   * @param {Session} session
+   * @param {Publication | null} received what it has got last of the stream, null: nothing yet
+   * @param {() => string} newTopic
+   * @returns {Cohort}
+   */
+  join(session, received, newTopic) {
+    const { codec } = session
+    const follows = received !== null && this.#isBase(received)
+    let cohort = this.#find(codec, follows)
+    if (!cohort) {
+      cohort = new Cohort('', newTopic(), codec, false, null, true)
+      if (!follows) cohort.fresh = new Set()
+      this.cohorts = [...this.cohorts, cohort]
+    }
+    cohort.count++
+    cohort.fresh?.add(session)
+    return cohort
+  }
+
+  /**
+   * @param {Session} session
+   * @param {Cohort} cohort
+   */
+  leave(session, cohort) {
+    cohort.fresh?.delete(session)
+    if (--cohort.count === 0) this.#drop(cohort)
+  }
+
+  /** @param {Cohort} cohort */
+  #drop(cohort) {
+    this.cohorts = this.cohorts.filter(other => other !== cohort)
+  }
+
+  /**
+   * @param {Codec} codec
+   * @param {boolean} follows
+   */
+  #find(codec, follows) {
+    return this.cohorts.find(
+      cohort => (cohort.fresh === null) === follows && cohort.codec.name === codec.name,
+    )
+  }
+
+  /** Whether anybody can read a delta. */
+  get #followed() {
+    return this.cohorts.some(({ fresh }) => fresh === null)
+  }
+
+  /**
+   * @param {Publication} received
+   * @returns {boolean} whether it is the base; as long as nobody follows, it becomes the base
+   */
+  #isBase(received) {
+    if (this.#base !== null && this.#offset === received.offset && this.#epoch === received.epoch) return true
+    if (received.offset === 0 || this.#followed) return false
+    this.#keep(received)
+    return true
+  }
+
+  /**
+   * @param {Publication} publication
+   * @param {DeltaEncoder} encoder
+   * @returns {Buffer | null} the delta that makes it of the base, null where there is none
+   */
+  against({ data, offset, epoch, delta }, encoder) {
+    if (!delta || this.#base === null || offset !== this.#offset + 1 || epoch !== this.#epoch) return null
+    return this.#followed ? encoder.encode(this.#base, data) : null
+  }
+
+  /**
+   * A publication has gone out to all cohorts.
+   * @param {string} channel
+   * @param {Publication} publication
+   */
+  advance(channel, publication) {
+    this.#keep(publication)
+    let moves = MAX_MOVES
+    for (const cohort of this.cohorts) {
+      if (cohort.fresh === null) continue
+      const following = this.#find(cohort.codec, true)
+      if (following) moves -= this.#move(channel, cohort, following, moves)
+      else cohort.fresh = null
+    }
+  }
+
+  /** @param {Publication} publication */
+  #keep({ data, offset, epoch }) {
+    this.#offset = offset
+    this.#epoch = epoch
+    // What is not in the stream is a base to clients, but not to the history that they may recover from.
+    if (offset === 0) {
+      this.#base = null
+      return
+    }
+    const { length } = data
+    if (this.#room.length < length || this.#room.length > 2 * length + 64) {
+      this.#room = Buffer.allocUnsafeSlow(length + (length >>> 3))
+    }
+    this.#room.set(data)
+    this.#base = this.#room.subarray(0, length)
+  }
+
+  /**
+   * Lets fresh ones follow: they have got the base now.
+   * @param {string} channel
+   * @param {Cohort} cohort
+   * @param {Cohort} following
+   * @param {number} most
+   * @returns {number} how many
+   */
+  #move(channel, cohort, following, most) {
+    const members = /** @type {Set<Session>} */ (cohort.fresh)
+    let moved = 0
+    for (const session of members) {
+      if (moved === most) return moved
+      // In this order: who follows no topic at all for a moment may lose what is still on its way from the old one.
+      session.follow(following.topic)
+      session.unfollow(cohort.topic)
+      members.delete(session)
+      moved++
+      cohort.count--
+      following.count++
+      const subscription = session.subscription(channel)
+      if (subscription) subscription.cohort = following
+    }
+    this.#drop(cohort)
+    return moved
+  }
+}

@@ -1,0 +1,293 @@
+// Fossil deltas (client protocol, section 9), written by ourselves: they come from one pass over typed arrays, and no border of a copy
+// or a literal run falls inside a UTF-8 sequence. So the delta of two texts is a text itself and can travel as a JSON string.
+
+/** Bytes that are looked up at a time; what both have in common and is shorter than about twice this may be missed. */
+const WINDOW = 12
+/** Places of the base with the same hash that are tried, so that hostile payloads cost no more than some times the usual. */
+const MAX_TRIES = 12
+/** Behind a copy, places next to the one that the last copies point to are tried, too: what was changed often only got longer or shorter. */
+const NEAR = 32
+const NEIGHBOURS = 4
+/** A delta has at least so many bytes: nothing shorter is tried. */
+const MIN_TARGET = 16
+/** What common heads and tails are compared in: by memcmp, as long as they are equal. */
+const CHUNK = 512
+/** Work space beyond this is given back after use, bytes. */
+const KEEP = 1024 * 1024
+
+const DIGITS = Buffer.from('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~')
+const [LF, COPY_FROM, COPY_END, LITERAL, END] = Buffer.from('\n@,:;')
+
+/** Of the rolling hash: a polynomial of the window's bytes, modulo 2^32. */
+const FACTOR = 0x01000193
+const FACTOR_OUT = Array(WINDOW - 1)
+  .fill(FACTOR)
+  .reduce((product, factor) => Math.imul(product, factor), 1)
+/** Spreads it over the table: 2^32 divided by the golden ratio. */
+const SPREAD = 0x9e3779b1
+
+/** @param {number} byte the second or a later one of a UTF-8 sequence */
+const continues = byte => (byte & 0xc0) === 0x80
+
+/** @param {number} value */
+function digitsOf(value) {
+  let digits = 1
+  for (let rest = value >>> 6; rest > 0; rest >>>= 6) digits++
+  return digits
+}
+
+/**
+ * @param {Uint8Array} bytes
+ * @param {number} at
+ */
+function hashAt(bytes, at) {
+  let hash = 0
+  for (let i = at; i < at + WINDOW; i++) hash = (Math.imul(hash, FACTOR) + bytes[i]) | 0
+  return hash
+}
+
+/**
+ * @param {Uint8Array} target
+ * @returns {number} the sum of its big-endian 32-bit words modulo 2^32, the last one filled up with zeros
+ */
+function checksum(target) {
+  const whole = target.length & ~3
+  let a = 0
+  let b = 0
+  let c = 0
+  let d = 0
+  for (let i = 0; i < whole; i += 4) {
+    a += target[i]
+    b += target[i + 1]
+    c += target[i + 2]
+    d += target[i + 3]
+  }
+  if (whole < target.length) a += target[whole]
+  if (whole + 1 < target.length) b += target[whole + 1]
+  if (whole + 2 < target.length) c += target[whole + 2]
+  return ((a << 24) + (b << 16) + (c << 8) + d) >>> 0
+}
+
+/**
+ * @param {Uint8Array} base
+ * @param {Uint8Array} target
+ * @returns {number} bytes at the beginning that are the same in both
+ */
+function commonHead(base, target) {
+  const most = Math.min(base.length, target.length)
+  let length = 0
+  while (length + CHUNK <= most && same(base, length, target, length)) length += CHUNK
+  while (length < most && base[length] === target[length]) length++
+  return length
+}
+
+/**
+ * @param {Uint8Array} base
+ * @param {Uint8Array} target
+ * @param {number} most
+ * @returns {number} bytes at the end that are the same in both, at most `most`
+ */
+function commonTail(base, target, most) {
+  const b = base.length
+  const t = target.length
+  let length = 0
+  while (length + CHUNK <= most && same(base, b - length - CHUNK, target, t - length - CHUNK)) length += CHUNK
+  while (length < most && base[b - length - 1] === target[t - length - 1]) length++
+  return length
+}
+
+/**
+ * @param {Uint8Array} base
+ * @param {number} b
+ * @param {Uint8Array} target
+ * @param {number} t
+ * @returns {boolean} whether the chunks from there on are equal
+ */
+function same(base, b, target, t) {
+  return Buffer.compare(base.subarray(b, b + CHUNK), target.subarray(t, t + CHUNK)) === 0
+}
+
+/**
+ * Makes deltas, one after another: it keeps its work space. Time is linear in the sizes, whatever the bytes are.
+ */
+export class DeltaEncoder {
+  #out = Buffer.allocUnsafeSlow(1024)
+  #end = 0
+  /** The delta must stay below this. */
+  #limit = 0
+  /** hash -> 1 + number of the newest block of the base with it; 0 = none. */
+  #heads = new Int32Array(0)
+  /** block -> 1 + number of the one before it with its hash. */
+  #earlier = new Int32Array(0)
+  /** The best match so far: where it stands in the target and in the base. */
+  #from = 0
+  #to = 0
+  #place = 0
+
+  /**
+   * @param {Uint8Array} base
+   * @param {Uint8Array} target
+   * @returns {Buffer | null} what makes `target` of `base`; null if it is not shorter than `target`. When `target` is UTF-8, so is the
+   *   delta
+   */
+  encode(base, target) {
+    const { length } = target
+    if (length < MIN_TARGET || base.length < WINDOW) return null
+    if (this.#out.length < length) this.#out = Buffer.allocUnsafeSlow(length)
+    this.#limit = length - 1
+    this.#end = 0
+    this.#integer(length, LF)
+    let head = commonHead(base, target)
+    while (head > 0 && head < length && continues(target[head])) head--
+    if (head < WINDOW) head = 0
+    let tail = commonTail(base, target, Math.min(base.length, length) - head)
+    while (tail > 0 && continues(target[length - tail])) tail--
+    if (tail < WINDOW) tail = 0
+    if (head > 0) this.#copy(0, head)
+    if (head + tail < length) this.#middle(base, target, head, length - tail)
+    if (tail > 0) this.#copy(base.length - tail, tail)
+    this.#integer(checksum(target), END)
+    const delta = this.#end > this.#limit ? null : Buffer.from(this.#out.subarray(0, this.#end))
+    if (this.#out.length > KEEP) this.#out = Buffer.allocUnsafeSlow(1024)
+    if (this.#heads.byteLength > KEEP) this.#heads = this.#earlier = new Int32Array(0)
+    return delta
+  }
+
+  /**
+   * Looks for what stands between the common head and the common tail anywhere in the base.
+   * @param {Uint8Array} base
+   * @param {Uint8Array} target
+   * @param {number} start
+   * @param {number} end
+   */
+  #middle(base, target, start, end) {
+    /** Where the literal run begins that is not written yet. */
+    let pending = start
+    if (end - start > 2 * WINDOW) {
+      const shift = this.#index(base)
+      const heads = this.#heads
+      const earlier = this.#earlier
+      /** How far the last copy was moved: mostly the next one is, too. */
+      let moved = 0
+      let at = start
+      let hash = hashAt(target, at)
+      while (this.#end <= this.#limit) {
+        this.#from = this.#to = 0
+        const first = target[at]
+        const reach = at - pending < NEAR ? NEIGHBOURS : 0
+        const last = Math.min(at + moved + reach, base.length - 1)
+        for (let place = Math.max(0, at + moved - reach); place <= last; place++) {
+          if (base[place] === first) this.#try(base, target, pending, at, end, place)
+        }
+        let block = heads[Math.imul(hash, SPREAD) >>> shift]
+        for (let tries = MAX_TRIES; block > 0 && tries > 0; tries--) {
+          const place = (block - 1) * WINDOW
+          if (base[place] === first) this.#try(base, target, pending, at, end, place)
+          block = earlier[block - 1]
+        }
+        if (this.#to > 0) {
+          this.#literal(target, pending, this.#from)
+          this.#copy(this.#place, this.#to - this.#from)
+          moved = this.#place - this.#from
+          at = pending = this.#to
+          if (at + WINDOW > end) break
+          hash = hashAt(target, at)
+        } else {
+          if (at + WINDOW >= end) break
+          hash = (Math.imul(hash - Math.imul(target[at], FACTOR_OUT), FACTOR) + target[at + WINDOW]) | 0
+          at++
+        }
+      }
+    }
+    this.#literal(target, pending, end)
+  }
+
+  /**
+   * Lists the blocks of the base by their hashes.
+   * @param {Uint8Array} base
+   * @returns {number} how far a hash is shifted to the right to be a place in #heads
+   */
+  #index(base) {
+    const blocks = Math.floor(base.length / WINDOW)
+    const bits = Math.max(4, 33 - Math.clz32(blocks))
+    const size = 1 << bits
+    if (this.#heads.length < size) {
+      this.#heads = new Int32Array(size)
+      this.#earlier = new Int32Array(size)
+    } else {
+      this.#heads.fill(0, 0, size)
+    }
+    const heads = this.#heads
+    const earlier = this.#earlier
+    const shift = 32 - bits
+    for (let block = 0; block < blocks; block++) {
+      const slot = Math.imul(hashAt(base, block * WINDOW), SPREAD) >>> shift
+      earlier[block] = heads[slot]
+      heads[slot] = block + 1
+    }
+    return shift
+  }
+
+  /**
+   * Keeps the match of `target` at `at` with `base` at `place`, whose first bytes are equal, if it is worth its copy and the longest so far.
+   * @param {Uint8Array} base
+   * @param {Uint8Array} target
+   * @param {number} pending what stands before this is written already
+   * @param {number} at
+   * @param {number} end
+   * @param {number} place
+   */
+  #try(base, target, pending, at, end, place) {
+    const most = Math.min(end, at + base.length - place)
+    const offset = place - at
+    let to = at + 1
+    while (to < most && base[to + offset] === target[to]) to++
+    if (to - at < WINDOW) return
+    let from = at
+    const least = Math.max(pending, -offset)
+    while (from > least && base[from - 1 + offset] === target[from - 1]) from--
+    // Borders of characters only.
+    while (from < to && continues(target[from])) from++
+    if (to < target.length) while (to > from && continues(target[to])) to--
+    if (to - from <= this.#to - this.#from) return
+    // The copy, and the header of the literal run that it may cut in two.
+    if (to - from <= digitsOf(to - from) + digitsOf(from + offset) + 5) return
+    this.#from = from
+    this.#to = to
+    this.#place = from + offset
+  }
+
+  /**
+   * @param {number} place in the base
+   * @param {number} length
+   */
+  #copy(place, length) {
+    this.#integer(length, COPY_FROM)
+    this.#integer(place, COPY_END)
+  }
+
+  /**
+   * @param {Uint8Array} target
+   * @param {number} from
+   * @param {number} to
+   */
+  #literal(target, from, to) {
+    if (from === to) return
+    this.#integer(to - from, LITERAL)
+    if (this.#end + to - from <= this.#limit) this.#out.set(target.subarray(from, to), this.#end)
+    this.#end += to - from
+  }
+
+  /**
+   * @param {number} value below 2^32
+   * @param {number} mark the byte behind it
+   */
+  #integer(value, mark) {
+    const digits = digitsOf(value)
+    this.#end += digits + 1
+    if (this.#end > this.#limit) return
+    let at = this.#end - 1
+    this.#out[at] = mark
+    for (let rest = value; at > this.#end - 1 - digits; rest >>>= 6) this.#out[--at] = DIGITS[rest & 63]
+  }
+}
