@@ -3,7 +3,7 @@ const MAX_TTL = 365 * 24 * 3600
 
 /**
  * @typedef {import('./protocol/contract.js').Codec} Codec
- * @typedef {{json: Codec, uniJson: Codec}} Codecs one of each, because the hub encodes once for each codec
+ * @typedef {{json: Codec, protobuf: Codec, uniJson: Codec}} Codecs one of each, because the hub encodes once for each codec
  */
 
 /**

@@ -11,6 +11,7 @@ import { Gateway } from './gateway.js'
 import { Hub } from './hub/hub.js'
 import { createLog } from './log.js'
 import { JsonCodec } from './protocol/json.js'
+import { ProtobufCodec } from './protocol/protobuf.js'
 import { UniJsonCodec } from './protocol/uni-json.js'
 import { createServer } from './server/index.js'
 import { createClientIds } from './session/client-id.js'
@@ -110,7 +111,7 @@ async function run({ config, index, workers, node, terminal }) {
     tokens: createTokens(config, tokenOptions),
     broker,
     hub,
-    codecs: { json: new JsonCodec(), uniJson: new UniJsonCodec() },
+    codecs: { json: new JsonCodec(), protobuf: new ProtobufCodec(), uniJson: new UniJsonCodec() },
     sessions,
     outbox: new Outbox(),
     deadlines,

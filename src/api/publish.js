@@ -1,9 +1,10 @@
 // publish and broadcast.
 
 import { errors } from '../errors.js'
+import { fitsFormat } from '../protocol/payload.js'
 import { errorText } from './answers.js'
 import { flag, payload, string, strings, tags, uint64 } from './params.js'
-import { fitsFormat, readPayload } from './payload.js'
+import { readPayload } from './payload.js'
 
 /** @typedef {(error: Error | null, offset: number, epoch: string) => void} Published */
 
@@ -46,7 +47,7 @@ export class Publisher {
 
   /**
    * @param {string} channel
-   * @param {import('./payload.js').Payload} payload
+   * @param {import('../protocol/payload.js').Payload} payload
    * @param {any} params the other fields of the request
    * @param {Published} done called at once for a refused publication, else later
    */
@@ -60,7 +61,7 @@ export class Publisher {
 
   /**
    * @param {import('./context.js').Namespace} namespace
-   * @param {import('./payload.js').Payload} payload
+   * @param {import('../protocol/payload.js').Payload} payload
    * @param {any} params
    * @returns {import('../broker/contract.js').PublishOptions}
    */

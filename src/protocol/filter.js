@@ -13,6 +13,9 @@ import { errors } from '../errors.js'
  * @typedef {(tags: Tags) => boolean} Predicate
  */
 
+/** How deep a filter may nest: beyond any sensible use, far below what a stack bears. */
+export const MAX_FILTER_DEPTH = 32
+
 /** @type {Tags} */
 const NO_TAGS = Object.freeze({})
 

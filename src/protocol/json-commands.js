@@ -1,4 +1,5 @@
 import { disconnects } from '../errors.js'
+import { MAX_FILTER_DEPTH } from './filter.js'
 import { rawMember, rawMembers, singleLine } from './raw-json.js'
 
 /**
@@ -78,9 +79,6 @@ const requests = withoutPrototype({
 })
 
 const order = Object.keys(requests)
-
-/** How deep a filter may nest: beyond any sensible use, far below what a stack bears. */
-const MAX_FILTER_DEPTH = 32
 
 /** @param {unknown} value */
 const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value)

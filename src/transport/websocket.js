@@ -6,11 +6,15 @@ import { Trait } from '../session/state.js'
  * @typedef {import('../server/contract.js').SocketServer} SocketServer
  * @typedef {import('../server/contract.js').Connection} Connection
  * @typedef {import('../server/contract.js').Exchange} Exchange
- * @typedef {{traits: number, user: string}} Accepted what the upgrade found out about a client
+ * @typedef {{protobuf: boolean, traits: number, user: string}} Accepted what the upgrade found out about a client
  */
 
 /** Most clients: nothing special about them. @type {Accepted} */
-const PLAIN = Object.freeze({ traits: 0, user: '' })
+const PLAIN = Object.freeze({ protobuf: false, traits: 0, user: '' })
+/** @type {Accepted} */
+const PLAIN_PROTOBUF = Object.freeze({ ...PLAIN, protobuf: true })
+
+const PROTOBUF = 'centrifuge-protobuf'
 
 /**
  * The Centrifuge protocol over WebSocket (client protocol, section 15). One object serves all sessions.
@@ -44,11 +48,11 @@ export class WebSocketTransport {
     this.#server.websocket(websocket.handler_prefix, {
       maxMessage: websocket.message_size_limit,
       maxBuffered: client.queue_max_size,
-      protocols: ['centrifuge-json'],
+      protocols: ['centrifuge-json', PROTOBUF],
       compression: websocket.compression
         ? { level: websocket.compression_level, minSize: websocket.compression_min_size }
         : null,
-      upgrade: exchange => this.#upgrade(exchange),
+      upgrade: (exchange, protocol) => this.#upgrade(exchange, protocol),
       open: (connection, accepted) => this.#open(connection, accepted),
       message: (connection, data) => connection.session?.receive(data),
       close: connection => connection.session?.ended(),
@@ -59,25 +63,29 @@ export class WebSocketTransport {
 
   /**
    * @param {Exchange} exchange
+   * @param {string} protocol the chosen subprotocol, '' if none
    * @returns {number | Accepted}
    */
-  #upgrade(exchange) {
+  #upgrade(exchange, protocol) {
     if (!this.#allowsOrigin(exchange.header('origin'))) return 403
     if (!this.#admission.admits()) return 503
     const header = this.gateway.config.client.user_id_http_header
     const user = header === '' ? '' : exchange.header(header.toLowerCase())
-    const framePings =
-      exchange.query !== '' && new URLSearchParams(exchange.query).get('cf_ws_frame_ping_pong') === 'true'
-    if (user === '' && !framePings) return PLAIN
-    return { traits: framePings ? Trait.FRAME_PINGS : 0, user }
+    const query = exchange.query === '' ? null : new URLSearchParams(exchange.query)
+    const framePings = query?.get('cf_ws_frame_ping_pong') === 'true'
+    const protobuf =
+      protocol === PROTOBUF || query?.get('format') === 'protobuf' || query?.get('cf_protocol') === 'protobuf'
+    if (user === '' && !framePings) return protobuf ? PLAIN_PROTOBUF : PLAIN
+    return { protobuf, traits: framePings ? Trait.FRAME_PINGS : 0, user }
   }
 
   /**
    * @param {Connection} connection
    * @param {Accepted} accepted
    */
-  #open(connection, { traits, user }) {
-    const session = new Session(this, connection, this.gateway.codecs.json, traits)
+  #open(connection, { protobuf, traits, user }) {
+    const { codecs } = this.gateway
+    const session = new Session(this, connection, protobuf ? codecs.protobuf : codecs.json, traits)
     session.user = user
     connection.session = session
     this.gateway.sessions.opened(session)

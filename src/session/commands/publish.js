@@ -1,4 +1,14 @@
 import { errors } from '../../errors.js'
+import { bytesPayload, fitsFormat, NO_PAYLOAD, textPayload } from '../../protocol/payload.js'
+
+/**
+ * @param {string | Buffer | undefined} data as the codec found it: JSON, or bytes that may be anything
+ * @returns {import('../../protocol/payload.js').Payload}
+ */
+function payloadOf(data) {
+  if (data === undefined) return NO_PAYLOAD
+  return typeof data === 'string' ? textPayload(data) : bytesPayload(data)
+}
 
 /**
  * @param {import('../session.js').Session} session
@@ -10,24 +20,21 @@ export function publish(session, id, { channel, data }) {
   const namespace = rules.resolve(channel)
   if (!namespace) throw errors.unknownChannel
   if (!rules.checkName(channel, namespace)) throw errors.badRequest
-  const format = namespace.dataFormat
-  if (data === undefined && format !== 'binary') throw errors.badRequest
-  // The frame was parsed as JSON, so the payload is JSON.
-  if (format === 'json_object' && !data.startsWith('{')) throw errors.badRequest
+  const payload = payloadOf(data)
+  if (!fitsFormat(payload, namespace.dataFormat)) throw errors.badRequest
   const subscription = session.subscription(channel)
   if (!rules.mayPublish(namespace, session.user, subscription !== undefined)) throw errors.permissionDenied
   const { options, metaTtl } = namespace
   session.publishing()
   broker.publish(
     channel,
-    data ?? '',
+    payload.data,
     {
       historySize: namespace.historyOn ? options.history_size : 0,
       historyTtl: options.history_ttl,
       metaTtl,
       info: session.clientInfo(subscription?.details.info ?? ''),
-      json: data !== undefined,
-      delta: options.delta_publish,
+      json: payload.json,
     },
     error =>
       session.published(id, () => {

@@ -1,0 +1,51 @@
+// What is published: bytes, and what is known of them.
+
+import { jsonText } from './base64.js'
+
+/**
+ * @typedef {object} Payload
+ * @property {string | Buffer} data '' when there is none
+ * @property {boolean} json whether it is a JSON text
+ * @property {boolean} object whether it is the text of a JSON object
+ */
+
+/** @type {Payload} */
+export const NO_PAYLOAD = Object.freeze({ data: '', json: false, object: false })
+
+/** @param {string} text a JSON text */
+const isObjectText = text => text.charCodeAt(0) === 0x7b || text.trimStart().startsWith('{')
+
+/**
+ * @param {string} text known to be JSON, on one line
+ * @returns {Payload}
+ */
+export const textPayload = text => ({ data: text, json: true, object: isObjectText(text) })
+
+/**
+ * @param {Buffer} bytes of which nothing is known
+ * @returns {Payload}
+ */
+export function bytesPayload(bytes) {
+  const text = jsonText(bytes)
+  if (text === undefined) return { data: bytes, json: false, object: false }
+  // The bytes go on as they are, unless a line feed in them would break the framing.
+  return { data: bytes.includes(10) ? text : bytes, json: true, object: isObjectText(text) }
+}
+
+/**
+ * @param {Payload} payload
+ * @param {string} format of the channel's publications
+ * @returns {boolean} whether the channel takes it
+ */
+export function fitsFormat(payload, format) {
+  switch (format) {
+    case 'binary':
+      return true
+    case 'json':
+      return payload.json
+    case 'json_object':
+      return payload.object
+    default:
+      return payload.data.length > 0
+  }
+}
