@@ -35,6 +35,7 @@ export function publish(session, id, { channel, data }) {
       metaTtl,
       info: session.clientInfo(subscription?.details.info ?? ''),
       json: payload.json,
+      delta: options.delta_publish,
     },
     error =>
       session.published(id, () => {
