@@ -2,6 +2,7 @@ import { Admission } from './admission.js'
 import { Cors } from './cors.js'
 import { Emulation } from './emulation.js'
 import { createOriginCheck } from './origin.js'
+import { PollEndpoint } from './poll/endpoint.js'
 import { HttpStreamTransport } from './stream/http-stream.js'
 import { SseTransport } from './stream/sse.js'
 import { UniHttpStreamTransport } from './stream/uni-http-stream.js'
@@ -17,6 +18,7 @@ const transports = Object.freeze([
   { enabled: ({ websocket }) => !websocket.disabled, Transport: WebSocketTransport },
   { enabled: ({ http_stream }) => http_stream.enabled, Transport: HttpStreamTransport },
   { enabled: ({ sse }) => sse.enabled, Transport: SseTransport },
+  { enabled: ({ poll }) => poll.enabled, Transport: PollEndpoint },
   { enabled: ({ uni_websocket }) => uni_websocket.enabled, Transport: UniWebSocketTransport },
   { enabled: ({ uni_sse }) => uni_sse.enabled, Transport: UniSseTransport },
   { enabled: ({ uni_http_stream }) => uni_http_stream.enabled, Transport: UniHttpStreamTransport },

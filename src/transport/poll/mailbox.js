@@ -1,0 +1,142 @@
+/** @typedef {import('../../protocol/contract.js').Encoded} Encoded */
+
+/** An answer ends with the message that makes it this long, in bytes; the next poll gets the rest. */
+export const CUT = 1024 * 1024
+
+/** @param {Encoded} message */
+const sizeOf = message => (typeof message === 'string' ? Buffer.byteLength(message) : message.length)
+
+/**
+ * @param {Encoded[]} messages
+ * @returns {Encoded} one body
+ */
+function join(messages) {
+  if (messages.length === 1) return messages[0]
+  if (messages.every(message => typeof message === 'string')) return messages.join('')
+  return Buffer.concat(
+    messages.map(message => (typeof message === 'string' ? Buffer.from(message) : message)),
+  )
+}
+
+/**
+ * What one session has to say to a client that asks for it, numbered from 1 on. A message stays until the client has said
+ * that it has it, so an answer that was lost on the way can be given again.
+ *
+ *   1 2 3 | 4 5 6 | 7 8 9
+ *         ^ acked ^ given ^ last
+ *    gone |  held | pending
+ */
+export class Mailbox {
+  /** The client has the messages up to this one. */
+  acked = 0
+  /** Those up to this one have been in an answer. */
+  given = 0
+  /** Bytes up to `given`. */
+  held = 0
+  /** Bytes behind it. */
+  pending = 0
+  /** Number of the last POST of commands that was taken. */
+  taken = 0
+  /** Nothing more goes in: it would not fit. */
+  full = false
+  /** @type {{code: number, reason: string} | null} how the session has ended */
+  farewell = null
+  /** @type {import('./askers.js').Asker | null} the poll that waits for an answer */
+  asker = null
+  /** Whether the transport has it on its list of those to look at. */
+  queued = false
+  /** When its poll is to be answered or, if there is none, its session is to end, ms. */
+  dueAt = 0
+  /** Its place in the wheel, to which it belongs; -1: none. */
+  slot = -1
+  /** @type {Encoded[]} those behind `acked` */
+  #messages = []
+
+  /**
+   * @param {import('../../session/session.js').Session} session
+   * @param {number} limit bytes that may be pending
+   */
+  constructor(session, limit) {
+    this.session = session
+    this.limit = limit
+  }
+
+  /** Whether there is something that the client has not acknowledged. */
+  get something() {
+    return this.#messages.length > 0
+  }
+
+  /** @param {Encoded} message framed; must not be changed afterwards */
+  add(message) {
+    if (this.full) return
+    const size = sizeOf(message)
+    // One that is longer than the limit passes if it is alone: a client that is refused it would come back for it for ever.
+    if (this.pending > 0 && this.pending + size > this.limit) {
+      this.full = true
+      return
+    }
+    this.pending += size
+    this.#messages.push(message)
+  }
+
+  /**
+   * The last message of a session.
+   * @param {Encoded} message framed
+   * @param {{code: number, reason: string}} farewell
+   */
+  end(message, farewell) {
+    if (this.full) this.clear()
+    this.full = true
+    this.farewell = farewell
+    this.pending += sizeOf(message)
+    this.#messages.push(message)
+  }
+
+  /** Drops what is there; the numbers go on. */
+  clear() {
+    this.acked = this.given = this.acked + this.#messages.length
+    this.held = this.pending = 0
+    this.#messages = []
+  }
+
+  /** @param {number} number between `acked` and `given`: the client has all messages up to this one */
+  acknowledge(number) {
+    const count = number - this.acked
+    this.acked = number
+    if (count < this.#messages.length) {
+      for (const message of this.#messages.splice(0, count)) this.held -= sizeOf(message)
+    } else if (count > 0) {
+      this.#messages = []
+      this.held = 0
+    }
+  }
+
+  /**
+   * What goes into the next answer.
+   * @returns {{body: Encoded, seq: number, whole: boolean}} seq: number of the last message in the body; whole: whether that is
+   *   the last one there is
+   */
+  take() {
+    const messages = this.#messages
+    let count = messages.length
+    if (count === 0) return { body: '', seq: this.acked, whole: true }
+    if (this.held + this.pending > CUT) {
+      let size = 0
+      for (count = 0; count < messages.length && size < CUT; count++) size += sizeOf(messages[count])
+    }
+    const whole = count === messages.length
+    const seq = this.acked + count
+    if (whole) {
+      this.held += this.pending
+      this.pending = 0
+    } else {
+      for (let i = this.given - this.acked; i < count; i++) {
+        const size = sizeOf(messages[i])
+        this.held += size
+        this.pending -= size
+      }
+    }
+    this.given = Math.max(this.given, seq)
+    return { body: join(whole ? messages : messages.slice(0, count)), seq, whole }
+  }
+}

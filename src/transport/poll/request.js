@@ -1,0 +1,123 @@
+import { Call } from '../calls.js'
+
+/**
+ * What a POST to the endpoint wants, out of its query.
+ *
+ * @typedef {object} PollRequest
+ * @property {string} session session id; '' opens one
+ * @property {string} node where the session lives, '' = on this one
+ * @property {number} ack number of the last message that the client has; -1: this is no poll
+ * @property {number} send number of this POST among those that carry commands; 0 = not counted
+ * @property {boolean} close the client leaves
+ * @property {number} timeout ms
+ */
+
+const SESSION_ID_SIZE = 36
+
+/**
+ * @param {string | null} text
+ * @param {number} absent
+ * @returns {number} NaN when it is no whole number
+ */
+function count(text, absent) {
+  if (text === null) return absent
+  return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+}
+
+/**
+ * @param {string | null} text seconds
+ * @param {number} longest ms
+ * @returns {number} ms; NaN when it is no number of seconds
+ */
+function seconds(text, longest) {
+  if (text === null) return longest
+  return /^\d{1,6}(?:\.\d{1,6})?$/.test(text) ? Math.min(longest, Math.ceil(Number(text) * 1000)) : Number.NaN
+}
+
+/**
+ * @param {string} query raw
+ * @param {number} longest time a poll may wait, ms
+ * @returns {PollRequest | string} one line that says what is wrong
+ */
+export function readRequest(query, longest) {
+  const given = new URLSearchParams(query)
+  const id = given.get('session')
+  const ack = count(given.get('ack'), -1)
+  const send = count(given.get('send'), 0)
+  const timeout = seconds(given.get('timeout'), longest)
+  const close = given.get('close') ?? '0'
+  if (Number.isNaN(ack)) return 'ack is no whole number'
+  if (Number.isNaN(send) || (send === 0 && given.has('send'))) return 'send is no whole number from 1 on'
+  if (Number.isNaN(timeout)) return 'timeout is no number of seconds'
+  if (close !== '0' && close !== '1') return 'close is neither 0 nor 1'
+  const request = { session: '', node: '', ack, send, close: close === '1', timeout }
+  if (id === null) {
+    if (ack >= 0 || send > 0 || request.close) return 'session is missing'
+    return request
+  }
+  if (id === '') return 'session is empty'
+  if (ack < 0 && send === 0 && !request.close) return 'none of ack, send and close is there'
+  request.session = id.slice(0, SESSION_ID_SIZE)
+  // Session ids are found by any worker of their node, so what clients are told names the node, too.
+  request.node = id.slice(SESSION_ID_SIZE + 1)
+  return request
+}
+
+/**
+ * @param {string} sessionId
+ * @param {string} node
+ * @returns {string} the session as clients name it
+ */
+export const sessionName = (sessionId, node) => `${sessionId}.${node}`
+
+/** What a call between workers is about. */
+const Op = Object.freeze({ POST: 0, ABANDON: 1 })
+const CALL_HEAD = 1 + SESSION_ID_SIZE + 1 + 8 + 8 + 1 + 4 + 2 + 4
+
+/**
+ * A request on its way to the worker that holds the session. A poll is named by the worker that took it and by a number, so that
+ * this worker can say later that its client has left.
+ *
+ *   kind | 36 x ASCII session | u8 op | f64 ack | f64 send | u8 close | u32 timeout | u16 worker | u32 poll | body
+ *
+ * @param {PollRequest} request
+ * @param {number} worker
+ * @param {number} poll
+ * @param {Buffer | null} body null: the client of this poll has left
+ */
+export function encodeCall({ session, ack, send, close, timeout }, worker, poll, body) {
+  const head = Buffer.alloc(CALL_HEAD)
+  let at = head.writeUInt8(Call.POLL, 0)
+  at += head.write(session, at, SESSION_ID_SIZE, 'latin1')
+  at = head.writeUInt8(body === null ? Op.ABANDON : Op.POST, at)
+  at = head.writeDoubleLE(ack, at)
+  at = head.writeDoubleLE(send, at)
+  at = head.writeUInt8(close ? 1 : 0, at)
+  at = head.writeUInt32LE(timeout, at)
+  at = head.writeUInt16LE(worker, at)
+  head.writeUInt32LE(poll, at)
+  return body === null || body.length === 0 ? head : Buffer.concat([head, body])
+}
+
+/**
+ * @param {Buffer} call without its kind
+ * @returns {{request: PollRequest, worker: number, poll: number, body: Buffer | null}} the body is valid as long as the call
+ */
+export function decodeCall(call) {
+  const session = call.toString('latin1', 0, SESSION_ID_SIZE)
+  const at = SESSION_ID_SIZE
+  const request = {
+    session,
+    node: '',
+    ack: call.readDoubleLE(at + 1),
+    send: call.readDoubleLE(at + 9),
+    close: call[at + 17] === 1,
+    timeout: call.readUInt32LE(at + 18),
+  }
+  return {
+    request,
+    worker: call.readUInt16LE(at + 22),
+    poll: call.readUInt32LE(at + 24),
+    body: call[at] === Op.ABANDON ? null : call.subarray(CALL_HEAD - 1),
+  }
+}

@@ -1,0 +1,243 @@
+import { disconnects } from '../../errors.js'
+import { Session } from '../../session/session.js'
+import { lines } from '../stream/framing.js'
+import { Farewells } from './farewells.js'
+import { CUT, Mailbox } from './mailbox.js'
+import { Wheel } from './wheel.js'
+
+/**
+ * @typedef {import('../contract.js').Transport} Transport
+ * @typedef {import('../contract.js').Carrier} Carrier
+ * @typedef {import('../../protocol/contract.js').Encoded} Encoded
+ * @typedef {import('./askers.js').Asker} Asker
+ */
+
+const TICK_MS = 100
+/** Mailboxes that are looked at in one turn of the event loop: about a few ms of answers. */
+const AT_ONCE = 128
+
+/**
+ * The sessions of this worker that clients ask for what they have to say. Nothing is answered where it arises: whoever has something to say
+ * is put on a list, and the list is worked off in small pieces, so that ten thousand polls that end together hold up nobody else.
+ * @implements {Transport}
+ * @implements {Carrier}
+ */
+export class PollTransport {
+  name = 'poll'
+  emulated = true
+  gateway
+  #fanout
+  #sessionTimeout
+  #limit
+  /** @type {Wheel<Mailbox>} */
+  #wheel
+  #farewells = new Farewells(mailbox => this.#wheel.remove(mailbox))
+  /** @type {Mailbox[]} */
+  #list = []
+  #work = () => this.#workOff()
+
+  /**
+   * @param {import('../../gateway.js').Gateway} gateway
+   * @param {import('../fanout.js').Fanout} fanout
+   */
+  constructor(gateway, fanout) {
+    this.gateway = gateway
+    this.#fanout = fanout
+    this.#sessionTimeout = gateway.config.poll.session_timeout
+    this.#limit = gateway.config.client.queue_max_size
+    this.#wheel = new Wheel(TICK_MS, gateway.clock())
+    setInterval(() => this.#wheel.tick(gateway.clock(), mailbox => this.#look(mailbox)), TICK_MS)
+  }
+
+  // Clients
+
+  /**
+   * @param {import('../../protocol/contract.js').Codec} codec
+   * @param {string} user
+   * @returns {Mailbox} of a new session
+   */
+  open(codec, user) {
+    const session = new Session(this, null, codec, 0)
+    const mailbox = new Mailbox(session, this.#limit)
+    session.connection = mailbox
+    session.user = user
+    session.sessionId = this.gateway.newSessionId()
+    this.gateway.sessions.opened(session)
+    this.#rest(mailbox)
+    return mailbox
+  }
+
+  /**
+   * @param {string} sessionId
+   * @returns {Mailbox | undefined} also of a session that has ended, for a while
+   */
+  find(sessionId) {
+    const session = this.gateway.sessions.find(sessionId)
+    if (session === undefined) return this.#farewells.get(sessionId)
+    return session.transport === this ? session.connection : undefined
+  }
+
+  /**
+   * A poll: answered at once when there is something to say, else later.
+   * @param {Mailbox} mailbox
+   * @param {Asker} asker
+   * @param {number} timeout ms
+   */
+  ask(mailbox, asker, timeout) {
+    const before = mailbox.asker
+    mailbox.asker = asker
+    // The client has given up on the one before, or lost it: empty, it changes nothing.
+    before?.give(this.#empty(mailbox))
+    if (mailbox.something || mailbox.farewell || timeout === 0) this.#answer(mailbox)
+    else this.#wheel.set(mailbox, this.gateway.clock() + timeout)
+  }
+
+  /**
+   * The client of a poll has left without an answer.
+   * @param {Mailbox} mailbox
+   * @param {Asker} asker
+   */
+  abandon(mailbox, asker) {
+    if (mailbox.asker !== asker) return
+    mailbox.asker = null
+    this.#rest(mailbox)
+  }
+
+  /**
+   * The client has said that it leaves, or has never learned of its session.
+   * @param {Mailbox} mailbox
+   */
+  leave(mailbox) {
+    mailbox.session.ended()
+    this.#forget(mailbox)
+  }
+
+  /**
+   * Nobody asks: the session has some time left.
+   * @param {Mailbox} mailbox
+   */
+  #rest(mailbox) {
+    this.#wheel.set(mailbox, this.gateway.clock() + this.#sessionTimeout)
+  }
+
+  /** @param {Mailbox} mailbox */
+  #forget(mailbox) {
+    this.#farewells.remove(mailbox)
+    this.#wheel.remove(mailbox)
+    const { asker } = mailbox
+    mailbox.asker = null
+    asker?.give(this.#empty(mailbox))
+    mailbox.clear()
+  }
+
+  // Answers
+
+  /** @param {Mailbox} mailbox */
+  #empty({ acked, session }) {
+    return { status: 200, body: '', seq: acked, binary: session.codec.binary, farewell: null }
+  }
+
+  /** @param {Mailbox} mailbox that somebody asks for */
+  #answer(mailbox) {
+    const { body, seq, whole } = mailbox.take()
+    const asker = /** @type {Asker} */ (mailbox.asker)
+    mailbox.asker = null
+    this.#rest(mailbox)
+    asker.give({
+      status: 200,
+      body,
+      seq,
+      binary: mailbox.session.codec.binary,
+      farewell: whole ? mailbox.farewell : null,
+    })
+  }
+
+  /** @param {Mailbox} mailbox that has something to say, or whose time has come */
+  #look(mailbox) {
+    if (mailbox.queued) return
+    mailbox.queued = true
+    if (this.#list.push(mailbox) === 1) setImmediate(this.#work)
+  }
+
+  #workOff() {
+    const list = this.#list
+    const rest = list.length > AT_ONCE ? list.splice(AT_ONCE) : []
+    this.#list = rest
+    if (rest.length > 0) setImmediate(this.#work)
+    for (const mailbox of list) {
+      mailbox.queued = false
+      this.#settle(mailbox)
+    }
+  }
+
+  /** @param {Mailbox} mailbox */
+  #settle(mailbox) {
+    const due = mailbox.slot < 0
+    if (mailbox.full && !mailbox.session.closed) mailbox.session.close(disconnects.slow)
+    else if (mailbox.asker) {
+      if (mailbox.something || due) this.#answer(mailbox)
+    } else if (due) {
+      if (!mailbox.session.closed) mailbox.session.ended()
+      this.#forget(mailbox)
+    }
+  }
+
+  // Sessions
+
+  /**
+   * @param {Mailbox} mailbox
+   * @param {Encoded} message framed
+   */
+  #post(mailbox, message) {
+    mailbox.add(message)
+    // A client that asks takes what it is given, however much comes in one turn.
+    if (mailbox.asker && mailbox.pending >= CUT) this.#answer(mailbox)
+    else if (mailbox.asker || mailbox.full) this.#look(mailbox)
+  }
+
+  /**
+   * @param {Encoded} message valid during the call
+   * @param {import('../../protocol/contract.js').Codec} codec
+   * @returns {Encoded} as it stands in a body; lives on
+   */
+  #frame(message, codec) {
+    if (!codec.binary) return lines(message)
+    return typeof message === 'string' ? message : Buffer.from(message)
+  }
+
+  /** @type {Transport['send']} */
+  send({ connection, codec }, message) {
+    this.#post(connection, this.#frame(message, codec))
+  }
+
+  /** @type {Carrier['deliver']} */
+  deliver(members, message, _publication) {
+    let framed = null
+    for (const { connection, codec } of members) {
+      // Those who follow one topic have one codec.
+      framed ??= this.#frame(message, codec)
+      this.#post(connection, framed)
+    }
+  }
+
+  /** @type {Transport['follow']} */
+  follow(session, topic) {
+    this.#fanout.follow(this, session, topic)
+  }
+
+  /** @type {Transport['unfollow']} */
+  unfollow(session, topic) {
+    this.#fanout.unfollow(this, session, topic)
+  }
+
+  framePing() {}
+
+  /** @type {Transport['close']} */
+  close({ connection, codec }, { code, reason }, _cause) {
+    const mailbox = /** @type {Mailbox} */ (connection)
+    mailbox.end(this.#frame(codec.disconnect(code, reason), codec), { code, reason })
+    this.#farewells.add(mailbox)
+    if (mailbox.asker) this.#look(mailbox)
+    else this.#rest(mailbox)
+  }
+}
