@@ -1,3 +1,5 @@
+import { NodeStream } from './node-stream.js'
+
 const NOTHING = Buffer.alloc(0)
 
 /** The `Exchange` of node:http. */
@@ -5,6 +7,9 @@ export class NodeExchange {
   #req
   #res
   #log
+  /** @type {{abandoned: () => void} | null} */
+  #waiter = null
+  #watched = false
 
   /**
    * @param {import('node:http').IncomingMessage} req
@@ -79,6 +84,35 @@ export class NodeExchange {
     }
     this.#res.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })
     this.#res.end(body)
+  }
+
+  get waiter() {
+    return this.#waiter
+  }
+
+  set waiter(waiter) {
+    this.#waiter = waiter
+    if (this.#watched || waiter === null) return
+    this.#watched = true
+    this.#res?.once('close', () => {
+      const abandoned = this.#waiter
+      this.#waiter = null
+      if (!this.#res?.writableEnded) abandoned?.abandoned()
+    })
+  }
+
+  /**
+   * @param {number} status
+   * @param {Record<string, string> | null} headers
+   * @param {import('./contract.js').StreamRoute} route
+   * @returns {NodeStream | null}
+   */
+  stream(status, headers, route) {
+    const response = this.#res
+    if (this.gone || response === null) return null
+    response.writeHead(status, headers ?? {})
+    response.flushHeaders()
+    return new NodeStream(response, route)
   }
 
   /** @param {Error} error what the handler threw */

@@ -180,6 +180,27 @@ export class NodeServer {
     connection.terminate()
   }
 
+  /**
+   * @param {any} stream
+   * @param {string | Uint8Array} data
+   */
+  write(stream, data) {
+    stream.write(data)
+  }
+
+  /**
+   * @param {any} stream
+   * @param {string | Uint8Array} data
+   */
+  end(stream, data) {
+    stream.end(data)
+  }
+
+  /** @param {any} stream */
+  cut(stream) {
+    stream.cut()
+  }
+
   stopListening() {
     if (this.#http.listening) this.#http.close()
   }
