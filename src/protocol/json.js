@@ -34,6 +34,16 @@ function publicationList(publications) {
 }
 
 /**
+ * The same for delta-negotiated subscriptions, which are not told versions.
+ * @param {Publication} publication
+ * @param {Buffer | null} delta
+ */
+function deltaTail(publication, delta) {
+  const versionless = publication.version > 0n ? { ...publication, version: 0n } : publication
+  return publicationTail(versionless, false) + (delta ? DELTA : '')
+}
+
+/**
  * The publications of a delta-negotiated subscription: their data are strings, deltas or not.
  * @param {Publication[]} publications
  * @param {(Buffer | null)[]} deltas for each its delta, or null
@@ -42,7 +52,7 @@ function deltaList(publications, deltas) {
   const texts = publications.map((publication, index) => {
     const delta = deltas[index]
     const data = quote((delta ?? publication.data).toString())
-    return `{"data":${data}${publicationTail(publication, false)}${delta ? DELTA : ''}}`
+    return `{"data":${data}${deltaTail(publication, delta)}}`
   })
   return `[${texts.join(',')}]`
 }
@@ -209,9 +219,8 @@ export class JsonCodec {
   deltaPublication(channel, publication, delta) {
     // What is escaped in a string is ASCII, so the bytes of a character may go through as characters of their own.
     const data = quote((delta ?? publication.data).toString('latin1'))
-    const versionless = publication.version > 0n ? { ...publication, version: 0n } : publication
     const head = `${this.#channel}${quote(channel)},"pub":{"data":`
-    const tail = `${publicationTail(versionless, false)}${delta ? DELTA : ''}${this.#end}`
+    const tail = `${deltaTail(publication, delta)}${this.#end}`
     const scratch = this.#room((head.length + tail.length) * 3 + data.length)
     let end = scratch.write(head, 0)
     end += scratch.write(data, end, 'latin1')
