@@ -95,7 +95,12 @@ export function startHub() {
     },
 
     /** Subscribes as a command does: joins when the answer comes. */
-    subscribe(session, name, wants = PLAIN, { events = false, filter = null } = {}) {
+    subscribe(
+      session,
+      name,
+      wants = PLAIN,
+      { events = false, filter = null, delta = false, received = null } = {},
+    ) {
       hub.prepare(name, wants, (error, channel, answer) => {
         if (error) {
           session.got.push({ error })
@@ -106,6 +111,8 @@ export function startHub() {
           positioned: wants.position,
           events,
           filter: filter && new Filter(filter),
+          delta,
+          received,
         })
         session.joined.set(name, { channel, ...cohorts })
       })
@@ -122,6 +129,7 @@ export function startHub() {
         tags: null,
         version: 0n,
         json: true,
+        delta: true,
       }
       hub.publication(name, { ...publication, ...rest })
     },
