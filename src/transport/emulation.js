@@ -43,9 +43,10 @@ export class Emulation {
         this.#pass(request, status => exchange.reply(status, headers, ''))
       })
     })
-    this.#calls.on(Call.EMULATION, request => {
+    this.#calls.on(Call.EMULATION, (request, answer) => {
       const sessionId = request.toString('latin1', 0, SESSION_ID_SIZE)
       this.#receive(sessionId, request.subarray(SESSION_ID_SIZE))
+      answer('')
     })
   }
 
@@ -56,6 +57,7 @@ export class Emulation {
   #pass({ node, session, data }, done) {
     const { broker, worker, node: own } = this.#gateway
     const owner = workerOf(session)
+    if (node === '') return done(404)
     if (node === own && owner === worker) {
       this.#receive(session, Buffer.from(data))
       return done(204)
