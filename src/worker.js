@@ -169,7 +169,9 @@ async function run({ config, index, workers, node, terminal }) {
     server.stopListening()
     const open = sessions.everyOpen()
     for (const session of open) session.close(disconnects.shutdown)
-    setTimeout(() => process.exit(0), open.length > 0 ? CLOSE_PATIENCE_MS : 0)
+    // Polls of other workers' sessions may wait here, too.
+    const awaited = open.length > 0 || config.poll.enabled
+    setTimeout(() => process.exit(0), awaited ? CLOSE_PATIENCE_MS : 0)
   }
 
   process.on('message', (/** @type {any} */ message) => {

@@ -29,7 +29,7 @@ export class PollDesk {
     const { ack, send, close, timeout } = request
     const refusal = this.#refusal(mailbox, request, body)
     if (refusal !== null) return asker.give(refusal)
-    if (ack >= 0) mailbox.acknowledge(ack)
+    if (ack > mailbox.acked) mailbox.acknowledge(ack)
     if (body.length > 0 && (send === 0 || send > mailbox.taken)) mailbox.session.receive(body)
     if (send > mailbox.taken) mailbox.taken = send
     if (close) this.#transport.leave(mailbox)
@@ -45,8 +45,9 @@ export class PollDesk {
    */
   #refusal({ acked, given, taken, farewell }, { ack, send, close }, body) {
     if (ack > given) return answers.tooHigh
-    if (ack >= 0 && ack < acked) return answers.tooLow
+    // What was between may have been dropped.
     if (farewell !== null) return ack < 0 ? answers.ended : null
+    if (ack >= 0 && ack < acked) return answers.tooLow
     if (send > taken + 1) return answers.gap
     if (send > 0 && body.length === 0 && !close) return answers.empty
     return null
