@@ -141,7 +141,9 @@ export class Hub {
     let cohort = channel.cohorts.find(cohort => cohort.key === key)
     if (!cohort) {
       cohort = new Cohort(key, this.#newTopic(), codec, events, filter, false)
-      channel.cohorts.push(cohort)
+      // Those of one codec stand together, so that a publication is encoded once for all of them.
+      const behind = channel.cohorts.findLastIndex(other => other.codec === codec)
+      channel.cohorts.splice(behind < 0 ? channel.cohorts.length : behind + 1, 0, cohort)
     }
     cohort.count++
     return cohort

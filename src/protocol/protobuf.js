@@ -15,6 +15,8 @@ export class ProtobufCodec {
   split = splitFrame
   command = parseCommand
   #out = new MessageWriter()
+  /** A publication must stay while other messages are written: its fan-out may end sessions. */
+  #publication = new MessageWriter()
 
   /** @param {string} raw */
   size(raw) {
@@ -37,10 +39,10 @@ export class ProtobufCodec {
 
   /**
    * @param {string} channel '' if the push belongs to none
+   * @param {MessageWriter} [out]
    * @param {number} [size] bytes, about
    */
-  #push(channel, size = 0) {
-    const out = this.#out
+  #push(channel, out = this.#out, size = 0) {
     out.clear()
     out.open(0, size)
     out.open(Reply.PUSH, size)
@@ -48,21 +50,16 @@ export class ProtobufCodec {
     return out
   }
 
-  #endPush() {
-    this.#out.close()
-    this.#out.close()
-  }
-
-  /** @returns {Buffer} the message just written */
+  /** @returns {Buffer} the reply just written */
   #endReply() {
     this.#out.close()
     return this.#out.copy()
   }
 
-  /** @returns {Buffer} */
-  #pushed() {
-    this.#endPush()
-    return this.#out.copy()
+  /** @returns {Buffer} the push just written */
+  #endPush() {
+    this.#out.close()
+    return this.#endReply()
   }
 
   /** @type {Codec['error']} */
@@ -143,17 +140,26 @@ export class ProtobufCodec {
 
   /** @type {Codec['publication']} */
   publication(channel, publication) {
-    const out = this.#push(channel, publication.data.length + channel.length + 20)
-    out.publication(Push.PUB, publication, true, null, false)
-    this.#endPush()
-    return out.view()
+    return this.#publish(channel, publication, null, false)
   }
 
   /** @type {Codec['deltaPublication']} */
   deltaPublication(channel, publication, delta) {
-    const out = this.#push(channel, (delta ?? publication.data).length + channel.length + 20)
-    out.publication(Push.PUB, publication, true, delta, true)
-    this.#endPush()
+    return this.#publish(channel, publication, delta, true)
+  }
+
+  /**
+   * @param {string} channel
+   * @param {import('../broker/contract.js').Publication} publication
+   * @param {Uint8Array | null} delta
+   * @param {boolean} bare
+   */
+  #publish(channel, publication, delta, bare) {
+    const size = (delta ?? publication.data).length + channel.length + 20
+    const out = this.#push(channel, this.#publication, size)
+    out.publication(Push.PUB, publication, true, delta, bare)
+    out.close()
+    out.close()
     return out.view()
   }
 
@@ -163,7 +169,7 @@ export class ProtobufCodec {
     out.open(joined ? Push.JOIN : Push.LEAVE)
     out.clientInfo(1, info)
     out.close()
-    return this.#pushed()
+    return this.#endPush()
   }
 
   /** @type {Codec['unsubscribed']} */
@@ -173,13 +179,13 @@ export class ProtobufCodec {
     out.uint(2, code)
     out.text(3, reason)
     out.close()
-    return this.#pushed()
+    return this.#endPush()
   }
 
   /** @type {Codec['subscribed']} */
   subscribed(channel, result) {
     this.#push(channel).subscribePush(result)
-    return this.#pushed()
+    return this.#endPush()
   }
 
   /** @type {Codec['refresh']} */
@@ -188,7 +194,7 @@ export class ProtobufCodec {
     out.open(Push.REFRESH)
     out.expiry(1, result)
     out.close()
-    return this.#pushed()
+    return this.#endPush()
   }
 
   /** @type {Codec['disconnect']} */
@@ -198,6 +204,6 @@ export class ProtobufCodec {
     out.uint(1, code)
     out.text(2, reason)
     out.close()
-    return this.#pushed()
+    return this.#endPush()
   }
 }
