@@ -1,0 +1,56 @@
+// A headless Chromium for tests: Debian's, or whatever `CHROMIUM` names.
+
+import { spawn } from 'node:child_process'
+import { accessSync, constants } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
+
+/** @returns {string} */
+function findChromium() {
+  const folders = (process.env.PATH ?? '').split(delimiter)
+  const places = [process.env.CHROMIUM, ...NAMES.flatMap(name => folders.map(folder => join(folder, name)))]
+  for (const place of places) {
+    if (!place) continue
+    try {
+      accessSync(place, constants.X_OK)
+      return place
+    } catch {}
+  }
+  throw new Error(
+    'no Chromium on the PATH: install it (Debian: apt-get install chromium), or name it in CHROMIUM',
+  )
+}
+
+/**
+ * Opens a page in a browser that ends with the test.
+ * @param {any} t
+ * @param {string} url
+ */
+export async function openPage(t, url) {
+  const folder = await mkdtemp(join(tmpdir(), 'halley-browser-'))
+  const browser = spawn(
+    findChromium(),
+    [
+      '--headless=new',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-dev-shm-usage',
+      '--disable-extensions',
+      '--no-first-run',
+      '--no-proxy-server',
+      `--user-data-dir=${folder}`,
+      url,
+    ],
+    { stdio: 'ignore', detached: true },
+  )
+  const ended = new Promise(resolve => browser.once('exit', resolve))
+  t.teardown(async () => {
+    // It has children of its own: the whole group goes.
+    process.kill(-(/** @type {number} */ (browser.pid)), 'SIGKILL')
+    await ended
+    await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+  })
+}

@@ -1,0 +1,186 @@
+// What everybody may rely on, whichever way they came in: the same tests over every transport.
+
+import { startGateway } from '../gateway.js'
+import { TcpProxy } from '../tcp-proxy.js'
+import { randomness, textOf } from './account.js'
+import { receivers, transports } from './receivers.js'
+
+const open = {
+  allow_subscribe_for_client: true,
+  allow_subscribe_for_anonymous: true,
+  allowed_delta_types: ['fossil'],
+  delta_publish: true,
+  presence: true,
+}
+const LONG = 5000
+
+/** @param {string} driver */
+const config = driver => ({
+  ...transports,
+  workers: 3,
+  http_server: { driver },
+  client: {
+    allow_anonymous_connect_without_token: true,
+    recovery_max_publication_limit: LONG,
+    history_max_publication_limit: LONG,
+    ping_interval: '2s',
+    pong_timeout: '1s',
+  },
+  channel: {
+    namespaces: [
+      { name: 'kept', ...open, history_size: LONG, history_ttl: '120s', force_recovery: true },
+      { name: 'short', ...open, history_size: 10, history_ttl: '120s', force_recovery: true },
+      { name: 'live', ...open },
+    ],
+  },
+})
+
+/** @param {number} n */
+const payload = n => ({ n, text: textOf(n) })
+
+/**
+ * Publishes the numbers from..to, one after another.
+ * @param {import('../gateway.js').TestGateway} gateway
+ * @param {string} channel
+ * @param {number} from
+ * @param {number} to
+ * @param {(n: number) => void | Promise<void>} [between]
+ */
+async function publish(gateway, channel, from, to, between = () => {}) {
+  for (let n = from; n <= to; n++) {
+    const { error } = await gateway.api('publish', { channel, data: payload(n) })
+    if (error) throw new Error(error.message)
+    await between(n)
+  }
+}
+
+/**
+ * Receivers of one channel, over every transport.
+ * @param {any} t
+ * @param {number} port
+ * @param {string} channel
+ */
+async function everybody(t, port, channel) {
+  const all = Object.values(receivers).map(start => start(port, channel))
+  t.teardown(() => {
+    for (const { stop } of all) stop()
+  })
+  await Promise.all(all.map(({ ready }) => ready))
+  return all
+}
+
+/**
+ * @param {any} t
+ * @param {import('./receivers.js').Receiver[]} all
+ */
+function assertNoFaults(t, all) {
+  t.same(
+    all.flatMap(({ account }) => account.faults.slice(0, 3)),
+    [],
+  )
+}
+
+const pause = (/** @type {number} */ ms) => new Promise(resolve => setTimeout(resolve, ms))
+
+/**
+ * @param {any} t
+ * @param {'uws' | 'node'} driver
+ */
+export async function testGuarantees(t, driver) {
+  const gateway = await startGateway(t, config(driver))
+
+  t.test('history: everything once and in order, though connections are cut all the time', async t => {
+    const proxy = await TcpProxy.start(t, gateway.port)
+    const all = await everybody(t, proxy.port, 'kept:cuts')
+    const random = randomness(7)
+    const TOTAL = 1200
+    await publish(gateway, 'kept:cuts', 1, TOTAL, async n => {
+      if (n % 40 === 0) proxy.cut(() => random(3) === 0)
+      if (n % 200 === 0) await pause(100)
+    })
+    await Promise.all(all.map(({ account }) => account.reaches(TOTAL)))
+    assertNoFaults(t, all)
+    t.ok(proxy.cuts > 50, `${proxy.cuts} cuts`)
+    t.ok(
+      all.every(({ account }) => account.told === 0),
+      'nobody was told that something is missing',
+    )
+  })
+
+  t.test('history: everything once and in order, though workers are killed', async t => {
+    const all = await everybody(t, gateway.port, 'kept:kills')
+    const TOTAL = 400
+    const [first, second] = gateway.workerPids.slice(-3)
+    let kept = 0
+    for (let n = 1; n <= TOTAL; n++) {
+      if (n === 100) process.kill(first, 'SIGKILL')
+      if (n === 250) process.kill(second, 'SIGKILL')
+      // A publish that dies with its worker has no answer; with its key it is safe to say it again.
+      for (;;) {
+        try {
+          const request = { channel: 'kept:kills', data: payload(n), idempotency_key: `n${n}` }
+          const { error } = await gateway.api('publish', request)
+          if (!error) break
+        } catch {
+          await pause(20)
+        }
+      }
+      kept++
+    }
+    t.equal(kept, TOTAL)
+    await Promise.all(all.map(({ account }) => account.reaches(TOTAL)))
+    assertNoFaults(t, all)
+  })
+
+  t.test('history that does not reach back: everybody is told, and goes on in order', async t => {
+    const proxy = await TcpProxy.start(t, gateway.port)
+    const all = await everybody(t, proxy.port, 'short:gap')
+    await publish(gateway, 'short:gap', 1, 5)
+    await Promise.all(all.map(({ account }) => account.reaches(5)))
+    proxy.refuses = true
+    proxy.cut()
+    await publish(gateway, 'short:gap', 6, 40)
+    proxy.refuses = false
+    // A long-poll session outlives its connections: what it could not fetch waits for it.
+    const told = () => all.every(({ account }) => account.told > 0 || account.label.startsWith('poll'))
+    for (let n = 41; !told() || n <= 60; n++) {
+      await publish(gateway, 'short:gap', n, n)
+      await pause(20)
+    }
+    await publish(gateway, 'short:gap', 1001, 1001)
+    for (const { account } of all) account.missed()
+    await publish(gateway, 'short:gap', 1002, 1002)
+    await Promise.all(all.map(({ account }) => account.reaches(1002)))
+    assertNoFaults(t, all)
+  })
+
+  t.test('no history: at most once and in order', async t => {
+    const proxy = await TcpProxy.start(t, gateway.port)
+    const all = await everybody(t, proxy.port, 'live:cuts')
+    for (const { account } of all) account.missed()
+    const random = randomness(11)
+    let n = 0
+    for (; n < 300; ) {
+      await publish(gateway, 'live:cuts', ++n, n)
+      if (n % 50 === 0) proxy.cut(() => random(3) === 0)
+      // Gaps are what they have to live with.
+      for (const { account } of all) account.missed()
+    }
+    while (!all.every(({ account }) => account.last > 300)) {
+      for (const { account } of all) account.missed()
+      await publish(gateway, 'live:cuts', ++n, n)
+      await pause(5)
+    }
+    assertNoFaults(t, all)
+  })
+
+  t.test('presence: whoever leaves is gone', async t => {
+    const all = await everybody(t, gateway.port, 'kept:present')
+    const count = async () =>
+      (await gateway.api('presence_stats', { channel: 'kept:present' })).result.num_clients
+    // Stateless polls are in no presence.
+    t.equal(await count(), all.length - 1)
+    for (const { stop } of all) stop()
+    while ((await count()) > 0) await pause(20)
+  })
+}
