@@ -24,6 +24,10 @@ const config = {
     namespaces: [
       { name: 'doc', ...open, history_size: 8, history_ttl: '60s', force_recovery: true },
       { name: 'passing', ...open, delta_publish: true },
+      {
+        ...{ name: 'bytes', ...open, history_size: 8, history_ttl: '60s', force_recovery: true },
+        ...{ delta_publish: true, publication_data_format: 'binary' },
+      },
     ],
   },
 }
@@ -192,4 +196,79 @@ for (const [i, driver] of ['uws', 'node'].entries()) {
       t.ok(sum('done') > 0 && sum('failed') > 0, `${sum('done')} recoveries, ${sum('failed')} that failed`)
     })
   }
+}
+
+t.test('payloads that are no text, in Protobuf', async t => {
+  const gateway = await startGateway(t, config)
+  const random = chance(5)
+  const client = new ProtobufCentrifuge(gateway.ws, { websocket: WebSocket })
+  t.teardown(() => client.disconnect())
+  const subscription = client.newSubscription('bytes:1', { delta: 'fossil' })
+  const published = []
+  const got = []
+  const all = new Promise(resolve => {
+    subscription.on('publication', ({ data }) => {
+      got.push(Buffer.from(data).toString('base64'))
+      if (got.length === 300) resolve(undefined)
+    })
+    client.on('disconnected', resolve)
+  })
+  subscription.subscribe()
+  client.connect()
+  await subscription.ready()
+  let data = Buffer.from(Array.from({ length: 2000 }, () => random.below(256)))
+  for (let n = 0; n < 300; n++) {
+    data = Buffer.from(data)
+    for (let edits = random.below(5); edits > 0; edits--) data[random.below(data.length)] = random.below(256)
+    if (random.hit(0.1)) data = Buffer.concat([data.subarray(700), data.subarray(0, 700)])
+    published.push(data.toString('base64'))
+    await gateway.api('publish', { channel: 'bytes:1', b64data: published[n] })
+  }
+  await all
+  t.strictSame(got, published)
+  t.equal(subscription.deltaStats().numDeltaPayloads, 299)
+})
+
+for (const [name, Client] of [
+  ['JSON', Centrifuge],
+  ['Protobuf', ProtobufCentrifuge],
+]) {
+  t.test(
+    `${name}: the server API subscribes a client that reads deltas already, which goes on reading`,
+    async t => {
+      const gateway = await startGateway(t, config)
+      const client = new Client(gateway.ws, { websocket: WebSocket })
+      t.teardown(() => client.disconnect())
+      const subscription = client.newSubscription('doc:1', { delta: 'fossil' })
+      const got = []
+      let wake = () => {}
+      subscription.on('publication', ({ offset, data }) => {
+        t.equal(name === 'JSON' ? data.n : JSON.parse(Buffer.from(data).toString()).n, offset)
+        got.push(offset)
+        wake()
+      })
+      let ended = false
+      client.on('disconnected', () => {
+        ended = true
+        wake()
+      })
+      const id = new Promise(resolve => client.on('connected', ({ client }) => resolve(client)))
+      subscription.subscribe()
+      client.connect()
+      await subscription.ready()
+      const publish = n =>
+        gateway.api('publish', { channel: 'doc:1', data: { fill: 'x'.repeat(200), n }, delta: true })
+      for (const n of [1, 2]) await publish(n)
+      await gateway.api('subscribe', { user: '', client: await id, channel: 'doc:1' })
+      for (const n of [3, 4, 5]) await publish(n)
+      while (got.at(-1) !== 5 && !ended) {
+        await new Promise(resolve => {
+          wake = () => resolve(undefined)
+        })
+      }
+      t.strictSame(got, [1, 2, 3, 4, 5])
+      const { numFullPayloads, numDeltaPayloads } = subscription.deltaStats()
+      t.strictSame([numFullPayloads, numDeltaPayloads], [2, 3])
+    },
+  )
 }
