@@ -1,11 +1,14 @@
-import { STATUS_CODES } from 'node:http'
+import { writeHead } from './uws-head.js'
 
 const NOTHING = Buffer.alloc(0)
 
-/** @param {number} status */
-function statusLine(status) {
-  return `${status} ${STATUS_CODES[status] ?? 'Unknown'}`
-}
+/**
+ * What the exchanges of one server have in common.
+ *
+ * @typedef {object} Host
+ * @property {(error: Error) => void} log gets what a handler threw
+ * @property {import('./uws-streams.js').UwsStreams} streams
+ */
 
 /**
  * The `Exchange` of uWebSockets.js. Every call into the library crosses from JavaScript to C++, so nothing is
@@ -14,33 +17,35 @@ function statusLine(status) {
 export class UwsExchange {
   /** @type {import('uWebSockets.js').HttpResponse} */
   #res
-  /** @type {import('uWebSockets.js').HttpRequest} */
+  /** @type {import('uWebSockets.js').HttpRequest | null} until the handler has returned */
   #req
   /** Within a callback of the library, which corks by itself. */
   #corked = true
   #watched = false
-  #log
+  #host
+  /** @type {import('./contract.js').Exchange['waiter']} */
+  waiter = null
+  gone = false
 
   /**
    * @param {import('uWebSockets.js').HttpResponse} res
    * @param {import('uWebSockets.js').HttpRequest} req
    * @param {string} method upper case
    * @param {string} path
-   * @param {(error: Error) => void} log gets what a handler threw
+   * @param {Host} host
    */
-  constructor(res, req, method, path, log) {
+  constructor(res, req, method, path, host) {
     this.#res = res
     this.#req = req
-    this.#log = log
+    this.#host = host
     this.method = method
     this.path = path
     this.query = req.getQuery() ?? ''
-    this.gone = false
   }
 
   /** @param {string} name */
   header(name) {
-    return this.#req.getHeader(name)
+    return this.#req === null ? '' : this.#req.getHeader(name)
   }
 
   remoteAddress() {
@@ -98,19 +103,38 @@ export class UwsExchange {
   reply(status, headers, body) {
     if (this.gone) return
     this.gone = true
+    this.waiter = null
     if (this.#corked) this.#write(status, headers, body)
     else this.#res.cork(() => this.#write(status, headers, body))
+  }
+
+  /**
+   * @param {number} status
+   * @param {Record<string, string> | null} headers
+   * @param {import('./contract.js').StreamRoute} route
+   * @returns {import('./contract.js').Stream | null}
+   */
+  stream(status, headers, route) {
+    if (this.gone) return null
+    if (this.method === 'HEAD') {
+      this.reply(status, headers, '')
+      return null
+    }
+    this.gone = true
+    this.waiter = null
+    return this.#host.streams.begin(this.#res, status, headers, route)
   }
 
   /** The handler has returned: whoever has not answered yet, will do so later. */
   leave() {
     this.#corked = false
+    this.#req = null
     if (!this.gone) this.#watch()
   }
 
   /** @param {Error} error what the handler threw */
   fail(error) {
-    this.#log(error)
+    this.#host.log(error)
     this.reply(500, null, '')
   }
 
@@ -121,8 +145,7 @@ export class UwsExchange {
    */
   #write(status, headers, body) {
     const res = this.#res
-    if (status !== 200) res.writeStatus(statusLine(status)) // 200 is what the library writes by itself
-    if (headers !== null) for (const name in headers) res.writeHeader(name, headers[name])
+    writeHead(res, status, headers)
     if (this.method === 'HEAD') {
       // With a length of its own, `endWithoutBody` waits for a body for ever.
       res.writeHeader('Content-Length', `${Buffer.byteLength(body)}`)
@@ -148,12 +171,17 @@ export class UwsExchange {
     this.#corked = false
   }
 
+  #abandon() {
+    this.gone = true
+    const { waiter } = this
+    this.waiter = null
+    waiter?.abandoned()
+  }
+
   #watch() {
     if (this.#watched) return
     this.#watched = true
-    this.#res.onAborted(() => {
-      this.gone = true
-    })
+    this.#res.onAborted(() => this.#abandon())
   }
 }
 

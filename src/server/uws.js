@@ -1,7 +1,7 @@
 import { Routes } from './routes.js'
-import { chooseSubprotocol } from './subprotocol.js'
-import { Closing } from './uws-closing.js'
 import { UwsExchange } from './uws-exchange.js'
+import { UwsStreams } from './uws-streams.js'
+import { UwsWebSockets } from './uws-websockets.js'
 
 /**
  * @typedef {import('./contract.js').Connection} Connection
@@ -10,26 +10,9 @@ import { UwsExchange } from './uws-exchange.js'
  * @typedef {import('./contract.js').SocketServer} SocketServer
  */
 
-/**
- * The sockets of one WebSocket route that are open. A socket knows its place in the list, so that it leaves it in one step.
- *
- * @typedef {object} Group
- * @property {WebSocketRoute} route
- * @property {any[]} open
- */
-
-// A socket's `place`: its index in its group while it is open, then one of these.
-const CLOSING = -1
-const CLOSED = -2
-
 /** A listening socket of the library has a backlog of 512; several share the port and take a burst of connects. */
 const LISTENERS = 8
-/** A message this much longer than allowed is still read, to be answered with 1009; the library cuts what is longer. */
-const MESSAGE_SLACK = 1024 * 1024
 const SWEEP_INTERVAL = 1000
-const CLOSE_PATIENCE = 5000
-/** `end()` arms the library's own timeout, which with idleTimeout 0 closes the descriptor at the next of its 4 s ticks. */
-const NO_IDLE_TIMEOUT = 0
 
 /** uWS method names by HTTP method. */
 const NATIVE = /** @type {const} */ ({
@@ -44,47 +27,37 @@ const NATIVE = /** @type {const} */ ({
   TRACE: 'trace',
 })
 
-/** Nothing that `upgrade()` would have to copy onto the socket, property by property. */
-const NO_USER_DATA = Object.freeze({})
-
 /**
- * The sockets of one worker on uWebSockets.js. Topics live in C++: a publish does not visit JavaScript for each
- * connection, so slow readers are found by sweeps over the open sockets.
+ * The sockets of one worker on uWebSockets.js: the server, and what it does with HTTP.
  *
  * @implements {SocketServer}
  */
-export class UwsServer {
+export class UwsServer extends UwsWebSockets {
   name = /** @type {const} */ ('uws')
   #uws
   #app
-  #log
+  #host
   #routes = new Routes()
-  #closing = new Closing(CLOSE_PATIENCE)
-  /** @type {Group[]} */
-  #groups = []
   /** @type {any[]} */
   #listeners = []
   /** @type {NodeJS.Timeout | undefined} */
   #timer
-  /** Bytes published since the last sweep: no backlog has grown by more than this unseen. */
-  #unswept = 0
-  #sweepAbove = Infinity
-  #sweepScheduled = false
-  /** Something has left since the timer's last sweep of which the library has not said whether it got stuck. */
-  #dirty = false
-  /** Within a callback that the library corks: `send` reports success for what only leaves afterwards. */
-  #corked = false
-  /** What `upgrade` accepted, on its way to `open`, which the library calls within `res.upgrade()`. */
-  #accepted = /** @type {any} */ (null)
 
   /**
    * @param {typeof import('uWebSockets.js')} uws
    * @param {{logger?: {error: (details: object, message: string) => void}}} [options]
    */
   constructor(uws, { logger } = {}) {
+    const app = uws.App()
+    /** @type {import('./uws-exchange.js').Host} */
+    const host = {
+      log: error => logger?.error({ err: error }, 'an HTTP handler failed'),
+      streams: new UwsStreams(),
+    }
+    super(app, host)
     this.#uws = uws
-    this.#app = uws.App()
-    this.#log = (/** @type {Error} */ error) => logger?.error({ err: error }, 'an HTTP handler failed')
+    this.#app = app
+    this.#host = host
   }
 
   /**
@@ -101,24 +74,7 @@ export class UwsServer {
    * @param {WebSocketRoute} route
    */
   websocket(path, route) {
-    /** @type {Group} */
-    const group = { route, open: [] }
-    this.#groups.push(group)
-    this.#sweepAbove = Math.min(this.#sweepAbove, route.maxBuffered / 2)
-    this.#app.ws(path, {
-      idleTimeout: NO_IDLE_TIMEOUT,
-      sendPingsAutomatically: false,
-      maxPayloadLength: route.maxMessage + MESSAGE_SLACK,
-      // The hard stop behind the sweeps: whoever gets here has missed a message and must not get another.
-      maxBackpressure: 2 * route.maxBuffered + 1024 * 1024,
-      closeOnBackpressureLimit: /** @type {any} */ (1),
-      upgrade: (res, req, context) => this.#upgrade(path, route, res, req, context),
-      open: ws => this.#open(group, ws),
-      message: (ws, data, binary) => this.#message(route, ws, data, binary),
-      drain: ws => this.#closing.drained(ws),
-      pong: ws => this.#pong(route, ws),
-      close: (ws, code, reason) => this.#closed(group, ws, code, reason),
-    })
+    super.websocket(path, route)
     this.#routes.fallback(path, exchange => exchange.reply(400, null, 'Bad Request'))
   }
 
@@ -142,98 +98,31 @@ export class UwsServer {
       }
     }
     this.#timer = setInterval(() => {
-      this.#closing.sweep()
-      if (this.#dirty) {
-        this.#dirty = false
-        this.#sweep()
-      }
+      this.sweep()
+      this.#host.streams.sweep()
     }, SWEEP_INTERVAL)
     this.#timer.unref()
   }
 
   /**
-   * @param {any} ws
+   * @param {any} stream
    * @param {string | Uint8Array} data
-   * @param {boolean} binary
    */
-  send(ws, data, binary) {
-    if (ws.place < 0) return
-    if (this.#corked) this.#dirty = true
-    if (ws.send(data, binary) !== 1 && ws.getBufferedAmount() > ws.group.route.maxBuffered) this.#sweepSoon()
-  }
-
-  /** @param {any} ws */
-  ping(ws) {
-    if (ws.place >= 0) ws.ping()
+  write(stream, data) {
+    this.#host.streams.write(stream, data)
   }
 
   /**
-   * @param {any} ws
-   * @param {string} topic
-   */
-  subscribe(ws, topic) {
-    if (ws.place >= 0) ws.subscribe(topic)
-  }
-
-  /**
-   * @param {any} ws
-   * @param {string} topic
-   */
-  unsubscribe(ws, topic) {
-    if (ws.place >= 0) ws.unsubscribe(topic)
-  }
-
-  /**
-   * @param {string} topic
+   * @param {any} stream
    * @param {string | Uint8Array} data
-   * @param {boolean} binary
    */
-  publish(topic, data, binary) {
-    this.#app.publish(topic, data, binary)
-    this.#dirty = true
-    this.#unswept += data.length
-    if (this.#unswept > this.#sweepAbove) this.#sweepSoon()
+  end(stream, data) {
+    this.#host.streams.end(stream, data)
   }
 
-  /**
-   * @param {any} ws
-   * @param {() => void} work
-   */
-  cork(ws, work) {
-    if (ws.place < 0) {
-      work()
-      return
-    }
-    const before = this.#corked
-    this.#corked = true
-    ws.cork(work)
-    this.#corked = before
-  }
-
-  /** @param {any} ws */
-  buffered(ws) {
-    return ws.place === CLOSED ? 0 : ws.getBufferedAmount()
-  }
-
-  /**
-   * @param {any} ws
-   * @param {number} code
-   * @param {string} reason
-   */
-  close(ws, code, reason) {
-    if (ws.place < 0) return
-    this.#remove(ws)
-    if (ws.getBufferedAmount() === 0) {
-      ws.end(code, reason)
-      return
-    }
-    for (const topic of ws.getTopics()) ws.unsubscribe(topic)
-    this.#closing.add(ws, code, reason)
-  }
-
-  /** @param {any} ws */
-  terminate(ws) {
-    if (ws.place !== CLOSED) ws.close()
+  /** @param {any} stream */
+  cut(stream) {
+    this.#host.streams.cut(stream)
   }
 
   stopListening() {
@@ -281,119 +170,12 @@ export class UwsServer {
    * @param {(exchange: Exchange) => void} handler
    */
   #answer(res, req, method, path, handler) {
-    const exchange = new UwsExchange(res, req, method, path, this.#log)
+    const exchange = new UwsExchange(res, req, method, path, this.#host)
     try {
       handler(exchange)
     } catch (error) {
       exchange.fail(error)
     }
     exchange.leave()
-  }
-
-  /**
-   * @param {string} path
-   * @param {WebSocketRoute} route
-   * @param {import('uWebSockets.js').HttpResponse} res
-   * @param {import('uWebSockets.js').HttpRequest} req
-   * @param {import('uWebSockets.js').us_socket_context_t} context
-   */
-  #upgrade(path, route, res, req, context) {
-    const exchange = new UwsExchange(res, req, 'GET', path, this.#log)
-    const protocol = chooseSubprotocol(req.getHeader('sec-websocket-protocol'), route.protocols)
-    let accepted
-    try {
-      accepted = route.upgrade(exchange, protocol)
-    } catch (error) {
-      exchange.fail(error)
-      return
-    }
-    if (typeof accepted === 'number') {
-      exchange.reply(accepted, null, '')
-      return
-    }
-    this.#accepted = accepted
-    res.upgrade(NO_USER_DATA, req.getHeader('sec-websocket-key'), protocol, '', context)
-  }
-
-  /**
-   * @param {Group} group
-   * @param {any} ws
-   */
-  #open(group, ws) {
-    const accepted = this.#accepted
-    this.#accepted = null
-    // Three properties, always in this order: one hidden class for all, and as many as fit its first storage block.
-    ws.session = null
-    ws.group = group
-    ws.place = group.open.push(ws) - 1
-    group.route.open(ws, accepted)
-  }
-
-  /**
-   * @param {WebSocketRoute} route
-   * @param {any} ws
-   * @param {ArrayBuffer} data
-   * @param {boolean} binary
-   */
-  #message(route, ws, data, binary) {
-    if (ws.place < 0) return
-    this.#corked = true
-    if (data.byteLength > route.maxMessage) this.close(ws, 1009, '')
-    else route.message(ws, Buffer.from(data), binary)
-    this.#corked = false
-  }
-
-  /**
-   * @param {WebSocketRoute} route
-   * @param {any} ws
-   */
-  #pong(route, ws) {
-    if (ws.place >= 0) route.pong(ws)
-  }
-
-  /**
-   * @param {Group} group
-   * @param {any} ws
-   * @param {number} code
-   * @param {ArrayBuffer} reason
-   */
-  #closed(group, ws, code, reason) {
-    if (ws.place >= 0) this.#remove(ws)
-    ws.place = CLOSED
-    const farewell = this.#closing.take(ws)
-    if (farewell !== undefined) group.route.close(ws, farewell.code, farewell.reason)
-    else group.route.close(ws, code, Buffer.from(reason).toString())
-  }
-
-  /** Takes a socket from the list of open ones; the last one moves to its place. @param {any} ws */
-  #remove(ws) {
-    const { open } = ws.group
-    const last = open.pop()
-    if (last !== ws) {
-      open[ws.place] = last
-      last.place = ws.place
-    }
-    ws.place = CLOSING
-  }
-
-  /** Not at once: the caller may be in the middle of something, and what is published is not yet in the sockets. */
-  #sweepSoon() {
-    if (this.#sweepScheduled) return
-    this.#sweepScheduled = true
-    setImmediate(() => {
-      this.#sweepScheduled = false
-      this.#sweep()
-    })
-  }
-
-  /** Tells the routes who has left too much unread. */
-  #sweep() {
-    this.#unswept = 0
-    for (const { route, open } of this.#groups) {
-      // Backwards: whoever is closed meanwhile leaves his place to one that has been looked at.
-      for (let i = open.length - 1; i >= 0; i--) {
-        if (i < open.length && open[i].getBufferedAmount() > route.maxBuffered) route.overflow(open[i])
-      }
-    }
   }
 }

@@ -1,0 +1,369 @@
+import { ChunkMaker } from './chunk-maker.js'
+import { writeHead } from './uws-head.js'
+
+/**
+ * @typedef {import('./contract.js').StreamRoute} StreamRoute
+ * @typedef {import('uWebSockets.js').HttpResponse} HttpResponse
+ */
+
+/**
+ * A stream is the library's response itself, with these properties.
+ *
+ * @typedef {object} StreamState
+ * @property {any} session
+ * @property {{route: StreamRoute, streams: UwsStreams}} group
+ * @property {number} state
+ * @property {null | string | Uint8Array | (string | Uint8Array)[]} pending what this turn of the event loop has written; not null: the
+ *   stream is in the list of those to flush
+ * @property {Outbox | null} outbox where messages wait for a client that has a backlog
+ * @property {{status: number, headers: Record<string, string> | null} | null} head until it has left
+ *
+ * @typedef {HttpResponse & StreamState} UwsStream
+ */
+
+const OPEN = 0
+/** `end` has been called; what was written before is still on its way. */
+const ENDING = 1
+/** The handle is gone, or about to go. */
+const OVER = 2
+
+const CLOSE_PATIENCE = 5000
+/** A failed write arms a timeout of 10 s in the library, at the end of which it cuts the connection. */
+const REARM_INTERVAL = 4000
+/** Messages that wait leave in chunks of about this size, bytes. */
+const CHUNK_SIZE = 32768
+/** Bytes that the library gets while it may be unable to get rid of them. Above that only a single message. */
+const MAX_STUCK = 65536
+
+/** What a client with a backlog has not got yet. */
+class Outbox {
+  /** @type {Uint8Array[]} */
+  pieces = []
+  /** Bytes of `pieces`. */
+  waiting = 0
+  /** Bytes that the library has got since its buffer was last seen empty: so much of them may be in it. */
+  stuck
+  /** The client has read something, but the next piece was too much for what may be stuck. */
+  skipped = false
+  /** When the stream is cut, ms on the clock of `performance.now()`; Infinity unless it is ending. */
+  deadline = Infinity
+
+  /** @param {number} stuck */
+  constructor(stuck) {
+    this.stuck = stuck
+  }
+
+  /** @param {Uint8Array} piece */
+  add(piece) {
+    if (piece.length === 0) return
+    this.pieces.push(piece)
+    this.waiting += piece.length
+  }
+
+  /** @returns {Uint8Array} the first message, or as many as fit a chunk once the library's buffer is known to be empty */
+  take() {
+    let count = 1
+    if (this.stuck === 0) {
+      let size = this.pieces[0].length
+      while (count < this.pieces.length && (size += this.pieces[count].length) <= CHUNK_SIZE) count++
+    }
+    const chunk =
+      count === 1
+        ? /** @type {Uint8Array} */ (this.pieces.shift())
+        : Buffer.concat(this.pieces.splice(0, count))
+    this.waiting -= chunk.length
+    return chunk
+  }
+}
+
+/**
+ * The HTTP responses of one worker that go on, on uWebSockets.js.
+ *
+ * There nobody can ask how full a socket's buffer is. But a write within a cork tells whether what was written BEFORE it is still
+ * stuck: so the first message behind a stuck one finds out, and those after it wait in an outbox, counted, and shared with other
+ * streams. The library calls `onWritable` when the client has read something. With such a handler it does not drain its buffer by
+ * itself, but at the end of a cork it does, also of an empty one; without a handler it would, but then cuts the client 10 s later.
+ */
+export class UwsStreams {
+  /** @type {Map<StreamRoute, {route: StreamRoute, streams: UwsStreams}>} */
+  #groups = new Map()
+  /** @type {UwsStream[]} those that have something pending */
+  #dirty = []
+  /** @type {UwsStream[]} those that were cut, whose routes have not been told yet */
+  #cut = []
+  /** @type {Set<UwsStream>} those with an outbox */
+  #slow = new Set()
+  #scheduled = false
+  #flushSoon = () => this.#flush()
+  #chunks = new ChunkMaker()
+  #rearmAt = 0
+
+  // What the functions that all corks share write where.
+  #target = /** @type {UwsStream} */ (/** @type {any} */ (null))
+  /** @type {string | Uint8Array} */
+  #chunk = ''
+  #drained = true
+  #writeCorked = () => {
+    this.#begin()
+    this.#drained = this.#target.write(this.#chunk)
+  }
+  #endCorked = () => {
+    this.#begin()
+    this.#target.end(this.#chunk)
+  }
+
+  /**
+   * @param {HttpResponse} res
+   * @param {number} status
+   * @param {Record<string, string> | null} headers
+   * @param {StreamRoute} route
+   * @returns {UwsStream}
+   */
+  begin(res, status, headers, route) {
+    let group = this.#groups.get(route)
+    if (group === undefined) this.#groups.set(route, (group = { route, streams: this }))
+    const stream = /** @type {UwsStream} */ (res)
+    stream.session = null
+    stream.group = group
+    stream.state = OPEN
+    stream.pending = null
+    stream.outbox = null
+    stream.head = { status, headers }
+    // One bound function for both: less memory than a closure.
+    const signal = onSignal.bind(stream)
+    res.onAborted(/** @type {() => void} */ (signal))
+    res.onWritable(signal)
+    return stream
+  }
+
+  /**
+   * @param {UwsStream} stream
+   * @param {string | Uint8Array} data
+   */
+  write(stream, data) {
+    if (stream.state === OPEN && data.length > 0) this.#add(stream, data)
+  }
+
+  /**
+   * @param {UwsStream} stream
+   * @param {string | Uint8Array} data
+   */
+  end(stream, data) {
+    if (stream.state !== OPEN) return
+    stream.state = ENDING
+    this.#add(stream, data)
+  }
+
+  /** @param {UwsStream} stream */
+  cut(stream) {
+    if (stream.state === OVER) return
+    this.#forget(stream)
+    this.#cut.push(stream)
+    this.#schedule()
+    stream.close()
+  }
+
+  /** Looks after those with a backlog; called about once a second. */
+  sweep() {
+    if (this.#slow.size === 0) return
+    const now = performance.now()
+    const rearm = now >= this.#rearmAt
+    if (rearm) this.#rearmAt = now + REARM_INTERVAL
+    for (const stream of this.#slow) {
+      const outbox = /** @type {Outbox} */ (stream.outbox)
+      if (outbox.deadline <= now) stream.close()
+      else if (outbox.skipped) this.#feed(stream, outbox, true)
+      else if (rearm) stream.cork(nothing)
+    }
+  }
+
+  /** The client has left. @param {UwsStream} stream */
+  aborted(stream) {
+    if (stream.state === OVER) return
+    this.#forget(stream)
+    stream.group.route.close(stream)
+  }
+
+  /** The client has read something. @param {UwsStream} stream */
+  writable(stream) {
+    const { outbox } = stream
+    if (outbox === null || outbox.pieces.length === 0) stream.cork(nothing)
+    else this.#feed(stream, outbox, false)
+  }
+
+  /**
+   * @param {UwsStream} stream
+   * @param {string | Uint8Array} data
+   */
+  #add(stream, data) {
+    const { pending } = stream
+    if (pending === null) {
+      stream.pending = data
+      this.#dirty.push(stream)
+      this.#schedule()
+    } else if (Array.isArray(pending)) {
+      pending.push(data)
+    } else {
+      stream.pending = [pending, data]
+    }
+  }
+
+  #schedule() {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(this.#flushSoon)
+  }
+
+  #flush() {
+    this.#scheduled = false
+    const dirty = this.#dirty
+    const cut = this.#cut
+    this.#dirty = []
+    this.#cut = []
+    for (const stream of dirty) {
+      const { pending } = stream
+      stream.pending = null
+      if (pending !== null) this.#send(stream, pending)
+    }
+    this.#chunks.clear()
+    for (const stream of cut) stream.group.route.close(stream)
+  }
+
+  /**
+   * @param {UwsStream} stream
+   * @param {string | Uint8Array | (string | Uint8Array)[]} pending
+   */
+  #send(stream, pending) {
+    if (stream.outbox !== null) {
+      this.#queue(stream, stream.outbox, pending)
+    } else if (Array.isArray(pending) && totalLength(pending) > CHUNK_SIZE) {
+      // More than one chunk: what the client does not take of it shall be counted.
+      this.#queue(stream, this.#slowDown(stream, 0), pending)
+    } else if (stream.state === ENDING) {
+      this.#finish(stream, this.#chunks.make(pending))
+    } else {
+      const chunk = this.#chunks.make(pending)
+      if (!this.#write(stream, chunk)) this.#slowDown(stream, this.#chunks.bytes(chunk).length)
+    }
+  }
+
+  /**
+   * @param {UwsStream} stream
+   * @param {number} stuck bytes that the library may have in its buffer
+   */
+  #slowDown(stream, stuck) {
+    this.#slow.add(stream)
+    return (stream.outbox = new Outbox(stuck))
+  }
+
+  /**
+   * @param {UwsStream} stream
+   * @param {Outbox} outbox
+   * @param {string | Uint8Array | (string | Uint8Array)[]} pending
+   */
+  #queue(stream, outbox, pending) {
+    // When nothing waits, the library's buffer may be empty by now without a sign of it.
+    const idle = outbox.pieces.length === 0
+    if (Array.isArray(pending)) for (const piece of pending) outbox.add(this.#chunks.bytes(piece))
+    else outbox.add(this.#chunks.bytes(pending))
+    if (stream.state === ENDING) outbox.deadline = performance.now() + CLOSE_PATIENCE
+    if (idle) this.#feed(stream, outbox, false)
+    if (stream.state === OPEN && outbox.waiting > stream.group.route.maxBuffered)
+      stream.group.route.overflow(stream)
+  }
+
+  /**
+   * Gives the library what waits, until some of it gets stuck.
+   *
+   * @param {UwsStream} stream
+   * @param {Outbox} outbox
+   * @param {boolean} force gives it one message also when much may be stuck
+   */
+  #feed(stream, outbox, force) {
+    outbox.skipped = false
+    while (outbox.pieces.length > 0) {
+      if (!force && outbox.stuck > 0 && outbox.stuck + outbox.pieces[0].length > MAX_STUCK) {
+        // Either the library cannot get rid of all it has, and will say when the client has read more of it; or it can,
+        // and says nothing more.
+        outbox.skipped = true
+        stream.cork(nothing)
+        return
+      }
+      force = false
+      const chunk = outbox.take()
+      if (!this.#write(stream, chunk)) {
+        outbox.stuck += chunk.length
+        return
+      }
+      outbox.stuck = 0
+    }
+    if (stream.state === ENDING) {
+      this.#finish(stream, '')
+    } else if (outbox.stuck === 0) {
+      stream.outbox = null
+      this.#slow.delete(stream)
+    }
+  }
+
+  /**
+   * @param {UwsStream} stream
+   * @param {string | Uint8Array} chunk
+   * @returns {boolean} false: something has got stuck
+   */
+  #write(stream, chunk) {
+    this.#target = stream
+    this.#chunk = chunk
+    stream.cork(this.#writeCorked)
+    return this.#drained
+  }
+
+  /**
+   * @param {UwsStream} stream
+   * @param {string | Uint8Array} chunk
+   */
+  #finish(stream, chunk) {
+    this.#forget(stream)
+    this.#target = stream
+    this.#chunk = chunk
+    stream.cork(this.#endCorked)
+    stream.group.route.close(stream)
+  }
+
+  /** The head leaves with the first chunk: the library has no way to end a head without one. */
+  #begin() {
+    const { head } = this.#target
+    if (head === null) return
+    this.#target.head = null
+    writeHead(this.#target, head.status, head.headers)
+  }
+
+  /** @param {UwsStream} stream */
+  #forget(stream) {
+    stream.state = OVER
+    stream.pending = null
+    if (stream.outbox === null) return
+    stream.outbox = null
+    this.#slow.delete(stream)
+  }
+}
+
+/**
+ * The library's handler for both `onAborted`, which has no argument, and `onWritable`, which has one.
+ *
+ * @this {UwsStream}
+ * @param {number} [offset]
+ */
+function onSignal(offset) {
+  if (offset === undefined) this.group.streams.aborted(this)
+  else this.group.streams.writable(this)
+  return true
+}
+
+function nothing() {}
+
+/** @param {(string | Uint8Array)[]} pieces */
+function totalLength(pieces) {
+  let length = 0
+  for (const piece of pieces) length += piece.length
+  return length
+}
