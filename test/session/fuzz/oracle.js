@@ -150,8 +150,9 @@ function expectation(line, connected) {
   if (pinged) return { id, errors: [108], close: [3501, 3508], maybe: true }
   if (method === 'connect') {
     if (token) return closing(3500)
-    if (Object.keys(subs ?? {}).some(name => name === '' || (isUnknown(name) && subs[name] !== null)))
-      return closing(3501)
+    const wishes = Object.entries(subs ?? {}).filter(([, wish]) => wish !== null)
+    if (Object.hasOwn(subs ?? {}, '') || wishes.some(([name]) => isUnknown(name))) return closing(3501)
+    if (wishes.some(([, { delta }]) => delta && delta !== 'fossil')) return closing(3501)
     return { id, method, errors: [] }
   }
   if (method === 'send') return closing(3508)
