@@ -32,6 +32,14 @@ export class NodeConnection extends WebSocket {
     listenTo(/** @type {any} */ (this))
   }
 
+  /** Lets go what one turn of the event loop has written. */
+  release() {
+    this.held = false
+    this.socket.uncork()
+    const { route } = this.group
+    if (this.live && this.socket.writableLength > route.maxBuffered) route.overflow(/** @type {any} */ (this))
+  }
+
   /** Nothing has been said about the end yet, by either side. */
   get live() {
     return this.farewell === 0 && this.readyState === WebSocket.OPEN

@@ -1,25 +1,34 @@
-import { NodeStream } from './node-stream.js'
+import { NodeStream, onceClosed } from './node-stream.js'
 
 const NOTHING = Buffer.alloc(0)
+
+/**
+ * What the exchanges of one server have in common.
+ *
+ * @typedef {object} Host
+ * @property {(error: Error) => void} log gets what a handler threw
+ * @property {(stream: NodeStream) => void} hold releases the stream at the end of this turn of the event loop
+ */
 
 /** The `Exchange` of node:http. */
 export class NodeExchange {
   #req
   #res
-  #log
-  /** @type {{abandoned: () => void} | null} */
+  #host
+  /** @type {import('./contract.js').Exchange['waiter']} */
   #waiter = null
   #watched = false
+  #streaming = false
 
   /**
    * @param {import('node:http').IncomingMessage} req
    * @param {import('node:http').ServerResponse | null} res null for an upgrade, whose answer is what the route returns
-   * @param {(error: Error) => void} log gets what a handler threw
+   * @param {Host} host
    */
-  constructor(req, res, log) {
+  constructor(req, res, host) {
     this.#req = req
     this.#res = res
-    this.#log = log
+    this.#host = host
     const url = req.url ?? '/'
     const mark = url.indexOf('?')
     this.method = req.method ?? 'GET'
@@ -28,7 +37,9 @@ export class NodeExchange {
   }
 
   get gone() {
-    return this.#res === null ? this.#req.socket.destroyed : this.#res.writableEnded || this.#res.destroyed
+    const { destroyed } = this.#req.socket
+    if (this.#res === null) return destroyed
+    return destroyed || this.#streaming || this.#res.writableEnded || this.#res.destroyed
   }
 
   /** @param {string} name */
@@ -77,6 +88,7 @@ export class NodeExchange {
    */
   reply(status, headers, body) {
     if (this.gone || this.#res === null) return
+    this.#waiter = null
     if (status === 204 || status === 304) {
       this.#res.writeHead(status, headers ?? {})
       this.#res.end()
@@ -93,12 +105,12 @@ export class NodeExchange {
   set waiter(waiter) {
     this.#waiter = waiter
     if (this.#watched || waiter === null) return
+    const res = this.#res
+    if (res === null) return
     this.#watched = true
-    this.#res?.once('close', () => {
-      const abandoned = this.#waiter
-      this.#waiter = null
-      if (!this.#res?.writableEnded) abandoned?.abandoned()
-    })
+    const close = () => this.#abandon()
+    res.once('close', close)
+    if (res.socket === null) onceClosed(this.#req.socket, close)
   }
 
   /**
@@ -108,17 +120,30 @@ export class NodeExchange {
    * @returns {NodeStream | null}
    */
   stream(status, headers, route) {
-    const response = this.#res
-    if (this.gone || response === null) return null
-    response.writeHead(status, headers ?? {})
-    response.flushHeaders()
-    return new NodeStream(response, route)
+    const res = this.#res
+    if (this.gone || res === null) return null
+    if (this.method === 'HEAD') {
+      this.reply(status, headers, '')
+      return null
+    }
+    this.#streaming = true
+    this.#waiter = null
+    const stream = new NodeStream(res, this.#req.socket, route)
+    stream.begin(status, headers)
+    this.#host.hold(stream)
+    return stream
   }
 
   /** @param {Error} error what the handler threw */
   fail(error) {
-    this.#log(error)
+    this.#host.log(error)
     this.reply(500, null, '')
+  }
+
+  #abandon() {
+    const waiter = this.#waiter
+    this.#waiter = null
+    waiter?.abandoned()
   }
 
   /**

@@ -9,6 +9,7 @@ import { encodeMessage } from './websocket-frame.js'
 
 /**
  * @typedef {import('./contract.js').Exchange} Exchange
+ * @typedef {import('./node-stream.js').NodeStream} NodeStream
  * @typedef {import('./contract.js').WebSocketRoute} WebSocketRoute
  * @typedef {import('./contract.js').SocketServer} SocketServer
  * @typedef {any} Handle a NodeConnection, of which the contract shows only the session
@@ -30,7 +31,8 @@ const KEEP_ALIVE_TIMEOUT = 75_000
 export class NodeServer {
   name = /** @type {const} */ ('node')
   #http
-  #log
+  /** @type {import('./node-exchange.js').Host} */
+  #host
   #routes = new Routes()
   /** @type {Map<string, {group: import('./node-connection.js').Group, acceptor: WebSocketServer}>} */
   #endpoints = new Map()
@@ -38,7 +40,7 @@ export class NodeServer {
   #topics = new Topics()
   /** @type {Set<NodeConnection>} */
   #open = new Set()
-  /** @type {NodeConnection[]} those written to in this turn of the event loop */
+  /** @type {(NodeConnection | NodeStream)[]} those written to in this turn of the event loop */
   #held = []
   #release = () => this.#releaseHeld()
   /** What `upgrade` accepted, on its way to `open`: `handleUpgrade` calls one after the other, at once. */
@@ -46,8 +48,10 @@ export class NodeServer {
 
   /** @param {{logger?: {error: (details: object, message: string) => void}}} [options] */
   constructor({ logger } = {}) {
-    this.#log = (/** @type {Error} */ error) =>
-      logger?.error({ err: error }, 'the HTTP server, or a handler of it, failed')
+    this.#host = {
+      log: error => logger?.error({ err: error }, 'the HTTP server, or a handler of it, failed'),
+      hold: stream => this.#hold(stream),
+    }
     this.#http = http.createServer({
       headersTimeout: HEADERS_TIMEOUT,
       requestTimeout: REQUEST_TIMEOUT,
@@ -102,7 +106,7 @@ export class NodeServer {
       this.#http.once('error', failed)
       this.#http.listen({ host, port, backlog: BACKLOG }, () => {
         this.#http.off('error', failed)
-        this.#http.on('error', this.#log)
+        this.#http.on('error', this.#host.log)
         resolve()
       })
     })
@@ -185,7 +189,7 @@ export class NodeServer {
    * @param {string | Uint8Array} data
    */
   write(stream, data) {
-    stream.write(data)
+    if (stream.write(data)) this.#hold(stream)
   }
 
   /**
@@ -222,7 +226,7 @@ export class NodeServer {
    * @param {http.ServerResponse} res
    */
   #request(req, res) {
-    const exchange = new NodeExchange(req, res, this.#log)
+    const exchange = new NodeExchange(req, res, this.#host)
     try {
       this.#routes.find(exchange.method, exchange.path)?.(exchange)
     } catch (error) {
@@ -236,7 +240,7 @@ export class NodeServer {
    * @param {Buffer} head
    */
   #upgrade(req, socket, head) {
-    const endpoint = this.#endpoints.get(new NodeExchange(req, null, this.#log).path)
+    const endpoint = this.#endpoints.get(new NodeExchange(req, null, this.#host).path)
     if (endpoint === undefined || req.headers.upgrade?.toLowerCase() !== 'websocket') {
       this.#decline(req, socket, head)
       return
@@ -281,7 +285,7 @@ export class NodeServer {
    * @param {(verified: boolean, status?: number) => void} verdict
    */
   #verify(route, req, verdict) {
-    const exchange = new NodeExchange(req, null, this.#log)
+    const exchange = new NodeExchange(req, null, this.#host)
     const protocol = req.headers['sec-websocket-protocol'] ?? ''
     /** @type {number | object} */
     let answer = 500
@@ -289,7 +293,7 @@ export class NodeServer {
       // Who has left meanwhile is dropped by `handleUpgrade` after this, without `open`.
       answer = req.socket.readable && req.socket.writable ? route.upgrade(exchange, protocol) : 400
     } catch (error) {
-      this.#log(error)
+      this.#host.log(error)
     }
     if (typeof answer === 'number') {
       verdict(false, answer)
@@ -307,20 +311,19 @@ export class NodeServer {
     if (!connection.held) {
       connection.held = true
       connection.socket.cork()
-      if (this.#held.push(connection) === 1) setImmediate(this.#release)
+      this.#hold(connection)
     }
     connection.socket.write(frame)
+  }
+
+  /** @param {NodeConnection | NodeStream} written */
+  #hold(written) {
+    if (this.#held.push(written) === 1) setImmediate(this.#release)
   }
 
   #releaseHeld() {
     const held = this.#held
     this.#held = []
-    for (const connection of held) {
-      connection.held = false
-      connection.socket.uncork()
-      if (connection.live && connection.socket.writableLength > connection.group.route.maxBuffered) {
-        connection.group.route.overflow(connection)
-      }
-    }
+    for (const written of held) written.release()
   }
 }
