@@ -12,7 +12,7 @@ export function readEmulationRequest(body) {
   const reader = new WireReader(body)
   try {
     while (!reader.done) {
-      const tag = reader.uint32()
+      const tag = reader.tag()
       if (tag === 0x0a) request.node = reader.text()
       else if (tag === 0x12) request.session = reader.text()
       else if (tag === 0x1a) request.data = reader.bytes()

@@ -137,9 +137,8 @@ const wires = {
  */
 function read(reader, shape, into, depth) {
   while (!reader.done) {
-    const tag = reader.uint32()
+    const tag = reader.tag()
     const number = tag >>> 3
-    if (number === 0) throw disconnects.badRequest
     const field = shape[number]
     if (field === undefined) reader.skip(tag & 7)
     else if ((tag & 7) !== wires[field.kind]) throw disconnects.badRequest
@@ -237,7 +236,7 @@ export function parseCommand(raw) {
   let chosen = 0
   let request = null
   while (!reader.done) {
-    const tag = reader.uint32()
+    const tag = reader.tag()
     const number = tag >>> 3
     const wire = tag & 7
     const field = requests[number]
@@ -248,7 +247,7 @@ export function parseCommand(raw) {
       if (chosen !== 0 && rank(number) > rank(chosen)) continue
       chosen = number
       request = fields
-    } else if (field !== undefined || number <= ID || number === PING) throw disconnects.badRequest
+    } else if (field !== undefined || number === ID || number === PING) throw disconnects.badRequest
     else reader.skip(wire)
   }
   if (chosen !== 0) return { id, method: /** @type {Field} */ (requests[chosen]).name, request, ping }

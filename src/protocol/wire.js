@@ -36,6 +36,13 @@ export class WireReader {
     return this.#bytes[this.#at++]
   }
 
+  /** @returns {number} what begins a field: its number from 1, shifted by 3, and how its value is written */
+  tag() {
+    const tag = this.uint32()
+    if (tag >>> 3 === 0) throw disconnects.badRequest
+    return tag
+  }
+
   /** @returns {number} the lowest 32 bits of a varint, unsigned */
   uint32() {
     let value = 0
@@ -124,7 +131,7 @@ export class WireReader {
       else if (wire !== Wire.GROUP_END || groups-- === 0) throw disconnects.badRequest
       if (this.#at > this.#end) throw disconnects.badRequest
       if (groups === 0) return
-      wire = this.uint32() & 7
+      wire = this.tag() & 7
     }
   }
 }
