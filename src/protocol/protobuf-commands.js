@@ -106,11 +106,8 @@ const requests = message({
   ],
 })
 
-/**
- * The order of preference, when a command carries several (client protocol, section 5): that of the numbers, but for send and rpc.
- * @param {number} number
- */
-const rank = number => (number === 12 ? 13.5 : number)
+/** Their order of preference, when a command carries several (client protocol, section 5). */
+const order = [4, 5, 6, 7, 8, 9, 10, 13, 12, 14, 15]
 
 /** @type {Record<Kind, number>} */
 const wires = {
@@ -244,7 +241,7 @@ export function parseCommand(raw) {
     else if (number === PING && wire === Wire.LENGTH) ping = reader.bytes() !== null
     else if (field !== undefined && wire === Wire.LENGTH) {
       const fields = readMessage(reader, field.shape, number === chosen ? request : {}, 0)
-      if (chosen !== 0 && rank(number) > rank(chosen)) continue
+      if (chosen !== 0 && order.indexOf(number) > order.indexOf(chosen)) continue
       chosen = number
       request = fields
     } else if (field !== undefined || number === ID || number === PING) throw disconnects.badRequest
