@@ -17,6 +17,9 @@ const MAX_DELAY = 2000
 /** Messages that wait are sent together up to about this length. */
 const BATCH = 16_384
 const PROTOBUF = 'centrifuge-protobuf'
+const BINARY = 'application/octet-stream'
+/** @type {Record<string, string>} */
+const NONE = {}
 const STATES = { CONNECTING, OPEN, CLOSING, CLOSED }
 
 /** @typedef {{status: number, headers: Headers, data: any}} Answer */
@@ -109,7 +112,7 @@ export class LongPollSocket extends EventTarget {
   }
 
   async #run() {
-    const headers = this.#binary ? { 'Content-Type': 'application/octet-stream' } : undefined
+    const headers = this.#binary ? { 'Content-Type': BINARY } : { ...NONE }
     let answer = await this.#request('', undefined, 0, headers)
     const name = answer?.headers.get('Halley-Session')
     if (!name) return this.#fail()
@@ -184,10 +187,10 @@ export class LongPollSocket extends EventTarget {
    * @param {string} params
    * @param {BodyInit | undefined} body
    * @param {number} waits ms that the answer may take by intent
-   * @param {HeadersInit} [headers] of the first request, which is made once
+   * @param {HeadersInit} [headers] of the opening request, which is made once
    * @returns {Promise<Answer | undefined>} undefined: there is none
    */
-  async #request(params, body, waits, headers) {
+  async #request(params, body, waits, headers = NONE) {
     const poll = body === undefined
     let lost = 0
     for (let delay = FIRST_DELAY; poll ? this.readyState < CLOSING : !this.#over; ) {
@@ -213,7 +216,8 @@ export class LongPollSocket extends EventTarget {
         clearTimeout(timer)
       }
       const now = Date.now()
-      if (params === '' || now - (lost ||= now) > LOST) return
+      const patience = headers !== NONE || this.readyState === CLOSED ? 0 : LOST
+      if (now - (lost ||= now) >= patience) return
       await new Promise(resolve => setTimeout(resolve, delay * (0.5 + Math.random() / 2)))
       delay = Math.min(delay * 2, MAX_DELAY)
     }
@@ -227,8 +231,8 @@ export class LongPollSocket extends EventTarget {
   }
 
   #fail() {
-    if (this.readyState === CLOSED) return
     this.#over = true
+    if (this.readyState === CLOSED) return
     this.dispatchEvent(new Event('error'))
     this.#end(1006)
   }

@@ -1,0 +1,4 @@
+import t from 'tap'
+import { sdkSuite } from './sdk.js'
+
+sdkSuite(t, 'node')
