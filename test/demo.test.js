@@ -11,10 +11,10 @@ const CHANNEL = 'demo:vitals'
  * @param {'uws' | 'node'} driver
  */
 function settings(driver) {
-  const { channel, client, demo } = /** @type {any} */ (
+  const { http_api, http_server, ...profile } = /** @type {any} */ (
     developmentProfile({ address: '127.0.0.1', port: 0, key: 'key' })
   )
-  return { channel, demo, client: { ...client, allowed_origins: ['*'] }, http_server: { driver } }
+  return { ...profile, client: { ...profile.client, allowed_origins: ['*'] }, http_server: { driver } }
 }
 
 /**
@@ -65,7 +65,11 @@ function watchVitals(t, gateway) {
 
 for (const driver of /** @type {const} */ (['uws', 'node'])) {
   t.test(driver, async t => {
-    const gateway = await startGateway(t, settings(driver))
+    const gateway = await startGateway(t, {
+      ...settings(driver),
+      http_stream: { enabled: true, handler_prefix: '/stream/of/its/own' },
+      uni_http_stream: { enabled: false },
+    })
 
     t.test('the page and everything it names are served by the gateway itself', async t => {
       const page = await fetch(`${gateway.url}/`)
@@ -76,7 +80,8 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
       t.match(html, 'data-api="/api"')
       t.notMatch(html, /\{\{|"key"/, 'all places are filled, and not with the API key')
       const named = [...html.matchAll(/(?:src|href)="([^"#]+)"/g)].map(match => match[1])
-      const queue = [...new Set(named)].filter(path => path !== '/')
+      const later = ['/demo/centrifuge.protobuf.js', '/demo/long-poll-socket.js']
+      const queue = [...new Set([...named, ...later])].filter(path => path !== '/')
       t.ok(queue.length >= 5)
       /** @type {Record<string, string>} */
       const types = {
@@ -86,19 +91,20 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
       }
       const seen = new Set(queue)
       for (const path of queue) {
-        t.match(path, /^\/demo\/[\w.]+$/, 'nothing comes from elsewhere')
+        t.match(path, /^\/demo\/[\w.-]+$/, 'nothing comes from elsewhere')
         const answer = await fetch(gateway.url + path)
         t.equal(answer.status, 200, path)
         t.equal(answer.headers.get('content-type'), types[path.slice(path.lastIndexOf('.') + 1)], path)
         t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
         const body = await answer.text()
-        for (const [, imported] of body.matchAll(/^import .* from '\.\/([\w.]+)'$/gm)) {
+        for (const [, imported] of body.matchAll(/^import .* from '\.\/([\w.-]+)'$/gm)) {
           const next = `/demo/${imported}`
           if (!seen.has(next)) queue.push(next)
           seen.add(next)
         }
       }
       t.ok(seen.has('/demo/sky.js'), 'modules that modules import are among them')
+      t.ok(seen.has('/demo/transports.js'))
     })
 
     t.test('the policy of the page allows its own scripts, styles and connections only', async t => {
@@ -109,6 +115,30 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
       t.match(policy, "frame-ancestors 'none'")
       t.notMatch(policy, /unsafe|\*|https?:/)
       t.notMatch(await (await fetch(`${gateway.url}/`)).text(), /<script>|<style|\son\w+=|\sstyle=/)
+    })
+
+    t.test('both builds of the SDK and the long-poll socket run under that policy', async t => {
+      for (const name of ['centrifuge.js', 'centrifuge.protobuf.js', 'long-poll-socket.js']) {
+        const script = await (await fetch(`${gateway.url}/demo/${name}`)).text()
+        t.notMatch(script, /\beval\(|\bnew Function\b/, `${name} makes no code from strings`)
+      }
+    })
+
+    t.test('the page offers what the gateway has open, and nothing else', async t => {
+      const html = await (await fetch(`${gateway.url}/`)).text()
+      const offered = Object.fromEntries(
+        [...html.matchAll(/\sdata-([\w-]+)="([^"]*)"/g)].map(match => [match[1], match[2]]),
+      )
+      t.match(offered, {
+        websocket: '/connection/websocket',
+        'http-stream': '/stream/of/its/own',
+        sse: '/connection/sse',
+        poll: '/connection/poll',
+        emulation: '/emulation',
+        'uni-sse': '/connection/uni_sse',
+        'uni-http-stream': '',
+        'uni-poll': '/connection/uni_poll',
+      })
     })
 
     t.test('a file that a browser has is not sent again', async t => {

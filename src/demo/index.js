@@ -22,21 +22,29 @@ const FILES = Object.freeze([
   'style.css',
   'cards.css',
   'panels.css',
+  'ways.css',
   'icon.svg',
   'app.js',
+  'channel.js',
   'chart.js',
   'connection.js',
   'cursors.js',
   'dom.js',
+  'listener.js',
+  'meter.js',
   'people.js',
   'recovery.js',
   'room.js',
   'sky.js',
+  'status.js',
   'terminal.js',
+  'transport-switch.js',
+  'transports.js',
   'vitals.js',
 ])
 
-// Nothing from elsewhere, nothing inline, not in a frame. 'self' covers the WebSocket of the same host and port.
+// Nothing from elsewhere, nothing inline, not in a frame. 'self' covers the WebSocket of the same host and port, fetch and
+// EventSource. The SDK's Protobuf build makes no code from strings.
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -67,19 +75,36 @@ const escapeAttribute = text =>
 const readAsset = name => readFileSync(fileURLToPath(new URL(`./page/${name}`, import.meta.url)))
 
 /** The package names its main file only, so its folder is found by that. */
-function readSdk() {
-  const main = createRequire(import.meta.url).resolve('centrifuge')
-  return readFileSync(join(dirname(main), '..', 'dist', 'centrifuge.js'))
-}
+const SDK = join(dirname(createRequire(import.meta.url).resolve('centrifuge')), '..', 'dist')
+
+/** Files from elsewhere, by the name that the page knows. */
+const OTHERS = Object.freeze({
+  'centrifuge.js': join(SDK, 'centrifuge.js'),
+  'centrifuge.protobuf.js': join(SDK, 'centrifuge.protobuf.js'),
+  'long-poll-socket.js': fileURLToPath(new URL('../../client/long-poll-socket.js', import.meta.url)),
+})
 
 /**
  * The page, told where the endpoints are. It is not told the API key: whoever can load the page would have it then.
  * @param {any} config
  * @param {string} version
  */
-function renderPage({ websocket, http_api: api }, version) {
-  /** @type {Record<string, string>} */
-  const values = { version, websocket: websocket.handler_prefix, api: api.handler_prefix.replace(/\/+$/, '') }
+function renderPage(config, version) {
+  const { websocket, emulation, http_api: api } = config
+  const path = (/** @type {string} */ block) => (config[block].enabled ? config[block].handler_prefix : '')
+  /** @type {Record<string, string>} '' for what is switched off */
+  const values = {
+    version,
+    websocket: websocket.disabled ? '' : websocket.handler_prefix,
+    httpStream: path('http_stream'),
+    sse: path('sse'),
+    poll: path('poll'),
+    emulation: emulation.handler_prefix,
+    uniSse: path('uni_sse'),
+    uniHttpStream: path('uni_http_stream'),
+    uniPoll: path('uni_poll'),
+    api: api.handler_prefix.replace(/\/+$/, ''),
+  }
   return readAsset('index.html')
     .toString()
     .replace(/\{\{(\w+)\}\}/g, (_, name) => escapeAttribute(values[name]))
@@ -121,7 +146,9 @@ export function mountDemo({ gateway, server, version, index }) {
     const type = /** @type {keyof typeof TYPES} */ (name.slice(name.lastIndexOf('.') + 1))
     server.route('*', `${ASSETS}${name}`, serveFile(readAsset(name), type))
   }
-  server.route('*', `${ASSETS}centrifuge.js`, serveFile(readSdk(), 'js'))
+  for (const [name, file] of Object.entries(OTHERS)) {
+    server.route('*', `${ASSETS}${name}`, serveFile(readFileSync(file), 'js'))
+  }
   const feed = new VitalsFeed(gateway, index)
   if (index === 0) feed.start()
   return { [OPERATION]: () => feed.sample() }

@@ -1,24 +1,25 @@
-// Puts the parts of the page together: one client, three channels.
+// Puts the parts of the page together: one connection, three channels.
 
-import { showConnection } from './connection.js'
+import { Connection } from './connection.js'
 import { Cursors } from './cursors.js'
+import { Listener } from './listener.js'
 import { Self } from './people.js'
 import { Recovery } from './recovery.js'
 import { Room } from './room.js'
-import { showCommand } from './terminal.js'
+import { showStatus } from './status.js'
+import { showCommands } from './terminal.js'
+import { TransportSwitch } from './transport-switch.js'
 import { VitalsPanel } from './vitals.js'
 
-const { websocket = '', api = '' } = document.documentElement.dataset
-const { protocol, host, origin } = location
-
-const client = new Centrifuge(`${protocol === 'https:' ? 'wss' : 'ws'}://${host}${websocket}`)
+const connection = new Connection()
 const self = new Self()
 const recovery = new Recovery()
-const cursors = new Cursors(client, self)
+const cursors = new Cursors(connection, self)
 
-showCommand(`${origin}${api}`)
-showConnection(client, recovery)
-new VitalsPanel(client, recovery)
-new Room(client, recovery, self, left => cursors.remove(left))
-client.on('connected', ({ client: id }) => cursors.connected(id))
-client.connect()
+showCommands()
+new Listener()
+showStatus(connection, recovery)
+new VitalsPanel(connection, recovery)
+new Room(connection, recovery, self, left => cursors.remove(left))
+connection.on('connected', ({ client: id }) => cursors.connected(id))
+new TransportSwitch(connection, recovery)

@@ -1,60 +1,91 @@
-import { byId } from './dom.js'
+import { Channel } from './channel.js'
+import { Meter } from './meter.js'
 
 /**
- * The state of the connection, in words, and the button that ends and renews it.
- * @param {import('centrifuge').Centrifuge} client
- * @param {import('./recovery.js').Recovery} recovery
+ * @typedef {import('./transports.js').Transport} Transport
+ * @typedef {import('centrifuge').ClientEvents} ClientEvents
  */
-export function showConnection(client, recovery) {
-  const link = byId('link')
-  const button = /** @type {HTMLButtonElement} */ (byId('offline'))
-  let connected = 0
-  let tick = 0
+
+/**
+ * The page's connection: an SDK client, and after each change of the transport another one. Listeners and channels stay.
+ */
+export class Connection {
+  /** @type {import('centrifuge').Centrifuge | undefined} */
+  #client
+  /** @type {Map<string, Channel>} */
+  #channels = new Map()
+  /** @type {[keyof ClientEvents, (context: any) => void][]} */
+  #listeners = []
+  #wanted = true
+  #uses = 0
+  /** @type {() => void} */
+  onTraffic = () => {}
+  /** What the client in use has brought in. */
+  meter = new Meter(() => {})
+
+  get state() {
+    return this.#client?.state ?? 'disconnected'
+  }
 
   /**
-   * @param {'connecting' | 'connected' | 'disconnected'} state
-   * @param {string} detail
+   * @template {keyof ClientEvents} Event
+   * @param {Event} event
+   * @param {ClientEvents[Event]} listener of every client that is yet to be made
    */
-  const show = (state, detail) => {
-    link.dataset.state = state
-    byId('link-state').textContent = state
-    byId('link-detail').textContent = detail
-    button.textContent = state === 'disconnected' ? 'Come back' : 'Go offline'
-    byId('notice').hidden = true
+  on(event, listener) {
+    this.#listeners.push([event, listener])
   }
 
-  /** Counts the seconds, where no screen reader reads each of them aloud. */
-  const count = () => {
-    const since = Date.now()
-    tick = window.setInterval(() => {
-      byId('link-detail').textContent = `by you, ${Math.round((Date.now() - since) / 1000)} s ago`
-    }, 1000)
-    byId('recovery-text').textContent = 'Offline. The charts stand still, the gateway goes on.'
+  /**
+   * @param {string} name
+   * @param {import('centrifuge').SubscriptionOptions} [options]
+   * @returns {Channel} subscribed when there is a client; to be asked for before the first one
+   */
+  channel(name, options = {}) {
+    const channel = new Channel(name, options)
+    this.#channels.set(name, channel)
+    return channel
   }
 
-  client.on('connecting', ({ code, reason }) => {
-    clearInterval(tick)
-    if (connected > 0) recovery.left()
-    show('connecting', code === 0 ? '' : `${reason} (${code})`)
-  })
-  client.on('connected', ({ client: id, transport }) => {
-    clearInterval(tick)
-    connected++
-    byId('reconnects').textContent = String(connected - 1)
-    show('connected', `${transport} · ${id.slice(0, 8)}`)
-    link.title = `client id ${id}`
-  })
-  client.on('disconnected', ({ code, reason }) => {
-    recovery.left()
-    show('disconnected', code === 0 ? 'by you' : `${reason} (${code})`)
-    if (code === 0) return count()
-    const notice = byId('notice')
-    notice.textContent = `The gateway refused this page: ${reason} (code ${code}). The demo needs anonymous clients and the channels of the development profile.`
-    notice.hidden = false
-  })
+  connect() {
+    this.#wanted = true
+    this.#client?.connect()
+  }
 
-  button.addEventListener('click', () => {
-    if (client.state === 'disconnected') client.connect()
-    else client.disconnect()
-  })
+  disconnect() {
+    this.#wanted = false
+    this.#client?.disconnect()
+  }
+
+  /**
+   * Goes another way, if it was not told to stay offline: then it goes that way when it comes back.
+   * @param {Transport} transport
+   * @returns {Promise<boolean>} false: another one was chosen meanwhile
+   * @throws {Error} when something that it takes cannot be loaded; everything stays as it was
+   */
+  async use(transport) {
+    const use = ++this.#uses
+    // Everything is at hand before the old connection ends, so that the gap is short.
+    const makeClient = await transport.load().catch(error => {
+      if (use === this.#uses) throw error
+      return undefined
+    })
+    if (!makeClient || use !== this.#uses) return false
+    const old = this.#client
+    // It has nothing to say any more, not even that it disconnects.
+    this.#client = undefined
+    old?.disconnect()
+    const meter = new Meter(() => this.meter === meter && this.onTraffic())
+    const client = makeClient(meter)
+    this.meter = meter
+    this.#client = client
+    for (const [event, listener] of this.#listeners) {
+      client.on(event, (/** @type {any} */ context) => {
+        if (client === this.#client) listener(context)
+      })
+    }
+    for (const channel of this.#channels.values()) channel.attach(client, transport.codec === 'Protobuf')
+    if (this.#wanted) client.connect()
+    return true
+  }
 }

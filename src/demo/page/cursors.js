@@ -16,8 +16,8 @@ export class Cursors {
   #stage = byId('sky')
   #sky = new Sky()
   #self
-  #client
-  #subscription
+  #connection
+  #channel
   #x = 0.5
   #y = 0.5
   /** What is to be sent with the next message. */
@@ -26,16 +26,15 @@ export class Cursors {
   #sentAt = 0
 
   /**
-   * @param {import('centrifuge').Centrifuge} client
+   * @param {import('./connection.js').Connection} connection
    * @param {import('./people.js').Self} self
    */
-  constructor(client, self) {
-    this.#client = client
+  constructor(connection, self) {
+    this.#connection = connection
     this.#self = self
-    this.#subscription = client.newSubscription(CHANNEL)
-    this.#subscription.on('publication', ({ data, info }) => this.#take(data, info?.client))
-    this.#subscription.on('subscribing', () => this.#sky.clear())
-    this.#subscription.subscribe()
+    this.#channel = connection.channel(CHANNEL)
+    this.#channel.on('publication', ({ data, info }) => this.#take(data, info?.client))
+    this.#channel.on('subscribing', () => this.#sky.clear())
     this.#listen()
   }
 
@@ -91,12 +90,12 @@ export class Cursors {
       () => {
         this.#timer = 0
         this.#sentAt = performance.now()
-        if (this.#client.state !== 'connected' || this.#subscription.state !== 'subscribed') return
+        if (this.#connection.state !== 'connected' || this.#channel.state !== 'subscribed') return
         const { name, hue } = this.#self
         const message = { x: rounded(this.#x), y: rounded(this.#y), name, hue }
         const flare = this.#flare
         this.#flare = false
-        this.#subscription.publish(flare ? { ...message, flare } : message).catch(() => {})
+        this.#channel.publish(flare ? { ...message, flare } : message).catch(() => {})
       },
       Math.max(0, this.#sentAt + INTERVAL_MS - performance.now()),
     )

@@ -67,6 +67,13 @@ export const gib = bytes => (bytes / GIB).toFixed(bytes < 100 * GIB ? 1 : 0)
 /** @param {number} bytes */
 export const mib = bytes => `${Math.round(bytes / MIB)} MiB`
 
+/** @param {number} bytes that came over the network */
+export function transferred(bytes) {
+  if (bytes < 1000) return `${bytes} B`
+  const [share, unit] = bytes < 1e6 ? [bytes / 1e3, 'kB'] : [bytes / 1e6, 'MB']
+  return `${share.toFixed(share < 100 ? 1 : 0)} ${unit}`
+}
+
 /** @param {number} ms */
 export const milliseconds = ms => (ms < 10 ? ms.toFixed(1) : Math.round(ms).toString())
 

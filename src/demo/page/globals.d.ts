@@ -1,2 +1,2 @@
 // The SDK's browser build puts its class on the window.
-declare const Centrifuge: typeof import('centrifuge').Centrifuge
+declare var Centrifuge: typeof import('centrifuge').Centrifuge

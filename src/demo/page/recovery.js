@@ -11,21 +11,25 @@ export class Recovery {
   /** Of the reconnect under way. */
   #batch = 0
   #announced = false
+  /** When the connection went. */
   #away = 0
+  #back = true
+  /** The transport that was changed to, until its channels are there. */
+  #over = ''
 
   constructor() {
     byId('strip').replaceChildren(...Array.from({ length: CELLS }, () => make('li')))
   }
 
   /**
-   * @param {import('centrifuge').Subscription} subscription
+   * @param {import('./channel.js').Channel} channel
    * @param {(data: any, recovered: boolean, publication: import('centrifuge').PublicationContext) => void} take
    */
-  watch(subscription, take) {
+  watch(channel, take) {
     let recovering = false
-    subscription.on('subscribed', ({ wasRecovering, recovered }) => {
+    channel.on('subscribed', ({ wasRecovering, recovered }) => {
       if (!wasRecovering) return
-      if (!recovered) return this.#lost(subscription.channel)
+      if (!recovered) return this.#lost(channel.name)
       // The SDK hands over what was recovered right after this event, before anything else can come in.
       recovering = true
       setTimeout(() => {
@@ -33,7 +37,7 @@ export class Recovery {
       })
       this.#announce()
     })
-    subscription.on('publication', publication => {
+    channel.on('publication', publication => {
       this.#count(recovering)
       take(publication.data, recovering, publication)
     })
@@ -41,7 +45,13 @@ export class Recovery {
 
   /** The connection is gone. */
   left() {
-    this.#away ||= Date.now()
+    if (this.#back) this.#away = Date.now()
+    this.#back = false
+  }
+
+  /** @param {string} transport that is used from now on, if it was changed while the page was connected */
+  switched(transport) {
+    this.#over = transport
   }
 
   /** @param {boolean} recovered */
@@ -67,20 +77,31 @@ export class Recovery {
     if (this.#announced) return
     this.#announced = true
     setTimeout(() => {
-      const seconds = Math.max(1, Math.round((Date.now() - this.#away) / 1000))
-      byId('recovery-text').textContent =
-        this.#batch === 0
-          ? 'Back again. Nothing had been published meanwhile.'
-          : `Away for ${plural(seconds, 'second')}: ${plural(this.#batch, 'missed message')} recovered, in order, each once.`
+      byId('recovery-text').textContent = this.#verdict()
+      this.#over = ''
       this.#announced = false
       this.#batch = 0
-      this.#away = 0
+      this.#back = true
     }, 300)
+  }
+
+  #verdict() {
+    const seconds = Math.max(1, Math.round((Date.now() - this.#away) / 1000))
+    const messages = plural(this.#batch, 'missed message')
+    if (this.#over !== '') {
+      return this.#batch === 0
+        ? `Now over ${this.#over}, and nothing was missed on the way.`
+        : `Now over ${this.#over}: ${messages} recovered, in order, each once.`
+    }
+    return this.#batch === 0
+      ? 'Back again. Nothing had been published meanwhile.'
+      : `Away for ${plural(seconds, 'second')}: ${messages} recovered, in order, each once.`
   }
 
   /** @param {string} channel */
   #lost(channel) {
-    this.#away = 0
+    this.#back = true
+    this.#over = ''
     this.#cell('lost')
     byId('recovery-text').textContent =
       `Away too long: the history of ${channel} no longer reaches back, and the gateway said so (recovered: false).`

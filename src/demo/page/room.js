@@ -12,7 +12,7 @@ const clock = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit' }
 export class Room {
   #log = byId('room-log')
   #self
-  #subscription
+  #channel
   #own = ''
   /** @type {Set<string>} clients in the room */
   #present = new Set()
@@ -20,25 +20,24 @@ export class Room {
   #onLeave
 
   /**
-   * @param {import('centrifuge').Centrifuge} client
+   * @param {import('./connection.js').Connection} connection
    * @param {import('./recovery.js').Recovery} recovery
    * @param {import('./people.js').Self} self
    * @param {(client: string) => void} onLeave
    */
-  constructor(client, recovery, self, onLeave) {
+  constructor(connection, recovery, self, onLeave) {
     this.#self = self
     this.#onLeave = onLeave
-    const subscription = client.newSubscription(CHANNEL)
-    this.#subscription = subscription
-    recovery.watch(subscription, (_, recovered, publication) => this.#message(publication, recovered))
-    client.on('connected', ({ client: id }) => {
+    const channel = connection.channel(CHANNEL)
+    this.#channel = channel
+    recovery.watch(channel, (_, recovered, publication) => this.#message(publication, recovered))
+    connection.on('connected', ({ client: id }) => {
       this.#own = id
     })
-    subscription.on('subscribed', ({ recovered }) => this.#arrive(recovered))
-    subscription.on('subscribing', () => this.#away())
-    subscription.on('join', ({ info }) => this.#joined(info.client))
-    subscription.on('leave', ({ info }) => this.#left(info.client))
-    subscription.subscribe()
+    channel.on('subscribed', ({ recovered }) => this.#arrive(recovered))
+    channel.on('subscribing', () => this.#away())
+    channel.on('join', ({ info }) => this.#joined(info.client))
+    channel.on('leave', ({ info }) => this.#left(info.client))
     this.#listen()
   }
 
@@ -66,7 +65,7 @@ export class Room {
     const { name, hue } = this.#self
     field.value = ''
     try {
-      await this.#subscription.publish({ text: said, name, hue, time: Date.now() })
+      await this.#channel.publish({ text: said, name, hue, time: Date.now() })
     } catch (error) {
       field.value = said
       this.#note(`Not sent: ${/** @type {any} */ (error).message ?? 'no connection'}`)
@@ -76,14 +75,14 @@ export class Room {
   /** @param {boolean} recovered */
   async #arrive(recovered) {
     try {
-      const [{ clients }, { publications }] = await Promise.all([
-        this.#subscription.presence(),
-        recovered ? { publications: [] } : this.#subscription.history({ limit: HISTORY, reverse: true }),
+      const [{ clients }, publications] = await Promise.all([
+        this.#channel.presence(),
+        recovered ? [] : this.#channel.last(HISTORY),
       ])
       this.#people(Object.keys(clients))
       if (recovered) return
       this.#log.replaceChildren()
-      for (const publication of publications.reverse()) this.#message(publication, false)
+      for (const publication of publications) this.#message(publication, false)
       if (publications.length === 0) this.#note('Nobody has said anything yet.', 'empty')
     } catch {
       // The connection went in between; the next `subscribed` does it again.

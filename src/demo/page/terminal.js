@@ -1,29 +1,25 @@
 import { byId, make } from './dom.js'
 
+const CHANNEL = 'demo:room'
+const COPIED_MS = 1600
+
+const { api = '', uniSse = '', uniHttpStream = '', uniPoll = '' } = document.documentElement.dataset
+const { origin } = location
+
+/** @param {string} text */
+const string = text => make('span', 'string', text)
+/** @param {string} text */
+const variable = text => make('span', 'variable', text)
+
 /**
- * The line that publishes from a terminal. The key stays a variable: a page that holds an API key gives it to everybody
- * who can load the page.
- * @param {string} api where the server API is
+ * @param {HTMLElement} button
+ * @param {Node} code what is shown
+ * @param {string} command
  */
-export function showCommand(api) {
-  const url = `${api}/publish`
-  // White space is free in JSON, and a shell's quotes may hold a line break.
-  const body = '{"channel": "demo:room",\n       "data": {"text": "Hello from a terminal"}}'
-  const code = byId('curl')
-  code.replaceChildren(
-    `API_KEY=`,
-    make('span', 'variable', '…'),
-    `\n\ncurl ${url} \\\n  -H `,
-    make('span', 'string', '"X-API-Key: '),
-    make('span', 'variable', '$API_KEY'),
-    make('span', 'string', '"'),
-    ' \\\n  -d ',
-    make('span', 'string', `'${body}'`),
-  )
-  const button = byId('curl-copy')
+function copyOnClick(button, code, command) {
   button.addEventListener('click', async () => {
     try {
-      await navigator.clipboard.writeText(`curl ${url} -H "X-API-Key: $API_KEY" -d '${body}'`)
+      await navigator.clipboard.writeText(command)
       button.textContent = 'Copied'
     } catch {
       // No clipboard without a secure context: then the text is marked for the keyboard.
@@ -32,6 +28,75 @@ export function showCommand(api) {
     }
     setTimeout(() => {
       button.textContent = 'Copy'
-    }, 1600)
+    }, COPIED_MS)
   })
+}
+
+/**
+ * The line that publishes from a terminal. The key stays a variable: a page that holds an API key gives it to everybody
+ * who can load the page.
+ */
+function showPublish() {
+  const url = `${origin}${api}/publish`
+  // White space is free in JSON, and a shell's quotes may hold a line break.
+  const body = `{"channel": "${CHANNEL}",\n       "data": {"text": "Hello from a terminal"}}`
+  const code = byId('curl')
+  code.replaceChildren(
+    `API_KEY=`,
+    variable('…'),
+    `\n\ncurl ${url} \\\n  -H `,
+    string('"X-API-Key: '),
+    variable('$API_KEY'),
+    string('"'),
+    ' \\\n  -d ',
+    string(`'${body}'`),
+  )
+  copyOnClick(byId('curl-copy'), code, `curl ${url} -H "X-API-Key: $API_KEY" -d '${body}'`)
+}
+
+const REQUEST = `{"subs": {"${CHANNEL}": {}}}`
+
+/** Ways to listen: `curl` up to its last argument, and that. */
+const WAYS = [
+  {
+    name: 'Server-sent events',
+    path: uniSse,
+    start: `curl -NG ${origin}${uniSse}`,
+    argument: ['--data-urlencode ', `'cf_connect=${REQUEST}'`],
+  },
+  {
+    name: 'HTTP streaming',
+    path: uniHttpStream,
+    start: `curl -N ${origin}${uniHttpStream}`,
+    argument: ['-d ', `'${REQUEST}'`],
+  },
+  {
+    name: 'Long-poll',
+    path: uniPoll,
+    start: `curl -G ${origin}${uniPoll}`,
+    argument: ['-d ', `'channel=${CHANNEL}&since=3'`],
+  },
+]
+
+/** The lines that listen: one for each one-way transport that the gateway offers. */
+function showListen() {
+  const open = WAYS.filter(({ path }) => path !== '')
+  if (open.length === 0) return byId('listen').remove()
+  byId('listen-commands').replaceChildren(
+    ...open.map(({ name, start, argument: [flag, text] }) => {
+      const code = make('code', '', `${start} \\\n  ${flag}`, string(text))
+      const block = make('pre', '', code)
+      block.tabIndex = 0
+      const button = make('button', 'quiet', 'Copy')
+      button.setAttribute('aria-label', `Copy the command for ${name}`)
+      copyOnClick(button, code, `${start} ${flag}${text}`)
+      return make('li', '', make('div', 'command-head', make('span', '', name), button), block)
+    }),
+  )
+}
+
+/** What to type into a terminal. */
+export function showCommands() {
+  showPublish()
+  showListen()
 }

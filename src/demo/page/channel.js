@@ -1,0 +1,106 @@
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+/**
+ * @param {unknown} data what the SDK hands over: with Protobuf payloads are bytes
+ * @returns {any} undefined if the bytes are no JSON
+ */
+function read(data) {
+  if (!(data instanceof Uint8Array)) return data
+  try {
+    return JSON.parse(decoder.decode(data))
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * @typedef {import('centrifuge').SubscriptionEvents} SubscriptionEvents
+ * @typedef {import('centrifuge').PublicationContext} Publication
+ */
+
+/**
+ * A subscription that outlives its client: the next one, over another transport, goes on where this one was.
+ */
+export class Channel {
+  #options
+  /** @type {import('centrifuge').Subscription | undefined} */
+  #subscription
+  #binary = false
+  /** @type {{offset: number, epoch: string} | undefined} of the last publication; undefined if nothing can be recovered */
+  #position
+  /** @type {[keyof SubscriptionEvents, (context: any) => void][]} */
+  #listeners = []
+
+  /**
+   * @param {string} name
+   * @param {import('centrifuge').SubscriptionOptions} options
+   */
+  constructor(name, options) {
+    this.name = name
+    this.#options = options
+  }
+
+  get state() {
+    return this.#subscription?.state ?? 'unsubscribed'
+  }
+
+  /**
+   * @template {keyof SubscriptionEvents} Event
+   * @param {Event} event
+   * @param {SubscriptionEvents[Event]} listener of every subscription that is yet to be made
+   */
+  on(event, listener) {
+    this.#listeners.push([event, listener])
+  }
+
+  /**
+   * To be called when the client before has disconnected, so that nothing comes in twice.
+   * @param {import('centrifuge').Centrifuge} client
+   * @param {boolean} binary whether payloads are bytes
+   */
+  attach(client, binary) {
+    const since = this.#position
+    const subscription = client.newSubscription(
+      this.name,
+      since ? { ...this.#options, since } : this.#options,
+    )
+    this.#subscription = subscription
+    this.#binary = binary
+    subscription.on('subscribed', ({ recoverable, streamPosition }) => {
+      this.#position = recoverable && streamPosition ? { ...streamPosition } : undefined
+    })
+    subscription.on('publication', ({ offset }) => {
+      if (this.#position && offset) this.#position.offset = offset
+    })
+    for (const [event, listener] of this.#listeners) {
+      subscription.on(event, (/** @type {any} */ context) => {
+        listener(event === 'publication' ? { ...context, data: read(context.data) } : context)
+      })
+    }
+    subscription.subscribe()
+  }
+
+  /** @param {unknown} data */
+  publish(data) {
+    return this.#now.publish(this.#binary ? encoder.encode(JSON.stringify(data)) : data)
+  }
+
+  presence() {
+    return this.#now.presence()
+  }
+
+  /**
+   * @param {number} limit
+   * @returns {Promise<Publication[]>} the last ones, the oldest first
+   */
+  async last(limit) {
+    const { publications } = await this.#now.history({ limit, reverse: true })
+    return publications.reverse().map(publication => ({ ...publication, data: read(publication.data) }))
+  }
+
+  get #now() {
+    if (!this.#subscription) throw new Error('no connection')
+    return this.#subscription
+  }
+}

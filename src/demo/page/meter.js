@@ -1,0 +1,56 @@
+const encoder = new TextEncoder()
+
+/** Counts what a connection brings in, by standing between the SDK and the browser. */
+export class Meter {
+  #onChange
+  /** Frames, events, chunks or answers. */
+  count = 0
+  bytes = 0
+
+  /** @param {() => void} onChange */
+  constructor(onChange) {
+    this.#onChange = onChange
+  }
+
+  /** @param {unknown} data */
+  #take(data) {
+    this.count++
+    if (typeof data === 'string') this.bytes += encoder.encode(data).length
+    else if (data instanceof ArrayBuffer || data instanceof Uint8Array) this.bytes += data.byteLength
+    this.#onChange()
+  }
+
+  /**
+   * @template {new (...args: any[]) => EventTarget} Source
+   * @param {Source} Source a WebSocket, an EventSource, or what has the shape of one
+   * @returns {Source} one whose messages are counted
+   */
+  counted(Source) {
+    const take = (/** @type {any} */ { data }) => this.#take(data)
+    return class extends Source {
+      /** @param {any[]} args */
+      constructor(...args) {
+        super(...args)
+        this.addEventListener('message', take)
+      }
+    }
+  }
+
+  /**
+   * @param {string} url
+   * @param {RequestInit} options
+   */
+  fetch = async (url, options) => {
+    const response = await fetch(url, options)
+    const { body, status, headers } = response
+    // A response without content has a body in some browsers, and cannot be made again with one.
+    if (!body || status !== 200) return response
+    const count = new TransformStream({
+      transform: (chunk, controller) => {
+        this.#take(chunk)
+        controller.enqueue(chunk)
+      },
+    })
+    return new Response(body.pipeThrough(count), { status, headers })
+  }
+}
