@@ -1,5 +1,18 @@
+/** @typedef {null | string | Uint8Array | (string | Uint8Array)[]} Pending what one turn of the event loop has written to a stream */
+
 /**
- * Makes one chunk of what one turn of the event loop has written to a stream. When a message goes to many streams, one after the other
+ * @param {Pending} pending
+ * @param {string | Uint8Array} piece
+ */
+export function withPiece(pending, piece) {
+  if (pending === null) return piece
+  if (!Array.isArray(pending)) return [pending, piece]
+  pending.push(piece)
+  return pending
+}
+
+/**
+ * Makes one chunk of what is pending. When a message goes to many streams, one after the other
  * asks for the same: what is converted or joined for the first of them serves the rest.
  */
 export class ChunkMaker {
@@ -12,7 +25,7 @@ export class ChunkMaker {
   #joined = null
 
   /**
-   * @param {string | Uint8Array | (string | Uint8Array)[]} pending
+   * @param {NonNullable<Pending>} pending
    * @returns {string | Uint8Array}
    */
   make(pending) {

@@ -7,6 +7,7 @@ const NOTHING = Buffer.alloc(0)
  *
  * @typedef {object} Host
  * @property {(error: Error) => void} log gets what a handler threw
+ * @property {import('./chunk-maker.js').ChunkMaker} chunks
  * @property {(stream: NodeStream) => void} hold releases the stream at the end of this turn of the event loop
  */
 
@@ -128,10 +129,8 @@ export class NodeExchange {
     }
     this.#streaming = true
     this.#waiter = null
-    const stream = new NodeStream(res, this.#req.socket, route)
-    stream.begin(status, headers)
-    this.#host.hold(stream)
-    return stream
+    res.writeHead(status, headers ?? {})
+    return new NodeStream(res, this.#req.socket, route, this.#host)
   }
 
   /** @param {Error} error what the handler threw */

@@ -1,7 +1,12 @@
+import { withPiece } from './chunk-maker.js'
+
 /** A client that does not read the end of its stream is cut off after this time, ms. */
 const CLOSE_PATIENCE = 5000
 
-/** @typedef {import('./contract.js').StreamRoute} StreamRoute */
+/**
+ * @typedef {import('./contract.js').StreamRoute} StreamRoute
+ * @typedef {import('./chunk-maker.js').ChunkMaker} ChunkMaker
+ */
 
 /**
  * The stream of the node server: a response of node:http, which chunks, buffers and counts.
@@ -11,9 +16,11 @@ export class NodeStream {
   session = null
   #res
   #socket
+  #host
   #route
-  /** What was written in this turn of the event loop waits in the response. */
-  #held = true
+  /** @type {import('./chunk-maker.js').Pending} what this turn of the event loop has written */
+  #pending = null
+  #held = false
   /** Nothing more may be written. */
   #over = false
   /** The route has been told. */
@@ -25,50 +32,36 @@ export class NodeStream {
    * @param {import('node:http').ServerResponse} res
    * @param {import('node:net').Socket} socket which the response may still have to wait for
    * @param {StreamRoute} route
+   * @param {import('./node-exchange.js').Host} host
    */
-  constructor(res, socket, route) {
+  constructor(res, socket, route, host) {
     this.#res = res
     this.#socket = socket
     this.#route = route
+    this.#host = host
     const close = () => this.#close()
     res.once('close', close)
     if (res.socket === null) onceClosed(socket, close)
     // A client that leaves in the middle of a write is no fault of ours; `close` follows.
     res.on('error', () => {})
+    this.#hold()
   }
 
-  /**
-   * Begins the response. The caller releases the stream at the end of this turn of the event loop.
-   *
-   * @param {number} status
-   * @param {Record<string, string> | null} headers
-   */
-  begin(status, headers) {
-    this.#res.writeHead(status, headers ?? {})
-    this.#res.cork()
-    this.#res.flushHeaders()
-  }
-
-  /**
-   * @param {string | Uint8Array} data
-   * @returns {boolean} whether the stream is to be released at the end of this turn of the event loop
-   */
+  /** @param {string | Uint8Array} data */
   write(data) {
-    if (this.#over || data.length === 0) return false
-    const first = !this.#held
-    if (first) {
-      this.#held = true
-      this.#res.cork()
-    }
-    this.#res.write(data)
-    return first
+    if (this.#over || data.length === 0) return
+    this.#pending = withPiece(this.#pending, data)
+    this.#hold()
   }
 
-  /** Lets go what one turn of the event loop has written. */
-  release() {
+  /** Lets go what one turn of the event loop has written. @param {ChunkMaker} chunks */
+  release(chunks) {
     this.#held = false
-    this.#res.uncork()
-    if (!this.#over && this.#res.writableLength > this.#route.maxBuffered) this.#route.overflow(this)
+    if (this.#over) return
+    if (this.#pending === null) this.#res.flushHeaders()
+    else this.#res.write(chunks.make(this.#pending))
+    this.#pending = null
+    if (this.#res.writableLength > this.#route.maxBuffered) this.#route.overflow(this)
   }
 
   /** @param {string | Uint8Array} data */
@@ -77,19 +70,28 @@ export class NodeStream {
     this.#over = true
     this.#patience = setTimeout(() => this.#socket.destroy(), CLOSE_PATIENCE)
     this.#patience.unref()
-    this.#res.end(data)
+    this.#res.end(this.#host.chunks.make(withPiece(this.#pending, data)))
+    this.#pending = null
   }
 
   cut() {
     if (this.#closed) return
     this.#over = true
+    this.#pending = null
     this.#socket.destroy()
+  }
+
+  #hold() {
+    if (this.#held) return
+    this.#held = true
+    this.#host.hold(this)
   }
 
   #close() {
     if (this.#closed) return
     this.#closed = true
     this.#over = true
+    this.#pending = null
     clearTimeout(this.#patience)
     this.#route.close(this)
   }

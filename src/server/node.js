@@ -1,5 +1,6 @@
 import http from 'node:http'
 import { WebSocketServer } from 'ws'
+import { ChunkMaker } from './chunk-maker.js'
 import { NodeConnection } from './node-connection.js'
 import { NodeExchange } from './node-exchange.js'
 import { Routes } from './routes.js'
@@ -42,6 +43,7 @@ export class NodeServer {
   #open = new Set()
   /** @type {(NodeConnection | NodeStream)[]} those written to in this turn of the event loop */
   #held = []
+  #chunks = new ChunkMaker()
   #release = () => this.#releaseHeld()
   /** What `upgrade` accepted, on its way to `open`: `handleUpgrade` calls one after the other, at once. */
   #accepted = /** @type {any} */ (null)
@@ -50,6 +52,7 @@ export class NodeServer {
   constructor({ logger } = {}) {
     this.#host = {
       log: error => logger?.error({ err: error }, 'the HTTP server, or a handler of it, failed'),
+      chunks: this.#chunks,
       hold: stream => this.#hold(stream),
     }
     this.#http = http.createServer({
@@ -189,7 +192,7 @@ export class NodeServer {
    * @param {string | Uint8Array} data
    */
   write(stream, data) {
-    if (stream.write(data)) this.#hold(stream)
+    stream.write(data)
   }
 
   /**
@@ -324,6 +327,7 @@ export class NodeServer {
   #releaseHeld() {
     const held = this.#held
     this.#held = []
-    for (const written of held) written.release()
+    for (const written of held) written.release(this.#chunks)
+    this.#chunks.clear()
   }
 }

@@ -1,8 +1,9 @@
-import { ChunkMaker } from './chunk-maker.js'
+import { ChunkMaker, withPiece } from './chunk-maker.js'
 import { writeHead } from './uws-head.js'
 
 /**
  * @typedef {import('./contract.js').StreamRoute} StreamRoute
+ * @typedef {import('./chunk-maker.js').Pending} Pending
  * @typedef {import('uWebSockets.js').HttpResponse} HttpResponse
  */
 
@@ -13,8 +14,7 @@ import { writeHead } from './uws-head.js'
  * @property {any} session
  * @property {{route: StreamRoute, streams: UwsStreams}} group
  * @property {number} state
- * @property {null | string | Uint8Array | (string | Uint8Array)[]} pending what this turn of the event loop has written; not null: the
- *   stream is in the list of those to flush
+ * @property {Pending} pending what this turn of the event loop has written; if anything, the stream is in the list of those to flush
  * @property {Outbox | null} outbox where messages wait for a client that has a backlog
  * @property {{status: number, headers: Record<string, string> | null} | null} head until it has left
  *
@@ -196,16 +196,11 @@ export class UwsStreams {
    * @param {string | Uint8Array} data
    */
   #add(stream, data) {
-    const { pending } = stream
-    if (pending === null) {
-      stream.pending = data
+    if (stream.pending === null) {
       this.#dirty.push(stream)
       this.#schedule()
-    } else if (Array.isArray(pending)) {
-      pending.push(data)
-    } else {
-      stream.pending = [pending, data]
     }
+    stream.pending = withPiece(stream.pending, data)
   }
 
   #schedule() {
@@ -231,7 +226,7 @@ export class UwsStreams {
 
   /**
    * @param {UwsStream} stream
-   * @param {string | Uint8Array | (string | Uint8Array)[]} pending
+   * @param {NonNullable<Pending>} pending
    */
   #send(stream, pending) {
     if (stream.outbox !== null) {
@@ -259,7 +254,7 @@ export class UwsStreams {
   /**
    * @param {UwsStream} stream
    * @param {Outbox} outbox
-   * @param {string | Uint8Array | (string | Uint8Array)[]} pending
+   * @param {NonNullable<Pending>} pending
    */
   #queue(stream, outbox, pending) {
     // When nothing waits, the library's buffer may be empty by now without a sign of it.

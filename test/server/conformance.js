@@ -1,6 +1,7 @@
 import { closingConformance } from './conformance/closing.js'
 import { httpConformance } from './conformance/http.js'
 import { listeningConformance } from './conformance/listening.js'
+import { slowStreamConformance, streamConformance } from './conformance/streams.js'
 import { webSocketConformance } from './conformance/websocket.js'
 
 /**
@@ -12,6 +13,17 @@ import { webSocketConformance } from './conformance/websocket.js'
 export function conformance(t, driver) {
   t.test('listening', async t => listeningConformance(t, driver))
   t.test('HTTP', async t => httpConformance(t, driver))
+  t.test('streams', async t => streamConformance(t, driver))
   t.test('WebSocket', async t => webSocketConformance(t, driver))
   t.test('closing', async t => closingConformance(t, driver))
+}
+
+/**
+ * What takes so long that it has a file of its own.
+ *
+ * @param {import('tap').Test} t
+ * @param {'uws' | 'node'} driver
+ */
+export function slowConformance(t, driver) {
+  slowStreamConformance(t, driver)
 }

@@ -191,6 +191,54 @@ export function httpConformance(t, driver) {
     }
   })
 
+  t.test('whoever waits for the answer is told once when the client leaves without it', async t => {
+    const inbox = new Inbox()
+    class Waiter {
+      constructor(name) {
+        this.name = name
+      }
+
+      abandoned() {
+        inbox.put('abandoned', this.name)
+      }
+    }
+    const { port } = await serve(t, driver, server => {
+      server.route('*', '/wait', exchange => {
+        exchange.waiter = new Waiter(exchange.query)
+        inbox.put('exchange', exchange)
+      })
+      server.route('POST', '/body', exchange => {
+        exchange.body(100, () => {
+          exchange.waiter = new Waiter('body')
+          inbox.put('exchange', exchange)
+        })
+      })
+    })
+    const ask = async request => {
+      const client = await RawClient.connect(t, port)
+      client.write(request)
+      return { client, exchange: await inbox.next('exchange') }
+    }
+    const get = query => `GET /wait?${query} HTTP/1.1\r\nHost: here\r\n\r\n`
+    const left = await ask(get('left'))
+    const body = await ask(post('/body', 'abc'))
+    const replaced = await ask(get('replaced'))
+    replaced.exchange.waiter = new Waiter('second')
+    const relieved = await ask(get('relieved'))
+    relieved.exchange.waiter = null
+    const answered = await ask(get('answered'))
+    answered.exchange.reply(200, null, 'the answer')
+    await answered.client.until('the answer')
+    for (const { client } of [relieved, answered, left, body, replaced]) client.socket.destroy()
+    t.same((await inbox.take('abandoned', 3)).sort(), ['body', 'left', 'second'])
+    for (const { exchange } of [left, body, replaced, relieved, answered]) {
+      t.ok(exchange.gone)
+      exchange.reply(200, null, 'too late')
+    }
+    await ask(get('last'))
+    t.equal(inbox.count('abandoned'), 3)
+  })
+
   t.test('a handler that throws is answered with 500 and logged, and nothing else happens', async t => {
     const { url, logger } = await serve(t, driver, server => {
       server.route('GET', '/throw', () => {

@@ -1,0 +1,602 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import net from 'node:net'
+import { Inbox, post, RawClient, serve } from './rig.js'
+
+const turn = () => new Promise(resolve => setImmediate(resolve))
+const get = (path, extra = '') => `GET ${path} HTTP/1.1\r\nHost: here\r\n${extra}\r\n`
+
+/** A stream route that writes down what it is told. */
+class StreamRecorder extends Inbox {
+  constructor(options = {}) {
+    super()
+    this.route = {
+      maxBuffered: 1024 * 1024,
+      overflow: stream => this.put('overflow', stream),
+      close: stream => this.put('close', stream),
+      ...options,
+    }
+  }
+}
+
+/** Undoes chunked coding. */
+class Dechunker {
+  #rest = Buffer.alloc(0)
+  head = ''
+  /** The chunks' sizes. */
+  sizes = []
+  /** @type {Buffer[]} */
+  body = []
+  ended = false
+
+  push(data) {
+    this.#rest = this.#rest.length === 0 ? data : Buffer.concat([this.#rest, data])
+    if (this.head === '') {
+      const end = this.#rest.indexOf('\r\n\r\n')
+      if (end < 0) return
+      this.head = this.#rest.toString('latin1', 0, end)
+      this.#rest = this.#rest.subarray(end + 2)
+    }
+    // Between the chunks: the line break of the one before, or of the head, then the size.
+    for (;;) {
+      const end = this.#rest.indexOf('\r\n', 2)
+      if (end < 0) return
+      const size = Number.parseInt(this.#rest.toString('latin1', 2, end), 16)
+      if (Number.isNaN(size)) throw new Error('not chunked')
+      if (size === 0) {
+        this.ended = true
+        return
+      }
+      if (this.#rest.length < end + 2 + size) return
+      this.sizes.push(size)
+      this.body.push(this.#rest.subarray(end + 2, end + 2 + size))
+      this.#rest = this.#rest.subarray(end + 2 + size)
+    }
+  }
+
+  get text() {
+    return Buffer.concat(this.body).toString()
+  }
+}
+
+/** A server with one route of streams; each begins as soon as it is asked for. */
+async function streams(t, driver, options = {}, begun = () => {}) {
+  const recorder = new StreamRecorder(options)
+  const rig = await serve(t, driver, server => {
+    server.route('*', '/stream', exchange => {
+      const stream = exchange.stream(200, { 'Content-Type': 'text/plain' }, recorder.route)
+      recorder.put('stream', stream)
+      if (stream !== null) begun(stream, server)
+    })
+  })
+  return { ...rig, recorder }
+}
+
+/** A raw client with a stream, which counts what it gets. */
+async function open(t, { port, recorder }) {
+  const client = await RawClient.connect(t, port)
+  client.write(get('/stream'))
+  const stream = await recorder.next('stream')
+  return { client, stream }
+}
+
+/** Resolves when the server has hung up, however. */
+function left({ socket }) {
+  return new Promise(resolve => socket.once('end', resolve).once('close', resolve))
+}
+
+/** The client's bytes as they come, without keeping them all twice. */
+function dechunk(client) {
+  const dechunker = new Dechunker()
+  client.socket.removeAllListeners('data')
+  dechunker.push(client.received)
+  client.socket.on('data', data => dechunker.push(data))
+  return dechunker
+}
+
+/** Writes until a client that does not read has a backlog in the server itself. */
+async function fill(server, stream, recorder, message) {
+  let written = 0
+  while (recorder.count('overflow') === 0) {
+    server.write(stream, message(written++))
+    await turn()
+  }
+  return written
+}
+
+/** Bytes that a client of this machine can leave in the kernel's buffers. */
+async function kernelBuffers(t) {
+  const server = net.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const connection = once(server, 'connection')
+  const client = await RawClient.connect(t, server.address().port)
+  const [socket] = await connection
+  client.socket.pause()
+  socket.on('error', () => {})
+  let written = 0
+  while (socket.writableLength === 0) {
+    socket.write(Buffer.alloc(1000))
+    written += 1000
+    await turn()
+  }
+  socket.destroy()
+  server.close()
+  return written
+}
+
+/** The contract's sentences about HTTP responses that go on. */
+export function streamConformance(t, driver) {
+  t.test('a stream has status, headers and session, and goes on until it is ended', async t => {
+    const recorder = new StreamRecorder()
+    const { server, port } = await serve(t, driver, server => {
+      server.route('GET', '/made', exchange => {
+        const stream = exchange.stream(
+          201,
+          { 'X-A': 'b', 'Content-Type': 'text/event-stream' },
+          recorder.route,
+        )
+        t.equal(stream.session, null)
+        stream.session = { belongs: 'to the transport' }
+        t.ok(exchange.gone, 'nothing else can come of the exchange')
+        exchange.reply(500, null, 'no')
+        t.equal(exchange.stream(200, null, recorder.route), null)
+        server.write(stream, 'one ')
+        recorder.put('stream', stream)
+      })
+    })
+    const request = http.get({ port, host: '127.0.0.1', path: '/made' })
+    const [response] = await once(request, 'response')
+    t.equal(response.statusCode, 201)
+    t.equal(response.headers['x-a'], 'b')
+    t.equal(response.headers['content-type'], 'text/event-stream')
+    t.equal(response.headers['transfer-encoding'], 'chunked')
+    const stream = await recorder.next('stream')
+    response.setEncoding('utf8')
+    t.equal((await once(response, 'data'))[0], 'one ')
+    server.write(stream, Buffer.from('two '))
+    t.equal((await once(response, 'data'))[0], 'two ')
+    server.write(stream, 'thrée')
+    t.equal((await once(response, 'data'))[0], 'thrée')
+    t.equal(recorder.count('close'), 0)
+    const ended = once(response, 'end')
+    server.end(stream, ' end')
+    t.equal((await once(response, 'data'))[0], ' end')
+    await ended
+    t.equal(await recorder.next('close'), stream)
+    t.same(stream.session, { belongs: 'to the transport' })
+  })
+
+  t.test('a stream may begin later, also with the body of a POST', async t => {
+    const recorder = new StreamRecorder()
+    const { url } = await serve(t, driver, server => {
+      server.route('POST', '/now', exchange => {
+        exchange.body(100, body => {
+          const stream = exchange.stream(200, null, recorder.route)
+          server.end(stream, `got ${body}`)
+        })
+      })
+      server.route('GET', '/later', exchange => {
+        setImmediate(() => {
+          const stream = exchange.stream(200, null, recorder.route)
+          server.write(stream, 'much ')
+          setImmediate(() => server.end(stream, 'later'))
+        })
+      })
+    })
+    t.equal(await (await fetch(`${url}/now`, { method: 'POST', body: 'this' })).text(), 'got this')
+    t.equal(await (await fetch(`${url}/later`)).text(), 'much later')
+    await recorder.take('close', 2)
+  })
+
+  t.test('what one turn of the event loop writes leaves in one chunk', async t => {
+    const rig = await streams(t, driver)
+    const { client, stream } = await open(t, rig)
+    rig.server.write(stream, 'one')
+    rig.server.write(stream, Buffer.from('two'))
+    rig.server.write(stream, '')
+    rig.server.write(stream, 'dreï')
+    await client.until('dre')
+    rig.server.write(stream, 'four')
+    rig.server.write(stream, 'five')
+    await client.until('five')
+    const chunks = dechunk(client)
+    t.same(chunks.sizes, [11, 8])
+    t.equal(chunks.text, 'onetwodreïfourfive')
+  })
+
+  t.test('a stream that is ended can write no more, and its connection is good for another', async t => {
+    const rig = await streams(t, driver)
+    const { client, stream } = await open(t, rig)
+    rig.server.write(stream, 'first words, ')
+    await client.until('first words')
+    rig.server.write(stream, 'last')
+    rig.server.end(stream, ' words')
+    rig.server.write(stream, 'too late')
+    rig.server.end(stream, 'too late')
+    await client.until('\r\n0\r\n\r\n')
+    t.equal(await rig.recorder.next('close'), stream)
+    rig.server.write(stream, 'too late')
+    rig.server.end(stream, 'too late')
+    rig.server.cut(stream)
+    const chunks = dechunk(client)
+    t.equal(chunks.text, 'first words, last words')
+    client.write(get('/stream'))
+    const next = await rig.recorder.next('stream')
+    rig.server.end(next, '')
+    t.equal(await rig.recorder.next('close'), next, 'nothing at all')
+    client.write(get('/stream'))
+    rig.server.end(await rig.recorder.next('stream'), 'again')
+    await rig.recorder.next('close')
+    t.equal(rig.recorder.count('close'), 3)
+  })
+
+  t.test('close comes once, and never from within write, end and cut', async t => {
+    let within = false
+    const recorder = new StreamRecorder()
+    const rig = await streams(t, driver, {
+      close: stream => {
+        t.notOk(within)
+        recorder.put('close', stream)
+      },
+    })
+    for (const act of [
+      stream => rig.server.end(stream, ''),
+      stream => rig.server.end(stream, 'bye'),
+      stream => rig.server.cut(stream),
+      stream => {
+        rig.server.end(stream, 'bye')
+        rig.server.cut(stream)
+      },
+      stream => {
+        rig.server.cut(stream)
+        rig.server.end(stream, 'bye')
+        rig.server.cut(stream)
+      },
+    ]) {
+      const { stream } = await open(t, rig)
+      within = true
+      rig.server.write(stream, 'something')
+      act(stream)
+      within = false
+      t.equal(await recorder.next('close'), stream)
+    }
+    const { client, stream } = await open(t, rig)
+    client.socket.destroy()
+    t.equal(await recorder.next('close'), stream, 'the client has left')
+    rig.server.write(stream, 'nobody hears this')
+    rig.server.end(stream, 'nor this')
+    rig.server.cut(stream)
+    await turn()
+    await turn()
+    t.equal(recorder.count('close'), 6)
+  })
+
+  t.test('cut ends the connection at once, and what is unsent is dropped', async t => {
+    const rig = await streams(t, driver)
+    const { client, stream } = await open(t, rig)
+    rig.server.write(stream, 'heard')
+    await client.until('heard')
+    rig.server.write(stream, 'unheard')
+    rig.server.cut(stream)
+    await left(client)
+    t.notMatch(client.text, 'unheard')
+    t.notMatch(client.text, '\r\n0\r\n', 'no end: the client can tell')
+    t.equal(await rig.recorder.next('close'), stream)
+  })
+
+  t.test('shutdown closes the streams that are left', async t => {
+    const rig = await streams(t, driver)
+    const one = await open(t, rig)
+    const two = await open(t, rig)
+    rig.server.write(one.stream, 'one')
+    await one.client.until('one')
+    rig.server.write(one.stream, 'pending')
+    rig.server.shutdown()
+    t.same(new Set(await rig.recorder.take('close', 2)), new Set([one.stream, two.stream]))
+    rig.server.write(two.stream, 'too late')
+    await turn()
+    await turn()
+    t.equal(rig.recorder.count('close'), 2)
+  })
+
+  t.test('one message reaches many streams, each with its own beside it', async t => {
+    const rig = await streams(t, driver)
+    const all = []
+    for (let i = 0; i < 20; i++) all.push(await open(t, rig))
+    const bytes = Buffer.from('bytes ')
+    for (const [i, { stream }] of all.entries()) {
+      if (i % 3 === 0) rig.server.write(stream, `own ${i} `)
+      rig.server.write(stream, 'téxt ')
+      if (i % 2 === 0) rig.server.write(stream, bytes)
+      if (i % 5 === 0) rig.server.write(stream, 'last ')
+    }
+    await turn()
+    for (const { stream } of all) rig.server.end(stream, 'end')
+    for (const [i, { client }] of all.entries()) {
+      await client.until('\r\n0\r\n')
+      const expected = `${i % 3 ? '' : `own ${i} `}téxt ${i % 2 ? '' : 'bytes '}${i % 5 ? '' : 'last '}end`
+      t.equal(dechunk(client).text, expected)
+    }
+  })
+
+  t.test('whoever leaves too much unread overflows, and nobody else', async t => {
+    let writing = false
+    const recorder = new StreamRecorder()
+    const rig = await streams(t, driver, {
+      overflow: stream => {
+        t.notOk(writing, 'never from within write')
+        recorder.put('overflow', stream)
+      },
+    })
+    const slow = await open(t, rig)
+    const reader = await open(t, rig)
+    slow.client.socket.pause()
+    const read = dechunk(reader.client)
+    let written = 0
+    while (recorder.count('overflow') === 0) {
+      writing = true
+      const message = `${written++} ${'x'.repeat(written % 2 ? 20_000 : 500)}\n`
+      rig.server.write(slow.stream, message)
+      rig.server.write(reader.stream, message)
+      writing = false
+      await turn()
+    }
+    t.equal(await recorder.next('overflow'), slow.stream)
+    // What the client has not read is still complete, up to the message that was too much.
+    rig.server.end(slow.stream, 'slow\n')
+    rig.server.end(reader.stream, 'fine\n')
+    const unread = dechunk(slow.client)
+    slow.client.socket.resume()
+    while (!unread.ended || !read.ended) await turn()
+    for (const [chunks, last] of [
+      [read, 'fine'],
+      [unread, 'slow'],
+    ]) {
+      const lines = chunks.text.split('\n')
+      t.equal(lines.pop(), '')
+      t.equal(lines.pop(), last)
+      t.equal(lines.length, written)
+      t.ok(lines.every((line, i) => line.startsWith(`${i} x`)))
+    }
+    await rig.recorder.take('close', 2)
+    t.equal(recorder.count('overflow'), 1)
+  })
+
+  t.test('the unread bytes are counted: overflow comes neither early nor late', async t => {
+    const maxBuffered = 3_000_000
+    const rig = await streams(t, driver, { maxBuffered })
+    const { client, stream } = await open(t, rig)
+    const kernel = await kernelBuffers(t)
+    client.socket.pause()
+    let written = 0
+    while (rig.recorder.count('overflow') === 0) {
+      rig.server.write(stream, 'x'.repeat(1000))
+      written += 1000
+      await turn()
+    }
+    t.ok(written > maxBuffered, `${written} bytes`)
+    t.ok(written < maxBuffered + kernel + 65536 + 1000, `${written} bytes, ${kernel} of them in the kernel`)
+    rig.server.cut(stream)
+    await rig.recorder.next('close')
+    t.equal(rig.recorder.count('overflow'), 1)
+  })
+
+  t.test('much that one turn writes is counted too', async t => {
+    const rig = await streams(t, driver)
+    const { client, stream } = await open(t, rig)
+    client.socket.pause()
+    await turn()
+    for (let i = 0; i < 20_000; i++) rig.server.write(stream, 'x'.repeat(1000))
+    t.equal(await rig.recorder.next('overflow'), stream)
+    rig.server.cut(stream)
+    await rig.recorder.next('close')
+  })
+
+  t.test('a HEAD of what would be a stream is answered, and no more', async t => {
+    const rig = await streams(t, driver)
+    const client = await RawClient.connect(t, rig.port)
+    client.write(get('/stream').replace('GET', 'HEAD'))
+    t.equal(await rig.recorder.next('stream'), null)
+    t.match(await client.until('\r\n\r\n'), /^HTTP\/1\.1 200 OK\r\n/)
+    client.write(get('/stream'))
+    rig.server.end(await rig.recorder.next('stream'), 'a body')
+    t.match(await client.until('a body'), /\r\n\r\nHTTP\/1\.1 200 OK/, 'the connection is good for more')
+  })
+
+  t.test('a client of HTTP/1.0 gets no chunks, if anything', async t => {
+    const rig = await streams(t, driver, {}, (stream, server) => server.end(stream, 'plain'))
+    const client = await RawClient.connect(t, rig.port)
+    client.write('GET /stream HTTP/1.0\r\n\r\n')
+    await once(client.socket, 'end')
+    client.socket.end()
+    t.notMatch(client.text, /chunked/i)
+    t.ok(client.text.endsWith('\r\n\r\nplain') || /^HTTP\/1\.1 505/.test(client.text), client.text)
+  })
+
+  t.test('a request behind a stream disturbs nobody', async t => {
+    const rig = await streams(t, driver)
+    const other = await open(t, rig)
+    const { client, stream } = await open(t, rig)
+    rig.server.write(stream, 'first')
+    await client.until('first')
+    client.write(get('/stream') + get('/stream'))
+    if (driver === 'uws') {
+      t.equal(await rig.recorder.next('close'), stream, 'there the connection ends')
+    } else {
+      const [second, third] = await rig.recorder.take('stream', 2)
+      rig.server.write(second, 'second')
+      rig.server.end(stream, '')
+      rig.server.end(second, '')
+      await client.until('second')
+      rig.server.write(third, 'third')
+      await client.until('third')
+      client.socket.destroy()
+      t.same(await rig.recorder.take('close', 3), [stream, second, third])
+    }
+    rig.server.end(other.stream, 'undisturbed')
+    await other.client.until('undisturbed')
+  })
+
+  t.test('those that wait for their turn are told when the client leaves', async t => {
+    const rig = await streams(t, driver)
+    const { client, stream } = await open(t, rig)
+    client.write(get('/stream').repeat(15))
+    // Where the connection does not end by itself.
+    const queued = driver === 'uws' ? [] : await rig.recorder.take('stream', 15)
+    if (driver === 'node') client.socket.destroy()
+    const closed = await rig.recorder.take('close', 1 + queued.length)
+    t.same(new Set(closed), new Set([stream, ...queued]))
+    for (const each of closed) rig.server.end(each, 'too late')
+    await turn()
+    t.equal(rig.recorder.count('close'), closed.length)
+  })
+
+  t.test('a handler that throws behind its stream is logged, and nothing else happens', async t => {
+    const recorder = new StreamRecorder()
+    const { port, logger, server } = await serve(t, driver, server => {
+      server.route('POST', '/', exchange => {
+        exchange.body(100, () => {
+          const stream = exchange.stream(200, null, recorder.route)
+          server.write(stream, 'before')
+          recorder.put('stream', stream)
+          throw new Error('behind')
+        })
+      })
+    })
+    const client = await RawClient.connect(t, port)
+    client.write(post('/', 'x'))
+    t.equal((await logger.next('error')).err.message, 'behind')
+    await client.until('before')
+    server.end(await recorder.next('stream'), 'after')
+    await client.until('after')
+    await recorder.next('close')
+  })
+}
+
+/** What the contract says of clients that are slow for seconds; side by side, because they wait. */
+export function slowStreamConformance(t, driver) {
+  t.jobs = 10
+
+  t.test(
+    'a slow reader gets every byte in order, in whole messages, and may then rest',
+    { timeout: 60_000 },
+    async t => {
+      const rig = await streams(t, driver, { maxBuffered: 30_000_000 })
+      const { client, stream } = await open(t, rig)
+      client.socket.pause()
+      const messages = []
+      let written = 0
+      // From a few bytes to more than any buffer of the library, in turns with one message and with many.
+      for (let i = 0; written < 16_000_000; i++) {
+        const size = i % 7 === 0 ? (i * 7919) % 90_000 : (i * 104_729) % 2000
+        const message = `${i}:${'x'.repeat(size)}\n`
+        messages.push(message)
+        written += message.length
+        rig.server.write(stream, i % 3 === 0 ? Buffer.from(message) : message)
+        if (i % 4 === 0) await turn()
+      }
+      await new Promise(resolve => setTimeout(resolve, 3000))
+      const chunks = dechunk(client)
+      for (let i = 0; i < 10; i++) {
+        client.socket.resume()
+        await once(client.socket, 'data')
+        client.socket.pause()
+        rig.server.write(stream, `and ${i}\n`)
+        messages.push(`and ${i}\n`)
+        await new Promise(resolve => setTimeout(resolve, 20))
+      }
+      client.socket.resume()
+      const total = Buffer.byteLength(messages.join(''))
+      const received = () => chunks.sizes.reduce((sum, size) => sum + size, 0)
+      while (received() < total) await once(client.socket, 'data')
+      t.ok(chunks.text === messages.join(''))
+      t.ok(
+        chunks.body.every(chunk => chunk.at(-1) === 10),
+        'no chunk ends within a message',
+      )
+      t.equal(rig.recorder.count('overflow') + rig.recorder.count('close'), 0)
+      // The library's timeout for failed writes is 10 s.
+      await new Promise(resolve => setTimeout(resolve, 15_000))
+      t.equal(rig.recorder.count('close'), 0)
+      rig.server.write(stream, 'still here')
+      await once(client.socket, 'data')
+      t.ok(chunks.text.endsWith('still here'))
+    },
+  )
+
+  t.test('a client that reads nothing for long, but has not left too much, is not cut', async t => {
+    const rig = await streams(t, driver, { maxBuffered: 30_000_000 })
+    const { client, stream } = await open(t, rig)
+    client.socket.pause()
+    for (let i = 0; i < 20_000; i++) {
+      rig.server.write(stream, 'x'.repeat(1000))
+      if (i % 10 === 0) await turn()
+    }
+    await new Promise(resolve => setTimeout(resolve, 14_000))
+    t.equal(rig.recorder.count('close'), 0)
+    const chunks = dechunk(client)
+    client.socket.resume()
+    rig.server.end(stream, 'end')
+    while (!chunks.ended) await once(client.socket, 'data')
+    t.equal(chunks.text.length, 20_000_003)
+    t.equal(await rig.recorder.next('close'), stream)
+  })
+
+  t.test('the end waits for a slow reader', async t => {
+    const rig = await streams(t, driver)
+    const { client, stream } = await open(t, rig)
+    client.socket.pause()
+    const count = await fill(rig.server, stream, rig.recorder, i => `${i} ${'x'.repeat(40_000)}\n`)
+    rig.server.write(stream, 'almost ')
+    rig.server.end(stream, 'the end')
+    await new Promise(resolve => setTimeout(resolve, 3000))
+    t.equal(rig.recorder.count('close'), 0)
+    const chunks = dechunk(client)
+    client.socket.resume()
+    while (!chunks.ended) await once(client.socket, 'data')
+    t.ok(chunks.text.endsWith('\nalmost the end'))
+    t.equal(chunks.text.split('\n').length, count + 1)
+    t.equal(await rig.recorder.next('close'), stream)
+    client.write(get('/stream'))
+    rig.server.end(await rig.recorder.next('stream'), 'good for more')
+    await once(client.socket, 'data')
+    // The patience with the first is over; the connection is not.
+    await new Promise(resolve => setTimeout(resolve, 4000))
+    client.write(get('/stream'))
+    rig.server.end(await rig.recorder.next('stream'), 'and more')
+    await once(client.socket, 'data')
+  })
+
+  t.test('a client that does not read the end is cut off', async t => {
+    const rig = await streams(t, driver)
+    const { client, stream } = await open(t, rig)
+    client.socket.pause()
+    await fill(rig.server, stream, rig.recorder, () => 'x'.repeat(40_000))
+    const start = performance.now()
+    rig.server.end(stream, 'the end')
+    t.equal(await rig.recorder.next('close'), stream)
+    const waited = performance.now() - start
+    t.ok(waited > 4500 && waited < 8000, `after ${Math.round(waited)} ms`)
+    const chunks = dechunk(client)
+    client.socket.resume()
+    await left(client)
+    t.notOk(chunks.ended)
+    t.equal(rig.recorder.count('close'), 1)
+  })
+
+  t.test('a client that leaves with a backlog, also while its end waits, is told once', async t => {
+    const rig = await streams(t, driver)
+    for (const ending of [false, true]) {
+      const { client, stream } = await open(t, rig)
+      client.socket.pause()
+      while (rig.recorder.count('overflow') === 0)
+        await fill(rig.server, stream, rig.recorder, () => 'x'.repeat(40_000))
+      if (ending) rig.server.end(stream, '')
+      client.socket.destroy()
+      t.equal(await rig.recorder.next('close'), stream)
+      rig.server.write(stream, 'x')
+    }
+    await turn()
+    t.equal(rig.recorder.count('close'), 2)
+  })
+}

@@ -1,0 +1,4 @@
+import t from 'tap'
+import { slowConformance } from './conformance.js'
+
+slowConformance(t, 'uws')
