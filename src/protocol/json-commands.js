@@ -139,12 +139,22 @@ function checkField(owner, key, field, kind, text, depth) {
       return true
     case 'subs': {
       if (!isObject(field)) return false
-      const texts = rawMembers(rawMember(text() ?? '{}', key) ?? '{}')
-      owner[key] = new Map(
-        Object.entries(field)
-          .filter(([, request]) => request !== null)
-          .map(([channel, request]) => [channel, check(request, subscribe, () => texts.get(channel), depth)]),
-      )
+      /** @type {Map<string, string> | null} only a payload needs the texts */
+      let texts = null
+      const textOf = (/** @type {string} */ channel) => {
+        texts ??= rawMembers(rawMember(text() ?? '{}', key) ?? '{}')
+        return texts.get(channel)
+      }
+      const subs = new Map()
+      for (const channel of Object.keys(field)) {
+        const request = field[channel]
+        if (request !== null)
+          subs.set(
+            channel,
+            check(request, subscribe, () => textOf(channel), depth),
+          )
+      }
+      owner[key] = subs
       return true
     }
     case 'filter':

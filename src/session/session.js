@@ -67,21 +67,6 @@ export class Session {
 
   // Receiving
 
-  /**
-   * Takes the connect request of a one-way client, which has no frame around it.
-   * @param {any} request type-checked
-   */
-  begin(request) {
-    const { outbox } = this.gateway
-    outbox.open(this)
-    try {
-      dispatch(this, { id: 1, method: 'connect', request, ping: false })
-    } catch (error) {
-      this.fail(0, error)
-    }
-    outbox.flush()
-  }
-
   /** @param {Buffer} frame valid only during the call */
   receive(frame) {
     if (this.state === State.CLOSED) return

@@ -1,7 +1,9 @@
 import { disconnects } from '../errors.js'
 import { parseConnectRequest } from '../protocol/json-commands.js'
+import { begin as beginSession } from '../session/begin.js'
 import { Session } from '../session/session.js'
 import { State } from '../session/state.js'
+import { queryValue } from './query.js'
 
 /**
  * @typedef {import('../server/contract.js').Exchange} Exchange
@@ -63,12 +65,11 @@ export class UniWebSocketTransport {
     if (!this.#allowsOrigin(exchange.header('origin'))) return 403
     if (!this.#admission.admits()) return 503
     const header = this.gateway.config.client.user_id_http_header
-    const query = new URLSearchParams(exchange.query)
     const bearer = /^Bearer +(\S+)$/i.exec(exchange.header('authorization'))?.[1]
     return {
       user: header === '' ? '' : exchange.header(header.toLowerCase()),
-      request: query.get('cf_connect') ?? '',
-      token: bearer ?? query.get('token') ?? '',
+      request: queryValue(exchange.query, 'cf_connect') ?? '',
+      token: bearer ?? queryValue(exchange.query, 'token') ?? '',
     }
   }
 
@@ -131,5 +132,5 @@ function begin(session, text, token) {
     return session.close(disconnects.badRequest)
   }
   request.token ||= token || undefined
-  session.begin(request)
+  beginSession(session, request)
 }

@@ -4,7 +4,7 @@ import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
 import { startGateway } from '../gateway.js'
-import { history, open } from '../session/support.js'
+import { drivers, history, open } from '../session/support.js'
 import { post, StreamClient } from '../stream-client.js'
 
 const OPEN = { ...open, ...history, force_recovery: true }
@@ -19,7 +19,7 @@ const config = driver => ({
   rpc: { ping: { enabled: true } },
 })
 
-for (const driver of (process.env.D ?? 'uws,node').split(',')) {
+for (const driver of drivers) {
   t.test(`streams on ${driver}`, async t => {
     const gateway = await startGateway(t, config(driver))
     const { url } = gateway

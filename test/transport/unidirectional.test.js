@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import t from 'tap'
 import WebSocket from 'ws'
 import { startGateway } from '../gateway.js'
-import { at, history, open, token, tokenClient } from '../session/support.js'
+import { at, drivers, history, open, token, tokenClient } from '../session/support.js'
 import { post, StreamClient } from '../stream-client.js'
 
 const transports = /** @type {const} */ (['uni_websocket', 'uni_sse', 'uni_http_stream'])
@@ -68,7 +68,7 @@ async function connect({ url }, transport, request, headers = {}) {
   return StreamClient.open(url, path, { method: 'POST', body: text, headers })
 }
 
-for (const driver of (process.env.D ?? 'uws,node').split(',')) {
+for (const driver of drivers) {
   t.test(`one-way transports on ${driver}`, async t => {
     const gateway = await startGateway(t, {
       http_server: { driver },
@@ -91,6 +91,8 @@ for (const driver of (process.env.D ?? 'uws,node').split(',')) {
       },
     })
 
+    // Much of it waits for pings, and for tokens to end.
+    t.jobs = 12
     for (const transport of transports) {
       t.test(`${transport}: connect, pushes, pings, disconnect`, async t => {
         const room = `${transport}-room`

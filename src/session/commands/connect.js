@@ -1,12 +1,13 @@
-import { Disconnect, disconnects, errors, ReplyError } from '../../errors.js'
+import { Disconnect, disconnects, ReplyError } from '../../errors.js'
 import { expireConnection } from '../expiry.js'
-import { Plan } from '../plan.js'
+import { planServerSide } from '../server-side.js'
 import { State, Trait } from '../state.js'
 import { Kind } from '../subscription.js'
 import { disconnectFor } from '../unidirectional.js'
 
 /**
  * @typedef {import('../session.js').Session} Session
+ * @typedef {import('../plan.js').Plan} Plan
  * @typedef {import('../../hub/channel.js').Channel} Channel
  * @typedef {import('../../hub/channel.js').Buffering} Buffering
  *
@@ -20,7 +21,7 @@ import { disconnectFor } from '../unidirectional.js'
  * @property {Plan} plan
  * @property {Channel} channel
  * @property {import('../../protocol/contract.js').SubscribeResult} result
- * @property {Buffering} buffering what was published since
+ * @property {Buffering | null} buffering what was published since; null: nothing
  */
 
 /** @type {Map<string, any>} */
@@ -138,52 +139,6 @@ function admit(session, id, request, identity) {
 }
 
 /**
- * The server-side subscriptions of a new connection: those of its token, its personal channel, and those that it
- * wishes for in `subs` and could make itself without a token.
- * @param {Session} session
- * @param {any} request
- * @param {Identity} identity
- * @returns {Plan[]}
- */
-function planServerSide(session, request, identity) {
-  const { config, rules } = session.gateway
-  /** @type {Map<string, any>} */
-  const wishes = request.subs ?? NO_SUBS
-  const personal = config.client.subscribe_to_user_personal_channel
-  if (identity.subs.size === 0 && wishes.size === 0 && !(personal.enabled && identity.user !== '')) return []
-
-  /** @type {Map<string, import('../plan.js').Grant>} */
-  const grants = new Map(identity.subs)
-  for (const channel of grants.keys()) if (!rules.resolve(channel)) throw errors.unknownChannel
-  if (grants.size > 0) session.tokenChannels = [...grants.keys()].sort()
-  if (personal.enabled && identity.user !== '') {
-    const channel = rules.personalChannel(identity.user)
-    // A user id may look like a namespace: `#tenant:42`.
-    if (!rules.resolve(channel)) throw errors.unknownChannel
-    if (!grants.has(channel)) grants.set(channel, {})
-  }
-  for (const [channel, { delta }] of wishes) {
-    const namespace = rules.resolve(channel)
-    if (!namespace || channel === '' || (delta && delta !== 'fossil')) throw disconnects.badRequest
-    if (grants.has(channel)) continue
-    const allowed =
-      Buffer.byteLength(channel) <= config.channel.max_length &&
-      rules.checkName(channel, namespace) &&
-      rules.maySubscribe(channel, namespace, identity.user)
-    if (allowed) grants.set(channel, {})
-  }
-  if (grants.size > config.client.channel_limit) throw disconnects.channelLimit
-  return [...grants].map(([channel, grant]) => {
-    const namespace = /** @type {import('../../auth/channel-rules.js').Namespace} */ (rules.resolve(channel))
-    const { tf, ...wish } = wishes.get(channel) ?? {}
-    // What the client says itself comes before what its last event said.
-    const position = wish.recover ? undefined : request.positions?.(channel)
-    if (position) Object.assign(wish, { recover: true, ...position })
-    return new Plan(session, channel, namespace, wish, grant, true)
-  })
-}
-
-/**
  * @param {Session} session
  * @param {number} id
  * @param {Plan[]} plans
@@ -201,10 +156,13 @@ function subscribeAll(session, id, plans) {
     hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
       missing--
       if (error) failure = error
-      // The connect reply comes first and needs all answers, so what is published meanwhile has to wait.
-      else ready.push({ plan, channel, result: plan.result(answer), buffering: plan.buffer(channel) })
+      else {
+        // The connect reply comes first and needs all answers, so what is published meanwhile has to wait.
+        const result = plan.result(answer)
+        ready.push({ plan, channel, result, buffering: missing > 0 ? plan.buffer(channel) : null })
+      }
       if (missing > 0) return
-      for (const { channel, buffering } of ready) hub.unbuffer(channel, buffering)
+      for (const { channel, buffering } of ready) if (buffering) hub.unbuffer(channel, buffering)
       const refusal = failure ?? faultOf(session, ready)
       if (session.closed || refusal) {
         for (const { plan, channel } of ready) plan.abandon(channel)
@@ -223,10 +181,17 @@ function subscribeAll(session, id, plans) {
  */
 function faultOf(session, ready) {
   for (const { result, buffering } of ready) {
-    if (buffering.fault) return buffering.fault
+    if (buffering?.fault) return buffering.fault
     if (!session.reads(result.publications)) return disconnects.inappropriateProtocol
   }
   return null
+}
+
+/** @param {Ready[]} ready */
+function resultsOf(ready) {
+  const results = new Map()
+  for (const { plan, result } of ready) results.set(plan.channel, result)
+  return results
 }
 
 /**
@@ -248,7 +213,7 @@ function welcome(session, id, ready) {
       version: gateway.version,
       expires: session.expireAt > 0,
       ttl: session.expireAt > 0 ? gateway.ttl(session.expireAt) : 0,
-      subs: ready && new Map(ready.map(({ plan, result }) => [plan.channel, result])),
+      subs: ready && resultsOf(ready),
       ping: pings ? Math.max(1, Math.round(client.ping_interval / 1000)) : 0,
       pong: pings && client.pong_timeout > 0 && !codec.unidirectional,
       session: session.sessionId,
@@ -258,7 +223,7 @@ function welcome(session, id, ready) {
   )
   if (session.expireAt > 0) expireConnection(session)
   for (const { plan, channel, buffering } of ready ?? []) {
-    for (const message of buffering.messages) session.send(message)
+    for (const message of buffering?.messages ?? []) session.send(message)
     const subscription = plan.join(channel)
     if (!subscription.is(Kind.ANNOUNCED)) continue
     broker.announce(plan.channel, session.clientInfo(subscription.details.info), true)

@@ -36,6 +36,10 @@ export function lines(message) {
  * @returns {Encoded} an event for each
  */
 export function events(message) {
-  if (typeof message === 'string') return `data: ${message.replaceAll('\n', '\n\ndata: ')}\n\n`
+  if (typeof message === 'string') {
+    return message.includes('\n')
+      ? `data: ${message.replaceAll('\n', '\n\ndata: ')}\n\n`
+      : `data: ${message}\n\n`
+  }
   return Buffer.concat([DATA, message, EVENT_END])
 }

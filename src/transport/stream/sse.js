@@ -1,4 +1,5 @@
 import { Session } from '../../session/session.js'
+import { queryValue } from '../query.js'
 import { events } from './framing.js'
 import { StreamTransport } from './stream-transport.js'
 
@@ -27,7 +28,7 @@ export class SseTransport extends StreamTransport {
   /** @param {import('../../server/contract.js').Exchange} exchange */
   #get(exchange) {
     const { user, head } = this.visitor(exchange, EVENT_STREAM)
-    const commands = new URLSearchParams(exchange.query).get('cf_connect')
+    const commands = queryValue(exchange.query, 'cf_connect')
     if (!commands) return exchange.reply(400, head, 'cf_connect is missing')
     if (!this.admission.admits()) return exchange.reply(503, head, '')
     this.#open(exchange, head, user, Buffer.from(commands))

@@ -1,4 +1,5 @@
 import { Kind } from '../../session/subscription.js'
+import { queryValue } from '../query.js'
 import { eventId, readEventId } from './event-id.js'
 import { events } from './framing.js'
 import { EVENT_STREAM, PREAMBLE } from './sse.js'
@@ -32,7 +33,7 @@ export class UniSseTransport extends UniStreamTransport {
     this.server.route('GET', handler_prefix, exchange => {
       const caller = this.caller(exchange)
       if (!this.admission.admits()) return exchange.reply(503, caller.head, '')
-      this.begin(exchange, new URLSearchParams(exchange.query).get('cf_connect') || '{}', caller)
+      this.begin(exchange, queryValue(exchange.query, 'cf_connect') || '{}', caller)
     })
     this.server.route('POST', handler_prefix, exchange => {
       const caller = this.caller(exchange)

@@ -1,6 +1,8 @@
 import { disconnects } from '../../errors.js'
 import { parseConnectRequest } from '../../protocol/json-commands.js'
+import { begin } from '../../session/begin.js'
 import { Session } from '../../session/session.js'
+import { queryValue } from '../query.js'
 import { StreamTransport } from './stream-transport.js'
 
 /**
@@ -48,8 +50,9 @@ export class UniStreamTransport extends StreamTransport {
    */
   caller(exchange) {
     const { user, head } = this.visitor(exchange, this.contentType)
-    const bearer = /^Bearer +(\S+)$/i.exec(exchange.header('authorization'))?.[1]
-    const token = bearer ?? new URLSearchParams(exchange.query).get('token') ?? ''
+    const authorization = exchange.header('authorization')
+    const bearer = authorization === '' ? undefined : /^Bearer +(\S+)$/i.exec(authorization)?.[1]
+    const token = bearer ?? queryValue(exchange.query, 'token') ?? ''
     return { user, head, token, lastEventId: exchange.header('last-event-id') }
   }
 
@@ -77,7 +80,7 @@ export class UniStreamTransport extends StreamTransport {
     session.user = caller.user
     this.opened(session, connection)
     if (!(connection instanceof Undecided)) this.preface(connection)
-    session.begin(request)
+    begin(session, request)
   }
 
   /**

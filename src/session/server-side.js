@@ -1,0 +1,79 @@
+import { disconnects, errors } from '../errors.js'
+import { Plan } from './plan.js'
+
+/**
+ * @typedef {import('./session.js').Session} Session
+ * @typedef {import('./plan.js').Grant} Grant
+ * @typedef {import('../auth/channel-rules.js').Namespace} Namespace
+ */
+
+/** @type {Map<string, any>} */
+const NO_WISHES = new Map()
+const NO_WISH = Object.freeze({})
+/** @type {Grant} */
+const NO_GRANT = Object.freeze({})
+/** @type {Plan[]} */
+const NO_PLANS = []
+
+/**
+ * The server-side subscriptions of a new connection: those of its token, its personal channel, and those that it
+ * wishes for in `subs` and could make itself without a token.
+ * @param {Session} session
+ * @param {any} request of its connect
+ * @param {import('./commands/connect.js').Identity} identity
+ * @returns {Plan[]}
+ * @throws {import('../errors.js').ReplyError | import('../errors.js').Disconnect}
+ */
+export function planServerSide(session, request, { user, subs: grants }) {
+  const { config, rules } = session.gateway
+  /** @type {Map<string, any>} */
+  const wishes = request.subs ?? NO_WISHES
+  const { enabled } = config.client.subscribe_to_user_personal_channel
+  if (grants.size === 0 && wishes.size === 0 && !(enabled && user !== '')) return NO_PLANS
+
+  /** @type {Plan[]} */
+  const plans = []
+  for (const [channel, grant] of grants) {
+    const namespace = rules.resolve(channel)
+    if (!namespace) throw errors.unknownChannel
+    plans.push(plan(session, channel, namespace, request, wishes, grant))
+  }
+  if (grants.size > 0) session.tokenChannels = [...grants.keys()].sort()
+  const personal = enabled && user !== '' ? rules.personalChannel(user) : ''
+  if (personal !== '') {
+    const namespace = rules.resolve(personal)
+    // A user id may look like a namespace: `#tenant:42`.
+    if (!namespace) throw errors.unknownChannel
+    if (!grants.has(personal)) plans.push(plan(session, personal, namespace, request, wishes, NO_GRANT))
+  }
+  for (const [channel, { delta }] of wishes) {
+    const namespace = rules.resolve(channel)
+    if (!namespace || channel === '' || (delta && delta !== 'fossil')) throw disconnects.badRequest
+    if (channel === personal || grants.has(channel)) continue
+    const allowed =
+      Buffer.byteLength(channel) <= config.channel.max_length &&
+      rules.checkName(channel, namespace) &&
+      rules.maySubscribe(channel, namespace, user)
+    if (allowed) plans.push(plan(session, channel, namespace, request, wishes, NO_GRANT))
+  }
+  if (plans.length > config.client.channel_limit) throw disconnects.channelLimit
+  return plans
+}
+
+/**
+ * @param {Session} session
+ * @param {string} channel
+ * @param {Namespace} namespace
+ * @param {any} request
+ * @param {Map<string, any>} wishes
+ * @param {Grant} grant
+ */
+function plan(session, channel, namespace, request, wishes, grant) {
+  let wish = wishes.get(channel) ?? NO_WISH
+  // Filters are for subscriptions that clients make themselves.
+  if (wish.tf) wish.tf = undefined
+  // What the client says itself comes before what its last event said.
+  const position = wish.recover ? undefined : request.positions?.(channel)
+  if (position) wish = { ...wish, recover: true, ...position }
+  return new Plan(session, channel, namespace, wish, grant, true)
+}
