@@ -22,24 +22,28 @@ const headerText = reason =>
 
 /**
  * A client whose request is here.
+ * @template T
  * @implements {Asker}
  */
 export class HttpAsker {
   #exchange
   #head
   #name
+  #subject
   #abandoned
 
   /**
    * @param {import('../../server/contract.js').Exchange} exchange
    * @param {Readonly<Record<string, string>>} head
    * @param {string} name of the session that it opens, '' for later requests
-   * @param {((asker: HttpAsker) => void)} abandoned the client has left without an answer
+   * @param {T} subject what it asks for
+   * @param {(subject: T, asker: HttpAsker<T>) => void} abandoned the client has left without an answer; one function for all of a kind
    */
-  constructor(exchange, head, name, abandoned) {
+  constructor(exchange, head, name, subject, abandoned) {
     this.#exchange = exchange
     this.#head = head
     this.#name = name
+    this.#subject = subject
     this.#abandoned = abandoned
     exchange.waiter = this
   }
@@ -49,7 +53,7 @@ export class HttpAsker {
   }
 
   abandoned() {
-    this.#abandoned(this)
+    this.#abandoned(this.#subject, this)
   }
 
   /** @type {Asker['give']} */

@@ -25,7 +25,17 @@ export class PollDesk {
    */
   take(request, body, asker) {
     const mailbox = this.#transport.find(request.session)
-    if (mailbox === undefined) return asker.give(answers.unknown)
+    if (mailbox === undefined) asker.give(answers.unknown)
+    else this.deal(mailbox, request, body, asker)
+  }
+
+  /**
+   * @param {import('./mailbox.js').Mailbox} mailbox
+   * @param {PollRequest} request
+   * @param {Buffer} body valid during the call
+   * @param {Asker} asker
+   */
+  deal(mailbox, request, body, asker) {
     const { ack, send, close, timeout } = request
     const refusal = this.#refusal(mailbox, request, body)
     if (refusal !== null) return asker.give(refusal)

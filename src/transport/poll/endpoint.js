@@ -11,7 +11,9 @@ import { PollTransport } from './transport.js'
 /**
  * @typedef {import('../../server/contract.js').Exchange} Exchange
  * @typedef {import('./request.js').PollRequest} PollRequest
+ * @typedef {import('./mailbox.js').Mailbox} Mailbox
  * @typedef {Readonly<Record<string, string>>} Head
+ * @typedef {{request: PollRequest, owner: number, poll: number}} Elsewhere a poll that another worker was asked for
  */
 
 const PROTOBUF = 'application/octet-stream'
@@ -29,6 +31,16 @@ export class PollEndpoint {
   #transport
   #desk
   #lastPoll = 0
+  #left = (/** @type {Mailbox} */ mailbox) => this.#transport.leave(mailbox)
+  #abandoned = (/** @type {Mailbox} */ mailbox, /** @type {HttpAsker<Mailbox>} */ asker) =>
+    this.#transport.abandon(mailbox, asker)
+  #abandonedElsewhere = (/** @type {Elsewhere} */ { request, owner, poll }) =>
+    this.#gateway.broker.call(
+      request.node,
+      owner,
+      encodeCall(request, this.#gateway.worker, poll, null),
+      null,
+    )
 
   /**
    * @param {object} parts
@@ -111,7 +123,7 @@ export class PollEndpoint {
     const mailbox = this.#transport.open(binary ? codecs.protobuf : codecs.json, user)
     const name = sessionName(mailbox.session.sessionId, node)
     // Without an answer nobody knows of the session.
-    const asker = new HttpAsker(exchange, head, name, () => this.#transport.leave(mailbox))
+    const asker = new HttpAsker(exchange, head, name, mailbox, this.#left)
     if (body.length > 0) mailbox.session.receive(body)
     this.#transport.ask(mailbox, asker, body.length > 0 ? timeout : 0)
   }
@@ -127,16 +139,17 @@ export class PollEndpoint {
     const owner = workerOf(request.session)
     if (owner < 0) return this.#refuse(exchange, head, answers.unknown)
     if (owner === worker && (request.node === '' || request.node === node)) {
-      const asker = new HttpAsker(exchange, head, '', asker => {
-        const mailbox = this.#transport.find(request.session)
-        if (mailbox) this.#transport.abandon(mailbox, asker)
-      })
-      return this.#desk.take(request, body, asker)
+      const mailbox = this.#transport.find(request.session)
+      if (mailbox === undefined) return this.#refuse(exchange, head, answers.unknown)
+      return this.#desk.deal(
+        mailbox,
+        request,
+        body,
+        new HttpAsker(exchange, head, '', mailbox, this.#abandoned),
+      )
     }
     const poll = (this.#lastPoll = (this.#lastPoll + 1) >>> 0)
-    const asker = new HttpAsker(exchange, head, '', () =>
-      broker.call(request.node, owner, encodeCall(request, worker, poll, null), null),
-    )
+    const asker = new HttpAsker(exchange, head, '', { request, owner, poll }, this.#abandonedElsewhere)
     broker.call(request.node, owner, encodeCall(request, worker, poll, body), (error, answer) => {
       if (error) asker.give(error === errors.notFound ? answers.unknown : answers.noBroker)
       else asker.give(decodeAnswer(answer))

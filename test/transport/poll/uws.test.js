@@ -1,0 +1,4 @@
+import t from 'tap'
+import { pollSuite } from './suite.js'
+
+pollSuite(t, 'uws')
