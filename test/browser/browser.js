@@ -28,8 +28,10 @@ function findChromium() {
  * Opens a page in a browser that ends with the test.
  * @param {any} t
  * @param {string} url
+ * @param {{args?: string[], stdio?: import('node:child_process').StdioOptions}} [options]
+ * @returns {Promise<import('node:child_process').ChildProcess>}
  */
-export async function openPage(t, url) {
+export async function openPage(t, url, { args = [], stdio = 'ignore' } = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'halley-browser-'))
   const browser = spawn(
     findChromium(),
@@ -42,9 +44,10 @@ export async function openPage(t, url) {
       '--no-first-run',
       '--no-proxy-server',
       `--user-data-dir=${folder}`,
+      ...args,
       url,
     ],
-    { stdio: 'ignore', detached: true },
+    { stdio, detached: true },
   )
   const ended = new Promise(resolve => browser.once('exit', resolve))
   t.teardown(async () => {
@@ -53,4 +56,5 @@ export async function openPage(t, url) {
     await ended
     await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
   })
+  return browser
 }

@@ -1,0 +1,98 @@
+// The demo page itself, in a real browser, over every transport that it offers.
+
+import t from 'tap'
+import { developmentProfile } from '../../src/config/profile.js'
+import { startGateway } from '../gateway.js'
+import { RemotePage } from './remote-page.js'
+
+const LABELS = {
+  protobuf: 'WebSocket · Protobuf',
+  'http-stream': 'HTTP streaming · JSON',
+  sse: 'Server-sent events · JSON',
+  poll: 'Long-poll · JSON',
+  websocket: 'WebSocket · JSON',
+}
+const ROOM = `document.getElementById('room-log').textContent`
+
+/** @param {any} t */
+async function startDemo(t) {
+  const { http_api, http_server, ...profile } = /** @type {any} */ (
+    developmentProfile({ address: '127.0.0.1', port: 0, key: 'key' })
+  )
+  return startGateway(t, { ...profile, client: { ...profile.client, allowed_origins: ['*'] } })
+}
+
+/**
+ * @param {string} id
+ * @param {string} text
+ */
+const shows = (id, text) => `document.getElementById('${id}').textContent.includes(${JSON.stringify(text)})`
+
+t.test(
+  'the demo page says, hears and recovers everything once, over every transport, on one page',
+  async t => {
+    const gateway = await startDemo(t)
+    const page = await RemotePage.open(t, gateway.url)
+    await page.until(shows('link-state', 'connected'))
+    /** @type {string[]} */
+    const expected = []
+    const publish = async (/** @type {string} */ text) => {
+      expected.push(text)
+      await gateway.api('publish', { channel: 'demo:room', data: { text } })
+    }
+    const say = async (/** @type {string} */ text) => {
+      expected.push(text)
+      await page.evaluate(
+        `document.getElementById('room-text').value = ${JSON.stringify(text)}; document.getElementById('room-form').requestSubmit()`,
+      )
+    }
+    await page.until(shows('room-log', 'Nobody has said anything yet.'))
+
+    for (const [id, label] of Object.entries(LABELS)) {
+      // The switch and the message race: it comes before, after, or out of the history.
+      await Promise.all([page.click(`transport-${id}`), publish(`[${id} switch]`)])
+      await page.until(
+        `${shows('link-transport', label)} && ${shows('link-state', 'connected')} && ${shows('recovery-text', `Now over ${label}`)}`,
+      )
+      await page.until(shows('room-log', `[${id} switch]`))
+      await publish(`[${id} hears]`)
+      await page.until(shows('room-log', `[${id} hears]`))
+      await say(`[${id} says]`)
+      await page.until(shows('room-log', `[${id} says]`))
+      await page.click('offline')
+      await page.until(shows('link-state', 'disconnected'))
+      await publish(`[${id} missed]`)
+      await page.click('offline')
+      await page.until(shows('room-log', `[${id} missed]recovered`))
+      t.pass(label)
+    }
+    t.same((await page.evaluate(ROOM)).match(/\[[^\]]+\]/g), expected, 'in order, and none twice')
+    t.same(page.faults, [], 'no exceptions, and nothing that the policy forbids')
+  },
+)
+
+t.test('the transport that was chosen survives a reload', async t => {
+  const gateway = await startDemo(t)
+  const page = await RemotePage.open(t, gateway.url)
+  await page.until(shows('link-state', 'connected'))
+  await page.click('transport-sse')
+  await page.until(shows('link-transport', LABELS.sse))
+  await page.go(await page.evaluate('location.href'))
+  await page.until(`${shows('link-state', 'connected')} && ${shows('link-transport', LABELS.sse)}`)
+  t.ok(await page.evaluate(`document.getElementById('transport-sse').checked`))
+  t.same(page.faults, [])
+})
+
+t.test('a plain EventSource on the page hears the room', async t => {
+  const gateway = await startDemo(t)
+  const page = await RemotePage.open(t, gateway.url)
+  await page.click('listen-toggle')
+  await page.until(shows('listen-text', 'event'))
+  // The next event takes its place: the wait begins before it can come.
+  const heard = page.until(shows('listen-text', 'demo:room at 1'))
+  await gateway.api('publish', { channel: 'demo:room', data: { text: 'hello' } })
+  await heard
+  await page.click('listen-toggle')
+  t.equal(await page.text('listen-text'), 'Closed.')
+  t.same(page.faults, [])
+})
