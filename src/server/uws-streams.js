@@ -28,7 +28,7 @@ const ENDING = 1
 const OVER = 2
 
 const CLOSE_PATIENCE = 5000
-/** A failed write arms a timeout of 10 s in the library, at the end of which it cuts the connection. */
+/** A failed write arms a timeout of 10 s in the library, after which it cuts the connection, whether or not we know of it. */
 const REARM_INTERVAL = 4000
 /** Messages that wait leave in chunks of about this size, bytes. */
 const CHUNK_SIZE = 32768
@@ -43,6 +43,8 @@ class Outbox {
   waiting = 0
   /** Bytes that the library has got since its buffer was last seen empty: so much of them may be in it. */
   stuck
+  /** The library has said that something is stuck, and has not called `onWritable` since. */
+  blocked = true
   /** The client has read something, but the next piece was too much for what may be stuck. */
   skipped = false
   /** When the stream is cut, ms on the clock of `performance.now()`; Infinity unless it is ending. */
@@ -173,7 +175,8 @@ export class UwsStreams {
       const outbox = /** @type {Outbox} */ (stream.outbox)
       if (outbox.deadline <= now) stream.close()
       else if (outbox.skipped) this.#feed(stream, outbox, true)
-      else if (rearm) stream.cork(nothing)
+      // On a connection that is not blocked it would arm what is not armed.
+      else if (rearm && outbox.blocked) rearmTimeout(stream)
     }
   }
 
@@ -187,6 +190,7 @@ export class UwsStreams {
   /** The client has read something. @param {UwsStream} stream */
   writable(stream) {
     const { outbox } = stream
+    if (outbox !== null) outbox.blocked = false
     if (outbox === null || outbox.pieces.length === 0) stream.cork(nothing)
     else this.#feed(stream, outbox, false)
   }
@@ -288,6 +292,7 @@ export class UwsStreams {
       const chunk = outbox.take()
       if (!this.#write(stream, chunk)) {
         outbox.stuck += chunk.length
+        outbox.blocked = true
         return
       }
       outbox.stuck = 0
@@ -352,6 +357,12 @@ function onSignal(offset) {
   if (offset === undefined) this.group.streams.aborted(this)
   else this.group.streams.writable(this)
   return true
+}
+
+/** The one thing that makes the library count its 10 s anew while nothing can be written. @param {UwsStream} stream */
+function rearmTimeout(stream) {
+  stream.pause()
+  stream.resume()
 }
 
 function nothing() {}
