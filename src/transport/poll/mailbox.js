@@ -3,6 +3,9 @@
 /** An answer ends with the message that makes it this long, in bytes; the next poll gets the rest. */
 export const CUT = 1024 * 1024
 
+/** So much may be given again without a word that it has arrived, in bytes: a client that does not read could fill any memory with it. */
+const MAX_REPEATED = 16 * CUT
+
 /** @param {Encoded} message */
 const sizeOf = message => (typeof message === 'string' ? Buffer.byteLength(message) : message.length)
 
@@ -35,6 +38,8 @@ export class Mailbox {
   held = 0
   /** Bytes behind it. */
   pending = 0
+  /** Bytes that were given again since the client has acknowledged something. */
+  #repeated = 0
   /** Number of the last POST of commands that was taken. */
   taken = 0
   /** Nothing more goes in: it would not fit. */
@@ -102,6 +107,7 @@ export class Mailbox {
   /** @param {number} number between `acked` and `given`: the client has all messages up to this one */
   acknowledge(number) {
     const count = number - this.acked
+    if (count > 0) this.#repeated = 0
     this.acked = number
     if (count < this.#messages.length) {
       for (const message of this.#messages.splice(0, count)) this.held -= sizeOf(message)
@@ -119,6 +125,8 @@ export class Mailbox {
   take() {
     const messages = this.#messages
     let count = messages.length
+    this.#repeated += this.held
+    if (this.#repeated > MAX_REPEATED && this.farewell === null) this.full = true
     if (count === 0) return { body: '', seq: this.acked, whole: true }
     if (this.held + this.pending > CUT) {
       let size = 0

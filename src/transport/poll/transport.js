@@ -143,6 +143,7 @@ export class PollTransport {
     const asker = /** @type {Asker} */ (mailbox.asker)
     mailbox.asker = null
     this.#rest(mailbox)
+    if (mailbox.full && !mailbox.farewell) this.#look(mailbox)
     asker.give({
       status: 200,
       body,
