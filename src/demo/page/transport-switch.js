@@ -38,7 +38,7 @@ export class TransportSwitch {
     byId('transports').append(...transports.map(transport => this.#row(transport)))
     const chosen = readTransport()
     if (chosen) this.#go(chosen)
-    else this.#fail('The gateway has no transport open that this page can use: all are switched off.')
+    else this.#close()
   }
 
   /** @param {import('./transports.js').Transport} transport */
@@ -81,6 +81,16 @@ export class TransportSwitch {
     const { count, bytes } = this.#connection.meter
     byId('traffic-count').textContent = count.toLocaleString('en')
     byId('traffic-bytes').textContent = transferred(bytes)
+  }
+
+  /** There is no way at all. */
+  #close() {
+    byId('transports').closest('article')?.remove()
+    byId('link').dataset.state = 'disconnected'
+    byId('link-state').textContent = 'disconnected'
+    byId('link-transport').remove()
+    byId('offline').setAttribute('disabled', '')
+    this.#fail('The gateway has no transport open that this page can use: all of them are switched off.')
   }
 
   /** @param {string} text */
