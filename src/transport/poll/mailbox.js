@@ -71,16 +71,22 @@ export class Mailbox {
     return this.#messages.length > 0
   }
 
+  /**
+   * One that is longer than the limit fits if it is alone: a client that is refused it would come back for it for ever.
+   * @param {Encoded} message
+   */
+  fits(message) {
+    return this.pending === 0 || this.pending + sizeOf(message) <= this.limit
+  }
+
   /** @param {Encoded} message framed; must not be changed afterwards */
   add(message) {
     if (this.full) return
-    const size = sizeOf(message)
-    // One that is longer than the limit passes if it is alone: a client that is refused it would come back for it for ever.
-    if (this.pending > 0 && this.pending + size > this.limit) {
+    if (!this.fits(message)) {
       this.full = true
       return
     }
-    this.pending += size
+    this.pending += sizeOf(message)
     this.#messages.push(message)
   }
 

@@ -2,7 +2,7 @@ import { disconnects } from '../../errors.js'
 import { Session } from '../../session/session.js'
 import { lines } from '../stream/framing.js'
 import { Farewells } from './farewells.js'
-import { CUT, Mailbox } from './mailbox.js'
+import { Mailbox } from './mailbox.js'
 import { Wheel } from './wheel.js'
 
 /**
@@ -46,7 +46,12 @@ export class PollTransport {
     this.#sessionTimeout = gateway.config.poll.session_timeout
     this.#limit = gateway.config.client.queue_max_size
     this.#wheel = new Wheel(TICK_MS, gateway.clock())
-    setInterval(() => this.#wheel.tick(gateway.clock(), mailbox => this.#look(mailbox)), TICK_MS)
+    setInterval(() => this.tick(), TICK_MS).unref()
+  }
+
+  /** Polls whose time has passed, and sessions that nobody asks for. */
+  tick() {
+    this.#wheel.tick(this.gateway.clock(), mailbox => this.#look(mailbox))
   }
 
   // Clients
@@ -190,10 +195,10 @@ export class PollTransport {
    * @param {Encoded} message framed
    */
   #post(mailbox, message) {
-    mailbox.add(message)
     // A client that asks takes what it is given, however much comes in one turn.
-    if (mailbox.asker && mailbox.pending >= CUT) this.#answer(mailbox)
-    else if (mailbox.asker || mailbox.full) this.#look(mailbox)
+    if (mailbox.asker && !mailbox.fits(message)) this.#answer(mailbox)
+    mailbox.add(message)
+    if (mailbox.asker || mailbox.full) this.#look(mailbox)
   }
 
   /**

@@ -1,0 +1,118 @@
+import t from 'tap'
+import { JsonCodec } from '../../../src/protocol/json.js'
+import { Sessions } from '../../../src/session/sessions.js'
+import { Fanout } from '../../../src/transport/fanout.js'
+import { PollTransport } from '../../../src/transport/poll/transport.js'
+
+/** The parts of a worker that the transport touches, and a count of turns of the event loop. */
+function setUp() {
+  let now = 1_000_000
+  let last = 0
+  const sessions = new Sessions({ pingInterval: 0, pongTimeout: 0, staleDelay: 0, clock: () => now })
+  const fanout = new Fanout({ publish: () => {} })
+  const gateway = {
+    config: { poll: { session_timeout: 30_000 }, client: { queue_max_size: 1_000_000 } },
+    sessions,
+    clock: () => now,
+    newSessionId: () => `session ${++last}`,
+  }
+  const transport = new PollTransport(/** @type {any} */ (gateway), fanout)
+  const codec = new JsonCodec()
+  return {
+    transport,
+    sessions,
+    fanout,
+    open: () => transport.open(codec, ''),
+    /** @param {number} ms */
+    pass(ms) {
+      now += ms
+      transport.tick()
+    },
+  }
+}
+
+/** Answers, by the turn of the event loop in which they came. */
+class Answers {
+  /** @type {number[]} */
+  perTurn = [0]
+  /** @type {Set<any>} the bodies */
+  bodies = new Set()
+  count = 0
+
+  asker() {
+    return {
+      is: () => false,
+      give: (/** @type {any} */ { body }) => {
+        this.count++
+        this.perTurn[this.perTurn.length - 1]++
+        this.bodies.add(body)
+      },
+    }
+  }
+
+  /** @param {number} count */
+  async all(count) {
+    while (this.count < count) {
+      await new Promise(setImmediate)
+      this.perTurn.push(0)
+    }
+  }
+}
+
+t.test('a publication to thousands of polls: framed once, answered in small pieces', async t => {
+  const { open, transport, fanout } = setUp()
+  const answers = new Answers()
+  for (let i = 0; i < 3000; i++) {
+    const mailbox = open()
+    transport.follow(mailbox.session, 'topic')
+    transport.ask(mailbox, answers.asker(), 25_000)
+  }
+  const message = Buffer.from('{"push":{}}')
+  fanout.publish('topic', message, false, null)
+  message.fill(0)
+  t.equal(answers.count, 0, 'nothing is answered where it arises')
+  await answers.all(3000)
+  t.ok(Math.max(...answers.perTurn) <= 128, `at most ${Math.max(...answers.perTurn)} in one turn`)
+  t.same([...answers.bodies].map(String), ['{"push":{}}\n'], 'one buffer for all')
+})
+
+t.test('thousands of polls whose time passes at once, and their sessions', async t => {
+  const { open, transport, sessions, pass } = setUp()
+  const answers = new Answers()
+  for (let i = 0; i < 3000; i++) transport.ask(open(), answers.asker(), 25_000)
+  pass(24_900)
+  await new Promise(setImmediate)
+  t.equal(answers.count, 0)
+  pass(200)
+  await answers.all(3000)
+  t.ok(Math.max(...answers.perTurn) <= 128)
+  t.equal(sessions.open, 3000)
+  pass(30_100)
+  const open1 = []
+  while (sessions.open > 0) {
+    await new Promise(setImmediate)
+    open1.push(sessions.open)
+  }
+  t.ok(open1.length > 20, 'they end in small pieces, too')
+})
+
+t.test('what comes in one turn leaves in one answer', async t => {
+  const { open, transport } = setUp()
+  const answers = new Answers()
+  const mailbox = open()
+  transport.ask(mailbox, answers.asker(), 25_000)
+  for (const text of ['1', '2', '3']) transport.send(mailbox.session, text)
+  await answers.all(1)
+  t.same([...answers.bodies], ['1\n2\n3\n'])
+})
+
+t.test('however much comes in one turn, a client that asks gets it', async t => {
+  const { open, transport } = setUp()
+  const mailbox = open()
+  const answers = new Answers()
+  transport.ask(mailbox, answers.asker(), 25_000)
+  for (let i = 0; i < 18; i++) transport.send(mailbox.session, 'x'.repeat(100_000))
+  t.equal(answers.count, 1, 'what is long enough leaves at once')
+  await new Promise(setImmediate)
+  t.equal(mailbox.session.closed, false)
+})
