@@ -74,7 +74,7 @@ const WAYS = [
     name: 'Long-poll',
     path: uniPoll,
     start: `curl -G ${origin}${uniPoll}`,
-    argument: ['-d ', `'channel=${CHANNEL}&since=3'`],
+    argument: ['-d ', `'channel=${CHANNEL}&since=earliest'`],
   },
 ]
 
