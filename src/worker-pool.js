@@ -1,11 +1,12 @@
 // The worker processes of a gateway, with the embedded broker that they share.
 
 import cluster from 'node:cluster'
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { createServer } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { BrokerHost } from './broker/embedded/host.js'
+import { deriveCursorKey } from './transport/uni-poll/cursor-key.js'
 import { packageVersion } from './version.js'
 
 /**
@@ -16,6 +17,7 @@ import { packageVersion } from './version.js'
  * @property {number} workers how many there are
  * @property {import('./api/context.js').NodeIdentity} node
  * @property {boolean} terminal
+ * @property {string} cursorKey
  */
 
 /** Descriptors of a worker: standard input and outputs, the channel of `cluster`, the bus. */
@@ -74,6 +76,8 @@ export class WorkerPool {
   #terminal
   #host
   #node
+  /** One for all workers, those that come later included. */
+  #cursorKey
   #stopping = false
   #tick
   /** @type {((error?: Error) => void) | null} */
@@ -96,6 +100,7 @@ export class WorkerPool {
       version: packageVersion(),
       startedAt: Date.now(),
     }
+    this.#cursorKey = deriveCursorKey(config, randomBytes(32).toString('base64'))
     this.slots = Array.from(
       { length: config.workers || availableParallelism() },
       (_, index) => new Slot(index),
@@ -180,6 +185,7 @@ export class WorkerPool {
           workers: this.slots.length,
           node: this.#node,
           terminal: this.#terminal,
+          cursorKey: this.#cursorKey,
         })
         break
       case 'listening':

@@ -58,7 +58,7 @@ function openBus() {
 /**
  * @param {import('./worker-pool.js').WorkerStart} start
  */
-async function run({ config, index, workers, node, terminal }) {
+async function run({ config, index, workers, node, terminal, cursorKey }) {
   const log = createLog(config.log, terminal, { worker: index })
   const clock = Date.now
   const { client } = config
@@ -126,7 +126,14 @@ async function run({ config, index, workers, node, terminal }) {
   control = createOperations(gateway)
 
   let allListening = false
-  const admission = mountTransports({ gateway, server, fanout, calls, workers })
+  const { admission, shutDown: endPolls } = mountTransports({
+    gateway,
+    server,
+    fanout,
+    calls,
+    workers,
+    cursorKey,
+  })
   // Rules change with the configuration file, so the API asks for them each time.
   const rules = { resolve: (/** @type {string} */ channel) => gateway.rules.resolve(channel) }
   createApi({ config, rules, broker, node, logger: log, clock }).mount(server)
@@ -169,8 +176,9 @@ async function run({ config, index, workers, node, terminal }) {
     server.stopListening()
     const open = sessions.everyOpen()
     for (const session of open) session.close(disconnects.shutdown)
-    // Polls of other workers' sessions may wait here, too.
-    const awaited = open.length > 0 || config.poll.enabled
+    endPolls()
+    // Polls without a session, or of other workers' sessions, may wait here, too.
+    const awaited = open.length > 0 || config.poll.enabled || config.uni_poll.enabled
     setTimeout(() => process.exit(0), awaited ? CLOSE_PATIENCE_MS : 0)
   }
 

@@ -77,7 +77,7 @@ export class Channel {
   deltas = null
   /** @type {Set<Buffering> | null} */
   buffering = null
-  /** @type {Set<import('../session/session.js').Session> | null} those who rely on the position */
+  /** @type {Set<import('./hub.js').Subscriber> | null} those who rely on the position */
   positioned = null
   /** The position of all of them: what has been fanned out last. */
   offset = 0

@@ -10,6 +10,12 @@ import { Deltas } from './deltas.js'
  * @typedef {import('../broker/contract.js').SubscribeAnswer} SubscribeAnswer
  * @typedef {import('../protocol/contract.js').Codec} Codec
  * @typedef {import('../session/session.js').Session} Session
+ *
+ * @typedef {object} Subscriber what follows a channel; those that are delta-negotiated, or whose codec is not binary, are sessions
+ * @property {Codec} codec
+ * @property {(topic: string) => void} follow joins a fan-out topic
+ * @property {(topic: string) => void} unfollow
+ * @property {(channel: string) => void} positionLost it cannot be brought to the stream's position: it MUST leave the channel
  */
 
 /** @param {import('../protocol/contract.js').Encoded} message */
@@ -150,14 +156,14 @@ export class Hub {
   }
 
   /**
-   * @param {Session} session
+   * @param {Subscriber} session
    * @param {Channel} channel
    * @param {Cohort} cohort
    */
   #leaveCohort(session, channel, cohort) {
     const { deltas } = channel
     if (cohort.delta && deltas) {
-      deltas.leave(session, cohort)
+      deltas.leave(/** @type {Session} */ (session), cohort)
       if (deltas.cohorts.length === 0) channel.deltas = null
       return
     }
@@ -167,7 +173,7 @@ export class Hub {
 
   /**
    * From now on the session receives what is published.
-   * @param {Session} session
+   * @param {Subscriber} session
    * @param {Channel} channel
    * @param {object} options
    * @param {boolean} options.positioned
@@ -180,7 +186,7 @@ export class Hub {
   join(session, channel, { positioned, events, filter, delta = false, received = null }) {
     if (positioned) (channel.positioned ??= new Set()).add(session)
     const cohort = delta
-      ? (channel.deltas ??= new Deltas()).join(session, received, this.#newTopic)
+      ? (channel.deltas ??= new Deltas()).join(/** @type {Session} */ (session), received, this.#newTopic)
       : this.#cohort(channel, session.codec, false, filter)
     session.follow(cohort.topic)
     if (!events) return { cohort, events: null }
@@ -191,7 +197,7 @@ export class Hub {
 
   /**
    * Ends what `join` began, and releases the channel.
-   * @param {Session} session
+   * @param {Subscriber} session
    * @param {Channel} channel
    * @param {Cohort} cohort
    * @param {Cohort | null} events
@@ -205,6 +211,17 @@ export class Hub {
     }
     if (channel.positioned?.delete(session) && channel.positioned.size === 0) channel.positioned = null
     this.release(channel)
+  }
+
+  /**
+   * A subscriber may stand for several clients: it counts for so many more, or less, than before.
+   * @param {Channel} channel
+   * @param {Cohort} cohort
+   * @param {number} change
+   */
+  weigh(channel, cohort, change) {
+    channel.count += change
+    cohort.count += change
   }
 
   /**

@@ -34,6 +34,18 @@ export class Cors {
   }
 
   /**
+   * @param {import('../server/contract.js').Exchange} exchange whose handler has not returned yet
+   * @param {string} methods that pages of other origins may use
+   * @returns {Record<string, string>} headers of the answer to `OPTIONS`
+   */
+  preflight(exchange, methods) {
+    return this.headers(exchange, {
+      'Access-Control-Allow-Methods': methods,
+      'Access-Control-Max-Age': '300',
+    })
+  }
+
+  /**
    * Takes `POST` on a path, and `OPTIONS`; every other method gets 405.
    * @param {import('../server/contract.js').SocketServer} server
    * @param {string} path
@@ -42,14 +54,7 @@ export class Cors {
   post(server, path, handler) {
     server.route('POST', path, handler)
     server.route('OPTIONS', path, exchange =>
-      exchange.reply(
-        204,
-        this.headers(exchange, {
-          'Access-Control-Allow-Methods': 'POST, OPTIONS',
-          'Access-Control-Max-Age': '300',
-        }),
-        '',
-      ),
+      exchange.reply(204, this.preflight(exchange, 'POST, OPTIONS'), ''),
     )
     server.route('*', path, exchange =>
       exchange.reply(405, this.headers(exchange, { Allow: 'POST, OPTIONS' }), 'Method Not Allowed'),

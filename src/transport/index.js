@@ -7,12 +7,13 @@ import { HttpStreamTransport } from './stream/http-stream.js'
 import { SseTransport } from './stream/sse.js'
 import { UniHttpStreamTransport } from './stream/uni-http-stream.js'
 import { UniSseTransport } from './stream/uni-sse.js'
+import { UniPollEndpoint } from './uni-poll/endpoint.js'
 import { UniWebSocketTransport } from './uni-websocket.js'
 import { WebSocketTransport } from './websocket.js'
 
 /**
  * The table of transports: a row adds one.
- * @type {readonly {enabled: (config: any) => boolean, Transport: new (parts: any) => {mount: () => void}}[]}
+ * @type {readonly {enabled: (config: any) => boolean, Transport: new (parts: any) => {mount: () => void, shutDown?: () => void}}[]}
  */
 const transports = Object.freeze([
   { enabled: ({ websocket }) => !websocket.disabled, Transport: WebSocketTransport },
@@ -22,6 +23,7 @@ const transports = Object.freeze([
   { enabled: ({ uni_websocket }) => uni_websocket.enabled, Transport: UniWebSocketTransport },
   { enabled: ({ uni_sse }) => uni_sse.enabled, Transport: UniSseTransport },
   { enabled: ({ uni_http_stream }) => uni_http_stream.enabled, Transport: UniHttpStreamTransport },
+  { enabled: ({ uni_poll }) => uni_poll.enabled, Transport: UniPollEndpoint },
 ])
 
 /**
@@ -33,9 +35,11 @@ const transports = Object.freeze([
  * @param {import('./fanout.js').Fanout} parts.fanout
  * @param {import('./calls.js').Calls} parts.calls
  * @param {number} parts.workers that share the rate of new connections
- * @returns {Admission} to be told how many connections the other workers have
+ * @param {string} parts.cursorKey base64
+ * @returns {{admission: Admission, shutDown: () => void}} `admission` is to be told how many connections the other workers have, `shutDown`
+ *   ends what waits without a session
  */
-export function mountTransports({ gateway, server, fanout, calls, workers }) {
+export function mountTransports({ gateway, server, fanout, calls, workers, cursorKey }) {
   const { config, sessions, clock } = gateway
   const { client } = config
   const admission = new Admission({
@@ -46,9 +50,15 @@ export function mountTransports({ gateway, server, fanout, calls, workers }) {
   })
   const allowsOrigin = createOriginCheck(client.allowed_origins)
   const cors = new Cors(allowsOrigin)
-  const parts = { gateway, server, fanout, calls, cors, admission, allowsOrigin }
-  for (const { enabled, Transport } of transports) if (enabled(config)) new Transport(parts).mount()
+  const parts = { gateway, server, fanout, calls, cors, admission, allowsOrigin, cursorKey }
+  const mounted = transports
+    .filter(({ enabled }) => enabled(config))
+    .map(({ Transport }) => new Transport(parts))
+  for (const transport of mounted) transport.mount()
   const { http_stream, sse, poll } = config
   if (http_stream.enabled || sse.enabled || poll.enabled) new Emulation(parts).mount()
-  return admission
+  const shutDown = () => {
+    for (const transport of mounted) transport.shutDown?.()
+  }
+  return { admission, shutDown }
 }

@@ -1,3 +1,4 @@
+import { identify } from '../../auth/identity.js'
 import { Disconnect, disconnects, ReplyError } from '../../errors.js'
 import { expireConnection } from '../expiry.js'
 import { planServerSide } from '../server-side.js'
@@ -10,12 +11,7 @@ import { disconnectFor } from '../unidirectional.js'
  * @typedef {import('../plan.js').Plan} Plan
  * @typedef {import('../../hub/channel.js').Channel} Channel
  * @typedef {import('../../hub/channel.js').Buffering} Buffering
- *
- * @typedef {object} Identity who connects
- * @property {string} user
- * @property {number} expireAt unix s, 0 = never
- * @property {string} [info] raw JSON
- * @property {Map<string, import('../plan.js').Grant>} subs
+ * @typedef {import('../../auth/identity.js').Identity} Identity
  *
  * @typedef {object} Ready a server-side subscription that the broker has answered
  * @property {Plan} plan
@@ -23,9 +19,6 @@ import { disconnectFor } from '../unidirectional.js'
  * @property {import('../../protocol/contract.js').SubscribeResult} result
  * @property {Buffering | null} buffering what was published since; null: nothing
  */
-
-/** @type {Map<string, any>} */
-const NO_SUBS = new Map()
 
 /**
  * @param {Session} session
@@ -35,7 +28,9 @@ const NO_SUBS = new Map()
 export function connect(session, id, request) {
   session.state = State.CONNECTING
   guarded(session, id, () => {
-    const identity = identify(session, request)
+    const { config, tokens } = session.gateway
+    // Until now `user` holds what the trusted header said.
+    const identity = identify({ client: config.client, tokens }, request.token, session.user)
     if (!(identity instanceof Promise)) return admit(session, id, request, identity)
     session.hold()
     identity.then(
@@ -83,23 +78,6 @@ function refuse(session, id, error) {
   }
   if (!(error instanceof Disconnect)) session.state = State.REFUSED
   session.fail(id, error)
-}
-
-/**
- * The ways to authenticate, in their order (server API, section 8).
- * @param {Session} session
- * @param {any} request
- * @returns {Identity | Promise<Identity>}
- */
-function identify(session, request) {
-  const { config, tokens } = session.gateway
-  const { client } = config
-  if (request.token) return tokens.connect(request.token)
-  if (client.allow_anonymous_connect_without_token || client.insecure)
-    return { user: '', expireAt: 0, subs: NO_SUBS }
-  // Until now `user` holds what the trusted header said.
-  if (session.user !== '') return { user: session.user, expireAt: 0, subs: NO_SUBS }
-  throw disconnects.badRequest
 }
 
 /**

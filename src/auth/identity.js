@@ -1,0 +1,30 @@
+import { disconnects } from '../errors.js'
+
+/** @type {Map<string, any>} */
+const NO_SUBS = new Map()
+
+/**
+ * @typedef {object} Identity who connects
+ * @property {string} user '' = anonymous
+ * @property {number} expireAt unix s, 0 = never
+ * @property {string} [info] raw JSON
+ * @property {Map<string, import('./claims.js').SubOptions>} subs channels of the token
+ */
+
+/**
+ * The ways to authenticate, in their order (server API, section 8).
+ * @param {object} parts
+ * @param {any} parts.client the configuration's `client` block
+ * @param {ReturnType<typeof import('./tokens.js').createTokens>} parts.tokens
+ * @param {string | undefined} token
+ * @param {string} trusted the user that the trusted header names, '' = none
+ * @returns {Identity | Promise<Identity>}
+ * @throws disconnects.badRequest (there is no way in without a token), and what `tokens.connect` throws
+ */
+export function identify({ client, tokens }, token, trusted) {
+  if (token) return tokens.connect(token)
+  if (client.allow_anonymous_connect_without_token || client.insecure)
+    return { user: '', expireAt: 0, subs: NO_SUBS }
+  if (trusted !== '') return { user: trusted, expireAt: 0, subs: NO_SUBS }
+  throw disconnects.badRequest
+}

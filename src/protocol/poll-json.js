@@ -1,0 +1,40 @@
+import { JsonCodec } from './json.js'
+
+const quote = JSON.stringify
+
+/**
+ * @param {string} text
+ * @returns {string} its UTF-8 bytes, a character each
+ */
+const bytesOf = text => (/^[\x00-\x7f]*$/.test(text) ? text : Buffer.from(text).toString('latin1'))
+
+/**
+ * Publications as they stand in the answer to a one-way long-poll: each names its channel, and payloads that are no JSON go out in base64.
+ * Nothing else of a codec is ever asked of it.
+ * @typedef {import('./contract.js').Codec} Codec
+ * @implements {Codec}
+ */
+export class PollJsonCodec extends JsonCodec {
+  name = 'poll-json'
+  binary = true
+  unidirectional = true
+
+  /**
+   * @param {string} channel
+   * @param {import('../broker/contract.js').Publication} publication
+   * @returns {string} byte string: payloads go through as they are, and it lives in the heap without what a Buffer costs
+   */
+  text(channel, { data, json, offset, tags, info }) {
+    const payload = json ? `"data":${data.toString('latin1')}` : `"b64data":"${data.toString('base64')}"`
+    let text = `{"channel":${bytesOf(quote(channel))},${payload}`
+    if (offset > 0) text += `,"offset":${offset}`
+    if (tags) text += `,"tags":${bytesOf(quote(tags))}`
+    if (info !== '') text += `,"info":${bytesOf(info)}`
+    return `${text}}`
+  }
+
+  /** @type {Codec['publication']} */
+  publication(channel, publication) {
+    return Buffer.from(this.text(channel, publication), 'latin1')
+  }
+}

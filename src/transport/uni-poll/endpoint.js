@@ -1,0 +1,238 @@
+import { identify } from '../../auth/identity.js'
+import { PollJsonCodec } from '../../protocol/poll-json.js'
+import { NO_CACHE } from '../cors.js'
+import { Cursors } from './cursor.js'
+import { Begin } from './poll.js'
+import { Polls } from './polls.js'
+import { badName, forbidden, RETRY, Refusal, refusalFor, refusals, unknownNamespace } from './refusal.js'
+import { readRequest } from './request.js'
+
+/**
+ * @typedef {import('../../server/contract.js').Exchange} Exchange
+ * @typedef {import('../../auth/identity.js').Identity} Identity
+ * @typedef {import('../../auth/channel-rules.js').Namespace} Namespace
+ * @typedef {import('./request.js').PollRequest} PollRequest
+ * @typedef {Readonly<Record<string, string>>} Head
+ */
+
+const METHODS = 'GET, POST, OPTIONS'
+/** The head of most answers: one object for all. @type {Head} */
+const HEAD = Object.freeze({ ...NO_CACHE, 'Content-Type': 'application/json' })
+/** Heads for pages of other origins that are remembered. */
+const MAX_HEADS = 100
+
+/**
+ * The endpoint of one-way long-poll (docs/uni-poll.md): requests that each say where they want to go on, and no sessions.
+ */
+export class UniPollEndpoint {
+  #gateway
+  #server
+  #cors
+  #admission
+  #cursors
+  #polls
+  /** @type {Map<string, Head>} */
+  #heads = new Map()
+
+  /**
+   * @param {object} parts
+   * @param {import('../../gateway.js').Gateway} parts.gateway
+   * @param {import('../../server/contract.js').SocketServer} parts.server
+   * @param {import('../fanout.js').Fanout} parts.fanout
+   * @param {import('../cors.js').Cors} parts.cors
+   * @param {import('../admission.js').Admission} parts.admission
+   * @param {string} parts.cursorKey base64
+   */
+  constructor({ gateway, server, fanout, cors, admission, cursorKey }) {
+    const { max_request_body_size } = gateway.config.uni_poll
+    this.#gateway = gateway
+    this.#server = server
+    this.#cors = cors
+    this.#admission = admission
+    this.#cursors = new Cursors(Buffer.from(cursorKey, 'base64'), max_request_body_size)
+    this.#polls = new Polls(gateway, fanout, this.#cursors, new PollJsonCodec())
+  }
+
+  /** Takes the path that the configuration names. */
+  mount() {
+    const { handler_prefix } = this.#gateway.config.uni_poll
+    this.#server.route('GET', handler_prefix, exchange => this.#get(exchange))
+    this.#server.route('POST', handler_prefix, exchange => this.#post(exchange))
+    this.#server.route('OPTIONS', handler_prefix, exchange =>
+      exchange.reply(204, this.#cors.preflight(exchange, METHODS), ''),
+    )
+    this.#server.route('*', handler_prefix, exchange =>
+      this.#refuse(exchange, { ...this.#head(exchange), Allow: METHODS }, refusals.method),
+    )
+  }
+
+  /** Answers those who wait. */
+  shutDown() {
+    this.#polls.shutDown()
+  }
+
+  /** @param {Exchange} exchange */
+  #get(exchange) {
+    const head = this.#head(exchange)
+    if (!this.#admission.admits()) return this.#refuse(exchange, head, refusals.tooMany)
+    this.#begin(exchange, head, this.#visitor(exchange), null, false)
+  }
+
+  /** @param {Exchange} exchange */
+  #post(exchange) {
+    const head = this.#head(exchange)
+    if (!this.#admission.admits()) return this.#refuse(exchange, head, refusals.tooMany)
+    const visitor = this.#visitor(exchange)
+    const json = /\bjson\b/i.test(exchange.header('content-type'))
+    exchange.body(this.#gateway.config.uni_poll.max_request_body_size, body => {
+      if (body === null) this.#refuse(exchange, head, refusals.tooLong)
+      else this.#begin(exchange, head, visitor, body, json)
+    })
+  }
+
+  /**
+   * @param {Exchange} exchange
+   * @returns {Head}
+   */
+  #head(exchange) {
+    const head = this.#cors.headers(exchange, HEAD)
+    if (head === HEAD) return HEAD
+    // Polls that wait keep theirs.
+    const key = Object.values(head).join('\n')
+    const known = this.#heads.get(key)
+    if (known !== undefined) return known
+    if (this.#heads.size === MAX_HEADS) this.#heads.clear()
+    this.#heads.set(key, head)
+    return head
+  }
+
+  /**
+   * What the headers say of the client.
+   * @param {Exchange} exchange
+   */
+  #visitor(exchange) {
+    const { user_id_http_header } = this.#gateway.config.client
+    return {
+      bearer: /^Bearer +(\S+)$/i.exec(exchange.header('authorization'))?.[1] ?? '',
+      user: user_id_http_header === '' ? '' : exchange.header(user_id_http_header.toLowerCase()),
+    }
+  }
+
+  /**
+   * @param {Exchange} exchange
+   * @param {Head} head
+   * @param {{bearer: string, user: string}} visitor
+   * @param {Buffer | null} body
+   * @param {boolean} json whether the body says that it is JSON
+   */
+  #begin(exchange, head, visitor, body, json) {
+    const { config, tokens } = this.#gateway
+    try {
+      const request = readRequest(exchange.query, body, json, config.uni_poll)
+      // A poll waits for long, and the query has been read.
+      exchange.query = ''
+      const token = visitor.bearer || request.token
+      const identity = identify({ client: config.client, tokens }, token, visitor.user)
+      if (!(identity instanceof Promise)) return this.#poll(exchange, head, request, token, identity)
+      identity
+        .then(identity => this.#poll(exchange, head, request, token, identity))
+        .catch(error => this.#failed(exchange, head, error))
+    } catch (error) {
+      this.#failed(exchange, head, error)
+    }
+  }
+
+  /**
+   * @param {Exchange} exchange
+   * @param {Head} head
+   * @param {Error} error
+   */
+  #failed(exchange, head, error) {
+    const refusal = refusalFor(error)
+    if (refusal === null) this.#gateway.log.error({ err: error }, 'a poll failed')
+    this.#refuse(exchange, head, refusal ?? refusals.internal)
+  }
+
+  /**
+   * @param {Exchange} exchange
+   * @param {Head} head
+   * @param {Refusal} refusal
+   */
+  #refuse(exchange, head, { status, body }) {
+    const more = status === 503 ? RETRY : status === 401 ? { 'WWW-Authenticate': 'Bearer' } : null
+    exchange.reply(status, more ? { ...head, ...more } : head, body)
+  }
+
+  /**
+   * @param {Exchange} exchange
+   * @param {Head} head
+   * @param {PollRequest} request
+   * @param {string} token
+   * @param {Identity} identity
+   */
+  #poll(exchange, head, request, token, identity) {
+    if (exchange.gone) return
+    const { client } = this.#gateway.config
+    if (identity.user === '' && token && client.disallow_anonymous_connection_tokens) throw refusals.anonymous
+    if (request.channels.length > client.channel_limit) throw refusals.tooManyChannels
+    const positions = request.cursor === '' ? null : this.#cursors.read(request.cursor)
+    if (request.cursor !== '' && positions === null) throw refusals.badCursor
+    const wishes = request.channels.map(name => {
+      const namespace = this.#admit(name, identity)
+      const { offset, epoch } = positions?.get(name) ?? this.#start(name, namespace, identity.user, request)
+      return { name, namespace, offset, epoch }
+    })
+    this.#polls.begin(exchange, head, wishes, this.#patience(request.timeout, identity))
+  }
+
+  /**
+   * @param {number} timeout ms
+   * @param {Identity} identity
+   * @returns {number} ms; nobody waits on a token that has expired
+   */
+  #patience(timeout, { expireAt }) {
+    if (expireAt === 0 || this.#gateway.config.client.insecure) return timeout
+    return Math.max(0, Math.min(timeout, expireAt * 1000 - this.#gateway.clock()))
+  }
+
+  /**
+   * The rules for the channels that a client wishes to be subscribed to when it connects.
+   * @param {string} channel
+   * @param {Identity} identity
+   * @returns {Namespace}
+   */
+  #admit(channel, { user, subs }) {
+    const { config, rules } = this.#gateway
+    const namespace = rules.resolve(channel)
+    if (!namespace) throw unknownNamespace(channel)
+    const personal = config.client.subscribe_to_user_personal_channel.enabled && user !== ''
+    if (subs.has(channel) || (personal && channel === rules.personalChannel(user))) return namespace
+    const { max_length } = config.channel
+    if (Buffer.byteLength(channel) > max_length || !rules.checkName(channel, namespace))
+      throw badName(channel)
+    if (!rules.maySubscribe(channel, namespace, user)) throw forbidden(channel, 'permission denied')
+    return namespace
+  }
+
+  /**
+   * Where a client begins with a channel that its cursor says nothing of.
+   * @param {string} channel
+   * @param {Namespace} namespace
+   * @param {string} user
+   * @param {PollRequest} request
+   * @returns {import('./cursor.js').Position}
+   */
+  #start(channel, namespace, user, { since }) {
+    if (since === null || !namespace.historyOn) return { offset: Begin.NOW, epoch: '' }
+    // What was published before it came is for those to see who may recover, or read history.
+    const { options } = namespace
+    const { config, rules } = this.#gateway
+    const may =
+      options.force_recovery ||
+      options.allow_recovery ||
+      config.client.insecure ||
+      rules.mayReadHistory(namespace, user, true)
+    if (!may) throw forbidden(channel, 'its history may not be read, so there is no since')
+    return { offset: since === 'earliest' ? Begin.EARLIEST : since, epoch: '' }
+  }
+}

@@ -1,0 +1,320 @@
+import { Wheel } from '../poll/wheel.js'
+import { Feed } from './feed.js'
+import { Place, Poll } from './poll.js'
+import { RETRY, refusals } from './refusal.js'
+
+/**
+ * @typedef {import('../contract.js').Carrier} Carrier
+ * @typedef {import('../../server/contract.js').Exchange} Exchange
+ * @typedef {import('../../auth/channel-rules.js').Namespace} Namespace
+ * @typedef {import('../../broker/contract.js').Publication} Publication
+ * @typedef {import('./feed.js').Entry} Entry
+ *
+ * @typedef {object} Wish one channel of a poll
+ * @property {string} name
+ * @property {Namespace} namespace
+ * @property {number} offset what the client has, or a Begin
+ * @property {string} epoch
+ */
+
+const TICK_MS = 100
+/** Polls that are answered in one turn of the event loop: about 2 ms of answers. */
+const AT_ONCE = 128
+/** How long a channel stays subscribed that nobody polls, ms. */
+const LINGER_MS = 4000
+const MAX_LINGERING = 10_000
+/** An answer ends with the publication that makes it this long, in bytes; the next poll gets the rest. */
+const CUT = 1024 * 1024
+/** Publications in one answer, where the configuration sets no limit. */
+const MAX_PUBLICATIONS = 1000
+
+/**
+ * An answer that may be right for others, too.
+ *
+ * @typedef {object} Answer
+ * @property {Feed} feed
+ * @property {readonly Entry[]} entries
+ * @property {number} offset
+ * @property {string} epoch
+ * @property {number} seq
+ * @property {number} end number of the feed's last entry then
+ * @property {boolean} lost
+ * @property {Buffer} body
+ */
+
+/**
+ * The one-way polls of this worker, and the channels that they are about. Whoever is woken is put on a list, and the list is worked off in
+ * small pieces, so that ten thousand polls that end together hold up nobody else; what one turn of the event loop brings is told
+ * together.
+ * @implements {Carrier}
+ */
+export class Polls {
+  hub
+  broker
+  fanout
+  codec
+  #cursors
+  #clock
+  /** @type {Map<string, Feed>} */
+  #feeds = new Map()
+  /** @type {Map<Feed, number>} those that nobody polls -> since when, ms; in this order */
+  #lingering = new Map()
+  /** @type {Feed[]} those with news */
+  #news = []
+  /** @type {Poll[]} those to be answered, whatever there is to say */
+  #ready = []
+  #scheduled = false
+  /** @type {Wheel<Poll>} */
+  #wheel
+  #work = () => this.#workOff()
+  /** No poll waits any more. */
+  #closing = false
+  /** @type {Answer | null} */
+  #last = null
+
+  /**
+   * @param {import('../../gateway.js').Gateway} gateway
+   * @param {import('../fanout.js').Fanout} fanout
+   * @param {import('./cursor.js').Cursors} cursors
+   * @param {import('../../protocol/poll-json.js').PollJsonCodec} codec
+   */
+  constructor({ hub, broker, clock, config }, fanout, cursors, codec) {
+    this.hub = hub
+    this.broker = broker
+    this.fanout = fanout
+    this.codec = codec
+    this.#cursors = cursors
+    this.#clock = clock
+    /** Publications in one answer that are read from history. */
+    this.pageSize = config.client.history_max_publication_limit || MAX_PUBLICATIONS
+    this.#wheel = new Wheel(TICK_MS, clock())
+    setInterval(() => this.#tick(), TICK_MS)
+  }
+
+  // Polls
+
+  /**
+   * Answers a poll as soon as there is something to say, or when its time is up.
+   * @param {Exchange} exchange
+   * @param {Readonly<Record<string, string>>} head
+   * @param {Wish[]} wishes
+   * @param {number} timeout ms
+   */
+  begin(exchange, head, wishes, timeout) {
+    const poll = new Poll(this, exchange, head)
+    exchange.waiter = poll
+    poll.due = timeout === 0
+    // In the order in which they were asked for, with the first one first.
+    for (const { name, namespace, offset, epoch } of wishes.reverse()) {
+      const feed = this.#feed(name, namespace)
+      feed.enter()
+      poll.first = new Place(poll, feed, offset, epoch, poll.first)
+    }
+    // One more than there are places: nothing is settled before all of them have been looked for.
+    poll.missing = wishes.length + 1
+    for (let place = poll.first; place !== null; place = place.next) place.feed.find(place)
+    if (!poll.due) this.#wheel.set(poll, this.#clock() + timeout)
+    if (--poll.missing === 0) this.#settle(poll, true)
+  }
+
+  /**
+   * @param {string} name
+   * @param {Namespace} namespace
+   * @returns {Feed}
+   */
+  #feed(name, { historyOn, metaTtl }) {
+    let feed = this.#feeds.get(name)
+    // With another configuration the channel may have got or lost its history.
+    if (feed === undefined || feed.positioned !== historyOn) {
+      this.#feeds.set(name, (feed = new Feed(this, name, historyOn, metaTtl)))
+    } else {
+      feed.metaTtl = metaTtl
+      if (feed.count === 0) this.#lingering.delete(feed)
+    }
+    return feed
+  }
+
+  /** @param {Poll} poll all of whose places are found */
+  settled(poll) {
+    this.#settle(poll, false)
+  }
+
+  /**
+   * @param {Poll} poll
+   * @param {boolean} now whether it may be answered at once: others may be in the same case
+   */
+  #settle(poll, now) {
+    if (poll.exchange === null) return
+    if (!poll.due && !this.#closing && !poll.something) {
+      for (let place = poll.first; place !== null; place = place.next) place.feed.waiting.add(place)
+    } else if (now) this.#answer(poll)
+    else this.#answerSoon(poll)
+  }
+
+  /** @param {Poll} poll */
+  #answerSoon(poll) {
+    this.#ready.push(poll)
+    this.#schedule()
+  }
+
+  /** @param {Poll} poll whose client has left */
+  drop(poll) {
+    poll.exchange = null
+    this.#wheel.remove(poll)
+    for (let place = poll.first; place !== null; place = place.next) place.feed.leave(place)
+  }
+
+  /** @param {Poll} poll that cannot be answered: the broker is out of reach */
+  fail(poll) {
+    const { exchange, head } = poll
+    if (exchange === null) return
+    this.drop(poll)
+    exchange.reply(refusals.unavailable.status, { ...head, ...RETRY }, refusals.unavailable.body)
+  }
+
+  /** @param {Feed} feed that no poll is about any more */
+  rest(feed) {
+    this.#lingering.set(feed, this.#clock())
+    if (this.#lingering.size <= MAX_LINGERING) return
+    for (const oldest of this.#lingering.keys()) return this.#retire(oldest)
+  }
+
+  /** @param {Feed} feed */
+  #retire(feed) {
+    this.#lingering.delete(feed)
+    if (this.#feeds.get(feed.name) === feed) this.#feeds.delete(feed.name)
+    feed.close()
+  }
+
+  #tick() {
+    const now = this.#clock()
+    this.#wheel.tick(now, poll => {
+      poll.due = true
+      if (poll.missing === 0) this.#answerSoon(poll)
+    })
+    for (const [feed, since] of this.#lingering) {
+      if (since > now - LINGER_MS) break
+      this.#retire(feed)
+    }
+  }
+
+  /** Answers everybody: the clients come back to somebody else. */
+  shutDown() {
+    this.#closing = true
+    for (const { waiting } of this.#feeds.values()) for (const { poll } of waiting) this.#answerSoon(poll)
+  }
+
+  // Answers
+
+  /** @type {Carrier['deliver']} */
+  deliver(members, message, publication) {
+    for (const feed of members) {
+      const text = /** @type {Buffer} */ (message).toString('latin1')
+      feed.add(/** @type {Publication} */ (publication), text)
+      if (feed.noted || feed.count === 0) continue
+      feed.noted = true
+      this.#news.push(feed)
+      this.#schedule()
+    }
+  }
+
+  #schedule() {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(this.#work)
+  }
+
+  #workOff() {
+    this.#scheduled = false
+    const ready = this.#ready.splice(0, AT_ONCE)
+    for (const poll of ready) this.#answer(poll)
+    let left = AT_ONCE - ready.length
+    let done = 0
+    for (const feed of this.#news) {
+      left = this.#wake(feed, left)
+      if (left === 0) break
+      feed.noted = false
+      feed.told()
+      done++
+    }
+    this.#news.splice(0, done)
+    if (this.#ready.length > 0 || this.#news.length > 0) this.#schedule()
+    else this.#last = null
+  }
+
+  /**
+   * @param {Feed} feed with news
+   * @param {number} most polls to be answered
+   * @returns {number} how many more might have been; 0: there may be others who wait for these news
+   */
+  #wake(feed, most) {
+    let left = most
+    for (const place of feed.waiting) {
+      if (left === 0 || place.seq === feed.seq) break
+      left--
+      if (feed.reaches(place.seq)) this.#answer(place.poll)
+      else feed.lookAgain(place)
+    }
+    return left
+  }
+
+  /** @param {Poll} poll all of whose places are known */
+  #answer(poll) {
+    const { exchange, head } = poll
+    if (exchange === null) return
+    const body = this.#body(/** @type {Place} */ (poll.first))
+    this.drop(poll)
+    exchange.waiter = null
+    exchange.reply(200, this.#closing ? { ...head, Connection: 'close' } : head, body)
+  }
+
+  /**
+   * @param {Place} place the first one of a poll
+   * @returns {Buffer}
+   */
+  #body(place) {
+    if (place.next !== null) return this.#compose(place)
+    const { feed, entries, offset, epoch, seq, lost } = place
+    const end = feed.seq
+    const last = this.#last
+    const same =
+      last !== null &&
+      last.feed === feed &&
+      last.entries === entries &&
+      last.offset === offset &&
+      last.epoch === epoch &&
+      last.seq === seq &&
+      last.end === end &&
+      last.lost === lost
+    if (same) return last.body
+    const body = this.#compose(place)
+    this.#last = { feed, entries, offset, epoch, seq, end, lost, body }
+    return body
+  }
+
+  /**
+   * @param {Place} first of a poll
+   * @returns {Buffer}
+   */
+  #compose(first) {
+    let list = ''
+    const lost = []
+    const stands = []
+    for (let place = /** @type {Place | null} */ (first); place !== null; place = place.next) {
+      const { feed, epoch } = place
+      let { offset } = place
+      if (place.lost) lost.push(feed.name)
+      if (list.length < CUT) {
+        for (const entry of place.news) {
+          list += list === '' ? entry.text : `,${entry.text}`
+          if (entry.offset > 0) offset = entry.offset
+          if (list.length >= CUT) break
+        }
+      }
+      if (feed.positioned) stands.push({ name: feed.name, offset, epoch })
+    }
+    const tail = lost.length > 0 ? `,"lost":${Buffer.from(JSON.stringify(lost)).toString('latin1')}` : ''
+    const text = `{"publications":[${list}]${tail},"cursor":"${this.#cursors.write(stands)}"}`
+    return Buffer.from(text, 'latin1')
+  }
+}

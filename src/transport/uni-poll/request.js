@@ -1,0 +1,138 @@
+import { badRequest, refusals } from './refusal.js'
+
+/**
+ * What a poll asks for.
+ *
+ * @typedef {object} PollRequest
+ * @property {string[]} channels each once, at least one
+ * @property {string} cursor '' = none
+ * @property {number} timeout ms
+ * @property {'earliest' | number | null} since where to begin without a cursor: behind this offset; null: now
+ * @property {string} token '' = none
+ *
+ * @typedef {Record<'channels' | 'cursor' | 'timeout' | 'since' | 'token', any>} Given undefined: absent
+ */
+
+/**
+ * @param {URLSearchParams} form
+ * @returns {Given}
+ */
+function fromForm(form) {
+  const channels = form.getAll('channel')
+  return {
+    channels: channels.length > 0 ? channels : undefined,
+    cursor: form.get('cursor') ?? undefined,
+    timeout: form.get('timeout') ?? undefined,
+    since: form.get('since') ?? undefined,
+    token: form.get('token') ?? undefined,
+  }
+}
+
+/**
+ * @param {string} text begins like a JSON object
+ * @returns {Given}
+ */
+function fromJson(text) {
+  let value
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw badRequest('the body is no JSON object')
+  }
+  const { channels, channel, cursor, timeout, since, token } = value
+  const named = [channels ?? [], channel ?? []].flat()
+  return {
+    channels: (channels ?? channel ?? null) === null ? undefined : named,
+    cursor: cursor ?? undefined,
+    timeout: timeout ?? undefined,
+    since: since ?? undefined,
+    token: token ?? undefined,
+  }
+}
+
+/**
+ * @param {Buffer} body of a POST
+ * @param {boolean} json whether it says that it is JSON
+ * @returns {Given}
+ */
+function fromBody(body, json) {
+  const text = body.toString()
+  // No form begins like this; what `curl -d` calls a form may be JSON.
+  if (text.trimStart().startsWith('{')) return fromJson(text)
+  if (json) throw badRequest('the body is no JSON object')
+  return fromForm(new URLSearchParams(text))
+}
+
+/**
+ * @param {string} name
+ * @param {any} value
+ * @returns {string}
+ */
+function text(name, value) {
+  if (value === undefined) return ''
+  if (typeof value !== 'string') throw badRequest(`${name} is no string`)
+  return value
+}
+
+/**
+ * @param {any} value
+ * @returns {string[]}
+ */
+function names(value) {
+  const channels = new Set(value ?? [])
+  for (const channel of channels) {
+    if (typeof channel !== 'string') throw badRequest('a channel is no string')
+    if (channel === '') throw badRequest('a channel has no name')
+  }
+  if (channels.size === 0) throw refusals.noChannel
+  return [...channels]
+}
+
+/**
+ * @param {any} value seconds
+ * @param {{timeout: number, max_timeout: number}} limits ms
+ * @returns {number} ms
+ */
+function duration(value, { timeout, max_timeout }) {
+  if (value === undefined) return Math.min(timeout, max_timeout)
+  const number = typeof value === 'string' && /^(?:\d+\.?|\d*\.\d+)$/.test(value) ? Number(value) : value
+  if (typeof number !== 'number' || !(number >= 0)) throw badRequest('timeout is no number of seconds')
+  return Math.min(max_timeout, Math.ceil(number * 1000))
+}
+
+/**
+ * @param {any} value
+ * @returns {'earliest' | number | null}
+ */
+function beginning(value) {
+  if (value === undefined) return null
+  if (value === 'earliest') return value
+  const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
+  if (!Number.isSafeInteger(number) || number < 0)
+    throw badRequest('since is neither "earliest" nor an offset')
+  return number
+}
+
+/**
+ * @param {string} query raw
+ * @param {Buffer | null} body of a POST
+ * @param {boolean} json whether the body says that it is JSON
+ * @param {{timeout: number, max_timeout: number}} limits ms
+ * @returns {PollRequest}
+ * @throws {import('./refusal.js').Refusal}
+ */
+export function readRequest(query, body, json, limits) {
+  const given = fromForm(new URLSearchParams(query))
+  if (body !== null && body.length > 0) {
+    for (const [name, value] of Object.entries(fromBody(body, json))) {
+      if (value !== undefined) given[/** @type {keyof Given} */ (name)] = value
+    }
+  }
+  return {
+    channels: names(given.channels),
+    cursor: text('cursor', given.cursor),
+    timeout: duration(given.timeout, limits),
+    since: beginning(given.since),
+    token: text('token', given.token),
+  }
+}
