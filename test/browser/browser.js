@@ -54,7 +54,8 @@ export async function openPage(t, url, { args = [], stdio = 'ignore' } = {}) {
     // It has children of its own: the whole group goes.
     process.kill(-(/** @type {number} */ (browser.pid)), 'SIGKILL')
     await ended
-    await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+    // Those children die a little later than it does, and write to the folder until then.
+    await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
   })
   return browser
 }
