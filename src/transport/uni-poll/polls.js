@@ -21,7 +21,7 @@ const TICK_MS = 100
 /** Polls that are answered in one turn of the event loop: about 2 ms of answers. */
 const AT_ONCE = 128
 /** How long a channel stays subscribed that nobody polls, ms. */
-const LINGER_MS = 4000
+const LINGER_MS = 3000
 const MAX_LINGERING = 10_000
 /** An answer ends with the publication that makes it this long, in bytes; the next poll gets the rest. */
 const CUT = 1024 * 1024

@@ -94,7 +94,7 @@ function names(value) {
  * @returns {number} ms
  */
 function duration(value, { timeout, max_timeout }) {
-  if (value === undefined) return Math.min(timeout, max_timeout)
+  if (value === undefined) return timeout
   const number = typeof value === 'string' && /^(?:\d+\.?|\d*\.\d+)$/.test(value) ? Number(value) : value
   if (typeof number !== 'number' || !(number >= 0)) throw badRequest('timeout is no number of seconds')
   return Math.min(max_timeout, Math.ceil(number * 1000))
