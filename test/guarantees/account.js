@@ -8,6 +8,8 @@ export class Account {
   faults = []
   /** Times that it was told that something is missing. */
   told = 0
+  /** Whether it may get the same again. */
+  mayRepeat = false
   /** Whether it was told so since the last number. */
   #excused = false
   /** @type {{until: number, resolve: () => void}[]} */
@@ -24,6 +26,7 @@ export class Account {
    * @param {string} [text] that comes with each number
    */
   took(n, text) {
+    if (n <= this.last && this.mayRepeat) return
     if (n <= this.last) this.faults.push(`${this.label}: ${n} after ${this.last}`)
     else if (n > this.last + 1 && !this.#excused) this.faults.push(`${this.label}: ${n} follows ${this.last}`)
     if (text !== undefined && text !== textOf(n))

@@ -93,7 +93,7 @@ export async function testGuarantees(t, driver) {
     const proxy = await TcpProxy.start(t, gateway.port)
     const all = await everybody(t, proxy.port, 'kept:cuts')
     const random = randomness(7)
-    const TOTAL = 1200
+    const TOTAL = 800
     await publish(gateway, 'kept:cuts', 1, TOTAL, async n => {
       if (n % 40 === 0) proxy.cut(() => random(3) === 0)
       if (n % 200 === 0) await pause(100)
@@ -143,21 +143,22 @@ export async function testGuarantees(t, driver) {
     proxy.refuses = false
     // A long-poll session outlives its connections: what it could not fetch waits for it.
     const told = () => all.every(({ account }) => account.told > 0 || account.label.startsWith('poll'))
-    for (let n = 41; !told() || n <= 60; n++) {
+    let n = 41
+    for (; !told() || n <= 60; n++) {
       await publish(gateway, 'short:gap', n, n)
       await pause(20)
     }
-    await publish(gateway, 'short:gap', 1001, 1001)
-    for (const { account } of all) account.missed()
-    await publish(gateway, 'short:gap', 1002, 1002)
-    await Promise.all(all.map(({ account }) => account.reaches(1002)))
+    // Who was told just now has got nothing since.
+    await publish(gateway, 'short:gap', n, n)
+    await Promise.all(all.map(({ account }) => account.reaches(n)))
     assertNoFaults(t, all)
   })
 
   t.test('no history: at most once and in order', async t => {
     const proxy = await TcpProxy.start(t, gateway.port)
     const all = await everybody(t, proxy.port, 'live:cuts')
-    for (const { account } of all) account.missed()
+    // The cursor of a one-way poll says nothing of what is not kept: between two workers it may come twice.
+    for (const { account } of all) account.mayRepeat = account.label === 'uni_poll'
     const random = randomness(11)
     let n = 0
     for (; n < 300; ) {
