@@ -29,8 +29,9 @@
  * @property {{abandoned: () => void} | null} waiter whoever makes the client wait for its answer may put itself here: `abandoned` is called
  *   once, when the client leaves before it was answered. No closure for each of many that wait
  * @property {(status: number, headers: Record<string, string> | null, route: StreamRoute) => Stream | null} stream begins an answer that
- *   goes on (chunked); null when the client has gone. The head leaves at the latest with the turn of the event loop. May be called
- *   later than the handler, also from the `done` of `body`
+ *   goes on (chunked); null when the client has gone, and for HEAD, which is answered with the head alone. The head leaves with the first
+ *   data; before that, with the turn of the event loop, on node only (uws cannot end a head without data). May be called
+ *   later than the handler, also from the `done` of `body`. From then on the exchange is `gone`
  */
 
 /**
@@ -58,7 +59,8 @@
  * @property {number} maxBuffered bytes a connection may leave unread before `overflow` is called
  * @property {null | {level: number, minSize: number}} compression permessage-deflate is offered (client and server without context
  *   takeover); messages below minSize bytes go uncompressed. null: never negotiated. The longest message is also the longest
- *   decompressed one
+ *   decompressed one; what is longer by more than 1 MB is cut off by uws without 1009. `level` is for node, which compresses what is
+ *   published once for all; uws does it for each receiver, at a level of its own
  * @property {string[]} protocols subprotocols the server knows. The first one OFFERED by the client that is known is
  *   chosen; none offered, an empty header, or only unknown ones: no subprotocol in the answer
  * @property {(exchange: Exchange, protocol: string) => number | object} upgrade an HTTP status (>= 400) refuses the upgrade with that status;

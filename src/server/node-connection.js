@@ -16,6 +16,8 @@ export class NodeConnection extends WebSocket {
   socket = /** @type {any} */ (null)
   /** @type {Set<string> | null} */
   topics = null
+  /** Messages may go to it compressed. */
+  deflates = false
   /** What we have written in this turn of the event loop waits in the socket. */
   held = false
   /** The close code we asked for; 0 while nobody has. */
@@ -29,6 +31,7 @@ export class NodeConnection extends WebSocket {
   attach(group, socket) {
     this.group = group
     this.socket = socket
+    this.deflates = this.extensions !== ''
     listenTo(/** @type {any} */ (this))
   }
 
@@ -60,6 +63,7 @@ function listenTo(connection) {
  * @param {boolean} binary
  */
 function onMessage(data, binary) {
+  if (this.deflates) releaseInflater(this)
   if (this.farewell === 0) this.group.route.message(this, data, binary)
 }
 
@@ -88,4 +92,14 @@ function onClose(code, reason) {
   server.forget(this)
   if (this.farewell !== 0) route.close(this, this.farewell, this.farewellReason)
   else route.close(this, code, reason.toString())
+}
+
+/**
+ * `ws` keeps a decompressor of about 35 KB for each connection that has sent something compressed, although without context
+ * takeover none of it is worth keeping. It makes a new one when it needs one.
+ *
+ * @param {any} connection
+ */
+function releaseInflater(connection) {
+  connection._extensions?.['permessage-deflate']?.cleanup?.()
 }

@@ -1,12 +1,13 @@
 import http from 'node:http'
 import { WebSocketServer } from 'ws'
 import { ChunkMaker } from './chunk-maker.js'
+import { DEFLATE_OFFER, offersDeflate } from './deflate-offer.js'
 import { NodeConnection } from './node-connection.js'
 import { NodeExchange } from './node-exchange.js'
 import { Routes } from './routes.js'
 import { chooseSubprotocol } from './subprotocol.js'
 import { Topics } from './topics.js'
-import { encodeMessage } from './websocket-frame.js'
+import { encodeCompressed, encodeMessage } from './websocket-frame.js'
 
 /**
  * @typedef {import('./contract.js').Exchange} Exchange
@@ -83,7 +84,9 @@ export class NodeServer {
     const options = {
       noServer: true,
       clientTracking: false,
-      perMessageDeflate: false,
+      perMessageDeflate: route.compression
+        ? { serverNoContextTakeover: true, clientNoContextTakeover: true }
+        : false,
       maxPayload: route.maxMessage,
       closeTimeout: CLOSE_PATIENCE,
       WebSocket: NodeConnection,
@@ -121,7 +124,13 @@ export class NodeServer {
    * @param {boolean} binary
    */
   send(connection, data, binary) {
-    if (connection.live) this.#write(connection, encodeMessage(data, binary))
+    if (!connection.live) return
+    const { compression } = connection.group.route
+    const frame =
+      connection.deflates && data.length >= compression.minSize
+        ? encodeCompressed(data, binary, compression.level)
+        : encodeMessage(data, binary)
+    this.#write(connection, frame)
   }
 
   /** @param {Handle} connection */
@@ -153,8 +162,20 @@ export class NodeServer {
   publish(topic, data, binary) {
     const members = this.#topics.members(topic)
     if (members === undefined) return
-    const frame = encodeMessage(data, binary)
-    for (const connection of members) if (connection.live) this.#write(connection, frame)
+    // Each made once, when the first who takes it comes along.
+    let plain = null
+    let compressed = null
+    for (const connection of members) {
+      if (!connection.live) continue
+      const { compression } = connection.group.route
+      if (connection.deflates && compression !== null && data.length >= compression.minSize) {
+        compressed ??= encodeCompressed(data, binary, compression.level)
+        this.#write(connection, compressed)
+      } else {
+        plain ??= encodeMessage(data, binary)
+        this.#write(connection, plain)
+      }
+    }
   }
 
   /**
@@ -253,6 +274,10 @@ export class NodeServer {
     const protocol = chooseSubprotocol(req.headers['sec-websocket-protocol'] ?? '', group.route.protocols)
     if (protocol === '') delete req.headers['sec-websocket-protocol']
     else req.headers['sec-websocket-protocol'] = protocol
+    // And it would refuse an offer that it cannot accept.
+    const extensions = req.headers['sec-websocket-extensions'] ?? ''
+    if (offersDeflate(extensions)) req.headers['sec-websocket-extensions'] = DEFLATE_OFFER
+    else delete req.headers['sec-websocket-extensions']
     acceptor.handleUpgrade(req, socket, head, (/** @type {any} */ connection) => {
       const accepted = this.#accepted
       this.#accepted = null

@@ -1,3 +1,4 @@
+import { DEFLATE_OFFER, offersDeflate } from './deflate-offer.js'
 import { chooseSubprotocol } from './subprotocol.js'
 import { Closing } from './uws-closing.js'
 import { UwsExchange } from './uws-exchange.js'
@@ -11,6 +12,7 @@ import { UwsExchange } from './uws-exchange.js'
  *
  * @typedef {object} Group
  * @property {WebSocketRoute} route
+ * @property {number} compressFrom messages of this many bytes are compressed for those that negotiated it; Infinity: none
  * @property {any[]} open
  */
 
@@ -32,6 +34,7 @@ const NO_USER_DATA = Object.freeze({})
  * connection, so slow readers are found by sweeps over the open sockets.
  */
 export class UwsWebSockets {
+  #uws
   #app
   #host
   #closing = new Closing(CLOSE_PATIENCE)
@@ -40,6 +43,8 @@ export class UwsWebSockets {
   /** Bytes published since the last sweep: no backlog has grown by more than this unseen. */
   #unswept = 0
   #sweepAbove = Infinity
+  /** The least of what the groups have. */
+  #compressFrom = Infinity
   #sweepScheduled = false
   /** Something has left since the timer's last sweep of which the library has not said whether it got stuck. */
   #dirty = false
@@ -49,10 +54,12 @@ export class UwsWebSockets {
   #accepted = /** @type {any} */ (null)
 
   /**
+   * @param {typeof import('uWebSockets.js')} uws
    * @param {import('uWebSockets.js').TemplatedApp} app
    * @param {import('./uws-exchange.js').Host} host
    */
-  constructor(app, host) {
+  constructor(uws, app, host) {
+    this.#uws = uws
     this.#app = app
     this.#host = host
   }
@@ -63,10 +70,13 @@ export class UwsWebSockets {
    */
   websocket(path, route) {
     /** @type {Group} */
-    const group = { route, open: [] }
+    const group = { route, compressFrom: route.compression?.minSize ?? Infinity, open: [] }
     this.#groups.push(group)
+    this.#compressFrom = Math.min(this.#compressFrom, group.compressFrom)
     this.#sweepAbove = Math.min(this.#sweepAbove, route.maxBuffered / 2)
     this.#app.ws(path, {
+      // One compressor and one decompressor for all. The library compresses for each receiver again, at its own level.
+      compression: !route.compression ? 0 : this.#uws.SHARED_COMPRESSOR | this.#uws.SHARED_DECOMPRESSOR,
       idleTimeout: NO_IDLE_TIMEOUT,
       sendPingsAutomatically: false,
       maxPayloadLength: route.maxMessage + MESSAGE_SLACK,
@@ -90,7 +100,9 @@ export class UwsWebSockets {
   send(ws, data, binary) {
     if (ws.place < 0) return
     if (this.#corked) this.#dirty = true
-    if (ws.send(data, binary) !== 1 && ws.getBufferedAmount() > ws.group.route.maxBuffered) this.#sweepSoon()
+    const compress = data.length >= ws.group.compressFrom
+    if (ws.send(data, binary, compress) !== 1 && ws.getBufferedAmount() > ws.group.route.maxBuffered)
+      this.#sweepSoon()
   }
 
   /** @param {any} ws */
@@ -120,7 +132,7 @@ export class UwsWebSockets {
    * @param {boolean} binary
    */
   publish(topic, data, binary) {
-    this.#app.publish(topic, data, binary)
+    this.#app.publish(topic, data, binary, data.length >= this.#compressFrom)
     this.#dirty = true
     this.#unswept += data.length
     if (this.#unswept > this.#sweepAbove) this.#sweepSoon()
@@ -197,7 +209,9 @@ export class UwsWebSockets {
       return
     }
     this.#accepted = accepted
-    res.upgrade(NO_USER_DATA, req.getHeader('sec-websocket-key'), protocol, '', context)
+    const deflate = route.compression && offersDeflate(req.getHeader('sec-websocket-extensions'))
+    const extensions = deflate ? DEFLATE_OFFER : ''
+    res.upgrade(NO_USER_DATA, req.getHeader('sec-websocket-key'), protocol, extensions, context)
   }
 
   /**

@@ -54,7 +54,7 @@ export class UwsServer extends UwsWebSockets {
       log: error => logger?.error({ err: error }, 'an HTTP handler failed'),
       streams: new UwsStreams(),
     }
-    super(app, host)
+    super(uws, app, host)
     this.#uws = uws
     this.#app = app
     this.#host = host

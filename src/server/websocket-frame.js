@@ -1,6 +1,12 @@
+import { constants, deflateRawSync } from 'node:zlib'
+
 const FIN = 0x80
+/** Says that the message is compressed (RFC 7692, section 6). */
+const RSV1 = 0x40
 const TEXT = 1
 const BINARY = 2
+/** Bytes of the empty block that ends a flush, which the receiver adds again. */
+const EMPTY_BLOCK = 4
 
 /**
  * A whole message as one frame from server to client (RFC 6455, section 5.2), which is never masked.
@@ -10,11 +16,35 @@ const BINARY = 2
  * @returns {Buffer}
  */
 export function encodeMessage(data, binary) {
+  return encode(FIN | (binary ? BINARY : TEXT), data)
+}
+
+/**
+ * The same, compressed by itself, without the context of earlier messages (RFC 7692, section 7.2.1); plain when that does not make it
+ * shorter.
+ *
+ * @param {string | Uint8Array} data
+ * @param {boolean} binary
+ * @param {number} level of zlib
+ * @returns {Buffer}
+ */
+export function encodeCompressed(data, binary, level) {
+  const deflated = deflateRawSync(data, { level, finishFlush: constants.Z_SYNC_FLUSH })
+  const length = deflated.length - EMPTY_BLOCK
+  if (length >= data.length) return encodeMessage(data, binary)
+  return encode(FIN | RSV1 | (binary ? BINARY : TEXT), deflated.subarray(0, length))
+}
+
+/**
+ * @param {number} first byte of the header
+ * @param {string | Uint8Array} data
+ */
+function encode(first, data) {
   const text = typeof data === 'string'
   const length = text ? Buffer.byteLength(data) : data.length
   const start = length < 126 ? 2 : length < 65536 ? 4 : 10
   const frame = Buffer.allocUnsafe(start + length)
-  frame[0] = FIN | (binary ? BINARY : TEXT)
+  frame[0] = first
   if (start === 2) {
     frame[1] = length
   } else if (start === 4) {

@@ -1,4 +1,5 @@
 import { closingConformance } from './conformance/closing.js'
+import { compressionConformance } from './conformance/compression.js'
 import { httpConformance } from './conformance/http.js'
 import { listeningConformance } from './conformance/listening.js'
 import { slowStreamConformance, streamConformance } from './conformance/streams.js'
@@ -15,6 +16,7 @@ export function conformance(t, driver) {
   t.test('HTTP', async t => httpConformance(t, driver))
   t.test('streams', async t => streamConformance(t, driver))
   t.test('WebSocket', async t => webSocketConformance(t, driver))
+  t.test('compression', async t => compressionConformance(t, driver))
   t.test('closing', async t => closingConformance(t, driver))
 }
 

@@ -45,6 +45,7 @@ export class Recorder extends Inbox {
     this.route = {
       maxMessage: 65536,
       maxBuffered: 1024 * 1024,
+      compression: null,
       protocols: [],
       upgrade: () => ({}),
       open: (connection, accepted) => this.put('open', { connection, accepted }),
@@ -189,8 +190,8 @@ export async function pair(t, driver, options = {}) {
 }
 
 /** An open WebSocket and what comes out of it. */
-export async function connect(t, port, path = '/ws', protocols = []) {
-  const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`, protocols)
+export async function connect(t, port, path = '/ws', protocols = [], options = {}) {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`, protocols, options)
   const client = new Inbox()
   client.socket = socket
   socket.on('message', (data, binary) => client.put('message', binary ? data : data.toString()))
