@@ -181,7 +181,7 @@ export class UwsExchange {
   #watch() {
     if (this.#watched) return
     this.#watched = true
-    this.#res.onAborted(() => this.#abandon())
+    this.#res.onAborted(this.#abandon.bind(this))
   }
 }
 
