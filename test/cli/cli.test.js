@@ -110,16 +110,16 @@ t.test('serve refuses a bad configuration, a line for each fault, exit code 1', 
 t.test('config check', async t => {
   const dir = directory(t)
   t.same(await halley(['config', 'check']), { code: 0, out: 'the development profile: valid\n', err: '' })
-  const good = dir.write('good.yaml', 'http_server:\n  address: localhost\nsse:\n  enabled: true\n')
+  const good = dir.write('good.yaml', 'http_server:\n  address: localhost\nwebtransport:\n  enabled: true\n')
   t.same(await halley(['config', 'check', '-c', good]), {
     code: 0,
-    out: `warning: sse.enabled: Centrifugo has this key, Halley has not yet; it is ignored\n${good}: valid, 1 warning\n`,
+    out: `warning: webtransport.enabled: Centrifugo has this key, Halley has not yet; it is ignored\n${good}: valid, 1 warning\n`,
     err: '',
   })
-  const bad = dir.write('bad.json', { sse: { enabled: true }, workers: -1 })
+  const bad = dir.write('bad.json', { webtransport: { enabled: true }, workers: -1 })
   t.same(await halley(['config', 'check', '--config', bad]), {
     code: 1,
-    out: 'warning: sse.enabled: Centrifugo has this key, Halley has not yet; it is ignored\n',
+    out: 'warning: webtransport.enabled: Centrifugo has this key, Halley has not yet; it is ignored\n',
     err: 'halley: workers: -1 is out of range, it must be at least 0\n',
   })
 })
