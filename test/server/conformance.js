@@ -2,7 +2,8 @@ import { closingConformance } from './conformance/closing.js'
 import { compressionConformance } from './conformance/compression.js'
 import { httpConformance } from './conformance/http.js'
 import { listeningConformance } from './conformance/listening.js'
-import { slowStreamConformance, streamConformance } from './conformance/streams.js'
+import { slowStreamConformance } from './conformance/slow-streams.js'
+import { streamConformance } from './conformance/streams.js'
 import { webSocketConformance } from './conformance/websocket.js'
 
 /**
