@@ -20,7 +20,7 @@ import { Outbox } from './session/outbox.js'
 import { createSessionIds } from './session/session-id.js'
 import { Sessions } from './session/sessions.js'
 import { CounterWindow } from './stats/counter-window.js'
-import { HeapTrim } from './stats/heap-trim.js'
+import { HeapTrim, TRIM_TICK_MS } from './stats/heap-trim.js'
 import { Calls } from './transport/calls.js'
 import { Fanout } from './transport/fanout.js'
 import { mountTransports } from './transport/index.js'
@@ -151,7 +151,7 @@ async function run({ config, index, workers, node, terminal, cursorKey }) {
   }
 
   const trim = new HeapTrim()
-  setInterval(() => trim.tick(), 1000)
+  setInterval(() => trim.tick(), TRIM_TICK_MS)
   setInterval(() => metrics.roll(), config.node.info_metrics_aggregate_interval)
   setInterval(() => sessions.heartbeat.tick(), sessions.heartbeat.tickMs)
   let reportedOpen = 0

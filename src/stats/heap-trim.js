@@ -6,15 +6,17 @@ import { runInNewContext } from 'node:vm'
 const YOUNG_BYTES = 6 * 1024 * 1024
 /** Above this a collection takes too long to be asked for: about 1.5 ms for each MiB. V8 then does it by itself, in steps. */
 const HEAP_BYTES = 32 * 1024 * 1024
-/** A loop that was busy for more than this part of a second is not disturbed. */
-const BUSY = 0.1
+/** The time between two ticks, ms. */
+export const TRIM_TICK_MS = 250
+/** A loop that was busy for more than this part of a tick is not disturbed. */
+const BUSY = 0.2
 /**
  * V8 shrinks the young generation in a full collection, provided that little has been allocated for 5 s: as told by what came since the
  * last collection, so a small one goes ahead.
  */
-const QUIET_SECONDS = 6
-/** Seconds between two full collections. */
-const REST = 30
+const QUIET_TICKS = 1 + 5000 / TRIM_TICK_MS
+/** Ticks between two full collections. */
+const REST = 30_000 / TRIM_TICK_MS
 
 /** @typedef {(options?: {type: 'minor' | 'major'}) => void} Collect */
 
@@ -41,15 +43,15 @@ export class HeapTrim {
     this.#collect = collect
   }
 
-  /** To be called once a second. */
+  /** To be called every TRIM_TICK_MS. */
   tick() {
     const before = this.#loop
     this.#loop = performance.eventLoopUtilization()
     const { utilization } = performance.eventLoopUtilization(this.#loop, before)
     this.#quiet = utilization > BUSY ? 0 : this.#quiet + 1
     if (this.#rest > 0) this.#rest--
-    if (this.#rest > 0 || (this.#quiet !== 1 && this.#quiet !== QUIET_SECONDS) || !worthIt()) return
-    const full = this.#quiet === QUIET_SECONDS
+    if (this.#rest > 0 || (this.#quiet !== 1 && this.#quiet !== QUIET_TICKS) || !worthIt()) return
+    const full = this.#quiet === QUIET_TICKS
     if (full) this.#rest = REST
     this.#collect({ type: full ? 'major' : 'minor' })
   }

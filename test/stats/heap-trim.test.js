@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import v8 from 'node:v8'
 import t from 'tap'
-import { HeapTrim } from '../../src/stats/heap-trim.js'
+import { HeapTrim, TRIM_TICK_MS } from '../../src/stats/heap-trim.js'
 
 const youngBytes = () =>
   v8.getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')?.physical_space_size ?? 0
@@ -23,7 +23,7 @@ t.test('memory is given back some quiet seconds after a burst', async t => {
   // V8 itself looks at how much was allocated over the last seconds; a busy machine makes this loop look busy for longer.
   while (youngBytes() > grown / 2) {
     trim.tick()
-    await sleep(1000)
+    await sleep(TRIM_TICK_MS)
   }
 })
 
