@@ -3,7 +3,8 @@
 //   node bench/controls.js uws|ws PORT
 //
 // One process. A WebSocket at any path; ?ch=NAME subscribes it. POST /api/publish {"channel", "data"} sends what Halley
-// would send. Nothing else: no protocol, no history, no key.
+// would send. GET /connection/uni_poll?channel=NAME waits for the next one. Nothing else: no protocol, no history,
+// no key.
 
 import { createServer } from 'node:http'
 import { WebSocketServer } from 'ws'
@@ -12,6 +13,11 @@ import { WebSocketServer } from 'ws'
 const MAX_BUFFERED = 1024 * 1024
 const BACKLOG = 4096
 const HOST = '127.0.0.1'
+const POLL = '/connection/uni_poll'
+const HEADERS = /** @type {const} */ ([
+  ['Content-Type', 'application/json'],
+  ['Cache-Control', 'no-store'],
+])
 
 /**
  * @param {string} body of a publish
@@ -22,10 +28,37 @@ function publication(body) {
   return { channel, push: JSON.stringify({ push: { channel, pub: { data } } }) }
 }
 
+/** Long-polls that wait, by channel: the next message answers all of them. @template T */
+class Held {
+  /** @type {Map<string, Set<T>>} */
+  #channels = new Map()
+
+  /**
+   * @param {T} response
+   * @param {string} channel
+   * @returns {() => void} to be called when its client leaves
+   */
+  hold(response, channel) {
+    const waiting = this.#channels.get(channel) ?? new Set()
+    this.#channels.set(channel, waiting.add(response))
+    return () => void waiting.delete(response)
+  }
+
+  /** @param {string} channel */
+  take(channel) {
+    const waiting = this.#channels.get(channel)
+    this.#channels.delete(channel)
+    return waiting ?? []
+  }
+}
+
 /** @param {number} port */
 async function uws(port) {
   const { default: library } = await import('uWebSockets.js')
   const app = library.App()
+  /** @type {Held<import('uWebSockets.js').HttpResponse>} */
+  const held = new Held()
+  app.get(POLL, (res, req) => void res.onAborted(held.hold(res, req.getQuery('channel') ?? '')))
   app.ws('/*', {
     idleTimeout: 0,
     sendPingsAutomatically: false,
@@ -54,6 +87,12 @@ async function uws(port) {
       if (!last) return
       const { channel, push } = publication(Buffer.concat(chunks).toString())
       app.publish(channel, push)
+      for (const waiting of held.take(channel)) {
+        waiting.cork(() => {
+          for (const [name, value] of HEADERS) waiting.writeHeader(name, value)
+          waiting.end(push)
+        })
+      }
       res.end('{"result":{}}')
     })
   })
@@ -65,8 +104,14 @@ async function uws(port) {
 async function ws(port) {
   /** @type {Map<string, Set<import('ws').WebSocket>>} */
   const channels = new Map()
+  /** @type {Held<import('node:http').ServerResponse>} */
+  const held = new Held()
   const server = createServer((request, response) => {
     if (request.url === '/health') return void response.end('{}')
+    if (request.url?.startsWith(POLL)) {
+      const name = new URL(request.url, 'http://control').searchParams.get('channel') ?? ''
+      return void response.once('close', held.hold(response, name))
+    }
     let body = ''
     request.on('data', chunk => {
       body += chunk
@@ -75,6 +120,7 @@ async function ws(port) {
       const { channel, push } = publication(body)
       const bytes = Buffer.from(push)
       for (const socket of channels.get(channel) ?? []) socket.send(bytes, { binary: false })
+      for (const waiting of held.take(channel)) waiting.writeHead(200, [...HEADERS.flat()]).end(bytes)
       response.end('{"result":{}}')
     })
   })

@@ -1,6 +1,7 @@
 import { sleep, sleepUntil } from './load/clock.js'
 import { Load } from './load/load.js'
-import { cpuOf, memoryOf } from './proc.js'
+import { Pollers } from './load/pollers.js'
+import { cpuOf, memoryOf, openFilesLimit } from './proc.js'
 
 /**
  * @typedef {import('./servers.js').Server} Server
@@ -31,6 +32,10 @@ const WARM_UP = 1
 const LOOK_EVERY = 500
 /** A server that has just started still allocates and compiles, ms. */
 const SETTLE = 1_000
+/** A process needs files for itself. */
+const OWN_FILES = 200
+/** From the last answer of a round to the next message, ms. */
+const BETWEEN_ROUNDS = 20
 
 /** @param {number} value @param {number} digits */
 const rounded = (value, digits) => Number(value.toFixed(digits))
@@ -124,6 +129,67 @@ async function flow(server, sizes, show) {
   }
 }
 
+/**
+ * One-way long-polls: one message at a time, then all clients of its channel poll again.
+ * @type {Scenario['run']}
+ */
+async function poll(server, { conns, channels: asked, size, seconds }, show) {
+  const most = openFilesLimit() - OWN_FILES
+  if (conns > most) throw new Error(`${conns} pollers are too many for one process, which may have ${most}`)
+  const channels = asked || conns
+  const pollers = new Pollers(server.api, conns, channels)
+  const perRound = Math.floor(conns / channels)
+  /** @param {number} round */
+  const once = async round => {
+    const answers = pollers.answers + perRound
+    await pollers.publish(round % channels, size)
+    await pollers.answered(answers)
+    // The next polls have to come in.
+    await sleep(BETWEEN_ROUNDS)
+  }
+  try {
+    await sleep(SETTLE)
+    const before = memoryOf(server.pid)
+    const cpuBefore = cpuOf(server.pid)
+    show.progress('clients come')
+    await pollers.start()
+    await sleep(SETTLE)
+    const cpuAfter = cpuOf(server.pid)
+    show.progress('all wait, memory settles')
+    let least = Infinity
+    for (let waited = 0; waited < seconds * 1e3; waited += LOOK_EVERY) {
+      await sleep(LOOK_EVERY)
+      least = Math.min(least, memoryOf(server.pid))
+    }
+    const idle = (cpuOf(server.pid) - cpuAfter) / seconds
+    show.progress('rounds')
+    let round = 0
+    const until = (/** @type {number} */ time) => Date.now() < time
+    for (const end = Date.now() + WARM_UP * 1e3; until(end); ) await once(round++)
+    const cpuStart = cpuOf(server.pid)
+    const first = round
+    const answersStart = pollers.answers
+    const end = Date.now() + seconds * 1e3
+    while (until(end)) await once(round++)
+    const answers = pollers.answers - answersStart
+    return {
+      connections: conns,
+      faults: pollers.faults,
+      bytes_per_waiting_poll: Math.round((least - before) / conns),
+      first_poll_cpu_us: rounded(((cpuAfter - cpuBefore) / conns) * 1e6, 1),
+      idle_cpu_percent: rounded(idle * 100, 1),
+      rounds: round - first,
+      answers,
+      received: pollers.received,
+      expected: round * perRound,
+      cpu_us_per_round: rounded(((cpuOf(server.pid) - cpuStart) / answers) * 1e6, 1),
+      base_mb: rounded(before / 1e6, 1),
+    }
+  } finally {
+    pollers.stop()
+  }
+}
+
 const FEW_SECONDS = { seconds: 8, loaders: 0 }
 
 /** @type {Record<string, Scenario>} */
@@ -147,5 +213,11 @@ export const SCENARIOS = {
     summary: 'one channel with all clients, 60 publishes/s of 512 bytes',
     sizes: { conns: 3_000, channels: 1, rate: 60, size: 512, publishers: 1, ...FEW_SECONDS },
     run: flow,
+  },
+  poll: {
+    summary:
+      'one-way long-polls on 10 channels: one message of 512 bytes, its clients poll again, the next one',
+    sizes: { conns: 5_000, channels: 10, rate: 0, size: 512, publishers: 1, ...FEW_SECONDS },
+    run: poll,
   },
 }

@@ -151,6 +151,8 @@ async function halleyCommand(folder, port, { workers, driver }) {
     http_server: { address: HOST, port, driver },
     client: { insecure: true, allowed_origins: ['*'] },
     http_api: { key: API_KEY },
+    uni_poll: { enabled: true },
+    channel: { namespaces: [{ name: 'kept', history_size: 10, history_ttl: '60s' }] },
     health: { enabled: true },
     log: { level: 'error' },
   }

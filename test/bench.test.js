@@ -65,6 +65,19 @@ t.test('memory: every client connects, and costs something', { skip }, async t =
   t.ok(result.connect_cpu_us > 0)
 })
 
+t.test('poll: every message is in the answer to each poll of its channel', { skip }, async t => {
+  const [result, control] = await bench('poll --channels=5 --against=ws --runs=1')
+  for (const { connections, faults, rounds, answers, received, expected, cpu_us_per_round } of [
+    result,
+    control,
+  ]) {
+    t.same([connections, faults], [50, 0])
+    t.equal(answers, rounds * 10)
+    t.equal(received, expected)
+    t.ok(cpu_us_per_round > 0)
+  }
+})
+
 t.test('a control runs in turn with the gateway, medians and ratios follow', { skip }, async t => {
   const lines = await bench('fan --against=uws --runs=1 --rate=100')
   t.strictSame(
@@ -85,7 +98,7 @@ t.test('a control runs in turn with the gateway, medians and ratios follow', { s
 
 t.test('a wrong command line is refused with one clear line', async t => {
   const cases = [
-    ['fam', /no scenario "fam"; there are memory, fan, one2one, big/],
+    ['fam', /no scenario "fam"; there are memory, fan, one2one, big, poll/],
     ['fan --conns=many', /--conns is a whole number from 1, not "many"/],
     ['fan --size=10', /--size is a whole number from 64/],
     ['fan --server=nginx', /a server is one of halley, uws, ws, not "nginx"/],
@@ -106,7 +119,7 @@ t.test('more clients than files may be open are refused before anything starts',
 
 t.test('--help names every scenario', async t => {
   const { stdout } = await run(process.execPath, [script, '--help'])
-  t.match(stdout, /memory .*\n.*fan .*\n.*one2one .*\n.*big /)
+  t.match(stdout, /memory .*\n.*fan .*\n.*one2one .*\n.*big .*\n.*poll /)
 })
 
 t.test('a histogram knows every value to within 1.6 %, and its maximum exactly', async t => {
