@@ -86,7 +86,7 @@ export class Bench {
    * @param {number} run
    */
   async #once(scenario, kind, run) {
-    const { workers, driver, runs, json } = this.#options
+    const { workers, driver, transport, runs, json } = this.#options
     const { env, print, progress, warning } = this.#io
     const name = `${scenario} ${kind}${runs > 1 ? ` ${run}/${runs}` : ''}`
     const show = {
@@ -94,7 +94,7 @@ export class Bench {
       warning: (/** @type {string} */ text) => warning(`${name}: ${text}`),
     }
     show.progress('the server starts')
-    const server = await Server.spawn(kind, { workers, driver, env })
+    const server = await Server.spawn(kind, { workers, driver, transport, env })
     this.#server = server
     let result
     try {

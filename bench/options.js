@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { WIRES } from './load/wires.js'
 import { SCENARIOS } from './scenarios.js'
 import { SERVER_KINDS } from './servers.js'
 
@@ -11,6 +12,7 @@ import { SERVER_KINDS } from './servers.js'
  * @property {number} runs of each
  * @property {number} workers
  * @property {string} driver
+ * @property {string} transport
  * @property {boolean} json
  * @property {Partial<import('./scenarios.js').Sizes>} sizes what was asked for, over the scenario's own
  */
@@ -33,6 +35,8 @@ What is measured:
   --runs N           runs of each (default 1; 3 with --against)
   --workers N        Halley's workers (default 2)
   --driver DRIVER    Halley's socket server: auto, uws or node (default auto)
+  --transport WAY    how clients connect to Halley: websocket, protobuf (over WebSocket), uni_sse or
+                     uni_http_stream (default websocket); to the bare libraries always by WebSocket
 
 The load (each scenario has its own defaults):
   --conns N          clients
@@ -50,6 +54,7 @@ Output:
 Examples:
   npm run bench -- memory
   npm run bench -- fan --against uws,ws
+  npm run bench -- fan --transport uni_sse
   npm run bench -- fan --rate 2000 --conns 10000 --json
 `
 
@@ -80,6 +85,7 @@ const FLAGS = /** @type {const} */ ({
   server: { type: 'string', default: 'halley' },
   against: { type: 'string', default: '' },
   driver: { type: 'string', default: 'auto' },
+  transport: { type: 'string', default: 'websocket' },
   json: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
 })
@@ -105,6 +111,11 @@ export function parseOptions(args) {
     runs: runs ?? (against.length > 0 ? 3 : 1),
     workers,
     driver: oneOf('--driver', values.driver, ['auto', 'uws', 'node']),
+    transport: oneOf(
+      '--transport',
+      values.transport,
+      Object.keys(WIRES).filter(name => name !== 'bare'),
+    ),
     json: values.json,
     sizes,
   }

@@ -196,7 +196,7 @@ const FEW_SECONDS = { seconds: 8, loaders: 0 }
 export const SCENARIOS = {
   memory: {
     summary: 'user-space memory of a connection with one subscription, processor time of a connect',
-    sizes: { conns: 10_000, channels: 100, rate: 0, size: 64, publishers: 0, seconds: 4, loaders: 0 },
+    sizes: { conns: 10_000, channels: 100, rate: 0, size: 64, publishers: 0, seconds: 8, loaders: 0 },
     run: memory,
   },
   fan: {

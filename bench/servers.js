@@ -13,6 +13,7 @@ import { openFilesLimit } from './proc.js'
  * @typedef {object} ServerOptions
  * @property {number} workers of Halley; the controls are one process each
  * @property {string} driver of Halley
+ * @property {string} transport how clients connect to Halley: one of WIRES; to a bare library always by WebSocket
  * @property {Record<string, string | undefined>} env
  */
 
@@ -51,6 +52,7 @@ function freePort() {
 /** A server in a process of its own, on a free port. */
 export class Server {
   #folder
+  #transport
   #process
   #exited
 
@@ -67,7 +69,7 @@ export class Server {
       kind === 'halley'
         ? await halleyCommand(folder, port, options)
         : ['bench/controls.js', kind, String(port)]
-    return new Server(kind, port, folder, command, options.env)
+    return new Server(kind, port, folder, command, options)
   }
 
   /**
@@ -75,9 +77,10 @@ export class Server {
    * @param {number} port
    * @param {string} folder for its log
    * @param {string[]} command arguments of node
-   * @param {Record<string, string | undefined>} env
+   * @param {ServerOptions} options
    */
-  constructor(kind, port, folder, command, env) {
+  constructor(kind, port, folder, command, { env, transport }) {
+    this.#transport = transport
     this.kind = kind
     this.port = port
     this.#folder = folder
@@ -96,9 +99,10 @@ export class Server {
 
   /** @returns {import('./load/subscribers.js').Target} how its clients connect and subscribe */
   get target() {
-    return this.kind === 'halley'
-      ? { host: HOST, port: this.port, path: '/connection/websocket', protocol: 'centrifuge' }
-      : { host: HOST, port: this.port, path: '/?ch=ch%d', protocol: 'none' }
+    const { port } = this
+    if (this.kind !== 'halley') return { host: HOST, port, path: '/?ch=ch%d', wire: 'bare' }
+    const endpoint = this.#transport === 'protobuf' ? 'websocket' : this.#transport
+    return { host: HOST, port, path: `/connection/${endpoint}`, wire: this.#transport }
   }
 
   /** @returns {{host: string, port: number, key: string}} where its publishers publish */
@@ -152,6 +156,8 @@ async function halleyCommand(folder, port, { workers, driver }) {
     client: { insecure: true, allowed_origins: ['*'] },
     http_api: { key: API_KEY },
     uni_poll: { enabled: true },
+    uni_sse: { enabled: true },
+    uni_http_stream: { enabled: true },
     channel: { namespaces: [{ name: 'kept', history_size: 10, history_ttl: '60s' }] },
     health: { enabled: true },
     log: { level: 'error' },

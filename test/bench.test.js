@@ -11,6 +11,8 @@ const skip = process.platform !== 'linux' && 'the benchmarks read /proc'
 
 // Each run takes what it measures, a second of warm-up, and a server's start and end.
 t.setTimeout(120_000)
+// Most of it is waiting, and none of the figures matters here.
+t.jobs = 6
 
 /**
  * @param {string} args of a run with 50 clients and one second
@@ -45,6 +47,9 @@ const flows = [
   ['fan --channels=10 --rate=200 --server=ws', 5],
   ['one2one --rate=500', 1],
   ['big --rate=30 --loaders=3', 50],
+  ['big --rate=30 --transport=protobuf', 50],
+  ['big --rate=30 --transport=uni_sse', 50],
+  ['big --rate=30 --transport=uni_http_stream', 50],
 ]
 for (const [args, subscribers] of flows) {
   t.test(`${args}: everything that is published is counted at each subscriber`, { skip }, async t => {

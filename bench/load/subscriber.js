@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
-import { maskedFrame, OPCODE, upgradeRequest } from './websocket.js'
+import { maskedFrame, OPCODE } from './websocket.js'
+import { WIRES } from './wires.js'
 
 /** @typedef {import('./subscribers.js').Subscribers} Subscribers */
 
@@ -11,18 +12,14 @@ const HELLO = 1
 const READY = 2
 const ENDED = 3
 
-const PING = Buffer.from('{}')
-const PONG_FRAME = maskedFrame(OPCODE.text, '{}')
 const END_OF_HEAD = Buffer.from('\r\n\r\n')
-const SECOND_REPLY = Buffer.from('"id":2')
-const ERROR = Buffer.from('"error"')
+const LINE_FEED = 10
 
 /**
- * One client with one subscription: a WebSocket upgrade, with the Centrifuge JSON protocol a connect and a subscribe in one
- * frame, and then every message is counted.
+ * One client with one subscription: a request, with most wires a hello, and then every message is counted.
  *
- *   HANDSHAKE --101--> HELLO --reply 2--> READY --close--> ENDED
- *        '------101, without a protocol-----^
+ *   HANDSHAKE --head--> HELLO --welcome--> READY --close--> ENDED
+ *        '-------head, without a welcome-----^
  */
 export class Subscriber {
   #state = HANDSHAKE
@@ -30,6 +27,7 @@ export class Subscriber {
   /** @type {Buffer | null} the beginning of a frame whose rest has not come yet */
   #rest = null
   #group
+  #wire
   #channel
   #startedAt
   #socket
@@ -41,6 +39,7 @@ export class Subscriber {
    */
   constructor(group, index, channel) {
     this.#group = group
+    this.#wire = WIRES[group.target.wire]
     this.#channel = channel
     this.#startedAt = group.now()
     const address = Math.floor(index / CONNECTIONS_PER_ADDRESS)
@@ -54,8 +53,8 @@ export class Subscriber {
     })
     this.#socket.on('connect', () => {
       const { target } = this.#group
-      const path = target.path.replace('%d', String(channel))
-      this.#socket.write(upgradeRequest(`${target.host}:${target.port}`, path), 'latin1')
+      const request = this.#wire.request(`${target.host}:${target.port}`, target.path, channel)
+      this.#socket.write(request, 'latin1')
     })
     this.#socket.on('error', error => this.end(error.message))
     this.#socket.on('close', () => this.end('the server closed the connection'))
@@ -96,10 +95,12 @@ export class Subscriber {
     let at = this.#state === HANDSHAKE ? this.#handshake(bytes, end) : 0
     const { frames } = this.#group
     this.#group.touch()
-    while (this.#state !== HANDSHAKE && this.#state !== ENDED && frames.read(bytes, at, end)) {
-      at = frames.end
-      this.#frame(bytes, frames.opcode, frames.start, frames.end)
-    }
+    if (!this.#wire.framed && this.#state !== HANDSHAKE) at = this.#lines(bytes, at, end)
+    else
+      while (this.#state !== HANDSHAKE && this.#state !== ENDED && frames.read(bytes, at, end)) {
+        at = frames.end
+        this.#frame(bytes, frames.opcode, frames.start, frames.end)
+      }
     if (at < end && this.#state !== ENDED) this.#rest = Buffer.from(bytes.subarray(at, end))
     return true
   }
@@ -113,12 +114,12 @@ export class Subscriber {
     const head = bytes.subarray(0, end).indexOf(END_OF_HEAD)
     if (head < 0) return 0
     const status = bytes.toString('latin1', 9, 12)
-    if (status !== '101') {
-      this.end(`the upgrade was answered with ${status}`)
-    } else if (this.#group.target.protocol === 'centrifuge') {
+    const { hello, welcome } = this.#wire
+    if (status !== this.#wire.status) {
+      this.end(`the request was answered with ${status}`)
+    } else if (welcome !== null) {
       this.#state = HELLO
-      const hello = `{"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"ch${this.#channel}"}}`
-      this.#socket.write(maskedFrame(OPCODE.text, hello))
+      if (hello !== null) this.#socket.write(hello(this.#channel))
     } else {
       this.#ready()
     }
@@ -142,17 +143,44 @@ export class Subscriber {
       this.end(`close ${code} ${bytes.toString('utf8', start + 2, end)}`.trim())
     } else if (opcode === OPCODE.ping) {
       this.#socket.write(maskedFrame(OPCODE.pong, bytes.subarray(start, end)))
-    } else if (end - start === PING.length && bytes[start] === PING[0] && bytes[start + 1] === PING[1]) {
-      this.#socket.write(PONG_FRAME)
+    } else if (this.#isPing(bytes, start, end)) {
+      if (this.#wire.pong !== null) this.#socket.write(this.#wire.pong)
     } else {
       if (this.#state === HELLO) this.#reply(bytes.subarray(start, end))
       this.#sequence = this.#group.messages(bytes, start, end, this.#sequence)
     }
   }
 
-  /** @param {Buffer} frame */
-  #reply(frame) {
-    if (frame.includes(ERROR)) this.end(`the server answered ${frame.toString('utf8', 0, 200)}`)
-    else if (frame.includes(SECOND_REPLY)) this.#ready()
+  /**
+   * @param {Buffer} bytes
+   * @param {number} at
+   * @param {number} end
+   * @returns {number} where the line begins that is not whole yet
+   */
+  #lines(bytes, at, end) {
+    const last = bytes.subarray(at, end).lastIndexOf(LINE_FEED)
+    if (last < 0) return at
+    const next = at + last + 1
+    if (this.#state === HELLO) this.#reply(bytes.subarray(at, next))
+    this.#sequence = this.#group.messages(bytes, at, next, this.#sequence)
+    return next
+  }
+
+  /**
+   * @param {Buffer} bytes
+   * @param {number} start
+   * @param {number} end
+   */
+  #isPing(bytes, start, end) {
+    const { ping } = this.#wire
+    return end - start === ping.length && bytes.compare(ping, 0, ping.length, start, end) === 0
+  }
+
+  /** @param {Buffer} answer */
+  #reply(answer) {
+    const { welcome, refusals } = this.#wire
+    if (refusals.some(refusal => answer.includes(refusal)))
+      this.end(`the server answered ${answer.toString('utf8', 0, 200)}`)
+    else if (welcome !== null && answer.includes(welcome)) this.#ready()
   }
 }

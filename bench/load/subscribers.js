@@ -9,8 +9,8 @@ import { FrameReader } from './websocket.js'
  * @typedef {object} Target
  * @property {string} host
  * @property {number} port
- * @property {string} path of the WebSocket; %d stands for the channel's number
- * @property {'centrifuge' | 'none'} protocol none: subscribed by the path, as soon as the upgrade is done
+ * @property {string} path of the endpoint; for a bare library %d stands for the channel's number
+ * @property {string} wire one of WIRES
  */
 
 /**
