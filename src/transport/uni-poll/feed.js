@@ -173,6 +173,7 @@ export class Feed {
       const { publications } = answer
       const whole = recover && answer.recovered && publications.length > 0
       const entries = whole ? this.#encode(publications) : []
+      if (whole) this.#limit(entries)
       for (const place of this.#opening.splice(0)) {
         if (place.poll.exchange === null) continue
         if (whole && place.offset === offset && place.epoch === epoch)

@@ -88,7 +88,7 @@ export class Polls {
     /** Publications in one answer that are read from history. */
     this.pageSize = config.client.history_max_publication_limit || MAX_PUBLICATIONS
     this.#wheel = new Wheel(TICK_MS, clock())
-    setInterval(() => this.#tick(), TICK_MS)
+    setInterval(() => this.#tick(), TICK_MS).unref()
   }
 
   // Polls
@@ -102,10 +102,9 @@ export class Polls {
    */
   begin(exchange, head, wishes, timeout) {
     const poll = new Poll(this, exchange, head)
-    exchange.waiter = poll
     poll.due = timeout === 0
     // In the order in which they were asked for, with the first one first.
-    for (const { name, namespace, offset, epoch } of wishes.reverse()) {
+    for (const { name, namespace, offset, epoch } of wishes.toReversed()) {
       const feed = this.#feed(name, namespace)
       feed.enter()
       poll.first = new Place(poll, feed, offset, epoch, poll.first)
@@ -115,6 +114,7 @@ export class Polls {
     for (let place = poll.first; place !== null; place = place.next) place.feed.find(place)
     if (!poll.due) this.#wheel.set(poll, this.#clock() + timeout)
     if (--poll.missing === 0) this.#settle(poll, true)
+    if (poll.exchange !== null) exchange.waiter = poll
   }
 
   /**

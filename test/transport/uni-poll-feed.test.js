@@ -1,0 +1,372 @@
+// Polls of one worker, with a broker that answers when the test says so: what real ones do only now and then.
+
+import t from 'tap'
+import { errors } from '../../src/errors.js'
+import { Hub } from '../../src/hub/hub.js'
+import { PollJsonCodec } from '../../src/protocol/poll-json.js'
+import { Fanout } from '../../src/transport/fanout.js'
+import { Cursors } from '../../src/transport/uni-poll/cursor.js'
+import { Begin } from '../../src/transport/uni-poll/poll.js'
+import { Polls } from '../../src/transport/uni-poll/polls.js'
+
+const EPOCH = 'AbCdEfGh'
+const LONG = 60_000
+
+/** @param {number} offset */
+const publication = (offset, epoch = EPOCH) => ({
+  data: Buffer.from(String(offset)),
+  offset,
+  epoch: offset > 0 ? epoch : '',
+  info: '',
+  tags: null,
+  version: 0n,
+  json: true,
+  delta: false,
+})
+
+/** @param {number} from @param {number} to */
+const publications = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => publication(from + i))
+
+class TestExchange {
+  /** @type {any} */
+  waiter = null
+  /** @type {{status: number, body: any, bytes: any} | null} */
+  answer = null
+  #wake = () => {}
+
+  reply(/** @type {number} */ status, /** @type {any} */ _head, /** @type {any} */ bytes) {
+    if (this.answer) throw new Error('answered twice')
+    this.answer = { status, body: JSON.parse(String(bytes)), bytes }
+    this.#wake()
+  }
+
+  /** @returns {Promise<any>} */
+  async answered() {
+    if (!this.answer) await new Promise(resolve => (this.#wake = () => resolve(undefined)))
+    return this.answer
+  }
+
+  /** @returns {Promise<any>} the payloads of its answer */
+  async told() {
+    return (await this.answered()).body.publications.map((/** @type {any} */ { data }) => data)
+  }
+
+  leave() {
+    this.waiter.abandoned()
+  }
+}
+
+function start() {
+  let now = 1_000_000
+  /** @type {any[]} calls of the broker that are not answered yet */
+  const calls = []
+  /** @type {string[]} */
+  const unsubscribed = []
+  const broker = {
+    subscribe: (/** @type {any} */ channel, /** @type {any} */ wants, /** @type {any} */ done) =>
+      void calls.push({ op: 'subscribe', channel, wants, done }),
+    unsubscribe: (/** @type {string} */ channel) => void unsubscribed.push(channel),
+    position: (/** @type {any} */ channel, /** @type {any} */ _ttl, /** @type {any} */ done) =>
+      void calls.push({ op: 'position', channel, done }),
+    history: (/** @type {any} */ channel, /** @type {any} */ filter) =>
+      new Promise((resolve, reject) => calls.push({ op: 'history', channel, filter, resolve, reject })),
+  }
+  const fanout = new Fanout({ publish() {} })
+  const clock = () => now
+  const hub = new Hub({ broker: /** @type {any} */ (broker), fanout, clock, forEachSession() {} })
+  const codec = new PollJsonCodec()
+  let encoded = 0
+  const text = codec.text.bind(codec)
+  codec.text = (channel, publication) => {
+    encoded++
+    return text(channel, publication)
+  }
+  const config = { client: { history_max_publication_limit: 10 } }
+  const parts = /** @type {any} */ ({ hub, broker, clock, config })
+  const polls = new Polls(parts, fanout, new Cursors(Buffer.alloc(32), 65536), codec)
+  return {
+    hub,
+    polls,
+    calls,
+    unsubscribed,
+    get encoded() {
+      return encoded
+    },
+    pass: (/** @type {number} */ ms) => {
+      now += ms
+    },
+
+    /** @param {string | string[]} names @param {number} offset @param {any} [more] */
+    poll(names, offset, { epoch = offset < 0 ? '' : EPOCH, timeout = LONG, historyOn = true } = {}) {
+      const exchange = new TestExchange()
+      const namespace = /** @type {any} */ ({ historyOn, metaTtl: 1000 })
+      const wishes = [names].flat().map(name => ({ name, namespace, offset, epoch }))
+      polls.begin(/** @type {any} */ (exchange), {}, wishes, timeout)
+      return exchange
+    },
+
+    /** Answers the first call of this kind, which must be like this one. @param {any} like */
+    answer(
+      like,
+      { top = 0, epoch = EPOCH, recovered = false, found = publications(1, 0), error = null } = {},
+    ) {
+      const index = calls.findIndex(
+        ({ op, channel }) => op === like.op && channel === (like.channel ?? channel),
+      )
+      const [call] = calls.splice(index, 1)
+      t.match(call, like)
+      if (call.op === 'history') {
+        if (error) call.reject(error)
+        else call.resolve({ publications: found, offset: top, epoch })
+      } else if (call.op === 'position') call.done(error, top, epoch)
+      else call.done(error, { offset: top, epoch, recovered, publications: found })
+    },
+
+    /** @param {string} name @param {any[]} offsets */
+    publish(name, ...offsets) {
+      for (const offset of offsets) hub.publication(name, publication(offset))
+    },
+  }
+}
+
+const subscribe = { op: 'subscribe' }
+const turn = () => new Promise(resolve => setImmediate(() => setImmediate(resolve)))
+
+t.test('polls that come while their channel opens wait for one answer of the broker', async t => {
+  const { poll, answer, calls, publish } = start()
+  const now = poll('a', Begin.NOW)
+  const top = poll('a', 5)
+  const behind = poll('a', 3)
+  t.equal(calls.length, 1)
+  answer({ ...subscribe, wants: { position: true, recover: null } }, { top: 5 })
+  answer(
+    { op: 'history', filter: { sinceOffset: 3, sinceEpoch: EPOCH, limit: 10 } },
+    { top: 5, found: publications(4, 5) },
+  )
+  t.same(await behind.told(), [4, 5])
+  t.same([now.answer, top.answer], [null, null])
+  publish('a', 6)
+  t.same(await now.told(), [6])
+  t.same(await top.told(), [6])
+})
+
+t.test('what the first one missed comes with the subscription', async t => {
+  const { poll, answer } = start()
+  const first = poll('a', 3)
+  const second = poll('a', 3)
+  const recover = { offset: 3, epoch: EPOCH, limit: 10 }
+  answer({ ...subscribe, wants: { recover } }, { top: 5, recovered: true, found: publications(4, 5) })
+  t.same(await first.told(), [4, 5])
+  t.same(await second.told(), [4, 5])
+})
+
+t.test('a gap in the stream is filled before anybody is told what came behind it', async t => {
+  const { poll, answer, publish, hub } = start()
+  const polls = [poll('a', 5), poll('a', 5)]
+  answer(subscribe, { top: 5, recovered: true })
+  publish('a', 7)
+  const recover = { offset: 5, epoch: EPOCH, limit: 10 }
+  await turn()
+  t.equal(polls[0].answer, null)
+  answer(
+    { ...subscribe, wants: { first: true, recover } },
+    { top: 8, recovered: true, found: publications(6, 8) },
+  )
+  publish('a', 9)
+  for (const poll of polls) t.same(await poll.told(), [6, 7, 8])
+  t.equal(hub.channels.get('a')?.count, 1)
+})
+
+t.test('a gap that is longer than a page is read once for all, and goes on from there', async t => {
+  const { poll, answer, publish, calls } = start()
+  const polls = [poll('a', 5), poll('a', 5), poll('a', 5)]
+  answer(subscribe, { top: 5, recovered: true })
+  publish('a', 100)
+  answer(subscribe, { top: 100 })
+  answer({ op: 'history', filter: { sinceOffset: 5 } }, { top: 100, found: publications(6, 15) })
+  t.same(calls, [])
+  for (const poll of polls) {
+    const { body } = await poll.answered()
+    t.equal(body.publications.length, 10)
+    t.equal(body.lost, undefined)
+  }
+})
+
+t.test('who waits in a stream that begins anew is told so, and what is there', async t => {
+  const { poll, answer, hub } = start()
+  const waiting = poll('a', 5)
+  answer(subscribe, { top: 5, recovered: true })
+  hub.publication('a', publication(1, 'NewEpoch'))
+  answer(subscribe, { top: 1, epoch: 'NewEpoch' })
+  answer({ op: 'history', filter: { sinceEpoch: EPOCH } }, { error: errors.unrecoverablePosition })
+  await turn()
+  const found = [publication(1, 'NewEpoch')]
+  answer({ op: 'history', filter: { sinceOffset: undefined } }, { top: 1, epoch: 'NewEpoch', found })
+  const { body } = await waiting.answered()
+  t.match(body, { publications: [{ data: 1, offset: 1 }], lost: ['a'] })
+})
+
+t.test('a position that turns out to be another one is found again', async t => {
+  const { poll, answer, hub, pass } = start()
+  const waiting = poll('a', 5)
+  answer(subscribe, { top: 5, recovered: true })
+  pass(50_000)
+  hub.checkPositions(40_000, () => 1000)
+  answer({ op: 'position' }, { top: 6 })
+  answer(subscribe, { top: 6, recovered: true, found: [publication(6)] })
+  t.same(await waiting.told(), [6])
+})
+
+t.test('a cursor that is ahead of its worker waits for what the worker has not seen yet', async t => {
+  const { poll, answer, publish, calls } = start()
+  poll('a', 5)
+  answer(subscribe, { top: 5, recovered: true })
+  const ahead = poll('a', 7)
+  publish('a', 6, 7)
+  answer({ op: 'history', filter: { sinceOffset: 7 } }, { top: 7 })
+  await turn()
+  t.equal(ahead.answer, null)
+  publish('a', 8)
+  t.same(await ahead.told(), [8])
+  t.same(calls, [])
+})
+
+t.test('a poll of several channels misses nothing of one while another one is read', async t => {
+  const { poll, answer, publish } = start()
+  const both = poll(['a', 'c'], Begin.NOW)
+  answer({ ...subscribe, channel: 'a' }, { top: 5 })
+  answer({ ...subscribe, channel: 'c' }, { top: 5 })
+  const slow = poll(['b', 'a'], 5)
+  publish('a', 6)
+  await turn()
+  t.same(await both.told(), [6])
+  t.equal(slow.answer, null)
+  publish('a', 7)
+  answer({ ...subscribe, channel: 'b' }, { top: 5 })
+  t.same(await slow.told(), [6, 7])
+})
+
+t.test('a broker that is out of reach: 503, and the next poll tries again', async t => {
+  const { poll, answer, hub } = start()
+  const polls = [poll('a', 5), poll(['a', 'b'], Begin.NOW)]
+  answer({ ...subscribe, channel: 'a' }, { error: errors.internal })
+  for (const poll of polls) t.match(await poll.answered(), { status: 503, body: { error: { code: 100 } } })
+  answer({ ...subscribe, channel: 'b' }, { top: 1 })
+  const next = poll('a', 5)
+  answer({ ...subscribe, wants: { first: true } }, { top: 6 })
+  answer({ op: 'history' }, { error: errors.internal })
+  t.match(await next.answered(), { status: 503 })
+  t.equal(hub.channels.get('a')?.count, 1)
+})
+
+t.test('whoever leaves, at whatever moment, leaves nothing behind', async t => {
+  const { poll, answer, publish, hub, pass, unsubscribed } = start()
+  const opening = poll(['a', 'b', 'c'], 5)
+  opening.leave()
+  answer({ ...subscribe, channel: 'a' }, { top: 6 })
+  answer({ ...subscribe, channel: 'b' }, { top: 5, recovered: true })
+  const reading = poll(['a', 'b'], 5)
+  reading.leave()
+  answer({ op: 'history' }, { top: 6, found: [publication(6)] })
+  const waiting = poll(['a', 'b'], Begin.NOW)
+  const gap = poll('b', 5)
+  publish('a', 7)
+  waiting.leave()
+  publish('b', 8)
+  gap.leave()
+  answer({ ...subscribe, channel: 'c' }, { error: errors.internal })
+  await turn()
+  pass(4000)
+  while (hub.channels.has('a')) await turn()
+  t.same([...hub.channels.keys()], ['b'], 'one is still being asked for')
+  answer({ ...subscribe, channel: 'b' }, { top: 8 })
+  t.same([...hub.channels.keys()], [])
+  t.same(unsubscribed, ['b', 'a', 'b'])
+  t.equal(waiting.answer ?? reading.answer ?? opening.answer ?? gap.answer, null)
+})
+
+t.test('a channel counts as many clients as polls wait, and one for a while afterwards', async t => {
+  const { poll, answer, hub, publish, pass } = start()
+  const count = () => hub.channels.get('a')?.count
+  const waiting = [poll('a', 5), poll('a', 5), poll('a', 5)]
+  answer(subscribe, { top: 5, recovered: true })
+  t.equal(count(), 3)
+  waiting[0].leave()
+  t.equal(count(), 2)
+  publish('a', 6)
+  t.equal(hub.delivered, 2)
+  await waiting[2].told()
+  t.equal(count(), 1)
+  const back = poll('a', 6)
+  t.equal(count(), 1)
+  pass(4000)
+  await turn()
+  t.equal(count(), 1, 'it came back before that')
+  back.leave()
+  pass(4000)
+  while (count()) await turn()
+})
+
+t.test('a publication for a thousand polls is encoded once, and they share one answer', async t => {
+  const rig = start()
+  const waiting = Array.from({ length: 1000 }, () => rig.poll('a', 5))
+  rig.answer(subscribe, { top: 5, recovered: true })
+  rig.publish('a', 6)
+  const answers = await Promise.all(waiting.map(poll => poll.answered()))
+  t.equal(new Set(answers.map(({ bytes }) => bytes)).size, 1)
+  t.equal(rig.encoded, 1)
+})
+
+t.test('news that come while a crowd is answered reach those who have not been', async t => {
+  const { poll, answer, publish } = start()
+  const waiting = Array.from({ length: 300 }, () => poll('a', 5))
+  answer(subscribe, { top: 5, recovered: true })
+  publish('a', 6)
+  await new Promise(setImmediate)
+  publish('a', 7)
+  const told = await Promise.all(waiting.map(poll => poll.told()))
+  t.equal(told.filter(({ length }) => length === 1).length, 128)
+  for (const numbers of told) t.same(numbers, [6, 7].slice(0, numbers.length))
+})
+
+t.test('who cannot be told everything at once is told from history', async t => {
+  const { poll, answer, publish, calls } = start()
+  const waiting = Array.from({ length: 129 }, () => poll('a', 5))
+  answer(subscribe, { top: 5, recovered: true })
+  publish('a', 6)
+  await new Promise(setImmediate)
+  for (let offset = 7; offset < 400; offset++) publish('a', offset)
+  while (calls.length === 0) await turn()
+  answer({ op: 'history', filter: { sinceOffset: 5 } }, { top: 399, found: publications(6, 15) })
+  t.same(
+    await waiting[128].told(),
+    publications(6, 15).map(({ offset }) => offset),
+  )
+})
+
+t.test('a channel that gets or loses its history is another one from then on', async t => {
+  const { poll, answer, hub, pass } = start()
+  const without = poll('a', Begin.NOW, { historyOn: false })
+  answer({ ...subscribe, wants: { position: false } })
+  const withHistory = poll('a', Begin.NOW)
+  answer({ ...subscribe, wants: { position: true } }, { top: 5 })
+  hub.publication('a', publication(6))
+  t.match((await without.answered()).body.publications, [{ data: 6, offset: 6 }])
+  t.same(await withHistory.told(), [6])
+  const unlike = (await without.answered()).body.cursor
+  t.not((await withHistory.answered()).body.cursor, unlike)
+  pass(4000)
+  while (hub.channels.size > 0) await turn()
+})
+
+t.test('when the worker ends, everybody is answered, and nobody waits any more', async t => {
+  const { poll, answer, polls } = start()
+  const waiting = [poll('a', 5), poll('a', 5)]
+  answer(subscribe, { top: 5, recovered: true })
+  const opening = poll('b', 5)
+  polls.shutDown()
+  for (const poll of waiting) t.same(await poll.told(), [])
+  answer({ ...subscribe, channel: 'b' }, { top: 5, recovered: true })
+  t.same(await opening.told(), [])
+  t.same(await poll('a', 5).told(), [])
+})
