@@ -28,8 +28,9 @@ export const textPayload = text => ({ data: text, json: true, object: isObjectTe
 export function bytesPayload(bytes) {
   const text = jsonText(bytes)
   if (text === undefined) return { data: bytes, json: false, object: false }
-  // The bytes go on as they are, unless a line feed in them would break the framing.
-  return { data: bytes.includes(10) ? text : bytes, json: true, object: isObjectText(text) }
+  // The bytes go on as they are, unless a line break in them would break the framing: to SSE a carriage return is one, too.
+  const broken = bytes.includes(10) || bytes.includes(13)
+  return { data: broken ? text : bytes, json: true, object: isObjectText(text) }
 }
 
 /**

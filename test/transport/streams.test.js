@@ -127,6 +127,19 @@ for (const driver of drivers) {
       await client.close()
     })
 
+    t.test('sse: white space of a payload does not break its event', async t => {
+      const client = await StreamClient.connected(url, 'sse')
+      await client.subscribe('breaks')
+      const data = '{\r\r"a":\r\n1\r}'
+      await gateway.api('publish', { channel: 'breaks', b64data: Buffer.from(data).toString('base64') })
+      // To an EventSource a carriage return ends a line, and two of them an event.
+      await gateway.api('publish', { channel: 'breaks', b64data: Buffer.from('[\r\r1]').toString('base64') })
+      t.same((await client.push('pub')).pub.data, { a: 1 })
+      t.same((await client.push('pub')).pub.data, [1])
+      t.equal(Buffer.concat(client.chunks).lastIndexOf('\r'), 0)
+      await client.close()
+    })
+
     t.test('heads', async t => {
       const stream = await StreamClient.connected(url, 'http_stream')
       t.match(stream.response.headers, {
