@@ -91,9 +91,9 @@ export class UniWebSocketTransport {
   send({ connection, codec }, message) {
     if (typeof message !== 'string' || this.gateway.config.uni_websocket.join_push_messages) {
       this.#server.send(connection, message, false)
-      return
+    } else {
+      for (const push of message.split('\n')) this.#server.send(connection, push, false)
     }
-    for (const push of message.split('\n')) this.#server.send(connection, push, false)
     // A ping frame goes with the empty push, for what looks at frames only.
     if (message === codec.ping) this.#server.ping(connection)
   }

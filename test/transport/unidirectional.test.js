@@ -234,6 +234,54 @@ for (const driver of drivers) {
       },
     )
 
+    t.test('uni_sse: the id of an event stands behind what it counts as received', async t => {
+      const channel = 'asked:behind'
+      const subs = { [channel]: { recoverable: true } }
+      const client = await connect(gateway, 'uni_sse', { subs })
+      await client.next()
+      const begin = await client.id()
+      await client.close()
+      await gateway.api('publish', { channel, data: 'missed' })
+      const again = await connect(gateway, 'uni_sse', { subs }, { 'Last-Event-ID': begin })
+      const { epoch } = (await again.next()).connect.subs[channel]
+      t.equal((await again.id()).split(':').slice(1).join(':'), `1:${epoch}`)
+      const text = Buffer.concat(again.chunks).toString()
+      t.ok(text.indexOf('"missed"') < text.indexOf('\nid: '), text)
+      await again.close()
+    })
+
+    t.test('uni_sse: clients of one channel of which only one recovers keep ids of their own', async t => {
+      const [one, other] = ['asked:one', 'asked:other']
+      const wishes = [
+        { [one]: { recoverable: true }, [other]: {} },
+        { [one]: {}, [other]: { recoverable: true } },
+      ]
+      const clients = []
+      // Several of each, so that some of both are on one worker.
+      for (let n = 0; n < 6; n++) {
+        const client = await connect(gateway, 'uni_sse', { subs: wishes[n % 2] })
+        await client.next()
+        clients.push({ client, begin: await client.id() })
+      }
+      await gateway.api('publish', { channel: other, data: 1 })
+      for (const { client, begin } of clients) {
+        await client.next(message => message.pub)
+        t.equal((await client.id()).split(':')[0], begin.split(':')[0])
+        await client.close()
+      }
+    })
+
+    t.test('uni_sse: too many channels for one id take back the last one', async t => {
+      const subs = Object.fromEntries(Array.from({ length: 120 }, (_, n) => [`many-${n}`, {}]))
+      const client = await connect(gateway, 'uni_sse', { subs })
+      t.equal(Object.keys((await client.next()).connect.subs).length, 120)
+      t.equal(await client.id(), '')
+      await gateway.api('publish', { channel: 'many-7', data: 1 })
+      t.equal((await client.next(message => message.pub)).pub.offset, 1)
+      t.same([...new Set(client.ids)], [''])
+      await client.close()
+    })
+
     t.test('uni_websocket: one push in a frame, and the request may stand in the URL', async t => {
       const request = encodeURIComponent(JSON.stringify({ subs: { frames: {} } }))
       const url = gateway.url.replace('http', 'ws')
@@ -253,16 +301,21 @@ for (const driver of drivers) {
     ]
     const gateway = await startGateway(t, {
       http_server: { driver },
-      uni_websocket: { enabled: true },
+      uni_websocket: { enabled: true, join_push_messages: true },
       uni_sse: { enabled: true, connect_code_to_http_response: { enabled: true, transforms } },
       uni_http_stream: { enabled: true, connect_code_to_http_response: { enabled: true, transforms } },
       client: tokenClient({
+        ping_interval: '1s',
+        pong_timeout: '500ms',
         connect_code_to_unidirectional_disconnect: {
           enabled: true,
           transforms: [{ code: 109, to: { code: 4109, reason: 'old token' } }],
         },
       }),
-      channel: { without_namespace: open },
+      channel: {
+        without_namespace: open,
+        namespaces: [{ name: 'kept', ...open, ...history, force_recovery: true }],
+      },
     })
     for (const transport of /** @type {const} */ (['uni_sse', 'uni_http_stream'])) {
       const answer = (/** @type {object} */ request) =>
@@ -280,12 +333,22 @@ for (const driver of drivers) {
       })
       t.match(await answer({ token: 'x.y.z' }), { status: 403, text: 'go away' })
       t.match(await answer({}), { status: 500, text: 'bad request' })
-      const good = await connect(gateway, transport, { token: token({ sub: 'u', channels: ['a'] }) })
-      t.match(await good.next(), { connect: { subs: { a: {} } } })
+      const good = await connect(gateway, transport, {
+        token: token({ sub: 'u', channels: ['a', 'kept:b'] }),
+      })
+      t.match(await good.next(), { connect: { subs: { a: {}, 'kept:b': { recoverable: true } } } })
+      if (transport === 'uni_sse') t.match(await good.id(), /^[\w-]{8}:0:\w+$/)
+      await gateway.api('publish', { channel: 'kept:b', data: 1 })
+      t.match(await good.next(), { channel: 'kept:b', pub: { data: 1 } })
       await good.close()
     }
     const client = await connect(gateway, 'uni_websocket', { token: token({ sub: 'u', exp: at(-10) }) })
     t.same((await client.next()).disconnect, { code: 4109, reason: 'old token' })
     t.equal((await client.closed).code, 4109)
+    const joined = await connect(gateway, 'uni_websocket', { token: token({ sub: 'u' }) })
+    t.match(await joined.next(), { connect: {} })
+    await once(joined.socket, 'ping')
+    t.same(await joined.next(), {}, 'joined pushes are pinged as others are, with an empty push and a frame')
+    await joined.close()
   })
 }

@@ -1,5 +1,5 @@
 import { identify } from '../../auth/identity.js'
-import { Disconnect, disconnects, ReplyError } from '../../errors.js'
+import { Disconnect, disconnects, errors, ReplyError } from '../../errors.js'
 import { expireConnection } from '../expiry.js'
 import { planServerSide } from '../server-side.js'
 import { State, Trait } from '../state.js'
@@ -70,10 +70,13 @@ function guarded(session, id, work) {
 function refuse(session, id, error) {
   if (session.codec.unidirectional) {
     const { client } = session.gateway.config
+    let cause = error
     if (!(error instanceof Disconnect || error instanceof ReplyError)) {
       session.gateway.log.error({ err: error }, 'connect of a one-way client failed')
+      // What went wrong inside is not for those outside.
+      cause = errors.internal
     }
-    session.close(disconnectFor(error, client.connect_code_to_unidirectional_disconnect), error)
+    session.close(disconnectFor(cause, client.connect_code_to_unidirectional_disconnect), cause)
     return
   }
   if (!(error instanceof Disconnect)) session.state = State.REFUSED

@@ -10,11 +10,11 @@ import { UniStreamTransport } from './uni-stream.js'
  * @typedef {import('../../hub/channel.js').Channel} Channel
  */
 
-/** @param {Channel[]} channels */
-function idLine(channels) {
-  const id = eventId(channels)
-  return id === '' ? '' : `id: ${id}\n`
-}
+/**
+ * @param {Channel[]} channels at least one
+ * @returns {string} without an id when they are too many for one: the client forgets the last one, which is no longer true
+ */
+const idLine = channels => `id: ${eventId(channels)}\n`
 
 /**
  * One-way server-sent events, for a plain EventSource. Events of channels that recover carry an id.
@@ -71,8 +71,11 @@ export class UniSseTransport extends UniStreamTransport {
    * @param {Session} session
    */
   connected(session) {
-    const line = idLine(recoverable(session))
-    if (line !== '') this.server.write(session.connection, `${line}\n`)
+    const channels = recoverable(session)
+    if (channels.length === 0) return
+    // Behind the connect push, whose recovered publications it counts as received.
+    this.gateway.outbox.flush()
+    if (!session.closed) this.server.write(session.connection, `${idLine(channels)}\n`)
   }
 
   /** @type {StreamDelivery} @typedef {import('../contract.js').Carrier['deliver']} StreamDelivery */
@@ -82,13 +85,17 @@ export class UniSseTransport extends UniStreamTransport {
       for (const { connection } of members) this.server.write(connection, event)
       return
     }
-    // Most connections have one channel: their event is the same for all.
+    // Most connections have one channel, this one: their event is the same for all.
     let shared = null
+    let sharedBy = null
     for (const session of members) {
       const channels = recoverable(session)
       if (channels.length === 0) this.server.write(session.connection, event)
       else if (channels.length === 1) {
-        shared ??= Buffer.concat([Buffer.from(idLine(channels)), /** @type {Buffer} */ (event)])
+        if (shared === null || sharedBy !== channels[0]) {
+          shared = Buffer.concat([Buffer.from(idLine(channels)), /** @type {Buffer} */ (event)])
+          sharedBy = channels[0]
+        }
         this.server.write(session.connection, shared)
       } else {
         this.server.write(session.connection, idLine(channels))

@@ -104,7 +104,8 @@ export class UniStreamTransport extends StreamTransport {
     const { connection } = session
     if (connection instanceof Undecided) {
       const stream = connection.exchange.stream(200, connection.head, this.route)
-      if (stream === null) return
+      // The client has left. Without a stream nothing may be delivered to it either.
+      if (stream === null) return session.ended()
       connection.exchange.waiter = null
       stream.session = session
       session.connection = stream
