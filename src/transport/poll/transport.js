@@ -1,9 +1,9 @@
 import { disconnects } from '../../errors.js'
 import { Session } from '../../session/session.js'
 import { lines } from '../stream/framing.js'
+import { Wheel } from '../wheel.js'
 import { Farewells } from './farewells.js'
 import { Mailbox } from './mailbox.js'
-import { Wheel } from './wheel.js'
 
 /**
  * @typedef {import('../contract.js').Transport} Transport

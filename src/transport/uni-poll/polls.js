@@ -1,4 +1,4 @@
-import { Wheel } from '../poll/wheel.js'
+import { Wheel } from '../wheel.js'
 import { Feed } from './feed.js'
 import { Place, Poll } from './poll.js'
 import { RETRY, refusals } from './refusal.js'

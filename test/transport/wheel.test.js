@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Wheel } from '../../../src/transport/poll/wheel.js'
+import { Wheel } from '../../src/transport/wheel.js'
 
 const timed = (/** @type {string} */ name) => ({ name, dueAt: 0, slot: -1 })
 
