@@ -276,4 +276,49 @@ for (const driver of drivers) {
       )
     })
   })
+
+  t.test(
+    `client.connection_limit on ${driver}: whose body takes its time is counted when it is there`,
+    async t => {
+      const gateway = await startGateway(t, {
+        workers: 1,
+        http_server: { driver },
+        http_stream: { enabled: true },
+        sse: { enabled: true },
+        poll: { enabled: true },
+        uni_sse: { enabled: true },
+        uni_http_stream: { enabled: true },
+        client: { insecure: true, connection_limit: 5 },
+      })
+      const command = '{"id":1,"connect":{}}'
+      const bodies = {
+        http_stream: command,
+        sse: command,
+        poll: command,
+        uni_sse: '{}',
+        uni_http_stream: '{}',
+      }
+      /** @type {{socket: net.Socket, rest: string}[]} */
+      const waiting = []
+      for (const [transport, body] of [...Object.entries(bodies), ...Object.entries(bodies)]) {
+        const socket = net.connect(gateway.port, '127.0.0.1')
+        t.teardown(() => socket.destroy())
+        await once(socket, 'connect')
+        socket.write(
+          `POST /connection/${transport} HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, -1)}`,
+        )
+        waiting.push({ socket, rest: body.slice(-1) })
+      }
+      // All heads are there before the first body is.
+      const late = await StreamClient.connected(gateway.url, 'sse')
+      await late.close()
+      const statuses = []
+      for (const { socket, rest } of waiting) {
+        socket.write(rest)
+        const [answer] = await once(socket, 'data')
+        statuses.push(Number(answer.toString().slice(9, 12)))
+      }
+      t.same(statuses, [200, 200, 200, 200, 200, 503, 503, 503, 503, 503])
+    },
+  )
 }

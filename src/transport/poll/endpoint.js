@@ -76,7 +76,6 @@ export class PollEndpoint {
     const request = readRequest(exchange.query, poll.timeout)
     if (typeof request === 'string') return this.#refuse(exchange, head, badRequest(request))
     const opens = request.session === ''
-    if (opens && !this.#admission.admits()) return this.#refuse(exchange, head, answers.full)
     const binary = opens && exchange.header('content-type') === PROTOBUF
     const user = opens ? this.#user(exchange) : ''
     exchange.body(poll.max_request_body_size, body => {
@@ -119,6 +118,7 @@ export class PollEndpoint {
    * @param {Buffer} body
    */
   #open(exchange, head, { timeout }, binary, user, body) {
+    if (!this.#admission.admits()) return this.#refuse(exchange, head, answers.full)
     const { codecs, node } = this.#gateway
     const mailbox = this.#transport.open(binary ? codecs.protobuf : codecs.json, user)
     const name = sessionName(mailbox.session.sessionId, node)

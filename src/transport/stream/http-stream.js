@@ -24,10 +24,11 @@ export class HttpStreamTransport extends StreamTransport {
   #request(exchange) {
     const binary = exchange.header('content-type') === PROTOBUF
     const { user, head } = this.visitor(exchange, binary ? PROTOBUF : TEXT)
-    if (!this.admission.admits()) return exchange.reply(503, head, '')
     const { codecs, config } = this.gateway
     exchange.body(config.http_stream.max_request_body_size, body => {
       if (body === null) return exchange.reply(413, head, '')
+      // Only now: while a body takes its time, others come.
+      if (!this.admission.admits()) return exchange.reply(503, head, '')
       const stream = exchange.stream(200, head, this.route)
       if (stream === null) return
       const session = new Session(this, stream, binary ? codecs.protobuf : codecs.json, 0)

@@ -30,14 +30,12 @@ export class SseTransport extends StreamTransport {
     const { user, head } = this.visitor(exchange, EVENT_STREAM)
     const commands = queryValue(exchange.query, 'cf_connect')
     if (!commands) return exchange.reply(400, head, 'cf_connect is missing')
-    if (!this.admission.admits()) return exchange.reply(503, head, '')
     this.#open(exchange, head, user, Buffer.from(commands))
   }
 
   /** @param {import('../../server/contract.js').Exchange} exchange */
   #post(exchange) {
     const { user, head } = this.visitor(exchange, EVENT_STREAM)
-    if (!this.admission.admits()) return exchange.reply(503, head, '')
     exchange.body(this.gateway.config.sse.max_request_body_size, body => {
       if (body === null) exchange.reply(413, head, '')
       else this.#open(exchange, head, user, body)
@@ -51,6 +49,7 @@ export class SseTransport extends StreamTransport {
    * @param {Buffer} commands
    */
   #open(exchange, head, user, commands) {
+    if (!this.admission.admits()) return exchange.reply(503, head, '')
     const stream = exchange.stream(200, head, this.route)
     if (stream === null) return
     this.server.write(stream, PREAMBLE)

@@ -17,7 +17,6 @@ export class UniHttpStreamTransport extends UniStreamTransport {
     const { handler_prefix, max_request_body_size } = this.gateway.config.uni_http_stream
     this.cors.post(this.server, handler_prefix, exchange => {
       const caller = this.caller(exchange)
-      if (!this.admission.admits()) return exchange.reply(503, caller.head, '')
       exchange.body(max_request_body_size, body => {
         if (body === null) exchange.reply(413, caller.head, '')
         else this.begin(exchange, body.toString(), caller)

@@ -32,12 +32,10 @@ export class UniSseTransport extends UniStreamTransport {
     const { handler_prefix, max_request_body_size } = this.gateway.config.uni_sse
     this.server.route('GET', handler_prefix, exchange => {
       const caller = this.caller(exchange)
-      if (!this.admission.admits()) return exchange.reply(503, caller.head, '')
       this.begin(exchange, queryValue(exchange.query, 'cf_connect') || '{}', caller)
     })
     this.server.route('POST', handler_prefix, exchange => {
       const caller = this.caller(exchange)
-      if (!this.admission.admits()) return exchange.reply(503, caller.head, '')
       exchange.body(max_request_body_size, body => {
         if (body === null) exchange.reply(413, caller.head, '')
         else this.begin(exchange, body.toString(), caller)

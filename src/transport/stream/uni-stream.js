@@ -69,6 +69,8 @@ export class UniStreamTransport extends StreamTransport {
     } catch {
       return exchange.reply(400, caller.head, 'the connect request is no JSON object of the right form')
     }
+    // Only now: while a body takes its time, others come.
+    if (!this.admission.admits()) return exchange.reply(503, caller.head, '')
     request.token ||= caller.token || undefined
     this.complete(request, caller)
     const { codecs } = this.gateway
