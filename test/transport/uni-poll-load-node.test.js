@@ -1,0 +1,4 @@
+import t from 'tap'
+import { testLoad } from './uni-poll-load.js'
+
+testLoad(t, 'node')
