@@ -71,6 +71,37 @@ function checkPersonalChannel(config, say) {
   }
 }
 
+/** The longest reason that a WebSocket's close frame can carry. */
+const MAX_REASON_BYTES = 123
+
+/**
+ * What SDKs, and close frames, make of a reason (client protocol, section 13).
+ * @param {string} reason
+ * @returns {string} what is wrong with it, '' if nothing
+ */
+function reasonFault(reason) {
+  if (reason === '') return 'is empty'
+  if (Buffer.byteLength(reason) > MAX_REASON_BYTES) return `is longer than ${MAX_REASON_BYTES} bytes`
+  try {
+    JSON.parse(reason)
+    return 'is JSON, which SDKs take for something else'
+  } catch {
+    return ''
+  }
+}
+
+/**
+ * @param {Record<string, any>} client
+ * @param {Say} say
+ */
+function checkReasons(client, say) {
+  const key = 'client.connect_code_to_unidirectional_disconnect.transforms'
+  for (const { code, to } of client.connect_code_to_unidirectional_disconnect.transforms) {
+    const fault = reasonFault(to.reason)
+    if (fault !== '') say([key], `to.reason of code ${code}: ${show(to.reason)} ${fault}`)
+  }
+}
+
 /** Those beside the WebSocket, which alone is on unless it is switched off. */
 const transports = ['http_stream', 'sse', 'poll', 'uni_websocket', 'uni_sse', 'uni_http_stream', 'uni_poll']
 
@@ -122,6 +153,7 @@ export function checkRules(config, report) {
     }
   }
   checkPersonalChannel(config, say)
+  checkReasons(client, say)
   checkPaths(config, say)
   const { poll, uni_poll } = config
   if (uni_poll.timeout > uni_poll.max_timeout) {

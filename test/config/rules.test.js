@@ -200,3 +200,20 @@ t.test('an origin that can never match is a warning', async t => {
   t.equal(warnings.length, 1)
   t.match(warnings[0], 'client.allowed_origins: "https://b.example/" never matches')
 })
+
+t.test('the reason of a disconnect fits a close frame, and SDKs understand it', async t => {
+  const to = (/** @type {string} */ reason) => ({
+    client: {
+      connect_code_to_unidirectional_disconnect: {
+        enabled: true,
+        transforms: [{ code: 109, to: { code: 4109, reason } }],
+      },
+    },
+  })
+  t.same(faultsOf(to('é'.repeat(61))), [])
+  refused(t, [
+    [to('é'.repeat(62)), /transforms: to\.reason of code 109: .* is longer than 123 bytes/],
+    [to(''), /to\.reason of code 109: "" is empty/],
+    [to('123'), /to\.reason of code 109: "123" is JSON/],
+  ])
+})
