@@ -72,8 +72,8 @@ function plan(session, channel, namespace, request, wishes, grant) {
   let wish = wishes.get(channel) ?? NO_WISH
   // Filters are for subscriptions that clients make themselves.
   if (wish.tf) wish.tf = undefined
-  // What the client says itself comes before what its last event said.
-  const position = wish.recover ? undefined : request.positions?.(channel)
+  // An EventSource comes back with the URL that it began with, so its last event knows more.
+  const position = request.positions?.(channel)
   if (position) wish = { ...wish, recover: true, ...position }
   return new Plan(session, channel, namespace, wish, grant, true)
 }

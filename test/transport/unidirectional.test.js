@@ -234,6 +234,27 @@ for (const driver of drivers) {
       },
     )
 
+    t.test('uni_sse: the last event counts more than the position in the URL, which stays', async t => {
+      const channel = 'asked:stays'
+      const first = await connect(gateway, 'uni_sse', { subs: { [channel]: { recoverable: true } } })
+      const { epoch } = (await first.next()).connect.subs[channel]
+      for (let n = 1; n <= 3; n++) await gateway.api('publish', { channel, data: n })
+      const subs = { [channel]: { recoverable: true, recover: true, offset: 1, epoch } }
+      const begun = await connect(gateway, 'uni_sse', { subs })
+      t.equal((await begun.next()).connect.subs[channel].publications.length, 2)
+      const id = await begun.id()
+      await begun.close()
+      await gateway.api('publish', { channel, data: 4 })
+      const again = await connect(gateway, 'uni_sse', { subs }, { 'Last-Event-ID': id })
+      t.match((await again.next()).connect.subs[channel], {
+        recovered: true,
+        offset: 3,
+        publications: [{ data: 4, offset: 4 }],
+      })
+      await again.close()
+      await first.close()
+    })
+
     t.test('uni_sse: the id of an event stands behind what it counts as received', async t => {
       const channel = 'asked:behind'
       const subs = { [channel]: { recoverable: true } }
