@@ -1,3 +1,6 @@
+/** Scheme, a host name of at most 253 letters, port. What is longer is none, and several stars would take their time with it. */
+const MAX_LENGTH = 512
+
 /**
  * A glob of an origin as a RegExp: `*` is any run of characters, `?` is any one.
  * @param {string} pattern
@@ -22,6 +25,7 @@ export function createOriginCheck(allowed) {
   const patterns = allowed.filter(origin => /[*?]/.test(origin)).map(compile)
   return origin => {
     if (origin === '') return true
+    if (origin.length > MAX_LENGTH) return false
     const lower = origin.toLowerCase()
     return exact.has(lower) || patterns.some(pattern => pattern.test(lower))
   }

@@ -38,3 +38,11 @@ t.test('patterns match the whole origin, in any case, and only their stars are s
   ]
   for (const [origin, expected] of table) t.equal(allows(origin), expected, origin)
 })
+
+t.test('what is too long for an origin is none, and is not looked at', async t => {
+  const allows = createOriginCheck(['http*://*.a*.example.com'])
+  t.equal(allows(`https://${'b.'.repeat(120)}ab.example.com`), true)
+  const start = performance.now()
+  t.equal(allows(`http${'://.a'.repeat(12_000)}`), false)
+  t.ok(performance.now() - start < 100)
+})
