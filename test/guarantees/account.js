@@ -8,7 +8,8 @@ export class Account {
   faults = []
   /** Times that it was told that something is missing. */
   told = 0
-  /** Whether it may get the same again. */
+  /** Whether it may miss some, or get the same again, without being told. */
+  mayMiss = false
   mayRepeat = false
   /** Whether it was told so since the last number. */
   #excused = false
@@ -28,7 +29,8 @@ export class Account {
   took(n, text) {
     if (n <= this.last && this.mayRepeat) return
     if (n <= this.last) this.faults.push(`${this.label}: ${n} after ${this.last}`)
-    else if (n > this.last + 1 && !this.#excused) this.faults.push(`${this.label}: ${n} follows ${this.last}`)
+    else if (n > this.last + 1 && !this.#excused && !this.mayMiss)
+      this.faults.push(`${this.label}: ${n} follows ${this.last}`)
     if (text !== undefined && text !== textOf(n))
       this.faults.push(`${this.label}: ${n} comes with another text`)
     this.#excused = false
