@@ -221,7 +221,7 @@ export function sdkSuite(t, driver) {
       // The same cuts in each run.
       let seed = 42
       const random = () => (seed = (seed * 1103515245 + 12345) % 2 ** 31) / 2 ** 31
-      const COUNT = 3000
+      const COUNT = 1500
       for (let n = 0; n < COUNT; n += 10) {
         await Promise.all(upTo(10, n).map(data => gateway.api('publish', { channel: 'storm', data })))
         if (random() < 0.25) proxy.cut(() => random() < 0.7)

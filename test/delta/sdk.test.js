@@ -8,7 +8,7 @@ import { startGateway } from '../gateway.js'
 import { chance } from './chance.js'
 import { TestDocument } from './document.js'
 
-const PUBLICATIONS = { doc: 1500, passing: 400 }
+const PUBLICATIONS = { doc: 900, passing: 300 }
 /** Publications of one request: they leave the gateway together. */
 const MAX_BATCH = 8
 

@@ -93,7 +93,7 @@ export async function testGuarantees(t, driver) {
     const proxy = await TcpProxy.start(t, gateway.port)
     const all = await everybody(t, proxy.port, 'kept:cuts')
     const random = randomness(7)
-    const TOTAL = 800
+    const TOTAL = 500
     await publish(gateway, 'kept:cuts', 1, TOTAL, async n => {
       if (n % 40 === 0) proxy.cut(() => random(3) === 0)
       if (n % 200 === 0) await pause(100)

@@ -9,7 +9,7 @@ import { Random } from '../session/fuzz/random.js'
 import { drivers, history, open, tokenClient } from '../session/support.js'
 import { ProtobufClient } from './protobuf-client.js'
 
-const FRAMES = 1500
+const FRAMES = 800
 const AT_ONCE = 8
 const SEED = 20261122
 

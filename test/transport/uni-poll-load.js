@@ -77,7 +77,7 @@ export async function testLoad(t, driver) {
 
   t.test('everything once and in order, over changing workers and through the death of one', async t => {
     const channels = ['exact-a', 'exact-b']
-    const TOTAL = 800
+    const TOTAL = 400
     const pollers = Array.from({ length: 12 }, (_, i) => new Poller(gateway, channels, i + 1))
     await Promise.all(pollers.map(poller => poller.once(0)))
     const all = pollers.map(poller =>
