@@ -15,7 +15,7 @@ const config = driver => ({
   http_stream: { enabled: true },
   sse: { enabled: true },
   client: { insecure: true, allowed_origins: ['https://app.example.com'], queue_max_size: 100_000 },
-  channel: { without_namespace: OPEN },
+  channel: { without_namespace: OPEN, namespaces: [{ name: 'plain', ...open }] },
   rpc: { ping: { enabled: true } },
 })
 
@@ -112,6 +112,45 @@ for (const driver of drivers) {
           if (result.num_clients === 1) break
         }
         await other.close()
+      })
+
+      t.test(`${transport}: a slow reader is told 3008, comes back and gets what it missed`, async t => {
+        const kept = `kept-${transport}`
+        const slow = await StreamClient.connected(url, transport)
+        const { epoch } = (await slow.subscribe(kept)).subscribe
+        await slow.subscribe('plain:flood')
+        slow.response.pause()
+        const present = async () =>
+          (await gateway.api('presence_stats', { channel: kept })).result.num_clients
+        let last = 0
+        const publish = () => gateway.api('publish', { channel: kept, data: ++last })
+        // What nobody keeps fills the buffers on the way, between what history has.
+        const flood = { publish: { channel: 'plain:flood', data: 'x'.repeat(50_000) } }
+        while ((await present()) > 0) {
+          await publish()
+          await gateway.api('batch', { commands: Array(10).fill(flood) })
+        }
+        await publish()
+        slow.response.resume()
+        /** @type {number[]} */
+        const got = []
+        for (;;) {
+          const { channel, pub, disconnect } = await slow.push()
+          if (channel === kept) got.push(pub.data)
+          if (!disconnect) continue
+          t.same(disconnect, { code: 3008, reason: 'slow' })
+          break
+        }
+        await slow.closed
+        const again = await StreamClient.connected(url, transport)
+        const { subscribe } = await again.subscribe(kept, { recover: true, offset: got.length, epoch })
+        t.ok(subscribe.recovered)
+        for (const { data } of subscribe.publications) got.push(data)
+        t.same(
+          got,
+          Array.from({ length: last }, (_, i) => i + 1),
+        )
+        await again.close()
       })
     }
 
