@@ -14,7 +14,7 @@ const config = driver => ({
   http_server: { driver },
   http_stream: { enabled: true },
   sse: { enabled: true },
-  client: { insecure: true, allowed_origins: ['https://app.example.com'], queue_max_size: 100_000 },
+  client: { insecure: true, allowed_origins: ['https://app.example.com'], queue_max_size: 1_000_000 },
   channel: { without_namespace: OPEN, namespaces: [{ name: 'plain', ...open }] },
   rpc: { ping: { enabled: true } },
 })
