@@ -3,6 +3,7 @@ import { parseConnectRequest } from '../protocol/json-commands.js'
 import { begin as beginSession } from '../session/begin.js'
 import { Session } from '../session/session.js'
 import { State } from '../session/state.js'
+import { bearerToken, trustedUser } from './credentials.js'
 import { queryValue } from './query.js'
 
 /**
@@ -64,12 +65,10 @@ export class UniWebSocketTransport {
   #upgrade(exchange) {
     if (!this.#allowsOrigin(exchange.header('origin'))) return 403
     if (!this.#admission.admits()) return 503
-    const header = this.gateway.config.client.user_id_http_header
-    const bearer = /^Bearer +(\S+)$/i.exec(exchange.header('authorization'))?.[1]
     return {
-      user: header === '' ? '' : exchange.header(header.toLowerCase()),
+      user: trustedUser(exchange, this.gateway.config),
       request: queryValue(exchange.query, 'cf_connect') ?? '',
-      token: bearer ?? queryValue(exchange.query, 'token') ?? '',
+      token: bearerToken(exchange) || queryValue(exchange.query, 'token') || '',
     }
   }
 

@@ -1,6 +1,7 @@
 import { disconnects } from '../errors.js'
 import { Session } from '../session/session.js'
 import { Trait } from '../session/state.js'
+import { trustedUser } from './credentials.js'
 
 /**
  * @typedef {import('../server/contract.js').SocketServer} SocketServer
@@ -69,8 +70,7 @@ export class WebSocketTransport {
   #upgrade(exchange, protocol) {
     if (!this.#allowsOrigin(exchange.header('origin'))) return 403
     if (!this.#admission.admits()) return 503
-    const header = this.gateway.config.client.user_id_http_header
-    const user = header === '' ? '' : exchange.header(header.toLowerCase())
+    const user = trustedUser(exchange, this.gateway.config)
     const query = exchange.query === '' ? null : new URLSearchParams(exchange.query)
     const framePings = query?.get('cf_ws_frame_ping_pong') === 'true'
     const protobuf =

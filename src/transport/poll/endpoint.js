@@ -2,6 +2,7 @@ import { errors } from '../../errors.js'
 import { workerOf } from '../../session/session-id.js'
 import { Call } from '../calls.js'
 import { NO_CACHE } from '../cors.js'
+import { trustedUser } from '../credentials.js'
 import { answers, badRequest, decodeAnswer } from './answer.js'
 import { HttpAsker } from './askers.js'
 import { PollDesk } from './desk.js'
@@ -77,7 +78,7 @@ export class PollEndpoint {
     if (typeof request === 'string') return this.#refuse(exchange, head, badRequest(request))
     const opens = request.session === ''
     const binary = opens && exchange.header('content-type') === PROTOBUF
-    const user = opens ? this.#user(exchange) : ''
+    const user = opens ? trustedUser(exchange, this.#gateway.config) : ''
     exchange.body(poll.max_request_body_size, body => {
       if (body === null) this.#refuse(exchange, head, answers.tooLong)
       else if (opens) this.#open(exchange, head, request, binary, user, body)
@@ -92,12 +93,6 @@ export class PollEndpoint {
   #head(exchange) {
     const head = this.#cors.headers(exchange, NO_CACHE)
     return head === NO_CACHE ? head : { ...head, 'Access-Control-Expose-Headers': EXPOSED }
-  }
-
-  /** @param {Exchange} exchange */
-  #user(exchange) {
-    const { user_id_http_header } = this.#gateway.config.client
-    return user_id_http_header === '' ? '' : exchange.header(user_id_http_header.toLowerCase())
   }
 
   /**

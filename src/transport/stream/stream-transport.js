@@ -1,5 +1,6 @@
 import { disconnects } from '../../errors.js'
 import { NO_CACHE } from '../cors.js'
+import { trustedUser } from '../credentials.js'
 
 /**
  * @typedef {import('../../session/session.js').Session} Session
@@ -79,9 +80,8 @@ export class StreamTransport {
    * @param {string} contentType of the answer
    */
   visitor(exchange, contentType) {
-    const { user_id_http_header } = this.gateway.config.client
     return {
-      user: user_id_http_header === '' ? '' : exchange.header(user_id_http_header.toLowerCase()),
+      user: trustedUser(exchange, this.gateway.config),
       head: this.cors.headers(exchange, headOf(contentType)),
     }
   }

@@ -2,6 +2,7 @@ import { disconnects } from '../../errors.js'
 import { parseConnectRequest } from '../../protocol/json-commands.js'
 import { begin } from '../../session/begin.js'
 import { Session } from '../../session/session.js'
+import { bearerToken } from '../credentials.js'
 import { queryValue } from '../query.js'
 import { StreamTransport } from './stream-transport.js'
 
@@ -50,9 +51,7 @@ export class UniStreamTransport extends StreamTransport {
    */
   caller(exchange) {
     const { user, head } = this.visitor(exchange, this.contentType)
-    const authorization = exchange.header('authorization')
-    const bearer = authorization === '' ? undefined : /^Bearer +(\S+)$/i.exec(authorization)?.[1]
-    const token = bearer ?? queryValue(exchange.query, 'token') ?? ''
+    const token = bearerToken(exchange) || queryValue(exchange.query, 'token') || ''
     return { user, head, token, lastEventId: exchange.header('last-event-id') }
   }
 

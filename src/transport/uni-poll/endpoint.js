@@ -1,6 +1,7 @@
 import { identify } from '../../auth/identity.js'
 import { PollJsonCodec } from '../../protocol/poll-json.js'
 import { NO_CACHE } from '../cors.js'
+import { bearerToken, trustedUser } from '../credentials.js'
 import { Cursors } from './cursor.js'
 import { Begin } from './poll.js'
 import { Polls } from './polls.js'
@@ -111,11 +112,7 @@ export class UniPollEndpoint {
    * @param {Exchange} exchange
    */
   #visitor(exchange) {
-    const { user_id_http_header } = this.#gateway.config.client
-    return {
-      bearer: /^Bearer +(\S+)$/i.exec(exchange.header('authorization'))?.[1] ?? '',
-      user: user_id_http_header === '' ? '' : exchange.header(user_id_http_header.toLowerCase()),
-    }
+    return { bearer: bearerToken(exchange), user: trustedUser(exchange, this.#gateway.config) }
   }
 
   /**
