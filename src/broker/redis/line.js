@@ -1,0 +1,264 @@
+import { Redis } from 'ioredis'
+import { errors } from '../../errors.js'
+import { SCRIPTS } from './scripts.js'
+
+/**
+ * @typedef {(error: Error | null, reply: any) => void} Done of a command: `reply` as Redis gave it, texts as Buffers. The error is
+ *   errors.internal, whatever Redis said: that is in the log
+ *
+ * @typedef {object} LineEvents
+ * @property {(line: Line) => void} up commands can be sent from now on; there are no subscriptions
+ * @property {(line: Line) => void} down what was under way has failed; there are no subscriptions any more
+ * @property {(topic: Buffer, message: Buffer) => void} message a publication on a topic that is subscribed to; both are valid only during the call
+ * @property {(line: Line, reason: string) => void} misplaced the server says that another one is in charge
+ */
+
+/** Bytes that may wait for a server that does not read. */
+const MAX_BACKLOG = 32 * 1024 * 1024
+/** Commands that may wait for their replies. */
+const MAX_COMMANDS = 20_000
+/** Errors of one kind are logged once in so many ms. */
+const LOG_EVERY = 10_000
+const FIRST_RETRY = 50
+const MAX_RETRY = 1000
+
+/**
+ * One connection to one Redis server, for commands and subscriptions alike (RESP3). So replies and publications come in
+ * the order in which Redis produced them, and `done` and `message` are called in that order: what a reply tells of a
+ * stream is true of exactly the publications that have come before it.
+ *
+ * What one turn of the event loop sends leaves in one write. A server that does not answer within `io_timeout` counts as
+ * gone. Nothing is sent twice: what was under way when the connection was lost has failed, though Redis may have done it.
+ */
+export class Line {
+  #redis
+  #events
+  #log
+  #up = false
+  #closed = false
+  /** @type {import('node:stream').Writable | null} */
+  #corked = null
+  #turn = false
+  /** @type {(() => void)[]} */
+  #flushers = []
+  /** @type {Error | null} */
+  #lastError = null
+  #downSince = 0
+  #attempts = 0
+  /** @type {Map<string, number>} what was logged -> when */
+  #logged = new Map()
+
+  /**
+   * @param {string} name for the log
+   * @param {import('ioredis').RedisOptions} options where and how to connect
+   * @param {LineEvents} events
+   * @param {import('pino').Logger} log
+   */
+  constructor(name, options, events, log) {
+    this.name = name
+    this.#events = events
+    this.#log = log
+    this.#redis = new Redis({
+      ...options,
+      lazyConnect: true,
+      enableOfflineQueue: false,
+      // A command that is repeated might be done twice.
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+      autoResubscribe: false,
+      disableClientInfo: true,
+      retryStrategy: attempt => Math.min(MAX_RETRY, FIRST_RETRY * 2 ** Math.min(attempt, 10)) * (0.5 + Math.random() / 2),
+    })
+    this.#redis.on('ready', () => this.#prepare())
+    this.#redis.on('close', () => this.#lost())
+    this.#redis.on('error', error => this.#failed(error))
+    this.#redis.on('moved', () => this.#events.misplaced(this, 'a subscription has moved'))
+    const message = (/** @type {Buffer} */ topic, /** @type {Buffer} */ bytes) => this.#events.message(topic, bytes)
+    this.#redis.on('messageBuffer', message)
+    this.#redis.on('smessageBuffer', message)
+  }
+
+  /** Whether commands can be sent. */
+  get up() {
+    return this.#up && this.#redis.status === 'ready'
+  }
+
+  connect() {
+    this.#redis.connect().catch(() => {})
+  }
+
+  /** Ends it for good. */
+  close() {
+    this.#closed = true
+    this.#redis.disconnect()
+  }
+
+  /**
+   * Begins again with a new connection.
+   * @param {string} reason
+   */
+  reset(reason) {
+    this.#lastError = new Error(reason)
+    /** @type {any} */ (this.#redis).stream?.destroy()
+  }
+
+  /** RESP3 and the scripts, before anybody else uses a new connection. */
+  #prepare() {
+    let missing = SCRIPTS.length + 1
+    const done = (/** @type {Error | null} */ error) => {
+      if (error) return this.reset(`cannot prepare the connection: ${this.#lastError?.message ?? error.message}`)
+      if (--missing > 0) return
+      this.#up = true
+      this.#attempts = 0
+      if (this.#downSince > 0) this.#log.info({ redis: this.name, away_ms: Date.now() - this.#downSince }, 'redis is back')
+      this.#downSince = 0
+      this.#lastError = null
+      this.#events.up(this)
+    }
+    this.#issue('hello', ['3'], done)
+    for (const { text } of SCRIPTS) this.#issue('script', ['LOAD', text], done)
+  }
+
+  #lost() {
+    const wasUp = this.#up
+    this.#up = false
+    this.#corked = null
+    if (this.#closed) return
+    if (wasUp || this.#attempts === 0) {
+      this.#downSince ||= Date.now()
+      this.#log.warn({ redis: this.name, reason: this.#lastError?.message ?? 'connection closed' }, 'redis is out of reach')
+    }
+    this.#attempts++
+    if (wasUp) this.#events.down(this)
+  }
+
+  /** @param {Error} error */
+  #failed(error) {
+    this.#lastError = error
+    this.#log.debug({ err: error, redis: this.name }, 'redis connection failed')
+  }
+
+  /**
+   * Calls `flush` at the end of this turn of the event loop, before what has been sent leaves.
+   * @param {() => void} flush
+   */
+  schedule(flush) {
+    this.#flushers.push(flush)
+    this.#beginTurn()
+  }
+
+  #beginTurn() {
+    if (this.#turn) return
+    this.#turn = true
+    setImmediate(() => this.#endTurn())
+  }
+
+  #endTurn() {
+    for (const flush of this.#flushers.splice(0)) flush()
+    this.#turn = false
+    this.#corked?.uncork()
+    this.#corked = null
+  }
+
+  /**
+   * @param {string} name of a command, lower case
+   * @param {(string | Buffer | number)[]} args
+   * @param {Done} done never called before this returns
+   */
+  send(name, args, done) {
+    if (!this.up || this.#full()) return queueMicrotask(() => done(errors.internal, null))
+    this.#issue(name, args, done)
+  }
+
+  /**
+   * @param {import('./scripts.js').Script} script
+   * @param {string[]} keys
+   * @param {(string | Buffer | number)[]} args
+   * @param {Done} done never called before this returns
+   */
+  run(script, keys, args, done) {
+    if (!this.up || this.#full()) return queueMicrotask(() => done(errors.internal, null))
+    this.#run(script, [script.hash, keys.length, ...keys, ...args], done, true)
+  }
+
+  /**
+   * @param {import('./scripts.js').Script} script
+   * @param {any[]} args
+   * @param {Done} done
+   * @param {boolean} again whether to load the script and try again if Redis has forgotten it
+   */
+  #run(script, args, done, again) {
+    this.#issue('evalsha', args, (error, reply) => {
+      if (!again || error?.message.startsWith('NOSCRIPT') !== true) return done(error && errors.internal, reply)
+      if (!this.up) return done(errors.internal, null)
+      this.#issue('script', ['LOAD', script.text], () => {})
+      this.#run(script, args, done, false)
+    })
+  }
+
+  #full() {
+    const { stream, commandQueue } = /** @type {any} */ (this.#redis)
+    return stream.writableLength > MAX_BACKLOG || commandQueue.length > MAX_COMMANDS
+  }
+
+  /**
+   * @param {string} name
+   * @param {any[]} args
+   * @param {Done} done
+   */
+  #issue(name, args, done) {
+    const { stream } = /** @type {any} */ (this.#redis)
+    if (this.#corked === null && stream) {
+      stream.cork()
+      this.#corked = stream
+      this.#beginTurn()
+    }
+    const command = new Redis.Command(name, args)
+    // The promise of a command would be settled after everything that came with the same read.
+    command.resolve = reply => this.#call(done, null, reply)
+    command.reject = error => this.#refused(name, error, done)
+    this.#redis.sendCommand(command)
+  }
+
+  /**
+   * @param {string} name
+   * @param {Error} error
+   * @param {Done} done
+   */
+  #refused(name, error, done) {
+    if (error.message.startsWith('NOSCRIPT ')) return this.#call(done, error, null)
+    // Redis begins each error with a word in capitals; what has another form is a lost connection.
+    if (/^[A-Z]+ /.test(error.message)) this.fault(error.message, name)
+    this.#call(done, errors.internal, null)
+  }
+
+  /**
+   * What Redis refuses may mean that it is not in charge (any more).
+   * @param {string} message of the error
+   * @param {string} name of the command
+   */
+  fault(message, name) {
+    const kind = message.match(/\b(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|MASTERDOWN|LOADING)\b/)?.[1] ?? ''
+    if (kind === 'READONLY' || kind === 'MASTERDOWN' || kind === 'LOADING') return this.reset(message)
+    if (kind !== '') this.#events.misplaced(this, message)
+    const now = Date.now()
+    const topic = `${name} ${message.slice(0, 20)}`
+    if (now - (this.#logged.get(topic) ?? 0) < LOG_EVERY) return
+    if (this.#logged.size > 100) this.#logged.clear()
+    this.#logged.set(topic, now)
+    this.#log.error({ redis: this.name, command: name, error: message }, 'redis refused a command')
+  }
+
+  /**
+   * @param {Done} done
+   * @param {Error | null} error
+   * @param {any} reply
+   */
+  #call(done, error, reply) {
+    try {
+      done(error, reply)
+    } catch (err) {
+      this.#log.error({ err, redis: this.name }, 'what followed a reply of redis failed')
+    }
+  }
+}

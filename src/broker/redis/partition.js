@@ -1,0 +1,83 @@
+import { errors } from '../../errors.js'
+
+/**
+ * @typedef {import('./line.js').Line} Line
+ * @typedef {import('./line.js').Done} Done
+ * @typedef {import('./scripts.js').Script} Script
+ */
+
+/**
+ * A part of all channels that lives in one place: all channels of a Redis server, or those of one hash slot of a Redis
+ * Cluster. What is sent for channels of one partition may be sent in one command.
+ *
+ * The names of its keys are `<prefix>.<kind>.<name>`, in a cluster `<prefix>.{<partition>}.<kind>.<name>`, so that they
+ * are all in one slot. Those of its pub/sub topics are `<the same>.channel.<name>`.
+ */
+export class Partition {
+  /** @type {Line | null} to the server that is in charge; null: none is known */
+  line = null
+
+  /**
+   * @param {string} prefix of its keys and topics, with the dot at its end
+   * @param {boolean} sharded whether topics are those of sharded pub/sub
+   */
+  constructor(prefix, sharded) {
+    this.prefix = prefix
+    this.sharded = sharded
+  }
+
+  get up() {
+    return this.line?.up === true
+  }
+
+  /**
+   * @param {string} kind
+   * @param {string} name
+   * @returns {string} of a key or a topic
+   */
+  key(kind, name) {
+    return `${this.prefix}${kind}.${name}`
+  }
+
+  /**
+   * @param {string} name of a command
+   * @param {(string | Buffer | number)[]} args
+   * @param {Done} done never called before this returns
+   */
+  send(name, args, done) {
+    if (this.line === null) return queueMicrotask(() => done(errors.internal, null))
+    this.line.send(name, args, done)
+  }
+
+  /**
+   * @param {Script} script
+   * @param {string[]} keys
+   * @param {(string | Buffer | number)[]} args
+   * @param {Done} done never called before this returns
+   */
+  run(script, keys, args, done) {
+    if (this.line === null) return queueMicrotask(() => done(errors.internal, null))
+    this.line.run(script, keys, args, done)
+  }
+
+  /**
+   * @param {string[]} topics
+   * @param {Done} done
+   */
+  subscribe(topics, done) {
+    this.send(this.sharded ? 'ssubscribe' : 'subscribe', topics, done)
+  }
+
+  /**
+   * @param {string[]} topics
+   * @param {Done} done
+   */
+  unsubscribe(topics, done) {
+    this.send(this.sharded ? 'sunsubscribe' : 'unsubscribe', topics, done)
+  }
+
+  /** The command that publishes on its topics. */
+  get publishCommand() {
+    return this.sharded ? 'spublish' : 'publish'
+  }
+}

@@ -1,0 +1,117 @@
+import { ClusterShard } from './cluster-shard.js'
+import { SingleShard } from './single-shard.js'
+
+/**
+ * @typedef {import('./partition.js').Partition} Partition
+ *
+ * @typedef {object} ShardEvents
+ * @property {(partition: Partition) => void} up its line can be used from now on, and has no subscriptions; it may be another line than before
+ * @property {(partition: Partition) => void} down what was under way has failed, and its subscriptions are gone
+ * @property {(channel: string, message: Buffer) => void} channelMessage a message on a topic `<prefix>channel.<name>`; valid only during the call
+ * @property {(topic: string, message: Buffer) => void} controlMessage a message on another topic, without the prefix
+ *
+ * @typedef {object} Shard one deployment of Redis: a server, what a sentinel set looks after, or a cluster
+ * @property {string} name for the log
+ * @property {Partition[]} partitions
+ * @property {boolean} up whether all of it is within reach
+ * @property {() => void} connect
+ * @property {() => void} close
+ */
+
+/**
+ * @param {string} name
+ * @returns {number} 32 bits (FNV-1a over UTF-16 units)
+ */
+export function hash(name) {
+  let h = 0x811c9dc5
+  for (let i = 0; i < name.length; i++) h = Math.imul(h ^ name.charCodeAt(i), 0x01000193)
+  return h >>> 0
+}
+
+/**
+ * Mixes a hash with a number (the finalizer of MurmurHash3).
+ * @param {number} h
+ * @param {number} seed
+ */
+function mix(h, seed) {
+  h ^= Math.imul(seed + 1, 0x9e3779b1)
+  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35)
+  return (h ^ (h >>> 16)) >>> 0
+}
+
+/**
+ * Which of `count` shards a hash belongs to: the one with the highest score (rendezvous hashing). With one shard more, only
+ * the channels that it takes over move.
+ * @param {number} h
+ * @param {number} count
+ */
+export function shardOf(h, count) {
+  let best = 0
+  let highest = -1
+  for (let i = 0; i < count; i++) {
+    const score = mix(h, i)
+    if (score > highest) {
+      highest = score
+      best = i
+    }
+  }
+  return best
+}
+
+/**
+ * Where each channel lives. The same on every node, as long as all have the same list of addresses in the same order.
+ */
+export class Placement {
+  /** @type {Shard[]} */
+  #shards
+
+  /**
+   * @param {import('./address.js').Target[]} targets
+   * @param {{prefix: string, partitions: number}} options `partitions` of each cluster
+   * @param {ShardEvents} events
+   * @param {import('pino').Logger} log
+   */
+  constructor(targets, { prefix, partitions }, events, log) {
+    this.#shards = targets.map(target =>
+      target.kind === 'cluster'
+        ? new ClusterShard(target, prefix, partitions, events, log)
+        : new SingleShard(target, prefix, events, log),
+    )
+  }
+
+  /** @returns {Partition} for what belongs to no channel */
+  get control() {
+    return this.#shards[0].partitions[0]
+  }
+
+  /** @returns {Partition[]} */
+  get partitions() {
+    return this.#shards.flatMap(({ partitions }) => partitions)
+  }
+
+  /**
+   * @param {string} channel
+   * @returns {Partition}
+   */
+  of(channel) {
+    const shards = this.#shards
+    if (shards.length === 1 && shards[0].partitions.length === 1) return shards[0].partitions[0]
+    const h = hash(channel)
+    const { partitions } = shards.length === 1 ? shards[0] : shards[shardOf(h, shards.length)]
+    return partitions[mix(h, 0x5eed) % partitions.length]
+  }
+
+  /** Whether every server is within reach. */
+  get up() {
+    return this.#shards.every(({ up }) => up)
+  }
+
+  connect() {
+    for (const shard of this.#shards) shard.connect()
+  }
+
+  close() {
+    for (const shard of this.#shards) shard.close()
+  }
+}

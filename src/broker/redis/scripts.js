@@ -1,0 +1,25 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+
+/**
+ * @typedef {object} Script
+ * @property {string} text
+ * @property {string} hash by which Redis knows it once it is loaded
+ */
+
+/** @type {Script[]} what a new connection loads */
+export const SCRIPTS = []
+
+/**
+ * @param {string} name of a file in scripts/, without `.lua`; what stands before the first line of code there says what it takes and returns
+ * @returns {Script}
+ */
+function script(name) {
+  const text = readFileSync(new URL(`scripts/${name}.lua`, import.meta.url), 'utf8')
+  const script = Object.freeze({ text, hash: createHash('sha1').update(text).digest('hex') })
+  SCRIPTS.push(script)
+  return script
+}
+
+export const publish = script('publish')
+export const read = script('read')
