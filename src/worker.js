@@ -31,6 +31,8 @@ const BUS_READ_SIZE = 256 * 1024
 const TICK_MS = 200
 /** How long clients have to read their close frames before the worker ends, ms. */
 const CLOSE_PATIENCE_MS = 500
+/** How long a worker that starts waits for Redis before it serves clients without, ms. */
+const REDIS_PATIENCE_MS = 2000
 
 /**
  * The way to the primary's broker. Reading into one buffer again and again spares an allocation for each read.
@@ -67,6 +69,7 @@ async function run({ config, index, workers, node, terminal, cursorKey }) {
     driver: config.http_server.driver,
     logger: index === 0 ? log : undefined,
   })
+  const redis = config.engine.type === 'redis' ? await import('./broker/redis/broker.js') : null
   const demo = config.demo.enabled ? await import('./demo/index.js') : null
   // From here to `listen` nothing waits: what the bus brings finds every part in its place.
   const { socket, read } = openBus()
@@ -76,18 +79,27 @@ async function run({ config, index, workers, node, terminal, cursorKey }) {
   /** @type {(op: string, params: any) => any} */
   let control
   const calls = new Calls(log)
-  const broker = new EmbeddedBroker(
-    socket,
-    {
-      publication: (channel, publication) => hub.publication(channel, publication),
-      presence: (channel, info, joined) => hub.presence(channel, info, joined),
-      survey: (op, params) => control(op, params),
-      called: (request, answer) => calls.called(request, answer),
-    },
-    node.uid,
-    log,
-  )
-  read.handle = chunk => broker.reader.push(chunk)
+  /** @type {import('./broker/contract.js').BrokerEvents} */
+  const events = {
+    publication: (channel, publication) => hub.publication(channel, publication),
+    presence: (channel, info, joined) => hub.presence(channel, info, joined),
+    lost: (channel, offset, epoch) => hub.lost(channel, offset, epoch),
+    survey: (op, params) => control(op, params),
+    called: (request, answer) => calls.called(request, answer),
+  }
+  const bus = new EmbeddedBroker(socket, events, node.uid, log, worker => redisBroker?.gone(worker))
+  read.handle = chunk => bus.reader.push(chunk)
+  const redisBroker =
+    redis &&
+    new redis.RedisBroker({
+      config: config.engine.redis,
+      local: bus,
+      events,
+      node: node.uid,
+      worker: index,
+      log,
+    })
+  const broker = redisBroker ?? bus
 
   const sessions = new Sessions({
     pingInterval: client.ping_interval,
@@ -180,8 +192,9 @@ async function run({ config, index, workers, node, terminal, cursorKey }) {
     const open = sessions.everyOpen()
     for (const session of open) session.close(disconnects.shutdown)
     endPolls()
+    redisBroker?.leave()
     // Polls without a session, or of other workers' sessions, may wait here, too.
-    const awaited = open.length > 0 || config.poll.enabled || config.uni_poll.enabled
+    const awaited = open.length > 0 || config.poll.enabled || config.uni_poll.enabled || redis !== null
     setTimeout(() => process.exit(0), awaited ? CLOSE_PATIENCE_MS : 0)
   }
 
@@ -203,6 +216,8 @@ async function run({ config, index, workers, node, terminal, cursorKey }) {
     }
   })
 
+  // Where Redis cannot be reached now it is waited for, while clients are served.
+  await redisBroker?.reached(REDIS_PATIENCE_MS)
   const { address, port } = config.http_server
   await server.listen(address || '0.0.0.0', port)
   process.send?.({ type: 'listening', driver: server.name })

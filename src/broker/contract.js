@@ -62,6 +62,8 @@
  * @typedef {object} BrokerEvents
  * @property {(channel: string, publication: Publication) => void} publication `publication` is valid only during the call
  * @property {(channel: string, info: string, joined: boolean) => void} presence a join or a leave
+ * @property {(channel: string, offset: number, epoch: string) => void} lost what this worker has missed of the channel cannot be told any more: the next
+ *   publication follows this position
  * @property {(op: string, params: any) => any} survey answers a survey; what it throws counts as no answer
  * @property {(request: Buffer, answer: (bytes: string | Buffer) => void) => void} called another worker calls this one. `request` is valid only
  *   during the call; `answer` is to be called once, now or (minutes) later, or never where the caller does not wait
@@ -75,6 +77,9 @@
  *   nothing and gets nothing twice;
  * - call every `done` exactly once, never before the call returns; with an error when the broker is out of reach;
  * - call `done` of `publish` after the publication was delivered to this worker, if it is subscribed.
+ *
+ * A broker that may lose its connection to where channels live MUST, when it is back, deliver what each channel of this worker has missed in
+ * order before anything newer, or call `lost`. What it was asked for meanwhile fails with errors.internal, at once or after a stated time.
  *
  * It MUST NOT keep anything for each connection beyond presence.
  *

@@ -327,6 +327,21 @@ export class Hub {
   }
 
   /**
+   * The broker cannot tell what was missed.
+   * @param {string} name
+   * @param {number} offset of what is going to come next: the one after this
+   * @param {string} epoch
+   */
+  lost(name, offset, epoch) {
+    const channel = this.channels.get(name)
+    if (!channel?.live) return
+    if (channel.positioned || channel.buffering) this.#losePosition(channel)
+    channel.offset = offset
+    channel.epoch = epoch
+    channel.confirmedAt = this.#clock()
+  }
+
+  /**
    * A payload that is not JSON cannot be sent to JSON subscribers.
    * @param {string} name
    * @param {Cohort} cohort

@@ -134,7 +134,10 @@ export class OwnCalls {
     this.#writer.begin(Frame.CALL).u32(number).u32(worker).bare(request).end()
   }
 
-  /** @param {FrameCursor} cursor */
+  /**
+   * @param {FrameCursor} cursor
+   * @returns {number} index of the worker
+   */
   gone(cursor) {
     const worker = cursor.u32()
     const passedOn = cursor.f64()
@@ -142,6 +145,7 @@ export class OwnCalls {
       if (call > passedOn) break
       if (pending.worker === worker) this.#fail(pending.request)
     }
+    return worker
   }
 
   /**

@@ -61,6 +61,7 @@ export class EmbeddedBroker {
   #free = []
   #open = true
   #node
+  #onGone
   #calls
 
   /**
@@ -68,10 +69,12 @@ export class EmbeddedBroker {
    * @param {import('../contract.js').BrokerEvents} events
    * @param {string} node id of this node
    * @param {import('pino').Logger} log
+   * @param {(worker: number) => void} [onGone] called with the index of a worker that has ended, or is being replaced
    */
-  constructor(socket, events, node, log) {
+  constructor(socket, events, node, log, onGone) {
     this.#writer = new FrameWriter(socket)
     this.#node = node
+    this.#onGone = onGone
     this.#calls = new OwnCalls(
       this.#writer,
       done => this.#number(done),
@@ -319,7 +322,7 @@ export class EmbeddedBroker {
       case Frame.CALLED:
         return this.#calls.called(cursor, this.#events)
       case Frame.GONE:
-        return this.#calls.gone(cursor)
+        return this.#onGone?.(this.#calls.gone(cursor))
       default:
         this.#log.error({ type }, 'unknown frame from the primary')
     }

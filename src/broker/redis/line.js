@@ -67,15 +67,28 @@ export class Line {
       maxRetriesPerRequest: 0,
       autoResubscribe: false,
       disableClientInfo: true,
-      retryStrategy: attempt => Math.min(MAX_RETRY, FIRST_RETRY * 2 ** Math.min(attempt, 10)) * (0.5 + Math.random() / 2),
+      retryStrategy: attempt =>
+        Math.min(MAX_RETRY, FIRST_RETRY * 2 ** Math.min(attempt, 10)) * (0.5 + Math.random() / 2),
     })
     this.#redis.on('ready', () => this.#prepare())
     this.#redis.on('close', () => this.#lost())
     this.#redis.on('error', error => this.#failed(error))
     this.#redis.on('moved', () => this.#events.misplaced(this, 'a subscription has moved'))
-    const message = (/** @type {Buffer} */ topic, /** @type {Buffer} */ bytes) => this.#events.message(topic, bytes)
+    const message = (/** @type {Buffer} */ topic, /** @type {Buffer} */ bytes) => this.#message(topic, bytes)
     this.#redis.on('messageBuffer', message)
     this.#redis.on('smessageBuffer', message)
+  }
+
+  /**
+   * @param {Buffer} topic
+   * @param {Buffer} bytes
+   */
+  #message(topic, bytes) {
+    try {
+      this.#events.message(topic, bytes)
+    } catch (err) {
+      this.#log.error({ err, redis: this.name }, 'a message from redis could not be handled')
+    }
   }
 
   /** Whether commands can be sent. */
@@ -85,6 +98,12 @@ export class Line {
 
   connect() {
     this.#redis.connect().catch(() => {})
+  }
+
+  /** Asks for a sign of life, unless an answer is due anyway. */
+  probe() {
+    const { commandQueue } = /** @type {any} */ (this.#redis)
+    if (this.up && commandQueue.length === 0) this.#issue('ping', [], () => {})
   }
 
   /** Ends it for good. */
@@ -98,19 +117,20 @@ export class Line {
    * @param {string} reason
    */
   reset(reason) {
-    this.#lastError = new Error(reason)
-    /** @type {any} */ (this.#redis).stream?.destroy()
+    this.#lastError = new Error(reason)(/** @type {any} */ this.#redis).stream?.destroy()
   }
 
   /** RESP3 and the scripts, before anybody else uses a new connection. */
   #prepare() {
     let missing = SCRIPTS.length + 1
     const done = (/** @type {Error | null} */ error) => {
-      if (error) return this.reset(`cannot prepare the connection: ${this.#lastError?.message ?? error.message}`)
+      if (error)
+        return this.reset(`cannot prepare the connection: ${this.#lastError?.message ?? error.message}`)
       if (--missing > 0) return
       this.#up = true
       this.#attempts = 0
-      if (this.#downSince > 0) this.#log.info({ redis: this.name, away_ms: Date.now() - this.#downSince }, 'redis is back')
+      if (this.#downSince > 0)
+        this.#log.info({ redis: this.name, away_ms: Date.now() - this.#downSince }, 'redis is back')
       this.#downSince = 0
       this.#lastError = null
       this.#events.up(this)
@@ -126,7 +146,10 @@ export class Line {
     if (this.#closed) return
     if (wasUp || this.#attempts === 0) {
       this.#downSince ||= Date.now()
-      this.#log.warn({ redis: this.name, reason: this.#lastError?.message ?? 'connection closed' }, 'redis is out of reach')
+      this.#log.warn(
+        { redis: this.name, reason: this.#lastError?.message ?? 'connection closed' },
+        'redis is out of reach',
+      )
     }
     this.#attempts++
     if (wasUp) this.#events.down(this)
@@ -189,7 +212,8 @@ export class Line {
    */
   #run(script, args, done, again) {
     this.#issue('evalsha', args, (error, reply) => {
-      if (!again || error?.message.startsWith('NOSCRIPT') !== true) return done(error && errors.internal, reply)
+      if (!again || error?.message.startsWith('NOSCRIPT') !== true)
+        return done(error && errors.internal, reply)
       if (!this.up) return done(errors.internal, null)
       this.#issue('script', ['LOAD', script.text], () => {})
       this.#run(script, args, done, false)

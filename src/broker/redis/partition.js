@@ -61,6 +61,15 @@ export class Partition {
   }
 
   /**
+   * Calls `flush` at the end of this turn of the event loop.
+   * @param {() => void} flush
+   */
+  schedule(flush) {
+    if (this.line === null) setImmediate(flush)
+    else this.line.schedule(flush)
+  }
+
+  /**
    * @param {string[]} topics
    * @param {Done} done
    */

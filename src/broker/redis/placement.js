@@ -107,6 +107,11 @@ export class Placement {
     return this.#shards.every(({ up }) => up)
   }
 
+  /** To be called about once a second: a server that is asked nothing could be gone without anybody noticing. */
+  probe() {
+    for (const line of new Set(this.partitions.map(({ line }) => line))) line?.probe()
+  }
+
   connect() {
     for (const shard of this.#shards) shard.connect()
   }

@@ -28,7 +28,10 @@ export class SingleShard {
         down: () => events.down(partition),
         message: (topic, message) => dispatch(topic, message, prefixLength, events),
         misplaced: (_line, reason) =>
-          log.error({ redis: name, reason }, 'this redis is a node of a cluster: its address wants redis+cluster://'),
+          log.error(
+            { redis: name, reason },
+            'this redis is a node of a cluster: its address wants redis+cluster://',
+          ),
       },
       log,
     )

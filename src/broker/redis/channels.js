@@ -1,0 +1,270 @@
+import { errors } from '../../errors.js'
+import { Channel, State } from './channel.js'
+import { decode, Head } from './envelope.js'
+
+/**
+ * @typedef {import('./partition.js').Partition} Partition
+ * @typedef {import('./queue.js').PartitionQueue} PartitionQueue
+ * @typedef {import('./reads.js').Answer} Answer
+ */
+
+/** Channels that are subscribed to again at once after a line has come up. */
+const RESUME_CHUNK = 512
+
+/**
+ * The channels that this worker is subscribed to, and how far each of them is. A line loses everything when it goes down:
+ * when it is back, each channel is subscribed to again, its position is compared with the stream's, and what was missed is
+ * delivered in order before anything newer. Where that cannot be done, `lost` says so.
+ */
+export class Channels {
+  /** @type {Map<string, Channel>} */
+  #channels = new Map()
+  /** @type {Set<Channel>} whose reading has failed although the line is up */
+  #failed = new Set()
+  #head = new Head()
+  #events
+  #queueOf
+  #batches
+
+  /**
+   * @param {import('../contract.js').BrokerEvents} events
+   * @param {(partition: Partition) => PartitionQueue} queueOf
+   * @param {import('./publishes.js').Batches} batches
+   */
+  constructor(events, queueOf, batches) {
+    this.#events = events
+    this.#queueOf = queueOf
+    this.#batches = batches
+  }
+
+  /** @param {string} name */
+  get(name) {
+    return this.#channels.get(name)
+  }
+
+  /** @param {Channel} channel */
+  has = channel => this.#channels.get(channel.name) === channel
+
+  /**
+   * The first subscriber is here.
+   * @param {string} name
+   * @param {Partition} partition
+   * @returns {Channel}
+   */
+  open(name, partition) {
+    const channel = new Channel(name, partition)
+    this.#channels.set(name, channel)
+    this.#queueOf(partition).open(channel)
+    return channel
+  }
+
+  /**
+   * The last subscriber has gone.
+   * @param {string} name
+   */
+  close(name) {
+    const channel = this.#channels.get(name)
+    if (!channel) return
+    this.#channels.delete(name)
+    this.#failed.delete(channel)
+    if (channel.subscribed) this.#queueOf(channel.partition).close(name)
+    this.#release(channel, errors.internal)
+  }
+
+  /**
+   * Redis has answered where the stream is: what came before this is up to there, what comes next is behind it.
+   * @param {Channel} channel
+   * @param {Answer} answer
+   */
+  place(channel, { offset, epoch, mark }) {
+    channel.state = State.LIVE
+    channel.offset = offset
+    channel.epoch = epoch
+    channel.mark = mark
+  }
+
+  /**
+   * @param {Channel} channel
+   * @param {Answer} answer
+   * @returns {boolean} whether what has been delivered is what the stream says
+   */
+  agrees({ epoch, offset, mark }, answer) {
+    return (
+      epoch === '' ||
+      (epoch === answer.epoch && offset === answer.offset && (offset === 0 || mark === answer.mark))
+    )
+  }
+
+  /**
+   * Calls `then` when the channel is live, at once if it is.
+   * @param {Channel} channel
+   * @param {(error: Error | null) => void} then with an error when the line is lost
+   */
+  whenLive(channel, then) {
+    if (channel.state !== State.CATCHING) return then(null)
+    ;(channel.waiting ??= []).push(then)
+  }
+
+  /**
+   * @param {Channel} channel
+   * @param {Error | null} error
+   */
+  #release(channel, error) {
+    const { waiting } = channel
+    if (waiting === null) return
+    channel.waiting = null
+    for (const then of waiting) then(error)
+  }
+
+  /**
+   * A message has come on a channel's topic.
+   * @param {string} name
+   * @param {Buffer} message valid only during the call
+   */
+  message(name, message) {
+    const channel = this.#channels.get(name)
+    const head = this.#head
+    if (!head.read(message)) {
+      if (channel && channel.state !== State.JOINING) {
+        this.#events.presence(name, message.utf8Slice(1, message.length), message[0] === 0x6a)
+      }
+      return
+    }
+    const { mark, index } = head
+    if (channel && channel.state !== State.JOINING) this.#publication(channel, head, message)
+    this.#batches.echo(mark, index)
+  }
+
+  /**
+   * @param {Channel} channel
+   * @param {Head} head
+   * @param {Buffer} message
+   */
+  #publication(channel, { offset, epoch, mark, end }, message) {
+    if (offset > 0) {
+      if (channel.state === State.CATCHING) return
+      const known = channel.epoch !== ''
+      const follows = epoch === channel.epoch ? offset === channel.offset + 1 : offset === 1
+      if (known && !follows) return this.catchUp(channel)
+      if (epoch !== channel.epoch) channel.epoch = epoch
+      channel.offset = offset
+      channel.mark = mark
+    }
+    this.#events.publication(channel.name, decode(message, end, offset, epoch))
+  }
+
+  /**
+   * Reads what subscribers have missed.
+   * @param {Channel} channel
+   * @param {() => void} [then] afterwards, whatever came of it
+   */
+  catchUp(channel, then) {
+    channel.state = State.CATCHING
+    this.#queueOf(channel.partition).read(
+      channel.name,
+      channel.metaTtl,
+      ['c', String(channel.offset), channel.epoch, channel.mark],
+      (error, answer) => {
+        then?.()
+        if (!this.has(channel)) return
+        if (!error) return this.#caughtUp(channel, answer)
+        // Without a line, `up` is going to try again.
+        if (channel.partition.up) this.#failed.add(channel)
+      },
+    )
+  }
+
+  /**
+   * @param {Channel} channel
+   * @param {Answer} answer
+   */
+  #caughtUp(channel, answer) {
+    for (const publication of answer.publications) this.#events.publication(channel.name, publication)
+    this.place(channel, answer)
+    if (!answer.found) this.#events.lost(channel.name, answer.offset, answer.epoch)
+    this.#release(channel, null)
+  }
+
+  /**
+   * Redis has taken a subscription, or not.
+   * @param {Channel} channel
+   * @param {Error | null} error
+   */
+  subscribed = (channel, error) => {
+    if (!this.has(channel)) return
+    if (error) channel.subscribed = false
+    // Its first subscriber does not want a position, so there is nothing to wait for.
+    else if (channel.state === State.JOINING && channel.waiting !== null) channel.state = State.LIVE
+    if (channel.state !== State.CATCHING) this.#release(channel, error)
+    if (error && channel.partition.up && channel.state !== State.JOINING) this.#failed.add(channel)
+  }
+
+  /**
+   * Calls `then` when Redis sends what is published: for a first subscriber who wants no position.
+   * @param {Channel} channel
+   * @param {(error: Error | null) => void} then
+   */
+  whenSubscribed(channel, then) {
+    ;(channel.waiting ??= []).push(then)
+  }
+
+  /** @param {Partition} partition whose line has lost its subscriptions */
+  down(partition) {
+    for (const channel of [...this.#channels.values()]) {
+      if (channel.partition !== partition) continue
+      channel.subscribed = false
+      if (channel.state === State.LIVE) channel.state = State.CATCHING
+      this.#release(channel, errors.internal)
+    }
+  }
+
+  /** @param {Partition} partition that can be used (again) */
+  up(partition) {
+    const channels = []
+    for (const channel of this.#channels.values())
+      if (channel.partition === partition && !channel.subscribed) channels.push(channel)
+    this.#resume(partition, channels, 0)
+  }
+
+  /**
+   * @param {Partition} partition
+   * @param {Channel[]} channels
+   * @param {number} from
+   */
+  #resume(partition, channels, from) {
+    if (from >= channels.length || !partition.up) return
+    const queue = this.#queueOf(partition)
+    const line = partition.line
+    const end = Math.min(channels.length, from + RESUME_CHUNK)
+    // The next ones when these are through, so that neither side has to hold everything at once.
+    let left = 1
+    const then = () => {
+      if (--left === 0 && partition.line === line) this.#resume(partition, channels, end)
+    }
+    for (let i = from; i < end; i++) {
+      const channel = channels[i]
+      if (!this.has(channel) || channel.subscribed) continue
+      queue.open(channel)
+      if (channel.epoch !== '') {
+        left++
+        this.catchUp(channel, then)
+      } else if (channel.state === State.CATCHING) channel.state = State.LIVE
+    }
+    queue.after(then)
+  }
+
+  /** Once a second: tries again what Redis has refused. */
+  tick() {
+    for (const channel of this.#failed) {
+      this.#failed.delete(channel)
+      if (!this.has(channel) || !channel.partition.up) continue
+      if (!channel.subscribed) this.#queueOf(channel.partition).open(channel)
+      if (channel.epoch !== '') this.catchUp(channel)
+      else if (channel.state === State.CATCHING) channel.state = State.LIVE
+    }
+  }
+
+  get size() {
+    return this.#channels.size
+  }
+}

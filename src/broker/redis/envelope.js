@@ -1,0 +1,151 @@
+// How a publication lies in a stream and travels on a topic: flags, what they announce, payload. All numbers little-endian.
+//
+//   [flags u8] [INFO: length u32, bytes] [TAGS: length u32, JSON] [VERSION: u64] [payload ...]
+
+/** @typedef {import('../contract.js').Publication} Publication */
+
+const Flag = { INFO: 1, TAGS: 2, VERSION: 4, NOT_JSON: 8, DELTA: 16 }
+
+/**
+ * @param {string | Buffer} data
+ * @param {import('../contract.js').PublishOptions} options
+ * @returns {Buffer}
+ */
+export function encode(
+  data,
+  { info = '', tags = null, version = 0n, json = true, delta = false, historySize },
+) {
+  const tagsText = tags === null ? '' : JSON.stringify(tags)
+  const infoSize = info === '' ? 0 : 4 + Buffer.byteLength(info)
+  const tagsSize = tags === null ? 0 : 4 + Buffer.byteLength(tagsText)
+  const versioned = version > 0n && historySize > 0
+  const dataSize = typeof data === 'string' ? Buffer.byteLength(data) : data.length
+  const bytes = Buffer.allocUnsafe(1 + infoSize + tagsSize + (versioned ? 8 : 0) + dataSize)
+  let flags = 0
+  let at = 1
+  if (infoSize > 0) {
+    flags |= Flag.INFO
+    at = writeText(bytes, at, info, infoSize - 4)
+  }
+  if (tags !== null) {
+    flags |= Flag.TAGS
+    at = writeText(bytes, at, tagsText, tagsSize - 4)
+  }
+  if (versioned) {
+    flags |= Flag.VERSION
+    at = bytes.writeBigUInt64LE(version, at)
+  }
+  if (!json) flags |= Flag.NOT_JSON
+  if (delta) flags |= Flag.DELTA
+  bytes[0] = flags
+  if (typeof data === 'string') bytes.utf8Write(data, at, dataSize)
+  else data.copy(bytes, at)
+  return bytes
+}
+
+/**
+ * @param {Buffer} bytes
+ * @param {number} at
+ * @param {string} text
+ * @param {number} size bytes
+ * @returns {number} behind it
+ */
+function writeText(bytes, at, text, size) {
+  bytes.writeUInt32LE(size, at)
+  bytes.utf8Write(text, at + 4, size)
+  return at + 4 + size
+}
+
+/**
+ * @param {Buffer} bytes
+ * @param {number} at where the flags are
+ * @param {number} offset
+ * @param {string} epoch
+ * @returns {Publication} whose payload is a part of `bytes`
+ */
+export function decode(bytes, at, offset, epoch) {
+  const flags = bytes[at++]
+  let info = ''
+  let tags = null
+  let version = 0n
+  if (flags & Flag.INFO) {
+    const size = bytes.readUInt32LE(at)
+    info = bytes.utf8Slice(at + 4, at + 4 + size)
+    at += 4 + size
+  }
+  if (flags & Flag.TAGS) {
+    const size = bytes.readUInt32LE(at)
+    tags = JSON.parse(bytes.utf8Slice(at + 4, at + 4 + size))
+    at += 4 + size
+  }
+  if (flags & Flag.VERSION) {
+    version = bytes.readBigUInt64LE(at)
+    at += 8
+  }
+  const data = bytes.subarray(at)
+  return {
+    data,
+    offset,
+    epoch,
+    info,
+    tags,
+    version,
+    json: (flags & Flag.NOT_JSON) === 0,
+    delta: (flags & Flag.DELTA) !== 0,
+  }
+}
+
+const PUBLICATION = 0x70 // p
+const SPACE = 0x20
+const LINE_FEED = 0x0a
+
+/**
+ * The head of a publication on a topic: `p<offset> <epoch> <mark> <index>\n`. One object is filled again and again: publications
+ * come by the ten thousands a second.
+ */
+export class Head {
+  offset = 0
+  epoch = ''
+  /** Of the batch that it was published in: begins with the uid of its worker. */
+  mark = ''
+  /** Its place in the batch. */
+  index = 0
+  /** Where the body begins. */
+  end = 0
+
+  /**
+   * @param {Buffer} message
+   * @returns {boolean} whether it is a publication
+   */
+  read(message) {
+    if (message[0] !== PUBLICATION) return false
+    let at = 1
+    let offset = 0
+    for (; message[at] !== SPACE; at++) offset = offset * 10 + message[at] - 0x30
+    this.offset = offset
+    const epochEnd = message.indexOf(SPACE, ++at)
+    this.epoch = message.latin1Slice(at, epochEnd)
+    const markEnd = message.indexOf(SPACE, epochEnd + 1)
+    this.mark = message.latin1Slice(epochEnd + 1, markEnd)
+    let index = 0
+    for (at = markEnd + 1; message[at] !== LINE_FEED; at++) index = index * 10 + message[at] - 0x30
+    this.index = index
+    this.end = at + 1
+    return true
+  }
+}
+
+/**
+ * @param {Buffer[]} reply head of an answer of read.lua, then id and value of each entry
+ * @param {string} epoch
+ * @returns {Publication[]} in the order of the reply
+ */
+export function decodeEntries(reply, epoch) {
+  const publications = []
+  for (let i = 1; i < reply.length; i += 2) {
+    const offset = Number.parseInt(reply[i].latin1Slice(0, reply[i].length), 10)
+    const value = reply[i + 1]
+    publications.push(decode(value, value.indexOf(LINE_FEED) + 1, offset, epoch))
+  }
+  return publications
+}

@@ -1,0 +1,275 @@
+import { errors } from '../../errors.js'
+import { newEpoch } from './epoch.js'
+import { publish } from './scripts.js'
+
+/**
+ * @typedef {import('../contract.js').PublishOptions} PublishOptions
+ * @typedef {import('./partition.js').Partition} Partition
+ *
+ * @typedef {object} Item one message on its way to Redis
+ * @property {string} flags as publish.lua knows them
+ * @property {string} channel
+ * @property {Buffer | string} body
+ * @property {PublishOptions | null} options of a publication
+ * @property {((error: Error | null, offset: number, epoch: string) => void) | null} done
+ * @property {boolean} echo whether this worker is going to receive it itself
+ * @property {boolean} answered
+ * @property {number} offset
+ * @property {string} epoch
+ */
+
+/** Redis does nothing else while it runs a batch. */
+const MAX_ITEMS = 64
+const MAX_BYTES = 512 * 1024
+/** How long a key keeps the same publication from going out again (server API, publish). */
+const RESULT_TTL = 5 * 60 * 1000
+const BANG = '!'
+const EQUALS = '='
+
+/**
+ * Batches under way: what this worker publishes to a channel that it is subscribed to comes back to it, before or after
+ * the reply (that depends on the version of Redis), and `done` waits for both.
+ */
+export class Batches {
+  #uid
+  #last = 0
+  /** @type {Map<string, {items: Item[], partition: Partition}>} by mark, while echoes are missing */
+  #open = new Map()
+
+  /** @param {string} uid of this worker */
+  constructor(uid) {
+    this.#uid = uid
+  }
+
+  /** @returns {string} */
+  nextMark() {
+    this.#last++
+    return this.#uid + this.#last.toString(36)
+  }
+
+  /**
+   * @param {string} mark
+   * @param {Item[]} items
+   * @param {Partition} partition
+   */
+  open(mark, items, partition) {
+    this.#open.set(mark, { items, partition })
+  }
+
+  /** @param {string} mark */
+  close(mark) {
+    this.#open.delete(mark)
+  }
+
+  /**
+   * A publication has come, and was delivered here.
+   * @param {string} mark
+   * @param {number} index
+   */
+  echo(mark, index) {
+    if (!mark.startsWith(this.#uid)) return
+    const batch = this.#open.get(mark)
+    const item = batch?.items[index]
+    if (!batch || !item?.echo) return
+    item.echo = false
+    if (!item.answered) return
+    if (batch.items.every(({ answered, echo }) => answered && !echo)) this.#open.delete(mark)
+    item.done?.(null, item.offset, item.epoch)
+  }
+
+  /**
+   * Nothing comes back any more: what Redis has answered has been published.
+   * @param {Partition} partition whose line is lost
+   */
+  release(partition) {
+    for (const [mark, { items, partition: of }] of this.#open) {
+      if (of !== partition) continue
+      this.#open.delete(mark)
+      for (const item of items) {
+        if (!item.answered || !item.echo) continue
+        item.echo = false
+        item.done?.(null, item.offset, item.epoch)
+      }
+    }
+  }
+}
+
+/**
+ * What one turn publishes to the channels of a partition: one script call for many publications, each of which is an
+ * atomic step of its own.
+ */
+export class Publishes {
+  #partition
+  #batches
+  #isSubscribed
+  #log
+  /** @type {Item[]} */
+  #items = []
+
+  /**
+   * @param {Partition} partition
+   * @param {Batches} batches
+   * @param {(channel: string) => boolean} isSubscribed whether what is sent now comes back
+   * @param {import('pino').Logger} log
+   */
+  constructor(partition, batches, isSubscribed, log) {
+    this.#partition = partition
+    this.#batches = batches
+    this.#isSubscribed = isSubscribed
+    this.#log = log
+  }
+
+  /**
+   * @param {string} channel
+   * @param {Buffer} body as `encode` makes it
+   * @param {PublishOptions} options
+   * @param {NonNullable<Item['done']>} done
+   */
+  publication(channel, body, options, done) {
+    let flags = 'p'
+    if (options.historySize > 0) {
+      flags = 'ph'
+      if (options.version) flags = 'phv'
+    }
+    if (options.idempotencyKey) flags += 'i'
+    this.#items.push({
+      flags,
+      channel,
+      body,
+      options,
+      done,
+      echo: false,
+      answered: false,
+      offset: 0,
+      epoch: '',
+    })
+  }
+
+  /**
+   * @param {string} channel
+   * @param {string} message
+   */
+  event(channel, message) {
+    this.#items.push({
+      flags: 'e',
+      channel,
+      body: message,
+      options: null,
+      done: null,
+      echo: false,
+      answered: false,
+      offset: 0,
+      epoch: '',
+    })
+  }
+
+  /** Sends what there is. */
+  flush() {
+    const items = this.#items
+    if (items.length === 0) return
+    this.#items = []
+    let from = 0
+    let bytes = 0
+    for (let i = 0; i < items.length; i++) {
+      bytes += items[i].body.length
+      if (i + 1 - from < MAX_ITEMS && bytes < MAX_BYTES && i + 1 < items.length) continue
+      this.#send(from === 0 && i + 1 === items.length ? items : items.slice(from, i + 1))
+      from = i + 1
+      bytes = 0
+    }
+  }
+
+  /** @param {Item[]} items */
+  #send(items) {
+    const partition = this.#partition
+    const mark = this.#batches.nextMark()
+    /** @type {string[]} */
+    const keys = []
+    /** @type {(string | Buffer)[]} */
+    const args = [partition.publishCommand, mark, newEpoch()]
+    let echoes = false
+    for (const item of items) {
+      const { channel, flags, options } = item
+      args.push(flags, partition.key('channel', channel), item.body)
+      if (options === null) continue
+      if (this.#isSubscribed(channel)) item.echo = echoes = true
+      this.#describe(channel, options, keys, args)
+    }
+    if (echoes) this.#batches.open(mark, items, partition)
+    partition.run(publish, keys, args, (error, reply) => this.#answered(mark, items, error, reply))
+  }
+
+  /**
+   * @param {string} channel
+   * @param {PublishOptions} options
+   * @param {string[]} keys
+   * @param {(string | Buffer)[]} args
+   */
+  #describe(
+    channel,
+    { historySize, historyTtl, metaTtl, version, versionEpoch, idempotencyKey },
+    keys,
+    args,
+  ) {
+    const partition = this.#partition
+    if (historySize > 0) {
+      keys.push(partition.key('meta', channel), partition.key('stream', channel))
+      args.push(String(historySize), String(historyTtl), String(Math.max(metaTtl, historyTtl)))
+      if (version) args.push(String(version).padStart(20, '0'), versionEpoch ?? '')
+    }
+    if (idempotencyKey) {
+      // The length keeps `a.b` + `c` apart from `a` + `b.c`.
+      keys.push(partition.key('result', `${channel.length}.${channel}.${idempotencyKey}`))
+      args.push(String(RESULT_TTL))
+    }
+  }
+
+  /**
+   * @param {string} mark
+   * @param {Item[]} items
+   * @param {Error | null} error
+   * @param {Buffer | null} reply
+   */
+  #answered(mark, items, error, reply) {
+    if (error || !reply) {
+      this.#batches.close(mark)
+      for (const item of items) {
+        item.echo = false
+        item.done?.(errors.internal, 0, '')
+      }
+      return
+    }
+    const lines = reply.utf8Slice(0, reply.length).split('\n')
+    let waiting = false
+    for (let i = 0; i < items.length; i++) {
+      const item = items[i]
+      const line = lines[i]
+      if (line[0] === BANG) {
+        item.echo = false
+        this.#partition.line?.fault(line.slice(1), 'publish')
+        item.done?.(errors.internal, 0, '')
+        continue
+      }
+      const known = line[0] === EQUALS
+      const space = line.indexOf(' ')
+      if (space > 0) {
+        item.offset = Number(line.slice(known ? 1 : 0, space))
+        item.epoch = line.slice(space + 1)
+      }
+      if (known) item.echo = false
+      item.answered = true
+      if (item.echo) waiting = true
+      else this.#done(item)
+    }
+    if (!waiting) this.#batches.close(mark)
+  }
+
+  /** @param {Item} item */
+  #done(item) {
+    try {
+      item.done?.(null, item.offset, item.epoch)
+    } catch (error) {
+      this.#log.error({ err: error }, 'what followed a publication failed')
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import { Publishes } from './publishes.js'
+import { Reads } from './reads.js'
+import { Subscriptions } from './subscriptions.js'
+
+/**
+ * @typedef {import('./channel.js').Channel} Channel
+ * @typedef {import('./channels.js').Channels} Channels
+ */
+
+/**
+ * What one turn of the event loop wants of a partition. It leaves at the turn's end, subscriptions first: a position that is
+ * read is then exactly that from which on publications come.
+ */
+export class PartitionQueue {
+  #partition
+  #channels
+  #subscriptions
+  #reads
+  #publishes
+  /** @type {(() => void)[]} */
+  #after = []
+  #scheduled = false
+  #flush = () => this.flush()
+
+  /**
+   * @param {import('./partition.js').Partition} partition
+   * @param {Channels} channels
+   * @param {import('./publishes.js').Batches} batches
+   * @param {import('pino').Logger} log
+   */
+  constructor(partition, channels, batches, log) {
+    this.#partition = partition
+    this.#channels = channels
+    this.#subscriptions = new Subscriptions(partition, channels.subscribed)
+    this.#reads = new Reads(partition, log)
+    this.#publishes = new Publishes(partition, batches, name => channels.get(name)?.subscribed === true, log)
+  }
+
+  #schedule() {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    this.#partition.schedule(this.#flush)
+  }
+
+  flush() {
+    this.#scheduled = false
+    this.#subscriptions.flush(this.#channels.has)
+    this.#reads.flush()
+    this.#publishes.flush()
+    if (this.#after.length > 0) {
+      const after = this.#after
+      this.#after = []
+      this.#partition.send('ping', [], () => {
+        for (const then of after) then()
+      })
+    }
+  }
+
+  /** @param {Channel} channel */
+  open(channel) {
+    this.#subscriptions.open(channel)
+    this.#schedule()
+  }
+
+  /** @param {string} name */
+  close(name) {
+    this.#subscriptions.close(name)
+    this.#schedule()
+  }
+
+  /** @type {Reads['add']} */
+  read(channel, metaTtl, op, done) {
+    this.#reads.add(channel, metaTtl, op, done)
+    this.#schedule()
+  }
+
+  /** @type {Publishes['publication']} */
+  publication(channel, body, options, done) {
+    this.#publishes.publication(channel, body, options, done)
+    this.#schedule()
+  }
+
+  /** @type {Publishes['event']} */
+  event(channel, message) {
+    this.#publishes.event(channel, message)
+    this.#schedule()
+  }
+
+  /**
+   * Calls `then` when everything that was asked for up to now has been answered, histories that had to wait excepted.
+   * @param {() => void} then
+   */
+  after(then) {
+    this.#after.push(then)
+    this.#schedule()
+  }
+}

@@ -1,0 +1,125 @@
+import { errors } from '../../errors.js'
+import { decodeEntries } from './envelope.js'
+import { newEpoch } from './epoch.js'
+import { read } from './scripts.js'
+
+/**
+ * @typedef {import('../contract.js').Publication} Publication
+ *
+ * @typedef {object} Answer
+ * @property {boolean} found whether the publications are what was asked for; false: they are not all there, or the epoch is another one
+ * @property {number} offset top of the stream
+ * @property {string} epoch
+ * @property {string} mark of its last publication
+ * @property {Publication[]} publications
+ *
+ * @typedef {(error: Error | null, answer: Answer) => void} Done
+ * @typedef {{channel: string, args: string[], done: Done}} Item
+ */
+
+/** @type {Answer} */
+export const NO_ANSWER = Object.freeze({ found: false, offset: 0, epoch: '', mark: '', publications: [] })
+
+const MAX_POSITIONS = 128
+/** Histories may be large, and Redis drops a subscriber that leaves too much unread (client-output-buffer-limit pubsub). */
+const MAX_HISTORIES = 16
+const MAX_UNDER_WAY = 64
+const ONE = 0x31
+
+/**
+ * What one turn wants to know of the streams of a partition, in few script calls.
+ */
+export class Reads {
+  #partition
+  /** @type {Item[]} */
+  #positions = []
+  /** @type {Item[]} those that bring publications */
+  #histories = []
+  #underWay = 0
+  #log
+
+  /**
+   * @param {import('./partition.js').Partition} partition
+   * @param {import('pino').Logger} log
+   */
+  constructor(partition, log) {
+    this.#partition = partition
+    this.#log = log
+  }
+
+  /**
+   * @param {string} channel
+   * @param {number} metaTtl ms
+   * @param {string[]} op and what belongs to it, as read.lua knows them
+   * @param {Done} done called in stream order
+   */
+  add(channel, metaTtl, [op, ...more], done) {
+    const item = { channel, args: [op, String(metaTtl), ...more], done }
+    if (op === 'p') this.#positions.push(item)
+    else this.#histories.push(item)
+  }
+
+  /** Sends what there is. */
+  flush() {
+    const positions = this.#positions
+    if (positions.length > 0) {
+      this.#positions = []
+      for (let i = 0; i < positions.length; i += MAX_POSITIONS)
+        this.#send(positions.slice(i, i + MAX_POSITIONS))
+    }
+    this.#sendHistories()
+  }
+
+  #sendHistories() {
+    while (this.#histories.length > 0 && this.#underWay < MAX_UNDER_WAY) {
+      const items = this.#histories.splice(0, MAX_HISTORIES)
+      this.#underWay += items.length
+      this.#send(items, () => {
+        this.#underWay -= items.length
+        this.#sendHistories()
+      })
+    }
+  }
+
+  /**
+   * @param {Item[]} items
+   * @param {() => void} [then]
+   */
+  #send(items, then) {
+    const partition = this.#partition
+    /** @type {string[]} */
+    const keys = []
+    const args = [newEpoch()]
+    for (const { channel, args: own } of items) {
+      keys.push(partition.key('meta', channel), partition.key('stream', channel))
+      for (let i = 0; i < own.length; i++) args.push(own[i])
+    }
+    partition.run(read, keys, args, (error, replies) => {
+      for (let i = 0; i < items.length; i++) {
+        try {
+          this.#answer(items[i], error, error ? null : replies[i])
+        } catch (err) {
+          this.#log.error({ err }, 'what followed a position failed')
+        }
+      }
+      then?.()
+    })
+  }
+
+  /**
+   * @param {Item} item
+   * @param {Error | null} error
+   * @param {Buffer[] | null} reply
+   */
+  #answer({ done }, error, reply) {
+    if (error || reply === null) return done(errors.internal, NO_ANSWER)
+    const head = reply[0].latin1Slice(0, reply[0].length)
+    if (head[0] === '!') {
+      this.#partition.line?.fault(head.slice(1), 'read')
+      return done(errors.internal, NO_ANSWER)
+    }
+    const [, offset, epoch, mark] = head.split(' ')
+    const publications = reply.length === 1 ? NO_ANSWER.publications : decodeEntries(reply, epoch)
+    done(null, { found: reply[0][0] === ONE, offset: Number(offset), epoch, mark, publications })
+  }
+}
