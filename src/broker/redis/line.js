@@ -108,8 +108,11 @@ export class Line {
 
   /** Ends it for good. */
   close() {
+    const wasUp = this.#up
     this.#closed = true
+    this.#up = false
     this.#redis.disconnect()
+    if (wasUp) this.#events.down(this)
   }
 
   /**

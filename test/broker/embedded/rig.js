@@ -57,9 +57,9 @@ export async function startEmbedded(t, { maxBytes = 2 ** 29 } = {}) {
       return socket
     },
 
-    async join(events, worker = sockets.size) {
+    async join(events, worker = sockets.size, onGone = undefined) {
       const socket = await this.socket(String(worker), worker)
-      const broker = new EmbeddedBroker(socket, events, NODE, /** @type {any} */ (log))
+      const broker = new EmbeddedBroker(socket, events, NODE, /** @type {any} */ (log), onGone)
       socket.on('data', chunk => broker.reader.push(chunk))
       sockets.set(broker, socket)
       workers.set(broker, worker)
