@@ -1,0 +1,57 @@
+// Gateways joined by Redis, for tests.
+
+import { readFileSync } from 'node:fs'
+import { startGateway } from '../gateway.js'
+
+export const open = { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true, presence: true }
+const LONG = 200_000
+
+/** Namespaces: `kept` has history for everything, `short` for 10 publications, `live` has none. */
+export const namespaces = [
+  { name: 'kept', ...open, history_size: LONG, history_ttl: '300s', force_recovery: true },
+  { name: 'short', ...open, history_size: 10, history_ttl: '300s', force_recovery: true },
+  { name: 'live', ...open },
+]
+
+/**
+ * Starts one gateway of two workers.
+ *
+ * @param {any} t ends with this test
+ * @param {string | string[]} address of Redis
+ * @param {{redis?: Record<string, unknown>, config?: any}} [options] more of `engine.redis`, more of the configuration
+ */
+export function startNode(t, address, { redis = {}, config = {} } = {}) {
+  return startGateway(t, {
+    ...config,
+    engine: { type: 'redis', redis: { address, connect_timeout: '500ms', ...redis } },
+    client: {
+      allow_anonymous_connect_without_token: true,
+      recovery_max_publication_limit: LONG,
+      history_max_publication_limit: LONG,
+      ...config.client,
+    },
+    channel: { namespaces, ...config.channel },
+  })
+}
+
+/**
+ * @param {string} namespace
+ * @param {number} count
+ */
+export const channels = (namespace, count) => Array.from({ length: count }, (_, i) => `${namespace}:${i}`)
+
+/**
+ * @param {number} pid
+ * @returns {number} MB of memory that the process has
+ */
+export const memory = pid =>
+  Number(readFileSync(`/proc/${pid}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)?.[1] ?? 0) / 1024
+
+/**
+ * How many rounds, how long and how much: little in `npm test`, HALLEY_FAULTS=long for what the figures in docs/ are from.
+ *
+ * @template T
+ * @param {T} short
+ * @param {T} long
+ */
+export const size = (short, long) => (process.env.HALLEY_FAULTS === 'long' ? long : short)
