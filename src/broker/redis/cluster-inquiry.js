@@ -47,7 +47,11 @@ export function inquire({ host, port }, options, done) {
   redis.connect().then(
     () =>
       askView(
-        (name, args, done) => redis.callBuffer(name, ...args).then(reply => done(null, reply), done),
+        (name, args, done) =>
+          redis.callBuffer(name, ...args).then(
+            reply => done(null, reply),
+            error => done(error, null),
+          ),
         host,
         (error, view) => end(error, error ? null : view),
       ),

@@ -8,8 +8,9 @@ import { Line } from './line.js'
  *
  * @typedef {object} ClusterNodeEvents
  * @property {(node: ClusterNode) => void} lost
- * @property {(node: ClusterNode) => void} doubted a server has said that it is not in charge of something
- * @property {(node: ClusterNode, view: ClusterView, doubt: string) => void} answered `doubt`: what it had said before it was asked, '' = nothing
+ * @property {(node: ClusterNode) => void} troubled it does not take commands now
+ * @property {(node: ClusterNode, slot: number) => void} refused it says that it is not in charge of a slot; -1: of one that it does not name
+ * @property {(node: ClusterNode, view: ClusterView) => void} answered what it says of the cluster
  * @property {(node: ClusterNode, topic: Buffer, message: Buffer) => void} message
  */
 
@@ -19,10 +20,15 @@ export class ClusterNode {
   namedAt = 0
   /** @type {Set<Partition>} which it may still send messages of though it is not in charge any more */
   leftovers = new Set()
+  /** @type {Set<Partition>} which wait for what has been asked of it */
+  leaving = new Set()
+  /** Whether it says that the cluster is up. */
+  ok = false
+  /** Whether it has refused something that it was thought to be in charge of, since it was asked. */
+  doubted = false
   #events
   #asking = false
   #again = false
-  #doubt = ''
 
   /**
    * @param {ClusterServer} server
@@ -50,17 +56,18 @@ export class ClusterNode {
   }
 
   #lost() {
-    this.#doubt = ''
+    this.ok = false
+    this.doubted = false
     this.leftovers.clear()
     this.#events.lost(this)
   }
 
   /** @param {string} reason */
   #misplaced(reason) {
-    // A slot is on its way to another server: nothing can be done but wait until it is there.
+    // A slot on its way to another server: nothing can be done but wait until it is there.
     if (/^(ASK|TRYAGAIN) /.test(reason)) return
-    this.#doubt = reason
-    this.#events.doubted(this)
+    if (reason.startsWith('CLUSTERDOWN ')) return this.#events.troubled(this)
+    this.#events.refused(this, Number(reason.match(/^MOVED (\d+) /)?.[1] ?? -1))
   }
 
   /** What it says itself: only that counts for what it is in charge of. */
@@ -68,15 +75,16 @@ export class ClusterNode {
     this.#again = this.#asking
     if (this.#asking || !this.line.up) return
     this.#asking = true
-    const doubt = this.#doubt
-    this.#doubt = ''
     const { line } = this
     askView(
       (name, args, done) => line.send(name, args, done),
       this.host,
       (error, view) => {
         this.#asking = false
-        if (!error && line.up) this.#events.answered(this, view, doubt)
+        if (!error && line.up) {
+          this.ok = view.ok
+          this.#events.answered(this, view)
+        }
         if (this.#again) this.ask()
       },
     )

@@ -1,0 +1,337 @@
+import { inquire } from './cluster-inquiry.js'
+import { ClusterNode } from './cluster-node.js'
+import { slotOf } from './cluster-view.js'
+import { Partition } from './partition.js'
+import { dispatch } from './topic.js'
+
+/**
+ * @typedef {import('./cluster-view.js').ClusterServer} ClusterServer
+ * @typedef {import('./cluster-view.js').ClusterView} ClusterView
+ */
+
+/** How often each master is asked what it is in charge of, without any reason (ms). */
+const PERIOD = 5000
+/** Waiting for a server for each partition (ms). */
+const FIRST_WAIT = 50
+const MAX_WAIT = 1000
+/** Servers that are asked at once when no master answers. */
+const INQUIRIES = 3
+/** A master that nobody has named for so long (ms), and that is in charge of nothing, is left. */
+const FORGET = 10_000
+/** What is away for less than that (ms), as when a slot moves, is nothing to speak of. */
+const TELL_AFTER = 500
+const ZERO = 0x30
+
+/**
+ * A Redis Cluster. Its partitions are hash slots, each with the line to the master that is in charge of it: one line for
+ * each such master. A partition belongs to the master that says itself that it is in charge; what others say only tells where
+ * to look. So a server whose view is old, or that has lost the others, leads nobody astray.
+ *
+ *            a master says: mine                  it says: not mine; or: the cluster is down, and another one: mine
+ *   (nobody) --------------------> up at its line --------------------------------------------------------> leaving
+ *      ^                                 | its line is lost                                                    |
+ *      +---------------------------------+--------------------------- what had been asked of it is answered ---+
+ *
+ * @implements {Shard}
+ * @typedef {import('./placement.js').Shard} Shard
+ */
+export class ClusterShard {
+  #options
+  #events
+  #log
+  /** @type {number[]} */
+  #slots
+  /** @type {(ClusterNode | null)[]} of each partition: the one that is, or was last, in charge */
+  #owners
+  /** @type {Set<Partition>} which wait for the last answers of the server that was in charge */
+  #leaving = new Set()
+  /** @type {Map<string, ClusterNode>} */
+  #nodes = new Map()
+  #seeds
+  /** @type {{host: string, port: number}[]} the servers of the cluster, as far as they are known */
+  #servers
+  #nextServer = 0
+  /** @type {Set<() => void>} */
+  #inquiries = new Set()
+  #inquiryError = ''
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+  #dueAt = 0
+  #askedAt = 0
+  #waits = 0
+  /** Since when a part is away, 0 = it is whole. */
+  #lostAt = 0
+  #told = false
+  #closed = false
+  #prefixLength
+  #digitsAt
+  #digits
+
+  /**
+   * @param {import('./address.js').Target} target
+   * @param {string} prefix
+   * @param {number} partitionCount
+   * @param {import('./placement.js').ShardEvents} events
+   * @param {import('pino').Logger} log
+   */
+  constructor({ name, options, nodes = [] }, prefix, partitionCount, events, log) {
+    this.name = name
+    this.#options = options
+    this.#seeds = nodes
+    this.#servers = nodes
+    this.#events = events
+    this.#log = log
+    this.#digits = String(partitionCount - 1).length
+    this.#digitsAt = Buffer.byteLength(`${prefix}.{`)
+    this.#prefixLength = this.#digitsAt + this.#digits + '}.'.length
+    const tags = Array.from({ length: partitionCount }, (_, i) => String(i).padStart(this.#digits, '0'))
+    this.partitions = tags.map(tag => new Partition(`${prefix}.{${tag}}.`, false))
+    this.#slots = tags.map(slotOf)
+    this.#owners = new Array(partitionCount).fill(null)
+  }
+
+  get up() {
+    return this.#owners.every((owner, i) => owner?.ok && this.partitions[i].up)
+  }
+
+  connect() {
+    this.#lostAt = Date.now()
+    this.#ask()
+  }
+
+  close() {
+    this.#closed = true
+    clearTimeout(this.#timer)
+    for (const stop of this.#inquiries) stop()
+    for (const { line } of this.#nodes.values()) line.close()
+  }
+
+  /** Asks all masters that are within reach, or some servers if there are none. */
+  #ask() {
+    this.#askedAt = Date.now()
+    this.#report()
+    this.#forget()
+    for (const node of this.#nodes.values()) node.ask()
+    if (![...this.#nodes.values()].some(({ ok }) => ok)) this.#inquire()
+    const wait = this.up ? PERIOD : Math.min(MAX_WAIT, FIRST_WAIT * 2 ** Math.min(this.#waits++, 10))
+    this.#schedule(wait * (0.75 + Math.random() / 2))
+  }
+
+  /** @param {number} wait ms */
+  #schedule(wait) {
+    clearTimeout(this.#timer)
+    this.#dueAt = Date.now() + wait
+    this.#timer = setTimeout(() => this.#ask(), wait)
+  }
+
+  /** Something has changed: asks soon. */
+  #hurry() {
+    if (this.#closed) return
+    this.#waits = 0
+    const wait = Math.max(0, this.#askedAt + FIRST_WAIT - Date.now())
+    if (Date.now() + wait < this.#dueAt) this.#schedule(wait)
+  }
+
+  #inquire() {
+    // The addresses of the configuration stay good when all others have changed.
+    const servers = [...this.#servers, ...this.#seeds]
+    for (let i = Math.min(INQUIRIES, servers.length); i > 0 && this.#inquiries.size < INQUIRIES; i--) {
+      const server = servers[this.#nextServer++ % servers.length]
+      const stop = inquire(server, this.#options, (error, view) => {
+        this.#inquiries.delete(stop)
+        if (error) this.#inquiryError = `${server.host}:${server.port}: ${error.message}`
+        else if (view) this.#heard(view)
+      })
+      this.#inquiries.add(stop)
+    }
+  }
+
+  /**
+   * Looks at the masters that a server has named.
+   * @param {ClusterView} view
+   */
+  #heard({ ranges, servers }) {
+    if (servers.length > 0) this.#servers = servers
+    for (const { first, last, master } of ranges) {
+      if (master.port > 0 && this.#slots.some(slot => first <= slot && slot <= last)) this.#name(master)
+    }
+  }
+
+  /** @param {ClusterServer} server */
+  #name(server) {
+    let node = this.#nodes.get(server.id)
+    if (node && !node.line.up && (node.host !== server.host || node.port !== server.port)) {
+      this.#drop(node)
+      node = undefined
+    }
+    if (!node) {
+      node = new ClusterNode(
+        server,
+        this.#options,
+        {
+          lost: node => this.#lost(node),
+          troubled: () => this.#hurry(),
+          refused: (node, slot) => this.#refused(node, slot),
+          answered: (node, view) => this.#answered(node, view),
+          message: (node, topic, message) => this.#message(node, topic, message),
+        },
+        this.#log,
+      )
+      this.#nodes.set(server.id, node)
+    }
+    node.namedAt = Date.now()
+  }
+
+  /** Leaves masters that have nothing to do (any more). */
+  #forget() {
+    for (const node of this.#nodes.values())
+      if (Date.now() - node.namedAt > FORGET && !this.#owners.includes(node)) this.#drop(node)
+  }
+
+  /** @param {ClusterNode} node */
+  #drop(node) {
+    this.#lost(node)
+    this.#nodes.delete(node.id)
+    this.#owners = this.#owners.map(owner => (owner === node ? null : owner))
+    node.line.close()
+  }
+
+  /**
+   * @param {ClusterNode} node
+   * @param {number} slot -1 = not known
+   */
+  #refused(node, slot) {
+    const concerns = this.#owners.some((owner, i) => owner === node && (slot === this.#slots[i] || slot < 0))
+    // While a partition leaves it, what is still on its way there is refused.
+    if (concerns && (slot >= 0 || node.leaving.size === 0)) node.doubted = true
+    this.#hurry()
+  }
+
+  /**
+   * @param {ClusterNode} node
+   * @param {ClusterView} view
+   */
+  #answered(node, view) {
+    if (this.#closed) return
+    this.#heard(view)
+    let left = false
+    for (const [i, slot] of this.#slots.entries()) {
+      const claimed = view.ranges.some(
+        ({ first, last, master }) => first <= slot && slot <= last && master.id === node.id,
+      )
+      if (claimed && view.ok) this.#take(i, node, view.sharded)
+      else if (!claimed && this.#owners[i] === node) {
+        left = true
+        this.#leave(i, node)
+      }
+    }
+    // It has refused what it is in charge of (again): nobody knows which subscriptions it has still got.
+    if (node.doubted && !left) node.line.reset('it has refused what it is in charge of')
+    node.doubted = false
+    this.#report()
+  }
+
+  /**
+   * @param {number} i
+   * @param {ClusterNode} node
+   * @param {boolean} sharded
+   */
+  #take(i, node, sharded) {
+    const partition = this.partitions[i]
+    const owner = this.#owners[i]
+    // A master that has lost the others may not know yet that it has been replaced.
+    if (partition.line !== null && owner !== null && owner !== node && !owner.ok) this.#leave(i, owner)
+    if (partition.line !== null || this.#leaving.has(partition) || node.leftovers.has(partition)) return
+    this.#owners[i] = node
+    partition.sharded = sharded
+    partition.line = node.line
+    this.#events.up(partition)
+  }
+
+  /**
+   * @param {number} i
+   * @param {ClusterNode} node that is no more in charge
+   */
+  #leave(i, node) {
+    const partition = this.partitions[i]
+    this.#owners[i] = null
+    this.#lostAt ||= Date.now()
+    if (partition.line === null) return
+    partition.line = null
+    this.#leaving.add(partition)
+    node.leaving.add(partition)
+    this.#clean(partition, node)
+    node.line.send('ping', [], () => {
+      this.#leaving.delete(partition)
+      node.leaving.delete(partition)
+      if (this.#closed) return
+      this.#events.down(partition)
+      this.#hurry()
+    })
+  }
+
+  /**
+   * Ends what is subscribed to. Redis does so itself where it knows that a slot has moved, but not with plain subscriptions:
+   * they stay, and what is published in a cluster comes to all its servers.
+   * @param {Partition} partition
+   * @param {ClusterNode} node
+   */
+  #clean(partition, node) {
+    const { line } = node
+    node.leftovers.add(partition)
+    const cleaned = () => {
+      node.leftovers.delete(partition)
+      this.#hurry()
+    }
+    const { sharded } = partition
+    const pattern = `${partition.prefix.replace(/[*?[\]\\]/g, '\\$&')}*`
+    // Topics that only others are subscribed to are among them: that does no harm.
+    line.send('pubsub', [sharded ? 'shardchannels' : 'channels', pattern], (error, topics) => {
+      if (error || topics.length === 0) return cleaned()
+      line.send(sharded ? 'sunsubscribe' : 'unsubscribe', topics, cleaned)
+    })
+  }
+
+  /** @param {ClusterNode} node */
+  #lost(node) {
+    for (const [i, partition] of this.partitions.entries()) {
+      if (this.#owners[i] !== node || partition.line === null) continue
+      partition.line = null
+      this.#lostAt ||= Date.now()
+      this.#events.down(partition)
+    }
+    this.#hurry()
+  }
+
+  /**
+   * @param {ClusterNode} node
+   * @param {Buffer} topic
+   * @param {Buffer} message
+   */
+  #message(node, topic, message) {
+    let i = 0
+    for (let at = this.#digitsAt; at < this.#digitsAt + this.#digits; at++) i = 10 * i + topic[at] - ZERO
+    // A server that is no more in charge does not count.
+    if (this.partitions[i]?.line === node.line) dispatch(topic, message, this.#prefixLength, this.#events)
+  }
+
+  /** Says once that a part is away, and that all is there (again). */
+  #report() {
+    if (this.#lostAt === 0) return
+    const away = Date.now() - this.#lostAt
+    if (this.up) {
+      if (this.#told)
+        this.#log.info({ redis: this.name, away_ms: away }, 'the whole redis cluster is within reach')
+      this.#lostAt = 0
+      this.#told = false
+    } else if (!this.#told && away >= TELL_AFTER) {
+      this.#told = true
+      const missing = this.partitions.filter(({ up }) => !up).length
+      const what = { redis: this.name, partitions: `${missing} of ${this.partitions.length}` }
+      this.#log.warn(
+        missing === this.partitions.length ? { ...what, reason: this.#inquiryError } : what,
+        'a part of the redis cluster is out of reach',
+      )
+    }
+  }
+}
