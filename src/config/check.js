@@ -1,6 +1,7 @@
 // Rules over several keys, and over values that a type alone cannot judge. They see the whole configuration, once all
 // sources are in it.
 
+import { checkRedis } from './check-redis.js'
 import { checkPattern, checkToken } from './check-token.js'
 import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
 import { formatDuration, show } from './values.js'
@@ -155,6 +156,7 @@ export function checkRules(config, report) {
   checkPersonalChannel(config, say)
   checkReasons(client, say)
   checkPaths(config, say)
+  if (config.engine.type === 'redis') checkRedis(config.engine.redis, report)
   const { poll, uni_poll } = config
   if (uni_poll.timeout > uni_poll.max_timeout) {
     say(

@@ -2,6 +2,7 @@
 
 import { channelOptions, globalChannelOptions } from './options/channel.js'
 import { clientOptions } from './options/client.js'
+import { redisOptions } from './options/redis.js'
 import { serverOptions } from './options/server.js'
 import { transportOptions } from './options/transports.js'
 
@@ -23,6 +24,7 @@ const namespaces = Object.freeze({
 /** Every option, channel options unfolded for the channels without namespace. @type {readonly Option[]} */
 export const options = Object.freeze([
   ...serverOptions,
+  ...redisOptions,
   ...transportOptions,
   ...clientOptions,
   ...globalChannelOptions,

@@ -86,7 +86,7 @@ const code = value => `\`${String(value).replaceAll('|', '\\|')}\``
 
 /** @param {Option} option */
 function defaultCell(option) {
-  if (['strings', 'transforms', 'namespaces'].includes(option.type)) return '`[]`'
+  if (Array.isArray(option.default)) return '`[]`'
   return option.default === '' ? 'empty' : code(option.default)
 }
 
@@ -95,7 +95,9 @@ const TYPES = { strings: 'list of strings', transforms: 'list of objects', names
 
 /** @param {Option} option */
 const typeCell = option =>
-  (TYPES[option.type] ?? option.type) + (option.unit === undefined ? '' : `, ${option.unit}`)
+  (option.single ? 'string or ' : '') +
+  (TYPES[option.type] ?? option.type) +
+  (option.unit === undefined ? '' : `, ${option.unit}`)
 
 /** @param {Option} option */
 function docCell(option) {

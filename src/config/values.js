@@ -132,6 +132,29 @@ function readTransforms(option, value) {
 }
 
 /**
+ * @param {Option} option
+ * @param {unknown} value
+ * @param {string} shown the value in a message
+ * @returns {string[]}
+ */
+function readStrings(option, value, shown) {
+  if (typeof value === 'string') {
+    if (option.single) return readStrings(option, [value], shown)
+    throw new Error(`${shown} is not a list; write [${shown}]`)
+  }
+  if (!Array.isArray(value))
+    throw new Error(`${shown} is not ${option.single ? 'text or ' : ''}a list of strings`)
+  if (option.single && value.length === 0) throw new Error('the list is empty')
+  for (const item of value) {
+    if (typeof item !== 'string') throw new Error(`${show(item)} in the list is not a string`)
+    if (item === '')
+      throw new Error(value.length === 1 && option.single ? 'is empty' : 'an entry of the list is empty')
+    checkString(option, item)
+  }
+  return [...value]
+}
+
+/**
  * The value of an option from a file.
  * @param {Option} option any type but namespaces
  * @param {unknown} value
@@ -158,16 +181,8 @@ export function readValue(option, value) {
       if (typeof value !== 'string')
         throw new Error(`${shown} is not a duration like "25s", "300ms" or "1h30m"`)
       return checkRange(option, parseDuration(value), formatDuration)
-    case 'strings': {
-      if (typeof value === 'string') throw new Error(`${shown} is not a list; write [${shown}]`)
-      if (!Array.isArray(value)) throw new Error(`${shown} is not a list of strings`)
-      for (const item of value) {
-        if (typeof item !== 'string') throw new Error(`${show(item)} in the list is not a string`)
-        if (item === '') throw new Error('an entry of the list is empty')
-        checkString(option, item)
-      }
-      return [...value]
-    }
+    case 'strings':
+      return readStrings(option, value, shown)
     case 'transforms':
       return readTransforms(option, value)
     default:

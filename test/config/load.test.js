@@ -200,7 +200,7 @@ t.test('a key that Centrifugo has and Halley has not yet is one warning that nam
         without_namespace: { subscribe_proxy_enabled: true },
         namespaces: [{ name: 'chat', publish_proxy_name: 'x', map: { mode: 'x' } }],
       },
-      engine: { redis: { address: 'redis://x' } },
+      engine: { redis: { force_resp2: true, replica_client: { enabled: true } } },
     },
     env: {
       HALLEY_ADMIN_PASSWORD: 'x',
@@ -219,7 +219,8 @@ t.test('a key that Centrifugo has and Halley has not yet is one warning that nam
     'client.concurrency',
     'client.proxy.connect.enabled',
     'consumers',
-    'engine.redis.address',
+    'engine.redis.force_resp2',
+    'engine.redis.replica_client.enabled',
     'proxies',
     'uni_grpc.enabled',
     'uni_grpc.tls.enabled',
@@ -282,8 +283,7 @@ t.test('wrong types are refused with key, value and reason', async t => {
       { channel: { namespaces: ['chat'] } },
       'channel.namespaces[0]: "chat" is not an object with a name and options',
     ],
-    [{ engine: { type: 'redis' } }, 'engine.type: "redis": the Redis engine is not there yet; use "memory"'],
-    [{ engine: { type: 'nats' } }, 'engine.type: "nats" is not one of "memory"'],
+    [{ engine: { type: 'nats' } }, 'engine.type: "nats" is not one of "memory", "redis"'],
     [
       { websocket: { handler_prefix: 'ws' } },
       'websocket.handler_prefix: "ws" is not a path like "/api" (a leading slash, none at the end)',

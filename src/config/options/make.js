@@ -15,6 +15,7 @@
  * @property {Record<string, string>} [later] values that Centrifugo knows and Halley has not yet, and what to say
  * @property {boolean} [prefix] a URL path that handlers are mounted on
  * @property {boolean} [secret] never shown in messages
+ * @property {boolean} [single] of strings: a text alone stands for a list of one
  * @property {Record<string, {type: 'int' | 'string', min?: number, max?: number, default?: any}>} [to] of a list of transforms `{code, to}`: the fields
  *   of `to`
  *
@@ -67,6 +68,16 @@ export const string = (path, value, doc, extra = {}) =>
  * @param {Extra} [extra] `values` are those of each entry
  */
 export const strings = (path, doc, extra = {}) => row({ path, type: 'strings', default: [], doc, ...extra })
+
+/**
+ * A list of strings with at least one entry, or that one entry alone.
+ * @param {string} path
+ * @param {string} value
+ * @param {string} doc
+ * @param {Extra} [extra]
+ */
+export const oneOrMore = (path, value, doc, extra = {}) =>
+  row({ path, type: 'strings', single: true, default: value, doc, ...extra })
 
 /**
  * A list of `{code, to: {...}}`: what becomes of a code.

@@ -1,7 +1,5 @@
 import { bool, duration, int, string } from './make.js'
 
-const NOT_YET = 'is not there yet'
-
 /** What the process itself does: sockets, logs, engine, API, endpoints. */
 export const serverOptions = [
   int('workers', 0, 'Worker processes, all on the same port. 0: one for each core. Halley only.', {
@@ -22,10 +20,12 @@ export const serverOptions = [
   }),
   string('log.file', '', 'File to append the log to. Empty: standard output.'),
 
-  string('engine.type', 'memory', 'Where channels live: `memory` keeps them in the primary process.', {
-    values: ['memory'],
-    later: { redis: `the Redis engine ${NOT_YET}; use "memory"` },
-  }),
+  string(
+    'engine.type',
+    'memory',
+    'Where channels live: `memory` keeps them in the primary process, `redis` in Redis, for any number of nodes.',
+    { values: ['memory', 'redis'] },
+  ),
   int(
     'engine.memory.max_bytes',
     536870912,

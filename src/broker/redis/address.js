@@ -1,0 +1,109 @@
+import { tlsOptions } from '../../config/pem.js'
+import { redisShards } from '../../config/redis-shards.js'
+import { Sentinels } from './sentinel.js'
+
+/**
+ * @typedef {import('../../config/redis-shards.js').RedisShard} RedisShard
+ *
+ * @typedef {object} Target one deployment of Redis, and how ioredis connects to it
+ * @property {'single' | 'sentinel' | 'cluster'} kind
+ * @property {string} key where it stands in the configuration
+ * @property {string} name for logs, without any password
+ * @property {import('ioredis').RedisOptions} options of a connection; those of a cluster name no server
+ * @property {{host: string, port: number}[]} [nodes] of a cluster: some of them, from which the others are learnt
+ */
+
+const BLOCK = 'engine.redis'
+const MAX_SENTINEL_RETRY = 1000
+/** How long a connection that hears of failovers may be away before the next try, ms. */
+const SENTINEL_RECONNECT = 1000
+
+/** @param {number} attempt 1 ... @returns {number} ms */
+const sentinelRetry = attempt => Math.min(MAX_SENTINEL_RETRY, 50 * attempt)
+
+/**
+ * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
+ * @param {'tls' | 'sentinel_tls'} block
+ */
+function secure(redis, block) {
+  try {
+    return tlsOptions(redis[block])
+  } catch (error) {
+    throw new Error(`${BLOCK}.${block}.${error.message}`)
+  }
+}
+
+/**
+ * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
+ * @param {RedisShard} shard
+ * @returns {import('ioredis').RedisOptions}
+ */
+function sentinelOptions(redis, shard) {
+  return {
+    sentinels: shard.places,
+    name: shard.sentinel_master_name,
+    role: 'master',
+    Connector: /** @type {any} */ (Sentinels),
+    enableTLSForSentinelMode: shard.tls,
+    sentinelTLS: shard.sentinel_tls ? secure(redis, 'sentinel_tls') : undefined,
+    sentinelUsername: shard.sentinel_user || undefined,
+    sentinelPassword: shard.sentinel_password || undefined,
+    sentinelCommandTimeout: shard.io_timeout,
+    sentinelRetryStrategy: sentinelRetry,
+    sentinelReconnectStrategy: () => SENTINEL_RECONNECT,
+    // A master that was cut off from the sentinels may go on taking what would be lost.
+    failoverDetector: true,
+  }
+}
+
+/**
+ * @param {RedisShard} shard
+ * @returns {import('ioredis').RedisOptions}
+ */
+function serverOptions({ path, places }) {
+  if (path !== '') return { path }
+  const [{ host, port }] = places
+  return { host, port }
+}
+
+/**
+ * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
+ * @param {RedisShard} shard
+ * @returns {Target}
+ */
+function targetOf(redis, shard) {
+  const { kind, key, name } = shard
+  /** @type {import('ioredis').RedisOptions} */
+  const common = {
+    protocol: 3,
+    username: shard.user || undefined,
+    password: shard.password || undefined,
+    db: shard.db,
+    connectionName: redis.client_name || undefined,
+    connectTimeout: shard.connect_timeout,
+    socketTimeout: shard.io_timeout,
+    tls: shard.tls ? secure(redis, 'tls') : undefined,
+  }
+  switch (kind) {
+    case 'sentinel':
+      return { kind, key, name, options: { ...common, ...sentinelOptions(redis, shard) } }
+    case 'cluster':
+      return { kind, key, name, options: common, nodes: shard.places }
+    default:
+      return { kind, key, name, options: { ...common, ...serverOptions(shard) } }
+  }
+}
+
+/**
+ * Where Redis is: a target for each shard, in the order of the configuration.
+ *
+ * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
+ * @returns {Target[]}
+ * @throws {Error} a line that names the key, and shows no password
+ */
+export function parseTargets(redis) {
+  const shards = redisShards(redis, (key, text) => {
+    throw new Error(`${key}: ${text}`)
+  })
+  return shards.map(shard => targetOf(redis, shard))
+}

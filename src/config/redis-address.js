@@ -1,0 +1,253 @@
+// Addresses of Redis as Centrifugo v6 writes them. No message here shows an address: it may hold a password.
+
+import { parseDuration, show } from './values.js'
+
+/** @typedef {{host: string, port: number}} Place */
+
+/**
+ * @typedef {object} RedisAddress what one address says
+ * @property {'single' | 'sentinel' | 'cluster'} kind
+ * @property {Place[]} places the server, the sentinels, or some nodes of the cluster; empty with `path`
+ * @property {string} path of a Unix socket, else ''
+ * @property {Record<string, any>} own options that stand in it, by the names of the common ones; durations in ms
+ * @property {string[]} later options that Centrifugo knows and Halley has not yet
+ */
+
+const DEFAULT_PORT = 6379
+const SENTINEL_PORT = 26379
+
+const FORM =
+  'is not an address like host:port or redis://user:password@host:port/db (in a password, %XX stands for what is not a letter or digit)'
+
+/**
+ * Schemes, and what they say.
+ * @type {Readonly<Record<string, {kind: RedisAddress['kind'], tls?: boolean}>>}
+ */
+const SCHEMES = Object.freeze({
+  redis: { kind: 'single' },
+  tcp: { kind: 'single' },
+  rediss: { kind: 'single', tls: true },
+  'redis+sentinel': { kind: 'sentinel' },
+  'rediss+sentinel': { kind: 'sentinel', tls: true },
+  'redis+cluster': { kind: 'cluster' },
+  'rediss+cluster': { kind: 'cluster', tls: true },
+})
+
+const URL_FORM =
+  /^([a-z+]+):\/\/(?:([^/?#]*)@)?(\[[^\]/?#@]+\]|[^[\]:/?#@\s,]+)(?::(\d+))?(?:\/([^?#]*))?(?:\?([^#]*))?$/i
+const UNIX_FORM = /^unix:\/\/(?:([^/?#]*)@)?(\/[^?#]+)(?:\?([^#]*))?$/i
+const PLACE_FORM = /^(\[[^\]/?#@]+\]|[^[\]:/?#@\s,]+)(?::(\d+))?$/
+
+/**
+ * @param {string} host
+ * @param {string | undefined} port
+ * @param {number} otherwise
+ * @returns {Place}
+ */
+function place(host, port, otherwise) {
+  const number = port === undefined ? otherwise : Number(port)
+  if (number < 1 || number > 65535) throw new Error('has a port that is not between 1 and 65535')
+  return { host: host.replace(/^\[(.*)\]$/, '$1'), port: number }
+}
+
+/**
+ * @param {string} text `host:port`, `[::1]:port` or `host`
+ * @param {number} otherwise the port if none is named
+ * @returns {Place | null}
+ */
+function parsePlace(text, otherwise) {
+  const [found, host, port] = PLACE_FORM.exec(text) ?? []
+  return found === undefined ? null : place(host, port, otherwise)
+}
+
+/** @param {string} text */
+function decode(text) {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new Error('has a % in user or password that no two hex digits follow; % itself is %25')
+  }
+}
+
+/**
+ * @param {string | undefined} auth `user:password`
+ * @param {Record<string, any>} own gets what stands there
+ */
+function readAuth(auth, own) {
+  if (auth === undefined) return
+  const colon = auth.indexOf(':')
+  const user = colon === -1 ? auth : auth.slice(0, colon)
+  if (user !== '') own.user = decode(user)
+  if (colon !== -1) own.password = decode(auth.slice(colon + 1))
+}
+
+/**
+ * @param {string} name
+ * @param {string} value
+ */
+function readSwitch(name, value) {
+  if (['true', 't', '1'].includes(value.toLowerCase())) return true
+  if (['false', 'f', '0'].includes(value.toLowerCase())) return false
+  throw new Error(`option ${name}: ${show(value)} is not true or false`)
+}
+
+/**
+ * @param {string} name
+ * @param {string} value
+ */
+function readTimeout(name, value) {
+  let ms = 0
+  try {
+    ms = parseDuration(value)
+  } catch (error) {
+    throw new Error(`option ${name}: ${error.message}`)
+  }
+  if (ms < 1) throw new Error(`option ${name}: ${show(value)} is too short`)
+  return ms
+}
+
+/**
+ * @param {string} name
+ * @param {string} value
+ */
+function readText(name, value) {
+  if (value === '') throw new Error(`option ${name} is empty`)
+  return value
+}
+
+/**
+ * Options that may stand behind `?`: the name of the common key, and how to read the value.
+ * @type {Readonly<Record<string, [string, (name: string, value: string) => any]>>}
+ */
+const OPTIONS = Object.freeze({
+  connect_timeout: ['connect_timeout', readTimeout],
+  io_timeout: ['io_timeout', readTimeout],
+  tls_enabled: ['tls', readSwitch],
+  sentinel_tls_enabled: ['sentinel_tls', readSwitch],
+  sentinel_master_name: ['sentinel_master_name', readText],
+  sentinel_user: ['sentinel_user', readText],
+  sentinel_password: ['sentinel_password', readText],
+})
+const LATER = ['force_resp2', 'replica_client_enabled']
+
+/**
+ * @param {string | undefined} query
+ * @param {RedisAddress} address gets what stands there
+ * @returns {string[]} values of `addr`
+ */
+function readQuery(query, address) {
+  const more = []
+  for (const [name, value] of new URLSearchParams(query)) {
+    if (name === 'addr') more.push(value)
+    else if (LATER.includes(name)) address.later.push(name)
+    else if (Object.hasOwn(OPTIONS, name)) {
+      const [key, read] = OPTIONS[name]
+      address.own[key] = read(name, value)
+    } else {
+      // Behind a ? that was not written as %3F it may be half of a password.
+      const shown = query?.includes('@') ? '' : ` ${show(name)}`
+      throw new Error(`has an unknown option${shown}; there are addr, ${Object.keys(OPTIONS).join(', ')}`)
+    }
+  }
+  return more
+}
+
+/**
+ * @param {RegExpExecArray} match of UNIX_FORM
+ * @returns {RedisAddress}
+ */
+function parseUnix([, auth, path, query]) {
+  /** @type {RedisAddress} */
+  const address = { kind: 'single', places: [], path: decode(path), own: {}, later: [] }
+  readAuth(auth, address.own)
+  const more = readQuery(query, address)
+  if (more.length > 0) throw new Error('names a Unix socket, and addr besides')
+  if (address.own.tls) throw new Error('names a Unix socket, which has no TLS')
+  address.own.tls = false
+  return address
+}
+
+/**
+ * @param {string} text
+ * @returns {RedisAddress}
+ * @throws {Error} whose message follows the name of the key, and shows no password
+ */
+export function parseRedisAddress(text) {
+  if (!text.includes('://')) {
+    const only = parsePlace(text, DEFAULT_PORT)
+    if (only === null) {
+      if (/^[^@[]*,/.test(text)) throw new Error('holds several addresses; write them as a list')
+      if (/^[\da-f:]*:[\da-f:]*:[\da-f:.]*$/i.test(text))
+        throw new Error('is an IPv6 address without brackets; write [::1]:6379')
+      throw new Error(FORM)
+    }
+    return { kind: 'single', places: [only], path: '', own: {}, later: [] }
+  }
+  const unix = UNIX_FORM.exec(text)
+  if (unix !== null) return parseUnix(unix)
+  const scheme = text.slice(0, text.indexOf('://')).toLowerCase()
+  if (!Object.hasOwn(SCHEMES, scheme) && scheme !== 'unix' && /^[a-z+]+$/.test(scheme)) {
+    throw new Error(
+      `has the unknown scheme ${scheme}://; there are ${Object.keys(SCHEMES).join('://, ')}:// and unix://`,
+    )
+  }
+  const match = URL_FORM.exec(text)
+  if (match === null || scheme === 'unix')
+    throw new Error(scheme === 'unix' ? 'is not like unix:///path' : FORM)
+  return readUrl(match, SCHEMES[scheme])
+}
+
+/**
+ * @param {RegExpExecArray} match of URL_FORM
+ * @param {{kind: RedisAddress['kind'], tls?: boolean}} scheme
+ * @returns {RedisAddress}
+ */
+function readUrl([, , auth, host, port, db, query], { kind, tls }) {
+  /** @type {RedisAddress} */
+  const address = { kind, places: [], path: '', own: {}, later: [] }
+  const { own } = address
+  if (tls) own.tls = own.sentinel_tls = true
+  readAuth(auth, own)
+  if (db !== undefined && db !== '') {
+    if (!/^\d{1,9}$/.test(db))
+      throw new Error('has something behind host and port that is not the number of a database')
+    own.db = Number(db)
+  }
+  const more = readQuery(query, address)
+  // Centrifugo finds out by itself what it talks to; with plain schemes these options say as much.
+  if (kind === 'single' && own.sentinel_master_name !== undefined) address.kind = 'sentinel'
+  else if (kind === 'single' && more.length > 0) address.kind = 'cluster'
+  const otherwise = address.kind === 'sentinel' ? SENTINEL_PORT : DEFAULT_PORT
+  address.places = [place(host, port, otherwise), ...more.map(text => another(text, otherwise))]
+  return address
+}
+
+/**
+ * @param {string} text of an `addr`
+ * @param {number} otherwise
+ */
+function another(text, otherwise) {
+  const found = parsePlace(text, otherwise)
+  if (found === null) throw new Error('has an addr that is not host:port')
+  return found
+}
+
+/**
+ * An entry of `cluster_address` or `sentinel_address`.
+ * @param {string} text `host:port,host:port`
+ * @param {'sentinel' | 'cluster'} kind
+ * @returns {RedisAddress}
+ * @throws {Error}
+ */
+export function parseRedisPlaces(text, kind) {
+  const otherwise = kind === 'sentinel' ? SENTINEL_PORT : DEFAULT_PORT
+  const places = text.split(',').map(entry => {
+    const found = parsePlace(entry.trim(), otherwise)
+    if (found === null) throw new Error('is not like host:port,host:port')
+    return found
+  })
+  return { kind, places, path: '', own: {}, later: [] }
+}
+
+/** @param {Place} place */
+export const showPlace = ({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`

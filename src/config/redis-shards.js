@@ -1,0 +1,125 @@
+// What `engine.redis` means in the end: for each shard, what its address says laid over the common options.
+
+import { parseRedisAddress, parseRedisPlaces, showPlace } from './redis-address.js'
+
+/** @typedef {import('./redis-address.js').Place} Place */
+
+/**
+ * @typedef {object} RedisShard one deployment of Redis
+ * @property {string} key where it stands: `engine.redis.address`, with an index if there are several
+ * @property {'single' | 'sentinel' | 'cluster'} kind
+ * @property {string} name for logs and messages, without any password
+ * @property {Place[]} places the server, the sentinels, or some nodes of the cluster; empty with `path`
+ * @property {string} path of a Unix socket, else ''
+ * @property {string} user
+ * @property {string} password
+ * @property {number} db
+ * @property {string} client_name
+ * @property {number} connect_timeout ms
+ * @property {number} io_timeout ms
+ * @property {string} sentinel_master_name
+ * @property {string} sentinel_user
+ * @property {string} sentinel_password
+ * @property {boolean} tls
+ * @property {boolean} sentinel_tls
+ * @property {string[]} later options of the address that Halley has not yet
+ */
+
+const BLOCK = 'engine.redis'
+
+/**
+ * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
+ * @returns {{option: string, parse: (text: string) => import('./redis-address.js').RedisAddress}} the list that counts
+ */
+function listOf(redis) {
+  if (redis.cluster_address.length > 0)
+    return { option: 'cluster_address', parse: text => parseRedisPlaces(text, 'cluster') }
+  if (redis.sentinel_address.length > 0)
+    return { option: 'sentinel_address', parse: text => parseRedisPlaces(text, 'sentinel') }
+  return { option: 'address', parse: parseRedisAddress }
+}
+
+/**
+ * @param {RedisShard} shard
+ * @returns {string} what cannot be meant, '' if nothing
+ */
+function faultOf({ kind, db, sentinel_master_name: master }) {
+  if (kind === 'sentinel' && master === '')
+    return 'names sentinels, but not the master: add ?sentinel_master_name=NAME'
+  if (kind === 'cluster' && db !== 0) return `names a Redis Cluster, which has no database ${db}, only 0`
+  return ''
+}
+
+/**
+ * @param {Pick<RedisShard, 'kind' | 'places' | 'path' | 'sentinel_master_name'>} shard
+ */
+function nameOf({ kind, places, path, sentinel_master_name: master }) {
+  if (path !== '') return path
+  const list = places.map(showPlace).join(',')
+  return kind === 'sentinel' ? `${master}@${list}` : list
+}
+
+/**
+ * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
+ * @param {string} key
+ * @param {import('./redis-address.js').RedisAddress} address
+ * @returns {RedisShard}
+ * @throws {Error} if it cannot be meant
+ */
+function shardOf(redis, key, { kind, places, path, own, later }) {
+  const shard = {
+    key,
+    kind,
+    name: '',
+    places,
+    path,
+    user: redis.user,
+    password: redis.password,
+    db: redis.db,
+    client_name: redis.client_name,
+    connect_timeout: redis.connect_timeout,
+    io_timeout: redis.io_timeout,
+    sentinel_master_name: redis.sentinel_master_name,
+    sentinel_user: redis.sentinel_user,
+    sentinel_password: redis.sentinel_password,
+    tls: redis.tls.enabled,
+    sentinel_tls: redis.sentinel_tls.enabled,
+    later,
+    ...own,
+  }
+  const fault = faultOf(shard)
+  if (fault !== '') throw new Error(fault)
+  shard.name = nameOf(shard)
+  return shard
+}
+
+/**
+ * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
+ * @param {(key: string, text: string) => void} fault hears of each address that cannot be used; it is left out
+ * @returns {RedisShard[]}
+ */
+export function redisShards(redis, fault) {
+  const { option, parse } = listOf(redis)
+  /** @type {string[]} */
+  const list = redis[option]
+  /** @type {RedisShard[]} */
+  const shards = []
+  /** @type {Map<string, string>} */
+  const taken = new Map()
+  for (const [i, text] of list.entries()) {
+    const key = list.length === 1 ? `${BLOCK}.${option}` : `${BLOCK}.${option}[${i}]`
+    try {
+      const shard = shardOf(redis, key, parse(text))
+      for (const place of shard.path === '' ? shard.places.map(showPlace) : [shard.path]) {
+        // The same sentinels may look after several masters.
+        const id = shard.kind === 'sentinel' ? `${shard.sentinel_master_name}@${place}` : place
+        if (taken.has(id)) throw new Error(`names ${place}, which stands in ${taken.get(id)} already`)
+        taken.set(id, key)
+      }
+      shards.push(shard)
+    } catch (error) {
+      fault(key, error.message)
+    }
+  }
+  return shards
+}
