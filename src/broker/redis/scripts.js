@@ -23,3 +23,5 @@ function script(name) {
 
 export const publish = script('publish')
 export const read = script('read')
+export const join = script('join')
+export const bury = script('bury')

@@ -1,0 +1,253 @@
+import { encode, Kind } from './control-message.js'
+import { bury, join } from './scripts.js'
+
+/** Ticks between two signs of life. */
+const BEAT_TICKS = 2
+/** Ticks for which a worker that is said to have ended is looked after; then its lease does the rest. */
+const BURY_TICKS = 3
+
+/**
+ * @typedef {object} Member
+ * @property {string} uid
+ * @property {number} missedAt when it was found not to be in the registry, 0: it is there
+ *
+ * @typedef {object} MemberEvents
+ * @property {(uid: string) => void} here a worker can be reached from now on: a new one, or one that was out of reach
+ * @property {(uid: string) => void} gone a worker has ended, or has given no sign of life for as long as a lease
+ * @property {() => void} joined this worker has been announced, or could not be
+ * @property {() => void} buried this worker counted as ended, but lives
+ */
+
+/**
+ * @param {string} node
+ * @param {number} worker
+ */
+const placeOf = (node, worker) => `${worker} ${node}`
+
+/**
+ * The workers of all nodes. Each one has a place, named by its node and its index there; whoever comes later to the same place
+ * follows the one before. A registry in Redis holds who has which place and until when; every change of it is announced in
+ * the same step, so each worker knows at every position of the stream of messages who is there.
+ *
+ * When Redis comes back with less than it had, those who are missing there count as out of reach, not as gone, for the length
+ * of a lease: they will be back as this one is. For the same reason nobody is taken out of the registry before that.
+ */
+export class Members {
+  /** Whether this worker is in the registry, and knows who else is. */
+  ready = false
+  /** Whether this worker has been announced since it listens: who asked before asks again. */
+  announced = false
+  /** @type {Map<string, Member>} place -> who has it */
+  #members = new Map()
+  #partition
+  #mail
+  #uid
+  #node
+  #place
+  #here
+  #ttl
+  #events
+  #log
+  /** Whether this worker hears what is announced. */
+  #listening = false
+  #since = 0
+  #ticks = 0
+  #first = true
+  #left = false
+  #superseded = false
+  /** Whether the registry does not have all of #members. */
+  #differs = false
+  /** @type {Map<string, {place: string, ticks: number}>} workers of this node that are said to have ended */
+  #ended = new Map()
+
+  /**
+   * @param {object} parts
+   * @param {import('./partition.js').Partition} parts.partition
+   * @param {import('./mail.js').Mail} parts.mail
+   * @param {string} parts.uid of this worker
+   * @param {string} parts.node
+   * @param {number} parts.worker its index
+   * @param {number} parts.ttl of a lease, ms
+   * @param {MemberEvents} parts.events
+   * @param {import('pino').Logger} parts.log
+   */
+  constructor({ partition, mail, uid, node, worker, ttl, events, log }) {
+    this.#partition = partition
+    this.#mail = mail
+    this.#uid = uid
+    this.#node = node
+    this.#place = placeOf(node, worker)
+    this.#here = encode(Kind.HERE, [uid, worker], node)
+    this.#ttl = ttl
+    this.#events = events
+    this.#log = log
+  }
+
+  /**
+   * @param {string} node
+   * @param {number} worker
+   * @returns {string | undefined} uid of the worker in that place
+   */
+  find(node, worker) {
+    return this.#members.get(placeOf(node, worker))?.uid
+  }
+
+  /** @returns {string[]} of all workers, this one included */
+  uids() {
+    return Array.from(this.#members.values(), ({ uid }) => uid)
+  }
+
+  /** This worker is subscribed to what is announced. */
+  up() {
+    this.#listening = true
+    this.#since = performance.now()
+    this.#ticks = 0
+    this.#beat()
+    this.#buryEnded()
+  }
+
+  down() {
+    this.#listening = false
+    this.ready = false
+    this.announced = false
+  }
+
+  /** To be called once a second. */
+  tick() {
+    if (!this.#listening) return
+    if (++this.#ticks % BEAT_TICKS === 0) this.#beat()
+    for (const [uid, ended] of this.#ended) if (++ended.ticks > BURY_TICKS) this.#ended.delete(uid)
+    this.#buryEnded()
+  }
+
+  #keys() {
+    return [this.#partition.key('registry', 'places'), this.#partition.key('registry', 'leases')]
+  }
+
+  /** A sign of life. */
+  #beat() {
+    if (this.#left) return
+    let flags = this.#first ? 'f' : ''
+    if (!this.ready) flags += 'a'
+    if (!this.ready || this.#differs) flags += 'l'
+    if (performance.now() - this.#since >= this.#ttl) flags += 'p'
+    const { publishCommand } = this.#partition
+    const args = [this.#place, this.#uid, this.#ttl, flags, this.#here, this.#mail.everybody, publishCommand]
+    this.#partition.run(join, this.#keys(), args, (error, reply) => {
+      const joins = !this.ready
+      if (!error) this.#beaten(reply)
+      if (joins && this.#listening) this.#events.joined()
+    })
+  }
+
+  /** @param {number | Buffer[]} reply of join.lua */
+  #beaten(reply) {
+    this.announced = true
+    if (reply === 0) {
+      this.ready = false
+      if (!this.#superseded)
+        this.#log.error({ worker: this.#place }, 'another worker has taken the place of this one')
+      this.#superseded = true
+      return
+    }
+    this.#first = false
+    this.#superseded = false
+    if (typeof reply === 'number') this.#differs = reply !== this.#members.size
+    else this.#compare(reply)
+    this.ready = true
+  }
+
+  /** @param {Buffer[]} list place, uid, place, uid ... */
+  #compare(list) {
+    const listed = new Set()
+    for (let i = 0; i < list.length; i += 2) {
+      const place = String(list[i])
+      listed.add(place)
+      this.#settle(place, String(list[i + 1]))
+    }
+    const now = performance.now()
+    for (const [place, member] of this.#members) {
+      if (listed.has(place)) continue
+      if (member.missedAt === 0) member.missedAt = now
+      else if (now - member.missedAt >= this.#ttl) this.gone(member.uid)
+    }
+    this.#differs = this.#members.size !== listed.size
+  }
+
+  /**
+   * @param {string} place
+   * @param {string} uid
+   */
+  #settle(place, uid) {
+    const before = this.#members.get(place)
+    this.#members.set(place, { uid, missedAt: 0 })
+    if (before && before.uid !== uid) this.#events.gone(before.uid)
+  }
+
+  /**
+   * A worker says that it is here.
+   * @param {string} uid
+   * @param {number} worker
+   * @param {string} node
+   */
+  here(uid, worker, node) {
+    this.#settle(placeOf(node, worker), uid)
+    this.#ended.delete(uid)
+    this.#events.here(uid)
+  }
+
+  /**
+   * A worker is said to be gone.
+   * @param {string} uid
+   */
+  gone(uid) {
+    for (const [place, member] of this.#members) if (member.uid === uid) this.#members.delete(place)
+    this.#ended.delete(uid)
+    this.#events.gone(uid)
+    if (uid !== this.#uid || this.#left) return
+    // This worker stood still for longer than its lease, or another one has its place now.
+    this.ready = false
+    this.#events.buried()
+    if (this.#listening) this.#beat()
+  }
+
+  /**
+   * A worker of this node has ended.
+   * @param {number} worker index
+   */
+  ended(worker) {
+    const place = placeOf(this.#node, worker)
+    const uid = this.#members.get(place)?.uid
+    if (uid === undefined || uid === this.#uid) return
+    this.#ended.set(uid, { place, ticks: 0 })
+    this.#buryEnded()
+  }
+
+  /** By its index alone it cannot be told from the next one in its place: who listens is not buried. */
+  #buryEnded() {
+    if (!this.#listening) return
+    for (const [uid, { place }] of this.#ended) {
+      this.#bury(place, uid, this.#mail.topicOf(uid), (error, buried) => {
+        if (!error && buried === 1) this.#ended.delete(uid)
+      })
+    }
+  }
+
+  /**
+   * @param {string} place
+   * @param {string} uid
+   * @param {string} topic
+   * @param {import('./line.js').Done} done
+   */
+  #bury(place, uid, topic, done) {
+    const { publishCommand } = this.#partition
+    const args = [place, uid, topic, this.#mail.everybody, publishCommand]
+    this.#partition.run(bury, this.#keys(), args, done)
+  }
+
+  /** @returns {Promise<void>} when this worker is no longer in the registry, or Redis is out of reach */
+  leave() {
+    this.#left = true
+    return new Promise(resolve => this.#bury(this.#place, this.#uid, '', () => resolve()))
+  }
+}

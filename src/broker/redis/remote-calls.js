@@ -1,0 +1,184 @@
+import { errors } from '../../errors.js'
+import { encode, Kind } from './control-message.js'
+
+/** @typedef {(error: Error | null, answer: Buffer) => void} Done */
+
+const NOTHING = Buffer.alloc(0)
+/** In the place of a call's number: no answer is wanted. */
+const UNASKED = 0
+
+/**
+ * Calls between workers of different nodes.
+ *
+ *   caller -- CALL --> worker.<callee>
+ *   worker.<caller> <-- ANSWER -- callee
+ *
+ * When a worker was out of reach and is back, its callers ask it which of their calls it knows: what was on its way when its
+ * connection broke has got lost, while what it had received before will still be answered.
+ */
+export class RemoteCalls {
+  /** @type {Map<number, {uid: string, done: Done}>} number of a call of this worker -> whom it went to */
+  #pending = new Map()
+  #last = UNASKED
+  /** @type {Map<string, Set<number>>} caller -> numbers of its calls that this worker has not answered yet */
+  #owed = new Map()
+  #mail
+  #uid
+  #events
+  #log
+
+  /**
+   * @param {object} parts
+   * @param {import('./mail.js').Mail} parts.mail
+   * @param {string} parts.uid of this worker
+   * @param {import('../contract.js').BrokerEvents} parts.events
+   * @param {import('pino').Logger} parts.log
+   */
+  constructor({ mail, uid, events, log }) {
+    this.#mail = mail
+    this.#uid = uid
+    this.#events = events
+    this.#log = log
+  }
+
+  /**
+   * @param {string} uid
+   * @param {string | Buffer} request
+   * @param {Done | null} done
+   */
+  call(uid, request, done) {
+    if (done === null) {
+      return this.#mail.send(uid, encode(Kind.CALL, [this.#uid, UNASKED], request), () => {})
+    }
+    const number = ++this.#last
+    this.#pending.set(number, { uid, done })
+    this.#mail.send(uid, encode(Kind.CALL, [this.#uid, number], request), (error, receivers) => {
+      // Nobody listens: it is away for a moment, or has ended and nobody knows yet.
+      if (error || receivers === 0) this.failed(number)
+    })
+  }
+
+  /**
+   * @param {number} number
+   * @param {Error | null} error
+   * @param {Buffer} answer
+   */
+  #finish(number, error, answer) {
+    const pending = this.#pending.get(number)
+    if (this.#pending.delete(number)) pending?.done(error, answer)
+  }
+
+  /**
+   * A call of this worker has been answered.
+   * @param {number} number
+   * @param {Buffer} answer
+   */
+  answered(number, answer) {
+    this.#finish(number, null, answer)
+  }
+
+  /**
+   * There will be no answer.
+   * @param {number} number
+   */
+  failed(number) {
+    this.#finish(number, errors.internal, NOTHING)
+  }
+
+  /** This worker was out of reach itself. */
+  failAll() {
+    for (const number of [...this.#pending.keys()]) this.failed(number)
+  }
+
+  /**
+   * @param {string} uid
+   * @returns {number[]} numbers of this worker's calls to it
+   */
+  #pendingTo(uid) {
+    const numbers = []
+    for (const [number, pending] of this.#pending) if (pending.uid === uid) numbers.push(number)
+    return numbers
+  }
+
+  /**
+   * A worker can be reached (again).
+   * @param {string} uid
+   */
+  here(uid) {
+    const numbers = this.#pendingTo(uid)
+    if (numbers.length === 0) return
+    const probe = encode(Kind.PROBE, [this.#uid], JSON.stringify(numbers))
+    this.#mail.reply(uid, probe, probe)
+  }
+
+  /**
+   * A worker has ended.
+   * @param {string} uid
+   */
+  gone(uid) {
+    this.#owed.delete(uid)
+    for (const number of this.#pendingTo(uid)) this.#finish(number, errors.notFound, NOTHING)
+  }
+
+  /**
+   * Another worker calls this one.
+   * @param {string} caller
+   * @param {number} number
+   * @param {Buffer} request
+   */
+  called(caller, number, request) {
+    if (number !== UNASKED) {
+      const owed = this.#owed.get(caller)
+      if (owed) owed.add(number)
+      else this.#owed.set(caller, new Set([number]))
+    }
+    try {
+      this.#events.called(request, bytes => this.#answer(caller, number, bytes))
+    } catch (error) {
+      this.#log.error({ err: error }, 'call failed')
+      this.#refuse(caller, number)
+    }
+  }
+
+  /**
+   * @param {string} caller
+   * @param {number} number
+   * @returns {boolean} whether an answer is still wanted
+   */
+  #settle(caller, number) {
+    const owed = this.#owed.get(caller)
+    if (!owed?.delete(number)) return false
+    if (owed.size === 0) this.#owed.delete(caller)
+    return true
+  }
+
+  /**
+   * @param {string} caller
+   * @param {number} number
+   * @param {string | Buffer} bytes
+   */
+  #answer(caller, number, bytes) {
+    if (!this.#settle(caller, number)) return
+    this.#mail.reply(caller, encode(Kind.ANSWER, [number], bytes), encode(Kind.FAILED, [number]))
+  }
+
+  /**
+   * @param {string} caller
+   * @param {number} number
+   */
+  #refuse(caller, number) {
+    this.#settle(caller, number)
+    const failed = encode(Kind.FAILED, [number])
+    if (number !== UNASKED) this.#mail.reply(caller, failed, failed)
+  }
+
+  /**
+   * A caller asks which of its calls have got lost.
+   * @param {string} caller
+   * @param {number[]} numbers
+   */
+  probed(caller, numbers) {
+    const owed = this.#owed.get(caller)
+    for (const number of numbers) if (!owed?.has(number)) this.#refuse(caller, number)
+  }
+}
