@@ -38,6 +38,7 @@ const NOTHING = Object.freeze({ offset: 0, epoch: '', recovered: false, publicat
  */
 export class RedisBroker {
   #placement
+  /** @type {Channels} */
   #channels
   #presence
   #users
@@ -86,7 +87,10 @@ export class RedisBroker {
     placement.connect()
   }
 
-  /** @param {Partition} partition */
+  /**
+   * @param {Partition} partition
+   * @returns {PartitionQueue}
+   */
   #queue(partition) {
     let queue = this.#queues.get(partition)
     if (!queue) {

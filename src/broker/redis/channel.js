@@ -17,6 +17,7 @@ export const State = Object.freeze({
 
 /** What a worker knows of a channel that it is subscribed to. There may be a million of them. */
 export class Channel {
+  /** @type {number} */
   state = State.JOINING
   /** Whether Redis has been told to send what is published. */
   subscribed = false

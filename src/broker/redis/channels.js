@@ -102,6 +102,7 @@ export class Channels {
    */
   whenLive(channel, then) {
     if (channel.state !== State.CATCHING) return then(null)
+    if (!channel.partition.up) return queueMicrotask(() => then(errors.internal))
     ;(channel.waiting ??= []).push(then)
   }
 
@@ -126,7 +127,7 @@ export class Channels {
     const head = this.#head
     if (!head.read(message)) {
       if (channel && channel.state !== State.JOINING) {
-        this.#events.presence(name, message.utf8Slice(1, message.length), message[0] === 0x6a)
+        this.#events.presence(name, message.toString('utf8', 1, message.length), message[0] === 0x6a)
       }
       return
     }
@@ -170,6 +171,7 @@ export class Channels {
         if (!error) return this.#caughtUp(channel, answer)
         // Without a line, `up` is going to try again.
         if (channel.partition.up) this.#failed.add(channel)
+        this.#release(channel, error)
       },
     )
   }

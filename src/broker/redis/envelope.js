@@ -38,7 +38,7 @@ export function encode(
   if (!json) flags |= Flag.NOT_JSON
   if (delta) flags |= Flag.DELTA
   bytes[0] = flags
-  if (typeof data === 'string') bytes.utf8Write(data, at, dataSize)
+  if (typeof data === 'string') bytes.write(data, at, dataSize, 'utf8')
   else data.copy(bytes, at)
   return bytes
 }
@@ -52,7 +52,7 @@ export function encode(
  */
 function writeText(bytes, at, text, size) {
   bytes.writeUInt32LE(size, at)
-  bytes.utf8Write(text, at + 4, size)
+  bytes.write(text, at + 4, size, 'utf8')
   return at + 4 + size
 }
 
@@ -70,12 +70,12 @@ export function decode(bytes, at, offset, epoch) {
   let version = 0n
   if (flags & Flag.INFO) {
     const size = bytes.readUInt32LE(at)
-    info = bytes.utf8Slice(at + 4, at + 4 + size)
+    info = bytes.toString('utf8', at + 4, at + 4 + size)
     at += 4 + size
   }
   if (flags & Flag.TAGS) {
     const size = bytes.readUInt32LE(at)
-    tags = JSON.parse(bytes.utf8Slice(at + 4, at + 4 + size))
+    tags = JSON.parse(bytes.toString('utf8', at + 4, at + 4 + size))
     at += 4 + size
   }
   if (flags & Flag.VERSION) {
@@ -124,9 +124,9 @@ export class Head {
     for (; message[at] !== SPACE; at++) offset = offset * 10 + message[at] - 0x30
     this.offset = offset
     const epochEnd = message.indexOf(SPACE, ++at)
-    this.epoch = message.latin1Slice(at, epochEnd)
+    this.epoch = message.toString('latin1', at, epochEnd)
     const markEnd = message.indexOf(SPACE, epochEnd + 1)
-    this.mark = message.latin1Slice(epochEnd + 1, markEnd)
+    this.mark = message.toString('latin1', epochEnd + 1, markEnd)
     let index = 0
     for (at = markEnd + 1; message[at] !== LINE_FEED; at++) index = index * 10 + message[at] - 0x30
     this.index = index
@@ -143,7 +143,7 @@ export class Head {
 export function decodeEntries(reply, epoch) {
   const publications = []
   for (let i = 1; i < reply.length; i += 2) {
-    const offset = Number.parseInt(reply[i].latin1Slice(0, reply[i].length), 10)
+    const offset = Number.parseInt(reply[i].toString('latin1', 0, reply[i].length), 10)
     const value = reply[i + 1]
     publications.push(decode(value, value.indexOf(LINE_FEED) + 1, offset, epoch))
   }

@@ -45,6 +45,9 @@ export class Line {
   #lastError = null
   #downSince = 0
   #attempts = 0
+  #guards = 0
+  /** Whether replies have come to commands that they do not belong to. */
+  #derailed = false
   /** @type {Map<string, number>} what was logged -> when */
   #logged = new Map()
 
@@ -120,7 +123,9 @@ export class Line {
    * @param {string} reason
    */
   reset(reason) {
-    this.#lastError = new Error(reason)(/** @type {any} */ this.#redis).stream?.destroy()
+    const { stream } = /** @type {any} */ (this.#redis)
+    this.#lastError = new Error(reason)
+    stream?.destroy()
   }
 
   /** RESP3 and the scripts, before anybody else uses a new connection. */
@@ -146,6 +151,7 @@ export class Line {
     const wasUp = this.#up
     this.#up = false
     this.#corked = null
+    this.#derailed = false
     if (this.#closed) return
     if (wasUp || this.#attempts === 0) {
       this.#downSince ||= Date.now()
@@ -160,7 +166,7 @@ export class Line {
 
   /** @param {Error} error */
   #failed(error) {
-    this.#lastError = error
+    if (!this.#derailed) this.#lastError = error
     this.#log.debug({ err: error, redis: this.name }, 'redis connection failed')
   }
 
@@ -180,7 +186,9 @@ export class Line {
   }
 
   #endTurn() {
-    for (const flush of this.#flushers.splice(0)) flush()
+    const flushers = this.#flushers
+    this.#flushers = []
+    for (const flush of flushers) flush()
     this.#turn = false
     this.#corked?.uncork()
     this.#corked = null
@@ -194,6 +202,20 @@ export class Line {
   send(name, args, done) {
     if (!this.up || this.#full()) return queueMicrotask(() => done(errors.internal, null))
     this.#issue(name, args, done)
+    if (name === 'sunsubscribe') this.#guard()
+  }
+
+  /**
+   * When a slot moves, a cluster ends its subscriptions by itself, and ioredis takes that for the answer to a SUNSUBSCRIBE that is
+   * under way. The real answer then goes to the next command, and each one after that to the next but one: so the next one is this.
+   */
+  #guard() {
+    const sign = String(++this.#guards)
+    this.#issue('ping', [sign], (error, reply) => {
+      if (!this.up || (!error && String(reply) === sign)) return
+      this.#derailed = true
+      this.reset('replies came out of step')
+    })
   }
 
   /**
@@ -242,7 +264,8 @@ export class Line {
     }
     const command = new Redis.Command(name, args)
     // The promise of a command would be settled after everything that came with the same read.
-    command.resolve = reply => this.#call(done, null, reply)
+    command.resolve = reply =>
+      this.#derailed ? this.#call(done, errors.internal, null) : this.#call(done, null, reply)
     command.reject = error => this.#refused(name, error, done)
     this.#redis.sendCommand(command)
   }
@@ -267,7 +290,7 @@ export class Line {
   fault(message, name) {
     const kind = message.match(/\b(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|MASTERDOWN|LOADING)\b/)?.[1] ?? ''
     if (kind === 'READONLY' || kind === 'MASTERDOWN' || kind === 'LOADING') return this.reset(message)
-    if (kind !== '') this.#events.misplaced(this, message)
+    if (kind !== '') return this.#events.misplaced(this, message)
     const now = Date.now()
     const topic = `${name} ${message.slice(0, 20)}`
     if (now - (this.#logged.get(topic) ?? 0) < LOG_EVERY) return

@@ -239,7 +239,7 @@ export class Publishes {
       }
       return
     }
-    const lines = reply.utf8Slice(0, reply.length).split('\n')
+    const lines = reply.toString('utf8', 0, reply.length).split('\n')
     let waiting = false
     for (let i = 0; i < items.length; i++) {
       const item = items[i]

@@ -113,7 +113,7 @@ export class Reads {
    */
   #answer({ done }, error, reply) {
     if (error || reply === null) return done(errors.internal, NO_ANSWER)
-    const head = reply[0].latin1Slice(0, reply[0].length)
+    const head = reply[0].toString('latin1', 0, reply[0].length)
     if (head[0] === '!') {
       this.#partition.line?.fault(head.slice(1), 'read')
       return done(errors.internal, NO_ANSWER)

@@ -9,6 +9,6 @@ const CHANNEL = 0x63 // c
  */
 export function dispatch(topic, message, prefixLength, events) {
   if (topic[prefixLength] === CHANNEL) {
-    events.channelMessage(topic.utf8Slice(prefixLength + 'channel.'.length, topic.length), message)
-  } else events.controlMessage(topic.utf8Slice(prefixLength, topic.length), message)
+    events.channelMessage(topic.toString('utf8', prefixLength + 'channel.'.length, topic.length), message)
+  } else events.controlMessage(topic.toString('utf8', prefixLength, topic.length), message)
 }

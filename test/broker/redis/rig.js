@@ -2,25 +2,17 @@
 
 import { Redis } from 'ioredis'
 import { RedisBroker } from '../../../src/broker/redis/broker.js'
+import { loadConfig } from '../../../src/config/load.js'
 import { startEmbedded } from '../embedded/rig.js'
 
-/** What `engine.redis` is by default. */
-export const DEFAULTS = Object.freeze({
-  address: '',
-  connect_timeout: 1000,
-  io_timeout: 4000,
-  db: 0,
-  user: '',
-  password: '',
-  client_name: '',
-  prefix: 'halley',
-  presence_ttl: 60_000,
-  sharded_pub_sub_partitions: 16,
-  sentinel_user: '',
-  sentinel_password: '',
-  tls: { enabled: false },
-  sentinel_tls: { enabled: false },
-})
+/**
+ * @param {object} redis of `engine.redis`
+ * @returns {any} all of it
+ */
+export function redisConfig(redis) {
+  const insecure = { client: { insecure: true, allowed_origins: ['*'] }, http_api: { insecure: true } }
+  return loadConfig({ base: { ...insecure, engine: { type: 'redis', redis } } }).config.engine.redis
+}
 
 /**
  * Moves the clock of a server: what has a ttl gets so much less of it.
@@ -71,11 +63,12 @@ export async function startRedisRig(t, { address, servers, config = {} }) {
     bus,
     log: bus.log,
 
-    async join(events, worker = locals.size) {
+    /** @param {string} [own] address of its own, such as that of a proxy */
+    async join(events, worker = locals.size, own = undefined) {
       let redis = null
       const local = await bus.join(events, worker, gone => redis?.gone(gone))
       redis = new RedisBroker({
-        config: { ...DEFAULTS, ...config, address },
+        config: redisConfig({ sharded_pub_sub_partitions: 16, ...config, address: own ?? address }),
         local,
         events: { lost: () => {}, ...events },
         node: bus.place(local).node,
