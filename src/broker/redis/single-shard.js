@@ -9,6 +9,7 @@ import { dispatch } from './topic.js'
  */
 export class SingleShard {
   #line
+  #told = false
 
   /**
    * @param {import('./address.js').Target} target
@@ -27,11 +28,14 @@ export class SingleShard {
         up: () => events.up(partition),
         down: () => events.down(partition),
         message: (topic, message) => dispatch(topic, message, prefixLength, events),
-        misplaced: (_line, reason) =>
+        misplaced: (_line, reason) => {
+          if (this.#told) return
+          this.#told = true
           log.error(
             { redis: name, reason },
             'this redis is a node of a cluster: its address wants redis+cluster://',
-          ),
+          )
+        },
       },
       log,
     )
