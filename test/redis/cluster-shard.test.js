@@ -1,9 +1,11 @@
 // The partitions of a cluster, over real servers.
 
+import { readFile } from 'node:fs/promises'
+import { Redis } from 'ioredis'
 import t from 'tap'
 import { errors } from '../../src/errors.js'
 import { masterOf, moveSlot, publish, refusal, ShardRig, send, slotOf, subscribe } from './cluster-rig.js'
-import { startCluster, until } from './servers.js'
+import { pause, startCluster, until } from './servers.js'
 
 /** A server that knows no sharded pub/sub, as those before version 7. */
 const PLAIN = ['--rename-command', 'SPUBLISH', '']
@@ -164,3 +166,40 @@ for (const sharded of [true, false]) {
     })
   })
 }
+
+t.test('a slot that moves while subscriptions in it end mixes up no replies', async t => {
+  const cluster = await startCluster(t, { masters: 2, replicas: 0 })
+  const rig = new ShardRig(t, cluster)
+  await rig.whole()
+  const [moving, ...others] = rig.shard.partitions
+  const other = /** @type {any} */ (others.find(({ line }) => line === moving.line))
+  const names = Array.from({ length: 10 }, (_, i) => `${i}`)
+  for (const name of names) {
+    await send(other, 'set', other.key('a', name), name)
+    await subscribe(moving, name)
+  }
+  const slot = await slotOf(cluster, moving)
+  const source = await cluster.masterOf(slot)
+  const target = /** @type {any} */ (cluster.servers.find(server => server !== source))
+  const id = await target.call('CLUSTER', 'MYID')
+  await target.call('CLUSTER', 'SETSLOT', slot, 'NODE', id)
+  const operator = new Redis({ host: source.host, port: source.port })
+  t.teardown(() => operator.disconnect())
+  await operator.ping()
+  // It finds both at once: the slot moves, and we are told, but what we have asked for has been sent already.
+  source.stop()
+  await until(async () => (await readFile(`/proc/${source.pid}/stat`, 'utf8')).includes(') T '))
+  const moved = operator.call('CLUSTER', 'SETSLOT', slot, 'NODE', id)
+  await pause(50)
+  moving.unsubscribe(
+    names.map(name => moving.key('channel', name)),
+    () => {},
+  )
+  const replies = names.map(name => send(other, 'get', other.key('a', name)).catch(() => 'failed'))
+  await pause(50)
+  source.cont()
+  await moved
+  for (const [i, reply] of replies.entries()) t.match(await reply, new RegExp(`^(${i}|failed)$`))
+  await rig.whole()
+  for (const name of names) t.equal(await send(other, 'get', other.key('a', name)), name)
+})
