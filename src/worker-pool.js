@@ -109,21 +109,23 @@ export class WorkerPool {
   }
 
   /**
-   * Finds a port, but starts nothing yet.
+   * Finds a port and looks whether the engine can be worked with, but starts nothing yet.
    * @param {any} given the configuration
    * @param {import('pino').Logger} log
    * @param {boolean} terminal whether workers log for a person
    * @returns {Promise<WorkerPool>}
-   * @throws {Error} when the port cannot be had
+   * @throws {Error} when the port cannot be had, or the engine is out of reach
    */
   static async create(given, log, terminal) {
     const { address, port } = given.http_server
-    try {
-      const found = await probePort(address, port)
-      return new WorkerPool({ ...given, http_server: { ...given.http_server, port: found } }, log, terminal)
-    } catch (error) {
+    const found = await probePort(address, port).catch(error => {
       throw new Error(`cannot listen on ${address || '0.0.0.0'}:${port}: ${error.code ?? error.message}`)
+    })
+    if (given.engine.type === 'redis') {
+      const { probeRedis } = await import('./broker/redis/probe.js')
+      await probeRedis(given.engine.redis, log)
     }
+    return new WorkerPool({ ...given, http_server: { ...given.http_server, port: found } }, log, terminal)
   }
 
   /** Where the gateway is. */

@@ -1,0 +1,243 @@
+import { connect } from 'node:net'
+import { connect as connectSecurely } from 'node:tls'
+import { formatDuration } from '../../config/values.js'
+
+/**
+ * @typedef {object} Where
+ * @property {string} [host]
+ * @property {number} [port]
+ * @property {string} [path] of a Unix socket, instead of host and port
+ * @property {import('node:tls').ConnectionOptions} [tls]
+ */
+
+/** What Redis answered instead of doing it. */
+export class Refusal extends Error {}
+
+/** Why there is no answer, in words that can follow `cannot reach redis at ...: `. */
+export class Unreachable extends Error {}
+
+/** @type {Readonly<Record<string, string>>} */
+const REASONS = Object.freeze({
+  ECONNREFUSED: 'connection refused',
+  ENOTFOUND: 'there is no such host',
+  EAI_AGAIN: 'the name of the host cannot be resolved',
+  ETIMEDOUT: 'no answer',
+  EHOSTUNREACH: 'there is no way to the host',
+  ENETUNREACH: 'there is no way to the host',
+  ENOENT: 'there is no such socket',
+  EACCES: 'it may not be opened',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  CERT_NOT_YET_VALID: 'its certificate is not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is not from an authority that is trusted (server_ca_pem)',
+  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is not from an authority that is trusted (server_ca_pem)',
+  UNABLE_TO_GET_ISSUER_CERT: 'its certificate is not from an authority that is trusted (server_ca_pem)',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    'its certificate is not from an authority that is trusted (server_ca_pem)',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is not from an authority that is trusted (server_ca_pem)',
+  CERT_SIGNATURE_FAILURE: 'its certificate is not from an authority that is trusted (server_ca_pem)',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host (server_name)',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS',
+  EPROTO: 'it does not speak TLS',
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: 'it wants a certificate (cert_pem, key_pem)',
+  ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE: 'it wants a certificate (cert_pem, key_pem)',
+  ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: 'it does not trust cert_pem',
+  ERR_SSL_TLSV13_ALERT_UNKNOWN_CA: 'it does not trust cert_pem',
+})
+
+const INCOMPLETE = Symbol('incomplete')
+const CRLF = '\r\n'
+
+/**
+ * Reads one reply (RESP2 or RESP3). Maps become flat lists; errors are returned, not thrown.
+ * @param {Buffer} bytes
+ * @param {{at: number}} position moved behind what was read
+ * @returns {any} INCOMPLETE if more must come first
+ * @throws {Error} if Redis never says so
+ */
+function parse(bytes, position) {
+  const end = bytes.indexOf(CRLF, position.at)
+  if (end === -1) return INCOMPLETE
+  const type = String.fromCharCode(bytes[position.at])
+  const line = bytes.toString('utf8', position.at + 1, end)
+  position.at = end + CRLF.length
+  switch (type) {
+    case '+':
+      return line
+    case '-':
+      return new Refusal(line)
+    case ':':
+      return Number(line)
+    case ',':
+    case '(':
+    case '#':
+      return line
+    case '_':
+      return null
+    case '$':
+    case '=':
+      return parseText(bytes, position, Number(line), type === '=')
+    case '*':
+    case '~':
+    case '>':
+      return parseList(bytes, position, Number(line))
+    case '%':
+      return parseList(bytes, position, 2 * Number(line))
+    default:
+      throw new Error('it does not answer like Redis')
+  }
+}
+
+/**
+ * @param {Buffer} bytes
+ * @param {{at: number}} position
+ * @param {number} length -1: null
+ * @param {boolean} verbatim three letters and a colon come first
+ */
+function parseText(bytes, position, length, verbatim) {
+  if (length < 0) return null
+  const start = position.at
+  if (bytes.length < start + length + CRLF.length) return INCOMPLETE
+  position.at += length + CRLF.length
+  return bytes.toString('utf8', verbatim ? start + 4 : start, start + length)
+}
+
+/**
+ * @param {Buffer} bytes
+ * @param {{at: number}} position
+ * @param {number} length -1: null
+ */
+function parseList(bytes, position, length) {
+  if (length < 0) return null
+  const list = []
+  while (list.length < length) {
+    const item = parse(bytes, position)
+    if (item === INCOMPLETE) return INCOMPLETE
+    list.push(item)
+  }
+  return list
+}
+
+/**
+ * A short conversation with a server. Unlike ioredis it never tries again, and tells why something failed.
+ */
+export class Conversation {
+  #socket
+  #bytes = Buffer.alloc(0)
+  #connectTimeout
+  #ioTimeout
+  #secure
+  /** Whether the server has accepted the connection; TLS comes after that. */
+  #accepted = false
+  /** @type {Unreachable | null} why it is over */
+  #end = null
+  /** @type {((error: Error | null, reply?: any) => void)[]} who waits for replies, in the order of the questions */
+  #waiting = []
+
+  /**
+   * @param {Where} where
+   * @param {number} connectTimeout ms, TLS included
+   * @param {number} ioTimeout ms
+   */
+  constructor({ tls, ...where }, connectTimeout, ioTimeout) {
+    this.#connectTimeout = connectTimeout
+    this.#ioTimeout = ioTimeout
+    this.#secure = tls !== undefined
+    const address = /** @type {any} */ (where)
+    this.#socket = tls === undefined ? connect(address) : connectSecurely({ ...address, ...tls })
+    this.#socket.on('connect', () => {
+      this.#accepted = true
+      if (!this.#secure) this.#answer(undefined)
+    })
+    this.#socket.on('secureConnect', () => this.#answer(undefined))
+    this.#socket.on('error', error => this.#over(this.#reasonOf(error)))
+    this.#socket.on('close', () => this.#over(this.#reasonOf({ code: 'ECONNRESET' })))
+    this.#socket.on('data', chunk => this.#receive(chunk))
+  }
+
+  /**
+   * Comes first.
+   * @returns {Promise<void>} when questions can be asked
+   * @throws {Unreachable} the reason why not
+   */
+  open() {
+    return this.#wait(this.#connectTimeout, () => {
+      const unanswered = `no answer within ${formatDuration(this.#connectTimeout)} (connect_timeout)`
+      return this.#accepted ? `it does not speak TLS: ${unanswered}` : unanswered
+    })
+  }
+
+  /**
+   * @param {...(string | number)} args a command
+   * @returns {Promise<any>} the reply
+   * @throws {Refusal} what Redis said
+   * @throws {Unreachable} the reason why there is no reply
+   */
+  ask(...args) {
+    const texts = args.map(arg => `$${Buffer.byteLength(`${arg}`)}${CRLF}${arg}${CRLF}`)
+    this.#socket.write(`*${args.length}${CRLF}${texts.join('')}`)
+    return this.#wait(
+      this.#ioTimeout,
+      () =>
+        `it accepts connections, but did not answer within ${formatDuration(this.#ioTimeout)} (io_timeout)`,
+    )
+  }
+
+  close() {
+    this.#over('closed')
+  }
+
+  /**
+   * @param {number} timeout ms
+   * @param {() => string} late the reason once it has passed
+   * @returns {Promise<any>}
+   */
+  #wait(timeout, late) {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => this.#over(late()), timeout)
+      this.#waiting.push((error, reply) => {
+        clearTimeout(timer)
+        if (error) reject(error)
+        else resolve(reply)
+      })
+      if (this.#end) this.#over('')
+    })
+  }
+
+  /** @param {any} reply */
+  #answer(reply) {
+    const waiting = this.#waiting.shift()
+    if (reply instanceof Refusal) waiting?.(reply)
+    else waiting?.(null, reply)
+  }
+
+  /** @param {Buffer} chunk */
+  #receive(chunk) {
+    this.#bytes = Buffer.concat([this.#bytes, chunk])
+    try {
+      for (;;) {
+        const position = { at: 0 }
+        const reply = parse(this.#bytes, position)
+        if (reply === INCOMPLETE) return
+        this.#bytes = this.#bytes.subarray(position.at)
+        this.#answer(reply)
+      }
+    } catch (error) {
+      this.#over(error.message)
+    }
+  }
+
+  /** @param {string} reason */
+  #over(reason) {
+    this.#end ??= new Unreachable(reason)
+    this.#socket.destroy()
+    for (const waiting of this.#waiting.splice(0)) waiting(this.#end)
+  }
+
+  /** @param {any} error */
+  #reasonOf(error) {
+    if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') return REASONS[error.code] ?? error.message
+    if (!this.#secure) return 'it closed the connection without an answer (does it want TLS: rediss://?)'
+    return 'it closed the connection without an answer (does it speak TLS?)'
+  }
+}

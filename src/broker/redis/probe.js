@@ -1,0 +1,200 @@
+// Looks at every Redis once before any worker starts: what will not work is told in one line, and not found out by
+// workers that try again and again.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { showPlace } from '../../config/redis-address.js'
+import { parseTargets } from './address.js'
+import { askView } from './cluster-view.js'
+import { Refusal } from './conversation.js'
+import { refusedCommands } from './permissions.js'
+import { examine, Fault, Loading, showUser, visit } from './visit.js'
+
+/**
+ * @typedef {import('./address.js').Target} Target
+ * @typedef {import('./visit.js').Login} Login
+ * @typedef {import('../../config/redis-address.js').Place} Place
+ */
+
+const LOADING_POLL = 500
+const LOADING_LOG = 10_000
+
+/**
+ * @param {Target} target
+ * @param {{host?: string, port?: number, path?: string}} where
+ * @param {string} label
+ * @returns {Login}
+ */
+const login = ({ options }, { host, port, path }, label) => ({
+  label,
+  where: { ...(path ? { path } : { host, port }), tls: options.tls },
+  user: options.username ?? '',
+  password: options.password ?? '',
+  keys: 'engine.redis.',
+  connectTimeout: Number(options.connectTimeout),
+  ioTimeout: Number(options.socketTimeout),
+})
+
+/**
+ * @param {Target} target
+ * @param {Place} place of a sentinel
+ * @returns {Login}
+ */
+const sentinelLogin = ({ options, ...target }, place) => ({
+  ...login({ ...target, options }, place, `sentinel at ${showPlace(place)}`),
+  where: { ...place, tls: options.sentinelTLS },
+  user: options.sentinelUsername ?? '',
+  password: options.sentinelPassword ?? '',
+  keys: 'engine.redis.sentinel_',
+})
+
+/**
+ * Looks at a server that is to do the work.
+ * @param {Login} to
+ * @param {number} db
+ * @param {{name: string, cluster: boolean, sharded: boolean}} place
+ * @returns {Promise<void>}
+ */
+function visitServer(to, db, place) {
+  return visit(to, async conversation => {
+    await examine(conversation, to, { cluster: place.cluster, db })
+    const refused = await refusedCommands(conversation, place)
+    if (refused.length === 0) return
+    const begin = place.name.slice(0, place.name.lastIndexOf('.') + 1)
+    const names = `keys ~${begin}*, topics &${begin}*`
+    throw new Fault(`${showUser(to.user)} of ${to.label} lacks permissions: ${refused.join(', ')} (${names})`)
+  })
+}
+
+/**
+ * @template T
+ * @param {readonly Promise<T>[]} visits
+ * @returns {Promise<T>} what the first one in the list came to that came to anything
+ * @throws {Fault} with all reasons
+ * @throws {Loading}
+ */
+async function firstOf(visits) {
+  const results = await Promise.allSettled(visits)
+  /** @type {Set<string>} */
+  const reasons = new Set()
+  /** @type {Loading | null} */
+  let loading = null
+  for (const result of results) {
+    if (result.status === 'fulfilled') return result.value
+    if (result.reason instanceof Loading) loading = result.reason
+    reasons.add(result.reason.message)
+  }
+  throw loading ?? new Fault([...reasons].join('; '))
+}
+
+/**
+ * @param {Target} target
+ * @param {Place} place
+ * @returns {Promise<Place>} of the master
+ */
+function askSentinel(target, place) {
+  const to = sentinelLogin(target, place)
+  const name = String(target.options.name)
+  return visit(to, async conversation => {
+    const reply = await conversation.ask('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name).catch(error => {
+      const strange = error instanceof Refusal && /unknown command/i.test(error.message)
+      throw strange
+        ? new Fault(`redis at ${showPlace(place)} is not a sentinel: its address wants redis://`)
+        : error
+    })
+    if (reply === null) throw new Fault(`${to.label} knows no master ${JSON.stringify(name)}`)
+    return { host: reply[0], port: Number(reply[1]) }
+  })
+}
+
+/**
+ * @param {Target} target
+ * @param {string} prefix
+ */
+async function visitSentinels(target, prefix) {
+  const places = /** @type {Place[]} */ (target.options.sentinels)
+  const master = await firstOf(places.map(place => askSentinel(target, place)))
+  const to = login(target, master, `redis at ${showPlace(master)} (master of ${target.name})`)
+  await visitServer(to, target.options.db ?? 0, { name: `${prefix}.probe`, cluster: false, sharded: false })
+}
+
+/**
+ * @param {Target} target
+ * @param {Place} place
+ * @returns {Promise<import('./cluster-view.js').ClusterView>}
+ */
+function askNode(target, place) {
+  const to = login(target, place, `redis at ${showPlace(place)}`)
+  return visit(to, async conversation => {
+    await examine(conversation, to, { cluster: true, db: 0 })
+    return new Promise((resolve, reject) => {
+      /** @type {Parameters<typeof askView>[0]} */
+      const send = (name, args, done) => {
+        conversation.ask(name, ...args).then(
+          reply => done(null, reply),
+          error => done(error, null),
+        )
+      }
+      askView(send, place.host, (error, view) => (error ? reject(error) : resolve(view)))
+    })
+  })
+}
+
+/**
+ * @param {Target} target
+ * @param {string} prefix
+ */
+async function visitCluster(target, prefix) {
+  const seeds = /** @type {Place[]} */ (target.nodes)
+  const view = await firstOf(seeds.map(place => askNode(target, place)))
+  const masters = new Map(
+    view.ranges.filter(({ master }) => master.port > 0).map(({ master }) => [showPlace(master), master]),
+  )
+  if (!view.ok || masters.size === 0)
+    throw new Fault(`the Redis Cluster at ${target.name} is down: not all of its slots are served`)
+  const place = { name: `${prefix}.{0}.probe`, cluster: true, sharded: view.sharded }
+  const visits = [...masters].map(([name, master]) =>
+    visitServer(login(target, master, `redis at ${name} (cluster at ${target.name})`), 0, place),
+  )
+  for (const result of await Promise.allSettled(visits)) if (result.status === 'rejected') throw result.reason
+}
+
+/**
+ * @param {Target} target
+ * @param {string} prefix
+ * @returns {Promise<void>}
+ */
+function visitTarget(target, prefix) {
+  if (target.kind === 'sentinel') return visitSentinels(target, prefix)
+  if (target.kind === 'cluster') return visitCluster(target, prefix)
+  const { options, name } = target
+  const place = { name: `${prefix}.probe`, cluster: false, sharded: false }
+  return visitServer(login(target, options, `redis at ${name}`), options.db ?? 0, place)
+}
+
+/**
+ * Resolves when every Redis of the configuration can be worked with; waits for those that are loading their data.
+ *
+ * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
+ * @param {import('pino').Logger} log
+ * @returns {Promise<void>}
+ * @throws {Error} one line that says what is wrong, without any password
+ */
+export async function probeRedis(redis, log) {
+  let targets = parseTargets(redis)
+  let loggedAt = 0
+  for (;;) {
+    const results = await Promise.allSettled(targets.map(target => visitTarget(target, redis.prefix)))
+    const reasons = results.flatMap(result => (result.status === 'rejected' ? [result.reason] : []))
+    const mistake = reasons.find(reason => !(reason instanceof Loading || reason instanceof Fault))
+    if (mistake) throw mistake
+    const faults = reasons.filter(reason => reason instanceof Fault).map(({ message }) => message)
+    if (faults.length > 0) throw new Error([...new Set(faults)].join('; '))
+    if (reasons.length === 0) return
+    if (Date.now() - loggedAt >= LOADING_LOG) {
+      loggedAt = Date.now()
+      log.info({ waiting_for: reasons.map(({ message }) => message) }, 'redis is loading its data')
+    }
+    targets = targets.filter((_, i) => results[i].status === 'rejected')
+    await sleep(LOADING_POLL)
+  }
+}

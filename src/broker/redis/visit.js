@@ -1,0 +1,138 @@
+import { Conversation, Refusal, Unreachable } from './conversation.js'
+
+/**
+ * @typedef {object} Login a server, and who asks it
+ * @property {string} label for messages: `redis at 127.0.0.1:6379`
+ * @property {import('./conversation.js').Where} where
+ * @property {string} user
+ * @property {string} password
+ * @property {string} keys how the configuration's keys for user and password begin
+ * @property {number} connectTimeout ms
+ * @property {number} ioTimeout ms
+ *
+ * @typedef {Record<string, string>} Info fields of INFO
+ */
+
+/** The oldest version whose commands and scripts do what is needed here. */
+const OLDEST = [6, 2]
+const TOO_OLD = `${OLDEST.join('.')} or newer is needed`
+
+/** A whole line that says what is wrong, without any password. */
+export class Fault extends Error {}
+
+/** Redis reads its data from the disk; the message says which one. */
+export class Loading extends Error {}
+
+/** @param {string} user */
+export const showUser = user => (user === '' ? 'the default user' : `user ${JSON.stringify(user)}`)
+
+/**
+ * @param {Login} login
+ * @param {string} message that HELLO was refused with
+ */
+function helloFault({ label, user, password, keys }, message) {
+  if (/unknown command/i.test(message)) return `${label} is too old: Redis ${TOO_OLD}`
+  if (message.startsWith('NOPROTO')) return `${label} does not speak RESP3: Redis ${TOO_OLD}`
+  if (message.startsWith('NOAUTH')) return `${label} wants a password: set ${keys}password`
+  if (message.startsWith('WRONGPASS')) {
+    return user === ''
+      ? `${label} refuses the password (${keys}password)`
+      : `${label} refuses ${showUser(user)} or the password (${keys}user, ${keys}password)`
+  }
+  // Some repeat what they did not understand.
+  return `${label} refuses the connection: ${password === '' ? message : message.replaceAll(password, '***')}`
+}
+
+/**
+ * @param {Login} login
+ * @param {Error} error
+ * @returns {Error} what to tell of it
+ */
+function explain({ label, user }, error) {
+  const { message } = error
+  if (error instanceof Unreachable) return new Fault(`cannot reach ${label}: ${message}`)
+  if (!(error instanceof Refusal)) return error
+  if (message.startsWith('LOADING')) return new Loading(label)
+  if (!message.startsWith('NOPERM')) return new Fault(`${label} does not do what it is asked to: ${message}`)
+  const command = /'([^']+)' command/.exec(message)?.[1]
+  return new Fault(`${showUser(user)} of ${label} lacks permissions: ${command ?? message}`)
+}
+
+/**
+ * Talks with a server, and ends the connection.
+ * @template T
+ * @param {Login} login
+ * @param {(conversation: Conversation) => Promise<T>} talk
+ * @returns {Promise<T>}
+ * @throws {Fault}
+ * @throws {Loading}
+ */
+export async function visit(login, talk) {
+  const { where, user, password, connectTimeout, ioTimeout } = login
+  const conversation = new Conversation(where, connectTimeout, ioTimeout)
+  try {
+    await conversation.open()
+    const auth = user === '' && password === '' ? [] : ['AUTH', user || 'default', password]
+    await conversation.ask('HELLO', 3, ...auth).catch(error => {
+      throw error instanceof Refusal ? new Fault(helloFault(login, error.message)) : error
+    })
+    return await talk(conversation)
+  } catch (error) {
+    throw explain(login, error)
+  } finally {
+    conversation.close()
+  }
+}
+
+/**
+ * @param {Conversation} conversation
+ * @returns {Promise<Info>}
+ */
+async function infoOf(conversation) {
+  const lines = String(await conversation.ask('INFO')).split('\r\n')
+  const fields = lines.filter(line => line.includes(':'))
+  return Object.fromEntries(
+    fields.map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
+  )
+}
+
+/**
+ * @param {Info} info
+ * @param {boolean} cluster whether it should be a node of a cluster
+ * @returns {string} what is wrong with the server, '' if nothing
+ */
+function serverFault(info, cluster) {
+  const { redis_version: version = '', redis_mode: mode, cluster_enabled: enabled, role } = info
+  const [major, minor = 0] = version.split('.').map(Number)
+  if (version !== '' && (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])))
+    return `is version ${version}: ${TOO_OLD}`
+  if (mode === 'sentinel') return 'is a sentinel: its address wants redis+sentinel://'
+  const clustered = mode === 'cluster' || enabled === '1'
+  // Not all that speak like Redis tell this.
+  if (cluster && !clustered && (mode ?? enabled) !== undefined)
+    return 'is not a Redis Cluster: its address wants redis://'
+  if (!cluster && clustered) return 'is a node of a Redis Cluster: its address wants redis+cluster://'
+  if (cluster || role !== 'slave') return ''
+  return `is a replica${info.master_host ? ` of ${info.master_host}:${info.master_port}` : ''}, and takes no writes`
+}
+
+/**
+ * Makes sure that a server is of the kind that is expected, and ready.
+ * @param {Conversation} conversation
+ * @param {Login} login
+ * @param {{cluster: boolean, db: number}} expected
+ * @throws {Fault}
+ * @throws {Loading}
+ * @throws {Error} of the conversation
+ */
+export async function examine(conversation, { label }, { cluster, db }) {
+  const info = await infoOf(conversation)
+  const fault = serverFault(info, cluster)
+  if (fault !== '') throw new Fault(`${label} ${fault}`)
+  if (info.loading === '1') throw new Loading(label)
+  if (db === 0) return
+  await conversation.ask('SELECT', db).catch(error => {
+    if (!/out of range/.test(error.message)) throw error
+    throw new Fault(`${label} has no database ${db} (engine.redis.db)`)
+  })
+}
