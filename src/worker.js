@@ -136,7 +136,7 @@ async function run({ config, index, workers, node, terminal, cursorKey }) {
     version: `halley ${node.version}`,
     clock,
   })
-  control = createOperations(gateway)
+  control = createOperations(gateway, node)
 
   let allListening = false
   const { admission, shutDown: endPolls } = mountTransports({

@@ -1,7 +1,49 @@
-// What `info` tells of the node.
+// What `info` tells of all nodes.
 
 /** Counting asks every worker, so callers within this time share an answer. ms */
 const FRESH_FOR = 3000
+
+/** What the workers of one node have answered. */
+class Counts {
+  clients = 0
+  subscriptions = 0
+  uptime = 0
+  users = new Set()
+  channels = new Set()
+  /** @type {Map<string, number>} */
+  metrics = new Map()
+
+  /** @param {{uid: string, name: string, version: string}} node */
+  constructor({ uid, name, version }) {
+    this.node = { uid, name, version }
+  }
+
+  /** @param {any} answer of one worker */
+  add({ clients, subscriptions, uptime, users, channels, metrics }) {
+    this.clients += clients
+    this.subscriptions += subscriptions
+    this.uptime = Math.max(this.uptime, uptime)
+    for (const user of users) this.users.add(user)
+    for (const channel of channels) this.channels.add(channel)
+    // A worker tells of its last whole window; there is none at first.
+    for (const [name, value] of Object.entries(metrics ?? {})) {
+      this.metrics.set(name, (this.metrics.get(name) ?? 0) + value)
+    }
+  }
+
+  /** @param {number} interval s that the metrics are summed over */
+  result(interval) {
+    return {
+      ...this.node,
+      uptime: Math.floor(this.uptime / 1000),
+      num_clients: this.clients,
+      num_users: this.users.size,
+      num_channels: this.channels.size,
+      num_subs: this.subscriptions,
+      ...(this.metrics.size > 0 ? { metrics: { interval, items: Object.fromEntries(this.metrics) } } : null),
+    }
+  }
+}
 
 export class NodeInfo {
   #node
@@ -13,7 +55,7 @@ export class NodeInfo {
   #countedAt = 0
 
   /**
-   * @param {import('./context.js').NodeIdentity} node
+   * @param {import('./context.js').NodeIdentity} node this one
    * @param {import('../broker/contract.js').Broker} broker
    * @param {number} interval ms that the metrics are summed over
    * @param {() => number} clock
@@ -26,44 +68,29 @@ export class NodeInfo {
   }
 
   /** @returns {Promise<string>} the result as JSON text */
-  async read() {
+  read() {
     const now = this.#clock()
-    if (this.#counted === null || now - this.#countedAt >= FRESH_FOR) {
-      const counted = this.#count()
-      this.#counted = counted
-      this.#countedAt = now
-      counted.catch(() => {
-        if (this.#counted === counted) this.#counted = null
-      })
-    }
-    const { uid, name, version, startedAt } = this.#node
-    const uptime = Math.max(0, Math.floor((now - startedAt) / 1000))
-    const head = JSON.stringify({ uid, name, version }).slice(0, -1)
-    return `{"nodes":[${head},"uptime":${uptime},${await this.#counted}}]}`
+    if (this.#counted !== null && now - this.#countedAt < FRESH_FOR) return this.#counted
+    const counted = this.#count()
+    this.#counted = counted
+    this.#countedAt = now
+    counted.catch(() => {
+      if (this.#counted === counted) this.#counted = null
+    })
+    return counted
   }
 
-  /** @returns {Promise<string>} members of the node's object */
+  /** @returns {Promise<string>} */
   async #count() {
-    let clients = 0
-    let subscriptions = 0
-    const users = new Set()
-    const channels = new Set()
-    /** @type {Map<string, number>} */
-    const metrics = new Map()
-    // A worker tells of its last whole window; there is none at first.
+    // The node that was asked comes first.
+    const nodes = new Map([[this.#node.uid, new Counts(this.#node)]])
     for (const answer of await this.#broker.survey('info', {})) {
-      clients += answer.clients
-      subscriptions += answer.subscriptions
-      for (const user of answer.users) users.add(user)
-      for (const channel of answer.channels) channels.add(channel)
-      for (const [name, value] of Object.entries(answer.metrics ?? {})) {
-        metrics.set(name, (metrics.get(name) ?? 0) + value)
-      }
+      const { node } = answer
+      let counts = nodes.get(node.uid)
+      if (!counts) nodes.set(node.uid, (counts = new Counts(node)))
+      counts.add(answer)
     }
-    const counters = `"num_clients":${clients},"num_users":${users.size},"num_channels":${channels.size},"num_subs":${subscriptions}`
-    if (metrics.size === 0) return counters
-    const items = JSON.stringify(Object.fromEntries(metrics))
-    return `${counters},"metrics":{"interval":${this.#interval / 1000},"items":${items}}`
+    return JSON.stringify({ nodes: [...nodes.values()].map(counts => counts.result(this.#interval / 1000)) })
   }
 }
 

@@ -7,6 +7,7 @@ import { compileGlob } from './glob.js'
 /**
  * @typedef {import('../gateway.js').Gateway} Gateway
  * @typedef {import('../session/session.js').Session} Session
+ * @typedef {import('./context.js').NodeIdentity} NodeIdentity
  * @typedef {{user: string, client?: string, session?: string}} Target which connections are meant
  */
 
@@ -21,7 +22,7 @@ function targets({ sessions }, { user, client, session }) {
 
 /**
  * What one worker does when the server API, on whichever worker, asks for it. Each answers at once.
- * @type {Record<string, (gateway: Gateway, params: any) => any>}
+ * @type {Record<string, (gateway: Gateway, params: any, node: NodeIdentity) => any>}
  */
 const operations = Object.freeze({
   channels({ hub }, { pattern }) {
@@ -32,8 +33,10 @@ const operations = Object.freeze({
     return counts
   },
 
-  info({ sessions, hub, metrics }) {
+  info({ sessions, hub, metrics, clock }, _params, { uid, name, version, startedAt }) {
     return {
+      node: { uid, name, version },
+      uptime: Math.max(0, clock() - startedAt),
       clients: sessions.count,
       users: [...sessions.users(), ...(sessions.anonymous > 0 ? [''] : [])],
       channels: [...hub.channels.keys()],
@@ -126,12 +129,13 @@ function serverSubscribe(session, plan) {
 
 /**
  * @param {Gateway} gateway
+ * @param {NodeIdentity} node
  * @returns {(op: string, params: any) => any} what `BrokerEvents.survey` is
  */
-export function createOperations(gateway) {
+export function createOperations(gateway, node) {
   return (op, params) => {
     const operation = Object.hasOwn(operations, op) ? operations[op] : undefined
     if (!operation) throw new Error(`unknown operation ${op}`)
-    return operation(gateway, params)
+    return operation(gateway, params, node)
   }
 }
