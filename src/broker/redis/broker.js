@@ -82,7 +82,15 @@ export class RedisBroker {
     this.#channels = new Channels(events, partition => this.#queue(partition), this.#batches)
     this.#presence = new Presence({ placement, uid, ttl: config.presence_ttl, log })
     this.#users = new Users({ placement, uid, log })
-    this.#control = new Control({ placement, uid, node, worker, events, log })
+    this.#control = new Control({
+      placement,
+      uid,
+      node,
+      worker,
+      events,
+      log,
+      joined: () => this.#ready() && this.#reached(),
+    })
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
     placement.connect()
   }
@@ -106,7 +114,7 @@ export class RedisBroker {
     this.#users.up(partition)
     this.#channels.up(partition)
     this.#presence.up(partition)
-    if (this.#placement.up) this.#reached()
+    if (this.#ready()) this.#reached()
   }
 
   /** @param {Partition} partition */
@@ -145,15 +153,19 @@ export class RedisBroker {
    * @returns {Promise<void>} when everything is within reach, or the patience is over
    */
   reached(patience) {
-    if (this.#placement.up) return Promise.resolve()
+    if (this.#ready()) return Promise.resolve()
     return new Promise(resolve => {
       this.#reached = resolve
       setTimeout(resolve, patience)
     })
   }
 
+  #ready() {
+    return this.#placement.up && this.#control.ready
+  }
+
   ready() {
-    return this.#placement.up && this.#local.ready()
+    return this.#ready() && this.#local.ready()
   }
 
   /** @type {Broker['subscribe']} */
@@ -220,7 +232,9 @@ export class RedisBroker {
 
   /** @type {Broker['publish']} */
   publish(name, data, options, done) {
-    this.#queue(this.#placement.of(name)).publication(name, encode(data, options), options, done)
+    const partition = this.#placement.of(name)
+    if (!partition.up) return queueMicrotask(() => done(errors.internal, 0, ''))
+    this.#queue(partition).publication(name, encode(data, options), options, done)
   }
 
   /** @type {Broker['announce']} */
@@ -263,11 +277,13 @@ export class RedisBroker {
 
   /** @type {Broker['position']} */
   position(name, metaTtl, done) {
+    const partition = this.#placement.of(name)
+    if (!partition.up) return queueMicrotask(() => done(errors.internal, 0, ''))
     const channel = this.#channels.get(name)
     const then = (/** @type {Error | null} */ error, /** @type {Answer} */ { offset, epoch }) =>
       done(error, offset, epoch)
     if (channel) this.#read(channel, null, metaTtl, 1, then)
-    else this.#queue(this.#placement.of(name)).read(name, metaTtl, ['p'], then)
+    else this.#queue(partition).read(name, metaTtl, ['p'], then)
   }
 
   /** @type {Broker['removeHistory']} */
@@ -293,7 +309,8 @@ export class RedisBroker {
 
   /** @type {Broker['claimUser']} */
   claimUser(user, limit, done) {
-    this.#users.claim(user, limit, done)
+    if (this.#placement.control.up) this.#users.claim(user, limit, done)
+    else queueMicrotask(() => done(errors.internal, false))
   }
 
   /** @type {Broker['releaseUser']} */

@@ -115,6 +115,9 @@ export class Line {
     this.#closed = true
     this.#up = false
     this.#redis.disconnect()
+    const { flushQueue } = /** @type {any} */ (this.#redis)
+    // Those who wait for replies are told now rather than when the connection has ended.
+    flushQueue.call(this.#redis, new Error('Connection is closed.'))
     if (wasUp) this.#events.down(this)
   }
 

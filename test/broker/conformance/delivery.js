@@ -211,6 +211,8 @@ export function order(test) {
       }
       await Promise.all(publications)
       await a.hears(100)
+      // Asked last, so answered last.
+      await a.position('stream')
       t.equal(seen.length, 67)
       for (const [offset, delivered] of seen) t.equal(delivered, offset)
       t.same(offsets(a.told), upTo(100))

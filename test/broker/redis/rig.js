@@ -66,11 +66,21 @@ export async function startRedisRig(t, { address, servers, config = {} }) {
     /** @param {string} [own] address of its own, such as that of a proxy */
     async join(events, worker = locals.size, own = undefined) {
       let redis = null
-      const local = await bus.join(events, worker, gone => redis?.gone(gone))
+      /** @type {(() => void)[] | null} calls that come before the caller of this has got its broker */
+      let early = []
+      const held = {
+        ...events,
+        called: (request, answer) => {
+          if (early === null) return events.called(request, answer)
+          const copy = Buffer.from(request)
+          early.push(() => events.called(copy, answer))
+        },
+      }
+      const local = await bus.join(held, worker, gone => redis?.gone(gone))
       redis = new RedisBroker({
         config: redisConfig({ sharded_pub_sub_partitions: 16, ...config, address: own ?? address }),
         local,
-        events: { lost: () => {}, ...events },
+        events: { lost: () => {}, ...held },
         node: bus.place(local).node,
         worker,
         log: /** @type {any} */ (bus.log),
@@ -78,6 +88,10 @@ export async function startRedisRig(t, { address, servers, config = {} }) {
       brokers.add(redis)
       locals.set(redis, local)
       await redis.reached(5000)
+      setImmediate(() => {
+        for (const call of early.splice(0)) call()
+        early = null
+      })
       return redis
     },
 
