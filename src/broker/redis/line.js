@@ -96,7 +96,7 @@ export class Line {
 
   /** Whether commands can be sent. */
   get up() {
-    return this.#up && this.#redis.status === 'ready'
+    return this.#up && !this.#derailed && this.#redis.status === 'ready'
   }
 
   connect() {
@@ -215,7 +215,7 @@ export class Line {
   #guard() {
     const sign = String(++this.#guards)
     this.#issue('ping', [sign], (error, reply) => {
-      if (!this.up || (!error && String(reply) === sign)) return
+      if (this.#redis.status !== 'ready' || (!error && String(reply) === sign)) return
       this.#derailed = true
       this.reset('replies came out of step')
     })
