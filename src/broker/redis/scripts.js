@@ -23,5 +23,13 @@ function script(name) {
 
 export const publish = script('publish')
 export const read = script('read')
+export const presenceBeat = script('presence-beat')
+export const presenceChange = script('presence-change')
+export const presenceList = script('presence-list')
+export const presenceOwn = script('presence-own')
+export const presenceStats = script('presence-stats')
+export const presenceSweep = script('presence-sweep')
+export const userClaim = script('user-claim')
+export const userWrite = script('user-write')
 export const join = script('join')
 export const bury = script('bury')

@@ -1,0 +1,132 @@
+import { Roster } from './roster.js'
+import { presenceList, presenceStats } from './scripts.js'
+
+/**
+ * @typedef {import('./partition.js').Partition} Partition
+ */
+
+const CLIENT = 0x63 // c
+
+/**
+ * Who is in a channel, over all workers of all nodes. Redis has, for each channel, the clients with the worker that each belongs to,
+ * and the workers with their leases: a client counts while its worker prolongs its lease in the channel, so that what
+ * it costs to stay is one small command for each channel of a worker, not one for each client.
+ */
+export class Presence {
+  #placement
+  #uid
+  #ttl
+  #log
+  /** @type {Map<Partition, Roster>} */
+  #rosters = new Map()
+
+  /**
+   * @param {object} options
+   * @param {import('./placement.js').Placement} options.placement
+   * @param {string} options.uid of this worker: letters and digits
+   * @param {number} options.ttl ms until the clients of a worker that dies vanish
+   * @param {import('pino').Logger} options.log
+   */
+  constructor({ placement, uid, ttl, log }) {
+    this.#placement = placement
+    this.#uid = uid
+    this.#ttl = ttl
+    this.#log = log
+  }
+
+  /** @param {string} channel */
+  #roster(channel) {
+    const partition = this.#placement.of(channel)
+    let roster = this.#rosters.get(partition)
+    if (!roster) {
+      roster = new Roster(partition, { uid: this.#uid, ttl: this.#ttl })
+      this.#rosters.set(partition, roster)
+    }
+    return roster
+  }
+
+  /**
+   * @param {string} channel
+   * @param {string} client
+   * @param {string} info ClientInfo as JSON text
+   * @param {boolean} leave whether the leave is to be announced if this worker dies
+   * @param {(error: Error | null) => void} done never called before this returns. After an error the client is as present as before
+   */
+  add(channel, client, info, leave, done) {
+    const { user } = JSON.parse(info)
+    const value = `${this.#uid} ${leave ? 1 : 0} ${Buffer.byteLength(user)} ${user}${info}`
+    this.#roster(channel).add(channel, client, value, done)
+  }
+
+  /**
+   * @param {string} channel
+   * @param {string} client
+   */
+  remove(channel, client) {
+    this.#rosters.get(this.#placement.of(channel))?.remove(channel, client)
+  }
+
+  /**
+   * @param {string} channel
+   * @param {import('./scripts.js').Script} script
+   * @returns {Promise<any>}
+   */
+  #ask(channel, script) {
+    const partition = this.#placement.of(channel)
+    const keys = [partition.key('presence', channel), partition.key('presence-workers', channel)]
+    return new Promise((resolve, reject) =>
+      partition.run(script, keys, [], (error, reply) => (error ? reject(error) : resolve(reply))),
+    )
+  }
+
+  /**
+   * @param {string} channel
+   * @returns {Promise<Map<string, string>>} client id -> ClientInfo as JSON text
+   */
+  async list(channel) {
+    const [workers, entries] = await this.#ask(channel, presenceList)
+    const alive = new Set(workers.map(String))
+    /** @type {Map<string, string>} */
+    const clients = new Map()
+    for (let i = 0; i < entries.length; i += 2) {
+      const field = entries[i]
+      if (field[0] !== CLIENT) continue
+      const value = entries[i + 1]
+      const worker = value.indexOf(' ')
+      if (!alive.has(value.latin1Slice(0, worker))) continue
+      // See presence-change.lua: '<worker> <leave> <bytes of user> <user><info>'
+      const user = value.indexOf(' ', worker + 3) + 1
+      const info = user + Number(value.latin1Slice(worker + 3, user - 1))
+      clients.set(field.utf8Slice(1, field.length), value.utf8Slice(info, value.length))
+    }
+    return clients
+  }
+
+  /**
+   * @param {string} channel
+   * @returns {Promise<{clients: number, users: number}>} all anonymous clients are of one user
+   */
+  async stats(channel) {
+    const [clients, users] = await this.#ask(channel, presenceStats)
+    return { clients, users }
+  }
+
+  /** To be called once a second. */
+  tick() {
+    let swept = 0
+    for (const roster of this.#rosters.values()) {
+      roster.tick()
+      swept += roster.swept
+      roster.swept = 0
+    }
+    if (swept > 0) this.#log.info({ clients: swept }, 'presence of workers that have gone is taken out')
+  }
+
+  /**
+   * The line of a partition has come up.
+   * @param {Partition} partition
+   */
+  up(partition) {
+    this.#rosters.get(partition)?.up()
+  }
+}

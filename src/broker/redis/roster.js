@@ -1,0 +1,308 @@
+import { errors } from '../../errors.js'
+import { presenceBeat, presenceChange, presenceOwn, presenceSweep } from './scripts.js'
+
+/**
+ * @typedef {import('./partition.js').Partition} Partition
+ * @typedef {(error: Error | null) => void} Done
+ */
+
+/** Channels in one beat. */
+const BATCH = 100
+/** Clients that are written at once, so that others need not wait long for Redis. */
+const MAX_WRITTEN = 1000
+/** Redis holds nothing of this worker in the channel. */
+const NOTHING = 0
+/** Nobody knows what it holds. No revision in Redis is equal to it. */
+const UNKNOWN = -1
+
+/** Who is present in one channel through this worker. */
+class Own {
+  /** @type {Map<string, string>} client id -> value, as in presence-change.lua */
+  clients = new Map()
+  /** What Redis has or will have when it has done what is under way. */
+  revision = NOTHING
+  /** Changes under way. */
+  underway = 0
+  /** @type {Done[] | null} those who wait until Redis has been compared with `clients` and put right; null: no need of that is known */
+  waiting = null
+
+  /** @param {string} channel */
+  constructor(channel) {
+    this.channel = channel
+  }
+}
+
+/**
+ * Who is present through this worker in the channels of one partition, and what keeps Redis in agreement with it.
+ *
+ * Each change carries a revision that Redis keeps beside the entries. Redis does a change only if it has made all those before it. So
+ * one number tells whether it holds the very entries that it should, whatever was lost with a connection, a flush or a
+ * failover; where it is another, the entries are compared and put right.
+ */
+export class Roster {
+  #partition
+  #uid
+  #ttl
+  /** @type {Map<string, Own>} with clients, or with something to be taken back */
+  #channels = new Map()
+  #revision = NOTHING
+  /** Ticks in which every channel's lease is prolonged once. */
+  #ticks
+  #rest
+  /** @type {Iterator<Own> | null} those still to come in this round */
+  #round = null
+  #share = 0
+  /** Clients of workers that have gone, taken out by this one. */
+  swept = 0
+
+  /**
+   * @param {Partition} partition
+   * @param {object} options
+   * @param {string} options.uid of this worker
+   * @param {number} options.ttl ms; of a worker that dies
+   */
+  constructor(partition, { uid, ttl }) {
+    this.#partition = partition
+    this.#uid = uid
+    this.#ttl = ttl
+    this.#ticks = Math.max(1, Math.floor(ttl / 3000))
+    // Many partitions shall not all begin in the same second.
+    this.#rest = 1 + Math.floor(Math.random() * this.#ticks)
+  }
+
+  /**
+   * @param {string} channel
+   * @param {string} client
+   * @param {string} value
+   * @param {Done} done never called before this returns
+   */
+  add(channel, client, value, done) {
+    if (!this.#partition.up) return queueMicrotask(() => done(errors.internal))
+    const own = this.#open(channel)
+    const former = own.clients.get(client)
+    own.clients.set(client, value)
+    this.#change(own, [], [client, value], error => {
+      if (error && own.clients.get(client) === value) {
+        if (former === undefined) own.clients.delete(client)
+        else own.clients.set(client, former)
+      }
+      done(error)
+    })
+  }
+
+  /**
+   * @param {string} channel
+   * @param {string} client
+   */
+  remove(channel, client) {
+    const own = this.#channels.get(channel)
+    if (own?.clients.delete(client)) this.#change(own, [client], [], () => {})
+  }
+
+  /**
+   * @param {string} channel
+   * @returns {Own}
+   */
+  #open(channel) {
+    let own = this.#channels.get(channel)
+    if (!own) this.#channels.set(channel, (own = new Own(channel)))
+    return own
+  }
+
+  /** @param {Own} own is forgotten if nobody is present and Redis knows it */
+  #release(own) {
+    if (own.clients.size > 0 || own.revision !== NOTHING || own.underway > 0 || own.waiting) return
+    this.#channels.delete(own.channel)
+  }
+
+  /** @param {string} channel */
+  #keys(channel) {
+    const partition = this.#partition
+    return [partition.key('presence', channel), partition.key('presence-workers', channel)]
+  }
+
+  /**
+   * Sends a change that has been made to `own.clients`.
+   * @param {Own} own
+   * @param {string[]} gone clients
+   * @param {string[]} present client, value ...
+   * @param {Done} done
+   */
+  #change(own, gone, present, done) {
+    if (own.waiting) own.waiting.push(done)
+    else if (own.revision === UNKNOWN) this.#repair(own, done)
+    else {
+      const lease = own.revision === NOTHING ? this.#ttl : 0
+      this.#write(own, gone, present, lease, (error, made) => {
+        if (error || made) done(error)
+        else this.#repair(own, done)
+      })
+    }
+  }
+
+  /**
+   * @param {Own} own
+   * @param {string[]} gone
+   * @param {string[]} present
+   * @param {number} lease ms, 0: as it is
+   * @param {(error: Error | null, made: boolean) => void} done not made: Redis has another revision
+   */
+  #write(own, gone, present, lease, done) {
+    const before = own.revision
+    own.revision = own.clients.size === 0 ? NOTHING : ++this.#revision
+    own.underway++
+    this.#partition.run(
+      presenceChange,
+      this.#keys(own.channel),
+      [this.#uid, lease, before, own.revision, gone.length, ...gone, ...present],
+      (error, reply) => {
+        own.underway--
+        if (error) own.revision = UNKNOWN
+        done(error, reply === 1)
+        this.#release(own)
+      },
+    )
+  }
+
+  /**
+   * Compares what Redis holds with what it should, and puts it right.
+   * @param {Own} own
+   * @param {Done} done
+   */
+  #repair(own, done) {
+    if (own.waiting) return own.waiting.push(done)
+    own.waiting = [done]
+    this.#partition.run(presenceOwn, this.#keys(own.channel).slice(0, 1), [this.#uid], (error, reply) => {
+      if (!error) return this.#agree(own, reply)
+      const waiting = own.waiting ?? []
+      own.waiting = null
+      own.revision = UNKNOWN
+      settle(waiting, error)
+    })
+  }
+
+  /**
+   * @param {Own} own
+   * @param {Buffer[]} reply revision, then client, value ..., as Redis has them
+   */
+  #agree(own, [revision, ...entries]) {
+    const gone = []
+    const known = new Set()
+    for (let i = 0; i < entries.length; i += 2) {
+      const client = String(entries[i])
+      const value = own.clients.get(client)
+      if (value === undefined) gone.push(client)
+      else if (value === String(entries[i + 1])) known.add(client)
+    }
+    const present = []
+    for (const [client, value] of own.clients) if (!known.has(client)) present.push(client, value)
+    // What is changed from here on follows on what is written now.
+    const waiting = own.waiting ?? []
+    own.waiting = null
+    own.revision = Number(revision)
+    let from = 0
+    do {
+      const until = from + 2 * MAX_WRITTEN
+      const last = until >= present.length
+      this.#write(own, from === 0 ? gone : [], present.slice(from, until), this.#ttl, (error, made) => {
+        // No second try at once: the next beat finds it.
+        if (!made) own.revision = UNKNOWN
+        if (last) settle(waiting, made ? null : (error ?? errors.internal))
+      })
+      from = until
+    } while (from < present.length)
+  }
+
+  /** To be called once a second: prolongs the leases of its share of all channels. */
+  tick() {
+    if (!this.#partition.up) return
+    if (--this.#rest <= 0 && this.#round === null) {
+      this.#rest = this.#ticks
+      this.#round = this.#channels.values()
+      this.#share = 0
+    }
+    if (this.#round === null) return
+    this.#share = Math.max(this.#share, BATCH, Math.ceil(this.#channels.size / this.#ticks))
+    for (let left = this.#share; left > 0 && this.#round; left -= BATCH) {
+      const batch = take(this.#round, Math.min(left, BATCH))
+      if (batch.length < Math.min(left, BATCH)) this.#round = null
+      this.#beat(batch, () => {})
+    }
+  }
+
+  /** The line has come up, maybe to a server that knows less than the one before, or more. */
+  up() {
+    this.#check(this.#channels.values())
+  }
+
+  /**
+   * A batch after the other: what they find missing is written meanwhile.
+   * @param {Iterator<Own>} rest
+   */
+  #check(rest) {
+    const batch = take(rest, BATCH)
+    if (batch.length > 0) this.#beat(batch, error => error ?? this.#check(rest))
+  }
+
+  /**
+   * @param {Own[]} batch
+   * @param {Done} done
+   */
+  #beat(batch, done) {
+    if (batch.length === 0) return
+    const keys = batch.flatMap(({ channel }) => this.#keys(channel))
+    const revisions = batch.map(({ revision }) => revision)
+    this.#partition.run(presenceBeat, keys, [this.#uid, this.#ttl, ...revisions], (error, reply) => {
+      if (!error) {
+        const [lost, other, late] = reply
+        for (const i of lost) this.#missing(batch[i])
+        for (const i of other) this.#repair(batch[i], () => {})
+        for (const i of late) this.#sweep(batch[i].channel)
+        for (const own of batch) this.#release(own)
+      }
+      done(error)
+    })
+  }
+
+  /**
+   * Redis has nothing of this worker in a channel where it should: no need to compare.
+   * @param {Own} own
+   */
+  #missing(own) {
+    if (own.waiting) return
+    own.waiting = []
+    this.#agree(own, [Buffer.from('0')])
+  }
+
+  /** @param {string} channel where other workers have left something behind */
+  #sweep(channel) {
+    const partition = this.#partition
+    const keys = [...this.#keys(channel), partition.key('channel', channel)]
+    partition.run(presenceSweep, keys, [partition.publishCommand], (error, clients) => {
+      if (!error) this.swept += clients
+    })
+  }
+}
+
+/**
+ * @param {Done[]} waiting
+ * @param {Error | null} error
+ */
+function settle(waiting, error) {
+  for (const done of waiting) done(error)
+}
+
+/**
+ * @param {Iterator<Own>} from
+ * @param {number} count at most
+ * @returns {Own[]}
+ */
+function take(from, count) {
+  const taken = []
+  while (taken.length < count) {
+    const { done, value } = from.next()
+    if (done) break
+    taken.push(value)
+  }
+  return taken
+}

@@ -1,0 +1,206 @@
+import { errors } from '../../errors.js'
+import { userClaim, userWrite } from './scripts.js'
+
+/**
+ * @typedef {import('./partition.js').Partition} Partition
+ */
+
+/** ms without a sign of life until the connections of a worker count no more. */
+const LEASE = 10_000
+/** ms until Redis forgets a user that no worker writes down again. */
+const USER_TTL = 15 * 60_000
+/** Ticks in which every user is written down once again. */
+const ROUND = 300
+/** Users that are written at once. */
+const BATCH = 200
+
+/** The connections of one user at this worker. */
+class Own {
+  /** With those that are still being claimed. */
+  count = 0
+  /** Number of commands sent about it. */
+  sent = 0
+
+  /** @param {string} user */
+  constructor(user) {
+    this.user = user
+  }
+}
+
+/**
+ * How many connections each user has, over all workers of all nodes. Redis has a count for each worker of a user, and
+ * the worker's lease: the counts of a worker that dies are void when that has run out.
+ */
+export class Users {
+  #placement
+  #uid
+  #lease
+  #log
+  #workers
+  /** @type {Map<string, Own>} with connections, or with counts that Redis may still have */
+  #users = new Map()
+  /** @type {Iterator<Own> | null} */
+  #round = null
+  #share = 0
+  /** @type {Iterator<Own>} of a rewriting, those still to come */
+  #rest = this.#users.values()
+  #rewriting = false
+
+  /**
+   * @param {object} options
+   * @param {import('./placement.js').Placement} options.placement
+   * @param {string} options.uid of this worker: letters and digits
+   * @param {number} [options.lease] ms until the connections of a worker that dies count no more
+   * @param {import('pino').Logger} options.log
+   */
+  constructor({ placement, uid, lease = LEASE, log }) {
+    this.#placement = placement
+    this.#uid = uid
+    this.#lease = lease
+    this.#log = log
+    this.#workers = placement.control.key('users', 'workers')
+  }
+
+  get #partition() {
+    return this.#placement.control
+  }
+
+  /** @param {string} user */
+  #key(user) {
+    return this.#partition.key('user', user)
+  }
+
+  /**
+   * Counts a connection of a user, unless there are enough.
+   * @param {string} user
+   * @param {number} limit
+   * @param {(error: Error | null, admitted: boolean) => void} done never called before this returns
+   */
+  claim(user, limit, done) {
+    if (!this.#partition.up) return queueMicrotask(() => done(errors.internal, false))
+    let own = this.#users.get(user)
+    if (!own) this.#users.set(user, (own = new Own(user)))
+    const held = own.count++
+    const sent = ++own.sent
+    this.#partition.run(
+      userClaim,
+      [this.#key(user), this.#workers],
+      [this.#uid, held, limit, USER_TTL],
+      (error, reply) => {
+        const admitted = reply === 1
+        if (!admitted) {
+          own.count--
+          // What has been sent since was in the belief that it would be admitted.
+          if (own.sent !== sent) this.#write([own], () => {})
+          else if (!error) this.#release(own, sent)
+        }
+        done(error, admitted)
+      },
+    )
+  }
+
+  /**
+   * A connection that this worker has claimed has ended.
+   * @param {string} user
+   */
+  release(user) {
+    const own = this.#users.get(user)
+    if (!own || own.count === 0) return
+    own.count--
+    this.#write([own], () => {})
+  }
+
+  /**
+   * Forgets a user without connections, if nothing has been sent since Redis knows.
+   * @param {Own} own
+   * @param {number} sent
+   */
+  #release(own, sent) {
+    if (own.count === 0 && own.sent === sent) this.#users.delete(own.user)
+  }
+
+  /**
+   * Prolongs the lease and writes down some users' counts.
+   * @param {Own[]} batch
+   * @param {(error: Error | null) => void} done
+   */
+  #write(batch, done) {
+    const keys = batch.map(({ user }) => this.#key(user))
+    const counts = batch.map(({ count }) => count)
+    const sent = batch.map(own => ++own.sent)
+    this.#partition.run(
+      userWrite,
+      [this.#workers, ...keys],
+      [this.#uid, this.#lease, USER_TTL, ...counts],
+      (error, reply) => {
+        if (!error) for (const [i, own] of batch.entries()) this.#release(own, sent[i])
+        if (reply === 1) this.#lost()
+        done(error)
+      },
+    )
+  }
+
+  /** The lease had run out, or Redis has lost it: others may have taken away the counts, or they are lost as well. */
+  #lost() {
+    if (this.#users.size > 0)
+      this.#log.info({ users: this.#users.size }, 'connections of users are counted again')
+    this.#rewrite()
+  }
+
+  /** Writes all users down, a batch after the other; where that is under way, from the beginning again. */
+  #rewrite() {
+    this.#rest = this.#users.values()
+    if (!this.#rewriting) this.#writeNext()
+  }
+
+  #writeNext() {
+    const batch = take(this.#rest, BATCH)
+    this.#rewriting = batch.length > 0
+    if (!this.#rewriting) return
+    this.#write(batch, error => {
+      if (error) this.#rewriting = false
+      else this.#writeNext()
+    })
+  }
+
+  /** To be called once a second: prolongs the lease, and writes its share of all users once again. */
+  tick() {
+    if (!this.#partition.up) return
+    if (this.#round === null) {
+      this.#round = this.#users.values()
+      this.#share = 0
+    }
+    this.#share = Math.max(this.#share, Math.ceil(this.#users.size / ROUND))
+    for (let left = Math.max(1, this.#share); left > 0 && this.#round; left -= BATCH) {
+      const count = Math.min(left, BATCH)
+      const batch = take(this.#round, count)
+      if (batch.length < count) this.#round = null
+      this.#write(batch, () => {})
+    }
+  }
+
+  /**
+   * The line of a partition has come up, maybe to a server that has other counts.
+   * @param {Partition} partition
+   */
+  up(partition) {
+    if (partition !== this.#partition) return
+    this.#write([], () => {})
+    this.#rewrite()
+  }
+}
+
+/**
+ * @param {Iterator<Own>} from
+ * @param {number} count at most
+ * @returns {Own[]}
+ */
+function take(from, count) {
+  const taken = []
+  while (taken.length < count) {
+    const { done, value } = from.next()
+    if (done) break
+    taken.push(value)
+  }
+  return taken
+}
