@@ -153,7 +153,7 @@ async function run({ config, index, workers, node, terminal, cursorKey }) {
   if (demo) {
     const operations = control
     const own = demo.mountDemo({ gateway, server, version: node.version, index })
-    control = (op, params) => (Object.hasOwn(own, op) ? own[op]() : operations(op, params))
+    control = (op, params) => (Object.hasOwn(own, op) ? own[op](params) : operations(op, params))
   }
   if (config.health.enabled) {
     server.route('GET', config.health.handler_prefix, exchange => {

@@ -20,7 +20,8 @@ const INTERVAL_MS = 1000
 const hundredths = value => Math.round(value * 100) / 100
 
 /**
- * This machine's vital signs, and those of every worker, published once a second by one of them.
+ * A machine's vital signs, and those of every worker of its node, published once a second by one of them. Where several nodes
+ * share a channel, one of them publishes, so that the page shows one machine and not now this one, now that one.
  */
 export class VitalsFeed {
   #gateway
@@ -40,8 +41,18 @@ export class VitalsFeed {
     this.#delivered = new Rate(() => gateway.hub.delivered, gateway.clock)
   }
 
+  /**
+   * Answers the first worker of a node.
+   * @param {{node: string}} asker
+   * @returns {{node: string, sample: WorkerSample | null}} null for another node: a sample tells of the time since the one before
+   */
+  answer({ node }) {
+    const own = this.#gateway.node
+    return { node: own, sample: node === own ? this.#sample() : null }
+  }
+
   /** @returns {WorkerSample} of this worker, since it was asked last */
-  sample() {
+  #sample() {
     const { mean, p90, max } = this.#delay.sample()
     return {
       worker: this.#index,
@@ -53,7 +64,7 @@ export class VitalsFeed {
     }
   }
 
-  /** To be called in one worker only: it asks the others. */
+  /** To be called in one worker of a node only: it asks the others. */
   start() {
     if (!this.#gateway.rules.resolve(CHANNEL)) {
       return this.#gateway.log.warn(
@@ -67,10 +78,12 @@ export class VitalsFeed {
     // A worker that hangs answers late: its second is left out, and not made up for.
     if (this.#busy) return
     this.#busy = true
-    const { broker, clock, log } = this.#gateway
+    const { broker, clock, log, node } = this.#gateway
     try {
-      /** @type {WorkerSample[]} */
-      const workers = await broker.survey(OPERATION, {})
+      /** @type {ReturnType<VitalsFeed['answer']>[]} */
+      const answers = await broker.survey(OPERATION, { node })
+      if (answers.some(answer => answer.node < node)) return
+      const workers = answers.flatMap(({ sample }) => sample ?? [])
       workers.sort((a, b) => a.worker - b.worker)
       const { cpu, ...machine } = this.#machine.sample()
       const share = cpu === null ? null : hundredths(cpu)

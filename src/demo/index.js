@@ -138,7 +138,7 @@ function serveFile(body, type) {
  * @param {import('../server/contract.js').SocketServer} parts.server not listening yet
  * @param {string} parts.version of the gateway
  * @param {number} parts.index of this worker; the first one publishes
- * @returns {Record<string, () => any>} what this worker answers in a survey, by operation
+ * @returns {Record<string, (params: any) => any>} what this worker answers in a survey, by operation
  */
 export function mountDemo({ gateway, server, version, index }) {
   server.route('*', '/', serveFile(renderPage(gateway.config, version), 'html'))
@@ -151,5 +151,5 @@ export function mountDemo({ gateway, server, version, index }) {
   }
   const feed = new VitalsFeed(gateway, index)
   if (index === 0) feed.start()
-  return { [OPERATION]: () => feed.sample() }
+  return { [OPERATION]: params => feed.answer(params) }
 }
