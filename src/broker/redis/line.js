@@ -17,6 +17,8 @@ import { SCRIPTS } from './scripts.js'
 const MAX_BACKLOG = 32 * 1024 * 1024
 /** Commands that may wait for their replies. */
 const MAX_COMMANDS = 20_000
+/** Turns of the event loop that something to be sent may wait for more. */
+const MAX_TURNS = 8
 /** Errors of one kind are logged once in so many ms. */
 const LOG_EVERY = 10_000
 const FIRST_RETRY = 50
@@ -38,9 +40,18 @@ export class Line {
   #closed = false
   /** @type {import('node:stream').Writable | null} */
   #corked = null
-  #turn = false
-  /** @type {(() => void)[]} */
-  #flushers = []
+  /** @type {Set<() => void>} */
+  #flushers = new Set()
+  #fresh = false
+  /** Turns of the event loop since something was to be sent; 0: there is nothing. */
+  #turns = 0
+  #turn = () => {
+    if (this.#fresh && this.#turns < MAX_TURNS) {
+      this.#fresh = false
+      this.#turns++
+      setImmediate(this.#turn)
+    } else this.#flush()
+  }
   /** @type {Error | null} */
   #lastError = null
   #downSince = 0
@@ -174,27 +185,32 @@ export class Line {
   }
 
   /**
-   * Calls `flush` at the end of this turn of the event loop, before what has been sent leaves.
-   * @param {() => void} flush
+   * Calls `flush` when a turn of the event loop has scheduled nothing more, or enough turns have passed: a busy loop saves most of
+   * its writes, and Redis most of its wake-ups, for one empty poll of an idle one. What it sends leaves in one write.
+   * @param {() => void} flush may be scheduled again and again
    */
   schedule(flush) {
-    this.#flushers.push(flush)
+    this.#flushers.add(flush)
+    this.#fresh = true
     this.#beginTurn()
   }
 
   #beginTurn() {
-    if (this.#turn) return
-    this.#turn = true
-    setImmediate(() => this.#endTurn())
+    if (this.#turns > 0) return
+    this.#turns = 1
+    setImmediate(this.#turn)
   }
 
-  #endTurn() {
-    const flushers = this.#flushers
-    this.#flushers = []
-    for (const flush of flushers) flush()
-    this.#turn = false
+  #flush() {
+    if (this.#flushers.size > 0) {
+      const flushers = this.#flushers
+      this.#flushers = new Set()
+      for (const flush of flushers) flush()
+    }
     this.#corked?.uncork()
     this.#corked = null
+    this.#turns = 0
+    if (this.#flushers.size > 0) this.#beginTurn()
   }
 
   /**
