@@ -193,7 +193,7 @@ export class RedisServer {
     return fields(await this.call('INFO', section))
   }
 
-  /** Ends it for good, with its data. */
+  /** Ends it for good, and its data. */
   async end() {
     await this.kill()
     await rm(this.dir, { recursive: true, force: true })
@@ -229,7 +229,7 @@ export async function spawnRedis(t, args, { port, dir, password } = {}) {
       t.teardown(() => server.end())
       return server
     } catch (error) {
-      await server.end()
+      if (dir === undefined) await server.end()
       const taken = server.log.some(line => line.includes('already in use'))
       if (!taken || port !== undefined || tried === TRIES) throw error
     }
