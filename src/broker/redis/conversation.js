@@ -238,6 +238,6 @@ export class Conversation {
   #reasonOf(error) {
     if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') return REASONS[error.code] ?? error.message
     if (!this.#secure) return 'it closed the connection without an answer (does it want TLS: rediss://?)'
-    return 'it closed the connection without an answer (does it speak TLS?)'
+    return 'it closed the connection without an answer (does it speak TLS, does it want a certificate?)'
   }
 }

@@ -1,0 +1,345 @@
+// What a gateway says when it is started with a Redis that it cannot work with.
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { neededCommands } from '../../src/broker/redis/permissions.js'
+import { probeRedis } from '../../src/broker/redis/probe.js'
+import { loadConfig } from '../../src/config/load.js'
+import { startGateway } from '../gateway.js'
+import { pause, redisPort, startRedis, startSentinels, until } from './servers.js'
+
+const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+
+/**
+ * @param {string | string[]} address
+ * @param {Record<string, unknown>} [redis] more of `engine.redis`
+ * @param {any[]} [lines] get what is logged
+ * @returns {Promise<string>} what is wrong, '' if nothing
+ */
+async function faultOf(address, redis = {}, lines = []) {
+  const { config } = loadConfig({ base: { engine: { type: 'redis', redis: { ...redis, address } } } })
+  const log = /** @type {any} */ ({ info: (/** @type {any[]} */ ...args) => lines.push(args) })
+  try {
+    await probeRedis(config.engine.redis, log)
+    return ''
+  } catch (error) {
+    if (error.constructor !== Error) throw error
+    return error.message
+  }
+}
+
+/**
+ * Runs `halley serve` until it ends.
+ * @param {any} t
+ * @param {Record<string, string>} env
+ */
+async function serve(t, env) {
+  const child = spawn(process.execPath, [bin, 'serve', '--address', '127.0.0.1', '--port', '0'], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, HALLEY_ENGINE_TYPE: 'redis', ...env },
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  const said = { stdout: '', stderr: '' }
+  for (const stream of /** @type {const} */ (['stdout', 'stderr'])) {
+    child[stream].setEncoding('utf8').on('data', text => {
+      said[stream] += text
+    })
+  }
+  const [code] = await once(child, 'close')
+  return { code, ...said }
+}
+
+/**
+ * A server that answers each question with what it is given.
+ * @param {any} t
+ * @param {(args: string[]) => string} answer RESP; '' = none
+ * @returns {Promise<string>} its address
+ */
+async function fakeRedis(t, answer) {
+  const server = createServer(socket => {
+    socket.on('error', () => {})
+    socket.setEncoding('utf8').on('data', text => {
+      for (const question of String(text).split(/(?=\*\d+\r\n)/)) {
+        const args = question.split('\r\n').filter((_, i) => i > 0 && i % 2 === 0)
+        socket.write(answer(args))
+      }
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return `127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`
+}
+
+t.test('halley serve ends with one line and exit code 1', async t => {
+  const port = await redisPort()
+  t.same(await serve(t, { HALLEY_ENGINE_REDIS_ADDRESS: `127.0.0.1:${port}` }), {
+    code: 1,
+    stdout: '',
+    stderr: `halley: cannot reach redis at 127.0.0.1:${port}: connection refused\n`,
+  })
+  const redis = await startRedis(t, { password: 'secret' })
+  t.same(await serve(t, { HALLEY_ENGINE_REDIS_ADDRESS: `redis://:wrong@127.0.0.1:${redis.port}` }), {
+    code: 1,
+    stdout: '',
+    stderr: `halley: redis at 127.0.0.1:${redis.port} refuses the password (engine.redis.password)\n`,
+  })
+  t.same(await serve(t, { HALLEY_ENGINE_REDIS_ADDRESS: 'redis://:secret/x@h' }), {
+    code: 1,
+    stdout: '',
+    stderr:
+      'halley: engine.redis.address: is not an address like host:port or redis://user:password@host:port/db (in a password, %XX stands for what is not a letter or digit)\n',
+  })
+})
+
+t.test('a gateway starts, and prints nothing odd, with a password that nobody wants', async t => {
+  const redis = await startRedis(t)
+  const address = `redis://:unwanted@127.0.0.1:${redis.port}`
+  const gateway = await startGateway(t, { engine: { type: 'redis', redis: { address } } })
+  t.same(await gateway.stop(), { code: 0, signal: null })
+  for (const line of gateway.lines) t.ok(line.level, `${line.msg} is a line of the log`)
+})
+
+t.test('one server: what is wrong is said in one line', async t => {
+  const redis = await startRedis(t)
+  const place = `127.0.0.1:${redis.port}`
+  t.equal(await faultOf(place), '')
+  t.equal(await faultOf(`redis://${place}/15`), '')
+  t.equal(await faultOf(`redis://${place}/16`), `redis at ${place} has no database 16 (engine.redis.db)`)
+  t.equal(
+    await faultOf(`redis+cluster://${place}`),
+    `redis at ${place} is not a Redis Cluster: its address wants redis://`,
+  )
+  t.equal(
+    await faultOf(`redis+sentinel://${place}?sentinel_master_name=m`),
+    `redis at ${place} is not a sentinel: its address wants redis://`,
+  )
+  t.equal(
+    await faultOf(`redis://nobody:x@${place}`),
+    `redis at ${place} refuses user "nobody" or the password (engine.redis.user, engine.redis.password)`,
+  )
+  t.equal(
+    await faultOf('redis://no-such-host.invalid'),
+    'cannot reach redis at no-such-host.invalid:6379: there is no such host',
+  )
+  t.equal(
+    await faultOf('unix:///no/such.sock'),
+    'cannot reach redis at /no/such.sock: there is no such socket',
+  )
+})
+
+t.test('all shards are looked at', async t => {
+  const redis = await startRedis(t)
+  const away = [`127.0.0.1:${await redisPort()}`, `127.0.0.1:${await redisPort()}`]
+  t.equal(
+    await faultOf([away[0], redis.address, away[1]]),
+    away.map(place => `cannot reach redis at ${place}: connection refused`).join('; '),
+  )
+})
+
+t.test('a Unix socket', async t => {
+  const dir = t.testdir()
+  await startRedis(t, { args: ['--unixsocket', `${dir}/redis.sock`] })
+  t.equal(await faultOf(`unix://${dir}/redis.sock`), '')
+})
+
+t.test('passwords and users', async t => {
+  const redis = await startRedis(t, { password: 'secret' })
+  const place = `127.0.0.1:${redis.port}`
+  t.equal(await faultOf(place), `redis at ${place} wants a password: set engine.redis.password`)
+  t.equal(await faultOf(place, { password: 'secret' }), '')
+  t.equal(await faultOf(`redis://default:secret@${place}`), '')
+  t.equal(
+    await faultOf(place, { password: 'wrong' }),
+    `redis at ${place} refuses the password (engine.redis.password)`,
+  )
+  await redis.call(
+    'ACL',
+    'SETUSER',
+    'app',
+    'on',
+    '>pw',
+    '~halley.*',
+    '&halley.*',
+    '+@all',
+    '-@dangerous',
+    '+info',
+  )
+  t.equal(await faultOf(`redis://app:pw@${place}`), '')
+  t.equal(await faultOf(`redis://app:pw@${place}`, { prefix: 'halley.two' }), '')
+  t.equal(
+    await faultOf(`redis://app:no@${place}`),
+    `redis at ${place} refuses user "app" or the password (engine.redis.user, engine.redis.password)`,
+  )
+  await redis.call('ACL', 'SETUSER', 'app', '-publish', '-xadd')
+  t.equal(
+    await faultOf(`redis://app:pw@${place}`),
+    `user "app" of redis at ${place} lacks permissions: publish, xadd (keys ~halley.*, topics &halley.*)`,
+  )
+  t.match(
+    await faultOf(`redis://app:pw@${place}`, { prefix: 'other' }),
+    /lacks permissions: .*\bset\b.* \(keys ~other/,
+  )
+  for (const command of ['info', 'evalsha', 'script|load']) {
+    await redis.call('ACL', 'SETUSER', 'app', '+@all', `-${command}`)
+    t.equal(
+      await faultOf(`redis://app:pw@${place}`),
+      `user "app" of redis at ${place} lacks permissions: ${command}`,
+    )
+  }
+  await redis.call('ACL', 'SETUSER', 'guest', 'on', 'nopass', '~*', '&*', '+@all')
+  t.equal(await faultOf(`redis://guest@${place}`), '')
+})
+
+t.test('permissions are asked for every command that the engine sends', async t => {
+  const folder = fileURLToPath(new URL('../../src/broker/redis/', import.meta.url))
+  const files = readdirSync(folder, { recursive: true }).map(file => String(file))
+  const needed = new Set(neededCommands(true, false).concat(neededCommands(true, true)))
+  const names = new Set([...needed].map(name => name.split('|')[0]))
+  let found = 0
+  for (const file of files.filter(name => /\.(?:js|lua)$/.test(name))) {
+    const text = readFileSync(`${folder}${file}`, 'utf8')
+    for (const [, name] of text.matchAll(/\b(?:(?:send|issue)\(\s*'|redis\.p?call\(\s*['"])(\w+)['"]/g)) {
+      found++
+      if (name === 'hello' || name === 'evalsha') continue
+      t.ok(names.has(name.toLowerCase()), `${name} of ${file}`)
+    }
+  }
+  t.ok(found > 20, `${found} found`)
+})
+
+t.test('a replica', async t => {
+  const master = await startRedis(t)
+  const replica = await startRedis(t, { args: ['--replicaof', '127.0.0.1', `${master.port}`] })
+  t.equal(
+    await faultOf(replica.address),
+    `redis at 127.0.0.1:${replica.port} is a replica of 127.0.0.1:${master.port}, and takes no writes`,
+  )
+})
+
+t.test('clusters', async t => {
+  const node = await startRedis(t, {
+    args: ['--cluster-enabled', 'yes', '--cluster-port', `${await redisPort()}`],
+  })
+  const place = `127.0.0.1:${node.port}`
+  t.equal(
+    await faultOf(place),
+    `redis at ${place} is a node of a Redis Cluster: its address wants redis+cluster://`,
+  )
+  t.equal(
+    await faultOf(`redis+cluster://${place}`),
+    `the Redis Cluster at ${place} is down: not all of its slots are served`,
+  )
+  await node.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
+  await until(async () => String(await node.call('CLUSTER', 'INFO')).includes('cluster_state:ok'))
+  t.equal(await faultOf(`redis+cluster://${place}`), '')
+  const away = `127.0.0.1:${await redisPort()}`
+  t.equal(await faultOf(`redis+cluster://${away}?addr=${place}`), '', 'one node that answers is enough')
+  t.equal(await faultOf(`redis+cluster://${away}`), `cannot reach redis at ${away}: connection refused`)
+  await node.call('ACL', 'SETUSER', 'app', 'on', '>pw', '~*', '&*', '+@all', '-spublish')
+  t.equal(
+    await faultOf(`redis+cluster://app:pw@${place}`),
+    `user "app" of redis at ${place} (cluster at ${place}) lacks permissions: spublish (keys ~halley.{0}.*, topics &halley.{0}.*)`,
+  )
+})
+
+t.test('sentinels', async t => {
+  const set = await startSentinels(t, { replicas: 1, sentinels: 1, password: 'secret' })
+  const [sentinel] = set.sentinels
+  const place = `127.0.0.1:${sentinel.port}`
+  const master = `127.0.0.1:${(await set.master()).port}`
+  t.equal(await faultOf(set.address), '')
+  const away = `127.0.0.1:${await redisPort()}`
+  const rest = `sentinel_master_name=mymaster`
+  t.equal(
+    await faultOf(`redis+sentinel://:secret@${away}?${rest}&addr=${place}`),
+    '',
+    'one that answers is enough',
+  )
+  t.equal(
+    await faultOf(`redis+sentinel://:secret@${place}?sentinel_master_name=other`),
+    `sentinel at ${place} knows no master "other"`,
+  )
+  t.equal(
+    await faultOf(`redis+sentinel://${away}?${rest}`),
+    `cannot reach sentinel at ${away}: connection refused`,
+  )
+  t.equal(
+    await faultOf(`redis+sentinel://:wrong@${place}?${rest}`),
+    `redis at ${master} (master of mymaster@${place}) refuses the password (engine.redis.password)`,
+  )
+  t.equal(await faultOf(place), `redis at ${place} is a sentinel: its address wants redis+sentinel://`)
+  await sentinel.call('CONFIG', 'SET', 'requirepass', 'hush').catch(() => {})
+  await sentinel.call('ACL', 'SETUSER', 'default', 'resetpass', '>hush')
+  t.equal(
+    await faultOf(set.address),
+    `sentinel at ${place} wants a password: set engine.redis.sentinel_password`,
+  )
+  t.equal(
+    await faultOf(set.address, { sentinel_password: 'wrong' }),
+    `sentinel at ${place} refuses the password (engine.redis.sentinel_password)`,
+  )
+  t.equal(await faultOf(`${set.address}&sentinel_password=hush`), '')
+})
+
+t.test('a server that accepts connections, but does not answer', async t => {
+  const redis = await startRedis(t)
+  redis.stop()
+  t.teardown(() => redis.cont())
+  t.equal(
+    await faultOf(redis.address, { io_timeout: '300ms' }),
+    `cannot reach redis at 127.0.0.1:${redis.port}: it accepts connections, but did not answer within 300ms (io_timeout)`,
+  )
+})
+
+t.test('old servers, and others', async t => {
+  const version = (/** @type {string} */ number) => (/** @type {string[]} */ args) => {
+    const info = `redis_version:${number}\r\nredis_mode:standalone\r\nrole:master\r\n`
+    return args[0] === 'INFO' ? `$${info.length}\r\n${info}\r\n` : '+OK\r\n'
+  }
+  for (const number of ['6.0.16', '6.1.9', '5.9.0']) {
+    const place = await fakeRedis(t, version(number))
+    t.equal(await faultOf(place), `redis at ${place} is version ${number}: 6.2 or newer is needed`)
+  }
+  for (const number of ['6.2.0', '7.4.1', '255.255.255']) {
+    const place = await fakeRedis(t, args => (args[0] === 'EVALSHA' ? '*0\r\n' : version(number)(args)))
+    t.equal(await faultOf(place), '', number)
+  }
+  for (const [answer, fault] of [
+    [
+      '-ERR unknown command `HELLO`, with args beginning with: `3`, `AUTH`, `default`, `secret`\r\n',
+      'redis at PLACE is too old: Redis 6.2 or newer is needed',
+    ],
+    ['-NOPROTO unsupported\r\n', 'redis at PLACE does not speak RESP3: Redis 6.2 or newer is needed'],
+    ['-ERR what is `secret`?\r\n', 'redis at PLACE refuses the connection: ERR what is `***`?'],
+    ['HTTP/1.1 400 Bad Request\r\n\r\n', 'cannot reach redis at PLACE: it does not answer like Redis'],
+    [
+      '-ERR max number of clients reached\r\n',
+      'redis at PLACE refuses the connection: ERR max number of clients reached',
+    ],
+  ]) {
+    const place = await fakeRedis(t, () => answer)
+    t.equal(await faultOf(`redis://:secret@${place}`), fault.replace('PLACE', place))
+  }
+})
+
+t.test('while Redis is loading its data, a start waits and says so', async t => {
+  const dir = t.testdir()
+  const first = await startRedis(t, { dir, args: ['--dbfilename', 'dump.rdb'] })
+  await first.call('EVAL', "for i = 1, 600 do redis.call('set', 'key' .. i, string.rep('x', 2000)) end", 0)
+  await first.call('SAVE')
+  await first.shutdown()
+  const slow = ['--key-load-delay', '3000', '--loading-process-events-interval-bytes', '1024']
+  const { port } = first
+  const loaded = startRedis(t, { dir, port, args: ['--dbfilename', 'dump.rdb', ...slow] })
+  await until(() => first.call('PING').catch(error => error.message.startsWith('LOADING')))
+  const lines = /** @type {any[]} */ ([])
+  t.equal(await faultOf(`127.0.0.1:${port}`, {}, lines), '')
+  t.same(lines, [[{ waiting_for: [`redis at 127.0.0.1:${port}`] }, 'redis is loading its data']])
+  const redis = await Promise.race([loaded, pause(0)])
+  t.ok(redis, 'it had loaded its data')
+})
