@@ -126,6 +126,7 @@ export class RedisBroker {
 
   #tick() {
     this.#channels.tick()
+    this.#batches.tick()
     this.#presence.tick()
     this.#users.tick()
     this.#control.tick()

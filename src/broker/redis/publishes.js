@@ -23,6 +23,8 @@ const MAX_ITEMS = 64
 const MAX_BYTES = 512 * 1024
 /** How long a key keeps the same publication from going out again (server API, publish). */
 const RESULT_TTL = 5 * 60 * 1000
+/** Ticks that an echo may take. */
+const MAX_TICKS = 5
 const BANG = '!'
 const EQUALS = '='
 
@@ -33,7 +35,7 @@ const EQUALS = '='
 export class Batches {
   #uid
   #last = 0
-  /** @type {Map<string, {items: Item[], partition: Partition}>} by mark, while echoes are missing */
+  /** @type {Map<string, {items: Item[], partition: Partition, ticks: number}>} by mark, while echoes are missing */
   #open = new Map()
 
   /** @param {string} uid of this worker */
@@ -53,7 +55,7 @@ export class Batches {
    * @param {Partition} partition
    */
   open(mark, items, partition) {
-    this.#open.set(mark, { items, partition })
+    this.#open.set(mark, { items, partition, ticks: 0 })
   }
 
   /** @param {string} mark */
@@ -77,13 +79,24 @@ export class Batches {
     item.done?.(null, item.offset, item.epoch)
   }
 
+  /** Once a second: Redis may have refused the subscription whose echoes are awaited. */
+  tick() {
+    this.#release(batch => ++batch.ticks > MAX_TICKS && batch.items.every(({ answered }) => answered))
+  }
+
   /**
    * Nothing comes back any more: what Redis has answered has been published.
    * @param {Partition} partition whose line is lost
    */
   release(partition) {
-    for (const [mark, { items, partition: of }] of this.#open) {
-      if (of !== partition) continue
+    this.#release(batch => batch.partition === partition)
+  }
+
+  /** @param {(batch: {items: Item[], partition: Partition, ticks: number}) => boolean} chosen */
+  #release(chosen) {
+    for (const [mark, batch] of this.#open) {
+      if (!chosen(batch)) continue
+      const { items } = batch
       this.#open.delete(mark)
       for (const item of items) {
         if (!item.answered || !item.echo) continue

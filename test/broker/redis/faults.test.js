@@ -224,6 +224,19 @@ t.test('a stream that Redis has forgotten begins again, and that is told', async
   t.match(lost, [{ channel: 'a', offset: 0, epoch: second.epoch }])
 })
 
+t.test('looking at a channel whose subscribers want no position leaves its life as it is', async t => {
+  const { server, proxy, peer, other } = await start(t)
+  await peer.subscribe('a', { position: false })
+  const { epoch } = await other.publish('a', '1', KEPT)
+  await peer.hears(1)
+  proxy.cut()
+  await other.publish('a', '2', KEPT)
+  await peer.hears(2)
+  t.ok((await server.call('PTTL', 'halley.meta.a')) > 500_000)
+  t.match(await other.publish('a', '3', KEPT), { offset: 3, epoch })
+  await peer.hears(3)
+})
+
 t.test('scripts that Redis has forgotten are loaded again', async t => {
   const { server, peer, other } = await start(t)
   await peer.subscribe('a')

@@ -1,7 +1,7 @@
 -- Reads positions and histories of a batch of channels. A stream that is not there begins, and its life is prolonged.
 --
 -- KEYS  for each item: meta, stream
--- ARGV  epoch for a stream that begins; then for each item: op, meta ttl (ms), and
+-- ARGV  epoch for a stream that begins; then for each item: op, meta ttl (ms; 0: neither begun nor prolonged), and
 --         p  nothing: the position only
 --         s  offset, epoch, limit        all after the offset, or nothing if they are not all there
 --         l  limit                       the newest ones (0: all)
@@ -53,11 +53,11 @@ local function read(meta, stream, op, metaTtl, a, b, c, d)
   local value = redis.call('GET', meta)
   local top, epoch, mark, rest
   if value then
-    redis.call('PEXPIRE', meta, metaTtl)
+    if metaTtl ~= '0' then redis.call('PEXPIRE', meta, metaTtl) end
     top, epoch, mark, rest = string.match(value, '^(%d+) (%w+) (%w+)(.*)$')
   else
     top, epoch, mark, rest = '0', newEpoch, '0', ''
-    redis.call('SET', meta, '0 ' .. newEpoch .. ' 0', 'PX', metaTtl)
+    if metaTtl ~= '0' then redis.call('SET', meta, '0 ' .. newEpoch .. ' 0', 'PX', metaTtl) end
     redis.call('DEL', stream)
   end
   local entries
@@ -92,7 +92,7 @@ local function read(meta, stream, op, metaTtl, a, b, c, d)
     if past then
       entries = nil
       epoch = newEpoch
-      redis.call('SET', meta, top .. ' ' .. epoch .. ' ' .. mark .. rest, 'PX', metaTtl)
+      redis.call('SET', meta, top .. ' ' .. epoch .. ' ' .. mark .. rest, 'KEEPTTL')
     end
   end
   local answer = entries or {}
