@@ -22,7 +22,7 @@ export { ConfigError }
  * @param {import('pino').Logger} [options.log] for what the primary says; workers log as `log.*` of the configuration says
  * @returns {Promise<RunningGateway>} when every worker listens
  * @throws {ConfigError} for a configuration that is not valid, or not safe to expose
- * @throws {Error} when it cannot listen
+ * @throws {Error} when it cannot listen, or the engine cannot be worked with
  */
 export async function createGateway({ file, config: base, log } = {}) {
   const { config, warnings } = loadConfig({ file, base })

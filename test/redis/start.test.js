@@ -5,7 +5,9 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { Redis } from 'ioredis'
 import t from 'tap'
+import { parseTargets } from '../../src/broker/redis/address.js'
 import { neededCommands } from '../../src/broker/redis/permissions.js'
 import { probeRedis } from '../../src/broker/redis/probe.js'
 import { loadConfig } from '../../src/config/load.js'
@@ -284,6 +286,26 @@ t.test('sentinels', async t => {
     `sentinel at ${place} refuses the password (engine.redis.sentinel_password)`,
   )
   t.equal(await faultOf(`${set.address}&sentinel_password=hush`), '')
+})
+
+t.test('a sentinel that is away is not worth a word while another one answers', async t => {
+  const set = await startSentinels(t, { replicas: 0, sentinels: 1 })
+  const gone = await redisPort()
+  const address = set.address.replace('://', `://127.0.0.1:${gone}?addr=`).replace('?sentinel', '&sentinel')
+  const { config } = loadConfig({ base: { engine: { redis: { address } } } })
+  const printed = ['log', 'warn', 'error'].map(name => t.capture(console, name))
+  const [{ options }] = parseTargets(config.engine.redis)
+  const redis = new Redis({ ...options, lazyConnect: true })
+  t.teardown(() => redis.disconnect())
+  const failed = once(redis, 'sentinelError')
+  await redis.connect()
+  t.match(String(await failed), 'ECONNREFUSED')
+  // By then the connection that is to hear of failovers from the dead one has failed as well.
+  for (let i = 0; i < 20; i++) await redis.ping()
+  t.same(
+    printed.flatMap(calls => calls()),
+    [],
+  )
 })
 
 t.test('a server that accepts connections, but does not answer', async t => {

@@ -38,12 +38,21 @@ const REASONS = Object.freeze({
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host (server_name)',
   ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS',
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS',
-  EPROTO: 'it does not speak TLS',
   ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: 'it wants a certificate (cert_pem, key_pem)',
   ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE: 'it wants a certificate (cert_pem, key_pem)',
   ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: 'it does not trust cert_pem',
   ERR_SSL_TLSV13_ALERT_UNKNOWN_CA: 'it does not trust cert_pem',
 })
+
+/**
+ * @param {string} message of an error that OpenSSL found while writing
+ * @returns {string}
+ */
+function reasonOfAlert(message) {
+  if (/certificate required|handshake failure/.test(message))
+    return 'it wants a certificate (cert_pem, key_pem)'
+  return /unknown ca/.test(message) ? 'it does not trust cert_pem' : 'it does not speak TLS'
+}
 
 const INCOMPLETE = Symbol('incomplete')
 const CRLF = '\r\n'
@@ -236,6 +245,7 @@ export class Conversation {
 
   /** @param {any} error */
   #reasonOf(error) {
+    if (error.code === 'EPROTO') return reasonOfAlert(error.message)
     if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') return REASONS[error.code] ?? error.message
     if (!this.#secure) return 'it closed the connection without an answer (does it want TLS: rediss://?)'
     return 'it closed the connection without an answer (does it speak TLS, does it want a certificate?)'

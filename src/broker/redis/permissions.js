@@ -2,7 +2,7 @@ import { SCRIPTS } from './scripts.js'
 
 /** What is sent as it is, with a key or a topic behind it where there is one. A test holds this list to the sources. */
 const KEYED = ['append', 'del', 'getrange', 'set']
-const PLAIN = ['ping', 'pubsub|numsub', 'script|load']
+const PLAIN = ['ping', 'script|load']
 const TOPICS = ['publish', 'subscribe', 'unsubscribe']
 const CLUSTER = ['cluster|info', 'cluster|slots', 'command|info']
 const SHARDED_TOPICS = ['spublish', 'ssubscribe', 'sunsubscribe']
@@ -38,7 +38,7 @@ function scripted() {
  */
 export function neededCommands(cluster, sharded) {
   const names = [...KEYED, ...PLAIN, ...scripted(), ...(sharded ? SHARDED_TOPICS : TOPICS)]
-  if (cluster) names.push(...CLUSTER)
+  if (cluster) names.push(...CLUSTER, sharded ? 'pubsub|shardchannels' : 'pubsub|channels')
   return [...new Set(names)].sort()
 }
 

@@ -1,19 +1,35 @@
 import { SentinelConnector } from 'ioredis'
 
 /**
- * Asks sentinels where the master is, as ioredis does. A sentinel that is out of reach is no news while another one
- * answers; ioredis would print each failure of the connections on which it hears of failovers.
+ * Asks sentinels where the master is, as ioredis does, but says why a sentinel did not answer, and prints nothing: one
+ * that is out of reach is no news while another one answers.
  */
-// @ts-expect-error: the method is private there, and the only place where its connections are made
+// @ts-expect-error: the methods are private there, and the only places where its connections are made
 export class Sentinels extends SentinelConnector {
+  /** @type {Error | null} */
+  #reason = null
+
   /**
    * @param {any} endpoint
-   * @param {any} options
+   * @param {any} [options] of a connection on which it hears of failovers
    */
   connectToSentinel(endpoint, options) {
     // @ts-expect-error: private there
     const client = super.connectToSentinel(endpoint, options)
-    client.on('error', () => {})
+    client.on('error', (/** @type {Error} */ error) => {
+      if (options === undefined) this.#reason = error
+    })
     return client
+  }
+
+  /** @param {any} endpoint */
+  async resolve(endpoint) {
+    this.#reason = null
+    try {
+      // @ts-expect-error: private there
+      return await super.resolve(endpoint)
+    } catch (error) {
+      throw this.#reason ?? error
+    }
   }
 }
