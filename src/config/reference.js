@@ -47,7 +47,8 @@ A small file to start from:
 
 /** Titles of the tables, and what the keys in them start with. */
 const SECTIONS = Object.freeze([
-  ['Process', ['workers', 'http_server.', 'log.', 'engine.', 'node.', 'shutdown.']],
+  ['Process', ['workers', 'http_server.', 'log.', 'engine.type', 'engine.memory.', 'node.', 'shutdown.']],
+  ['Redis', ['engine.redis.']],
   ['Clients', ['client.']],
   ['Channels', ['channel.']],
   ['Server API', ['http_api.']],

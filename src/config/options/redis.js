@@ -9,18 +9,18 @@ const PEM = 'PEM text, base64 of it, or the path of a file.'
  */
 const tlsOptions = (block, peers, scheme) => [
   bool(`${block}.enabled`, `Connect to ${peers} with TLS. Addresses with \`${scheme}://\` do so anyway.`),
-  string(`${block}.cert_pem`, '', `Certificate that is shown to them: ${PEM}`),
+  string(`${block}.cert_pem`, '', `Certificate that is shown to ${peers}: ${PEM}`),
   string(`${block}.key_pem`, '', `Key of that certificate: ${PEM}`, { secret: true }),
   string(
     `${block}.server_ca_pem`,
     '',
-    `Certificates of the authorities that theirs must come from: ${PEM} Empty: those that Node.js knows.`,
+    `Certificates of the authorities that certificates of ${peers} must come from: ${PEM} Empty: those that Node.js knows.`,
   ),
   bool(`${block}.insecure_skip_verify`, 'Take any certificate. Only for a try.'),
   string(
     `${block}.server_name`,
     '',
-    'Name that must stand in their certificate. Empty: the host of the address.',
+    'Name that must stand in the certificate. Empty: the host of the address.',
   ),
 ]
 
@@ -62,12 +62,9 @@ export const redisOptions = [
   ),
   duration('engine.redis.connect_timeout', '1s', 'Longest time that connecting may take.'),
   duration('engine.redis.io_timeout', '4s', 'A server that does not answer for so long counts as gone.'),
-  duration(
-    'engine.redis.presence_ttl',
-    '60s',
-    'How long clients of a node that died stay in presence. Longer than Redis may be away.',
-    { min: 1000 },
-  ),
+  duration('engine.redis.presence_ttl', '60s', 'How long the clients of a node that died stay in presence.', {
+    min: 1000,
+  }),
   int(
     'engine.redis.sharded_pub_sub_partitions',
     128,
