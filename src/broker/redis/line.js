@@ -309,7 +309,8 @@ export class Line {
   fault(message, name) {
     const kind = message.match(/\b(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|MASTERDOWN|LOADING)\b/)?.[1] ?? ''
     if (kind === 'READONLY' || kind === 'MASTERDOWN' || kind === 'LOADING') return this.reset(message)
-    if (kind !== '') return this.#events.misplaced(this, message)
+    // A script without keys, which publishes in a slot that is elsewhere, is not told where.
+    if (kind !== '' || message.includes('non local key')) return this.#events.misplaced(this, message)
     const now = Date.now()
     const topic = `${name} ${message.slice(0, 20)}`
     if (now - (this.#logged.get(topic) ?? 0) < LOG_EVERY) return
