@@ -20,63 +20,12 @@ function killAll(gateway) {
   }
 }
 
-t.test(
-  'a gateway is killed: its clients have everything from another one, and are gone from presence',
-  async t => {
-    const redis = await startRedis(t)
-    const options = { redis: { presence_ttl: `${PRESENCE_TTL}ms` } }
-    const [a, b] = await Promise.all([
-      startNode(t, redis.address, options),
-      startNode(t, redis.address, options),
-    ])
-    const kept = channels('kept', 8)
-    let home = a
-    const wandering = [
-      ...Array.from({ length: 6 }, () => new Listener(() => home.ws, kept)),
-      new SdkListener(() => home.ws, kept),
-      new SdkListener(() => home.ws, kept),
-    ]
-    const staying = [new Listener(() => b.ws, kept, { stays: true })]
-    // They are on the first gateway and do not come back.
-    const lost = [new Listener(() => a.ws, ['kept:present']), new Listener(() => a.ws, ['kept:present'])]
-    const present = [new Listener(() => b.ws, ['kept:present'], { stays: true })]
-    await begin(t, [...wandering, ...staying, ...lost, ...present])
-    const presence = async () => {
-      const { result } = await b.api('presence', { channel: 'kept:present' })
-      return Object.keys(result.presence).sort()
-    }
-    t.same(await presence(), [...lost, ...present].map(({ client }) => client).sort())
-
-    let urls = [a.url, b.url]
-    const load = new Load(() => urls, kept, { rate: RATE })
-    await load.acked(BETWEEN)
-    home = b
-    urls = [b.url]
-    killAll(a)
-    const killed = performance.now()
-    await until(async () => (await presence()).length === 1)
-    const took = performance.now() - killed
-    t.same(await presence(), [present[0].client])
-    t.ok(took < PRESENCE_TTL + 1500, `gone from presence after ${took.toFixed()} ms`)
-    await load.acked(BETWEEN)
-    await load.stop()
-    await audit(t, load, [...wandering, ...staying], b)
-    t.ok(
-      wandering.every(({ returns }) => returns > 0),
-      'they did have to move',
-    )
-    t.ok(
-      wandering.every(({ tracks }) => [...tracks.values()].every(({ told }) => told === 0)),
-      'and nobody was told that something is missing',
-    )
-    await until(async () => (await b.api('info')).result.nodes.length === 1)
-  },
-)
+const redis = await startRedis(t)
+const options = { redis: { presence_ttl: `${PRESENCE_TTL}ms` } }
+const [a, b] = await Promise.all([startNode(t, redis.address, options), startNode(t, redis.address, options)])
 
 t.test('workers are killed: their clients have everything from the next ones', async t => {
-  const redis = await startRedis(t)
-  const [a, b] = await Promise.all([startNode(t, redis.address), startNode(t, redis.address)])
-  const kept = channels('kept', 8)
+  const kept = channels('kept:workers', 8)
   const listeners = [a, b].flatMap(({ ws }) => [
     new Listener(() => ws, kept),
     new Listener(() => ws, kept),
@@ -97,4 +46,48 @@ t.test('workers are killed: their clients have everything from the next ones', a
     listeners.every(({ tracks }) => [...tracks.values()].every(({ told }) => told === 0)),
     'nobody was told that something is missing',
   )
+})
+
+t.test('a gateway is killed: another one has everything for its clients', async t => {
+  const kept = channels('kept:moved', 8)
+  let home = a
+  const wandering = [
+    ...Array.from({ length: 6 }, () => new Listener(() => home.ws, kept)),
+    new SdkListener(() => home.ws, kept),
+    new SdkListener(() => home.ws, kept),
+  ]
+  const staying = [new Listener(() => b.ws, kept, { stays: true })]
+  // They are on the first gateway and do not come back.
+  const lost = [new Listener(() => a.ws, ['kept:present']), new Listener(() => a.ws, ['kept:present'])]
+  const present = [new Listener(() => b.ws, ['kept:present'], { stays: true })]
+  await begin(t, [...wandering, ...staying, ...lost, ...present])
+  const presence = async () => {
+    const { result } = await b.api('presence', { channel: 'kept:present' })
+    return Object.keys(result.presence).sort()
+  }
+  t.same(await presence(), [...lost, ...present].map(({ client }) => client).sort())
+
+  let urls = [a.url, b.url]
+  const load = new Load(() => urls, kept, { rate: RATE })
+  await load.acked(BETWEEN)
+  home = b
+  urls = [b.url]
+  killAll(a)
+  const killed = performance.now()
+  await until(async () => (await presence()).length === 1)
+  const took = performance.now() - killed
+  t.same(await presence(), [present[0].client])
+  t.ok(took < PRESENCE_TTL + 1500, `gone from presence after ${took.toFixed()} ms`)
+  await load.acked(BETWEEN)
+  await load.stop()
+  await audit(t, load, [...wandering, ...staying], b)
+  t.ok(
+    wandering.every(({ returns }) => returns > 0),
+    'they did have to move',
+  )
+  t.ok(
+    wandering.every(({ tracks }) => [...tracks.values()].every(({ told }) => told === 0)),
+    'and nobody was told that something is missing',
+  )
+  await until(async () => (await b.api('info')).result.nodes.length === 1)
 })
