@@ -36,7 +36,9 @@ export class Users {
   #uid
   #lease
   #log
-  #workers
+  /** Of workers and of this one's line. */
+  #keys
+  #line = 0
   /** @type {Map<string, Own>} with connections, or with counts that Redis may still have */
   #users = new Map()
   /** @type {Iterator<Own> | null} */
@@ -58,7 +60,8 @@ export class Users {
     this.#uid = uid
     this.#lease = lease
     this.#log = log
-    this.#workers = placement.control.key('users', 'workers')
+    const { control } = placement
+    this.#keys = [control.key('users', 'workers'), control.key('users-line', uid)]
   }
 
   get #partition() {
@@ -84,8 +87,8 @@ export class Users {
     const sent = ++own.sent
     this.#partition.run(
       userClaim,
-      [this.#key(user), this.#workers],
-      [this.#uid, held, limit, USER_TTL],
+      [this.#key(user), ...this.#keys],
+      [this.#uid, this.#line, held, limit, USER_TTL],
       (error, reply) => {
         const admitted = reply === 1
         if (!admitted) {
@@ -130,8 +133,8 @@ export class Users {
     const sent = batch.map(own => ++own.sent)
     this.#partition.run(
       userWrite,
-      [this.#workers, ...keys],
-      [this.#uid, this.#lease, USER_TTL, ...counts],
+      [...this.#keys, ...keys],
+      [this.#uid, this.#line, this.#lease, USER_TTL, ...counts],
       (error, reply) => {
         if (!error) for (const [i, own] of batch.entries()) this.#release(own, sent[i])
         if (reply === 1) this.#lost()
@@ -185,6 +188,7 @@ export class Users {
    */
   up(partition) {
     if (partition !== this.#partition) return
+    this.#line++
     this.#write([], () => {})
     this.#rewrite()
   }

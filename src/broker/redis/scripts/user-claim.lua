@@ -2,14 +2,19 @@
 --
 -- KEYS  user: hash, id of a worker -> how many connections of the user it has
 --       workers: sorted set, ids of workers by the time in ms at which their leases run out; the others' counts are void
+--       line: number of the last connection that the worker has made
 -- ARGV  id of the worker
+--       number of its connection: what comes late on one that it has given up does nothing
 --       how many it has without this one
 --       limit
 --       ms until the user is forgotten
 --
 -- Returns 1 if it counts, else 0.
 local user, workers = KEYS[1], KEYS[2]
-local worker, held, limit, ttl = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local worker, held, limit, ttl = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+if tonumber(redis.call('get', KEYS[3]) or 0) > tonumber(ARGV[2]) then
+  return 0
+end
 local clock = redis.call('time')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local total = held

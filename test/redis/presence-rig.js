@@ -1,0 +1,132 @@
+// What one worker tells the others through Redis of its clients and users, without the rest of the broker.
+
+import { Placement } from '../../src/broker/redis/placement.js'
+import { Presence } from '../../src/broker/redis/presence.js'
+import { Users } from '../../src/broker/redis/users.js'
+import { until } from './servers.js'
+
+const quiet = () => {}
+const log = /** @type {any} */ ({ debug: quiet, info: quiet, warn: quiet, error: quiet })
+let workers = 0
+
+/** ClientInfo as JSON text. */
+export const info = (user, client, more = {}) => JSON.stringify({ user, client, ...more })
+
+/** Presence and Users of one worker, over a line of its own. */
+export class Worker {
+  /** @type {[channel: string, message: string][]} */
+  told = []
+  /** How often its line has come up. */
+  ups = 0
+  #timer
+
+  /**
+   * @param {any} t ends with this test
+   * @param {import('./servers.js').RedisServer} server
+   * @param {object} [options]
+   * @param {number} [options.ttl] ms
+   * @param {number} [options.every] ms from tick to tick, 0: none
+   * @param {object} [options.redis] more for ioredis
+   */
+  constructor(t, server, { ttl = 60_000, every = 0, redis = {} } = {}) {
+    const { host, port } = server
+    this.uid = `worker${++workers}`
+    this.placement = new Placement(
+      [{ kind: 'single', name: `${host}:${port}`, options: { host, port, ...redis } }],
+      { prefix: 'test', partitions: 1 },
+      {
+        up: partition => {
+          this.ups++
+          this.users.up(partition)
+          this.presence.up(partition)
+        },
+        down: quiet,
+        channelMessage: (channel, message) => this.told.push([channel, String(message)]),
+        controlMessage: quiet,
+      },
+      log,
+    )
+    const { placement, uid } = this
+    this.presence = new Presence({ placement, uid, ttl, log })
+    this.users = new Users({ placement, uid, lease: ttl, log })
+    this.#timer = every > 0 ? setInterval(() => this.tick(), every) : undefined
+    placement.connect()
+    t.teardown(() => this.die())
+  }
+
+  /** @returns {Promise<Worker>} one that is in touch with Redis */
+  static async join(t, server, options = {}) {
+    const worker = new Worker(t, server, options)
+    await until(() => worker.up)
+    return worker
+  }
+
+  get up() {
+    return this.placement.up
+  }
+
+  tick() {
+    this.presence.tick()
+    this.users.tick()
+  }
+
+  /** It ends without taking anything back. */
+  die() {
+    clearInterval(this.#timer)
+    this.placement.close()
+  }
+
+  /** @returns {Promise<void>} when its line has been lost and has come up once more */
+  async reconnected(cut) {
+    const { ups } = this
+    await cut()
+    await until(() => this.ups > ups && this.up)
+  }
+
+  /** Hears what is said in a channel. */
+  hear(channel) {
+    const partition = this.placement.of(channel)
+    return new Promise(resolve => partition.subscribe([partition.key('channel', channel)], resolve))
+  }
+
+  /** @returns {Promise<void>} rejects with what it fails with */
+  add(channel, client, user = 'anna', { leave = false, text = info(user, client) } = {}) {
+    return new Promise((resolve, reject) =>
+      this.presence.add(channel, client, text, leave, error => (error ? reject(error) : resolve())),
+    )
+  }
+
+  remove(channel, client) {
+    this.presence.remove(channel, client)
+  }
+
+  /** @returns {Promise<string[]>} ids of clients, sorted */
+  async clients(channel) {
+    return [...(await this.presence.list(channel)).keys()].sort()
+  }
+
+  /** @returns {Promise<boolean>} whether the connection was admitted */
+  claim(user, limit) {
+    return new Promise((resolve, reject) =>
+      this.users.claim(user, limit, (error, admitted) => (error ? reject(error) : resolve(admitted))),
+    )
+  }
+
+  release(user) {
+    this.users.release(user)
+  }
+}
+
+/**
+ * @param {import('./servers.js').RedisServer} server
+ * @returns {Promise<string[]>} keys that would stay for ever
+ */
+export async function keptForEver(server) {
+  const kept = []
+  for (const key of await server.call('KEYS', '*'))
+    if ((await server.call('PTTL', key)) === -1) kept.push(key)
+  return kept
+}
+
+/** Ends the connections of all workers. */
+export const cutAll = server => server.call('CLIENT', 'KILL', 'SKIPME', 'yes')
