@@ -15,6 +15,15 @@ const NOTHING = 0
 /** Nobody knows what it holds. No revision in Redis is equal to it. */
 const UNKNOWN = -1
 
+/**
+ * @param {Partition} partition
+ * @param {string} channel
+ * @returns {string[]} keys of its presence and of the workers present, see presence-change.lua
+ */
+export function keysOf(partition, channel) {
+  return [partition.key('presence', channel), partition.key('presence-workers', channel)]
+}
+
 /** Who is present in one channel through this worker. */
 class Own {
   /** @type {Map<string, string>} client id -> value, as in presence-change.lua */
@@ -117,8 +126,7 @@ export class Roster {
 
   /** @param {string} channel */
   #keys(channel) {
-    const partition = this.#partition
-    return [partition.key('presence', channel), partition.key('presence-workers', channel)]
+    return keysOf(this.#partition, channel)
   }
 
   /**

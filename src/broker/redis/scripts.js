@@ -23,9 +23,9 @@ function script(name) {
 
 export const publish = script('publish')
 export const read = script('read')
+export const presenceAlive = script('presence-alive')
 export const presenceBeat = script('presence-beat')
 export const presenceChange = script('presence-change')
-export const presenceList = script('presence-list')
 export const presenceOwn = script('presence-own')
 export const presenceStats = script('presence-stats')
 export const presenceSweep = script('presence-sweep')
