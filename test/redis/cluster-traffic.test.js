@@ -1,0 +1,19 @@
+import t from 'tap'
+import { failovers } from './failover.js'
+import { startCluster } from './servers.js'
+
+t.test('redis cluster', async t => {
+  // Whatever it has missed, a replica may take over.
+  const cluster = await startCluster(t, {
+    timeout: 1000,
+    args: ['--cluster-replica-validity-factor', '0'],
+  })
+  await failovers(t, {
+    address: cluster.address,
+    masters: () => cluster.masters(),
+    replicaOf: async master => (await cluster.replicasOf(master))[0],
+    stepDown: master => cluster.failover(master),
+    exact: true,
+    whole: () => cluster.whole(),
+  })
+})

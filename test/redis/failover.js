@@ -1,0 +1,203 @@
+// What clients see of a failover, whoever decides on it.
+
+import { channels, startNode } from './nodes.js'
+import { until } from './servers.js'
+import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
+
+/** @typedef {import('./servers.js').RedisServer} RedisServer */
+
+/**
+ * @typedef {object} Topology masters and replicas
+ * @property {string} address
+ * @property {() => Promise<RedisServer[]>} masters
+ * @property {(master: RedisServer) => Promise<RedisServer>} replicaOf one replica, the only one that can take its place
+ * @property {(master: RedisServer) => Promise<unknown>} stepDown its replica takes over
+ * @property {boolean} exact whether nothing is lost when a master steps down
+ * @property {() => Promise<void>} whole resolves when all are there, and the replicas have what their masters have
+ */
+
+const IO_TIMEOUT = 1500
+
+/** @param {(Listener | SdkListener)[]} listeners how often each was told of each channel */
+const told = listeners => listeners.flatMap(({ tracks }) => [...tracks.values()].map(({ told }) => told))
+
+/** @param {RedisServer} server */
+const written = async server => Number((await server.info('replication')).master_repl_offset)
+
+/**
+ * As `audit`, where the new master may lack what the old one had acknowledged: then its offset has gone to another
+ * publication, and whoever has got the first one is told.
+ * @param {any} t
+ * @param {Load} load
+ * @param {(Listener | SdkListener)[]} listeners
+ * @param {import('../gateway.js').TestGateway} gateway
+ */
+async function lenientAudit(t, load, listeners, gateway) {
+  /** @type {string[]} */
+  const wrong = []
+  for (const [channel, acknowledged] of load.acknowledged) {
+    const { result } = await gateway.api('history', { channel, limit: 0 })
+    for (const { faults, tracks } of listeners) {
+      const track = /** @type {import('./traffic.js').Track} */ (tracks.get(channel))
+      await track.reaches(result)
+      const missing = track.compared(acknowledged)
+      wrong.push(
+        ...faults.splice(0),
+        ...missing.filter(fault => track.told === 0 || !fault.includes('was acknowledged as')),
+      )
+    }
+  }
+  t.same(wrong.slice(0, 10), [], 'clients get all of it in order, or are told')
+  t.same(
+    [...load.errors.keys()].filter(code => code !== 100),
+    [],
+  )
+}
+
+/** @param {RedisServer} replica @returns {Promise<unknown>} when it has taken over */
+const promoted = replica => until(async () => (await replica.info('replication')).role === 'master')
+
+/**
+ * @param {any} t
+ * @param {Topology} topology
+ */
+export async function failovers(t, topology) {
+  const options = { redis: { io_timeout: `${IO_TIMEOUT}ms` } }
+  const [a, b] = await Promise.all([
+    startNode(t, topology.address, options),
+    startNode(t, topology.address, options),
+  ])
+
+  /** @param {any} t @param {string} name @param {boolean} [stays] */
+  const traffic = async (t, name, stays) => {
+    const kept = channels(`kept:${name}`, 12)
+    const listeners = [a, b].flatMap(({ ws }) => [
+      new Listener(() => ws, kept, { stays }),
+      new SdkListener(() => ws, kept, { stays }),
+    ])
+    await begin(t, listeners)
+    return { kept, listeners }
+  }
+
+  /** @param {string} channel @param {string} id @returns {Promise<any>} its position */
+  const publish = (channel, id) =>
+    until(async () => (await a.api('publish', { channel, data: { id: `${channel} ${id}` } })).result)
+
+  const outcome = topology.exact ? 'clients notice nothing' : 'clients get all of it, or are told'
+  await t.test(`a master steps down under traffic: ${outcome}`, async t => {
+    const { kept, listeners } = await traffic(t, 'planned', topology.exact)
+    const load = new Load(() => [a.url, b.url], kept, { rate: 400 })
+    await load.acked(100)
+    for (const master of await topology.masters()) {
+      await topology.stepDown(master)
+      await load.acked(100)
+    }
+    await load.stop()
+    if (topology.exact) {
+      await audit(t, load, listeners, a)
+      t.same([...new Set(told(listeners))], [0])
+    } else await lenientAudit(t, load, listeners, a)
+    t.ok(load.slowest < IO_TIMEOUT + 1000, `the slowest answer took ${load.slowest.toFixed()} ms`)
+    await topology.whole()
+  })
+
+  await t.test('a master whose replica has everything is killed: clients notice nothing', async t => {
+    const { kept, listeners } = await traffic(t, 'synchronous', true)
+    for (const channel of kept) for (let i = 0; i < 10; i++) await publish(channel, `before ${i}`)
+    const [master] = await topology.masters()
+    const replica = await topology.replicaOf(master)
+    const end = await written(master)
+    await until(async () => (await written(replica)) >= end)
+    await master.kill()
+    await promoted(replica)
+    const after = new Load(() => [a.url, b.url], kept, { rate: 400 })
+    await after.acked(200)
+    await after.stop()
+    await audit(t, after, listeners, a)
+    t.same([...new Set(told(listeners))], [0])
+    await master.start()
+    await topology.whole()
+  })
+
+  await t.test('a master is killed under traffic: clients get all of it, or are told', async t => {
+    const { kept, listeners } = await traffic(t, 'killed')
+    const load = new Load(() => [a.url, b.url], kept, { rate: 400 })
+    await load.acked(200)
+    const [master] = await topology.masters()
+    const replica = await topology.replicaOf(master)
+    await master.kill()
+    await promoted(replica)
+    await load.acked(200)
+    await load.stop()
+    await lenientAudit(t, load, listeners, a)
+    await master.start()
+    await topology.whole()
+  })
+
+  await t.test('a master that stands still is replaced: clients get all of it, or are told', async t => {
+    const { kept, listeners } = await traffic(t, 'stopped')
+    const load = new Load(() => [a.url, b.url], kept, { rate: 400 })
+    await load.acked(200)
+    const [master] = await topology.masters()
+    const replica = await topology.replicaOf(master)
+    master.stop()
+    await promoted(replica)
+    await load.acked(200)
+    // It thinks that it is the master still, and is told otherwise.
+    master.cont()
+    await topology.whole()
+    await load.acked(100)
+    await load.stop()
+    await lenientAudit(t, load, listeners, a)
+    t.ok(load.slowest < IO_TIMEOUT + 1000, `the slowest answer took ${load.slowest.toFixed()} ms`)
+  })
+
+  await t.test('what was acknowledged and is lost is told, never mixed with what came after', async t => {
+    const { kept, listeners } = await traffic(t, 'lost')
+    for (const channel of kept) for (let i = 0; i < 5; i++) await publish(channel, `before ${i}`)
+    const [master] = await topology.masters()
+    const replica = await topology.replicaOf(master)
+    const end = await written(master)
+    await until(async () => (await written(replica)) >= end)
+    await replica.call('CONFIG', 'SET', 'masterauth', 'wrong')
+    await master.call('CLIENT', 'KILL', 'TYPE', 'replica')
+    const positions = new Map()
+    for (const channel of kept)
+      for (let i = 0; i < 3; i++) positions.set(channel, await publish(channel, `lost ${i}`))
+    const tracks = kept.map(channel => listeners.flatMap(({ tracks }) => tracks.get(channel) ?? []))
+    for (const [i, channel] of kept.entries())
+      await Promise.all(tracks[i].map(track => track.reaches(positions.get(channel))))
+    await master.kill()
+    await promoted(replica)
+    let lost = 0
+    for (const [i, channel] of kept.entries()) {
+      const { offset, epoch } = await publish(channel, 'after')
+      const expected = positions.get(channel)
+      if (offset > expected.offset) {
+        t.equal(epoch, expected.epoch)
+        t.same(
+          tracks[i].map(({ told }) => told),
+          tracks[i].map(() => 0),
+        )
+      } else {
+        lost++
+        await until(() => tracks[i].every(({ told }) => told > 0))
+      }
+      await publish(channel, 'last')
+      const { result } = await a.api('history', { channel, limit: 0 })
+      await Promise.all(tracks[i].map(track => track.reaches(result)))
+      for (const track of tracks[i]) {
+        t.same(track.faults, [])
+        t.equal([...track.got.values()].at(-1), `${channel} last`)
+        if (offset <= expected.offset) {
+          t.equal(track.told, 1)
+          t.not(track.epoch, expected.epoch)
+        }
+      }
+    }
+    t.ok(lost > 0, `${lost} of ${kept.length} channels have lost something`)
+    await replica.call('CONFIG', 'SET', 'masterauth', '')
+    await master.start()
+    await topology.whole()
+  })
+}
