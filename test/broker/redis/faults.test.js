@@ -251,7 +251,7 @@ t.test('scripts that Redis has forgotten are loaded again', async t => {
 t.test('a publication that Redis refuses fails alone', async t => {
   const { server, other } = await start(t)
   await server.call('SET', 'halley.stream.wrong', 'no stream')
-  await server.call('SET', 'halley.meta.wrong', '7 abcdefgh x')
+  await server.call('SET', 'halley.meta.wrong', '7 abcdefgh x 10')
   const results = await Promise.all(
     ['right', 'wrong', 'right'].map(channel => failure(other.publish(channel, '1', KEPT))),
   )

@@ -8,8 +8,9 @@
 -- Returns a line for each item: '' not in history, '<offset> <epoch>' published, the same behind '=' already known,
 -- '!<text>' failed.
 --
--- meta    '<offset> <epoch> <mark of the last batch>[ <version> <version epoch>]'
--- stream  entry <offset>-0: d = '<mark before it>\n<body>'
+-- meta    '<offset> <epoch> <mark of the last batch> <size>[ <version> <version epoch>]'
+-- stream  entry <offset>-0: d = '<mark before it>\n<body>'. There may be some more than its size: to trim exactly, Redis would go
+--         through the deleted entries of a node each time, and free nothing
 -- message 'p<offset> <epoch> <mark> <index in the batch>\n<body>'
 local command, mark, newEpoch = ARGV[1], ARGV[2], ARGV[3]
 
@@ -23,7 +24,7 @@ local function append(index, topic, body, meta, stream, result, size, ttl, metaT
     local before = redis.call('GET', meta)
     local previous, rest, offset = '0', '', 0
     if before then
-      offset, epoch, previous, rest = string.match(before, '^(%d+) (%w+) (%w+)(.*)$')
+      offset, epoch, previous, rest = string.match(before, '^(%d+) (%w+) (%w+) %d+(.*)$')
     else
       epoch = newEpoch
       redis.call('DEL', stream)
@@ -37,9 +38,9 @@ local function append(index, topic, body, meta, stream, result, size, ttl, metaT
       kept = ' ' .. version .. ' ' .. versionEpoch
     end
     position = string.format('%.0f', offset + 1)
-    redis.call('XADD', stream, 'MAXLEN', size, position, 'd', previous .. '\n' .. body)
+    redis.call('XADD', stream, 'MAXLEN', '~', size, position, 'd', previous .. '\n' .. body)
     redis.call('PEXPIRE', stream, ttl)
-    redis.call('SET', meta, position .. ' ' .. epoch .. ' ' .. mark .. kept, 'PX', metaTtl)
+    redis.call('SET', meta, position .. ' ' .. epoch .. ' ' .. mark .. ' ' .. size .. kept, 'PX', metaTtl)
   end
   local answer = meta and (position .. ' ' .. epoch) or ''
   if result then redis.call('SET', result, answer, 'PX', resultTtl) end

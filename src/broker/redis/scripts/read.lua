@@ -11,14 +11,14 @@
 -- Returns for each item an array: '<1 or 0> <offset> <epoch> <mark>', then id and value of each entry; or '!<text>'.
 local newEpoch = ARGV[1]
 
-local function entriesFrom(stream, first, last, count)
-  local found = {}
+local function entries(command, stream, from, to, count)
   local list
   if count then
-    list = redis.call('XRANGE', stream, first, last, 'COUNT', count)
+    list = redis.call(command, stream, from, to, 'COUNT', count)
   else
-    list = redis.call('XRANGE', stream, first, last)
+    list = redis.call(command, stream, from, to)
   end
+  local found = {}
   for i = 1, #list do
     found[2 * i - 1] = list[i][1]
     found[2 * i] = list[i][2][2]
@@ -26,77 +26,72 @@ local function entriesFrom(stream, first, last, count)
   return found
 end
 
-local function entriesBack(stream, first, last, count)
-  local found = {}
-  local list
-  if count then
-    list = redis.call('XREVRANGE', stream, first, last, 'COUNT', count)
-  else
-    list = redis.call('XREVRANGE', stream, first, last)
-  end
-  for i = 1, #list do
-    found[2 * i - 1] = list[i][1]
-    found[2 * i] = list[i][2][2]
-  end
-  return found
+-- offsets as ids
+local function id(offset)
+  return string.format('%.0f-0', offset)
 end
 
-local function after(stream, top, offset, limit)
+-- the oldest offset that is kept, top + 1 if none is
+local function oldest(stream, top, size)
+  return top + 1 - math.min(redis.call('XLEN', stream), size)
+end
+
+local function after(stream, top, size, offset, limit)
   local missed = top - offset
   if missed < 0 or (limit > 0 and missed > limit) then return nil end
   if missed == 0 then return {} end
-  if redis.call('XLEN', stream) < missed then return nil end
-  return entriesFrom(stream, '(' .. string.format('%.0f', offset) .. '-0', '+')
+  if oldest(stream, top, size) > offset + 1 then return nil end
+  return entries('XRANGE', stream, id(offset + 1), '+')
+end
+
+local function page(stream, top, size, limit, since, order)
+  if limit == 0 or (since and since > top) then return {} end
+  local first = oldest(stream, top, size)
+  local count = limit > 0 and limit or nil
+  if order == '+' then return entries('XRANGE', stream, id(math.max(first, since and since + 1 or 0)), '+', count) end
+  local last = since and since - 1 or top
+  if last < first then return {} end
+  return entries('XREVRANGE', stream, id(last), id(first), count)
 end
 
 local function read(meta, stream, op, metaTtl, a, b, c, d)
   local value = redis.call('GET', meta)
-  local top, epoch, mark, rest
+  local top, epoch, mark, size, rest
   if value then
     if metaTtl ~= '0' then redis.call('PEXPIRE', meta, metaTtl) end
-    top, epoch, mark, rest = string.match(value, '^(%d+) (%w+) (%w+)(.*)$')
+    top, epoch, mark, size, rest = string.match(value, '^(%d+) (%w+) (%w+) (%d+)(.*)$')
   else
-    top, epoch, mark, rest = '0', newEpoch, '0', ''
-    if metaTtl ~= '0' then redis.call('SET', meta, '0 ' .. newEpoch .. ' 0', 'PX', metaTtl) end
+    top, epoch, mark, size, rest = '0', newEpoch, '0', '0', ''
+    if metaTtl ~= '0' then redis.call('SET', meta, '0 ' .. newEpoch .. ' 0 0', 'PX', metaTtl) end
     redis.call('DEL', stream)
   end
-  local entries
+  local position, kept = tonumber(top), tonumber(size)
+  local found
   if op == 's' then
-    if b == '' or b == epoch then entries = after(stream, tonumber(top), tonumber(a), tonumber(c)) end
+    if b == '' or b == epoch then found = after(stream, position, kept, tonumber(a), tonumber(c)) end
   elseif op == 'l' then
-    entries = entriesBack(stream, '+', '-', a ~= '0' and a or nil)
+    found = page(stream, position, kept, a == '0' and -1 or tonumber(a), nil, '-')
   elseif op == 'h' then
-    if c ~= '' and c ~= epoch then
-      entries = nil
-    elseif a == '0' or (b ~= '' and tonumber(b) > tonumber(top)) then
-      entries = {}
-    else
-      local count = a ~= '-1' and a or nil
-      if d == '+' then
-        entries = entriesFrom(stream, b == '' and '-' or ('(' .. b .. '-0'), '+', count)
-      else
-        entries = entriesBack(stream, b == '' and '+' or ('(' .. b .. '-0'), '-', count)
-      end
-    end
+    if c == '' or c == epoch then found = page(stream, position, kept, tonumber(a), tonumber(b), d) end
   elseif op == 'c' and b == epoch then
     local offset = tonumber(a)
-    entries = after(stream, tonumber(top), offset, 0)
-    local past = offset > tonumber(top)
-    if not past and offset > 0 then
-      if entries and #entries > 0 then
-        past = string.match(entries[2], '^(%w+)\n') ~= c
-      elseif entries then
+    found = after(stream, position, kept, offset, 0)
+    local past = offset > position
+    if found and offset > 0 then
+      if #found > 0 then
+        past = string.match(found[2], '^(%w+)\n') ~= c
+      else
         past = mark ~= c
       end
     end
     if past then
-      entries = nil
+      found = nil
       epoch = newEpoch
-      redis.call('SET', meta, top .. ' ' .. epoch .. ' ' .. mark .. rest, 'KEEPTTL')
+      redis.call('SET', meta, top .. ' ' .. epoch .. ' ' .. mark .. ' ' .. size .. rest, 'KEEPTTL')
     end
   end
-  local answer = entries or {}
-  table.insert(answer, 1, (entries and '1 ' or '0 ') .. top .. ' ' .. epoch .. ' ' .. mark)
+  local answer = found or {}
+  table.insert(answer, 1, (found and '1 ' or '0 ') .. top .. ' ' .. epoch .. ' ' .. mark)
   return answer
 end
 
