@@ -22,18 +22,21 @@ export class Worker {
 
   /**
    * @param {any} t ends with this test
-   * @param {import('./servers.js').RedisServer} server
+   * @param {import('./servers.js').RedisServer | import('./cluster.js').Cluster} server
    * @param {object} [options]
    * @param {number} [options.ttl] ms
    * @param {number} [options.every] ms from tick to tick, 0: none
    * @param {object} [options.redis] more for ioredis
    */
   constructor(t, server, { ttl = 60_000, every = 0, redis = {} } = {}) {
-    const { host, port } = server
+    const nodes = 'servers' in server ? server.servers : [server]
+    const { host, port } = nodes[0]
+    const kind = nodes.length > 1 ? 'cluster' : 'single'
+    const options = { host, port, socketTimeout: 4000, ...redis }
     this.uid = `worker${++workers}`
     this.placement = new Placement(
-      [{ kind: 'single', name: `${host}:${port}`, options: { host, port, ...redis } }],
-      { prefix: 'test', partitions: 1 },
+      [{ kind, key: 'engine.redis', name: `${host}:${port}`, options, nodes }],
+      { prefix: 'test', partitions: 16 },
       {
         up: partition => {
           this.ups++

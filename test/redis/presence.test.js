@@ -2,7 +2,7 @@ import t from 'tap'
 import { errors } from '../../src/errors.js'
 import { failure } from '../broker/conformance/peer.js'
 import { cutAll, info, keptForEver, Worker } from './presence-rig.js'
-import { startRedis, until } from './servers.js'
+import { startCluster, startRedis, until } from './servers.js'
 
 const server = await startRedis(t)
 /** Each test begins with nothing. */
@@ -253,6 +253,27 @@ test('10,000 clients in one channel', async t => {
   await until(async () => (await a.presence.stats('big')).clients === 4999)
   await until(() => a.told.length >= 5000)
   t.same(a.told.map(([, message]) => JSON.parse(message.slice(1)).client).sort(), all.slice(5000))
+})
+
+test('all of it in a cluster', async t => {
+  const cluster = await startCluster(t, { replicas: 0 })
+  const [a, b] = [await Worker.join(t, cluster, SHORT), await Worker.join(t, cluster, SHORT)]
+  const channels = ids(40)
+  for (const channel of channels) {
+    await a.hear(channel)
+    await Promise.all([a.add(channel, '1'), b.add(channel, '2', 'ben', { leave: true }), b.add(channel, '3')])
+    b.remove(channel, '3')
+    t.same(await b.clients(channel), ['1', '2'])
+    t.same(await a.presence.stats(channel), { clients: 2, users: 2 })
+  }
+  b.die()
+  await until(() => a.told.length === channels.length)
+  const leave = `l${info('ben', '2')}`
+  t.same(
+    a.told.sort(),
+    channels.map(channel => [channel, leave]),
+  )
+  for (const channel of channels) t.same(await a.clients(channel), ['1'])
 })
 
 test('whatever happens to lines and data, Redis has in the end who is there', async t => {

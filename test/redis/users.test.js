@@ -61,6 +61,15 @@ test('claims and releases at the same time are counted one after the other', asy
   await until(async () => (await server.call('EXISTS', 'test.user.w')) === 0)
 })
 
+test('what was refused counts nowhere', async t => {
+  const [a, b] = [await join(t), await join(t)]
+  t.equal(await b.claim('u', 1), true)
+  t.same(await Promise.all([a.claim('u', 1), a.claim('u', 1), a.claim('u', 1)]), [false, false, false])
+  await until(async () => Object.keys(await counts('u')).length === 1)
+  b.release('u')
+  t.ok(await until(() => b.claim('u', 1)))
+})
+
 test('users may have any names', async t => {
   const [a, b] = [await join(t), await join(t)]
   for (const user of ['a b', '\0', '🎈', 'ключ', '__proto__', 'constructor', '{x}', 'workers', '']) {
