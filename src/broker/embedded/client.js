@@ -321,8 +321,10 @@ export class EmbeddedBroker {
       }
       case Frame.CALLED:
         return this.#calls.called(cursor, this.#events)
-      case Frame.GONE:
-        return this.#onGone?.(this.#calls.gone(cursor))
+      case Frame.GONE: {
+        const worker = this.#calls.gone(cursor)
+        return this.#onGone?.(worker)
+      }
       default:
         this.#log.error({ type }, 'unknown frame from the primary')
     }

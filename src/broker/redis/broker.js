@@ -175,6 +175,8 @@ export class RedisBroker {
     if (!partition.up) return queueMicrotask(() => done(errors.internal, NOTHING))
     const channel = (!wants.first && this.#channels.get(name)) || this.#channels.open(name, partition)
     const listed = wants.client !== ''
+    // A client that subscribes anew stays present when that fails.
+    const present = listed && this.#presence.has(name, wants.client)
     /** @type {Error | null} */
     let failed = null
     let answer = NOTHING
@@ -183,7 +185,7 @@ export class RedisBroker {
       failed ??= error
       if (--left > 0) return
       if (failed && wants.first && this.#channels.has(channel)) this.#channels.close(name)
-      if (failed && listed) this.#presence.remove(name, wants.client)
+      if (failed && listed && !present) this.#presence.remove(name, wants.client)
       done(failed, failed ? NOTHING : answer)
     }
     if (listed) {

@@ -61,6 +61,15 @@ export class Presence {
   /**
    * @param {string} channel
    * @param {string} client
+   * @returns {boolean} whether it is present through this worker
+   */
+  has(channel, client) {
+    return this.#rosters.get(this.#placement.of(channel))?.has(channel, client) === true
+  }
+
+  /**
+   * @param {string} channel
+   * @param {string} client
    */
   remove(channel, client) {
     this.#rosters.get(this.#placement.of(channel))?.remove(channel, client)

@@ -103,6 +103,14 @@ export class Roster {
    * @param {string} channel
    * @param {string} client
    */
+  has(channel, client) {
+    return this.#channels.get(channel)?.clients.has(client) === true
+  }
+
+  /**
+   * @param {string} channel
+   * @param {string} client
+   */
   remove(channel, client) {
     const own = this.#channels.get(channel)
     if (own?.clients.delete(client)) this.#change(own, [client], [], () => {})
