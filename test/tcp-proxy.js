@@ -63,7 +63,9 @@ export class TcpProxy {
     for (const socket of [...this.#sockets]) {
       if (!chosen()) continue
       this.cuts++
-      socket.resetAndDestroy()
+      // While a socket is shutting down it cannot be reset, and Node.js would wait for that at its end, for ever.
+      if (socket.writableEnded) socket.destroy()
+      else socket.resetAndDestroy()
     }
   }
 

@@ -48,10 +48,10 @@ export const memory = pid =>
   Number(readFileSync(`/proc/${pid}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)?.[1] ?? 0) / 1024
 
 /**
- * How many rounds, how long and how much: little in `npm test`, HALLEY_FAULTS=long for what the figures in docs/ are from.
+ * How many rounds, how long and how much: little in `npm test`, FAULTS=long for what the figures in docs/ are from.
  *
  * @template T
  * @param {T} short
  * @param {T} long
  */
-export const size = (short, long) => (process.env.HALLEY_FAULTS === 'long' ? long : short)
+export const size = (short, long) => (process.env.FAULTS === 'long' ? long : short)

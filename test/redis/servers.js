@@ -1,6 +1,7 @@
 // Real Redis servers for tests: processes of their own on free ports, with data in temporary folders. They end with the test.
 
 import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -13,6 +14,8 @@ export { startSentinels } from './sentinels.js'
 
 const BINARY = process.env.REDIS_SERVER || 'redis-server'
 const MISSING = `${BINARY} cannot be run: the tests want a Redis server (Debian: apt-get install redis-server; REDIS_SERVER may name one)`
+/** Ends what it runs with the test's process, even when that one is killed. */
+const GUARD = ['/usr/bin/setpriv', '--pdeathsig', 'KILL']
 const READY = /Ready to accept connections|Sentinel ID is/
 /**
  * Below the ports that the system gives to outgoing connections: one of those might sit on the port of a server that is away for a
@@ -104,7 +107,8 @@ export class RedisServer {
    * @throws {Error} when it cannot be run, or ends before
    */
   start() {
-    const child = spawn(BINARY, this.#args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    const [command, ...args] = [...(existsSync(GUARD[0]) ? GUARD : []), BINARY, ...this.#args]
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] })
     this.#child = child
     running.add(child)
     this.#exited = new Promise(resolve => {
@@ -125,7 +129,10 @@ export class RedisServer {
         })
       }
       child.once('error', () => reject(new Error(MISSING)))
-      child.once('close', () => reject(new Error(`redis-server ended: ${this.log.slice(-5).join('; ')}`)))
+      child.once('close', () => {
+        const text = this.log.slice(-5).join('; ')
+        reject(new Error(text.includes('failed to execute') ? MISSING : `redis-server ended: ${text}`))
+      })
     })
   }
 
