@@ -1,11 +1,10 @@
-import { processTree } from './proc.js'
+import { Deployment, nameOf, roomOf } from './deployment.js'
 import { medians, ratios, table } from './report.js'
 import { SCENARIOS } from './scenarios.js'
-import { capacityOf, Server } from './servers.js'
 
 /**
  * @typedef {import('./options.js').Options} Options
- * @typedef {import('./servers.js').ServerKind} ServerKind
+ * @typedef {import('./deployment.js').Kind} Kind
  * @typedef {object} Io
  * @property {Record<string, string | undefined>} env
  * @property {(text: string) => void} print to standard output
@@ -17,8 +16,8 @@ import { capacityOf, Server } from './servers.js'
 export class Bench {
   #options
   #io
-  /** @type {Server | null} */
-  #server = null
+  /** @type {Deployment | null} */
+  #deployment = null
 
   /**
    * @param {Options} options
@@ -38,9 +37,9 @@ export class Bench {
     for (const scenario of scenarios) await this.#scenario(scenario)
   }
 
-  /** Ends the server under measurement, if one runs. */
+  /** Ends what is under measurement, if something runs. */
   async stop() {
-    await this.#server?.stop()
+    await this.#deployment?.stop()
   }
 
   /** @param {string} scenario */
@@ -53,12 +52,11 @@ export class Bench {
 
   /**
    * @param {string} scenario
-   * @param {ServerKind} kind
+   * @param {Kind} kind
    */
   #check(scenario, kind) {
     const { conns, channels } = this.#sizes(scenario)
-    const { workers } = this.#options
-    const capacity = capacityOf(kind, workers)
+    const capacity = roomOf(kind, this.#options)
     if (conns > capacity) {
       const hint = kind === 'halley' ? 'ask for more --workers or fewer --conns' : 'ask for fewer --conns'
       throw new Error(
@@ -82,58 +80,58 @@ export class Bench {
 
   /**
    * @param {string} scenario
-   * @param {ServerKind} kind
+   * @param {Kind} kind
    * @param {number} run
    */
   async #once(scenario, kind, run) {
-    const { workers, driver, transport, runs, json } = this.#options
+    const { runs, json } = this.#options
     const { env, print, progress, warning } = this.#io
-    const name = `${scenario} ${kind}${runs > 1 ? ` ${run}/${runs}` : ''}`
+    const column = `${nameOf(kind, this.#options)}${runs > 1 ? ` ${run}/${runs}` : ''}`
+    const name = `${scenario} ${column}`
+    const sizes = this.#sizes(scenario)
     const show = {
       progress: (/** @type {string} */ text) => progress(`${name}: ${text}`),
       warning: (/** @type {string} */ text) => warning(`${name}: ${text}`),
     }
     show.progress('the server starts')
-    const server = await Server.spawn(kind, { workers, driver, transport, env })
-    this.#server = server
+    const deployment = new Deployment()
+    this.#deployment = deployment
     let result
     try {
-      await server.answers()
-      const processes = processTree(server.pid).join()
-      result = await SCENARIOS[scenario].run(server, this.#sizes(scenario), show)
-      // What a process has used is gone with it.
-      if (processTree(server.pid).join() !== processes)
-        throw new Error(`${name}: a process of the server ended during the run`)
+      await deployment.start(kind, { ...this.#options, subscriptions: sizes.subscriptions ?? 1, env })
+      result = await SCENARIOS[scenario].run(deployment, sizes, show)
+      if (!deployment.whole) throw new Error(`${name}: a process of the server ended during the run`)
     } finally {
-      await server.stop()
-      this.#server = null
+      await deployment.stop()
+      this.#deployment = null
       progress('')
     }
-    if (json) print(`${JSON.stringify({ scenario, server: kind, run, ...result })}\n`)
-    else print(`${table(scenario, [{ name: runs > 1 ? `${kind} ${run}/${runs}` : kind, result }])}\n`)
+    if (json) print(`${JSON.stringify({ scenario, server: nameOf(kind, this.#options), run, ...result })}\n`)
+    else print(`${table(scenario, [{ name: column, result }])}\n`)
     return result
   }
 
   /**
    * @param {string} scenario
-   * @param {ServerKind[]} kinds
+   * @param {Kind[]} kinds
    * @param {import('./report.js').Result[][]} results
    */
   #compare(scenario, kinds, results) {
     const { json } = this.#options
     const { print } = this.#io
     const middle = results.map(medians)
-    const comparisons = kinds.slice(1).map((kind, i) => ({ kind, result: ratios(middle[0], middle[i + 1]) }))
+    const names = kinds.map(kind => nameOf(kind, this.#options))
+    const comparisons = names.slice(1).map((name, i) => ({ name, result: ratios(middle[0], middle[i + 1]) }))
     if (json) {
-      for (const [i, server] of kinds.entries())
+      for (const [i, server] of names.entries())
         print(`${JSON.stringify({ scenario, server, median_of: results[i].length, ...middle[i] })}\n`)
-      for (const { kind, result } of comparisons)
-        print(`${JSON.stringify({ scenario, server: kinds[0], ratio_to: kind, ...result })}\n`)
+      for (const { name, result } of comparisons)
+        print(`${JSON.stringify({ scenario, server: names[0], ratio_to: name, ...result })}\n`)
       return
     }
     const columns = [
-      ...kinds.map((name, i) => ({ name, result: middle[i] })),
-      ...comparisons.map(({ kind, result }) => ({ name: `ratio to ${kind}`, result })),
+      ...names.map((name, i) => ({ name, result: middle[i] })),
+      ...comparisons.map(({ name, result }) => ({ name: `ratio to ${name}`, result })),
     ]
     print(`${table(`${scenario}, medians of ${results[0].length}`, columns)}\n`)
   }

@@ -1,18 +1,17 @@
 import { parseArgs } from 'node:util'
-import { WIRES } from './load/wires.js'
+import { KINDS } from './deployment.js'
+import { TRANSPORTS } from './load/wires.js'
 import { SCENARIOS } from './scenarios.js'
-import { SERVER_KINDS } from './servers.js'
 
 /**
- * @typedef {import('./servers.js').ServerKind} ServerKind
- * @typedef {object} Options
+ * @typedef {import('./deployment.js').Kind} Kind
+ * @typedef {import('./deployment.js').DeploymentOptions & Measuring} Options
+ *
+ * @typedef {object} Measuring
  * @property {string[]} scenarios names
- * @property {ServerKind} server
- * @property {ServerKind[]} against controls, run in turn with the server
+ * @property {Kind} server
+ * @property {Kind[]} against controls, run in turn with the server
  * @property {number} runs of each
- * @property {number} workers
- * @property {string} driver
- * @property {string} transport
  * @property {boolean} json
  * @property {Partial<import('./scenarios.js').Sizes>} sizes what was asked for, over the scenario's own
  */
@@ -30,10 +29,15 @@ Scenarios:
 ${scenarioLines.join('\n')}
 
 What is measured:
-  --server KIND      halley, uws or ws (default halley); uws and ws are the bare libraries, one process each
+  --server KIND      halley, uws, ws or embedded (default halley); uws and ws are the bare libraries, one process each;
+                     embedded is one Halley without Redis, with as many workers as all --nodes have
   --against KINDS    controls that run in turn with it, with commas; medians and ratios follow
   --runs N           runs of each (default 1; 3 with --against)
-  --workers N        Halley's workers (default 2)
+  --workers N        Halley's workers, of each node (default 2)
+  --engine ENGINE    memory or redis (default memory); redis starts a redis-server for the run
+  --redis ADDRESS    of a Redis that is there, instead, as in engine.redis.address; several times: shards
+  --nodes N          Halleys that share a Redis (default 1); clients and publishers are spread over them
+  --history          all channels keep 10 publications for 60 s, and all subscriptions recover
   --driver DRIVER    Halley's socket server: auto, uws or node (default auto)
   --transport WAY    how clients connect to Halley: websocket, protobuf (over WebSocket), uni_sse or
                      uni_http_stream (default websocket); to the bare libraries always by WebSocket
@@ -44,8 +48,10 @@ The load (each scenario has its own defaults):
   --rate N           publishes a second; 0: the next one as soon as one is answered
   --size BYTES       of each payload, 64 at least
   --publishers N     connections that publish
+  --subscriptions N  of each client (channels)
   --seconds N        measured, after a second of warm-up
-  --loaders N        processes that hold clients (default: as few as the limit of open files allows)
+  --loaders N        processes that hold clients (default: as few as the limit of open files
+                     allows, and one for each node)
 
 Output:
   --json             a line of JSON for each run and for each comparison, instead of tables
@@ -56,6 +62,9 @@ Examples:
   npm run bench -- fan --against uws,ws
   npm run bench -- fan --transport uni_sse
   npm run bench -- fan --rate 2000 --conns 10000 --json
+  npm run bench -- fan --engine redis --nodes 2 --workers 1 --against embedded
+  npm run bench -- latency --engine redis --nodes 2
+  npm run bench -- channels --engine redis --nodes 2 --history
 `
 
 const NUMBERS = /** @type {const} */ ([
@@ -68,6 +77,8 @@ const NUMBERS = /** @type {const} */ ([
   'loaders',
   'runs',
   'workers',
+  'nodes',
+  'subscriptions',
 ])
 const LEAST = {
   conns: 1,
@@ -79,6 +90,8 @@ const LEAST = {
   loaders: 0,
   runs: 1,
   workers: 1,
+  nodes: 1,
+  subscriptions: 1,
 }
 
 const FLAGS = /** @type {const} */ ({
@@ -86,6 +99,9 @@ const FLAGS = /** @type {const} */ ({
   against: { type: 'string', default: '' },
   driver: { type: 'string', default: 'auto' },
   transport: { type: 'string', default: 'websocket' },
+  engine: { type: 'string', default: 'memory' },
+  redis: { type: 'string', multiple: true, default: /** @type {string[]} */ ([]) },
+  history: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
 })
@@ -102,7 +118,10 @@ export function parseOptions(args) {
     if (!Object.hasOwn(SCENARIOS, name))
       throw new UsageError(`no scenario "${name}"; there are ${Object.keys(SCENARIOS).join(', ')}`)
   }
-  const { runs, workers = 2, ...sizes } = numbers(values)
+  const { runs, workers = 2, nodes = 1, ...sizes } = numbers(values)
+  const engine = /** @type {'memory' | 'redis'} */ (oneOf('--engine', values.engine, ['memory', 'redis']))
+  if (engine !== 'redis' && (nodes > 1 || values.redis.length > 0))
+    throw new UsageError('--nodes and --redis want --engine redis')
   const against = values.against.split(',').filter(Boolean).map(serverKind)
   return {
     scenarios: positionals.length > 0 ? positionals : Object.keys(SCENARIOS),
@@ -111,11 +130,11 @@ export function parseOptions(args) {
     runs: runs ?? (against.length > 0 ? 3 : 1),
     workers,
     driver: oneOf('--driver', values.driver, ['auto', 'uws', 'node']),
-    transport: oneOf(
-      '--transport',
-      values.transport,
-      Object.keys(WIRES).filter(name => name !== 'bare'),
-    ),
+    transport: oneOf('--transport', values.transport, TRANSPORTS),
+    engine,
+    redis: values.redis,
+    nodes,
+    history: values.history,
     json: values.json,
     sizes,
   }
@@ -151,7 +170,7 @@ function numbers(values) {
 
 /** @param {string} text */
 const serverKind = text =>
-  /** @type {ServerKind} */ (oneOf('a server', text, /** @type {readonly string[]} */ (SERVER_KINDS)))
+  /** @type {Kind} */ (oneOf('a server', text, /** @type {readonly string[]} */ (KINDS)))
 
 /**
  * @param {string} what

@@ -1,10 +1,12 @@
+import { channels } from './channels.js'
+import { leastMemory, rounded, SETTLE, toMs } from './figures.js'
 import { sleep, sleepUntil } from './load/clock.js'
 import { Load } from './load/load.js'
 import { Pollers } from './load/pollers.js'
-import { cpuOf, memoryOf, openFilesLimit } from './proc.js'
+import { openFilesLimit } from './proc.js'
 
 /**
- * @typedef {import('./servers.js').Server} Server
+ * @typedef {import('./deployment.js').Deployment} Deployment
  * @typedef {object} Sizes what a scenario is made of
  * @property {number} conns clients
  * @property {number} channels 0: one for each client
@@ -12,7 +14,8 @@ import { cpuOf, memoryOf, openFilesLimit } from './proc.js'
  * @property {number} size bytes of each payload
  * @property {number} publishers connections that publish
  * @property {number} seconds measured
- * @property {number} loaders processes of the load generator that hold clients; 0: as many as open files ask for
+ * @property {number} loaders processes of the load generator that hold clients; 0: as many as open files and nodes ask for
+ * @property {number} [subscriptions] of each client, each to a channel of its own, where a scenario has several
  *
  * @typedef {object} Show what people who wait get to see
  * @property {(text: string) => void} progress what happens now; the next one takes its place
@@ -23,44 +26,31 @@ import { cpuOf, memoryOf, openFilesLimit } from './proc.js'
  * @typedef {object} Scenario
  * @property {string} summary
  * @property {Sizes} sizes
- * @property {(server: Server, sizes: Sizes, show: Show) => Promise<Result>} run
+ * @property {(deployment: Deployment, sizes: Sizes, show: Show) => Promise<Result>} run
  */
 
 /** Load runs for so long before it is measured, s. */
 const WARM_UP = 1
-/** Memory is looked at so often, ms: garbage waits for its collector, so the least of several looks counts. */
-const LOOK_EVERY = 500
-/** A server that has just started still allocates and compiles, ms. */
-const SETTLE = 1_000
 /** A process needs files for itself. */
 const OWN_FILES = 200
 /** From the last answer of a round to the next message, ms. */
 const BETWEEN_ROUNDS = 20
 
-/** @param {number} value @param {number} digits */
-const rounded = (value, digits) => Number(value.toFixed(digits))
-/** @param {number} micros */
-const toMs = micros => rounded(micros / 1e3, 2)
-
 /**
  * Clients connect, subscribe and then do nothing.
  * @type {Scenario['run']}
  */
-async function memory(server, sizes, show) {
-  const load = new Load(server, sizes, show)
+async function memory(deployment, sizes, show) {
+  const load = new Load(deployment, sizes, show)
   try {
     await sleep(SETTLE)
-    const before = memoryOf(server.pid)
-    const cpuBefore = cpuOf(server.pid)
+    const before = deployment.memory()
+    const cpuBefore = deployment.cpu()
     const connected = await load.connect()
-    const cpuAfter = cpuOf(server.pid)
+    const cpuAfter = deployment.cpu()
     show.progress('all connected, memory settles')
-    let least = Infinity
-    for (let waited = 0; waited < sizes.seconds * 1e3; waited += LOOK_EVERY) {
-      await sleep(LOOK_EVERY)
-      least = Math.min(least, memoryOf(server.pid))
-    }
-    const idle = (cpuOf(server.pid) - cpuAfter) / sizes.seconds
+    const least = await leastMemory(deployment, sizes.seconds)
+    const idle = (deployment.cpu() - cpuAfter) / sizes.seconds
     const { closed } = await load.report()
     return {
       connections: connected.ready,
@@ -83,18 +73,42 @@ async function memory(server, sizes, show) {
  * Messages flow from HTTP publishers to all clients of their channel.
  * @type {Scenario['run']}
  */
-async function flow(server, sizes, show) {
-  const load = new Load(server, sizes, show)
+const flow = (deployment, sizes, show) => flowBetween(deployment, deployment, sizes, show)
+
+/**
+ * The same from the first node to the last one.
+ * @type {Scenario['run']}
+ */
+const latency = (deployment, sizes, show) =>
+  flowBetween(
+    deployment,
+    { targets: deployment.targets.slice(-1), apis: deployment.apis.slice(0, 1) },
+    sizes,
+    show,
+  )
+
+/**
+ * @param {Deployment} deployment
+ * @param {import('./load/load.js').Ends} ends
+ * @param {Sizes} sizes
+ * @param {Show} show
+ * @returns {Promise<Result>}
+ */
+async function flowBetween(deployment, ends, sizes, show) {
+  const { redis } = deployment
+  const load = new Load(ends, sizes, show)
   try {
     const connected = await load.connect()
     const { from, to, done } = await load.publish(WARM_UP, sizes.seconds)
     show.progress(`publishing for ${WARM_UP} + ${sizes.seconds} s`)
     await sleepUntil(from)
-    const cpuBefore = cpuOf(server.pid)
+    const cpuBefore = deployment.cpu()
     const ownBefore = load.cpu()
+    const redisBefore = await redis?.cpu()
     await sleepUntil(to)
-    const cpu = cpuOf(server.pid) - cpuBefore
+    const cpu = deployment.cpu() - cpuBefore
     const own = load.cpu().map((used, i) => used - ownBefore[i])
+    const redisCpu = redisBefore === undefined ? undefined : Number(await redis?.cpu()) - redisBefore
     const published = await done
     show.progress('waiting for the last messages')
     const expected = load.expected(published.byChannel)
@@ -121,6 +135,10 @@ async function flow(server, sizes, show) {
       max_ms: toMs(got.latency.max),
       publish_p99_ms: toMs(published.answers.percentile(99)),
       server_cpu_percent: Math.round((cpu / sizes.seconds) * 100),
+      ...(redisCpu !== undefined && {
+        redis_cpu_percent: rounded((redisCpu / sizes.seconds) * 100, 1),
+        redis_cpu_us_per_publish: rounded((redisCpu / Math.max(1, published.counted)) * 1e6, 2),
+      }),
       load_cpu_percent: Math.round((own.reduce((sum, used) => sum + used, 0) / sizes.seconds) * 100),
       busiest_loader_percent: Math.round((Math.max(...own) / sizes.seconds) * 100),
     }
@@ -133,40 +151,36 @@ async function flow(server, sizes, show) {
  * One-way long-polls: one message at a time, then all clients of its channel poll again.
  * @type {Scenario['run']}
  */
-async function poll(server, { conns, channels: asked, size, seconds }, show) {
+async function poll(deployment, { conns, channels: asked, size, seconds }, show) {
   const most = openFilesLimit() - OWN_FILES
   if (conns > most) throw new Error(`${conns} pollers are too many for one process, which may have ${most}`)
-  const channels = asked || conns
-  const pollers = new Pollers(server.api, conns, channels)
-  const perRound = Math.floor(conns / channels)
+  const count = asked || conns
+  const pollers = new Pollers(deployment.apis, conns, count)
+  const perRound = Math.floor(conns / count)
   /** @param {number} round */
   const once = async round => {
     const answers = pollers.answers + perRound
-    await pollers.publish(round % channels, size)
+    await pollers.publish(round % count, size)
     await pollers.answered(answers)
     // The next polls have to come in.
     await sleep(BETWEEN_ROUNDS)
   }
   try {
     await sleep(SETTLE)
-    const before = memoryOf(server.pid)
-    const cpuBefore = cpuOf(server.pid)
+    const before = deployment.memory()
+    const cpuBefore = deployment.cpu()
     show.progress('clients come')
     await pollers.start()
     await sleep(SETTLE)
-    const cpuAfter = cpuOf(server.pid)
+    const cpuAfter = deployment.cpu()
     show.progress('all wait, memory settles')
-    let least = Infinity
-    for (let waited = 0; waited < seconds * 1e3; waited += LOOK_EVERY) {
-      await sleep(LOOK_EVERY)
-      least = Math.min(least, memoryOf(server.pid))
-    }
-    const idle = (cpuOf(server.pid) - cpuAfter) / seconds
+    const least = await leastMemory(deployment, seconds)
+    const idle = (deployment.cpu() - cpuAfter) / seconds
     show.progress('rounds')
     let round = 0
     const until = (/** @type {number} */ time) => Date.now() < time
     for (const end = Date.now() + WARM_UP * 1e3; until(end); ) await once(round++)
-    const cpuStart = cpuOf(server.pid)
+    const cpuStart = deployment.cpu()
     const first = round
     const answersStart = pollers.answers
     const end = Date.now() + seconds * 1e3
@@ -182,7 +196,7 @@ async function poll(server, { conns, channels: asked, size, seconds }, show) {
       answers,
       received: pollers.received,
       expected: round * perRound,
-      cpu_us_per_round: rounded(((cpuOf(server.pid) - cpuStart) / answers) * 1e6, 1),
+      cpu_us_per_round: rounded(((deployment.cpu() - cpuStart) / answers) * 1e6, 1),
       base_mb: rounded(before / 1e6, 1),
     }
   } finally {
@@ -219,5 +233,24 @@ export const SCENARIOS = {
       'one-way long-polls on 10 channels: one message of 512 bytes, its clients poll again, the next one',
     sizes: { conns: 5_000, channels: 10, rate: 0, size: 512, publishers: 1, ...FEW_SECONDS },
     run: poll,
+  },
+  latency: {
+    summary: 'a few clients on the last node, 100 publishes/s of 100 bytes on the first, one at a time',
+    sizes: { conns: 10, channels: 10, rate: 100, size: 100, publishers: 1, seconds: 20, loaders: 0 },
+    run: latency,
+  },
+  channels: {
+    summary:
+      '10 subscriptions for each client, each to a channel of its own; with Redis: its connections are cut',
+    sizes: {
+      conns: 10_000,
+      channels: 0,
+      rate: 0,
+      size: 100,
+      publishers: 0,
+      subscriptions: 10,
+      ...FEW_SECONDS,
+    },
+    run: channels,
   },
 }

@@ -15,19 +15,22 @@ import { openFilesLimit } from './proc.js'
  * @property {string} driver of Halley
  * @property {string} transport how clients connect to Halley: one of WIRES; to a bare library always by WebSocket
  * @property {Record<string, string | undefined>} env
+ * @property {object | null} redis `engine.redis` of Halley; null: the embedded engine
+ * @property {number} history publications that each channel of Halley keeps for its clients to recover; 0: none
+ * @property {number} subscriptions that one client of Halley may have, at least
  */
 
 const HOST = '127.0.0.1'
 const API_KEY = 'key'
-
-/** @type {readonly ServerKind[]} */
-export const SERVER_KINDS = ['halley', 'uws', 'ws']
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 /** A process needs files for itself: code, pipes, the publishers' connections. */
 const OWN_FILES = 500
 const START_PATIENCE = 30_000
 const STOP_PATIENCE = 15_000
+/** Halley's defaults. */
+const CHANNEL_LIMIT = 128
+const RECOVERY_LIMIT = 300
 
 /**
  * @param {ServerKind} kind
@@ -117,7 +120,7 @@ export class Server {
   async answers() {
     const patience = Date.now() + START_PATIENCE
     while (Date.now() < patience) {
-      if (this.#process.exitCode !== null) throw new Error(`${this.kind} ended at once: ${this.#lastWords()}`)
+      if (!this.runs) throw new Error(`${this.kind} ended at once: ${this.#lastWords()}`)
       const answer = await fetch(`http://${HOST}:${this.port}/health`).catch(() => null)
       await answer?.arrayBuffer()
       if (answer?.ok) return
@@ -130,9 +133,14 @@ export class Server {
     return readFileSync(join(this.#folder, 'log'), 'utf8').trim().split('\n').slice(-3).join('\n')
   }
 
+  /** @returns {boolean} whether it still runs */
+  get runs() {
+    return this.#process.exitCode === null && this.#process.signalCode === null
+  }
+
   /** Ends it, by force if it does not end by itself. */
   async stop() {
-    if (this.#process.exitCode === null && this.#process.signalCode === null) {
+    if (this.runs) {
       this.#process.kill('SIGTERM')
       const force = setTimeout(() => this.#process.kill('SIGKILL'), STOP_PATIENCE)
       await this.#exited
@@ -148,17 +156,28 @@ export class Server {
  * @param {ServerOptions} options
  * @returns {Promise<string[]>} arguments of node: those of `npm start`, so that what is measured is what people run
  */
-async function halleyCommand(folder, port, { workers, driver }) {
+async function halleyCommand(folder, port, { workers, driver, redis, history, subscriptions }) {
   const file = join(folder, 'config.json')
   const config = {
     workers,
     http_server: { address: HOST, port, driver },
-    client: { insecure: true, allowed_origins: ['*'] },
+    client: {
+      insecure: true,
+      allowed_origins: ['*'],
+      channel_limit: Math.max(CHANNEL_LIMIT, subscriptions),
+      recovery_max_publication_limit: Math.max(RECOVERY_LIMIT, history),
+    },
+    ...(redis && { engine: { type: 'redis', redis } }),
     http_api: { key: API_KEY },
     uni_poll: { enabled: true },
     uni_sse: { enabled: true },
     uni_http_stream: { enabled: true },
-    channel: { namespaces: [{ name: 'kept', history_size: 10, history_ttl: '60s' }] },
+    channel: {
+      ...(history > 0 && {
+        without_namespace: { history_size: history, history_ttl: '60s', force_recovery: true },
+      }),
+      namespaces: [{ name: 'kept', history_size: 10, history_ttl: '60s' }],
+    },
     health: { enabled: true },
     log: { level: 'error' },
   }

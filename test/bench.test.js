@@ -15,12 +15,13 @@ t.setTimeout(120_000)
 t.jobs = 6
 
 /**
- * @param {string} args of a run with 50 clients and one second
+ * @param {string} args of a run with 50 clients, one second, and one worker if they do not say more
  * @returns {Promise<any[]>} its lines
  */
 async function bench(args) {
   const { stdout } = await run(process.execPath, [
     script,
+    '--workers=1',
     ...args.split(' '),
     '--json',
     '--conns=50',
@@ -43,13 +44,15 @@ const NO_FAULT = {
 }
 
 const flows = [
-  ['fan --channels=10 --rate=200', 5],
+  ['fan --channels=10 --rate=200 --workers=2', 5],
   ['fan --channels=10 --rate=200 --server=ws', 5],
   ['one2one --rate=500', 1],
   ['big --rate=30 --loaders=3', 50],
   ['big --rate=30 --transport=protobuf', 50],
   ['big --rate=30 --transport=uni_sse', 50],
   ['big --rate=30 --transport=uni_http_stream', 50],
+  ['fan --channels=10 --rate=200 --engine=redis --nodes=2 --history', 5],
+  ['latency --engine=redis --nodes=2', 5],
 ]
 for (const [args, subscribers] of flows) {
   t.test(`${args}: everything that is published is counted at each subscriber`, { skip }, async t => {
@@ -60,8 +63,30 @@ for (const [args, subscribers] of flows) {
     t.ok(result.delivered_per_s > 0 && result.delivered_per_s <= result.delivered)
     t.ok(result.p50_ms > 0 && result.p50_ms <= result.p99_ms && result.p99_ms <= result.max_ms)
     t.ok(result.cpu_us_per_message > 0)
+    t.equal(result.redis_cpu_us_per_publish > 0, String(args).includes('redis'))
   })
 }
+
+t.test(
+  'channels: all subscriptions are there, and again when Redis has cut the connections',
+  { skip },
+  async t => {
+    const [result] = await bench('channels --engine=redis --nodes=2 --subscriptions=3 --history')
+    t.match(result, {
+      connections: 50,
+      failed: 0,
+      closed: 0,
+      subscriptions: 150,
+      refused: 0,
+      unsubscribed: 0,
+      probes: 150,
+      probes_delivered: 150,
+    })
+    for (const figure of ['subscribe_cpu_us', 'redis_bytes_per_subscription', 'resubscribed_ms'])
+      t.ok(result[figure] > 0, figure)
+    t.ok(result.delivering_ms >= result.resubscribed_ms)
+  },
+)
 
 t.test('memory: every client connects, and costs something', { skip }, async t => {
   const [result] = await bench('memory')
@@ -106,7 +131,8 @@ t.test('a wrong command line is refused with one clear line', async t => {
     ['fam', /no scenario "fam"; there are memory, fan, one2one, big, poll/],
     ['fan --conns=many', /--conns is a whole number from 1, not "many"/],
     ['fan --size=10', /--size is a whole number from 64/],
-    ['fan --server=nginx', /a server is one of halley, uws, ws, not "nginx"/],
+    ['fan --server=nginx', /a server is one of halley, uws, ws, embedded, not "nginx"/],
+    ['fan --nodes=2', /--nodes and --redis want --engine redis/],
     ['fan --speed=9', /Unknown option '--speed'/],
   ]
   for (const [args, message] of cases) {
@@ -124,7 +150,7 @@ t.test('more clients than files may be open are refused before anything starts',
 
 t.test('--help names every scenario', async t => {
   const { stdout } = await run(process.execPath, [script, '--help'])
-  t.match(stdout, /memory .*\n.*fan .*\n.*one2one .*\n.*big .*\n.*poll /)
+  t.match(stdout, /memory .*\n.*fan .*\n.*one2one .*\n.*big .*\n.*poll .*\n.*latency .*\n.*channels /)
 })
 
 t.test('a histogram knows every value to within 1.6 %, and its maximum exactly', async t => {

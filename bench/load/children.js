@@ -8,7 +8,7 @@ export class Child {
   /** @type {Map<number, {resolve: (result: any) => void, reject: (error: Error) => void}>} */
   #asked = new Map()
 
-  /** @param {'subscribers' | 'publishers'} role */
+  /** @param {'clients' | 'publishers'} role */
   constructor(role) {
     this.#process = fork(fileURLToPath(new URL(`${role}.js`, import.meta.url)), {
       serialization: 'advanced',

@@ -13,9 +13,27 @@ const DRAIN_PATIENCE = 2_000
 /** From the order to publish until the publishers begin, s. */
 const LEAD = 0.1
 
+/**
+ * @param {any[]} reports
+ * @param {string} name
+ * @returns {number} its sum over those that have it
+ */
+const sumOf = (reports, name) => reports.reduce((sum, report) => sum + (report[name] ?? 0), 0)
+
+/**
+ * @typedef {object} Ends
+ * @property {import('./subscribers.js').Target[]} targets over which clients are spread, by process
+ * @property {Api[]} apis over which publishers are spread
+ *
+ * @typedef {object} Api where to publish
+ * @property {string} host
+ * @property {number} port
+ * @property {string} key
+ */
+
 /** The load generator: processes with clients, one with publishers. */
 export class Load {
-  #server
+  #ends
   #sizes
   #show
   #readyByChannel
@@ -25,12 +43,12 @@ export class Load {
   #publishers = null
 
   /**
-   * @param {import('../servers.js').Server} server
+   * @param {Ends} ends
    * @param {import('../scenarios.js').Sizes} sizes
    * @param {import('../scenarios.js').Show} show
    */
-  constructor(server, sizes, show) {
-    this.#server = server
+  constructor(ends, sizes, show) {
+    this.#ends = ends
     this.#sizes = sizes
     this.#show = show
     this.channels = sizes.channels || sizes.conns
@@ -42,15 +60,19 @@ export class Load {
    * @returns {Promise<{ready: number, failed: number, seconds: number, latency: Histogram}>}
    */
   async connect() {
-    const { conns, size, loaders } = this.#sizes
-    const parts = Math.max(loaders, Math.ceil(conns / (openFilesLimit() - OWN_FILES)))
+    const { conns, size, loaders, subscriptions = 0 } = this.#sizes
+    const { targets } = this.#ends
+    const least = Math.max(loaders, Math.ceil(conns / (openFilesLimit() - OWN_FILES)))
+    // As many for each target.
+    const parts = Math.ceil(least / targets.length) * targets.length
     const started = nowMicros()
-    const connecting = spread(conns, parts).map(part => {
-      const child = new Child('subscribers')
+    const connecting = spread(conns, parts).map((part, i) => {
+      const child = new Child('clients')
       this.#subscribers.push(child)
       const concurrency = Math.ceil(CONCURRENCY / parts)
-      const { target } = this.#server
-      return child.ask('start', { ...part, target, channels: this.channels, size, concurrency })
+      const { channels } = this
+      const target = targets[i % targets.length]
+      return child.ask('start', { ...part, target, channels, size, concurrency, subscriptions })
     })
     const timer = setInterval(() => this.#showConnected(conns), PROGRESS_EVERY)
     const results = await Promise.all(connecting).finally(() => clearInterval(timer))
@@ -60,16 +82,33 @@ export class Load {
       latency.merge(new Histogram(result.connectLatency))
       for (const [channel, count] of result.readyByChannel.entries()) this.#readyByChannel[channel] += count
     }
-    const ready = results.reduce((sum, result) => sum + result.ready, 0)
+    const ready = sumOf(results, 'ready')
     if (ready === 0) throw new Error(`no client got its subscription: ${results[0].firstFault}`)
-    const failed = results.reduce((sum, result) => sum + result.failed, 0)
+    const failed = sumOf(results, 'failed')
     return { ready, failed, seconds, latency }
+  }
+
+  /**
+   * Subscribes all clients of a run with several subscriptions for each.
+   * @returns {Promise<{subscribed: number, refused: number, seconds: number}>}
+   */
+  async subscribe() {
+    const started = nowMicros()
+    const timer = setInterval(() => this.#showSubscribed(), PROGRESS_EVERY)
+    const results = await this.#ask('subscribe').finally(() => clearInterval(timer))
+    const seconds = (nowMicros() - started) / 1e6
+    return { subscribed: sumOf(results, 'subscribed'), refused: sumOf(results, 'refused'), seconds }
+  }
+
+  async #showSubscribed() {
+    const states = await this.#ask('progress').catch(() => [])
+    this.#show.progress(`${sumOf(states, 'subscribed').toLocaleString('en')} subscribed`)
   }
 
   /** @param {number} conns */
   async #showConnected(conns) {
     const states = await this.#ask('progress').catch(() => [])
-    const ready = states.reduce((sum, state) => sum + state.ready, 0)
+    const ready = sumOf(states, 'ready')
     this.#show.progress(`${ready.toLocaleString('en')} of ${conns.toLocaleString('en')} connected`)
   }
 
@@ -86,7 +125,7 @@ export class Load {
     const child = new Child('publishers')
     this.#publishers = child
     await child.ask('start', {
-      ...this.#server.api,
+      apis: this.#ends.apis,
       channels: this.channels,
       first: 0,
       count: connections,
@@ -118,16 +157,18 @@ export class Load {
   /**
    * Waits until everything has come, or nothing comes any more.
    * @param {number} expected deliveries
+   * @returns {Promise<{received: number, lastAt: number}>} and when the last one came, of clients with several subscriptions: microseconds
    */
   async drain(expected) {
     let received = 0
     let quietSince = Date.now()
-    while (Date.now() - quietSince < DRAIN_PATIENCE) {
+    for (;;) {
       const states = await this.#ask('progress')
-      const now = states.reduce((sum, state) => sum + state.received, 0)
-      if (now >= expected) return
+      const now = sumOf(states, 'received')
       if (now > received) quietSince = Date.now()
       received = now
+      if (received >= expected || Date.now() - quietSince > DRAIN_PATIENCE)
+        return { received, lastAt: Math.max(...states.map(state => state.lastAt ?? 0)) }
       await sleep(50)
     }
   }
@@ -136,7 +177,7 @@ export class Load {
   async report() {
     const reports = await this.#ask('report')
     /** @param {string} name */
-    const sum = name => reports.reduce((total, report) => total + report[name], 0)
+    const sum = name => sumOf(reports, name)
     const latency = new Histogram()
     for (const report of reports) latency.merge(new Histogram(report.latency))
     const fault = reports.find(({ firstFault }) => firstFault !== '')
@@ -147,6 +188,7 @@ export class Load {
       orderFaults: sum('orderFaults'),
       damaged: sum('damaged'),
       closed: sum('closed'),
+      unsubscribed: sum('unsubscribed'),
       latency,
     }
   }

@@ -1,5 +1,5 @@
-import { request } from 'node:http'
 import { connect } from 'node:net'
+import { post } from './post.js'
 
 /** Connections that are opened at once: less than a listen backlog of 512 holds. */
 const CONCURRENCY = 256
@@ -19,7 +19,7 @@ export class Pollers {
   received = 0
   /** Answers that were none, and connections that ended. */
   faults = 0
-  #target
+  #apis
   #conns
   #channels
   /** @type {import('node:net').Socket[]} */
@@ -29,12 +29,12 @@ export class Pollers {
   #waiting = null
 
   /**
-   * @param {{host: string, port: number, key: string}} target
+   * @param {import('./load.js').Api[]} apis over which they are spread; who publishes is at the first one
    * @param {number} conns
    * @param {number} channels
    */
-  constructor(target, conns, channels) {
-    this.#target = target
+  constructor(apis, conns, channels) {
+    this.#apis = apis
     this.#conns = conns
     this.#channels = channels
   }
@@ -43,17 +43,21 @@ export class Pollers {
   async start() {
     let next = 0
     const one = async () => {
-      while (next < this.#conns) await this.#connect(nameOf(next++ % this.#channels))
+      while (next < this.#conns) {
+        const i = next++
+        const api = (i + Math.floor(i / this.#channels)) % this.#apis.length
+        await this.#connect(this.#apis[api], nameOf(i % this.#channels))
+      }
     }
     await Promise.all(Array.from({ length: CONCURRENCY }, one))
   }
 
   /**
+   * @param {import('./load.js').Api} api
    * @param {string} channel
    * @returns {Promise<void>}
    */
-  #connect(channel) {
-    const { host, port } = this.#target
+  #connect({ host, port }, channel) {
     return new Promise((resolve, reject) => {
       const socket = connect({ host, port, noDelay: true }, () => {
         poll(socket, channel, '')
@@ -104,22 +108,10 @@ export class Pollers {
   /**
    * @param {number} channel
    * @param {number} size bytes of the payload
-   * @returns {Promise<void>}
    */
-  publish(channel, size) {
-    const { host, port, key } = this.#target
+  async publish(channel, size) {
     const data = { text: 'x'.repeat(Math.max(0, size - 11)) }
-    return new Promise((resolve, reject) => {
-      const sent = request(
-        { host, port, path: '/api/publish', method: 'POST', headers: { 'X-API-Key': key } },
-        response => {
-          response.resume()
-          response.on('end', resolve)
-        },
-      )
-      sent.on('error', reject)
-      sent.end(JSON.stringify({ channel: nameOf(channel), data }))
-    })
+    await post(this.#apis[0], 'publish', JSON.stringify({ channel: nameOf(channel), data }))
   }
 
   stop() {

@@ -9,23 +9,30 @@ export class Publisher {
   #channel = 0
   #answer = ''
   #group
+  #api
+  #head
   /** @type {import('node:net').Socket} */
   #socket
 
   /**
    * @param {Publishers} group
+   * @param {import('./load.js').Api} api
    * @param {() => void} done when it is connected
    */
-  constructor(group, done) {
+  constructor(group, api, done) {
     this.#group = group
+    this.#api = api
+    this.#head =
+      `POST /api/publish HTTP/1.1\r\nHost: ${api.host}:${api.port}\r\nContent-Type: application/json\r\n` +
+      `X-API-Key: ${api.key}\r\nContent-Length: `
     this.#socket = this.#open(done)
   }
 
   /** @param {() => void} [done] */
   #open(done) {
     const socket = connect({
-      host: this.#group.host,
-      port: this.#group.port,
+      host: this.#api.host,
+      port: this.#api.port,
       noDelay: true,
       onread: { buffer: this.#group.buffer, callback: length => this.#read(length) },
     })
@@ -37,13 +44,13 @@ export class Publisher {
 
   /**
    * @param {number} channel
-   * @param {string} request
+   * @param {string} body
    * @param {number} now microseconds
    */
-  send(channel, request, now) {
+  send(channel, body, now) {
     this.#channel = channel
     this.#sentAt = now
-    this.#socket.write(request, 'latin1')
+    this.#socket.write(`${this.#head}${body.length}\r\n\r\n${body}`, 'latin1')
   }
 
   /**

@@ -6,9 +6,7 @@ import { Publisher } from './publisher.js'
 
 /**
  * @typedef {object} PublishersPlan
- * @property {string} host
- * @property {number} port
- * @property {string} key of the API
+ * @property {import('./load.js').Api[]} apis connection k of all publishes to number k, in turn
  * @property {number} channels of the run; connection k of all publishes to channels k, k + connections, ... in turn
  * @property {number} first index of this process's first connection among all
  * @property {number} count connections of this process
@@ -23,12 +21,9 @@ const ANSWER_PATIENCE = 5_000
 /** The publishing connections of one process. */
 export class Publishers {
   buffer = Buffer.allocUnsafeSlow(64 * 1024)
-  host
-  port
   ended = false
   #plan
   #payloads
-  #head
   #answers = new Histogram()
   #published
   #counted = 0
@@ -47,23 +42,18 @@ export class Publishers {
   /** @param {PublishersPlan} plan */
   constructor(plan) {
     this.#plan = plan
-    this.host = plan.host
-    this.port = plan.port
     this.#payloads = new Payloads(plan.size)
     this.#published = new Uint32Array(plan.channels)
-    this.#head =
-      `POST /api/publish HTTP/1.1\r\nHost: ${plan.host}:${plan.port}\r\nContent-Type: application/json\r\n` +
-      `X-API-Key: ${plan.key}\r\nContent-Length: `
   }
 
   /** Opens the connections. */
   async connect() {
-    const { first, count } = this.#plan
+    const { first, count, apis } = this.#plan
     const opened = Array.from(
       { length: count },
       (_, k) =>
         new Promise(resolve => {
-          const publisher = new Publisher(this, () => resolve(undefined))
+          const publisher = new Publisher(this, apis[(first + k) % apis.length], () => resolve(undefined))
           this.#next.set(publisher, first + k)
           this.#idle.push(publisher)
         }),
@@ -136,7 +126,7 @@ export class Publishers {
       const sentAt = nowMicros()
       const data = this.#payloads.make(sentAt, this.#published[channel] + 1)
       const body = `{"channel":"ch${channel}","data":${data}}`
-      publisher.send(channel, `${this.#head}${body.length}\r\n\r\n${body}`, sentAt)
+      publisher.send(channel, body, sentAt)
       this.#sent++
       this.#underWay++
     }

@@ -65,6 +65,16 @@ export class Subscriber {
     return this.#channel
   }
 
+  /** @returns {boolean} whether it is connected, and has its subscription if it has asked for one */
+  get ready() {
+    return this.#state === READY
+  }
+
+  /** @param {Buffer} bytes */
+  write(bytes) {
+    this.#socket.write(bytes)
+  }
+
   /** @returns {boolean} whether it still waits for its subscription */
   get pending() {
     return this.#state < READY
@@ -121,12 +131,12 @@ export class Subscriber {
       this.#state = HELLO
       if (hello !== null) this.#socket.write(hello(this.#channel))
     } else {
-      this.#ready()
+      this.#begin()
     }
     return head + END_OF_HEAD.length
   }
 
-  #ready() {
+  #begin() {
     this.#state = READY
     this.#group.ready(this, this.#group.now() - this.#startedAt)
   }
@@ -181,6 +191,6 @@ export class Subscriber {
     const { welcome, refusals } = this.#wire
     if (refusals.some(refusal => answer.includes(refusal)))
       this.end(`the server answered ${answer.toString('utf8', 0, 200)}`)
-    else if (welcome !== null && answer.includes(welcome)) this.#ready()
+    else if (welcome !== null && answer.includes(welcome)) this.#begin()
   }
 }

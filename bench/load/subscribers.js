@@ -1,4 +1,3 @@
-import { answer } from './child.js'
 import { nowMicros, sleep } from './clock.js'
 import { Histogram } from './histogram.js'
 import { PayloadReader } from './payload.js'
@@ -21,6 +20,7 @@ import { FrameReader } from './websocket.js'
  * @property {number} channels client i subscribes to channel i % channels
  * @property {number} size bytes of each payload
  * @property {number} concurrency connects under way at once
+ * @property {number} subscriptions of each client, to channels of its own which come later; 0: each has one, to which it connects
  */
 
 /** A group whose connects make no progress for so long gives up on the rest, ms. */
@@ -50,7 +50,7 @@ export class Subscribers {
   #payloads
   #plan
   /** @type {Subscriber[]} */
-  #clients = []
+  clients = []
   #readyByChannel
 
   /** @param {SubscribersPlan} plan */
@@ -80,18 +80,18 @@ export class Subscribers {
     let quietSince = Date.now()
     let settled = 0
     while (this.readyCount + this.failed < count) {
-      while (this.#clients.length < count && this.#pending < concurrency) {
-        const index = first + this.#clients.length
+      while (this.clients.length < count && this.#pending < concurrency) {
+        const index = first + this.clients.length
         this.#pending++
-        this.#clients.push(new Subscriber(this, index, index % channels))
+        this.clients.push(new Subscriber(this, index, index % channels))
       }
       await sleep(1)
       if (this.readyCount + this.failed > settled) {
         settled = this.readyCount + this.failed
         quietSince = Date.now()
       } else if (Date.now() - quietSince > CONNECT_PATIENCE) {
-        for (const client of this.#clients) if (client.pending) client.end('no answer')
-        this.failed += count - this.#clients.length
+        for (const client of this.clients) if (client.pending) client.end('no answer')
+        this.failed += count - this.clients.length
         break
       }
     }
@@ -132,7 +132,7 @@ export class Subscribers {
 
   /**
    * Counts the messages of one frame.
-   * @param {Uint8Array} bytes
+   * @param {Buffer} bytes
    * @param {number} at
    * @param {number} end
    * @param {number} sequence of the last message of this client
@@ -161,6 +161,11 @@ export class Subscribers {
     this.#to = to
   }
 
+  /** What has happened so far. */
+  progress() {
+    return { ready: this.readyCount, received: this.received }
+  }
+
   /** @returns {object} */
   report() {
     const { received, counted, orderFaults, damaged, failed, closed, firstFault } = this
@@ -168,16 +173,3 @@ export class Subscribers {
     return { received, counted, orderFaults, damaged, failed, closed, firstFault, latency }
   }
 }
-
-/** @type {Subscribers} */
-let group
-
-answer({
-  start: plan => {
-    group = new Subscribers(plan)
-    return group.connect()
-  },
-  progress: () => ({ ready: group.readyCount, received: group.received }),
-  measure: span => group.measure(span),
-  report: () => group.report(),
-})

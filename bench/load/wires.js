@@ -82,6 +82,17 @@ export const WIRES = Object.freeze({
     ping: LINE_PING,
     pong: null,
   },
+  // The Centrifuge protocol in JSON, for clients that subscribe later.
+  connected: {
+    framed: true,
+    status: '101',
+    request: upgradeRequest,
+    hello: () => maskedFrame(OPCODE.text, '{"id":1,"connect":{}}'),
+    welcome: Buffer.from('"id":1'),
+    refusals: [Buffer.from('"error"')],
+    ping: LINE_PING,
+    pong: maskedFrame(OPCODE.text, LINE_PING),
+  },
   // A bare library: subscribed by the path, as soon as the upgrade is done.
   bare: {
     framed: true,
@@ -94,3 +105,6 @@ export const WIRES = Object.freeze({
     pong: null,
   },
 })
+
+/** Those that a client may be asked to use. */
+export const TRANSPORTS = ['websocket', 'protobuf', 'uni_sse', 'uni_http_stream']

@@ -1,0 +1,149 @@
+// Many channels with one subscriber each.
+
+import { leastMemory, rounded } from './figures.js'
+import { nowMicros, sleep } from './load/clock.js'
+import { Load } from './load/load.js'
+import { Payloads } from './load/payload.js'
+import { post } from './load/post.js'
+
+/** Channels of those that are published to, to see that they have their subscribers again. */
+const PROBES = 200
+const PROBES_AT_ONCE = 8
+/** From one look at Redis to the next, ms. */
+const LOOK_EVERY = 5
+/** A Redis whose subscriptions do not come back within that time (ms) will not have them again. */
+const PATIENCE = 60_000
+/** An API that refuses may not do so any more, ms. */
+const AGAIN_AFTER = 10
+
+/** @typedef {import('./deployment.js').Deployment} Deployment */
+/** @typedef {import('./redis.js').SharedRedis} SharedRedis */
+
+/**
+ * Clients connect, then subscribe, then do nothing; then Redis loses its connections.
+ * @type {import('./scenarios.js').Scenario['run']}
+ */
+export async function channels(deployment, sizes, show) {
+  const { redis, apis } = deployment
+  const subscriptions = sizes.subscriptions ?? 1
+  const targets = deployment.targets.map(target => {
+    if (target.wire !== 'websocket') throw new Error('channels: only for Halley, by websocket')
+    return { ...target, wire: 'connected' }
+  })
+  const load = new Load({ targets, apis }, { ...sizes, subscriptions }, show)
+  try {
+    const connected = await load.connect()
+    show.progress('all connected, memory settles')
+    const before = await leastMemory(deployment, sizes.seconds)
+    const redisBefore = await redis?.memory()
+    const used = await usage(deployment)
+    const { subscribed, refused, seconds } = await load.subscribe()
+    const use = await usage(deployment, used)
+    if (subscribed === 0) throw new Error('no client got a subscription')
+    show.progress('all subscribed, memory settles')
+    const idleFrom = await usage(deployment)
+    const after = await leastMemory(deployment, sizes.seconds)
+    const idle = await usage(deployment, idleFrom)
+    const redisAfter = await redis?.memory()
+    /** @param {number} cpu */
+    const each = cpu => rounded((cpu / subscribed) * 1e6, 1)
+    const result = {
+      connections: connected.ready,
+      failed: connected.failed,
+      subscriptions: subscribed,
+      refused,
+      bytes_per_subscription: Math.round((after - before) / subscribed),
+      subscribe_seconds: rounded(seconds, 2),
+      subscribes_per_s: Math.round(subscribed / seconds),
+      subscribe_cpu_us: each(use.server),
+      idle_cpu_percent: rounded((idle.server / idle.seconds) * 100, 1),
+      ...(redis && {
+        redis_bytes_per_subscription: Math.round((Number(redisAfter) - Number(redisBefore)) / subscribed),
+        redis_subscribe_cpu_us: each(use.redis),
+        redis_idle_cpu_percent: rounded((idle.redis / idle.seconds) * 100, 1),
+      }),
+    }
+    const cut = redis && (await cutAndWait(deployment, redis, load, { ...sizes, subscriptions }, show))
+    const { closed, unsubscribed } = await load.report()
+    return {
+      ...result,
+      ...(cut && {
+        resubscribed_ms: cut.resubscribed,
+        delivering_ms: cut.delivering,
+        probes: cut.probes,
+        probes_delivered: cut.delivered,
+        resubscribe_cpu_us: each(cut.use.server),
+        redis_resubscribe_cpu_us: each(cut.use.redis),
+      }),
+      unsubscribed,
+      closed,
+      connected_mb: rounded(before / 1e6, 1),
+    }
+  } finally {
+    load.stop()
+  }
+}
+
+/**
+ * @param {Deployment} deployment
+ * @param {{server: number, redis: number, seconds: number}} [since] what an earlier call gave
+ * @returns {Promise<{server: number, redis: number, seconds: number}>} seconds of processor time and of time
+ */
+async function usage(deployment, since = { server: 0, redis: 0, seconds: 0 }) {
+  const redis = (await deployment.redis?.cpu()) ?? 0
+  const seconds = nowMicros() / 1e6
+  return {
+    server: deployment.cpu() - since.server,
+    redis: redis - since.redis,
+    seconds: seconds - since.seconds,
+  }
+}
+
+/**
+ * Ends all connections of the gateways to Redis, and waits until they have all their subscriptions there again, and what is
+ * published arrives.
+ *
+ * @param {Deployment} deployment
+ * @param {SharedRedis} redis
+ * @param {Load} load
+ * @param {{conns: number, subscriptions: number, size: number}} sizes
+ * @param {import('./scenarios.js').Show} show
+ */
+async function cutAndWait(deployment, redis, load, { conns, subscriptions, size }, show) {
+  show.progress('connections to redis are cut')
+  const all = await redis.channels()
+  const used = await usage(deployment)
+  const cutAt = nowMicros()
+  await redis.cut()
+  const patience = Date.now() + PATIENCE
+  // What the gateways asked for before the cut is no longer in there: their connections have ended when `cut` has been answered.
+  while ((await redis.channels()) < all) {
+    if (Date.now() > patience) throw new Error('the gateways have not subscribed again')
+    await sleep(LOOK_EVERY)
+  }
+  const resubscribed = nowMicros() - cutAt
+  const total = conns * subscriptions
+  const probes = Math.min(PROBES, total)
+  const { apis } = deployment
+  const payloads = new Payloads(size)
+  let next = 0
+  const publisher = async () => {
+    while (next < probes) {
+      const probe = next++
+      // The last channel is one of them.
+      const channel = `ch${Math.floor(((probe + 1) * total) / probes) - 1}`
+      const body = () => `{"channel":"${channel}","data":${payloads.make(nowMicros(), 1)}}`
+      while (!(await post(apis[probe % apis.length], 'publish', body())) && Date.now() < patience)
+        await sleep(AGAIN_AFTER)
+    }
+  }
+  await Promise.all(Array.from({ length: PROBES_AT_ONCE }, publisher))
+  const { received, lastAt } = await load.drain(probes)
+  return {
+    resubscribed: Math.round(resubscribed / 1e3),
+    delivering: Math.round((lastAt - cutAt) / 1e3),
+    probes,
+    delivered: received,
+    use: await usage(deployment, used),
+  }
+}

@@ -1,0 +1,133 @@
+import { cpuOf, memoryOf, processTree } from './proc.js'
+import { capacityOf, Server } from './servers.js'
+
+/**
+ * @typedef {import('./servers.js').ServerKind} ServerKind
+ *
+ * @typedef {object} DeploymentOptions
+ * @property {number} workers of each node of Halley; the controls are one process each
+ * @property {string} driver of Halley
+ * @property {string} transport how clients connect to Halley: one of WIRES; to a bare library always by WebSocket
+ * @property {'memory' | 'redis'} engine of Halley
+ * @property {string[]} redis addresses of the Redis to use; none: a server of its own
+ * @property {number} nodes of Halley
+ * @property {boolean} history whether all channels of Halley keep history, and all subscriptions recover
+ *
+ * @typedef {object} RunOptions
+ * @property {number} subscriptions that one client may have, at least
+ * @property {Record<string, string | undefined>} env
+ */
+
+/** Publications of each channel with history. */
+const HISTORY_SIZE = 10
+
+/** What can be run: the servers themselves, and Halley without Redis, as a control for Halley with it. */
+export const KINDS = /** @type {const} */ (['halley', 'uws', 'ws', 'embedded'])
+
+/** @typedef {typeof KINDS[number]} Kind */
+
+/**
+ * @param {Kind} kind
+ * @param {DeploymentOptions} options
+ * @returns {{kind: ServerKind, nodes: number, workers: number, engine: 'memory' | 'redis'}} what is to be run
+ */
+function shapeOf(kind, { nodes, workers, engine }) {
+  if (kind === 'halley') return { kind, nodes, workers, engine }
+  // As many workers as all nodes have together.
+  if (kind === 'embedded') return { kind: 'halley', nodes: 1, workers: workers * nodes, engine: 'memory' }
+  return { kind, nodes: 1, workers: 1, engine: 'memory' }
+}
+
+/**
+ * @param {Kind} kind
+ * @param {DeploymentOptions} options
+ * @returns {number} connections that it may have open here
+ */
+export function roomOf(kind, options) {
+  const { kind: server, nodes, workers } = shapeOf(kind, options)
+  return capacityOf(server, workers) * nodes
+}
+
+/**
+ * @param {Kind} kind
+ * @param {DeploymentOptions} options
+ * @returns {string} for people
+ */
+export function nameOf(kind, options) {
+  const { nodes, engine } = shapeOf(kind, options)
+  return [kind, engine === 'redis' ? 'redis' : '', nodes > 1 ? `x${nodes}` : ''].filter(Boolean).join(' ')
+}
+
+/** What is measured: one server, or several gateways and the Redis that they share. */
+export class Deployment {
+  /** @type {Server[]} */
+  #servers = []
+  /** @type {import('./redis.js').SharedRedis | null} */
+  redis = null
+  #processes = ''
+
+  /**
+   * Starts all of it.
+   * @param {Kind} kind
+   * @param {DeploymentOptions & RunOptions} options
+   * @throws {Error} when a part of it does not answer. What has been started has to be stopped all the same
+   */
+  async start(kind, options) {
+    const shape = shapeOf(kind, options)
+    const { driver, transport, env, history, subscriptions } = options
+    if (shape.engine === 'redis') {
+      // What it needs takes longer to load than everything else.
+      const { SharedRedis } = await import('./redis.js')
+      this.redis = await SharedRedis.open(options.redis)
+    }
+    for (let node = 0; node < shape.nodes; node++) {
+      this.#servers.push(
+        await Server.spawn(shape.kind, {
+          workers: shape.workers,
+          driver,
+          transport,
+          env,
+          redis: this.redis?.config ?? null,
+          history: history ? HISTORY_SIZE : 0,
+          subscriptions,
+        }),
+      )
+    }
+    await Promise.all(this.#servers.map(server => server.answers()))
+    this.#processes = this.#tree()
+  }
+
+  /** How clients connect, and where publishers publish: one of each for each node. */
+  get targets() {
+    return this.#servers.map(({ target }) => target)
+  }
+
+  get apis() {
+    return this.#servers.map(({ api }) => api)
+  }
+
+  #tree() {
+    return this.#servers.map(({ pid }) => processTree(pid).join()).join()
+  }
+
+  /** Whether all processes are there that were there at the beginning: what a process has used is gone with it. */
+  get whole() {
+    return this.#tree() === this.#processes
+  }
+
+  /** @returns {number} bytes of user space that all its processes hold, without Redis */
+  memory() {
+    return this.#servers.reduce((sum, { pid }) => sum + memoryOf(pid), 0)
+  }
+
+  /** @returns {number} seconds of processor time that all its processes have used, without Redis */
+  cpu() {
+    return this.#servers.reduce((sum, { pid }) => sum + cpuOf(pid), 0)
+  }
+
+  /** Ends what has been started, by force if it does not end by itself. */
+  async stop() {
+    await Promise.all(this.#servers.map(server => server.stop()))
+    await this.redis?.stop()
+  }
+}

@@ -1,0 +1,130 @@
+import { Cluster, Redis } from 'ioredis'
+import { parseTargets } from '../src/broker/redis/address.js'
+import { loadConfig } from '../src/config/load.js'
+import { startRedis } from '../test/redis/servers.js'
+
+/** Name of the gateway's connections in CLIENT LIST. */
+export const CLIENT_NAME = 'halley-bench'
+
+/**
+ * @param {string} text lines `name:value`, of which there may be several
+ * @param {string} name
+ * @returns {number} their sum
+ */
+const sumOf = (text, name) =>
+  [...text.matchAll(new RegExp(`^${name}:([\\d.]+)`, 'gm'))].reduce(
+    (sum, [, value]) => sum + Number(value),
+    0,
+  )
+
+/**
+ * @param {import('../src/broker/redis/address.js').Target} target
+ * @returns {Redis | Cluster}
+ */
+function connectionTo({ options, nodes }) {
+  const own = { ...options, connectionName: undefined, socketTimeout: undefined, disableClientInfo: true }
+  return nodes === undefined ? new Redis(own) : new Cluster(nodes, { redisOptions: own })
+}
+
+/** The Redis that the gateways of a run share, and what it says about itself. Figures are sums over all masters. */
+export class SharedRedis {
+  #addresses
+  /** @type {(Redis | Cluster)[]} */
+  #connections
+  #end
+
+  /**
+   * @param {string[]} addresses that are there; none: a server of its own, which keeps nothing on disk
+   * @returns {Promise<SharedRedis>} once it answers
+   */
+  static async open(addresses) {
+    /** @type {(() => Promise<void>)[]} */
+    const ends = []
+    if (addresses.length > 0) return SharedRedis.#connected(new SharedRedis(addresses, ends))
+    const { address } = await startRedis({
+      teardown: (/** @type {() => Promise<void>} */ end) => ends.push(end),
+    })
+    return SharedRedis.#connected(new SharedRedis([address], ends))
+  }
+
+  /** @param {SharedRedis} redis */
+  static async #connected(redis) {
+    try {
+      await redis.cpu()
+      return redis
+    } catch (error) {
+      await redis.stop()
+      throw error
+    }
+  }
+
+  /**
+   * @param {string[]} addresses
+   * @param {(() => Promise<void>)[]} ends what has to be ended with it
+   */
+  constructor(addresses, ends) {
+    this.#addresses = addresses
+    this.#end = ends
+    const { config } = loadConfig({ base: { engine: { type: 'redis', redis: { address: addresses } } } })
+    this.#connections = parseTargets(config.engine.redis).map(connectionTo)
+    for (const connection of this.#connections) connection.on('error', () => {})
+  }
+
+  /** For `engine.redis` of a gateway. */
+  get config() {
+    return { address: this.#addresses, client_name: CLIENT_NAME }
+  }
+
+  /** @returns {Promise<Redis[]>} */
+  async #masters() {
+    const masters = this.#connections.map(async connection => {
+      if (connection instanceof Redis) return [connection]
+      // Which ones there are is known once one has answered.
+      await connection.ping()
+      return connection.nodes('master')
+    })
+    return (await Promise.all(masters)).flat()
+  }
+
+  /**
+   * @param {string} section
+   * @returns {Promise<string>} what all masters say
+   */
+  async #info(section) {
+    const masters = await this.#masters()
+    return (await Promise.all(masters.map(master => master.info(section)))).join('\n')
+  }
+
+  /** @returns {Promise<number>} seconds of processor time used, user and system */
+  async cpu() {
+    const text = await this.#info('cpu')
+    return sumOf(text, 'used_cpu_user') + sumOf(text, 'used_cpu_sys')
+  }
+
+  /** @returns {Promise<number>} bytes that it has allocated */
+  async memory() {
+    return sumOf(await this.#info('memory'), 'used_memory')
+  }
+
+  /** @returns {Promise<number>} channels that it has subscriptions to, those between gateways included */
+  async channels() {
+    const text = await this.#info('stats')
+    return sumOf(text, 'pubsub_channels') + sumOf(text, 'pubsubshard_channels')
+  }
+
+  /** Ends the connections of all gateways of the run, and no others. */
+  async cut() {
+    for (const master of await this.#masters()) {
+      const list = String(await master.client('LIST'))
+      const ids = list.split('\n').filter(line => line.includes(` name=${CLIENT_NAME} `))
+      await Promise.all(
+        ids.map(line => master.client('KILL', 'ID', /** @type {any} */ (line.match(/^id=(\d+)/))[1])),
+      )
+    }
+  }
+
+  async stop() {
+    for (const connection of this.#connections) connection.disconnect()
+    for (const end of this.#end) await end()
+  }
+}
