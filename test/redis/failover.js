@@ -36,7 +36,7 @@ async function lenientAudit(t, load, listeners, gateway) {
   /** @type {string[]} */
   const wrong = []
   for (const [channel, acknowledged] of load.acknowledged) {
-    const { result } = await gateway.api('history', { channel, limit: 0 })
+    const result = await until(async () => (await gateway.api('history', { channel, limit: 0 })).result)
     for (const { faults, tracks } of listeners) {
       const track = /** @type {import('./traffic.js').Track} */ (tracks.get(channel))
       await track.reaches(result)
@@ -184,7 +184,7 @@ export async function failovers(t, topology) {
         await until(() => tracks[i].every(({ told }) => told > 0))
       }
       await publish(channel, 'last')
-      const { result } = await a.api('history', { channel, limit: 0 })
+      const result = await until(async () => (await a.api('history', { channel, limit: 0 })).result)
       await Promise.all(tracks[i].map(track => track.reaches(result)))
       for (const track of tracks[i]) {
         t.same(track.faults, [])

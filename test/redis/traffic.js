@@ -3,6 +3,7 @@
 import http from 'node:http'
 import { Centrifuge } from 'centrifuge'
 import WebSocket from 'ws'
+import { until } from './servers.js'
 
 const AGAIN_AFTER = 20
 
@@ -476,7 +477,8 @@ export async function begin(t, listeners) {
 export async function audit(t, load, listeners, gateway) {
   const channels = new Set(listeners.flatMap(({ tracks }) => [...tracks.keys()]))
   for (const channel of channels) {
-    const { result } = await gateway.api('history', { channel, limit: 0 })
+    // A worker whom nobody has asked for this channel may find out only now that it is elsewhere.
+    const result = await until(async () => (await gateway.api('history', { channel, limit: 0 })).result)
     const tracks = listeners.flatMap(({ tracks }) => tracks.get(channel) ?? [])
     await Promise.all(tracks.map(track => track.reaches(result)))
   }
