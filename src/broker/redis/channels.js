@@ -54,7 +54,9 @@ export class Channels {
   open(name, partition) {
     const channel = new Channel(name, partition)
     this.#channels.set(name, channel)
-    this.#queueOf(partition).open(channel)
+    const queue = this.#queueOf(partition)
+    queue.channels.add(channel)
+    queue.open(channel)
     return channel
   }
 
@@ -65,9 +67,11 @@ export class Channels {
   close(name) {
     const channel = this.#channels.get(name)
     if (!channel) return
+    const queue = this.#queueOf(channel.partition)
     this.#channels.delete(name)
+    queue.channels.delete(channel)
     this.#failed.delete(channel)
-    if (channel.subscribed) this.#queueOf(channel.partition).close(name)
+    if (channel.subscribed) queue.close(name)
     this.#release(channel, errors.internal)
   }
 
@@ -212,8 +216,7 @@ export class Channels {
 
   /** @param {Partition} partition whose line has lost its subscriptions */
   down(partition) {
-    for (const channel of [...this.#channels.values()]) {
-      if (channel.partition !== partition) continue
+    for (const channel of [...this.#queueOf(partition).channels]) {
       channel.subscribed = false
       if (channel.state === State.LIVE) channel.state = State.CATCHING
       this.#release(channel, errors.internal)
@@ -222,9 +225,7 @@ export class Channels {
 
   /** @param {Partition} partition that can be used (again) */
   up(partition) {
-    const channels = []
-    for (const channel of this.#channels.values())
-      if (channel.partition === partition && !channel.subscribed) channels.push(channel)
+    const channels = [...this.#queueOf(partition).channels].filter(({ subscribed }) => !subscribed)
     this.#resume(partition, channels, 0)
   }
 
@@ -264,9 +265,5 @@ export class Channels {
       if (channel.epoch !== '') this.catchUp(channel)
       else if (channel.state === State.CATCHING) channel.state = State.LIVE
     }
-  }
-
-  get size() {
-    return this.#channels.size
   }
 }

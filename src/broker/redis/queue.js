@@ -12,6 +12,8 @@ import { Subscriptions } from './subscriptions.js'
  * read is then exactly that from which on publications come.
  */
 export class PartitionQueue {
+  /** @type {Set<Channel>} of the partition, to be found when its line comes or goes */
+  channels = new Set()
   #partition
   #channels
   #subscriptions
