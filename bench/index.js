@@ -1,5 +1,6 @@
 import { Bench } from './bench.js'
-import { HELP, parseOptions, UsageError } from './options.js'
+import { HELP, parseOptions } from './options.js'
+import { UsageError } from './usage-error.js'
 
 /** On a terminal a line that is overwritten, elsewhere one line for each step. */
 class Progress {
@@ -19,32 +20,58 @@ class Progress {
   }
 }
 
-async function main() {
-  const options = parseOptions(process.argv.slice(2))
-  if (options === null) {
-    process.stdout.write(HELP)
-    return
-  }
+/** @throws {Error} elsewhere */
+function wantLinux() {
   if (process.platform !== 'linux')
     throw new Error(`the benchmarks read /proc and run on Linux only, this is ${process.platform}`)
-  const progress = new Progress()
-  const bench = new Bench(options, {
-    env: process.env,
-    print: text => void process.stdout.write(text),
-    progress: text => progress.show(text),
-    warning: text => progress.keep(text),
-  })
+}
+
+const progress = new Progress()
+const io = {
+  env: process.env,
+  print: (/** @type {string} */ text) => void process.stdout.write(text),
+  progress: (/** @type {string} */ text) => progress.show(text),
+  warning: (/** @type {string} */ text) => progress.keep(text),
+}
+
+/** @param {{stop: () => Promise<void>}} running */
+function stopOnSignals(running) {
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
     process.once(signal, () => {
       progress.show('')
-      bench.stop().finally(() => process.exit(130))
+      running.stop().finally(() => process.exit(130))
     })
   }
+}
+
+/** @param {string[]} args */
+async function measure(args) {
+  const options = parseOptions(args)
+  if (options === null) return void process.stdout.write(HELP)
+  wantLinux()
+  const bench = new Bench(options, io)
+  stopOnSignals(bench)
   await bench.run()
 }
 
+/** @param {string[]} args */
+async function restart(args) {
+  const { HELP, parseRestartOptions, Restarts } = await import('./restarts.js')
+  const options = parseRestartOptions(args)
+  if (options === null) return void process.stdout.write(HELP)
+  wantLinux()
+  const restarts = new Restarts(options, io)
+  stopOnSignals(restarts)
+  try {
+    if (!(await restarts.run())) process.exitCode = 1
+  } finally {
+    await restarts.stop()
+  }
+}
+
 try {
-  await main()
+  const [first, ...rest] = process.argv.slice(2)
+  await (first === 'restarts' ? restart(rest) : measure(process.argv.slice(2)))
 } catch (error) {
   process.stderr.write(`bench: ${error.message}\n`)
   if (error instanceof UsageError) process.stderr.write('npm run bench -- --help shows what there is\n')

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { KINDS } from './deployment.js'
 import { TRANSPORTS } from './load/wires.js'
 import { SCENARIOS } from './scenarios.js'
+import { UsageError } from './usage-error.js'
 
 /**
  * @typedef {import('./deployment.js').Kind} Kind
@@ -15,9 +16,6 @@ import { SCENARIOS } from './scenarios.js'
  * @property {boolean} json
  * @property {Partial<import('./scenarios.js').Sizes>} sizes what was asked for, over the scenario's own
  */
-
-/** A command line that means nothing. */
-export class UsageError extends Error {}
 
 const scenarioLines = Object.entries(SCENARIOS).map(([name, { summary }]) => `  ${name.padEnd(9)} ${summary}`)
 
@@ -65,6 +63,7 @@ Examples:
   npm run bench -- fan --engine redis --nodes 2 --workers 1 --against embedded
   npm run bench -- latency --engine redis --nodes 2
   npm run bench -- channels --engine redis --nodes 2 --history
+  npm run bench -- restarts --help               # Redis or gateways killed under load, with books kept
 `
 
 const NUMBERS = /** @type {const} */ ([

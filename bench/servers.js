@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { sleep } from './load/clock.js'
-import { openFilesLimit } from './proc.js'
+import { openFilesLimit, processTree } from './proc.js'
 
 /**
  * @typedef {'halley' | 'uws' | 'ws'} ServerKind
@@ -136,6 +136,19 @@ export class Server {
   /** @returns {boolean} whether it still runs */
   get runs() {
     return this.#process.exitCode === null && this.#process.signalCode === null
+  }
+
+  /** SIGKILL for all its processes. Resolves when it is gone. */
+  async kill() {
+    for (const pid of processTree(this.pid)) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // A worker that has noticed that its primary is gone.
+      }
+    }
+    await this.#exited
+    await this.stop()
   }
 
   /** Ends it, by force if it does not end by itself. */

@@ -1,92 +1,21 @@
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import t from 'tap'
 import { Histogram } from '../bench/load/histogram.js'
 import { PayloadReader, Payloads } from '../bench/load/payload.js'
-
-const run = promisify(execFile)
-const script = fileURLToPath(new URL('../bench/index.js', import.meta.url))
-const skip = process.platform !== 'linux' && 'the benchmarks read /proc'
+import { bench, countsAll, NO_FAULT, run, script, skip } from './bench-runs.js'
 
 // Each run takes what it measures, a second of warm-up, and a server's start and end.
 t.setTimeout(120_000)
 // Most of it is waiting, and none of the figures matters here.
 t.jobs = 6
 
-/**
- * @param {string} args of a run with 50 clients, one second, and one worker if they do not say more
- * @returns {Promise<any[]>} its lines
- */
-async function bench(args) {
-  const { stdout } = await run(process.execPath, [
-    script,
-    '--workers=1',
-    ...args.split(' '),
-    '--json',
-    '--conns=50',
-    '--seconds=1',
-  ])
-  return stdout
-    .trim()
-    .split('\n')
-    .map(line => JSON.parse(line))
-}
-
-const NO_FAULT = {
-  connections: 50,
-  failed: 0,
-  closed: 0,
-  missing: 0,
-  order_faults: 0,
-  damaged: 0,
-  publish_errors: 0,
-}
-
-const flows = [
+countsAll(t, [
   ['fan --channels=10 --rate=200 --workers=2', 5],
   ['fan --channels=10 --rate=200 --server=ws', 5],
   ['one2one --rate=500', 1],
-  ['big --rate=30 --loaders=3', 50],
-  ['big --rate=30 --transport=protobuf', 50],
+  ['big --rate=30 --transport=protobuf --loaders=3', 50],
   ['big --rate=30 --transport=uni_sse', 50],
   ['big --rate=30 --transport=uni_http_stream', 50],
-  ['fan --channels=10 --rate=200 --engine=redis --nodes=2 --history', 5],
-  ['latency --engine=redis --nodes=2', 5],
-]
-for (const [args, subscribers] of flows) {
-  t.test(`${args}: everything that is published is counted at each subscriber`, { skip }, async t => {
-    const [result] = await bench(String(args))
-    t.match(result, NO_FAULT)
-    t.ok(result.published > 0)
-    t.equal(result.delivered, result.published * Number(subscribers))
-    t.ok(result.delivered_per_s > 0 && result.delivered_per_s <= result.delivered)
-    t.ok(result.p50_ms > 0 && result.p50_ms <= result.p99_ms && result.p99_ms <= result.max_ms)
-    t.ok(result.cpu_us_per_message > 0)
-    t.equal(result.redis_cpu_us_per_publish > 0, String(args).includes('redis'))
-  })
-}
-
-t.test(
-  'channels: all subscriptions are there, and again when Redis has cut the connections',
-  { skip },
-  async t => {
-    const [result] = await bench('channels --engine=redis --nodes=2 --subscriptions=3 --history')
-    t.match(result, {
-      connections: 50,
-      failed: 0,
-      closed: 0,
-      subscriptions: 150,
-      refused: 0,
-      unsubscribed: 0,
-      probes: 150,
-      probes_delivered: 150,
-    })
-    for (const figure of ['subscribe_cpu_us', 'redis_bytes_per_subscription', 'resubscribed_ms'])
-      t.ok(result[figure] > 0, figure)
-    t.ok(result.delivering_ms >= result.resubscribed_ms)
-  },
-)
+])
 
 t.test('memory: every client connects, and costs something', { skip }, async t => {
   const [result] = await bench('memory')
@@ -133,6 +62,7 @@ t.test('a wrong command line is refused with one clear line', async t => {
     ['fan --size=10', /--size is a whole number from 64/],
     ['fan --server=nginx', /a server is one of halley, uws, ws, embedded, not "nginx"/],
     ['fan --nodes=2', /--nodes and --redis want --engine redis/],
+    ['restarts --kill=all', /--kill is redis or node, not "all"/],
     ['fan --speed=9', /Unknown option '--speed'/],
   ]
   for (const [args, message] of cases) {

@@ -1,0 +1,265 @@
+// Two gateways and one Redis that keeps its data, under steady load, while Redis or the gateways are killed again and again.
+// Everybody keeps books, so that it is known in the end what came of each publication. The publishers and listeners are
+// those of the tests.
+
+import { parseArgs } from 'node:util'
+import { startRedis } from '../test/redis/servers.js'
+import { Listener, Load, SdkListener } from '../test/redis/traffic.js'
+import { compareBooks, soundBooks } from './books.js'
+import { rounded } from './figures.js'
+import { sleep } from './load/clock.js'
+import { table } from './report.js'
+import { Server } from './servers.js'
+import { UsageError } from './usage-error.js'
+
+/** @typedef {import('./bench.js').Io} Io */
+
+const NODES = 2
+/** Publications of each channel that clients may still have to recover. */
+const HISTORY_SIZE = 50_000
+/** Of publishers: enough that none has to wait for the answers of the others. */
+const CONNECTIONS = 32
+/** One client in so many uses the official SDK. */
+const SDK_EVERY = 4
+/** Who has not got everything in that time (ms) after the last publication will not get it. */
+const PATIENCE = 30_000
+
+const DEFAULTS = {
+  rounds: 20,
+  every: 2_000,
+  away: 200,
+  rate: 2_000,
+  clients: 20,
+  channels: 20,
+  subscriptions: 4,
+  workers: 2,
+}
+
+export const HELP = `Usage: npm run bench -- restarts [flags]
+
+Two gateways on one Redis with an append-only file; publishers, and clients that keep all that they get. Redis or a gateway
+is killed (SIGKILL) and comes back, again and again. In the end it is counted what came of each publication that was
+acknowledged, at each client. Ends with 1 if something is missing, repeated or out of order.
+
+  --kill WHAT          redis, or node: one of the gateways in turn; its clients move to the other one (default redis)
+  --rounds N           kills (default ${DEFAULTS.rounds})
+  --every MS           from the end of one round to the next kill (default ${DEFAULTS.every})
+  --away MS            from the kill to the restart (default ${DEFAULTS.away})
+  --fsync WHEN         always or everysec (default always). With everysec Redis may acknowledge what a SIGKILL still loses
+  --rate N             publications a second (default ${DEFAULTS.rate})
+  --clients N          every fourth one with the official SDK (default ${DEFAULTS.clients})
+  --channels N         all with history (default ${DEFAULTS.channels})
+  --subscriptions N    channels of each client (default ${DEFAULTS.subscriptions})
+  --workers N          of each gateway (default ${DEFAULTS.workers})
+  --json               a line of JSON instead of a table
+  -h, --help           this text
+`
+
+/**
+ * @typedef {typeof DEFAULTS & {kill: 'redis' | 'node', fsync: 'always' | 'everysec', json: boolean}} RestartOptions
+ */
+
+/**
+ * @param {string[]} args
+ * @returns {RestartOptions | null} null: help is wanted
+ * @throws {UsageError}
+ */
+export function parseRestartOptions(args) {
+  const { values } = parse(args)
+  if (values.help) return null
+  const { kill, fsync, json } = values
+  if (kill !== 'redis' && kill !== 'node') throw new UsageError(`--kill is redis or node, not "${kill}"`)
+  if (fsync !== 'always' && fsync !== 'everysec')
+    throw new UsageError(`--fsync is always or everysec, not "${fsync}"`)
+  const numbers = Object.entries(DEFAULTS).map(([name, value]) => {
+    const text = /** @type {Record<string, any>} */ (values)[name] ?? String(value)
+    if (!/^[1-9]\d*$/.test(text)) throw new UsageError(`--${name} is a whole number from 1, not "${text}"`)
+    return [name, Number(text)]
+  })
+  const options = Object.fromEntries(numbers)
+  if (options.subscriptions > options.channels)
+    throw new UsageError('--subscriptions want as many --channels')
+  return { ...options, kill, fsync, json }
+}
+
+/** @param {string[]} args */
+function parse(args) {
+  const numeric = Object.fromEntries(
+    Object.keys(DEFAULTS).map(name => [name, { type: /** @type {const} */ ('string') }]),
+  )
+  try {
+    return parseArgs({
+      args,
+      options: {
+        .../** @type {Record<keyof typeof DEFAULTS, {type: 'string'}>} */ (numeric),
+        kill: { type: 'string', default: 'redis' },
+        fsync: { type: 'string', default: 'always' },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    })
+  } catch (error) {
+    throw new UsageError(error.message.split('. ')[0])
+  }
+}
+
+/** One run. */
+export class Restarts {
+  #options
+  #io
+  /** @type {(() => Promise<void> | void)[]} */
+  #ends = []
+  /** @type {import('../test/redis/servers.js').RedisServer | null} */
+  #redis = null
+  /** @type {(Server | null)[]} null: it is away */
+  #nodes = []
+  /** @type {number[]} ms until something was acknowledged again */
+  #waits = []
+
+  /**
+   * @param {RestartOptions} options
+   * @param {Io} io
+   */
+  constructor(options, io) {
+    this.#options = options
+    this.#io = io
+  }
+
+  /**
+   * @returns {Promise<boolean>} whether everybody has got what they should
+   */
+  async run() {
+    const { fsync, channels, rate, rounds, every, kill, json } = this.#options
+    const { print, progress, warning } = this.#io
+    const keep = { teardown: (/** @type {() => Promise<void>} */ end) => this.#ends.push(end) }
+    this.#redis = await startRedis(keep, { aof: fsync === 'always' ? 'always' : true })
+    for (let node = 0; node < NODES; node++) this.#nodes.push(await this.#spawn())
+    const names = Array.from({ length: channels }, (_, i) => `c${i}`)
+    const listeners = this.#listeners(names)
+    await Promise.all(listeners.map(({ ready }) => ready))
+    const urls = () => this.#alive().map(({ api }) => `http://${api.host}:${api.port}`)
+    const load = new Load(urls, names, { rate, connections: CONNECTIONS })
+    const began = performance.now()
+    for (let round = 1; round <= rounds; round++) {
+      progress(`restarts: ${kill}, ${round}/${rounds}, ${load.acks.toLocaleString('en')} acknowledged`)
+      await sleep(every)
+      if (kill === 'redis') await this.#killRedis(load)
+      else await this.#killNode(round % NODES, load)
+    }
+    await sleep(every)
+    const seconds = (performance.now() - began) / 1e3
+    await load.stop()
+    progress('restarts: waiting for the last ones')
+    await this.#settle(listeners, names)
+    progress('')
+    const books = compareBooks(load, listeners)
+    for (const fault of books.faults.slice(0, 10)) warning(fault)
+    const result = {
+      kills: rounds,
+      seconds: rounded(seconds, 1),
+      publishes_per_s: Math.round(books.said / seconds),
+      ...books.figures,
+      slowest_answer_ms: Math.round(load.slowest),
+      acknowledged_again_ms: Math.round(this.#waits.reduce((sum, wait) => sum + wait, 0) / rounds),
+      acknowledged_again_max_ms: Math.round(Math.max(...this.#waits)),
+    }
+    const name = `${kill} killed`
+    if (json) print(`${JSON.stringify({ scenario: 'restarts', kill, ...result })}\n`)
+    else print(`${table('restarts', [{ name, result }])}\n`)
+    return soundBooks(books)
+  }
+
+  /** Ends everything that has been started, the last one first. */
+  async stop() {
+    for (const end of this.#ends.reverse()) await end()
+  }
+
+  async #spawn() {
+    const { address } = /** @type {import('../test/redis/servers.js').RedisServer} */ (this.#redis)
+    const server = await Server.spawn('halley', {
+      workers: this.#options.workers,
+      driver: 'auto',
+      transport: 'websocket',
+      env: this.#io.env,
+      redis: { address },
+      history: HISTORY_SIZE,
+      subscriptions: this.#options.subscriptions,
+    })
+    this.#ends.push(() => server.stop())
+    await server.answers()
+    return server
+  }
+
+  #alive() {
+    return /** @type {Server[]} */ (this.#nodes.filter(server => server !== null))
+  }
+
+  /** @param {string[]} names */
+  #listeners(names) {
+    const { clients, subscriptions } = this.#options
+    return Array.from({ length: clients }, (_, i) => {
+      const url = () => {
+        const { host, port, path } = (this.#nodes[i % NODES] ?? this.#alive()[0]).target
+        return `ws://${host}:${port}${path}`
+      }
+      const own = Array.from({ length: subscriptions }, (_, k) => names[(i + k) % names.length])
+      const listener = i % SDK_EVERY === SDK_EVERY - 1 ? new SdkListener(url, own) : new Listener(url, own)
+      this.#ends.push(() => listener.stop())
+      return listener
+    })
+  }
+
+  /** @param {Load} load */
+  async #killRedis(load) {
+    const redis = /** @type {import('../test/redis/servers.js').RedisServer} */ (this.#redis)
+    await redis.kill()
+    await sleep(this.#options.away)
+    await redis.start()
+    await this.#acknowledgedAgain(load)
+  }
+
+  /**
+   * @param {number} node
+   * @param {Load} load
+   */
+  async #killNode(node, load) {
+    const server = /** @type {Server} */ (this.#nodes[node])
+    this.#nodes[node] = null
+    await server.kill()
+    await this.#acknowledgedAgain(load)
+    await sleep(this.#options.away)
+    this.#nodes[node] = await this.#spawn()
+  }
+
+  /** @param {Load} load */
+  async #acknowledgedAgain(load) {
+    const since = performance.now()
+    await load.acked(1)
+    this.#waits.push(performance.now() - since)
+  }
+
+  /**
+   * Waits until everybody has come to the ends of their channels, as they are in Redis.
+   * @param {(Listener | SdkListener)[]} listeners
+   * @param {string[]} names of the channels
+   */
+  async #settle(listeners, names) {
+    const { host, port, key } = this.#alive()[0].api
+    const reached = names.map(async channel => {
+      const answer = await fetch(`http://${host}:${port}/api/history`, {
+        method: 'POST',
+        headers: { 'X-API-Key': key },
+        body: JSON.stringify({ channel, limit: 0 }),
+      })
+      const { result } = /** @type {any} */ (await answer.json())
+      await Promise.all(listeners.map(({ tracks }) => tracks.get(channel)?.reaches(result)))
+    })
+    /** @type {NodeJS.Timeout | undefined} */
+    let timer
+    const patience = new Promise(resolve => {
+      timer = setTimeout(resolve, PATIENCE)
+    })
+    await Promise.race([Promise.all(reached), patience])
+    clearTimeout(timer)
+  }
+}

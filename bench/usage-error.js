@@ -1,0 +1,2 @@
+/** A command line that means nothing. */
+export class UsageError extends Error {}
