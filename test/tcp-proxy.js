@@ -14,15 +14,19 @@ export class TcpProxy {
   refuses = false
   /** Connections cut so far. */
   cuts = 0
+  #accepted = 0
 
   /** @param {number} target port on 127.0.0.1 */
   constructor(target) {
+    /** Ports that new connections go to, in turns. */
+    this.targets = [target]
     this.#server = net.createServer({ noDelay: true }, client => {
       if (this.refuses) {
         client.resetAndDestroy()
         return
       }
-      const upstream = net.connect({ port: target, host: '127.0.0.1', noDelay: true })
+      const port = this.targets[this.#accepted++ % this.targets.length]
+      const upstream = net.connect({ port, host: '127.0.0.1', noDelay: true })
       for (const [from, to] of [
         [client, upstream],
         [upstream, client],
