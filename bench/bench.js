@@ -45,9 +45,12 @@ export class Bench {
   /** @param {string} scenario */
   #sizes(scenario) {
     const { sizes } = SCENARIOS[scenario]
-    const asked = this.#options.sizes
+    const { sizes: asked, nodes } = this.#options
     // Fewer clients than a scenario has channels by itself: a channel for each.
-    return { ...sizes, channels: Math.min(sizes.channels, asked.conns ?? sizes.conns), ...asked }
+    const channels = Math.min(sizes.channels, asked.conns ?? sizes.conns)
+    const whole = { ...sizes, channels, ...asked }
+    // A process for each node, for the controls too: the same load generator for all.
+    return { ...whole, loaders: Math.max(whole.loaders, nodes) }
   }
 
   /**

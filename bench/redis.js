@@ -22,8 +22,16 @@ const sumOf = (text, name) =>
  * @returns {Redis | Cluster}
  */
 function connectionTo({ options, nodes }) {
-  const own = { ...options, connectionName: undefined, socketTimeout: undefined, disableClientInfo: true }
-  return nodes === undefined ? new Redis(own) : new Cluster(nodes, { redisOptions: own })
+  const own = {
+    ...options,
+    connectionName: undefined,
+    socketTimeout: undefined,
+    disableClientInfo: true,
+    maxRetriesPerRequest: 1,
+  }
+  return nodes === undefined
+    ? new Redis(own)
+    : new Cluster(nodes, { redisOptions: own, clusterRetryStrategy: () => null })
 }
 
 /** The Redis that the gateways of a run share, and what it says about itself. Figures are sums over all masters. */
@@ -32,6 +40,7 @@ export class SharedRedis {
   /** @type {(Redis | Cluster)[]} */
   #connections
   #end
+  #lastError = ''
 
   /**
    * @param {string[]} addresses that are there; none: a server of its own, which keeps nothing on disk
@@ -54,7 +63,7 @@ export class SharedRedis {
       return redis
     } catch (error) {
       await redis.stop()
-      throw error
+      throw new Error(`redis does not answer: ${redis.#lastError || error.message}`)
     }
   }
 
@@ -67,7 +76,11 @@ export class SharedRedis {
     this.#end = ends
     const { config } = loadConfig({ base: { engine: { type: 'redis', redis: { address: addresses } } } })
     this.#connections = parseTargets(config.engine.redis).map(connectionTo)
-    for (const connection of this.#connections) connection.on('error', () => {})
+    for (const connection of this.#connections) {
+      connection.on('error', ({ message }) => {
+        this.#lastError = message
+      })
+    }
   }
 
   /** For `engine.redis` of a gateway. */
