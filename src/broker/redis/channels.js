@@ -10,6 +10,8 @@ import { decode, Head } from './envelope.js'
 
 /** Channels that are subscribed to again at once after a line has come up. */
 const RESUME_CHUNK = 512
+const JOIN = 0x6a // j
+const LEAVE = 0x6c // l
 
 /**
  * The channels that this worker is subscribed to, and how far each of them is. A line loses everything when it goes down:
@@ -130,8 +132,9 @@ export class Channels {
     const channel = this.#channels.get(name)
     const head = this.#head
     if (!head.read(message)) {
-      if (channel && channel.state !== State.JOINING) {
-        this.#events.presence(name, message.toString('utf8', 1, message.length), message[0] === 0x6a)
+      const [kind] = message
+      if (channel && channel.state !== State.JOINING && (kind === JOIN || kind === LEAVE)) {
+        this.#events.presence(name, message.toString('utf8', 1, message.length), kind === JOIN)
       }
       return
     }

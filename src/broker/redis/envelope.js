@@ -115,22 +115,24 @@ export class Head {
 
   /**
    * @param {Buffer} message
-   * @returns {boolean} whether it is a publication
+   * @returns {boolean} whether it is a publication. Anybody may write to a topic: what has no such head is none
    */
   read(message) {
     if (message[0] !== PUBLICATION) return false
-    let at = 1
-    let offset = 0
-    for (; message[at] !== SPACE; at++) offset = offset * 10 + message[at] - 0x30
-    this.offset = offset
-    const epochEnd = message.indexOf(SPACE, ++at)
-    this.epoch = message.toString('latin1', at, epochEnd)
+    const end = message.indexOf(LINE_FEED)
+    const offsetEnd = message.indexOf(SPACE, 1)
+    const epochEnd = message.indexOf(SPACE, offsetEnd + 1)
     const markEnd = message.indexOf(SPACE, epochEnd + 1)
+    if (offsetEnd < 0 || epochEnd <= offsetEnd || markEnd <= epochEnd || markEnd > end) return false
+    let offset = 0
+    for (let at = 1; at < offsetEnd; at++) offset = offset * 10 + message[at] - 0x30
+    this.offset = offset
+    this.epoch = message.toString('latin1', offsetEnd + 1, epochEnd)
     this.mark = message.toString('latin1', epochEnd + 1, markEnd)
     let index = 0
-    for (at = markEnd + 1; message[at] !== LINE_FEED; at++) index = index * 10 + message[at] - 0x30
+    for (let at = markEnd + 1; at < end; at++) index = index * 10 + message[at] - 0x30
     this.index = index
-    this.end = at + 1
+    this.end = end + 1
     return true
   }
 }

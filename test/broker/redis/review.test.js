@@ -1,0 +1,22 @@
+// What happens seldom, each case in the order that makes it happen.
+
+import t from 'tap'
+import { errors } from '../../../src/errors.js'
+import { startRedis } from '../../redis/servers.js'
+import { failure, offsets, Peer, texts, upTo, WANTS } from '../conformance/peer.js'
+import { startRedisRig } from './rig.js'
+
+async function start(t) {
+  const server = await startRedis(t)
+  const rig = await startRedisRig(t, { address: server.address, servers: [server] })
+  return { server, peer: await Peer.join(rig), other: await Peer.join(rig) }
+}
+
+t.test('what others write to the topic of a channel does no harm', async t => {
+  const { server, peer, other } = await start(t)
+  await peer.subscribe('a')
+  for (const message of ['ping', '', 'p', 'p1', 'p1 ', 'p1 e', 'p1 e m', 'p1 e m 0', 'hello', '\0'])
+    await server.call('PUBLISH', 'halley.channel.a', message)
+  await other.publish('a', '1')
+  t.same(texts(await peer.hears(1)), ['1'])
+})
