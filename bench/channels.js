@@ -16,6 +16,9 @@ const PATIENCE = 60_000
 /** An API that refuses may not do so any more, ms. */
 const AGAIN_AFTER = 10
 
+/** Only WebSocket clients subscribe when they are connected. */
+const CONNECTED = { path: '/connection/websocket', wire: 'connected' }
+
 /** @typedef {import('./deployment.js').Deployment} Deployment */
 /** @typedef {import('./redis.js').SharedRedis} SharedRedis */
 
@@ -26,10 +29,7 @@ const AGAIN_AFTER = 10
 export async function channels(deployment, sizes, show) {
   const { redis, apis } = deployment
   const subscriptions = sizes.subscriptions ?? 1
-  const targets = deployment.targets.map(target => {
-    if (target.wire !== 'websocket') throw new Error('channels: only for Halley, by websocket')
-    return { ...target, wire: 'connected' }
-  })
+  const targets = deployment.targets.map(target => ({ ...target, ...CONNECTED }))
   const load = new Load({ targets, apis }, { ...sizes, subscriptions }, show)
   try {
     const connected = await load.connect()

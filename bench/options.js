@@ -21,7 +21,8 @@ const scenarioLines = Object.entries(SCENARIOS).map(([name, { summary }]) => `  
 
 export const HELP = `Usage: npm run bench -- [scenario ...] [flags]
 
-Measures Halley on this machine, or a bare library under the same load. Without a scenario: all of them, one after the other.
+Measures Halley on this machine, or a bare library under the same load. Without a scenario: all that
+there are for it, one after the other.
 
 Scenarios:
 ${scenarioLines.join('\n')}
@@ -122,9 +123,14 @@ export function parseOptions(args) {
   if (engine !== 'redis' && (nodes > 1 || values.redis.length > 0))
     throw new UsageError('--nodes and --redis want --engine redis')
   const against = values.against.split(',').filter(Boolean).map(serverKind)
+  const server = serverKind(values.server)
+  const bare = [server, ...against].find(kind => !isHalley(kind))
+  const possible = Object.keys(SCENARIOS).filter(name => bare === undefined || !SCENARIOS[name].own)
+  const impossible = positionals.find(name => !possible.includes(name))
+  if (impossible !== undefined) throw new UsageError(`${impossible} is for Halley only, not for ${bare}`)
   return {
-    scenarios: positionals.length > 0 ? positionals : Object.keys(SCENARIOS),
-    server: serverKind(values.server),
+    scenarios: positionals.length > 0 ? positionals : possible,
+    server,
     against,
     runs: runs ?? (against.length > 0 ? 3 : 1),
     workers,
@@ -166,6 +172,9 @@ function numbers(values) {
   }
   return found
 }
+
+/** @param {Kind} kind */
+const isHalley = kind => kind === 'halley' || kind === 'embedded'
 
 /** @param {string} text */
 const serverKind = text =>

@@ -25,6 +25,7 @@ import { openFilesLimit } from './proc.js'
  *
  * @typedef {object} Scenario
  * @property {string} summary
+ * @property {boolean} [own] whether only Halley can do it, and not the bare libraries
  * @property {Sizes} sizes
  * @property {(deployment: Deployment, sizes: Sizes, show: Show) => Promise<Result>} run
  */
@@ -251,6 +252,7 @@ export const SCENARIOS = {
       subscriptions: 10,
       ...FEW_SECONDS,
     },
+    own: true,
     run: channels,
   },
 }

@@ -62,6 +62,7 @@ t.test('a wrong command line is refused with one clear line', async t => {
     ['fan --size=10', /--size is a whole number from 64/],
     ['fan --server=nginx', /a server is one of halley, uws, ws, embedded, not "nginx"/],
     ['fan --nodes=2', /--nodes and --redis want --engine redis/],
+    ['channels --against=uws', /channels is for Halley only, not for uws/],
     ['restarts --kill=all', /--kill is redis or node, not "all"/],
     ['fan --speed=9', /Unknown option '--speed'/],
   ]
