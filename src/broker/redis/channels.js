@@ -82,7 +82,16 @@ export class Channels {
    * @param {Channel} channel
    * @param {Answer} answer
    */
-  place(channel, { offset, epoch, mark }) {
+  place(channel, answer) {
+    this.#set(channel, answer)
+    this.#release(channel, null)
+  }
+
+  /**
+   * @param {Channel} channel
+   * @param {Answer} position
+   */
+  #set(channel, { offset, epoch, mark }) {
     channel.state = State.LIVE
     channel.offset = offset
     channel.epoch = epoch
@@ -189,7 +198,7 @@ export class Channels {
    */
   #caughtUp(channel, answer) {
     for (const publication of answer.publications) this.#events.publication(channel.name, publication)
-    this.place(channel, answer)
+    this.#set(channel, answer)
     if (!answer.found) this.#events.lost(channel.name, answer.offset, answer.epoch)
     this.#release(channel, null)
   }
@@ -209,7 +218,7 @@ export class Channels {
   }
 
   /**
-   * Calls `then` when Redis sends what is published: for a first subscriber who wants no position.
+   * Calls `then` when Redis sends what is published, or the channel is live: for a subscriber who wants no position.
    * @param {Channel} channel
    * @param {(error: Error | null) => void} then
    */

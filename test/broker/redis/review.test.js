@@ -1,9 +1,10 @@
 // What happens seldom, each case in the order that makes it happen.
 
 import t from 'tap'
+import { Channels } from '../../../src/broker/redis/channels.js'
 import { errors } from '../../../src/errors.js'
 import { startRedis } from '../../redis/servers.js'
-import { failure, offsets, Peer, texts, upTo, WANTS } from '../conformance/peer.js'
+import { failure, KEPT, offsets, Peer, texts, upTo, WANTS } from '../conformance/peer.js'
 import { startRedisRig } from './rig.js'
 
 async function start(t) {
@@ -19,4 +20,20 @@ t.test('what others write to the topic of a channel does no harm', async t => {
     await server.call('PUBLISH', 'halley.channel.a', message)
   await other.publish('a', '1')
   t.same(texts(await peer.hears(1)), ['1'])
+})
+
+t.test('who wants no position gets an answer while another subscriber waits for a history', async t => {
+  const { peer, other } = await start(t)
+  const position = await other.publish('a', '1')
+  const recover = { ...position, limit: 0 }
+  // Only so many histories are under way at once; the subscriptions are answered before.
+  const channels = upTo(100).map(n => `c${n}`)
+  const second = await new Promise(resolve => {
+    for (const channel of channels) {
+      peer.broker.subscribe(channel, { ...WANTS, recover }, () => {
+        if (channel === 'c1') resolve(peer.subscribe('c100', { first: false, position: false }))
+      })
+    }
+  })
+  t.same(second.publications, [])
 })
