@@ -215,7 +215,10 @@ export class RedisBroker {
     this.#channels.whenLive(channel, error => {
       if (error) return done(error, NO_ANSWER)
       this.#queue(channel.partition).read(channel.name, metaTtl, opOf(wants), (error, answer) => {
-        if (error || !this.#channels.has(channel)) return done(error, answer)
+        if (error) return done(error, answer)
+        // The first subscription has failed, or was refused: nothing that is published comes.
+        const follows = this.#channels.has(channel) && (channel.subscribed || channel.state !== State.JOINING)
+        if (!follows) return done(wants && errors.internal, answer)
         const known = channel.state !== State.JOINING
         if (known && attempt < MAX_ATTEMPTS && !this.#channels.agrees(channel, answer)) {
           if (channel.state === State.LIVE) this.#channels.catchUp(channel)

@@ -37,3 +37,25 @@ t.test('who wants no position gets an answer while another subscriber waits for 
   })
   t.same(second.publications, [])
 })
+
+t.test('nobody is told to be subscribed when the first subscription has failed', async t => {
+  const { server, peer, other } = await start(t)
+  await server.call('SET', 'halley.presence.a', 'no hash')
+  const listed = { client: 'x', info: '{"user":"","client":"x"}' }
+  const both = [failure(peer.subscribe('a', listed)), failure(peer.subscribe('a', { first: false }))]
+  t.same(await Promise.all(both), [errors.internal, errors.internal])
+  await peer.subscribe('a')
+  await other.publish('a', '1')
+  await peer.hears(1)
+})
+
+t.test('who is not subscribed because Redis refuses it is told', async t => {
+  const { server, peer, other } = await start(t)
+  await server.call('ACL', 'SETUSER', 'default', 'resetchannels', '&halley.worker*')
+  t.equal(await failure(peer.subscribe('a')), errors.internal)
+  t.equal(await failure(peer.subscribe('a', { position: false })), errors.internal)
+  await server.call('ACL', 'SETUSER', 'default', 'allchannels')
+  await peer.subscribe('a')
+  await other.publish('a', '1')
+  await peer.hears(1)
+})
