@@ -29,7 +29,8 @@
 
 /**
  * @typedef {object} SubscribeWants what a subscription needs, answered in one step
- * @property {boolean} first the first subscription of this worker: publications shall flow from now on
+ * @property {boolean} first the first subscription of this worker: publications shall flow from now on. If it fails, they do not, unless
+ *   another subscription has succeeded before
  * @property {boolean} position the position of the stream is wanted (created if there is none)
  * @property {{offset: number, epoch: string, limit: number} | null} recover publications after this position are wanted; limit 0: any
  *   number of them

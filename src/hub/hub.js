@@ -91,7 +91,8 @@ export class Hub {
     channel.asked = true
     this.#broker.subscribe(channel.name, { ...wants, first }, (error, answer) => {
       if (error) {
-        if (first) channel.asked = false
+        // Unless another one that came meanwhile has been told to be subscribed.
+        if (first && !channel.live) channel.asked = false
         this.release(channel)
       } else {
         channel.live = true

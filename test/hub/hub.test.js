@@ -39,6 +39,27 @@ t.test('a second subscriber that comes before the answer waits its turn, and ask
 })
 
 t.test(
+  'a first subscription that fails after the second has succeeded changes nothing for that one',
+  async t => {
+    const rig = startHub()
+    const [a, b, c] = [rig.session(), rig.session(), rig.session()]
+    rig.subscribe(a, 'x', { ...PLAIN, client: 'a' })
+    rig.subscribe(b, 'x', { ...PLAIN, client: 'b' })
+    rig.calls[1].done(null, answer())
+    rig.calls[0].done(new Error('refused'))
+    t.same(rig.taken(), ['subscribe x first', 'subscribe x'])
+    rig.subscribe(c, 'x', { ...PLAIN, client: 'c' })
+    rig.calls[0].done(null, answer())
+    t.same(rig.taken(), ['subscribe x'], 'not the first one')
+    rig.publish('x', '1')
+    t.same([data(b), data(c)], [[1], [1]])
+    rig.unsubscribe(b, 'x')
+    rig.unsubscribe(c, 'x')
+    t.same(rig.taken(), ['unsubscribe x'])
+  },
+)
+
+t.test(
   'unsubscribe and subscribe again: what the old subscription still brings does not reach the new one',
   async t => {
     const rig = startHub()

@@ -184,7 +184,8 @@ export class RedisBroker {
     const finish = (/** @type {Error | null} */ error) => {
       failed ??= error
       if (--left > 0) return
-      if (failed && wants.first && this.#channels.has(channel)) this.#channels.close(name)
+      if (!failed) channel.followed = true
+      else if (wants.first && !channel.followed && this.#channels.has(channel)) this.#channels.close(name)
       if (failed && listed && !present) this.#presence.remove(name, wants.client)
       done(failed, failed ? NOTHING : answer)
     }

@@ -21,6 +21,8 @@ export class Channel {
   state = State.JOINING
   /** Whether Redis has been told to send what is published. */
   subscribed = false
+  /** Whether somebody has been told to be subscribed: then a first subscription that fails does not take it away. */
+  followed = false
   /** Position of what has been delivered last; epoch '' = not known. */
   offset = 0
   epoch = ''

@@ -49,6 +49,21 @@ t.test('nobody is told to be subscribed when the first subscription has failed',
   await peer.hears(1)
 })
 
+t.test('a first subscription that fails late does not take the channel from those who have it', async t => {
+  const { server, peer, other } = await start(t)
+  const listed = client => ({ client, info: `{"user":"","client":"${client}"}` })
+  await peer.subscribe('a', listed('x'))
+  peer.broker.unsubscribe('a')
+  // Presence is compared first, and only then refused.
+  await server.call('DEL', 'halley.presence.a')
+  await server.call('SET', 'halley.presence-workers.a', 'no sorted set')
+  const first = failure(peer.subscribe('a', listed('y')))
+  await peer.subscribe('a', { first: false })
+  t.equal(await first, errors.internal)
+  await other.publish('a', '1')
+  t.same(texts(await peer.hears(1)), ['1'])
+})
+
 t.test('who is not subscribed because Redis refuses it is told', async t => {
   const { server, peer, other } = await start(t)
   await server.call('ACL', 'SETUSER', 'default', 'resetchannels', '&halley.worker*')
