@@ -189,16 +189,28 @@ export class RedisBroker {
       if (failed && listed && !present) this.#presence.remove(name, wants.client)
       done(failed, failed ? NOTHING : answer)
     }
-    if (listed) {
-      left++
-      this.#presence.add(name, wants.client, wants.info, wants.leave, finish)
-    }
-    if (wants.position) {
+    let listing = listed
+    /** Whether the position was there before the presence, and is of the past when that is. */
+    let early = false
+    const read = () =>
       this.#read(channel, wants, wants.metaTtl, 1, (error, { offset, epoch, found, publications }) => {
+        early = listing && !error
+        if (early) return
         const recovered = found && wants.recover !== null
         answer = { offset, epoch, recovered, publications: recovered ? publications : [] }
         finish(error)
       })
+    if (listed) {
+      left++
+      this.#presence.add(name, wants.client, wants.info, wants.leave, error => {
+        listing = false
+        finish(error)
+        if (early && error) finish(null)
+        else if (early) read()
+      })
+    }
+    if (wants.position) {
+      read()
     } else if (channel.state === State.JOINING) this.#channels.whenSubscribed(channel, finish)
     else queueMicrotask(() => finish(null))
   }

@@ -64,6 +64,24 @@ t.test('a first subscription that fails late does not take the channel from thos
   t.same(texts(await peer.hears(1)), ['1'])
 })
 
+t.test('the position of a subscriber is exact however long its presence takes', async t => {
+  const { server, peer } = await start(t)
+  const listed = client => ({ client, info: `{"user":"","client":"${client}"}` })
+  await peer.subscribe('a', listed('x'))
+  await peer.publish('a', '1')
+  await server.call('DEL', 'halley.presence.a')
+  const answered = new Promise(resolve =>
+    peer.broker.subscribe('a', { ...WANTS, ...listed('y'), first: false }, (error, answer) =>
+      resolve({ error, answer, told: offsets(peer.told) }),
+    ),
+  )
+  await peer.publish('a', '2')
+  const { error, answer, told } = await answered
+  t.equal(error, null)
+  t.same(told, upTo(answer.offset))
+  t.equal((await peer.broker.presence('a')).size, 2)
+})
+
 t.test('who is not subscribed because Redis refuses it is told', async t => {
   const { server, peer, other } = await start(t)
   await server.call('ACL', 'SETUSER', 'default', 'resetchannels', '&halley.worker*')
