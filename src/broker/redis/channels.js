@@ -176,14 +176,18 @@ export class Channels {
    * @param {() => void} [then] afterwards, whatever came of it
    */
   catchUp(channel, then) {
+    const { offset, epoch, mark } = channel
     channel.state = State.CATCHING
     this.#queueOf(channel.partition).read(
       channel.name,
       channel.metaTtl,
-      ['c', String(channel.offset), channel.epoch, channel.mark],
+      ['c', String(offset), epoch, mark],
       (error, answer) => {
         then?.()
-        if (!this.has(channel)) return
+        // Another reading may have been under way, and have brought it further.
+        const behind =
+          channel.state === State.CATCHING && channel.offset === offset && channel.epoch === epoch
+        if (!this.has(channel) || !behind) return
         if (!error) return this.#caughtUp(channel, answer)
         // Without a line, `up` is going to try again.
         if (channel.partition.up) this.#failed.add(channel)

@@ -92,3 +92,47 @@ t.test('who is not subscribed because Redis refuses it is told', async t => {
   await other.publish('a', '1')
   await peer.hears(1)
 })
+
+t.test('what was missed is delivered once when it is read twice', async t => {
+  const told = []
+  const reads = []
+  const partition = { up: true, line: {} }
+  const queue = {
+    channels: new Set(),
+    open: channel => {
+      channel.subscribed = true
+    },
+    after: then => then(),
+    read: (_name, _metaTtl, _op, done) => reads.push(done),
+  }
+  const events = { publication: (_channel, { offset }) => told.push(offset), lost: () => t.fail('lost') }
+  const channels = new Channels(
+    /** @type {any} */ (events),
+    () => /** @type {any} */ (queue),
+    /** @type {any} */ ({}),
+  )
+  const answer = offsets => ({
+    found: true,
+    offset: 3,
+    epoch: 'e',
+    mark: 'm',
+    publications: offsets.map(offset => ({ offset })),
+  })
+  const channel = channels.open('a', /** @type {any} */ (partition))
+  channel.subscribed = true
+  channels.place(channel, { ...answer([]), offset: 1 })
+  channels.catchUp(channel)
+  reads.shift()(errors.internal, null)
+  channels.down(/** @type {any} */ (partition))
+  channels.up(/** @type {any} */ (partition))
+  channels.tick()
+  for (const done of reads) done(null, answer([2, 3]))
+  t.same(told, [2, 3])
+  // One whose subscription is refused while its history is read.
+  channels.down(/** @type {any} */ (partition))
+  channels.up(/** @type {any} */ (partition))
+  channels.subscribed(channel, errors.internal)
+  channels.tick()
+  for (const done of reads.splice(0)) done(null, { ...answer([4]), offset: 4 })
+  t.same(told, [2, 3, 4])
+})
