@@ -248,7 +248,7 @@ export class Publishes {
       this.#batches.close(mark)
       for (const item of items) {
         item.echo = false
-        item.done?.(errors.internal, 0, '')
+        this.#done(item, errors.internal)
       }
       return
     }
@@ -260,7 +260,7 @@ export class Publishes {
       if (line[0] === BANG) {
         item.echo = false
         this.#partition.line?.fault(line.slice(1), 'publish')
-        item.done?.(errors.internal, 0, '')
+        this.#done(item, errors.internal)
         continue
       }
       const known = line[0] === EQUALS
@@ -272,17 +272,22 @@ export class Publishes {
       if (known) item.echo = false
       item.answered = true
       if (item.echo) waiting = true
-      else this.#done(item)
+      else this.#done(item, null)
     }
     if (!waiting) this.#batches.close(mark)
   }
 
-  /** @param {Item} item */
-  #done(item) {
+  /**
+   * The others of a batch are told whatever one of them makes of it.
+   * @param {Item} item
+   * @param {Error | null} error
+   */
+  #done(item, error) {
     try {
-      item.done?.(null, item.offset, item.epoch)
-    } catch (error) {
-      this.#log.error({ err: error }, 'what followed a publication failed')
+      if (error) item.done?.(error, 0, '')
+      else item.done?.(null, item.offset, item.epoch)
+    } catch (err) {
+      this.#log.error({ err }, 'what followed a publication failed')
     }
   }
 }

@@ -93,6 +93,19 @@ t.test('who is not subscribed because Redis refuses it is told', async t => {
   await peer.hears(1)
 })
 
+t.test('each publication that is under way when the line ends is told so', async t => {
+  const { peer } = await start(t)
+  const failed = new Promise(resolve => {
+    peer.broker.publish('a', '1', { ...KEPT }, () => {
+      throw new Error('whoever wanted to know is gone')
+    })
+    peer.broker.publish('a', '2', { ...KEPT }, resolve)
+  })
+  await new Promise(setImmediate)
+  peer.broker.close()
+  t.equal(await failed, errors.internal)
+})
+
 t.test('what was missed is delivered once when it is read twice', async t => {
   const told = []
   const reads = []
