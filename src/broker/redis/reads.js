@@ -119,7 +119,13 @@ export class Reads {
       return done(errors.internal, NO_ANSWER)
     }
     const [, offset, epoch, mark] = head.split(' ')
-    const publications = reply.length === 1 ? NO_ANSWER.publications : decodeEntries(reply, epoch)
+    let publications = NO_ANSWER.publications
+    try {
+      if (reply.length > 1) publications = decodeEntries(reply, epoch)
+    } catch (error) {
+      this.#partition.line?.fault(`not a history: ${error.message}`, 'read')
+      return done(errors.internal, NO_ANSWER)
+    }
     done(null, { found: reply[0][0] === ONE, offset: Number(offset), epoch, mark, publications })
   }
 }

@@ -149,3 +149,13 @@ t.test('what was missed is delivered once when it is read twice', async t => {
   for (const done of reads.splice(0)) done(null, { ...answer([4]), offset: 4 })
   t.same(told, [2, 3, 4])
 })
+
+t.test('a history that cannot be read fails, and leaves nobody waiting', async t => {
+  const { server, peer, other } = await start(t)
+  const { epoch } = await other.publish('a', '1')
+  await server.call('XADD', 'halley.stream.a', '2-0', 'd', 'x\n\x01')
+  await server.call('SET', 'halley.meta.a', `2 ${epoch} x 10`)
+  t.equal(await failure(other.history('a')), errors.internal)
+  t.equal(await failure(peer.subscribe('a', { recover: { offset: 1, epoch, limit: 0 } })), errors.internal)
+  t.match(await peer.subscribe('a'), { offset: 2, epoch })
+})
