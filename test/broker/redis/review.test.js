@@ -159,3 +159,16 @@ t.test('a history that cannot be read fails, and leaves nobody waiting', async t
   t.equal(await failure(peer.subscribe('a', { recover: { offset: 1, epoch, limit: 0 } })), errors.internal)
   t.match(await peer.subscribe('a'), { offset: 2, epoch })
 })
+
+t.test('a full Redis takes no publication, not even the first one of a channel', async t => {
+  const { server, other } = await start(t)
+  await other.publish('known', '1')
+  await server.call('CONFIG', 'SET', 'maxmemory', '1mb', 'maxmemory-policy', 'noeviction')
+  const channels = ['known', ...upTo(20).map(n => `new${n}`)]
+  const results = await Promise.all(channels.map(channel => failure(other.publish(channel, '2'))))
+  t.ok(results.every(result => result === errors.internal))
+  t.equal(await server.call('EXISTS', 'halley.stream.new1', 'halley.meta.new1'), 0)
+  await server.call('CONFIG', 'SET', 'maxmemory', '0')
+  t.match(await other.publish('known', '2'), { offset: 2 })
+  t.match(await other.publish('new1', '1'), { offset: 1 })
+})

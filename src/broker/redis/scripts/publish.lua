@@ -27,6 +27,8 @@ local function append(index, topic, body, meta, stream, result, size, ttl, metaT
       offset, epoch, previous, rest = string.match(before, '^(%d+) (%w+) (%w+) %d+(.*)$')
     else
       epoch = newEpoch
+      -- First what a full Redis refuses: once a script has written something, it refuses nothing more.
+      redis.call('SET', meta, '0 ' .. epoch .. ' 0 0', 'PX', metaTtl)
       redis.call('DEL', stream)
     end
     local kept = ''
