@@ -21,6 +21,10 @@ const MAX_COMMANDS = 20_000
 const MAX_TURNS = 8
 /** Errors of one kind are logged once in so many ms. */
 const LOG_EVERY = 10_000
+/** Further reasons why Redis is away are logged after so many ms, ... */
+const TELL_AFTER = 1000
+/** ... and not more than so many. */
+const MAX_TOLD = 5
 const FIRST_RETRY = 50
 const MAX_RETRY = 1000
 
@@ -56,6 +60,8 @@ export class Line {
   #lastError = null
   #downSince = 0
   #attempts = 0
+  /** @type {Set<string>} reasons for which it is away, as far as they have been logged */
+  #told = new Set()
   #guards = 0
   /** Whether replies have come to commands that they do not belong to. */
   #derailed = false
@@ -167,15 +173,27 @@ export class Line {
     this.#corked = null
     this.#derailed = false
     if (this.#closed) return
+    const reason = this.#lastError?.message ?? 'connection closed'
     if (wasUp || this.#attempts === 0) {
       this.#downSince ||= Date.now()
-      this.#log.warn(
-        { redis: this.name, reason: this.#lastError?.message ?? 'connection closed' },
-        'redis is out of reach',
-      )
-    }
+      this.#log.warn({ redis: this.name, reason }, 'redis is out of reach')
+      this.#told = new Set([reason])
+    } else this.#tellMore(reason)
     this.#attempts++
     if (wasUp) this.#events.down(this)
+  }
+
+  /**
+   * It may be back, and not let anybody in: each such reason is told once.
+   * @param {string} reason
+   */
+  #tellMore(reason) {
+    // What a connection fails with, rather than what Redis or TLS says, is no news.
+    const unreachable = this.#lastError === null || /** @type {any} */ (this.#lastError).syscall !== undefined
+    if (unreachable || Date.now() - this.#downSince < TELL_AFTER) return
+    if (this.#told.has(reason) || this.#told.size === MAX_TOLD) return
+    this.#told.add(reason)
+    this.#log.warn({ redis: this.name, reason }, 'redis is still out of reach')
   }
 
   /** @param {Error} error */

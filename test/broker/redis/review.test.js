@@ -1,16 +1,17 @@
 // What happens seldom, each case in the order that makes it happen.
 
+import { Redis } from 'ioredis'
 import t from 'tap'
 import { Channels } from '../../../src/broker/redis/channels.js'
 import { errors } from '../../../src/errors.js'
-import { startRedis } from '../../redis/servers.js'
+import { pause, startRedis } from '../../redis/servers.js'
 import { failure, KEPT, offsets, Peer, texts, upTo, WANTS } from '../conformance/peer.js'
 import { startRedisRig } from './rig.js'
 
 async function start(t) {
   const server = await startRedis(t)
   const rig = await startRedisRig(t, { address: server.address, servers: [server] })
-  return { server, peer: await Peer.join(rig), other: await Peer.join(rig) }
+  return { server, rig, peer: await Peer.join(rig), other: await Peer.join(rig) }
 }
 
 t.test('what others write to the topic of a channel does no harm', async t => {
@@ -171,4 +172,22 @@ t.test('a full Redis takes no publication, not even the first one of a channel',
   await server.call('CONFIG', 'SET', 'maxmemory', '0')
   t.match(await other.publish('known', '2'), { offset: 2 })
   t.match(await other.publish('new1', '1'), { offset: 1 })
+})
+
+t.test('why Redis is still out of reach is told, once for each reason', async t => {
+  const { server, peer, rig } = await start(t)
+  const redis = new Redis({ port: server.port })
+  t.teardown(() => redis.disconnect())
+  await redis.config('SET', 'requirepass', 'new')
+  for (const id of String(await redis.client('LIST', 'TYPE', 'pubsub')).matchAll(/^id=(\d+)/gm))
+    await redis.client('KILL', 'ID', id[1])
+  const reasons = () =>
+    rig.log.lines.filter(({ msg }) => msg === 'redis is still out of reach').map(({ reason }) => reason)
+  while (reasons().length < 2) await pause(5)
+  t.match(reasons(), [/NOAUTH/, /NOAUTH/], 'by each worker')
+  const tries = () => rig.log.lines.filter(({ msg }) => msg === 'redis connection failed').length
+  for (const before = tries(); tries() < before + 4; ) await pause(5)
+  t.equal(reasons().length, 2, 'the same again is not told')
+  await redis.config('SET', 'requirepass', '')
+  while (!peer.broker.ready()) await pause(5)
 })
