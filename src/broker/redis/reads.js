@@ -23,7 +23,8 @@ export const NO_ANSWER = Object.freeze({ found: false, offset: 0, epoch: '', mar
 const MAX_POSITIONS = 128
 /** Histories may be large, and Redis drops a subscriber that leaves too much unread (client-output-buffer-limit pubsub). */
 const MAX_HISTORIES = 16
-const MAX_UNDER_WAY = 64
+/** Calls for histories at once. */
+const MAX_CALLS = 4
 const ONE = 0x31
 
 /**
@@ -36,6 +37,12 @@ export class Reads {
   /** @type {Item[]} those that bring publications */
   #histories = []
   #underWay = 0
+  /** Histories in one call. */
+  #width = MAX_HISTORIES
+  /** Whether a line was lost with some under way, ... */
+  #failed = false
+  /** ... and how often in a row: they may be what it is lost to, each time again, and fewer at once may not be too much. */
+  #losses = 0
   #log
 
   /**
@@ -71,19 +78,36 @@ export class Reads {
   }
 
   #sendHistories() {
-    while (this.#histories.length > 0 && this.#underWay < MAX_UNDER_WAY) {
-      const items = this.#histories.splice(0, MAX_HISTORIES)
+    while (this.#histories.length > 0 && this.#underWay < (this.#width === 1 ? 1 : MAX_CALLS * this.#width)) {
+      const items = this.#histories.splice(0, this.#width)
+      const { up } = this.#partition
       this.#underWay += items.length
-      this.#send(items, () => {
+      this.#send(items, error => {
         this.#underWay -= items.length
+        if (error && up) this.#failed = true
+        if (this.#underWay === 0 && this.#histories.length === 0) this.#adapt(error)
         this.#sendHistories()
       })
     }
   }
 
   /**
+   * There is nothing more to be read: all of it has come, or the line was lost.
+   * @param {Error | null} error of the last call
+   */
+  #adapt(error) {
+    if (this.#failed) {
+      if (++this.#losses > 1) this.#width = Math.ceil(this.#width / 2)
+    } else if (!error) {
+      this.#losses = 0
+      this.#width = Math.min(MAX_HISTORIES, this.#width * 2)
+    }
+    this.#failed = false
+  }
+
+  /**
    * @param {Item[]} items
-   * @param {() => void} [then]
+   * @param {(error: Error | null) => void} [then]
    */
   #send(items, then) {
     const partition = this.#partition
@@ -102,7 +126,7 @@ export class Reads {
           this.#log.error({ err }, 'what followed a position failed')
         }
       }
-      then?.()
+      then?.(error)
     })
   }
 

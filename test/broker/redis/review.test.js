@@ -5,6 +5,7 @@ import t from 'tap'
 import { Channels } from '../../../src/broker/redis/channels.js'
 import { errors } from '../../../src/errors.js'
 import { pause, startRedis } from '../../redis/servers.js'
+import { TcpProxy } from '../../tcp-proxy.js'
 import { failure, KEPT, offsets, Peer, texts, upTo, WANTS } from '../conformance/peer.js'
 import { startRedisRig } from './rig.js'
 
@@ -190,4 +191,21 @@ t.test('why Redis is still out of reach is told, once for each reason', async t 
   t.equal(reasons().length, 2, 'the same again is not told')
   await redis.config('SET', 'requirepass', '')
   while (!peer.broker.ready()) await pause(5)
+})
+
+t.test('what many channels have missed is read however little Redis holds for a reader', async t => {
+  const { server, rig, other } = await start(t)
+  const proxy = await TcpProxy.start(t, server.port)
+  const join = (events, worker) => rig.join(events, worker, `redis://127.0.0.1:${proxy.port}`)
+  const peer = await Peer.join({ ...rig, join })
+  const channels = upTo(64).map(n => `c${n}`)
+  for (const channel of channels) await peer.subscribe(channel)
+  proxy.refuses = true
+  proxy.cut()
+  for (const channel of channels)
+    for (const n of upTo(5)) await other.publish(channel, `${n}${'x'.repeat(100_000)}`)
+  await server.call('CONFIG', 'SET', 'client-output-buffer-limit', 'pubsub 1mb 0 0')
+  proxy.refuses = false
+  await peer.hears(5 * channels.length)
+  for (const channel of channels) t.same(offsets(peer.told.filter(told => told.channel === channel)), upTo(5))
 })
