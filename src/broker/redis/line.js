@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis'
 import { errors } from '../../errors.js'
+import { EncodedCommand } from './command.js'
 import { SCRIPTS } from './scripts.js'
 
 /**
@@ -25,8 +26,8 @@ const LOG_EVERY = 10_000
 const TELL_AFTER = 1000
 /** ... and not more than so many. */
 const MAX_TOLD = 5
-const FIRST_RETRY = 50
-const MAX_RETRY = 1000
+const FIRST_RETRY = 25
+const MAX_RETRY = 500
 
 /**
  * One connection to one Redis server, for commands and subscriptions alike (RESP3). So replies and publications come in
@@ -299,7 +300,8 @@ export class Line {
       this.#corked = stream
       this.#beginTurn()
     }
-    const command = new Redis.Command(name, args)
+    // Of subscriptions ioredis itself looks at the arguments.
+    const command = name === 'evalsha' ? new EncodedCommand(name, args) : new Redis.Command(name, args)
     // The promise of a command would be settled after everything that came with the same read.
     command.resolve = reply =>
       this.#derailed ? this.#call(done, errors.internal, null) : this.#call(done, null, reply)
