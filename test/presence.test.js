@@ -171,7 +171,8 @@ for (const driver of ['uws', 'node']) {
         epoch: 'XXXXXXXX',
       })
       t.equal(error.code, 112)
-      t.strictSame(await present(channel), {})
+      // The worker that is asked may be another one, and quicker at the broker.
+      while (Object.keys(await present(channel)).length > 0) await new Promise(setImmediate)
     })
 
     t.test(
