@@ -152,6 +152,8 @@ export async function failovers(t, topology) {
     t.ok(load.slowest < IO_TIMEOUT + 1000, `the slowest answer took ${load.slowest.toFixed()} ms`)
   })
 
+  // Sentinels may wait for minutes before they trust a replica that cannot reach its master.
+  if (topology.losesAtOnce === false) return
   await t.test('what was acknowledged and is lost is told, never mixed with what came after', async t => {
     const { kept, listeners } = await traffic(t, 'lost')
     for (const channel of kept) for (let i = 0; i < 5; i++) await publish(channel, `before ${i}`)

@@ -12,6 +12,7 @@ t.test('redis that sentinels look after', async t => {
     stepDown: () => set.failover(),
     // The old master goes on taking publications until the sentinels have told it.
     exact: false,
+    losesAtOnce: false,
     whole: () => set.whole(),
   })
 })
