@@ -1,5 +1,6 @@
 import { errors } from '../../errors.js'
 import { presenceBeat, presenceChange, presenceOwn, presenceSweep } from './scripts.js'
+import { take } from './take.js'
 
 /**
  * @typedef {import('./partition.js').Partition} Partition
@@ -306,19 +307,4 @@ export class Roster {
  */
 function settle(waiting, error) {
   for (const done of waiting) done(error)
-}
-
-/**
- * @param {Iterator<Own>} from
- * @param {number} count at most
- * @returns {Own[]}
- */
-function take(from, count) {
-  const taken = []
-  while (taken.length < count) {
-    const { done, value } = from.next()
-    if (done) break
-    taken.push(value)
-  }
-  return taken
 }

@@ -1,5 +1,6 @@
 import { errors } from '../../errors.js'
 import { userClaim, userWrite } from './scripts.js'
+import { take } from './take.js'
 
 /**
  * @typedef {import('./partition.js').Partition} Partition
@@ -192,19 +193,4 @@ export class Users {
     this.#write([], () => {})
     this.#rewrite()
   }
-}
-
-/**
- * @param {Iterator<Own>} from
- * @param {number} count at most
- * @returns {Own[]}
- */
-function take(from, count) {
-  const taken = []
-  while (taken.length < count) {
-    const { done, value } = from.next()
-    if (done) break
-    taken.push(value)
-  }
-  return taken
 }
