@@ -1,7 +1,7 @@
 // What publishers were told, and what clients have got, side by side.
 
 /**
- * @typedef {import('../test/redis/traffic.js').Load} Load
+ * @typedef {import('../test/redis/load.js').Load} Load
  * @typedef {import('../test/redis/traffic.js').Listener | import('../test/redis/traffic.js').SdkListener} Client
  *
  * @typedef {object} Books

@@ -1,0 +1,153 @@
+// Publishers who keep books of what was acknowledged.
+
+import http from 'node:http'
+
+const AGAIN_AFTER = 20
+
+/**
+ * Publishes all the time, over several connections to the API at once, and notes which publications were acknowledged.
+ * Each has an id of its own, and is said once only, whatever the answer.
+ */
+export class Load {
+  /** @type {Map<string, Map<string, string>>} channel -> position (`<epoch>:<offset>`) -> id */
+  acknowledged = new Map()
+  acks = 0
+  /** @type {Map<number, number>} code -> answers with this error */
+  errors = new Map()
+  /** Publications whose answers never came, because the gateway went away. */
+  unanswered = 0
+  /** ms that the slowest answer took. */
+  slowest = 0
+  /** @type {string[]} */
+  faults = []
+  #urls
+  #channels
+  #batch
+  #interval
+  #padding
+  #stopped = false
+  #running
+  /** @type {Set<{reached: () => boolean, resolve: () => void}>} */
+  #waiting = new Set()
+
+  /**
+   * @param {() => string[]} urls of the gateways to publish to, asked again whenever one is away
+   * @param {string[]} channels
+   * @param {{rate?: number, batch?: number, connections?: number, padding?: number}} [options] `rate`: publications/s altogether;
+   *   `batch` of each request; `padding`: bytes that each publication is longer
+   */
+  constructor(urls, channels, { rate = 500, batch = 5, connections = 8, padding = 0 } = {}) {
+    this.#urls = urls
+    this.#channels = channels
+    this.#batch = batch
+    this.#padding = 'x'.repeat(padding)
+    this.#interval = (1000 * batch * connections) / rate
+    for (const channel of channels) this.acknowledged.set(channel, new Map())
+    this.#running = Promise.all(Array.from({ length: connections }, (_, i) => this.#publisher(i)))
+  }
+
+  /** @param {number} i */
+  async #publisher(i) {
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
+    let node = i
+    let due = performance.now() + (i * this.#interval) / 8
+    for (let k = 0; !this.#stopped; k++) {
+      const wait = due - performance.now()
+      // What could not be said in time is not caught up with.
+      due = Math.max(due, performance.now() - this.#interval) + this.#interval
+      if (wait > 1) await new Promise(resolve => setTimeout(resolve, wait))
+      const urls = this.#urls()
+      const channel = this.#channels[(i + k) % this.#channels.length]
+      const ids = Array.from({ length: this.#batch }, (_, b) => `${i}.${k}.${b}`)
+      const began = performance.now()
+      try {
+        const replies = await this.#post(urls[node % urls.length], agent, channel, ids)
+        this.slowest = Math.max(this.slowest, performance.now() - began)
+        for (const [b, reply] of replies.entries()) this.#answered(channel, ids[b], reply)
+      } catch {
+        this.unanswered += ids.length
+        node++
+        await new Promise(resolve => setTimeout(resolve, AGAIN_AFTER))
+      }
+      for (const waiting of this.#waiting) {
+        if (!waiting.reached()) continue
+        this.#waiting.delete(waiting)
+        waiting.resolve()
+      }
+    }
+    agent.destroy()
+  }
+
+  /**
+   * @param {string} url
+   * @param {http.Agent} agent
+   * @param {string} channel
+   * @param {string[]} ids
+   * @returns {Promise<any[]>}
+   */
+  #post(url, agent, channel, ids) {
+    const commands = ids.map(id => ({ publish: { channel, data: { id, x: this.#padding } } }))
+    return new Promise((resolve, reject) => {
+      const request = http.request(
+        `${url}/api/batch`,
+        { method: 'POST', agent, headers: { 'X-API-Key': 'key' } },
+        async answer => {
+          try {
+            let text = ''
+            for await (const chunk of answer) text += chunk
+            resolve(JSON.parse(text).replies)
+          } catch (error) {
+            reject(error)
+          }
+        },
+      )
+      request.on('error', reject)
+      request.end(JSON.stringify({ commands }))
+    })
+  }
+
+  /**
+   * @param {string} channel
+   * @param {string} id
+   * @param {any} reply
+   */
+  #answered(channel, id, { error, publish }) {
+    if (error) {
+      this.errors.set(error.code, (this.errors.get(error.code) ?? 0) + 1)
+      return
+    }
+    const position = `${publish.epoch}:${publish.offset}`
+    const positions = /** @type {Map<string, string>} */ (this.acknowledged.get(channel))
+    if (positions.has(position))
+      this.faults.push(`${channel}: ${id} and ${positions.get(position)} both are ${position}`)
+    positions.set(position, id)
+    this.acks++
+  }
+
+  get failed() {
+    return this.errors.get(100) ?? 0
+  }
+
+  /** @param {() => boolean} reached */
+  #when(reached) {
+    return new Promise(resolve => this.#waiting.add({ reached, resolve: () => resolve(undefined) }))
+  }
+
+  /** @param {number} count resolves when so many more publications are acknowledged */
+  acked(count) {
+    const goal = this.acks + count
+    return this.#when(() => this.acks >= goal)
+  }
+
+  /** @param {number} count resolves when so many more have failed, or will never be answered */
+  lost(count) {
+    const goal = this.failed + this.unanswered + count
+    return this.#when(() => this.failed + this.unanswered >= goal)
+  }
+
+  /** Resolves when everything that was said is answered. */
+  async stop() {
+    this.#stopped = true
+    await this.#running
+  }
+}
