@@ -19,7 +19,10 @@ export const laterChannelOptions = [
 ]
 
 export const laterOptions = [
-  'admin.*',
+  'admin.external',
+  'admin.insecure',
+  'admin.web_path',
+  'admin.web_proxy_address',
   'broker.*',
   'channel.proxy.*',
   ...laterChannelOptions.map(path => `channel.without_namespace.${path}`),
@@ -43,8 +46,6 @@ export const laterOptions = [
   'http_api.external',
   'http_server.h2c_external',
   'http_server.http3.*',
-  'http_server.internal_address',
-  'http_server.internal_port',
   'http_server.internal_tls.*',
   'http_server.tls.*',
   'http_server.tls_autocert.*',
@@ -55,7 +56,9 @@ export const laterOptions = [
   'opentelemetry.*',
   'pid_file',
   'presence_manager.*',
-  'prometheus.*',
+  'prometheus.instrument_http_handlers',
+  'prometheus.native_histograms',
+  'prometheus.recovered_publications_histogram',
   'proxies.*',
   'rpc.namespace_boundary',
   'rpc.namespaces.*',

@@ -111,21 +111,43 @@ const transports = ['http_stream', 'sse', 'poll', 'uni_websocket', 'uni_sse', 'u
  * @param {Say} say
  */
 function checkPaths(config, say) {
-  /** @type {Map<string, string>} */
-  const taken = new Map()
-  for (const [block, on] of [
+  const { admin, http_server: server } = config
+  const forClients = [
     ['websocket', !config.websocket.disabled],
     ...transports.map(block => [block, config[block].enabled]),
     ['emulation', config.http_stream.enabled || config.sse.enabled || config.poll.enabled],
+  ]
+  const internal = [
     ['http_api', !config.http_api.disabled],
     ['health', config.health.enabled],
-  ]) {
-    if (!on) continue
-    const path = config[String(block)].handler_prefix
-    const other = taken.get(path)
-    const key = `${block}.handler_prefix`
-    if (other !== undefined) say([key, other], `${show(path)} is the path of ${other} too`)
-    taken.set(path, key)
+    ['admin', admin.enabled && admin.password !== ''],
+    ['prometheus', config.prometheus.enabled],
+  ]
+  const ports = server.internal_port === 0 ? [[...forClients, ...internal]] : [forClients, internal]
+  for (const blocks of ports) {
+    /** @type {Map<string, string>} */
+    const taken = new Map()
+    for (const [block, on] of blocks) {
+      if (!on) continue
+      const path = config[String(block)].handler_prefix
+      const other = taken.get(path)
+      const key = `${block}.handler_prefix`
+      if (other !== undefined) say([key, other], `${show(path)} is the path of ${other} too`)
+      taken.set(path, key)
+    }
+  }
+}
+
+/**
+ * @param {Record<string, any>} config
+ * @param {Say} say
+ */
+function checkPorts({ http_server: server }, say) {
+  if (server.internal_port !== 0 && server.internal_port === server.port) {
+    say(
+      ['http_server.internal_port', 'http_server.port'],
+      `${server.internal_port} is http_server.port too: the internal port is one of its own`,
+    )
   }
 }
 
@@ -156,6 +178,7 @@ export function checkRules(config, report) {
   checkPersonalChannel(config, say)
   checkReasons(client, say)
   checkPaths(config, say)
+  checkPorts(config, say)
   if (config.engine.type === 'redis') checkRedis(config.engine.redis, report)
   const { poll, uni_poll } = config
   if (uni_poll.timeout > uni_poll.max_timeout) {

@@ -4,6 +4,7 @@ import { channelOptions, globalChannelOptions } from './options/channel.js'
 import { clientOptions } from './options/client.js'
 import { redisOptions } from './options/redis.js'
 import { serverOptions } from './options/server.js'
+import { statsOptions } from './options/stats.js'
 import { transportOptions } from './options/transports.js'
 
 /** @typedef {import('./options/make.js').Option} Option */
@@ -24,6 +25,7 @@ const namespaces = Object.freeze({
 /** Every option, channel options unfolded for the channels without namespace. @type {readonly Option[]} */
 export const options = Object.freeze([
   ...serverOptions,
+  ...statsOptions,
   ...redisOptions,
   ...transportOptions,
   ...clientOptions,

@@ -59,6 +59,9 @@ export function developmentProfile({ address, port, key }) {
     uni_http_stream: { enabled: true },
     uni_poll: { enabled: true },
     http_api: { key },
+    // Whoever has the one key may as well have the other: both are printed for the person at the terminal.
+    admin: { password: key },
+    prometheus: { enabled: true },
     health: { enabled: true },
     demo: { enabled: true },
   }

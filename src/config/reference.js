@@ -66,6 +66,7 @@ const SECTIONS = Object.freeze([
       'uni_poll.',
     ],
   ],
+  ['Admin page, metrics, figures', ['admin.', 'prometheus.', 'stats.', 'gc.']],
   ['Other endpoints', ['rpc.', 'health.', 'demo.']],
 ])
 

@@ -203,15 +203,15 @@ t.test('a key that Centrifugo has and Halley has not yet is one warning that nam
       engine: { redis: { force_resp2: true, replica_client: { enabled: true } } },
     },
     env: {
-      HALLEY_ADMIN_PASSWORD: 'x',
+      HALLEY_DEBUG_ENABLED: 'true',
       HALLEY_SWAGGER_ENABLED: 'true',
       HALLEY_CHANNEL_NAMESPACES_CHAT_SUBSCRIBE_PROXY_ENABLED: 'true',
     },
   })
   const names = warnings.map(line => line.slice(0, line.indexOf(':')))
   t.same(names.sort(), [
-    'HALLEY_ADMIN_PASSWORD',
     'HALLEY_CHANNEL_NAMESPACES_CHAT_SUBSCRIBE_PROXY_ENABLED',
+    'HALLEY_DEBUG_ENABLED',
     'HALLEY_SWAGGER_ENABLED',
     'channel.namespaces[0].map.mode',
     'channel.namespaces[0].publish_proxy_name',

@@ -191,7 +191,21 @@ t.test('endpoints', async t => {
       'http_api.handler_prefix: "/connection/websocket" is the path of websocket.handler_prefix too',
     ],
     [{ rpc: { ping: { enabled: true, method: '' } } }, 'rpc.ping.method: is empty'],
+    [
+      { admin: { password: 'x', handler_prefix: '/api' } },
+      'admin.handler_prefix: "/api" is the path of http_api.handler_prefix too',
+    ],
+    [
+      { http_server: { port: 8000, internal_port: 8000 } },
+      'http_server.internal_port: 8000 is http_server.port too: the internal port is one of its own',
+    ],
   ])
+  t.same(faultsOf({ admin: { handler_prefix: '/api' } }), [], 'without a key there is no admin page')
+  t.same(
+    faultsOf({ http_server: { internal_port: 9000 }, http_api: { handler_prefix: '/connection/websocket' } }),
+    [],
+    'each port has its own paths',
+  )
 })
 
 t.test('an origin that can never match is a warning', async t => {

@@ -9,6 +9,17 @@ export const serverOptions = [
   string('http_server.address', '', 'Address to listen on. Empty: all interfaces.'),
   int('http_server.port', 8000, 'Port to listen on.', { max: 65535 }),
   string(
+    'http_server.internal_address',
+    '',
+    'Address of the internal port. Empty: that of `http_server.address`.',
+  ),
+  int(
+    'http_server.internal_port',
+    0,
+    'Another port for what is not for clients: server API, admin page, metrics and health move there. 0: they stay.',
+    { max: 65535 },
+  ),
+  string(
     'http_server.driver',
     'auto',
     'Socket server: `uws` (uWebSockets.js), `node` (node:http with ws), or `auto`: uws where it loads. Halley only.',
