@@ -1,21 +1,12 @@
 // The demo page: plain files, and the official SDK's browser build from its npm package.
 
-import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { fillPage, serveBody, serveFile } from '../server/static-files.js'
 import { OPERATION, VitalsFeed } from './feed.js'
 
-/** @typedef {import('../server/contract.js').Exchange} Exchange */
-
 const ASSETS = '/demo/'
-const TYPES = Object.freeze({
-  html: 'text/html; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  svg: 'image/svg+xml',
-})
 
 /** Files of the folder `page` beside this one. */
 const FILES = Object.freeze([
@@ -43,41 +34,13 @@ const FILES = Object.freeze([
   'vitals.js',
 ])
 
-// Nothing from elsewhere, nothing inline, not in a frame. 'self' covers the WebSocket of the same host and port, fetch and
-// EventSource. The SDK's Protobuf build makes no code from strings.
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
-
-/** @type {Record<string, string>} */
-const HEADERS = {
-  'Content-Security-Policy': POLICY,
-  'X-Content-Type-Options': 'nosniff',
-  'Referrer-Policy': 'no-referrer',
-  'Cross-Origin-Opener-Policy': 'same-origin',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-  // Always asked for again, answered with 304: an upgrade of the gateway shows at once.
-  'Cache-Control': 'no-cache',
-}
-
-/** @param {string} text */
-const escapeAttribute = text =>
-  text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
-
 /** @param {string} name */
-const readAsset = name => readFileSync(fileURLToPath(new URL(`./page/${name}`, import.meta.url)))
+const pathOf = name => fileURLToPath(new URL(`./page/${name}`, import.meta.url))
 
 /** The package names its main file only, so its folder is found by that. */
 const SDK = join(dirname(createRequire(import.meta.url).resolve('centrifuge')), '..', 'dist')
 
-/** Files from elsewhere, by the name that the page knows. */
+/** Files from elsewhere, by the name that the page knows. The SDK's Protobuf build makes no code from strings. */
 const OTHERS = Object.freeze({
   'centrifuge.js': join(SDK, 'centrifuge.js'),
   'centrifuge.protobuf.js': join(SDK, 'centrifuge.protobuf.js'),
@@ -105,29 +68,7 @@ function renderPage(config, version) {
     uniPoll: path('uni_poll'),
     api: api.handler_prefix.replace(/\/+$/, ''),
   }
-  return readAsset('index.html')
-    .toString()
-    .replace(/\{\{(\w+)\}\}/g, (_, name) => escapeAttribute(values[name]))
-}
-
-/**
- * @param {string | Buffer} body
- * @param {keyof typeof TYPES} type
- * @returns {(exchange: Exchange) => void}
- */
-function serveFile(body, type) {
-  const tag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
-  const headers = { ...HEADERS, 'Content-Type': TYPES[type], ETag: tag }
-  return exchange => {
-    const { method } = exchange
-    if (method !== 'GET' && method !== 'HEAD') {
-      exchange.reply(405, { Allow: 'GET, HEAD' }, 'Method Not Allowed')
-    } else if (exchange.header('if-none-match').includes(tag)) {
-      exchange.reply(304, { ETag: tag, 'Cache-Control': HEADERS['Cache-Control'] }, '')
-    } else {
-      exchange.reply(200, headers, body)
-    }
-  }
+  return fillPage(pathOf('index.html'), values)
 }
 
 /**
@@ -141,14 +82,9 @@ function serveFile(body, type) {
  * @returns {Record<string, (params: any) => any>} what this worker answers in a survey, by operation
  */
 export function mountDemo({ gateway, server, version, index }) {
-  server.route('*', '/', serveFile(renderPage(gateway.config, version), 'html'))
-  for (const name of FILES) {
-    const type = /** @type {keyof typeof TYPES} */ (name.slice(name.lastIndexOf('.') + 1))
-    server.route('*', `${ASSETS}${name}`, serveFile(readAsset(name), type))
-  }
-  for (const [name, file] of Object.entries(OTHERS)) {
-    server.route('*', `${ASSETS}${name}`, serveFile(readFileSync(file), 'js'))
-  }
+  server.route('*', '/', serveBody(renderPage(gateway.config, version), '.html'))
+  for (const name of FILES) server.route('*', `${ASSETS}${name}`, serveFile(pathOf(name)))
+  for (const [name, file] of Object.entries(OTHERS)) server.route('*', `${ASSETS}${name}`, serveFile(file))
   const feed = new VitalsFeed(gateway, index)
   if (index === 0) feed.start()
   return { [OPERATION]: params => feed.answer(params) }
