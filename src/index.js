@@ -2,7 +2,7 @@
 
 import { ConfigError, loadConfig } from './config/load.js'
 import { checkExposure } from './config/profile.js'
-import { createLog } from './log.js'
+import { createLog, LogOutput } from './log.js'
 import { WorkerPool } from './worker-pool.js'
 
 export { ConfigError }
@@ -27,7 +27,7 @@ export { ConfigError }
 export async function createGateway({ file, config: base, log } = {}) {
   const { config, warnings } = loadConfig({ file, base })
   checkExposure(config, warnings)
-  const ownLog = log ?? createLog(config.log, false)
+  const ownLog = log ?? createLog(config.log, new LogOutput(config.log, false))
   for (const warning of warnings) ownLog.warn(warning)
   const pool = await WorkerPool.create(config, ownLog, false)
   await pool.start()

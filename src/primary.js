@@ -1,6 +1,6 @@
 // The primary process of `halley serve`: signals in, log lines out.
 
-import { createLog } from './log.js'
+import { createLog, LogOutput } from './log.js'
 import { WorkerPool } from './worker-pool.js'
 
 /**
@@ -17,7 +17,8 @@ import { WorkerPool } from './worker-pool.js'
  */
 export async function startPrimary({ config: given, warnings, profile, reload }) {
   const terminal = Boolean(process.stdout.isTTY)
-  const log = createLog(given.log, terminal)
+  const output = new LogOutput(given.log, terminal)
+  const log = createLog(given.log, output)
   for (const warning of warnings) log.warn(warning)
   const pool = await WorkerPool.create(given, log, terminal)
   let signals = 0

@@ -17,8 +17,20 @@ import { packageVersion } from './version.js'
  * @property {number} workers how many there are
  * @property {import('./api/context.js').NodeIdentity} node
  * @property {boolean} terminal
+ * @property {boolean} quiet whether its log lines go to the primary, and not to standard output
  * @property {string} cursorKey
+ *
+ * @typedef {import('node:cluster').Worker} Worker
+ *
+ * @typedef {object} PoolObserver is told what happens to workers, by their index
+ * @property {(index: number) => void} starting
+ * @property {(index: number) => void} listening
+ * @property {(index: number, worker: Worker, end: {reason: string, asked: boolean}) => void} ended `asked`: it was restarted on purpose
+ * @property {(index: number, worker: Worker, message: any) => void} heard what the pool itself does not know
  */
+
+/** @type {PoolObserver} */
+const NOBODY = Object.freeze({ starting() {}, listening() {}, ended() {}, heard() {} })
 
 /** Descriptors of a worker: standard input and outputs, the channel of `cluster`, the bus. */
 const STDIO = /** @type {const} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
@@ -31,7 +43,7 @@ const MAX_DELAY_MS = 30_000
  * The place of one worker, taken by one process after another.
  */
 class Slot {
-  /** @type {import('node:cluster').Worker | null} */
+  /** @type {Worker | null} */
   worker = null
   startedAt = 0
   /** Deaths in a row. */
@@ -39,6 +51,8 @@ class Slot {
   listening = false
   open = 0
   reason = ''
+  /** Its worker was asked to end, and is to be replaced. */
+  restarting = false
   /** @type {any} the configuration that its worker has */
   config = null
 
@@ -67,15 +81,34 @@ function probePort(address, port) {
 }
 
 /**
+ * @param {string} address
+ * @param {number} port
+ * @returns {Promise<number>}
+ * @throws {Error} one clear line
+ */
+async function probe(address, port) {
+  try {
+    return await probePort(address, port)
+  } catch (error) {
+    throw new Error(`cannot listen on ${address || '0.0.0.0'}:${port}: ${error.code ?? error.message}`)
+  }
+}
+
+/**
  * Forks workers, replaces those that die, ends them cleanly.
  */
 export class WorkerPool {
   /** Set by the first worker that listens. */
   driver = ''
+  /** @type {PoolObserver} to be set before `start` */
+  observer = NOBODY
+  /** Whether workers that start now leave standard output alone. */
+  quiet = false
   #log
   #terminal
   #host
-  #node
+  /** @type {import('./api/context.js').NodeIdentity} */
+  node
   /** One for all workers, those that come later included. */
   #cursorKey
   #stopping = false
@@ -94,7 +127,7 @@ export class WorkerPool {
     this.#terminal = terminal
     this.#host = new BrokerHost({ maxBytes: config.engine.memory.max_bytes, log })
     const { http_server, node } = config
-    this.#node = {
+    this.node = {
       uid: randomUUID(),
       name: node.name || `${hostname()}_${http_server.port}`,
       version: packageVersion(),
@@ -117,10 +150,9 @@ export class WorkerPool {
    * @throws {Error} when the port cannot be had, or the engine is out of reach
    */
   static async create(given, log, terminal) {
-    const { address, port } = given.http_server
-    const found = await probePort(address, port).catch(error => {
-      throw new Error(`cannot listen on ${address || '0.0.0.0'}:${port}: ${error.code ?? error.message}`)
-    })
+    const { address, port, internal_address, internal_port } = given.http_server
+    const found = await probe(address, port)
+    if (internal_port !== 0) await probe(internal_address || address, internal_port)
     if (given.engine.type === 'redis') {
       const { probeRedis } = await import('./broker/redis/probe.js')
       await probeRedis(given.engine.redis, log)
@@ -164,16 +196,18 @@ export class WorkerPool {
     slot.worker = worker
     slot.startedAt = Date.now()
     slot.reason = ''
+    slot.restarting = false
+    this.observer.starting(slot.index)
     const bus = /** @type {import('node:net').Socket} */ (/** @type {any} */ (worker.process.stdio[4]))
     this.#host.attach(bus, String(slot.index), slot.index)
     worker.on('message', message => this.#hear(slot, worker, message))
     worker.on('error', error => this.#log.debug({ err: error, worker: slot.index }, 'worker channel failed'))
-    worker.on('exit', (code, signal) => this.#died(slot, code, signal))
+    worker.on('exit', (code, signal) => this.#died(slot, worker, code, signal))
   }
 
   /**
    * @param {Slot} slot
-   * @param {import('node:cluster').Worker} worker
+   * @param {Worker} worker
    * @param {any} message
    */
   #hear(slot, worker, message) {
@@ -185,8 +219,9 @@ export class WorkerPool {
           config: slot.config,
           index: slot.index,
           workers: this.slots.length,
-          node: this.#node,
+          node: this.node,
           terminal: this.#terminal,
+          quiet: this.quiet,
           cursorKey: this.#cursorKey,
         })
         break
@@ -195,6 +230,7 @@ export class WorkerPool {
         this.driver = message.driver
         this.#log.debug({ worker: slot.index, pid: worker.process.pid }, 'worker listens')
         this.#tellReadiness()
+        this.observer.listening(slot.index)
         // What was told while it started it has not heard.
         if (slot.config !== this.config) worker.send({ type: 'reload', config: (slot.config = this.config) })
         worker.send({ type: 'elsewhere', count: this.#open - slot.open })
@@ -207,16 +243,19 @@ export class WorkerPool {
       case 'open':
         slot.open = message.count
         this.#tellCounts(slot)
+        break
+      default:
+        this.observer.heard(slot.index, worker, message)
     }
   }
 
-  /** @param {object} message */
-  #tell(message) {
+  /** Tells every worker. @param {object} message */
+  tell(message) {
     for (const { worker } of this.slots) if (worker?.isConnected()) worker.send(message)
   }
 
   #tellReadiness() {
-    this.#tell({ type: 'workers', ready: this.slots.every(({ listening }) => listening) })
+    this.tell({ type: 'workers', ready: this.slots.every(({ listening }) => listening) })
   }
 
   get #open() {
@@ -233,24 +272,63 @@ export class WorkerPool {
   }
 
   /**
+   * Tells one worker.
+   * @param {number} index
+   * @param {object} message
+   * @returns {boolean} whether there is one
+   */
+  tellOne(index, message) {
+    const worker = this.slots[index]?.worker
+    if (!worker?.isConnected()) return false
+    worker.send(message)
+    return true
+  }
+
+  /**
+   * Ends a worker as a shutdown does, its clients being told to come back, and puts another one in its place.
+   * @param {number} index
+   * @throws {Error} when there is nothing to restart
+   */
+  restart(index) {
+    const slot = this.slots[index]
+    if (!slot) throw new Error(`there is no worker ${index}`)
+    const { worker } = slot
+    if (!worker || !slot.listening || slot.restarting || this.#stopping)
+      throw new Error(`worker ${index} is not up`)
+    slot.restarting = true
+    worker.send({ type: 'shutdown' })
+    // One that hangs does not hear that.
+    const late = setTimeout(() => worker.process.kill('SIGKILL'), this.config.shutdown.timeout)
+    worker.once('exit', () => clearTimeout(late))
+  }
+
+  /**
    * @param {Slot} slot
+   * @param {Worker} worker
    * @param {number | null} code
    * @param {string | null} signal
    */
-  #died(slot, code, signal) {
+  #died(slot, worker, code, signal) {
     slot.worker = null
     slot.listening = false
     slot.open = 0
     if (this.#stopping) {
+      this.observer.ended(slot.index, worker, { reason: 'stopped', asked: true })
       if (this.slots.every(({ worker }) => worker === null)) this.#ended?.()
       return
     }
     this.#tellReadiness()
     this.#tellCounts(slot)
+    const asked = slot.restarting
+    const reason = asked ? 'restarted' : slot.reason || (signal ? `signal ${signal}` : `exit code ${code}`)
+    this.observer.ended(slot.index, worker, { reason, asked })
+    if (asked) {
+      this.#log.info({ worker: slot.index }, 'worker restarts as asked')
+      return this.#fork(slot)
+    }
     const lived = Date.now() - slot.startedAt
     slot.deaths = lived >= HEALTHY_MS ? 1 : slot.deaths + 1
     const delay = slot.deaths === 1 ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (slot.deaths - 2))
-    const reason = slot.reason || (signal ? `signal ${signal}` : `exit code ${code}`)
     this.#log.error(
       { worker: slot.index, reason, lived_ms: lived, deaths: slot.deaths, restart_in_ms: delay },
       'worker died',
@@ -297,7 +375,7 @@ export class WorkerPool {
       this.#ended = () => resolve(undefined)
     })
     if (this.slots.every(({ worker }) => worker === null)) return Promise.resolve(clean)
-    this.#tell({ type: 'shutdown' })
+    this.tell({ type: 'shutdown' })
     // One that has not come to listen does not hear that, and has no clients to tell.
     for (const { worker, listening } of this.slots) if (!listening) worker?.process.kill('SIGKILL')
     const late = setTimeout(() => {

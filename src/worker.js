@@ -9,7 +9,7 @@ import { EmbeddedBroker } from './broker/embedded/client.js'
 import { disconnects } from './errors.js'
 import { Gateway } from './gateway.js'
 import { Hub } from './hub/hub.js'
-import { createLog } from './log.js'
+import { createLog, LogOutput } from './log.js'
 import { JsonCodec } from './protocol/json.js'
 import { ProtobufCodec } from './protocol/protobuf.js'
 import { UniJsonCodec } from './protocol/uni-json.js'
@@ -61,8 +61,11 @@ function openBus() {
 /**
  * @param {import('./worker-pool.js').WorkerStart} start
  */
-async function run({ config, index, workers, node, terminal, cursorKey }) {
-  const log = createLog(config.log, terminal, { worker: index })
+async function run({ config, index, workers, node, terminal, quiet, cursorKey }) {
+  const output = new LogOutput(config.log, terminal)
+  output.shown = !quiet
+  if (quiet) output.forward = forwardLine
+  const log = createLog(config.log, output, { worker: index })
   const clock = Date.now
   const { client } = config
   const server = await createServer({
@@ -213,6 +216,10 @@ async function run({ config, index, workers, node, terminal, cursorKey }) {
         break
       case 'shutdown':
         shutDown()
+        break
+      case 'log':
+        output.shown = message.shown
+        output.forward = message.forward ? forwardLine : null
     }
   })
 
@@ -222,6 +229,9 @@ async function run({ config, index, workers, node, terminal, cursorKey }) {
   await server.listen(address || '0.0.0.0', port)
   process.send?.({ type: 'listening', driver: server.name })
 }
+
+/** A log line for those who read along in the primary. @param {string} line */
+const forwardLine = line => process.send?.({ type: 'log', line })
 
 /**
  * Ends the worker.
