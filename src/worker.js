@@ -72,6 +72,11 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     driver: config.http_server.driver,
     logger: index === 0 ? log : undefined,
   })
+  // What is not for clients has a port of its own where one is named, and shares theirs where none is.
+  const internal =
+    config.http_server.internal_port === 0
+      ? server
+      : await createServer({ driver: server.name, logger: index === 0 ? log : undefined })
   const redis = config.engine.type === 'redis' ? await import('./broker/redis/broker.js') : null
   const demo = config.demo.enabled ? await import('./demo/index.js') : null
   // From here to `listen` nothing waits: what the bus brings finds every part in its place.
@@ -152,14 +157,14 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   })
   // Rules change with the configuration file, so the API asks for them each time.
   const rules = { resolve: (/** @type {string} */ channel) => gateway.rules.resolve(channel) }
-  createApi({ config, rules, broker, node, logger: log, clock }).mount(server)
+  createApi({ config, rules, broker, node, logger: log, clock }).mount(internal)
   if (demo) {
     const operations = control
     const own = demo.mountDemo({ gateway, server, version: node.version, index })
     control = (op, params) => (Object.hasOwn(own, op) ? own[op](params) : operations(op, params))
   }
   if (config.health.enabled) {
-    server.route('GET', config.health.handler_prefix, exchange => {
+    internal.route('GET', config.health.handler_prefix, exchange => {
       const healthy = allListening && broker.ready()
       exchange.reply(healthy ? 200 : 503, { 'Content-Type': 'application/json' }, '{}')
     })
@@ -192,6 +197,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
 
   function shutDown() {
     server.stopListening()
+    if (internal !== server) internal.stopListening()
     const open = sessions.everyOpen()
     for (const session of open) session.close(disconnects.shutdown)
     endPolls()
@@ -225,8 +231,10 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
 
   // Where Redis cannot be reached now it is waited for, while clients are served.
   await redisBroker?.reached(REDIS_PATIENCE_MS)
-  const { address, port } = config.http_server
-  await server.listen(address || '0.0.0.0', port)
+  const { address, port, internal_address, internal_port } = config.http_server
+  const host = address || '0.0.0.0'
+  await server.listen(host, port)
+  if (internal !== server) await internal.listen(internal_address || host, internal_port)
   process.send?.({ type: 'listening', driver: server.name })
 }
 
