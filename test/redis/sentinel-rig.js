@@ -8,7 +8,7 @@ import { until } from './servers.js'
 
 /**
  * @param {any} t
- * @param {import('./sentinels.js').SentinelSet} set
+ * @param {{address: string}} set
  */
 export function joinSentinels(t, set) {
   const { lines, log } = keepLog()

@@ -10,6 +10,17 @@ export class Sentinels extends SentinelConnector {
   #reason = null
 
   /**
+   * News of a failover ends the connection to the old master. Where there is none any more, they would end the search for the new one
+   * instead, and for good: so they are listened to from the next connection on.
+   * @param {any} eventEmitter
+   */
+  connect(eventEmitter) {
+    // @ts-expect-error: private there
+    this.failoverDetector?.cleanup()
+    return super.connect(eventEmitter)
+  }
+
+  /**
    * @param {any} endpoint
    * @param {any} [options] of a connection on which it hears of failovers
    */
