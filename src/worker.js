@@ -20,7 +20,7 @@ import { Outbox } from './session/outbox.js'
 import { createSessionIds } from './session/session-id.js'
 import { Sessions } from './session/sessions.js'
 import { CounterWindow } from './stats/counter-window.js'
-import { HeapTrim, TRIM_TICK_MS } from './stats/heap-trim.js'
+import { collector, HeapTrim, TRIM_TICK_MS } from './stats/heap-trim.js'
 import { Calls } from './transport/calls.js'
 import { Fanout } from './transport/fanout.js'
 import { mountTransports } from './transport/index.js'
@@ -170,15 +170,22 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     })
   }
 
-  const trim = new HeapTrim()
-  setInterval(() => trim.tick(), TRIM_TICK_MS)
+  const collect = collector()
+  if (config.gc.idle) {
+    const trim = new HeapTrim(collect)
+    setInterval(() => trim.tick(), TRIM_TICK_MS)
+  }
   setInterval(() => metrics.roll(), config.node.info_metrics_aggregate_interval)
   setInterval(() => sessions.heartbeat.tick(), sessions.heartbeat.tickMs)
   let reportedOpen = 0
+  let redisUp = true
   setInterval(() => {
     const now = clock()
     deadlines.tick(now)
     sessions.closeStale(now)
+    if (redisBroker === null || redisBroker.ready() === redisUp) return
+    redisUp = !redisUp
+    process.send?.({ type: 'redis', up: redisUp })
   }, TICK_MS)
   if (client.connection_limit > 0) {
     setInterval(() => {
@@ -222,6 +229,9 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
         break
       case 'shutdown':
         shutDown()
+        break
+      case 'gc':
+        collect({ type: 'major' })
         break
       case 'log':
         output.shown = message.shown

@@ -15,15 +15,19 @@ clients in, prints a generated API key and serves a demo page.
       --port PORT        port to listen on
       --address ADDRESS  address to listen on
       --log-level LEVEL  trace, debug, info, warn, error, fatal or none
-      --no-dashboard     log only, no dashboard
+      --csv FILE         append a row of figures each second (docs/csv.md)
+      --gc-interval T    collect garbage in each worker every T (30s, 1m), one worker after another
+      --no-dashboard     log lines only, also in a terminal
   -h, --help             this text
   -V, --version          the version
+
+In a terminal the dashboard is shown; where output goes to a file or a pipe, or with --no-dashboard, there are log lines.
 
 Flags win over HALLEY_... variables, and these over the file.
 
 Examples:
   halley serve
-  halley serve -c config.yaml --workers 4
+  halley serve -c config.yaml --workers 4 --csv run.csv
   HALLEY_HTTP_SERVER_PORT=9000 halley serve
 `,
   flags: {
@@ -32,6 +36,8 @@ Examples:
     port: { type: 'string' },
     address: { type: 'string' },
     'log-level': { type: 'string' },
+    csv: { type: 'string' },
+    'gc-interval': { type: 'string' },
     'no-dashboard': { type: 'boolean' },
   },
 
@@ -45,13 +51,15 @@ Examples:
         'http_server.port': flags.port,
         'http_server.address': flags.address,
         'log.level': flags['log-level'],
+        'stats.csv.file': flags.csv,
+        'gc.interval': flags['gc-interval'],
       },
     }
     const start = configureServer(sources)
     // A reload must not change the key that was printed at the start.
     const reload = () => configureServer(sources, start.config.http_api.key)
     const { startPrimary } = await import('../primary.js')
-    await startPrimary({ ...start, reload })
+    await startPrimary({ ...start, reload, dashboard: !flags['no-dashboard'] })
     return undefined
   },
 }

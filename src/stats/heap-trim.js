@@ -21,7 +21,7 @@ const REST = 30_000 / TRIM_TICK_MS
 /** @typedef {(options?: {type: 'minor' | 'major'}) => void} Collect */
 
 /** @returns {Collect} V8's collector, whether or not it was exposed on the command line */
-function collector() {
+export function collector() {
   if (globalThis.gc) return /** @type {Collect} */ (globalThis.gc)
   v8.setFlagsFromString('--expose-gc')
   return runInNewContext('gc')

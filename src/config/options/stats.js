@@ -31,6 +31,11 @@ export const statsOptions = [
   }),
   int('stats.csv.keep', 5, 'Rotated files that are kept. Halley only.', { max: 1000 }),
 
+  bool(
+    'gc.idle',
+    'Give memory back after a burst of connections: one collection once a worker has become quiet. Halley only.',
+    true,
+  ),
   duration(
     'gc.interval',
     '0s',

@@ -1,0 +1,56 @@
+// The dashboard in the terminal of `npm start`: a process of its own, so that drawing disturbs no message, and so that neither of the two
+// takes the other one, or the terminal, with it when it fails.
+
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+/** The dashboard's exit code when the person asked to stop the gateway. */
+export const STOP_CODE = 10
+
+const BIN = fileURLToPath(new URL('../bin/halley.js', import.meta.url))
+
+export class TerminalView {
+  #socket
+  #onEnd
+  /** @type {import('node:child_process').ChildProcess | null} */
+  #child = null
+  /** @type {Promise<void>} */
+  #gone = Promise.resolve()
+
+  /**
+   * @param {string} socket path of the stats socket
+   * @param {(end: {stop: boolean, fault: string}) => void} onEnd the terminal is free again. `stop`: the person wants the gateway to end;
+   *   `fault`: why the dashboard ended, if nobody asked it to
+   */
+  constructor(socket, onEnd) {
+    this.#socket = socket
+    this.#onEnd = onEnd
+  }
+
+  start() {
+    // Flags of the gateway's own Node.js are about its heap, not about a small program's.
+    const child = spawn(process.execPath, [BIN, 'dashboard', this.#socket, '--owner'], { stdio: 'inherit' })
+    this.#child = child
+    this.#gone = new Promise(resolve => {
+      const end = (/** @type {{stop: boolean, fault: string}} */ how) => {
+        if (this.#child === null) return
+        this.#child = null
+        resolve()
+        this.#onEnd(how)
+      }
+      child.once('error', error => end({ stop: false, fault: error.message }))
+      child.once('exit', (code, signal) =>
+        end({
+          stop: code === STOP_CODE,
+          fault: code === 0 || code === STOP_CODE ? '' : signal ? `signal ${signal}` : `exit code ${code}`,
+        }),
+      )
+    })
+  }
+
+  /** @returns {Promise<void>} when the terminal is free */
+  end() {
+    this.#child?.kill('SIGTERM')
+    return this.#gone
+  }
+}
