@@ -1,6 +1,7 @@
 // Publishers who keep books of what was acknowledged.
 
 import http from 'node:http'
+import { within } from './waiting.js'
 
 const AGAIN_AFTER = 20
 
@@ -128,26 +129,34 @@ export class Load {
     return this.errors.get(100) ?? 0
   }
 
-  /** @param {() => boolean} reached */
-  #when(reached) {
-    return new Promise(resolve => this.#waiting.add({ reached, resolve: () => resolve(undefined) }))
+  /**
+   * @param {() => boolean} reached
+   * @param {string} what
+   */
+  #when(reached, what) {
+    const there = new Promise(resolve => this.#waiting.add({ reached, resolve: () => resolve(undefined) }))
+    return within(
+      there,
+      () =>
+        `${what}: ${this.acks} are acknowledged, ${this.failed} failed, ${this.unanswered} without answer`,
+    )
   }
 
   /** @param {number} count resolves when so many more publications are acknowledged */
   acked(count) {
     const goal = this.acks + count
-    return this.#when(() => this.acks >= goal)
+    return this.#when(() => this.acks >= goal, `${goal} publications to be acknowledged`)
   }
 
   /** @param {number} count resolves when so many more have failed, or will never be answered */
   lost(count) {
     const goal = this.failed + this.unanswered + count
-    return this.#when(() => this.failed + this.unanswered >= goal)
+    return this.#when(() => this.failed + this.unanswered >= goal, `${goal} publications to fail`)
   }
 
   /** Resolves when everything that was said is answered. */
   async stop() {
     this.#stopped = true
-    await this.#running
+    await within(this.#running, () => 'the answers to the last publications')
   }
 }

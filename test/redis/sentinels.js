@@ -34,6 +34,11 @@ export class SentinelSet {
     return password === '' ? '' : `:${encodeURIComponent(password)}@`
   }
 
+  /** The last lines of their logs, for whoever has waited for them in vain. */
+  get #said() {
+    return this.sentinels.map(({ log }) => ['', ...log.slice(-20)].join('\n')).join('\n')
+  }
+
   /** @returns {Promise<RedisServer>} that the sentinels name */
   async master() {
     const sentinel = this.sentinels.find(({ runs }) => runs)
@@ -56,7 +61,10 @@ export class SentinelSet {
    */
   async replaced(old) {
     for (const sentinel of this.sentinels)
-      await until(async () => !sentinel.runs || (await this.#masterOf(sentinel)) !== old)
+      await until(
+        async () => !sentinel.runs || (await this.#masterOf(sentinel)) !== old,
+        () => this.#said,
+      )
     const master = await this.master()
     await until(async () => (await master.info('replication')).role === 'master')
     return master
@@ -69,22 +77,28 @@ export class SentinelSet {
   async failover() {
     const old = await this.master()
     const [sentinel] = this.sentinels
-    await until(() => sentinel.call('SENTINEL', 'FAILOVER', this.name))
+    await until(
+      () => sentinel.call('SENTINEL', 'FAILOVER', this.name),
+      () => this.#said,
+    )
     return this.replaced(old)
   }
 
   /** @returns {Promise<void>} when the sentinels know each other and all servers, and the replicas have what the master has */
   async whole() {
     for (const sentinel of this.sentinels) {
-      await until(async () => {
-        const reply = await sentinel.call('SENTINEL', 'MASTER', this.name)
-        const { flags, 'num-slaves': replicas, 'num-other-sentinels': others } = pairs(reply)
-        return (
-          flags === 'master' &&
-          Number(replicas) === this.servers.length - 1 &&
-          Number(others) === this.sentinels.length - 1
-        )
-      })
+      await until(
+        async () => {
+          const reply = await sentinel.call('SENTINEL', 'MASTER', this.name)
+          const { flags, 'num-slaves': replicas, 'num-other-sentinels': others } = pairs(reply)
+          return (
+            flags === 'master' &&
+            Number(replicas) === this.servers.length - 1 &&
+            Number(others) === this.sentinels.length - 1
+          )
+        },
+        () => this.#said,
+      )
     }
     const master = await this.master()
     for (const server of this.servers)

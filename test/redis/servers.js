@@ -11,6 +11,7 @@ import { Redis } from 'ioredis'
 
 export { startCluster } from './cluster.js'
 export { startSentinels } from './sentinels.js'
+export { pause, until } from './waiting.js'
 
 const BINARY = process.env.REDIS_SERVER || 'redis-server'
 const MISSING = `${BINARY} cannot be run: the tests want a Redis server (Debian: apt-get install redis-server; REDIS_SERVER may name one)`
@@ -43,23 +44,6 @@ export async function redisPort() {
   for (;;) {
     const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT))
     if (await isFree(port)) return port
-  }
-}
-
-export const pause = (/** @type {number} */ ms) => new Promise(resolve => setTimeout(resolve, ms))
-
-/**
- * @template T
- * @param {() => Promise<T> | T} condition what it throws counts as no
- * @returns {Promise<NonNullable<T>>} its first value that is true
- */
-export async function until(condition) {
-  for (;;) {
-    try {
-      const value = await condition()
-      if (value) return value
-    } catch {}
-    await pause(20)
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { Centrifuge } from 'centrifuge'
 import WebSocket from 'ws'
-import { until } from './servers.js'
+import { until, within } from './waiting.js'
 
 export { Load } from './load.js'
 
@@ -67,12 +67,15 @@ export class Track {
    * @param {{epoch: string, offset: number}} position
    * @returns {Promise<void>} when it has come so far
    */
-  async reaches({ epoch, offset }) {
-    while (this.epoch !== epoch || this.offset < offset) {
-      await new Promise(resolve => {
-        this.#wake = () => resolve(undefined)
-      })
+  reaches({ epoch, offset }) {
+    const there = async () => {
+      while (this.epoch !== epoch || this.offset < offset)
+        await new Promise(resolve => {
+          this.#wake = () => resolve(undefined)
+        })
     }
+    const { channel } = this
+    return within(there(), () => `${channel} ${epoch}:${offset}, is at ${this.epoch}:${this.offset}`)
   }
 
   /**
@@ -316,7 +319,7 @@ export async function begin(t, listeners) {
   t.teardown(() => {
     for (const listener of listeners) listener.stop()
   })
-  await Promise.all(listeners.map(({ ready }) => ready))
+  await within(Promise.all(listeners.map(({ ready }) => ready)), () => 'the subscriptions of listeners')
 }
 
 /**
