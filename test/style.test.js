@@ -8,20 +8,34 @@ const MAX_LINES = 400
 
 /** From the bottom to the top; parts of one row do not import each other. */
 const LAYERS = [
-  ['errors.js', 'version.js', 'log.js', 'config', 'stats', 'server', 'demo/page'],
+  [
+    'errors.js',
+    'version.js',
+    'log.js',
+    'gc-rounds.js',
+    'terminal-view.js',
+    'config',
+    'stats',
+    'server',
+    'charts',
+    'demo/page',
+    'admin/page',
+  ],
   ['protocol', 'broker'],
   ['auth'],
   ['hub'],
   ['session'],
   ['gateway.js', 'transport'],
-  ['api', 'demo'],
+  ['api', 'demo', 'metrics', 'report'],
+  ['admin'],
   ['worker-pool.js', 'worker.js'],
+  ['telemetry.js'],
   ['primary.js', 'index.js'],
   ['cli'],
 ]
 /** Served to the demo page beside its own files, from outside of src/. */
 const SERVED = ['src/demo/page/long-poll-socket.js']
-const ROOTS = ['src/worker.js', 'src/worker-pool.js', 'src/primary.js', 'src/index.js']
+const ROOTS = ['src/worker.js', 'src/worker-pool.js', 'src/telemetry.js', 'src/primary.js', 'src/index.js']
 
 /**
  * @param {string} folder
