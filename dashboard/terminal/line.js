@@ -1,0 +1,165 @@
+import { characters, clean } from './text.js'
+
+// What is shown is made of lines, and a line of spans: a text and the name of a style (theme.js). Everything here is pure, and
+// everything is counted in columns of the screen.
+
+/**
+ * Names of the theme; several of them are separated by a space (`selected bad`).
+ *
+ * @typedef {string} Style
+ * @typedef {[text: string, style: Style]} Span
+ * @typedef {Span[]} Line
+ * @typedef {'left' | 'right'} Align
+ */
+
+const PLAIN = /^[ -~]*$/
+
+/**
+ * @param {string} text
+ * @returns {number} columns that it takes; what the screen does not show takes none
+ */
+export function visibleWidth(text) {
+  if (PLAIN.test(text)) return text.length
+  let columns = 0
+  characters(clean(text), (_, width) => {
+    columns += width
+  })
+  return columns
+}
+
+/**
+ * @param {Line} line
+ * @returns {number} columns
+ */
+export function width(line) {
+  let columns = 0
+  for (const [text] of line) columns += visibleWidth(text)
+  return columns
+}
+
+/**
+ * @param {string} text
+ * @param {number} columns
+ * @returns {string} as much of it as fits
+ */
+export function clipText(text, columns) {
+  if (PLAIN.test(text)) return text.length <= columns ? text : text.slice(0, Math.max(0, columns))
+  let taken = 0
+  let kept = ''
+  let full = false
+  characters(clean(text), (character, width) => {
+    if (full || taken + width > columns) {
+      full = true
+      return
+    }
+    kept += character
+    taken += width
+  })
+  return kept
+}
+
+/**
+ * @param {Line} line
+ * @param {number} columns
+ * @param {string} [mark] stands at the end of a line that was cut: `…`
+ * @returns {Line} the line itself when it fits
+ */
+export function clip(line, columns, mark = '') {
+  if (width(line) <= columns) return line
+  const room = Math.max(0, columns - visibleWidth(mark))
+  /** @type {Line} */
+  const clipped = []
+  let taken = 0
+  for (const [text, style] of line) {
+    const kept = clipText(text, room - taken)
+    taken += visibleWidth(kept)
+    if (kept !== '') clipped.push([kept, style])
+    if (kept.length < text.length) {
+      const marked = clipText(mark, columns - taken)
+      if (marked !== '') clipped.push([marked, style])
+      break
+    }
+  }
+  return clipped
+}
+
+/**
+ * @param {Line} line
+ * @param {number} columns
+ * @param {Align} [align]
+ * @param {string} [mark] see clip
+ * @returns {Line} exactly so wide: filled with blanks, or cut
+ */
+export function pad(line, columns, align = 'left', mark = '') {
+  const clipped = clip(line, columns, mark)
+  const missing = columns - width(clipped)
+  if (missing <= 0) return clipped
+  /** @type {Span} */
+  const blanks = [' '.repeat(missing), '']
+  return align === 'left' ? [...clipped, blanks] : [blanks, ...clipped]
+}
+
+/**
+ * One row of a table.
+ *
+ * @param {(Span | Line)[]} cells
+ * @param {{width: number, align?: Align}[]} layout a column for each cell
+ * @param {number} [gap] blanks between two columns
+ * @returns {Line} as wide as all columns with their gaps; a cell's blanks take its style, so a selected row has no holes
+ */
+export function columns(cells, layout, gap = 1) {
+  /** @type {Line} */
+  const row = []
+  const between = ' '.repeat(gap)
+  for (let i = 0; i < layout.length; i++) {
+    const line = toLine(cells[i] ?? [])
+    if (i > 0 && gap > 0) row.push([between, ''])
+    row.push(...pad(line, layout[i].width, layout[i].align))
+  }
+  return row
+}
+
+/**
+ * Blocks of lines, one to the right of the other.
+ *
+ * @param {Line[][]} blocks
+ * @param {number[]} widths of the blocks, columns
+ * @param {number} [gap]
+ * @returns {Line[]} as many as the highest block has
+ */
+export function beside(blocks, widths, gap = 1) {
+  const height = Math.max(0, ...blocks.map(block => block.length))
+  const layout = widths.map(width => ({ width }))
+  return Array.from({ length: height }, (_, row) =>
+    columns(
+      blocks.map(block => block[row] ?? []),
+      layout,
+      gap,
+    ),
+  )
+}
+
+/**
+ * @param {Line} line
+ * @param {Style} style
+ * @returns {Line} with a style over those that its spans have
+ */
+export function over(line, style) {
+  return line.map(([text, own]) => [text, own === '' ? style : `${own} ${style}`])
+}
+
+/**
+ * @param {Line} line
+ * @returns {string} without its styles
+ */
+export function plain(line) {
+  return line.map(([text]) => text).join('')
+}
+
+/**
+ * @param {Span | Line} cell
+ * @returns {Line}
+ */
+function toLine(cell) {
+  return typeof cell[0] === 'string' ? [/** @type {Span} */ (cell)] : /** @type {Line} */ (cell)
+}
