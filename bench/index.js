@@ -69,9 +69,22 @@ async function restart(args) {
   }
 }
 
+/** @param {string[]} args */
+async function collect(args) {
+  const { HELP, parseGcOptions, GcRuns } = await import('./gc.js')
+  const options = parseGcOptions(args)
+  if (options === null) return void process.stdout.write(HELP)
+  wantLinux()
+  const runs = new GcRuns(options, io)
+  stopOnSignals(runs)
+  await runs.run()
+}
+
 try {
   const [first, ...rest] = process.argv.slice(2)
-  await (first === 'restarts' ? restart(rest) : measure(process.argv.slice(2)))
+  if (first === 'restarts') await restart(rest)
+  else if (first === 'gc') await collect(rest)
+  else await measure(process.argv.slice(2))
 } catch (error) {
   process.stderr.write(`bench: ${error.message}\n`)
   if (error instanceof UsageError) process.stderr.write('npm run bench -- --help shows what there is\n')

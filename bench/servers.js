@@ -18,6 +18,8 @@ import { openFilesLimit, processTree } from './proc.js'
  * @property {object | null} redis `engine.redis` of Halley; null: the embedded engine
  * @property {number} history publications that each channel of Halley keeps for its clients to recover; 0: none
  * @property {number} subscriptions that one client of Halley may have, at least
+ * @property {string[]} [flags] of Node.js for Halley, instead of those of `npm start`
+ * @property {Record<string, any>} [config] of Halley: blocks that stand beside, or over, those of a run
  */
 
 const HOST = '127.0.0.1'
@@ -169,7 +171,11 @@ export class Server {
  * @param {ServerOptions} options
  * @returns {Promise<string[]>} arguments of node: those of `npm start`, so that what is measured is what people run
  */
-async function halleyCommand(folder, port, { workers, driver, redis, history, subscriptions }) {
+async function halleyCommand(
+  folder,
+  port,
+  { workers, driver, redis, history, subscriptions, flags, config: more = {} },
+) {
   const file = join(folder, 'config.json')
   const config = {
     workers,
@@ -179,6 +185,7 @@ async function halleyCommand(folder, port, { workers, driver, redis, history, su
       allowed_origins: ['*'],
       channel_limit: Math.max(CHANNEL_LIMIT, subscriptions),
       recovery_max_publication_limit: Math.max(RECOVERY_LIMIT, history),
+      ...more.client,
     },
     ...(redis && { engine: { type: 'redis', redis } }),
     http_api: { key: API_KEY },
@@ -193,9 +200,11 @@ async function halleyCommand(folder, port, { workers, driver, redis, history, su
     },
     health: { enabled: true },
     log: { level: 'error' },
+    ...Object.fromEntries(Object.entries(more).filter(([block]) => block !== 'client')),
   }
   await writeFile(file, JSON.stringify(config))
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   const [, ...start] = scripts.start.split(' ')
-  return [...start, '-c', file, '--no-dashboard']
+  const program = start.findIndex((/** @type {string} */ word) => !word.startsWith('-'))
+  return [...(flags ?? start.slice(0, program)), ...start.slice(program), '-c', file, '--no-dashboard']
 }

@@ -13,6 +13,7 @@ answer({
     return group.connect()
   },
   subscribe: () => /** @type {Members} */ (group).subscribe(),
+  leave: ({ share }) => /** @type {Subscribers} */ (group).leave(share),
   progress: () => group.progress(),
   measure: span => group.measure(span),
   report: () => group.report(),

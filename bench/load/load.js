@@ -105,6 +105,16 @@ export class Load {
     this.#show.progress(`${sumOf(states, 'subscribed').toLocaleString('en')} subscribed`)
   }
 
+  /**
+   * Some of the clients leave, all at once.
+   * @param {number} share 0 to 1
+   * @returns {Promise<number>} how many those are
+   */
+  async leave(share) {
+    const counts = await this.#ask('leave', { share })
+    return counts.reduce((sum, count) => sum + count, 0)
+  }
+
   /** @param {number} conns */
   async #showConnected(conns) {
     const states = await this.#ask('progress').catch(() => [])

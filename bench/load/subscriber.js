@@ -89,6 +89,12 @@ export class Subscriber {
     this.#group.ended(this, wasReady, reason)
   }
 
+  /** Goes, as a client that has been closed: no fault of anybody. */
+  leave() {
+    this.#state = ENDED
+    this.#socket.destroy()
+  }
+
   /**
    * @param {number} length of what was read into the group's buffer
    * @returns {boolean}

@@ -161,6 +161,17 @@ export class Subscribers {
     this.#to = to
   }
 
+  /**
+   * Some leave, all at once.
+   * @param {number} share of the clients, 0 to 1
+   * @returns {number} how many those are
+   */
+  leave(share) {
+    const leaving = this.clients.splice(0, Math.round(this.clients.length * share))
+    for (const client of leaving) client.leave()
+    return leaving.length
+  }
+
   /** What has happened so far. */
   progress() {
     return { ready: this.readyCount, received: this.received }

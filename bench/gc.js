@@ -1,0 +1,260 @@
+// The published runs about garbage collection, in today's terms: many idle Comet connections with a ping every 20 s, some of
+// which leave all at once, once for each way in which V8 is told to collect. Each run writes a CSV file, all together a report.
+
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { runReport } from '../src/report/index.js'
+import { readCsv } from '../src/stats/csv-reader.js'
+import { rounded } from './figures.js'
+import { sleep } from './load/clock.js'
+import { Load } from './load/load.js'
+import { table } from './report.js'
+import { capacityOf, Server } from './servers.js'
+import { UsageError } from './usage-error.js'
+
+/** @typedef {import('./bench.js').Io} Io */
+
+/**
+ * @typedef {object} Variant
+ * @property {string} what
+ * @property {string[] | null} flags of Node.js; null: those of `npm start`
+ * @property {boolean} idle `gc.idle`: one collection when a worker has become quiet after a burst
+ * @property {boolean} interval whether collections are asked for, again and again
+ */
+
+/** @type {Record<string, Variant>} */
+const VARIANTS = Object.freeze({
+  default: { what: "V8's own flags, collection when idle", flags: [], idle: true, interval: false },
+  'idle-off': { what: "V8's own flags, none when idle", flags: [], idle: false, interval: false },
+  'idle-off-2': { what: 'the same once more: how much runs differ', flags: [], idle: false, interval: false },
+  interval: {
+    what: 'none when idle, gc() at an interval',
+    flags: ['--expose-gc'],
+    idle: false,
+    interval: true,
+  },
+  start: { what: 'as npm start does', flags: null, idle: true, interval: false },
+})
+
+const DEFAULTS = { conns: 15_000, workers: 2, hold: 120, leave: 40, settle: 30, interval: 60, ping: 20 }
+
+export const HELP = `Usage: npm run bench -- gc [flags]
+
+Holds idle HTTP streams with a ping for each at an interval, then many leave at once; once for each variant:
+
+${Object.entries(VARIANTS)
+  .map(([name, { what }]) => `  ${name.padEnd(12)}${what}`)
+  .join('\n')}
+
+  --variants NAMES     with commas (default all)
+  --conns N            clients (default ${DEFAULTS.conns})
+  --workers N          of the gateway (default ${DEFAULTS.workers})
+  --ping S             seconds between two pings to a client (default ${DEFAULTS.ping})
+  --hold S             seconds with all clients (default ${DEFAULTS.hold})
+  --leave PERCENT      of the clients leave at once (default ${DEFAULTS.leave})
+  --settle S           seconds after that (default ${DEFAULTS.settle})
+  --interval S         of \`interval\`: seconds between two collections of a worker (default ${DEFAULTS.interval})
+  --out FOLDER         for the CSV files and report.html (default gc-runs)
+  --json               a line of JSON for each variant instead of a table
+  -h, --help           this text
+`
+
+/** @typedef {typeof DEFAULTS & {variants: string[], out: string, json: boolean}} GcOptions */
+
+/**
+ * @param {string[]} args
+ * @returns {GcOptions | null} null: help is wanted
+ * @throws {UsageError}
+ */
+export function parseGcOptions(args) {
+  const { values } = parse(args)
+  if (values.help) return null
+  const variants = values.variants.split(',')
+  const unknown = variants.find(name => !Object.hasOwn(VARIANTS, name))
+  if (unknown !== undefined)
+    throw new UsageError(`--variants are of ${Object.keys(VARIANTS).join(', ')}, not "${unknown}"`)
+  const numbers = Object.entries(DEFAULTS).map(([name, value]) => {
+    const text = /** @type {Record<string, any>} */ (values)[name] ?? String(value)
+    if (!/^[1-9]\d*$/.test(text)) throw new UsageError(`--${name} is a whole number from 1, not "${text}"`)
+    return [name, Number(text)]
+  })
+  const options = { ...Object.fromEntries(numbers), variants, out: values.out, json: values.json }
+  if (options.leave > 100) throw new UsageError('--leave is at most 100')
+  if (options.conns > capacityOf('halley', options.workers))
+    throw new UsageError(
+      `the limit of open files leaves ${options.workers} workers no room for ${options.conns} clients`,
+    )
+  return options
+}
+
+/** @param {string[]} args */
+function parse(args) {
+  const numeric = Object.fromEntries(
+    Object.keys(DEFAULTS).map(name => [name, { type: /** @type {const} */ ('string') }]),
+  )
+  try {
+    return parseArgs({
+      args,
+      options: {
+        .../** @type {Record<keyof typeof DEFAULTS, {type: 'string'}>} */ (numeric),
+        variants: { type: 'string', default: Object.keys(VARIANTS).join(',') },
+        out: { type: 'string', default: 'gc-runs' },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    })
+  } catch (error) {
+    throw new UsageError(error.message.split('. ')[0])
+  }
+}
+
+/** All variants, one after the other. */
+export class GcRuns {
+  #options
+  #io
+  /** @type {Server | null} */
+  #server = null
+  /** @type {Load | null} */
+  #load = null
+
+  /**
+   * @param {GcOptions} options
+   * @param {Io} io
+   */
+  constructor(options, io) {
+    this.#options = options
+    this.#io = io
+  }
+
+  async run() {
+    const { variants, out, json } = this.#options
+    const { print } = this.#io
+    await mkdir(out, { recursive: true })
+    /** @type {{name: string, result: Record<string, number>}[]} */
+    const columns = []
+    for (const name of variants) {
+      const result = await this.#once(name, VARIANTS[name])
+      columns.push({ name, result })
+      if (json) print(`${JSON.stringify({ scenario: 'gc', variant: name, ...result })}\n`)
+    }
+    if (!json) print(`${table('gc', columns)}\n`)
+    const report = join(out, 'report.html')
+    await runReport({
+      files: variants.map(name => this.#file(name)),
+      labels: variants,
+      out: report,
+      title: 'Garbage collection',
+    })
+    this.#io.warning(`${report} has the charts`)
+  }
+
+  /** @param {string} name */
+  #file(name) {
+    return join(this.#options.out, `${name}.csv`)
+  }
+
+  /**
+   * @param {string} name
+   * @param {Variant} variant
+   */
+  async #once(name, { flags, idle, interval }) {
+    const { conns, workers, hold, leave, settle, ping, interval: every } = this.#options
+    const { env, progress, warning } = this.#io
+    const show = {
+      progress: (/** @type {string} */ text) => progress(`gc ${name}: ${text}`),
+      warning: (/** @type {string} */ text) => warning(`gc ${name}: ${text}`),
+    }
+    const file = this.#file(name)
+    await rm(file, { force: true })
+    try {
+      const server = await Server.spawn('halley', {
+        workers,
+        driver: 'auto',
+        transport: 'uni_http_stream',
+        env,
+        redis: null,
+        history: 0,
+        subscriptions: 1,
+        flags: flags ?? undefined,
+        config: {
+          client: { ping_interval: `${ping}s`, pong_timeout: `${Math.max(1, ping - 1)}s` },
+          gc: { idle, interval: interval ? `${every}s` : '0s' },
+          stats: { socket: 'none', csv: { file: join(process.cwd(), file) } },
+        },
+      })
+      this.#server = server
+      await server.answers()
+      const sizes = { conns, channels: conns, rate: 0, size: 64, publishers: 1, loaders: 1, seconds: hold }
+      this.#load = new Load(
+        { targets: [server.target], apis: [server.api] },
+        /** @type {any} */ (sizes),
+        show,
+      )
+      const connected = await this.#load.connect()
+      await this.#wait(hold, `${connected.ready.toLocaleString('en')} clients`, show)
+      const left = await this.#load.leave(leave / 100)
+      await this.#wait(settle, `${left.toLocaleString('en')} clients have left`, show)
+      const figures = await figuresOf(file, hold, settle)
+      return {
+        clients: connected.ready,
+        connects_per_s: Math.round(connected.ready / connected.seconds),
+        ...figures,
+      }
+    } finally {
+      progress('')
+      await this.stop()
+    }
+  }
+
+  /**
+   * @param {number} seconds
+   * @param {string} text
+   * @param {{progress: (text: string) => void}} show
+   */
+  async #wait(seconds, text, show) {
+    for (let left = seconds; left > 0; left--) {
+      show.progress(`${text}, ${left} s to go`)
+      await sleep(1000)
+    }
+  }
+
+  /** Ends what runs. */
+  async stop() {
+    this.#load?.stop()
+    this.#load = null
+    await this.#server?.stop()
+    this.#server = null
+  }
+}
+
+/**
+ * What the report shows as curves, as figures.
+ * @param {string} file
+ * @param {number} hold s
+ * @param {number} settle s
+ */
+async function figuresOf(file, hold, settle) {
+  const { columns, rows } = await readCsv(file)
+  // The last rows are those after the leave, and before them those of the hold; a row at each border is left out.
+  const after = rows - settle
+  const part = (/** @type {string} */ name, /** @type {number} */ from, /** @type {number} */ to) =>
+    columns[name].subarray(Math.max(0, from), to)
+  const held = (/** @type {string} */ name) => part(name, after - hold + 1, after - 1)
+  const mean = (/** @type {Float64Array} */ values) =>
+    values.reduce((sum, value) => sum + value, 0) / values.length
+  const max = (/** @type {Float64Array} */ values) => values.reduce((most, value) => Math.max(most, value), 0)
+  const mega = (/** @type {Float64Array} */ values) => rounded(mean(values) / 1e6, 1)
+  return {
+    connect_tick_max_ms: rounded(max(part('tick_max_ms', 0, after - hold)), 1),
+    hold_cpu_pct: rounded(mean(held('cpu_pct')), 1),
+    hold_tick_avg_ms: rounded(mean(held('tick_avg_ms')), 2),
+    hold_tick_max_ms: rounded(max(held('tick_max_ms')), 1),
+    hold_gc_ms_per_s: rounded(mean(held('gc_major_ms')) + mean(held('gc_minor_ms')), 2),
+    hold_heap_used_mb: mega(held('heap_used_bytes')),
+    hold_heap_total_mb: mega(held('heap_total_bytes')),
+    hold_rss_mb: mega(held('rss_bytes')),
+    leave_tick_max_ms: rounded(max(part('tick_max_ms', after - 1, after + 5)), 1),
+    end_rss_mb: mega(part('rss_bytes', rows - 5, rows)),
+  }
+}
