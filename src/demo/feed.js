@@ -1,4 +1,5 @@
-import { LoopDelay, MachineVitals, Rate } from '../stats/vitals.js'
+import { MachineWatch } from '../stats/machine.js'
+import { LoopDelay, Rate } from '../stats/vitals.js'
 
 /** Where the vital signs are published. */
 export const CHANNEL = 'demo:vitals'
@@ -28,7 +29,8 @@ export class VitalsFeed {
   #index
   #delay = new LoopDelay()
   #delivered
-  #machine = new MachineVitals()
+  /** @type {MachineWatch | undefined} of the worker that publishes */
+  #machine
   #busy = false
 
   /**
@@ -71,7 +73,18 @@ export class VitalsFeed {
         'demo.enabled: channel.namespaces has no `demo`, so the page gets no vital signs',
       )
     }
+    this.#machine = new MachineWatch()
     setInterval(() => this.#publish(), INTERVAL_MS).unref()
+  }
+
+  #machineSigns() {
+    const { cpu, cores, memory, load } = /** @type {MachineWatch} */ (this.#machine).sample()
+    return {
+      cpu: cpu && hundredths(cpu.user + cpu.system),
+      cores,
+      memory: { used: memory.used, total: memory.total },
+      load,
+    }
   }
 
   async #publish() {
@@ -85,9 +98,7 @@ export class VitalsFeed {
       if (answers.some(answer => answer.node < node)) return
       const workers = answers.flatMap(({ sample }) => sample ?? [])
       workers.sort((a, b) => a.worker - b.worker)
-      const { cpu, ...machine } = this.#machine.sample()
-      const share = cpu === null ? null : hundredths(cpu)
-      this.#send(JSON.stringify({ time: clock(), cpu: share, ...machine, workers }))
+      this.#send(JSON.stringify({ time: clock(), ...this.#machineSigns(), workers }))
     } catch (error) {
       log.debug({ err: error }, 'no vital signs this time')
     } finally {

@@ -1,60 +1,10 @@
-// Vital signs: of the machine, and of one process. Each class looks at what went by since it was asked last.
+// Vital signs of one process. Each class looks at what went by since it was asked last; machine.js has those of the machine.
 
-import { availableParallelism, cpus, freemem, loadavg, totalmem } from 'node:os'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 /** The grid on which the wait for the event loop is measured, ms. */
 const RESOLUTION_MS = 10
 const NS_PER_MS = 1e6
-
-/**
- * @typedef {object} MachineSample
- * @property {number | null} cpu share of all cores that was busy since the last sample, 0-1; null where it is not known
- * @property {number} cores
- * @property {{used: number, total: number}} memory bytes
- * @property {number[] | null} load over 1, 5 and 15 minutes; null where there is no such thing (Windows)
- */
-
-/** The machine, by what Node.js knows on every platform: no /proc needed. */
-export class MachineVitals {
-  #cpus
-  #busy = 0
-  #all = 0
-
-  /** @param {() => import('node:os').CpuInfo[]} [read] */
-  constructor(read = cpus) {
-    this.#cpus = read
-    this.#share()
-  }
-
-  #share() {
-    let busy = 0
-    let all = 0
-    for (const { times } of this.#cpus()) {
-      const working = times.user + times.nice + times.sys + times.irq
-      busy += working
-      all += working + times.idle
-    }
-    const passed = all - this.#all
-    const share = passed > 0 ? (busy - this.#busy) / passed : null
-    this.#busy = busy
-    this.#all = all
-    // Counters of a core that went offline are missing from the sum, and some kernels let idle time run backwards.
-    return share === null ? null : Math.min(1, Math.max(0, share))
-  }
-
-  /** @returns {MachineSample} */
-  sample() {
-    const total = totalmem()
-    const load = loadavg()
-    return {
-      cpu: this.#share(),
-      cores: availableParallelism(),
-      memory: { used: total - freemem(), total },
-      load: process.platform === 'win32' ? null : load,
-    }
-  }
-}
 
 /**
  * @typedef {object} DelaySample how long events waited for the event loop, ms

@@ -1,0 +1,227 @@
+import { existsSync } from 'node:fs'
+import { cpus, freemem, loadavg, totalmem } from 'node:os'
+import { MemoryLimit } from './memory-limit.js'
+import {
+  parseCpu,
+  parseFiles,
+  parseInterfaces,
+  parseListen,
+  parseMemory,
+  parseSockets,
+} from './proc-files.js'
+import { ProcFile, pageSize } from './proc-reader.js'
+
+/** @typedef {import('./schema.js').MachineSample} MachineSample */
+/** @typedef {import('./proc-files.js').CpuTicks} CpuTicks */
+/** @typedef {import('./proc-files.js').Traffic} Traffic */
+
+const FILES = {
+  cpu: 'stat',
+  memory: 'meminfo',
+  sockets: 'net/sockstat',
+  sockets6: 'net/sockstat6',
+  interfaces: 'net/dev',
+  listen: 'net/netstat',
+  files: 'sys/fs/file-nr',
+}
+/** Interfaces that a sample names at most: hosts of containers have hundreds. */
+const MAX_INTERFACES = 32
+
+/** @param {number} share */
+const tenThousandths = share => Math.round(share * 10_000) / 10_000
+
+/**
+ * Ticks by what Node.js knows on every platform.
+ * @param {import('node:os').CpuInfo[]} cores
+ * @returns {CpuTicks}
+ */
+function ticksOf(cores) {
+  const ticks = { user: 0, system: 0, idle: 0, iowait: 0, steal: 0 }
+  for (const { times } of cores) {
+    ticks.user += times.user + times.nice
+    ticks.system += times.sys + times.irq
+    ticks.idle += times.idle
+  }
+  return ticks
+}
+
+/** @returns {Traffic} */
+const noTraffic = () => ({ rx_bytes: 0, tx_bytes: 0, rx_packets: 0, tx_packets: 0 })
+
+/**
+ * @param {Traffic} sum
+ * @param {Traffic} traffic
+ */
+function add(sum, traffic) {
+  sum.rx_bytes += traffic.rx_bytes
+  sum.tx_bytes += traffic.tx_bytes
+  sum.rx_packets += traffic.rx_packets
+  sum.tx_packets += traffic.tx_packets
+}
+
+/**
+ * The machine: what /proc tells where there is one, and what Node.js knows elsewhere. Looks at what went by since it was asked
+ * last.
+ */
+export class MachineWatch {
+  /** @type {{[name in keyof FILES]: ProcFile | null}} */
+  #files
+  #net
+  #limit
+  #cores
+  #readCores
+  #page = pageSize()
+  #ticks
+  /** @type {Record<string, Traffic>} */
+  #traffic = {}
+  /** @type {Map<string, boolean>} interfaces with a device of their own: bridges and the like carry the same packets again */
+  #devices = new Map()
+  /** @type {{overflows: number, drops: number} | null} */
+  #listen
+  #clock
+  #at
+
+  /**
+   * @param {object} [options]
+   * @param {string} [options.proc] where Linux tells; a folder that is not there stands for another platform
+   * @param {string} [options.net] where it keeps interfaces
+   * @param {{cgroup?: string, mounts?: string}} [options.groups] where it keeps control groups
+   * @param {() => import('node:os').CpuInfo[]} [options.readCores]
+   * @param {() => number} [options.clock] ms
+   */
+  constructor({
+    proc = '/proc',
+    net = '/sys/class/net',
+    groups,
+    readCores = cpus,
+    clock = () => performance.now(),
+  } = {}) {
+    const open = (/** @type {keyof FILES} */ name) => ProcFile.open(`${proc}/${FILES[name]}`)
+    this.#files = {
+      cpu: open('cpu'),
+      memory: open('memory'),
+      sockets: open('sockets'),
+      sockets6: open('sockets6'),
+      interfaces: open('interfaces'),
+      listen: open('listen'),
+      files: open('files'),
+    }
+    this.#net = net
+    this.#readCores = readCores
+    this.#cores = readCores().length
+    this.#clock = clock
+    this.#limit = this.#files.memory ? MemoryLimit.find(this.#memory().total, groups) : null
+    this.#at = clock()
+    this.#ticks = this.#readTicks()
+    if (this.#files.interfaces) this.#traffic = parseInterfaces(this.#files.interfaces.read())
+    this.#listen = this.#files.listen ? parseListen(this.#files.listen.read()) : null
+  }
+
+  /** @returns {MachineSample} */
+  sample() {
+    const now = this.#clock()
+    const seconds = (now - this.#at) / 1000
+    this.#at = now
+    const { sockets, sockets6, files } = this.#files
+    const memory = this.#memory()
+    return {
+      cores: this.#cores,
+      cpu: this.#shares(),
+      memory: this.#limit ? this.#limit.bound(memory) : memory,
+      load: process.platform === 'win32' ? null : loadavg(),
+      sockets: sockets && parseSockets(sockets.read(), sockets6 ? sockets6.read() : '', this.#page),
+      network: this.#network(seconds),
+      listen: this.#overflows(),
+      files: files && parseFiles(files.head()),
+    }
+  }
+
+  #readTicks() {
+    const { cpu } = this.#files
+    return cpu ? parseCpu(cpu.head()) : ticksOf(this.#readCores())
+  }
+
+  /** @returns {MachineSample['cpu']} */
+  #shares() {
+    const before = this.#ticks
+    const now = this.#readTicks()
+    this.#ticks = now
+    // Counters of a core that went offline are missing from the sum, and some kernels let idle time run backwards.
+    const gain = (/** @type {keyof CpuTicks} */ kind) => Math.max(0, now[kind] - before[kind])
+    const passed = gain('user') + gain('system') + gain('idle') + gain('iowait') + gain('steal')
+    if (passed === 0) return null
+    const share = (/** @type {keyof CpuTicks} */ kind) => tenThousandths(gain(kind) / passed)
+    return {
+      user: share('user'),
+      system: share('system'),
+      idle: share('idle'),
+      iowait: share('iowait'),
+      steal: share('steal'),
+    }
+  }
+
+  /** @returns {MachineSample['memory']} of the machine, whatever limit there is on this process */
+  #memory() {
+    const { memory } = this.#files
+    if (memory) return parseMemory(memory.read())
+    const total = totalmem()
+    const free = freemem()
+    return { total, used: total - free, free, available: free, caches: 0, slab: null }
+  }
+
+  /**
+   * @param {number} seconds since the last time
+   * @returns {MachineSample['network']}
+   */
+  #network(seconds) {
+    if (!this.#files.interfaces) return null
+    const now = parseInterfaces(this.#files.interfaces.read())
+    const before = this.#traffic
+    this.#traffic = now
+    const names = Object.keys(now)
+    const devices = names.filter(name => this.#isDevice(name))
+    const loopback = noTraffic()
+    const others = noTraffic()
+    /** @type {Record<string, Traffic>} */
+    const interfaces = {}
+    let named = 0
+    for (const name of names) {
+      const rate = noTraffic()
+      // One that is new, or has been taken away and has come back, counts from its beginning.
+      const last = before[name] ?? rate
+      for (const key of /** @type {(keyof Traffic)[]} */ (Object.keys(rate)))
+        rate[key] = seconds > 0 ? Math.round(Math.max(0, now[name][key] - last[key]) / seconds) : 0
+      if (named++ < MAX_INTERFACES) interfaces[name] = rate
+      if (name === 'lo') add(loopback, rate)
+      else if (devices.length === 0 || devices.includes(name)) add(others, rate)
+    }
+    const quiet = others.rx_packets + others.tx_packets === 0
+    return { ...(quiet ? loopback : others), interfaces }
+  }
+
+  /** @param {string} name of an interface */
+  #isDevice(name) {
+    let device = this.#devices.get(name)
+    if (device === undefined) this.#devices.set(name, (device = existsSync(`${this.#net}/${name}/device`)))
+    return device
+  }
+
+  /** @returns {MachineSample['listen']} */
+  #overflows() {
+    if (!this.#files.listen) return null
+    const now = parseListen(this.#files.listen.read())
+    const before = this.#listen
+    this.#listen = now
+    if (!now || !before) return null
+    return {
+      overflows: Math.max(0, now.overflows - before.overflows),
+      drops: Math.max(0, now.drops - before.drops),
+    }
+  }
+
+  /** Closes the files. */
+  close() {
+    for (const file of Object.values(this.#files)) file?.close()
+    this.#limit?.close()
+  }
+}
