@@ -154,6 +154,31 @@ export const SCHEMA_VERSION = 1
  */
 
 /**
+ * What one process has done since the gateway started, or all that had its place one after another: it only grows, whichever of them die.
+ *
+ * @typedef {object} Lifetime
+ * @property {{user: number, system: number}} cpu ms
+ * @property {number} active ms for which the loop was not waiting for events
+ * @property {{count: number, sum: number, within: number[]}} ticks `sum`: ms; `within`: how many were no longer than each of TICK_BOUNDS (see lifetimes.js)
+ * @property {{minor: GcKind, major: GcKind, incremental: GcKind, weak: GcKind}} gc
+ * @property {Flow} in of a worker; nothing of the primary
+ * @property {Flow} out
+ */
+
+/**
+ * The same of everything: what a scrape now and then must not miss, whichever worker it asks.
+ *
+ * @typedef {object} Lifetimes
+ * @property {Lifetime} primary
+ * @property {Lifetime[]} workers by index
+ * @property {{
+ *   cpu: {user: number, system: number, idle: number, iowait: number, steal: number} | null,
+ *   network: {rx_bytes: number, tx_bytes: number, rx_packets: number, tx_packets: number} | null,
+ *   listen: {overflows: number, drops: number} | null
+ * }} machine `cpu`: ms of all cores together
+ */
+
+/**
  * @typedef {object} GatewayEvent
  * @property {number} time unix ms
  * @property {'info' | 'warn' | 'error'} level
@@ -185,11 +210,13 @@ export const SCHEMA_VERSION = 1
  * @property {number} seq 1, 2 ... since the gateway has started
  * @property {number} time unix ms
  * @property {number} interval ms since the snapshot before
+ * @property {number} [collect] ms from the full second until everything was read and merged
  * @property {NodeFacts} node
  * @property {ProcessSample} primary
  * @property {WorkerView[]} workers by index
  * @property {Totals} totals
  * @property {Counts} counters as totals.counts, but since the gateway has started: they only grow, whichever workers die
+ * @property {Lifetimes} lifetimes
  * @property {MachineSample} machine
  * @property {Capacity} capacity
  * @property {GatewayEvent[]} events since the snapshot before

@@ -1,0 +1,238 @@
+// The columns of the CSV file, in order. The order is fixed: what is new goes to the end, so that a column keeps its place for
+// whoever counts them. docs/csv.md is held against this table by a test.
+
+/** @typedef {import('./schema.js').Snapshot} Snapshot */
+/** @typedef {number | string | null} Cell null: not known */
+
+/**
+ * @typedef {object} CsvColumn
+ * @property {string} name its end is its unit: `_ms`, `_bytes`, `_pct`, `_s` (a second); no unit: a count
+ * @property {string} doc
+ * @property {(snapshot: Snapshot) => Cell} value
+ * @property {string} [published] what it was called in the published run
+ */
+
+/**
+ * @param {string} name
+ * @param {string} doc
+ * @param {(snapshot: Snapshot) => Cell} value
+ * @param {string} [published]
+ * @returns {CsvColumn}
+ */
+const column = (name, doc, value, published) => ({ name, doc, value, published })
+
+/** @param {number} share of a core @returns {number} per cent of a core, one digit */
+const percent = share => Math.round(share * 1000) / 10
+
+/** @param {number} ms @returns {number} two digits */
+const hundredths = ms => Math.round(ms * 100) / 100
+
+/** @param {Record<string, number>} counts by name */
+const sum = counts => Object.values(counts).reduce((total, count) => total + count, 0)
+
+/**
+ * @param {string} name
+ * @param {string} doc
+ * @param {keyof NonNullable<Snapshot['machine']['cpu']>} kind
+ * @param {string} [published]
+ */
+const machineCpu = (name, doc, kind, published) =>
+  column(
+    name,
+    doc,
+    ({ machine: { cpu, cores } }) => (cpu === null ? null : percent(cpu[kind] * cores)),
+    published,
+  )
+
+/**
+ * @param {'minor' | 'major' | 'incremental' | 'weak'} kind
+ * @param {string} doc what it is
+ */
+const collections = (kind, doc) => [
+  column(`gc_${kind}`, `${doc} in workers`, ({ totals }) => totals.gc[kind].count),
+  column(`gc_${kind}_ms`, `time that they took, of all workers together`, ({ totals }) =>
+    hundredths(totals.gc[kind].pause),
+  ),
+]
+
+/**
+ * What a file begins with: facts that do not change while a gateway runs, as `name=value&name=value` (form encoding).
+ * @param {Snapshot} snapshot
+ * @returns {string}
+ */
+export function factsOf({ node, machine }) {
+  return new URLSearchParams({
+    version: node.version,
+    name: node.name,
+    engine: node.engine,
+    driver: node.driver,
+    node_version: node.node_version,
+    workers: String(node.workers),
+    started_at: String(node.started_at),
+    cores: String(machine.cores),
+    memory: String(machine.memory.total),
+  }).toString()
+}
+
+/** @type {readonly CsvColumn[]} */
+export const CSV_COLUMNS = Object.freeze([
+  column('time', 'end of the second, in ms since 1970', s => s.time),
+  column('seq', 'number of the row since the gateway has started', s => s.seq, 'step'),
+  column('elapsed_ms', 'since the gateway has started', s => s.time - s.node.started_at, 'time'),
+  column('interval_ms', 'since the row before; counts are over this time', s => s.interval),
+  column(
+    'collect_ms',
+    'from the full second until everything for this row was there',
+    s => s.collect ?? null,
+    'generation time',
+  ),
+  column('workers', 'workers that are up', s => s.totals.workers),
+  column('worker_deaths', 'workers that died since the gateway has started', s =>
+    s.workers.reduce((deaths, worker) => deaths + worker.deaths, 0),
+  ),
+  column('connections', 'open connections, of all transports', s => s.totals.connections.open, 'connections'),
+  column(
+    'clients',
+    "connections whose client completed the protocol's connect",
+    s => s.totals.connections.connected,
+  ),
+  column('subscriptions', 'of all clients', s => s.totals.subscriptions),
+  column('channels', 'with subscribers', s => s.totals.channels),
+  column('accepts', 'connections that were opened', s => s.totals.counts.accepts),
+  column('closes', 'connections that ended, whatever the code', s => sum(s.totals.counts.closes)),
+  column('connects', 'clients that completed connect', s => s.totals.counts.connects),
+  column('messages_in', 'messages from clients: commands and pongs', s => s.totals.counts.in.messages),
+  column('messages_out', 'messages to clients: replies, pushes, pings', s => s.totals.counts.out.messages),
+  column(
+    'messages_out_total',
+    'the same since the gateway has started',
+    s => s.counters.out.messages,
+    'packets',
+  ),
+  column('payload_in_bytes', 'bytes of messages_in, without framing', s => s.totals.counts.in.bytes),
+  column('payload_out_bytes', 'bytes of messages_out, without framing', s => s.totals.counts.out.bytes),
+  column('publishes', 'publications from clients and the server API', s => s.totals.counts.publishes),
+  column(
+    'deliveries',
+    'publications handed to subscribers, one for each of them',
+    s => s.totals.counts.deliveries,
+  ),
+  column('errors', 'replies with an error, whatever the code', s => sum(s.totals.counts.errors)),
+  column('unsubscribes', 'that the gateway told clients', s => sum(s.totals.counts.unsubscribes)),
+  column('recovered', 'subscriptions that recovered', s => s.totals.counts.recoveries.recovered),
+  column('unrecovered', 'subscriptions that could not recover', s => s.totals.counts.recoveries.failed),
+  column('api_calls', 'calls of the server API', s => sum(s.totals.counts.api)),
+  column('api_errors', 'of them, answered with an error', s => sum(s.totals.counts.api_errors)),
+  column('outbox_bytes', 'what clients have not taken yet', s => s.totals.outbox.bytes),
+  column('outbox_largest_bytes', 'of the client with the most', s => s.totals.outbox.largest),
+
+  column('tick_min_ms', 'wait for the event loop, shortest', s => hundredths(s.totals.loop.ticks.min)),
+  column('tick_avg_ms', 'average of all workers', s => hundredths(s.totals.loop.ticks.avg), 'ticks, average'),
+  column('tick_p50_ms', 'median of all workers', s => hundredths(s.totals.loop.ticks.p50)),
+  column(
+    'tick_p90_ms',
+    '90th percentile of all workers, from merged histograms',
+    s => hundredths(s.totals.loop.ticks.p90),
+    'ticks, 90th percentile',
+  ),
+  column('tick_p99_ms', '99th percentile, likewise', s => hundredths(s.totals.loop.ticks.p99)),
+  column('tick_max_ms', 'longest of any worker', s => hundredths(s.totals.loop.ticks.max), 'ticks, maximum'),
+  column('loop_busy_pct', 'of the busiest worker: time in which its event loop was not waiting', s =>
+    percent(s.totals.loop.utilization),
+  ),
+
+  column('heap_used_bytes', 'JS heap in use', s => s.totals.memory.heap_used, 'heap used'),
+  column('heap_total_bytes', 'JS heap that V8 holds', s => s.totals.memory.heap_total, 'heap total'),
+  column('external_bytes', 'buffers outside of the JS heap', s => s.totals.memory.external),
+  column('rss_bytes', 'resident memory', s => s.totals.memory.rss, 'rss'),
+  column('native_bytes', 'rss_bytes without heap_total_bytes', s => s.totals.memory.native),
+  ...collections('minor', 'collections of the young generation'),
+  ...collections('major', 'collections of the whole heap'),
+  ...collections('incremental', 'steps of incremental marking'),
+  ...collections('weak', 'runs of weak callbacks'),
+  column('cpu_user_pct', 'in user space', s => percent(s.totals.cpu.user)),
+  column('cpu_system_pct', 'in the kernel, for the gateway', s => percent(s.totals.cpu.system)),
+  column(
+    'cpu_pct',
+    'both together',
+    s => percent(s.totals.cpu.user + s.totals.cpu.system),
+    'CPU of the processes',
+  ),
+
+  column('cores', 'cores of the machine', s => s.machine.cores),
+  machineCpu('machine_cpu_user_pct', 'user space, nice included', 'user', 'CPU user'),
+  machineCpu('machine_cpu_system_pct', 'kernel, interrupts included', 'system', 'CPU system'),
+  machineCpu('machine_cpu_idle_pct', 'idle', 'idle', 'CPU idle'),
+  machineCpu('machine_cpu_iowait_pct', 'waiting for disks', 'iowait'),
+  machineCpu('machine_cpu_steal_pct', 'taken by other virtual machines', 'steal'),
+  column('load_1m', 'load average over a minute', s => s.machine.load?.[0] ?? null),
+  column('machine_memory_total_bytes', 'memory', s => s.machine.memory.total),
+  column(
+    'machine_memory_used_bytes',
+    'without free memory and caches',
+    s => s.machine.memory.used,
+    'memory used',
+  ),
+  column('machine_memory_free_bytes', 'not used for anything', s => s.machine.memory.free),
+  column('machine_memory_available_bytes', 'could be had without swapping', s => s.machine.memory.available),
+  column(
+    'machine_memory_caches_bytes',
+    'page cache, buffers, slab that can be freed',
+    s => s.machine.memory.caches,
+    'buffers and caches',
+  ),
+  column('slab_bytes', "the kernel's own objects, sockets among them", s => s.machine.memory.slab),
+  column('sockets', 'sockets of all kinds in use', s => s.machine.sockets?.used ?? null),
+  column('tcp_sockets', 'TCP sockets in use', s => s.machine.sockets?.tcp.inuse ?? null),
+  column('tcp_orphans', 'TCP sockets that no process holds', s => s.machine.sockets?.tcp.orphan ?? null),
+  column('tcp_time_wait', 'TCP sockets in TIME_WAIT', s => s.machine.sockets?.tcp.time_wait ?? null),
+  column('tcp_memory_bytes', 'buffers of TCP sockets', s => s.machine.sockets?.tcp.memory ?? null),
+  column('net_rx_bytes_s', 'received over the network', s => s.machine.network?.rx_bytes ?? null),
+  column('net_tx_bytes_s', 'sent over the network', s => s.machine.network?.tx_bytes ?? null),
+  column('net_rx_packets_s', 'packets received', s => s.machine.network?.rx_packets ?? null),
+  column('net_tx_packets_s', 'packets sent', s => s.machine.network?.tx_packets ?? null),
+  column(
+    'listen_overflows',
+    'connections that did not fit into a listen queue',
+    s => s.machine.listen?.overflows ?? null,
+  ),
+  column('listen_drops', 'connections that were dropped there', s => s.machine.listen?.drops ?? null),
+  column('files_open', 'open files of the machine', s => s.machine.files?.open ?? null),
+  column('files_limit', 'their limit', s => s.machine.files?.limit ?? null),
+
+  column(
+    'bytes_per_connection',
+    'user-space memory above that of the idle gateway, for each connection; from 1,000 connections on',
+    s => rounded(s.capacity.bytes_per_connection),
+  ),
+  column('kernel_bytes_per_connection', 'slab and TCP memory, likewise', s =>
+    rounded(s.capacity.kernel_per_connection),
+  ),
+  column('fits', 'about so many more connections fit', s => rounded(s.capacity.fits)),
+  column(
+    'facts',
+    'in the first row that a gateway writes to a file: what it is and where it runs, form-encoded',
+    () => null,
+  ),
+])
+
+/** @param {number | null} value */
+function rounded(value) {
+  return value === null ? null : Math.round(value)
+}
+
+/** The header line, with its line feed. */
+export const CSV_HEADER = `${CSV_COLUMNS.map(({ name }) => name).join(',')}\n`
+
+/**
+ * @param {Snapshot} snapshot
+ * @param {boolean} first whether it is the first of this gateway in a file
+ * @returns {string} a row with its line feed
+ */
+export function csvRow(snapshot, first) {
+  // No value has a comma, a quote or a line feed: numbers, and one that is form-encoded.
+  const cells = CSV_COLUMNS.map(({ name, value }) =>
+    first && name === 'facts' ? factsOf(snapshot) : (value(snapshot) ?? ''),
+  )
+  return `${cells.join(',')}\n`
+}

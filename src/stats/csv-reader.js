@@ -1,0 +1,150 @@
+// Reads CSV files of gateways back, and is patient with them: what a crash tore, what another version left out or added, files
+// put together with `cat`. Any table of numbers can be read, whatever its columns are called.
+
+import { createReadStream } from 'node:fs'
+
+/** Room for so many rows at first; doubled when it is full. */
+const FIRST_ROWS = 4096
+
+/**
+ * @typedef {object} CsvTable
+ * @property {Record<string, Float64Array>} columns by name, all as long as there are rows; NaN where nothing is known
+ * @property {number} rows
+ * @property {number} skipped lines that are no rows: torn, or with other than the header's number of cells
+ * @property {{row: number, facts: Record<string, string>}[]} facts what gateways said of themselves, and from which row on
+ * @property {boolean} header whether a header line was there
+ */
+
+/** Columns that grow together. */
+class Table {
+  /** @type {Map<string, Float64Array>} */
+  #columns = new Map()
+  #room = FIRST_ROWS
+  rows = 0
+  skipped = 0
+  /** @type {CsvTable['facts']} */
+  facts = []
+  /** @type {string[] | null} of the last header line */
+  #names = null
+  /** @type {(Float64Array | null)[]} by place in the line; null for text */
+  #targets = []
+
+  /** @param {string} line */
+  addLine(line) {
+    if (line === '' || line.startsWith('#')) return
+    const cells = line.includes('"') ? splitQuoted(line) : line.split(',')
+    if (this.#names === null || isHeader(cells, this.#names)) return this.#begin(cells)
+    if (cells.length !== this.#names.length) this.skipped++
+    else this.#addRow(cells)
+  }
+
+  /** @param {string[]} names */
+  #begin(names) {
+    // A first line of numbers is no header, and what it belongs to is no table of ours.
+    if (this.#names === null && !isText(names)) throw new CsvError('it does not begin with a header line')
+    this.#names = names
+    for (const name of names) {
+      if (name !== 'facts' && !this.#columns.has(name)) {
+        this.#columns.set(name, new Float64Array(this.#room).fill(Number.NaN))
+      }
+    }
+    this.#aim()
+  }
+
+  #aim() {
+    this.#targets = /** @type {string[]} */ (this.#names).map(name => this.#columns.get(name) ?? null)
+  }
+
+  /** @param {string[]} cells */
+  #addRow(cells) {
+    if (this.rows === this.#room) this.#grow()
+    for (let at = 0; at < cells.length; at++) {
+      const cell = cells[at]
+      if (cell === '') continue
+      const target = this.#targets[at]
+      if (target !== null) target[this.rows] = Number(cell)
+      else this.facts.push({ row: this.rows, facts: Object.fromEntries(new URLSearchParams(cell)) })
+    }
+    this.rows++
+  }
+
+  #grow() {
+    this.#room *= 2
+    for (const [name, values] of this.#columns) {
+      const wider = new Float64Array(this.#room).fill(Number.NaN)
+      wider.set(values)
+      this.#columns.set(name, wider)
+    }
+    this.#aim()
+  }
+
+  /** @returns {CsvTable} */
+  finish() {
+    /** @type {CsvTable['columns']} */
+    const columns = {}
+    for (const [name, values] of this.#columns) columns[name] = values.subarray(0, this.rows)
+    const { rows, skipped, facts } = this
+    return { columns, rows, skipped, facts, header: this.#names !== null }
+  }
+}
+
+/** A file that is no table; the message is the end of a sentence that begins with its name. */
+export class CsvError extends Error {}
+
+/** @param {string[]} cells */
+const isText = cells => cells.length > 1 && cells.every(cell => /^[A-Za-z_]/.test(cell))
+
+/**
+ * @param {string[]} cells
+ * @param {string[]} names of the header before: the same first column, and no number
+ */
+const isHeader = (cells, names) => cells[0] === names[0] && isText(cells)
+
+/**
+ * @param {string} line with quotes (RFC 4180)
+ * @returns {string[]}
+ */
+function splitQuoted(line) {
+  const cells = []
+  const pattern = /(?:"((?:[^"]|"")*)"|([^,]*))(?:,|$)/y
+  while (pattern.lastIndex < line.length) {
+    const found = pattern.exec(line)
+    if (found === null) return []
+    cells.push(found[1] === undefined ? found[2] : found[1].replaceAll('""', '"'))
+    if (pattern.lastIndex === line.length && line.endsWith(',')) cells.push('')
+  }
+  return cells
+}
+
+/**
+ * @param {AsyncIterable<Buffer | string> | Iterable<Buffer | string>} chunks of a file
+ * @param {(bytes: number, rows: number) => void} [onProgress] after each chunk: what was read so far
+ * @returns {Promise<CsvTable>}
+ * @throws {CsvError} what there is, is no table
+ */
+export async function readCsv(chunks, onProgress = () => {}) {
+  const table = new Table()
+  const decoder = new TextDecoder()
+  let rest = ''
+  let bytes = 0
+  for await (const chunk of chunks) {
+    bytes += chunk.length
+    rest += typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })
+    const lines = rest.split('\n')
+    rest = /** @type {string} */ (lines.pop())
+    for (const line of lines) table.addLine(line.endsWith('\r') ? line.slice(0, -1) : line)
+    onProgress(bytes, table.rows)
+  }
+  // Without its line feed nobody knows whether the last number is whole.
+  if (rest !== '') table.skipped++
+  return table.finish()
+}
+
+/**
+ * @param {string} file
+ * @param {(bytes: number, rows: number) => void} [onProgress]
+ * @returns {Promise<CsvTable>}
+ * @throws {CsvError | Error} no table, or a file that cannot be read
+ */
+export const readCsvFile = (file, onProgress) =>
+  readCsv(createReadStream(file, { highWaterMark: 1024 * 1024 }), onProgress)

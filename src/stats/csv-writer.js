@@ -1,0 +1,234 @@
+import { open, rename, stat } from 'node:fs/promises'
+import { CSV_HEADER, csvRow } from './csv-columns.js'
+
+/** Rows that wait while the disk does not take them; of more, the oldest are dropped. */
+const MAX_WAITING = 600
+/** So long close() waits for a disk that does not answer, ms. */
+const CLOSE_TIMEOUT = 3000
+
+/** @typedef {import('node:fs/promises').FileHandle} FileHandle */
+
+/** @param {unknown} error */
+const reasonOf = error => {
+  const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+  return code ?? message
+}
+
+/**
+ * Appends a row to a file each second. What `write` has been given is in the hands of the kernel one write(2) later, so a process
+ * that crashes loses at most the row of its last second (a machine that loses its power: what the kernel had not put on the disk).
+ *
+ * ```
+ * write() -> waiting rows -> one append under way at a time -> FILE -> FILE.1 -> ... -> FILE.keep
+ * ```
+ *
+ * Whatever happens to the disk, nothing is thrown and nothing waits for it: the rows wait, and each further second tries again.
+ */
+export class CsvWriter {
+  #file
+  #maxBytes
+  #keep
+  #onError
+  /** @type {import('./schema.js').Snapshot[]} */
+  #waiting = []
+  /** @type {FileHandle | null} */
+  #handle = null
+  /** Whether there is something that can be renamed and measured: not so for /dev/stdout. */
+  #regular = true
+  #inode = 0
+  #bytes = 0
+  #rotations = 0
+  /** @type {string | null} */
+  #error = null
+  /** Whether the next row is this gateway's first in its file. */
+  #first = true
+  /** @type {Promise<void> | null} */
+  #running = null
+  #closed = false
+
+  /**
+   * @param {object} options
+   * @param {string} options.file its folder must be there
+   * @param {number} [options.maxBytes] rotated before it would grow beyond this; 0: never
+   * @param {number} [options.keep] rotated files that are kept
+   * @param {(text: string) => void} [options.onError] called once for each time that the file cannot be written, not for each row
+   */
+  constructor({ file, maxBytes = 0, keep = 5, onError = () => {} }) {
+    this.#file = file
+    this.#maxBytes = maxBytes
+    this.#keep = keep
+    this.#onError = onError
+  }
+
+  /** @returns {NonNullable<import('./schema.js').Snapshot['csv']>} */
+  get status() {
+    return {
+      file: this.#file,
+      bytes: this.#bytes,
+      max_bytes: this.#maxBytes,
+      rotations: this.#rotations,
+      error: this.#error,
+    }
+  }
+
+  /** @param {import('./schema.js').Snapshot} snapshot is kept until it is written */
+  write(snapshot) {
+    if (this.#closed) return
+    this.#waiting.push(snapshot)
+    if (this.#waiting.length > MAX_WAITING) this.#waiting.shift()
+    this.#running ??= this.#run()
+  }
+
+  /** Writes what waits, and lets go of the file. */
+  async close() {
+    this.#closed = true
+    /** @type {NodeJS.Timeout | undefined} */
+    let timer
+    const late = new Promise(resolve => {
+      timer = setTimeout(resolve, CLOSE_TIMEOUT)
+    })
+    await Promise.race([this.#finish(), late])
+    clearTimeout(timer)
+  }
+
+  async #finish() {
+    await this.#running
+    // What came while that was under way.
+    if (this.#waiting.length > 0 && this.#error === null) await this.#run()
+    await this.#release()
+  }
+
+  /** One try to get rid of everything that waits. */
+  async #run() {
+    try {
+      await this.#append()
+      this.#error = null
+    } catch (error) {
+      await this.#release()
+      const before = this.#error
+      this.#error = reasonOf(error)
+      if (before === null) this.#onError(`cannot write ${this.#file}: ${this.#error}`)
+    } finally {
+      this.#running = null
+    }
+  }
+
+  async #append() {
+    await this.#checkPlace()
+    while (this.#waiting.length > 0) {
+      this.#handle ??= await this.#open()
+      const count = this.#waiting.length
+      let rows = this.#text(count)
+      if (this.#isFull(rows)) {
+        await this.#rotate()
+        this.#handle = await this.#open()
+        rows = this.#text(count)
+      }
+      const { bytesWritten } = await this.#handle.write(rows)
+      this.#bytes += bytesWritten
+      if (bytesWritten < rows.length) throw Object.assign(new Error('the disk is full'), { code: 'ENOSPC' })
+      this.#waiting.splice(0, count)
+      this.#first = false
+    }
+  }
+
+  /** @param {number} count rows */
+  #text(count) {
+    const rows = this.#waiting.slice(0, count).map((row, at) => csvRow(row, this.#first && at === 0))
+    return Buffer.from((this.#bytes === 0 ? CSV_HEADER : '') + rows.join(''))
+  }
+
+  /** @param {Buffer} rows */
+  #isFull(rows) {
+    // A file with nothing but its header is never rotated: the next one would be no better.
+    const something = this.#bytes > CSV_HEADER.length
+    return this.#regular && this.#maxBytes > 0 && something && this.#bytes + rows.length > this.#maxBytes
+  }
+
+  /** Somebody may have moved the file away, or deleted it: then the open one is written for nobody. */
+  async #checkPlace() {
+    if (this.#handle === null || !this.#regular) return
+    try {
+      if ((await stat(this.#file)).ino === this.#inode) return
+    } catch (error) {
+      if (reasonOf(error) !== 'ENOENT') throw error
+    }
+    await this.#release()
+  }
+
+  /** @returns {Promise<FileHandle>} of a file that is empty or has this header, and ends with a line feed */
+  async #open() {
+    let handle = await open(this.#file, 'a+')
+    try {
+      let stats = await handle.stat()
+      this.#regular = stats.isFile()
+      if (this.#regular && stats.size > 0) {
+        const head = await headOf(handle)
+        // The disk was full before the header was through: there is nothing to keep.
+        if (head !== CSV_HEADER && CSV_HEADER.startsWith(head)) await handle.truncate(0)
+        else if (head !== CSV_HEADER) {
+          await handle.close()
+          await this.#shift()
+          handle = await open(this.#file, 'a+')
+        }
+        stats = await handle.stat()
+      }
+      this.#inode = stats.ino
+      this.#bytes = this.#regular ? stats.size : 0
+      this.#first = true
+      // A row that was cut off (a crash, a full disk) must not become one with the next.
+      if (this.#bytes > 0 && !(await endsLine(handle, this.#bytes))) {
+        await handle.write('\n')
+        this.#bytes++
+      }
+      return handle
+    } catch (error) {
+      await handle.close().catch(() => {})
+      throw error
+    }
+  }
+
+  async #rotate() {
+    if (this.#keep === 0) {
+      await this.#handle?.truncate(0)
+      this.#rotations++
+    }
+    await this.#release()
+    if (this.#keep > 0) await this.#shift()
+  }
+
+  /** FILE.1 becomes FILE.2, and FILE becomes FILE.1; the last one is overwritten. What is not ours is kept in any case. */
+  async #shift() {
+    for (let n = Math.max(1, this.#keep); n >= 1; n--) {
+      const from = n === 1 ? this.#file : `${this.#file}.${n - 1}`
+      try {
+        await rename(from, `${this.#file}.${n}`)
+      } catch (error) {
+        if (reasonOf(error) !== 'ENOENT') throw error
+      }
+    }
+    this.#rotations++
+    this.#bytes = 0
+  }
+
+  async #release() {
+    const handle = this.#handle
+    this.#handle = null
+    await handle?.close().catch(() => {})
+  }
+}
+
+/** @param {FileHandle} handle */
+async function headOf(handle) {
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(CSV_HEADER.length), 0, CSV_HEADER.length, 0)
+  return buffer.toString('latin1', 0, bytesRead)
+}
+
+/**
+ * @param {FileHandle} handle
+ * @param {number} size
+ */
+async function endsLine(handle, size) {
+  const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, size - 1)
+  return buffer[0] === 10
+}
