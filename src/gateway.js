@@ -26,6 +26,7 @@ export class Gateway {
    * @param {() => string} parts.newSessionId for sessions that are found by posts
    * @param {{id: string, worker: number}} parts.place this node, and this worker in it
    * @param {import('./stats/counter-window.js').CounterWindow} parts.metrics what `info` of the server API tells
+   * @param {import('./stats/traffic.js').Traffic} parts.traffic
    * @param {string} parts.version told to clients
    * @param {() => number} parts.clock ms
    */
@@ -43,6 +44,7 @@ export class Gateway {
     newSessionId,
     place,
     metrics,
+    traffic,
     log,
     version,
     clock,
@@ -61,6 +63,7 @@ export class Gateway {
     this.node = place.id
     this.worker = place.worker
     this.metrics = metrics
+    this.traffic = traffic
     this.log = log
     this.version = version
     this.clock = clock

@@ -15,12 +15,15 @@ import { ProtobufCodec } from './protocol/protobuf.js'
 import { UniJsonCodec } from './protocol/uni-json.js'
 import { createServer } from './server/index.js'
 import { createClientIds } from './session/client-id.js'
+import { methods } from './session/commands/index.js'
 import { Deadlines } from './session/deadlines.js'
 import { Outbox } from './session/outbox.js'
 import { createSessionIds } from './session/session-id.js'
 import { Sessions } from './session/sessions.js'
 import { CounterWindow } from './stats/counter-window.js'
 import { collector, HeapTrim, TRIM_TICK_MS } from './stats/heap-trim.js'
+import { Traffic } from './stats/traffic.js'
+import { WorkerSampler } from './stats/worker-sample.js'
 import { Calls } from './transport/calls.js'
 import { Fanout } from './transport/fanout.js'
 import { mountTransports } from './transport/index.js'
@@ -116,7 +119,8 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     clock,
   })
   const deadlines = new Deadlines()
-  const fanout = new Fanout(server)
+  const traffic = new Traffic(methods)
+  const fanout = new Fanout(server, traffic)
   hub = new Hub({ broker, fanout, forEachSession: visit => sessions.forEach(visit), clock })
   const tokenOptions = {
     onUnreachable: (/** @type {Error} */ error) =>
@@ -140,6 +144,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     newSessionId: createSessionIds(index),
     place: { id: node.uid, worker: index },
     metrics,
+    traffic,
     log,
     version: `halley ${node.version}`,
     clock,
@@ -170,6 +175,8 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     })
   }
 
+  const sampler = new WorkerSampler({ index, sessions, hub, traffic, backlogs: [], clock })
+  sampler.start(sample => process.send?.({ type: 'sample', sample }))
   const collect = collector()
   if (config.gc.idle) {
     const trim = new HeapTrim(collect)

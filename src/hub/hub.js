@@ -33,6 +33,8 @@ export class Hub {
   channels = new Map()
   /** Publications handed to subscribers since the start, one for each of them. */
   delivered = 0
+  /** Subscriptions of this worker, those under way included. */
+  subscriptions = 0
   #broker
   #fanout
   #clock
@@ -47,7 +49,7 @@ export class Hub {
   /**
    * @param {object} parts
    * @param {import('../broker/contract.js').Broker} parts.broker
-   * @param {{publish: (topic: string, message: Uint8Array, binary: boolean, publication: Publication | null) => void}} parts.fanout
+   * @param {{publish: (cohort: Cohort, message: Uint8Array, publication: Publication | null) => void}} parts.fanout
    * @param {(visit: (session: Session) => void) => void} parts.forEachSession
    * @param {() => number} parts.clock ms
    */
@@ -56,13 +58,6 @@ export class Hub {
     this.#fanout = fanout
     this.#forEachSession = forEachSession
     this.#clock = clock
-  }
-
-  /** Subscriptions of this worker. */
-  get subscriptions() {
-    let sum = 0
-    for (const channel of this.channels.values()) sum += channel.count
-    return sum
   }
 
   /**
@@ -77,6 +72,7 @@ export class Hub {
     let channel = this.channels.get(name)
     if (!channel) this.channels.set(name, (channel = new Channel(name)))
     channel.count++
+    this.subscriptions++
     if (channel.live && !wants.position && wants.client === '') return done(null, channel, NOTHING)
     this.#ask(channel, wants, done)
   }
@@ -129,6 +125,7 @@ export class Hub {
    * @param {Channel} channel
    */
   release(channel) {
+    this.subscriptions--
     if (--channel.count > 0) return
     this.channels.delete(channel.name)
     if (channel.asked) this.#broker.unsubscribe(channel.name)
@@ -222,6 +219,7 @@ export class Hub {
    */
   weigh(channel, cohort, change) {
     channel.count += change
+    this.subscriptions += change
     cohort.count += change
   }
 
@@ -276,7 +274,7 @@ export class Hub {
         bytes = codec.publication(name, publication)
         encodedBy = codec
       }
-      this.#fanout.publish(cohort.topic, bytes, codec.binary, publication)
+      this.#fanout.publish(cohort, bytes, publication)
       this.delivered += cohort.count
     }
     if (channel.deltas !== null) this.#publishDeltas(name, channel.deltas, publication)
@@ -306,7 +304,7 @@ export class Hub {
       }
       const readable = cohort.fresh === null && (isText || codec.binary) ? delta : null
       const bytes = codec.deltaPublication(name, publication, readable)
-      this.#fanout.publish(cohort.topic, bytes, codec.binary, publication)
+      this.#fanout.publish(cohort, bytes, publication)
       this.delivered += cohort.count
     }
     deltas.advance(name, publication)
@@ -365,12 +363,7 @@ export class Hub {
   presence(name, info, joined) {
     for (const cohort of this.channels.get(name)?.cohorts ?? []) {
       if (!cohort.events) continue
-      this.#fanout.publish(
-        cohort.topic,
-        toBytes(cohort.codec.event(name, info, joined)),
-        cohort.codec.binary,
-        null,
-      )
+      this.#fanout.publish(cohort, toBytes(cohort.codec.event(name, info, joined)), null)
     }
   }
 

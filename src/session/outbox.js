@@ -27,7 +27,7 @@ export class Outbox {
     const messages = this.#messages
     if (messages.length === 0 || !this.owner) return
     const { codec } = this.owner
-    this.owner.transmit(messages.length === 1 ? messages[0] : codec.join(messages))
+    this.owner.transmit(messages.length === 1 ? messages[0] : codec.join(messages), messages.length)
     this.#messages = []
   }
 

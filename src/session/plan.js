@@ -155,7 +155,12 @@ export class Plan {
       }
     }
     if (this.delta) result.delta = true
-    if (this.wasRecovering) result.was_recovering = true
+    if (this.wasRecovering) {
+      const { traffic } = this.session.gateway
+      result.was_recovering = true
+      if (result.recovered) traffic.recovered++
+      else traffic.unrecovered++
+    }
     if (this.grant.data) result.data = this.grant.data
     if (this.kind & Kind.REFRESHED_BY_CLIENT) {
       result.expires = true

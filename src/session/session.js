@@ -1,5 +1,7 @@
 import { Disconnect, disconnects, errors, ReplyError, unsubscribes } from '../errors.js'
+import { sizeOf } from '../stats/traffic.js'
 import { dispatch } from './commands/index.js'
+import { add, count, find, list, remove } from './own-subscriptions.js'
 import { State, Trait } from './state.js'
 import { Kind } from './subscription.js'
 
@@ -44,7 +46,7 @@ export class Session {
     this.info = ''
     /** unix s, 0 = never */
     this.expireAt = 0
-    /** @type {null | Subscription | Map<string, Subscription>} most clients have one */
+    /** @type {import('./own-subscriptions.js').Own} */
     this.subscriptions = null
     /** @type {string[] | null} channels of the connection token, sorted */
     this.tokenChannels = null
@@ -73,7 +75,9 @@ export class Session {
     const { outbox } = this.gateway
     outbox.open(this)
     try {
-      this.#take(this.codec.split(frame))
+      const raws = this.codec.split(frame)
+      this.transport.traffic.received(raws.length, frame.length)
+      this.#take(raws)
     } catch (error) {
       this.fail(0, error)
     }
@@ -206,9 +210,11 @@ export class Session {
    */
   fail(id, error) {
     if (error instanceof Disconnect) return this.close(error)
-    if (error instanceof ReplyError) return this.send(this.codec.error(id, error))
-    this.gateway.log.error({ err: error, client: this.id }, 'command failed')
-    this.send(this.codec.error(id, errors.internal))
+    const { log, traffic } = this.gateway
+    if (!(error instanceof ReplyError)) log.error({ err: error, client: this.id }, 'command failed')
+    const known = error instanceof ReplyError ? error : errors.internal
+    traffic.errors.add(known.code)
+    this.send(this.codec.error(id, known))
   }
 
   // Sending
@@ -217,12 +223,17 @@ export class Session {
   send(message) {
     const { outbox } = this.gateway
     if (outbox.owner === this) outbox.add(message)
-    else this.transmit(message)
+    else this.transmit(message, 1)
   }
 
-  /** @param {Encoded} frame */
-  transmit(frame) {
-    if (this.state !== State.CLOSED) this.transport.send(this, frame)
+  /**
+   * @param {Encoded} frame
+   * @param {number} messages that it consists of
+   */
+  transmit(frame, messages) {
+    if (this.state === State.CLOSED) return
+    this.transport.traffic.sent(messages, sizeOf(frame))
+    this.transport.send(this, frame)
   }
 
   /** @param {string} topic */
@@ -238,8 +249,10 @@ export class Session {
   /** Sends a ping, unless one is still unanswered. */
   ping() {
     if (!this.codec.unidirectional) this.traits |= Trait.AWAITS_PONG
-    if (this.traits & Trait.FRAME_PINGS) this.transport.framePing(this)
-    else this.send(this.codec.ping)
+    if (this.traits & Trait.FRAME_PINGS) {
+      this.transport.traffic.sent(1, 0)
+      this.transport.framePing(this)
+    } else this.send(this.codec.ping)
   }
 
   pong() {
@@ -250,7 +263,9 @@ export class Session {
   }
 
   framePong() {
-    if (this.traits & Trait.FRAME_PINGS) this.traits &= ~Trait.AWAITS_PONG
+    if (!(this.traits & Trait.FRAME_PINGS)) return
+    this.transport.traffic.received(1, 0)
+    this.traits &= ~Trait.AWAITS_PONG
   }
 
   checkPong() {
@@ -265,36 +280,22 @@ export class Session {
 
   /** @param {string} channel */
   subscription(channel) {
-    const own = this.subscriptions
-    if (own === null) return undefined
-    if (own instanceof Map) return own.get(channel)
-    return own.channel.name === channel ? own : undefined
+    return find(this.subscriptions, channel)
   }
 
   /** How many channels it is subscribed to. */
   get subscriptionCount() {
-    const own = this.subscriptions
-    return own === null ? 0 : own instanceof Map ? own.size : 1
+    return count(this.subscriptions)
   }
 
   /** @param {Subscription} subscription */
   addSubscription(subscription) {
-    const own = this.subscriptions
-    if (own === null) this.subscriptions = subscription
-    else if (own instanceof Map) own.set(subscription.channel.name, subscription)
-    else {
-      this.subscriptions = new Map([
-        [own.channel.name, own],
-        [subscription.channel.name, subscription],
-      ])
-    }
+    this.subscriptions = add(this.subscriptions, subscription)
   }
 
   /** @param {Subscription} subscription that gives way to another one of the same channel */
   replaceSubscription({ channel, cohort, events }) {
-    const own = this.subscriptions
-    if (own instanceof Map) own.delete(channel.name)
-    else this.subscriptions = null
+    this.subscriptions = remove(this.subscriptions, channel.name)
     this.gateway.hub.leave(this, channel, cohort, events)
   }
 
@@ -319,6 +320,7 @@ export class Session {
   unsubscribe(subscription, { code, reason }) {
     const { name } = subscription.channel
     this.removeSubscription(subscription)
+    this.gateway.traffic.unsubscribes.add(code)
     this.send(this.codec.unsubscribed(name, code, reason))
   }
 
@@ -372,23 +374,24 @@ export class Session {
       if (this.closed) return
     }
     this.transport.close(this, disconnect, cause)
-    this.ended()
+    this.ended(disconnect.code)
   }
 
   get closed() {
     return this.state === State.CLOSED
   }
 
-  /** The transport is gone, or is being closed: everything that the session holds is given back. */
-  ended() {
+  /**
+   * The transport is gone, or is being closed: everything that the session holds is given back.
+   * @param {number} [code] of the close; 0: the client has left without one
+   */
+  ended(code = 0) {
     if (this.state === State.CLOSED) return
     const wasConnected = this.state === State.CONNECTED
     this.state = State.CLOSED
-    const own = this.subscriptions
-    if (own instanceof Map)
-      for (const subscription of [...own.values()]) this.removeSubscription(subscription)
-    else if (own) this.removeSubscription(own)
-    const { sessions, broker } = this.gateway
+    for (const subscription of list(this.subscriptions)) this.removeSubscription(subscription)
+    const { sessions, broker, traffic } = this.gateway
+    traffic.closes.add(code)
     sessions.closed(this, wasConnected)
     if (this.traits & Trait.CLAIMED) broker.releaseUser(this.user)
     this.queue = null

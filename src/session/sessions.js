@@ -21,7 +21,8 @@ export class Sessions {
   count = 0
   /** Of those, the ones without a user id. */
   anonymous = 0
-  /** Sessions connected since the start. */
+  /** Sessions whose transport has opened, and sessions connected, since the start. */
+  accepts = 0
   connects = 0
   /** Sessions whose transport is open, connected or not. */
   open = 0
@@ -38,6 +39,7 @@ export class Sessions {
   /** @param {Session} session whose transport has opened */
   opened(session) {
     this.open++
+    this.accepts++
     if (session.sessionId !== '') this.#bySessionId.set(session.sessionId, session)
     if (this.staleDelay === 0) return
     const at = Math.ceil((this.clock() + this.staleDelay) / OPENED_TOGETHER_MS) * OPENED_TOGETHER_MS
@@ -50,6 +52,7 @@ export class Sessions {
   connected(session) {
     this.count++
     this.connects++
+    session.transport.traffic.connected(session.codec, 1)
     this.heartbeat.add(session)
     const { user } = session
     if (user === '') {
@@ -71,6 +74,7 @@ export class Sessions {
     if (session.sessionId !== '') this.#bySessionId.delete(session.sessionId)
     if (!wasConnected) return
     this.count--
+    session.transport.traffic.connected(session.codec, -1)
     this.heartbeat.remove(session)
     if (session.user === '') this.anonymous--
     const own = this.#users.get(session.user)

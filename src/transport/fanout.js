@@ -12,26 +12,47 @@
  */
 export class Fanout {
   #server
+  #webSocket
+  #uniWebSocket
   /** @type {Map<string, Group[]>} */
   #topics = new Map()
 
-  /** @param {Pick<import('../server/contract.js').SocketServer, 'publish'>} server */
-  constructor(server) {
+  /**
+   * @param {Pick<import('../server/contract.js').SocketServer, 'publish'>} server
+   * @param {import('../stats/traffic.js').Traffic} traffic
+   */
+  constructor(server, traffic) {
     this.#server = server
+    this.#webSocket = traffic.of('websocket')
+    this.#uniWebSocket = traffic.of('uni_websocket')
+  }
+
+  /**
+   * @param {import('../hub/channel.js').Cohort} cohort
+   * @param {Uint8Array} message may be reused right after the call
+   * @param {import('../broker/contract.js').Publication | null} publication null for joins and leaves
+   */
+  publish({ topic, codec, count }, message, publication) {
+    this.#server.publish(topic, message, codec.binary)
+    const elsewhere = this.#topics.size === 0 ? 0 : this.#deliver(topic, message, publication)
+    // Who is not carried by anything else has a WebSocket. Nobody counts them one by one.
+    if (elsewhere >= count) return
+    const traffic = codec.unidirectional ? this.#uniWebSocket : this.#webSocket
+    traffic.fannedOut(count - elsewhere, message.length)
   }
 
   /**
    * @param {string} topic
-   * @param {Uint8Array} message may be reused right after the call
-   * @param {boolean} binary
-   * @param {import('../broker/contract.js').Publication | null} publication null for joins and leaves
+   * @param {Uint8Array} message
+   * @param {import('../broker/contract.js').Publication | null} publication
+   * @returns {number} clients
    */
-  publish(topic, message, binary, publication) {
-    this.#server.publish(topic, message, binary)
-    if (this.#topics.size === 0) return
+  #deliver(topic, message, publication) {
     const groups = this.#topics.get(topic)
-    if (groups === undefined) return
-    for (const { carrier, members } of [...groups]) carrier.deliver(members, message, publication)
+    if (groups === undefined) return 0
+    let clients = 0
+    for (const { carrier, members } of [...groups]) clients += carrier.deliver(members, message, publication)
+    return clients
   }
 
   /**

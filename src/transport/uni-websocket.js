@@ -3,6 +3,7 @@ import { parseConnectRequest } from '../protocol/json-commands.js'
 import { begin as beginSession } from '../session/begin.js'
 import { Session } from '../session/session.js'
 import { State } from '../session/state.js'
+import { sizeOf } from '../stats/traffic.js'
 import { bearerToken, trustedUser } from './credentials.js'
 import { queryValue } from './query.js'
 
@@ -20,6 +21,7 @@ export class UniWebSocketTransport {
   name = 'uni_websocket'
   emulated = false
   gateway
+  traffic
   #server
   #allowsOrigin
   #admission
@@ -33,6 +35,7 @@ export class UniWebSocketTransport {
    */
   constructor({ gateway, server, allowsOrigin, admission }) {
     this.gateway = gateway
+    this.traffic = gateway.traffic.of(this.name)
     this.#server = server
     this.#allowsOrigin = allowsOrigin
     this.#admission = admission
@@ -49,10 +52,11 @@ export class UniWebSocketTransport {
       upgrade: exchange => this.#upgrade(exchange),
       open: (connection, accepted) => this.#open(connection, accepted),
       message: ({ session }, data) => {
+        this.traffic.received(1, data.length)
         // Only the first message means anything. Until then `info` holds the token of the upgrade.
         if (session.state === State.OPEN) begin(session, data.toString(), session.info)
       },
-      close: connection => connection.session?.ended(),
+      close: (connection, code) => connection.session?.ended(code),
       overflow: connection => connection.session?.close(disconnects.slow),
       pong: () => {},
     })
@@ -82,8 +86,10 @@ export class UniWebSocketTransport {
     session.sessionId = this.gateway.newSessionId()
     connection.session = session
     this.gateway.sessions.opened(session)
-    if (request !== '') begin(session, request, token)
-    else session.info = token
+    if (request !== '') {
+      this.traffic.received(1, sizeOf(request))
+      begin(session, request, token)
+    } else session.info = token
   }
 
   /** @type {Transport['send']} */
@@ -112,7 +118,9 @@ export class UniWebSocketTransport {
   /** @type {Transport['close']} */
   close({ connection, codec }, { code, reason }, _cause) {
     if (!this.gateway.config.uni_websocket.disable_disconnect_push) {
-      this.#server.send(connection, codec.disconnect(code, reason), false)
+      const push = codec.disconnect(code, reason)
+      this.traffic.sent(1, sizeOf(push))
+      this.#server.send(connection, push, false)
     }
     this.#server.close(connection, code, reason)
   }

@@ -38,6 +38,7 @@ export class WebSocketTransport {
    */
   constructor({ gateway, server, allowsOrigin, admission }) {
     this.gateway = gateway
+    this.traffic = gateway.traffic.of(this.name)
     this.#server = server
     this.#allowsOrigin = allowsOrigin
     this.#admission = admission
@@ -56,7 +57,7 @@ export class WebSocketTransport {
       upgrade: (exchange, protocol) => this.#upgrade(exchange, protocol),
       open: (connection, accepted) => this.#open(connection, accepted),
       message: (connection, data) => connection.session?.receive(data),
-      close: connection => connection.session?.ended(),
+      close: (connection, code) => connection.session?.ended(code),
       overflow: connection => connection.session?.close(disconnects.slow),
       pong: connection => connection.session?.framePong(),
     })

@@ -52,7 +52,7 @@ export function startHub() {
     position: (channel, metaTtl, done) => calls.push({ op: 'position', channel, metaTtl, done }),
   }
   const fanout = {
-    publish(topic, data, binary) {
+    publish({ topic, codec: { binary } }, data) {
       published++
       for (const session of sessions)
         if (session.topics.has(topic))

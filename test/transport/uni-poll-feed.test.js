@@ -4,6 +4,7 @@ import t from 'tap'
 import { errors } from '../../src/errors.js'
 import { Hub } from '../../src/hub/hub.js'
 import { PollJsonCodec } from '../../src/protocol/poll-json.js'
+import { Traffic } from '../../src/stats/traffic.js'
 import { Fanout } from '../../src/transport/fanout.js'
 import { Cursors } from '../../src/transport/uni-poll/cursor.js'
 import { Begin } from '../../src/transport/uni-poll/poll.js'
@@ -71,7 +72,8 @@ function start() {
     history: (/** @type {any} */ channel, /** @type {any} */ filter) =>
       new Promise((resolve, reject) => calls.push({ op: 'history', channel, filter, resolve, reject })),
   }
-  const fanout = new Fanout({ publish() {} })
+  const traffic = new Traffic([])
+  const fanout = new Fanout({ publish() {} }, traffic)
   const clock = () => now
   const hub = new Hub({ broker: /** @type {any} */ (broker), fanout, clock, forEachSession() {} })
   const codec = new PollJsonCodec()
@@ -82,7 +84,7 @@ function start() {
     return text(channel, publication)
   }
   const config = { client: { history_max_publication_limit: 10 } }
-  const parts = /** @type {any} */ ({ hub, broker, clock, config })
+  const parts = /** @type {any} */ ({ hub, broker, clock, config, traffic })
   const polls = new Polls(parts, fanout, new Cursors(Buffer.alloc(32), 65536), codec)
   return {
     hub,

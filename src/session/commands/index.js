@@ -13,20 +13,28 @@ import { unsubscribe } from './unsubscribe.js'
 
 /** @typedef {import('../session.js').Session} Session */
 
-/** @type {Record<string, (session: Session, id: number, request: any) => void>} */
-const commands = Object.freeze({
-  connect,
-  subscribe,
-  unsubscribe,
-  publish,
-  presence,
-  presence_stats: presenceStats,
-  history,
-  rpc,
-  send,
-  refresh,
-  sub_refresh: subRefresh,
-})
+/** @type {[method: string, run: (session: Session, id: number, request: any) => void][]} */
+const table = [
+  ['connect', connect],
+  ['subscribe', subscribe],
+  ['unsubscribe', unsubscribe],
+  ['publish', publish],
+  ['presence', presence],
+  ['presence_stats', presenceStats],
+  ['history', history],
+  ['rpc', rpc],
+  ['send', send],
+  ['refresh', refresh],
+  ['sub_refresh', subRefresh],
+]
+
+/** Methods of clients. */
+export const methods = Object.freeze(table.map(([method]) => method))
+
+/** With their places in `methods`. */
+const commands = Object.freeze(
+  Object.fromEntries(table.map(([method, run], place) => [method, Object.freeze({ run, place })])),
+)
 
 /**
  * Handles one command (client protocol, sections 4 and 5).
@@ -39,12 +47,14 @@ export function dispatch(session, { id, method, request, ping }) {
   if (connecting !== (session.state === State.OPEN)) throw disconnects.badRequest
   if (method === '') return session.pong()
   if (id === 0 && method !== 'send') throw disconnects.badRequest
+  const { run, place } = commands[method]
+  session.gateway.traffic.commands[place]++
   try {
     if (ping) throw errors.notAvailable
     if (request.channel === undefined || request.channel === '') {
       if (!withoutChannel.has(method)) throw disconnects.badRequest
     }
-    commands[method](session, id, request)
+    run(session, id, request)
   } catch (error) {
     session.refuse(id, error)
   }

@@ -16,7 +16,7 @@ function payloadOf(data) {
  * @param {any} request
  */
 export function publish(session, id, { channel, data }) {
-  const { rules, broker } = session.gateway
+  const { rules, broker, traffic } = session.gateway
   const namespace = rules.resolve(channel)
   if (!namespace) throw errors.unknownChannel
   if (!rules.checkName(channel, namespace)) throw errors.badRequest
@@ -37,10 +37,12 @@ export function publish(session, id, { channel, data }) {
       json: payload.json,
       delta: options.delta_publish,
     },
-    error =>
+    error => {
+      if (!error) traffic.publishes++
       session.published(id, () => {
         if (error) throw error
         session.send(session.codec.empty(id, 'publish'))
-      }),
+      })
+    },
   )
 }

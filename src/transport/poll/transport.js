@@ -1,5 +1,6 @@
 import { disconnects } from '../../errors.js'
 import { Session } from '../../session/session.js'
+import { sizeOf } from '../../stats/traffic.js'
 import { lines } from '../stream/framing.js'
 import { Wheel } from '../wheel.js'
 import { Farewells } from './farewells.js'
@@ -26,6 +27,7 @@ export class PollTransport {
   name = 'poll'
   emulated = true
   gateway
+  traffic
   #fanout
   #sessionTimeout
   #limit
@@ -42,6 +44,7 @@ export class PollTransport {
    */
   constructor(gateway, fanout) {
     this.gateway = gateway
+    this.traffic = gateway.traffic.of(this.name)
     this.#fanout = fanout
     this.#sessionTimeout = gateway.config.poll.session_timeout
     this.#limit = gateway.config.client.queue_max_size
@@ -218,12 +221,14 @@ export class PollTransport {
 
   /** @type {Carrier['deliver']} */
   deliver(members, message, _publication) {
+    const clients = this.traffic.fannedOut(members.size, message.length)
     let framed = null
     for (const { connection, codec } of members) {
       // Those who follow one topic have one codec.
       framed ??= this.#frame(message, codec)
       this.#post(connection, framed)
     }
+    return clients
   }
 
   /** @type {Transport['follow']} */
@@ -241,7 +246,9 @@ export class PollTransport {
   /** @type {Transport['close']} */
   close({ connection, codec }, { code, reason }, _cause) {
     const mailbox = /** @type {Mailbox} */ (connection)
-    mailbox.end(this.#frame(codec.disconnect(code, reason), codec), { code, reason })
+    const push = codec.disconnect(code, reason)
+    this.traffic.sent(1, sizeOf(push))
+    mailbox.end(this.#frame(push, codec), { code, reason })
     this.#farewells.add(mailbox)
     if (mailbox.asker) this.#look(mailbox)
     else this.#rest(mailbox)

@@ -1,4 +1,5 @@
 import { disconnects } from '../../errors.js'
+import { sizeOf } from '../../stats/traffic.js'
 import { NO_CACHE } from '../cors.js'
 import { trustedUser } from '../credentials.js'
 
@@ -43,6 +44,8 @@ export class StreamTransport {
   name = ''
   emulated = false
   gateway
+  /** @type {import('../../stats/traffic.js').TransportTraffic | null} */
+  #traffic = null
   server
   fanout
   cors
@@ -62,6 +65,11 @@ export class StreamTransport {
       overflow: stream => stream.session.close(disconnects.slow),
       close: stream => stream.session.ended(),
     }
+  }
+
+  get traffic() {
+    // A subclass has its name only when this class's constructor has returned.
+    return (this.#traffic ??= this.gateway.traffic.of(this.name))
   }
 
   /**
@@ -103,12 +111,14 @@ export class StreamTransport {
 
   /** @type {Carrier['deliver']} */
   deliver(members, message, _publication) {
+    const clients = this.traffic.fannedOut(members.size, message.length)
     let framed = null
     for (const { connection, codec } of members) {
       // Those who follow one topic have one codec.
       framed ??= this.frame(message, codec)
       this.server.write(connection, framed)
     }
+    return clients
   }
 
   /** @type {Transport['follow']} */
@@ -125,6 +135,8 @@ export class StreamTransport {
 
   /** @type {Transport['close']} */
   close({ connection, codec }, { code, reason }, _cause) {
-    this.server.end(connection, this.frame(codec.disconnect(code, reason), codec))
+    const push = codec.disconnect(code, reason)
+    this.traffic.sent(1, sizeOf(push))
+    this.server.end(connection, this.frame(push, codec))
   }
 }

@@ -78,10 +78,11 @@ export class UniSseTransport extends UniStreamTransport {
 
   /** @type {StreamDelivery} @typedef {import('../contract.js').Carrier['deliver']} StreamDelivery */
   deliver(members, message, publication) {
+    const clients = this.traffic.fannedOut(members.size, message.length)
     const event = events(message)
     if (publication === null || publication.offset === 0) {
       for (const { connection } of members) this.server.write(connection, event)
-      return
+      return clients
     }
     // Most connections have one channel, this one: their event is the same for all.
     let shared = null
@@ -100,6 +101,7 @@ export class UniSseTransport extends UniStreamTransport {
         this.server.write(session.connection, event)
       }
     }
+    return clients
   }
 }
 

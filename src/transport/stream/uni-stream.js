@@ -2,6 +2,7 @@ import { disconnects } from '../../errors.js'
 import { parseConnectRequest } from '../../protocol/json-commands.js'
 import { begin } from '../../session/begin.js'
 import { Session } from '../../session/session.js'
+import { sizeOf } from '../../stats/traffic.js'
 import { bearerToken } from '../credentials.js'
 import { queryValue } from '../query.js'
 import { StreamTransport } from './stream-transport.js'
@@ -80,6 +81,7 @@ export class UniStreamTransport extends StreamTransport {
     const session = new Session(this, connection, codecs.uniJson, 0)
     session.user = caller.user
     this.opened(session, connection)
+    this.traffic.received(1, sizeOf(text))
     if (!(connection instanceof Undecided)) this.preface(connection)
     begin(session, request)
   }

@@ -123,9 +123,10 @@ export class UniPollEndpoint {
    * @param {boolean} json whether the body says that it is JSON
    */
   #begin(exchange, head, visitor, body, json) {
-    const { config, tokens } = this.#gateway
+    const { config, tokens, traffic } = this.#gateway
     try {
       const request = readRequest(exchange.query, body, json, config.uni_poll)
+      traffic.of('uni_poll').received(1, exchange.query.length + (body?.length ?? 0))
       // A poll waits for long, and the query has been read.
       exchange.query = ''
       const token = visitor.bearer || request.token

@@ -27,6 +27,8 @@ const MAX_LINGERING = 10_000
 const CUT = 1024 * 1024
 /** Publications in one answer, where the configuration sets no limit. */
 const MAX_PUBLICATIONS = 1000
+/** What all answers are, as far as codecs are counted. */
+const PLAIN = Object.freeze({ binary: false })
 
 /**
  * An answer that may be right for others, too.
@@ -39,7 +41,9 @@ const MAX_PUBLICATIONS = 1000
  * @property {number} seq
  * @property {number} end number of the feed's last entry then
  * @property {boolean} lost
- * @property {Buffer} body
+ * @property {Composed} composed
+ *
+ * @typedef {{body: Buffer, publications: number}} Composed
  */
 
 /**
@@ -53,6 +57,7 @@ export class Polls {
   broker
   fanout
   codec
+  #traffic
   #cursors
   #clock
   /** @type {Map<string, Feed>} */
@@ -78,11 +83,12 @@ export class Polls {
    * @param {import('./cursor.js').Cursors} cursors
    * @param {import('../../protocol/poll-json.js').PollJsonCodec} codec
    */
-  constructor({ hub, broker, clock, config }, fanout, cursors, codec) {
+  constructor({ hub, broker, clock, config, traffic }, fanout, cursors, codec) {
     this.hub = hub
     this.broker = broker
     this.fanout = fanout
     this.codec = codec
+    this.#traffic = traffic.of('uni_poll')
     this.#cursors = cursors
     this.#clock = clock
     /** Publications in one answer that are read from history. */
@@ -102,6 +108,7 @@ export class Polls {
    */
   begin(exchange, head, wishes, timeout) {
     const poll = new Poll(this, exchange, head)
+    this.#traffic.connected(PLAIN, 1)
     poll.due = timeout === 0
     // In the order in which they were asked for, with the first one first.
     for (const { name, namespace, offset, epoch } of wishes.toReversed()) {
@@ -160,6 +167,7 @@ export class Polls {
   /** @param {Poll} poll whose client has left */
   drop(poll) {
     poll.exchange = null
+    this.#traffic.connected(PLAIN, -1)
     this.#wheel.remove(poll)
     for (let place = poll.first; place !== null; place = place.next) place.feed.leave(place)
   }
@@ -208,7 +216,10 @@ export class Polls {
 
   /** @type {Carrier['deliver']} */
   deliver(members, message, publication) {
+    let clients = 0
     for (const feed of members) {
+      // A channel that nobody polls stays for a while.
+      clients += Math.max(1, feed.count)
       const text = /** @type {Buffer} */ (message).toString('latin1')
       feed.add(/** @type {Publication} */ (publication), text)
       if (feed.noted || feed.count === 0) continue
@@ -216,6 +227,7 @@ export class Polls {
       this.#news.push(feed)
       this.#schedule()
     }
+    return clients
   }
 
   #schedule() {
@@ -262,7 +274,8 @@ export class Polls {
   #answer(poll) {
     const { exchange, head } = poll
     if (exchange === null) return
-    const body = this.#body(/** @type {Place} */ (poll.first))
+    const { body, publications } = this.#body(/** @type {Place} */ (poll.first))
+    this.#traffic.sent(publications, body.length)
     this.drop(poll)
     exchange.waiter = null
     exchange.reply(200, this.#closing ? { ...head, Connection: 'close' } : head, body)
@@ -270,7 +283,7 @@ export class Polls {
 
   /**
    * @param {Place} place the first one of a poll
-   * @returns {Buffer}
+   * @returns {Composed}
    */
   #body(place) {
     if (place.next !== null) return this.#compose(place)
@@ -286,18 +299,19 @@ export class Polls {
       last.seq === seq &&
       last.end === end &&
       last.lost === lost
-    if (same) return last.body
-    const body = this.#compose(place)
-    this.#last = { feed, entries, offset, epoch, seq, end, lost, body }
-    return body
+    if (same) return last.composed
+    const composed = this.#compose(place)
+    this.#last = { feed, entries, offset, epoch, seq, end, lost, composed }
+    return composed
   }
 
   /**
    * @param {Place} first of a poll
-   * @returns {Buffer}
+   * @returns {Composed}
    */
   #compose(first) {
     let list = ''
+    let publications = 0
     const lost = []
     const stands = []
     for (let place = /** @type {Place | null} */ (first); place !== null; place = place.next) {
@@ -307,6 +321,7 @@ export class Polls {
       if (list.length < CUT) {
         for (const entry of place.news) {
           list += list === '' ? entry.text : `,${entry.text}`
+          publications++
           if (entry.offset > 0) offset = entry.offset
           if (list.length >= CUT) break
         }
@@ -315,6 +330,6 @@ export class Polls {
     }
     const tail = lost.length > 0 ? `,"lost":${Buffer.from(JSON.stringify(lost)).toString('latin1')}` : ''
     const text = `{"publications":[${list}]${tail},"cursor":"${this.#cursors.write(stands)}"}`
-    return Buffer.from(text, 'latin1')
+    return { body: Buffer.from(text, 'latin1'), publications }
   }
 }

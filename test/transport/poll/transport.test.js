@@ -1,6 +1,8 @@
 import t from 'tap'
+import { Cohort } from '../../../src/hub/channel.js'
 import { JsonCodec } from '../../../src/protocol/json.js'
 import { Sessions } from '../../../src/session/sessions.js'
+import { Traffic } from '../../../src/stats/traffic.js'
 import { Fanout } from '../../../src/transport/fanout.js'
 import { PollTransport } from '../../../src/transport/poll/transport.js'
 
@@ -9,16 +11,20 @@ function setUp() {
   let now = 1_000_000
   let last = 0
   const sessions = new Sessions({ pingInterval: 0, pongTimeout: 0, staleDelay: 0, clock: () => now })
-  const fanout = new Fanout({ publish: () => {} })
+  const traffic = new Traffic([])
+  const fanout = new Fanout({ publish: () => {} }, traffic)
   const gateway = {
     config: { poll: { session_timeout: 30_000 }, client: { queue_max_size: 1_000_000 } },
     sessions,
+    traffic,
     clock: () => now,
     newSessionId: () => `session ${++last}`,
   }
   const transport = new PollTransport(/** @type {any} */ (gateway), fanout)
   const codec = new JsonCodec()
+  const cohort = new Cohort('', 'topic', codec, false, null, false)
   return {
+    cohort,
     transport,
     sessions,
     fanout,
@@ -60,7 +66,7 @@ class Answers {
 }
 
 t.test('a publication to thousands of polls: framed once, answered in small pieces', async t => {
-  const { open, transport, fanout } = setUp()
+  const { open, transport, fanout, cohort } = setUp()
   const answers = new Answers()
   for (let i = 0; i < 3000; i++) {
     const mailbox = open()
@@ -68,7 +74,7 @@ t.test('a publication to thousands of polls: framed once, answered in small piec
     transport.ask(mailbox, answers.asker(), 25_000)
   }
   const message = Buffer.from('{"push":{}}')
-  fanout.publish('topic', message, false, null)
+  fanout.publish(cohort, message, null)
   message.fill(0)
   t.equal(answers.count, 0, 'nothing is answered where it arises')
   await answers.all(3000)

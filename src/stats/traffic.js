@@ -1,0 +1,228 @@
+/** @typedef {import('./schema.js').Counts} Counts */
+/** @typedef {import('./schema.js').Flow} Flow */
+
+/**
+ * @param {string | Uint8Array} message
+ * @returns {number} bytes
+ */
+export const sizeOf = message => (typeof message === 'string' ? Buffer.byteLength(message) : message.length)
+
+/**
+ * What one transport carries, and whom: plain numbers, for it is told of every message.
+ */
+export class TransportTraffic {
+  inMessages = 0
+  inBytes = 0
+  outMessages = 0
+  outBytes = 0
+  /** Connected clients now, by codec. */
+  json = 0
+  protobuf = 0
+
+  /**
+   * @param {number} messages
+   * @param {number} bytes of all of them
+   */
+  received(messages, bytes) {
+    this.inMessages += messages
+    this.inBytes += bytes
+  }
+
+  /**
+   * @param {number} messages
+   * @param {number} bytes of all of them
+   */
+  sent(messages, bytes) {
+    this.outMessages += messages
+    this.outBytes += bytes
+  }
+
+  /**
+   * One message has gone to many.
+   * @param {number} clients
+   * @param {number} bytes of the message
+   * @returns {number} `clients`
+   */
+  fannedOut(clients, bytes) {
+    this.outMessages += clients
+    this.outBytes += clients * bytes
+    return clients
+  }
+
+  /**
+   * @param {{binary: boolean}} codec
+   * @param {1 | -1} change
+   */
+  connected({ binary }, change) {
+    if (binary) this.protobuf += change
+    else this.json += change
+  }
+
+  /** @returns {{in: Flow, out: Flow} | null} since it was asked last; null: nothing */
+  take() {
+    const { inMessages, inBytes, outMessages, outBytes } = this
+    if (inMessages === 0 && outMessages === 0) return null
+    this.inMessages = this.inBytes = this.outMessages = this.outBytes = 0
+    return {
+      in: { messages: inMessages, bytes: inBytes },
+      out: { messages: outMessages, bytes: outBytes },
+    }
+  }
+}
+
+/** Counts by name or code, of what is no message. */
+class Tally {
+  /** @type {Map<string | number, number>} */
+  #counts = new Map()
+
+  /** @param {string | number} name */
+  add(name) {
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1)
+  }
+
+  /** @returns {Record<string, number>} since it was asked last */
+  take() {
+    const counts = Object.fromEntries(this.#counts)
+    this.#counts.clear()
+    return counts
+  }
+}
+
+/** One thing that is counted. */
+class Counter {
+  count = 0
+}
+
+/**
+ * @typedef {object} Totals what others count since the start
+ * @property {number} accepts
+ * @property {number} connects
+ * @property {number} deliveries
+ */
+
+/**
+ * What a worker does, counted where it happens.
+ */
+export class Traffic {
+  /** Publications that were taken. */
+  publishes = 0
+  /** Subscriptions that asked to recover. */
+  recovered = 0
+  unrecovered = 0
+  /** Commands of clients, by their place among the methods. */
+  commands
+  /** Error replies, by code. */
+  errors = new Tally()
+  /** Connections that ended, by code. */
+  closes = new Tally()
+  /** Subscriptions that ended without the client asking for it, by code. */
+  unsubscribes = new Tally()
+  /** Errors of the server API, by code. */
+  apiErrors = new Tally()
+  #methods
+  /** @type {Map<string, TransportTraffic>} */
+  #transports = new Map()
+  /** @type {Map<string, Counter>} */
+  #api = new Map()
+  /** @type {Totals} */
+  #before = { accepts: 0, connects: 0, deliveries: 0 }
+
+  /** @param {readonly string[]} methods of clients */
+  constructor(methods) {
+    this.#methods = methods
+    this.commands = new Float64Array(methods.length)
+  }
+
+  /**
+   * @param {string} name of a transport
+   * @returns {TransportTraffic} always the same one
+   */
+  of(name) {
+    let traffic = this.#transports.get(name)
+    if (traffic === undefined) this.#transports.set(name, (traffic = new TransportTraffic()))
+    return traffic
+  }
+
+  /**
+   * @param {string} method of the server API
+   * @returns {Counter} of its calls; always the same one
+   */
+  api(method) {
+    let counter = this.#api.get(method)
+    if (counter === undefined) this.#api.set(method, (counter = new Counter()))
+    return counter
+  }
+
+  /** @returns {import('./schema.js').Connections['by']} connected clients now */
+  connections() {
+    /** @type {Record<string, Record<string, number>>} */
+    const by = {}
+    for (const [name, { json, protobuf }] of this.#transports) {
+      if (json === 0 && protobuf === 0) continue
+      by[name] = {}
+      if (json > 0) by[name].json = json
+      if (protobuf > 0) by[name].protobuf = protobuf
+    }
+    return by
+  }
+
+  /**
+   * @param {Totals} totals
+   * @returns {Counts} since it was asked last
+   */
+  take(totals) {
+    /** @type {Counts['transports']} */
+    const transports = {}
+    const into = { messages: 0, bytes: 0 }
+    const out = { messages: 0, bytes: 0 }
+    for (const [name, traffic] of this.#transports) {
+      const flows = traffic.take()
+      if (flows === null) continue
+      transports[name] = flows
+      into.messages += flows.in.messages
+      into.bytes += flows.in.bytes
+      out.messages += flows.out.messages
+      out.bytes += flows.out.bytes
+    }
+    const before = this.#before
+    this.#before = totals
+    const { publishes, recovered, unrecovered } = this
+    this.publishes = this.recovered = this.unrecovered = 0
+    return {
+      accepts: totals.accepts - before.accepts,
+      connects: totals.connects - before.connects,
+      in: into,
+      out,
+      transports,
+      publishes,
+      deliveries: totals.deliveries - before.deliveries,
+      commands: this.#takeCommands(),
+      errors: this.errors.take(),
+      closes: this.closes.take(),
+      unsubscribes: this.unsubscribes.take(),
+      recoveries: { recovered, failed: unrecovered },
+      api: this.#takeApi(),
+      api_errors: this.apiErrors.take(),
+    }
+  }
+
+  #takeCommands() {
+    /** @type {Record<string, number>} */
+    const counts = {}
+    for (let i = 0; i < this.#methods.length; i++) {
+      if (this.commands[i] > 0) counts[this.#methods[i]] = this.commands[i]
+    }
+    this.commands.fill(0)
+    return counts
+  }
+
+  #takeApi() {
+    /** @type {Record<string, number>} */
+    const counts = {}
+    for (const [method, counter] of this.#api) {
+      if (counter.count > 0) counts[method] = counter.count
+      counter.count = 0
+    }
+    return counts
+  }
+}

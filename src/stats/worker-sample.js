@@ -1,0 +1,108 @@
+import { ProcessSampler } from './process-sample.js'
+
+/** @typedef {import('./schema.js').WorkerSample} WorkerSample */
+
+const INTERVAL_MS = 1000
+/** Two samples are at least so far apart, ms. */
+const LEAST_MS = 200
+
+/**
+ * What clients have not taken yet, bytes: of all of them, and of the one with the most.
+ * @typedef {object} Backlog
+ * @property {() => {bytes: number, largest: number}} outbox
+ */
+
+/**
+ * What a worker tells of itself once a second.
+ */
+export class WorkerSampler {
+  /** @type {WorkerSample | null} its last one */
+  last = null
+  #process = new ProcessSampler()
+  #index
+  #sessions
+  #hub
+  #traffic
+  #backlogs
+  #clock
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+  #tick = () => {}
+
+  /**
+   * @param {object} parts
+   * @param {number} parts.index of the worker
+   * @param {import('../session/sessions.js').Sessions} parts.sessions
+   * @param {import('../hub/hub.js').Hub} parts.hub
+   * @param {import('./traffic.js').Traffic} parts.traffic
+   * @param {Backlog[]} parts.backlogs the socket server, and the transports
+   * @param {() => number} parts.clock ms
+   */
+  constructor({ index, sessions, hub, traffic, backlogs, clock }) {
+    this.#index = index
+    this.#sessions = sessions
+    this.#hub = hub
+    this.#traffic = traffic
+    this.#backlogs = backlogs
+    this.#clock = clock
+  }
+
+  /** @returns {WorkerSample} since the last one */
+  sample() {
+    const sessions = this.#sessions
+    const hub = this.#hub
+    const traffic = this.#traffic
+    const { interval, ...own } = this.#process.sample()
+    this.last = {
+      index: this.#index,
+      time: this.#clock(),
+      interval,
+      ...own,
+      connections: { open: sessions.open, connected: sessions.count, by: traffic.connections() },
+      subscriptions: hub.subscriptions,
+      channels: hub.channels.size,
+      outbox: this.#outbox(),
+      counts: traffic.take({
+        accepts: sessions.accepts,
+        connects: sessions.connects,
+        deliveries: hub.delivered,
+      }),
+    }
+    return this.last
+  }
+
+  #outbox() {
+    let bytes = 0
+    let largest = 0
+    for (const backlog of this.#backlogs) {
+      const outbox = backlog.outbox()
+      bytes += outbox.bytes
+      largest = Math.max(largest, outbox.largest)
+    }
+    return { bytes, largest }
+  }
+
+  /**
+   * Samples at every full second of the clock; a loop that is held up, as soon as it can.
+   * @param {(sample: WorkerSample) => void} send
+   */
+  start(send) {
+    this.#tick = () => {
+      send(this.sample())
+      this.#wait()
+    }
+    this.#wait()
+  }
+
+  #wait() {
+    let wait = INTERVAL_MS - (this.#clock() % INTERVAL_MS)
+    // Late by a good part of a second, or early by less than a ms.
+    if (wait < LEAST_MS) wait += INTERVAL_MS
+    this.#timer = setTimeout(this.#tick, wait).unref()
+  }
+
+  stop() {
+    clearTimeout(this.#timer)
+    this.#process.stop()
+  }
+}
