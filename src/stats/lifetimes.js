@@ -1,0 +1,117 @@
+// What the node has done since it started, by place. A scrape comes now and then, and to any worker; what only grows loses
+// nothing between two of them, so it is kept in the primary.
+
+import { waitOf } from './tick-histogram.js'
+
+/**
+ * @typedef {import('./schema.js').Lifetime} Lifetime
+ * @typedef {import('./schema.js').Lifetimes} All
+ * @typedef {import('./schema.js').ProcessSample} ProcessSample
+ * @typedef {import('./schema.js').WorkerSample} WorkerSample
+ * @typedef {import('./schema.js').MachineSample} MachineSample
+ * @typedef {import('./schema.js').Flow} Flow
+ */
+
+/** Ticks are counted by these, ms. */
+export const TICK_BOUNDS = Object.freeze([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000])
+const GC_KINDS = /** @type {const} */ (['minor', 'major', 'incremental', 'weak'])
+
+/** @returns {Lifetime} */
+function begin() {
+  const gc = () => ({ count: 0, pause: 0 })
+  return {
+    cpu: { user: 0, system: 0 },
+    active: 0,
+    ticks: { count: 0, sum: 0, within: TICK_BOUNDS.map(() => 0) },
+    gc: { minor: gc(), major: gc(), incremental: gc(), weak: gc() },
+    in: { messages: 0, bytes: 0 },
+    out: { messages: 0, bytes: 0 },
+  }
+}
+
+/**
+ * @template {Record<string, number>} T
+ * @param {T} sum
+ * @param {Record<string, any>} more
+ * @param {number} [factor]
+ */
+function addTo(sum, more, factor = 1) {
+  for (const name of Object.keys(sum)) /** @type {any} */ (sum)[name] += more[name] * factor
+}
+
+/**
+ * @param {Lifetime} lifetime
+ * @param {ProcessSample} sample
+ * @param {number} interval ms that it tells of
+ */
+function addProcess(lifetime, { cpu, loop, gc }, interval) {
+  addTo(lifetime.cpu, cpu, interval)
+  lifetime.active += loop.utilization * interval
+  for (const kind of GC_KINDS) addTo(lifetime.gc[kind], gc[kind])
+  const { ticks } = lifetime
+  const { count, avg, buckets } = loop.ticks
+  ticks.count += count
+  ticks.sum += avg * count
+  for (let i = 0; i < buckets.length; i += 2) {
+    const tick = waitOf(buckets[i])
+    for (let bound = TICK_BOUNDS.length - 1; bound >= 0 && tick <= TICK_BOUNDS[bound]; bound--) {
+      ticks.within[bound] += buckets[i + 1]
+    }
+  }
+}
+
+/** @returns {any} a copy that stays as it is, with what is worth telling of broken numbers */
+function copy(/** @type {any} */ value) {
+  if (typeof value === 'number') return Math.round(value * 1000) / 1000
+  if (Array.isArray(value)) return value.map(copy)
+  if (value === null) return null
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, copy(inner)]))
+}
+
+/** Adds up the samples of the primary, of the workers and of the machine. */
+export class Lifetimes {
+  #primary = begin()
+  #workers
+  /** @type {All['machine']} */
+  #machine = { cpu: null, network: null, listen: null }
+
+  /** @param {number} workers */
+  constructor(workers) {
+    this.#workers = Array.from({ length: workers }, begin)
+  }
+
+  /**
+   * @param {ProcessSample} sample
+   * @param {number} interval ms
+   */
+  addPrimary(sample, interval) {
+    addProcess(this.#primary, sample, interval)
+  }
+
+  /** @param {WorkerSample} sample each one once */
+  addWorker(sample) {
+    const lifetime = this.#workers[sample.index]
+    addProcess(lifetime, sample, sample.interval)
+    addTo(lifetime.in, sample.counts.in)
+    addTo(lifetime.out, sample.counts.out)
+  }
+
+  /**
+   * @param {MachineSample} sample
+   * @param {number} interval ms
+   */
+  addMachine({ cores, cpu, network, listen }, interval) {
+    const sums = this.#machine
+    if (cpu) addTo((sums.cpu ??= { user: 0, system: 0, idle: 0, iowait: 0, steal: 0 }), cpu, cores * interval)
+    if (network) {
+      const sum = (sums.network ??= { rx_bytes: 0, tx_bytes: 0, rx_packets: 0, tx_packets: 0 })
+      addTo(sum, network, interval / 1000)
+    }
+    if (listen) addTo((sums.listen ??= { overflows: 0, drops: 0 }), listen)
+  }
+
+  /** @returns {All} as it is now */
+  read() {
+    return copy({ primary: this.#primary, workers: this.#workers, machine: this.#machine })
+  }
+}
