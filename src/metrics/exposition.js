@@ -1,0 +1,100 @@
+import { Registry } from 'prom-client'
+
+/**
+ * @typedef {import('./family.js').Facts} Facts
+ * @typedef {import('./family.js').Family} Family
+ * @typedef {import('./family.js').Distribution} Distribution
+ * @typedef {Record<string, string | number>} Labels
+ * @typedef {{metricName: string, labels: Labels, sharedLabels: Labels, value: number}} Sample
+ */
+
+/** Media type of the text, which Prometheus looks at. */
+export const CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
+
+/** The registry remembers what it has made of labels by their object. */
+const NONE = Object.freeze({})
+
+/**
+ * @param {readonly string[]} names
+ * @param {readonly (string | number)[]} values
+ */
+function labelled(names, values) {
+  /** @type {Labels} */
+  const labels = {}
+  for (let i = 0; i < names.length; i++) labels[names[i]] = values[i]
+  return labels
+}
+
+/**
+ * @param {string} name
+ * @param {Labels} labels
+ * @param {Distribution} distribution
+ * @returns {Sample[]}
+ */
+function bucketsOf(name, labels, { bounds, counts, count, sum }) {
+  const sample = (/** @type {string} */ suffix, /** @type {number} */ value, more = NONE) => ({
+    metricName: `${name}_${suffix}`,
+    labels: { ...labels, ...more },
+    sharedLabels: NONE,
+    value,
+  })
+  return [
+    ...bounds.map((le, i) => sample('bucket', counts[i], { le })),
+    sample('bucket', count, { le: '+Inf' }),
+    sample('sum', sum),
+    sample('count', count),
+  ]
+}
+
+/**
+ * A family and its figures, as the registry wants them. The metrics of prom-client itself count; here everything has been counted.
+ */
+class Figures {
+  /**
+   * @param {Family} family
+   * @param {Sample[]} values
+   */
+  constructor({ name, type, help }, values) {
+    this.name = name
+    this.type = type
+    this.help = help
+    this.values = values
+  }
+
+  /** Called by the registry. */
+  async get() {
+    return this
+  }
+}
+
+/**
+ * @param {Family} family
+ * @param {Facts} facts
+ * @returns {Sample[]}
+ */
+function samplesOf(family, facts) {
+  const { name, labels: names } = family
+  if (family.type === 'histogram') {
+    return family.read(facts).flatMap(([value, ...labels]) => bucketsOf(name, labelled(names, labels), value))
+  }
+  const samples = []
+  for (const [value, ...labels] of family.read(facts)) {
+    if (typeof value !== 'number' || !Number.isFinite(value)) continue
+    samples.push({ metricName: name, labels: labelled(names, labels), sharedLabels: NONE, value })
+  }
+  return samples
+}
+
+/**
+ * @param {readonly Family[]} families
+ * @param {Facts} facts
+ * @returns {Promise<string>} in the text format of Prometheus, version 0.0.4. Families of which nothing is known are not in it
+ */
+export function expose(families, facts) {
+  const registry = new Registry()
+  for (const family of families) {
+    const samples = samplesOf(family, facts)
+    if (samples.length > 0) registry.registerMetric(/** @type {any} */ (new Figures(family, samples)))
+  }
+  return registry.metrics()
+}

@@ -1,0 +1,117 @@
+// The metrics of a whole node for Prometheus, served by whichever worker is asked.
+
+import { CONTENT_TYPE, expose } from './exposition.js'
+import { families } from './families.js'
+
+/**
+ * @typedef {import('../server/contract.js').Exchange} Exchange
+ * @typedef {import('../stats/schema.js').Snapshot} Snapshot
+ */
+
+/** How long the primary may take to say how things stand, ms. */
+const PATIENCE_MS = 2000
+/** How long other workers may take to say who is there, ms; a worker whose loop is blocked is no reason to have no metrics. */
+const COUNT_PATIENCE_MS = 1000
+/** To count users, the workers send each other lists of them and of channels. Not above so many clients or channels. */
+const MAX_COUNTED = 50_000
+
+/**
+ * @template T
+ * @param {Promise<T>} promise
+ * @param {number} patience ms
+ * @returns {Promise<T | null>} null: it took too long, or failed
+ */
+function within(promise, patience) {
+  return new Promise(resolve => {
+    const timer = setTimeout(resolve, patience, null)
+    promise
+      .catch(() => null)
+      .then(value => {
+        clearTimeout(timer)
+        resolve(value)
+      })
+  })
+}
+
+/** @param {Snapshot} snapshot */
+function isCountable({ totals, workers }) {
+  const channels = workers.reduce((sum, { sample }) => sum + (sample?.channels ?? 0), 0)
+  return totals.connections.connected <= MAX_COUNTED && channels <= MAX_COUNTED
+}
+
+/** Makes the answers. */
+class Scrape {
+  #view
+  #uid
+  #nodeInfo
+  #nodes
+
+  /**
+   * @param {object} parts
+   * @param {{latest: () => Promise<Snapshot>}} parts.view
+   * @param {{uid: string}} parts.node
+   * @param {{read: () => Promise<string>} | null} parts.nodeInfo
+   * @param {(() => number | null) | null} parts.nodes
+   */
+  constructor({ view, node, nodeInfo, nodes }) {
+    this.#view = view
+    this.#uid = node.uid
+    this.#nodeInfo = nodeInfo
+    this.#nodes = nodes
+  }
+
+  /** @param {Exchange} exchange */
+  async answer(exchange) {
+    const snapshot = await within(this.#view.latest(), PATIENCE_MS)
+    if (exchange.gone) return
+    if (snapshot === null) {
+      exchange.reply(503, { 'Content-Type': 'text/plain; charset=utf-8' }, 'the primary does not answer\n')
+      return
+    }
+    const { users, channels } = await this.#count(snapshot)
+    const nodes = snapshot.node.engine === 'memory' ? 1 : (this.#nodes?.() ?? null)
+    const text = await expose(families, { snapshot, users, channels, nodes })
+    exchange.reply(200, { 'Content-Type': CONTENT_TYPE, 'Cache-Control': 'no-store' }, text)
+  }
+
+  /**
+   * @param {Snapshot} snapshot
+   * @returns {Promise<{users: number | null, channels: number | null}>}
+   */
+  async #count(snapshot) {
+    const unknown = { users: null, channels: null }
+    if (this.#nodeInfo === null || !isCountable(snapshot)) return unknown
+    const info = await within(this.#nodeInfo.read(), COUNT_PATIENCE_MS)
+    if (info === null) return unknown
+    const own = JSON.parse(info).nodes.find((/** @type {any} */ { uid }) => uid === this.#uid)
+    return own ? { users: own.num_users, channels: own.num_channels } : unknown
+  }
+}
+
+/**
+ * Puts the metrics at `prometheus.handler_prefix`.
+ *
+ * @param {object} parts
+ * @param {import('../server/contract.js').SocketServer} parts.server not listening yet
+ * @param {any} parts.config
+ * @param {{latest: () => Promise<Snapshot>}} parts.view of the whole node
+ * @param {{uid: string}} parts.node this one
+ * @param {{read: () => Promise<string>}} [parts.nodeInfo] counts users and channels of this node, at least; others are not looked at
+ * @param {() => number | null} [parts.nodes] how many nodes are one gateway with this one, for engines with several
+ * @param {{error: (fields: object, message: string) => void}} [parts.log]
+ */
+export function mountMetrics({ server, config, view, node, nodeInfo, nodes, log }) {
+  if (!config.prometheus.enabled) return
+  const scrape = new Scrape({ view, node, nodeInfo: nodeInfo ?? null, nodes: nodes ?? null })
+  server.route('*', config.prometheus.handler_prefix, exchange => {
+    const { method } = exchange
+    if (method !== 'GET' && method !== 'HEAD') {
+      exchange.reply(405, { Allow: 'GET, HEAD' }, 'Method Not Allowed')
+      return
+    }
+    scrape.answer(exchange).catch(error => {
+      log?.error({ err: error }, 'metrics could not be told')
+      exchange.reply(500, null, '')
+    })
+  })
+}

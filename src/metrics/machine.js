@@ -1,0 +1,108 @@
+// The machine, as far as the gateway looks at it. What Linux alone tells is left out elsewhere.
+
+import { byName, counter, gauge, one, seconds } from './family.js'
+
+/**
+ * @typedef {import('../stats/schema.js').MachineSample} MachineSample
+ * @typedef {import('../stats/schema.js').Lifetimes['machine']} Sums
+ * @typedef {import('./family.js').PlainFamily} PlainFamily
+ */
+
+/**
+ * @param {string} name without `halley_machine_`
+ * @param {string} help
+ * @param {(machine: MachineSample) => number | null | undefined} read
+ */
+const now = (name, help, read) =>
+  gauge(
+    `halley_machine_${name}`,
+    help,
+    [],
+    one(({ snapshot }) => read(snapshot.machine)),
+  )
+
+/**
+ * @param {string} name without `halley_machine_`
+ * @param {string} help
+ * @param {(sums: Sums) => number | undefined} read
+ */
+const sum = (name, help, read) =>
+  counter(
+    `halley_machine_${name}`,
+    help,
+    [],
+    one(({ snapshot }) => read(snapshot.lifetimes.machine)),
+  )
+
+/** @type {readonly PlainFamily[]} */
+export const machine = Object.freeze([
+  now('cores', 'CPU cores.', ({ cores }) => cores),
+  counter(
+    'halley_machine_cpu_seconds_total',
+    'CPU time of all cores since the gateway started, by mode (user, system, idle, iowait, steal).',
+    ['mode'],
+    ({ snapshot }) =>
+      byName(snapshot.lifetimes.machine.cpu ?? {}).map(([ms, mode]) => [seconds(Number(ms)), mode]),
+  ),
+  gauge(
+    'halley_machine_load',
+    'Load average over the last 1, 5 and 15 minutes.',
+    ['minutes'],
+    ({ snapshot }) => (snapshot.machine.load ?? []).map((load, i) => [load, [1, 5, 15][i]]),
+  ),
+  now('memory_total_bytes', 'Memory.', ({ memory }) => memory.total),
+  gauge(
+    'halley_machine_memory_bytes',
+    'Memory by what it is used for: "used", "caches" (page cache, buffers, reclaimable slab) and "free" are all of it.',
+    ['kind'],
+    ({ snapshot: { machine } }) => [
+      [machine.memory.used, 'used'],
+      [machine.memory.caches, 'caches'],
+      [machine.memory.free, 'free'],
+    ],
+  ),
+  now(
+    'memory_available_bytes',
+    'Memory that programs could have without swapping.',
+    ({ memory }) => memory.available,
+  ),
+  now('slab_bytes', 'Kernel memory in slabs, those of sockets included.', ({ memory }) => memory.slab),
+  now('sockets', 'Sockets in use.', ({ sockets }) => sockets?.used),
+  now('tcp_sockets', 'TCP sockets in use.', ({ sockets }) => sockets?.tcp.inuse),
+  now('tcp_orphans', 'TCP sockets that no process has any more.', ({ sockets }) => sockets?.tcp.orphan),
+  now(
+    'tcp_time_wait',
+    'TCP sockets that wait for what may still be under way.',
+    ({ sockets }) => sockets?.tcp.time_wait,
+  ),
+  now('tcp_allocated', 'TCP sockets that are allocated, of all states.', ({ sockets }) => sockets?.tcp.alloc),
+  now('tcp_memory_bytes', 'Buffers of TCP sockets.', ({ sockets }) => sockets?.tcp.memory),
+  sum(
+    'network_received_bytes_total',
+    'Bytes received since the gateway started; without the loopback interface, unless there is only that.',
+    ({ network }) => network?.rx_bytes,
+  ),
+  sum('network_sent_bytes_total', 'Bytes sent, counted the same way.', ({ network }) => network?.tx_bytes),
+  sum(
+    'network_received_packets_total',
+    'Packets received, counted the same way.',
+    ({ network }) => network?.rx_packets,
+  ),
+  sum(
+    'network_sent_packets_total',
+    'Packets sent, counted the same way.',
+    ({ network }) => network?.tx_packets,
+  ),
+  sum(
+    'listen_overflows_total',
+    'Connections that did not fit into the queue of a listening socket, since the gateway started.',
+    ({ listen }) => listen?.overflows,
+  ),
+  sum(
+    'listen_drops_total',
+    'Connections that a listening socket dropped, for whatever reason, since the gateway started.',
+    ({ listen }) => listen?.drops,
+  ),
+  now('open_files', 'Open files of all processes.', ({ files }) => files?.open),
+  now('max_files', 'Files that all processes together may open.', ({ files }) => files?.limit),
+])

@@ -1,0 +1,196 @@
+// The processes: the primary and every worker, told apart by the label `worker`.
+
+import { TICK_BOUNDS } from '../stats/lifetimes.js'
+import { counter, gauge, seconds } from './family.js'
+
+/**
+ * @typedef {import('../stats/schema.js').ProcessSample} ProcessSample
+ * @typedef {import('../stats/schema.js').Lifetime} Lifetime
+ * @typedef {import('./family.js').Facts} Facts
+ * @typedef {import('./family.js').Row} Row
+ * @typedef {import('./family.js').Family} Family
+ * @typedef {import('./family.js').PlainFamily} PlainFamily
+ */
+
+const PRIMARY = 'primary'
+const WORKER = Object.freeze(['worker'])
+const GC_KINDS = /** @type {const} */ (['minor', 'major', 'incremental', 'weak'])
+const BOUNDS = Object.freeze(TICK_BOUNDS.map(seconds))
+
+/**
+ * @param {Facts} facts
+ * @returns {[worker: string, sample: ProcessSample][]} those that are there
+ */
+function samples({ snapshot: { primary, workers } }) {
+  /** @type {[string, ProcessSample][]} */
+  const all = [[PRIMARY, primary]]
+  for (const { index, sample } of workers) if (sample) all.push([String(index), sample])
+  return all
+}
+
+/**
+ * @param {Facts} facts
+ * @returns {[worker: string, lifetime: Lifetime][]} of all places
+ */
+function lifetimes({ snapshot: { lifetimes } }) {
+  /** @type {[string, Lifetime][]} */
+  const all = [[PRIMARY, lifetimes.primary]]
+  lifetimes.workers.forEach((lifetime, index) => {
+    all.push([String(index), lifetime])
+  })
+  return all
+}
+
+/**
+ * @param {(sample: ProcessSample) => number | null} value
+ * @returns {PlainFamily['read']}
+ */
+const ofEach = value => facts =>
+  samples(facts).map(([worker, sample]) => /** @type {Row} */ ([value(sample), worker]))
+
+/**
+ * @param {'used' | 'total'} figure
+ * @returns {PlainFamily['read']}
+ */
+const ofSpaces = figure => facts =>
+  samples(facts).flatMap(([worker, { memory }]) =>
+    Object.entries(memory.spaces).map(
+      ([space, sizes]) => /** @type {Row} */ ([sizes[figure], worker, space]),
+    ),
+  )
+
+/**
+ * @param {(kind: import('../stats/schema.js').GcKind) => number} value
+ * @returns {PlainFamily['read']}
+ */
+const ofGc = value => facts =>
+  lifetimes(facts).flatMap(([worker, { gc }]) =>
+    GC_KINDS.map(kind => /** @type {Row} */ ([value(gc[kind]), worker, kind])),
+  )
+
+/** @type {readonly Family[]} */
+export const processes = Object.freeze([
+  gauge(
+    'halley_process_uptime_seconds',
+    'Since the process started.',
+    WORKER,
+    ofEach(({ uptime }) => seconds(uptime)),
+  ),
+  counter(
+    'halley_process_cpu_seconds_total',
+    'CPU time, by mode (user, system).',
+    ['worker', 'mode'],
+    facts =>
+      lifetimes(facts).flatMap(([worker, { cpu }]) => [
+        /** @type {Row} */ ([seconds(cpu.user), worker, 'user']),
+        /** @type {Row} */ ([seconds(cpu.system), worker, 'system']),
+      ]),
+  ),
+  gauge(
+    'halley_process_resident_memory_bytes',
+    'Resident memory (RSS).',
+    WORKER,
+    ofEach(({ memory }) => memory.rss),
+  ),
+  gauge(
+    'halley_process_heap_used_bytes',
+    'JS heap in use.',
+    WORKER,
+    ofEach(({ memory }) => memory.heap_used),
+  ),
+  gauge(
+    'halley_process_heap_total_bytes',
+    'JS heap that V8 has committed.',
+    WORKER,
+    ofEach(({ memory }) => memory.heap_total),
+  ),
+  gauge(
+    'halley_process_heap_limit_bytes',
+    'JS heap that the process may have.',
+    WORKER,
+    ofEach(({ memory }) => memory.heap_limit),
+  ),
+  gauge(
+    'halley_process_heap_space_used_bytes',
+    'JS heap in use, by space (new, old, code ...).',
+    ['worker', 'space'],
+    ofSpaces('used'),
+  ),
+  gauge(
+    'halley_process_heap_space_total_bytes',
+    'JS heap that V8 has committed, by space.',
+    ['worker', 'space'],
+    ofSpaces('total'),
+  ),
+  gauge(
+    'halley_process_external_memory_bytes',
+    'Memory outside of the heap that belongs to objects in it, buffers included.',
+    WORKER,
+    ofEach(({ memory }) => memory.external),
+  ),
+  gauge(
+    'halley_process_array_buffers_bytes',
+    'The part of external memory that is buffers.',
+    WORKER,
+    ofEach(({ memory }) => memory.array_buffers),
+  ),
+  gauge(
+    'halley_process_open_files',
+    'Open file descriptors.',
+    WORKER,
+    ofEach(({ files }) => files.open),
+  ),
+  gauge(
+    'halley_process_max_files',
+    'File descriptors that the process may open.',
+    WORKER,
+    ofEach(({ files }) => files.limit),
+  ),
+  gauge(
+    'halley_event_loop_utilization_ratio',
+    'Share of the last second in which the event loop was not waiting for events.',
+    WORKER,
+    ofEach(({ loop }) => loop.utilization),
+  ),
+  counter(
+    'halley_event_loop_active_seconds_total',
+    'Time in which the event loop was not waiting for events; its rate is the utilization.',
+    WORKER,
+    facts => lifetimes(facts).map(([worker, { active }]) => /** @type {Row} */ ([seconds(active), worker])),
+  ),
+  {
+    name: 'halley_event_loop_delay_seconds',
+    type: 'histogram',
+    help: 'Event-loop ticks: how long events waited for the event loop, measured every 10 ms.',
+    labels: WORKER,
+    read: facts =>
+      lifetimes(facts).map(
+        ([
+          worker,
+          {
+            ticks: { count, sum, within },
+          },
+        ]) => [{ bounds: BOUNDS, counts: within, count, sum: seconds(sum) }, worker],
+      ),
+  },
+  ...['avg', 'p50', 'p90', 'p99', 'max'].map(figure =>
+    gauge(
+      `halley_event_loop_delay_${figure}_seconds`,
+      `Event-loop ticks of the last second: ${{ avg: 'average', max: 'maximum' }[figure] ?? `${figure.slice(1)}th percentile`}.`,
+      WORKER,
+      ofEach(({ loop }) => seconds(/** @type {any} */ (loop.ticks)[figure])),
+    ),
+  ),
+  counter(
+    'halley_gc_runs_total',
+    'Garbage collections, by kind (minor, major, incremental, weak).',
+    ['worker', 'kind'],
+    ofGc(({ count }) => count),
+  ),
+  counter(
+    'halley_gc_pause_seconds_total',
+    'Time in which garbage collection stopped the process, by kind.',
+    ['worker', 'kind'],
+    ofGc(({ pause }) => seconds(pause)),
+  ),
+])

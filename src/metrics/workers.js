@@ -1,0 +1,112 @@
+// The workers: whether they are there, and what each one carries.
+
+import { counter, gauge, seconds } from './family.js'
+
+/**
+ * @typedef {import('../stats/schema.js').WorkerView} WorkerView
+ * @typedef {import('../stats/schema.js').WorkerSample} WorkerSample
+ * @typedef {import('../stats/schema.js').Lifetime} Lifetime
+ * @typedef {import('./family.js').PlainFamily} PlainFamily
+ */
+
+const WORKER = Object.freeze(['worker'])
+
+/**
+ * @param {(view: WorkerView) => number | null} value
+ * @returns {PlainFamily['read']} of all of them
+ */
+const ofViews =
+  value =>
+  ({ snapshot }) =>
+    snapshot.workers.map(view => [value(view), view.index])
+
+/**
+ * @param {(sample: WorkerSample) => number} value
+ * @returns {PlainFamily['read']} of those that are there
+ */
+const ofEach = value => ofViews(({ sample }) => sample && value(sample))
+
+/**
+ * @param {(lifetime: Lifetime) => number} value
+ * @returns {PlainFamily['read']} of all places
+ */
+const ofLifetimes =
+  value =>
+  ({ snapshot }) =>
+    snapshot.lifetimes.workers.map((lifetime, index) => [value(lifetime), index])
+
+/** @type {readonly PlainFamily[]} */
+export const workers = Object.freeze([
+  gauge(
+    'halley_worker_up',
+    '1 when the worker serves clients and says so; 0 when it starts, is silent or down.',
+    WORKER,
+    ofViews(({ state }) => Number(state === 'up')),
+  ),
+  gauge(
+    'halley_worker_sample_age_seconds',
+    'Since the worker said something; a loop that is blocked is silent.',
+    WORKER,
+    ofViews(({ age }) => seconds(age)),
+  ),
+  counter(
+    'halley_worker_deaths_total',
+    'Workers that died at this place.',
+    WORKER,
+    ofViews(({ deaths }) => deaths),
+  ),
+  gauge(
+    'halley_worker_connections',
+    'Transports that are open, also those whose client has not connected yet.',
+    WORKER,
+    ofEach(({ connections }) => connections.open),
+  ),
+  gauge(
+    'halley_worker_clients',
+    'Clients that are connected.',
+    WORKER,
+    ofEach(({ connections }) => connections.connected),
+  ),
+  gauge(
+    'halley_worker_subscriptions',
+    'Subscriptions of its clients.',
+    WORKER,
+    ofEach(({ subscriptions }) => subscriptions),
+  ),
+  gauge(
+    'halley_worker_channels',
+    'Channels with subscribers in this worker.',
+    WORKER,
+    ofEach(({ channels }) => channels),
+  ),
+  gauge(
+    'halley_worker_outbox_bytes',
+    'What clients have not taken yet.',
+    WORKER,
+    ofEach(({ outbox }) => outbox.bytes),
+  ),
+  counter(
+    'halley_worker_messages_received_total',
+    'Messages from clients: commands and pongs.',
+    WORKER,
+    ofLifetimes(lifetime => lifetime.in.messages),
+  ),
+  counter(
+    'halley_worker_messages_sent_total',
+    'Messages to clients: replies, pushes and pings.',
+    WORKER,
+    ofLifetimes(lifetime => lifetime.out.messages),
+  ),
+  counter(
+    'halley_worker_received_bytes_total',
+    'Bytes of the messages from clients, uncompressed, without framing.',
+    WORKER,
+    ofLifetimes(lifetime => lifetime.in.bytes),
+  ),
+  counter(
+    'halley_worker_sent_bytes_total',
+    'Bytes of the messages to clients, uncompressed, without framing.',
+    WORKER,
+    ofLifetimes(lifetime => lifetime.out.bytes),
+  ),
+])
