@@ -14,7 +14,7 @@ const TEXT_TYPE = Object.freeze({ 'content-type': 'text/plain; charset=utf-8' })
  * @param {Logger} logger
  * @returns {ReplyError}
  */
-function publicError(error, logger) {
+export function publicError(error, logger) {
   if (error instanceof ReplyError) return error
   logger.error({ err: error }, 'a call of the server API failed')
   return errors.internal

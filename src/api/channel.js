@@ -90,19 +90,31 @@ export const historyRemove = {
   },
 }
 
+/**
+ * @param {import('../broker/contract.js').Broker} broker
+ * @param {string} pattern a glob; '' = all
+ * @returns {Promise<Map<string, number>>} subscribers of each channel, over all workers of all nodes
+ * @throws {import('../errors.js').ReplyError} 100 for a pattern that is none
+ */
+export async function countChannels(broker, pattern) {
+  // Every worker matches its own channels; here only what it could not compile is refused.
+  if (pattern !== '' && compileGlob(pattern) === undefined) throw errors.internal
+  /** @type {Map<string, number>} */
+  const counts = new Map()
+  for (const answer of await broker.survey('channels', { pattern })) {
+    for (const [name, count] of Object.entries(answer)) counts.set(name, (counts.get(name) ?? 0) + count)
+  }
+  return counts
+}
+
 /** @type {Method} */
 export const channels = {
   fields: { pattern: string },
   async run({ pattern }, { broker }) {
-    // Every worker matches its own channels; here only what it could not compile is refused.
-    if (pattern !== '' && compileGlob(pattern) === undefined) throw errors.internal
-    /** @type {Map<string, number>} */
-    const counts = new Map()
-    for (const answer of await broker.survey('channels', { pattern })) {
-      for (const [name, count] of Object.entries(answer)) counts.set(name, (counts.get(name) ?? 0) + count)
-    }
     const entries = []
-    for (const [name, count] of counts) entries.push(`${JSON.stringify(name)}:{"num_clients":${count}}`)
+    for (const [name, count] of await countChannels(broker, pattern)) {
+      entries.push(`${JSON.stringify(name)}:{"num_clients":${count}}`)
+    }
     return `{"channels":{${entries.join(',')}}}`
   },
 }

@@ -109,6 +109,9 @@ export function createApi({ config, rules, broker, node, logger, clock = Date.no
   }
 
   return {
+    /** For whoever offers the same methods in another way. */
+    context,
+
     /** @param {import('../server/contract.js').SocketServer} server */
     mount(server) {
       if (options.disabled) return

@@ -9,6 +9,8 @@ import { compileGlob } from './glob.js'
  * @typedef {import('../session/session.js').Session} Session
  * @typedef {import('./context.js').NodeIdentity} NodeIdentity
  * @typedef {{user: string, client?: string, session?: string}} Target which connections are meant
+ * @typedef {{client: string, user: string, transport: string, codec: string, subscriptions: number, channels: string[]}} Connection
+ *   `channels`: the first ones of its subscriptions
  */
 
 /**
@@ -18,6 +20,33 @@ import { compileGlob } from './glob.js'
  */
 function targets({ sessions }, { user, client, session }) {
   return sessions.of(user ?? '', { client, session })
+}
+
+/** Channels that are named of one connection. */
+const MAX_CHANNELS = 20
+
+/**
+ * @param {Session} session
+ * @returns {Connection}
+ */
+function describe(session) {
+  const { id, user, subscriptions } = session
+  /** @type {string[]} */
+  const channels = []
+  if (subscriptions instanceof Map) {
+    for (const name of subscriptions.keys()) {
+      if (channels.length === MAX_CHANNELS) break
+      channels.push(name)
+    }
+  } else if (subscriptions) channels.push(subscriptions.channel.name)
+  return {
+    client: id,
+    user,
+    transport: session.transport.name,
+    codec: session.codec.name,
+    subscriptions: session.subscriptionCount,
+    channels,
+  }
 }
 
 /**
@@ -42,6 +71,17 @@ const operations = Object.freeze({
       channels: [...hub.channels.keys()],
       subscriptions: hub.subscriptions,
       metrics: metrics.last,
+    }
+  },
+
+  /** Those of a user, at most `limit` of them; `total` says how many there are. */
+  connections(gateway, { limit, ...target }, { uid, name }) {
+    const found = targets(gateway, target)
+    return {
+      node: { uid, name },
+      worker: gateway.worker,
+      total: found.length,
+      connections: found.slice(0, limit).map(describe),
     }
   },
 

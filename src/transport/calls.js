@@ -33,4 +33,4 @@ export class Calls {
 }
 
 /** Kinds of calls. */
-export const Call = Object.freeze({ EMULATION: 1, POLL: 2 })
+export const Call = Object.freeze({ EMULATION: 1, POLL: 2, ADMIN_LOGIN: 3 })
