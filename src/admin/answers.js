@@ -1,0 +1,26 @@
+// Answers of the admin endpoints: one line of JSON each, kept by nobody.
+
+/** @typedef {import('../server/contract.js').Exchange} Exchange */
+
+/** @type {Readonly<Record<string, string>>} */
+export const HEAD = Object.freeze({
+  'Content-Type': 'application/json',
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+})
+
+/**
+ * @param {Exchange} exchange
+ * @param {string} text JSON
+ */
+export const answer = (exchange, text) => exchange.reply(200, HEAD, text)
+
+/**
+ * @param {Exchange} exchange
+ * @param {number} status
+ * @param {string} error what is wrong, in a few words
+ * @param {Record<string, string>} [head]
+ * @param {object} [more] members beside `error`
+ */
+export const refuse = (exchange, status, error, head = {}, more = {}) =>
+  exchange.reply(status, { ...HEAD, ...head }, JSON.stringify({ error, ...more }))

@@ -1,0 +1,174 @@
+// The admin endpoints, below `admin.handler_prefix`: a login, the stats stream, commands, methods of the server API, and the
+// page that uses them.
+//
+// Whoever has a token may do what the API key may do. It counts in the Authorization header alone, which no other site can make
+// a browser send, so there is nothing to forge a request with.
+
+import { publicError } from '../api/answers.js'
+import { BadBody, parseJson, readObject } from '../api/params.js'
+import { answer, refuse } from './answers.js'
+import { readCommand } from './command.js'
+import { LoginGuard } from './login-guard.js'
+import { methods } from './methods.js'
+import { mountPage } from './page-files.js'
+import { StatsStream } from './stats-stream.js'
+import { AdminTokens } from './tokens.js'
+
+/**
+ * @typedef {import('../server/contract.js').Exchange} Exchange
+ * @typedef {import('../api/context.js').ApiContext} ApiContext
+ *
+ * @typedef {object} StatsView what a worker knows of its node
+ * @property {(listener: (message: import('../stats/schema.js').StatsMessage) => void) => () => void} watch `hello` first, then a message a
+ *   second, until the returned function is called
+ * @property {(command: import('../stats/schema.js').StatsCommand) => Promise<void>} command rejects with the reason
+ *
+ * @typedef {object} AdminParts
+ * @property {any} config
+ * @property {import('../server/contract.js').SocketServer} server not listening yet
+ * @property {StatsView} view
+ * @property {ApiContext} context of the server API
+ * @property {import('../broker/contract.js').Broker} broker
+ * @property {import('../transport/calls.js').Calls} calls
+ * @property {string} version of the gateway
+ * @property {number} index of this worker
+ * @property {() => number} [clock] unix ms
+ */
+
+/** Bytes of a request's body: a login or a command, and what is published. */
+const MAX_SMALL = 4096
+const MAX_BODY = 1024 * 1024
+
+/**
+ * @param {Exchange} exchange
+ * @returns {string} '' if there is none
+ */
+const bearer = exchange => /^bearer +([^ ]+) *$/i.exec(exchange.header('authorization'))?.[1] ?? ''
+
+class Admin {
+  #view
+  #context
+  #clock
+  #tokens
+  #guard
+  #stream
+
+  /** @param {AdminParts & {clock: () => number}} parts */
+  constructor({ config, server, view, context, broker, calls, index, clock }) {
+    this.#view = view
+    this.#context = context
+    this.#clock = clock
+    this.#tokens = new AdminTokens(config.admin)
+    this.#guard = new LoginGuard({ broker, calls, index, clock })
+    this.#stream = new StatsStream({ view, server, clock })
+  }
+
+  /**
+   * @param {Exchange} exchange
+   * @returns {number} when its token expires, unix ms; 0: it was refused
+   */
+  #allows(exchange) {
+    const expires = this.#tokens.check(bearer(exchange), this.#clock())
+    if (expires === 0) {
+      refuse(exchange, 401, 'log in first', { 'WWW-Authenticate': 'Bearer realm="halley admin"' })
+    }
+    return expires
+  }
+
+  /**
+   * @param {Exchange} exchange
+   * @param {number} limit bytes
+   * @param {(body: string) => void | Promise<void>} work
+   */
+  #read(exchange, limit, work) {
+    exchange.body(limit, async bytes => {
+      if (bytes === null) return refuse(exchange, 413, `the body is longer than ${limit} bytes`)
+      const body = bytes.toString()
+      try {
+        await work(body)
+      } catch (error) {
+        if (error instanceof BadBody) return refuse(exchange, 400, 'the body is not what this takes')
+        const { status, message, code } = publicError(error, this.#context.logger)
+        refuse(exchange, status, message, {}, { code })
+      }
+    })
+  }
+
+  /** @param {Exchange} exchange */
+  login(exchange) {
+    const address = exchange.remoteAddress()
+    this.#read(exchange, MAX_SMALL, async body => {
+      const { password } = parseJson(body) ?? {}
+      if (typeof password !== 'string') throw new BadBody()
+      const right = this.#tokens.matches(password)
+      const wait = await this.#guard.tried(address, right)
+      if (wait > 0) {
+        const seconds = Math.ceil(wait / 1000)
+        refuse(exchange, 429, `too many wrong keys, try again in ${seconds} s`, {
+          'Retry-After': `${seconds}`,
+        })
+      } else if (right) answer(exchange, JSON.stringify(this.#tokens.issue(this.#clock())))
+      else refuse(exchange, 401, 'wrong key')
+    })
+  }
+
+  /** @param {Exchange} exchange */
+  stream(exchange) {
+    const expires = this.#allows(exchange)
+    if (expires !== 0) this.#stream.open(exchange, expires)
+  }
+
+  /** @param {Exchange} exchange */
+  command(exchange) {
+    if (this.#allows(exchange) === 0) return
+    this.#read(exchange, MAX_SMALL, async body => {
+      const command = readCommand(body)
+      if (command === null) return refuse(exchange, 403, 'not from elsewhere')
+      const error = await this.#view.command(command).then(
+        () => null,
+        (/** @type {Error} */ { message }) => message,
+      )
+      answer(exchange, JSON.stringify({ error }))
+    })
+  }
+
+  /**
+   * @param {import('../api/context.js').Method} method
+   * @returns {(exchange: Exchange) => void}
+   */
+  method({ fields, run }) {
+    return exchange => {
+      if (this.#allows(exchange) === 0) return
+      this.#read(exchange, MAX_BODY, async body => {
+        const params = readObject(fields, parseJson(body), body)
+        answer(exchange, `{"result":${await run(params, this.#context)}}`)
+      })
+    }
+  }
+}
+
+/**
+ * To be called only where the admin key is not empty.
+ * @param {AdminParts} parts
+ */
+export function mountAdmin({ clock = Date.now, ...parts }) {
+  const { config, server, version } = parts
+  const prefix = config.admin.handler_prefix
+  const admin = new Admin({ ...parts, clock })
+  /**
+   * @param {string} method
+   * @param {string} name
+   * @param {(exchange: Exchange) => void} handler
+   */
+  const route = (method, name, handler) => {
+    server.route(method, `${prefix}/api/${name}`, handler)
+    server.route('*', `${prefix}/api/${name}`, exchange =>
+      refuse(exchange, 405, `${method} only`, { Allow: method }),
+    )
+  }
+  route('POST', 'login', exchange => admin.login(exchange))
+  route('GET', 'stream', exchange => admin.stream(exchange))
+  route('POST', 'command', exchange => admin.command(exchange))
+  for (const [name, method] of methods) route('POST', name, admin.method(method))
+  mountPage(server, prefix, version)
+}

@@ -1,0 +1,52 @@
+// What the admin page may call: methods of the server API as they are, and two of its own that are bounded.
+
+import { countChannels } from '../api/channel.js'
+import { methods as apiMethods } from '../api/methods.js'
+import { string } from '../api/params.js'
+
+/**
+ * @typedef {import('../api/context.js').Method} Method
+ * @typedef {import('../api/operations.js').Connection} Connection
+ */
+
+/** Rows of an answer. */
+export const MAX_ROWS = 500
+
+/** Methods of the server API that are as good here. */
+const SAME = ['info', 'publish', 'disconnect', 'unsubscribe', 'presence', 'presence_stats', 'history']
+
+/** The channels with most subscribers, and how many there are. @type {Method} */
+const channels = {
+  fields: { pattern: string },
+  async run({ pattern }, { broker }) {
+    const counts = [...(await countChannels(broker, pattern))]
+    counts.sort(([a, clients], [b, others]) => others - clients || (a < b ? -1 : 1))
+    const rows = counts.slice(0, MAX_ROWS).map(([name, clients]) => ({ name, clients }))
+    return JSON.stringify({ total: counts.length, channels: rows })
+  },
+}
+
+/** The connections of a user ('' = anonymous ones), wherever they are. @type {Method} */
+const connections = {
+  fields: { user: string, client: string },
+  async run({ user, client }, { broker }) {
+    /** @type {(Connection & {node: {uid: string, name: string}, worker: number})[]} */
+    const rows = []
+    let total = 0
+    for (const answer of await broker.survey('connections', { user, client, limit: MAX_ROWS })) {
+      const { node, worker } = answer
+      total += answer.total
+      for (const connection of answer.connections) {
+        if (rows.length < MAX_ROWS) rows.push({ ...connection, node, worker })
+      }
+    }
+    return JSON.stringify({ total, connections: rows })
+  },
+}
+
+/** @type {ReadonlyMap<string, Method>} */
+export const methods = new Map([
+  ...SAME.map(name => /** @type {[string, Method]} */ ([name, apiMethods.get(name)])),
+  ['channels', channels],
+  ['connections', connections],
+])

@@ -1,0 +1,43 @@
+// The admin page: plain files, below the names that they have in src/, so that what they import is found.
+
+import { readdirSync } from 'node:fs'
+import { extname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { fillPage, serveBody, serveFile } from '../server/static-files.js'
+
+/** Folders of src/ that are for browsers as a whole. */
+const FOLDERS = Object.freeze(['admin/page', 'charts'])
+const SERVED = Object.freeze(['.css', '.js', '.svg'])
+
+/** Files of other folders of src/. */
+const FILES = Object.freeze([
+  'demo/page/style.css',
+  'demo/page/cards.css',
+  'demo/page/icon.svg',
+  'demo/page/dom.js',
+])
+
+/** @param {string} name in src/ */
+const pathOf = name => fileURLToPath(new URL(`../${name}`, import.meta.url))
+
+/** @param {string} folder */
+const filesOf = folder =>
+  readdirSync(pathOf(folder))
+    .filter(name => SERVED.includes(extname(name)))
+    .map(name => `${folder}/${name}`)
+
+/**
+ * Puts the page at the prefix, and its files below it.
+ *
+ * @param {import('../server/contract.js').SocketServer} server not listening yet
+ * @param {string} prefix
+ * @param {string} version of the gateway
+ */
+export function mountPage(server, prefix, version) {
+  const page = serveBody(fillPage(pathOf('admin/page/index.html'), { prefix, version }), '.html')
+  server.route('*', prefix, page)
+  server.route('*', `${prefix}/`, page)
+  for (const name of [...FOLDERS.flatMap(filesOf), ...FILES]) {
+    server.route('*', `${prefix}/assets/${name}`, serveFile(pathOf(name)))
+  }
+}

@@ -1,0 +1,121 @@
+import { byId, inputById, make, plural } from '../../demo/page/dom.js'
+import { whole } from './format.js'
+import { reason } from './session.js'
+import { Table } from './table.js'
+
+/** Clients of a channel above which they are counted, but not listed. */
+const MAX_LISTED = 500
+
+/** @typedef {{name: string, clients: number}} ChannelRow */
+
+/** @param {unknown} value @returns {string} as JSON, or '' */
+const json = value => (value === undefined ? '' : JSON.stringify(value))
+
+/** Channels with their subscribers, and who is present in one. */
+export class Channels {
+  #session
+  #table
+  #people
+  #asked = ''
+  /** @type {(channel: string) => void} what a click on `Publish` does */
+  onPublish = () => {}
+
+  /** @param {import('./session.js').Session} session */
+  constructor(session) {
+    this.#session = session
+    this.#table = new Table(
+      byId('channels'),
+      'Channels',
+      [
+        {
+          label: 'Channel',
+          words: true,
+          value: (/** @type {ChannelRow} */ { name }) => name,
+          tone: () => 'name',
+        },
+        { label: 'Clients', value: ({ clients }) => clients, text: ({ clients }) => whole(clients) },
+        { label: 'Actions', value: () => 0, node: ({ name }) => this.#actions(name) },
+      ],
+      { key: ({ name }) => name, sort: 1, descending: true },
+    )
+    this.#people = new Table(
+      byId('present-rows'),
+      'Presence',
+      [
+        { label: 'User', words: true, value: (/** @type {any} */ { user }) => user },
+        { label: 'Client', words: true, value: ({ client }) => client, tone: () => 'name' },
+        {
+          label: 'Connection info',
+          words: true,
+          value: ({ conn_info }) => json(conn_info),
+          tone: () => 'name',
+        },
+        { label: 'Channel info', words: true, value: ({ chan_info }) => json(chan_info), tone: () => 'name' },
+      ],
+      { key: ({ client }) => client },
+    )
+    byId('channels-form').addEventListener('submit', event => {
+      event.preventDefault()
+      this.refresh()
+    })
+  }
+
+  /** @param {string} name */
+  #actions(name) {
+    const button = (/** @type {string} */ text, /** @type {() => void} */ act) => {
+      const element = make('button', 'quiet small', text)
+      element.setAttribute('type', 'button')
+      element.setAttribute('aria-label', `${text}: ${name}`)
+      element.addEventListener('click', act)
+      return element
+    }
+    return make(
+      'div',
+      'buttons end',
+      button('Publish', () => this.onPublish(name)),
+      button('Presence', () => this.#present(name)),
+    )
+  }
+
+  async refresh() {
+    const pattern = inputById('channels-pattern').value.trim()
+    const fault = byId('channels-fault')
+    fault.textContent = ''
+    try {
+      const { total, channels } = await this.#session.call('channels', { pattern })
+      this.#table.show(channels)
+      const shown = channels.length < total ? `, the ${channels.length} largest shown` : ''
+      byId('channels-count').textContent = `${plural(total, 'channel')}${shown}`
+    } catch (error) {
+      fault.textContent = `Not read: ${reason(error)}`
+    }
+  }
+
+  /** @param {string} channel */
+  async #present(channel) {
+    this.#asked = channel
+    byId('present').hidden = false
+    byId('present-title').textContent = `Present in ${channel}`
+    const count = byId('present-count')
+    count.textContent = '…'
+    this.#people.show([])
+    let text = ''
+    try {
+      const { num_clients: clients, num_users: users } = await this.#session.call('presence_stats', {
+        channel,
+      })
+      text = `${plural(clients, 'client')} of ${plural(users, 'user')}`
+      if (clients > MAX_LISTED) text += `, too many to list`
+      else {
+        const { presence } = await this.#session.call('presence', { channel })
+        if (this.#asked === channel) this.#people.show(Object.values(presence))
+      }
+    } catch (error) {
+      const why = reason(error)
+      text = why === 'not available' ? 'Its namespace keeps no presence.' : `Not read: ${why}`
+    }
+    if (this.#asked !== channel) return
+    count.textContent = text
+    byId('present').scrollIntoView({ block: 'nearest' })
+  }
+}

@@ -1,0 +1,69 @@
+import { byId, inputById } from '../../demo/page/dom.js'
+import { reason } from './session.js'
+
+/** The form to publish. */
+export class Publish {
+  #session
+  #channel = inputById('publish-channel')
+  #data = /** @type {HTMLTextAreaElement} */ (byId('publish-data'))
+  #result = byId('publish-result')
+
+  /** @param {import('./session.js').Session} session */
+  constructor(session) {
+    this.#session = session
+    this.#data.addEventListener('input', () => this.#check())
+    byId('publish-form').addEventListener('submit', event => {
+      event.preventDefault()
+      if (this.#check()) this.#send()
+    })
+  }
+
+  /** @param {string} channel */
+  choose(channel) {
+    this.#channel.value = channel
+    this.#data.focus()
+    byId('publish-form').scrollIntoView({ block: 'center' })
+  }
+
+  /**
+   * @param {string} text
+   * @param {boolean} good
+   */
+  #say(text, good) {
+    this.#result.textContent = text
+    this.#result.className = good ? 'result' : 'result bad'
+  }
+
+  /** @returns {boolean} whether the data is JSON; says what is wrong with it */
+  #check() {
+    let fault = ''
+    try {
+      JSON.parse(this.#data.value)
+    } catch (error) {
+      fault = /** @type {Error} */ (error).message
+    }
+    this.#data.setAttribute('aria-invalid', String(fault !== ''))
+    this.#say(fault && `No JSON: ${fault}`, false)
+    return fault === ''
+  }
+
+  async #send() {
+    const channel = this.#channel.value
+    const send = /** @type {HTMLButtonElement} */ (byId('publish-send'))
+    send.disabled = true
+    try {
+      // As it was written: numbers that a double does not keep arrive as they are.
+      const params = `{"channel":${JSON.stringify(channel)},"data":${this.#data.value}}`
+      const { offset, epoch } = await this.#session.call('publish', params)
+      this.#say(
+        offset === undefined
+          ? `Published to ${channel}.`
+          : `Published to ${channel}, offset ${offset}, epoch ${epoch}.`,
+        true,
+      )
+    } catch (error) {
+      this.#say(`Not published: ${reason(error)}`, false)
+    }
+    send.disabled = false
+  }
+}

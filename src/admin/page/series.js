@@ -1,0 +1,43 @@
+import { CSV_COLUMNS } from '../../stats/csv-columns.js'
+
+/** @typedef {import('../../stats/schema.js').Snapshot} Snapshot */
+
+/** Seconds that the page remembers. */
+const MAX_ROWS = 900
+
+/**
+ * The last minutes as columns, by the names of the CSV file, so that the charts of reports serve here, too.
+ */
+export class Series {
+  /** @type {Record<string, import('../../stats/csv-columns.js').Cell[]>} */
+  columns = Object.fromEntries(CSV_COLUMNS.map(({ name }) => [name, []]))
+  #node = ''
+
+  /**
+   * What the gateway remembers. Of what the page itself remembers, all that is older stays.
+   * @param {Snapshot[]} history oldest first
+   */
+  reset(history) {
+    if (history.length === 0) return
+    const { node, time } = history[0]
+    const life = `${node.id} ${node.started_at}`
+    const older = life === this.#node ? this.columns.time.findIndex(at => Number(at) >= time) : 0
+    if (older >= 0) for (const column of Object.values(this.columns)) column.length = older
+    this.#node = life
+    for (const snapshot of history) this.add(snapshot)
+  }
+
+  /** @param {Snapshot} snapshot newer than all there are */
+  add(snapshot) {
+    for (const { name, value } of CSV_COLUMNS) {
+      const column = this.columns[name]
+      column.push(value(snapshot))
+      if (column.length > MAX_ROWS) column.shift()
+    }
+  }
+
+  /** Seconds. */
+  get length() {
+    return this.columns.time.length
+  }
+}

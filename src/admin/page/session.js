@@ -1,0 +1,102 @@
+// Who is logged in: a token for this tab, until the tab is closed, the token expires or somebody logs out.
+
+const KEY = 'halley-admin-token'
+const prefix = document.documentElement.dataset.prefix ?? ''
+
+/** What an endpoint has refused. */
+export class Refusal extends Error {
+  /**
+   * @param {number} status HTTP
+   * @param {string} message
+   */
+  constructor(status, message) {
+    super(message)
+    this.status = status
+  }
+}
+
+/** @param {Response} answer */
+async function refusalOf(answer) {
+  const said = await answer.json().catch(() => null)
+  return new Refusal(answer.status, said?.error ?? `the gateway answered with HTTP ${answer.status}`)
+}
+
+/**
+ * The way to the admin endpoints.
+ */
+export class Session {
+  #token = sessionStorage.getItem(KEY) ?? ''
+  /** @type {(loggedIn: boolean) => void} */
+  onChange = () => {}
+
+  get loggedIn() {
+    return this.#token !== ''
+  }
+
+  /**
+   * @param {string} path
+   * @param {RequestInit} init
+   * @returns {Promise<Response>} a good one
+   * @throws {Refusal | TypeError}
+   */
+  async #fetch(path, init) {
+    const token = this.#token
+    const headers = token === '' ? undefined : { Authorization: `Bearer ${token}` }
+    const answer = await fetch(`${prefix}/api/${path}`, { ...init, headers, cache: 'no-store' })
+    if (answer.ok) return answer
+    // Unless somebody has logged in anew meanwhile.
+    if (answer.status === 401 && token !== '' && token === this.#token) this.logOut()
+    throw await refusalOf(answer)
+  }
+
+  /** @param {string} password */
+  async logIn(password) {
+    this.#token = ''
+    const answer = await this.#fetch('login', { method: 'POST', body: JSON.stringify({ password }) })
+    const { token } = await answer.json()
+    this.#token = token
+    sessionStorage.setItem(KEY, token)
+    this.onChange(true)
+  }
+
+  logOut() {
+    this.#token = ''
+    sessionStorage.removeItem(KEY)
+    this.onChange(false)
+  }
+
+  /**
+   * @param {string} method
+   * @param {object | string} [params] an object, or JSON text
+   * @returns {Promise<any>} the result
+   * @throws {Refusal | TypeError}
+   */
+  async call(method, params = {}) {
+    const body = typeof params === 'string' ? params : JSON.stringify(params)
+    const answer = await this.#fetch(method, { method: 'POST', body })
+    return (await answer.json()).result
+  }
+
+  /**
+   * @param {object} command of the stats stream
+   * @throws {Refusal | TypeError}
+   */
+  async command(command) {
+    const answer = await this.#fetch('command', { method: 'POST', body: JSON.stringify(command) })
+    const { error } = await answer.json()
+    if (error !== null) throw new Refusal(answer.status, error)
+  }
+
+  /**
+   * @param {AbortSignal} signal
+   * @returns {Promise<ReadableStream<Uint8Array>>}
+   * @throws {Refusal | TypeError}
+   */
+  async stream(signal) {
+    const { body } = await this.#fetch('stream', { signal })
+    return /** @type {ReadableStream<Uint8Array>} */ (body)
+  }
+}
+
+/** @param {any} error of a call, in words */
+export const reason = error => (error instanceof Refusal ? error.message : 'the gateway cannot be reached')

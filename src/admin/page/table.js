@@ -1,0 +1,133 @@
+import { make } from '../../demo/page/dom.js'
+
+/**
+ * @template R
+ * @typedef {object} TableColumn
+ * @property {string} label
+ * @property {(row: R) => string | number} value sorted by this
+ * @property {(row: R) => string} [text] what is shown, where that is something else
+ * @property {(row: R) => string} [tone] a class for the cell: good, warn, bad, soft
+ * @property {(row: R) => HTMLElement} [node] instead of text; made once for each row
+ * @property {boolean} [words] left-aligned
+ * @property {string} [hint] what the label means
+ */
+
+/**
+ * Rows by key. A row that stays keeps its elements, so that focus, selection and scroll positions stay, too.
+ * @template R
+ */
+export class Table {
+  #columns
+  #key
+  #body = document.createElement('tbody')
+  #heads
+  /** @type {Map<string, HTMLTableRowElement>} */
+  #elements = new Map()
+  /** @type {R[]} */
+  #rows = []
+  #sort
+  #descending
+
+  /**
+   * @param {HTMLElement} place
+   * @param {string} caption for those who cannot see it
+   * @param {TableColumn<R>[]} columns
+   * @param {{key: (row: R) => string, sort?: number, descending?: boolean}} options sort: index of a column
+   */
+  constructor(place, caption, columns, { key, sort = 0, descending = false }) {
+    this.#columns = columns
+    this.#key = key
+    this.#sort = sort
+    this.#descending = descending
+    this.#heads = columns.map((column, index) => this.#head(column, index))
+    place.replaceChildren(
+      make(
+        'table',
+        '',
+        make('caption', 'visually-hidden', caption),
+        make('thead', '', make('tr', '', ...this.#heads)),
+        this.#body,
+      ),
+    )
+    this.#markSort()
+  }
+
+  /**
+   * @param {TableColumn<R>} column
+   * @param {number} index
+   */
+  #head({ label, node, words, hint }, index) {
+    const head = make('th', words ? 'words' : '')
+    head.setAttribute('scope', 'col')
+    if (hint) head.title = hint
+    if (node) {
+      head.append(make('span', 'visually-hidden', label))
+      return head
+    }
+    const button = make('button', 'sort', label)
+    button.setAttribute('type', 'button')
+    button.addEventListener('click', () => {
+      this.#descending = this.#sort === index ? !this.#descending : !words
+      this.#sort = index
+      this.#markSort()
+      this.show(this.#rows)
+    })
+    head.append(button)
+    return head
+  }
+
+  #markSort() {
+    for (const [index, head] of this.#heads.entries()) {
+      if (index !== this.#sort) head.removeAttribute('aria-sort')
+      else head.setAttribute('aria-sort', this.#descending ? 'descending' : 'ascending')
+    }
+  }
+
+  /** @param {R[]} rows */
+  show(rows) {
+    this.#rows = rows
+    const { value } = this.#columns[this.#sort]
+    const order = this.#descending ? -1 : 1
+    const sorted = [...rows].sort((a, b) => {
+      const [x, y] = [value(a), value(b)]
+      return x === y ? 0 : x < y ? -order : order
+    })
+    const before = this.#elements
+    this.#elements = new Map()
+    for (const [at, row] of sorted.entries()) {
+      const key = this.#key(row)
+      const element = before.get(key) ?? this.#element(row)
+      this.#elements.set(key, element)
+      this.#fill(element, row)
+      const there = this.#body.children[at]
+      if (there !== element) this.#body.insertBefore(element, there ?? null)
+    }
+    while (this.#body.children.length > sorted.length) this.#body.lastElementChild?.remove()
+  }
+
+  /** @param {R} row */
+  #element(row) {
+    const element = document.createElement('tr')
+    for (const { node, words } of this.#columns) {
+      const cell = make('td', words ? 'words' : '')
+      if (node) cell.append(node(row))
+      element.append(cell)
+    }
+    return element
+  }
+
+  /**
+   * @param {HTMLTableRowElement} element
+   * @param {R} row
+   */
+  #fill(element, row) {
+    for (const [index, { value, text, tone, node, words }] of this.#columns.entries()) {
+      if (node) continue
+      const cell = element.children[index]
+      const shown = text ? text(row) : String(value(row))
+      if (cell.textContent !== shown) cell.textContent = shown
+      const name = `${words ? 'words ' : ''}${tone ? tone(row) : ''}`.trim()
+      if (cell.className !== name) cell.className = name
+    }
+  }
+}

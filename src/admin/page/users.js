@@ -1,0 +1,118 @@
+import { byId, inputById, make, plural } from '../../demo/page/dom.js'
+import { confirm } from './confirm.js'
+import { reason } from './session.js'
+import { Table } from './table.js'
+
+/** @typedef {import('../../api/operations.js').Connection & {node: {uid: string, name: string}, worker: number}} ConnectionRow */
+
+/** @param {ConnectionRow} row */
+function channelsOf({ channels, subscriptions }) {
+  const more = subscriptions - channels.length
+  return more > 0 ? `${channels.join(', ')} and ${more} more` : channels.join(', ')
+}
+
+/** The connections of a user, over all nodes, and their end. */
+export class Users {
+  #session
+  #table
+  #all = /** @type {HTMLButtonElement} */ (byId('users-all'))
+  #user = ''
+  #total = 0
+
+  /** @param {import('./session.js').Session} session */
+  constructor(session) {
+    this.#session = session
+    this.#table = new Table(
+      byId('users'),
+      'Connections',
+      [
+        {
+          label: 'Client',
+          words: true,
+          value: (/** @type {ConnectionRow} */ { client }) => client,
+          tone: () => 'name',
+        },
+        { label: 'Transport', words: true, value: ({ transport }) => transport },
+        { label: 'Codec', words: true, value: ({ codec }) => codec },
+        { label: 'Node', words: true, value: ({ node }) => node.name },
+        { label: 'Worker', value: ({ worker }) => worker },
+        { label: 'Subscriptions', value: ({ subscriptions }) => subscriptions },
+        { label: 'Channels', words: true, value: channelsOf, tone: () => 'name wide' },
+        { label: 'Actions', value: () => 0, node: ({ client }) => this.#button(client) },
+      ],
+      { key: ({ client }) => client },
+    )
+    byId('users-form').addEventListener('submit', event => {
+      event.preventDefault()
+      this.#user = inputById('users-user').value.trim()
+      byId('users-result').textContent = ''
+      this.refresh()
+    })
+    this.#all.addEventListener('click', () => this.#endAll())
+  }
+
+  /** @param {string} client */
+  #button(client) {
+    const button = make('button', 'quiet small danger', 'Disconnect')
+    button.setAttribute('type', 'button')
+    button.setAttribute('aria-label', `Disconnect ${client}`)
+    button.addEventListener('click', () => this.#end(client))
+    return button
+  }
+
+  async refresh() {
+    const user = this.#user
+    const fault = byId('users-fault')
+    fault.textContent = ''
+    try {
+      const { total, connections } = await this.#session.call('connections', { user })
+      if (user !== this.#user) return
+      this.#total = total
+      this.#table.show(connections)
+      const shown = connections.length < total ? `, ${connections.length} shown` : ''
+      byId('users-count').textContent = `${plural(total, 'connection')}${shown}`
+      // Without a user these are strangers to each other: they are ended one by one.
+      this.#all.disabled = user === '' || total === 0
+    } catch (error) {
+      fault.textContent = `Not read: ${reason(error)}`
+    }
+  }
+
+  /** @param {string} client */
+  async #end(client) {
+    const sure = await confirm({
+      title: 'Disconnect this connection?',
+      text: `${client} is told code 3503, after which SDKs do not come back by themselves.`,
+      yes: 'Disconnect',
+    })
+    if (sure) this.#disconnect({ user: this.#user, client }, `${client} was disconnected.`)
+  }
+
+  async #endAll() {
+    const user = this.#user
+    const count = plural(this.#total, 'connection')
+    const sure = await confirm({
+      title: `Disconnect ${user}?`,
+      text: `All ${count} of this user, on every node, are told code 3503, after which SDKs do not come back by themselves.`,
+      yes: 'Disconnect all',
+    })
+    if (sure) this.#disconnect({ user }, `${count} of ${user} disconnected.`)
+  }
+
+  /**
+   * @param {object} target
+   * @param {string} done
+   */
+  async #disconnect(target, done) {
+    const result = byId('users-result')
+    try {
+      await this.#session.call('disconnect', target)
+      result.textContent = done
+      result.className = 'result'
+    } catch (error) {
+      result.textContent = `Not disconnected: ${reason(error)}`
+      result.className = 'result bad'
+    }
+    await this.refresh()
+  }
+}

@@ -1,0 +1,105 @@
+import { byId, make } from '../../demo/page/dom.js'
+import { bytes, duration, health, ms, percent, short, whole } from './format.js'
+
+/** @typedef {import('../../stats/schema.js').Snapshot} Snapshot */
+
+/** @param {number[]} parts */
+const sum = parts => parts.reduce((total, part) => total + part, 0)
+
+/**
+ * @typedef {object} Tile
+ * @property {string} label
+ * @property {(snapshot: Snapshot) => string} value
+ * @property {(snapshot: Snapshot) => string} note
+ * @property {(snapshot: Snapshot) => string} [tone]
+ */
+
+/** @param {Snapshot['machine']} machine */
+const busy = ({ cpu }) => (cpu === null ? null : 1 - cpu.idle - cpu.iowait)
+
+/** @param {Snapshot} snapshot */
+function room({ capacity, totals }) {
+  const { fits, bytes_per_connection: each } = capacity
+  const open = `${whole(totals.connections.open)} open`
+  const of = each === null ? '' : ` · ${bytes(each)} each`
+  return fits === null ? `${open}${of}` : `${open}${of} · about ${short(fits)} more fit`
+}
+
+/** @type {Tile[]} */
+const TILES = [
+  { label: 'Clients', value: ({ totals }) => short(totals.connections.connected), note: room },
+  {
+    label: 'Messages out',
+    value: ({ totals, interval }) => `${short((totals.counts.out.messages * 1000) / interval)}/s`,
+    note: ({ totals, interval }) =>
+      `${short((totals.counts.in.messages * 1000) / interval)}/s in · ${bytes((totals.counts.out.bytes * 1000) / interval)}/s out`,
+  },
+  {
+    label: 'Event-loop wait, p90',
+    value: ({ totals }) => `${ms(totals.loop.ticks.p90)} ms`,
+    note: ({ totals }) =>
+      `longest ${ms(totals.loop.ticks.max)} ms · busiest loop ${percent(totals.loop.utilization)}`,
+    tone: ({ totals }) => health(totals.loop.ticks.max),
+  },
+  {
+    label: 'Gateway',
+    value: ({ totals }) => bytes(totals.memory.rss),
+    note: ({ totals }) =>
+      `heap ${bytes(totals.memory.heap_used)} · CPU ${percent(sum(Object.values(totals.cpu)))} of a core`,
+  },
+  {
+    label: 'Machine CPU',
+    value: ({ machine }) => percent(busy(machine)),
+    note: ({ machine: { cores, load, cpu } }) =>
+      [
+        `${cores} cores`,
+        load && `load ${load[0].toFixed(1)}`,
+        cpu && cpu.steal >= 0.005 && `${percent(cpu.steal)} stolen`,
+      ]
+        .filter(Boolean)
+        .join(' · '),
+    tone: ({ machine }) => ((busy(machine) ?? 0) > 0.9 ? 'warn' : ''),
+  },
+  {
+    label: 'Machine memory',
+    value: ({ machine }) => percent(machine.memory.used / machine.memory.total),
+    note: ({ machine: { memory } }) => `${bytes(memory.available)} available of ${bytes(memory.total)}`,
+    tone: ({ machine: { memory } }) => (memory.available < memory.total / 20 ? 'bad' : ''),
+  },
+]
+
+/**
+ * What the node is, and its most important figures.
+ */
+export class Vitals {
+  #tiles
+
+  constructor() {
+    this.#tiles = TILES.map(tile => {
+      const value = make('p', 'value', '–')
+      const note = make('p', 'note', '\u00a0')
+      byId('vitals').append(make('article', 'card tile', make('h2', '', tile.label), value, note))
+      return { tile, value, note }
+    })
+  }
+
+  /** @param {Snapshot} snapshot */
+  show(snapshot) {
+    const { node, time } = snapshot
+    byId('node-name').textContent = node.name
+    byId('node-facts').textContent = [
+      `up ${duration(time - node.started_at)}`,
+      node.url,
+      `Halley ${node.version}`,
+      `${node.engine} engine`,
+      `${node.driver} driver`,
+      `Node.js ${node.node_version}`,
+      `pid ${node.pid}`,
+    ].join(' · ')
+    for (const { tile, value, note } of this.#tiles) {
+      value.textContent = tile.value(snapshot)
+      value.className = `value ${tile.tone?.(snapshot) ?? ''}`
+      note.textContent = note.title = tile.note(snapshot)
+    }
+  }
+}

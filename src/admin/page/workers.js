@@ -1,0 +1,147 @@
+import { byId, make } from '../../demo/page/dom.js'
+import { confirm } from './confirm.js'
+import { bytes, health, ms, NOTHING, percent, short, whole } from './format.js'
+import { reason } from './session.js'
+import { Table } from './table.js'
+
+/**
+ * @typedef {import('../../stats/schema.js').WorkerView} WorkerView
+ * @typedef {import('../../stats/schema.js').WorkerSample} WorkerSample
+ */
+
+/**
+ * A column of figures that a worker without a sample has not.
+ *
+ * @param {string} label
+ * @param {string} hint
+ * @param {(sample: WorkerSample) => number} value
+ * @param {(value: number) => string} text
+ * @param {(value: number) => string} [tone]
+ * @returns {import('./table.js').TableColumn<WorkerView>}
+ */
+const figure = (label, hint, value, text, tone) => ({
+  label,
+  hint,
+  value: ({ sample }) => (sample === null ? -1 : value(sample)),
+  text: ({ sample }) => (sample === null ? NOTHING : text(value(sample))),
+  tone: ({ sample }) => (sample === null || !tone ? '' : tone(value(sample))),
+})
+
+/** @param {WorkerSample} sample */
+const pause = ({ gc }) => gc.minor.pause + gc.major.pause + gc.incremental.pause + gc.weak.pause
+
+/** @type {Readonly<Record<WorkerView['state'], string>>} */
+const TONES = { up: 'good', starting: 'warn', silent: 'bad', down: 'bad' }
+
+/** @type {import('./table.js').TableColumn<WorkerView>[]} */
+const COLUMNS = [
+  { label: 'Worker', value: ({ index }) => index },
+  {
+    label: 'State',
+    words: true,
+    hint: 'silent: it has said nothing for more than 1.5 s',
+    value: ({ state }) => state,
+    text: ({ state, deaths }) => (deaths === 0 ? state : `${state}, ${deaths}× died`),
+    tone: ({ state }) => TONES[state],
+  },
+  figure('PID', 'process id', ({ pid }) => pid, String),
+  figure('CPU', 'of one core', ({ cpu }) => cpu.user + cpu.system, percent),
+  figure('RSS', 'resident memory', ({ memory }) => memory.rss, bytes),
+  figure('Heap', 'JavaScript heap in use', ({ memory }) => memory.heap_used, bytes),
+  figure('Clients', 'connected', ({ connections }) => connections.connected, whole),
+  figure('Tick avg', 'ms that events waited for the event loop', ({ loop }) => loop.ticks.avg, ms, health),
+  figure('p90', '90th percentile of the waits, ms', ({ loop }) => loop.ticks.p90, ms, health),
+  figure('max', 'longest wait, ms', ({ loop }) => loop.ticks.max, ms, health),
+  figure('Busy', 'share of time in which the loop was not waiting', ({ loop }) => loop.utilization, percent),
+  figure('In /s', 'messages from clients', s => (s.counts.in.messages * 1000) / s.interval, short),
+  figure('Out /s', 'messages to clients', s => (s.counts.out.messages * 1000) / s.interval, short),
+  figure('GC ms', 'pauses for garbage collection in the last second', pause, ms),
+  figure('Outbox', 'what clients have not taken yet', ({ outbox }) => outbox.bytes, bytes),
+]
+
+/**
+ * The table of workers, and what can be done to them.
+ */
+export class Workers {
+  #session
+  #table
+
+  /** @param {import('./session.js').Session} session */
+  constructor(session) {
+    this.#session = session
+    const actions = {
+      label: 'Actions',
+      value: () => 0,
+      node: (/** @type {WorkerView} */ { index }) => this.#actions(index),
+    }
+    this.#table = new Table(byId('workers'), 'Workers', [...COLUMNS, actions], {
+      key: ({ index }) => String(index),
+    })
+    byId('gc-all').addEventListener('click', () => this.#collect(null))
+  }
+
+  /** @param {number} index */
+  #actions(index) {
+    const button = (
+      /** @type {string} */ text,
+      /** @type {string} */ label,
+      /** @type {() => void} */ act,
+    ) => {
+      const element = make('button', 'quiet small', text)
+      element.setAttribute('type', 'button')
+      element.setAttribute('aria-label', label)
+      element.addEventListener('click', act)
+      return element
+    }
+    return make(
+      'div',
+      'buttons',
+      button('GC', `Collect garbage in worker ${index}`, () => this.#collect(index)),
+      button('Restart', `Restart worker ${index}`, () => this.#restart(index)),
+    )
+  }
+
+  /** @param {WorkerView[]} workers */
+  show(workers) {
+    this.#table.show(workers)
+    const up = workers.filter(({ state }) => state === 'up').length
+    byId('workers-count').textContent = `${up} of ${workers.length} up`
+  }
+
+  /** @param {number | null} index null: all */
+  async #collect(index) {
+    const which = index === null ? 'every worker' : `worker ${index}`
+    const sure = await confirm({
+      title: `Collect garbage in ${which}?`,
+      text: 'Its clients wait while it lasts: with a large heap for a few hundred milliseconds.',
+      yes: 'Collect',
+    })
+    if (sure) this.#tell({ type: 'gc', worker: index }, `${which} was asked to collect garbage`)
+  }
+
+  /** @param {number} index */
+  async #restart(index) {
+    const sure = await confirm({
+      title: `Restart worker ${index}?`,
+      text: 'Its clients are disconnected and come back by themselves, to whichever worker.',
+      yes: 'Restart',
+    })
+    if (sure) this.#tell({ type: 'restart', worker: index }, `worker ${index} restarts`)
+  }
+
+  /**
+   * @param {object} command
+   * @param {string} done
+   */
+  async #tell(command, done) {
+    const result = byId('workers-result')
+    try {
+      await this.#session.command(command)
+      result.textContent = done
+      result.className = 'result'
+    } catch (error) {
+      result.textContent = reason(error)
+      result.className = 'result bad'
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import { HEAD, refuse } from './answers.js'
+
+/**
+ * @typedef {import('../server/contract.js').Exchange} Exchange
+ * @typedef {import('../server/contract.js').Stream} Stream
+ * @typedef {import('../stats/schema.js').StatsMessage} StatsMessage
+ * @typedef {import('../stats/schema.js').Hello} Hello
+ * @typedef {{stop: () => void, timer: NodeJS.Timeout | undefined}} Reader what stands in `session` of a stream
+ */
+
+/** Readers of one worker. */
+const MAX_READERS = 16
+/** Bytes that a reader may leave unread. */
+const MAX_BUFFERED = 16 * 1024 * 1024
+/** Bytes of the first line, history and all: of a gateway with many workers fewer seconds fit. */
+const MAX_HELLO = 4 * 1024 * 1024
+const STREAM_HEAD = Object.freeze({
+  ...HEAD,
+  'Content-Type': 'application/x-ndjson',
+  // Proxies that buffer would hold back the seconds.
+  'X-Accel-Buffering': 'no',
+})
+
+/**
+ * @param {Hello} hello
+ * @returns {string} with as much of the history, from its end, as there is room for
+ */
+function helloText({ history, ...rest }) {
+  const texts = []
+  let bytes = 0
+  for (let at = history.length - 1; at >= 0; at--) {
+    const text = JSON.stringify(history[at])
+    bytes += text.length
+    if (bytes > MAX_HELLO) break
+    texts.push(text)
+  }
+  const head = JSON.stringify(rest)
+  return `${head.slice(0, -1)},"history":[${texts.reverse().join(',')}]}`
+}
+
+/** @param {StatsMessage} message */
+const textOf = message => (message.type === 'hello' ? helloText(message) : JSON.stringify(message))
+
+/**
+ * The stats stream over HTTP: a JSON text a line, for as long as the reader's token is good.
+ */
+export class StatsStream {
+  #view
+  #server
+  #clock
+  #readers = 0
+  /** @type {import('../server/contract.js').StreamRoute} */
+  #route = {
+    maxBuffered: MAX_BUFFERED,
+    overflow: stream => this.#server.cut(stream),
+    close: ({ session }) => {
+      this.#readers--
+      if (session === null) return
+      session.stop()
+      clearTimeout(session.timer)
+    },
+  }
+
+  /**
+   * @param {object} parts
+   * @param {import('./index.js').StatsView} parts.view
+   * @param {import('../server/contract.js').SocketServer} parts.server
+   * @param {() => number} parts.clock ms
+   */
+  constructor({ view, server, clock }) {
+    this.#view = view
+    this.#server = server
+    this.#clock = clock
+  }
+
+  /**
+   * @param {Exchange} exchange
+   * @param {number} expires unix ms
+   */
+  open(exchange, expires) {
+    if (this.#readers >= MAX_READERS) {
+      return refuse(exchange, 503, 'too many readers of the stream', { 'Retry-After': '5' })
+    }
+    const stream = exchange.stream(200, STREAM_HEAD, this.#route)
+    if (stream === null) return
+    this.#readers++
+    const stop = this.#view.watch(message => this.#server.write(stream, `${textOf(message)}\n`))
+    const timer = setTimeout(() => this.#server.end(stream, ''), expires - this.#clock())
+    stream.session = /** @type {Reader} */ ({ stop, timer })
+  }
+}
