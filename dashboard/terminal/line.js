@@ -105,7 +105,7 @@ export function pad(line, columns, align = 'left', mark = '') {
  * @param {(Span | Line)[]} cells
  * @param {{width: number, align?: Align}[]} layout a column for each cell
  * @param {number} [gap] blanks between two columns
- * @returns {Line} as wide as all columns with their gaps; a cell's blanks take its style, so a selected row has no holes
+ * @returns {Line} as wide as all columns with their gaps
  */
 export function columns(cells, layout, gap = 1) {
   /** @type {Line} */
