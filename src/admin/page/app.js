@@ -22,8 +22,8 @@ const workers = new Workers(session)
 const events = new Events()
 const channels = new Channels(session)
 const publish = new Publish(session)
-const users = new Users(session)
 const nodes = new Nodes(session)
+new Users(session)
 
 /** @param {import('../../stats/schema.js').Snapshot} snapshot */
 function showSnapshot(snapshot) {
@@ -31,6 +31,7 @@ function showSnapshot(snapshot) {
   workers.show(snapshot.workers)
 }
 
+/** @param {import('../../stats/schema.js').StatsMessage} message */
 stream.onMessage = message => {
   if (message.type === 'hello') {
     charts.reset(message.history)
@@ -47,6 +48,10 @@ stream.onMessage = message => {
 
 const STATES = { connecting: 'connecting', live: 'connected', lost: 'disconnected' }
 const WORDS = { connecting: 'connecting', live: 'live', lost: 'connection lost' }
+/**
+ * @param {'connecting' | 'live' | 'lost'} state
+ * @param {string} detail
+ */
 stream.onState = (state, detail) => {
   byId('link').dataset.state = STATES[state]
   byId('signed-in').dataset.state = state
@@ -57,7 +62,7 @@ stream.onState = (state, detail) => {
   if (detail) notice.textContent = `Connection lost: ${detail}. What is shown is the last that was heard.`
 }
 
-channels.onPublish = channel => publish.choose(channel)
+channels.onPublish = (/** @type {string} */ channel) => publish.choose(channel)
 const showView = listenForTabs(view => {
   if (!session.loggedIn) return
   if (view === 'live') charts.resize()
