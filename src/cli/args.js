@@ -17,12 +17,13 @@ const COMMON = { help: { type: 'boolean', short: 'h' }, version: { type: 'boolea
 /**
  * @param {string[]} args behind the command
  * @param {Record<string, Flag>} own flags of the command
- * @returns {Record<string, any>} flag name -> text, list of texts, or true
+ * @param {number} [most] words that the command takes beside its flags
+ * @returns {Record<string, any>} flag name -> text, list of texts, or true; `words`: those that are no flags
  * @throws {UsageError}
  */
-export function parseFlags(args, own) {
+export function parseFlags(args, own, most = 0) {
   const flags = { ...COMMON, ...own }
-  const { tokens, values } = parseArgs({
+  const { tokens, values, positionals } = parseArgs({
     args,
     options: flags,
     strict: false,
@@ -32,7 +33,8 @@ export function parseFlags(args, own) {
   // Somebody who asks for help need not have the rest right.
   if (values.help || values.version) return { help: values.help, version: values.version }
   for (const token of tokens) {
-    if (token.kind === 'positional') throw new UsageError(`unexpected argument "${token.value}"`)
+    if (token.kind === 'positional' && token.value === positionals[most])
+      throw new UsageError(`unexpected argument "${token.value}"`)
     if (token.kind !== 'option') continue
     const flag = flags[token.name]
     if (flag === undefined || token.rawName === `-${token.name}`) {
@@ -47,5 +49,5 @@ export function parseFlags(args, own) {
       throw new UsageError(`${token.rawName} needs a value`)
     }
   }
-  return values
+  return { ...values, words: positionals }
 }

@@ -12,6 +12,7 @@
  * @property {string} summary one line
  * @property {string} help what `--help` prints
  * @property {Record<string, import('./args.js').Flag>} flags
+ * @property {number} [words] how many it takes beside its flags, at most; without it none
  * @property {(io: Io, flags: Record<string, any>) => Promise<number | undefined> | number | undefined} run exit code;
  *   undefined: the process goes on
  */

@@ -94,7 +94,11 @@ async function dispatch(args, io) {
   const command = found !== null && 'command' in found ? found.command : null
   const group = found !== null && 'group' in found ? found.group : ''
   try {
-    const flags = parseFlags(found === null ? words.slice(0, 1) : found.rest, command?.flags ?? {})
+    const flags = parseFlags(
+      found === null ? words.slice(0, 1) : found.rest,
+      command?.flags ?? {},
+      command?.words,
+    )
     if (flags.version) io.stdout(`halley ${packageVersion()}\n`)
     else if (flags.help) io.stdout(command?.help ?? (group === '' ? HELP : groupHelp(group)))
     else if (command !== null) return await command.run(io, flags)
