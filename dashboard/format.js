@@ -1,0 +1,201 @@
+// Numbers as text of a bounded width, and what counts as healthy. Nothing here knows the screen.
+
+const UNITS = ['', 'k', 'M', 'G', 'T', 'P']
+/** What stands where a figure is not known. */
+export const UNKNOWN = '-'
+
+/** @typedef {'good' | 'warn' | 'bad'} Health */
+
+/**
+ * @param {number} value from 0, below 1000 after rounding
+ * @returns {string} three digits, so at most four characters
+ */
+function digits(value) {
+  if (value >= 99.95) return value.toFixed(0)
+  return value >= 9.995 ? value.toFixed(1) : value.toFixed(2)
+}
+
+/**
+ * @param {number} value
+ * @param {number} step between units
+ * @returns {{text: string, unit: number}}
+ */
+function scaled(value, step) {
+  let unit = 0
+  while (value >= 999.5 && unit < UNITS.length - 1) {
+    value /= step
+    unit++
+  }
+  return { text: unit === 0 ? Math.round(value).toString() : digits(value), unit }
+}
+
+/**
+ * @param {number | null | undefined} value
+ * @returns {value is number}
+ */
+const known = value => typeof value === 'number' && Number.isFinite(value)
+
+/**
+ * @param {number | null | undefined} value
+ * @returns {string} whole below 10,000, then 12.3k, 1.23M ...: at most 5 characters
+ */
+export function count(value) {
+  if (!known(value)) return UNKNOWN
+  if (value < 0) return `-${count(-value)}`
+  if (value < 9999.5) return whole(value)
+  const { text, unit } = scaled(value, 1000)
+  return `${text}${UNITS[unit]}`
+}
+
+/**
+ * @param {number | null | undefined} value
+ * @returns {string} with all its digits: 1,234,567
+ */
+export function whole(value) {
+  if (!known(value)) return UNKNOWN
+  return Math.round(value)
+    .toString()
+    .replace(/\B(?=(?:\d{3})+$)/g, ',')
+}
+
+/**
+ * @param {number | null | undefined} value
+ * @returns {string} as `whole` up to 999,999, then as `count`: at most 7 characters
+ */
+export const people = value => (known(value) && value >= 999_999.5 ? count(value) : whole(value))
+
+/**
+ * @param {number | null | undefined} value bytes
+ * @returns {string} 512B, 45.6M, 1.23G: at most 5 characters, 1024 to a step
+ */
+export function bytes(value) {
+  if (!known(value)) return UNKNOWN
+  const { text, unit } = scaled(Math.max(0, value), 1024)
+  return `${text}${unit === 0 ? 'B' : UNITS[unit].toUpperCase()}`
+}
+
+/**
+ * @param {number | null | undefined} value bytes
+ * @returns {string} 512 B, 45.6 MB, 1.23 GB: at most 7 characters, 1024 to a step
+ */
+export function size(value) {
+  if (!known(value)) return UNKNOWN
+  const { text, unit } = scaled(Math.max(0, value), 1024)
+  return `${text} ${UNITS[unit].toUpperCase()}B`
+}
+
+/**
+ * @param {number | null | undefined} value ms
+ * @returns {string} 0.4, 12.3, 1234, then seconds, 12.3s: at most 5 characters
+ */
+export function ms(value) {
+  if (!known(value)) return UNKNOWN
+  if (value < 99.95) return value.toFixed(1)
+  if (value < 9999.5) return Math.round(value).toString()
+  const seconds = value / 1000
+  return seconds < 99.95 ? `${seconds.toFixed(1)}s` : `${Math.min(9999, Math.round(seconds))}s`
+}
+
+/**
+ * @param {number | null | undefined} share
+ * @returns {string} of one: 45%, at most 5 characters
+ */
+export const percent = share => (known(share) ? `${Math.round(share * 100)}%` : UNKNOWN)
+
+/**
+ * @param {number} value over the interval
+ * @param {number} interval ms
+ * @returns {number} a second
+ */
+export const perSecond = (value, interval) => (interval > 0 ? (value * 1000) / interval : 0)
+
+/** @param {number} value */
+const two = value => value.toString().padStart(2, '0')
+
+/**
+ * @param {number | null | undefined} time ms
+ * @returns {string} 4.2 s, 12:34, 4:12:34, 3 d 04:12
+ */
+export function duration(time) {
+  if (!known(time)) return UNKNOWN
+  if (time < 59_950) return `${(Math.max(0, time) / 1000).toFixed(1)} s`
+  const seconds = Math.round(time / 1000)
+  const [days, hours, minutes] = [seconds / 86_400, (seconds / 3600) % 24, (seconds / 60) % 60].map(
+    Math.floor,
+  )
+  if (days > 0) return `${days} d ${two(hours)}:${two(minutes)}`
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`
+}
+
+/**
+ * @param {number} time unix ms
+ * @returns {string} time of day where the terminal is: 14:03:22
+ */
+export function clock(time) {
+  const date = new Date(time)
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
+}
+
+/**
+ * From when on a figure is worth a look (warn), and from when on clients feel it (bad). docs/dashboard.md has the same table.
+ */
+export const LIMITS = Object.freeze({
+  /** ms that events waited for the loop */
+  tickAvg: [20, 50],
+  tickP90: [50, 200],
+  tickMax: [100, 500],
+  /** share of the interval in which the loop was busy */
+  loop: [0.7, 0.9],
+  /** share of one core, of a worker */
+  cpu: [0.7, 0.9],
+  /** ms of garbage collection in a second */
+  gc: [50, 200],
+  /** share of the machine's cores */
+  machine: [0.8, 0.95],
+  steal: [0.02, 0.1],
+  /** share of memory, files, a heap's limit */
+  full: [0.8, 0.95],
+  /** bytes that the slowest client has not taken */
+  outbox: [512 * 1024, 4 * 1024 * 1024],
+  /** connections in a second that did not fit into a listen queue */
+  overflows: [1, 100],
+})
+
+/**
+ * @param {number | null | undefined} value
+ * @param {keyof typeof LIMITS} limit
+ * @returns {Health}
+ */
+export function health(value, limit) {
+  const [warn, bad] = LIMITS[limit]
+  if (!known(value) || value < warn) return 'good'
+  return value < bad ? 'warn' : 'bad'
+}
+
+/** @param {Health} state */
+export const mark = state => ({ good: ' ', warn: '~', bad: '!' })[state]
+
+/**
+ * A figure that is coloured by its health; where there are no colours, a mark behind it says the same,
+ * and has its place where all is well, too.
+ * @param {string} text
+ * @param {Health} state
+ * @param {boolean} colors
+ * @returns {[string, string]} a span
+ */
+export const healthy = (text, state, colors) => [
+  colors ? text : `${text}${mark(state)}`,
+  state === 'good' ? 'value' : state,
+]
+
+/** @param {import('../src/stats/schema.js').Ticks} ticks */
+export function tickHealth({ avg, p90, max }) {
+  const states = [health(avg, 'tickAvg'), health(p90, 'tickP90'), health(max, 'tickMax')]
+  return states.includes('bad') ? 'bad' : states.includes('warn') ? 'warn' : 'good'
+}
+
+/** @param {import('../src/stats/schema.js').ProcessSample['gc']} gc */
+export const gcPause = gc => gc.minor.pause + gc.major.pause + gc.incremental.pause + gc.weak.pause
+
+/** @param {{user: number, system: number}} cpu */
+export const busy = cpu => cpu.user + cpu.system

@@ -1,0 +1,105 @@
+import { percent, size, whole } from '../format.js'
+import { shown } from '../picture.js'
+import { width as widthOf } from '../terminal/line.js'
+import { named } from './parts.js'
+
+/**
+ * @typedef {import('./panel.js').Line} Line
+ * @typedef {import('../state.js').State} State
+ */
+
+/**
+ * The file to which the figures go, when there is one.
+ * @type {import('./panel.js').Panel}
+ */
+export const csv = {
+  name: 'csv',
+  visible: state => Boolean(shown(state).snapshot?.csv) && state.view === 'main',
+  rows: () => ({ least: 1, most: 1 }),
+  turn: 4,
+
+  draw(state) {
+    const { csv } = /** @type {import('../state.js').Snapshot} */ (shown(state).snapshot)
+    if (!csv) return []
+    const { file, bytes, max_bytes: most, rotations, error } = csv
+    if (error !== null)
+      return [
+        [
+          [' csv  ', 'header'],
+          [file, 'value'],
+          [`  ${error}`, 'bad'],
+        ],
+      ]
+    const full = most > 0 ? [[` of ${size(most)} (${percent(bytes / most)})`, 'label']] : []
+    return [
+      [
+        [' csv  ', 'header'],
+        [file, 'value'],
+        [`  ${size(bytes)}`, 'value'],
+        .../** @type {Line} */ (full),
+        ['  ', ''],
+        ...named('rotations', whole(rotations)),
+      ],
+    ]
+  },
+}
+
+/**
+ * @param {State} state
+ * @returns {[key: string, text: string][]} the most important ones first
+ */
+function keysOf({ view, frozen, log, sort, owner }) {
+  const quit = /** @type {[string, string]} */ (['q', owner ? 'quit …' : 'quit'])
+  const pause = /** @type {[string, string]} */ (['p', frozen === null ? 'pause' : 'go on'])
+  switch (view) {
+    case 'help':
+    case 'events':
+      return [quit, ['esc', 'back'], ['↑↓', 'scroll']]
+    case 'detail':
+      return [quit, ['esc', 'back'], ['↑↓', 'other worker'], ['g', 'GC'], ['r', 'restart'], pause]
+    case 'main':
+      return [
+        quit,
+        ['h', 'help'],
+        ['↑↓', 'select'],
+        ['⏎', 'detail'],
+        ['s', `sort: ${sort.column}${sort.down ? '▼' : '▲'}`],
+        ['c', 'chart'],
+        pause,
+        ['l', log.on ? 'log off' : 'log'],
+        ['e', 'events'],
+        ['g', 'GC'],
+        ['r', 'restart'],
+      ]
+  }
+}
+
+/**
+ * The keys; those that do not fit are in the help.
+ * @type {import('./panel.js').Panel}
+ */
+export const footer = {
+  name: 'footer',
+  visible: () => true,
+  rows: () => ({ least: 1, most: 1 }),
+  turn: 0,
+
+  draw(state, width) {
+    const [quit, ...others] = keysOf(state).map(
+      ([key, text]) =>
+        /** @type {Line} */ ([
+          [key, 'key'],
+          [` ${text}`, 'label'],
+        ]),
+    )
+    /** @type {Line} */
+    const line = [[' ', '']]
+    let room = width - 2 - widthOf(quit)
+    for (const item of others) {
+      room -= widthOf(item) + 2
+      if (room < 0) break
+      line.push(...item, ['  ', ''])
+    }
+    return [[...line, ...quit]]
+  },
+}

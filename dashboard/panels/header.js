@@ -1,0 +1,247 @@
+import { stackedBar } from '../chart.js'
+import { clock, count, duration, health, healthy, people, percent, size, whole } from '../format.js'
+import { shown } from '../picture.js'
+import { beside, width as widthOf } from '../terminal/line.js'
+import { flow, named, spread } from './parts.js'
+
+/**
+ * @typedef {import('./panel.js').Line} Line
+ * @typedef {import('../../src/stats/schema.js').Snapshot} Snapshot
+ * @typedef {{unicode: boolean, colors: boolean}} Look
+ */
+
+/** Columns from which on two lines stand beside each other. */
+const WIDE = 150
+const BAR = { least: 10, most: 40 }
+
+/**
+ * The node, and the machine under it.
+ * @type {import('./panel.js').Panel}
+ */
+export const header = {
+  name: 'header',
+  visible: state => shown(state).snapshot !== null,
+  rows: ({ size, view }) => {
+    const all = size.columns >= WIDE ? 3 : 5
+    // What is opened in front needs the room more.
+    return { least: 1, most: view === 'main' || size.rows >= 40 ? all + Number(size.rows >= 40) : 1 }
+  },
+  turn: 2,
+
+  draw(state, width, rows) {
+    const snapshot = /** @type {Snapshot} */ (shown(state).snapshot)
+    const title = titleLine(snapshot, width)
+    if (rows === 1) return [title]
+    if (width < WIDE) {
+      const lines = [cpuLine, fitsLine, memoryLine, networkLine].slice(0, rows - 1)
+      const order = [cpuLine, memoryLine, networkLine, fitsLine].filter(line => lines.includes(line))
+      return [title, ...order.map(line => line(snapshot, width, state.look))]
+    }
+    const half = Math.floor((width - 3) / 2)
+    const left = [cpuLine(snapshot, half, state.look), memoryLine(snapshot, half, state.look)]
+    const right = [networkLine(snapshot, half, state.look), fitsLine(snapshot, half, state.look)]
+    return [title, ...beside([left, right], [half, width - half - 3], 3).slice(0, rows - 1)]
+  },
+}
+
+/**
+ * @param {Snapshot} snapshot
+ * @param {number} width
+ * @returns {Line}
+ */
+function titleLine({ node, time, primary }, width) {
+  /** @type {Line} */
+  const left = [
+    [' Halley ', 'title'],
+    [node.version, 'label'],
+    [`  ${node.name}`, 'accent'],
+    [`  ${node.url}`, 'value'],
+  ]
+  /** @type {Line[]} in the order in which they are given up */
+  const right = [
+    [
+      [`primary ${node.pid} `, 'label'],
+      [percent(primary.cpu.user + primary.cpu.system), 'value'],
+      [` ${size(primary.memory.rss)}`, 'value'],
+    ],
+    [[`${node.driver}, node ${node.node_version.replace(/^v/, '')}`, 'label']],
+    [[`${node.engine} engine`, 'label']],
+    named('up', duration(time - node.started_at)),
+    [[clock(time), 'value']],
+  ]
+  const room = width - widthOf(left) - 3
+  while (right.length > 1 && right.reduce((sum, line) => sum + widthOf(line) + 2, 0) > room) right.shift()
+  return spread(left, [...flow(right, width), [' ', '']], width)
+}
+
+/**
+ * @param {string} name
+ * @param {{share: number, style: string}[]} parts
+ * @param {Line[]} items
+ * @param {number} width
+ * @param {Look} look
+ * @returns {Line} a bar, and what it is made of
+ */
+function withBar(name, parts, items, width, look) {
+  const text = items.reduce((sum, item) => sum + widthOf(item) + 2, 0)
+  const bar = Math.max(BAR.least, Math.min(BAR.most, width - text - 7))
+  return [
+    [` ${name}  `, 'header'],
+    ...stackedBar(parts, bar, look.unicode),
+    ['  ', ''],
+    ...flow(items, width - bar - 8),
+  ]
+}
+
+/**
+ * @param {Snapshot} snapshot
+ * @param {number} width
+ * @param {Look} look
+ */
+function cpuLine({ machine }, width, look) {
+  const { cpu, load, cores } = machine
+  const user = cpu?.user ?? 0
+  const system = cpu?.system ?? 0
+  const steal = cpu?.steal ?? 0
+  const all = cpu === null ? null : 1 - cpu.idle - cpu.iowait
+  const parts = [
+    { share: user, style: 'series1' },
+    { share: system, style: 'series2' },
+    { share: steal, style: 'series5' },
+  ]
+  /** @type {Line[]} */
+  const items = [
+    [healthy(percent(all).padStart(4), health(all, 'machine'), look.colors)],
+    named('user', percent(cpu?.user).padStart(3), 'series1'),
+    named('sys', percent(cpu?.system).padStart(3), 'series2'),
+    named('steal', healthy(percent(cpu?.steal).padStart(2), health(steal, 'steal'), look.colors), 'series5'),
+    named('idle', percent(cpu?.idle).padStart(4)),
+    load === null
+      ? []
+      : named(
+          'load',
+          load
+            .slice(0, width < 80 ? 1 : 3)
+            .map(value => value.toFixed(value < 10 ? 1 : 0))
+            .join(' '),
+        ),
+    named('cores', `${cores}`),
+  ]
+  return withBar('cpu', parts, items, width, look)
+}
+
+/**
+ * @param {Snapshot} snapshot
+ * @param {number} width
+ * @param {Look} look
+ */
+function memoryLine({ machine }, width, look) {
+  const { total, used, available, caches, free, slab } = machine.memory
+  const parts = [
+    { share: used / total, style: 'series1' },
+    { share: caches / total, style: 'series3' },
+  ]
+  const full = health(1 - available / total, 'full')
+  const items = [
+    named('used', healthy(size(used), full, look.colors), 'series1'),
+    named('caches', size(caches), 'series3'),
+    named('slab', size(slab)),
+    named('free', size(free)),
+    named('of', size(total)),
+  ]
+  return withBar('mem', parts, items, width, look)
+}
+
+/**
+ * @param {Snapshot} snapshot
+ * @param {number} width
+ * @param {Look} look
+ * @returns {Line}
+ */
+function networkLine({ machine, interval }, width, look) {
+  const { network, sockets, listen } = machine
+  const overflows = listen === null ? null : (listen.overflows * 1000) / interval
+  const lost = health(overflows, 'overflows')
+  const items = [
+    named('in', `${size(network?.rx_bytes)}/s`),
+    named('out', `${size(network?.tx_bytes)}/s`),
+    named('sockets', people(sockets?.used)),
+    named('tcp', size(sockets?.tcp.memory)),
+    named(
+      'overflows',
+      lost === 'good' ? count(overflows) : healthy(`${count(overflows)}/s`, lost, look.colors),
+    ),
+    sockets === null ? [] : named('time-wait', people(sockets.tcp.time_wait)),
+    network === null ? [] : named('packets', `${count(network.rx_packets)} ${count(network.tx_packets)}`),
+  ]
+  return [[' net  ', 'header'], ...flow(items, width - 6)]
+}
+
+/** @type {Record<string, string>} what ends first */
+const BOUNDS = { memory: 'memory', files: 'open files', connection_limit: 'connection_limit' }
+
+/**
+ * @param {Snapshot} snapshot
+ * @param {number} width
+ * @param {Look} look
+ * @returns {Line}
+ */
+function fitsLine({ capacity, machine, workers, primary }, width, look) {
+  const { fits, bound, bytes_per_connection: each, kernel_per_connection: kernel } = capacity
+  /** @type {Line} */
+  const answer =
+    fits === null
+      ? [['how many more connections fit is known from 1,000 on', 'label']]
+      : [
+          ['about ', 'label'],
+          [rounded(fits), fits > 0 ? 'header' : 'bad'],
+          [' more connections fit', 'label'],
+        ]
+  /** @type {Line} */
+  const cost =
+    each === null
+      ? []
+      : [
+          [size(each), 'value'],
+          [' each', 'label'],
+          ...(kernel === null
+            ? []
+            : /** @type {Line} */ ([
+                [' + ', 'label'],
+                [size(kernel), 'value'],
+                [' kernel', 'label'],
+              ])),
+        ]
+  const items = [
+    answer,
+    cost,
+    filesItem([primary, ...workers.flatMap(({ sample }) => sample ?? [])], look),
+    bound === null ? [] : named('first to end:', BOUNDS[bound] ?? bound),
+    machine.files === null
+      ? []
+      : named('machine', `${count(machine.files.open)}/${count(machine.files.limit)} files`),
+  ]
+  return [[' fit  ', 'header'], ...flow(items, width - 6)]
+}
+
+/**
+ * @param {import('../../src/stats/schema.js').ProcessSample[]} processes
+ * @param {Look} look
+ * @returns {Line} open files of the one that is nearest to its limit
+ */
+function filesItem(processes, look) {
+  const shares = processes.map(({ files: { open, limit } }) => (open === null || !limit ? -1 : open / limit))
+  const most = Math.max(...shares)
+  if (most < 0) return []
+  const { open, limit } = processes[shares.indexOf(most)].files
+  return named('files', healthy(`${count(open)}/${count(limit)}`, health(most, 'full'), look.colors))
+}
+
+/**
+ * @param {number} value
+ * @returns {string} what is only about so much is not said to the last digit
+ */
+function rounded(value) {
+  const step = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, value))) - 1)
+  return whole(Math.floor(value / step) * step)
+}

@@ -1,0 +1,116 @@
+import { LIMITS, mark, ms, percent, size } from '../format.js'
+import { beside, width as widthOf } from '../terminal/line.js'
+import { rule, scrolled } from './parts.js'
+
+/**
+ * @typedef {import('./panel.js').Line} Line
+ * @typedef {import('../state.js').State} State
+ */
+
+/** @type {readonly [key: string, text: string][]} */
+const KEYS = [
+  ['h ?', 'this help'],
+  ['↑ ↓ k j', 'select a worker'],
+  ['enter', 'its detail; esc goes back'],
+  ['s', 'sort by the next column'],
+  ['S', 'turn the order round'],
+  ['c tab', 'the next chart'],
+  ['p', 'pause: the picture stands still'],
+  ['l', "the gateway's log, on or off"],
+  ['e', 'all events'],
+  ['g', 'ask for a garbage collection'],
+  ['r', 'restart the selected worker'],
+  ['ctrl-l', 'paint the screen anew'],
+]
+
+/** @type {readonly [name: string, limit: keyof typeof LIMITS, format: (value: number) => string][]} */
+const HEALTH = [
+  ['ticks avg', 'tickAvg', value => `${ms(value)} ms`],
+  ['ticks p90', 'tickP90', value => `${ms(value)} ms`],
+  ['ticks max', 'tickMax', value => `${ms(value)} ms`],
+  ['loop', 'loop', percent],
+  ['worker cpu', 'cpu', percent],
+  ['gc a second', 'gc', value => `${ms(value)} ms`],
+  ['machine cpu', 'machine', percent],
+  ['steal', 'steal', percent],
+  ['memory, files', 'full', percent],
+  ['outbox', 'outbox', size],
+]
+
+/** @type {readonly [name: string, text: string][]} */
+const WORDS = [
+  ['ticks', 'how long events wait for the event loop'],
+  ['loop', 'share of time the event loop is busy'],
+  ['gc', 'ms that garbage collection took in a second'],
+  ['outbox', 'bytes that clients have not taken yet'],
+  ['native', 'memory of the processes beyond V8'],
+  ['fit', 'from measured bytes a connection and what is left'],
+]
+
+/**
+ * Keys, words and limits.
+ * @type {import('./panel.js').Panel}
+ */
+export const help = {
+  name: 'help',
+  visible: state => state.view === 'help',
+  rows: () => ({ least: 3, most: Number.POSITIVE_INFINITY }),
+  turn: 3,
+
+  draw(state, width, rows) {
+    const left = keys(state.owner)
+    const right = [...limits(state.look.colors), [], ...words()]
+    const half = Math.max(...left.map(widthOf)) + 2
+    const lines =
+      width >= half + 48 ? beside([left, right], [half, width - half - 2], 2) : [...left, [], ...right]
+    return [
+      rule('help', width, [
+        ['esc', 'key'],
+        [' back', 'label'],
+      ]),
+      ...scrolled(lines, rows - 1, state.scroll),
+    ]
+  },
+}
+
+/**
+ * @param {boolean} owner
+ * @returns {Line[]}
+ */
+function keys(owner) {
+  const quit = owner ? 'quit: asks about the gateway' : 'quit; the gateway goes on'
+  return [...KEYS, ['q ctrl-c', quit]].map(([key, text]) => [
+    [` ${key.padEnd(9)}`, 'key'],
+    [text, 'value'],
+  ])
+}
+
+/**
+ * @param {boolean} colors
+ * @returns {Line[]}
+ */
+function limits(colors) {
+  const [warn, bad] = colors ? ['from', 'from'] : [`${mark('warn')} from`, `${mark('bad')} from`]
+  return [
+    [
+      ['health'.padEnd(14), 'header'],
+      [warn.padEnd(9), 'warn'],
+      [bad, 'bad'],
+    ],
+    ...HEALTH.map(
+      ([name, limit, format]) =>
+        /** @type {Line} */ ([
+          [name.padEnd(14), 'label'],
+          [format(LIMITS[limit][0]).padEnd(9), 'value'],
+          [format(LIMITS[limit][1]), 'value'],
+        ]),
+    ),
+  ]
+}
+
+/** @returns {Line[]} */
+const words = () =>
+  WORDS.map(([name, text]) => [
+    [name.padEnd(8), 'accent'],
+    [text, 'label'],
+  ])

@@ -1,0 +1,178 @@
+import http from 'node:http'
+import https from 'node:https'
+import { Link, RefusedError } from './link.js'
+
+/** @typedef {import('./source.js').Source} Source */
+
+const DEFAULT_PREFIX = '/admin'
+/** ms without a byte after which a connection counts as lost: a message comes every second. */
+const SILENCE = 15_000
+/** Bytes of an answer that is not the stream. */
+const MAX_ANSWER = 64 * 1024
+
+/**
+ * A gateway elsewhere, by its admin endpoints: log in with the admin key, then one answer that never ends.
+ * @implements {Source}
+ */
+export class HttpSource {
+  /** @type {import('node:http').ClientRequest | null} */
+  #request = null
+  #token = ''
+  #base
+  #key
+  #link = new Link(() => this.#connect())
+
+  /**
+   * @param {string} url of the gateway; its path, if it has one, is that of the admin endpoints
+   * @param {string} key the gateway's admin.password
+   */
+  constructor(url, key) {
+    const { protocol, host, pathname } = new URL(url)
+    const prefix = pathname.replace(/\/+$/, '')
+    this.#base = `${protocol}//${host}${prefix === '' ? DEFAULT_PREFIX : prefix}`
+    this.#key = key
+    this.name = this.#base
+  }
+
+  /** @param {(event: import('./source.js').SourceEvent) => void} listener */
+  start(listener) {
+    this.#link.start(listener)
+  }
+
+  close() {
+    this.#link.close()
+    this.#request?.destroy()
+  }
+
+  /** @param {import('../../src/stats/schema.js').StatsCommand} command */
+  send(command) {
+    if (this.#token === '') return this.#link.answer(command.type, 'there is no gateway at the moment')
+    this.#call('POST', '/api/command', command).then(
+      ({ status, body }) => this.#link.answer(command.type, body?.error ?? errorOf(status)),
+      error => this.#link.answer(command.type, error.message),
+    )
+  }
+
+  async #connect() {
+    try {
+      if (this.#token === '') await this.#logIn()
+      if (!this.#link.closed) await this.#stream()
+    } catch (error) {
+      this.#link.ended(error)
+    }
+  }
+
+  async #logIn() {
+    const { status, headers, body } = await this.#call('POST', '/api/login', { password: this.#key })
+    if (status === 401) throw new RefusedError('the gateway does not know this admin key')
+    if (status === 429) {
+      const seconds = Number(headers['retry-after']) || 30
+      throw new RefusedError(
+        `too many tries with a wrong admin key; the gateway lets none in for ${seconds} s`,
+        seconds * 1000,
+      )
+    }
+    if (status === 404)
+      throw new RefusedError('the gateway has no admin endpoints here (admin.password, admin.handler_prefix)')
+    if (status !== 200 || typeof body?.token !== 'string')
+      throw new Error(errorOf(status) ?? 'the answer to the login is strange')
+    this.#token = body.token
+  }
+
+  /** @returns {Promise<void>} rejects when the stream ends */
+  #stream() {
+    return new Promise((_, reject) => {
+      const request = this.#begin('GET', '/api/stream', response => {
+        if (response.statusCode !== 200) {
+          response.resume()
+          request.destroy()
+          // An expired token: the next try logs in.
+          this.#token = ''
+          return reject(new Error(errorOf(response.statusCode ?? 0) ?? 'the gateway has ended the session'))
+        }
+        response.on('data', chunk => {
+          try {
+            this.#link.data(chunk)
+          } catch (error) {
+            request.destroy()
+            reject(error)
+          }
+        })
+        response.on('error', reject)
+        response.on('close', () => reject(new Error('the gateway has closed the connection')))
+      })
+      request.on('error', error => reject(new Error(reasonOf(error))))
+      this.#request = request
+      request.end()
+    })
+  }
+
+  /**
+   * @param {string} method
+   * @param {string} path
+   * @param {object} body
+   * @returns {Promise<{status: number, headers: import('node:http').IncomingHttpHeaders, body: any}>} body: parsed, null if it is no JSON
+   */
+  #call(method, path, body) {
+    return new Promise((resolve, reject) => {
+      const request = this.#begin(method, path, response => {
+        let text = ''
+        response.setEncoding('utf8')
+        response.on('data', part => {
+          text += part
+          if (text.length > MAX_ANSWER) request.destroy(new Error('an answer is too long'))
+        })
+        response.on('error', reject)
+        response.on('end', () =>
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: parsed(text) }),
+        )
+      })
+      request.on('error', error => reject(new Error(reasonOf(error))))
+      request.end(JSON.stringify(body))
+    })
+  }
+
+  /**
+   * @param {string} method
+   * @param {string} path
+   * @param {(response: import('node:http').IncomingMessage) => void} answered
+   */
+  #begin(method, path, answered) {
+    const url = new URL(`${this.#base}${path}`)
+    const headers = {
+      'content-type': 'application/json',
+      ...(this.#token === '' ? {} : { authorization: `Bearer ${this.#token}` }),
+    }
+    const request = (url.protocol === 'https:' ? https : http).request(url, { method, headers }, answered)
+    request.setTimeout(SILENCE, () => request.destroy(new Error(`nothing has come for ${SILENCE / 1000} s`)))
+    return request
+  }
+}
+
+/** @param {string} text */
+function parsed(text) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+/**
+ * @param {number} status
+ * @returns {string | null} null: all is well
+ */
+const errorOf = status =>
+  status === 200
+    ? null
+    : status === 401
+      ? 'the session has expired'
+      : `the gateway answers with HTTP ${status}`
+
+/** @param {NodeJS.ErrnoException} error */
+function reasonOf(error) {
+  if (error.code === 'ECONNREFUSED') return 'there is no gateway'
+  if (error.code === 'ECONNRESET') return 'the gateway has closed the connection'
+  if (error.code === 'ENOTFOUND') return 'there is no host of this name'
+  return error.message
+}

@@ -1,0 +1,55 @@
+import { createConnection } from 'node:net'
+import { Link } from './link.js'
+
+/** @implements {Source} @typedef {import('./source.js').Source} Source */
+export class SocketSource {
+  /** @type {import('node:net').Socket | null} */
+  #socket = null
+  #link = new Link(() => this.#connect())
+
+  /** @param {string} path of the gateway's Unix socket */
+  constructor(path) {
+    this.name = path
+  }
+
+  /** @param {(event: import('./source.js').SourceEvent) => void} listener */
+  start(listener) {
+    this.#link.start(listener)
+  }
+
+  close() {
+    this.#link.close()
+    this.#socket?.destroy()
+  }
+
+  /** @param {import('../../src/stats/schema.js').StatsCommand} command */
+  send(command) {
+    if (this.#socket?.writable) this.#socket.write(`${JSON.stringify(command)}\n`)
+    else this.#link.answer(command.type, 'there is no gateway at the moment')
+  }
+
+  #connect() {
+    const socket = createConnection(this.name)
+    this.#socket = socket
+    let reason = 'the gateway has closed the connection'
+    socket.on('data', chunk => {
+      try {
+        this.#link.data(chunk)
+      } catch (error) {
+        socket.destroy()
+        this.#link.ended(error)
+      }
+    })
+    socket.on('error', error => {
+      reason = reasonOf(/** @type {NodeJS.ErrnoException} */ (error))
+    })
+    socket.on('close', () => this.#link.ended(reason))
+  }
+}
+
+/** @param {NodeJS.ErrnoException} error */
+function reasonOf(error) {
+  if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') return 'there is no gateway'
+  if (error.code === 'EACCES') return 'the socket belongs to somebody else'
+  return error.message
+}

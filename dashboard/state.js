@@ -1,0 +1,192 @@
+import { onKey } from './keys.js'
+import { isStale } from './picture.js'
+import { toPoint, withHistory, withPoint } from './points.js'
+
+/**
+ * @typedef {import('../src/stats/schema.js').Snapshot} Snapshot
+ * @typedef {import('../src/stats/schema.js').GatewayEvent} GatewayEvent
+ * @typedef {import('../src/stats/schema.js').StatsCommand} StatsCommand
+ * @typedef {import('./points.js').Moment} Moment
+ *
+ * @typedef {object} Picture what came from the gateway
+ * @property {Snapshot | null} snapshot
+ * @property {Moment[]} history up to 300 s, one a second
+ * @property {GatewayEvent[]} events oldest first
+ *
+ * @typedef {'stop' | 'leave' | 'quit'} Reason
+ * @typedef {{type: 'send', command: StatsCommand} | {type: 'finish', reason: Reason} | {type: 'redraw'}} Effect
+ *
+ * @typedef {{kind: 'restart', worker: number} | {kind: 'gc', worker: number | null} | {kind: 'quit'}} Dialog
+ *
+ * @typedef {object} State everything that the screen is made of; never changed, always replaced
+ * @property {{unicode: boolean, colors: boolean}} look
+ * @property {boolean} owner whether this dashboard belongs to the gateway's own terminal
+ * @property {string} source name of the source
+ * @property {{columns: number, rows: number}} size of the terminal
+ * @property {number} now unix ms
+ * @property {{state: import('./source/source.js').LinkState, text: string, since: number}} link
+ * @property {number} heard when the last snapshot came, unix ms
+ * @property {Picture} live
+ * @property {Picture | null} frozen what is shown while it is paused
+ * @property {{on: boolean, lines: string[]}} log
+ * @property {'main' | 'detail' | 'help' | 'events'} view
+ * @property {number} scroll lines of help or events that are above the screen
+ * @property {number | null} selected index of a worker
+ * @property {{column: string, down: boolean}} sort
+ * @property {number} chart the first one that is shown where not all fit
+ * @property {Dialog | null} dialog
+ * @property {{text: string, style: string, until: number} | null} notice
+ * @property {Effect[]} effects to be carried out by whoever called reduce()
+ *
+ * @typedef {{type: 'message', message: import('../src/stats/schema.js').StatsMessage, now: number}
+ *   | {type: 'link', state: import('./source/source.js').LinkState, text: string, now: number}
+ *   | {type: 'key', name: string, now: number}
+ *   | {type: 'size', columns: number, rows: number}
+ *   | {type: 'tick', now: number}} Action
+ */
+
+const MAX_EVENTS = 200
+const MAX_LOG = 500
+const MAX_LOG_LINE = 2000
+/** ms for which an answer to a command is shown. */
+const NOTICE = 6000
+
+/**
+ * @param {object} options
+ * @param {{unicode: boolean, colors: boolean}} options.look
+ * @param {{columns: number, rows: number}} options.size
+ * @param {string} options.source
+ * @param {number} options.now
+ * @param {boolean} [options.owner]
+ * @returns {State}
+ */
+export function initialState({ look, size, source, now, owner = false }) {
+  return {
+    look,
+    owner,
+    source,
+    size,
+    now,
+    link: { state: 'connecting', text: '', since: now },
+    heard: now,
+    live: { snapshot: null, history: [], events: [] },
+    frozen: null,
+    log: { on: false, lines: [] },
+    view: 'main',
+    scroll: 0,
+    selected: null,
+    sort: { column: 'worker', down: false },
+    chart: 0,
+    dialog: null,
+    notice: null,
+    effects: [],
+  }
+}
+
+/**
+ * @param {State} before
+ * @param {Action} action
+ * @returns {State} the same one when nothing has changed that is seen or to be done
+ */
+export function reduce(before, action) {
+  const state = before.effects.length > 0 ? { ...before, effects: [] } : before
+  switch (action.type) {
+    case 'message':
+      return onMessage(state, action.message, action.now)
+    case 'link':
+      return onLink(state, action)
+    case 'key':
+      return onKey({ ...state, now: action.now }, action.name)
+    case 'size':
+      return { ...state, size: { columns: action.columns, rows: action.rows } }
+    case 'tick':
+      return onTick(state, action.now)
+  }
+}
+
+/**
+ * @param {State} state
+ * @param {import('../src/stats/schema.js').StatsMessage} message
+ * @param {number} now
+ * @returns {State}
+ */
+function onMessage(state, message, now) {
+  const { live, log } = state
+  switch (message.type) {
+    case 'hello': {
+      const history = withHistory(live.history, message.history)
+      // A gateway says its last events again when we come back to it.
+      const from = message.events[0]?.time ?? Number.POSITIVE_INFINITY
+      const events = [...live.events.filter(({ time }) => time < from), ...message.events].slice(-MAX_EVENTS)
+      const snapshot = message.history.at(-1) ?? live.snapshot
+      return { ...state, now, heard: now, live: { snapshot, history, events } }
+    }
+    case 'snapshot': {
+      const { snapshot } = message
+      const events =
+        snapshot.events.length > 0 ? [...live.events, ...snapshot.events].slice(-MAX_EVENTS) : live.events
+      const history = withPoint(live.history, toPoint(snapshot))
+      return forgotten({ ...state, now, heard: now, live: { snapshot, history, events } })
+    }
+    case 'log': {
+      if (!log.on) return state
+      const lines = [...log.lines, message.line.slice(0, MAX_LOG_LINE)].slice(-MAX_LOG)
+      return { ...state, now, log: { on: true, lines } }
+    }
+    case 'done':
+      return onDone({ ...state, now }, message)
+  }
+}
+
+/**
+ * @param {State} state
+ * @param {import('../src/stats/schema.js').DoneMessage} done
+ * @returns {State}
+ */
+function onDone(state, { command, error }) {
+  if (error === null && command === 'log') return state
+  const what = command === 'gc' ? 'garbage collection' : command
+  const log = command === 'log' ? { ...state.log, on: false } : state.log
+  const said =
+    error === null ? { text: `${what}: done`, style: 'good' } : { text: `${what}: ${error}`, style: 'bad' }
+  return { ...state, log, notice: { ...said, until: state.now + NOTICE } }
+}
+
+/**
+ * @param {State} state
+ * @param {{state: import('./source/source.js').LinkState, text: string, now: number}} link
+ * @returns {State}
+ */
+function onLink(state, { state: link, text, now }) {
+  const effects = /** @type {Effect[]} */ (
+    link === 'open' && state.log.on ? [{ type: 'send', command: { type: 'log', on: true } }] : []
+  )
+  // Tries that fail say the same again and again: what counts is since when.
+  const down = link !== 'open' && state.link.state !== 'open' && state.link.state !== 'connecting'
+  return { ...state, now, link: { state: link, text, since: down ? state.link.since : now }, effects }
+}
+
+/**
+ * @param {State} state
+ * @param {number} now
+ * @returns {State}
+ */
+function onTick(state, now) {
+  const over = state.notice !== null && now >= state.notice.until
+  const next = { ...state, now, notice: over ? null : state.notice }
+  // The time of day comes with the snapshots; without them the seconds of the wait are counted.
+  return over || isStale(next) ? next : state
+}
+
+/**
+ * @param {State} state
+ * @returns {State} a selected worker, or a question about one, that is not there any more is forgotten
+ */
+function forgotten(state) {
+  const there = (/** @type {number | null} */ worker) =>
+    worker === null || state.live.snapshot?.workers.some(({ index }) => index === worker)
+  const selected = there(state.selected) ? state.selected : null
+  const view = selected === null && state.view === 'detail' ? 'main' : state.view
+  if (selected === state.selected && view === state.view) return state
+  return { ...state, selected, view, dialog: null }
+}
