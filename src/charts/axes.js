@@ -1,0 +1,126 @@
+// Where an axis ends, and where it is marked.
+
+import { duration, formatTick } from './format.js'
+
+/** @typedef {import('./format.js').Unit} Unit */
+/** @typedef {[number, number]} Range */
+
+/** Steps between marks of the elapsed time, s. */
+const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]
+const DECIMAL = [1, 2, 2.5, 5]
+const BINARY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+
+/** @param {Unit} unit */
+const isBinary = unit => unit.startsWith('bytes')
+
+/**
+ * @param {Unit} unit
+ * @returns {number[]} steps that look round to people
+ */
+function stepsOf(unit) {
+  const steps = []
+  if (isBinary(unit)) {
+    for (let power = 0; power < 6; power++) steps.push(...BINARY.map(step => step * 1024 ** power))
+  } else {
+    const least = unit.startsWith('count') ? 0 : -2
+    for (let power = least; power < 13; power++) {
+      for (const step of DECIMAL) if (power > 0 || step !== 2.5) steps.push(step * 10 ** power)
+    }
+  }
+  return steps
+}
+
+/**
+ * @param {number} most
+ * @param {Unit} unit
+ * @param {number} [marks] about so many
+ * @returns {Range} from 0 to the next round step
+ */
+export function linearRange(most, unit, marks = 5) {
+  const needed = most > 0 && Number.isFinite(most) ? most : 1
+  const steps = stepsOf(unit)
+  const step = steps.find(size => size * marks >= needed * 1.02) ?? needed
+  return [0, Math.ceil((needed * 1.02) / step) * step]
+}
+
+/**
+ * @param {number} most
+ * @returns {Range} whole powers of ten, from a tenth of a ms
+ */
+export function logarithmicRange(most) {
+  const top = most > 0 && Number.isFinite(most) ? Math.ceil(Math.log10(most * 1.02)) : 2
+  return [0.1, 10 ** Math.max(2, top)]
+}
+
+/** @param {number} span s */
+const timeStep = span => TIME_STEPS.find(step => span / step <= 12) ?? 86400
+
+/**
+ * @param {(name: string) => string} color
+ * @param {string} font
+ */
+const common = (color, font) => ({
+  stroke: () => color('soft'),
+  font,
+  grid: { stroke: () => color('grid'), width: 1 },
+  ticks: { show: false },
+  gap: 8,
+})
+
+/**
+ * @param {{color: (name: string) => string, font: string, elapsed: boolean}} style
+ * @returns {any} an axis of uPlot
+ */
+export function timeAxis({ color, font, elapsed }) {
+  const axis = {
+    ...common(color, font),
+    grid: { show: false },
+    border: { show: true, stroke: () => color('line'), width: 1 },
+    ticks: { show: true, stroke: () => color('line'), width: 1, size: 4 },
+    gap: 4,
+    size: 28,
+    space: 64,
+  }
+  if (!elapsed) {
+    // 24 hours, and no date: a page that is live shows minutes.
+    const values = [
+      [60, '{HH}:{mm}', null, null, null, null, null, null, 1],
+      [1, '{HH}:{mm}:{ss}', null, null, null, null, null, null, 1],
+    ]
+    return { ...axis, values }
+  }
+  return {
+    ...axis,
+    incrs: TIME_STEPS,
+    values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(duration),
+  }
+}
+
+/**
+ * @param {object} style
+ * @param {(name: string) => string} style.color
+ * @param {string} style.font
+ * @param {Unit} style.unit
+ * @param {boolean} style.right
+ * @param {boolean} style.logarithmic
+ * @returns {any} an axis of uPlot
+ */
+export function valueAxis({ color, font, unit, right, logarithmic }) {
+  const axis = {
+    ...common(color, font),
+    scale: right ? 'right' : 'left',
+    side: right ? 1 : 3,
+    size: right ? 54 : 64,
+    space: 30,
+    // Two nets of lines would be one too many.
+    grid: right ? { show: false } : { stroke: () => color('grid'), width: 1 },
+    values: (/** @type {any} */ _, /** @type {(number | null)[]} */ marks) =>
+      marks.map(mark => (mark === null ? '' : formatTick(mark, unit))),
+  }
+  if (!logarithmic) return { ...axis, incrs: stepsOf(unit) }
+  const whole = (/** @type {any} */ _, /** @type {number[]} */ marks) =>
+    marks.map(mark => (Math.abs(Math.log10(mark) - Math.round(Math.log10(mark))) < 1e-9 ? mark : null))
+  return { ...axis, filter: whole, grid: { ...axis.grid, filter: whole } }
+}
+
+export { timeStep }

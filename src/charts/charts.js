@@ -1,0 +1,211 @@
+// The charts of a run, or of a gateway that runs: the page hands over columns, and decides where the charts are.
+
+import { CHARTS } from './definitions.js'
+import { derive, isKnown, maximum } from './derive.js'
+import { Plot } from './plot.js'
+
+/** @typedef {import('./definitions.js').ChartDefinition} ChartDefinition */
+/** @typedef {import('./derive.js').Columns} Columns */
+/** @typedef {import('./plot.js').Most} Most */
+/** @typedef {import('./plot.js').PlotData} PlotData */
+
+/**
+ * @typedef {object} ChartOptions
+ * @property {'auto' | 'light' | 'dark'} [theme]
+ * @property {boolean} [live] the time of day below, and the last values in the legends
+ * @property {readonly ChartDefinition[]} [charts] which ones
+ * @property {Record<string, Most>} [most] where axes end, by the charts' ids (rangesOf)
+ * @property {string} [sync] charts with the same one share their cursor
+ */
+
+/**
+ * @typedef {object} Charts
+ * @property {(columns: Columns) => void} setData
+ * @property {(theme: 'auto' | 'light' | 'dark') => void} setTheme
+ * @property {() => void} resize to be called where a layout changes without the window's doing; else they see to it themselves
+ * @property {() => void} destroy
+ */
+
+const DARK = '(prefers-color-scheme: dark)'
+
+/**
+ * Puts charts into an element, one `<figure class="chart" data-chart="ID">` for each, in the order of the definitions.
+ * @param {HTMLElement} root gets the class `charts`; charts.css has the colours
+ * @param {Columns} columns of the CSV, by name; with `NAME:min` and `NAME:max` beside `NAME` where rows are buckets
+ * @param {ChartOptions} [options]
+ * @returns {Charts}
+ */
+export function makeCharts(root, columns, options = {}) {
+  const { charts = CHARTS } = options
+  return mount(root, charts, columns.time?.[0] ?? 0, options, plots => {
+    const setData = (/** @type {Columns} */ next) => {
+      const all = derive(next)
+      const x = times(all, options.live === true)
+      for (const [index, { series }] of charts.entries()) {
+        plots[index].setData({ x, lines: series.map(({ column }) => lineOf(all, column, x.length)) })
+      }
+    }
+    setData(columns)
+    return setData
+  })
+}
+
+/**
+ * Charts with one line for each of several runs, laid over each other by the time since they began.
+ * @param {HTMLElement} root
+ * @param {{label: string, columns: Columns}[]} runs at most six have colours of their own
+ * @param {ChartOptions & {charts: readonly ChartDefinition[]}} options the first series of each chart counts
+ * @returns {Charts} whose setData does nothing: runs are over
+ */
+export function makeOverlay(root, runs, options) {
+  const parts = runs.map(({ columns }) => derive(columns))
+  const definitions = options.charts.map(chart => ({
+    ...chart,
+    series: runs.map(({ label }, index) => ({
+      label,
+      column: chart.series[0].column,
+      color: `run-${(index % 6) + 1}`,
+    })),
+  }))
+  const axes = parts.map(columns => times(columns, false))
+  const x = [...new Set(axes.flat())].sort((a, b) => a - b)
+  return mount(root, definitions, 0, options, plots => {
+    for (const [index, { series }] of definitions.entries()) {
+      const lines = parts.map((columns, run) => ({
+        values: spread(lineOf(columns, series[run].column, axes[run].length).values, axes[run], x),
+      }))
+      plots[index].setData({ x, lines })
+    }
+    return () => {}
+  })
+}
+
+/**
+ * Where axes must end for all runs to fit, so that they can be compared at a glance.
+ * @param {Columns[]} runs
+ * @param {readonly ChartDefinition[]} [charts]
+ * @returns {Record<string, Most>} by the charts' ids
+ */
+export function rangesOf(runs, charts = CHARTS) {
+  /** @type {Record<string, Most>} */
+  const ranges = {}
+  const all = runs.map(derive)
+  for (const { id, series, stacked } of charts) {
+    const most = { left: 0, right: 0 }
+    for (const columns of all) {
+      const side = (/** @type {boolean} */ right) =>
+        series
+          .filter(one => (one.right === true) === right)
+          .map(({ column }) => lineOf(columns, column, columns.time?.length ?? 0))
+      const left = side(false)
+      const highest = stacked
+        ? maximum((columns.time ?? []).map((_, row) => sumAt(left, row)))
+        : Math.max(...left.map(({ values, most }) => maximum(most ?? values)))
+      most.left = Math.max(most.left, highest)
+      most.right = Math.max(most.right, ...side(true).map(({ values, most }) => maximum(most ?? values)))
+    }
+    ranges[id] = most
+  }
+  return ranges
+}
+
+/**
+ * @param {import('./plot.js').Line[]} lines
+ * @param {number} row
+ */
+const sumAt = (lines, row) => lines.reduce((sum, { values }) => sum + (values[row] || 0), 0)
+
+/**
+ * @param {Columns} columns
+ * @param {boolean} live
+ * @returns {number[]} s: of the day, or since the first row
+ */
+function times({ time }, live) {
+  const first = time?.[0] ?? 0
+  return Array.from(time ?? [], value => ((value ?? 0) - (live ? 0 : first)) / 1000)
+}
+
+/**
+ * @param {Columns} columns
+ * @param {string} name
+ * @param {number} length
+ */
+function lineOf(columns, name, length) {
+  return {
+    values: columns[name] ?? new Array(length).fill(null),
+    least: columns[`${name}:min`],
+    most: columns[`${name}:max`],
+  }
+}
+
+/**
+ * @param {import('./derive.js').Values} values at the times `from`
+ * @param {number[]} from
+ * @param {number[]} to times, all of `from` among them
+ * @returns {(number | null)[]} at the times `to`; straight lines between, nothing beyond the ends
+ */
+function spread(values, from, to) {
+  let next = 0
+  return to.map(time => {
+    while (next < from.length && from[next] < time) next++
+    if (next === from.length) return null
+    const [a, b] = [values[next - 1], values[next]]
+    if (from[next] === time) return isKnown(b) ? b : null
+    if (next === 0 || !isKnown(a) || !isKnown(b)) return null
+    return a + ((b - a) * (time - from[next - 1])) / (from[next] - from[next - 1])
+  })
+}
+
+/**
+ * @param {HTMLElement} root
+ * @param {readonly ChartDefinition[]} definitions
+ * @param {number} origin unix ms
+ * @param {ChartOptions} options
+ * @param {(plots: Plot[]) => (columns: Columns) => void} start
+ * @returns {Charts}
+ */
+function mount(root, definitions, origin, options, start) {
+  const { theme = 'auto', live = false, most = {}, sync = 'charts' } = options
+  root.classList.add('charts')
+  root.dataset.theme = theme
+  /** @type {Map<string, string>} asked for at each stroke, changed once in a while */
+  const colors = new Map()
+  const color = (/** @type {string} */ name) => {
+    let value = colors.get(name)
+    if (value === undefined) {
+      value = getComputedStyle(root).getPropertyValue(`--chart-${name}`).trim()
+      colors.set(name, value)
+    }
+    return value
+  }
+  const plots = definitions.map(
+    definition =>
+      new Plot(definition, { color, sync, live, elapsed: !live, origin, most: most[definition.id] ?? null }),
+  )
+  root.append(...plots.map(({ element }) => element))
+  const setData = start(plots)
+  const resize = () => {
+    for (const plot of plots) plot.resize()
+  }
+  const repaint = () => {
+    colors.clear()
+    for (const plot of plots) plot.redraw()
+  }
+  const observer = new ResizeObserver(resize)
+  for (const { element } of plots) observer.observe(element)
+  const dark = matchMedia(DARK)
+  dark.addEventListener('change', repaint)
+  return {
+    setData,
+    resize,
+    setTheme(next) {
+      root.dataset.theme = next
+      repaint()
+    },
+    destroy() {
+      observer.disconnect()
+      dark.removeEventListener('change', repaint)
+      for (const plot of plots) plot.destroy()
+    },
+  }
+}

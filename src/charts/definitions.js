@@ -1,0 +1,166 @@
+// Which charts there are, and what is in them: one table for the report and the live page.
+
+/** @typedef {import('./format.js').Unit} Unit */
+
+/**
+ * @typedef {object} SeriesDefinition
+ * @property {string} label
+ * @property {string} column of the CSV, or derived from it (derive.js)
+ * @property {string} color custom property `--chart-COLOR`
+ * @property {'line' | 'dots' | 'dashes'} [stroke]
+ * @property {boolean} [right] measured on the axis to the right
+ * @property {boolean} [peaks] of a bucket of rows the highest value is drawn, not the average
+ *
+ * @typedef {object} ChartDefinition
+ * @property {string} id
+ * @property {string} title
+ * @property {string} note what else there is to know, for people
+ * @property {Unit} unit
+ * @property {Unit} [right] of the axis to the right
+ * @property {boolean} [stacked] areas on each other, the last series at the bottom
+ * @property {boolean} [logarithmic]
+ * @property {boolean} [smooth] a moving average over faint single values
+ * @property {boolean} [wide] deserves the whole width
+ * @property {SeriesDefinition[]} series
+ */
+
+/** @type {readonly ChartDefinition[]} */
+export const CHARTS = Object.freeze([
+  {
+    id: 'memory',
+    title: 'Memory',
+    note: 'Kernel: slab and TCP buffers of the whole machine. Native and JS heap: resident memory of all processes.',
+    unit: 'bytes',
+    right: 'count',
+    stacked: true,
+    wide: true,
+    series: [
+      { label: 'Kernel', column: 'kernel_bytes', color: 'kernel' },
+      { label: 'Native', column: 'native_bytes', color: 'native' },
+      { label: 'JS heap', column: 'heap_total_bytes', color: 'heap' },
+      { label: 'Connections', column: 'connections', color: 'connections', stroke: 'dots', right: true },
+    ],
+  },
+  {
+    id: 'cpu',
+    title: 'CPU',
+    note: 'Of the gateway; 100 % is one core.',
+    unit: 'pct',
+    series: [
+      { label: 'Machine', column: 'machine_cpu_busy_pct', color: 'quiet', stroke: 'dashes' },
+      { label: 'Total', column: 'cpu_pct', color: 'total' },
+      { label: 'User', column: 'cpu_user_pct', color: 'user' },
+      { label: 'System', column: 'cpu_system_pct', color: 'system' },
+    ],
+  },
+  {
+    id: 'ticks',
+    title: 'Event-loop ticks',
+    note: 'How long an event waited for the loop, on a 10 ms grid; the lines are moving averages.',
+    unit: 'ms',
+    logarithmic: true,
+    smooth: true,
+    series: [
+      { label: 'Max', column: 'tick_max_ms', color: 'high', peaks: true },
+      { label: 'p90', column: 'tick_p90_ms', color: 'middle' },
+      { label: 'Average', column: 'tick_avg_ms', color: 'low' },
+    ],
+  },
+  {
+    id: 'arrivals',
+    title: 'Connections',
+    note: 'Opened and closed: a second, on the right.',
+    unit: 'count',
+    right: 'count_s',
+    series: [
+      { label: 'Open', column: 'connections', color: 'connections' },
+      { label: 'Opened', column: 'accepts_s', color: 'in', right: true },
+      { label: 'Closed', column: 'closes_s', color: 'out', right: true },
+    ],
+  },
+  {
+    id: 'messages',
+    title: 'Messages',
+    note: 'In: commands and pongs. Out: replies, pushes and pings.',
+    unit: 'count_s',
+    series: [
+      { label: 'Out', column: 'messages_out_s', color: 'out' },
+      { label: 'In', column: 'messages_in_s', color: 'in' },
+    ],
+  },
+  {
+    id: 'bandwidth',
+    title: 'Bandwidth',
+    note: 'Of the machine, with all headers.',
+    unit: 'bytes_s',
+    series: [
+      { label: 'Sent', column: 'net_tx_bytes_s', color: 'out' },
+      { label: 'Received', column: 'net_rx_bytes_s', color: 'in' },
+    ],
+  },
+  {
+    id: 'gc',
+    title: 'Garbage collection',
+    note: 'Pauses in each second, of all workers together.',
+    unit: 'ms',
+    series: [
+      { label: 'Major', column: 'gc_major_pause_ms', color: 'high', peaks: true },
+      { label: 'Minor', column: 'gc_minor_pause_ms', color: 'low', peaks: true },
+    ],
+  },
+  {
+    id: 'connection',
+    title: 'Memory of a connection',
+    note: 'What was added since the gateway was idle, from 1,000 connections on.',
+    unit: 'bytes',
+    series: [
+      { label: 'Together', column: 'total_per_connection', color: 'quiet', stroke: 'dashes' },
+      { label: 'Kernel', column: 'kernel_per_connection', color: 'kernel' },
+      { label: 'User space', column: 'user_per_connection', color: 'native' },
+      { label: 'of it JS heap', column: 'heap_per_connection', color: 'heap' },
+    ],
+  },
+])
+
+/**
+ * Charts with one line for each run.
+ * @type {readonly ChartDefinition[]} with one series, whose label does not count
+ */
+export const COMPARED = Object.freeze([
+  one('connections', 'Connections', '', 'count', 'connections'),
+  one('memory', 'Memory', 'Resident memory of all processes, slab and TCP buffers.', 'bytes', 'memory_bytes'),
+  one('cpu', 'CPU', 'Of the gateway; 100 % is one core.', 'pct', 'cpu_pct'),
+  {
+    ...one('ticks', 'Event-loop ticks, p90', 'Moving average.', 'ms', 'tick_p90_ms'),
+    logarithmic: true,
+    smooth: true,
+  },
+  one('messages', 'Messages out', '', 'count_s', 'messages_out_s'),
+  one(
+    'connection',
+    'Memory of a connection',
+    'User space and kernel together.',
+    'bytes',
+    'total_per_connection',
+  ),
+])
+
+/**
+ * @param {string} id
+ * @param {string} title
+ * @param {string} note
+ * @param {Unit} unit
+ * @param {string} column
+ * @returns {ChartDefinition}
+ */
+function one(id, title, note, unit, column) {
+  return { id, title, note, unit, series: [{ label: '', column, color: 'run-1' }] }
+}
+
+/** Columns that a page needs for all of this. @type {readonly string[]} */
+export const CHART_COLUMNS = Object.freeze([
+  ...new Set([
+    'time',
+    ...[...CHARTS, ...COMPARED].flatMap(({ series }) => series.map(({ column }) => column)),
+  ]),
+])

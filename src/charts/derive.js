@@ -1,0 +1,181 @@
+// What charts and summaries show that the CSV does not hold as it is: rates, sums, shares of a connection.
+
+/** @typedef {(number | null)[] | Float64Array} Values null, NaN: not known */
+/** @typedef {Record<string, Values>} Columns by name, all of one length */
+
+/** Counts over the interval that become rates: `accepts` -> `accepts_s`. */
+const RATES = Object.freeze([
+  'accepts',
+  'closes',
+  'connects',
+  'messages_in',
+  'messages_out',
+  'publishes',
+  'deliveries',
+  'errors',
+  'payload_in_bytes',
+  'payload_out_bytes',
+])
+
+/** Fewer connections than this say nothing about one of them. */
+const ENOUGH = 1000
+/** A gateway counts as idle with at most this share of the most connections. */
+const IDLE = 0.01
+/** Rows that the idle figure is taken from: the last ones before connections come. */
+const IDLE_ROWS = 30
+
+/** @param {number | null | undefined} value @returns {value is number} */
+export const isKnown = value => value !== null && value !== undefined && !Number.isNaN(value)
+
+/**
+ * @param {number} length
+ * @param {(row: number) => number} value
+ * @returns {Float64Array}
+ */
+function fill(length, value) {
+  const values = new Float64Array(length)
+  for (let row = 0; row < length; row++) values[row] = value(row)
+  return values
+}
+
+/** @param {Values | undefined} values @param {number} row @returns {number} */
+const at = (values, row) => {
+  const value = values?.[row]
+  return isKnown(value) ? value : Number.NaN
+}
+
+/** @param {number} value */
+const orZero = value => (Number.isNaN(value) ? 0 : value)
+
+/**
+ * @param {Values} values
+ * @returns {number} NaN if nothing is known
+ */
+export function median(values) {
+  const known = Array.from(values).filter(isKnown)
+  if (known.length === 0) return Number.NaN
+  known.sort((a, b) => a - b)
+  const middle = known.length >> 1
+  return known.length % 2 === 1 ? known[middle] : (known[middle - 1] + known[middle]) / 2
+}
+
+/**
+ * @param {Values | undefined} values
+ * @returns {number} -Infinity if nothing is known
+ */
+export function maximum(values) {
+  let most = Number.NEGATIVE_INFINITY
+  for (let row = 0; row < (values?.length ?? 0); row++) {
+    const value = at(values, row)
+    if (value > most) most = value
+  }
+  return most
+}
+
+/**
+ * The rows in which the gateway had (next to) no connections yet.
+ * @param {Values} connections
+ * @returns {[number, number] | null} from, to (not included); null if it had some from the beginning
+ */
+export function idleRows(connections) {
+  const few = maximum(connections) * IDLE
+  let end = 0
+  while (end < connections.length && !(at(connections, end) > few)) end++
+  return end === 0 ? null : [Math.max(0, end - IDLE_ROWS), end]
+}
+
+/**
+ * What a column has grown by since the gateway was idle, for each connection.
+ * @param {Values} values
+ * @param {Values} connections
+ * @param {[number, number] | null} idle
+ * @returns {Float64Array | null} null: not to be told
+ */
+function perConnection(values, connections, idle) {
+  if (idle === null || maximum(connections) < ENOUGH) return null
+  const base = median(values.slice(...idle))
+  if (Number.isNaN(base)) return null
+  return fill(connections.length, row => {
+    const open = at(connections, row)
+    return open >= ENOUGH ? Math.max(0, at(values, row) - base) / open : Number.NaN
+  })
+}
+
+/** @typedef {(columns: Columns, length: number) => Values | null} Rule null: cannot be told from these columns */
+
+/**
+ * @param {string[]} names
+ * @returns {Rule} their sum; what is not known counts nothing, unless nothing is
+ */
+const sumOf = names => (columns, length) => {
+  const parts = names.flatMap(name => columns[name] ?? [])
+  if (parts.length === 0) return null
+  return fill(length, row => {
+    const known = parts.map(part => at(part, row))
+    return known.every(Number.isNaN) ? Number.NaN : known.reduce((sum, value) => sum + orZero(value), 0)
+  })
+}
+
+/**
+ * @param {Rule} rule
+ * @returns {Rule} of a second, from what was counted over the interval
+ */
+const rate = rule => (columns, length) => {
+  const counts = rule(columns, length)
+  if (counts === null) return null
+  const { interval_ms: interval } = columns
+  return fill(length, row => {
+    const ms = at(interval, row)
+    return at(counts, row) * (ms > 0 ? 1000 / ms : 1)
+  })
+}
+
+/**
+ * @param {string} name
+ * @returns {Rule}
+ */
+const each = name => (columns, length) => {
+  const { connections, [name]: values } = columns
+  if (connections === undefined || values === undefined || length === 0) return null
+  return perConnection(values, connections, idleRows(connections))
+}
+
+/** @type {Record<string, Rule>} in the order in which they need each other */
+const RULES = {
+  ...Object.fromEntries(RATES.map(name => [`${name}_s`, rate(columns => columns[name] ?? null)])),
+  kernel_bytes: sumOf(['slab_bytes', 'tcp_memory_bytes']),
+  memory_bytes: sumOf(['rss_bytes', 'kernel_bytes']),
+  machine_cpu_busy_pct: sumOf(['machine_cpu_user_pct', 'machine_cpu_system_pct', 'machine_cpu_steal_pct']),
+  gc_minor_pause_ms: rate(sumOf(['gc_minor_ms'])),
+  gc_major_pause_ms: rate(sumOf(['gc_major_ms', 'gc_incremental_ms', 'gc_weak_ms'])),
+  heap_per_connection: each('heap_total_bytes'),
+  native_per_connection: each('native_bytes'),
+  kernel_per_connection: (columns, length) =>
+    columns.kernel_bytes_per_connection && maximum(columns.kernel_bytes_per_connection) > 0
+      ? columns.kernel_bytes_per_connection
+      : each('kernel_bytes')(columns, length),
+  user_per_connection: (columns, length) =>
+    columns.bytes_per_connection && maximum(columns.bytes_per_connection) > 0
+      ? columns.bytes_per_connection
+      : each('rss_bytes')(columns, length),
+  total_per_connection: (columns, length) =>
+    columns.user_per_connection && columns.kernel_per_connection
+      ? fill(length, row => at(columns.user_per_connection, row) + at(columns.kernel_per_connection, row))
+      : null,
+}
+
+/**
+ * @param {Columns} columns of the CSV; those that are derived already stay as they are
+ * @returns {Columns} these and the derived ones
+ */
+export function derive(columns) {
+  const length = columns.time?.length ?? 0
+  /** @type {Columns} */
+  const all = { ...columns }
+  for (const [name, rule] of Object.entries(RULES)) {
+    if (all[name] !== undefined) continue
+    const values = rule(all, length)
+    if (values !== null) all[name] = values
+  }
+  return all
+}

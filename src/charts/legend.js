@@ -1,0 +1,70 @@
+import { clock, duration, formatValue } from './format.js'
+
+/** @typedef {import('./format.js').Unit} Unit */
+
+/**
+ * @typedef {object} LegendItem
+ * @property {string} label
+ * @property {string} color custom property `--chart-COLOR`
+ * @property {'line' | 'dots' | 'dashes' | 'area'} look
+ * @property {Unit} unit
+ */
+
+/**
+ * @param {string} name
+ * @param {string} className
+ * @param {string} [text]
+ */
+export function make(name, className, text = '') {
+  const element = document.createElement(name)
+  element.className = className
+  element.textContent = text
+  return element
+}
+
+/**
+ * Names of the lines with their values: those under the cursor, or otherwise what `rest` says. A click hides a line.
+ */
+export class Legend {
+  #items
+  #values
+  #time
+
+  /**
+   * @param {LegendItem[]} items
+   * @param {(item: number, shown: boolean) => void} onToggle
+   */
+  constructor(items, onToggle) {
+    this.element = make('div', 'chart-legend')
+    this.#items = items
+    this.#values = items.map((item, index) => {
+      const button = make('button', 'chart-key')
+      button.setAttribute('type', 'button')
+      button.setAttribute('aria-pressed', 'true')
+      button.style.setProperty('--key', `var(--chart-${item.color})`)
+      const value = make('b', 'chart-value')
+      button.append(make('i', `chart-mark ${item.look}`), make('span', 'chart-label', item.label), value)
+      button.addEventListener('click', () => {
+        const shown = button.getAttribute('aria-pressed') !== 'true'
+        button.setAttribute('aria-pressed', String(shown))
+        onToggle(index, shown)
+      })
+      this.element.append(button)
+      return value
+    })
+    this.#time = make('span', 'chart-time')
+    this.element.append(this.#time)
+  }
+
+  /**
+   * @param {(number | null | undefined)[]} values of each item
+   * @param {string} word what they are: `max`, or nothing for those at a time
+   * @param {{elapsed: number, time: number} | null} moment s since the beginning, unix ms
+   */
+  show(values, word, moment) {
+    for (const [index, value] of this.#values.entries()) {
+      value.textContent = formatValue(values[index], this.#items[index].unit)
+    }
+    this.#time.textContent = moment === null ? word : `${duration(moment.elapsed)} · ${clock(moment.time)}`
+  }
+}

@@ -1,0 +1,280 @@
+import { linearRange, logarithmicRange, timeAxis, valueAxis } from './axes.js'
+import { isKnown, maximum } from './derive.js'
+import { Legend, make } from './legend.js'
+import { movingAverage } from './moving-average.js'
+import uPlot from './uplot.js'
+
+const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
+const DOTS = [1, 4]
+const DASHES = [6, 4]
+/** Seconds in a moving average, and values that it has at least. */
+const SMOOTH_S = 30
+const SMOOTH_VALUES = 7
+
+/** @typedef {import('./definitions.js').ChartDefinition} ChartDefinition */
+/** @typedef {import('./definitions.js').SeriesDefinition} SeriesDefinition */
+/** @typedef {import('./derive.js').Values} Values */
+/** @typedef {{left: number, right: number}} Most the highest values on the two axes */
+
+/**
+ * @typedef {object} Line what is drawn for a series
+ * @property {Values} values one for each time
+ * @property {Values} [least] of each bucket of rows
+ * @property {Values} [most]
+ */
+
+/**
+ * @typedef {object} PlotData
+ * @property {number[]} x s, ascending
+ * @property {Line[]} lines one for each series
+ */
+
+/** @param {Values | undefined} values @returns {(number | null)[]} as uPlot wants them */
+const plain = values => Array.from(values ?? [], value => (isKnown(value) ? value : null))
+
+/**
+ * One chart: a heading, a legend, a canvas.
+ */
+export class Plot {
+  #definition
+  #color
+  #options
+  #legend
+  #place
+  /** @type {uPlot | null} made with the first data, when it is known what there is to draw */
+  #plot = null
+  /** @type {PlotData} */
+  #data = { x: [], lines: [] }
+  /** @type {number[][]} series of uPlot for each of ours, the one under the cursor first */
+  #members = []
+
+  /**
+   * @param {ChartDefinition} definition
+   * @param {object} options
+   * @param {(name: string) => string} options.color of a custom property `--chart-NAME`
+   * @param {string} options.sync charts with the same one share their cursor
+   * @param {boolean} options.elapsed x is time since the beginning, not of the day
+   * @param {boolean} options.live without a cursor the legend has the last values, not the highest
+   * @param {number} options.origin unix ms of x = 0
+   * @param {Most | null} [options.most] where the axes end; null: where the data does
+   */
+  constructor(definition, options) {
+    this.#definition = definition
+    this.#color = options.color
+    this.#options = options
+    const { id, title, note, series, unit, right, stacked } = definition
+    this.element = make('figure', `chart${definition.wide ? ' wide' : ''}`)
+    this.element.dataset.chart = id
+    const caption = make('figcaption', 'chart-head')
+    caption.append(make('h3', 'chart-title', title), make('p', 'chart-note', note))
+    this.#legend = new Legend(
+      series.map(one => ({
+        label: one.label,
+        color: one.color,
+        look: stacked && !one.right ? 'area' : (one.stroke ?? 'line'),
+        unit: one.right && right ? right : unit,
+      })),
+      (item, shown) => this.#toggle(item, shown),
+    )
+    this.#place = make('div', 'chart-plot')
+    this.element.append(caption, this.#legend.element, this.#place)
+  }
+
+  /** @param {PlotData} data */
+  setData(data) {
+    this.#data = data
+    const { columns, series, members, bands } = this.#arrange(data)
+    if (this.#plot === null) {
+      this.#members = members
+      this.#plot = new uPlot(this.#uplotOptions(series, bands), columns, this.#place)
+    } else {
+      this.#plot.setData(columns)
+    }
+    this.#tell(null)
+  }
+
+  /** Takes the place that there is. */
+  resize() {
+    const { clientWidth: width, clientHeight: height } = this.#place
+    if (width > 0 && (this.#plot?.width !== width || this.#plot?.height !== height)) {
+      this.#plot?.setSize({ width, height })
+    }
+  }
+
+  /** Draws again, in the colours that are in force. */
+  redraw() {
+    this.#plot?.redraw(false)
+  }
+
+  destroy() {
+    this.#plot?.destroy()
+    this.element.remove()
+  }
+
+  /**
+   * @param {number} item
+   * @param {boolean} show
+   */
+  #toggle(item, show) {
+    const plot = this.#plot
+    if (plot === null) return
+    plot.batch(() => {
+      for (const member of this.#members[item]) plot.setSeries(member, { show })
+    })
+  }
+
+  /**
+   * Our series as those of uPlot: areas on each other, averages with a band around them, or moving averages over faint lines.
+   * @param {PlotData} data
+   */
+  #arrange({ x, lines }) {
+    const { series: definitions, stacked, smooth } = this.#definition
+    /** @type {any} */
+    const columns = [x]
+    /** @type {any[]} */
+    const series = [{}]
+    /** @type {any[]} */
+    const bands = []
+    const add = (/** @type {(number | null)[]} */ values, /** @type {any} */ options) => {
+      columns.push(values)
+      series.push(options)
+      return series.length - 1
+    }
+    const piles = stacked ? this.#pile(lines) : []
+    const members = definitions.map((definition, index) => {
+      const line = lines[index]
+      const stroke = () => this.#color(definition.color)
+      const base = { ...look(definition), scale: definition.right ? 'right' : 'left', stroke }
+      if (piles[index]) {
+        const fill = () => this.#color(`${definition.color}-area`)
+        const member = add(piles[index], { ...base, width: 1.25, fill })
+        const below = definitions.findIndex((other, at) => at > index && !other.right)
+        if (below > 0) bands.push({ series: [member, member + below - index], fill })
+        return [member]
+      }
+      const { most, least } = line
+      const values = plain(definition.peaks && most ? most : line.values)
+      if (smooth) {
+        const faint = () => this.#color(`${definition.color}-faint`)
+        const raw = add(values, { ...base, stroke: faint, width: 1 })
+        const smoothed = movingAverage(values, this.#smoothWidth(x))
+        return [raw, add(smoothed, { ...base, width: 2, class: 'no-point' })]
+      }
+      if (most && least && !definition.peaks && !definition.stroke) {
+        const none = { ...base, stroke: 'transparent', width: 0, class: 'no-point' }
+        const member = add(values, base)
+        const [upper, lower] = [add(plain(most), none), add(plain(least), none)]
+        bands.push({ series: [upper, lower], fill: () => this.#color(`${definition.color}-band`) })
+        return [member, upper, lower]
+      }
+      return [add(values, base)]
+    })
+    return { columns, series, members, bands }
+  }
+
+  /** @param {number[]} x */
+  #smoothWidth(x) {
+    const step = x.length > 1 ? (x[x.length - 1] - x[0]) / (x.length - 1) : 1
+    return Math.max(SMOOTH_VALUES, Math.round(SMOOTH_S / step))
+  }
+
+  /**
+   * @param {Line[]} lines
+   * @returns {((number | null)[] | null)[]} each with all below it; null for those on the other axis
+   */
+  #pile(lines) {
+    const { series } = this.#definition
+    /** @type {((number | null)[] | null)[]} */
+    const piles = series.map(() => null)
+    /** @type {(number | null)[]} */
+    let below = this.#data.x.map(() => 0)
+    for (let index = series.length - 1; index >= 0; index--) {
+      if (series[index].right) continue
+      const values = plain(lines[index].values)
+      // What is not known is no hole in everything above it.
+      below = below.map((sum, row) => (sum ?? 0) + (values[row] ?? 0))
+      piles[index] = below
+    }
+    return piles
+  }
+
+  /**
+   * @param {any[]} series
+   * @param {any[]} bands
+   * @returns {any}
+   */
+  #uplotOptions(series, bands) {
+    const { unit, right, logarithmic } = this.#definition
+    const { elapsed, sync, most } = this.#options
+    const color = this.#color
+    const style = { color, font: FONT }
+    const range =
+      (/** @type {'left' | 'right'} */ side) =>
+      (/** @type {any} */ _, /** @type {number} */ _least, /** @type {number} */ highest) => {
+        const end = most?.[side] ?? highest
+        if (logarithmic && side === 'left') return logarithmicRange(end)
+        return linearRange(end, side === 'left' ? unit : (right ?? unit))
+      }
+    return {
+      width: this.#place.clientWidth || 600,
+      height: this.#place.clientHeight || 220,
+      series,
+      bands,
+      legend: { show: false },
+      padding: [10, right ? 0 : 14, 0, 0],
+      scales: {
+        x: { time: !elapsed },
+        left: { range: range('left'), ...(logarithmic && { distr: 3 }) },
+        ...(right && { right: { range: range('right') } }),
+      },
+      axes: [
+        timeAxis({ ...style, elapsed }),
+        valueAxis({ ...style, unit, right: false, logarithmic: logarithmic === true }),
+        ...(right ? [valueAxis({ ...style, unit: right, right: true, logarithmic: false })] : []),
+      ],
+      cursor: {
+        y: false,
+        sync: { key: sync, scales: ['x', null], setSeries: false },
+        points: { size: 7, width: 1.5, fill: () => color('ground') },
+      },
+      hooks: { setCursor: [(/** @type {uPlot} */ plot) => this.#tell(plot.cursor.idx ?? null)] },
+    }
+  }
+
+  /** @param {number | null} row under the cursor */
+  #tell(row) {
+    const { x, lines } = this.#data
+    const { live, origin, elapsed } = this.#options
+    if (row !== null && row < x.length) {
+      const seconds = elapsed ? x[row] : x[row] - x[0]
+      const time = elapsed ? origin + x[row] * 1000 : x[row] * 1000
+      const values = lines.map(({ values, most }, index) =>
+        this.#definition.series[index].peaks && most ? most[row] : values[row],
+      )
+      this.#legend.show(values, '', { elapsed: seconds, time })
+    } else if (live) {
+      this.#legend.show(
+        lines.map(({ values }) => values[values.length - 1]),
+        '',
+        null,
+      )
+    } else {
+      this.#legend.show(
+        lines.map(({ values, most }) => finite(maximum(most ?? values))),
+        'highest',
+        null,
+      )
+    }
+  }
+}
+
+/** @param {number} value */
+const finite = value => (Number.isFinite(value) ? value : null)
+
+/** @param {SeriesDefinition} definition */
+function look({ stroke }) {
+  const points = { show: false }
+  if (stroke === 'dots') return { points, width: 2, dash: DOTS, cap: 'round' }
+  if (stroke === 'dashes') return { points, width: 1.5, dash: DASHES }
+  return { points, width: 1.75 }
+}
