@@ -43,7 +43,7 @@ export class ProcFile {
       // A table of many lines comes a page at a time, whatever room there is.
       const length = readSync(this.#fd, buffer, 0, BUFFER_BYTES, position)
       if (length === 0) return text
-      text += buffer.latin1Slice(0, length)
+      text += buffer.toString('latin1', 0, length)
       position += length
     }
   }
@@ -53,7 +53,7 @@ export class ProcFile {
    * @returns {string} its beginning
    */
   head(bytes = 256) {
-    return buffer.latin1Slice(0, readSync(this.#fd, buffer, 0, bytes, 0))
+    return buffer.toString('latin1', 0, readSync(this.#fd, buffer, 0, bytes, 0))
   }
 
   close() {

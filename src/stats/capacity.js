@@ -1,0 +1,160 @@
+/**
+ * @typedef {import('./schema.js').Capacity} Capacity
+ * @typedef {import('./schema.js').MachineSample} MachineSample
+ * @typedef {import('./schema.js').ProcessSample} ProcessSample
+ * @typedef {import('./schema.js').WorkerSample} WorkerSample
+ */
+
+/** Below that many, what a gateway needs by itself hides what its connections need. */
+const LEAST_CONNECTIONS = 1000
+/** So few make no difference. */
+const FEW_CONNECTIONS = 100
+/** What is left free of all memory: the machine needs some to breathe. */
+const RESERVE = 0.1
+/** Weight of a new second: what collections of garbage make of it evens out over some ten of them. */
+const WEIGHT = 0.1
+
+/**
+ * The least memory that something took, and the connections there were then. What has come since is theirs.
+ */
+class Baseline {
+  #bytes = Number.POSITIVE_INFINITY
+  #connections = Number.POSITIVE_INFINITY
+
+  /**
+   * Takes over a lower one, if it was not lowered by what has nothing to do with connections: swapping, or caches that
+   * shrink.
+   * @param {number} bytes
+   * @param {number} connections
+   * @returns {{bytes: number, connections: number}} above the baseline
+   */
+  above(bytes, connections) {
+    if (bytes < this.#bytes && connections <= Math.max(FEW_CONNECTIONS, this.#connections)) {
+      this.#bytes = bytes
+      this.#connections = connections
+    }
+    return { bytes: bytes - this.#bytes, connections: connections - this.#connections }
+  }
+}
+
+/** A figure without its jumps. */
+class Smooth {
+  /** @type {number | null} */
+  value = null
+
+  /**
+   * @param {number | null} next
+   * @returns {number | null}
+   */
+  add(next) {
+    if (next === null) this.value = null
+    else this.value = this.value === null ? next : this.value + (next - this.value) * WEIGHT
+    return this.value
+  }
+}
+
+/**
+ * @param {number | null} value
+ * @returns {number | null}
+ */
+const whole = value => value && Math.round(value)
+
+/**
+ * What a connection costs, as measured, and how many more of them fit.
+ */
+export class CapacityWatch {
+  #connectionLimit
+  /** @type {Map<number, Baseline>} of processes, by pid */
+  #processes = new Map()
+  #kernel = new Baseline()
+  #each = new Smooth()
+  #kernelEach = new Smooth()
+  #memory = new Smooth()
+
+  /** @param {number} connectionLimit of the node; 0 for none */
+  constructor(connectionLimit) {
+    this.#connectionLimit = connectionLimit
+  }
+
+  /**
+   * @param {ProcessSample} primary
+   * @param {WorkerSample[]} samples of all workers that are there
+   * @param {MachineSample} machine
+   * @returns {Capacity}
+   */
+  measure(primary, samples, machine) {
+    const open = samples.reduce((sum, { connections }) => sum + connections.open, 0)
+    const each = this.#each.add(this.#userSpace(primary, samples, open))
+    const kernelEach = this.#kernelEach.add(this.#kernelSpace(machine, open))
+    const known = each !== null && each + (kernelEach ?? 0) > 0
+    const spare = machine.memory.available - RESERVE * machine.memory.total
+    const memory = this.#memory.add(known ? Math.max(0, spare) / (each + (kernelEach ?? 0)) : null)
+    /** @type {{fits: number | null, bound: Capacity['bound']}} */
+    const fits = { fits: null, bound: null }
+    if (memory !== null) {
+      const bounds = /** @type {const} */ ([
+        ['memory', memory],
+        ['files', descriptors(samples, machine)],
+        ['connection_limit', this.#connectionLimit > 0 ? this.#connectionLimit - open : null],
+      ])
+      for (const [bound, count] of bounds) {
+        if (count === null || (fits.fits !== null && count >= fits.fits)) continue
+        fits.fits = Math.max(0, Math.floor(count))
+        fits.bound = bound
+      }
+    }
+    return { bytes_per_connection: whole(each), kernel_per_connection: whole(kernelEach), ...fits }
+  }
+
+  /**
+   * @param {ProcessSample} primary
+   * @param {WorkerSample[]} samples
+   * @param {number} open connections
+   * @returns {number | null} bytes of user space for each
+   */
+  #userSpace(primary, samples, open) {
+    const alive = new Set([primary.pid, ...samples.map(({ pid }) => pid)])
+    for (const pid of this.#processes.keys()) if (!alive.has(pid)) this.#processes.delete(pid)
+    // History and presence live in the primary: they are there because of all connections.
+    let bytes = this.#baseline(primary.pid).above(primary.memory.rss, open).bytes
+    let connections = 0
+    for (const sample of samples) {
+      const above = this.#baseline(sample.pid).above(sample.memory.rss, sample.connections.open)
+      bytes += above.bytes
+      connections += above.connections
+    }
+    return connections >= LEAST_CONNECTIONS ? Math.max(0, bytes / connections) : null
+  }
+
+  /** @param {number} pid */
+  #baseline(pid) {
+    let baseline = this.#processes.get(pid)
+    if (!baseline) this.#processes.set(pid, (baseline = new Baseline()))
+    return baseline
+  }
+
+  /**
+   * @param {MachineSample} machine
+   * @param {number} open connections
+   * @returns {number | null} bytes of the kernel for each
+   */
+  #kernelSpace({ memory, sockets }, open) {
+    if (memory.slab === null || sockets === null) return null
+    const { bytes, connections } = this.#kernel.above(memory.slab + sockets.tcp.memory, open)
+    return connections >= LEAST_CONNECTIONS ? Math.max(0, bytes / connections) : null
+  }
+}
+
+/**
+ * @param {WorkerSample[]} samples
+ * @param {MachineSample} machine
+ * @returns {number | null} descriptors that are left; null where a worker does not know
+ */
+function descriptors(samples, machine) {
+  let left = 0
+  for (const { files } of samples) {
+    if (files.open === null || files.limit === null) return null
+    left += Math.max(0, files.limit - files.open)
+  }
+  return machine.files ? Math.min(left, machine.files.limit - machine.files.open) : left
+}

@@ -1,0 +1,210 @@
+// What is told by several processes, or by one in several samples, put together.
+
+import { TickHistogram } from './tick-histogram.js'
+
+/**
+ * @typedef {import('./schema.js').Counts} Counts
+ * @typedef {import('./schema.js').Flow} Flow
+ * @typedef {import('./schema.js').ProcessSample} ProcessSample
+ * @typedef {import('./schema.js').WorkerSample} WorkerSample
+ * @typedef {import('./schema.js').WorkerView} WorkerView
+ * @typedef {import('./schema.js').Totals} Totals
+ */
+
+const GC_KINDS = /** @type {const} */ (['minor', 'major', 'incremental', 'weak'])
+/** Counts that are numbers, and those that are numbers by name. */
+const PLAIN = /** @type {const} */ (['accepts', 'connects', 'publishes', 'deliveries'])
+const NAMED = /** @type {const} */ (['commands', 'errors', 'closes', 'unsubscribes', 'api', 'api_errors'])
+
+/** @returns {Flow} */
+const noFlow = () => ({ messages: 0, bytes: 0 })
+
+/** @returns {Counts} */
+export function emptyCounts() {
+  return {
+    accepts: 0,
+    connects: 0,
+    in: noFlow(),
+    out: noFlow(),
+    transports: {},
+    publishes: 0,
+    deliveries: 0,
+    commands: {},
+    errors: {},
+    closes: {},
+    unsubscribes: {},
+    recoveries: { recovered: 0, failed: 0 },
+    api: {},
+    api_errors: {},
+  }
+}
+
+/**
+ * @param {Flow} sum
+ * @param {Flow} flow
+ */
+function addFlow(sum, flow) {
+  sum.messages += flow.messages
+  sum.bytes += flow.bytes
+}
+
+/**
+ * @param {Record<string, number>} sum
+ * @param {Record<string, number>} more
+ */
+function addNamed(sum, more) {
+  for (const name of Object.keys(more)) sum[name] = (sum[name] ?? 0) + more[name]
+}
+
+/**
+ * @param {Counts} sum is changed
+ * @param {Counts} counts
+ * @returns {Counts} the sum
+ */
+export function addCounts(sum, counts) {
+  for (const name of PLAIN) sum[name] += counts[name]
+  for (const name of NAMED) addNamed(sum[name], counts[name])
+  addFlow(sum.in, counts.in)
+  addFlow(sum.out, counts.out)
+  for (const [transport, { in: into, out }] of Object.entries(counts.transports)) {
+    const flows = (sum.transports[transport] ??= { in: noFlow(), out: noFlow() })
+    addFlow(flows.in, into)
+    addFlow(flows.out, out)
+  }
+  sum.recoveries.recovered += counts.recoveries.recovered
+  sum.recoveries.failed += counts.recoveries.failed
+  return sum
+}
+
+/** @returns {ProcessSample['gc']} */
+const noGc = () => ({
+  minor: { count: 0, pause: 0 },
+  major: { count: 0, pause: 0 },
+  incremental: { count: 0, pause: 0 },
+  weak: { count: 0, pause: 0 },
+})
+
+/** @param {number} ms */
+const wholeMicroseconds = ms => Math.round(ms * 1000) / 1000
+/** @param {number} share */
+const tenThousandths = share => Math.round(share * 10_000) / 10_000
+
+/** @param {ProcessSample['gc'][]} all */
+function mergeGc(all) {
+  const sum = noGc()
+  for (const kind of GC_KINDS) {
+    for (const gc of all) {
+      sum[kind].count += gc[kind].count
+      sum[kind].pause += gc[kind].pause
+    }
+    sum[kind].pause = wholeMicroseconds(sum[kind].pause)
+  }
+  return sum
+}
+
+/**
+ * @param {import('./schema.js').Ticks[]} all
+ * @returns {import('./schema.js').Ticks} of all waits together
+ */
+function mergeTicks(all) {
+  const histogram = new TickHistogram()
+  for (const ticks of all) histogram.merge(ticks)
+  return histogram.toTicks()
+}
+
+/**
+ * Two samples of one worker as one, so that the second does not hide what the first has told.
+ * @param {WorkerSample} earlier
+ * @param {WorkerSample} later
+ * @returns {WorkerSample} how things stand now, and what was counted over both
+ */
+export function foldSamples(earlier, later) {
+  const interval = earlier.interval + later.interval
+  const mean = (/** @type {number} */ a, /** @type {number} */ b) =>
+    tenThousandths((a * earlier.interval + b * later.interval) / interval)
+  return {
+    ...later,
+    interval,
+    cpu: {
+      user: mean(earlier.cpu.user, later.cpu.user),
+      system: mean(earlier.cpu.system, later.cpu.system),
+    },
+    loop: {
+      utilization: mean(earlier.loop.utilization, later.loop.utilization),
+      ticks: mergeTicks([earlier.loop.ticks, later.loop.ticks]),
+    },
+    gc: mergeGc([earlier.gc, later.gc]),
+    counts: addCounts(addCounts(emptyCounts(), earlier.counts), later.counts),
+  }
+}
+
+/** @param {WorkerSample[]} samples */
+function mergeConnections(samples) {
+  /** @type {import('./schema.js').Connections} */
+  const sum = { open: 0, connected: 0, by: {} }
+  for (const { connections } of samples) {
+    sum.open += connections.open
+    sum.connected += connections.connected
+    for (const [transport, codecs] of Object.entries(connections.by))
+      addNamed((sum.by[transport] ??= {}), codecs)
+  }
+  return sum
+}
+
+/** @param {ProcessSample[]} samples */
+function mergeMemory(samples) {
+  const sum = { rss: 0, heap_used: 0, heap_total: 0, external: 0, native: 0 }
+  for (const { memory } of samples) {
+    sum.rss += memory.rss
+    sum.heap_used += memory.heap_used
+    sum.heap_total += memory.heap_total
+    sum.external += memory.external
+    sum.native += Math.max(0, memory.rss - memory.heap_total)
+  }
+  return sum
+}
+
+/**
+ * All workers together.
+ * @param {object} parts
+ * @param {WorkerView[]} parts.views
+ * @param {WorkerSample[]} parts.fresh those of their samples that no snapshot has told: only they count what was done
+ * @param {ProcessSample} parts.primary
+ * @param {Counts[]} parts.lost counts of workers that are gone, told by no snapshot
+ * @param {number | null} parts.channels with subscribers, where the primary knows that
+ * @returns {Totals}
+ */
+export function mergeTotals({ views, fresh, primary, lost, channels }) {
+  const samples = views.flatMap(({ sample }) => sample ?? [])
+  const counts = emptyCounts()
+  for (const sample of fresh) addCounts(counts, sample.counts)
+  for (const gone of lost) addCounts(counts, gone)
+  const cpu = { user: primary.cpu.user, system: primary.cpu.system }
+  let utilization = 0
+  for (const sample of fresh) {
+    cpu.user += sample.cpu.user
+    cpu.system += sample.cpu.system
+    utilization = Math.max(utilization, sample.loop.utilization)
+  }
+  let subscriptions = 0
+  let ofWorkers = 0
+  const outbox = { bytes: 0, largest: 0 }
+  for (const sample of samples) {
+    subscriptions += sample.subscriptions
+    ofWorkers += sample.channels
+    outbox.bytes += sample.outbox.bytes
+    outbox.largest = Math.max(outbox.largest, sample.outbox.largest)
+  }
+  return {
+    workers: views.filter(({ state }) => state === 'up').length,
+    cpu: { user: tenThousandths(cpu.user), system: tenThousandths(cpu.system) },
+    memory: mergeMemory([...samples, primary]),
+    loop: { utilization, ticks: mergeTicks(fresh.map(({ loop }) => loop.ticks)) },
+    gc: mergeGc(fresh.map(({ gc }) => gc)),
+    connections: mergeConnections(samples),
+    subscriptions,
+    channels: channels ?? ofWorkers,
+    outbox,
+    counts,
+  }
+}

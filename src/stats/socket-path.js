@@ -1,0 +1,118 @@
+// Where a gateway's stats socket is, so that a dashboard finds it without being told.
+
+import { lstatSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** What a socket's address holds on Linux, without the zero byte behind it. */
+const MAX_PATH_BYTES = 107
+const FOLDER_MODE = 0o700
+const OTHERS = 0o077
+/** So long a gateway may take to accept, ms. */
+const CONNECT_PATIENCE_MS = 1000
+
+/**
+ * What names the folder of a user's sockets.
+ * @typedef {object} Place
+ * @property {string} [runtimeDir] $XDG_RUNTIME_DIR
+ * @property {string} [temporary] for those without
+ */
+
+const uid = () => process.getuid?.() ?? -1
+
+/**
+ * @param {string} folder
+ * @returns {boolean} whether it is a folder of ours (and no link to one)
+ */
+function isOwn(folder) {
+  const stat = lstatSync(folder, { throwIfNoEntry: false })
+  return Boolean(stat?.isDirectory()) && (stat?.uid === uid() || uid() === -1)
+}
+
+/** @param {Place} place */
+const temporaryFolder = ({ temporary = tmpdir() }) => join(temporary, `halley-${uid()}`)
+
+/**
+ * @param {Place} place
+ * @returns {string}
+ */
+export function socketFolder(place) {
+  const { runtimeDir } = place
+  // After `su` the variable may still name the folder of another user.
+  return runtimeDir && isOwn(runtimeDir) ? join(runtimeDir, 'halley') : temporaryFolder(place)
+}
+
+/**
+ * @param {string} setting `stats.socket`: a path, `auto` or `none`
+ * @param {number} port that the gateway listens on
+ * @param {Place} place
+ * @returns {string | null} null for none
+ */
+export function socketPath(setting, port, place) {
+  if (setting === 'none' || (setting === 'auto' && process.platform === 'win32')) return null
+  return setting === 'auto' ? join(socketFolder(place), `${port}.sock`) : setting
+}
+
+/**
+ * Makes the folder of our sockets, if it is not there.
+ * @param {string} folder
+ * @throws {Error} when others could put something into it, or read from it
+ */
+export function ownFolder(folder) {
+  mkdirSync(folder, { recursive: true, mode: FOLDER_MODE })
+  if (!isOwn(folder)) throw new Error(`${folder} is not a folder of this user`)
+  if ((lstatSync(folder).mode & OTHERS) !== 0)
+    throw new Error(`${folder} is open to other users: chmod 700 ${folder}`)
+}
+
+/**
+ * @param {string} path
+ * @throws {Error} when no socket can have that name
+ */
+export function checkLength(path) {
+  const bytes = Buffer.byteLength(path)
+  if (bytes > MAX_PATH_BYTES)
+    throw new Error(`a socket's path has at most ${MAX_PATH_BYTES} bytes, and ${path} has ${bytes}`)
+}
+
+/**
+ * @param {string} path
+ * @returns {Promise<boolean>} whether somebody listens there
+ */
+export function isAlive(path) {
+  return new Promise(resolve => {
+    const socket = connect(path)
+    const done = (/** @type {boolean} */ alive) => {
+      socket.destroy()
+      resolve(alive)
+    }
+    socket.on('connect', () => done(true))
+    // One that cannot be reached for another reason is none of ours to take away.
+    socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) =>
+      done(code !== 'ECONNREFUSED' && code !== 'ENOENT' && code !== 'ENOTSOCK'),
+    )
+    socket.setTimeout(CONNECT_PATIENCE_MS, () => done(true))
+  })
+}
+
+/**
+ * Gateways of this user on this machine, for a dashboard that was not told which.
+ * @param {Place} place
+ * @returns {Promise<{path: string, port: number}[]>} those that answer, by port
+ */
+export async function listSockets(place) {
+  /** @type {{path: string, port: number}[]} */
+  const found = []
+  for (const folder of new Set([socketFolder(place), temporaryFolder(place)])) {
+    if (!isOwn(folder)) continue
+    for (const name of readdirSync(folder)) {
+      const port = Number(/^(\d+)\.sock$/.exec(name)?.[1] ?? Number.NaN)
+      const path = join(folder, name)
+      if (Number.isNaN(port) || !statSync(path, { throwIfNoEntry: false })?.isSocket()) continue
+      found.push({ path, port })
+    }
+  }
+  const alive = await Promise.all(found.map(({ path }) => isAlive(path)))
+  return found.filter((_, index) => alive[index]).sort((a, b) => a.port - b.port)
+}
