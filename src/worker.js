@@ -152,7 +152,11 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   control = createOperations(gateway, node)
 
   let allListening = false
-  const { admission, shutDown: endPolls } = mountTransports({
+  const {
+    admission,
+    backlogs,
+    shutDown: endPolls,
+  } = mountTransports({
     gateway,
     server,
     fanout,
@@ -162,7 +166,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   })
   // Rules change with the configuration file, so the API asks for them each time.
   const rules = { resolve: (/** @type {string} */ channel) => gateway.rules.resolve(channel) }
-  createApi({ config, rules, broker, node, logger: log, clock }).mount(internal)
+  createApi({ config, rules, broker, node, traffic, logger: log, clock }).mount(internal)
   if (demo) {
     const operations = control
     const own = demo.mountDemo({ gateway, server, version: node.version, index })
@@ -175,7 +179,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     })
   }
 
-  const sampler = new WorkerSampler({ index, sessions, hub, traffic, backlogs: [], clock })
+  const sampler = new WorkerSampler({ index, sessions, hub, traffic, backlogs: [server, ...backlogs], clock })
   sampler.start(sample => process.send?.({ type: 'sample', sample }))
   const collect = collector()
   if (config.gc.idle) {

@@ -3,7 +3,8 @@
 import { errors, ReplyError } from '../errors.js'
 
 /** @typedef {import('../server/contract.js').Exchange} Exchange */
-/** @typedef {import('./context.js').ApiContext['logger']} Logger */
+/** @typedef {import('./context.js').ApiContext} ApiContext */
+/** @typedef {ApiContext['logger']} Logger */
 
 const JSON_TYPE = Object.freeze({ 'content-type': 'application/json' })
 const TEXT_TYPE = Object.freeze({ 'content-type': 'text/plain; charset=utf-8' })
@@ -24,11 +25,22 @@ export function publicError(error, logger) {
 const render = ({ code, message }) => `{"code":${code},"message":${JSON.stringify(message)}}`
 
 /**
+ * What a call is told of what went wrong with it.
  * @param {Error} error
- * @param {Logger} logger
+ * @param {ApiContext} context
+ */
+function tell(error, { logger, traffic }) {
+  const known = publicError(error, logger)
+  traffic.apiErrors.add(known.code)
+  return known
+}
+
+/**
+ * @param {Error} error
+ * @param {ApiContext} context
  * @returns {string} JSON text of the error object
  */
-export const errorText = (error, logger) => render(publicError(error, logger))
+export const errorText = (error, context) => render(tell(error, context))
 
 /**
  * @param {Exchange} exchange
@@ -40,10 +52,10 @@ export const answerJson = (exchange, text) => exchange.reply(200, JSON_TYPE, tex
  * @param {Exchange} exchange
  * @param {Error} error
  * @param {boolean} transport whether the HTTP status tells of the error
- * @param {Logger} logger
+ * @param {ApiContext} context
  */
-export function answerError(exchange, error, transport, logger) {
-  const known = publicError(error, logger)
+export function answerError(exchange, error, transport, context) {
+  const known = tell(error, context)
   if (transport) exchange.reply(known.status, JSON_TYPE, render(known))
   else exchange.reply(200, JSON_TYPE, `{"error":${render(known)}}`)
 }

@@ -23,11 +23,12 @@ import { BadBody, flag, parseJson, readObject, string, uint32 } from './params.j
  * @param {string} label of the result
  * @returns {Promise<string>} a member, without braces: the result, or the error
  */
-async function settle({ method, params }, context, label) {
+async function settle({ name, method, params }, context, label) {
+  context.traffic.api(name).count++
   try {
     return `"${label}":${await method.run(params, context)}`
   } catch (error) {
-    return `"error":${errorText(error, context.logger)}`
+    return `"error":${errorText(error, context)}`
   }
 }
 
@@ -76,7 +77,7 @@ export async function runBatch(body, context) {
   )
   /** @param {Call | import('../errors.js').ReplyError} call */
   const run = call =>
-    'method' in call ? settle(call, context, call.name) : `"error":${errorText(call, context.logger)}`
+    'method' in call ? settle(call, context, call.name) : `"error":${errorText(call, context)}`
 
   let replies = []
   if (parallel) replies = await Promise.all(calls.map(run))

@@ -22,6 +22,7 @@
  * @property {import('../broker/contract.js').Broker} broker
  * @property {import('./publish.js').Publisher} publisher
  * @property {import('./info.js').NodeInfo} nodeInfo
+ * @property {import('../stats/traffic.js').Traffic} traffic
  * @property {{error: (fields: object, message: string) => void}} logger
  */
 

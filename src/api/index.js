@@ -30,11 +30,11 @@ export const MAX_BODY = 16 * 1024 * 1024
  */
 
 /** The hot path: no promise, and nothing is made that the broker does not need. @type {Handle} */
-function handlePublish(body, exchange, transport, { publisher, logger }) {
+function handlePublish(body, exchange, transport, context) {
   const params = readObject(publish.fields, parseJson(body), body)
   const payload = readPayload(params.data, params.b64data)
-  publisher.publish(params.channel, payload, params, (error, offset, epoch) => {
-    if (error !== null) answerError(exchange, error, transport, logger)
+  context.publisher.publish(params.channel, payload, params, (error, offset, epoch) => {
+    if (error !== null) answerError(exchange, error, transport, context)
     else
       answerJson(
         exchange,
@@ -66,10 +66,11 @@ const handleLegacy = (body, exchange, _transport, context) =>
  * @param {ApiContext['rules']} parts.rules
  * @param {import('../broker/contract.js').Broker} parts.broker
  * @param {import('./context.js').NodeIdentity} parts.node
+ * @param {import('../stats/traffic.js').Traffic} parts.traffic
  * @param {ApiContext['logger']} parts.logger
  * @param {() => number} [parts.clock]
  */
-export function createApi({ config, rules, broker, node, logger, clock = Date.now }) {
+export function createApi({ config, rules, broker, node, traffic, logger, clock = Date.now }) {
   const options = config.http_api
   const allows = createAccess(options)
   const alwaysTransport = options.error_mode === 'transport'
@@ -77,8 +78,9 @@ export function createApi({ config, rules, broker, node, logger, clock = Date.no
   const context = {
     rules,
     broker,
-    publisher: new Publisher(rules, broker),
+    publisher: new Publisher(rules, broker, traffic),
     nodeInfo: new NodeInfo(node, broker, config.node.info_metrics_aggregate_interval, clock),
+    traffic,
     logger,
   }
 
@@ -89,15 +91,19 @@ export function createApi({ config, rules, broker, node, logger, clock = Date.no
    */
   const refuse = (exchange, error, transport) => {
     if (error instanceof BadBody) answerBadRequest(exchange)
-    else answerError(exchange, error, transport, logger)
+    else answerError(exchange, error, transport, context)
   }
 
-  /** @param {Handle} handle */
-  const serve = handle => (/** @type {Exchange} */ exchange) => {
+  /**
+   * @param {Handle} handle
+   * @param {{count: number}} [calls] counted by whoever finds out what they are about where it is left out
+   */
+  const serve = (handle, calls) => (/** @type {Exchange} */ exchange) => {
     if (!allows(exchange)) return answerUnauthorized(exchange)
     const transport = alwaysTransport || exchange.header('x-centrifugo-error-mode') === 'transport'
     exchange.body(MAX_BODY, bytes => {
       if (bytes === null) return answerTooLarge(exchange)
+      if (calls) calls.count++
       try {
         handle(bytes.toString(), exchange, transport, context)?.catch(error =>
           refuse(exchange, error, transport),
@@ -119,13 +125,18 @@ export function createApi({ config, rules, broker, node, logger, clock = Date.no
       /**
        * @param {string} path
        * @param {Handle} handle
+       * @param {{count: number}} [calls]
        */
-      const route = (path, handle) => {
-        server.route('POST', path, serve(handle))
+      const route = (path, handle, calls) => {
+        server.route('POST', path, serve(handle, calls))
         server.route('*', path, answerWrongMethod)
       }
       for (const [name, method] of methods) {
-        route(`${prefix}/${name}`, name === 'publish' ? handlePublish : handleMethod(method))
+        route(
+          `${prefix}/${name}`,
+          name === 'publish' ? handlePublish : handleMethod(method),
+          traffic.api(name),
+        )
       }
       route(`${prefix}/batch`, handleBatch)
       // With an empty prefix that path is the site's own front page.

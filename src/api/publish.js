@@ -30,6 +30,7 @@ const common = {
 export class Publisher {
   #rules
   #broker
+  #traffic
   /**
    * The options of publications that ask for nothing special, so that they need not be made again each time.
    * @type {WeakMap<import('./context.js').Namespace, import('../broker/contract.js').PublishOptions>}
@@ -39,10 +40,12 @@ export class Publisher {
   /**
    * @param {{resolve: (channel: string) => import('./context.js').Namespace | undefined}} rules
    * @param {import('../broker/contract.js').Broker} broker
+   * @param {import('../stats/traffic.js').Traffic} traffic
    */
-  constructor(rules, broker) {
+  constructor(rules, broker, traffic) {
     this.#rules = rules
     this.#broker = broker
+    this.#traffic = traffic
   }
 
   /**
@@ -56,6 +59,7 @@ export class Publisher {
     const namespace = this.#rules.resolve(channel)
     if (namespace === undefined) return done(errors.unknownChannel, 0, '')
     if (!fitsFormat(payload, namespace.dataFormat)) return done(errors.badRequest, 0, '')
+    this.#traffic.publishes++
     this.#broker.publish(channel, payload.data, this.#options(namespace, payload, params), done)
   }
 
@@ -153,7 +157,7 @@ export const broadcast = {
           responses[index] =
             error === null
               ? `{"result":${publishResult(offset, epoch)}}`
-              : `{"error":${errorText(error, context.logger)}}`
+              : `{"error":${errorText(error, context)}}`
           open--
           finished++
           if (finished === channels.length) resolve(`{"responses":[${responses.join(',')}]}`)

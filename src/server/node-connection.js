@@ -39,8 +39,16 @@ export class NodeConnection extends WebSocket {
   release() {
     this.held = false
     this.socket.uncork()
-    const { route } = this.group
-    if (this.live && this.socket.writableLength > route.maxBuffered) route.overflow(/** @type {any} */ (this))
+    const { route, server } = this.group
+    const { unread } = this
+    if (unread === 0) return
+    server.slow.add(this)
+    if (this.live && unread > route.maxBuffered) route.overflow(/** @type {any} */ (this))
+  }
+
+  /** Bytes that its client has not taken. */
+  get unread() {
+    return this.socket.destroyed ? 0 : this.socket.writableLength
   }
 
   /** Nothing has been said about the end yet, by either side. */

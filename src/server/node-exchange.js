@@ -8,6 +8,7 @@ const NOTHING = Buffer.alloc(0)
  * @typedef {object} Host
  * @property {(error: Error) => void} log gets what a handler threw
  * @property {import('./chunk-maker.js').ChunkMaker} chunks
+ * @property {Set<any>} slow those that had something unread after a write
  * @property {(stream: NodeStream) => void} hold releases the stream at the end of this turn of the event loop
  */
 

@@ -61,7 +61,15 @@ export class NodeStream {
     if (this.#pending === null) this.#res.flushHeaders()
     else this.#res.write(chunks.make(this.#pending))
     this.#pending = null
-    if (this.#res.writableLength > this.#route.maxBuffered) this.#route.overflow(this)
+    const { unread } = this
+    if (unread === 0) return
+    this.#host.slow.add(this)
+    if (unread > this.#route.maxBuffered) this.#route.overflow(this)
+  }
+
+  /** Bytes that its client has not taken. */
+  get unread() {
+    return this.#closed ? 0 : this.#res.writableLength
   }
 
   /** @param {string | Uint8Array} data */

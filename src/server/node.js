@@ -1,5 +1,6 @@
 import http from 'node:http'
 import { WebSocketServer } from 'ws'
+import { Backlog } from './backlog.js'
 import { ChunkMaker } from './chunk-maker.js'
 import { DEFLATE_OFFER, offersDeflate } from './deflate-offer.js'
 import { NodeConnection } from './node-connection.js'
@@ -42,6 +43,8 @@ export class NodeServer {
   #topics = new Topics()
   /** @type {Set<NodeConnection>} */
   #open = new Set()
+  /** @type {Set<NodeConnection | NodeStream>} those that had something unread after a write; the others leave it when they are looked at */
+  slow = new Set()
   /** @type {(NodeConnection | NodeStream)[]} those written to in this turn of the event loop */
   #held = []
   #chunks = new ChunkMaker()
@@ -55,6 +58,7 @@ export class NodeServer {
       log: error => logger?.error({ err: error }, 'the HTTP server, or a handler of it, failed'),
       chunks: this.#chunks,
       hold: stream => this.#hold(stream),
+      slow: this.slow,
     }
     this.#http = http.createServer({
       headersTimeout: HEADERS_TIMEOUT,
@@ -227,6 +231,16 @@ export class NodeServer {
   /** @param {any} stream */
   cut(stream) {
     stream.cut()
+  }
+
+  outbox() {
+    const backlog = new Backlog()
+    for (const written of this.slow) {
+      const { unread } = written
+      if (unread === 0) this.slow.delete(written)
+      else backlog.add(unread)
+    }
+    return backlog
   }
 
   stopListening() {

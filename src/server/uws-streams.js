@@ -180,6 +180,13 @@ export class UwsStreams {
     }
   }
 
+  /** @param {import('./backlog.js').Backlog} backlog to which what is unread is added */
+  addTo(backlog) {
+    for (const { outbox } of this.#slow) {
+      if (outbox !== null) backlog.add(outbox.waiting + (outbox.blocked ? outbox.stuck : 0))
+    }
+  }
+
   /** The client has left. @param {UwsStream} stream */
   aborted(stream) {
     if (stream.state === OVER) return

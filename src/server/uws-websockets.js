@@ -1,3 +1,4 @@
+import { Backlog } from './backlog.js'
 import { DEFLATE_OFFER, offersDeflate } from './deflate-offer.js'
 import { chooseSubprotocol } from './subprotocol.js'
 import { Closing } from './uws-closing.js'
@@ -46,6 +47,8 @@ export class UwsWebSockets {
   /** The least of what the groups have. */
   #compressFrom = Infinity
   #sweepScheduled = false
+  /** What the last sweep has found unread. */
+  #backlog = new Backlog()
   /** Something has left since the timer's last sweep of which the library has not said whether it got stuck. */
   #dirty = false
   /** Within a callback that the library corks: `send` reports success for what only leaves afterwards. */
@@ -101,8 +104,9 @@ export class UwsWebSockets {
     if (ws.place < 0) return
     if (this.#corked) this.#dirty = true
     const compress = data.length >= ws.group.compressFrom
-    if (ws.send(data, binary, compress) !== 1 && ws.getBufferedAmount() > ws.group.route.maxBuffered)
-      this.#sweepSoon()
+    if (ws.send(data, binary, compress) === 1) return
+    this.#dirty = true
+    if (ws.getBufferedAmount() > ws.group.route.maxBuffered) this.#sweepSoon()
   }
 
   /** @param {any} ws */
@@ -182,9 +186,15 @@ export class UwsWebSockets {
   /** Looks after those that read slowly, or never say goodbye; called about once a second. */
   sweep() {
     this.#closing.sweep()
-    if (!this.#dirty) return
+    // Who has left something unread may have read it by now.
+    if (!this.#dirty && this.#backlog.bytes === 0) return
     this.#dirty = false
     this.#sweep()
+  }
+
+  /** @returns {{bytes: number, largest: number}} */
+  outbox() {
+    return this.#backlog
   }
 
   /**
@@ -288,11 +298,17 @@ export class UwsWebSockets {
   /** Tells the routes who has left too much unread. */
   #sweep() {
     this.#unswept = 0
+    const backlog = new Backlog()
     for (const { route, open } of this.#groups) {
       // Backwards: whoever is closed meanwhile leaves his place to one that has been looked at.
       for (let i = open.length - 1; i >= 0; i--) {
-        if (i < open.length && open[i].getBufferedAmount() > route.maxBuffered) route.overflow(open[i])
+        if (i >= open.length) continue
+        const unread = open[i].getBufferedAmount()
+        if (unread === 0) continue
+        backlog.add(unread)
+        if (unread > route.maxBuffered) route.overflow(open[i])
       }
     }
+    this.#backlog = backlog
   }
 }

@@ -1,3 +1,4 @@
+import { Backlog } from './backlog.js'
 import { Routes } from './routes.js'
 import { UwsExchange } from './uws-exchange.js'
 import { UwsStreams } from './uws-streams.js'
@@ -123,6 +124,15 @@ export class UwsServer extends UwsWebSockets {
   /** @param {any} stream */
   cut(stream) {
     this.#host.streams.cut(stream)
+  }
+
+  outbox() {
+    const backlog = new Backlog()
+    const { bytes, largest } = super.outbox()
+    backlog.bytes = bytes
+    backlog.largest = largest
+    this.#host.streams.addTo(backlog)
+    return backlog
   }
 
   stopListening() {

@@ -6,6 +6,13 @@ const INTERVAL_MS = 1000
 /** Two samples are at least so far apart, ms. */
 const LEAST_MS = 200
 
+/** @param {import('./schema.js').Connections['by']} by */
+function sumOf(by) {
+  let sum = 0
+  for (const codecs of Object.values(by)) for (const count of Object.values(codecs)) sum += count
+  return sum
+}
+
 /**
  * What clients have not taken yet, bytes: of all of them, and of the one with the most.
  * @typedef {object} Backlog
@@ -53,12 +60,15 @@ export class WorkerSampler {
     const hub = this.#hub
     const traffic = this.#traffic
     const { interval, ...own } = this.#process.sample()
+    const by = traffic.connections()
+    const connected = sumOf(by)
     this.last = {
       index: this.#index,
       time: this.#clock(),
       interval,
       ...own,
-      connections: { open: sessions.open, connected: sessions.count, by: traffic.connections() },
+      // One-way polls wait without a session.
+      connections: { open: sessions.open - sessions.count + connected, connected, by },
       subscriptions: hub.subscriptions,
       channels: hub.channels.size,
       outbox: this.#outbox(),

@@ -11,9 +11,11 @@ import { UniPollEndpoint } from './uni-poll/endpoint.js'
 import { UniWebSocketTransport } from './uni-websocket.js'
 import { WebSocketTransport } from './websocket.js'
 
+/** @typedef {{bytes: number, largest: number}} Unread */
+
 /**
  * The table of transports: a row adds one.
- * @type {readonly {enabled: (config: any) => boolean, Transport: new (parts: any) => {mount: () => void, shutDown?: () => void}}[]}
+ * @type {readonly {enabled: (config: any) => boolean, Transport: new (parts: any) => {mount: () => void, shutDown?: () => void, outbox?: () => Unread}}[]}
  */
 const transports = Object.freeze([
   { enabled: ({ websocket }) => !websocket.disabled, Transport: WebSocketTransport },
@@ -36,8 +38,8 @@ const transports = Object.freeze([
  * @param {import('./calls.js').Calls} parts.calls
  * @param {number} parts.workers that share the rate of new connections
  * @param {string} parts.cursorKey base64
- * @returns {{admission: Admission, shutDown: () => void}} `admission` is to be told how many connections the other workers have, `shutDown`
- *   ends what waits without a session
+ * @returns {{admission: Admission, shutDown: () => void, backlogs: {outbox: () => Unread}[]}} `admission` is to be told how many connections
+ *   the other workers have, `shutDown` ends what waits without a session, `backlogs`: what waits beside the sockets
  */
 export function mountTransports({ gateway, server, fanout, calls, workers, cursorKey }) {
   const { config, sessions, clock } = gateway
@@ -60,5 +62,6 @@ export function mountTransports({ gateway, server, fanout, calls, workers, curso
   const shutDown = () => {
     for (const transport of mounted) transport.shutDown?.()
   }
-  return { admission, shutDown }
+  const backlogs = /** @type {{outbox: () => Unread}[]} */ (mounted.filter(transport => transport.outbox))
+  return { admission, shutDown, backlogs }
 }

@@ -1,3 +1,4 @@
+import { backlogConformance } from './conformance/backlog.js'
 import { closingConformance } from './conformance/closing.js'
 import { compressionConformance } from './conformance/compression.js'
 import { httpConformance } from './conformance/http.js'
@@ -18,6 +19,7 @@ export function conformance(t, driver) {
   t.test('streams', async t => streamConformance(t, driver))
   t.test('WebSocket', async t => webSocketConformance(t, driver))
   t.test('compression', async t => compressionConformance(t, driver))
+  t.test('what clients have not taken', async t => backlogConformance(t, driver))
   t.test('closing', async t => closingConformance(t, driver))
 }
 

@@ -26,6 +26,7 @@ export function publish(session, id, { channel, data }) {
   if (!rules.mayPublish(namespace, session.user, subscription !== undefined)) throw errors.permissionDenied
   const { options, metaTtl } = namespace
   session.publishing()
+  traffic.publishes++
   broker.publish(
     channel,
     payload.data,
@@ -37,12 +38,10 @@ export function publish(session, id, { channel, data }) {
       json: payload.json,
       delta: options.delta_publish,
     },
-    error => {
-      if (!error) traffic.publishes++
+    error =>
       session.published(id, () => {
         if (error) throw error
         session.send(session.codec.empty(id, 'publish'))
-      })
-    },
+      }),
   )
 }

@@ -70,6 +70,10 @@ export class PollEndpoint {
     this.#calls.on(Call.POLL, (call, answer) => this.#desk.called(call, answer))
   }
 
+  outbox() {
+    return this.#transport.outbox()
+  }
+
   /** @param {Exchange} exchange */
   #request(exchange) {
     const { poll } = this.#gateway.config

@@ -50,6 +50,8 @@ export class Mailbox {
   asker = null
   /** Whether the transport has it on its list of those to look at. */
   queued = false
+  /** And on that of those with messages. */
+  listed = false
   /** When its poll is to be answered or, if there is none, its session is to end, ms. */
   dueAt = 0
   /** Its place in the wheel, to which it belongs; -1: none. */

@@ -36,6 +36,8 @@ export class PollTransport {
   #farewells = new Farewells(mailbox => this.#wheel.remove(mailbox))
   /** @type {Mailbox[]} */
   #list = []
+  /** @type {Mailbox[]} those that have got messages; the others leave it when they are looked at */
+  #filled = []
   #work = () => this.#workOff()
 
   /**
@@ -55,6 +57,20 @@ export class PollTransport {
   /** Polls whose time has passed, and sessions that nobody asks for. */
   tick() {
     this.#wheel.tick(this.gateway.clock(), mailbox => this.#look(mailbox))
+  }
+
+  /** @returns {{bytes: number, largest: number}} what clients have not said they have */
+  outbox() {
+    let bytes = 0
+    let largest = 0
+    this.#filled = this.#filled.filter(mailbox => {
+      if (!(mailbox.listed = mailbox.something)) return false
+      const unread = mailbox.held + mailbox.pending
+      bytes += unread
+      if (unread > largest) largest = unread
+      return true
+    })
+    return { bytes, largest }
   }
 
   // Clients
@@ -201,6 +217,10 @@ export class PollTransport {
     // A client that asks takes what it is given, however much comes in one turn.
     if (mailbox.asker && !mailbox.fits(message)) this.#answer(mailbox)
     mailbox.add(message)
+    if (!mailbox.listed) {
+      mailbox.listed = true
+      this.#filled.push(mailbox)
+    }
     if (mailbox.asker || mailbox.full) this.#look(mailbox)
   }
 
