@@ -1,6 +1,8 @@
 // A gateway's snapshots without a gateway: plausible, complete by src/stats/schema.js, and the same for the same options.
 
+import { Lifetimes } from '../../src/stats/lifetimes.js'
 import { SCHEMA_VERSION } from '../../src/stats/schema.js'
+import { TickHistogram } from '../../src/stats/tick-histogram.js'
 
 /** @typedef {import('../../src/stats/schema.js').Snapshot} Snapshot */
 
@@ -73,19 +75,11 @@ const hundredths = value => Math.round(value * 100) / 100
  * @param {number} block ms for which the loop stood still
  */
 function ticks(chance, load, block) {
-  const count = Math.round(100 - block / 10)
-  const p90 = hundredths(0.1 + load * chance.between(2, 5))
-  const max = block || hundredths(p90 * chance.between(2, 4))
-  return {
-    count,
-    min: 0.01,
-    avg: hundredths(p90 / 2 + (block ? max / count : 0)),
-    p50: hundredths(p90 / 3),
-    p90,
-    p99: hundredths(block ? max : p90 + (max - p90) / 2),
-    max,
-    buckets: [2, Math.floor(count / 2), 14, Math.ceil(count / 2) - 1, 40, 1],
-  }
+  const histogram = new TickHistogram()
+  const usual = 0.1 + load * chance.between(2, 5)
+  for (let left = Math.round(99 - block / 10); left > 0; left--) histogram.record(usual * chance.next() ** 3)
+  histogram.record(block || usual * chance.between(1.5, 3))
+  return histogram.toTicks()
 }
 
 /**
@@ -218,8 +212,8 @@ function totalsOf(views, primary) {
   const all = [...samples, primary]
   const sum = (/** @type {(sample: any) => number} */ value, of = /** @type {any[]} */ (all)) =>
     of.reduce((total, sample) => total + value(sample), 0)
-  const busiest = samples.toSorted((a, b) => b.loop.ticks.max - a.loop.ticks.max)[0]?.loop.ticks
-  const none = { count: 0, min: 0, avg: 0, p50: 0, p90: 0, p99: 0, max: 0, buckets: [] }
+  const waits = new TickHistogram()
+  for (const { loop } of samples) waits.merge(loop.ticks)
   const zero = { count: 0, pause: 0 }
   const gc = { minor: { ...zero }, major: { ...zero }, incremental: { ...zero }, weak: { ...zero } }
   const connections = { open: 0, connected: 0, by: {} }
@@ -243,7 +237,7 @@ function totalsOf(views, primary) {
     },
     loop: {
       utilization: Math.max(0, ...samples.map(({ loop }) => loop.utilization)),
-      ticks: busiest ? { ...busiest, count: sum(s => s.loop.ticks.count, samples) } : none,
+      ticks: waits.toTicks(),
     },
     gc,
     connections,
@@ -339,6 +333,7 @@ export function mockSnapshots({
   /** @type {Map<number, import('../../src/stats/schema.js').WorkerSample>} */
   const last = new Map()
   const counters = totalsOf([], processSample(chance, shapeOfPrimary(0))).counts
+  const lifetimes = new Lifetimes(workers)
   /** @type {Snapshot[]} */
   const snapshots = []
   for (let second = 0; second < seconds; second++) {
@@ -432,6 +427,9 @@ export function mockSnapshots({
       machine.memory.slab = null
       Object.assign(machine, { sockets: null, network: null, listen: null, files: null })
     }
+    lifetimes.addPrimary(primary, 1000)
+    for (const { sample } of fresh) if (sample) lifetimes.addWorker(sample)
+    lifetimes.addMachine(machine, 1000)
     const known = all >= 1000
     const kernel = known && !elsewhere ? 2348 : null
     snapshots.push({
@@ -439,6 +437,7 @@ export function mockSnapshots({
       seq: second + 1,
       time,
       interval: 1000,
+      collect: 152,
       node: {
         id: '1f0c2a52-6f5e-4a7d-9a57-6c4c1d5a9e01',
         name: 'gateway-1_8000',
@@ -455,6 +454,7 @@ export function mockSnapshots({
       workers: views,
       totals,
       counters: structuredClone(counters),
+      lifetimes: lifetimes.read(),
       machine,
       capacity: {
         bytes_per_connection: known ? 2100 : null,
