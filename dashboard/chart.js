@@ -1,70 +1,259 @@
+import { LEVELS, pattern } from './chart/bars.js'
+import { Canvas } from './chart/canvas.js'
+import { means, resample } from './chart/resample.js'
+import { ageMarks, linearScale, logScale } from './chart/scale.js'
+import { pad, visibleWidth } from './terminal/line.js'
+
+export { bar, sparkline, stackedBar } from './chart/bars.js'
+
 /**
  * @typedef {import('./terminal/line.js').Line} Line
  * @typedef {import('./terminal/line.js').Style} Style
+ * @typedef {import('./chart/resample.js').Column} Column
+ * @typedef {import('./chart/scale.js').Scale} Scale
  *
  * @typedef {object} Series
  * @property {(number | null)[]} values evenly spaced in time, the newest last; null: not known
  * @property {Style} style
  * @property {string} [label] for the legend
+ *
+ * @typedef {object} ChartOptions
+ * @property {Series[]} series later ones are drawn over earlier ones; stacked: the first one is at the bottom
+ * @property {number} width columns, with the labels
+ * @property {number} height rows, with the axis, its labels and the legend
+ * @property {'linear' | 'log'} [scale]
+ * @property {number} [min] of the axis; without it 0, or the decade of the smallest value
+ * @property {number} [max] of the axis; without it what the values need
+ * @property {boolean} [stacked] areas on top of each other
+ * @property {boolean} [unicode] braille dots and blocks; else ASCII
+ * @property {(value: number) => string} [format] of the labels at the left
+ * @property {boolean} [binary] labels at multiples of 1024 and not of 1000, when nothing else is fixed
+ * @property {number} [span] seconds from the left edge to the right one; without it as many as there are values
+ * @property {number} [step] seconds between two values
+ * @property {number} [last] number of the newest value, counted without end (a snapshot's seq): with it the picture moves as a
+ *   whole, dot by dot; without it one that has more values than dots may waver
+ * @property {number} [labelWidth] at least so many columns for the labels, so that charts below each other line up
+ * @property {boolean} [legend] a row with the labels of the series, above; by default when there are some
+ * @property {boolean} [colors] false: stacked areas differ by their pattern
  */
+
+/** Of a series, where there is no braille. */
+const MARKS = '*+ox#%'
+/** Less is no picture. */
+const MIN_PLOT = 4
+/** From so many rows on there is room for a line below the picture. */
+const AXIS_HEIGHT = 9
 
 /**
  * A picture of values over time, the newest at the right.
  *
- * @param {object} options
- * @param {Series[]} options.series later ones are drawn over earlier ones; stacked: the first one is at the bottom
- * @param {number} options.width columns, with the labels
- * @param {number} options.height rows, with the axis, its labels and the legend
- * @param {'linear' | 'log'} [options.scale]
- * @param {number} [options.min] of the axis; without it 0, or the decade of the smallest value
- * @param {number} [options.max] of the axis; without it what the values need
- * @param {boolean} [options.stacked] areas on top of each other
- * @param {boolean} [options.unicode] braille dots and blocks; else ASCII
- * @param {(value: number) => string} [options.format] of the labels at the left
- * @param {number} [options.span] seconds from the left edge to the right one; without it as many as there are values
- * @param {number} [options.step] seconds between two values
- * @param {number} [options.last] number of the newest value, counted without end (a snapshot's seq): with it the picture moves as a
- *   whole, dot by dot; without it a picture that has more values than dots may waver
- * @param {number} [options.labelWidth] at least so many columns for the labels, so that charts below each other line up
- * @param {boolean} [options.legend] a row with the labels of the series, above; by default when there are some
- * @param {boolean} [options.colors] false: stacked areas differ by their pattern
+ * @param {ChartOptions} options
  * @returns {Line[]} `height` lines of `width` columns
  */
-export function chart({ width, height }) {
-  return Array.from({ length: height }, () => [[' '.repeat(width), '']])
+export function chart(options) {
+  const { series, width, height, unicode = true, format = compact, step = 1, labelWidth = 0 } = options
+  const length = Math.max(1, ...series.map(({ values }) => values.length))
+  const span = options.span ?? length * step
+  const withLegend = (options.legend ?? series.some(({ label }) => label !== undefined)) && height > 3
+  const below = height >= AXIS_HEIGHT ? 2 : height > 3 ? 1 : 0
+  const rows = Math.max(1, height - below - (withLegend ? 1 : 0))
+
+  /** @param {number} columns */
+  const columnsOf = columns => {
+    const last = options.last ?? length - 1
+    return series.map(({ values }) => resample(values, columns, span / step / columns, last))
+  }
+  const scale = scaleOf(options, rows)
+  const labels = labelsOf(scale, rows, unicode && !options.stacked ? 4 : 1, format)
+  const room = Math.max(labelWidth, ...labels.map(label => visibleWidth(label)))
+  const plot = Math.max(1, width - room - 1)
+  if (width < MIN_PLOT) return Array.from({ length: height }, () => pad([], width))
+
+  const canvas = new Canvas(plot, rows, unicode && !options.stacked)
+  if (options.stacked) drawAreas(canvas, options, columnsOf(plot), scale, plot, rows)
+  else drawLines(canvas, series, columnsOf(canvas.width), scale)
+
+  /** @type {Line[]} */
+  const lines = []
+  if (withLegend) lines.push([[' '.repeat(room + 1), ''], ...legend(series, options)])
+  for (let row = 0; row < rows; row++) {
+    const axis = labels[row] === '' ? (unicode ? '│' : '|') : unicode ? '┤' : '+'
+    lines.push([[labels[row].padStart(room), 'label'], [axis, 'border'], ...canvas.row(row)])
+  }
+  if (below > 0) lines.push(...timeAxis(span, plot, room, below, unicode))
+  return lines.slice(0, height).map(line => pad(line, width))
 }
 
 /**
- * @param {(number | null)[]} values
- * @param {number} width columns: the last so many values, at the right
- * @param {boolean} unicode
- * @param {{min?: number, max?: number}} [range] without it from 0 to the largest
- * @returns {string}
+ * @param {Series[]} series
+ * @param {{unicode?: boolean, stacked?: boolean, colors?: boolean}} options as those of the chart
+ * @returns {Line} what stands for which series
  */
-// biome-ignore lint/correctness/noUnusedFunctionParameters: not there yet
-export function sparkline(values, width, unicode, range) {
-  return ' '.repeat(width)
+export function legend(series, { unicode = true, stacked = false, colors = true }) {
+  /** @type {Line} */
+  const line = []
+  series.forEach(({ label, style }, index) => {
+    if (label === undefined) return
+    const dots = unicode ? '━' : MARKS[index % MARKS.length]
+    if (line.length > 0) line.push(['  ', ''])
+    line.push([stacked ? pattern(index, unicode, colors) : dots, style], [` ${label}`, 'label'])
+  })
+  return line
 }
 
 /**
- * @param {number} share 0 to 1
- * @param {number} width columns
- * @param {boolean} unicode
- * @param {Style} style
- * @returns {Line}
+ * @param {ChartOptions} options
+ * @param {number} rows
+ * @returns {Scale}
  */
-// biome-ignore lint/correctness/noUnusedFunctionParameters: not there yet
-export function bar(share, width, unicode, style) {
-  return [[' '.repeat(width), '']]
+function scaleOf({ series, scale, min, max, stacked, binary = false }, rows) {
+  let low = Number.POSITIVE_INFINITY
+  let high = Number.NEGATIVE_INFINITY
+  /** @param {number} value */
+  const reach = value => {
+    if (value > high) high = value
+    if (value < low && (scale !== 'log' || value > 0)) low = value
+  }
+  const length = Math.max(...series.map(({ values }) => values.length), 0)
+  for (let i = 0; i < length; i++) {
+    let sum = 0
+    for (const { values } of series) {
+      // They end at the same time, but may not have begun so.
+      const value = values[values.length - length + i] ?? Number.NaN
+      if (Number.isNaN(value)) continue
+      if (stacked) sum += value
+      else reach(value)
+    }
+    if (stacked) reach(sum)
+  }
+  if (high < low) high = low = scale === 'log' ? 1 : 0
+  return scale === 'log'
+    ? logScale({ min, max, low, high, rows })
+    : linearScale({ min, max, low, high, rows, binary })
 }
 
 /**
- * @param {{share: number, style: Style}[]} parts shares of the whole width; what is left is free
- * @param {number} width columns
- * @param {boolean} unicode
- * @returns {Line}
+ * @param {Scale} scale
+ * @param {number} rows
+ * @param {number} dots in a row
+ * @param {(value: number) => string} format
+ * @returns {string[]} a label for each row, from the top; most are ''
  */
-// biome-ignore lint/correctness/noUnusedFunctionParameters: not there yet
-export function stackedBar(parts, width, unicode) {
-  return [[' '.repeat(width), '']]
+function labelsOf(scale, rows, dots, format) {
+  const labels = Array(rows).fill('')
+  let before = ''
+  for (const tick of scale.ticks) {
+    const row = rows - 1 - Math.floor(Math.round(scale.place(tick) * (rows * dots - 1)) / dots)
+    const label = format(tick)
+    // Where the format cannot tell two of them apart, the lower one is right.
+    if (label !== before && labels[row] === '') labels[row] = label
+    before = label
+  }
+  return labels
+}
+
+/**
+ * @param {Canvas} canvas
+ * @param {Series[]} series
+ * @param {(Column | null)[][]} all columns of each
+ * @param {Scale} scale
+ */
+function drawLines(canvas, series, all, scale) {
+  const top = canvas.height - 1
+  /** @param {number} value */
+  const y = value => Math.round(scale.place(value) * top)
+  series.forEach(({ style }, index) => {
+    const mark = MARKS[index % MARKS.length]
+    let beforeX = 0
+    let beforeY = 0
+    all[index].forEach((column, x) => {
+      if (column === null) return
+      const first = y(column.first)
+      if (column.joined) canvas.line(beforeX, beforeY, x, first, style, mark)
+      for (let at = y(column.low); at <= y(column.high); at++) canvas.dot(x, at, style, mark)
+      beforeX = x
+      beforeY = y(column.last)
+    })
+  })
+}
+
+/**
+ * @param {Canvas} canvas
+ * @param {ChartOptions} options
+ * @param {(Column | null)[][]} all columns of each series
+ * @param {Scale} scale
+ * @param {number} columns
+ * @param {number} rows
+ */
+function drawAreas(canvas, { series, unicode = true, colors = true }, all, scale, columns, rows) {
+  const values = all.map(means)
+  for (let column = 0; column < columns; column++) {
+    let sum = 0
+    // Where each area ends, in eighths of a row.
+    const ends = values.map(of => Math.round(scale.place((sum += of[column] ?? 0)) * rows * 8))
+    for (let row = 0; row < rows; row++) {
+      const bottom = (rows - 1 - row) * 8
+      const filled = Math.min(8, (ends.at(-1) ?? 0) - bottom)
+      if (filled <= 0) continue
+      // A cell has one colour: that of the area that has most of it.
+      let most = 0
+      let owner = 0
+      let from = bottom
+      for (const [index, end] of ends.entries()) {
+        const part = Math.min(bottom + 8, end) - from
+        if (part > most) {
+          most = part
+          owner = index
+        }
+        from = Math.max(from, Math.min(bottom + 8, end))
+      }
+      if (unicode && colors) canvas.cell(column, row, LEVELS[filled], series[owner].style)
+      else if (filled >= 4) canvas.cell(column, row, pattern(owner, unicode, colors), series[owner].style)
+    }
+  }
+}
+
+/**
+ * @param {number} span seconds
+ * @param {number} columns of the picture
+ * @param {number} indent columns before its axis
+ * @param {number} rows 1: only the marks; 2: a line above them
+ * @param {boolean} unicode
+ * @returns {Line[]}
+ */
+function timeAxis(span, columns, indent, rows, unicode) {
+  const marks = ageMarks(span, columns)
+  const line = Array(columns).fill(unicode ? '─' : '-')
+  const text = Array(columns).fill(' ')
+  for (const mark of marks) {
+    const at = Math.min(
+      Math.max(0, mark.column - Math.floor(mark.text.length / 2)),
+      columns - mark.text.length,
+    )
+    line[mark.column] = unicode ? '┴' : '+'
+    const around = text.slice(Math.max(0, at - 1), at + mark.text.length + 1)
+    if (at < 0 || around.some(character => character !== ' ')) continue
+    for (let i = 0; i < mark.text.length; i++) text[at + i] = mark.text[i]
+  }
+  /** @type {Line[]} */
+  const lines = [[[`${' '.repeat(indent + 1)}${text.join('')}`, 'label']]]
+  const corner = unicode ? '└' : '+'
+  if (rows > 1) lines.unshift([[`${' '.repeat(indent)}${corner}${line.join('')}`, 'border']])
+  return lines
+}
+
+/**
+ * @param {number} value
+ * @returns {string} 1.5k, 20M ...
+ */
+function compact(value) {
+  const size = Math.abs(value)
+  for (const [unit, letter] of /** @type {[number, string][]} */ ([
+    [1e9, 'G'],
+    [1e6, 'M'],
+    [1e3, 'k'],
+  ])) {
+    if (size >= unit) return `${Number((value / unit).toPrecision(3))}${letter}`
+  }
+  return `${Number(value.toPrecision(3))}`
 }

@@ -7,11 +7,13 @@ import { spawn, spawnSync } from 'node:child_process'
 // first, and the settings are left alone when somebody has changed them since.
 const SCRIPT = `
 trap '' HUP INT QUIT TERM TSTP TTIN TTOU PIPE
-ours=$(stty -g <&1)
+exec 3>&1
+ours=$(stty -g <&3)
 read -r word
 if [ "$word" = clean ]; then exit; fi
 printf '%b' "$2"
-if [ -n "$1" ] && [ "$(stty -g <&1)" = "$ours" ]; then stty "$1" <&1; fi
+sleep 0.1
+if [ -n "$1" ] && [ "$(stty -g <&3)" = "$ours" ]; then stty "$1" <&3; fi
 `
 
 /**

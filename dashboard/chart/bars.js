@@ -1,0 +1,95 @@
+/**
+ * @typedef {import('../terminal/line.js').Line} Line
+ * @typedef {import('../terminal/line.js').Style} Style
+ */
+
+/** From the bottom to the top, by eighths. */
+export const LEVELS = ' ▁▂▃▄▅▆▇█'
+/** From the left to the right. */
+const PARTS = ' ▏▎▍▌▋▊▉█'
+const ASCII_LEVELS = '_.-=*#'
+
+/**
+ * @param {(number | null)[]} values
+ * @param {number} width columns: the last so many values, at the right
+ * @param {boolean} unicode
+ * @param {{min?: number, max?: number}} [range] without it from 0 to the largest that is shown
+ * @returns {string}
+ */
+export function sparkline(values, width, unicode, { min = 0, max } = {}) {
+  const shown = values.slice(Math.max(0, values.length - width))
+  const top = max ?? Math.max(min, ...shown.map(value => value ?? min))
+  const levels = unicode ? LEVELS.slice(1) : ASCII_LEVELS
+  let text = ''
+  for (const value of shown) {
+    if (value === null || value === undefined || Number.isNaN(value)) {
+      text += ' '
+      continue
+    }
+    const share = top > min ? clamp((value - min) / (top - min)) : 0
+    // The lowest is for nothing at all: what is more than that can be seen.
+    text += levels[share === 0 ? 0 : Math.max(1, Math.round(share * (levels.length - 1)))]
+  }
+  return text.padStart(width)
+}
+
+/**
+ * @param {number} share 0 to 1
+ * @param {number} width columns
+ * @param {boolean} unicode
+ * @param {Style} style
+ * @returns {Line} the rest of it is `dim`
+ */
+export function bar(share, width, unicode, style) {
+  const eighths = Math.round(clamp(share) * width * 8)
+  const whole = unicode ? eighths >> 3 : Math.round(eighths / 8)
+  let filled = (unicode ? '█' : '#').repeat(whole)
+  if (unicode && (eighths & 7) > 0) filled += PARTS[eighths & 7]
+  return toLine([
+    [filled, style],
+    [(unicode ? '░' : '.').repeat(width - filled.length), 'dim'],
+  ])
+}
+
+/**
+ * @param {{share: number, style: Style}[]} parts shares of the whole width; what is left is free
+ * @param {number} width columns
+ * @param {boolean} unicode
+ * @param {boolean} [colors] false: the parts differ by their pattern
+ * @returns {Line}
+ */
+export function stackedBar(parts, width, unicode, colors = true) {
+  let sum = 0
+  let taken = 0
+  /** @type {Line} */
+  const line = parts.map(({ share, style }, index) => {
+    sum += clamp(share)
+    // Ends are rounded, not lengths: so the whole is as long as it should be.
+    const end = Math.min(width, Math.round(sum * width))
+    const text = pattern(index, unicode, colors).repeat(Math.max(0, end - taken))
+    taken = Math.max(taken, end)
+    return [text, style]
+  })
+  return toLine([...line, [(unicode && colors ? '░' : unicode ? ' ' : '.').repeat(width - taken), 'dim']])
+}
+
+/**
+ * @param {number} index of a part
+ * @param {boolean} unicode
+ * @param {boolean} colors
+ * @returns {string} what a cell of it is filled with
+ */
+export function pattern(index, unicode, colors) {
+  if (!unicode) return '#=:+%o'[index % 6]
+  return colors ? '█' : '█▒░▓▞▤'[index % 6]
+}
+
+/** @param {Line} line */
+function toLine(line) {
+  return line.filter(([text]) => text !== '')
+}
+
+/** @param {number} share */
+function clamp(share) {
+  return share > 0 ? Math.min(1, share) : 0
+}

@@ -1,0 +1,119 @@
+/**
+ * @typedef {object} Scale
+ * @property {number[]} ticks values that are worth a label, from the bottom to the top
+ * @property {(value: number) => number} place 0 at the bottom to 1 at the top; what lies outside is put to the edge
+ */
+
+/**
+ * @param {object} about
+ * @param {number | undefined} about.min fixed end of the axis
+ * @param {number | undefined} about.max
+ * @param {number} about.low smallest value
+ * @param {number} about.high largest value
+ * @param {number} about.rows that the axis is high
+ * @param {boolean} about.binary steps of 1024 and not of 1000
+ * @returns {Scale}
+ */
+export function linearScale({ min, max, low, high, rows, binary }) {
+  const bottom = min ?? Math.min(0, low)
+  const parts = Math.max(1, Math.floor((rows - 1) / 3))
+  const step = niceStep(((max ?? high) - bottom) / parts, binary)
+  const first = Math.floor(bottom / step) * step
+  const end = max ?? Math.max(first + step, Math.ceil(high / step - 1e-9) * step)
+  const start = min ?? (max === undefined ? first : bottom)
+  const ticks = []
+  for (let i = Math.ceil(start / step - 1e-9); i * step <= end + step * 1e-9; i++) ticks.push(i * step)
+  const range = end - start || 1
+  return { ticks, place: value => clamp((value - start) / range) }
+}
+
+/**
+ * @param {object} about
+ * @param {number | undefined} about.min fixed end of the axis, above 0
+ * @param {number | undefined} about.max
+ * @param {number} about.low smallest value above 0
+ * @param {number} about.high
+ * @param {number} about.rows
+ * @returns {Scale} 0 and less is put to the bottom
+ */
+export function logScale({ min, max, low, high, rows }) {
+  const start = min ?? 10 ** Math.floor(Math.log10(low))
+  // At least a decade: else noise would look like mountains.
+  const end = Math.max(max ?? niceAbove(high), start * 10)
+  const decades = Math.log10(end / start)
+  const rowsOfDecade = rows / decades
+  // 1, 2 and 5 of each decade, or 1 only, or not even all of these.
+  const factors = rowsOfDecade >= 5 ? [1, 2, 5] : [1]
+  const every = Math.max(1, Math.ceil(2 / rowsOfDecade))
+  const ticks = []
+  const first = Math.floor(Math.log10(start) + 1e-9)
+  for (let decade = first; 10 ** decade <= end * (1 + 1e-9); decade += every) {
+    for (const factor of factors) {
+      const tick = factor * 10 ** decade
+      if (tick >= start * (1 - 1e-9) && tick <= end * (1 + 1e-9)) ticks.push(tick)
+    }
+  }
+  const range = Math.log(end / start)
+  return { ticks, place: value => (value <= start ? 0 : clamp(Math.log(value / start) / range)) }
+}
+
+/**
+ * @param {number} about
+ * @param {boolean} binary
+ * @returns {number} 1, 2 or 5 times a power of ten, not less than about; binary: the same of 1, 1024, 1024² ...
+ */
+function niceStep(about, binary) {
+  if (!(about > 0)) return 1
+  const unit = binary && about > 1 ? 1024 ** Math.floor(Math.log(about) / Math.log(1024) + 1e-9) : 1
+  const power = 10 ** Math.floor(Math.log10(about / unit) + 1e-9)
+  const factor = [1, 2, 5, 10].find(factor => factor * power * unit >= about * (1 - 1e-9)) ?? 10
+  // 1000 KB are no step, 1024 are.
+  return binary && factor * power >= 1000 ? 1024 * unit : factor * power * unit
+}
+
+/**
+ * @param {number} value above 0
+ * @returns {number} 1, 2 or 5 times a power of ten, not less than the value
+ */
+function niceAbove(value) {
+  return niceStep(value, false)
+}
+
+/** @param {number} share */
+function clamp(share) {
+  return Math.min(1, Math.max(0, share))
+}
+
+const AGES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400]
+/** Columns that a mark needs. */
+const MARK = 9
+
+/**
+ * Marks of the axis of time.
+ *
+ * @param {number} span seconds from the left edge to the right one
+ * @param {number} columns
+ * @returns {{column: number, text: string}[]} from the right to the left
+ */
+export function ageMarks(span, columns) {
+  const step = AGES.find(age => (age / span) * (columns - 1) >= MARK) ?? span
+  const marks = []
+  for (let age = 0; age <= span * (1 + 1e-9); age += step) {
+    const column = columns - 1 - Math.round((age / span) * (columns - 1))
+    marks.push({ column, text: age === 0 ? 'now' : ageText(age, step) })
+  }
+  if (marks.length > 1) marks[marks.length - 1].text += ' ago'
+  return marks
+}
+
+/**
+ * @param {number} age seconds
+ * @param {number} step of the marks
+ */
+function ageText(age, step) {
+  if (step % 3600 === 0) return `${age / 3600}h`
+  if (step % 60 === 0) return `${age / 60}m`
+  if (age < 60) return `${Math.round(age)}s`
+  const seconds = Math.round(age % 60)
+  return seconds === 0 ? `${age / 60}m` : `${Math.floor(age / 60)}m${seconds}s`
+}
