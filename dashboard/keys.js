@@ -16,8 +16,7 @@ const NOTICE = 6000
  */
 export function onKey(state, name) {
   if (state.dialog !== null) return inDialog(state, name)
-  const key = KEYS[name]
-  return key === undefined ? state : key(state)
+  return Object.hasOwn(KEYS, name) ? KEYS[name](state) : state
 }
 
 /**
@@ -60,6 +59,15 @@ function moved(state, by) {
   return { ...state, selected: workers[to].index }
 }
 
+/**
+ * @param {State} state
+ * @param {number} by rows
+ * @returns {State}
+ */
+function paged(state, by) {
+  return state.view === 'detail' ? { ...state, scroll: Math.max(0, state.scroll + by) } : moved(state, by)
+}
+
 /** @param {State} state */
 function sorted(state) {
   const at = SORTS.findIndex(({ name }) => name === state.sort.column)
@@ -71,7 +79,7 @@ function sorted(state) {
 function detail(state) {
   if (state.view !== 'main') return { ...state, view: /** @type {const} */ ('main'), scroll: 0 }
   const selected = state.selected ?? orderedWorkers(state)[0]?.index ?? null
-  return selected === null ? state : { ...state, selected, view: /** @type {const} */ ('detail') }
+  return selected === null ? state : { ...state, selected, view: /** @type {const} */ ('detail'), scroll: 0 }
 }
 
 /** @param {State} state */
@@ -104,7 +112,7 @@ function quit(state) {
 const closed = state => ({ ...state, view: /** @type {const} */ ('main'), scroll: 0 })
 
 /** @type {Record<string, (state: State) => State>} */
-const KEYS = Object.assign(Object.create(null), {
+const KEYS = {
   h: state => toggled(state, 'help'),
   '?': state => toggled(state, 'help'),
   e: state => toggled(state, 'events'),
@@ -114,8 +122,8 @@ const KEYS = Object.assign(Object.create(null), {
   k: state => moved(state, -1),
   down: state => moved(state, 1),
   j: state => moved(state, 1),
-  'page-up': state => moved(state, -10),
-  'page-down': state => moved(state, 10),
+  'page-up': state => paged(state, -10),
+  'page-down': state => paged(state, 10),
   home: state => moved(state, -1e6),
   end: state => moved(state, 1e6),
   enter: detail,
@@ -128,8 +136,7 @@ const KEYS = Object.assign(Object.create(null), {
   tab: state => ({ ...state, chart: (state.chart + 1) % CHARTS.length }),
   q: quit,
   'ctrl-c': quit,
-  'ctrl-l': state => doing(state, { type: 'redraw' }),
-})
+}
 
 /**
  * @param {State} state with a dialog

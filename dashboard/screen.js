@@ -36,6 +36,9 @@ const PANELS = [
   footer,
 ]
 
+/** @type {readonly Panel[]} */
+const IN_WORDS = [header, workers, eventLine, csv]
+
 /** They stay as they are when the picture is old. */
 const ALWAYS_BRIGHT = new Set([status, waiting, help, footer])
 
@@ -63,6 +66,15 @@ export function render(state) {
   }
   return withDialog(lines, state)
 }
+
+/**
+ * @param {State} state
+ * @returns {Line[]} what is told in words, on a page that is as long as it needs
+ */
+export const page = state =>
+  IN_WORDS.filter(panel => panel.visible(state)).flatMap(panel =>
+    panel.draw(state, state.size.columns, panel.rows(state).most),
+  )
 
 /**
  * Every panel gets the rows that it cannot do without, in turn while there are any; what is left goes to those that can use

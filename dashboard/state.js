@@ -13,8 +13,8 @@ import { toPoint, withHistory, withPoint } from './points.js'
  * @property {Moment[]} history up to 300 s, one a second
  * @property {GatewayEvent[]} events oldest first
  *
- * @typedef {'stop' | 'leave' | 'quit'} Reason
- * @typedef {{type: 'send', command: StatsCommand} | {type: 'finish', reason: Reason} | {type: 'redraw'}} Effect
+ * @typedef {'quit' | 'stop' | 'leave' | 'refused'} Reason quit: the view; stop, leave: the gateway; refused: there never was a picture
+ * @typedef {{type: 'send', command: StatsCommand} | {type: 'finish', reason: Reason, text?: string}} Effect
  *
  * @typedef {{kind: 'restart', worker: number} | {kind: 'gc', worker: number | null} | {kind: 'quit'}} Dialog
  *
@@ -158,9 +158,12 @@ function onDone(state, { command, error }) {
  * @returns {State}
  */
 function onLink(state, { state: link, text, now }) {
-  const effects = /** @type {Effect[]} */ (
-    link === 'open' && state.log.on ? [{ type: 'send', command: { type: 'log', on: true } }] : []
-  )
+  /** @type {Effect[]} */
+  const effects = []
+  if (link === 'open' && state.log.on) effects.push({ type: 'send', command: { type: 'log', on: true } })
+  // A wrong key, or a version that is not ours, is said where it stays to be read.
+  if (link === 'refused' && state.live.snapshot === null)
+    effects.push({ type: 'finish', reason: 'refused', text })
   // Tries that fail say the same again and again: what counts is since when.
   const down = link !== 'open' && state.link.state !== 'open' && state.link.state !== 'connecting'
   return { ...state, now, link: { state: link, text, since: down ? state.link.since : now }, effects }

@@ -15,7 +15,7 @@ import {
 } from '../format.js'
 import { shown } from '../picture.js'
 import { beside, pad } from '../terminal/line.js'
-import { rule } from './parts.js'
+import { rule, scrolled } from './parts.js'
 
 /**
  * @typedef {import('./panel.js').Line} Line
@@ -26,6 +26,14 @@ import { rule } from './parts.js'
 
 /** Columns of a block, and between two of them. */
 const BLOCK = { least: 25, most: 40, gap: 2 }
+
+/** @type {Line} */
+const BACK = [
+  ['esc', 'key'],
+  [' back', 'label'],
+]
+/** @type {Line} */
+const MORE = [['page down', 'key'], [' more  ', 'label'], ...BACK]
 
 /**
  * Everything about one worker.
@@ -44,27 +52,28 @@ export const detail = {
     const { sample } = view
     const about = sample === null ? '' : `  pid ${sample.pid}  up ${duration(sample.uptime)}`
     const died = view.deaths === 0 ? '' : `  died ${whole(view.deaths)}×`
-    const head = rule(`worker ${view.index}  ${view.state}${about}${died}`, width, [
-      ['esc', 'key'],
-      [' back', 'label'],
-    ])
-    if (sample === null) return [head, [[` nothing is known of it: it is ${view.state}`, 'warn']]]
+    const title = `worker ${view.index}  ${view.state}${about}${died}`
+    if (sample === null)
+      return [rule(title, width, BACK), [[` nothing is known of it: it is ${view.state}`, 'warn']]]
     const columns = Math.max(1, Math.floor((width - 1 + BLOCK.gap) / (BLOCK.least + BLOCK.gap)))
     const used = Math.min(columns, 5)
     const each = Math.min(BLOCK.most, Math.floor((width - 1 + BLOCK.gap) / used) - BLOCK.gap)
     const ticks = history.map(moment => moment?.ticks[view.index] ?? null)
     const blocks = blocksOf(sample, state, each, ticks)
     const stacks = stacked(blocks, used, rows - 1)
-    const lines = beside(stacks, new Array(used).fill(each), BLOCK.gap)
-    return [head, ...lines.map(line => /** @type {Line} */ ([[' ', ''], ...line]))].slice(0, rows)
+    const lines = beside(stacks, new Array(used).fill(each), BLOCK.gap).map(
+      line => /** @type {Line} */ ([[' ', ''], ...line]),
+    )
+    const right = lines.length < rows ? BACK : MORE
+    return [rule(title, width, right), ...scrolled(lines, rows - 1, state.scroll)]
   },
 }
 
 /**
  * @param {Line[][]} blocks the most important ones first
  * @param {number} columns
- * @param {number} rows
- * @returns {Line[][]} a stack for each column: each block on the first stack that has room for it
+ * @param {number} rows that are seen at once
+ * @returns {Line[][]} a stack for each column: each block on the first one that has room for it, or else on the lowest
  */
 function stacked(blocks, columns, rows) {
   /** @type {Line[][]} */
@@ -72,12 +81,11 @@ function stacked(blocks, columns, rows) {
   for (const block of blocks) {
     if (block.length < 2) continue
     let stack = stacks.find(({ length }) => length + block.length + Number(length > 0) <= rows)
-    // Part of a block is better than nothing of it.
     stack ??= stacks.toSorted((a, b) => a.length - b.length)[0]
     if (stack.length > 0) stack.push([])
     stack.push(...block)
   }
-  return stacks.map(stack => stack.slice(0, rows))
+  return stacks
 }
 
 /**
@@ -154,7 +162,7 @@ function blocksOf(sample, state, width, ticks) {
       row('publications', rate(counts.publishes)),
       row('deliveries', rate(counts.deliveries)),
     ],
-    named('close codes', counts.closes),
+    named('close codes', renamed(counts.closes)),
     named('errors', counts.errors),
     named('commands', counts.commands),
     named('server API', { ...counts.api, ...prefixed('error ', counts.api_errors) }),
@@ -227,6 +235,9 @@ function clients({ connections, subscriptions, channels, counts, interval }, row
     row('channels', people(channels)),
   ]
 }
+
+/** @param {Record<string, number>} closes */
+const renamed = ({ 0: left, ...closes }) => (left === undefined ? closes : { ...closes, 'HTTP, left': left })
 
 /**
  * @param {string} prefix

@@ -221,7 +221,7 @@ function fitsLine({ capacity, machine, workers, primary }, width, look) {
       ? []
       : named('machine', `${count(machine.files.open)}/${count(machine.files.limit)} files`),
   ]
-  return [[' fit  ', 'header'], ...flow(items, width - 6)]
+  return [[' room ', 'header'], ...flow(items, width - 6)]
 }
 
 /**

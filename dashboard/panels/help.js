@@ -12,11 +12,11 @@ const KEYS = [
   ['h ?', 'this help'],
   ['↑ ↓ k j', 'select a worker'],
   ['enter', 'its detail; esc goes back'],
-  ['s', 'sort by the next column'],
-  ['S', 'turn the order round'],
+  ['pgup pgdn', 'scroll'],
+  ['s S', 'sort by the next column, turn round'],
   ['c tab', 'the next chart'],
-  ['p', 'pause: the picture stands still'],
-  ['l', "the gateway's log, on or off"],
+  ['p', 'pause, go on'],
+  ['l', 'log, on or off'],
   ['e', 'all events'],
   ['g', 'ask for a garbage collection'],
   ['r', 'restart the selected worker'],
@@ -39,12 +39,12 @@ const HEALTH = [
 
 /** @type {readonly [name: string, text: string][]} */
 const WORDS = [
-  ['ticks', 'how long events wait for the event loop'],
-  ['loop', 'share of time the event loop is busy'],
-  ['gc', 'ms that garbage collection took in a second'],
-  ['outbox', 'bytes that clients have not taken yet'],
-  ['native', 'memory of the processes beyond V8'],
-  ['fit', 'from measured bytes a connection and what is left'],
+  ['ticks', 'how long events wait'],
+  ['loop', 'share of time it is busy'],
+  ['gc', 'ms of pauses in a second'],
+  ['outbox', 'bytes not taken by clients'],
+  ['native', 'memory of processes beyond V8'],
+  ['room', 'by measured bytes a client'],
 ]
 
 /**
@@ -62,7 +62,7 @@ export const help = {
     const right = [...limits(state.look.colors), [], ...words()]
     const half = Math.max(...left.map(widthOf)) + 2
     const lines =
-      width >= half + 48 ? beside([left, right], [half, width - half - 2], 2) : [...left, [], ...right]
+      width >= half + 36 ? beside([left, right], [half, width - half - 2], 2) : [...left, [], ...right]
     return [
       rule('help', width, [
         ['esc', 'key'],
@@ -80,7 +80,7 @@ export const help = {
 function keys(owner) {
   const quit = owner ? 'quit: asks about the gateway' : 'quit; the gateway goes on'
   return [...KEYS, ['q ctrl-c', quit]].map(([key, text]) => [
-    [` ${key.padEnd(9)}`, 'key'],
+    [` ${key.padEnd(10)}`, 'key'],
     [text, 'value'],
   ])
 }

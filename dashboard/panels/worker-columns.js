@@ -249,7 +249,7 @@ const COLUMNS = [
   text(
     'in',
     'in',
-    'messages/s',
+    'msg/s',
     5,
     2,
     ({ counts, interval }) => count(perSecond(counts.in.messages, interval)),
@@ -258,7 +258,7 @@ const COLUMNS = [
   text(
     'out',
     'out',
-    'messages/s',
+    'msg/s',
     5,
     1,
     ({ counts, interval }) => count(perSecond(counts.out.messages, interval)),

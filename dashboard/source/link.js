@@ -20,6 +20,7 @@ export class Link {
   /** @type {NodeJS.Timeout | null} */
   #timer = null
   #lines = new Lines()
+  /** ms @type {number} */
   #wait = RETRY.first
   #greeted = false
   #closed = true

@@ -1,7 +1,7 @@
 /** @typedef {import('../../src/stats/schema.js').StatsMessage} StatsMessage */
 
-/** @param {unknown} value */
-const isObject = value => typeof value === 'object' && value !== null
+/** @param {any} value */
+const isObject = value => Boolean(typeof value === 'object' && value !== null)
 
 /** @param {any} snapshot */
 const isSnapshot = snapshot =>

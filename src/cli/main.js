@@ -3,6 +3,7 @@ import { nearest } from '../config/nearest.js'
 import { packageVersion } from '../version.js'
 import { parseFlags, UsageError } from './args.js'
 import { configCheck, configDefaults, configDoc } from './config.js'
+import { dashboard } from './dashboard.js'
 import { serve } from './serve.js'
 import { subtoken } from './subtoken.js'
 import { token } from './token.js'
@@ -11,7 +12,7 @@ import { token } from './token.js'
 /** @typedef {import('./command.js').Io} Io */
 
 /** @type {readonly Command[]} */
-const COMMANDS = [serve, token, subtoken, configCheck, configDefaults, configDoc]
+const COMMANDS = [serve, dashboard, token, subtoken, configCheck, configDefaults, configDoc]
 
 /** @param {readonly Command[]} commands */
 const list = commands => commands.map(({ name, summary }) => `  ${name.padEnd(18)}${summary}`).join('\n')

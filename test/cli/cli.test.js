@@ -32,6 +32,7 @@ t.test('--version and --help work everywhere', async t => {
   const commands = [
     '',
     'serve',
+    'dashboard',
     'token',
     'subtoken',
     'config',

@@ -1,0 +1,125 @@
+// A gateway's stats socket without a gateway: what it shows is made up, and comes as fast as it is asked to.
+//   node test/dashboard/mock-gateway.js SOCKET [WORKERS] [CONNECTIONS] runs one for a look at the dashboard.
+
+import { rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { SCHEMA_VERSION } from '../../src/stats/schema.js'
+import { mockSnapshots } from '../stats/mock.js'
+
+/** @typedef {import('../../src/stats/schema.js').Snapshot} Snapshot */
+
+/**
+ * @param {Parameters<typeof mockSnapshots>[0]} options
+ * @returns {Snapshot[]} of which the last one is of this second
+ */
+export function recentSnapshots(options) {
+  const seconds = options?.seconds ?? 60
+  return mockSnapshots({ start: Date.now() - (seconds - 1) * 1000, ...options })
+}
+
+export class MockGateway {
+  /** @type {any[]} that came */
+  commands = []
+  /** @type {(() => void)[]} */
+  #waiting = []
+  /** @type {Set<import('node:net').Socket>} */
+  #sockets = new Set()
+  #server = createServer(socket => this.#accept(socket))
+  /** @type {import('../../src/stats/schema.js').Hello | null} */
+  #hello
+
+  /**
+   * @param {string} path
+   * @param {Snapshot[]} history the past; the newest ones are sent by `send`
+   * @param {Partial<import('../../src/stats/schema.js').Hello> | null} [hello] over what it says first; null: it says nothing
+   */
+  constructor(path, history, hello = {}) {
+    this.path = path
+    const events = history.flatMap(({ events }) => events)
+    this.#hello = hello && {
+      type: 'hello',
+      schema: SCHEMA_VERSION,
+      node: history[0].node,
+      history,
+      events,
+      ...hello,
+    }
+  }
+
+  get connections() {
+    return this.#sockets.size
+  }
+
+  async listen() {
+    await rm(this.path, { force: true })
+    await new Promise(resolve => this.#server.listen(this.path, () => resolve(undefined)))
+    return this
+  }
+
+  /** @param {import('node:net').Socket} socket */
+  #accept(socket) {
+    this.#sockets.add(socket)
+    socket.on('close', () => this.#sockets.delete(socket))
+    socket.on('error', () => {})
+    createInterface({ input: socket }).on('line', line => {
+      const command = JSON.parse(line)
+      this.commands.push(command)
+      socket.write(`${JSON.stringify({ type: 'done', command: command.type, error: null })}\n`)
+      this.#wake()
+    })
+    if (this.#hello) socket.write(`${JSON.stringify(this.#hello)}\n`)
+    this.#wake()
+  }
+
+  #wake() {
+    for (const wake of this.#waiting.splice(0)) wake()
+  }
+
+  /**
+   * @param {(gateway: MockGateway) => any} condition looked at after each connection and each command
+   */
+  async until(condition) {
+    while (!condition(this)) await new Promise(resolve => this.#waiting.push(() => resolve(undefined)))
+  }
+
+  /** @param {Snapshot} snapshot */
+  send(snapshot) {
+    this.say(`${JSON.stringify({ type: 'snapshot', snapshot })}\n`)
+  }
+
+  /** @param {string} text */
+  say(text) {
+    for (const socket of this.#sockets) socket.write(text)
+  }
+
+  async close() {
+    for (const socket of this.#sockets) socket.destroy()
+    await new Promise(resolve => this.#server.close(resolve))
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [, , path, workers = '2', connections = '10000'] = process.argv
+  const options = {
+    workers: Number(workers),
+    connections: Number(connections),
+    csv: true,
+    down: 1,
+    silent: 0,
+  }
+  const snapshots = recentSnapshots({ seconds: 400, ...options })
+  let at = 240
+  const shift = (snapshots.length - 1 - at) * 1000
+  const now = (/** @type {Snapshot} */ snapshot) => ({
+    ...snapshot,
+    time: snapshot.time + shift,
+    events: snapshot.events.map(event => ({ ...event, time: event.time + shift })),
+  })
+  const gateway = await new MockGateway(path, snapshots.slice(0, at).map(now)).listen()
+  setInterval(() => {
+    gateway.send(now(snapshots[at]))
+    at = at + 1 < snapshots.length ? at + 1 : at
+  }, 1000)
+}
