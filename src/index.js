@@ -3,6 +3,7 @@
 import { ConfigError, loadConfig } from './config/load.js'
 import { checkExposure } from './config/profile.js'
 import { createLog, LogOutput } from './log.js'
+import { Telemetry } from './telemetry.js'
 import { WorkerPool } from './worker-pool.js'
 
 export { ConfigError }
@@ -30,6 +31,13 @@ export async function createGateway({ file, config: base, log } = {}) {
   const ownLog = log ?? createLog(config.log, new LogOutput(config.log, false))
   for (const warning of warnings) ownLog.warn(warning)
   const pool = await WorkerPool.create(config, ownLog, false)
+  const stop = async () => {
+    telemetry.stopping()
+    await pool.stop()
+    await telemetry.close()
+  }
+  const telemetry = new Telemetry({ pool, log: ownLog, output: null, onStop: stop })
   await pool.start()
-  return { url: pool.url, stop: () => pool.stop().then(() => {}) }
+  await telemetry.start({ runtimeDir: process.env.XDG_RUNTIME_DIR })
+  return { url: pool.url, stop }
 }

@@ -1,6 +1,8 @@
 // The primary process of `halley serve`: signals in, log lines out.
 
 import { createLog, LogOutput } from './log.js'
+import { Telemetry } from './telemetry.js'
+import { TerminalView } from './terminal-view.js'
 import { WorkerPool } from './worker-pool.js'
 
 /**
@@ -9,32 +11,41 @@ import { WorkerPool } from './worker-pool.js'
  * @property {string[]} warnings
  * @property {'development' | 'configured'} profile
  * @property {() => {config: any, warnings: string[]}} [reload] reads the configuration again
+ * @property {boolean} [dashboard] whether a terminal shows one
  */
 
 /**
  * @param {PrimaryStart} start
  * @returns {Promise<void>} when every worker listens
  */
-export async function startPrimary({ config: given, warnings, profile, reload }) {
+export async function startPrimary({ config: given, warnings, profile, reload, dashboard = false }) {
   const terminal = Boolean(process.stdout.isTTY)
   const output = new LogOutput(given.log, terminal)
   const log = createLog(given.log, output)
   for (const warning of warnings) log.warn(warning)
   const pool = await WorkerPool.create(given, log, terminal)
   let signals = 0
+  /** @type {TerminalView | null} */
+  let view = null
   const end = async () => {
     if (++signals > 1) {
       pool.kill()
       process.exit(1)
     }
+    telemetry.stopping()
+    // What is said from here on belongs into the terminal, once it is free.
+    await view?.end()
     log.info('shutting down')
-    if (await pool.stop()) {
+    const clean = await pool.stop()
+    await telemetry.close()
+    if (clean) {
       log.info('bye')
       process.exit(0)
     }
     log.error('shutdown.timeout has passed: workers that had not ended were killed')
     process.exit(1)
   }
+  const telemetry = new Telemetry({ pool, log, output, onStop: end })
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
   process.on('SIGHUP', () => {
@@ -43,6 +54,7 @@ export async function startPrimary({ config: given, warnings, profile, reload })
       const { config, warnings } = reload()
       for (const warning of warnings) log.warn(warning)
       pool.reload(config)
+      telemetry.reloaded()
       log.info('configuration reloaded: channel options and token keys')
     } catch (error) {
       log.error(`configuration not reloaded: ${error.message}`)
@@ -50,7 +62,18 @@ export async function startPrimary({ config: given, warnings, profile, reload })
   })
 
   await pool.start()
+  await telemetry.start({ runtimeDir: process.env.XDG_RUNTIME_DIR })
   announce(pool, profile, log, terminal)
+  if (!dashboard || !terminal || !process.stdin.isTTY || telemetry.socket === null || signals > 0) return
+  view = new TerminalView(telemetry.socket, ({ stop, fault }) => {
+    telemetry.hold(false)
+    if (fault !== '') log.error(`the dashboard ended: ${fault}; the gateway runs on`)
+    else if (!stop && signals === 0)
+      log.info({ url: pool.url }, 'the dashboard is closed, the gateway runs on')
+    if (stop) end()
+  })
+  telemetry.hold(true)
+  view.start()
 }
 
 /**
@@ -72,7 +95,8 @@ function announce({ config: { http_api }, url, driver, slots }, profile, log, te
   Halley is up: development profile, on this machine only
 
     page     ${url}/
-    API key  ${http_api.key}
+    admin    ${url}/admin
+    key      ${http_api.key}    (of the API, and of the admin page)
 
     curl ${url}/api/publish -H 'X-API-Key: ${http_api.key}' -d '{"channel":"news","data":{"hello":"world"}}'
 

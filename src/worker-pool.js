@@ -160,6 +160,11 @@ export class WorkerPool {
     return new WorkerPool({ ...given, http_server: { ...given.http_server, port: found } }, log, terminal)
   }
 
+  /** Channels with subscribers, of the embedded broker. */
+  get channels() {
+    return this.#host.subscribed
+  }
+
   /** Where the gateway is. */
   get url() {
     const { address, port } = this.config.http_server

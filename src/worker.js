@@ -22,6 +22,7 @@ import { createSessionIds } from './session/session-id.js'
 import { Sessions } from './session/sessions.js'
 import { CounterWindow } from './stats/counter-window.js'
 import { collector, HeapTrim, TRIM_TICK_MS } from './stats/heap-trim.js'
+import { StatsView } from './stats/stats-view.js'
 import { Traffic } from './stats/traffic.js'
 import { WorkerSampler } from './stats/worker-sample.js'
 import { Calls } from './transport/calls.js'
@@ -82,6 +83,8 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
       : await createServer({ driver: server.name, logger: index === 0 ? log : undefined })
   const redis = config.engine.type === 'redis' ? await import('./broker/redis/broker.js') : null
   const demo = config.demo.enabled ? await import('./demo/index.js') : null
+  const metricsPage = config.prometheus.enabled ? await import('./metrics/index.js') : null
+  const admin = config.admin.enabled && config.admin.password !== '' ? await import('./admin/index.js') : null
   // From here to `listen` nothing waits: what the bus brings finds every part in its place.
   const { socket, read } = openBus()
 
@@ -166,7 +169,13 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   })
   // Rules change with the configuration file, so the API asks for them each time.
   const rules = { resolve: (/** @type {string} */ channel) => gateway.rules.resolve(channel) }
-  createApi({ config, rules, broker, node, traffic, logger: log, clock }).mount(internal)
+  const api = createApi({ config, rules, broker, node, traffic, logger: log, clock })
+  api.mount(internal)
+  const view = new StatsView(message => process.send?.(message))
+  const { context } = api
+  metricsPage?.mountMetrics({ server: internal, config, view, node, nodeInfo: context.nodeInfo, log })
+  const { version } = node
+  admin?.mountAdmin({ config, server: internal, view, context, broker, calls, version, index, clock })
   if (demo) {
     const operations = control
     const own = demo.mountDemo({ gateway, server, version: node.version, index })
@@ -240,6 +249,9 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
         break
       case 'shutdown':
         shutDown()
+        break
+      case 'stats':
+        view.take(message)
         break
       case 'gc':
         collect({ type: 'major' })

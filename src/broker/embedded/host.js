@@ -81,6 +81,11 @@ export class BrokerHost {
     )
   }
 
+  /** Channels with subscribers, in whichever worker. */
+  get subscribed() {
+    return this.#store.subscribed
+  }
+
   /**
    * Serves a worker until its socket closes.
    * @param {import('node:net').Socket} socket

@@ -51,6 +51,8 @@ export class Channel {
 export class Store {
   /** @type {Map<string, Channel<L>>} */
   channels = new Map()
+  /** Channels with subscribers. */
+  subscribed = 0
   /** @type {Set<Channel<L>>} channels with a stream, the oldest first */
   #streams = new Set()
   /** @type {Set<Channel<L>>} of those, the ones with publications kept, the least recently published first */
@@ -103,7 +105,8 @@ export class Store {
    */
   subscribe(name, link) {
     const channel = this.#open(name)
-    if (!channel.links.includes(link)) channel.links.push(link)
+    if (channel.links.includes(link)) return
+    if (channel.links.push(link) === 1) this.subscribed++
   }
 
   /**
@@ -114,8 +117,17 @@ export class Store {
     const channel = this.channels.get(name)
     const index = channel ? channel.links.indexOf(link) : -1
     if (!channel || index < 0) return
-    channel.links.splice(index, 1)
+    this.#unlink(channel, index)
     this.#release(channel)
+  }
+
+  /**
+   * @param {Channel<L>} channel
+   * @param {number} index of a link of it
+   */
+  #unlink(channel, index) {
+    channel.links.splice(index, 1)
+    if (channel.links.length === 0) this.subscribed--
   }
 
   /**
@@ -126,7 +138,7 @@ export class Store {
   removeLink(link, left) {
     for (const channel of this.channels.values()) {
       const index = channel.links.indexOf(link)
-      if (index >= 0) channel.links.splice(index, 1)
+      if (index >= 0) this.#unlink(channel, index)
       for (const [client, present] of channel.presence ?? []) {
         if (present.link !== link) continue
         this.#removePresent(channel, client)
