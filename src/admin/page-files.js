@@ -1,7 +1,8 @@
 // The admin page: plain files, below the names that they have in src/, so that what they import is found.
 
 import { readdirSync } from 'node:fs'
-import { extname } from 'node:path'
+import { createRequire } from 'node:module'
+import { dirname, extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fillPage, serveBody, serveFile } from '../server/static-files.js'
 
@@ -15,7 +16,16 @@ const FILES = Object.freeze([
   'demo/page/cards.css',
   'demo/page/icon.svg',
   'demo/page/dom.js',
+  'stats/csv-columns.js',
 ])
+
+const UPLOT = dirname(createRequire(import.meta.url).resolve('uplot'))
+
+/** Files from elsewhere, where the charts look for them. */
+const OTHERS = Object.freeze({
+  'charts/uplot.js': join(UPLOT, 'uPlot.esm.js'),
+  'charts/uplot.css': join(UPLOT, 'uPlot.min.css'),
+})
 
 /** @param {string} name in src/ */
 const pathOf = name => fileURLToPath(new URL(`../${name}`, import.meta.url))
@@ -39,5 +49,8 @@ export function mountPage(server, prefix, version) {
   server.route('*', `${prefix}/`, page)
   for (const name of [...FOLDERS.flatMap(filesOf), ...FILES]) {
     server.route('*', `${prefix}/assets/${name}`, serveFile(pathOf(name)))
+  }
+  for (const [name, file] of Object.entries(OTHERS)) {
+    server.route('*', `${prefix}/assets/${name}`, serveFile(file))
   }
 }

@@ -65,7 +65,7 @@ stream.onState = (state, detail) => {
 channels.onPublish = (/** @type {string} */ channel) => publish.choose(channel)
 const showView = listenForTabs(view => {
   if (!session.loggedIn) return
-  if (view === 'live') charts.resize()
+  if (view === 'live') charts.draw()
   if (view === 'channels') channels.refresh()
   if (view === 'nodes') nodes.refresh()
 })

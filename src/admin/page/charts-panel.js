@@ -1,28 +1,33 @@
+import { makeCharts } from '../../charts/charts.js'
 import { byId } from '../../demo/page/dom.js'
 import { duration } from './format.js'
 import { Series } from './series.js'
 
-/** The last minutes, as charts. */
+/** The last minutes, as the charts that reports have. */
 export class ChartsPanel {
   #series = new Series()
+  /** @type {import('../../charts/charts.js').Charts | null} none before there are figures */
+  #charts = null
 
   /** @param {import('../../stats/schema.js').Snapshot[]} history oldest first */
   reset(history) {
     this.#series.reset(history)
-    this.#draw()
+    this.draw()
   }
 
   /** @param {import('../../stats/schema.js').Snapshot} snapshot */
   add(snapshot) {
     this.#series.add(snapshot)
-    this.#draw()
+    this.draw()
   }
 
-  resize() {
-    this.#draw()
-  }
-
-  #draw() {
+  draw() {
+    const place = byId('charts')
+    // What nobody sees is drawn when it is looked at.
+    if (document.hidden || place.offsetParent === null || this.#series.length === 0) return
     byId('charts-span').textContent = duration(this.#series.length * 1000)
+    const { columns } = this.#series
+    if (this.#charts) this.#charts.setData(columns)
+    else this.#charts = makeCharts(place, columns, { live: true })
   }
 }

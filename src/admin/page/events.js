@@ -1,7 +1,12 @@
 import { byId, make } from '../../demo/page/dom.js'
 
 const MAX = 100
-const clock = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+const clock = new Intl.DateTimeFormat('en', {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+})
 
 /** @typedef {import('../../stats/schema.js').GatewayEvent} GatewayEvent */
 

@@ -1,6 +1,7 @@
 // Numbers for people.
 
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+/** By 1024, as in the charts. */
+const UNITS = ['B', 'KB', 'MB', 'GB', 'TB']
 
 /** What is not known. */
 export const NOTHING = '–'

@@ -2,6 +2,9 @@ import { CSV_COLUMNS } from '../../stats/csv-columns.js'
 
 /** @typedef {import('../../stats/schema.js').Snapshot} Snapshot */
 
+/** Those that are numbers. */
+const COLUMNS = CSV_COLUMNS.filter(({ name }) => name !== 'facts')
+
 /** Seconds that the page remembers. */
 const MAX_ROWS = 900
 
@@ -9,8 +12,8 @@ const MAX_ROWS = 900
  * The last minutes as columns, by the names of the CSV file, so that the charts of reports serve here, too.
  */
 export class Series {
-  /** @type {Record<string, import('../../stats/csv-columns.js').Cell[]>} */
-  columns = Object.fromEntries(CSV_COLUMNS.map(({ name }) => [name, []]))
+  /** @type {Record<string, (number | null)[]>} */
+  columns = Object.fromEntries(COLUMNS.map(({ name }) => [name, []]))
   #node = ''
 
   /**
@@ -29,9 +32,9 @@ export class Series {
 
   /** @param {Snapshot} snapshot newer than all there are */
   add(snapshot) {
-    for (const { name, value } of CSV_COLUMNS) {
+    for (const { name, value } of COLUMNS) {
       const column = this.columns[name]
-      column.push(value(snapshot))
+      column.push(/** @type {number | null} */ (value(snapshot)))
       if (column.length > MAX_ROWS) column.shift()
     }
   }
