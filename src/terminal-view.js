@@ -3,9 +3,7 @@
 
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-
-/** The dashboard's exit code when the person asked to stop the gateway. */
-export const STOP_CODE = 10
+import { EXIT_CODES } from '../dashboard/exit-codes.js'
 
 const BIN = fileURLToPath(new URL('../bin/halley.js', import.meta.url))
 
@@ -41,8 +39,8 @@ export class TerminalView {
       child.once('error', error => end({ stop: false, fault: error.message }))
       child.once('exit', (code, signal) =>
         end({
-          stop: code === STOP_CODE,
-          fault: code === 0 || code === STOP_CODE ? '' : signal ? `signal ${signal}` : `exit code ${code}`,
+          stop: code === EXIT_CODES.stop,
+          fault: code === EXIT_CODES.left || code === EXIT_CODES.stop ? '' : (signal ?? `exit code ${code}`),
         }),
       )
     })

@@ -33,7 +33,9 @@ const LAYERS = [
   ['cli'],
 ]
 /** Served to the demo page beside its own files, from outside of src/. */
-const SERVED = ['src/demo/page/long-poll-socket.js']
+const SERVED = ['src/demo/page/long-poll-socket.js', 'src/charts/uplot.js']
+/** They start the dashboard, each in its way. */
+const STARTS_DASHBOARD = ['src/cli/dashboard.js', 'src/terminal-view.js']
 const ROOTS = ['src/worker.js', 'src/worker-pool.js', 'src/telemetry.js', 'src/primary.js', 'src/index.js']
 
 /**
@@ -85,7 +87,8 @@ function partOf(file) {
 const layerOf = part => LAYERS.findIndex(parts => parts.includes(part))
 
 const sources = filesOf('src', /\.js$/)
-const scripts = [...filesOf('bin', /\.js$/), ...sources]
+const dashboard = filesOf('dashboard', /\.js$/)
+const scripts = [...filesOf('bin', /\.js$/), ...sources, ...dashboard]
 /** @type {Map<string, string[]>} */
 const graph = new Map(scripts.map(file => [file, importsOf(file)]))
 
@@ -149,7 +152,7 @@ t.test('everything that is imported is there', async t => {
   for (const [file, targets] of graph) {
     for (const target of targets) {
       if (target.startsWith('node:')) continue
-      const there = target.startsWith('src/')
+      const there = /^(?:src|dashboard)\//.test(target)
         ? graph.has(target) || SERVED.includes(target)
         : packages.has(target)
       t.ok(there, `${file} imports ${target}`)
@@ -157,15 +160,27 @@ t.test('everything that is imported is there', async t => {
   }
 })
 
-t.test(`no file of src/ has more than ${MAX_LINES} lines`, async t => {
-  for (const file of filesOf('src', /\.(?:js|css|html)$/)) {
+t.test('the dashboard knows the gateway only by what it tells everybody', async t => {
+  for (const file of dashboard) {
+    for (const target of graph.get(file) ?? [])
+      t.match(target, /^(?:dashboard\/|node:|src\/stats\/schema\.js$)/, `${file} imports ${target}`)
+  }
+  for (const [file, targets] of graph) {
+    if (dashboard.includes(file) || STARTS_DASHBOARD.includes(file)) continue
+    for (const target of targets) t.notMatch(target, /^dashboard\//, `${file} imports ${target}`)
+  }
+})
+
+t.test(`no file has more than ${MAX_LINES} lines`, async t => {
+  const files = [...filesOf('src', /\.(?:js|css|html)$/), ...dashboard]
+  for (const file of files) {
     const lines = read(file).split('\n').length - 1
     t.ok(lines <= MAX_LINES, `${file}: ${lines}`)
   }
 })
 
 t.test('only commands and composition roots touch the process', async t => {
-  for (const file of sources) {
+  for (const file of [...sources, ...dashboard]) {
     if (ROOTS.includes(file) || file.startsWith('src/cli/')) continue
     t.notMatch(code(file), /\bprocess\.(?:exit|on|once|env)\b/, file)
   }
