@@ -176,9 +176,11 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   metricsPage?.mountMetrics({ server: internal, config, view, node, nodeInfo: context.nodeInfo, log })
   const { version } = node
   admin?.mountAdmin({ config, server: internal, view, context, broker, calls, version, index, clock })
+  const sampler = new WorkerSampler({ index, sessions, hub, traffic, backlogs: [server, ...backlogs], clock })
+  sampler.start(sample => process.send?.({ type: 'sample', sample }))
   if (demo) {
     const operations = control
-    const own = demo.mountDemo({ gateway, server, version: node.version, index })
+    const own = demo.mountDemo({ gateway, server, version: node.version, index, sampler })
     control = (op, params) => (Object.hasOwn(own, op) ? own[op](params) : operations(op, params))
   }
   if (config.health.enabled) {
@@ -188,8 +190,6 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     })
   }
 
-  const sampler = new WorkerSampler({ index, sessions, hub, traffic, backlogs: [server, ...backlogs], clock })
-  sampler.start(sample => process.send?.({ type: 'sample', sample }))
   const collect = collector()
   if (config.gc.idle) {
     const trim = new HeapTrim(collect)

@@ -1,5 +1,4 @@
 import { MachineWatch } from '../stats/machine.js'
-import { LoopDelay, Rate } from '../stats/vitals.js'
 
 /** Where the vital signs are published. */
 export const CHANNEL = 'demo:vitals'
@@ -14,7 +13,7 @@ const INTERVAL_MS = 1000
  * @property {number} connections
  * @property {number} messages delivered to clients, a second
  * @property {number} memory resident, bytes
- * @property {import('../stats/vitals.js').DelaySample} delay
+ * @property {{mean: number, p90: number, max: number}} delay how long events waited for the event loop, ms
  */
 
 /** @param {number} value */
@@ -26,43 +25,42 @@ const hundredths = value => Math.round(value * 100) / 100
  */
 export class VitalsFeed {
   #gateway
-  #index
-  #delay = new LoopDelay()
-  #delivered
+  #sampler
   /** @type {MachineWatch | undefined} of the worker that publishes */
   #machine
   #busy = false
 
   /**
    * @param {import('../gateway.js').Gateway} gateway
-   * @param {number} index of this worker
+   * @param {{last: import('../stats/schema.js').WorkerSample | null}} sampler of this worker
    */
-  constructor(gateway, index) {
+  constructor(gateway, sampler) {
     this.#gateway = gateway
-    this.#index = index
-    this.#delivered = new Rate(() => gateway.hub.delivered, gateway.clock)
+    this.#sampler = sampler
   }
 
   /**
    * Answers the first worker of a node.
    * @param {{node: string}} asker
-   * @returns {{node: string, sample: WorkerSample | null}} null for another node: a sample tells of the time since the one before
+   * @returns {{node: string, sample: WorkerSample | null}} null for another node, and in the first second
    */
   answer({ node }) {
     const own = this.#gateway.node
     return { node: own, sample: node === own ? this.#sample() : null }
   }
 
-  /** @returns {WorkerSample} of this worker, since it was asked last */
+  /** @returns {WorkerSample | null} of this worker */
   #sample() {
-    const { mean, p90, max } = this.#delay.sample()
+    const { last } = this.#sampler
+    if (last === null) return null
+    const { ticks } = last.loop
     return {
-      worker: this.#index,
-      pid: process.pid,
-      connections: this.#gateway.sessions.count,
-      messages: Math.round(this.#delivered.sample()),
-      memory: process.memoryUsage.rss(),
-      delay: { mean: hundredths(mean), p90: hundredths(p90), max: hundredths(max) },
+      worker: last.index,
+      pid: last.pid,
+      connections: last.connections.connected,
+      messages: Math.round((last.counts.deliveries * 1000) / last.interval),
+      memory: last.memory.rss,
+      delay: { mean: hundredths(ticks.avg), p90: hundredths(ticks.p90), max: hundredths(ticks.max) },
     }
   }
 

@@ -79,13 +79,14 @@ function renderPage(config, version) {
  * @param {import('../server/contract.js').SocketServer} parts.server not listening yet
  * @param {string} parts.version of the gateway
  * @param {number} parts.index of this worker; the first one publishes
+ * @param {{last: import('../stats/schema.js').WorkerSample | null}} parts.sampler of this worker
  * @returns {Record<string, (params: any) => any>} what this worker answers in a survey, by operation
  */
-export function mountDemo({ gateway, server, version, index }) {
+export function mountDemo({ gateway, server, version, index, sampler }) {
   server.route('*', '/', serveBody(renderPage(gateway.config, version), '.html'))
   for (const name of FILES) server.route('*', `${ASSETS}${name}`, serveFile(pathOf(name)))
   for (const [name, file] of Object.entries(OTHERS)) server.route('*', `${ASSETS}${name}`, serveFile(file))
-  const feed = new VitalsFeed(gateway, index)
+  const feed = new VitalsFeed(gateway, sampler)
   if (index === 0) feed.start()
   return { [OPERATION]: params => feed.answer(params) }
 }
