@@ -86,6 +86,19 @@ export const centrifugo = Object.freeze([
     ['action', 'channel_namespace'],
     ({ snapshot }) => [[snapshot.counters.connects, 'add_client', '']],
   ),
+  counter(
+    'centrifugo_client_connections_accepted',
+    'Clients that connected, by transport.',
+    CLIENT,
+    ({ snapshot }) =>
+      Object.entries(snapshot.counters.transports).map(([transport, { connects }]) => [
+        connects,
+        transport,
+        '',
+        '',
+        '',
+      ]),
+  ),
   gauge(
     'centrifugo_client_connections_inflight',
     'Clients that are connected, by transport.',

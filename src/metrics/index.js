@@ -12,6 +12,8 @@ import { families } from './families.js'
 const PATIENCE_MS = 2000
 /** How long other workers may take to say who is there, ms; a worker whose loop is blocked is no reason to have no metrics. */
 const COUNT_PATIENCE_MS = 1000
+/** So long an answer is good for others who ask: figures change once a second, and each answer costs the primary something. ms */
+const FRESH_MS = 500
 /** To count users, the workers send each other lists of them and of channels. Not above so many clients or channels. */
 const MAX_COUNTED = 50_000
 
@@ -41,6 +43,9 @@ function isCountable({ totals, workers }) {
 
 /** Makes the answers. */
 class Scrape {
+  /** @type {Promise<string | null> | null} */
+  #text = null
+  #madeAt = 0
   #view
   #uid
   #nodeInfo
@@ -62,16 +67,27 @@ class Scrape {
 
   /** @param {Exchange} exchange */
   async answer(exchange) {
+    const text = await this.#read()
+    if (text !== null)
+      exchange.reply(200, { 'Content-Type': CONTENT_TYPE, 'Cache-Control': 'no-store' }, text)
+    else exchange.reply(503, { 'Content-Type': 'text/plain' }, 'The primary does not answer.\n')
+  }
+
+  /** @returns {Promise<string | null>} null: the primary does not answer */
+  #read() {
+    const now = performance.now()
+    if (this.#text !== null && now - this.#madeAt < FRESH_MS) return this.#text
+    this.#madeAt = now
+    return (this.#text = this.#make())
+  }
+
+  /** @returns {Promise<string | null>} */
+  async #make() {
     const snapshot = await within(this.#view.latest(), PATIENCE_MS)
-    if (exchange.gone) return
-    if (snapshot === null) {
-      exchange.reply(503, { 'Content-Type': 'text/plain; charset=utf-8' }, 'the primary does not answer\n')
-      return
-    }
+    if (snapshot === null) return null
     const { users, channels } = await this.#count(snapshot)
     const nodes = snapshot.node.engine === 'memory' ? 1 : (this.#nodes?.() ?? null)
-    const text = await expose(families, { snapshot, users, channels, nodes })
-    exchange.reply(200, { 'Content-Type': CONTENT_TYPE, 'Cache-Control': 'no-store' }, text)
+    return expose(families, { snapshot, users, channels, nodes })
   }
 
   /**

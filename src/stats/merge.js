@@ -66,10 +66,11 @@ export function addCounts(sum, counts) {
   for (const name of NAMED) addNamed(sum[name], counts[name])
   addFlow(sum.in, counts.in)
   addFlow(sum.out, counts.out)
-  for (const [transport, { in: into, out }] of Object.entries(counts.transports)) {
-    const flows = (sum.transports[transport] ??= { in: noFlow(), out: noFlow() })
-    addFlow(flows.in, into)
-    addFlow(flows.out, out)
+  for (const [transport, { connects, in: into, out }] of Object.entries(counts.transports)) {
+    const own = (sum.transports[transport] ??= { connects: 0, in: noFlow(), out: noFlow() })
+    own.connects += connects
+    addFlow(own.in, into)
+    addFlow(own.out, out)
   }
   sum.recoveries.recovered += counts.recoveries.recovered
   sum.recoveries.failed += counts.recoveries.failed

@@ -54,6 +54,8 @@ export const SCHEMA_VERSION = 1
 
 /** @typedef {{messages: number, bytes: number}} Flow over the interval; bytes of payloads, without the framing of WebSocket, HTTP or TCP */
 
+/** @typedef {{connects: number, in: Flow, out: Flow}} TransportCounts */
+
 /**
  * What a worker has done over the interval, by names and codes. Names that did not occur are absent.
  *
@@ -62,7 +64,7 @@ export const SCHEMA_VERSION = 1
  * @property {number} connects clients that completed the protocol's connect
  * @property {Flow} in from clients; messages are commands and pongs
  * @property {Flow} out to clients; messages are replies and pushes (also those that share a frame) and pings
- * @property {Record<string, {in: Flow, out: Flow}>} transports the same by transport: websocket, http_stream, sse, poll, uni_websocket, uni_sse,
+ * @property {Record<string, TransportCounts>} transports the same by transport: websocket, http_stream, sse, poll, uni_websocket, uni_sse,
  *   uni_http_stream, uni_poll
  * @property {number} publishes publications taken from clients and from the server API
  * @property {number} deliveries publications handed to subscribers, one for each of them

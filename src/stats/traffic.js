@@ -15,6 +15,8 @@ export class TransportTraffic {
   inBytes = 0
   outMessages = 0
   outBytes = 0
+  /** Clients that have connected. */
+  connects = 0
   /** Connected clients now, by codec. */
   json = 0
   protobuf = 0
@@ -54,16 +56,18 @@ export class TransportTraffic {
    * @param {1 | -1} change
    */
   connected({ binary }, change) {
+    if (change === 1) this.connects++
     if (binary) this.protobuf += change
     else this.json += change
   }
 
-  /** @returns {{in: Flow, out: Flow} | null} since it was asked last; null: nothing */
+  /** @returns {import('./schema.js').TransportCounts | null} since it was asked last; null: nothing */
   take() {
-    const { inMessages, inBytes, outMessages, outBytes } = this
-    if (inMessages === 0 && outMessages === 0) return null
-    this.inMessages = this.inBytes = this.outMessages = this.outBytes = 0
+    const { connects, inMessages, inBytes, outMessages, outBytes } = this
+    if (inMessages === 0 && outMessages === 0 && connects === 0) return null
+    this.connects = this.inMessages = this.inBytes = this.outMessages = this.outBytes = 0
     return {
+      connects,
       in: { messages: inMessages, bytes: inBytes },
       out: { messages: outMessages, bytes: outBytes },
     }

@@ -54,6 +54,7 @@ t.test('figures are those of the snapshot', async t => {
     ['centrifugo_node_build', { version: '0.1.0' }, 1],
     ['centrifugo_node_messages_sent_count', { type: 'publication' }, counters.publishes],
     ['centrifugo_node_action_count', { action: 'add_client' }, counters.connects],
+    ['centrifugo_client_connections_accepted', { transport: 'sse' }, counters.transports.sse.connects],
     ['centrifugo_client_connections_inflight', {}, totals.connections.connected],
     ['centrifugo_client_num_server_disconnects', { code: '3008' }, counters.closes[3008]],
     ['centrifugo_client_recover', { recovered: 'yes' }, counters.recoveries.recovered],

@@ -87,12 +87,22 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
       const answer = await asked.next('asked')
       leaving.abort()
       await left
-      answer(snapshot)
       const next = get()
-      const answerNext = await asked.next('asked')
-      answerNext(snapshot)
+      answer(snapshot)
       t.equal((await next).status, 200)
       t.same(failures, [])
+    })
+
+    t.test('many scrapes at once ask the primary once', async t => {
+      let asked = 0
+      const latest = async () => {
+        asked++
+        return snapshot
+      }
+      const { get } = await metrics(t, driver, { view: { latest } })
+      const answers = await Promise.all(Array.from({ length: 20 }, () => get()))
+      t.same(new Set(answers.map(({ status }) => status)), new Set([200]))
+      t.ok(asked < 5, `${asked} times`)
     })
 
     t.test('a snapshot that cannot be told is a fault of ours, and logged', async t => {

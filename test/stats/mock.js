@@ -152,13 +152,15 @@ function countsOf(chance, accepts, connected, closed, slow) {
     const into = Math.round(((publishes + accepts * 2) * share) / 100)
     const out = Math.round(((deliveries + accepts * 2 + publishes) * share) / 100)
     if (into + out === 0) continue
-    add((transports[transport] ??= { in: { messages: 0, bytes: 0 }, out: { messages: 0, bytes: 0 } }), {
+    transports[transport] ??= { connects: 0, in: { messages: 0, bytes: 0 }, out: { messages: 0, bytes: 0 } }
+    add(transports[transport], {
+      connects: Math.round((accepts * share) / 100),
       in: { messages: into, bytes: into * 64 },
       out: { messages: out, bytes: out * 128 },
     })
   }
   const sum = add({ in: { messages: 0, bytes: 0 }, out: { messages: 0, bytes: 0 } }, {})
-  for (const flows of Object.values(transports)) add(sum, flows)
+  for (const { in: into, out } of Object.values(transports)) add(sum, { in: into, out })
   /** @type {Record<string, number>} */
   const commands = {}
   if (accepts > 0) commands.connect = accepts
