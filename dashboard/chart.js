@@ -38,7 +38,7 @@ export { bar, sparkline, stackedBar } from './chart/bars.js'
  */
 
 /** Of a series, where there is no braille. */
-const MARKS = '*+ox#%'
+export const MARKS = '*+ox#%'
 /** Less is no picture. */
 const MIN_PLOT = 4
 /** From so many rows on there is room for a line below the picture. */

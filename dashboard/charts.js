@@ -8,7 +8,7 @@ import { bytes, count, ms, people, percent, whole } from './format.js'
  * @property {'linear' | 'log'} scale
  * @property {boolean} stacked
  * @property {(value: number) => string} format of the axis
- * @property {number} [max] of the axis at least; without it what the values need
+ * @property {boolean} [binary] whether the axis goes by powers of 1024
  * @property {readonly {label: string, style: string, value: (point: Point) => number | null}[]} series
  * @property {(point: Point) => string} now the newest figures, in words
  */
@@ -50,6 +50,7 @@ export const CHARTS = [
     scale: 'linear',
     stacked: true,
     format: bytes,
+    binary: true,
     series: [
       { label: 'heap', style: 'series1', value: ({ heap }) => heap },
       { label: 'native', style: 'series2', value: ({ native }) => native },
@@ -62,6 +63,7 @@ export const CHARTS = [
     scale: 'linear',
     stacked: true,
     format: bytes,
+    binary: true,
     series: [
       { label: 'user space', style: 'series1', value: ({ each }) => each },
       { label: 'kernel', style: 'series3', value: ({ eachKernel }) => eachKernel },

@@ -1,5 +1,6 @@
 import { CHARTS } from './charts.js'
 import { orderedWorkers, SORTS } from './order.js'
+import { shown } from './picture.js'
 
 /**
  * @typedef {import('./state.js').State} State
@@ -44,14 +45,29 @@ const saying = (state, text, style = 'label') => ({
  */
 const toggled = (state, view) => ({ ...state, view: state.view === view ? 'main' : view, scroll: 0 })
 
+/** Lines of the help, and of what is known of a worker, where one column has to do. */
+const LONGEST = 70
+/** Rows that are there besides what is scrolled. */
+const FIXED = 4
+
+/**
+ * @param {State} state
+ * @param {number} by rows
+ * @returns {State}
+ */
+function scrolledBy(state, by) {
+  const lines = state.view === 'events' ? shown(state).events.length : LONGEST
+  const most = Math.max(0, lines - (state.size.rows - FIXED))
+  return { ...state, scroll: Math.min(most, Math.max(0, state.scroll + by)) }
+}
+
 /**
  * @param {State} state
  * @param {number} by rows
  * @returns {State}
  */
 function moved(state, by) {
-  if (state.view === 'help' || state.view === 'events')
-    return { ...state, scroll: Math.max(0, state.scroll + by) }
+  if (state.view === 'help' || state.view === 'events') return scrolledBy(state, by)
   const workers = orderedWorkers(state)
   if (workers.length === 0) return state
   const at = workers.findIndex(({ index }) => index === state.selected)
@@ -65,7 +81,7 @@ function moved(state, by) {
  * @returns {State}
  */
 function paged(state, by) {
-  return state.view === 'detail' ? { ...state, scroll: Math.max(0, state.scroll + by) } : moved(state, by)
+  return state.view === 'detail' ? scrolledBy(state, by) : moved(state, by)
 }
 
 /** @param {State} state */

@@ -1,4 +1,5 @@
-import { chart } from '../chart.js'
+import { pattern } from '../chart/bars.js'
+import { chart, MARKS } from '../chart.js'
 import { CHARTS } from '../charts.js'
 import { shown } from '../picture.js'
 import { SPAN } from '../points.js'
@@ -13,7 +14,7 @@ import { rule } from './parts.js'
 /** What a chart needs, its title included. */
 const LEAST = { width: 48, height: 8 }
 /** A chart that is higher says no more. */
-const HIGHEST = 18
+const HIGHEST = 24
 
 /**
  * The last minutes. On a small terminal there is one chart at a time.
@@ -22,7 +23,10 @@ const HIGHEST = 18
 export const charts = {
   name: 'charts',
   visible: state => state.view === 'main' && shown(state).snapshot !== null,
-  rows: ({ size }) => ({ least: 5, most: HIGHEST * Math.ceil(CHARTS.length / across(size.columns)) }),
+  rows: ({ size }) => ({
+    least: size.rows < 20 ? 5 : 6,
+    most: HIGHEST * Math.ceil(CHARTS.length / across(size.columns)),
+  }),
   turn: 6,
 
   draw(state, width, rows) {
@@ -62,13 +66,15 @@ const across = width => Math.min(3, Math.max(1, Math.floor(width / LEAST.width))
  * @returns {Line[]}
  */
 function chartBlock(state, which, width, height, more) {
-  const { title, series, scale, stacked, format, now } = CHARTS[which]
+  const { title, series, scale, stacked, format, binary, now } = CHARTS[which]
   const { history } = shown(state)
   const last = history.at(-1)
   /** @type {Line} */
   const legend = [[last ? now(last) : '', 'value']]
   if (series.length > 1) {
-    for (const { label, style } of series) legend.push(['  ■ ', style], [label, 'label'])
+    series.forEach(({ label, style }, index) => {
+      legend.push([`  ${signOf(index, stacked, state.look)} `, style], [label, 'label'])
+    })
   }
   if (more !== '') legend.push([`  ${more}`, 'label'])
   return [
@@ -84,6 +90,7 @@ function chartBlock(state, which, width, height, more) {
       scale,
       stacked,
       format,
+      binary,
       unicode: state.look.unicode,
       colors: state.look.colors,
       span: SPAN,
@@ -93,4 +100,15 @@ function chartBlock(state, which, width, height, more) {
       legend: false,
     }),
   ]
+}
+
+/**
+ * @param {number} index of a series
+ * @param {boolean} stacked
+ * @param {State['look']} look
+ * @returns {string} what it is drawn with
+ */
+function signOf(index, stacked, { unicode, colors }) {
+  if (stacked) return pattern(index, unicode, colors)
+  return unicode ? '■' : MARKS[index % MARKS.length]
 }

@@ -19,7 +19,10 @@ const HIGH = 40
 export const eventLine = {
   name: 'event line',
   visible: state => shown(state).snapshot !== null && state.view !== 'events',
-  rows: ({ size, view }) => ({ least: 1, most: size.rows >= HIGH && view === 'main' ? MOST + 1 : 1 }),
+  rows: ({ size, view, log }) => ({
+    least: 1,
+    most: size.rows >= HIGH && view === 'main' && !log.on ? MOST + 1 : 1,
+  }),
   turn: 4,
 
   draw(state, width, rows) {

@@ -62,7 +62,7 @@ function keysOf({ view, frozen, log, sort, owner }) {
         quit,
         ['h', 'help'],
         ['↑↓', 'select'],
-        ['⏎', 'detail'],
+        ['enter', 'detail'],
         ['s', `sort: ${sort.column}${sort.down ? '▼' : '▲'}`],
         ['c', 'chart'],
         pause,

@@ -12,7 +12,7 @@ import { flow, named, spread } from './parts.js'
 
 /** Columns from which on two lines stand beside each other. */
 const WIDE = 150
-const BAR = { least: 10, most: 40 }
+const BAR = { least: 10, most: 30 }
 
 /**
  * The node, and the machine under it.
@@ -83,11 +83,11 @@ function titleLine({ node, time, primary }, width) {
  * @returns {Line} a bar, and what it is made of
  */
 function withBar(name, parts, items, width, look) {
-  const text = items.reduce((sum, item) => sum + widthOf(item) + 2, 0)
-  const bar = Math.max(BAR.least, Math.min(BAR.most, width - text - 7))
+  // By the terminal's width alone, so that bars below each other are alike and stand still.
+  const bar = Math.max(BAR.least, Math.min(BAR.most, Math.floor((width - 72) / 2)))
   return [
     [` ${name}  `, 'header'],
-    ...stackedBar(parts, bar, look.unicode),
+    ...stackedBar(parts, bar, look.unicode, look.colors),
     ['  ', ''],
     ...flow(items, width - bar - 8),
   ]

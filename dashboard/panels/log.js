@@ -22,7 +22,7 @@ const LEFT_OUT = new Set(['level', 'time', 'msg', 'hostname'])
 export const log = {
   name: 'log',
   visible: ({ log, view }) => log.on && view !== 'help',
-  rows: ({ size }) => ({ least: 4, most: Math.max(4, Math.floor(size.rows / 3)) }),
+  rows: ({ size }) => ({ least: 4, most: Math.max(4, Math.floor(size.rows / 4)) }),
   turn: 5,
 
   draw({ log }, width, rows) {

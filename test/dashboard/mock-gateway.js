@@ -86,6 +86,7 @@ export class MockGateway {
 
   /** @param {Snapshot} snapshot */
   send(snapshot) {
+    this.#hello?.history.push(snapshot)
     this.say(`${JSON.stringify({ type: 'snapshot', snapshot })}\n`)
   }
 
