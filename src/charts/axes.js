@@ -52,9 +52,6 @@ export function logarithmicRange(most) {
   return [0.1, 10 ** Math.max(2, top)]
 }
 
-/** @param {number} span s */
-const timeStep = span => TIME_STEPS.find(step => span / step <= 12) ?? 86400
-
 /**
  * @param {(name: string) => string} color
  * @param {string} font
@@ -122,5 +119,3 @@ export function valueAxis({ color, font, unit, right, logarithmic }) {
     marks.map(mark => (Math.abs(Math.log10(mark) - Math.round(Math.log10(mark))) < 1e-9 ? mark : null))
   return { ...axis, filter: whole, grid: { ...axis.grid, filter: whole } }
 }
-
-export { timeStep }

@@ -108,7 +108,7 @@ function perConnection(values, connections, idle) {
  * @returns {Rule} their sum; what is not known counts nothing, unless nothing is
  */
 const sumOf = names => (columns, length) => {
-  const parts = names.flatMap(name => columns[name] ?? [])
+  const parts = names.filter(name => columns[name] !== undefined).map(name => columns[name])
   if (parts.length === 0) return null
   return fill(length, row => {
     const known = parts.map(part => at(part, row))

@@ -188,11 +188,14 @@ export class Plot {
     const piles = series.map(() => null)
     /** @type {(number | null)[]} */
     let below = this.#data.x.map(() => 0)
+    const some = this.#data.x.map((_, row) =>
+      lines.some(({ values }, index) => !series[index].right && isKnown(values[row])),
+    )
     for (let index = series.length - 1; index >= 0; index--) {
       if (series[index].right) continue
       const values = plain(lines[index].values)
-      // What is not known is no hole in everything above it.
-      below = below.map((sum, row) => (sum ?? 0) + (values[row] ?? 0))
+      // What is not known is no hole in everything above it, unless nothing is known.
+      below = below.map((sum, row) => (some[row] ? (sum ?? 0) + (values[row] ?? 0) : null))
       piles[index] = below
     }
     return piles

@@ -122,7 +122,7 @@ function splitQuoted(line) {
  * @returns {Promise<CsvTable>}
  * @throws {CsvError} what there is, is no table
  */
-export async function readCsv(chunks, onProgress = () => {}) {
+export async function parseCsv(chunks, onProgress = () => {}) {
   const table = new Table()
   const decoder = new TextDecoder()
   let rest = ''
@@ -146,5 +146,5 @@ export async function readCsv(chunks, onProgress = () => {}) {
  * @returns {Promise<CsvTable>}
  * @throws {CsvError | Error} no table, or a file that cannot be read
  */
-export const readCsvFile = (file, onProgress) =>
-  readCsv(createReadStream(file, { highWaterMark: 1024 * 1024 }), onProgress)
+export const readCsv = (file, onProgress) =>
+  parseCsv(createReadStream(file, { highWaterMark: 1024 * 1024 }), onProgress)

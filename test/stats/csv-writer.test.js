@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { CSV_HEADER, csvRow } from '../../src/stats/csv-columns.js'
-import { readCsvFile } from '../../src/stats/csv-reader.js'
+import { readCsv } from '../../src/stats/csv-reader.js'
 import { CsvWriter } from '../../src/stats/csv-writer.js'
 import { mockSnapshots } from './mock.js'
 
@@ -13,7 +13,7 @@ const snapshots = mockSnapshots({ seconds: 60 })
 const times = snapshots.map(({ time }) => time)
 
 /** @param {string} file */
-const timesIn = async file => [...(await readCsvFile(file)).columns.time]
+const timesIn = async file => [...(await readCsv(file)).columns.time]
 
 /**
  * Waits until something is as it should be, looking again each turn.
@@ -53,7 +53,7 @@ t.test('the next gateway goes on in the same file, and says what it is', async t
     for (const snapshot of part) writer.write(snapshot)
     await writer.close()
   }
-  const { columns, facts, skipped } = await readCsvFile(file)
+  const { columns, facts, skipped } = await readCsv(file)
   t.same([...columns.time], times.slice(0, 20))
   t.same(
     facts.map(({ row }) => row),
@@ -69,7 +69,7 @@ t.test('a row that was torn stays by itself', async t => {
   const writer = new CsvWriter({ file })
   writer.write(snapshots[2])
   await writer.close()
-  const { columns, skipped } = await readCsvFile(file)
+  const { columns, skipped } = await readCsv(file)
   t.same([...columns.time], [times[0], times[2]])
   t.equal(skipped, 1)
 })
@@ -114,7 +114,7 @@ t.test('rotation by size keeps so many files, each with its header, and loses no
   const parts = await Promise.all(names.map(timesIn))
   t.same(parts.flat(), times)
   for (const name of names) t.ok(statSync(name).size <= maxBytes, name)
-  for (const { facts } of await Promise.all(names.map(name => readCsvFile(name)))) t.equal(facts.length, 1)
+  for (const { facts } of await Promise.all(names.map(name => readCsv(name)))) t.equal(facts.length, 1)
 })
 
 t.test('no more files than asked for', async t => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { CSV_COLUMNS, CSV_HEADER, csvRow } from '../../src/stats/csv-columns.js'
-import { readCsv } from '../../src/stats/csv-reader.js'
+import { parseCsv } from '../../src/stats/csv-reader.js'
 import { mockSnapshots } from './mock.js'
 
 const page = readFileSync(new URL('../../docs/csv.md', import.meta.url), 'utf8')
@@ -72,7 +72,7 @@ t.test('the order of columns is fixed: what is new goes to the end', async t => 
 
 t.test('a row holds the figures of its snapshot', async t => {
   const snapshots = mockSnapshots({ seconds: 30, workers: 3, connections: 20_000, down: 1 })
-  const { columns, rows, facts, skipped } = await readCsv([
+  const { columns, rows, facts, skipped } = await parseCsv([
     CSV_HEADER,
     ...snapshots.map((snapshot, at) => csvRow(snapshot, at === 0)),
   ])
@@ -85,7 +85,7 @@ t.test('a row holds the figures of its snapshot', async t => {
     t.equal(value('connections'), s.totals.connections.open)
     t.equal(value('messages_out_total'), s.counters.out.messages)
     t.equal(value('heap_used_bytes'), s.totals.memory.heap_used)
-    t.equal(value('tick_max_ms'), s.totals.loop.ticks.max)
+    t.ok(Math.abs(value('tick_max_ms') - s.totals.loop.ticks.max) <= 0.005)
     t.equal(value('gc_major'), s.totals.gc.major.count)
     t.equal(
       value('worker_deaths'),
@@ -120,7 +120,7 @@ t.test('a row holds the figures of its snapshot', async t => {
 t.test('where there is no /proc, cells are empty', async t => {
   const snapshots = mockSnapshots({ seconds: 3, elsewhere: true })
   for (const snapshot of snapshots) snapshot.machine.cpu = null
-  const { columns, rows } = await readCsv([CSV_HEADER, ...snapshots.map(s => csvRow(s, false))])
+  const { columns, rows } = await parseCsv([CSV_HEADER, ...snapshots.map(s => csvRow(s, false))])
   t.equal(rows, 3)
   for (const name of ['machine_cpu_user_pct', 'slab_bytes', 'tcp_sockets', 'net_rx_bytes_s', 'files_open']) {
     t.ok(columns[name].every(Number.isNaN), name)
@@ -134,6 +134,6 @@ t.test("a node's name may be anything", async t => {
   snapshot.node.name = name
   const row = csvRow(snapshot, true)
   t.equal(row.split('\n').length, 2)
-  const { facts } = await readCsv([CSV_HEADER, row])
+  const { facts } = await parseCsv([CSV_HEADER, row])
   t.equal(facts[0].facts.name, name)
 })

@@ -1,0 +1,72 @@
+// Puts ES modules into one script, so that a page needs no other file. It knows what our own modules use, and no more: named
+// imports from relative paths, and exports before a declaration. Anything else is refused.
+
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const IMPORT = /^import\s+(?:\{([^}]*)\}|(\w+))\s+from\s+'(\.{1,2}\/[^']+)'\s*;?$/gm
+const EXPORT = /^export (?=(?:async )?(?:function\*?|class|const|let) (\w+))/gm
+const LEFT_OVER = /^(?:import|export)\b.*$/m
+
+/**
+ * @param {URL} entry the module that does something
+ * @param {Readonly<Record<string, string>>} given names of files -> expressions of what is their default export
+ * @returns {string} a script that does the same
+ * @throws {Error} a module has what is not known here
+ */
+export function inlineModules(entry, given = {}) {
+  /** @type {Map<string, string>} module -> name of what it exports */
+  const names = new Map()
+  /** @type {string[]} */
+  const parts = []
+  /** @param {URL} url @returns {string} */
+  const add = url => {
+    const known = names.get(url.href)
+    if (known !== undefined) return known
+    const name = `module${names.size}`
+    names.set(url.href, name)
+    const source = readFileSync(fileURLToPath(url), 'utf8')
+    const needed = source.replace(IMPORT, (_, named, whole, target) => {
+      const file = target.slice(target.lastIndexOf('/') + 1)
+      if (whole !== undefined && given[file] !== undefined) return `const ${whole} = ${given[file]}`
+      if (named === undefined) throw new Error(`${url.pathname}: no default import of ${target}`)
+      return `const {${named.replace(/\bas\b/g, ':')}} = ${add(new URL(target, url))}`
+    })
+    /** @type {string[]} */
+    const exported = []
+    const body = needed.replace(EXPORT, (_, what) => {
+      exported.push(what)
+      return ''
+    })
+    const odd = LEFT_OVER.exec(body)
+    if (odd !== null) throw new Error(`${url.pathname}: cannot be put into a page: ${odd[0]}`)
+    parts.push(`const ${name} = (() => {\n${body}\nreturn { ${exported.join(', ')} }\n})()\n`)
+    return name
+  }
+  add(entry)
+  return `'use strict'\n${parts.join('')}`
+}
+
+/**
+ * @param {string} text of a script or a style sheet
+ * @returns {string} its source in a Content-Security-Policy
+ */
+export const policyHash = text => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+
+/**
+ * @param {unknown} data
+ * @returns {string} JSON that cannot end the element that it is in
+ */
+export const inlineJson = data =>
+  JSON.stringify(data).replaceAll('<', '\\u003c').replaceAll('\u2028', '\\u2028')
+
+/**
+ * @param {string} script ours, or a library's
+ * @returns {string}
+ * @throws {Error} it would end its element
+ */
+export function checkInline(script) {
+  if (/<\/(?:script|style)|<!--/i.test(script)) throw new Error('a script that would end its element')
+  return script
+}

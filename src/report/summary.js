@@ -1,0 +1,184 @@
+// What a run comes to: peaks, figures of its steady state, bytes of a connection. Pure functions over columns.
+
+import { derive, idleRows, isKnown, maximum, median } from '../charts/derive.js'
+
+/** @typedef {import('../charts/derive.js').Columns} Columns */
+/** @typedef {import('../charts/derive.js').Values} Values */
+/** @typedef {Record<string, number>} Figures by column; NaN: not known */
+
+/** Connections count as steady within this share of the run's most. */
+const STEADY = 0.02
+/** A shorter stretch says little: then the busiest part is taken instead. */
+const STEADY_ROWS = 10
+/** The busiest part is so many rows long, or a tenth of the run. */
+const BUSIEST_ROWS = 60
+
+/**
+ * @typedef {object} Stretch
+ * @property {number} from row
+ * @property {number} to row behind the last one
+ * @property {'steady' | 'busiest'} kind steady: connections stayed within 2 % of their most
+ * @property {number} seconds
+ */
+
+/**
+ * @typedef {object} Summary
+ * @property {number} rows
+ * @property {number} start unix ms
+ * @property {number} seconds from the first row to the last
+ * @property {Figures} peaks highest value of each column, also of derived ones
+ * @property {Stretch} stretch
+ * @property {Figures} steady medians over the stretch
+ * @property {Figures} sums of counts over the run
+ * @property {{heap: number, native: number, user: number, kernel: number, total: number}} connection bytes of one, in the stretch, above
+ *   those of the idle gateway
+ */
+
+/** Columns that are sums of what happened, so that adding them up makes sense. */
+const COUNTS = Object.freeze([
+  'accepts',
+  'closes',
+  'errors',
+  'unrecovered',
+  'messages_in',
+  'messages_out',
+  'publishes',
+  'deliveries',
+  'listen_overflows',
+  'gc_minor',
+  'gc_minor_ms',
+  'gc_major',
+  'gc_major_ms',
+  'gc_incremental_ms',
+  'gc_weak_ms',
+])
+
+/**
+ * @param {Values} values
+ * @param {number} from
+ * @param {number} to
+ */
+const part = (values, from, to) => (from === 0 && to === values.length ? values : values.slice(from, to))
+
+/**
+ * The longest stretch in which connections stay within 2 % of the run's most.
+ * @param {Values} connections
+ * @returns {[number, number] | null} from, to (not included); null if there is none that is long enough
+ */
+export function steadyRows(connections) {
+  const most = maximum(connections)
+  if (!(most > 0)) return null
+  const least = most * (1 - STEADY)
+  /** @type {[number, number]} */
+  let best = [0, 0]
+  let from = 0
+  for (let row = 0; row <= connections.length; row++) {
+    const value = row < connections.length ? connections[row] : Number.NEGATIVE_INFINITY
+    // A second that is not known ends nothing.
+    if (!isKnown(value) || value >= least) continue
+    if (row - from > best[1] - best[0]) best = [from, row]
+    from = row + 1
+  }
+  return best[1] - best[0] >= STEADY_ROWS ? best : null
+}
+
+/**
+ * The part of a run with the highest sum.
+ * @param {Values} values
+ * @returns {[number, number]} from, to (not included)
+ */
+export function busiestRows(values) {
+  const { length } = values
+  const width = Math.min(length, Math.max(BUSIEST_ROWS, Math.floor(length / 10)))
+  const at = (/** @type {number} */ row) => (isKnown(values[row]) ? Number(values[row]) : 0)
+  let sum = 0
+  for (let row = 0; row < width; row++) sum += at(row)
+  let [most, best] = [sum, 0]
+  for (let row = width; row < length; row++) {
+    sum += at(row) - at(row - width)
+    if (sum > most) [most, best] = [sum, row - width + 1]
+  }
+  return [best, best + width]
+}
+
+/** @param {Columns} columns @param {number} rows @returns {Stretch} */
+function stretchOf(columns, rows) {
+  const { connections, messages_out_s: messages, cpu_pct: cpu } = columns
+  const steady = connections ? steadyRows(connections) : null
+  const busy = [messages, connections, cpu].find(values => values && maximum(values) > 0)
+  const [from, to] = steady ?? (busy ? busiestRows(busy) : [0, rows])
+  const { time } = columns
+  const seconds = to > from ? (Number(time[to - 1]) - Number(time[from])) / 1000 : 0
+  return { from, to, kind: steady === null ? 'busiest' : 'steady', seconds }
+}
+
+/**
+ * @param {Columns} columns
+ * @param {string} name
+ * @param {Stretch} stretch
+ * @returns {number} NaN if it cannot be told
+ */
+function growth(columns, name, { from, to }) {
+  const { connections, [name]: values } = columns
+  const idle = connections ? idleRows(connections) : null
+  if (values === undefined || idle === null || idle[1] > from) return Number.NaN
+  const open = median(part(connections, from, to))
+  const more = median(part(values, from, to)) - median(part(values, ...idle))
+  return open > 0 ? Math.max(0, more) / open : Number.NaN
+}
+
+/**
+ * @param {Columns} columns
+ * @param {Stretch} stretch
+ * @returns {Summary['connection']}
+ */
+function connectionOf(columns, stretch) {
+  const { from, to } = stretch
+  const measured = (/** @type {string} */ name) =>
+    columns[name] ? median(part(columns[name], from, to)) : Number.NaN
+  const either = (/** @type {number} */ first, /** @type {number} */ second) =>
+    Number.isNaN(first) ? second : first
+  const user = either(growth(columns, 'rss_bytes', stretch), measured('user_per_connection'))
+  const kernel = either(growth(columns, 'kernel_bytes', stretch), measured('kernel_per_connection'))
+  return {
+    heap: growth(columns, 'heap_total_bytes', stretch),
+    native: growth(columns, 'native_bytes', stretch),
+    user,
+    kernel,
+    total: user + kernel,
+  }
+}
+
+/**
+ * @param {Columns} columns of a run, by the names of the CSV, `time` ascending
+ * @returns {Summary}
+ */
+export function summarize(columns) {
+  const all = derive(columns)
+  const { time } = all
+  const rows = time.length
+  const stretch = stretchOf(all, rows)
+  /** @type {Summary} */
+  const summary = {
+    rows,
+    start: Number(time[0]),
+    seconds: (Number(time[rows - 1]) - Number(time[0])) / 1000,
+    peaks: {},
+    stretch,
+    steady: {},
+    sums: {},
+    connection: connectionOf(all, stretch),
+  }
+  for (const [name, values] of Object.entries(all)) {
+    const most = maximum(values)
+    summary.peaks[name] = Number.isFinite(most) ? most : Number.NaN
+    summary.steady[name] = median(part(values, stretch.from, stretch.to))
+  }
+  for (const name of COUNTS) {
+    const values = all[name]
+    let sum = values ? 0 : Number.NaN
+    for (let row = 0; row < (values?.length ?? 0); row++) if (isKnown(values[row])) sum += Number(values[row])
+    summary.sums[name] = sum
+  }
+  return summary
+}
