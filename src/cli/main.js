@@ -4,6 +4,7 @@ import { packageVersion } from '../version.js'
 import { parseFlags, UsageError } from './args.js'
 import { configCheck, configDefaults, configDoc } from './config.js'
 import { dashboard } from './dashboard.js'
+import { report } from './report.js'
 import { serve } from './serve.js'
 import { subtoken } from './subtoken.js'
 import { token } from './token.js'
@@ -12,7 +13,7 @@ import { token } from './token.js'
 /** @typedef {import('./command.js').Io} Io */
 
 /** @type {readonly Command[]} */
-const COMMANDS = [serve, dashboard, token, subtoken, configCheck, configDefaults, configDoc]
+const COMMANDS = [serve, dashboard, report, token, subtoken, configCheck, configDefaults, configDoc]
 
 /** @param {readonly Command[]} commands */
 const list = commands => commands.map(({ name, summary }) => `  ${name.padEnd(18)}${summary}`).join('\n')
