@@ -52,7 +52,7 @@ export class Sessions {
   connected(session) {
     this.count++
     this.connects++
-    session.transport.traffic.connected(session.codec, 1)
+    session.transport.traffic.connected(session.codec)
     this.heartbeat.add(session)
     const { user } = session
     if (user === '') {
@@ -74,7 +74,7 @@ export class Sessions {
     if (session.sessionId !== '') this.#bySessionId.delete(session.sessionId)
     if (!wasConnected) return
     this.count--
-    session.transport.traffic.connected(session.codec, -1)
+    session.transport.traffic.left(session.codec)
     this.heartbeat.remove(session)
     if (session.user === '') this.anonymous--
     const own = this.#users.get(session.user)

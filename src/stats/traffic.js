@@ -51,14 +51,17 @@ export class TransportTraffic {
     return clients
   }
 
-  /**
-   * @param {{binary: boolean}} codec
-   * @param {1 | -1} change
-   */
-  connected({ binary }, change) {
-    if (change === 1) this.connects++
-    if (binary) this.protobuf += change
-    else this.json += change
+  /** @param {{binary: boolean}} codec of the client */
+  connected({ binary }) {
+    this.connects++
+    if (binary) this.protobuf++
+    else this.json++
+  }
+
+  /** @param {{binary: boolean}} codec of the client */
+  left({ binary }) {
+    if (binary) this.protobuf--
+    else this.json--
   }
 
   /** @returns {import('./schema.js').TransportCounts | null} since it was asked last; null: nothing */

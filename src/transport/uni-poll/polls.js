@@ -27,8 +27,6 @@ const MAX_LINGERING = 10_000
 const CUT = 1024 * 1024
 /** Publications in one answer, where the configuration sets no limit. */
 const MAX_PUBLICATIONS = 1000
-/** What all answers are, as far as codecs are counted. */
-const PLAIN = Object.freeze({ binary: false })
 
 /**
  * An answer that may be right for others, too.
@@ -108,7 +106,8 @@ export class Polls {
    */
   begin(exchange, head, wishes, timeout) {
     const poll = new Poll(this, exchange, head)
-    this.#traffic.connected(PLAIN, 1)
+    // It waits, but it has not connected: the next poll of the same client comes at once.
+    this.#traffic.json++
     poll.due = timeout === 0
     // In the order in which they were asked for, with the first one first.
     for (const { name, namespace, offset, epoch } of wishes.toReversed()) {
@@ -167,7 +166,7 @@ export class Polls {
   /** @param {Poll} poll whose client has left */
   drop(poll) {
     poll.exchange = null
-    this.#traffic.connected(PLAIN, -1)
+    this.#traffic.json--
     this.#wheel.remove(poll)
     for (let place = poll.first; place !== null; place = place.next) place.feed.leave(place)
   }
