@@ -94,14 +94,14 @@ export async function startAdmin(t, { driver = 'uws', workers = 1, admin = {}, c
 
     /**
      * @param {string} name of the endpoint
-     * @param {string | object} body
+     * @param {string | Buffer | object} body
      * @param {{token?: string, worker?: number}} [options]
      */
     async post(name, body, { token, worker = 0 } = {}) {
       const answer = await fetch(`${urls[worker]}/api/${name}`, {
         method: 'POST',
         headers: token === undefined ? {} : { Authorization: `Bearer ${token}` },
-        body: typeof body === 'string' ? body : JSON.stringify(body),
+        body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
       })
       return { status: answer.status, headers: answer.headers, body: await answer.json() }
     },

@@ -31,7 +31,7 @@ export class Channels {
           label: 'Channel',
           words: true,
           value: (/** @type {ChannelRow} */ { name }) => name,
-          tone: () => 'name',
+          tone: () => 'name wide',
         },
         { label: 'Clients', value: ({ clients }) => clients, text: ({ clients }) => whole(clients) },
         { label: 'Actions', value: () => 0, node: ({ name }) => this.#actions(name) },
@@ -43,7 +43,7 @@ export class Channels {
       'Presence',
       [
         { label: 'User', words: true, value: (/** @type {any} */ { user }) => user },
-        { label: 'Client', words: true, value: ({ client }) => client, tone: () => 'name' },
+        { label: 'Client', words: true, value: ({ client }) => client, tone: () => 'id' },
         {
           label: 'Connection info',
           words: true,

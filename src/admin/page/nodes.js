@@ -45,7 +45,7 @@ export class Nodes {
           value: delivered,
           text: row => short(delivered(row)),
         },
-        { label: 'Id', words: true, value: ({ uid }) => uid, tone: () => 'name' },
+        { label: 'Id', words: true, value: ({ uid }) => uid, tone: () => 'id' },
       ],
       { key: ({ uid }) => uid },
     )

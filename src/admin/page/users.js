@@ -30,7 +30,7 @@ export class Users {
           label: 'Client',
           words: true,
           value: (/** @type {ConnectionRow} */ { client }) => client,
-          tone: () => 'name',
+          tone: () => 'id',
         },
         { label: 'Transport', words: true, value: ({ transport }) => transport },
         { label: 'Codec', words: true, value: ({ codec }) => codec },

@@ -1,7 +1,7 @@
 import { byId, make } from '../../demo/page/dom.js'
 import { confirm } from './confirm.js'
 import { bytes, health, ms, NOTHING, percent, short, whole } from './format.js'
-import { reason } from './session.js'
+import { Refusal, reason } from './session.js'
 import { Table } from './table.js'
 
 /**
@@ -130,18 +130,21 @@ export class Workers {
   }
 
   /**
-   * @param {object} command
+   * @param {{type: 'gc' | 'restart', worker: number | null}} command
    * @param {string} done
    */
   async #tell(command, done) {
+    const { type } = command
     const result = byId('workers-result')
     try {
       await this.#session.command(command)
       result.textContent = done
       result.className = 'result'
     } catch (error) {
-      result.textContent = reason(error)
-      result.className = 'result bad'
+      // The worker that has taken the request may be the one that goes, before its answer has left.
+      const gone = type === 'restart' && !(error instanceof Refusal)
+      result.textContent = gone ? done : reason(error)
+      result.className = gone ? 'result' : 'result bad'
     }
   }
 }
