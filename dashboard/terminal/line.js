@@ -1,4 +1,4 @@
-import { characters, clean } from './text.js'
+import { characters, clean, SINGLE } from './text.js'
 
 // What is shown is made of lines, and a line of spans: a text and the name of a style (theme.js). Everything here is pure, and
 // everything is counted in columns of the screen.
@@ -12,14 +12,12 @@ import { characters, clean } from './text.js'
  * @typedef {'left' | 'right'} Align
  */
 
-const PLAIN = /^[ -~]*$/
-
 /**
  * @param {string} text
  * @returns {number} columns that it takes; what the screen does not show takes none
  */
 export function visibleWidth(text) {
-  if (PLAIN.test(text)) return text.length
+  if (SINGLE.test(text)) return text.length
   let columns = 0
   characters(clean(text), (_, width) => {
     columns += width
@@ -43,7 +41,7 @@ export function width(line) {
  * @returns {string} as much of it as fits
  */
 export function clipText(text, columns) {
-  if (PLAIN.test(text)) return text.length <= columns ? text : text.slice(0, Math.max(0, columns))
+  if (SINGLE.test(text)) return text.length <= columns ? text : text.slice(0, Math.max(0, columns))
   let taken = 0
   let kept = ''
   let full = false

@@ -1,4 +1,4 @@
-import { characters, clean, isCertain, toAscii } from './text.js'
+import { characters, clean, isCertain, SINGLE, toAscii } from './text.js'
 
 /**
  * @typedef {import('./line.js').Line} Line
@@ -83,7 +83,7 @@ export class Screen {
     let at = 0
     for (const [text, style] of line) {
       if (at >= columns) break
-      if (PLAIN.test(text)) {
+      if (this.#unicode ? SINGLE.test(text) : PLAIN.test(text)) {
         const end = Math.min(columns, at + text.length)
         for (let i = 0; at < end; i++, at++) {
           row.characters[at] = text[i]

@@ -15,6 +15,8 @@ const MARK = /[\p{Mn}\p{Me}\u1160-\u11ff]/u
 const WIDE =
   /[\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{18cff}\u{1aff0}-\u{1b2ff}\u{1f200}-\u{1f265}\u{20000}-\u{3fffd}\p{Emoji_Presentation}]/u
 const FLAG = /[\u{1f1e6}-\u{1f1ff}]/u
+/** Text of which every character takes one column and is shown as it is: most of what there is, and cheap to tell. */
+export const SINGLE = /^[ -~\xa1-\xac\xae-\u02ff\u2500-\u25fc\u2800-\u28ff]*$/
 /** Nobody reads more marks over one character than that; jokes have hundreds. */
 const MAX_MARKS = 3
 

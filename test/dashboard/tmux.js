@@ -1,0 +1,141 @@
+import { execFile } from 'node:child_process'
+import { setTimeout as wait } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const ENV = { ...process.env, LC_ALL: 'C.UTF-8' }
+let sessions = 0
+
+/**
+ * A real terminal without a window: tmux, with a server of its own. It shows what a program writes, and types.
+ */
+export class Tmux {
+  #socket = `halley-test-${process.pid}-${++sessions}`
+
+  /**
+   * @param {import('tap').Test} t ends it
+   * @param {object} [options]
+   * @param {number} [options.columns]
+   * @param {number} [options.rows]
+   * @param {Record<string, string>} [options.env]
+   * @param {string[]} [options.command] an interactive shell
+   * @param {string} [options.term] TERM
+   * @returns {Promise<Tmux>}
+   */
+  static async start(t, options = {}) {
+    const { columns = 80, rows = 24, env = {}, command = ['sh'], term = 'tmux-256color' } = options
+    const tmux = new Tmux()
+    const set = Object.entries({ PS1: '$ ', LC_ALL: 'C.UTF-8', ENV: '', ...env })
+    const args = ['-f', '/dev/null', 'start-server', ';', 'set', '-g', 'default-terminal', term, ';']
+    args.push(
+      'set',
+      '-g',
+      'history-limit',
+      '200',
+      ';',
+      'new-session',
+      '-d',
+      '-x',
+      `${columns}`,
+      '-y',
+      `${rows}`,
+    )
+    for (const [name, value] of set) args.push('-e', `${name}=${value}`)
+    t.teardown(() => tmux.end())
+    try {
+      await tmux.do(...args, ...command)
+    } catch (error) {
+      if (error.code !== 'ENOENT') throw error
+      throw new Error('this test needs tmux: apt-get install tmux')
+    }
+    return tmux
+  }
+
+  /**
+   * @param {...string} args of tmux
+   * @returns {Promise<string>} what it says
+   */
+  async do(...args) {
+    const { stdout } = await run('tmux', ['-L', this.#socket, ...args], { env: ENV })
+    return stdout
+  }
+
+  /** @returns {Promise<string>} what is on the screen, without blanks at the ends of lines */
+  async screen() {
+    return (await this.do('capture-pane', '-p')).replace(/ +$/gm, '').replace(/\n+$/, '')
+  }
+
+  /** @returns {Promise<string>} with the sequences for its styles */
+  styled() {
+    return this.do('capture-pane', '-p', '-e', '-N')
+  }
+
+  /**
+   * @param {string} name of a variable of tmux: alternate_on, cursor_flag, pane_tty ...
+   * @returns {Promise<string>}
+   */
+  async ask(name) {
+    return (await this.do('display-message', '-p', `#{${name}}`)).trim()
+  }
+
+  /** @param {...string} names of keys as tmux calls them: Up, PageDown, C-c, Escape, Enter */
+  async keys(...names) {
+    await this.do('send-keys', ...names)
+  }
+
+  /** @param {string} text */
+  async type(text) {
+    await this.do('send-keys', '-l', text)
+  }
+
+  /** @param {string} command for the shell */
+  async line(command) {
+    await this.type(command)
+    await this.keys('Enter')
+  }
+
+  /**
+   * @param {number} columns
+   * @param {number} rows
+   */
+  async resize(columns, rows) {
+    await this.do('resize-window', '-x', `${columns}`, '-y', `${rows}`)
+  }
+
+  /**
+   * @param {string | RegExp | ((screen: string) => boolean)} what the screen must come to show
+   * @returns {Promise<string>} the screen
+   */
+  async until(what) {
+    const shows = typeof what === 'function' ? what : (/** @type {string} */ s) => s.search(what) >= 0
+    const needle = typeof what === 'string' ? (/** @type {string} */ s) => s.includes(what) : shows
+    for (const deadline = Date.now() + 20_000; ; await wait(20)) {
+      const screen = await this.screen()
+      if (needle(screen)) return screen
+      if (Date.now() > deadline) throw new Error(`the screen does not come to show ${what}:\n${screen}`)
+    }
+  }
+
+  /** @returns {Promise<string>} what `stty -a` says of it */
+  async settings() {
+    const { stdout } = await run('sh', ['-c', 'stty -a < "$0"', await this.ask('pane_tty')])
+    return stdout
+  }
+
+  async end() {
+    await this.do('kill-server').catch(() => {})
+  }
+}
+
+/**
+ * @template T
+ * @param {() => T | Promise<T>} look
+ * @param {(seen: T) => boolean} good
+ * @returns {Promise<T>} what was seen; after 20 s whatever it is
+ */
+export async function eventually(look, good) {
+  for (const deadline = Date.now() + 20_000; ; await wait(20)) {
+    const seen = await look()
+    if (good(seen) || Date.now() > deadline) return seen
+  }
+}
