@@ -1,14 +1,14 @@
 // Metrics of real gateways: any worker answers for all, and what it says is what clients have done.
 
-import http from 'node:http'
 import t from 'tap'
 import { makeToken } from '../auth/jwt.js'
 import { crowd, open, until } from '../fleet.js'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
-import { parse, value } from './exposition.js'
+import { value } from './exposition.js'
+import { scrape, settled } from './scrape.js'
 
-/** @typedef {Map<string, import('./exposition.js').Family>} Scrape */
+/** @typedef {import('./scrape.js').Scrape} Scrape */
 
 const SECRET = 'secret'
 const config = {
@@ -16,38 +16,6 @@ const config = {
   channel: { namespaces: [{ name: 'open', ...open }] },
   client: { token: { hmac_secret_key: SECRET }, allow_anonymous_connect_without_token: true },
 }
-
-/**
- * On a connection of its own, so that any worker may get it.
- * @param {import('../gateway.js').TestGateway} gateway
- * @returns {Promise<Scrape>}
- */
-function scrape({ port }) {
-  return new Promise((resolve, reject) => {
-    const options = { host: '127.0.0.1', port, path: '/metrics', agent: false }
-    http
-      .get(options, async answer => {
-        answer.setEncoding('utf8')
-        let text = ''
-        for await (const chunk of answer) text += chunk
-        if (answer.statusCode === 200) resolve(parse(text))
-        else reject(new Error(`${answer.statusCode}: ${text}`))
-      })
-      .on('error', reject)
-  })
-}
-
-/**
- * Figures are those of the last full second, so it takes a while until they tell what has just been done.
- * @param {import('../gateway.js').TestGateway} gateway
- * @param {(got: Scrape) => boolean} holds
- * @returns {Promise<Scrape>} the first one that it holds for
- */
-const settled = (gateway, holds) =>
-  until(async () => {
-    const got = await scrape(gateway)
-    return holds(got) ? got : null
-  })
 
 /** A client that counts what it says and hears. */
 class Counted {
