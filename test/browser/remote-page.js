@@ -8,6 +8,8 @@ const TO_BROWSER = 3
 export class RemotePage {
   /** @type {string[]} exceptions of the page, and what its policy forbade */
   faults = []
+  /** @type {string[]} everything that the console shows as an error */
+  errors = []
   #browser
   #session = ''
   #id = 0
@@ -52,6 +54,11 @@ export class RemotePage {
       this.faults.push(exception?.description ?? text)
     } else if (method === 'Log.entryAdded' && params.entry.source === 'security') {
       this.faults.push(params.entry.text)
+    }
+    if (method === 'Log.entryAdded' && params.entry.level === 'error') {
+      this.errors.push(`${params.entry.text} ${params.entry.url ?? ''}`)
+    } else if (method === 'Runtime.consoleAPICalled' && params.type === 'error') {
+      this.errors.push(JSON.stringify(params.args))
     }
     if (method === 'Page.loadEventFired') this.#loaded()
     const call = this.#calls.get(id)
