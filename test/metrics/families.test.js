@@ -4,8 +4,8 @@ import { expose } from '../../src/metrics/exposition.js'
 import { families } from '../../src/metrics/families.js'
 import { Lifetimes } from '../../src/stats/lifetimes.js'
 import { TickHistogram } from '../../src/stats/tick-histogram.js'
+import { mockSnapshots as snapshots } from '../stats/mock.js'
 import { parse, value } from './exposition.js'
-import { snapshots } from './facts.js'
 
 /** @typedef {import('../../src/stats/schema.js').Snapshot} Snapshot */
 

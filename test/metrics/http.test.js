@@ -1,8 +1,8 @@
 import t from 'tap'
 import { mountMetrics } from '../../src/metrics/index.js'
 import { Inbox, serve } from '../server/conformance/rig.js'
+import { mockSnapshots as snapshots } from '../stats/mock.js'
 import { parse, value } from './exposition.js'
-import { snapshots } from './facts.js'
 
 const NODE = { uid: 'this node' }
 const never = new Promise(() => {})
