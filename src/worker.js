@@ -254,7 +254,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
         view.take(message)
         break
       case 'gc':
-        collect({ type: 'major' })
+        collect('major')
         break
       case 'log':
         output.shown = message.shown

@@ -10,6 +10,16 @@ import { fileURLToPath } from 'node:url'
 
 const bin = fileURLToPath(new URL('../bin/halley.js', import.meta.url))
 
+/** @type {Set<import('node:child_process').ChildProcess>} gateways that run */
+const running = new Set()
+
+const killAll = () => {
+  for (const child of running) child.kill('SIGKILL')
+}
+// A test that is ended from outside, as one that takes too long is, does not come to stop what it has started.
+process.once('exit', killAll)
+for (const signal of /** @type {const} */ (['SIGTERM', 'SIGALRM', 'SIGINT'])) process.once(signal, killAll)
+
 /** @returns {Promise<number>} a port that nobody listens on */
 export function freePort() {
   return new Promise((resolve, reject) => {
@@ -136,6 +146,8 @@ export async function startGateway(t, config = {}, { args = [], env = {} } = {})
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
   })
+  running.add(child)
+  child.once('exit', () => running.delete(child))
   const gateway = new TestGateway(child, port, folder)
   t.teardown(() => gateway.stop())
   await gateway.line(({ msg }) => msg === 'halley listens')

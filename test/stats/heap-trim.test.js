@@ -1,7 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as immediate, setTimeout as sleep } from 'node:timers/promises'
 import v8 from 'node:v8'
 import t from 'tap'
-import { HeapTrim, TRIM_TICK_MS } from '../../src/stats/heap-trim.js'
+import { GcWatch } from '../../src/stats/gc-watch.js'
+import { collector, HeapTrim, TRIM_TICK_MS } from '../../src/stats/heap-trim.js'
 
 const youngBytes = () =>
   v8.getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')?.physical_space_size ?? 0
@@ -14,6 +15,21 @@ function burst() {
     if (kept.length === 20_000) kept = []
   }
 }
+
+t.test('a collection is of the extent that was asked for', async t => {
+  const watch = new GcWatch()
+  const collect = collector()
+  // Node.js hands over what it has seen after the turn in which that was.
+  await immediate()
+  watch.sample()
+  collect('major')
+  await immediate()
+  t.equal(watch.sample().major.count, 1)
+  collect('minor')
+  await immediate()
+  t.match(watch.sample(), { major: { count: 0 }, minor: { count: 1 } })
+  watch.stop()
+})
 
 t.test('memory is given back some quiet seconds after a burst', async t => {
   const trim = new HeapTrim()
@@ -30,7 +46,7 @@ t.test('memory is given back some quiet seconds after a burst', async t => {
 t.test('a busy loop is not disturbed', async t => {
   /** @type {unknown[]} */
   const collected = []
-  const trim = new HeapTrim(options => collected.push(options))
+  const trim = new HeapTrim(extent => collected.push(extent))
   for (let second = 0; second < 10; second++) {
     burst()
     trim.tick()
