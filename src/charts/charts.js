@@ -15,6 +15,7 @@ import { Plot } from './plot.js'
  * @property {boolean} [live] the time of day below, and the last values in the legends
  * @property {readonly ChartDefinition[]} [charts] which ones
  * @property {Record<string, Most>} [most] where axes end, by the charts' ids (rangesOf)
+ * @property {number} [span] s of the time axis, where it is longer than the data
  * @property {string} [sync] charts with the same one share their cursor
  */
 
@@ -165,7 +166,7 @@ function spread(values, from, to) {
  * @returns {Charts}
  */
 function mount(root, definitions, origin, options, start) {
-  const { theme = 'auto', live = false, most = {}, sync = 'charts' } = options
+  const { theme = 'auto', live = false, most = {}, span = 0, sync = 'charts' } = options
   root.classList.add('charts')
   root.dataset.theme = theme
   /** @type {Map<string, string>} asked for at each stroke, changed once in a while */
@@ -180,7 +181,15 @@ function mount(root, definitions, origin, options, start) {
   }
   const plots = definitions.map(
     definition =>
-      new Plot(definition, { color, sync, live, elapsed: !live, origin, most: most[definition.id] ?? null }),
+      new Plot(definition, {
+        color,
+        sync,
+        live,
+        elapsed: !live,
+        origin,
+        span,
+        most: most[definition.id] ?? null,
+      }),
   )
   root.append(...plots.map(({ element }) => element))
   const setData = start(plots)

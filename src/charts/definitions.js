@@ -42,6 +42,20 @@ export const CHARTS = Object.freeze([
     ],
   },
   {
+    id: 'ticks',
+    title: 'Event-loop ticks',
+    note: 'How long an event waited for the loop, on a 10 ms grid; the lines are moving averages.',
+    unit: 'ms',
+    logarithmic: true,
+    smooth: true,
+    wide: true,
+    series: [
+      { label: 'Max', column: 'tick_max_ms', color: 'high', peaks: true },
+      { label: 'p90', column: 'tick_p90_ms', color: 'middle' },
+      { label: 'Average', column: 'tick_avg_ms', color: 'low' },
+    ],
+  },
+  {
     id: 'cpu',
     title: 'CPU',
     note: 'Of the gateway; 100 % is one core.',
@@ -51,19 +65,6 @@ export const CHARTS = Object.freeze([
       { label: 'Total', column: 'cpu_pct', color: 'total' },
       { label: 'User', column: 'cpu_user_pct', color: 'user' },
       { label: 'System', column: 'cpu_system_pct', color: 'system' },
-    ],
-  },
-  {
-    id: 'ticks',
-    title: 'Event-loop ticks',
-    note: 'How long an event waited for the loop, on a 10 ms grid; the lines are moving averages.',
-    unit: 'ms',
-    logarithmic: true,
-    smooth: true,
-    series: [
-      { label: 'Max', column: 'tick_max_ms', color: 'high', peaks: true },
-      { label: 'p90', column: 'tick_p90_ms', color: 'middle' },
-      { label: 'Average', column: 'tick_avg_ms', color: 'low' },
     ],
   },
   {
@@ -111,13 +112,13 @@ export const CHARTS = Object.freeze([
   {
     id: 'connection',
     title: 'Memory of a connection',
-    note: 'What was added since the gateway was idle, from 1,000 connections on.',
+    note: 'Added since the gateway was idle.',
     unit: 'bytes',
     series: [
       { label: 'Together', column: 'total_per_connection', color: 'quiet', stroke: 'dashes' },
       { label: 'Kernel', column: 'kernel_per_connection', color: 'kernel' },
-      { label: 'User space', column: 'user_per_connection', color: 'native' },
-      { label: 'of it JS heap', column: 'heap_per_connection', color: 'heap' },
+      { label: 'User', column: 'user_per_connection', color: 'native' },
+      { label: 'JS heap', column: 'heap_per_connection', color: 'heap' },
     ],
   },
 ])
@@ -136,13 +137,7 @@ export const COMPARED = Object.freeze([
     smooth: true,
   },
   one('messages', 'Messages out', '', 'count_s', 'messages_out_s'),
-  one(
-    'connection',
-    'Memory of a connection',
-    'User space and kernel together.',
-    'bytes',
-    'total_per_connection',
-  ),
+  one('connection', 'Memory of a connection', 'User space and kernel.', 'bytes', 'total_per_connection'),
 ])
 
 /**

@@ -17,8 +17,9 @@ const RATES = Object.freeze([
   'payload_out_bytes',
 ])
 
-/** Fewer connections than this say nothing about one of them. */
+/** Fewer connections than this, and than this share of the most, say nothing about one of them: memory comes back late. */
 const ENOUGH = 1000
+const ENOUGH_SHARE = 0.5
 /** A gateway counts as idle with at most this share of the most connections. */
 const IDLE = 0.01
 /** Rows that the idle figure is taken from: the last ones before connections come. */
@@ -92,13 +93,30 @@ export function idleRows(connections) {
  * @returns {Float64Array | null} null: not to be told
  */
 function perConnection(values, connections, idle) {
-  if (idle === null || maximum(connections) < ENOUGH) return null
+  const least = enough(connections)
+  if (idle === null || maximum(connections) < least) return null
   const base = median(values.slice(...idle))
   if (Number.isNaN(base)) return null
   return fill(connections.length, row => {
     const open = at(connections, row)
-    return open >= ENOUGH ? Math.max(0, at(values, row) - base) / open : Number.NaN
+    return open >= least ? Math.max(0, at(values, row) - base) / open : Number.NaN
   })
+}
+
+/** @param {Values} connections */
+const enough = connections => Math.max(ENOUGH, maximum(connections) * ENOUGH_SHARE)
+
+/**
+ * @param {string} measured column that the gateway has told
+ * @param {string} otherwise column that it can be taken from
+ * @returns {Rule}
+ */
+const toldOr = (measured, otherwise) => (columns, length) => {
+  const { connections, [measured]: values } = columns
+  if (values === undefined || connections === undefined || !(maximum(values) > 0))
+    return each(otherwise)(columns, length)
+  const least = enough(connections)
+  return fill(length, row => (at(connections, row) >= least ? at(values, row) : Number.NaN))
 }
 
 /** @typedef {(columns: Columns, length: number) => Values | null} Rule null: cannot be told from these columns */
@@ -150,14 +168,8 @@ const RULES = {
   gc_major_pause_ms: rate(sumOf(['gc_major_ms', 'gc_incremental_ms', 'gc_weak_ms'])),
   heap_per_connection: each('heap_total_bytes'),
   native_per_connection: each('native_bytes'),
-  kernel_per_connection: (columns, length) =>
-    columns.kernel_bytes_per_connection && maximum(columns.kernel_bytes_per_connection) > 0
-      ? columns.kernel_bytes_per_connection
-      : each('kernel_bytes')(columns, length),
-  user_per_connection: (columns, length) =>
-    columns.bytes_per_connection && maximum(columns.bytes_per_connection) > 0
-      ? columns.bytes_per_connection
-      : each('rss_bytes')(columns, length),
+  kernel_per_connection: toldOr('kernel_bytes_per_connection', 'kernel_bytes'),
+  user_per_connection: toldOr('bytes_per_connection', 'rss_bytes'),
   total_per_connection: (columns, length) =>
     columns.user_per_connection && columns.kernel_per_connection
       ? fill(length, row => at(columns.user_per_connection, row) + at(columns.kernel_per_connection, row))

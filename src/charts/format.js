@@ -93,10 +93,11 @@ const two = value => String(value).padStart(2, '0')
 
 /**
  * @param {number} seconds
- * @returns {string} 45s, 12m30, 2h05
+ * @returns {string} 0, 45s, 12m30, 2h05, 2h05:30
  */
 export function duration(seconds) {
   const whole = Math.round(seconds)
+  if (whole === 0) return '0'
   if (whole < 60) return `${whole}s`
   const minutes = Math.floor(whole / 60)
   if (minutes < 60) return whole % 60 === 0 ? `${minutes}m` : `${minutes}m${two(whole % 60)}`

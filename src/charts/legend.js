@@ -28,7 +28,9 @@ export function make(name, className, text = '') {
 export class Legend {
   #items
   #values
-  #time
+
+  /** What the values are, for another place. @type {HTMLElement} */
+  time
 
   /**
    * @param {LegendItem[]} items
@@ -52,8 +54,7 @@ export class Legend {
       this.element.append(button)
       return value
     })
-    this.#time = make('span', 'chart-time')
-    this.element.append(this.#time)
+    this.time = make('span', 'chart-time')
   }
 
   /**
@@ -65,6 +66,6 @@ export class Legend {
     for (const [index, value] of this.#values.entries()) {
       value.textContent = formatValue(values[index], this.#items[index].unit)
     }
-    this.#time.textContent = moment === null ? word : `${duration(moment.elapsed)} · ${clock(moment.time)}`
+    this.time.textContent = moment === null ? word : `${duration(moment.elapsed)} · ${clock(moment.time)}`
   }
 }

@@ -5,8 +5,9 @@ import { movingAverage } from './moving-average.js'
 import uPlot from './uplot.js'
 
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
-const DOTS = [1, 4]
-const DASHES = [6, 4]
+/** Lengths of strokes and gaps, in pixels of the page: a canvas has its own. */
+const DOTS = [0.1, 5]
+const DASHES = [5, 3.5]
 /** Seconds in a moving average, and values that it has at least. */
 const SMOOTH_S = 30
 const SMOOTH_VALUES = 7
@@ -56,6 +57,7 @@ export class Plot {
    * @param {boolean} options.elapsed x is time since the beginning, not of the day
    * @param {boolean} options.live without a cursor the legend has the last values, not the highest
    * @param {number} options.origin unix ms of x = 0
+   * @param {number} [options.span] s of the x axis, where it is longer than the data
    * @param {Most | null} [options.most] where the axes end; null: where the data does
    */
   constructor(definition, options) {
@@ -66,7 +68,6 @@ export class Plot {
     this.element = make('figure', `chart${definition.wide ? ' wide' : ''}`)
     this.element.dataset.chart = id
     const caption = make('figcaption', 'chart-head')
-    caption.append(make('h3', 'chart-title', title), make('p', 'chart-note', note))
     this.#legend = new Legend(
       series.map(one => ({
         label: one.label,
@@ -76,6 +77,7 @@ export class Plot {
       })),
       (item, shown) => this.#toggle(item, shown),
     )
+    caption.append(make('h3', 'chart-title', title), make('p', 'chart-note', note), this.#legend.time)
     this.#place = make('div', 'chart-plot')
     this.element.append(caption, this.#legend.element, this.#place)
   }
@@ -157,10 +159,11 @@ export class Plot {
       if (smooth) {
         const faint = () => this.#color(`${definition.color}-faint`)
         const raw = add(values, { ...base, stroke: faint, width: 1 })
-        const smoothed = movingAverage(values, this.#smoothWidth(x))
+        // The mean of the highest values of buckets would not be that of a second.
+        const smoothed = movingAverage(plain(line.values), this.#smoothWidth(x))
         return [raw, add(smoothed, { ...base, width: 2, class: 'no-point' })]
       }
-      if (most && least && !definition.peaks && !definition.stroke) {
+      if (most && least && !definition.peaks && !definition.stroke && !definition.right) {
         const none = { ...base, stroke: 'transparent', width: 0, class: 'no-point' }
         const member = add(values, base)
         const [upper, lower] = [add(plain(most), none), add(plain(least), none)]
@@ -226,7 +229,7 @@ export class Plot {
       legend: { show: false },
       padding: [10, right ? 0 : 14, 0, 0],
       scales: {
-        x: { time: !elapsed },
+        x: { time: !elapsed, range: this.#timeRange() },
         left: { range: range('left'), ...(logarithmic && { distr: 3 }) },
         ...(right && { right: { range: range('right') } }),
       },
@@ -239,8 +242,19 @@ export class Plot {
         y: false,
         sync: { key: sync, scales: ['x', null], setSeries: false },
         points: { size: 7, width: 1.5, fill: () => color('ground') },
+        drag: { x: true, y: false },
       },
       hooks: { setCursor: [(/** @type {uPlot} */ plot) => this.#tell(plot.cursor.idx ?? null)] },
+    }
+  }
+
+  /** The whole axis with the whole data; with a part of it, that part. */
+  #timeRange() {
+    const { span = 0 } = this.#options
+    return (/** @type {uPlot} */ plot, /** @type {number} */ from, /** @type {number} */ to) => {
+      const x = plot.data[0]
+      const whole = x.length === 0 || (from === x[0] && to === x[x.length - 1])
+      return whole ? [from ?? 0, Math.max(to ?? 1, (from ?? 0) + Math.max(span, 1))] : [from, to]
     }
   }
 
@@ -277,7 +291,8 @@ const finite = value => (Number.isFinite(value) ? value : null)
 /** @param {SeriesDefinition} definition */
 function look({ stroke }) {
   const points = { show: false }
-  if (stroke === 'dots') return { points, width: 2, dash: DOTS, cap: 'round' }
-  if (stroke === 'dashes') return { points, width: 1.5, dash: DASHES }
+  const dash = (/** @type {number[]} */ lengths) => lengths.map(length => length * uPlot.pxRatio)
+  if (stroke === 'dots') return { points, width: 2.25, dash: dash(DOTS), cap: 'round' }
+  if (stroke === 'dashes') return { points, width: 1.5, dash: dash(DASHES) }
   return { points, width: 1.75 }
 }

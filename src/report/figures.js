@@ -13,6 +13,7 @@ import { bytes, duration, formatValue } from '../charts/format.js'
  * @property {string} title
  * @property {string} note
  * @property {string[]} columns heads of the columns behind the first
+ * @property {boolean} [marked] columns are runs: their colours stand beside their names
  * @property {{title: string, rows: {label: string, hint?: string, cells: string[]}[]}[]} groups
  */
 
@@ -141,6 +142,7 @@ export function figuresTable(runs) {
     title: 'Figures',
     note: '',
     columns: runs.length === 1 ? [] : runs.map(({ label }) => label),
+    marked: true,
     groups: groups.filter(({ rows }) => rows.length > 0),
   }
 }
@@ -159,7 +161,7 @@ export function headlines({ summary }) {
       label: 'Memory of a connection',
       value: connection.total,
       unit: 'bytes',
-      note: `${formatValue(connection.user, 'bytes')} user space, ${formatValue(connection.kernel, 'bytes')} kernel`,
+      note: `${formatValue(connection.user, 'bytes')} user, ${formatValue(connection.kernel, 'bytes')} kernel`,
     },
     { label: 'Accepts', value: peaks.accepts_s, unit: 'count_s', note: 'peak' },
     {
@@ -175,10 +177,10 @@ export function headlines({ summary }) {
       note: `${when}; longest ${formatValue(peaks.tick_max_ms, 'ms')}`,
     },
     {
-      label: 'CPU',
+      label: 'CPU, of a core',
       value: medians.cpu_pct,
       unit: 'pct',
-      note: `of a core, ${when}; peak ${formatValue(peaks.cpu_pct, 'pct')}`,
+      note: `${when}; peak ${formatValue(peaks.cpu_pct, 'pct')}`,
     },
   ]
   return all

@@ -34,32 +34,30 @@ const day = time =>
 /** @param {Run[]} runs */
 const days = runs => [...new Set(runs.map(({ summary }) => day(summary.start)))].filter(Boolean).join(', ')
 
+/** @param {number} run @returns {string} a spot of its colour */
+const mark = run => `<i class="run-mark run-${(run % 6) + 1}"></i>`
+
 /**
  * @param {Table} table
  * @returns {string}
  */
-function renderTable({ title, note, columns, groups }) {
-  const head =
-    columns.length === 0
-      ? ''
-      : `<thead><tr><td></td>${columns.map(name => `<th scope="col">${escapeHtml(name)}</th>`).join('')}</tr></thead>`
+function renderTable({ title, note, columns, marked = false, groups }) {
+  // Names stand above each group: a long table is read in parts, and printed in columns.
+  const names = columns.map((name, at) => `<th scope="col">${marked ? mark(at) : ''}${escapeHtml(name)}</th>`)
   const bodies = groups.map(({ title, rows }) => {
-    const width = (rows[0]?.cells.length ?? 1) + 1
-    const heading =
-      title === ''
-        ? ''
-        : `<tr class="group"><th scope="rowgroup" colspan="${width}">${escapeHtml(title)}</th></tr>`
+    const blank = columns.length === 0 ? '<td></td>' : names.join('')
     const lines = rows.map(
       ({ label, hint, cells }) =>
         `<tr><th scope="row">${escapeHtml(label)}${hint ? ` <small>${escapeHtml(hint)}</small>` : ''}</th>${cells
           .map(cell => `<td>${escapeHtml(cell)}</td>`)
           .join('')}</tr>`,
     )
-    return `<tbody>${heading}${lines.join('')}</tbody>`
+    return `<tbody><tr class="group"><th scope="rowgroup">${escapeHtml(title)}</th>${blank}</tr>
+${lines.join('\n')}</tbody>`
   })
-  return `<section class="figures${columns.length === 0 ? ' single' : ''}">
+  return `<section class="figures${columns.length === 0 ? ' narrow' : ''}">
 <h2>${escapeHtml(title)}</h2>${note === '' ? '' : `<p class="note">${escapeHtml(note)}</p>`}
-<div class="table"><table>${head}${bodies.join('')}</table></div>
+<div class="table"><table>${bodies.join('\n')}</table></div>
 </section>`
 }
 
@@ -78,20 +76,22 @@ const renderHeadlines = run =>
     )
     .join('')}</dl>`
 
+/** @param {Run} run */
+const renderOne = run => `${renderHeadlines(run)}
+<section class="one"><div class="run-charts" data-run="0"></div></section>
+${renderTable(figuresTable([run]))}`
+
 /** @param {Run[]} runs */
-function renderRuns(runs) {
-  if (runs.length === 1) {
-    return `${renderHeadlines(runs[0])}<section class="one"><div class="run-charts" data-run="0"></div></section>`
-  }
+function renderSeveral(runs) {
   const parts = runs.map(
-    (
-      run,
-      index,
-    ) => `<article class="run"><header><h2><i class="run-mark run-${(index % 6) + 1}"></i>${escapeHtml(run.label)}</h2>${renderFacts(run)}</header>
-<div class="run-charts" data-run="${index}"></div></article>`,
+    (run, index) => `<article class="run">
+<header><h2>${mark(index)}${escapeHtml(run.label)}</h2>${renderFacts(run)}</header>
+<div class="run-charts" data-run="${index}"></div>
+</article>`,
   )
-  return `<section class="compared"><h2>Laid over each other</h2><div id="overlay"></div></section>
-<section class="side-by-side"><h2>Side by side</h2><p class="note">The same axes for all, from the beginning of each run.</p>
+  return `<div class="compared">${renderTable(figuresTable(runs))}
+<section><h2>Laid over each other</h2><div id="overlay"></div></section></div>
+<section class="side-by-side"><h2>Side by side</h2><p class="note">One measure for all, from the beginning of each run.</p>
 <div class="runs">${parts.join('')}</div></section>`
 }
 
@@ -126,7 +126,6 @@ export function renderPage({ title, subtitle, runs, tables = [], version }) {
   ].join('; ')
   const data = runs.map(({ label, columns }) => ({ label, columns }))
   const several = runs.length > 1
-  const table = renderTable(figuresTable(runs)) + tables.map(renderTable).join('')
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -147,7 +146,8 @@ export function renderPage({ title, subtitle, runs, tables = [], version }) {
 ${several ? '' : renderFacts(runs[0])}
 </header>
 <main>
-${several ? table + renderRuns(runs) : renderRuns(runs) + table}
+${several ? renderSeveral(runs) : renderOne(runs[0])}
+${tables.map(renderTable).join('\n')}
 </main>
 <footer>
 <p>Steady state: the longest stretch in which connections stay within 2&nbsp;% of their most; if there is none, the busiest part of the

@@ -12,16 +12,22 @@ const byId = id => document.getElementById(id)
 /** @type {Run[]} */
 const runs = JSON.parse(byId('data')?.textContent ?? '[]')
 
+/** @param {import('../../charts/derive.js').Columns} columns @returns {number} s */
+const spanOf = ({ time }) => (Number(time[time.length - 1]) - Number(time[0])) / 1000
+
 /** @returns {Charts[]} */
 function draw() {
   const all = []
   const overlay = byId('overlay')
   if (overlay !== null) all.push(makeOverlay(overlay, runs, { charts: COMPARED }))
-  const most = runs.length > 1 ? rangesOf(runs.map(({ columns }) => columns)) : undefined
+  // Runs beside each other have one measure.
+  const several = runs.map(({ columns }) => columns)
+  const most = runs.length > 1 ? rangesOf(several) : undefined
+  const span = Math.max(...several.map(spanOf))
   for (const place of document.querySelectorAll('.run-charts')) {
     const element = /** @type {HTMLElement} */ (place)
     const { columns } = runs[Number(element.dataset.run)]
-    all.push(makeCharts(element, columns, { charts: CHARTS, most }))
+    all.push(makeCharts(element, columns, { charts: CHARTS, most, span }))
   }
   return all
 }
