@@ -87,6 +87,7 @@ t.test('an operator logs in, watches, publishes and disconnects', async t => {
     await page.until(`document.querySelectorAll('#workers tbody tr').length === 2`)
     await page.until(shows('node-facts', 'memory engine'))
     await page.until(`${DRAWN} === document.querySelectorAll('#charts figure').length && ${DRAWN} >= 6`)
+    t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), 'it fits the window')
     t.equal(await page.evaluate(sumOf('Clients')), 0)
     const clients = await Promise.all([anonymous(t, gateway), anonymous(t, gateway), anonymous(t, gateway)])
     await page.until(`${sumOf('Clients')} === 3`)
