@@ -2,6 +2,7 @@
 
 import { Socket } from 'node:net'
 import { createApi } from './api/index.js'
+import { NodeInfo } from './api/info.js'
 import { createOperations } from './api/operations.js'
 import { createChannelRules } from './auth/channel-rules.js'
 import { createTokens } from './auth/tokens.js'
@@ -173,7 +174,10 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   api.mount(internal)
   const view = new StatsView(message => process.send?.(message))
   const { context } = api
-  metricsPage?.mountMetrics({ server: internal, config, view, node, nodeInfo: context.nodeInfo, log })
+  // Each node tells of itself, so nobody else's workers are asked.
+  const nodeInfo = new NodeInfo(node, bus, config.node.info_metrics_aggregate_interval, clock)
+  const nodes = () => redisBroker?.nodes || null
+  metricsPage?.mountMetrics({ server: internal, config, view, node, nodeInfo, nodes, log })
   const { version } = node
   admin?.mountAdmin({ config, server: internal, view, context, broker, calls, version, index, clock })
   const sampler = new WorkerSampler({ index, sessions, hub, traffic, backlogs: [server, ...backlogs], clock })

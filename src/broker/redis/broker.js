@@ -320,6 +320,11 @@ export class RedisBroker {
     return this.#control.survey(op, params)
   }
 
+  /** How many nodes are one gateway, this one included; 0 when that is not known yet. */
+  get nodes() {
+    return this.#control.nodes
+  }
+
   /** @type {Broker['call']} */
   call(node, worker, request, done) {
     if (node === '' || node === this.#node) this.#local.call('', worker, request, done)

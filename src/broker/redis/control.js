@@ -62,6 +62,11 @@ export class Control {
     return this.#members.ready
   }
 
+  /** How many nodes are one gateway, this one included; 0 when that is not known yet. */
+  get nodes() {
+    return this.#members.nodes()
+  }
+
   /** @param {string} uid */
   #here(uid) {
     this.#surveys.here(uid)

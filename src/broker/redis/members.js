@@ -97,6 +97,13 @@ export class Members {
     return Array.from(this.#members.values(), ({ uid }) => uid)
   }
 
+  /** @returns {number} how many nodes have workers, this one included; 0 when that is not known yet */
+  nodes() {
+    const nodes = new Set()
+    for (const place of this.#members.keys()) nodes.add(place.slice(place.indexOf(' ') + 1))
+    return nodes.size
+  }
+
   /** This worker is subscribed to what is announced. */
   up() {
     this.#listening = true
