@@ -38,7 +38,7 @@ export { bar, sparkline, stackedBar } from './chart/bars.js'
  */
 
 /** Of a series, where there is no braille. */
-export const MARKS = '*+ox#%'
+const MARKS = '*+ox#%'
 /** Less is no picture. */
 const MIN_PLOT = 4
 /** From so many rows on there is room for a line below the picture. */
@@ -199,7 +199,8 @@ function drawAreas(canvas, { series, unicode = true, colors = true }, all, scale
       let most = 0
       let owner = 0
       let from = bottom
-      for (const [index, end] of ends.entries()) {
+      for (let index = 0; index < ends.length; index++) {
+        const end = ends[index]
         const part = Math.min(bottom + 8, end) - from
         if (part > most) {
           most = part

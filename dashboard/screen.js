@@ -56,7 +56,7 @@ export function render(state) {
     const drawn = panel.draw(state, columns, given).slice(0, given)
     const dimmed = stale && !ALWAYS_BRIGHT.has(panel)
     for (let row = 0; row < given; row++) {
-      const line = clip(drawn[row] ?? [], columns)
+      const line = drawn[row] ?? []
       lines.push(
         dimmed
           ? line.map(([text, style]) => [text, /\bselected\b/.test(style) ? 'dim selected' : 'dim'])

@@ -11,6 +11,7 @@ import { toPoint, withHistory, withPoint } from './points.js'
  * @typedef {object} Picture what came from the gateway
  * @property {Snapshot | null} snapshot
  * @property {Moment[]} history up to 300 s, one a second
+ * @property {Moment[]} charted the history as the charts show it: it moves on every other second, and no dot of theirs is shorter
  * @property {GatewayEvent[]} events oldest first
  *
  * @typedef {'quit' | 'stop' | 'leave' | 'refused'} Reason quit: the view; stop, leave: the gateway; refused: there never was a picture
@@ -69,7 +70,7 @@ export function initialState({ look, size, source, now, owner = false }) {
     now,
     link: { state: 'connecting', text: '', since: now },
     heard: now,
-    live: { snapshot: null, history: [], events: [] },
+    live: { snapshot: null, history: [], charted: [], events: [] },
     frozen: null,
     log: { on: false, lines: [] },
     view: 'main',
@@ -119,14 +120,16 @@ function onMessage(state, message, now) {
       const from = message.events[0]?.time ?? Number.POSITIVE_INFINITY
       const events = [...live.events.filter(({ time }) => time < from), ...message.events].slice(-MAX_EVENTS)
       const snapshot = message.history.at(-1) ?? live.snapshot
-      return { ...state, now, heard: now, live: { snapshot, history, events } }
+      return { ...state, now, heard: now, live: { snapshot, history, charted: history, events } }
     }
     case 'snapshot': {
       const { snapshot } = message
       const events =
         snapshot.events.length > 0 ? [...live.events, ...snapshot.events].slice(-MAX_EVENTS) : live.events
       const history = withPoint(live.history, toPoint(snapshot))
-      return forgotten({ ...state, now, heard: now, live: { snapshot, history, events } })
+      const even = Math.round(snapshot.time / 1000) % 2 === 0
+      const charted = even || live.charted.length < 2 ? history : live.charted
+      return forgotten({ ...state, now, heard: now, live: { snapshot, history, charted, events } })
     }
     case 'log': {
       if (!log.on) return state

@@ -1,18 +1,21 @@
-import { pattern } from '../chart/bars.js'
-import { chart, MARKS } from '../chart.js'
+import { chart, legend } from '../chart.js'
 import { CHARTS } from '../charts.js'
 import { shown } from '../picture.js'
 import { SPAN } from '../points.js'
-import { beside, clip } from '../terminal/line.js'
+import { pad } from '../terminal/line.js'
 import { rule } from './parts.js'
 
 /**
  * @typedef {import('./panel.js').Line} Line
+ * @typedef {import('./panel.js').Span} Span
  * @typedef {import('../state.js').State} State
+ * @typedef {import('../points.js').Moment} Moment
  */
 
 /** What a chart needs, its title included. */
 const LEAST = { width: 48, height: 8 }
+/** Columns of an axis, so that charts below each other line up. */
+const LABELS = 6
 /** A chart that is higher says no more. */
 const HIGHEST = 24
 
@@ -48,7 +51,7 @@ export const charts = {
         const more = count === 1 ? `${which + 1}/${CHARTS.length}` : ''
         return chartBlock(state, which, each, height, more)
       })
-      lines.push(...beside(blocks, new Array(inRow).fill(each), gap))
+      lines.push(...joined(blocks, ' '.repeat(gap)))
     }
     return lines
   },
@@ -56,6 +59,18 @@ export const charts = {
 
 /** @param {number} width */
 const across = width => Math.min(3, Math.max(1, Math.floor(width / LEAST.width)))
+
+/**
+ * @param {Line[][]} blocks of the same height, all of their lines as wide as they should be
+ * @param {string} between
+ * @returns {Line[]} one beside the other
+ */
+const joined = (blocks, between) =>
+  blocks[0].map((_, row) =>
+    blocks.flatMap((block, at) =>
+      at === 0 ? block[row] : [/** @type {Span} */ ([between, '']), ...block[row]],
+    ),
+  )
 
 /**
  * @param {State} state
@@ -66,49 +81,59 @@ const across = width => Math.min(3, Math.max(1, Math.floor(width / LEAST.width))
  * @returns {Line[]}
  */
 function chartBlock(state, which, width, height, more) {
-  const { title, series, scale, stacked, format, binary, now } = CHARTS[which]
-  const { history } = shown(state)
+  const { title, series, stacked, now } = CHARTS[which]
+  const { history, charted } = shown(state)
   const last = history.at(-1)
+  const { unicode, colors } = state.look
   /** @type {Line} */
-  const legend = [[last ? now(last) : '', 'value']]
+  const right = [[last ? now(last) : '', 'value']]
   if (series.length > 1) {
-    series.forEach(({ label, style }, index) => {
-      legend.push([`  ${signOf(index, stacked, state.look)} `, style], [label, 'label'])
-    })
+    const named = series.map(({ label, style }) => ({ label, style, values: [] }))
+    right.push(['  ', ''], ...legend(named, { unicode, colors, stacked }))
   }
-  if (more !== '') legend.push([`  ${more}`, 'label'])
-  return [
-    clip(rule(title, width, legend), width),
-    ...chart({
-      series: series.map(({ label, style, value }) => ({
-        label,
+  if (more !== '') right.push([`  ${more}`, 'label'])
+  return [pad(rule(title, width, right), width), ...plotOf(charted, which, width, height - 1, state.look)]
+}
+
+/**
+ * Most of the work of a picture is in here, and most pictures show the same history as the one before.
+ * @type {WeakMap<Moment[], Map<string, Line[]>>}
+ */
+const plots = new WeakMap()
+
+/**
+ * @param {Moment[]} moments
+ * @param {number} which
+ * @param {number} width
+ * @param {number} height
+ * @param {State['look']} look
+ * @returns {Line[]}
+ */
+function plotOf(moments, which, width, height, { unicode, colors }) {
+  const known = plots.get(moments) ?? new Map()
+  const key = [which, width, height, unicode, colors].join()
+  let lines = known.get(key)
+  if (lines === undefined) {
+    const { series, scale, stacked, format, binary } = CHARTS[which]
+    lines = chart({
+      series: series.map(({ style, value }) => ({
         style,
-        values: history.map(moment => (moment === null ? null : value(moment))),
+        values: moments.map(moment => (moment === null ? null : value(moment))),
       })),
       width,
-      height: height - 1,
+      height,
       scale,
       stacked,
       format,
       binary,
-      unicode: state.look.unicode,
-      colors: state.look.colors,
+      unicode,
+      colors,
       span: SPAN,
       step: 1,
-      last: last ? Math.round(last.time / 1000) : 0,
-      labelWidth: 6,
-      legend: false,
-    }),
-  ]
-}
-
-/**
- * @param {number} index of a series
- * @param {boolean} stacked
- * @param {State['look']} look
- * @returns {string} what it is drawn with
- */
-function signOf(index, stacked, { unicode, colors }) {
-  if (stacked) return pattern(index, unicode, colors)
-  return unicode ? '■' : MARKS[index % MARKS.length]
+      last: Math.round((moments.at(-1)?.time ?? 0) / 1000),
+      labelWidth: LABELS,
+    })
+    plots.set(moments, known.set(key, lines))
+  }
+  return lines
 }

@@ -33,13 +33,11 @@ import {
  * @property {Column[]} list
  * @property {{width: number, align: 'left' | 'right'}[]} layout
  * @property {number} gap between columns
- * @property {number} trend width of the last column, the picture of the ticks; 0: there is none
+ * @property {number} trend width of what is left behind them for a picture of the ticks; 0: nothing is
  */
 
 /** @param {string} text @returns {Line} */
 const plain = text => [[text, 'value']]
-/** @type {() => Line} */
-const nothing = () => []
 
 /**
  * @param {string} name
@@ -333,16 +331,5 @@ export function chosenColumns({ workers }, width, { colors }) {
   while (gap < MAX_GAP && needed(gap + 1) <= width) gap++
   const rest = width - needed(gap) - gap
   const trend = list.length === COLUMNS.length && rest >= TREND.least ? Math.min(TREND.most, rest) : 0
-  if (trend > 0) {
-    list.push({
-      name: 'trend',
-      title: 'longest ticks',
-      group: '',
-      width: trend,
-      rank: 0,
-      cell: nothing,
-      total: nothing,
-    })
-  }
   return { list, layout: list.map(({ width }) => ({ width, align: 'right' })), gap, trend }
 }

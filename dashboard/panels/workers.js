@@ -2,7 +2,8 @@ import { sparkline } from '../chart.js'
 import { duration, people, whole } from '../format.js'
 import { orderedWorkers } from '../order.js'
 import { shown } from '../picture.js'
-import { columns, over } from '../terminal/line.js'
+import { columns, over, pad } from '../terminal/line.js'
+import { spread } from './parts.js'
 import { chosenColumns } from './worker-columns.js'
 
 /**
@@ -37,7 +38,7 @@ export const workers = {
     const seen = ordered.slice(from, from + room)
     return [
       groupLine(state, chosen, width, ordered.length > room ? `${from + 1} to ${from + seen.length}` : ''),
-      titleLine(state, chosen),
+      titleLine(state, chosen, width),
       ...seen.map(view => workerLine(state, chosen, view, width)),
       totalLine(state, chosen),
     ]
@@ -96,13 +97,15 @@ function groupLine(state, { list, gap }, width, part) {
 /**
  * @param {State} state
  * @param {Chosen} chosen
+ * @param {number} width
  * @returns {Line}
  */
-function titleLine({ sort }, { list, layout, gap }) {
+function titleLine({ sort }, { list, layout, gap, trend }, width) {
   const cells = list.map(
     ({ name, title }) => /** @type {Line} */ ([[title, name === sort.column ? 'key' : 'label']]),
   )
-  return columns(cells, layout, gap)
+  const line = columns(cells, layout, gap)
+  return trend === 0 ? line : spread(line, [['longest ticks', 'label']], width)
 }
 
 /**
@@ -113,19 +116,20 @@ function titleLine({ sort }, { list, layout, gap }) {
  * @returns {Line}
  */
 function workerLine(state, { list, layout, gap, trend }, view, width) {
-  const selected = view.index === state.selected
   const { sample } = view
-  /** @type {Line} */
-  let line
-  if (sample !== null && view.state === 'up') {
-    const cells = list.map(({ cell }) => cell(sample, state.look, view))
-    if (trend > 0) cells[cells.length - 1] = [[trendOf(state, view.index, trend), 'series4']]
-    line = columns(cells, layout, gap)
-  } else {
-    line = absentLine(view, list[0].width + gap)
-  }
-  if (selected) line = over([['▸', ''], ...withoutFirst(line)], 'selected')
-  return selected ? [...line, [' '.repeat(Math.max(0, width)), 'selected']] : line
+  const line =
+    sample !== null && view.state === 'up'
+      ? columns(
+          list.map(({ cell }) => cell(sample, state.look, view)),
+          layout,
+          gap,
+        )
+      : absentLine(view, list[0].width + gap)
+  const table = width - (trend === 0 ? 0 : trend + gap)
+  const row =
+    view.index === state.selected ? over(pad([['▸', ''], ...withoutFirst(line)], table), 'selected') : line
+  if (trend === 0) return row
+  return [...pad(row, table + gap), [trendOf(state, view.index, trend), 'series4']]
 }
 
 /**
