@@ -44,8 +44,40 @@ export function duration(ms) {
   return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`
 }
 
+/** From when on a figure is worth a look, and from when on clients feel it: the same as in the terminal (docs/dashboard.md). */
+const LIMITS = Object.freeze({
+  /** ms that events waited for the loop */
+  tickAvg: [20, 50],
+  tickP90: [50, 200],
+  tickMax: [100, 500],
+  /** share of the time in which the loop was busy */
+  loop: [0.7, 0.9],
+  /** share of one core, of a worker */
+  cpu: [0.7, 0.9],
+  /** ms of garbage collection in a second */
+  gc: [50, 200],
+  /** share of the machine's cores, and of its memory */
+  machine: [0.8, 0.95],
+})
+
 /**
- * How well an event loop does, by the time that something waited for it.
- * @param {number} ms
+ * @param {keyof typeof LIMITS} limit
+ * @returns {(value: number) => 'good' | 'warn' | 'bad'} a class
  */
-export const health = ms => (ms < 50 ? 'good' : ms < 200 ? 'warn' : 'bad')
+export const healthBy = limit => value => {
+  const [warn, bad] = LIMITS[limit]
+  return value < warn ? 'good' : value < bad ? 'warn' : 'bad'
+}
+
+/**
+ * The same, but quiet while all is well.
+ * @param {keyof typeof LIMITS} limit
+ * @returns {(value: number) => '' | 'warn' | 'bad'} a class
+ */
+export const alarmBy = limit => {
+  const health = healthBy(limit)
+  return value => {
+    const state = health(value)
+    return state === 'good' ? '' : state
+  }
+}

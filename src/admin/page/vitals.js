@@ -1,5 +1,5 @@
 import { byId, make } from '../../demo/page/dom.js'
-import { bytes, duration, health, ms, percent, short, whole } from './format.js'
+import { alarmBy, bytes, duration, healthBy, ms, percent, short, whole } from './format.js'
 
 /** @typedef {import('../../stats/schema.js').Snapshot} Snapshot */
 
@@ -25,6 +25,9 @@ function room({ capacity, totals }) {
   return fits === null ? `${open}${of}` : `${open}${of} · about ${short(fits)} more fit`
 }
 
+const tickHealth = healthBy('tickP90')
+const machineAlarm = alarmBy('machine')
+
 /** @type {Tile[]} */
 const TILES = [
   { label: 'Clients', value: ({ totals }) => short(totals.connections.connected), note: room },
@@ -39,7 +42,7 @@ const TILES = [
     value: ({ totals }) => `${ms(totals.loop.ticks.p90)} ms`,
     note: ({ totals }) =>
       `longest ${ms(totals.loop.ticks.max)} ms · busiest loop ${percent(totals.loop.utilization)}`,
-    tone: ({ totals }) => health(totals.loop.ticks.max),
+    tone: ({ totals }) => tickHealth(totals.loop.ticks.p90),
   },
   {
     label: 'Gateway',
@@ -58,13 +61,13 @@ const TILES = [
       ]
         .filter(Boolean)
         .join(' · '),
-    tone: ({ machine }) => ((busy(machine) ?? 0) > 0.9 ? 'warn' : ''),
+    tone: ({ machine }) => machineAlarm(busy(machine) ?? 0),
   },
   {
     label: 'Machine memory',
     value: ({ machine }) => percent(machine.memory.used / machine.memory.total),
     note: ({ machine: { memory } }) => `${bytes(memory.available)} available of ${bytes(memory.total)}`,
-    tone: ({ machine: { memory } }) => (memory.available < memory.total / 20 ? 'bad' : ''),
+    tone: ({ machine: { memory } }) => machineAlarm(1 - memory.available / memory.total),
   },
 ]
 

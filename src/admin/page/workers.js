@@ -1,6 +1,6 @@
 import { byId, make } from '../../demo/page/dom.js'
 import { confirm } from './confirm.js'
-import { bytes, health, ms, NOTHING, percent, short, whole } from './format.js'
+import { alarmBy, bytes, healthBy, ms, NOTHING, percent, short, whole } from './format.js'
 import { Refusal, reason } from './session.js'
 import { Table } from './table.js'
 
@@ -45,17 +45,29 @@ const COLUMNS = [
     tone: ({ state }) => TONES[state],
   },
   figure('PID', 'process id', ({ pid }) => pid, String),
-  figure('CPU', 'of one core', ({ cpu }) => cpu.user + cpu.system, percent),
+  figure('CPU', 'of one core', ({ cpu }) => cpu.user + cpu.system, percent, alarmBy('cpu')),
   figure('RSS', 'resident memory', ({ memory }) => memory.rss, bytes),
   figure('Heap', 'JavaScript heap in use', ({ memory }) => memory.heap_used, bytes),
   figure('Clients', 'connected', ({ connections }) => connections.connected, whole),
-  figure('Tick avg', 'ms that events waited for the event loop', ({ loop }) => loop.ticks.avg, ms, health),
-  figure('p90', '90th percentile of the waits, ms', ({ loop }) => loop.ticks.p90, ms, health),
-  figure('max', 'longest wait, ms', ({ loop }) => loop.ticks.max, ms, health),
-  figure('Busy', 'share of time in which the loop was not waiting', ({ loop }) => loop.utilization, percent),
+  figure(
+    'Tick avg',
+    'ms that events waited for the event loop',
+    ({ loop }) => loop.ticks.avg,
+    ms,
+    healthBy('tickAvg'),
+  ),
+  figure('p90', '90th percentile of the waits, ms', ({ loop }) => loop.ticks.p90, ms, healthBy('tickP90')),
+  figure('max', 'longest wait, ms', ({ loop }) => loop.ticks.max, ms, healthBy('tickMax')),
+  figure(
+    'Busy',
+    'share of time in which the loop was not waiting',
+    ({ loop }) => loop.utilization,
+    percent,
+    alarmBy('loop'),
+  ),
   figure('In /s', 'messages from clients', s => (s.counts.in.messages * 1000) / s.interval, short),
   figure('Out /s', 'messages to clients', s => (s.counts.out.messages * 1000) / s.interval, short),
-  figure('GC ms', 'pauses for garbage collection in the last second', pause, ms),
+  figure('GC ms', 'pauses for garbage collection in the last second', pause, ms, alarmBy('gc')),
   figure('Outbox', 'what clients have not taken yet', ({ outbox }) => outbox.bytes, bytes),
 ]
 
