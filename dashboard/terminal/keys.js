@@ -148,8 +148,9 @@ function takeSequence(text, keys) {
     final === '~'
       ? NUMBERS[/** @type {keyof NUMBERS} */ (number)]
       : FINALS[/** @type {keyof FINALS} */ (final)]
-  // Answers and reports of a terminal are no keys; they carry a private mark, or end with another letter.
-  if (name !== undefined && !/[<=>?]/.test(parameters)) keys.push(modifiers(modifier) + name)
+  // Answers and reports of a terminal are no keys: what it says of the cursor ends like F3.
+  const isKey = final === '~' || /^(?:1;\d+|1?)$/.test(parameters)
+  if (name !== undefined && isKey) keys.push(modifiers(modifier) + name)
   return whole.length
 }
 
