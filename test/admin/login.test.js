@@ -6,6 +6,9 @@ import { PASSWORD, startAdmin } from './rig.js'
 /** The first byte of a character of three, without the others. */
 const NO_TEXT = Buffer.from('{"password":"\xe2"}', 'latin1')
 
+/** Elsewhere the loopback interface has one address. */
+const ALIASES = { skip: process.platform !== 'linux' && 'needs all of 127/8' }
+
 /**
  * A login from an address of this machine's own, on a connection of its own.
  * @param {string} url
@@ -64,7 +67,7 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
   })
 }
 
-t.test('ten wrong keys of an address are enough for a minute, over all workers', async t => {
+t.test('ten wrong keys of an address are enough for a minute, over all workers', ALIASES, async t => {
   let now = 1_000_000
   const admin = await startAdmin(t, { workers: 3, clock: () => now })
   for (let n = 0; n < 10; n++) {
