@@ -5,10 +5,20 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { main } from '../../src/cli/main.js'
 import { loadConfig } from '../../src/config/load.js'
 import { directory } from '../config/support.js'
 
 const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+
+/**
+ * @param {Record<string, string>} env
+ * @returns {Record<string, string | undefined>} this and what the test's own process has, except for configuration
+ */
+const environment = env => ({
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HALLEY_'))),
+  ...env,
+})
 
 /**
  * Runs the command as a user would.
@@ -16,16 +26,47 @@ const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
  * @param {{env?: Record<string, string>, cwd?: string}} [where]
  * @returns {Promise<{code: number, out: string, err: string}>}
  */
-function halley(args, { env = {}, cwd } = {}) {
-  const clean = Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !name.startsWith('HALLEY_')),
-  )
+function spawned(args, { env = {}, cwd } = {}) {
   return new Promise(resolve => {
-    execFile(process.execPath, [BIN, ...args], { cwd, env: { ...clean, ...env } }, (error, out, err) => {
+    execFile(process.execPath, [BIN, ...args], { cwd, env: environment(env) }, (error, out, err) => {
       resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
     })
   })
 }
+
+/**
+ * The same without a process of its own, for what ends by itself.
+ * @param {string[]} args
+ * @param {{env?: Record<string, string>, cwd?: string}} [where]
+ */
+async function halley(args, { env = {}, cwd = process.cwd() } = {}) {
+  const said = { out: '', err: '' }
+  const code = await main(args, {
+    env: environment(env),
+    cwd,
+    stdout: text => {
+      said.out += text
+    },
+    stderr: text => {
+      said.err += text
+    },
+  })
+  return { code: code ?? 0, ...said }
+}
+
+t.test('a command is a process: what it says is on its outputs, and its exit code is 0, 1 or 2', async t => {
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  t.same(await spawned(['--version']), { code: 0, out: `halley ${version}\n`, err: '' })
+  for (const args of [
+    ['serve', '--help'],
+    ['config', 'check'],
+    ['config', 'doc'],
+    ['config', 'chek'],
+    ['token', '-u', '1'],
+    ['serve', '--port', '70000'],
+  ])
+    t.same(await spawned(args), await halley(args), args.join(' '))
+})
 
 t.test('--version and --help work everywhere', async t => {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
@@ -231,7 +272,7 @@ t.test('a port that somebody else has is one clear line', async t => {
   await once(other, 'listening')
   t.teardown(() => other.close())
   const { port } = /** @type {import('node:net').AddressInfo} */ (other.address())
-  const { code, err } = await halley(['serve', '--workers', '1', '--port', String(port)])
+  const { code, err } = await spawned(['serve', '--workers', '1', '--port', String(port)])
   t.equal(code, 1)
   t.match(err, new RegExp(`^halley: cannot listen on 127.0.0.1:${port}: EADDRINUSE\n$`))
 })
