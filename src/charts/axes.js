@@ -37,10 +37,10 @@ function stepsOf(unit) {
  * @returns {Range} from 0 to the next round step
  */
 export function linearRange(most, unit, marks = 5) {
-  const needed = most > 0 && Number.isFinite(most) ? most : 1
+  if (!(most > 0)) return [0, 1]
   const steps = stepsOf(unit)
-  const step = steps.find(size => size * marks >= needed * 1.02) ?? needed
-  return [0, Math.ceil((needed * 1.02) / step) * step]
+  const step = steps.find(size => size * marks >= most * 1.02) ?? most
+  return [0, Math.ceil((most * 1.02) / step) * step]
 }
 
 /**

@@ -1,6 +1,8 @@
 // A long run for a narrow chart: rows become buckets of equal time, with the average, the least and the most of each, so that a
 // peak of one second is still there in a day.
 
+import { median } from '../charts/derive.js'
+
 /** @typedef {import('../charts/derive.js').Columns} Columns */
 
 /**
@@ -42,8 +44,10 @@ export function withHoles(columns, names) {
  * @returns {number} ms between rows that mean that something is missing
  */
 function holeOf(time) {
-  const span = Number(time[time.length - 1]) - Number(time[0])
-  return Math.max(5000, (5 * span) / Math.max(1, time.length - 1))
+  const steps = Float64Array.from({ length: Math.max(0, time.length - 1) }, (_, row) => {
+    return Number(time[row + 1]) - Number(time[row])
+  })
+  return Math.max(5000, 5 * (median(steps) || 0))
 }
 
 /**

@@ -54,7 +54,10 @@ const peak = (label, unit, name) => figure(label, unit, ({ peaks }) => peaks[nam
 const steady = (label, unit, name) => figure(label, unit, summary => summary.steady[name])
 
 /** @param {Summary} summary @param {...string} names */
-const total = ({ sums }, ...names) => names.reduce((sum, name) => sum + (sums[name] || 0), 0)
+const total = ({ sums }, ...names) =>
+  names.every(name => Number.isNaN(sums[name]))
+    ? Number.NaN
+    : names.reduce((sum, name) => sum + (sums[name] || 0), 0)
 
 /** @type {readonly {title: string, figures: readonly Figure[]}[]} */
 export const FIGURES = Object.freeze([

@@ -1,0 +1,184 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { inlineJson, inlineModules } from '../../src/report/inline.js'
+import { renderPage } from '../../src/report/page.js'
+import { makeRun } from '../../src/report/run.js'
+import { CSV_HEADER } from '../../src/stats/csv-columns.js'
+import { parseCsv } from '../../src/stats/csv-reader.js'
+import { csvText } from './rows.js'
+
+const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+
+/**
+ * @param {string[]} args
+ * @param {string} cwd
+ * @returns {Promise<{code: number, out: string, err: string}>}
+ */
+const report = (args, cwd) =>
+  new Promise(resolve => {
+    execFile(process.execPath, [BIN, 'report', ...args], { cwd }, (error, out, err) => {
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
+    })
+  })
+
+/** @param {string} page */
+const dataOf = page => {
+  const found = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(page)
+  return JSON.parse(/** @type {RegExpExecArray} */ (found)[1])
+}
+
+t.test('one file, several files', async t => {
+  const dir = t.testdir({
+    'a.csv': csvText(),
+    'b.csv': csvText({ connections: 5000, start: Date.UTC(2026, 2, 1) }),
+  })
+  t.match(await report(['a.csv', '-o', 'a.html'], dir), { code: 0, out: /^a\.html: \d+\u202fKB\n$/, err: '' })
+  const one = readFileSync(join(dir, 'a.html'), 'utf8')
+  t.match(one, '<title>a</title>')
+  t.match(one, 'Halley 0.1.0')
+  t.match(one, '16\u202fGB of memory')
+  t.match(one, '5 January 2026')
+  t.same(dataOf(one)[0].columns.connections.length, 120)
+
+  const args = [
+    'a.csv',
+    'b.csv',
+    '--output',
+    'ab.html',
+    '--title',
+    'A & B',
+    '--label',
+    'Before',
+    '--label',
+    '<b>',
+  ]
+  t.match(await report(args, dir), { code: 0, err: '' })
+  const two = readFileSync(join(dir, 'ab.html'), 'utf8')
+  t.match(two, '<title>A &#38; B</title>')
+  t.match(two, '5 January 2026, 1 March 2026')
+  t.notMatch(two, '<b></th>', 'a label is no markup')
+  t.same(
+    dataOf(two).map((/** @type {any} */ run) => run.label),
+    ['Before', '<b>'],
+  )
+})
+
+t.test('what cannot be read is one line and exit code 1, and no page is left behind', async t => {
+  const dir = t.testdir({
+    'empty.csv': '',
+    'header.csv': CSV_HEADER,
+    'foreign.csv': 'name,age\nAnn,5\n',
+    'binary.csv': Buffer.from([0x7f, 0x45, 0x4c, 0x46, 10, 1, 2, 10]),
+    'good.csv': csvText({ seconds: 20 }),
+  })
+  mkdirSync(join(dir, 'folder'))
+  for (const [file, said] of [
+    ['none.csv', 'none.csv: there is no such file'],
+    ['empty.csv', 'empty.csv: the file is empty'],
+    ['header.csv', 'header.csv: there are no rows yet'],
+    ['foreign.csv', 'foreign.csv: no CSV file of a gateway: there is no column time, connections'],
+    ['binary.csv', 'binary.csv: no CSV file of a gateway: it does not begin with a header line'],
+    ['folder', 'folder: it is a folder'],
+  ]) {
+    t.same(await report(['good.csv', file, '-o', 'x.html'], dir), {
+      code: 1,
+      out: '',
+      err: `halley: ${said}\n`,
+    })
+  }
+  t.same(await report(['good.csv', '-o', 'nowhere/x.html'], dir), {
+    code: 1,
+    out: '',
+    err: 'halley: nowhere/x.html: cannot be written: ENOENT\n',
+  })
+  t.notOk(readdirSync(dir).some(name => name.includes('html')))
+})
+
+t.test('a command line that cannot be understood is exit code 2', async t => {
+  const dir = t.testdir({ 'a.csv': csvText({ seconds: 20 }) })
+  for (const [line, said] of /** @type {[string, RegExp][]} */ ([
+    ['-o x.html', /report: a CSV file is needed/],
+    ['a.csv', /report: --output is needed/],
+    ['a.csv -o', /-o needs a value/],
+    ['a.csv -o x.html --label A --label B', /there are 2 labels for 1 files/],
+    ['a.csv -o x.html --tilte T', /did you mean --title/],
+  ])) {
+    const { code, err } = await report(line.split(' '), dir)
+    t.equal(code, 2, line)
+    t.match(err, said)
+  }
+})
+
+t.test('the page needs nothing from elsewhere, and its policy allows nothing', async t => {
+  const { columns, facts } = await parseCsv([csvText()])
+  const page = renderPage({
+    title: 'x',
+    runs: [makeRun({ label: 'x', columns, facts })],
+    version: '1.2.3',
+    tables: [
+      {
+        title: 'More',
+        note: 'Said <here>',
+        columns: ['p99'],
+        groups: [{ title: '', rows: [{ label: 'a', cells: ['1'] }] }],
+      },
+    ],
+  })
+  const markup = page.replace(/<(script|style)[^>]*>.*?<\/\1>/gs, '')
+  t.notMatch(markup, /\b(?:src|href)="(?!data:,")/)
+  t.notMatch(page, /<link(?! rel="icon" href="data:,")/)
+  t.notMatch(page.replace(/<script.*?<\/script>/gs, ''), /@import|url\(/)
+  t.match(markup, 'Said &#60;here&#62;')
+  const policy = /Content-Security-Policy" content="([^"]*)"/.exec(page)?.[1] ?? ''
+  t.match(policy, "default-src 'none'")
+  t.notMatch(policy, 'unsafe')
+  const hash = (/** @type {string} */ text) =>
+    `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+  const scripts = [...page.matchAll(/<script>(.*?)<\/script>/gs)].map(([, text]) => text)
+  t.equal(scripts.length, 3)
+  for (const script of scripts) t.ok(policy.includes(hash(script)))
+  t.ok(policy.includes(hash(/<style>(.*?)<\/style>/s.exec(page)?.[1] ?? '')))
+})
+
+t.test('nothing in the data ends its element', async t => {
+  const { columns } = await parseCsv([csvText({ seconds: 20 })])
+  const label = '</script><script>alert(1)</script><!--\u2028'
+  const run = makeRun({ label, columns, facts: [{ facts: { name: '<img src=x>' } }] })
+  const page = renderPage({ title: label, runs: [run], version: '1' })
+  t.equal([...page.matchAll(/<\/script>/g)].length, 4)
+  t.notMatch(page, '<img')
+  t.equal(dataOf(page)[0].label, label)
+  t.equal(JSON.parse(inlineJson(label)), label)
+})
+
+t.test('only modules that can be put into a page are', async t => {
+  const dir = t.testdir({
+    'a.js': "import { b as c } from './b.js'\nglobalThis.result = c + 1\n",
+    'b.js': 'export const b = 1\n',
+    'odd.js': "import * as all from './b.js'\nall.b\n",
+  })
+  const url = (/** @type {string} */ name) => new URL(`file://${join(dir, name)}`)
+  const scope = /** @type {any} */ (globalThis)
+  new Function(inlineModules(url('a.js')))()
+  t.equal(scope.result, 2)
+  delete scope.result
+  t.throws(() => inlineModules(url('odd.js')), { message: /cannot be put into a page: import \*/ })
+})
+
+t.test('a day is a page of less than 5 MB, with progress told', async t => {
+  const dir = t.testdir()
+  writeFileSync(join(dir, 'day.csv'), csvText({ seconds: 86_400, connections: 300_000 }))
+  const began = Date.now()
+  const { code, err } = await report(['day.csv', '-o', 'day.html'], dir)
+  t.equal(code, 0)
+  t.match(err, /day\.csv: \d+ % read\n|^$/)
+  const { size } = statSync(join(dir, 'day.html'))
+  t.ok(size < 5 * 1024 * 1024, `${size} bytes`)
+  t.ok(Date.now() - began < 30_000, `${Date.now() - began} ms`)
+  const [{ columns }] = dataOf(readFileSync(join(dir, 'day.html'), 'utf8'))
+  t.equal(Math.max(...columns['tick_max_ms:max']), 200, 'one second of a day')
+})
