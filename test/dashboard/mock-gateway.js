@@ -61,7 +61,10 @@ export class MockGateway {
   /** @param {import('node:net').Socket} socket */
   #accept(socket) {
     this.#sockets.add(socket)
-    socket.on('close', () => this.#sockets.delete(socket))
+    socket.on('close', () => {
+      this.#sockets.delete(socket)
+      this.#wake()
+    })
     socket.on('error', () => {})
     createInterface({ input: socket }).on('line', line => {
       const command = JSON.parse(line)
@@ -78,7 +81,7 @@ export class MockGateway {
   }
 
   /**
-   * @param {(gateway: MockGateway) => any} condition looked at after each connection and each command
+   * @param {(gateway: MockGateway) => any} condition looked at when a connection comes or goes, and after each command
    */
   async until(condition) {
     while (!condition(this)) await new Promise(resolve => this.#waiting.push(() => resolve(undefined)))

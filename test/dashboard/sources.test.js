@@ -1,0 +1,288 @@
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer as createHttpServer } from 'node:http'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { HttpSource } from '../../dashboard/source/http-source.js'
+import { Lines } from '../../dashboard/source/lines.js'
+import { SocketSource } from '../../dashboard/source/socket-source.js'
+import { SCHEMA_VERSION } from '../../src/stats/schema.js'
+import { mockSnapshots } from '../stats/mock.js'
+import { MockGateway } from './mock-gateway.js'
+
+const snapshots = mockSnapshots({ workers: 2, seconds: 5 })
+const hello = {
+  type: 'hello',
+  schema: SCHEMA_VERSION,
+  node: snapshots[0].node,
+  history: snapshots,
+  events: [],
+}
+
+/**
+ * What a source tells, in its order.
+ */
+class Told {
+  /** @type {any[]} */
+  events = []
+  /** @type {(() => void)[]} */
+  #waiting = []
+
+  /**
+   * @param {import('tap').Test} t
+   * @param {import('../../dashboard/source/source.js').Source} source started here, closed with the test
+   */
+  constructor(t, source) {
+    t.teardown(() => source.close())
+    source.start(event => {
+      this.events.push(event)
+      for (const wake of this.#waiting.splice(0)) wake()
+    })
+  }
+
+  /**
+   * @param {(event: any) => boolean} matches
+   * @returns {Promise<any>} the first one that does among those that were not taken yet; those before it are taken, too
+   */
+  async next(matches) {
+    for (;;) {
+      const at = this.events.findIndex(matches)
+      if (at >= 0) return this.events.splice(0, at + 1).at(-1)
+      await new Promise(resolve => this.#waiting.push(() => resolve(undefined)))
+    }
+  }
+
+  /** @param {string} state */
+  link(state) {
+    return this.next(event => event.type === 'link' && event.state === state)
+  }
+
+  /** @param {string} type */
+  message(type) {
+    return this.next(event => event.message?.type === type)
+  }
+}
+
+/** @param {import('tap').Test} t */
+async function socketPath(t) {
+  const folder = await mkdtemp(join(tmpdir(), 'halley-test-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  return join(folder, 'stats.sock')
+}
+
+/** @param {import('tap').Test} t */
+async function gateway(t) {
+  const gateway = await new MockGateway(await socketPath(t), snapshots).listen()
+  t.teardown(() => gateway.close())
+  return gateway
+}
+
+t.test('lines are put together from any pieces', async t => {
+  const text = Buffer.from('{"a":"äöü"}\n\n{"b":1}\n{"c"')
+  for (let length = 1; length <= text.length; length++) {
+    const lines = new Lines()
+    /** @type {string[]} */
+    const taken = []
+    for (let at = 0; at < text.length; at += length) {
+      lines.push(text.subarray(at, at + length), line => taken.push(line))
+    }
+    t.same(taken, ['{"a":"äöü"}', '{"b":1}'], `${length} bytes each`)
+  }
+})
+
+t.test('a line that has no end is not kept', async t => {
+  const lines = new Lines(10)
+  lines.push(Buffer.from('123456789'), () => {})
+  t.throws(() => lines.push(Buffer.from('01'), () => {}), /a line is too long/)
+})
+
+t.test('over a Unix socket: hello, snapshots, commands and their answers', async t => {
+  const there = await gateway(t)
+  const source = new SocketSource(there.path)
+  const told = new Told(t, source)
+  await told.link('connecting')
+  await told.link('open')
+  t.equal((await told.message('hello')).message.history.length, 5)
+  there.send(snapshots[4])
+  t.equal((await told.message('snapshot')).message.snapshot.seq, 5)
+  source.send({ type: 'gc', worker: 1 })
+  t.same((await told.message('done')).message, { type: 'done', command: 'gc', error: null })
+  t.same(there.commands, [{ type: 'gc', worker: 1 }])
+})
+
+t.test('a gateway that goes is found again when it is back', async t => {
+  const there = await gateway(t)
+  const source = new SocketSource(there.path)
+  const told = new Told(t, source)
+  await told.message('hello')
+  await there.close()
+  t.equal((await told.link('lost')).text, 'the gateway has closed the connection')
+  t.equal((await told.link('lost')).text, 'there is no gateway', 'it tries again')
+  source.send({ type: 'gc', worker: null })
+  t.match((await told.message('done')).message, { command: 'gc', error: /no gateway/ })
+  const again = await new MockGateway(there.path, snapshots).listen()
+  t.teardown(() => again.close())
+  await told.link('open')
+  await told.message('hello')
+})
+
+t.test('what is no stream of statistics is said, and is tried again', async t => {
+  for (const [said, text] of /** @type {[string, RegExp][]} */ ([
+    ['HTTP/1.1 400 Bad Request\r\n', /a line is not JSON/],
+    ['17\n', /a line is no message/],
+    ['{"type":"hello","schema":"x"}\n', /a strange hello/],
+    [`${JSON.stringify(hello)}\n{"type":"snapshot","snapshot":{"time":1}}\n`, /a strange snapshot/],
+  ])) {
+    const there = await new MockGateway(await socketPath(t), snapshots, null).listen()
+    t.teardown(() => there.close())
+    const told = new Told(t, new SocketSource(there.path))
+    await there.until(({ connections }) => connections === 1)
+    there.say(said)
+    t.match((await told.link('lost')).text, text)
+    await there.until(({ connections }) => connections === 1)
+  }
+})
+
+t.test('kinds of messages that are not known are passed over', async t => {
+  const there = await gateway(t)
+  const told = new Told(t, new SocketSource(there.path))
+  await told.message('hello')
+  there.say('{"type":"weather","text":"rain"}\n{"type":"constructor"}\n')
+  there.send(snapshots[4])
+  await told.message('snapshot')
+  t.same(told.events, [])
+})
+
+t.test('a newer version of the schema is refused in words', async t => {
+  const there = new MockGateway(await socketPath(t), snapshots, { schema: SCHEMA_VERSION + 1 })
+  await there.listen()
+  t.teardown(() => there.close())
+  const told = new Told(t, new SocketSource(there.path))
+  t.match((await told.link('refused')).text, `speaks version ${SCHEMA_VERSION + 1} of the statistics`)
+  t.notOk(told.events.some(({ type }) => type === 'message'))
+})
+
+t.test('a source that is closed tells nothing more, and does not come again', async t => {
+  const there = await gateway(t)
+  const source = new SocketSource(there.path)
+  const told = new Told(t, source)
+  await told.message('hello')
+  there.send(snapshots[4])
+  source.close()
+  await there.until(({ connections }) => connections === 0)
+  t.same(told.events, [])
+})
+
+/**
+ * The admin endpoints of a gateway, as far as a dashboard uses them.
+ * @param {import('tap').Test} t
+ * @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse, body: any) => void} answer
+ */
+async function admin(t, answer) {
+  const server = createHttpServer(async (request, response) => {
+    let text = ''
+    for await (const part of request) text += part
+    answer(request, response, text === '' ? null : JSON.parse(text))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  return { server, url: `http://127.0.0.1:${port}` }
+}
+
+t.test('over HTTP: a login, the stream, commands', async t => {
+  /** @type {string[]} */
+  const asked = []
+  const { url } = await admin(t, (request, response, body) => {
+    asked.push(
+      `${request.method} ${request.url} ${request.headers.authorization ?? '-'} ${JSON.stringify(body)}`,
+    )
+    if (request.url === '/admin/api/login') response.end('{"token":"abc"}')
+    else if (request.url === '/admin/api/command')
+      response.end(`{"error":${body.type === 'gc' ? null : '"not from here"'}}`)
+    else
+      response.write(
+        `${JSON.stringify(hello)}\n${JSON.stringify({ type: 'snapshot', snapshot: snapshots[4] })}\n`,
+      )
+  })
+  const source = new HttpSource(url, 'secret')
+  const told = new Told(t, source)
+  await told.link('open')
+  await told.message('snapshot')
+  source.send({ type: 'gc', worker: null })
+  t.same((await told.message('done')).message, { type: 'done', command: 'gc', error: null })
+  source.send({ type: 'log', on: true })
+  t.same((await told.message('done')).message, { type: 'done', command: 'log', error: 'not from here' })
+  t.same(asked, [
+    'POST /admin/api/login - {"password":"secret"}',
+    'GET /admin/api/stream Bearer abc null',
+    'POST /admin/api/command Bearer abc {"type":"gc","worker":null}',
+    'POST /admin/api/command Bearer abc {"type":"log","on":true}',
+  ])
+})
+
+t.test('the path of a URL is that of the admin endpoints', async t => {
+  t.equal(new HttpSource('https://gateway.example.com', 'k').name, 'https://gateway.example.com/admin')
+  t.equal(new HttpSource('http://gateway:8000/', 'k').name, 'http://gateway:8000/admin')
+  t.equal(new HttpSource('http://gateway:8000/ops/admin/', 'k').name, 'http://gateway:8000/ops/admin')
+})
+
+t.test('a wrong key, too many tries and no admin endpoints are said in words', async t => {
+  for (const [status, text] of /** @type {[number, RegExp][]} */ ([
+    [401, /does not know this admin key/],
+    [429, /too many tries with a wrong admin key; the gateway lets none in for 17 s/],
+    [404, /no admin endpoints here/],
+  ])) {
+    const { url } = await admin(t, (_, response) => {
+      response.writeHead(status, status === 429 ? { 'retry-after': '17' } : {}).end('{"error":"no"}')
+    })
+    t.match((await new Told(t, new HttpSource(url, 'wrong')).link('refused')).text, text)
+  }
+})
+
+t.test('a session that has expired begins with a new login', async t => {
+  let logins = 0
+  const { url } = await admin(t, (request, response) => {
+    if (request.url === '/admin/api/login') response.end(`{"token":"${++logins}"}`)
+    else if (request.headers.authorization !== 'Bearer 2') response.writeHead(401).end()
+    else response.write(`${JSON.stringify(hello)}\n`)
+  })
+  const told = new Told(t, new HttpSource(url, 'secret'))
+  t.match((await told.link('lost')).text, 'the session has expired')
+  await told.link('open')
+  t.equal(logins, 2)
+})
+
+t.test('a remote gateway that goes is found again', async t => {
+  let served = 0
+  const { url, server } = await admin(t, (request, response) => {
+    if (request.url === '/admin/api/login') response.end('{"token":"abc"}')
+    else {
+      served++
+      response.write(`${JSON.stringify(hello)}\n`)
+    }
+  })
+  const told = new Told(t, new HttpSource(url, 'secret'))
+  await told.link('open')
+  server.closeAllConnections()
+  await told.link('lost')
+  await told.link('open')
+  t.equal(served, 2)
+})
+
+t.test('a host that does not speak HTTP, or is not there, is no end', async t => {
+  const server = createServer(socket => socket.end('220 mail ready\r\n'))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const told = new Told(t, new HttpSource(`http://127.0.0.1:${port}`, 'k'))
+  await told.link('lost')
+  server.close()
+  await told.next(({ text }) => text === 'there is no gateway')
+})
