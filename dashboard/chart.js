@@ -109,8 +109,10 @@ export function legend(series, { unicode = true, stacked = false, colors = true 
 function scaleOf({ series, scale, min, max, stacked, binary = false }, rows) {
   let low = Number.POSITIVE_INFINITY
   let high = Number.NEGATIVE_INFINITY
+  let whole = true
   /** @param {number} value */
   const reach = value => {
+    whole &&= Number.isInteger(value)
     if (value > high) high = value
     if (value < low && (scale !== 'log' || value > 0)) low = value
   }
@@ -129,7 +131,7 @@ function scaleOf({ series, scale, min, max, stacked, binary = false }, rows) {
   if (high < low) high = low = scale === 'log' ? 1 : 0
   return scale === 'log'
     ? logScale({ min, max, low, high, rows })
-    : linearScale({ min, max, low, high, rows, binary })
+    : linearScale({ min, max, low, high, rows, binary, whole })
 }
 
 /**

@@ -12,15 +12,17 @@
  * @param {number} about.high largest value
  * @param {number} about.rows that the axis is high
  * @param {boolean} about.binary steps of 1024 and not of 1000
+ * @param {boolean} about.whole there is nothing between 0 and 1
  * @returns {Scale}
  */
-export function linearScale({ min, max, low, high, rows, binary }) {
+export function linearScale({ min, max, low, high, rows, binary, whole }) {
   const bottom = min ?? Math.min(0, low)
-  const parts = Math.max(1, Math.floor((rows - 1) / 3))
-  const step = niceStep(((max ?? high) - bottom) / parts, binary)
+  // A label in every second row at most, and as little room above the highest value as that allows.
+  const parts = Math.max(1, Math.floor((rows - 1) / 2))
+  const step = Math.max(niceStep(((max ?? high) - bottom) / parts, binary), whole ? 1 : 0)
   const first = Math.floor(bottom / step) * step
-  const end = max ?? Math.max(first + step, Math.ceil(high / step - 1e-9) * step)
   const start = min ?? (max === undefined ? first : bottom)
+  const end = max ?? Math.max(first + step, Math.ceil(high / step - 1e-9) * step)
   const ticks = []
   for (let i = Math.ceil(start / step - 1e-9); i * step <= end + step * 1e-9; i++) ticks.push(i * step)
   const range = end - start || 1
@@ -111,7 +113,7 @@ export function ageMarks(span, columns) {
  * @param {number} step of the marks
  */
 function ageText(age, step) {
-  if (step % 3600 === 0) return `${age / 3600}h`
+  if (age % 3600 === 0) return `${age / 3600}h`
   if (step % 60 === 0) return `${age / 60}m`
   if (age < 60) return `${Math.round(age)}s`
   const seconds = Math.round(age % 60)
