@@ -66,7 +66,10 @@ export class MockGateway {
       this.#wake()
     })
     socket.on('error', () => {})
-    createInterface({ input: socket }).on('line', line => {
+    const lines = createInterface({ input: socket })
+    // They pass on what happens to the socket.
+    lines.on('error', () => {})
+    lines.on('line', line => {
       const command = JSON.parse(line)
       this.commands.push(command)
       socket.write(`${JSON.stringify({ type: 'done', command: command.type, error: null })}\n`)
