@@ -1,0 +1,309 @@
+import t from 'tap'
+import { logLine } from '../../dashboard/panels/log.js'
+import { layout, page, render, SMALLEST } from '../../dashboard/screen.js'
+import { initialState, reduce } from '../../dashboard/state.js'
+import { plain, width } from '../../dashboard/terminal/line.js'
+import { mockSnapshots } from '../stats/mock.js'
+
+/** @typedef {import('../../dashboard/state.js').State} State */
+
+const NOW = Date.UTC(2026, 0, 5, 13)
+const look = { unicode: true, colors: true }
+
+/**
+ * @param {import('../../src/stats/schema.js').Snapshot[]} snapshots
+ * @param {object} [options]
+ * @param {{columns: number, rows: number}} [options.size]
+ * @param {{unicode: boolean, colors: boolean}} [options.look]
+ * @param {string[]} [options.keys]
+ * @param {boolean} [options.owner]
+ * @returns {State}
+ */
+function stateOf(
+  snapshots,
+  { size = { columns: 80, rows: 24 }, look: shows = look, keys = [], owner = false } = {},
+) {
+  let state = initialState({ look: shows, size, source: 'test.sock', now: NOW, owner })
+  state = reduce(state, { type: 'link', state: 'open', text: '', now: NOW })
+  const events = snapshots.flatMap(({ events }) => events)
+  const { node } = snapshots[0]
+  const hello = { type: /** @type {const} */ ('hello'), schema: 1, node, history: snapshots, events }
+  state = reduce(state, { type: 'message', now: NOW, message: hello })
+  for (const name of keys) state = reduce(state, { type: 'key', name, now: NOW })
+  return state
+}
+
+/** @param {State} state */
+const texts = state => render(state).map(plain)
+
+/** @param {State} state */
+const screen = state => texts(state).join('\n')
+
+/**
+ * @param {State} state
+ * @param {RegExp} text
+ * @returns {string[]} styles of the spans with that text
+ */
+const stylesOf = (state, text) =>
+  render(state)
+    .flat()
+    .filter(span => text.test(span[0]))
+    .map(([, style]) => style)
+
+const calm = mockSnapshots({ workers: 3, seconds: 120, connections: 30_000, csv: true })
+
+t.test('every size is filled to its last row, and nothing is wider than the terminal', async t => {
+  const crowd = mockSnapshots({
+    workers: 24,
+    seconds: 60,
+    connections: 500_000,
+    down: 3,
+    silent: 5,
+    csv: true,
+  })
+  for (const [columns, rows] of [
+    [60, 15],
+    [80, 24],
+    [100, 30],
+    [120, 40],
+    [160, 45],
+    [220, 60],
+    [300, 90],
+  ]) {
+    for (const keys of [[], ['enter'], ['h'], ['e'], ['l'], ['j', 'g'], ['p']]) {
+      for (const snapshots of [calm, crowd]) {
+        const state = stateOf(snapshots, { size: { columns, rows }, keys })
+        const lines = render(state)
+        t.equal(lines.length, rows, `${columns}x${rows} ${keys}`)
+        const widest = Math.max(...lines.slice(0, -1).map(width))
+        // Long texts of events and logs are cut by the screen.
+        if (keys[0] !== 'e') t.ok(widest <= columns + 1, `${columns}x${rows} ${keys}: ${widest}`)
+        t.match(plain(lines.at(-1) ?? []), /q quit/, 'the footer is at the bottom')
+      }
+    }
+  }
+})
+
+t.test('a terminal that is too small is told so', async t => {
+  for (const [columns, rows] of [
+    [40, 10],
+    [59, 24],
+    [80, 14],
+    [5, 2],
+    [1, 1],
+  ]) {
+    const state = stateOf(calm, { size: { columns, rows } })
+    const lines = render(state)
+    t.equal(lines.length, rows)
+    t.ok(lines.every(line => width(line) <= columns))
+    if (columns > 20) t.match(screen(state), `${columns}x${rows}, needs ${SMALLEST.columns}x${SMALLEST.rows}`)
+  }
+})
+
+t.test('80x24: machine, workers, totals, one chart, the last event, the file, the keys', async t => {
+  const lines = texts(stateOf(calm))
+  t.match(
+    lines[0],
+    /Halley 0\.1\.0 {2}gateway-1_8000 {2}http:\/\/127\.0\.0\.1:8000 .* up 2:01 {2}\d\d:\d\d:\d\d/,
+  )
+  t.match(lines[1], /cpu +█+░+ +\d+% {2}user +\d+% {2}sys +\d+% {2}steal +\d+% {2}idle +\d+% {2}load/)
+  t.match(lines[2], /mem .*used [\d.]+ GB {2}caches 4\.00 GB {2}slab \d+ MB {2}free [\d.]+ GB/)
+  t.match(
+    lines[3],
+    /net {2}in [\d.]+ MB\/s {2}out [\d.]+ MB\/s {2}sockets 30,200 {2}tcp [\d.]+ MB {2}overflows 0/,
+  )
+  t.match(lines[4], /about [\d,]+ more connections fit {2}2\.05 KB each \+ 2\.29 KB kernel/)
+  t.match(lines[5], /workers 3 .* heap .* ticks, ms .* msg\/s/)
+  t.match(lines[6], /# +pid +cpu +rss +clients +used\/total +loop +avg +p90 +max +in +out +gc/)
+  t.match(lines[7], /^ {2}0 +4001 +\d+% +[\d.]+M +10,000 +[\d.]+\/[\d.]+M +\d+% +[\d.]+ +[\d.]+ +[\d.]+ /)
+  t.match(lines[10], /^all +\d+% +[\d.]+M +30,000/)
+  t.match(lines[11], /connections ─+ 30,000 {2}1\/6/)
+  t.match(lines[21], /slow client was closed/)
+  t.match(lines[22], /csv {2}halley\.csv {2}\d+ KB of 100 MB \(0%\) {2}rotations 0/)
+  t.match(lines[23], /h help .*select .*detail .*sort: worker.*q quit/)
+})
+
+t.test('c goes through all charts', async t => {
+  const titles = [
+    'connections',
+    'messages a second',
+    'ticks, ms',
+    'memory',
+    'bytes a connection',
+    'CPU, of one core',
+  ]
+  for (const [presses, title] of titles.entries()) {
+    const text = screen(stateOf(calm, { keys: new Array(presses).fill('c') }))
+    t.match(text, new RegExp(`─ ${title} .*${presses + 1}/6`))
+    t.equal([...text.matchAll(/\d\/6 ─/g)].length, 1, 'one at a time')
+  }
+  t.match(screen(stateOf(calm, { keys: new Array(6).fill('tab') })), /─ connections .*1\/6/)
+})
+
+t.test('220x60: all columns, all charts beside each other, the last events', async t => {
+  const text = screen(stateOf(calm, { size: { columns: 220, rows: 60 } }))
+  t.match(text, /─ connections .*─ messages a second .*─ ticks, ms /)
+  t.match(text, /─ memory .*─ bytes a connection .*─ CPU, of one core /)
+  t.match(text, /# +pid +up +died +cpu +rss +clients +new\/s +subs +chans .* outbox +largest +longest ticks/)
+  t.match(text, /primary 4000 +\d+% [\d.]+ MB/)
+  t.match(text, /─ events ─/)
+})
+
+t.test('a blocked loop is seen in its row, by colour and, without colours, by a mark', async t => {
+  const blocked = calm.findIndex(({ workers }) => (workers[0].sample?.loop.ticks.max ?? 0) >= 200)
+  const past = calm.slice(0, blocked + 1)
+  t.same(stylesOf(stateOf(past), /^200$/), ['warn', 'warn header'], 'the worker, and all')
+  const mono = texts(stateOf(past, { look: { unicode: false, colors: false } }))
+  t.match(mono[7], / 200~/)
+  t.notMatch(mono[8], /~/)
+})
+
+t.test('a worker that is dead or silent says so in its row', async t => {
+  const bad = mockSnapshots({ workers: 3, seconds: 40, connections: 3000, down: 1, silent: 2 })
+  const dead = texts(stateOf(bad.slice(0, 21)))
+  t.match(dead[5], /workers 2 of 3 up/)
+  t.match(dead[8], /1 down for 1\.0 s, died once/)
+  t.match(dead.join('\n'), /worker 1 \(pid 4002\) died: signal SIGKILL/)
+  t.match(texts(stateOf(bad.slice(0, 23)))[8], /1 starting, died once/)
+  const silent = texts(stateOf(bad))
+  t.match(silent[9], /2 says nothing for 10\.2 s, last [\d,]+ connections, pid 4003/)
+})
+
+t.test('the selected worker is marked, and stays on the screen', async t => {
+  const many = mockSnapshots({ workers: 40, seconds: 5, connections: 4000 })
+  for (const presses of [1, 20, 40]) {
+    const state = stateOf(many, { keys: new Array(presses).fill('j') })
+    t.match(screen(state), new RegExp(`▸ ?${presses - 1} +${4000 + presses} `))
+    t.ok(stylesOf(state, /▸/).every(style => /selected/.test(style)))
+  }
+  t.match(screen(stateOf(many)), /workers 40, 1 to \d+/)
+})
+
+t.test('narrow terminals lose the columns that matter least', async t => {
+  const heads = (/** @type {number} */ columns) => texts(stateOf(calm, { size: { columns, rows: 24 } }))[6]
+  t.match(heads(130), /outbox/)
+  t.notMatch(heads(80), /outbox/)
+  t.match(heads(80), /pid/)
+  t.notMatch(texts(stateOf(calm, { size: { columns: 60, rows: 24 } })).join('\n'), / pid /)
+  t.match(texts(stateOf(calm, { size: { columns: 60, rows: 24 } })).join('\n'), /clients .* avg +p90 +max/)
+})
+
+t.test('where it is no Linux, what is not known is no zero', async t => {
+  const text = screen(stateOf(mockSnapshots({ seconds: 5, elsewhere: true })))
+  t.match(text, /net {2}in -\/s {2}out -\/s {2}sockets - {2}tcp - {2}overflows -/)
+  t.match(text, /slab -/)
+})
+
+t.test('with few connections it is not guessed how many more fit', async t => {
+  t.match(
+    screen(stateOf(mockSnapshots({ seconds: 5, connections: 10 }))),
+    /how many more connections fit is known from 1,000 on/,
+  )
+})
+
+t.test('the detail of a worker: loop, heap spaces, GC, transports, close codes', async t => {
+  const text = screen(stateOf(calm, { keys: ['j', 'enter'], size: { columns: 220, rows: 60 } }))
+  t.match(text, /─ worker 0 {2}up {2}pid 4001 {2}up 2:01 ─/)
+  for (const what of [
+    /ticks p99 +[\d.]+ ms/,
+    /old +█* .*[\d.]+M\/[\d.]+M/,
+    /large object/,
+    /minor +\d+\/s +[\d.]+ ms/,
+    /websocket protobuf +1,500/,
+  ])
+    t.match(text, what)
+  for (const what of ['array buffers', 'close codes', 'commands', 'server API', 'subscriptions', 'files'])
+    t.match(text, what)
+  t.match(
+    screen(stateOf(calm, { keys: ['enter'] })),
+    /page down more/,
+    'where it does not fit, there is more',
+  )
+})
+
+t.test('help names every key and every limit', async t => {
+  const text = screen(stateOf(calm, { keys: ['h'] }))
+  for (const what of [
+    'sort',
+    'restart',
+    'garbage collection',
+    'pause',
+    'log',
+    'quit; the gateway goes on',
+    '20.0 ms',
+  ])
+    t.match(text, what)
+  t.match(screen(stateOf(calm, { keys: ['h'], look: { unicode: false, colors: false } })), /~ from +! from/)
+})
+
+t.test('questions stand in front, and say what they are about', async t => {
+  t.match(
+    screen(stateOf(calm, { keys: ['j', 'r'] })),
+    /restart worker 0\?[\s\S]*its 10,000 clients will have to connect again[\s\S]* y {2}restart/,
+  )
+  t.match(
+    screen(stateOf(calm, { keys: ['j', 'g'] })),
+    /garbage collection[\s\S]* w {2}worker 0 .* a {2}all workers/,
+  )
+  t.match(
+    screen(stateOf(calm, { keys: ['q'], owner: true })),
+    /s {2}stop it .* l {2}leave it running, without dashboard .* n {2}stay/,
+  )
+  for (const line of render(stateOf(calm, { keys: ['j', 'r'] }))) t.ok(width(line) <= 81)
+})
+
+t.test('a picture that is old is dim, and says why', async t => {
+  let state = stateOf(calm)
+  state = reduce(state, { type: 'link', state: 'lost', text: 'there is no gateway', now: NOW })
+  state = reduce(state, { type: 'tick', now: NOW + 12_000 })
+  const at = texts(state).findIndex(line => line.includes('gateway gone'))
+  t.match(texts(state)[at], /gateway gone, trying again for 12\.0 s \(there is no gateway\); the figures are/)
+  t.match(screen(state), /30,000/, 'the last picture stays')
+  t.same(new Set(stylesOf(state, /30,000/)), new Set(['dim']))
+  const silent = reduce(stateOf(calm), { type: 'tick', now: NOW + 9000 })
+  t.match(screen(silent), /nothing has come for 9\.0 s/)
+  t.match(screen(stateOf(calm, { keys: ['p'] })), /paused at \d\d:\d\d:\d\d; p goes on/)
+})
+
+t.test('without any figures it says what it waits for', async t => {
+  let state = initialState({ look, size: { columns: 80, rows: 24 }, source: '/run/8000.sock', now: NOW })
+  t.match(screen(state), /Halley[\s\S]*\/run\/8000\.sock[\s\S]*connecting/)
+  state = reduce(state, { type: 'link', state: 'lost', text: 'there is no gateway', now: NOW })
+  t.match(screen(state), /trying again for 0\.0 s \(there is no gateway\)/)
+  t.equal(render(state).length, 24)
+})
+
+t.test('lines of the log are for people, whatever they are', async t => {
+  const line = JSON.stringify({
+    level: 40,
+    time: '2026-01-05T13:00:00.000Z',
+    pid: 7,
+    msg: 'slow client',
+    bytes: 9,
+  })
+  t.match(plain(logLine(line)), /^ \d\d:\d\d:\d\d WARN {2}slow client {2}pid=7 bytes=9$/)
+  t.equal(plain(logLine('no JSON')), ' no JSON')
+  t.equal(plain(logLine('null')), ' null')
+  t.match(plain(logLine('{"level":35,"msg":{"a":1}}')), /35/)
+})
+
+t.test('the layout gives panels their rows by what matters most', async t => {
+  const names = (/** @type {number} */ rows) =>
+    layout(stateOf(calm, { size: { columns: 80, rows }, keys: ['l'] })).map(
+      ({ panel, rows }) => `${panel.name} ${rows}`,
+    )
+  t.same(names(24), ['header 5', 'workers 6', 'charts 6', 'log 4', 'event line 1', 'csv 1', 'footer 1'])
+  t.same(
+    names(15),
+    ['header 4', 'workers 4', 'log 4', 'event line 1', 'csv 1', 'footer 1'],
+    'what was asked for has its place before a chart',
+  )
+})
+
+t.test('a page of text has no charts and no colours', async t => {
+  const state = stateOf(calm, { size: { columns: 100, rows: 24 }, look: { unicode: true, colors: false } })
+  const text = page(state).map(plain).join('\n')
+  t.match(text, /Halley 0\.1\.0/)
+  t.match(text, /^all /m)
+  t.notMatch(text, /5m ago/)
+})
