@@ -1,5 +1,6 @@
 // The primary process of `halley serve`: signals in, log lines out.
 
+import { closeSync, openSync } from 'node:fs'
 import { createLog, LogOutput } from './log.js'
 import { Telemetry } from './telemetry.js'
 import { TerminalView } from './terminal-view.js'
@@ -49,6 +50,11 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
   process.on('SIGHUP', () => {
+    if (terminal && terminalGone()) {
+      // Nobody is left to read that, and writing to it fails.
+      output.shown = false
+      return end()
+    }
     if (!reload) return
     try {
       const { config, warnings } = reload()
@@ -67,6 +73,7 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
   if (!dashboard || !terminal || !process.stdin.isTTY || telemetry.socket === null || signals > 0) return
   view = new TerminalView(telemetry.socket, ({ stop, fault }) => {
     telemetry.hold(false)
+    if (terminalGone()) return
     if (fault !== '') log.error(`the dashboard ended: ${fault}; the gateway runs on`)
     else if (!stop && signals === 0)
       log.info({ url: pool.url }, 'the dashboard is closed, the gateway runs on')
@@ -74,6 +81,16 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
   })
   telemetry.hold(true)
   view.start()
+}
+
+/** Whether the terminal that this was started from has been closed: then, too, the kernel sends SIGHUP. */
+function terminalGone() {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return false
+  } catch {
+    return true
+  }
 }
 
 /**

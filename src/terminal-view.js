@@ -5,6 +5,9 @@ import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { EXIT_CODES } from '../dashboard/exit-codes.js'
 
+/** What is written before the guard of a killed dashboard has given the terminal back would be lost with its screen, ms. */
+const GUARD_MS = 500
+
 const BIN = fileURLToPath(new URL('../bin/halley.js', import.meta.url))
 
 export class TerminalView {
@@ -37,12 +40,11 @@ export class TerminalView {
         this.#onEnd(how)
       }
       child.once('error', error => end({ stop: false, fault: error.message }))
-      child.once('exit', (code, signal) =>
-        end({
-          stop: code === EXIT_CODES.stop,
-          fault: code === EXIT_CODES.left || code === EXIT_CODES.stop ? '' : (signal ?? `exit code ${code}`),
-        }),
-      )
+      child.once('exit', (code, signal) => {
+        const asked = code === EXIT_CODES.left || code === EXIT_CODES.stop
+        const fault = asked ? '' : (signal ?? `exit code ${code}`)
+        setTimeout(() => end({ stop: code === EXIT_CODES.stop, fault }), signal === null ? 0 : GUARD_MS)
+      })
     })
   }
 
