@@ -109,7 +109,7 @@ export const SCHEMA_VERSION = 1
  * @property {'starting' | 'up' | 'silent' | 'down'} state silent: it has not sent a sample for more than 1.5 s
  * @property {number} age ms since its last sample; 0 if there was none
  * @property {number} deaths since the gateway has started
- * @property {WorkerSample | null} sample its last one; null when it is not there (starting, down)
+ * @property {WorkerSample | null} sample its last one; null when it is not there (starting, down), or has never sent one
  */
 
 /**
@@ -140,8 +140,8 @@ export const SCHEMA_VERSION = 1
  * @property {number[] | null} load over 1, 5 and 15 minutes
  * @property {{used: number, tcp: {inuse: number, orphan: number, time_wait: number, alloc: number, memory: number}} | null} sockets memory in bytes
  * @property {{rx_bytes: number, tx_bytes: number, rx_packets: number, tx_packets: number, interfaces: Record<string, {rx_bytes: number,
- *   tx_bytes: number, rx_packets: number, tx_packets: number}>} | null} network a second; the sums leave the loopback interface out unless it
- *   is the only one with traffic
+ *   tx_bytes: number, rx_packets: number, tx_packets: number}>} | null} network a second; the sums are of interfaces with a device of their
+ *   own; where there is none, of all but the loopback one; and of that one where nothing else has traffic
  * @property {{overflows: number, drops: number} | null} listen connections that did not fit into a listen queue, over the interval
  * @property {{open: number, limit: number} | null} files of the whole machine
  */
@@ -230,7 +230,7 @@ export const SCHEMA_VERSION = 1
 
 /**
  * @typedef {{type: 'hello', schema: number, node: NodeFacts, history: Snapshot[], events: GatewayEvent[]}} Hello `history`: up to 300 snapshots, oldest
- *   first, thinned (without spaces, buckets, interfaces and names of counts); `events`: the last ones
+ *   first, thinned (spaces, buckets, interfaces and names of counts are empty, and so is `workers` of more than 16; no lifetimes); `events`: the last ones
  * @typedef {{type: 'snapshot', snapshot: Snapshot}} SnapshotMessage
  * @typedef {{type: 'log', line: string}} LogMessage one line of the gateway's log as JSON text, only after `{"type":"log","on":true}`
  * @typedef {{type: 'done', command: string, error: string | null}} DoneMessage the answer to a command
