@@ -6,7 +6,7 @@
  * @typedef {object} StatsActions
  * @property {(worker: number | null) => unknown} gc collects garbage in one worker, or in all
  * @property {(worker: number) => unknown} restart
- * @property {() => unknown} stop ends the gateway
+ * @property {() => unknown} stop begins to end the gateway
  * @property {(listener: (line: string) => void) => () => void} log each line of the log as JSON text from now on; returns what ends that
  */
 
@@ -65,6 +65,7 @@ export async function carryOut(command, actions) {
       await actions.restart(command.worker)
       break
     case 'stop':
-      await actions.stop()
+      // Its end is the end of this process, so nobody could be told.
+      Promise.resolve(actions.stop()).catch(() => {})
   }
 }

@@ -198,6 +198,13 @@ t.test('a command is answered when it is done', async t => {
   t.match(await client.take(2, 'done'), [{}, { command: 'gc', error: null }])
 })
 
+t.test('that the gateway will end is answered at once', async t => {
+  const { path } = await open(t, { actions: { stop: () => new Promise(() => {}) } })
+  const client = watch(t, path)
+  client.tell({ type: 'stop' })
+  t.match(await client.take(1, 'done'), [{ command: 'stop', error: null }])
+})
+
 t.test('log lines go to those who ask for them, as long as they do', async t => {
   const { path, logs, next } = await open(t)
   const [reader, other] = [watch(t, path), watch(t, path)]
