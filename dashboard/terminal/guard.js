@@ -4,14 +4,20 @@ import { spawn, spawnSync } from 'node:child_process'
 
 // Its standard output is the terminal, its standard input the pipe whose other end we hold. When that ends without a word we
 // are dead, whatever it was that killed us. Then there is a race with the shell that takes the terminal over: the screen comes
-// first, and the settings are left alone when somebody has changed them since.
+// first, and the settings are left alone when somebody has changed them since. The terminal is opened anew, because we do not
+// block on it: such a write fails while somebody else is writing.
 const SCRIPT = `
 trap '' HUP INT QUIT TERM TSTP TTIN TTOU PIPE
 exec 3>&1
+name=$(tty <&3)
+if [ -w "$name" ]; then exec 3>"$name"; fi
 ours=$(stty -g <&3)
 read -r word
 if [ "$word" = clean ]; then exit; fi
-printf '%b' "$2"
+for try in 1 2 3; do
+  if printf '%b' "$2" >&3; then break; fi
+  sleep 0.1
+done
 sleep 0.1
 if [ -n "$1" ] && [ "$(stty -g <&3)" = "$ours" ]; then stty "$1" <&3; fi
 `
