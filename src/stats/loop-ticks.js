@@ -6,6 +6,22 @@ const RESOLUTION_MS = 10
 const NS_PER_MS = 1e6
 /** Where the ranks are first cut: what is told is looked at itself, and not guessed from its neighbours. */
 const CUTS = Object.freeze([50, 90, 99])
+/** A look takes some µs. */
+const MAX_LOOKS = 16
+
+/**
+ * @typedef {{rank: number, interval: number}} Place an interval between two looks of the library, ms, and how many are not longer
+ * @typedef {{low: Place, high: Place}} Gap what lies between two places, without them
+ */
+
+/**
+ * How much is not known of a gap.
+ * @param {Gap} gap
+ */
+function weight({ low, high }) {
+  const count = high.rank - low.rank - 1
+  return bucketOf(low.interval) === bucketOf(high.interval) ? 0 : count * (high.interval - low.interval)
+}
 
 /** The wait for this process's event loop, on a 10 ms grid. */
 export class LoopTicks {
@@ -42,64 +58,64 @@ export class LoopTicks {
   }
 
   /**
-   * The library's histogram tells percentiles, but not what it is made of. So the waits are found by their ranks: what lies
-   * between two that are about the same need not be looked at. A look takes some µs.
+   * The library's histogram tells percentiles, but not what it is made of. So the waits are found by their ranks: what lies between two
+   * that are about the same need not be looked at, and the widest gaps are looked into first.
    */
   #read() {
     const n = this.#n
-    let from = 1
-    let interval = this.#interval(1)
-    this.#record(interval, 1)
+    const shortest = this.#histogram.min / NS_PER_MS
+    this.#record(shortest)
+    if (n === 1) return
+    /** @type {Gap[]} */
+    const gaps = []
+    let low = { rank: 1, interval: shortest }
     for (const percent of CUTS) {
       const rank = Math.ceil((percent / 100) * n)
-      if (rank <= from || rank >= n) continue
-      const found = this.#interval(rank)
-      this.#between(from, interval, rank, found)
-      this.#record(found, 1)
-      from = rank
-      interval = found
+      if (rank <= low.rank || rank >= n) continue
+      const high = this.#look(rank)
+      gaps.push({ low, high })
+      low = high
     }
-    if (from === n) return
-    const longest = this.#histogram.max / NS_PER_MS
-    this.#between(from, interval, n, longest)
-    this.#record(longest, 1)
+    const high = { rank: n, interval: this.#histogram.max / NS_PER_MS }
+    this.#record(high.interval)
+    gaps.push({ low, high })
+    for (let looks = 0; looks < MAX_LOOKS; looks++) {
+      const widest = gaps.reduce((a, b) => (weight(b) > weight(a) ? b : a))
+      if (weight(widest) === 0) break
+      const middle = this.#look((widest.low.rank + widest.high.rank) >> 1)
+      gaps.push({ low: middle, high: widest.high })
+      widest.high = middle
+    }
+    for (const gap of gaps) this.#fill(gap)
   }
 
   /**
    * @param {number} rank from 1
-   * @returns {number} ms
+   * @returns {Place}
    */
-  #interval(rank) {
-    return this.#histogram.percentile((100 * rank) / this.#n) / NS_PER_MS
+  #look(rank) {
+    const interval = this.#histogram.percentile((100 * rank) / this.#n) / NS_PER_MS
+    this.#record(interval)
+    return { rank, interval }
   }
 
-  /**
-   * Records what lies between two ranks, without them.
-   * @param {number} low rank
-   * @param {number} shorter its interval, ms
-   * @param {number} high rank
-   * @param {number} longer its interval, ms
-   */
-  #between(low, shorter, high, longer) {
-    if (high - low < 2) return
-    if (bucketOf(shorter) === bucketOf(longer)) {
-      this.#record((shorter + longer) / 2, high - low - 1)
-      return
-    }
-    const middle = (low + high) >> 1
-    const interval = this.#interval(middle)
-    this.#between(low, shorter, middle, interval)
-    this.#record(interval, 1)
-    this.#between(middle, interval, high, longer)
+  /** What was not looked at lies evenly between its neighbours, as far as is known. @param {Gap} gap */
+  #fill(gap) {
+    const count = gap.high.rank - gap.low.rank - 1
+    const shortest = gap.low.interval
+    const span = gap.high.interval - shortest
+    if (weight(gap) === 0) return this.#record(shortest + span / 2, count)
+    this.#record(shortest + span / 4, count >> 1)
+    this.#record(shortest + (span * 3) / 4, (count + 1) >> 1)
   }
 
   /**
    * The histogram holds whole intervals between two looks, so an idle loop shows the grid itself.
    * @param {number} interval ms
-   * @param {number} times
+   * @param {number} [times]
    */
-  #record(interval, times) {
-    this.#ticks.record(Math.max(0, interval - RESOLUTION_MS), times)
+  #record(interval, times = 1) {
+    if (times > 0) this.#ticks.record(Math.max(0, interval - RESOLUTION_MS), times)
   }
 
   /** A reset histogram begins with its next tick, so that a long turn right behind the reset would go unnoticed. */

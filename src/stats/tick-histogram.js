@@ -71,9 +71,9 @@ export class TickHistogram {
     for (let i = 0; i < buckets.length; i += 2) this.#add(buckets[i], buckets[i + 1])
   }
 
-  /** @returns {[index: number, count: number][]} shorter waits first */
+  /** @returns {Uint32Array} indexes of the buckets, shorter waits first */
   #sorted() {
-    return [...this.#buckets].sort((a, b) => a[0] - b[0])
+    return Uint32Array.from(this.#buckets.keys()).sort()
   }
 
   /**
@@ -81,39 +81,40 @@ export class TickHistogram {
    * @returns {number} the wait that so many of the waits do not exceed, ms; 0 if there are none
    */
   percentile(percent) {
-    return this.#at([percent])[0]
+    return this.#at(percent, this.#sorted())
   }
 
   /**
-   * @param {number[]} percents ascending
-   * @returns {number[]} ms
+   * @param {number} percent
+   * @param {Uint32Array} sorted indexes
+   * @returns {number} ms
    */
-  #at(percents) {
-    const sorted = this.#sorted()
-    let at = 0
-    let seen = sorted.length > 0 ? sorted[0][1] : 0
-    return percents.map(percent => {
-      if (sorted.length === 0) return 0
-      // Less than a wait off is no reason to take the next one: 0.07 * 100 is 7.000000000000001.
-      const rank = Math.max(1, Math.ceil((percent / 100) * this.count - 1e-6))
-      while (seen < rank && at < sorted.length - 1) seen += sorted[++at][1]
-      return Math.min(this.max, Math.max(this.min, waitOf(sorted[at][0])))
-    })
+  #at(percent, sorted) {
+    // Less than a wait off is no reason to take the next one: 0.07 * 100 is 7.000000000000001.
+    const rank = (percent / 100) * this.count - 1e-6
+    let seen = 0
+    for (const index of sorted) {
+      seen += this.#buckets.get(index) ?? 0
+      if (seen >= rank) return Math.min(this.max, Math.max(this.min, waitOf(index)))
+    }
+    return 0
   }
 
   /** @returns {Ticks} */
   toTicks() {
     const { count } = this
-    const [p50, p90, p99] = this.#at([50, 90, 99]).map(wholeMicroseconds)
+    const sorted = this.#sorted()
+    const buckets = []
+    for (const index of sorted) buckets.push(index, this.#buckets.get(index) ?? 0)
     return {
       count,
       min: count === 0 ? 0 : wholeMicroseconds(this.min),
       avg: count === 0 ? 0 : wholeMicroseconds(this.sum / count),
-      p50,
-      p90,
-      p99,
+      p50: wholeMicroseconds(this.#at(50, sorted)),
+      p90: wholeMicroseconds(this.#at(90, sorted)),
+      p99: wholeMicroseconds(this.#at(99, sorted)),
       max: wholeMicroseconds(this.max),
-      buckets: this.#sorted().flat(),
+      buckets,
     }
   }
 
