@@ -1,16 +1,28 @@
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 const ENV = { ...process.env, LC_ALL: 'C.UTF-8' }
-let sessions = 0
 
 /**
  * A real terminal without a window: tmux, with a server of its own. It shows what a program writes, and types.
  */
 export class Tmux {
-  #socket = `halley-test-${process.pid}-${++sessions}`
+  #folder = mkdtempSync(join(tmpdir(), 'halley-tmux-'))
+  #socket = join(this.#folder, 'socket')
+  /** A test that is given up ends nothing any more. */
+  #onExit = () => {
+    try {
+      execFileSync('tmux', ['-S', this.#socket, 'kill-server'], { stdio: 'ignore' })
+    } catch {
+      // It has gone already.
+    }
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
 
   /**
    * @param {import('tap').Test} t ends it
@@ -41,6 +53,7 @@ export class Tmux {
       `${rows}`,
     )
     for (const [name, value] of set) args.push('-e', `${name}=${value}`)
+    process.once('exit', tmux.#onExit)
     t.teardown(() => tmux.end())
     try {
       await tmux.do(...args, ...command)
@@ -56,7 +69,7 @@ export class Tmux {
    * @returns {Promise<string>} what it says
    */
   async do(...args) {
-    const { stdout } = await run('tmux', ['-L', this.#socket, ...args], { env: ENV })
+    const { stdout } = await run('tmux', ['-S', this.#socket, ...args], { env: ENV })
     return stdout
   }
 
@@ -123,7 +136,9 @@ export class Tmux {
   }
 
   async end() {
+    process.off('exit', this.#onExit)
     await this.do('kill-server').catch(() => {})
+    rmSync(this.#folder, { recursive: true, force: true })
   }
 }
 
