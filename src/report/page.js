@@ -109,6 +109,7 @@ export function renderPage({ title, subtitle, runs, tables = [], version }) {
     readFileSync(join(UPLOT, 'uPlot.min.css'), 'utf8'),
     own('../charts/charts.css'),
     own('page/report.css'),
+    own('page/paper.css'),
   ]
   const style = checkInline(styles.join('\n'))
   const scripts = [
