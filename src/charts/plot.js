@@ -178,7 +178,9 @@ export class Plot {
   /** @param {number[]} x */
   #smoothWidth(x) {
     const step = x.length > 1 ? (x[x.length - 1] - x[0]) / (x.length - 1) : 1
-    return Math.max(SMOOTH_VALUES, Math.round(SMOOTH_S / step))
+    // Of a short run an average over all of it would tell nothing.
+    const most = Math.max(3, Math.round(x.length / 10))
+    return Math.min(most, Math.max(SMOOTH_VALUES, Math.round(SMOOTH_S / step)))
   }
 
   /**
