@@ -24,6 +24,8 @@ const FILES = {
   listen: 'net/netstat',
   files: 'sys/fs/file-nr',
 }
+/** The first line of /proc/stat is within so many bytes. */
+const FIRST_LINE = 256
 /** Interfaces that a sample names at most: hosts of containers have hundreds. */
 const MAX_INTERFACES = 32
 
@@ -113,7 +115,7 @@ export class MachineWatch {
     this.#limit = this.#files.memory ? MemoryLimit.find(this.#memory().total, groups) : null
     this.#at = clock()
     this.#ticks = this.#readTicks()
-    if (this.#files.interfaces) this.#traffic = parseInterfaces(this.#files.interfaces.read())
+    if (this.#files.interfaces) this.#traffic = parseInterfaces(this.#files.interfaces.readTable())
     this.#listen = this.#files.listen ? parseListen(this.#files.listen.read()) : null
   }
 
@@ -132,13 +134,13 @@ export class MachineWatch {
       sockets: sockets && parseSockets(sockets.read(), sockets6 ? sockets6.read() : '', this.#page),
       network: this.#network(seconds),
       listen: this.#overflows(),
-      files: files && parseFiles(files.head()),
+      files: files && parseFiles(files.read()),
     }
   }
 
   #readTicks() {
     const { cpu } = this.#files
-    return cpu ? parseCpu(cpu.head()) : ticksOf(this.#readCores())
+    return cpu ? parseCpu(cpu.read(FIRST_LINE)) : ticksOf(this.#readCores())
   }
 
   /** @returns {MachineSample['cpu']} */
@@ -175,7 +177,7 @@ export class MachineWatch {
    */
   #network(seconds) {
     if (!this.#files.interfaces) return null
-    const now = parseInterfaces(this.#files.interfaces.read())
+    const now = parseInterfaces(this.#files.interfaces.readTable())
     const before = this.#traffic
     this.#traffic = now
     const names = Object.keys(now)

@@ -80,9 +80,9 @@ export class MemoryLimit {
    */
   bound(machine) {
     // A limit can be changed while we run.
-    const total = parseBytes(this.#max.head())
+    const total = parseBytes(this.#max.read())
     if (total >= machine.total) return machine
-    const taken = parseBytes(this.#current.head())
+    const taken = parseBytes(this.#current.read())
     const { caches, reclaimable, slab } = parseMemoryStat(this.#stat.read())
     const free = Math.max(0, total - taken)
     return {

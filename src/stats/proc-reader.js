@@ -29,18 +29,18 @@ export class ProcFile {
   static open(path) {
     try {
       const file = new ProcFile(openSync(path, 'r'))
-      file.head()
+      file.read()
       return file
     } catch {
       return null
     }
   }
 
-  /** @returns {string} all of it */
-  read() {
+  /** @returns {string} all of a table of many lines */
+  readTable() {
     let text = ''
     for (let position = 0; ; ) {
-      // A table of many lines comes a page at a time, whatever room there is.
+      // It comes a page at a time, whatever room there is.
       const length = readSync(this.#fd, buffer, 0, BUFFER_BYTES, position)
       if (length === 0) return text
       text += buffer.toString('latin1', 0, length)
@@ -50,9 +50,9 @@ export class ProcFile {
 
   /**
    * @param {number} [bytes]
-   * @returns {string} its beginning
+   * @returns {string} its beginning: all of what the kernel writes in one piece, which are most of these files
    */
-  head(bytes = 256) {
+  read(bytes = BUFFER_BYTES) {
     return buffer.toString('latin1', 0, readSync(this.#fd, buffer, 0, bytes, 0))
   }
 
