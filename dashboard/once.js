@@ -18,23 +18,21 @@ export function onePicture({ source, unicode, patience }) {
   return new Promise((resolve, reject) => {
     const look = { unicode, colors: false }
     let state = initialState({ look, size: PAGE, source: source.name, now: Date.now() })
-    let reason = 'nothing has come'
     const end = () => {
       clearTimeout(timer)
       source.close()
     }
     const timer = setTimeout(() => {
       end()
-      reject(new Error(`${source.name}: ${reason}`))
+      reject(new Error(`${source.name}: nothing has come`))
     }, patience)
     source.start(event => {
       const now = Date.now()
       if (event.type === 'link') {
         state = reduce(state, { type: 'link', state: event.state, text: event.text, now })
-        if (event.text !== '') reason = event.text
-        if (event.state !== 'refused') return
+        if (event.state !== 'refused' && event.state !== 'lost') return
         end()
-        return reject(new Error(`${source.name}: ${reason}`))
+        return reject(new Error(`${source.name}: ${event.text}`))
       }
       state = reduce(state, { type: 'message', message: event.message, now })
       if (event.message.type !== 'snapshot') return

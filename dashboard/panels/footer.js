@@ -48,9 +48,11 @@ export const csv = {
  * @param {State} state
  * @returns {[key: string, text: string][]} the most important ones first
  */
-function keysOf({ view, frozen, log, sort, owner }) {
+function keysOf(state) {
+  const { view, frozen, log, sort, owner } = state
   const quit = /** @type {[string, string]} */ (['q', owner ? 'quit …' : 'quit'])
   const pause = /** @type {[string, string]} */ (['p', frozen === null ? 'pause' : 'go on'])
+  if (shown(state).snapshot === null && view === 'main') return [quit, ['h', 'help']]
   switch (view) {
     case 'help':
     case 'events':

@@ -40,6 +40,9 @@ export function troubleOf({ link, heard, now }) {
   }
 }
 
+/** @type {Record<import('../source/source.js').LinkState, string>} */
+const STYLES = { connecting: 'label', open: 'label', lost: 'warn', refused: 'bad' }
+
 /**
  * In the place of everything else, until there are figures.
  * @type {import('./panel.js').Panel}
@@ -58,7 +61,7 @@ export const waiting = {
       { text: 'Halley', style: 'title' },
       { text: state.source, style: 'accent' },
       { text: '', style: '' },
-      { text: said, style: link.state === 'refused' ? 'bad' : link.state === 'lost' ? 'warn' : 'label' },
+      ...wrapped(said, Math.max(10, width - 8)).map(text => ({ text, style: STYLES[link.state] })),
     ]
     const above = Math.max(0, Math.floor((rows - lines.length) / 2))
     return [
@@ -69,4 +72,20 @@ export const waiting = {
       ]),
     ].slice(0, rows)
   },
+}
+
+/**
+ * @param {string} text
+ * @param {number} width columns
+ * @returns {string[]} its lines, broken between words
+ */
+function wrapped(text, width) {
+  /** @type {string[]} */
+  const lines = ['']
+  for (const word of text.split(' ')) {
+    const line = `${lines.at(-1)} ${word}`.trimStart()
+    if (line.length <= width) lines[lines.length - 1] = line
+    else lines.push(word)
+  }
+  return lines
 }

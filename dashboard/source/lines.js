@@ -38,8 +38,7 @@ export class Lines {
   /** @param {Buffer} part */
   #keep(part) {
     this.#length += part.length
-    if (this.#length > this.#most)
-      throw new Error('what comes is no stream of statistics: a line is too long')
+    if (this.#length > this.#most) throw new Error('this is no stream of statistics: a line is too long')
     this.#parts.push(part)
   }
 }

@@ -30,12 +30,12 @@ export function readMessage(line) {
   try {
     message = JSON.parse(line)
   } catch {
-    throw new Error('what comes is no stream of statistics: a line is not JSON')
+    throw new Error('this is no stream of statistics: a line is not JSON')
   }
   if (!isObject(message) || typeof message.type !== 'string')
-    throw new Error('what comes is no stream of statistics: a line is no message')
+    throw new Error('this is no stream of statistics: a line is no message')
   const fits = Object.hasOwn(SHAPES, message.type) ? SHAPES[message.type] : null
   if (fits === null) return null
-  if (!fits(message)) throw new Error(`what comes is no stream of statistics: a strange ${message.type}`)
+  if (!fits(message)) throw new Error(`this is no stream of statistics: a strange ${message.type}`)
   return message
 }

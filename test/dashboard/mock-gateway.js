@@ -29,6 +29,8 @@ export class MockGateway {
   #server = createServer(socket => this.#accept(socket))
   /** @type {import('../../src/stats/schema.js').Hello | null} */
   #hello
+  /** @type {NodeJS.Timeout | undefined} */
+  #beat
 
   /**
    * @param {string} path
@@ -96,12 +98,24 @@ export class MockGateway {
     this.say(`${JSON.stringify({ type: 'snapshot', snapshot })}\n`)
   }
 
+  /**
+   * Sends the last snapshot again every second, as one of that second.
+   */
+  beat() {
+    this.#beat = setInterval(() => {
+      const last = this.#hello?.history.at(-1)
+      if (last) this.send({ ...last, time: last.time + 1000, seq: last.seq + 1, events: [] })
+    }, 1000)
+    return this
+  }
+
   /** @param {string} text */
   say(text) {
     for (const socket of this.#sockets) socket.write(text)
   }
 
   async close() {
+    clearInterval(this.#beat)
     for (const socket of this.#sockets) socket.destroy()
     await new Promise(resolve => this.#server.close(resolve))
   }

@@ -1,0 +1,128 @@
+// The dashboard at a gateway that is none of paper.
+
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import t from 'tap'
+import { freePort, startGateway } from '../gateway.js'
+import { BIN, folder } from './support.js'
+import { Tmux } from './tmux.js'
+
+const HALLEY = `${process.execPath} ${BIN}`
+
+/**
+ * @param {import('tap').Test} t
+ * @param {string} args
+ * @param {Record<string, string>} [env]
+ */
+async function dashboard(t, args, env = {}) {
+  const tmux = await Tmux.start(t, { columns: 120, rows: 40, env })
+  await tmux.line(`${HALLEY} dashboard ${args}; echo exit $?`)
+  return tmux
+}
+
+/** @param {import('../gateway.js').TestGateway} gateway */
+const rowsOf = gateway => gateway.workerPids.slice(-2).map(pid => new RegExp(`^[ ▸] ?[01] +${pid} `, 'm'))
+
+t.test('over the Unix socket: workers, a death, a restart by key, the log', async t => {
+  const runtime = await folder(t)
+  const gateway = await startGateway(t, { stats: { socket: 'auto' } }, { env: { XDG_RUNTIME_DIR: runtime } })
+  const tmux = await dashboard(t, `${gateway.port}`, { XDG_RUNTIME_DIR: runtime })
+  for (const row of rowsOf(gateway)) await tmux.until(row)
+  t.match(await tmux.screen(), new RegExp(`http://127\\.0\\.0\\.1:${gateway.port}`))
+  const [first] = gateway.workerPids
+  process.kill(first, 'SIGKILL')
+  await tmux.until(/worker \d died: .*SIGKILL/)
+  await tmux.until(
+    screen => /workers 2 ─/.test(screen) && !new RegExp(`^. ?[01] +${first} `, 'm').test(screen),
+  )
+  await tmux.keys('Down', 'r')
+  await tmux.until('restart worker 0?')
+  await tmux.keys('l')
+  await tmux.keys('y')
+  await tmux.until('restart: done')
+  await tmux.keys('l')
+  await tmux.until('nothing has been logged since')
+  await gateway.api('publish', { channel: 'news', data: {} })
+  await tmux.keys('g')
+  await tmux.until('all workers')
+  await tmux.keys('a')
+  await tmux.until('garbage collection: done')
+  await tmux.keys('q')
+  await tmux.until('exit 0')
+  t.equal(gateway.process.exitCode, null, 'the gateway goes on')
+})
+
+t.test('a gateway that is killed, and is there again', async t => {
+  const socket = join(await folder(t), 's.sock')
+  const port = await freePort()
+  const config = { stats: { socket }, http_server: { port } }
+  const first = await startGateway(t, config)
+  const tmux = await dashboard(t, socket)
+  for (const row of rowsOf(first)) await tmux.until(row)
+  const workers = first.workerPids
+  first.process.kill('SIGKILL')
+  await tmux.until(/gateway gone, trying again for [\d.]+ s/)
+  for (const pid of workers) t.ok(await ended(pid), 'workers do not outlive their primary')
+  const second = await startGateway(t, config)
+  for (const row of rowsOf(second)) await tmux.until(row)
+  t.notMatch(await tmux.screen(), 'gateway gone')
+})
+
+t.test('over HTTP with the admin key, and not with another one', async t => {
+  const gateway = await startGateway(t, {
+    admin: { enabled: true, password: 'open-sesame-of-tests' },
+    stats: { socket: 'none' },
+  })
+  const tmux = await dashboard(t, gateway.url, { HALLEY_ADMIN_KEY: 'open-sesame-of-tests' })
+  for (const row of rowsOf(gateway)) await tmux.until(row)
+  await tmux.keys('g')
+  await tmux.until('all workers')
+  await tmux.keys('a')
+  await tmux.until('garbage collection: done')
+  await tmux.keys('l')
+  await tmux.until(/log: (?!done)./)
+  await tmux.keys('q')
+  await tmux.until('exit 0')
+  const wrong = await dashboard(t, `${gateway.url} --key wrong`)
+  await wrong.until('exit 1')
+  t.match(await wrong.screen(), /the gateway does not know this admin key/)
+})
+
+t.test('in the terminal of the gateway itself: the view may go, and the gateway may', async t => {
+  const port = await freePort()
+  const tmux = await Tmux.start(t, { columns: 120, rows: 40, env: { XDG_RUNTIME_DIR: await folder(t) } })
+  const settings = await tmux.settings()
+  await tmux.line(`${HALLEY} serve --port ${port} --workers 1; echo exit $?`)
+  await tmux.until(/─ workers 1 ─/)
+  await tmux.keys('q')
+  await tmux.until('what is to become of the gateway?')
+  await tmux.keys('l')
+  await tmux.until('the gateway runs on')
+  t.equal(await answers(port), true)
+  await tmux.keys('C-c')
+  await tmux.until('exit 0')
+  await tmux.line(`clear; ${HALLEY} serve --port ${port} --workers 1; echo exit $?`)
+  await tmux.until(/─ workers 1 ─/)
+  await tmux.keys('q')
+  await tmux.until('what is to become of the gateway?')
+  await tmux.keys('s')
+  await tmux.until('exit 0')
+  t.equal(await tmux.settings(), settings, 'stty says the same')
+  t.equal(await answers(port), false)
+})
+
+/** @param {number} port */
+const answers = port =>
+  fetch(`http://127.0.0.1:${port}/`).then(
+    () => true,
+    () => false,
+  )
+
+/**
+ * @param {number} pid
+ * @returns {Promise<boolean>} once nobody has it any more
+ */
+const ended = pid =>
+  new Promise(resolve => {
+    execFile('tail', [`--pid=${pid}`, '-f', '/dev/null', '-s', '0.05'], error => resolve(error === null))
+  })

@@ -1,0 +1,115 @@
+// The real program on a real terminal: how it begins, and how it ends.
+
+import { mkdir, readFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import { EXIT_CODES } from '../../dashboard/exit-codes.js'
+import { socketPath } from '../../src/stats/socket-path.js'
+import { mockSnapshots } from '../stats/mock.js'
+import { BIN, folder, isAsBefore, mock, open, run } from './support.js'
+import { Tmux } from './tmux.js'
+
+t.test('the gateway of this terminal is asked about, and the answer is the exit code', async t => {
+  const gateway = await mock(t)
+  const { tmux, settings } = await open(t, `${gateway.path} --owner`)
+  await tmux.until(/^all /m)
+  await tmux.keys('q')
+  await tmux.until('what is to become of the gateway?')
+  await tmux.keys('n')
+  await tmux.until(screen => !screen.includes('what is to become'))
+  await tmux.keys('C-c')
+  await tmux.until('what is to become of the gateway?')
+  await tmux.keys('s')
+  await isAsBefore(t, tmux, settings, EXIT_CODES.stop)
+  await tmux.line(`clear; ${process.execPath} ${BIN} dashboard ${gateway.path} --owner; echo exit $?`)
+  await tmux.until(/^all /m)
+  await tmux.keys('q')
+  await tmux.until('leave it running')
+  await tmux.keys('l')
+  await tmux.until(`exit ${EXIT_CODES.left}`)
+})
+
+t.test('a fault of the dashboard gives the terminal back first, and is told then', async t => {
+  const gateway = await mock(t)
+  const { tmux, settings } = await open(t, gateway.path)
+  await tmux.until(/^all /m)
+  const last = /** @type {any} */ (gateway.snapshots.at(-1))
+  gateway.send({ ...last, totals: { memory: null } })
+  const screen = await isAsBefore(t, tmux, settings, 1)
+  t.match(screen, /TypeError/)
+})
+
+t.test('signals end it as q does', async t => {
+  const gateway = await mock(t)
+  for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT']) {
+    const file = join(await folder(t), 'pid')
+    const tmux = await Tmux.start(t)
+    await tmux.line("clear; echo what was bef''ore")
+    await tmux.until('what was before')
+    const settings = await tmux.settings()
+    const command = `echo $$ >${file}; exec ${process.execPath} ${BIN} dashboard ${gateway.path}`
+    await tmux.line(`sh -c '${command}'; echo exit $?`)
+    await tmux.until(/^all /m)
+    process.kill(Number(await readFile(file, 'utf8')), signal)
+    await isAsBefore(t, tmux, settings, EXIT_CODES.left)
+  }
+})
+
+t.test('the gateway of this machine is found; with several it is asked which', async t => {
+  const runtime = await folder(t)
+  const env = { XDG_RUNTIME_DIR: runtime, TMPDIR: runtime }
+  t.match(await run(['--once'], env), {
+    code: 1,
+    out: '',
+    err: /no gateway of this user runs on this machine/,
+  })
+  const path = (/** @type {number} */ port) =>
+    /** @type {string} */ (socketPath('auto', port, { runtimeDir: runtime, temporary: runtime }))
+  await mkdir(join(runtime, 'halley'), { mode: 0o700 })
+  const first = await mock(t, {}, path(8000))
+  const { tmux } = await open(t, '', { env })
+  await tmux.until(/^all .*20,000/m)
+  const second = await mock(t, { connections: 5000 }, path(9000))
+  t.match(await run(['--once'], env), {
+    code: 1,
+    err: /several gateways:\n {2}halley dashboard 8000 .*\n {2}halley dashboard 9000/,
+  })
+  t.match(await run(['--once', '7000'], env), {
+    code: 1,
+    err: /no gateway listens on port 7000; there is:\n/,
+  })
+  const once = run(['--once', '9000'], env)
+  await second.until(({ connections }) => connections > 0)
+  second.send(mockSnapshots({ seconds: 1, connections: 5000 })[0])
+  const { code, out } = await once
+  t.equal(code, 0)
+  t.match(out, /Halley 0\.1\.0[\s\S]*\nall /)
+  t.ok(first)
+})
+
+t.test('without a terminal it says so in one line', async t => {
+  t.same(await run(['/nowhere.sock']), {
+    code: 1,
+    out: '',
+    err: 'halley dashboard: it needs a terminal; --once prints one picture as text\n',
+  })
+  t.match(await run(['--once', '/nowhere.sock']), {
+    code: 1,
+    err: /^halley dashboard: \/nowhere\.sock: there is no gateway\n$/,
+  })
+  t.match(await run(['http://127.0.0.1:1', '--once'], { HALLEY_ADMIN_KEY: '' }), {
+    code: 2,
+    err: /needs the admin key/,
+  })
+  t.match(await run(['--key', 'x', '--once']), { code: 2, err: /--key is for a URL/ })
+})
+
+t.test('what serves no statistics is no reason to fall over', async t => {
+  const path = join(await folder(t), 's.sock')
+  const server = createServer(socket => socket.end('hello?\n'.repeat(1000)).on('error', () => {}))
+  t.teardown(() => server.close())
+  await new Promise(resolve => server.listen(path, () => resolve(undefined)))
+  const { tmux } = await open(t, path)
+  await tmux.until('a line is not JSON')
+})

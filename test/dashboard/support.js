@@ -1,0 +1,77 @@
+// What tests of the whole program share.
+
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { MockGateway, recentSnapshots } from './mock-gateway.js'
+import { Tmux } from './tmux.js'
+
+export const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+
+/** @param {import('tap').Test} t */
+export async function folder(t) {
+  const folder = await mkdtemp(join(tmpdir(), 'halley-test-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/**
+ * @param {import('tap').Test} t
+ * @param {any} [options]
+ * @param {string} [path]
+ */
+export async function mock(t, options = {}, path = '') {
+  const snapshots = recentSnapshots({ workers: 2, seconds: 60, connections: 20_000, csv: true, ...options })
+  const gateway = await new MockGateway(path || join(await folder(t), 's.sock'), snapshots).listen()
+  t.teardown(() => gateway.close())
+  return Object.assign(gateway.beat(), { snapshots })
+}
+
+/**
+ * A terminal with a shell in which the dashboard runs.
+ * @param {import('tap').Test} t
+ * @param {string} args
+ * @param {Parameters<typeof Tmux.start>[1]} [place]
+ */
+export async function open(t, args, place = {}) {
+  const tmux = await Tmux.start(t, place)
+  await tmux.line("clear; echo what was bef''ore")
+  await tmux.until('what was before')
+  const settings = await tmux.settings()
+  await tmux.line(`${process.execPath} ${BIN} dashboard ${args}; echo exit $?`)
+  return { tmux, settings }
+}
+
+/**
+ * @param {import('tap').Test} t
+ * @param {Tmux} tmux
+ * @param {string} settings
+ * @param {number} code
+ */
+export async function isAsBefore(t, tmux, settings, code) {
+  const screen = await tmux.until(`exit ${code}`)
+  t.match(screen, 'what was before', 'the screen is the one from before')
+  t.equal(await tmux.settings(), settings, 'stty says the same')
+  t.equal(await tmux.ask('alternate_on'), '0')
+  t.equal(await tmux.ask('cursor_flag'), '1')
+  return screen
+}
+
+/**
+ * @param {string[]} args
+ * @param {Record<string, string>} [env]
+ * @returns {Promise<{code: number, out: string, err: string}>}
+ */
+export const run = (args, env = {}) =>
+  new Promise(resolve => {
+    execFile(
+      process.execPath,
+      [BIN, 'dashboard', ...args],
+      { env: { ...process.env, ...env } },
+      (error, out, err) => {
+        resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
+      },
+    )
+  })
