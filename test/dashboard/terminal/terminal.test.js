@@ -348,7 +348,7 @@ t.test('changes come to the same picture as painting it anew', async t => {
     '½',
   ]
   const styles = ['', 'good', 'bad', 'selected', 'title', 'dim', 'selected warn']
-  for (let frame = 0; frame < 25; frame++) {
+  for (let frame = 0; frame < 12; frame++) {
     const lines = Array.from({ length: 11 }, () =>
       Array.from({ length: random(25) }, () => [texts[random(texts.length)], styles[random(styles.length)]]),
     )
