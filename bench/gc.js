@@ -239,22 +239,22 @@ async function figuresOf(file, hold, settle) {
   // The last rows are those after the leave, and before them those of the hold; a row at each border is left out.
   const after = rows - settle
   const part = (/** @type {string} */ name, /** @type {number} */ from, /** @type {number} */ to) =>
-    columns[name].subarray(Math.max(0, from), to)
+    columns[name].subarray(Math.max(0, from), to).filter(value => !Number.isNaN(value))
   const held = (/** @type {string} */ name) => part(name, after - hold + 1, after - 1)
   const mean = (/** @type {Float64Array} */ values) =>
     values.reduce((sum, value) => sum + value, 0) / values.length
   const max = (/** @type {Float64Array} */ values) => values.reduce((most, value) => Math.max(most, value), 0)
-  const mega = (/** @type {Float64Array} */ values) => rounded(mean(values) / 1e6, 1)
+  const mebi = (/** @type {Float64Array} */ values) => rounded(mean(values) / 2 ** 20, 1)
   return {
     connect_tick_max_ms: rounded(max(part('tick_max_ms', 0, after - hold)), 1),
     hold_cpu_pct: rounded(mean(held('cpu_pct')), 1),
     hold_tick_avg_ms: rounded(mean(held('tick_avg_ms')), 2),
     hold_tick_max_ms: rounded(max(held('tick_max_ms')), 1),
     hold_gc_ms_per_s: rounded(mean(held('gc_major_ms')) + mean(held('gc_minor_ms')), 2),
-    hold_heap_used_mb: mega(held('heap_used_bytes')),
-    hold_heap_total_mb: mega(held('heap_total_bytes')),
-    hold_rss_mb: mega(held('rss_bytes')),
+    hold_heap_used_mib: mebi(held('heap_used_bytes')),
+    hold_heap_total_mib: mebi(held('heap_total_bytes')),
+    hold_rss_mib: mebi(held('rss_bytes')),
     leave_tick_max_ms: rounded(max(part('tick_max_ms', after - 1, after + 5)), 1),
-    end_rss_mb: mega(part('rss_bytes', rows - 5, rows)),
+    end_rss_mib: mebi(part('rss_bytes', rows - 5, rows)),
   }
 }
