@@ -74,6 +74,7 @@ t.test('--version and --help work everywhere', async t => {
     '',
     'serve',
     'dashboard',
+    'report',
     'token',
     'subtoken',
     'config',
