@@ -11,16 +11,22 @@ const MAX_LOOKS = 16
 
 /**
  * @typedef {{rank: number, interval: number}} Place an interval between two looks of the library, ms, and how many are not longer
- * @typedef {{low: Place, high: Place}} Gap what lies between two places, without them
  */
 
-/**
- * How much is not known of a gap.
- * @param {Gap} gap
- */
-function weight({ low, high }) {
-  const count = high.rank - low.rank - 1
-  return bucketOf(low.interval) === bucketOf(high.interval) ? 0 : count * (high.interval - low.interval)
+/** What lies between two places, without them. */
+class Gap {
+  /**
+   * @param {Place} low
+   * @param {Place} high
+   */
+  constructor(low, high) {
+    this.low = low
+    this.high = high
+    this.count = high.rank - low.rank - 1
+    this.span = high.interval - low.interval
+    /** How much is not known of it. */
+    this.weight = bucketOf(low.interval) === bucketOf(high.interval) ? 0 : this.count * this.span
+  }
 }
 
 /** The wait for this process's event loop, on a 10 ms grid. */
@@ -73,18 +79,20 @@ export class LoopTicks {
       const rank = Math.ceil((percent / 100) * n)
       if (rank <= low.rank || rank >= n) continue
       const high = this.#look(rank)
-      gaps.push({ low, high })
+      gaps.push(new Gap(low, high))
       low = high
     }
     const high = { rank: n, interval: this.#histogram.max / NS_PER_MS }
     this.#record(high.interval)
-    gaps.push({ low, high })
+    gaps.push(new Gap(low, high))
     for (let looks = 0; looks < MAX_LOOKS; looks++) {
-      const widest = gaps.reduce((a, b) => (weight(b) > weight(a) ? b : a))
-      if (weight(widest) === 0) break
-      const middle = this.#look((widest.low.rank + widest.high.rank) >> 1)
-      gaps.push({ low: middle, high: widest.high })
-      widest.high = middle
+      let widest = 0
+      for (let i = 1; i < gaps.length; i++) if (gaps[i].weight > gaps[widest].weight) widest = i
+      const { low, high, weight } = gaps[widest]
+      if (weight === 0) break
+      const middle = this.#look((low.rank + high.rank) >> 1)
+      gaps[widest] = new Gap(low, middle)
+      gaps.push(new Gap(middle, high))
     }
     for (const gap of gaps) this.#fill(gap)
   }
@@ -100,13 +108,10 @@ export class LoopTicks {
   }
 
   /** What was not looked at lies evenly between its neighbours, as far as is known. @param {Gap} gap */
-  #fill(gap) {
-    const count = gap.high.rank - gap.low.rank - 1
-    const shortest = gap.low.interval
-    const span = gap.high.interval - shortest
-    if (weight(gap) === 0) return this.#record(shortest + span / 2, count)
-    this.#record(shortest + span / 4, count >> 1)
-    this.#record(shortest + (span * 3) / 4, (count + 1) >> 1)
+  #fill({ low: { interval }, count, span, weight }) {
+    if (weight === 0) return this.#record(interval + span / 2, count)
+    this.#record(interval + span / 4, count >> 1)
+    this.#record(interval + (span * 3) / 4, (count + 1) >> 1)
   }
 
   /**
