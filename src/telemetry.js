@@ -82,6 +82,7 @@ export class Telemetry {
       csv: () => this.#csv?.status ?? null,
       channels: () => (config.engine.type === 'memory' ? pool.channels : null),
     })
+    this.#monitor.processBegins(process.pid, process.memoryUsage.rss())
     this.#actions = {
       gc: (/** @type {number | null} */ worker) => this.#collect(worker),
       restart: (/** @type {number} */ worker) => this.#restart(worker),
@@ -173,6 +174,7 @@ export class Telemetry {
   /** @type {PoolObserver['ended']} */
   ended(index, worker, { reason, asked }) {
     this.#relay.gone(worker)
+    this.#monitor.processEnded(/** @type {number} */ (worker.process.pid))
     this.#monitor.workerState(index, 'down', asked)
     this.#monitor.event({
       level: asked ? 'info' : 'error',
@@ -185,6 +187,9 @@ export class Telemetry {
   /** @type {PoolObserver['heard']} */
   heard(index, worker, message) {
     switch (message.type) {
+      case 'ready-to-listen':
+        this.#monitor.processBegins(/** @type {number} */ (worker.process.pid), message.rss)
+        break
       case 'sample':
         this.#monitor.take(index, message.sample)
         break

@@ -270,6 +270,8 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   await redisBroker?.reached(REDIS_PATIENCE_MS)
   const { address, port, internal_address, internal_port } = config.http_server
   const host = address || '0.0.0.0'
+  // What it takes without clients: those of a gateway that was restarted are here at once.
+  process.send?.({ type: 'ready-to-listen', rss: process.memoryUsage.rss() })
   await server.listen(host, port)
   if (internal !== server) await internal.listen(internal_address || host, internal_port)
   process.send?.({ type: 'listening', driver: server.name })

@@ -77,6 +77,20 @@ export class CapacityWatch {
   }
 
   /**
+   * A process has no connections yet: after a restart thousands may come before its first sample.
+   * @param {number} pid
+   * @param {number} rss bytes
+   */
+  begin(pid, rss) {
+    this.#baseline(pid).above(rss, 0)
+  }
+
+  /** The gateway has no connections yet. @param {MachineSample} machine */
+  beginKernel(machine) {
+    this.#kernelSpace(machine, 0)
+  }
+
+  /**
    * @param {ProcessSample} primary
    * @param {WorkerSample[]} samples of all workers that are there
    * @param {MachineSample} machine
@@ -113,8 +127,6 @@ export class CapacityWatch {
    * @returns {number | null} bytes of user space for each
    */
   #userSpace(primary, samples, open) {
-    const alive = new Set([primary.pid, ...samples.map(({ pid }) => pid)])
-    for (const pid of this.#processes.keys()) if (!alive.has(pid)) this.#processes.delete(pid)
     // History and presence live in the primary: they are there because of all connections.
     let bytes = this.#baseline(primary.pid).above(primary.memory.rss, open).bytes
     let connections = 0
@@ -124,6 +136,11 @@ export class CapacityWatch {
       connections += above.connections
     }
     return connections >= LEAST_CONNECTIONS ? Math.max(0, bytes / connections) : null
+  }
+
+  /** A process has ended. @param {number} pid */
+  end(pid) {
+    this.#processes.delete(pid)
   }
 
   /** @param {number} pid */

@@ -135,7 +135,17 @@ export class Monitor {
     this.#at = now()
     this.#places = Array.from({ length: workers }, (_, index) => new WorkerPlace(index, now))
     this.#capacity = new CapacityWatch(connectionLimit)
+    this.#begin(machine)
     this.#lifetimes = new Lifetimes(workers)
+  }
+
+  /** @param {{sample(): MachineSample}} machine before there are connections */
+  #begin(machine) {
+    try {
+      this.#capacity.beginKernel(machine.sample())
+    } catch {
+      // Said by the first snapshot, if it still is so.
+    }
   }
 
   /** @returns {number} of workers, there or not */
@@ -163,6 +173,20 @@ export class Monitor {
     if (untold) this.#lost.push(untold.counts)
     // One that has ended misses nothing any more.
     if (state === 'down') this.redisState(index, true)
+  }
+
+  /**
+   * A process of the gateway has no connections yet.
+   * @param {number} pid
+   * @param {number} rss bytes
+   */
+  processBegins(pid, rss) {
+    this.#capacity.begin(pid, rss)
+  }
+
+  /** @param {number} pid */
+  processEnded(pid) {
+    this.#capacity.end(pid)
   }
 
   /**

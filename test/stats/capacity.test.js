@@ -128,3 +128,28 @@ t.test('elsewhere than on Linux the kernel and descriptors are left out of it', 
     bound: 'memory',
   })
 })
+
+t.test(
+  'clients of a gateway that was restarted, who are here before its first figures, are counted',
+  async t => {
+    const watch = new CapacityWatch(0)
+    const [primary, samples, machine] = node({ open: [0, 0] })
+    watch.begin(primary.pid, primary.memory.rss)
+    for (const { pid, memory } of samples) watch.begin(pid, memory.rss)
+    watch.beginKernel(machine)
+    t.match(watch.measure(...node({ open: [3000, 2000] })), {
+      bytes_per_connection: 2000,
+      kernel_per_connection: 3000,
+    })
+  },
+)
+
+t.test('a process that has ended leaves its number to another one', async t => {
+  const watch = new CapacityWatch(0)
+  watch.measure(...node({ open: [0], rss: [10 * MB], pids: [7] }))
+  watch.end(7)
+  watch.measure(...node({ open: [0], rss: [60 * MB], pids: [7] }))
+  t.match(watch.measure(...node({ open: [5000], rss: [60 * MB + 5000 * 2000], pids: [7] })), {
+    bytes_per_connection: 2000,
+  })
+})
