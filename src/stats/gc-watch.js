@@ -3,7 +3,7 @@ import { constants, PerformanceObserver } from 'node:perf_hooks'
 /** @typedef {import('./schema.js').GcKind} GcKind */
 /** @typedef {Record<'minor' | 'major' | 'incremental' | 'weak', GcKind>} GcKinds */
 
-/** What newer versions of V8 call a minor collection that marks (`--minor-ms`); without a name in Node.js. */
+/** What V8 calls a minor collection that marks (`--minor-ms`); Node.js has a name for it only from version 24 on. */
 const MINOR_MARK = 2
 
 /** @returns {GcKinds} */
