@@ -135,16 +135,17 @@ export class Monitor {
     this.#at = now()
     this.#places = Array.from({ length: workers }, (_, index) => new WorkerPlace(index, now))
     this.#capacity = new CapacityWatch(connectionLimit)
-    this.#begin(machine)
+    this.#begin()
     this.#lifetimes = new Lifetimes(workers)
   }
 
-  /** @param {{sample(): MachineSample}} machine before there are connections */
-  #begin(machine) {
+  /** Looks at the machine before there are connections. */
+  #begin() {
     try {
-      this.#capacity.beginKernel(machine.sample())
+      this.#lastMachine = this.#machine.sample()
+      this.#capacity.beginKernel(this.#lastMachine)
     } catch {
-      // Said by the first snapshot, if it still is so.
+      // The first snapshot says so, if it still cannot be read.
     }
   }
 

@@ -146,10 +146,10 @@ t.test(
 
 t.test('a process that has ended leaves its number to another one', async t => {
   const watch = new CapacityWatch(0)
-  watch.measure(...node({ open: [0], rss: [10 * MB], pids: [7] }))
+  watch.measure(...node({ open: [0, 0], rss: [10 * MB, 60 * MB], pids: [7, 8] }))
   watch.end(7)
-  watch.measure(...node({ open: [0], rss: [60 * MB], pids: [7] }))
-  t.match(watch.measure(...node({ open: [5000], rss: [60 * MB + 5000 * 2000], pids: [7] })), {
-    bytes_per_connection: 2000,
+  watch.measure(...node({ open: [0, 0], rss: [60 * MB, 60 * MB], pids: [7, 8] }))
+  t.match(watch.measure(...node({ open: [5000, 0], rss: [70 * MB, 60 * MB], pids: [7, 8] })), {
+    bytes_per_connection: Math.round((10 * MB) / 5000),
   })
 })
