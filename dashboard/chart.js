@@ -172,9 +172,12 @@ function drawLines(canvas, series, all, scale) {
       if (column === null) return
       const first = y(column.first)
       if (column.joined) canvas.line(beforeX, beforeY, x, first, style, mark)
-      for (let at = y(column.low); at <= y(column.high); at++) canvas.dot(x, at, style, mark)
+      // Most columns hold one value: its place is looked up once.
+      const one = column.low === column.high
+      const high = one ? first : y(column.high)
+      for (let at = one ? first : y(column.low); at <= high; at++) canvas.dot(x, at, style, mark)
       beforeX = x
-      beforeY = y(column.last)
+      beforeY = one ? first : y(column.last)
     })
   })
 }

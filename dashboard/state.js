@@ -11,7 +11,8 @@ import { toPoint, withHistory, withPoint } from './points.js'
  * @typedef {object} Picture what came from the gateway
  * @property {Snapshot | null} snapshot
  * @property {Moment[]} history up to 300 s, one a second
- * @property {Moment[]} charted the history as the charts show it: it moves on every other second, and no dot of theirs is shorter
+ * @property {{lines: Moment[], areas: Moment[]}} charted the history as charts show it: it moves on when a dot of a line, or a column of an
+ *   area, is over, and not with every second
  * @property {GatewayEvent[]} events oldest first
  *
  * @typedef {'quit' | 'stop' | 'leave' | 'refused'} Reason quit: the view; stop, leave: the gateway; refused: there never was a picture
@@ -46,6 +47,9 @@ import { toPoint, withHistory, withPoint } from './points.js'
  *   | {type: 'tick', now: number}} Action
  */
 
+/** Seconds after which charts move on. A dot of a line stands for 2 s at least, a column of an area for 4, up to 75 columns. */
+const LINES = 2
+const AREAS = 4
 const MAX_EVENTS = 200
 const MAX_LOG = 500
 const MAX_LOG_LINE = 2000
@@ -70,7 +74,7 @@ export function initialState({ look, size, source, now, owner = false }) {
     now,
     link: { state: 'connecting', text: '', since: now },
     heard: now,
-    live: { snapshot: null, history: [], charted: [], events: [] },
+    live: { snapshot: null, history: [], charted: { lines: [], areas: [] }, events: [] },
     frozen: null,
     log: { on: false, lines: [] },
     view: 'main',
@@ -120,15 +124,19 @@ function onMessage(state, message, now) {
       const from = message.events[0]?.time ?? Number.POSITIVE_INFINITY
       const events = [...live.events.filter(({ time }) => time < from), ...message.events].slice(-MAX_EVENTS)
       const snapshot = message.history.at(-1) ?? live.snapshot
-      return { ...state, now, heard: now, live: { snapshot, history, charted: history, events } }
+      return {
+        ...state,
+        now,
+        heard: now,
+        live: { snapshot, history, charted: { lines: history, areas: history }, events },
+      }
     }
     case 'snapshot': {
       const { snapshot } = message
       const events =
         snapshot.events.length > 0 ? [...live.events, ...snapshot.events].slice(-MAX_EVENTS) : live.events
       const history = withPoint(live.history, toPoint(snapshot))
-      const even = Math.round(snapshot.time / 1000) % 2 === 0
-      const charted = even || live.charted.length < 2 ? history : live.charted
+      const charted = moved(live.charted, history, Math.round(snapshot.time / 1000))
       return forgotten({ ...state, now, heard: now, live: { snapshot, history, charted, events } })
     }
     case 'log': {
@@ -139,6 +147,18 @@ function onMessage(state, message, now) {
     case 'done':
       return onDone({ ...state, now }, message)
   }
+}
+
+/**
+ * @param {Picture['charted']} charted
+ * @param {Moment[]} history
+ * @param {number} second
+ * @returns {Picture['charted']}
+ */
+function moved(charted, history, second) {
+  const first = history.length < 3
+  if (!first && second % LINES !== 0) return charted
+  return { lines: history, areas: first || second % AREAS === 0 ? history : charted.areas }
 }
 
 /**

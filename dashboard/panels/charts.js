@@ -92,7 +92,10 @@ function chartBlock(state, which, width, height, more) {
     right.push(['  ', ''], ...legend(named, { unicode, colors, stacked }))
   }
   if (more !== '') right.push([`  ${more}`, 'label'])
-  return [pad(rule(title, width, right), width), ...plotOf(charted, which, width, height - 1, state.look)]
+  return [
+    pad(rule(title, width, right), width),
+    ...plotOf(stacked ? charted.areas : charted.lines, which, width, height - 1, state.look),
+  ]
 }
 
 /**
