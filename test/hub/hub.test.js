@@ -142,6 +142,8 @@ t.test(
       }
       pull()
       if (random(2)) pending.shift()?.done(null, answer(0, 'epoch'))
+      const counted = [...rig.hub.channels.values()].reduce((sum, { count }) => sum + count, 0)
+      if (rig.hub.subscriptions !== counted) faults.push(`${rig.hub.subscriptions} of ${counted}`)
     }
     while (pending.length > 0) pending.shift().done(null, answer(0, 'epoch'))
     for (const session of sessions)
@@ -150,6 +152,7 @@ t.test(
     t.same(faults, [])
     t.same([...subscribed], [])
     t.equal(rig.hub.channels.size, 0)
+    t.equal(rig.hub.subscriptions, 0)
     for (const { topics } of sessions) t.equal(topics.size, 0)
   },
 )
