@@ -18,9 +18,16 @@ t.test('the vital signs are those of one node', async t => {
   const gateways = await Promise.all([startGateway(t, config), startGateway(t, config)])
   const [one, other] = await Promise.all(gateways.map(({ ws }) => RawClient.connected(ws)))
   await Promise.all([one.subscribe('demo:vitals'), other.subscribe('demo:vitals')])
-  const samples = []
+  /** A worker has signs from its second second on. */
+  const first = async client => {
+    for (;;) {
+      const { data } = (await client.push('pub')).pub
+      if (data.workers.length > 1) return data
+    }
+  }
+  const samples = [await first(one)]
   while (samples.length < 4) samples.push((await one.push('pub')).pub.data)
-  t.same((await other.push('pub')).pub.data.workers.length, 2, 'clients of both nodes get them')
+  t.same((await first(other)).workers.length, 2, 'clients of both nodes get them')
   for (const { workers } of samples) {
     t.same(
       workers.map(({ worker }) => worker),
