@@ -4,6 +4,7 @@ import { begin as beginSession } from '../session/begin.js'
 import { Session } from '../session/session.js'
 import { State } from '../session/state.js'
 import { sizeOf } from '../stats/traffic.js'
+import { closeCode } from './close-code.js'
 import { bearerToken, trustedUser } from './credentials.js'
 import { queryValue } from './query.js'
 
@@ -54,9 +55,9 @@ export class UniWebSocketTransport {
       message: ({ session }, data) => {
         this.traffic.received(1, data.length)
         // Only the first message means anything. Until then `info` holds the token of the upgrade.
-        if (session.state === State.OPEN) begin(session, data.toString(), session.info)
+        if (session?.state === State.OPEN) begin(session, data.toString(), session.info)
       },
-      close: (connection, code) => connection.session?.ended(code),
+      close: (connection, code) => connection.session?.ended(closeCode(code)),
       overflow: connection => connection.session?.close(disconnects.slow),
       pong: () => {},
     })
@@ -122,6 +123,8 @@ export class UniWebSocketTransport {
       this.traffic.sent(1, sizeOf(push))
       this.#server.send(connection, push, false)
     }
+    // What the connection says of its end is no news then.
+    connection.session = null
     this.#server.close(connection, code, reason)
   }
 }

@@ -1,6 +1,7 @@
 import { disconnects } from '../errors.js'
 import { Session } from '../session/session.js'
 import { Trait } from '../session/state.js'
+import { closeCode } from './close-code.js'
 import { trustedUser } from './credentials.js'
 
 /**
@@ -57,7 +58,7 @@ export class WebSocketTransport {
       upgrade: (exchange, protocol) => this.#upgrade(exchange, protocol),
       open: (connection, accepted) => this.#open(connection, accepted),
       message: (connection, data) => connection.session?.receive(data),
-      close: (connection, code) => connection.session?.ended(code),
+      close: (connection, code) => connection.session?.ended(closeCode(code)),
       overflow: connection => connection.session?.close(disconnects.slow),
       pong: connection => connection.session?.framePong(),
     })
@@ -114,6 +115,8 @@ export class WebSocketTransport {
 
   /** @type {Transport['close']} */
   close({ connection }, { code, reason }) {
+    // What the connection says of its end is no news then.
+    connection.session = null
     this.#server.close(connection, code, reason)
   }
 }

@@ -323,6 +323,21 @@ t.test(
   },
 )
 
+for (const driver of drivers) {
+  t.test(`clients cannot say that the gateway has closed them, nor invent codes, on ${driver}`, async t => {
+    const { gateway, stats } = await start(t, driver)
+    for (const code of [1000, 1001, 3008, 3501, 4000, 4711]) {
+      const client = await RawClient.connected(gateway.ws)
+      client.socket.close(code, 'mine')
+      await client.closed
+    }
+    const { closes } = (await stats.now()).counters
+    // To uWebSockets some of them are no codes at all.
+    const { 1000: normal, 1001: away, 1006: none = 0 } = closes
+    t.same([normal + none, away, Object.keys(closes).length], [5, 1, none === 0 ? 2 : 3])
+  })
+}
+
 t.test('pings and pongs are messages, those of WebSocket too', async t => {
   const { gateway, stats } = await start(t, 'uws', { client: { ping_interval: '1s', pong_timeout: '500ms' } })
   const books = new Books()
