@@ -26,8 +26,13 @@ const uid = () => process.getuid?.() ?? -1
  * @returns {boolean} whether it is a folder of ours (and no link to one)
  */
 function isOwn(folder) {
-  const stat = lstatSync(folder, { throwIfNoEntry: false })
-  return Boolean(stat?.isDirectory()) && (stat?.uid === uid() || uid() === -1)
+  try {
+    const stat = lstatSync(folder)
+    return stat.isDirectory() && (stat.uid === uid() || uid() === -1)
+  } catch {
+    // It is not there, or below something that is not for us to enter, or no folder.
+    return false
+  }
 }
 
 /** @param {Place} place */

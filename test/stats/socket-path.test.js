@@ -28,6 +28,14 @@ t.test('a socket is where its user keeps such things, by the port', async t => {
     join(temporary, `halley-${uid}`),
     'the folder of a session that has ended, or of another user',
   )
+  writeFileSync(join(folder, 'file'), '')
+  for (const wrong of [join(folder, 'file', 'below'), `/${'x'.repeat(300)}`]) {
+    t.equal(
+      socketFolder({ runtimeDir: wrong, temporary }),
+      join(temporary, `halley-${uid}`),
+      'what cannot be',
+    )
+  }
   t.equal(socketPath('none', 8000, { runtimeDir }), null)
   t.equal(socketPath('/run/gateway.sock', 8000, { runtimeDir }), '/run/gateway.sock')
 })
