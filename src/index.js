@@ -11,7 +11,8 @@ export { ConfigError }
 /**
  * @typedef {object} RunningGateway
  * @property {string} url where it listens
- * @property {() => Promise<void>} stop tells all clients to come back, and resolves when the last worker has ended
+ * @property {() => Promise<void>} stop tells all clients to come back, and resolves when the last worker has ended,
+ *   however often it is called
  */
 
 /**
@@ -31,13 +32,22 @@ export async function createGateway({ file, config: base, log } = {}) {
   const ownLog = log ?? createLog(config.log, new LogOutput(config.log, false))
   for (const warning of warnings) ownLog.warn(warning)
   const pool = await WorkerPool.create(config, ownLog, false)
-  const stop = async () => {
+  /** @type {Promise<void> | null} */
+  let stopped = null
+  const end = async () => {
     telemetry.stopping()
     await pool.stop()
     await telemetry.close()
   }
+  // Somebody at the stats socket may have asked for it before.
+  const stop = () => (stopped ??= end())
   const telemetry = new Telemetry({ pool, log: ownLog, output: null, onStop: stop })
-  await pool.start()
-  await telemetry.start({ runtimeDir: process.env.XDG_RUNTIME_DIR })
+  try {
+    await pool.start()
+    await telemetry.start({ runtimeDir: process.env.XDG_RUNTIME_DIR })
+  } catch (error) {
+    await telemetry.close()
+    throw error
+  }
   return { url: pool.url, stop }
 }

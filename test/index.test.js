@@ -15,7 +15,11 @@ import { createGateway } from ${JSON.stringify(library)}
 try {
   const gateway = await createGateway({ config: JSON.parse(process.argv[2]) })
   console.log('url ' + gateway.url)
-  process.stdin.on('end', () => gateway.stop().then(() => process.stdin.destroy())).resume()
+  process.stdin.on('end', async () => {
+    await Promise.all([gateway.stop(), gateway.stop()])
+    await gateway.stop()
+    process.stdin.destroy()
+  }).resume()
 } catch (error) {
   console.log('error ' + error.message)
 }
@@ -44,7 +48,7 @@ async function embed(t, config) {
   return { child, exited, line }
 }
 
-t.test('a program may start a gateway, and ends by itself once it has stopped it', async t => {
+t.test('a program may start a gateway, and ends by itself once it has stopped it, however often', async t => {
   const { child, exited, line } = await embed(t, {
     workers: 2,
     http_server: { address: '127.0.0.1', port: await freePort() },
