@@ -46,14 +46,18 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
     log.error('shutdown.timeout has passed: workers that had not ended were killed')
     process.exit(1)
   }
-  const telemetry = new Telemetry({ pool, log, output, onStop: end })
+  /** Somebody wants that, or nobody is left: no reason to hurry when it is under way. */
+  const stop = () => {
+    if (signals === 0) end()
+  }
+  const telemetry = new Telemetry({ pool, log, output, onStop: stop })
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
   process.on('SIGHUP', () => {
     if (terminal && terminalGone()) {
-      // Nobody is left to read that, and writing to it fails.
+      // Nobody is left to read that, and writing to it fails. The shell may say it, too, so it comes twice.
       output.shown = false
-      return end()
+      return stop()
     }
     if (!reload) return
     try {
@@ -71,13 +75,13 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
   await telemetry.start({ runtimeDir: process.env.XDG_RUNTIME_DIR })
   announce(pool, profile, log, terminal)
   if (!dashboard || !terminal || !process.stdin.isTTY || telemetry.socket === null || signals > 0) return
-  view = new TerminalView(telemetry.socket, ({ stop, fault }) => {
+  view = new TerminalView(telemetry.socket, ({ stop: asked, fault }) => {
     telemetry.hold(false)
     if (terminalGone()) return
     if (fault !== '') log.error(`the dashboard ended: ${fault}; the gateway runs on`)
-    else if (!stop && signals === 0)
+    else if (!asked && signals === 0)
       log.info({ url: pool.url }, 'the dashboard is closed, the gateway runs on')
-    if (stop) end()
+    if (asked) stop()
   })
   telemetry.hold(true)
   view.start()

@@ -89,9 +89,12 @@ t.test('a worker that dies shows in the next second', async t => {
   t.equal(workers[/** @type {number} */ (event.worker)].deaths, 1)
 })
 
-t.test('the gateway ends when its owner asks for it', async t => {
+t.test('the gateway ends when its owner asks for it: asking twice is no hurry', async t => {
   const { gateway, watcher } = await watched(t)
+  const client = await RawClient.connected(gateway.ws)
   watcher.command({ type: 'stop' })
+  watcher.command({ type: 'stop' })
+  t.match(await client.closed, { code: 3001 })
   t.match(await gateway.exited, { code: 0 })
   await watcher.closed
 })
