@@ -29,8 +29,8 @@ export class EventLog {
     return fresh
   }
 
-  /** @returns {GatewayEvent[]} the last ones, oldest first */
+  /** @returns {GatewayEvent[]} the last ones, oldest first, without those that `take` has yet to return: nobody is to see them twice */
   read() {
-    return [...this.#last]
+    return this.#last.filter(event => !this.#fresh.includes(event))
   }
 }

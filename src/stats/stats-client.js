@@ -48,8 +48,9 @@ export class StatsClient {
 
   /** Writes the first message, a part at a time, and listens from then on. */
   greet() {
-    // History is the last field.
-    this.#socket.write(JSON.stringify(this.#monitor.hello()).replace(EMPTY, ''))
+    const { events, history, ...hello } = this.#monitor.hello()
+    // History is the last field but one: what happens while it is written belongs to the events.
+    this.#socket.write(JSON.stringify({ ...hello, history }).replace(EMPTY, ''))
     this.#writeHistory(0, '')
   }
 
@@ -64,7 +65,7 @@ export class StatsClient {
       this.#socket.write(separator + part.map(snapshot => JSON.stringify(snapshot)).join(','))
       return void setImmediate(() => this.#writeHistory(part[part.length - 1].seq, ','))
     }
-    this.#socket.write(']}\n')
+    this.#socket.write(`],"events":${JSON.stringify(this.#monitor.hello().events)}}\n`)
     this.#greeted = true
     this.#socket.on('data', chunk => this.#read(String(chunk)))
   }

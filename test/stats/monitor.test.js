@@ -169,13 +169,16 @@ t.test('events are told in the next snapshot, and kept for those who come later'
     'worker_started',
   ]))
     for (let i = 0; i < 15; i++) monitor.event({ level: 'info', kind, text: `${i}` })
+  t.same(monitor.hello().events, [], 'what the next snapshot tells is not told twice')
+  next(0)
   const { events } = monitor.hello()
   t.equal(events.length, 100)
   t.equal(events[events.length - 1].text, '14')
   t.equal(events.filter(({ kind }) => kind === 'slow_clients').length, 10)
-  const { monitor: other } = monitorRig()
+  const { monitor: other, next: nextOf } = monitorRig()
   other.event({ level: 'error', kind: 'worker_died', text: 'worker 0 died', worker: 0 })
   for (let i = 0; i < 500; i++) other.event({ level: 'warn', kind: 'slow_clients', text: `${i}` })
+  nextOf(0)
   t.equal(kinds(other.hello())[0], 'worker_died', 'what comes each second does not drive it out')
 })
 

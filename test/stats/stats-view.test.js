@@ -105,8 +105,9 @@ t.test('any worker knows the last snapshot of the node, and waits for the first'
 
 t.test('who watches is greeted with the history, and told each second', async t => {
   const { workers, next, monitor } = node()
-  for (let second = 0; second < 50; second++) next()
+  for (let second = 0; second < 49; second++) next()
   monitor.event({ level: 'info', kind: 'started', text: 'it is up' })
+  next()
   const first = listen(workers[0].view)
   const [hello] = await first.take(1)
   t.match(hello, { type: 'hello', schema: 1 })
