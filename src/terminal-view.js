@@ -7,6 +7,8 @@ import { EXIT_CODES } from '../dashboard/exit-codes.js'
 
 /** What is written before the guard of a killed dashboard has given the terminal back would be lost with its screen, ms. */
 const GUARD_MS = 500
+/** So long a dashboard that was asked to end may take for it, ms. */
+const END_MS = 2000
 
 const BIN = fileURLToPath(new URL('../bin/halley.js', import.meta.url))
 
@@ -50,7 +52,11 @@ export class TerminalView {
 
   /** @returns {Promise<void>} when the terminal is free */
   end() {
-    this.#child?.kill('SIGTERM')
-    return this.#gone
+    const child = this.#child
+    if (child === null) return this.#gone
+    child.kill('SIGTERM')
+    // One that hangs does not hear that.
+    const late = setTimeout(() => child.kill('SIGKILL'), END_MS)
+    return this.#gone.then(() => clearTimeout(late))
   }
 }

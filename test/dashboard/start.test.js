@@ -182,6 +182,17 @@ t.test('SIGTERM ends both', async t => {
   await isFree(t, terminal)
 })
 
+t.test('a dashboard that hangs does not hold up the end of the gateway', async t => {
+  const terminal = await start(t)
+  const { tmux } = terminal
+  await tmux.until('workers 2')
+  process.kill(await pidOf(tmux, DASHBOARD), 'SIGSTOP')
+  process.kill(await pidOf(tmux, GATEWAY), 'SIGTERM')
+  await tmux.until(/ended with \d/)
+  t.match(await tmux.screen(), 'bye')
+  await isFree(t, terminal)
+})
+
 t.test('--no-dashboard is for log lines', async t => {
   const { tmux, port } = await start(t, '--no-dashboard')
   await tmux.until('halley listens')
