@@ -35,7 +35,7 @@ const doing = (state, ...effects) => ({ ...state, effects })
  */
 const saying = (state, text, style = 'label') => ({
   ...state,
-  notice: { text, style, until: state.now + NOTICE },
+  notice: { text, style, at: state.now, until: state.now + NOTICE },
 })
 
 /**

@@ -12,7 +12,7 @@ import { shown } from './picture.js'
  */
 export const SORTS = [
   { name: 'worker', down: false, value: ({ index }) => index },
-  { name: 'connections', down: true, value: ({ connections }) => connections.connected },
+  { name: 'clients', down: true, value: ({ connections }) => connections.connected },
   { name: 'cpu', down: true, value: ({ cpu }) => busy(cpu) },
   { name: 'rss', down: true, value: ({ memory }) => memory.rss },
   { name: 'heap', down: true, value: ({ memory }) => memory.heap_used },

@@ -37,7 +37,7 @@ import { toPoint, withHistory, withPoint } from './points.js'
  * @property {{column: string, down: boolean}} sort
  * @property {number} chart the first one that is shown where not all fit
  * @property {Dialog | null} dialog
- * @property {{text: string, style: string, until: number} | null} notice
+ * @property {{text: string, style: string, at: number, until: number} | null} notice
  * @property {Effect[]} effects to be carried out by whoever called reduce()
  *
  * @typedef {{type: 'message', message: import('../src/stats/schema.js').StatsMessage, now: number}
@@ -172,7 +172,7 @@ function onDone(state, { command, error }) {
   const log = command === 'log' ? { ...state.log, on: false } : state.log
   const said =
     error === null ? { text: `${what}: done`, style: 'good' } : { text: `${what}: ${error}`, style: 'bad' }
-  return { ...state, log, notice: { ...said, until: state.now + NOTICE } }
+  return { ...state, log, notice: { ...said, at: state.now, until: state.now + NOTICE } }
 }
 
 /**

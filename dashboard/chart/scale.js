@@ -11,7 +11,7 @@
  * @param {number} about.low smallest value
  * @param {number} about.high largest value
  * @param {number} about.rows that the axis is high
- * @param {boolean} about.binary steps of 1024 and not of 1000
+ * @param {boolean} about.binary sizes that go by 1024 and not by 1000
  * @param {boolean} about.whole there is nothing between 0 and 1
  * @returns {Scale}
  */
@@ -46,7 +46,7 @@ export function logScale({ min, max, low, high, rows }) {
   const rowsOfDecade = rows / decades
   // 1, 2 and 5 of each decade, or 1 only, or not even all of these.
   const factors = rowsOfDecade >= 5 ? [1, 2, 5] : [1]
-  const every = Math.max(1, Math.ceil(2 / rowsOfDecade))
+  const every = Math.max(1, Math.ceil(1.5 / rowsOfDecade))
   const ticks = []
   const first = Math.floor(Math.log10(start) + 1e-9)
   for (let decade = first; 10 ** decade <= end * (1 + 1e-9); decade += every) {
@@ -62,15 +62,14 @@ export function logScale({ min, max, low, high, rows }) {
 /**
  * @param {number} about
  * @param {boolean} binary
- * @returns {number} 1, 2 or 5 times a power of ten, not less than about; binary: the same of 1, 1024, 1024² ...
+ * @returns {number} 1, 2 or 5 times a power of ten, not less than about; binary: a power of two, so that 1 GB is a label, and not 0.98
  */
 function niceStep(about, binary) {
   if (!(about > 0)) return 1
-  const unit = binary && about > 1 ? 1024 ** Math.floor(Math.log(about) / Math.log(1024) + 1e-9) : 1
-  const power = 10 ** Math.floor(Math.log10(about / unit) + 1e-9)
-  const factor = [1, 2, 5, 10].find(factor => factor * power * unit >= about * (1 - 1e-9)) ?? 10
-  // 1000 KB are no step, 1024 are.
-  return binary && factor * power >= 1000 ? 1024 * unit : factor * power * unit
+  if (binary) return Math.max(1, 2 ** Math.ceil(Math.log2(about) - 1e-9))
+  const power = 10 ** Math.floor(Math.log10(about) + 1e-9)
+  const factor = [1, 2, 5, 10].find(factor => factor * power >= about * (1 - 1e-9)) ?? 10
+  return factor * power
 }
 
 /**

@@ -26,7 +26,7 @@ function contents(state) {
             : `its ${people(clients)} clients`
       return {
         title: `restart worker ${dialog.worker}?`,
-        text: `${whom} will have to connect again`,
+        text: clients === 0 ? 'it has no clients' : `${whom} will have to connect again`,
         keys: [
           ['y', 'restart'],
           ['n', 'leave it'],

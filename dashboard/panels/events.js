@@ -35,7 +35,7 @@ export const eventLine = {
     if (notice !== null) {
       if (lines.length === room) lines.shift()
       lines.push([
-        [` ${clock(state.now)} `, 'label'],
+        [` ${clock(notice.at)} `, 'label'],
         [notice.text, notice.style],
       ])
     }

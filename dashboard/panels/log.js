@@ -27,7 +27,7 @@ export const log = {
 
   draw({ log }, width, rows) {
     const lines = log.lines.slice(1 - rows).map(logLine)
-    if (lines.length === 0) lines.push([[' nothing has been logged since', 'label']])
+    if (lines.length === 0) lines.push([[' nothing has been logged since this was opened', 'label']])
     return [
       rule('log', width, [
         ['l', 'key'],

@@ -182,7 +182,7 @@ const COLUMNS = [
     ({ totals }) => bytes(totals.memory.rss),
   ),
   text(
-    'connections',
+    'clients',
     'clients',
     '',
     7,

@@ -140,7 +140,7 @@ function workerLine(state, { list, layout, gap, trend }, view, width) {
 function absentLine({ index, state, age, deaths, sample }, indent) {
   const died = deaths === 0 ? '' : `, ${deaths === 1 ? 'died once' : `died ${whole(deaths)} times`}`
   const last =
-    sample === null ? '' : `, last ${people(sample.connections.connected)} connections, pid ${sample.pid}`
+    sample === null ? '' : `, last ${people(sample.connections.connected)} clients, pid ${sample.pid}`
   const since = state === 'starting' ? '' : ` for ${duration(age)}`
   return [
     [index.toString().padStart(indent - 1), 'value'],

@@ -116,6 +116,7 @@ t.test('a logarithmic scale has labels at decades, or between them where there i
       .reverse()
   t.strictSame(labels(1, 100_000, 7), ['1', '100', '10k'])
   t.strictSame(labels(1, 1000, 7), ['1', '10', '100', '1k'])
+  t.strictSame(labels(0.1, 500, 7), ['0.1', '1', '10', '100'])
   t.strictSame(labels(12, 80, 7), ['10', '20', '50', '100'])
   t.strictSame(labels(11, 12, 7), ['10', '20', '50', '100'], 'at least a decade')
   t.strictSame(labels(0, 0, 7), ['1', '2', '5', '10'], 'nothing but zeroes')
@@ -141,7 +142,7 @@ t.test('labels are round', async t => {
     '100 %',
   ])
   const binary = { binary: true, format: (/** @type {number} */ value) => `${value / 2 ** 20} MiB` }
-  t.strictSame(labels({ values: [700 * 2 ** 20], ...binary }), ['0 MiB', '500 MiB', '1000 MiB'])
+  t.strictSame(labels({ values: [700 * 2 ** 20], ...binary }), ['0 MiB', '256 MiB', '512 MiB', '768 MiB'])
   t.strictSame(labels({ values: [3.5 * 2 ** 30], ...binary }), ['0 MiB', '2048 MiB', '4096 MiB'])
   t.strictSame(labels({ values: [] }), ['0', '1'])
 })

@@ -166,7 +166,7 @@ t.test('a worker that is dead or silent says so in its row', async t => {
   t.match(dead.join('\n'), /worker 1 \(pid 4002\) died: signal SIGKILL/)
   t.match(texts(stateOf(bad.slice(0, 23)))[8], /1 starting, died once/)
   const silent = texts(stateOf(bad))
-  t.match(silent[9], /2 says nothing for 10\.2 s, last [\d,]+ connections, pid 4003/)
+  t.match(silent[9], /2 says nothing for 10\.2 s, last [\d,]+ clients, pid 4003/)
 })
 
 t.test('the selected worker is marked, and stays on the screen', async t => {
