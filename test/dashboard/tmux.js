@@ -6,7 +6,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
-const ENV = { ...process.env, LC_ALL: 'C.UTF-8' }
+// What somebody has said about colours is about the output of the tests.
+const { NO_COLOR, FORCE_COLOR, COLORTERM, ...inherited } = process.env
+const ENV = { ...inherited, LC_ALL: 'C.UTF-8' }
 
 /**
  * A real terminal without a window: tmux, with a server of its own. It shows what a program writes, and types.
