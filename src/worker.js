@@ -181,7 +181,8 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   const { version } = node
   admin?.mountAdmin({ config, server: internal, view, context, broker, calls, version, index, clock })
   const sampler = new WorkerSampler({ index, sessions, hub, traffic, backlogs: [server, ...backlogs], clock })
-  sampler.start(sample => process.send?.({ type: 'sample', sample }))
+  const tellSample = (/** @type {any} */ sample) => process.send?.({ type: 'sample', sample })
+  sampler.start(tellSample)
   if (demo) {
     const operations = control
     const own = demo.mountDemo({ gateway, server, version: node.version, index, sampler })
@@ -232,6 +233,8 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     const open = sessions.everyOpen()
     for (const session of open) session.close(disconnects.shutdown)
     endPolls()
+    // It may end before its next second: all of them have been told that they have to go.
+    tellSample(sampler.sample())
     redisBroker?.leave()
     // Polls without a session, or of other workers' sessions, may wait here, too.
     const awaited = open.length > 0 || config.poll.enabled || config.uni_poll.enabled || redis !== null

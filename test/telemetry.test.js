@@ -39,6 +39,10 @@ t.test('a worker is restarted when somebody asks for it: its clients are told to
     'that is no death',
   )
   t.ok(await RawClient.connected(gateway.ws))
+  const { counters, totals } = await watcher.snapshot(
+    ({ counters }) => counters.accepts === clients.length + 1,
+  )
+  t.equal(counters.closes[3001], clients.length + 1 - totals.connections.open, 'its last words are counted')
   t.match(await watcher.command({ type: 'restart', worker: 7 }), 'restart')
 })
 
