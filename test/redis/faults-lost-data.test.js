@@ -125,7 +125,8 @@ t.test('publications that took the places of lost ones are not taken for them', 
   await redis.restart()
   await until(() => told(listeners).every(times => times > 0))
   await until(() => publish('after'))
-  const { result } = await a.api('history', { channel: 'kept:forked', limit: 0 })
+  const end = { channel: 'kept:forked', limit: 0 }
+  const result = await until(async () => (await a.api('history', end)).result)
   for (const { tracks } of listeners) await tracks.get('kept:forked')?.reaches(result)
   for (const { faults, tracks } of listeners) {
     t.same(faults, [])

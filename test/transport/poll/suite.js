@@ -403,7 +403,10 @@ export function pollSuite(t, driver) {
   })
 
   t.test(`who may not open a session hears so; when the gateway stops, sessions hear so`, async t => {
-    const gateway = await startGateway(t, config(driver, { client: { connection_limit: 6 } }))
+    const gateway = await startGateway(
+      t,
+      config(driver, { client: { connection_limit: 6, ping_interval: '10m' } }),
+    )
     const clients = []
     for (let i = 0; i < 6; i++) clients.push(await PollClient.connected(gateway))
     let refused
