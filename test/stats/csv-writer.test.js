@@ -173,6 +173,19 @@ t.test('a folder that is not there yet: rows wait, and are written when it is', 
   t.same(said, [`cannot write ${file}: ENOENT`])
 })
 
+t.test('rows that wait hold nothing of their snapshots', async t => {
+  const folder = join(t.testdir(), 'later')
+  const writer = new CsvWriter({ file: join(folder, 'run.csv') })
+  const snapshot = structuredClone(snapshots[0])
+  writer.write(snapshot)
+  await until(() => writer.status.error !== null)
+  snapshot.time = 1
+  mkdirSync(folder)
+  writer.write(snapshots[1])
+  await writer.close()
+  t.same(await timesIn(join(folder, 'run.csv')), [times[0], times[1]])
+})
+
 t.test('a file that somebody moved away is begun anew', async t => {
   const dir = t.testdir()
   const file = join(dir, 'run.csv')
