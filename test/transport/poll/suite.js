@@ -418,7 +418,8 @@ export function pollSuite(t, driver) {
     for (const client of clients) t.equal((await client.post(`ack=${client.seq}&timeout=0.05`)).status, 200)
     await Promise.all(polls)
     const last = clients.map(client => client.poll(30))
-    await new Promise(resolve => setTimeout(resolve, 100))
+    // Nothing says that they have come, and nothing is wrong with waiting longer.
+    await new Promise(resolve => setTimeout(resolve, 1000))
     gateway.process.kill('SIGTERM')
     await Promise.all(last)
     for (const client of clients) t.equal(client.close, '3001 shutdown')
