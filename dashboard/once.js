@@ -1,23 +1,28 @@
 import { page } from './screen.js'
 import { initialState, reduce } from './state.js'
 import { plain } from './terminal/line.js'
+import { toAsciiText } from './terminal/text.js'
 
-/** A picture that is no screen: as wide as lines in a log or a mail may be. */
-const PAGE = { columns: 100, rows: 24 }
+/** A picture that is no screen. */
+const ROWS = 24
 
 /**
  * One picture, as text.
  *
  * @param {object} parts
  * @param {import('./source/source.js').Source} parts.source closed at the end
+ * @param {number} parts.columns
  * @param {boolean} parts.unicode
  * @param {number} parts.patience ms
  * @returns {Promise<string>} rejects when there is none
  */
-export function onePicture({ source, unicode, patience }) {
+export function onePicture({ source, columns, unicode, patience }) {
   return new Promise((resolve, reject) => {
     const look = { unicode, colors: false }
-    let state = initialState({ look, size: PAGE, source: source.name, now: Date.now() })
+    const text = unicode
+      ? plain
+      : (/** @type {import('./terminal/line.js').Line} */ line) => toAsciiText(plain(line))
+    let state = initialState({ look, size: { columns, rows: ROWS }, source: source.name, now: Date.now() })
     const end = () => {
       clearTimeout(timer)
       source.close()
@@ -39,7 +44,7 @@ export function onePicture({ source, unicode, patience }) {
       end()
       resolve(
         page(state)
-          .map(line => `${plain(line).trimEnd()}\n`)
+          .map(line => `${text(line).trimEnd()}\n`)
           .join(''),
       )
     })

@@ -74,7 +74,16 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
   await pool.start()
   await telemetry.start({ runtimeDir: process.env.XDG_RUNTIME_DIR })
   announce(pool, profile, log, terminal)
-  if (!dashboard || !terminal || !process.stdin.isTTY || telemetry.socket === null || signals > 0) return
+  const { TERM } = process.env
+  if (
+    !dashboard ||
+    !terminal ||
+    TERM === 'dumb' ||
+    !process.stdin.isTTY ||
+    telemetry.socket === null ||
+    signals > 0
+  )
+    return
   view = new TerminalView(telemetry.socket, ({ stop: asked, fault }) => {
     telemetry.hold(false)
     if (terminalGone()) return

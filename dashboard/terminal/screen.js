@@ -1,4 +1,4 @@
-import { characters, clean, isCertain, SINGLE, toAscii } from './text.js'
+import { characters, clean, isCertain, SINGLE, toAsciiText } from './text.js'
 
 /**
  * @typedef {import('./line.js').Line} Line
@@ -210,13 +210,4 @@ function isSame(a, b) {
   if (a.length !== b.length) return false
   for (let i = 0; i < a.length; i++) if (a[i][0] !== b[i][0] || a[i][1] !== b[i][1]) return false
   return true
-}
-
-/** @param {string} text */
-function toAsciiText(text) {
-  let ascii = ''
-  characters(clean(text), character => {
-    ascii += toAscii(character)
-  })
-  return ascii
 }

@@ -125,3 +125,15 @@ function isBraille(code) {
 function pairs(many, one) {
   return [...many].map(character => [character, one])
 }
+
+/**
+ * @param {string} text
+ * @returns {string} all of it, with nothing beyond ASCII
+ */
+export function toAsciiText(text) {
+  let ascii = ''
+  characters(clean(text), character => {
+    ascii += toAscii(character)
+  })
+  return ascii
+}

@@ -2,6 +2,10 @@ import { UsageError } from './args.js'
 
 /** ms for which `--once` waits for figures. */
 const PATIENCE = 5000
+/** Of its picture, where that goes to no terminal: as wide as lines in a log or a mail may be. */
+const PAGE_COLUMNS = 100
+/** Narrower ones would leave too much out. */
+const LEAST_COLUMNS = 60
 
 /** @type {import('./command.js').Command} */
 export const dashboard = {
@@ -39,7 +43,13 @@ Examples:
 
   async run({ env, stdout, stderr }, flags) {
     const { stdin, stdout: output } = process
-    if (!flags.once && !(output.isTTY && stdin.isTTY)) {
+    const { detectCapabilities } = await import('../../dashboard/terminal/capabilities.js')
+    const capabilities = detectCapabilities({
+      env,
+      isTTY: Boolean(output.isTTY),
+      flags: { ascii: flags.ascii, noColor: flags['no-color'] },
+    })
+    if (!flags.once && !(capabilities.screen && stdin.isTTY)) {
       stderr('halley dashboard: it needs a terminal; --once prints one picture as text\n')
       return 1
     }
@@ -48,16 +58,11 @@ Examples:
       stderr(`halley dashboard: ${source}\n`)
       return 1
     }
-    const { detectCapabilities } = await import('../../dashboard/terminal/capabilities.js')
-    const capabilities = detectCapabilities({
-      env,
-      isTTY: Boolean(output.isTTY),
-      flags: { ascii: flags.ascii, noColor: flags['no-color'] },
-    })
     if (flags.once) {
       const { onePicture } = await import('../../dashboard/once.js')
+      const columns = output.isTTY ? Math.max(LEAST_COLUMNS, output.columns) : PAGE_COLUMNS
       try {
-        stdout(await onePicture({ source, unicode: capabilities.unicode, patience: PATIENCE }))
+        stdout(await onePicture({ source, columns, unicode: capabilities.unicode, patience: PATIENCE }))
         return 0
       } catch (error) {
         stderr(`halley dashboard: ${error.message}\n`)

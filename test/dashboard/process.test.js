@@ -85,6 +85,10 @@ t.test('the gateway of this machine is found; with several it is asked which', a
   const { code, out } = await once
   t.equal(code, 0)
   t.match(out, /Halley 0\.1\.0[\s\S]*\nall /)
+  const ascii = run(['--once', '9000', '--ascii'], env)
+  await second.until(({ connections }) => connections > 0)
+  second.send(mockSnapshots({ seconds: 1, connections: 5000 })[0])
+  t.match((await ascii).out, /^[\n -~]+$/, 'nothing beyond ASCII, if that is asked for')
   t.ok(first)
 })
 
@@ -94,6 +98,8 @@ t.test('without a terminal it says so in one line', async t => {
     out: '',
     err: 'halley dashboard: it needs a terminal; --once prints one picture as text\n',
   })
+  const { tmux } = await open(t, '/nowhere.sock', { term: 'dumb' })
+  await tmux.until(/needs a terminal; --once[\s\S]*exit 1/)
   t.match(await run(['--once', '/nowhere.sock']), {
     code: 1,
     err: /^halley dashboard: \/nowhere\.sock: there is no gateway\n$/,
