@@ -78,6 +78,8 @@ export async function makeReport({ files, labels = [], title, tables, onProgress
  * @throws {ReportError}
  */
 export async function runReport({ out, ...options }) {
+  for (const file of options.files)
+    if (await isSameFile(file, out)) throw new ReportError(`${out}: the page would overwrite the CSV file`)
   const page = await makeReport(options)
   const part = `${out}.${process.pid}.part`
   try {
@@ -88,4 +90,14 @@ export async function runReport({ out, ...options }) {
     throw new ReportError(`${out}: cannot be written: ${error.code ?? error.message}`)
   }
   return { bytes: Buffer.byteLength(page) }
+}
+
+/**
+ * @param {string} one
+ * @param {string} other
+ * @returns {Promise<boolean>} whether there is one file behind both names
+ */
+async function isSameFile(one, other) {
+  const [a, b] = await Promise.all([one, other].map(file => stat(file).catch(() => null)))
+  return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino
 }

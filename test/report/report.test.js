@@ -98,6 +98,19 @@ t.test('what cannot be read is one line and exit code 1, and no page is left beh
   t.notOk(readdirSync(dir).some(name => name.includes('html')))
 })
 
+t.test('a CSV file is never overwritten by its page', async t => {
+  const text = csvText({ seconds: 20 })
+  const dir = t.testdir({ 'a.csv': text, 'b.csv': text, 'link.csv': t.fixture('symlink', 'b.csv') })
+  for (const out of ['b.csv', './b.csv', 'link.csv']) {
+    t.same(await report(['a.csv', 'b.csv', '-o', out], dir), {
+      code: 1,
+      out: '',
+      err: `halley: ${out}: the page would overwrite the CSV file\n`,
+    })
+  }
+  t.equal(readFileSync(join(dir, 'b.csv'), 'utf8'), text)
+})
+
 t.test('a command line that cannot be understood is exit code 2', async t => {
   const dir = t.testdir({ 'a.csv': csvText({ seconds: 20 }) })
   for (const [line, said] of /** @type {[string, RegExp][]} */ ([
