@@ -168,7 +168,8 @@ export class Telemetry {
     this.#monitor.workerState(index, 'up')
     const text = `worker ${index} listens`
     this.#monitor.event({ level: 'info', kind: 'worker_started', text, worker: index })
-    if (this.#readers.size > 0) this.#forward(true)
+    // What was told while it started it has not heard.
+    this.#pool.tellOne(index, this.#logging)
   }
 
   /** @type {PoolObserver['ended']} */
@@ -230,14 +231,20 @@ export class Telemetry {
     this.#held = held
     this.#pool.quiet = held
     if (this.#output) this.#output.shown = !held
-    this.#forward(held || this.#readers.size > 0)
+    this.#forward()
   }
 
-  /** @param {boolean} on whether lines come here, from all processes */
-  #forward(on) {
-    if (this.#output) this.#output.forward = on ? line => this.#line(line) : null
-    this.#pool.tell({ type: 'log', shown: !this.#held, forward: on })
-    if (!on) this.#lines = []
+  /** @returns {{type: 'log', shown: boolean, forward: boolean}} what workers do with their lines */
+  get #logging() {
+    return { type: 'log', shown: !this.#held, forward: this.#held || this.#readers.size > 0 }
+  }
+
+  /** Lines come here, from all processes, if somebody wants them. */
+  #forward() {
+    const logging = this.#logging
+    if (this.#output) this.#output.forward = logging.forward ? line => this.#line(line) : null
+    this.#pool.tell(logging)
+    if (!logging.forward) this.#lines = []
   }
 
   /** @param {string} line */
@@ -254,9 +261,9 @@ export class Telemetry {
   #read(reader) {
     for (const line of this.#lines) reader(line)
     this.#readers.add(reader)
-    if (this.#readers.size === 1) this.#forward(true)
+    if (this.#readers.size === 1) this.#forward()
     return () => {
-      if (this.#readers.delete(reader) && this.#readers.size === 0) this.#forward(this.#held)
+      if (this.#readers.delete(reader) && this.#readers.size === 0) this.#forward()
     }
   }
 }

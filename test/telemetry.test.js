@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { Telemetry } from '../src/telemetry.js'
 import { crowd } from './fleet.js'
 import { startGateway } from './gateway.js'
 import { RawClient } from './raw-client.js'
@@ -78,6 +79,26 @@ t.test('whoever watches may read the log of all processes', async t => {
   const { line } = await watcher.next(({ type, line }) => type === 'log' && line.includes('worker died'))
   t.match(JSON.parse(line), { msg: 'worker died', reason: 'signal SIGKILL' })
   t.ok(await gateway.line(({ msg }) => msg === 'worker died'), 'the log goes where it went before, too')
+})
+
+t.test('a worker that starts while the dashboard is closed shows its log lines', async t => {
+  /** @type {any[]} */
+  const told = []
+  const log = /** @type {any} */ ({ error() {} })
+  const pool = /** @type {any} */ ({
+    config: { engine: { type: 'memory' }, client: { connection_limit: 0 } },
+    node: {},
+    slots: [{}],
+    tell() {},
+    tellOne: (/** @type {number} */ index, /** @type {object} */ message) => told.push([index, message]),
+  })
+  const telemetry = new Telemetry({ pool, log, output: null, onStop() {} })
+  telemetry.hold(true)
+  telemetry.starting(0)
+  telemetry.hold(false)
+  telemetry.listening(0)
+  t.same(told, [[0, { type: 'log', shown: true, forward: false }]])
+  await telemetry.close()
 })
 
 t.test('a worker that dies shows in the next second', async t => {
