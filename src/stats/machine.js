@@ -182,6 +182,8 @@ export class MachineWatch {
     this.#traffic = now
     const names = Object.keys(now)
     const devices = names.filter(name => this.#isDevice(name))
+    // Hosts of containers give each one an interface with a name of its own.
+    for (const name of this.#devices.keys()) if (!Object.hasOwn(now, name)) this.#devices.delete(name)
     const loopback = noTraffic()
     const others = noTraffic()
     /** @type {Record<string, Traffic>} */

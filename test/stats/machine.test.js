@@ -95,6 +95,16 @@ t.test('rates are by the second, and a packet on a bridge is not counted again',
   t.equal(reset.network?.rx_bytes, 0, 'an interface that was taken away and came back makes no absurd rate')
 })
 
+t.test('what an interface is is forgotten with it', async t => {
+  const machine = fakeMachine(t, { 'net/eth0/device': '' })
+  const before = { lo: [1000, 1000], eth0: [1000, 1000] }
+  const both = (/** @type {number} */ bytes) =>
+    dev(/** @type {any} */ ({ ...before, eth0: [2000, 2000], eth1: [bytes, bytes] }))
+  t.equal(machine.second({ 'proc/net/dev': both(1000) }).network?.rx_bytes, 1000)
+  machine.second({ 'proc/net/dev': dev(/** @type {any} */ (before)), 'net/eth1/device': '' })
+  t.equal(machine.second({ 'proc/net/dev': both(3000) }).network?.rx_bytes, 1000 + 3000)
+})
+
 t.test('in a container, whose interfaces are no devices, all but the loopback one count', async t => {
   const machine = fakeMachine(t)
   const sample = machine.second({ 'proc/net/dev': dev({ lo: [9000, 9000], eth0: [5000, 3000] }) })
