@@ -116,7 +116,7 @@ function stretchOf(columns, rows) {
  * @param {Columns} columns
  * @param {string} name
  * @param {Stretch} stretch
- * @returns {number} NaN if it cannot be told
+ * @returns {number} of one connection; NaN if it cannot be told
  */
 function growth(columns, name, { from, to }) {
   const { connections, [name]: values } = columns
@@ -124,7 +124,8 @@ function growth(columns, name, { from, to }) {
   if (values === undefined || idle === null || idle[1] > from) return Number.NaN
   const open = median(part(connections, from, to))
   const more = median(part(values, from, to)) - median(part(values, ...idle))
-  return open > 0 ? Math.max(0, more) / open : Number.NaN
+  // Less than when it was idle: a collection gave back more than the connections took, and that says nothing of them.
+  return open > 0 && more > 0 ? more / open : Number.NaN
 }
 
 /**

@@ -59,6 +59,13 @@ t.test('a run that never was idle tells of a connection only what the gateway to
   const told = summarize({ ...columns, bytes_per_connection: many(50, 2000) })
   t.equal(told.connection.user, 2000)
   t.ok(Number.isNaN(told.connection.heap))
+  const fallen = summarize({
+    time: many(100, 0).map((_, row) => START + row * 1000),
+    connections: [...many(50, 0), ...many(50, 5000)],
+    rss_bytes: [...many(50, 90e6), ...many(50, 80e6)],
+    bytes_per_connection: [...many(50, Number.NaN), ...many(50, 2000)],
+  })
+  t.equal(fallen.connection.user, 2000, 'memory that fell is not 0 bytes a connection')
 })
 
 t.test('a run of one row, and one without connections', async t => {
