@@ -56,7 +56,11 @@ export const waiting = {
   draw(state, width, rows) {
     const { link } = state
     const said =
-      link.state === 'open' ? 'connected; the first figures come within a second' : troubleOf(state)
+      link.state === 'open'
+        ? 'connected; the first figures come within a second'
+        : link.state === 'lost'
+          ? `${link.text}; trying again for ${duration(state.now - link.since)}`
+          : troubleOf(state)
     const lines = [
       { text: 'Halley', style: 'title' },
       { text: state.source, style: 'accent' },

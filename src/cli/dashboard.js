@@ -118,6 +118,8 @@ async function sourceOf(flags, env) {
   if (/^https?:/i.test(target ?? '')) return remote(target, flags.key ?? env.HALLEY_ADMIN_KEY ?? '')
   if (flags.key !== undefined) throw new UsageError('--key is for a URL')
   const { SocketSource } = await import('../../dashboard/source/socket-source.js')
+  if (/^[a-z]+:\/\/|^[^/]+:\d+$/i.test(target ?? ''))
+    throw new UsageError(`"${target}" is no path; a URL begins with http:// or https://`)
   if (target !== undefined && !/^\d+$/.test(target)) return new SocketSource(target)
   const { listSockets } = await import('../stats/socket-path.js')
   const found = await listSockets({ runtimeDir: env.XDG_RUNTIME_DIR })

@@ -108,6 +108,8 @@ t.test('without a terminal it says so in one line', async t => {
     code: 2,
     err: /needs the admin key/,
   })
+  for (const target of ['localhost:8000', 'ftp://localhost'])
+    t.match(await run([target, '--once']), { code: 2, err: /no path; a URL begins with http/ })
   t.match(await run(['--key', 'x', '--once']), { code: 2, err: /--key is for a URL/ })
 })
 
