@@ -16,6 +16,8 @@ import { WorkerPlace } from './worker-place.js'
  */
 
 const INTERVAL_MS = 1000
+/** Between two snapshots: the primary itself has stood still. */
+const HELD_UP_MS = 2500
 /** Workers send their samples at the full second: so much later they are here. */
 const OFFSET_MS = 150
 const SLOW = '3008'
@@ -263,7 +265,8 @@ export class Monitor {
     const machine = this.#readMachine()
     this.#lifetimes.addPrimary(primary, ofPrimary)
     this.#lifetimes.addMachine(machine, interval)
-    this.#notice()
+    // Where the primary itself was held up or stopped, workers may have been so with it.
+    if (interval < HELD_UP_MS) this.#notice()
     const views = this.#places.map(place => place.view())
     const fresh = this.#places.flatMap(place => place.fresh ?? [])
     const channels = this.#channels()

@@ -112,6 +112,16 @@ t.test('a worker that hangs is noticed within two seconds, and said once', async
   t.match(back.events, [{ kind: 'worker_silent', level: 'info', worker: 0 }])
 })
 
+t.test('a primary that has been stopped accuses no worker of what may have stopped both', async t => {
+  const { monitor, next } = monitorRig({ workers: 1 })
+  monitor.take(0, sampleOf(0))
+  next()
+  t.same(kinds(next(40_000)), [])
+  monitor.take(0, sampleOf(0))
+  t.same(kinds(next()), [])
+  t.same(kinds(next()), ['worker_silent'], 'one that stays silent is told of')
+})
+
 t.test('a worker that never says anything is noticed, too', async t => {
   const { monitor, next } = monitorRig({ workers: 1, up: false })
   t.equal(next(60_000).workers[0].state, 'starting')
