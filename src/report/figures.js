@@ -115,8 +115,9 @@ export const FIGURES = Object.freeze([
     figures: [
       figure('JS heap', 'bytes', ({ connection }) => connection.heap),
       figure('Native', 'bytes', ({ connection }) => connection.native),
+      figure('User space', 'bytes', ({ connection }) => connection.user, 'JS heap and native'),
       figure('Kernel', 'bytes', ({ connection }) => connection.kernel, 'slab and TCP buffers'),
-      figure('Together', 'bytes', ({ connection }) => connection.total),
+      figure('Together', 'bytes', ({ connection }) => connection.total, 'user space and kernel'),
     ],
   },
   {
