@@ -15,6 +15,8 @@ import { StatsSocket } from './stats/stats-socket.js'
  * @typedef {import('./worker-pool.js').PoolObserver} PoolObserver
  */
 
+/** The primary serves no clients, so its ticks are looked at less often than those of workers, ms. */
+const PRIMARY_GRID_MS = 50
 /** Log lines that a dashboard which is opened later finds there. */
 const KEPT_LINES = 200
 
@@ -28,7 +30,7 @@ export class Telemetry {
   #output
   #onStop
   #machine
-  #process = new ProcessSampler()
+  #process = new ProcessSampler(PRIMARY_GRID_MS)
   #monitor
   #relay
   #actions

@@ -1,8 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { bucketOf, TickHistogram } from './tick-histogram.js'
 
-/** The grid on which the wait for the event loop is measured, ms. */
-const RESOLUTION_MS = 10
+/** The grid on which the wait for the event loop is measured, ms: each look wakes the process, which is most of what all figures cost. */
+const GRID_MS = 10
 const NS_PER_MS = 1e6
 /** Where the ranks are first cut: what is told is looked at itself, and not guessed from its neighbours. */
 const CUTS = Object.freeze([50, 90, 99])
@@ -29,16 +29,20 @@ class Gap {
   }
 }
 
-/** The wait for this process's event loop, on a 10 ms grid. */
+/** The wait for this process's event loop, on a grid. */
 export class LoopTicks {
-  #histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+  #grid
+  #histogram
   /** What the histogram does not see, ms. */
   #unseen = 0
   /** @type {TickHistogram} what is being read */
   #ticks = new TickHistogram()
   #n = 0
 
-  constructor() {
+  /** @param {number} [grid] ms */
+  constructor(grid = GRID_MS) {
+    this.#grid = grid
+    this.#histogram = monitorEventLoopDelay({ resolution: grid })
     this.#histogram.enable()
   }
 
@@ -50,7 +54,7 @@ export class LoopTicks {
     let sum = 0
     if (this.#n > 0) {
       this.#read()
-      sum = this.#n * Math.max(0, histogram.mean / NS_PER_MS - RESOLUTION_MS)
+      sum = this.#n * Math.max(0, histogram.mean / NS_PER_MS - this.#grid)
     }
     if (this.#unseen > 0) {
       ticks.record(this.#unseen)
@@ -120,17 +124,17 @@ export class LoopTicks {
    * @param {number} [times]
    */
   #record(interval, times = 1) {
-    if (times > 0) this.#ticks.record(Math.max(0, interval - RESOLUTION_MS), times)
+    if (times > 0) this.#ticks.record(Math.max(0, interval - this.#grid), times)
   }
 
   /** A reset histogram begins with its next tick, so that a long turn right behind the reset would go unnoticed. */
   #watchUnseen() {
     this.#unseen = 0
-    const due = performance.now() + RESOLUTION_MS
+    const due = performance.now() + this.#grid
     setTimeout(() => {
       const late = performance.now() - due
-      if (late > RESOLUTION_MS) this.#unseen = late
-    }, RESOLUTION_MS).unref()
+      if (late > this.#grid) this.#unseen = late
+    }, this.#grid).unref()
   }
 
   stop() {

@@ -14,13 +14,18 @@ const tenThousandths = share => Math.round(share * 10_000) / 10_000
 
 /** This process, since it was looked at last. */
 export class ProcessSampler {
-  #ticks = new LoopTicks()
+  #ticks
   #gc = new GcWatch()
   #files = new OpenFiles()
   #heapLimit = v8.getHeapStatistics().heap_size_limit
   #at = performance.now()
   #cpu = process.cpuUsage()
   #loop = performance.eventLoopUtilization()
+
+  /** @param {number} [grid] of the ticks, ms */
+  constructor(grid) {
+    this.#ticks = new LoopTicks(grid)
+  }
 
   /** @returns {ProcessSample & {interval: number}} `interval`: ms since the sample before */
   sample() {

@@ -8,7 +8,7 @@
 export const SCHEMA_VERSION = 1
 
 /**
- * How long events waited for the event loop, on a 10 ms grid. `buckets` is the histogram itself, for merging:
+ * How long events waited for the event loop, on a 10 ms grid (of the primary: 50 ms). `buckets` is the histogram itself, for merging:
  * index, count, index, count ... (see tick-histogram.js); percentiles are never averaged.
  *
  * @typedef {object} Ticks
