@@ -13,7 +13,7 @@ const config = {
   client: tokenClient({
     ping_interval: '5s',
     pong_timeout: '2s',
-    stale_close_delay: '500ms',
+    stale_close_delay: '3s',
     expired_close_delay: '0s',
     expired_sub_close_delay: '0s',
     channel_position_check_delay: '3s',
