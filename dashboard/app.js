@@ -30,6 +30,7 @@ const SIGNALS = /** @type {const} */ (['SIGTERM', 'SIGHUP', 'SIGINT'])
  * @param {Screen} parts.terminal opened, and closed whatever happens
  * @param {{unicode: boolean, colors: boolean}} parts.look what the terminal can show
  * @param {boolean} [parts.owner] whether the gateway belongs to this terminal: quitting asks what is to become of it
+ * @param {string} [parts.key] that the gateway has generated, for the help; '' if none
  * @param {() => boolean} [parts.orphaned] whether whoever has started this is gone: then it ends, too
  * @param {() => number} [parts.now] unix ms
  * @param {Pick<NodeJS.Process, 'on' | 'off'>} [parts.host] the process
@@ -41,12 +42,13 @@ export function runDashboard({
   terminal,
   look,
   owner = false,
+  key = '',
   orphaned = () => false,
   now = Date.now,
   host = process,
 }) {
   return new Promise((resolve, reject) => {
-    let state = initialState({ look, size: terminal.size, source: source.name, now: now(), owner })
+    let state = initialState({ look, size: terminal.size, source: source.name, now: now(), owner, key })
     /** @type {State | null} what is on the screen */
     let drawn = null
     let drawnAt = Number.NEGATIVE_INFINITY

@@ -23,6 +23,7 @@ import { toPoint, withHistory, withPoint } from './points.js'
  * @typedef {object} State everything that the screen is made of; never changed, always replaced
  * @property {{unicode: boolean, colors: boolean}} look
  * @property {boolean} owner whether this dashboard belongs to the gateway's own terminal
+ * @property {string} key that the gateway has generated, to be shown; '' if none
  * @property {string} source name of the source
  * @property {{columns: number, rows: number}} size of the terminal
  * @property {number} now unix ms
@@ -63,12 +64,14 @@ const NOTICE = 6000
  * @param {string} options.source
  * @param {number} options.now
  * @param {boolean} [options.owner]
+ * @param {string} [options.key]
  * @returns {State}
  */
-export function initialState({ look, size, source, now, owner = false }) {
+export function initialState({ look, size, source, now, owner = false, key = '' }) {
   return {
     look,
     owner,
+    key,
     source,
     size,
     now,

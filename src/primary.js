@@ -84,7 +84,9 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
     signals > 0
   )
     return
-  view = new TerminalView(telemetry.socket, ({ stop: asked, fault }) => {
+  const key = profile === 'development' ? pool.config.http_api.key : ''
+  const env = { ...process.env, HALLEY_GENERATED_KEY: key }
+  view = new TerminalView(telemetry.socket, env, ({ stop: asked, fault }) => {
     telemetry.hold(false)
     if (terminalGone()) return
     if (fault !== '') log.error(`the dashboard ended: ${fault}; the gateway runs on`)

@@ -14,6 +14,7 @@ const BIN = fileURLToPath(new URL('../bin/halley.js', import.meta.url))
 
 export class TerminalView {
   #socket
+  #env
   #onEnd
   /** @type {import('node:child_process').ChildProcess | null} */
   #child = null
@@ -22,17 +23,22 @@ export class TerminalView {
 
   /**
    * @param {string} socket path of the stats socket
+   * @param {Record<string, string | undefined>} env
    * @param {(end: {stop: boolean, fault: string}) => void} onEnd the terminal is free again. `stop`: the person wants the gateway to end;
    *   `fault`: why the dashboard ended, if nobody asked it to
    */
-  constructor(socket, onEnd) {
+  constructor(socket, env, onEnd) {
     this.#socket = socket
+    this.#env = env
     this.#onEnd = onEnd
   }
 
   start() {
     // Flags of the gateway's own Node.js are about its heap, not about a small program's.
-    const child = spawn(process.execPath, [BIN, 'dashboard', this.#socket, '--owner'], { stdio: 'inherit' })
+    const child = spawn(process.execPath, [BIN, 'dashboard', this.#socket, '--owner'], {
+      stdio: 'inherit',
+      env: this.#env,
+    })
     this.#child = child
     this.#gone = new Promise(resolve => {
       const end = (/** @type {{stop: boolean, fault: string}} */ how) => {

@@ -58,7 +58,7 @@ export const help = {
   turn: 3,
 
   draw(state, width, rows) {
-    const left = keys(state.owner)
+    const left = [...generated(state.key), ...keys(state.owner)]
     const right = [...limits(state.look.colors), [], ...words()]
     const half = Math.max(...left.map(widthOf)) + 2
     const lines =
@@ -71,6 +71,16 @@ export const help = {
       ...scrolled(lines, rows - 1, state.scroll),
     ]
   },
+}
+
+/**
+ * What was printed at the start stands behind the dashboard.
+ * @param {string} key
+ * @returns {Line[]}
+ */
+function generated(key) {
+  if (key === '') return []
+  return [[[' API key, and that of the admin page', 'label']], [[` ${key}`, 'accent']], []]
 }
 
 /**

@@ -1,5 +1,7 @@
 import { UsageError } from './args.js'
 
+/** How `npm start` hands over the key that it has generated: nobody else can read a process's environment. */
+const KEY_VARIABLE = 'HALLEY_GENERATED_KEY'
 /** ms for which `--once` waits for figures. */
 const PATIENCE = 5000
 /** Of its picture, where that goes to no terminal: as wide as lines in a log or a mail may be. */
@@ -69,7 +71,7 @@ Examples:
         return 1
       }
     }
-    return await show(source, capabilities, Boolean(flags.owner), stderr)
+    return await show(source, capabilities, Boolean(flags.owner), env[KEY_VARIABLE] ?? '', stderr)
   },
 }
 
@@ -77,10 +79,11 @@ Examples:
  * @param {import('../../dashboard/source/source.js').Source} source
  * @param {import('../../dashboard/terminal/capabilities.js').Capabilities} capabilities
  * @param {boolean} owner
+ * @param {string} key that the gateway has generated
  * @param {(text: string) => void} stderr
  * @returns {Promise<number>} exit code
  */
-async function show(source, capabilities, owner, stderr) {
+async function show(source, capabilities, owner, key, stderr) {
   const [{ runDashboard }, { Terminal }, { EXIT_CODES }] = await Promise.all([
     import('../../dashboard/app.js'),
     import('../../dashboard/terminal/terminal.js'),
@@ -98,6 +101,7 @@ async function show(source, capabilities, owner, stderr) {
     }),
     look: { unicode: capabilities.unicode, colors: capabilities.colors !== 0 },
     owner,
+    key,
     orphaned: () => owner && process.ppid !== parent,
   })
   if (reason === 'refused') {

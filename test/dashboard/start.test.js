@@ -98,6 +98,12 @@ t.test('npm start shows the dashboard, which may stop the gateway', async t => {
   const { tmux, port } = terminal
   await tmux.until(screen => screen.includes('Halley') && /workers 2/.test(screen))
   t.ok(await answers(port))
+  await tmux.keys('h')
+  const [key] = /[0-9a-f]{32}/.exec(await tmux.until('API key')) ?? []
+  const info = { method: 'POST', body: '{}', headers: { 'X-API-Key': `${key}` } }
+  t.equal((await fetch(`http://127.0.0.1:${port}/api/info`, info)).status, 200, 'the help shows the key')
+  await tmux.keys('Escape')
+  await tmux.until('workers 2')
   await tmux.keys('q')
   await tmux.until('what is to become of the gateway?')
   await tmux.keys('n')
