@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { freePort, startGateway } from '../gateway.js'
 import { BIN, folder } from './support.js'
-import { Tmux } from './tmux.js'
+import { eventually, Tmux } from './tmux.js'
 
 const HALLEY = `${process.execPath} ${BIN}`
 
@@ -40,6 +40,11 @@ t.test('over the Unix socket: workers, a death, a restart by key, the log', asyn
   await tmux.keys('l')
   await tmux.keys('y')
   await tmux.until('restart: done')
+  // That it listens is the last thing that is logged.
+  await eventually(
+    () => gateway.workerPids.length,
+    count => count === 4,
+  )
   await tmux.keys('l')
   await tmux.until('nothing has been logged since')
   await gateway.api('publish', { channel: 'news', data: {} })
