@@ -114,6 +114,18 @@ t.test('a worker that dies shows in the next second', async t => {
   t.equal(workers[/** @type {number} */ (event.worker)].deaths, 1)
 })
 
+t.test('a loop that is held up shows in the ticks of its worker', async t => {
+  const { watcher } = await watched(t)
+  const { workers } = await watcher.snapshot(({ totals }) => totals.workers === 2)
+  const pid = /** @type {number} */ (workers[1].sample?.pid)
+  const shown = watcher.snapshot(({ workers }) => (workers[1].sample?.loop.ticks.max ?? 0) > 350)
+  process.kill(pid, 'SIGSTOP')
+  setTimeout(() => process.kill(pid, 'SIGCONT'), 400)
+  const { max, p50 } = /** @type {any} */ ((await shown).workers[1].sample).loop.ticks
+  t.ok(max < 1500, `${max} ms`)
+  t.ok(p50 < 200, 'one long wait among short ones')
+})
+
 t.test('the gateway ends when its owner asks for it: asking twice is no hurry', async t => {
   const { gateway, watcher } = await watched(t)
   const client = await RawClient.connected(gateway.ws)
