@@ -65,10 +65,16 @@ t.test('garbage is collected when somebody asks for it, and at an interval', asy
   })
   await t.test('at an interval, one worker after another', async t => {
     const { watcher } = await watched(t, { gc: { idle: false } }, { args: ['--gc-interval', '2400ms'] })
-    for (const index of [0, 1, 0]) {
-      const { workers } = await watcher.snapshot(({ workers }) => majors(workers[index]) > 0)
-      t.equal(majors(workers[1 - index]), 0)
-    }
+    const counts = [0, 0]
+    let together = 0
+    await watcher.snapshot(({ workers }) => {
+      const collected = workers.filter(worker => majors(worker) > 0)
+      for (const { index } of collected) counts[index]++
+      if (collected.length === 2) together++
+      return Math.min(...counts) >= 2
+    })
+    // V8 collects when it thinks fit, too, while a worker starts.
+    t.ok(together <= 1, `${together} times both in one second`)
   })
 })
 
