@@ -188,7 +188,8 @@ t.test('a day is a page of less than 5 MB, with progress told', async t => {
   const began = Date.now()
   const { code, err } = await report(['day.csv', '-o', 'day.html'], dir)
   t.equal(code, 0)
-  t.match(err, /day\.csv: \d+ % read\n|^$/)
+  // A fast machine has nothing to tell before it writes.
+  t.match(err, /^(?:day\.csv: \d+ % read\n)*(?:writing the page\n)?$/)
   const { size } = statSync(join(dir, 'day.html'))
   t.ok(size < 5 * 1024 * 1024, `${size} bytes`)
   t.ok(Date.now() - began < 30_000, `${Date.now() - began} ms`)
