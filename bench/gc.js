@@ -3,10 +3,10 @@
 
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { runReport } from '../src/report/index.js'
 import { readCsv } from '../src/stats/csv-reader.js'
 import { rounded } from './figures.js'
+import { parseFlags } from './flags.js'
 import { sleep } from './load/clock.js'
 import { Load } from './load/load.js'
 import { table } from './report.js'
@@ -68,45 +68,19 @@ ${Object.entries(VARIANTS)
  * @throws {UsageError}
  */
 export function parseGcOptions(args) {
-  const { values } = parse(args)
-  if (values.help) return null
-  const variants = values.variants.split(',')
-  const unknown = variants.find(name => !Object.hasOwn(VARIANTS, name))
+  const flags = parseFlags(args, DEFAULTS, { variants: Object.keys(VARIANTS).join(','), out: 'gc-runs' })
+  if (flags === null) return null
+  const variants = flags.variants.split(',')
+  const unknown = variants.find((/** @type {string} */ name) => !Object.hasOwn(VARIANTS, name))
   if (unknown !== undefined)
     throw new UsageError(`--variants are of ${Object.keys(VARIANTS).join(', ')}, not "${unknown}"`)
-  const numbers = Object.entries(DEFAULTS).map(([name, value]) => {
-    const text = /** @type {Record<string, any>} */ (values)[name] ?? String(value)
-    if (!/^[1-9]\d*$/.test(text)) throw new UsageError(`--${name} is a whole number from 1, not "${text}"`)
-    return [name, Number(text)]
-  })
-  const options = { ...Object.fromEntries(numbers), variants, out: values.out, json: values.json }
+  const options = /** @type {GcOptions} */ ({ ...flags, variants })
   if (options.leave > 100) throw new UsageError('--leave is at most 100')
   if (options.conns > capacityOf('halley', options.workers))
     throw new UsageError(
       `the limit of open files leaves ${options.workers} workers no room for ${options.conns} clients`,
     )
   return options
-}
-
-/** @param {string[]} args */
-function parse(args) {
-  const numeric = Object.fromEntries(
-    Object.keys(DEFAULTS).map(name => [name, { type: /** @type {const} */ ('string') }]),
-  )
-  try {
-    return parseArgs({
-      args,
-      options: {
-        .../** @type {Record<keyof typeof DEFAULTS, {type: 'string'}>} */ (numeric),
-        variants: { type: 'string', default: Object.keys(VARIANTS).join(',') },
-        out: { type: 'string', default: 'gc-runs' },
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    })
-  } catch (error) {
-    throw new UsageError(error.message.split('. ')[0])
-  }
 }
 
 /** All variants, one after the other. */

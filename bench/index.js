@@ -80,10 +80,26 @@ async function collect(args) {
   await runs.run()
 }
 
+/** @param {string[]} args */
+async function watch(args) {
+  const { HELP, parseWatchOptions, WatchRun } = await import('./watch.js')
+  const options = parseWatchOptions(args)
+  if (options === null) return void process.stdout.write(HELP)
+  wantLinux()
+  const run = new WatchRun(options, io)
+  stopOnSignals(run)
+  try {
+    await run.run()
+  } finally {
+    await run.stop()
+  }
+}
+
 try {
   const [first, ...rest] = process.argv.slice(2)
   if (first === 'restarts') await restart(rest)
   else if (first === 'gc') await collect(rest)
+  else if (first === 'watch') await watch(rest)
   else await measure(process.argv.slice(2))
 } catch (error) {
   process.stderr.write(`bench: ${error.message}\n`)

@@ -2,11 +2,11 @@
 // Everybody keeps books, so that it is known in the end what came of each publication. The publishers and listeners are
 // those of the tests.
 
-import { parseArgs } from 'node:util'
 import { startRedis } from '../test/redis/servers.js'
 import { Listener, Load, SdkListener } from '../test/redis/traffic.js'
 import { compareBooks, soundBooks } from './books.js'
 import { rounded } from './figures.js'
+import { parseFlags } from './flags.js'
 import { sleep } from './load/clock.js'
 import { table } from './report.js'
 import { Server } from './servers.js'
@@ -65,42 +65,15 @@ acknowledged, at each client. Ends with 1 if something is missing, repeated or o
  * @throws {UsageError}
  */
 export function parseRestartOptions(args) {
-  const { values } = parse(args)
-  if (values.help) return null
-  const { kill, fsync, json } = values
+  const options = parseFlags(args, DEFAULTS, { kill: 'redis', fsync: 'always' })
+  if (options === null) return null
+  const { kill, fsync } = options
   if (kill !== 'redis' && kill !== 'node') throw new UsageError(`--kill is redis or node, not "${kill}"`)
   if (fsync !== 'always' && fsync !== 'everysec')
     throw new UsageError(`--fsync is always or everysec, not "${fsync}"`)
-  const numbers = Object.entries(DEFAULTS).map(([name, value]) => {
-    const text = /** @type {Record<string, any>} */ (values)[name] ?? String(value)
-    if (!/^[1-9]\d*$/.test(text)) throw new UsageError(`--${name} is a whole number from 1, not "${text}"`)
-    return [name, Number(text)]
-  })
-  const options = Object.fromEntries(numbers)
   if (options.subscriptions > options.channels)
     throw new UsageError('--subscriptions want as many --channels')
-  return { ...options, kill, fsync, json }
-}
-
-/** @param {string[]} args */
-function parse(args) {
-  const numeric = Object.fromEntries(
-    Object.keys(DEFAULTS).map(name => [name, { type: /** @type {const} */ ('string') }]),
-  )
-  try {
-    return parseArgs({
-      args,
-      options: {
-        .../** @type {Record<keyof typeof DEFAULTS, {type: 'string'}>} */ (numeric),
-        kill: { type: 'string', default: 'redis' },
-        fsync: { type: 'string', default: 'always' },
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    })
-  } catch (error) {
-    throw new UsageError(error.message.split('. ')[0])
-  }
+  return /** @type {RestartOptions} */ (options)
 }
 
 /** One run. */

@@ -1,0 +1,225 @@
+// Whether what a gateway tells of itself is so: its figures beside those of the kernel and of the load generator, and how soon a worker
+// that is held up, and one that is killed, can be seen.
+
+import { execFileSync } from 'node:child_process'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { rounded } from './figures.js'
+import { parseFlags } from './flags.js'
+import { sleep } from './load/clock.js'
+import { Load } from './load/load.js'
+import { cpuOf, processTree } from './proc.js'
+import { table } from './report.js'
+import { capacityOf, Server } from './servers.js'
+import { UsageError } from './usage-error.js'
+
+/**
+ * @typedef {import('./bench.js').Io} Io
+ * @typedef {import('../src/stats/schema.js').Snapshot} Snapshot
+ */
+
+const DEFAULTS = { conns: 10_000, channels: 100, rate: 300, seconds: 20, workers: 2, block: 200 }
+
+export const HELP = `Usage: npm run bench -- watch [flags]
+
+Clients get messages, and what the gateway tells of it each second is compared with what the load generator and the
+kernel say. Then a worker stands still for a moment, and then one is killed.
+
+  --conns N       clients (default ${DEFAULTS.conns})
+  --channels N    (default ${DEFAULTS.channels})
+  --rate N        publishes a second (default ${DEFAULTS.rate})
+  --seconds N     of publishing, at least 15 (default ${DEFAULTS.seconds})
+  --workers N     of the gateway, at least 2 (default ${DEFAULTS.workers})
+  --block MS      for which a worker stands still (default ${DEFAULTS.block})
+  --json          a line of JSON instead of a table
+  -h, --help      this text
+`
+
+/** @typedef {typeof DEFAULTS & {json: boolean}} WatchOptions */
+
+/**
+ * @param {string[]} args
+ * @returns {WatchOptions | null} null: help is wanted
+ * @throws {UsageError}
+ */
+export function parseWatchOptions(args) {
+  const options = parseFlags(args, DEFAULTS)
+  if (options === null) return null
+  if (options.workers < 2) throw new UsageError('--workers is at least 2: one of them is killed')
+  if (options.seconds < 15) throw new UsageError('--seconds is at least 15')
+  if (options.conns > capacityOf('halley', options.workers))
+    throw new UsageError(
+      `the limit of open files leaves ${options.workers} workers no room for ${options.conns} clients`,
+    )
+  return options
+}
+
+/** Somebody at the stats socket. */
+class Watcher {
+  /** @type {{at: number, snapshot: Snapshot}[]} */
+  seen = []
+  #socket
+
+  /** @param {string} path */
+  constructor(path) {
+    this.#socket = connect(path)
+    this.#socket.on('error', () => {})
+    createInterface({ input: this.#socket }).on('line', line => {
+      const message = JSON.parse(line)
+      if (message.type === 'snapshot') this.seen.push({ at: performance.now(), snapshot: message.snapshot })
+    })
+  }
+
+  /**
+   * @param {(snapshot: Snapshot) => boolean} matches
+   * @returns {Promise<{at: number, snapshot: Snapshot}>} the first one from now on that does, and when it came
+   */
+  async next(matches = () => true) {
+    for (let from = this.seen.length; ; await sleep(1)) {
+      for (; from < this.seen.length; from++) if (matches(this.seen[from].snapshot)) return this.seen[from]
+    }
+  }
+
+  end() {
+    this.#socket.destroy()
+  }
+}
+
+/** @param {number} told @param {number} counted @returns {number} per cent that the one is beside the other */
+const off = (told, counted) => rounded((told / counted - 1) * 100, 2)
+
+/** One run. */
+export class WatchRun {
+  #options
+  #io
+  /** @type {Server | null} */
+  #server = null
+  /** @type {Load | null} */
+  #load = null
+  /** @type {Watcher | null} */
+  #watcher = null
+
+  /**
+   * @param {WatchOptions} options
+   * @param {Io} io
+   */
+  constructor(options, io) {
+    this.#options = options
+    this.#io = io
+  }
+
+  async run() {
+    const { conns, channels, rate, seconds, workers, block, json } = this.#options
+    const { env, progress, warning, print } = this.#io
+    const show = { progress: (/** @type {string} */ text) => progress(`watch: ${text}`), warning }
+    const socket = join(tmpdir(), `halley-bench-${process.pid}.sock`)
+    const server = await Server.spawn('halley', {
+      workers,
+      driver: 'auto',
+      transport: 'websocket',
+      env,
+      redis: null,
+      history: 0,
+      subscriptions: 1,
+      config: { stats: { socket } },
+    })
+    this.#server = server
+    await server.answers()
+    const watcher = new Watcher(socket)
+    this.#watcher = watcher
+    const sizes = { conns, channels, rate, size: 200, publishers: 4, loaders: 1, seconds }
+    const load = new Load({ targets: [server.target], apis: [server.api] }, /** @type {any} */ (sizes), show)
+    this.#load = load
+    const { ready } = await load.connect()
+    show.progress(`${rate} publishes a second for ${seconds} s`)
+    const { done } = await load.publish(1, seconds)
+    const cpu = await this.#cpu(watcher, server.pid)
+    const published = await done
+    const { received } = await load.drain(load.expected(published.byChannel))
+    await watcher.next()
+    const { snapshot } = await watcher.next()
+    const { totals, counters } = snapshot
+    const rss = processTree(server.pid).reduce((sum, pid) => sum + residentOf(pid), 0)
+    show.progress(`a worker stands still for ${block} ms`)
+    const result = {
+      connections: totals.connections.connected,
+      connections_off_pct: off(totals.connections.connected, ready),
+      accepts_off_pct: off(counters.accepts, ready),
+      deliveries: counters.deliveries,
+      deliveries_off_pct: off(counters.deliveries, received),
+      publishes_off_pct: off(counters.publishes, published.total),
+      cpu_off_pct: off(cpu.told, cpu.counted),
+      rss_off_pct: off(totals.memory.rss, rss),
+      ...(await this.#blocked(watcher, snapshot, block)),
+      kill_shown_ms: await this.#killed(watcher, snapshot),
+    }
+    progress('')
+    if (json) print(`${JSON.stringify({ scenario: 'watch', ...result })}\n`)
+    else print(`${table('watch', [{ name: 'halley', result }])}\n`)
+  }
+
+  /**
+   * Seconds of processor time over ten snapshots, as told and as the kernel counts them.
+   * @param {Watcher} watcher
+   * @param {number} pid
+   */
+  async #cpu(watcher, pid) {
+    await watcher.next()
+    const before = cpuOf(pid)
+    let told = 0
+    for (let second = 0; second < 10; second++) {
+      const { totals, interval } = (await watcher.next()).snapshot
+      told += ((totals.cpu.user + totals.cpu.system) * interval) / 1000
+    }
+    return { told, counted: cpuOf(pid) - before }
+  }
+
+  /**
+   * @param {Watcher} watcher
+   * @param {Snapshot} snapshot
+   * @param {number} block ms
+   */
+  async #blocked(watcher, snapshot, block) {
+    const pid = pidOf(snapshot, 0)
+    const began = performance.now()
+    const shown = watcher.next(({ workers }) => tickMax(workers[0]) > block * 0.75)
+    process.kill(pid, 'SIGSTOP')
+    await sleep(block)
+    process.kill(pid, 'SIGCONT')
+    const { at, snapshot: found } = await shown
+    return {
+      block_shown_ms: Math.round(at - began),
+      block_tick_max_ms: rounded(tickMax(found.workers[0]), 1),
+      block_others_max_ms: rounded(Math.max(...found.workers.slice(1).map(tickMax)), 1),
+    }
+  }
+
+  /**
+   * @param {Watcher} watcher
+   * @param {Snapshot} snapshot
+   */
+  async #killed(watcher, snapshot) {
+    const shown = watcher.next(({ events }) => events.some(({ kind }) => kind === 'worker_died'))
+    const began = performance.now()
+    process.kill(pidOf(snapshot, 1), 'SIGKILL')
+    return Math.round((await shown).at - began)
+  }
+
+  /** Ends what runs. */
+  async stop() {
+    this.#watcher?.end()
+    this.#load?.stop()
+    await this.#server?.stop()
+  }
+}
+
+/** @param {Snapshot} snapshot @param {number} worker @returns {number} */
+const pidOf = ({ workers }, worker) => /** @type {any} */ (workers[worker].sample).pid
+
+/** @param {import('../src/stats/schema.js').WorkerView} worker @returns {number} ms */
+const tickMax = ({ sample }) => sample?.loop.ticks.max ?? 0
+
+/** @param {number} pid @returns {number} bytes, as `ps` says */
+const residentOf = pid => Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)])) * 1024
