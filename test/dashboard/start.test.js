@@ -33,10 +33,11 @@ async function answers(port) {
 }
 
 /**
+ * The screen is the shell's again, whether or not something goes on.
  * @param {any} t
- * @param {{tmux: Tmux, settings: string}} terminal
+ * @param {{tmux: Tmux}} terminal
  */
-async function isFree(t, { tmux, settings }) {
+async function isLeft(t, { tmux }) {
   t.equal(
     await eventually(
       () => tmux.ask('alternate_on'),
@@ -51,6 +52,15 @@ async function isFree(t, { tmux, settings }) {
     ),
     '1',
   )
+}
+
+/**
+ * @param {any} t
+ * @param {{tmux: Tmux, settings: string}} terminal
+ */
+async function isFree(t, terminal) {
+  const { tmux, settings } = terminal
+  await isLeft(t, terminal)
   t.equal(
     await eventually(
       () => tmux.settings(),
@@ -141,7 +151,7 @@ t.test('a dashboard that is killed leaves terminal and gateway as they were', as
   process.kill(await pidOf(tmux, DASHBOARD), 'SIGKILL')
   await tmux.until('the dashboard ended: SIGKILL')
   t.ok(await answers(port))
-  await isFreeBut(t, terminal)
+  await isLeft(t, terminal)
   await tmux.keys('C-c')
   await tmux.until('bye')
   await isFree(t, terminal)
@@ -207,25 +217,3 @@ t.test('--no-dashboard is for log lines', async t => {
   await tmux.keys('C-c')
   await tmux.until('bye')
 })
-
-/**
- * The program goes on, but the screen is the shell's.
- * @param {any} t
- * @param {{tmux: Tmux}} terminal
- */
-async function isFreeBut(t, { tmux }) {
-  t.equal(
-    await eventually(
-      () => tmux.ask('alternate_on'),
-      on => on === '0',
-    ),
-    '0',
-  )
-  t.equal(
-    await eventually(
-      () => tmux.ask('cursor_flag'),
-      on => on === '1',
-    ),
-    '1',
-  )
-}
