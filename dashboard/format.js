@@ -1,5 +1,7 @@
 // Numbers as text of a bounded width, and what counts as healthy. Nothing here knows the screen.
 
+import { LIMITS } from '../src/stats/limits.js'
+
 const UNITS = ['', 'k', 'M', 'G', 'T', 'P']
 /** What stands where a figure is not known. */
 export const UNKNOWN = '-'
@@ -135,31 +137,6 @@ export function clock(time) {
   const date = new Date(time)
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
 }
-
-/**
- * From when on a figure is worth a look (warn), and from when on clients feel it (bad). docs/dashboard.md has the same table.
- */
-export const LIMITS = Object.freeze({
-  /** ms that events waited for the loop */
-  tickAvg: [20, 50],
-  tickP90: [50, 200],
-  tickMax: [100, 500],
-  /** share of the interval in which the loop was busy */
-  loop: [0.7, 0.9],
-  /** share of one core, of a worker */
-  cpu: [0.7, 0.9],
-  /** ms of garbage collection in a second */
-  gc: [50, 200],
-  /** share of the machine's cores */
-  machine: [0.8, 0.95],
-  steal: [0.02, 0.1],
-  /** share of memory, files, a heap's limit */
-  full: [0.8, 0.95],
-  /** bytes that the slowest client has not taken */
-  outbox: [512 * 1024, 4 * 1024 * 1024],
-  /** connections in a second that did not fit into a listen queue */
-  overflows: [1, 100],
-})
 
 /**
  * @param {number | null | undefined} value

@@ -1,4 +1,5 @@
-import { LIMITS, mark, ms, percent, size } from '../format.js'
+import { LIMITS } from '../../src/stats/limits.js'
+import { mark, ms, percent, size } from '../format.js'
 import { beside, width as widthOf } from '../terminal/line.js'
 import { rule, scrolled } from './parts.js'
 

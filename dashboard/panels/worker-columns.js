@@ -66,7 +66,7 @@ const text = (name, title, group, width, rank, cell, total) => ({
  * @param {string} group
  * @param {number} width
  * @param {number} rank
- * @param {keyof typeof import('../format.js').LIMITS} limit
+ * @param {keyof typeof import('../../src/stats/limits.js').LIMITS} limit
  * @param {(value: number) => string} format
  * @param {(sample: WorkerSample) => number} value
  * @param {(snapshot: Snapshot) => number} total

@@ -17,6 +17,7 @@ const FILES = Object.freeze([
   'demo/page/icon.svg',
   'demo/page/dom.js',
   'stats/csv-columns.js',
+  'stats/limits.js',
 ])
 
 const UPLOT = dirname(createRequire(import.meta.url).resolve('uplot'))

@@ -7,7 +7,6 @@ import {
   duration,
   health,
   healthy,
-  LIMITS,
   ms,
   people,
   percent,
@@ -16,6 +15,7 @@ import {
   tickHealth,
   whole,
 } from '../../dashboard/format.js'
+import { LIMITS } from '../../src/stats/limits.js'
 
 /**
  * @param {import('tap').Test} t

@@ -1,5 +1,7 @@
 // Numbers for people.
 
+import { LIMITS } from '../../stats/limits.js'
+
 /** By 1024, as in the charts. */
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB']
 
@@ -43,22 +45,6 @@ export function duration(ms) {
   if (s < 86_400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`
   return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`
 }
-
-/** From when on a figure is worth a look, and from when on clients feel it: the same as in the terminal (docs/dashboard.md). */
-const LIMITS = Object.freeze({
-  /** ms that events waited for the loop */
-  tickAvg: [20, 50],
-  tickP90: [50, 200],
-  tickMax: [100, 500],
-  /** share of the time in which the loop was busy */
-  loop: [0.7, 0.9],
-  /** share of one core, of a worker */
-  cpu: [0.7, 0.9],
-  /** ms of garbage collection in a second */
-  gc: [50, 200],
-  /** share of the machine's cores, and of its memory */
-  machine: [0.8, 0.95],
-})
 
 /**
  * @param {keyof typeof LIMITS} limit
