@@ -1,0 +1,52 @@
+// A scenario repeats a published run, or asks a question of its own. One file and one row in scenarios/index.js add one.
+
+/**
+ * @typedef {import('../schema.js').FleetSettings} FleetSettings
+ * @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot
+ */
+
+/**
+ * A figure of the published run, beside which ours is put.
+ *
+ * @typedef {object} Published
+ * @property {string} label
+ * @property {string} value as it was published, with its unit
+ * @property {string} [note]
+ * @property {(result: any) => string} ours the same figure of a RunResult, or '' where it cannot be said
+ *
+ * @typedef {object} Step a stretch of a run with a load of its own
+ * @property {string} name
+ * @property {Partial<FleetSettings>} settings
+ * @property {number} ramp s over which `n` is reached
+ * @property {number} settle s before it is measured
+ * @property {number} seconds that are measured
+ * @property {Disturbance[]} [disturbances]
+ *
+ * @typedef {object} Disturbance what happens while it is measured
+ * @property {number} at s from the beginning of the measurement
+ * @property {'kill-worker' | 'cut' | 'stop-redis' | 'start-redis'} kind
+ * @property {number} [share] of the connections, for `cut`
+ *
+ * @typedef {object} GatewayPlan the gateway that a run starts when it has no target
+ * @property {number} workers
+ * @property {object} config as in a configuration file; the runner adds address, port, key and what watching needs
+ * @property {string[]} [nodeFlags]
+ * @property {boolean} [redis] starts a Redis, and uses it as the engine
+ *
+ * @typedef {object} RunPlan
+ * @property {number} drones
+ * @property {GatewayPlan} gateway
+ * @property {Step[]} steps
+ * @property {string[]} differs what differs from the published run, in sentences
+ *
+ * @typedef {object} Scenario
+ * @property {string} name
+ * @property {string} summary one line
+ * @property {string} source who published it
+ * @property {string} machine that it ran on
+ * @property {string} load in words, at full scale
+ * @property {(options: {scale: number, cores: number, files: number, target: boolean}) => RunPlan} plan
+ * @property {Published[]} published
+ */
+
+export {}

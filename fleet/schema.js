@@ -1,0 +1,302 @@
+// What the parts of the fleet tell each other: the contract between drone, controller, providers, scenarios and reports. Times at which
+// something happened are Unix milliseconds, durations milliseconds, sizes bytes, shares 0 to 1, unless a name says otherwise.
+
+/**
+ * How a drone's connections speak to the target. Two-way: websocket (Centrifuge JSON), http_stream and sse (with emulation), long_poll
+ * (Halley's docs/long-poll.md). One-way: uni_websocket, uni_http_stream, uni_sse.
+ *
+ * @typedef {'websocket' | 'http_stream' | 'sse' | 'long_poll' | 'uni_websocket' | 'uni_http_stream' | 'uni_sse'} Transport
+ */
+
+/**
+ * What the whole fleet is to do: the table in settings.js says what each one is, and its default.
+ *
+ * @typedef {object} FleetSettings
+ * @property {string[]} host base URLs of the target, `http://127.0.0.1:8000`; connection i goes to the (i mod length)th
+ * @property {Transport} transport
+ * @property {number} n connections of all drones
+ * @property {number} concurrency connections that one drone opens at once, at most
+ * @property {number} rate connections that all drones open in a second, at most; 0: no bound but concurrency
+ * @property {string[]} addresses ranges of local addresses to connect from, `127.0.1.1-127.0.1.50`; empty: the kernel's choice
+ * @property {string} ports range of sequential source ports on each of the addresses, `1024-65535`; '': the kernel's choice
+ * @property {string[]} channels subject templates (see subjects.js) that each connection subscribes to, one subscription each
+ * @property {boolean} recover subscriptions are recoverable, and recovered after a connection was lost
+ * @property {string} user subject template of the user id in the connection's token; '': no token
+ * @property {number} churn connections of all drones that are closed and opened anew in a second
+ * @property {number} backoff_min ms before a lost connection is opened again; doubles with jitter
+ * @property {number} backoff_max ms
+ * @property {number} publish_rate messages that all publishers publish in a second; 0: nobody publishes
+ * @property {number} publish_size bytes of a payload
+ * @property {string} publish_channels subject template with a range, `s{1..1200000}`
+ * @property {'random' | 'sequential'} publish_order of the subjects
+ * @property {'api' | 'client'} publish_via over the server API (`/api/batch`), or as a client's publish commands
+ * @property {number} publishers drones that publish, at most: the first ones of the fleet
+ */
+
+/**
+ * What one drone (or, cut down by its agent, one of its processes) is to do. Always the whole of it: a drone makes its state like this,
+ * whatever it was before.
+ *
+ * @typedef {object} Settings
+ * @property {string[]} targets
+ * @property {Transport} transport
+ * @property {number} connections that this drone holds
+ * @property {number} first number of its first connection: connection `first + slot` of the fleet, counted from 0. Never changes while
+ *   the fleet stays the same, so that a channel that is "own" stays one's own
+ * @property {number} total connections of the whole fleet
+ * @property {number} concurrency
+ * @property {number} rate 0: no bound
+ * @property {string[]} addresses
+ * @property {string} ports
+ * @property {string[]} channels
+ * @property {boolean} recover
+ * @property {string} user
+ * @property {number} churn
+ * @property {{min: number, max: number}} backoff
+ * @property {Publish | null} publish
+ * @property {number} publishFrom when the publishers of the fleet begin; 0: nobody publishes. A subscription that was there before
+ *   misses a message that never came; one that came later cannot know
+ *
+ * @typedef {object} Publish
+ * @property {'api' | 'client'} via
+ * @property {string} channels subject template
+ * @property {'random' | 'sequential'} order
+ * @property {number} rate of this drone
+ * @property {number} size
+ * @property {number} part this publisher has the subjects whose index mod `parts` is `part`: each subject has one publisher, and its
+ *   messages one sequence from 1
+ * @property {number} parts
+ */
+
+/**
+ * A payload is JSON of exactly `publish_size` bytes, the numbers first, so that a receiver finds them without parsing the whole:
+ * `{"t":<µs, Unix, when it was meant to be sent>,"s":<sequence in its subject>,"c":<channel number, see channelNumber()>,"e":<number of
+ * the publisher's start>,"m":<machine number>,"o":<µs that the publisher's clock is behind the gateway's>,"p":"<padding>"}`
+ *
+ * @typedef {object} Payload
+ * @property {number} t
+ * @property {number} s
+ * @property {number} c
+ * @property {number} e
+ * @property {number} m
+ * @property {number} o
+ */
+
+/**
+ * A distribution of durations on the wire. Buckets are those of src/stats/tick-histogram.js (bucketOf, waitOf); `m2` is the sum of the
+ * squares of the differences from the mean (Welford), which is merged by Chan's formula.
+ *
+ * @typedef {object} DistributionWire
+ * @property {number} count
+ * @property {number} min ms
+ * @property {number} max ms
+ * @property {number} mean ms
+ * @property {number} m2 ms²
+ * @property {number[]} buckets index, count, index, count ...
+ */
+
+/**
+ * Counted since the drone (its process, its engine) began; never falls while it lives.
+ *
+ * @typedef {object} Counters
+ * @property {number} opened connections that were established: connected and all subscriptions answered
+ * @property {number} failed attempts to open one that did not succeed
+ * @property {number} ended connections that ended though nobody here wanted them to
+ * @property {number} closed connections that were closed here: fewer wanted, churn, cut
+ * @property {number} reconnects of `opened`, those that were there before
+ * @property {number} refused subscriptions that were answered with an error, or ended by the server
+ * @property {number} pings from the server
+ * @property {number} received publications
+ * @property {number} damaged publications whose payload was not whole
+ * @property {number} duplicates publications that came before, on this subscription
+ * @property {number} disordered publications that came after a later one, and not before
+ * @property {number} gaps places where publications are missing in an unbroken or recovered subscription
+ * @property {number} lost publications missing in those places (late ones are taken off again)
+ * @property {number} missed publications that were published while a connection was away, and of which nothing was promised
+ * @property {number} recovered subscriptions that the server said it recovered
+ * @property {number} unrecovered subscriptions that the server said it could not recover
+ * @property {number} published messages that the target confirmed
+ * @property {number} unpublished messages that it did not confirm
+ * @property {number} bytesIn of the application's layer
+ * @property {number} bytesOut
+ */
+
+/**
+ * @typedef {object} Gauges
+ * @property {number} wanted connections
+ * @property {number} opening
+ * @property {number} open ready to receive: connected and all subscriptions answered
+ */
+
+/**
+ * What an engine (one process) tells its agent, and an agent of the whole drone its controller, once a second. Distributions are those
+ * since the last sample.
+ *
+ * @typedef {object} EngineSample
+ * @property {Gauges} gauges
+ * @property {Counters} counters
+ * @property {DistributionWire} latency from the intended time of sending to here, all messages
+ * @property {DistributionWire} probe the same, of messages published on this machine: no clocks to compare
+ * @property {DistributionWire} connect from the beginning of an attempt to the connection being ready
+ * @property {DistributionWire} answer from the intended time of publishing to the target's confirmation
+ * @property {Record<string, number>} faults counted by what they are (`ECONNREFUSED`, `3012 no pong`, `HTTP 503`); at most 30 kinds
+ * @property {Clock} clock
+ *
+ * @typedef {object} Clock how this machine's clock stands to the gateway's
+ * @property {number} offset ms to add to this clock
+ * @property {number} error ms that the offset may be off
+ * @property {'gateway' | 'none'} against `none`: the target does not tell its time (`client.connect_include_server_time`)
+ *
+ * @typedef {object} DroneProcess
+ * @property {number} pid
+ * @property {'agent' | 'connections' | 'publisher'} role
+ * @property {number} connections
+ * @property {number} cpu ms of processor time since the process began
+ * @property {number} rss bytes
+ * @property {number} private bytes that this process alone uses (Pss of /proc/PID/smaps_rollup where there is one)
+ * @property {number} base `private` before its first connection
+ *
+ * @typedef {object} DroneMachine of the drone's machine, since it booted or now
+ * @property {number} cores
+ * @property {number} cpuBusy ms of all cores that were not idle
+ * @property {number} memory bytes
+ * @property {number} memoryFree bytes that are available
+ * @property {number} netIn bytes, loopback counted once
+ * @property {number} netOut bytes
+ * @property {number} tcpMemory bytes that the kernel has for TCP sockets (/proc/net/sockstat)
+ * @property {number} sockets TCP sockets in use
+ * @property {number} timeWait
+ *
+ * @typedef {EngineSample & {
+ *   at: number,
+ *   up: number,
+ *   revision: number,
+ *   deaths: number,
+ *   processes: DroneProcess[],
+ *   machine: DroneMachine | null,
+ * }} DroneSample `up`: ms since the drone began; `revision`: of the settings that hold; `deaths`: own processes that died
+ */
+
+/**
+ * What publishers know at the end: the last sequence of each subject of theirs. A subscriber that has less has lost the rest.
+ *
+ * @typedef {object} Ledger
+ * @property {string} channels subject template
+ * @property {number} part
+ * @property {number} parts
+ * @property {number} start number of the publisher's start, the `e` of its payloads
+ * @property {string} sequences base64 of the deflated Uint32Array (little-endian) of the last sequence of subject part, part + parts ...
+ *
+ * @typedef {object} Reckoning of all subscriptions with the ledgers
+ * @property {number} expected publications that all subscriptions together should have
+ * @property {number} lost missing at the end; those in gaps were counted before
+ * @property {number} unknown subscriptions for which it cannot be said: they began while publishing was under way and got nothing
+ */
+
+/**
+ * What a drone is launched with, in a file that only its user may read. Nothing in it can be changed from afar.
+ *
+ * @typedef {object} LaunchConfig
+ * @property {string} id of the drone, `d1`
+ * @property {string} run
+ * @property {string} secret 64 hex digits: the TLS pre-shared key of the run
+ * @property {string} [controller] host:port to dial
+ * @property {string} [listen] host:port to be dialled at instead
+ * @property {string[]} allow targets: `host:port` or `host`; nothing else is ever connected to
+ * @property {string} [apiKey] of the target's server API, for publishers
+ * @property {string} [tokenSecret] HMAC secret for the connections' tokens
+ * @property {number} [perProcess] connections that one process holds; default: what a process may open, 18,000 at most
+ * @property {number} [orphanAfter] s without a controller after which the drone stops loading; default 30
+ * @property {number} [exitAfter] s without a controller after which it ends; default 600; 0: never
+ */
+
+/**
+ * The control line: TLS with the run's secret as pre-shared key, in it lines of JSON, one message each.
+ *
+ * @typedef {{type: 'hello', id: string, run: string, start: string, version: string, facts: DroneFacts}} Hello `start`: another one for
+ *   each start of the drone
+ * @typedef {{type: 'sample', sample: DroneSample}} SampleMessage
+ * @typedef {{type: 'event', level: 'info' | 'warn' | 'error', text: string}} EventMessage
+ * @typedef {{type: 'answer', ask: number, result?: any, error?: string}} Answer
+ * @typedef {Hello | SampleMessage | EventMessage | Answer} FromDrone
+ *
+ * @typedef {object} DroneFacts
+ * @property {string} hostname
+ * @property {string} bootId
+ * @property {string} node version
+ * @property {string} system `Linux 6.1.0 x64`
+ * @property {number} cores
+ * @property {number} memory bytes
+ * @property {number} files that a process may open
+ * @property {number} capacity connections that this drone can hold
+ * @property {number} pid
+ *
+ * @typedef {{type: 'settings', ask: number, revision: number, settings: Settings}} SettingsMessage answered with `{}` or an error: a
+ *   target that is not allowed, a template that cannot be read
+ * @typedef {{type: 'cut', ask: number, share: number, how: 'close' | 'reset'}} CutMessage ends that share of the open connections
+ *   as if the network had; they are opened again. Answered with `{cut: number}`
+ * @typedef {{type: 'ledgers', ask: number}} LedgersMessage answered with Ledger[]
+ * @typedef {{type: 'reckon', ask: number, ledgers: Ledger[]}} ReckonMessage answered with a Reckoning
+ * @typedef {{type: 'restart', ask: number}} RestartMessage all its processes anew
+ * @typedef {{type: 'stop', ask: number}} StopMessage closes all, answers, and ends with exit code 0
+ * @typedef {SettingsMessage | CutMessage | LedgersMessage | ReckonMessage | RestartMessage | StopMessage} ToDrone
+ */
+
+/**
+ * What a controller knows, once a second: for the terminal view, `status --json` and the runs' files.
+ *
+ * @typedef {object} FleetSnapshot
+ * @property {number} time
+ * @property {string} run
+ * @property {string} provider
+ * @property {FleetSettings} settings
+ * @property {{from: number, to: number, began: number, ends: number} | null} ramp
+ * @property {DroneRow[]} drones
+ * @property {Gauges} gauges of all
+ * @property {Counters} counters of all drones that were ever there
+ * @property {Rates} rates
+ * @property {Record<string, number>} faults
+ * @property {DistributionWire} latency since the statistics were begun anew (`resetStatistics`)
+ * @property {DistributionWire} latencyNow of the last 5 s
+ * @property {DistributionWire} probe
+ * @property {DistributionWire} connect
+ * @property {DistributionWire} answer
+ * @property {{time: number, level: string, text: string}[]} events the last 100
+ *
+ * @typedef {object} Rates a second, over the last second
+ * @property {number} opened
+ * @property {number} failed
+ * @property {number} ended
+ * @property {number} received
+ * @property {number} published
+ * @property {number} bytesIn
+ * @property {number} bytesOut
+ *
+ * @typedef {object} DroneRow
+ * @property {string} id
+ * @property {string} where `local`, or the region
+ * @property {string} handle pid or instance id
+ * @property {'launching' | 'silent' | 'up' | 'restarting' | 'gone'} state `launching`: was never heard of; `silent`: was, but not for 5 s
+ * @property {DroneFacts | null} facts
+ * @property {DroneSample | null} sample the last one, without its distributions
+ * @property {Rates} rates
+ * @property {number} p99 ms, latency of its last 5 s
+ * @property {number} cpu share of a core that all its processes took in the last second
+ * @property {number} bytesPerConnection user-space memory of its processes beyond their base, for each open connection; 0: too few to say
+ * @property {number} restarts
+ */
+
+/**
+ * A machine or process that a provider has launched.
+ *
+ * @typedef {object} Handle
+ * @property {string} id of the drone
+ * @property {string} provider
+ * @property {string} where region, or `local`
+ * @property {string} handle instance id or pid
+ * @property {string} run
+ * @property {number} launched
+ * @property {string} state `running`, `pending`, `stopping`, `gone`
+ */
+
+export {}

@@ -1,0 +1,163 @@
+// The table of the fleet's settings: what `halley fleet set NAME VALUE` takes.
+
+/** @typedef {import('./schema.js').FleetSettings} FleetSettings */
+
+/** A value that a setting cannot have; the message is one line. */
+export class SettingError extends Error {}
+
+export const TRANSPORTS = Object.freeze(
+  /** @type {const} */ ([
+    'websocket',
+    'http_stream',
+    'sse',
+    'long_poll',
+    'uni_websocket',
+    'uni_http_stream',
+    'uni_sse',
+  ]),
+)
+
+/**
+ * @typedef {object} Setting
+ * @property {keyof FleetSettings} name
+ * @property {any} default
+ * @property {string} doc one line
+ * @property {(text: string) => any} parse throws SettingError
+ */
+
+/**
+ * @param {number} least
+ * @param {number} most
+ * @returns {(text: string) => number} commas and underscores may stand between digits, `k` and `m` behind them
+ */
+const number = (least, most) => text => {
+  const match = /^(\d[\d_,]*(?:\.\d+)?)([km]?)$/i.exec(text.trim())
+  const unit = { k: 1e3, m: 1e6, '': 1 }[match?.[2].toLowerCase() ?? ''] ?? 1
+  const value = match ? Number(match[1].replace(/[_,]/g, '')) * unit : Number.NaN
+  if (!(value >= least && value <= most))
+    throw new SettingError(`"${text}" is no number from ${least} to ${most}`)
+  return value
+}
+
+/** @param {number} least @param {number} most @returns {(text: string) => number} */
+const integer = (least, most) => text => {
+  const value = number(least, most)(text)
+  if (!Number.isInteger(value)) throw new SettingError(`"${text}" is no whole number`)
+  return value
+}
+
+/** @param {string} text */
+const bool = text => {
+  if (!/^(?:true|false|on|off|yes|no)$/.test(text))
+    throw new SettingError(`"${text}" is neither true nor false`)
+  return /^(?:true|on|yes)$/.test(text)
+}
+
+/** @param {readonly string[]} values @returns {(text: string) => string} */
+const oneOf = values => text => {
+  if (!values.includes(text)) throw new SettingError(`"${text}" is none of ${values.join(', ')}`)
+  return text
+}
+
+/** @param {string} text @returns {string[]} */
+const list = text =>
+  text
+    .split(',')
+    .map(part => part.trim())
+    .filter(Boolean)
+
+/** @param {string} text @returns {string[]} base URLs */
+const urls = text => {
+  const found = list(text).map(part => {
+    const url = URL.canParse(part) ? new URL(part) : null
+    if (url === null || !/^(?:http|ws)s?:$/.test(url.protocol) || url.hostname === '')
+      throw new SettingError(`"${part}" is no URL like http://127.0.0.1:8000`)
+    return `${url.protocol.replace('ws', 'http')}//${url.host}`
+  })
+  if (found.length === 0) throw new SettingError('at least one URL is needed')
+  return found
+}
+
+/** @type {readonly Setting[]} */
+export const SETTINGS = Object.freeze([
+  { name: 'n', default: 0, parse: integer(0, 1e9), doc: 'connections of all drones together' },
+  { name: 'host', default: [], parse: urls, doc: 'base URLs of the target, separated by commas' },
+  { name: 'transport', default: 'websocket', parse: oneOf(TRANSPORTS), doc: TRANSPORTS.join(', ') },
+  {
+    name: 'rate',
+    default: 0,
+    parse: number(0, 1e7),
+    doc: 'connections opened in a second; 0: as fast as concurrency lets',
+  },
+  {
+    name: 'concurrency',
+    default: 500,
+    parse: integer(1, 1e5),
+    doc: 'connections that a drone opens at once',
+  },
+  {
+    name: 'addresses',
+    default: [],
+    parse: list,
+    doc: 'local addresses to connect from: 127.0.1.1-127.0.1.50,10.0.0.7',
+  },
+  {
+    name: 'ports',
+    default: '',
+    parse: text => text.trim(),
+    doc: 'source ports on each address, in sequence: 1024-65535',
+  },
+  {
+    name: 'channels',
+    default: [],
+    parse: list,
+    doc: 'channels of each connection: s{1..1000}, own:{own}, g:{group 10}, r{random 1..100}',
+  },
+  {
+    name: 'recover',
+    default: false,
+    parse: bool,
+    doc: 'subscriptions are recovered after a connection was lost',
+  },
+  {
+    name: 'user',
+    default: '',
+    parse: text => text.trim(),
+    doc: 'user id of a connection: u{own}; needs --token-secret',
+  },
+  { name: 'churn', default: 0, parse: number(0, 1e6), doc: 'connections closed and opened anew in a second' },
+  {
+    name: 'backoff_min',
+    default: 500,
+    parse: integer(0, 1e6),
+    doc: 'ms before a lost connection is opened again, at first',
+  },
+  { name: 'backoff_max', default: 20_000, parse: integer(0, 1e7), doc: 'the same, at most' },
+  { name: 'publish_rate', default: 0, parse: number(0, 1e7), doc: 'messages published in a second; 0: none' },
+  { name: 'publish_size', default: 512, parse: integer(96, 1e6), doc: 'bytes of a message' },
+  {
+    name: 'publish_channels',
+    default: '',
+    parse: text => text.trim(),
+    doc: 'channels that are published to: s{1..1000}',
+  },
+  {
+    name: 'publish_order',
+    default: 'random',
+    parse: oneOf(['random', 'sequential']),
+    doc: 'random or sequential',
+  },
+  {
+    name: 'publish_via',
+    default: 'api',
+    parse: oneOf(['api', 'client']),
+    doc: 'api: server API, needs --api-key; client: commands of a client',
+  },
+  { name: 'publishers', default: 1, parse: integer(1, 10_000), doc: 'drones that publish' },
+])
+
+/** @returns {FleetSettings} */
+export const defaultSettings = () =>
+  /** @type {any} */ (
+    Object.fromEntries(SETTINGS.map(({ name, default: value }) => [name, structuredClone(value)]))
+  )
