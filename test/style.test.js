@@ -36,6 +36,20 @@ const LAYERS = [
 const SERVED = ['src/demo/page/long-poll-socket.js', 'src/charts/uplot.js']
 /** They start the dashboard, each in its way. */
 const STARTS_DASHBOARD = ['src/cli/dashboard.js', 'src/terminal-view.js']
+/** It runs the fleet's commands. */
+const STARTS_FLEET = 'src/cli/main.js'
+/** What the fleet may know of the gateway: what is published, and what has nothing to do with it. */
+const OPEN_TO_FLEET =
+  /^(?:fleet\/|node:|src\/(?:stats\/(?:schema|limits|tick-histogram|csv-\w+)|charts\/format|cli\/(?:args|command)|config\/nearest|version)\.js$|src\/(?:report|doctor)\/|dashboard\/(?:terminal|chart)\/|dashboard\/(?:chart|format|exit-codes)\.js$)/
+/** What is packed into the drone, which is one file that needs nothing else. */
+const IN_DRONE = /^fleet\/(?:drone|link|statistics)\/|^fleet\/subjects\.js$/
+const OPEN_TO_DRONE =
+  /^(?:fleet\/(?:drone|link|statistics)\/|fleet\/subjects\.js$|node:|src\/stats\/tick-histogram\.js$)/
+const PACKAGES_OF_FLEET = [
+  ['@aws-sdk/client-ec2', 'fleet/providers/ec2'],
+  ['esbuild', 'fleet/pack.js'],
+]
+const FLEET_ROOTS = /^fleet\/(?:cli\/|drone\/main\.js$|controller\/daemon\.js$|runner\/gateway-main\.js$)/
 const ROOTS = ['src/worker.js', 'src/worker-pool.js', 'src/telemetry.js', 'src/primary.js', 'src/index.js']
 
 /**
@@ -88,7 +102,8 @@ const layerOf = part => LAYERS.findIndex(parts => parts.includes(part))
 
 const sources = filesOf('src', /\.js$/)
 const dashboard = filesOf('dashboard', /\.js$/)
-const scripts = [...filesOf('bin', /\.js$/), ...sources, ...dashboard]
+const fleet = filesOf('fleet', /\.js$/)
+const scripts = [...filesOf('bin', /\.js$/), ...sources, ...dashboard, ...fleet]
 /** @type {Map<string, string[]>} */
 const graph = new Map(scripts.map(file => [file, importsOf(file)]))
 
@@ -152,7 +167,7 @@ t.test('everything that is imported is there', async t => {
   for (const [file, targets] of graph) {
     for (const target of targets) {
       if (target.startsWith('node:')) continue
-      const there = /^(?:src|dashboard)\//.test(target)
+      const there = /^(?:src|dashboard|fleet)\//.test(target)
         ? graph.has(target) || SERVED.includes(target)
         : packages.has(target)
       t.ok(there, `${file} imports ${target}`)
@@ -171,12 +186,35 @@ t.test('the dashboard knows the gateway only by what it tells everybody', async 
   }
   for (const [file, targets] of graph) {
     if (dashboard.includes(file) || STARTS_DASHBOARD.includes(file)) continue
+    // Its terminal kit is the fleet's, too.
+    if (fleet.includes(file)) continue
     for (const target of targets) t.notMatch(target, /^dashboard\//, `${file} imports ${target}`)
   }
 })
 
+t.test(
+  'the fleet knows the gateway only by what it tells everybody, and the drone knows nothing',
+  async t => {
+    for (const file of fleet) {
+      for (const target of graph.get(file) ?? []) {
+        const owners = PACKAGES_OF_FLEET.filter(([name]) => name === target).map(([, folder]) => folder)
+        if (owners.length > 0)
+          t.ok(
+            owners.some(folder => file.startsWith(folder)),
+            `${file} imports ${target}`,
+          )
+        else t.match(target, IN_DRONE.test(file) ? OPEN_TO_DRONE : OPEN_TO_FLEET, `${file} imports ${target}`)
+      }
+    }
+    for (const [file, targets] of graph) {
+      if (fleet.includes(file) || file === STARTS_FLEET) continue
+      for (const target of targets) t.notMatch(target, /^fleet\//, `${file} imports ${target}`)
+    }
+  },
+)
+
 t.test(`no file has more than ${MAX_LINES} lines`, async t => {
-  const files = [...filesOf('src', /\.(?:js|css|html)$/), ...dashboard]
+  const files = [...filesOf('src', /\.(?:js|css|html)$/), ...dashboard, ...fleet]
   for (const file of files) {
     const lines = read(file).split('\n').length - 1
     t.ok(lines <= MAX_LINES, `${file}: ${lines}`)
@@ -184,8 +222,8 @@ t.test(`no file has more than ${MAX_LINES} lines`, async t => {
 })
 
 t.test('only commands and composition roots touch the process', async t => {
-  for (const file of [...sources, ...dashboard]) {
-    if (ROOTS.includes(file) || file.startsWith('src/cli/')) continue
+  for (const file of [...sources, ...dashboard, ...fleet]) {
+    if (ROOTS.includes(file) || file.startsWith('src/cli/') || FLEET_ROOTS.test(file)) continue
     t.notMatch(code(file), /\bprocess\.(?:exit|on|once|env)\b/, file)
   }
 })
