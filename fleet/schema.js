@@ -262,6 +262,8 @@
  * @property {DistributionWire} connect
  * @property {DistributionWire} answer
  * @property {{time: number, level: string, text: string}[]} events the last 100
+ * @property {number} [began] when the run was launched
+ * @property {{name: string, step: string, began: number, ends: number} | null} [scenario] that is run, and its step with its time
  *
  * @typedef {object} Rates a second, over the last second
  * @property {number} opened
