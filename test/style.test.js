@@ -20,7 +20,7 @@ const LAYERS = [
     'charts',
     'demo/page',
   ],
-  ['protocol', 'broker', 'admin/page'],
+  ['protocol', 'broker', 'doctor', 'admin/page'],
   ['auth'],
   ['hub'],
   ['session'],

@@ -1,0 +1,1 @@
+export { limitsFile, recipes, serviceFile, sysctlFile } from './recipes.js'

@@ -1,0 +1,159 @@
+// What a machine needs for a number of connections: the formulae, and the values to write where nothing is known of it yet.
+
+/**
+ * @typedef {'server' | 'drone'} Role a gateway, or a machine that loads one
+ *
+ * @typedef {object} Wanted
+ * @property {number} connections
+ * @property {Role} role
+ * @property {number} [rate] new connections in a second; default RATE
+ * @property {number} [workers] processes that share them; default: one for each core
+ *
+ * @typedef {object} Setting a line of a file in /etc/sysctl.d
+ * @property {string} key with dots
+ * @property {string} value
+ * @property {string} why one line
+ */
+
+/** New connections a second where none are given: what the published run of a million accepted, at least. */
+export const RATE = 5000
+/** Files that a process has open beside its connections: listeners, pipes, Redis, logs; and connections that are being closed. */
+export const RESERVED_FILES = 1000
+/** The kernel hands connections to workers by a hash: some get more than their share. */
+export const UNEVEN = 1.1
+/** Connections that one process of a drone holds, at most. */
+export const DRONE_PROCESS = 18_000
+/** Ports that are not for everybody end before it. */
+export const FIRST_PORT = 1024
+export const LAST_PORT = 65_535
+/** The values that kernels have had for long: what needs no more needs no line. */
+const USUAL_NR_OPEN = 1_048_576
+const LEAST_NOFILE = 65_536
+/** The kernel's own: `tcp_mem` in parts of the memory (tcp_init_mem() in net/ipv4/tcp.c), files by memory (10 %, 1 KB each). */
+const USUAL_TCP_MEM = [3 / 64, 1 / 16, 3 / 32]
+const USUAL_FILES = 0.1 / 1024
+/** What systemd writes: memory bounds files all the same. */
+const ANY_NUMBER = '9223372036854775807'
+export const PAGE = 4096
+
+/** @param {number} number @returns {number} the next power of two: limits are easier to recognize so */
+export const roundUp = number => 2 ** Math.ceil(Math.log2(Math.max(1, number)))
+
+/**
+ * @param {Wanted} wanted
+ * @returns {number} files that one process must be allowed to open when they are spread over `workers`
+ */
+export function filesOfProcess({ connections, role, workers = 1 }) {
+  if (role === 'drone') return Math.min(connections, DRONE_PROCESS) + RESERVED_FILES
+  const share = workers > 1 ? Math.ceil((connections / workers) * UNEVEN) : connections
+  return Math.min(share, connections) + RESERVED_FILES
+}
+
+/** @param {Wanted} wanted @returns {number} the limit to write: for one process alone, so that it also does for fewer workers */
+export const nofile = wanted => Math.max(LEAST_NOFILE, roundUp(wanted.connections + RESERVED_FILES))
+
+/**
+ * Memory of TCP buffers. What is queued is counted in pages, and a connection with anything queued has one at least. With the
+ * second number the kernel begins to save, with the third it drops. So: a page each, and twice that for the moment when everybody
+ * gets a message; but half of the memory at most. (The published run of 12 million had half a page each.)
+ *
+ * @param {number} connections
+ * @param {{memory?: number, page?: number}} [machine] bytes
+ * @returns {number[]} pages
+ */
+export function tcpMemory(connections, { memory = Number.POSITIVE_INFINITY, page = PAGE } = {}) {
+  const most = Math.floor(memory / page / 2)
+  return [0.5, 1, 2].map(part => Math.min(Math.ceil(connections * part), Math.floor((most * part) / 2)))
+}
+
+/** @param {number} rate @returns {number} connections that come while an event loop is held up for half a second */
+export const burst = rate => Math.max(4096, roundUp(rate / 2))
+
+/** @param {number} rate @returns {number} packets: SYN, ACK, request, subscription of half a second's connections, on one core */
+export const packets = rate => Math.max(4096, roundUp(rate * 2))
+
+/** @param {number} connections @returns {number} entries: also those of connections that have just ended */
+export const tracked = connections => Math.ceil(connections * 1.2) + 10_000
+
+/**
+ * Settings that are right whatever the machine has: none is lower than what kernels come with.
+ *
+ * @param {Wanted & {memory?: number}} wanted memory of the machine, bytes; without it nothing is said that depends on it
+ * @returns {Setting[]}
+ */
+export function settingsFor({ memory, ...wanted }) {
+  const { connections, role, rate = RATE } = wanted
+  /** @type {Setting[]} */
+  const settings = []
+  const add = (/** @type {string} */ key, /** @type {string | number} */ value, /** @type {string} */ why) =>
+    settings.push({ key, value: String(value), why })
+  if (nofile(wanted) > USUAL_NR_OPEN)
+    add('fs.nr_open', nofile(wanted), 'files of one process: no limit can be above it')
+  if (connections + RESERVED_FILES > (memory ?? 0) * USUAL_FILES)
+    add('fs.file-max', ANY_NUMBER, 'files of all processes: memory bounds them')
+  if (memory !== undefined) {
+    const need = tcpMemory(connections, { memory })
+    const usual = USUAL_TCP_MEM.map(part => Math.ceil((memory / PAGE) * part))
+    if (need.some((pages, i) => pages > usual[i]))
+      add(
+        'net.ipv4.tcp_mem',
+        need.map((pages, i) => Math.max(pages, usual[i])).join(' '),
+        'pages of all TCP buffers: one for each connection, two at most',
+      )
+  }
+  if (role === 'drone') {
+    add('net.ipv4.ip_local_port_range', `${FIRST_PORT} ${LAST_PORT}`, 'connections from one address')
+    add('net.ipv4.tcp_tw_reuse', 1, 'ports of closed connections, after a second')
+  } else {
+    add('net.core.somaxconn', burst(rate), 'connections that wait for accept, of one listener')
+    add('net.ipv4.tcp_max_syn_backlog', burst(rate), 'connections that are being opened, of one listener')
+  }
+  add('net.core.netdev_max_backlog', packets(rate), 'packets that wait for one core')
+  // The dash: no fault where connections are not tracked.
+  add('-net.netfilter.nf_conntrack_max', Math.max(262_144, tracked(connections)), 'tracked connections')
+  return settings
+}
+
+/**
+ * @param {Setting[]} settings
+ * @param {{heading?: string, comments?: boolean}} [options]
+ * @returns {string} a file for /etc/sysctl.d
+ */
+export function sysctlFile(settings, { heading = '', comments = true } = {}) {
+  const lines = heading && comments ? heading.split('\n').map(line => `# ${line}`.trimEnd()) : []
+  for (const { key, value, why } of settings) {
+    if (comments) lines.push('', `# ${why}`)
+    lines.push(`${key} = ${value}`)
+  }
+  return `${lines.join('\n').trimStart()}\n`
+}
+
+/**
+ * @param {number} files
+ * @returns {string} a file for /etc/security/limits.d: of sessions that log in, not of services
+ */
+export const limitsFile = files =>
+  // What is said of everybody is not said of root.
+  ['*', 'root'].flatMap(who => ['soft', 'hard'].map(which => `${who} ${which} nofile ${files}\n`)).join('')
+
+/**
+ * @param {number} files
+ * @returns {string} a drop-in for a service of systemd, which reads no limits.d
+ */
+export const serviceFile = files => `[Service]\nLimitNOFILE=${files}\n`
+
+/**
+ * The files for a machine that nothing is known of, such as one that is yet to be launched.
+ *
+ * @param {Wanted & {memory?: number, comments?: boolean}} wanted
+ * @returns {{sysctl: string, limits: string, service: string, nofile: number}}
+ */
+export function recipes({ comments = true, ...wanted }) {
+  const files = nofile(wanted)
+  return {
+    sysctl: sysctlFile(settingsFor(wanted), { comments }),
+    limits: limitsFile(files),
+    service: serviceFile(files),
+    nofile: files,
+  }
+}
