@@ -299,6 +299,8 @@
  * @property {string} run
  * @property {number} launched
  * @property {string} state `running`, `pending`, `stopping`, `gone`
+ * @property {string} [address] host under which it can be reached, for one that listens
+ * @property {string} [note] why it is gone, in a line
  */
 
 export {}

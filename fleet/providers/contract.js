@@ -35,6 +35,9 @@
  * @property {(handles: Handle[], options: {dir: string, flags: Record<string, any>}, onProgress: (text: string) => void) => Promise<void>} stop
  *   also takes away what belongs to a run without drones (a security group)
  * @property {(handle: Handle, options: {dir: string, flags: Record<string, any>}) => Promise<Handle>} restart one that died
+ * @property {boolean} [heals] the controller restarts by itself what died: it costs nothing, and is there at once. Else a person asks
+ * @property {(count: number) => Promise<string[]>} [listen] host:port that so many drones listen at, when they are to be dialled;
+ *   without it each one listens at 0.0.0.0:7410
  */
 
 /** A provider's fault that a person can do something about; the message is one line. */
