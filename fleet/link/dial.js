@@ -1,0 +1,44 @@
+import { connect } from 'node:tls'
+import { Line } from './line.js'
+import { CIPHERS, HANDSHAKE, keyOf, meaningOf } from './psk.js'
+
+/**
+ * @param {object} options
+ * @param {string} options.host
+ * @param {number} options.port
+ * @param {string} options.secret of the run
+ * @param {string} options.identity `run/id` of this side
+ * @param {number} [options.timeout] ms
+ * @returns {Promise<Line>} both sides have proven that they know the secret
+ * @throws {Error} with one line
+ */
+export function dialLink({ host, port, secret, identity, timeout = HANDSHAKE }) {
+  return new Promise((resolve, reject) => {
+    const psk = keyOf(secret)
+    const socket = connect({
+      host,
+      port,
+      ciphers: CIPHERS,
+      minVersion: 'TLSv1.3',
+      pskCallback: () => ({ psk, identity }),
+      // There are no certificates: the key stands for who the other side is.
+      checkServerIdentity: () => undefined,
+    })
+    /** @param {string} reason */
+    const fail = reason => {
+      clearTimeout(timer)
+      socket.on('error', () => {}).destroy()
+      reject(new Error(`${host}:${port}: ${reason}`))
+    }
+    const timer = setTimeout(fail, timeout, `no answer within ${timeout / 1000} s`)
+    /** @param {Error} error */
+    const onError = error => fail(meaningOf(error))
+    const onClose = () => fail('closed during the handshake')
+    socket.once('error', onError).once('close', onClose)
+    socket.once('secureConnect', () => {
+      clearTimeout(timer)
+      socket.off('error', onError).off('close', onClose)
+      resolve(new Line(socket, identity))
+    })
+  })
+}

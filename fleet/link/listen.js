@@ -1,0 +1,78 @@
+import { createServer } from 'node:tls'
+import { Line } from './line.js'
+import { CIPHERS, HANDSHAKE, keyOf, meaningOf } from './psk.js'
+
+/** Connections that have not proven yet that they know the secret, at most. */
+const MAX_STRANGERS = 256
+
+/**
+ * @param {object} options
+ * @param {string} options.host
+ * @param {number} options.port 0: a free one
+ * @param {string} options.secret of the run
+ * @param {string} [options.run] identities of other ones are refused
+ * @param {number} [options.handshakeTimeout] ms
+ * @param {(line: Line, remote: string) => void} options.onLine `line.identity` says who it is
+ * @param {(text: string) => void} options.onFault somebody was refused; one line
+ * @returns {Promise<{port: number, close: () => Promise<void>}>} `close` closes its lines too
+ * @throws {Error} with a code, as EADDRINUSE
+ */
+export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSHAKE, onLine, onFault }) {
+  const key = keyOf(secret)
+  /** @type {WeakMap<object, string>} */
+  const identities = new WeakMap()
+  /** @type {Set<Line>} */
+  const lines = new Set()
+  let connections = 0
+  let known = 0
+
+  const server = createServer({
+    ciphers: CIPHERS,
+    minVersion: 'TLSv1.3',
+    handshakeTimeout,
+    pskIdentityHint: 'halley',
+    pskCallback: (socket, identity) => {
+      identities.set(socket, identity)
+      return run === undefined || identity.startsWith(`${run}/`) ? key : null
+    },
+  })
+  /** @param {import('node:net').Socket} socket */
+  const remoteOf = ({ remoteAddress, remotePort }) => `${remoteAddress}:${remotePort}`
+
+  server.on('connection', socket => {
+    if (connections - known >= MAX_STRANGERS) return socket.destroy()
+    connections++
+    socket.once('close', () => connections--)
+  })
+  server.on('tlsClientError', (error, socket) => {
+    onFault(`${remoteOf(socket)} was refused: ${meaningOf(error)}`)
+    socket.destroy()
+  })
+  server.on('secureConnection', socket => {
+    const identity = identities.get(socket)
+    if (identity === undefined) return socket.destroy()
+    known++
+    socket.once('close', () => known--)
+    const line = new Line(socket, identity)
+    lines.add(line)
+    socket.once('close', () => lines.delete(line))
+    onLine(line, remoteOf(socket))
+  })
+
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port }, () => {
+      server.removeListener('error', reject)
+      // Too many open files, for one: it listens on.
+      server.on('error', error => onFault(error.message))
+      resolve({
+        port: /** @type {import('node:net').AddressInfo} */ (server.address()).port,
+        close: async () => {
+          const closed = new Promise(done => server.close(done))
+          await Promise.all([...lines].map(line => line.close()))
+          await closed
+        },
+      })
+    })
+  })
+}

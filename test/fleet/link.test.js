@@ -1,0 +1,227 @@
+import { connect as connectTcp } from 'node:net'
+import t from 'tap'
+import { Asker } from '../../fleet/link/asker.js'
+import { dialLink } from '../../fleet/link/dial.js'
+import { MAX_LINE } from '../../fleet/link/line.js'
+import { listenLinks } from '../../fleet/link/listen.js'
+
+const SECRET = 'ab'.repeat(32)
+const host = '127.0.0.1'
+
+/**
+ * @param {any} t
+ * @param {Record<string, any>} [options] of listenLinks
+ */
+async function listen(t, options = {}) {
+  /** @type {any[]} */
+  const lines = []
+  /** @type {string[]} */
+  const faults = []
+  /** @type {Set<() => void>} */
+  const waiting = new Set()
+  const changed = () => {
+    for (const look of waiting) look()
+  }
+  const server = await listenLinks({
+    host,
+    port: 0,
+    secret: SECRET,
+    run: 'r1',
+    onLine: line => {
+      lines.push(line)
+      options.onLine?.(line)
+      changed()
+    },
+    onFault: text => {
+      faults.push(text)
+      changed()
+    },
+    ...options.listen,
+  })
+  t.teardown(() => server.close())
+  /** @param {() => any} ready */
+  const until = ready =>
+    new Promise(resolve => {
+      const look = () => {
+        const found = ready()
+        if (!found) return
+        waiting.delete(look)
+        resolve(found)
+      }
+      waiting.add(look)
+      look()
+    })
+  return { ...server, lines, faults, until }
+}
+
+/** @param {number} port @param {object} [options] */
+const dial = (port, options) =>
+  dialLink({ host, port, secret: SECRET, identity: 'r1/d1', timeout: 5000, ...options })
+
+t.test('both ends of a line get objects, in order, also such of many MiB', async t => {
+  const server = await listen(t)
+  const line = await dial(server.port)
+  await server.until(() => server.lines.length === 1)
+  t.equal(server.lines[0].identity, 'r1/d1')
+  const long = 'ü'.repeat(4 << 20)
+  /** @type {any[]} */
+  const got = []
+  const all = new Promise(resolve => {
+    server.lines[0].onMessage = (/** @type {any} */ message) => got.push(message) === 3 && resolve(null)
+  })
+  line.send({ type: 'a' })
+  line.send({ type: 'b', long })
+  line.send({ type: 'c' })
+  await all
+  t.same(
+    got.map(({ type }) => type),
+    ['a', 'b', 'c'],
+  )
+  t.equal(got[1].long, long)
+  const back = new Promise(resolve => {
+    line.onMessage = resolve
+  })
+  server.lines[0].send({ type: 'd' })
+  t.same(await back, { type: 'd' })
+  t.throws(() => line.send({ long: 'x'.repeat(MAX_LINE) }), /too long/)
+  const closed = new Promise(resolve => {
+    server.lines[0].onClose = resolve
+  })
+  await line.close()
+  t.match(await closed, /closed/)
+})
+
+t.test('what is sent as soon as the line is there is not lost', async t => {
+  const server = await listen(t, { onLine: (/** @type {any} */ line) => line.send({ type: 'first' }) })
+  const line = await dial(server.port)
+  await new Promise(resolve => setImmediate(resolve))
+  const message = await new Promise(resolve => {
+    line.onMessage = resolve
+  })
+  t.same(message, { type: 'first' })
+  await line.close()
+})
+
+t.test('another secret and another run are refused, on both sides with a clear line', async t => {
+  const server = await listen(t)
+  await t.rejects(dial(server.port, { secret: 'cd'.repeat(32) }), { message: /another secret/ })
+  await t.rejects(dial(server.port, { identity: 'r2/d1' }), {
+    message: /another secret, or is of another run/,
+  })
+  await server.until(() => server.faults.length === 2)
+  t.match(server.faults[0], /^127\.0\.0\.1:\d+ was refused: the other side has another secret/)
+  t.equal(server.lines.length, 0)
+})
+
+t.test('plain HTTP, garbage and silence are refused, and others are served meanwhile', async t => {
+  const server = await listen(t, { listen: { handshakeTimeout: 300 } })
+  for (const text of ['GET / HTTP/1.1\r\nHost: x\r\n\r\n', '\0\x01\x02garbage'.repeat(100), '']) {
+    const socket = connectTcp(server.port, host)
+    socket.on('error', () => {})
+    socket.resume()
+    socket.write(text)
+    await new Promise(resolve => socket.once('close', resolve))
+  }
+  await server.until(() => server.faults.length === 3)
+  t.match(server.faults[0], /speaks no TLS/)
+  t.match(server.faults[2], /no handshake/)
+  const line = await dial(server.port)
+  await line.close()
+})
+
+t.test('strangers are bounded in number', async t => {
+  const server = await listen(t)
+  const strangers = Array.from({ length: 300 }, () => connectTcp(server.port, host).on('error', () => {}))
+  t.teardown(() => {
+    for (const socket of strangers) socket.destroy()
+  })
+  let refused = 0
+  await new Promise(resolve => {
+    for (const socket of strangers) {
+      socket.resume()
+      socket.once('close', () => ++refused === 300 - 256 && resolve(null))
+    }
+  })
+  await t.rejects(dial(server.port))
+  for (const socket of strangers) socket.destroy()
+  // They are gone for the other side soon.
+  let line
+  while (!line) line = await dial(server.port).catch(() => null)
+  await line.close()
+})
+
+t.test('nobody listens, or who does speaks no TLS: one line', async t => {
+  const server = await listen(t)
+  await server.close()
+  await t.rejects(dial(server.port), { message: `127.0.0.1:${server.port}: ECONNREFUSED` })
+})
+
+t.test('lines that are too long or no JSON object close the line, with the reason', async t => {
+  const { connect } = await import('node:tls')
+  const { CIPHERS, keyOf } = await import('../../fleet/link/psk.js')
+  const server = await listen(t)
+  for (const [text, reason] of /** @type {const} */ ([
+    ['nonsense\n', /no JSON/],
+    ['[1]\n', /no JSON/],
+    ['"a"\n', /no JSON/],
+    ['null\n', /no JSON/],
+    ['x'.repeat(MAX_LINE + 1), /more than 16 MiB/],
+  ])) {
+    const count = server.lines.length
+    const socket = connect({
+      host,
+      port: server.port,
+      ciphers: CIPHERS,
+      pskCallback: () => ({ psk: keyOf(SECRET), identity: 'r1/d1' }),
+      checkServerIdentity: () => undefined,
+    })
+    socket.on('error', () => {})
+    await server.until(() => server.lines.length > count)
+    const line = server.lines[count]
+    line.onMessage = () => t.fail('no message')
+    const closed = new Promise(resolve => {
+      line.onClose = resolve
+    })
+    socket.write(text)
+    t.match(await closed, reason)
+    socket.destroy()
+  }
+})
+
+t.test('who does not read is closed before it fills the memory', async t => {
+  const server = await listen(t)
+  await dial(server.port)
+  await server.until(() => server.lines.length === 1)
+  const [line] = server.lines
+  const closed = new Promise(resolve => {
+    line.onClose = resolve
+  })
+  const text = 'x'.repeat(4 << 20)
+  for (let i = 0; i < 20; i++) line.send({ text })
+  t.equal(await closed, 'the other side does not read')
+})
+
+t.test('questions get their answers, refusals and ends are errors', async t => {
+  const server = await listen(t)
+  const line = await dial(server.port)
+  line.onMessage = ({ type, ask }) => {
+    if (type === 'late') return
+    line.send({ type: 'sample' })
+    line.send({ type: 'answer', ask: 99 })
+    line.send(
+      type === 'good' ? { type: 'answer', ask, result: { n: 1 } } : { type: 'answer', ask, error: 'no' },
+    )
+  }
+  await server.until(() => server.lines.length === 1)
+  const asker = new Asker(server.lines[0])
+  let others = 0
+  asker.onMessage = () => others++
+  const answers = await Promise.allSettled([asker.ask({ type: 'good' }), asker.ask({ type: 'bad' })])
+  t.match(answers, [{ value: { n: 1 } }, { reason: { message: 'no' } }])
+  t.equal(others, 2)
+  await t.rejects(asker.ask({ type: 'late' }, { timeout: 50 }), { message: /no answer within 0.05 s/ })
+  const lost = t.rejects(asker.ask({ type: 'late' }), { message: /closed/ })
+  line.close()
+  await lost
+  await t.rejects(asker.ask({ type: 'good' }), { message: /closed/ })
+})
