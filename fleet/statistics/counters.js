@@ -1,0 +1,35 @@
+/** @typedef {import('../schema.js').Counters} Counters */
+
+/** The names of the counters; schema.js says what each one counts. */
+export const COUNTERS = Object.freeze(
+  /** @type {(keyof Counters)[]} */ (
+    (
+      'opened failed ended closed reconnects refused pings received damaged duplicates disordered gaps lost missed ' +
+      'recovered unrecovered published unpublished bytesIn bytesOut'
+    ).split(' ')
+  ),
+)
+
+/** @returns {Counters} */
+export const zeroCounters = () => /** @type {any} */ (Object.fromEntries(COUNTERS.map(name => [name, 0])))
+
+/**
+ * @param {Counters} to is changed
+ * @param {Counters} from
+ * @returns {Counters} `to`
+ */
+export function addCounters(to, from) {
+  for (const name of COUNTERS) to[name] += from[name]
+  return to
+}
+
+/**
+ * @param {Counters} a
+ * @param {Counters} b
+ * @returns {Counters} a - b, a new one
+ */
+export function subtractCounters(a, b) {
+  const difference = zeroCounters()
+  for (const name of COUNTERS) difference[name] = a[name] - b[name]
+  return difference
+}
