@@ -30,13 +30,14 @@
  * @typedef {object} GatewayPlan the gateway that a run starts when it has no target
  * @property {number} workers
  * @property {object} config as in a configuration file; the runner adds address, port, key and what watching needs
- * @property {string[]} [nodeFlags]
+ * @property {string[]} [nodeFlags] of Node.js; left out: those of `npm start`
  * @property {boolean} [redis] starts a Redis, and uses it as the engine
  *
  * @typedef {object} RunPlan
  * @property {number} drones
  * @property {GatewayPlan} gateway
  * @property {Step[]} steps
+ * @property {{connections: number, text: string}} size what the run holds at most, and in words all that it does
  * @property {string[]} differs what differs from the published run, in sentences
  *
  * @typedef {object} Scenario
@@ -45,8 +46,17 @@
  * @property {string} source who published it
  * @property {string} machine that it ran on
  * @property {string} load in words, at full scale
- * @property {(options: {scale: number, cores: number, files: number, target: boolean}) => RunPlan} plan
- * @property {Published[]} published
+ * @property {string} scaled what `--scale` makes smaller, and what it leaves as it is
+ * @property {(options: PlanOptions) => RunPlan} plan
+ * @property {Published[]} published empty: nobody published such a run
+ *
+ * @typedef {object} PlanOptions
+ * @property {number} scale of what was published; 1: all of it
+ * @property {number} cores of this machine
+ * @property {number} files that one process may open here
+ * @property {boolean} target whether somebody else's server is loaded, so that there is no gateway to plan
+ * @property {boolean} local whether the drones run on this machine
+ * @property {boolean} [redis] whether the gateway's engine is to be Redis
  */
 
 export {}

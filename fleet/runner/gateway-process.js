@@ -1,0 +1,181 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { freePort } from './free-port.js'
+import { KeptProcess } from './kept-process.js'
+import { RunError } from './run-error.js'
+
+/** @typedef {import('../scenarios/contract.js').GatewayPlan} GatewayPlan */
+
+const HALLEY = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+/** Those of `npm start`: docs/gc.md says why. */
+const NODE_FLAGS = Object.freeze(['--expose-gc', '--max-semi-space-size=2'])
+/** A gateway has so long to come up, and to end with many connections, ms. */
+const START_PATIENCE = 60_000
+const STOP_PATIENCE = 30_000
+const PAUSE = 100
+const TRIES = 3
+
+/**
+ * The gateway of a run: `halley serve` with a configuration of its own, on a free port of loopback. Everything of it is in the run's
+ * folder: the configuration, the log, the CSV file.
+ */
+export class GatewayProcess {
+  url = ''
+  apiKey = randomBytes(16).toString('hex')
+  #process
+  #folder
+  #socket
+  /** @type {import('node:net').Socket | null} */
+  #watch = null
+  /** @type {number[]} of the workers that are up */
+  workerPids = []
+
+  /**
+   * @param {KeptProcess} kept
+   * @param {string} folder for its socket
+   */
+  constructor(kept, folder) {
+    this.#process = kept
+    this.#folder = folder
+    this.#socket = join(folder, 's')
+  }
+
+  /**
+   * @param {object} options
+   * @param {GatewayPlan} options.plan
+   * @param {string} options.out folder
+   * @param {string} [options.redis] address of the Redis that is its engine
+   * @returns {Promise<GatewayProcess>} that answers
+   * @throws {RunError} with what its log says
+   */
+  static async start({ plan, out, redis }) {
+    for (let attempt = 1; ; attempt++) {
+      const folder = await mkdtemp(join(tmpdir(), 'halley-run-'))
+      const port = await freePort()
+      const apiKey = randomBytes(16).toString('hex')
+      const config = configOf({ plan, out, redis, port, apiKey, socket: join(folder, 's') })
+      const file = join(out, 'gateway.json')
+      await writeFile(file, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 })
+      const kept = new KeptProcess({
+        log: join(out, 'gateway.log'),
+        command: process.execPath,
+        args: [...(plan.nodeFlags ?? NODE_FLAGS), HALLEY, 'serve', '-c', file, '--no-dashboard'],
+        patience: STOP_PATIENCE,
+      })
+      const gateway = new GatewayProcess(kept, folder)
+      gateway.url = `http://127.0.0.1:${port}`
+      gateway.apiKey = apiKey
+      try {
+        await gateway.#comeUp()
+        return gateway
+      } catch (error) {
+        await gateway.stop()
+        // Somebody else took the port in between.
+        if (attempt >= TRIES || !/EADDRINUSE|in use/.test(error.message)) throw error
+      }
+    }
+  }
+
+  async #comeUp() {
+    await this.#process.started
+    const end = Date.now() + START_PATIENCE
+    for (;;) {
+      const answer = await fetch(`${this.url}/health`, { signal: AbortSignal.timeout(5000) }).catch(
+        () => null,
+      )
+      await answer?.body?.cancel()
+      if (answer?.ok) break
+      if (this.#process.hasEnded || Date.now() > end) {
+        const last = (await this.#process.lastLines()).map(messageOf).slice(-2).join('; ')
+        throw new RunError(`the gateway does not come up: ${last || 'it says nothing'}`)
+      }
+      await new Promise(resolve => setTimeout(resolve, PAUSE))
+    }
+    await this.#follow()
+  }
+
+  /** Workers by their process ids, from the stats socket. */
+  #follow() {
+    return new Promise(resolve => {
+      const socket = connect(this.#socket)
+      this.#watch = socket
+      socket.on('error', () => resolve(undefined))
+      createInterface({ input: socket }).on('line', line => {
+        const message = JSON.parse(line)
+        const snapshot = message.type === 'snapshot' ? message.snapshot : message.history?.at(-1)
+        if (!snapshot) return
+        this.workerPids = snapshot.workers
+          .map((/** @type {any} */ { sample }) => sample?.pid ?? 0)
+          .filter((/** @type {number} */ pid) => pid > 0)
+        resolve(undefined)
+      })
+    })
+  }
+
+  get pid() {
+    return this.#process.pid
+  }
+
+  /** Resolves when it has ended, also when nobody wanted it to. */
+  get ended() {
+    return this.#process.ended
+  }
+
+  /**
+   * Kills a worker, as a crash would.
+   * @param {number} index of the worker; counted around
+   * @returns {number} its process id; 0: there is none
+   */
+  killWorker(index) {
+    const pid = this.workerPids[index % Math.max(1, this.workerPids.length)] ?? 0
+    if (pid === 0) return 0
+    try {
+      process.kill(pid, 'SIGKILL')
+      return pid
+    } catch {
+      return 0
+    }
+  }
+
+  /** @returns {Promise<string>} what it said last, for an error */
+  async lastWords() {
+    return (await this.#process.lastLines()).map(messageOf).at(-1) ?? ''
+  }
+
+  /** @returns {Promise<void>} when it has ended */
+  async stop() {
+    this.#watch?.destroy()
+    await this.#process.stop()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+}
+
+/**
+ * @param {{plan: GatewayPlan, out: string, redis?: string, port: number, apiKey: string, socket: string}} options
+ * @returns {any} a configuration file
+ */
+function configOf({ plan, out, redis, port, apiKey, socket }) {
+  return {
+    ...plan.config,
+    workers: plan.workers,
+    http_server: { .../** @type {any} */ (plan.config).http_server, address: '127.0.0.1', port },
+    http_api: { key: apiKey },
+    health: { enabled: true },
+    stats: { socket, csv: { file: join(out, 'gateway.csv') } },
+    ...(redis === undefined ? {} : { engine: { type: 'redis', redis: { address: redis } } }),
+  }
+}
+
+/** @param {string} line of the log @returns {string} its message */
+function messageOf(line) {
+  try {
+    return String(JSON.parse(line).msg ?? line)
+  } catch {
+    return line
+  }
+}

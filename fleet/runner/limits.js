@@ -1,0 +1,133 @@
+// Limits of the command line: `--max-p99 200ms`. A run that breaks one ends with exit status 1.
+
+import { bytes, count, milliseconds } from '../../src/charts/format.js'
+import { UsageError } from '../../src/cli/args.js'
+import { losses } from './result.js'
+
+/** @typedef {import('./result.js').RunResult} RunResult */
+/** @typedef {import('./result.js').StepResult} StepResult */
+/** @typedef {RunResult['limits'][number]} Checked */
+
+/**
+ * @typedef {object} Limit
+ * @property {string} name flag, without the dashes
+ * @property {string} asked as it was written
+ * @property {number} value ms, bytes or a count
+ */
+
+const DURATION = { us: 1e-3, µs: 1e-3, ms: 1, s: 1000, m: 60_000 }
+const SIZE = { b: 1, kb: 1024, mb: 1024 ** 2, k: 1024, m: 1024 ** 2, '': 1 }
+
+/**
+ * @param {string} name
+ * @param {string} text
+ * @param {Record<string, number>} units
+ * @param {string} example
+ */
+function withUnit(name, text, units, example) {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)\s*([a-zµ]*)$/i.exec(text.trim()) ?? []
+  const factor = units[unit?.toLowerCase()]
+  if (number === undefined || factor === undefined)
+    throw new UsageError(`--${name}: "${text}" is not like ${example}`)
+  return Number(number) * factor
+}
+
+/** @param {string} name @param {string} text */
+const duration = (name, text) => withUnit(name, text, DURATION, '200ms or 1.5s')
+/** @param {string} name @param {string} text */
+const size = (name, text) => withUnit(name, text, SIZE, '4KB')
+/** @param {string} name @param {string} text */
+const whole = (name, text) => {
+  if (!/^\d[\d,_]*$/.test(text)) throw new UsageError(`--${name}: "${text}" is no number`)
+  return Number(text.replace(/[,_]/g, ''))
+}
+
+/** Of one step: what is measured, and whether the limit holds. `null`: nothing was measured, so that it cannot hold. */
+const KINDS = Object.freeze({
+  'max-p99': { parse: duration, ours: (/** @type {StepResult} */ step) => of(step, 'p99') },
+  'max-mean': { parse: duration, ours: (/** @type {StepResult} */ step) => of(step, 'mean') },
+  'max-max': { parse: duration, ours: (/** @type {StepResult} */ step) => of(step, 'max') },
+  'min-connections': { parse: whole, ours: (/** @type {StepResult} */ step) => step.connections.least },
+  'max-bytes-per-connection': { parse: size, ours: null },
+})
+
+/** @param {StepResult} step @param {'p99' | 'mean' | 'max'} figure @returns {number | null} */
+const of = ({ latency }, figure) => (latency.count > 0 ? latency[figure] : null)
+
+/** Flags of these limits. @type {Record<string, import('../../src/cli/args.js').Flag>} */
+export const LIMIT_FLAGS = Object.freeze({
+  ...Object.fromEntries(Object.keys(KINDS).map(name => [name, { type: /** @type {const} */ ('string') }])),
+  'no-loss': { type: /** @type {const} */ ('boolean') },
+})
+
+/**
+ * @param {Record<string, any>} flags
+ * @returns {Limit[]}
+ * @throws {UsageError}
+ */
+export function parseLimits(flags) {
+  /** @type {Limit[]} */
+  const limits = []
+  for (const [name, { parse }] of Object.entries(KINDS)) {
+    const text = flags[name]
+    if (text !== undefined) limits.push({ name, asked: text, value: parse(name, text) })
+  }
+  if (flags['no-loss']) limits.push({ name: 'no-loss', asked: '', value: 0 })
+  return limits
+}
+
+/** @param {Limit} limit @param {number} value */
+const inWords = ({ name }, value) =>
+  name === 'min-connections' ? count(value) : name.includes('bytes') ? bytes(value) : milliseconds(value)
+
+/**
+ * @param {Limit[]} limits
+ * @param {Pick<RunResult, 'steps' | 'accounting' | 'gateway'>} result
+ * @returns {Checked[]} one for each limit and step
+ */
+export function checkLimits(limits, { steps, accounting, gateway }) {
+  return limits.flatMap(limit => {
+    const flag = `--${limit.name}`
+    if (limit.name === 'no-loss') {
+      const calm = steps.every(({ disturbances }) => disturbances.length === 0)
+      const found = losses(accounting, calm)
+      const nothing = accounting.expected === 0 && accounting.pings === 0
+      const ours = nothing
+        ? 'nothing was received that could have been lost'
+        : found.map(({ name, count: times }) => `${count(times)} ${name}`).join(', ') || 'nothing lost'
+      return [{ limit: flag, asked: '', step: '', ours, broken: found.length > 0 || nothing }]
+    }
+    if (limit.name === 'max-bytes-per-connection') {
+      const value = gateway?.connection.user ?? null
+      const ours = value === null ? 'not measured (it takes 1,000 connections)' : bytes(value)
+      return [
+        {
+          limit: flag,
+          asked: limit.asked,
+          step: '',
+          ours,
+          broken: !(value !== null && value <= limit.value),
+        },
+      ]
+    }
+    const kind = KINDS[/** @type {keyof typeof KINDS} */ (limit.name)]
+    const measured = steps.map(step => ({ step, value: kind.ours?.(step) ?? null }))
+    // Idle steps beside others have no latency; a run of nothing but idle steps cannot keep a limit of it.
+    const some = measured.some(({ value }) => value !== null)
+    return measured
+      .filter(({ value }) => value !== null || !some)
+      .map(({ step, value }) => {
+        const holds =
+          value !== null && (limit.name.startsWith('min-') ? value >= limit.value : value <= limit.value)
+        const ours = value === null ? 'not measured: no message was received' : inWords(limit, value)
+        return { limit: flag, asked: limit.asked, step: step.name, ours, broken: !holds }
+      })
+  })
+}
+
+/**
+ * @param {Checked} checked
+ * @returns {string} a line
+ */
+export const limitText = ({ limit, asked, step, ours }) =>
+  `${limit}${asked === '' ? '' : ` ${asked}`}${step === '' ? '' : ` (${step})`}: ${ours}`

@@ -1,0 +1,250 @@
+// What a run comes to: `result.json`. Durations are ms and sizes bytes unless a name says otherwise; CPU is in per cent of a core, as in
+// the gateway's CSV. `null`: it cannot be said.
+
+import { Distribution } from '../statistics/distribution.js'
+
+/** Raised when a field changes its meaning. */
+export const RESULT_SCHEMA = 1
+
+/**
+ * @typedef {object} RunResult
+ * @property {'halley-fleet-run'} type
+ * @property {number} schema
+ * @property {string} scenario
+ * @property {string} run id of the fleet's run
+ * @property {number} started Unix ms
+ * @property {number} ended Unix ms
+ * @property {boolean} partial it was ended before its end
+ * @property {number} scale
+ * @property {string} load in words
+ * @property {string} target URLs
+ * @property {boolean} ownGateway it was started for the run
+ * @property {string} provider
+ * @property {{halley: string, node: string, drones: string[]}} versions `drones`: of Node.js
+ * @property {MachineFacts} machine the runner's
+ * @property {Record<string, any>} overrides settings given with --set
+ * @property {import('../scenarios/contract.js').GatewayPlan | null} plan of the gateway
+ * @property {{source: string, machine: string, load: string, scaled: string} | null} published
+ * @property {{label: string, value: string, note: string, ours: string}[]} comparison
+ * @property {string[]} differs sentences
+ * @property {string[]} notes what went otherwise than planned, in sentences
+ * @property {StepResult[]} steps
+ * @property {Accounting} accounting of the whole run
+ * @property {GatewayResult | null} gateway
+ * @property {{limit: string, asked: string, step: string, ours: string, broken: boolean}[]} limits
+ * @property {{time: number, level: string, text: string}[]} events
+ *
+ * @typedef {object} MachineFacts
+ * @property {string} system
+ * @property {string} cpu model
+ * @property {number} cores
+ * @property {number} memory
+ * @property {number} files that one process may open
+ * @property {Record<string, string>} kernel settings that matter, by their names
+ *
+ * @typedef {object} StepResult
+ * @property {string} name
+ * @property {number} began Unix ms, of what was measured
+ * @property {number} ended
+ * @property {number} seconds
+ * @property {boolean} partial
+ * @property {{wanted: number, open: number, least: number}} connections `least`: in the worst second of the measured time
+ * @property {{seconds: number, opened: number, peak: number, mean: number}} ramp connections a second
+ * @property {number} received publications a second, mean
+ * @property {number} published a second, mean
+ * @property {number} pings a second, mean
+ * @property {number} bytesIn a second, mean
+ * @property {number} bytesOut
+ * @property {Latency} latency all messages
+ * @property {Latency} probe those published on the machine where they arrived: no clocks to compare
+ * @property {Latency} connect from the beginning of an attempt to the connection being ready, while it was ramped up
+ * @property {Latency} answer from the intended time of publishing to the target's confirmation
+ * @property {Accounting} accounting
+ * @property {{error: number, against: 'gateway' | 'none' | 'same machine'}} clock bound of the clocks' error, ms
+ * @property {DroneResult[]} drones
+ * @property {StepGateway | null} gateway
+ * @property {{at: number, text: string}[]} disturbances `at`: s from the beginning of the measurement
+ *
+ * @typedef {object} Latency
+ * @property {number} count
+ * @property {number} min
+ * @property {number} mean
+ * @property {number} max
+ * @property {number} deviation
+ * @property {{low: number, high: number}} mean90 90 % confidence interval of the mean
+ * @property {{low: number, high: number}} mean95
+ * @property {number} p50
+ * @property {number} p90
+ * @property {number} p99
+ * @property {number} p999
+ * @property {import('../schema.js').DistributionWire} wire the histogram
+ *
+ * @typedef {object} Accounting
+ * @property {number} expected that all subscriptions together should have, at the end; 0: nothing was published
+ * @property {number} received
+ * @property {number} published confirmed
+ * @property {number} unpublished not confirmed
+ * @property {number} lost in gaps, and at the end
+ * @property {number} unknown subscriptions of which it cannot be said
+ * @property {number} duplicates
+ * @property {number} disordered
+ * @property {number} damaged
+ * @property {number} unrecovered
+ * @property {number} recovered
+ * @property {number} missed while away, and nothing was promised
+ * @property {number} refused
+ * @property {number} opened
+ * @property {number} failed
+ * @property {number} ended
+ * @property {number} closed
+ * @property {number} reconnects
+ * @property {number} pings
+ *
+ * @typedef {object} DroneResult
+ * @property {string} id
+ * @property {string} where
+ * @property {number} connections
+ * @property {number} processes
+ * @property {number} cpu % of a core, all its processes together
+ * @property {number} memory bytes of all its processes
+ * @property {number} bytesPerConnection user space, beyond what a process has before its first connection; 0: too few to say
+ * @property {number} p99 ms
+ * @property {number} clockError ms
+ *
+ * @typedef {object} StepGateway means over the measured seconds
+ * @property {number} cpu
+ * @property {number} cpuPeak
+ * @property {number} machineCpu % of a core: 200 are two cores
+ * @property {{average: number, p90: number, max: number}} ticks ms
+ * @property {number} rss
+ * @property {number} connections
+ * @property {number} messagesOut a second
+ * @property {number} tcpMemory of the machine
+ * @property {number} slab of the machine
+ * @property {number} sockets TCP, of the machine
+ *
+ * @typedef {object} GatewayResult
+ * @property {Record<string, string>} facts what it says of itself
+ * @property {{heap: number | null, native: number | null, user: number | null, kernel: number | null}} connection bytes of one
+ * @property {number} workerDeaths
+ * @property {number} listenOverflows
+ */
+
+/** Counters that an accounting has as they are. */
+const COUNTED = Object.freeze(
+  /** @type {const} */ ([
+    'received',
+    'published',
+    'unpublished',
+    'lost',
+    'duplicates',
+    'disordered',
+    'damaged',
+    'unrecovered',
+    'recovered',
+    'missed',
+    'refused',
+    'opened',
+    'failed',
+    'ended',
+    'closed',
+    'reconnects',
+    'pings',
+  ]),
+)
+
+/**
+ * @param {import('../schema.js').DistributionWire} wire
+ * @returns {Latency}
+ */
+export function latencyOf(wire) {
+  const all = Distribution.from(wire)
+  const finite = (/** @type {number} */ value) => (Number.isFinite(value) ? value : 0)
+  const interval = (/** @type {{low: number, high: number}} */ { low, high }) => ({
+    low: finite(low),
+    high: finite(high),
+  })
+  return {
+    count: all.count,
+    min: finite(all.min),
+    mean: finite(all.mean),
+    max: finite(all.max),
+    deviation: finite(all.deviation),
+    mean90: interval(all.confidence(0.9)),
+    mean95: interval(all.confidence(0.95)),
+    p50: finite(all.percentile(50)),
+    p90: finite(all.percentile(90)),
+    p99: finite(all.percentile(99)),
+    p999: finite(all.percentile(99.9)),
+    wire,
+  }
+}
+
+/** @returns {Accounting} */
+export const noAccounting = () =>
+  /** @type {any} */ ({ expected: 0, unknown: 0, ...Object.fromEntries(COUNTED.map(name => [name, 0])) })
+
+/**
+ * @param {import('../schema.js').Counters} counters
+ * @param {import('../schema.js').Reckoning | null} reckoning
+ * @returns {Accounting} since the fleet began
+ */
+export function accountingOf(counters, reckoning) {
+  const sums = noAccounting()
+  for (const name of COUNTED) sums[name] = counters[name] ?? 0
+  sums.expected = reckoning?.expected ?? 0
+  // A subscription that lost its last messages sees no gap: only the publishers' books say it.
+  sums.lost += reckoning?.lost ?? 0
+  sums.unknown = reckoning?.unknown ?? 0
+  return sums
+}
+
+/**
+ * @param {Accounting} now
+ * @param {Accounting} before
+ * @returns {Accounting} what happened between; what was lost may have come after all, so nothing goes below 0
+ */
+export function accountingSince(now, before) {
+  const difference = noAccounting()
+  for (const name of /** @type {(keyof Accounting)[]} */ (Object.keys(difference)))
+    difference[name] = Math.max(0, now[name] - before[name])
+  return difference
+}
+
+/**
+ * What `--no-loss` forbids.
+ * @param {Accounting} accounting
+ * @param {boolean} calm nothing disturbed the connections: then none may end
+ * @returns {{name: string, count: number}[]} what is above 0
+ */
+export function losses(accounting, calm) {
+  const names = /** @type {const} */ ([
+    'lost',
+    'unknown',
+    'duplicates',
+    'disordered',
+    'damaged',
+    'unrecovered',
+    'refused',
+  ])
+  const found = [...names, ...(calm ? /** @type {const} */ (['ended']) : [])]
+  return found.map(name => ({ name, count: accounting[name] })).filter(({ count }) => count > 0)
+}
+
+/**
+ * @param {string} text of a result.json
+ * @returns {RunResult}
+ * @throws {Error} one line
+ */
+export function parseResult(text) {
+  let result
+  try {
+    result = JSON.parse(text)
+  } catch {
+    throw new Error('it is no JSON')
+  }
+  if (result?.type !== 'halley-fleet-run') throw new Error('it is no result of a run')
+  if (result.schema !== RESULT_SCHEMA)
+    throw new Error(`its schema is ${result.schema}, and this version reads ${RESULT_SCHEMA}`)
+  return result
+}

@@ -1,0 +1,79 @@
+import { count } from '../../src/charts/format.js'
+import { connectionsText, dronesFor, gatewayFor, openingRate, scaled, workersFor } from './sizing.js'
+
+const CONNECTIONS = 10_000
+const SUBJECTS = 100
+const BYTES = 256
+const OPENED = 2000
+const SECONDS = 60
+/** Publications that a channel keeps: a minute of them, several times. */
+const HISTORY = 1000
+
+/** @type {readonly import('./contract.js').Disturbance[]} */
+const DISTURBANCES = Object.freeze([
+  { at: 5, kind: 'kill-worker' },
+  { at: 15, kind: 'cut', share: 0.3 },
+  { at: 30, kind: 'kill-worker' },
+  { at: 45, kind: 'cut', share: 1 },
+])
+
+/** @type {readonly import('./contract.js').Disturbance[]} */
+const REDIS = Object.freeze([
+  { at: 20, kind: 'stop-redis' },
+  { at: 26, kind: 'start-redis' },
+])
+
+/** @type {import('./contract.js').Scenario} */
+export const chaos = {
+  name: 'chaos',
+  summary: 'workers killed, connections cut, Redis stopped: no message lost, none twice',
+  source: '',
+  machine: '',
+  load: '10,000 WebSocket connections on 100 channels with history and recovery, one message/s of 256 bytes to each; two workers killed with SIGKILL, 30 % and then all connections cut; with --redis, Redis stopped for 6 s',
+  scaled: 'connections; channels, messages and disturbances stay',
+  plan(options) {
+    const connections = scaled(CONNECTIONS, options.scale)
+    const rate = openingRate(OPENED, options)
+    const gateway = gatewayFor(
+      connections,
+      options,
+      { client: { recovery_max_publication_limit: 0, ping_interval: '10s' } },
+      { history_size: HISTORY, history_ttl: '10m', force_recovery: true },
+    )
+    const own = options.target ? DISTURBANCES.filter(({ kind }) => kind === 'cut') : DISTURBANCES
+    const disturbances = options.redis && !options.target ? [...own, ...REDIS] : own
+    return {
+      drones: dronesFor(connections, options),
+      gateway: { ...gateway, workers: Math.max(2, workersFor(connections, options)) },
+      size: {
+        connections,
+        text: `${connectionsText(connections)} on ${SUBJECTS} channels with recovery, ${count(connections)} messages/s received, ${disturbances.length} disturbances`,
+      },
+      steps: [
+        {
+          name: connectionsText(connections),
+          settings: {
+            transport: 'websocket',
+            n: connections,
+            rate,
+            channels: [`s{1..${SUBJECTS}}`],
+            recover: true,
+            backoff_min: 200,
+            backoff_max: 2000,
+            publish_channels: `s{1..${SUBJECTS}}`,
+            publish_rate: SUBJECTS,
+            publish_size: BYTES,
+            publish_order: 'sequential',
+            publishers: 1,
+          },
+          ramp: Math.ceil(connections / rate),
+          settle: 3,
+          seconds: SECONDS,
+          disturbances: [...disturbances].sort((a, b) => a.at - b.at),
+        },
+      ],
+      differs: [],
+    }
+  },
+  published: [],
+}

@@ -1,0 +1,42 @@
+// The scenarios, by name.
+
+import { nearest } from '../../src/config/nearest.js'
+import { bigChannel } from './big-channel.js'
+import { chaos } from './chaos.js'
+import { churn } from './churn.js'
+import { cometMillion } from './comet-million.js'
+import { fan100 } from './fan-100.js'
+import { ladder } from './ladder.js'
+import { oneToOne } from './one-to-one.js'
+import { personalAndGroup } from './personal-and-group.js'
+
+/** @typedef {import('./contract.js').Scenario} Scenario */
+
+/** @type {readonly Scenario[]} */
+export const SCENARIOS = Object.freeze([
+  cometMillion,
+  oneToOne,
+  fan100,
+  bigChannel,
+  personalAndGroup,
+  ladder,
+  churn,
+  chaos,
+])
+
+/** No scenario of that name; the message is one line. */
+export class ScenarioError extends Error {}
+
+/**
+ * @param {string} name
+ * @returns {Scenario}
+ * @throws {ScenarioError} names the nearest one
+ */
+export function findScenario(name) {
+  const found = SCENARIOS.find(scenario => scenario.name === name)
+  if (found !== undefined) return found
+  const names = SCENARIOS.map(scenario => scenario.name)
+  throw new ScenarioError(
+    `unknown scenario "${name}"; did you mean ${nearest(name, names)}? (see halley fleet run --list)`,
+  )
+}

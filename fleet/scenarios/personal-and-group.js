@@ -1,0 +1,98 @@
+import { count } from '../../src/charts/format.js'
+import * as ours from './figures.js'
+import {
+  commonDifferences,
+  connectionsText,
+  dronesFor,
+  gatewayFor,
+  OPEN,
+  openingRate,
+  scaled,
+} from './sizing.js'
+
+const CONNECTIONS = 1_000_000
+const GROUP = 10
+/** 28 million a minute */
+const RECEIVED = 28e6 / 60
+/** 200,000 a minute */
+const CHURN = 200_000 / 60
+const BYTES = 100
+const OPENED = 5000
+
+/** @type {import('./contract.js').Scenario} */
+export const personalAndGroup = {
+  name: 'personal-and-group',
+  summary: 'a million clients on a personal and a group channel, while many come and go',
+  source: 'Centrifugo',
+  machine: '20 pods, Redis sharded over 5 instances',
+  load: '1,000,000 WebSocket connections, each on a personal channel and a group channel of 10; 28 million messages a minute received; 200,000 connects and disconnects a minute',
+  scaled: 'connections, messages, and connections that come and go; groups stay 10 clients large',
+  plan(options) {
+    const connections = scaled(CONNECTIONS, options.scale, GROUP)
+    const groups = Math.ceil(connections / GROUP)
+    const messages = (RECEIVED * options.scale) / GROUP
+    const churn = CHURN * options.scale
+    const rate = openingRate(OPENED, options)
+    return {
+      drones: dronesFor(connections, options),
+      gateway: gatewayFor(connections, options, {
+        channel: {
+          namespaces: [
+            { name: 'personal', ...OPEN },
+            { name: 'group', ...OPEN },
+          ],
+        },
+      }),
+      size: {
+        connections,
+        text: `${connectionsText(connections)} on a personal channel and on one of ${count(groups)} groups, ${count(messages * GROUP)} messages/s received, ${count(churn * 60)} connections a minute closed and opened anew`,
+      },
+      steps: [
+        {
+          name: connectionsText(connections),
+          settings: {
+            transport: 'websocket',
+            n: connections,
+            rate,
+            channels: ['personal:{own}', `group:{group ${GROUP}}`],
+            publish_channels: `group:{1..${groups}}`,
+            publish_rate: messages,
+            publish_size: BYTES,
+            publish_order: 'sequential',
+            publishers: 1,
+            churn,
+          },
+          ramp: Math.ceil(connections / rate),
+          settle: 10,
+          seconds: 60,
+        },
+      ],
+      differs: [
+        ...commonDifferences(options),
+        'All messages went to the group channels; the personal ones were subscribed to, and nothing was published to them.',
+        'The published figure of connects and disconnects is taken as so many of each.',
+        ...(options.target || options.redis
+          ? []
+          : ['The gateway kept channels in its own memory, not in Redis (--redis takes one Redis server).']),
+        'Publishers, Redis and gateway had machines of their own in the published run.',
+      ],
+    }
+  },
+  published: [
+    { label: 'Connections', value: '1,000,000', ours: ours.connections },
+    {
+      label: 'Messages received',
+      value: 'about 500,000/s',
+      note: '28 million a minute, of about 100 bytes',
+      ours: ours.received,
+    },
+    { label: 'Latency, 99th percentile', value: '200 ms', ours: ours.p99 },
+    { label: 'CPU of the servers', value: '40 CPUs', ours: ours.cpu },
+    {
+      label: 'Memory of a connection',
+      value: '30 KB',
+      note: '27 GB for the servers',
+      ours: ours.userMemory,
+    },
+  ],
+}

@@ -1,0 +1,126 @@
+// How large a run becomes on the machine that it is planned on.
+
+import { count } from '../../src/charts/format.js'
+
+/** @typedef {import('./contract.js').PlanOptions} PlanOptions */
+/** @typedef {import('./contract.js').GatewayPlan} GatewayPlan */
+
+/** A worker needs files for other things, too, and connections are not spread evenly. */
+const FILES_SHARE = 0.85
+/** Connections of one drone on a machine of its own, as in the published run of a million. */
+const PER_MACHINE = 25_000
+/** The same on this machine, where all drones share what there is. A drone's processes hold fewer. */
+const PER_LOCAL_DRONE = 60_000
+/** A core opens about so many connections in a second, when drones and gateway share it. */
+const OPENED_PER_CORE = 1000
+/** Local ports of one source address to one port: 28,232 by default, and some are in TIME_WAIT. */
+const PER_ADDRESS = 20_000
+/** Source addresses on loopback beside 127.0.0.1. */
+const MOST_ADDRESSES = 250
+
+/**
+ * @param {number} full
+ * @param {number} scale
+ * @param {number} [least]
+ * @returns {number} a whole number
+ */
+export const scaled = (full, scale, least = 1) => Math.max(least, Math.round(full * scale))
+
+/**
+ * @param {number} connections
+ * @param {Pick<PlanOptions, 'cores' | 'files'>} machine
+ * @returns {number} workers that a gateway needs: one a core, more where a process may not open enough files
+ */
+export const workersFor = (connections, { cores, files }) =>
+  Math.max(cores, Math.ceil(connections / Math.max(1, files * FILES_SHARE)))
+
+/**
+ * @param {number} connections
+ * @param {Pick<PlanOptions, 'local'>} where
+ */
+export const dronesFor = (connections, { local }) =>
+  Math.max(1, Math.ceil(connections / (local ? PER_LOCAL_DRONE : PER_MACHINE)))
+
+/**
+ * @param {number} published connections a second
+ * @param {Pick<PlanOptions, 'cores' | 'local'>} machine
+ * @returns {number} that many, or as many as this machine can do beside the load itself
+ */
+export const openingRate = (published, { cores, local }) =>
+  local ? Math.min(published, cores * OPENED_PER_CORE) : published
+
+/**
+ * @param {number} connections
+ * @returns {string[]} source addresses on loopback that are enough for them; empty: one is
+ */
+export function loopbackAddresses(connections) {
+  const needed = Math.ceil(connections / PER_ADDRESS)
+  return needed <= 1 ? [] : [`127.0.1.1-127.0.1.${Math.min(MOST_ADDRESSES, needed + 1)}`]
+}
+
+/**
+ * A gateway's plan for a number of connections: anonymous clients come in, and may subscribe to all channels.
+ *
+ * @param {number} connections
+ * @param {PlanOptions} options
+ * @param {object} [config] sections of a configuration file
+ * @param {object} [channels] options of channels without a namespace
+ * @returns {GatewayPlan}
+ */
+export function gatewayFor(connections, options, config = {}, channels = {}) {
+  const { client, ...rest } = /** @type {any} */ (config)
+  return {
+    workers: workersFor(connections, options),
+    redis: options.redis === true,
+    config: {
+      ...rest,
+      client: {
+        allow_anonymous_connect_without_token: true,
+        connect_include_server_time: true,
+        ...client,
+      },
+      channel: { ...rest.channel, without_namespace: { ...OPEN, ...channels } },
+    },
+  }
+}
+
+/** Options of channels to which everybody may subscribe. */
+export const OPEN = Object.freeze({
+  allow_subscribe_for_client: true,
+  allow_subscribe_for_anonymous: true,
+})
+
+/**
+ * @param {number} connections
+ * @returns {string} `1,000 connections`
+ */
+export const connectionsText = connections =>
+  `${count(connections)} ${connections === 1 ? 'connection' : 'connections'}`
+
+/**
+ * What is true of every run here.
+ * @param {PlanOptions} options
+ * @returns {string[]} sentences
+ */
+export function commonDifferences({ scale, cores, local, target }) {
+  const sentences = []
+  if (scale !== 1) sentences.push(`This run has ${shareText(scale)} of the published load.`)
+  if (local) {
+    const whom = target ? 'The drones ran on this machine' : 'Gateway and drones shared this machine'
+    sentences.push(
+      `${whom} (${cores} ${cores === 1 ? 'core' : 'cores'}): what the drones take is missing to the rest.`,
+    )
+    if (!target)
+      sentences.push(
+        'All traffic went over loopback: no network card, no driver, no packet loss, and next to no delay on the way.',
+        'Kernel memory is that of both ends of each connection.',
+      )
+  }
+  return sentences
+}
+
+/**
+ * @param {number} scale
+ * @returns {string} `10 %`, `0.03 %`
+ */
+export const shareText = scale => `${Number((scale * 100).toPrecision(3))}\u202f%`
