@@ -1,0 +1,287 @@
+import { bytes, count, duration, health, healthy, people, percent } from '../../dashboard/format.js'
+import { clockText, fine } from './format.js'
+
+/**
+ * @typedef {import('./panels/panel.js').Line} Line
+ * @typedef {import('../schema.js').DroneRow} DroneRow
+ * @typedef {import('../schema.js').Counters} Counters
+ * @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot
+ * @typedef {import('./state.js').Look} Look
+ *
+ * @typedef {object} Column
+ * @property {string} name that of the sort, where there is one
+ * @property {string} title
+ * @property {string} group stands above it
+ * @property {number} width columns
+ * @property {'left' | 'right'} align
+ * @property {number} rank those with a high one go first when the terminal is narrow
+ * @property {(row: DroneRow, look: Look) => Line} cell
+ * @property {(snapshot: FleetSnapshot, p99: number | null) => string} total
+ *
+ * @typedef {object} Chosen
+ * @property {Column[]} list
+ * @property {{width: number, align: 'left' | 'right'}[]} layout
+ * @property {number} gap between columns
+ */
+
+const WIDEST = 22
+const MAX_GAP = 3
+
+/** @type {Record<DroneRow['state'], string>} */
+export const STATE_STYLES = {
+  up: 'good',
+  launching: 'label',
+  restarting: 'warn',
+  silent: 'bad',
+  gone: 'bad',
+}
+
+/**
+ * @param {object} column
+ * @param {string} column.name
+ * @param {string} [column.title]
+ * @param {string} [column.group]
+ * @param {number} column.width
+ * @param {number} column.rank
+ * @param {'left' | 'right'} [column.align]
+ * @param {(row: DroneRow) => string} column.text
+ * @param {(row: DroneRow, look: Look) => Line} [column.cell]
+ * @param {(snapshot: FleetSnapshot, p99: number | null) => string} [column.total]
+ * @returns {Column}
+ */
+const column = ({
+  name,
+  title = name,
+  group = '',
+  width,
+  rank,
+  align = 'right',
+  text,
+  cell,
+  total = () => '',
+}) => ({
+  name,
+  title,
+  group,
+  width,
+  rank,
+  align,
+  cell: cell ?? (row => [[text(row), 'value']]),
+  total,
+})
+
+/**
+ * @param {keyof Counters} name
+ * @param {number} rank
+ * @param {'warn' | 'bad'} bad what it is from 1 on
+ * @returns {Column}
+ */
+const counter = (name, rank, bad) => ({
+  name,
+  title: name,
+  group: '',
+  width: 6,
+  align: 'right',
+  rank,
+  cell: ({ sample }, { colors }) => {
+    const value = sample?.counters[name] ?? 0
+    const [text, style] = healthy(count(value), value > 0 ? bad : 'good', colors)
+    return [[text, style]]
+  },
+  total: ({ counters }) => count(counters[name]),
+})
+
+/** @type {readonly Column[]} in the order of the screen */
+const COLUMNS = [
+  column({
+    name: 'id',
+    title: 'drone',
+    width: 5,
+    rank: 0,
+    align: 'left',
+    text: ({ id }) => id,
+    total: () => 'all',
+  }),
+  column({ name: 'where', width: 5, rank: 6, align: 'left', text: ({ where }) => where }),
+  column({ name: 'handle', width: 6, rank: 12, align: 'left', text: ({ handle }) => handle }),
+  column({
+    name: 'state',
+    width: 5,
+    rank: 2,
+    align: 'left',
+    text: ({ state }) => state,
+    cell: ({ state }) => [[state, STATE_STYLES[state]]],
+    total: ({ drones }) => `${drones.filter(({ state }) => state === 'up').length} up`,
+  }),
+  column({
+    name: 'up',
+    title: 'since',
+    width: 8,
+    rank: 10,
+    text: ({ sample }) => duration(sample?.up),
+  }),
+  column({
+    name: 'open',
+    group: 'connections',
+    width: 7,
+    rank: 0,
+    text: ({ sample }) => people(sample?.gauges.open),
+    total: ({ gauges }) => people(gauges.open),
+  }),
+  column({
+    name: 'wanted',
+    group: 'connections',
+    width: 7,
+    rank: 1,
+    text: ({ sample }) => people(sample?.gauges.wanted),
+    total: ({ gauges }) => people(gauges.wanted),
+  }),
+  column({
+    name: 'opening',
+    group: 'connections',
+    width: 7,
+    rank: 5,
+    text: ({ sample }) => people(sample?.gauges.opening),
+    total: ({ gauges }) => people(gauges.opening),
+  }),
+  counter('failed', 3, 'warn'),
+  counter('ended', 2, 'warn'),
+  counter('lost', 2, 'bad'),
+  column({
+    name: 'in',
+    group: 'msg/s',
+    width: 5,
+    rank: 0,
+    text: ({ rates }) => count(rates.received),
+    total: ({ rates }) => count(rates.received),
+  }),
+  column({
+    name: 'out',
+    group: 'msg/s',
+    width: 5,
+    rank: 1,
+    text: ({ rates }) => count(rates.published),
+    total: ({ rates }) => count(rates.published),
+  }),
+  column({
+    name: 'bytesIn',
+    title: 'bytes/s',
+    group: 'in',
+    width: 7,
+    rank: 9,
+    text: ({ rates }) => bytes(rates.bytesIn),
+    total: ({ rates }) => bytes(rates.bytesIn),
+  }),
+  column({
+    name: 'p99',
+    group: 'ms',
+    width: 5,
+    rank: 0,
+    text: ({ p99 }) => (p99 > 0 ? fine(p99) : '-'),
+    total: (_, p99) => fine(p99),
+  }),
+  column({
+    name: 'cpu',
+    width: 5,
+    rank: 0,
+    text: ({ cpu }) => percent(cpu),
+    cell: ({ cpu, facts, sample }, { colors }) => {
+      const share = cpu / Math.max(1, facts?.cores ?? sample?.machine?.cores ?? 1)
+      return [healthy(percent(cpu), health(share, 'machine'), colors)]
+    },
+    total: ({ drones }) => percent(drones.reduce((sum, { cpu }) => sum + cpu, 0)),
+  }),
+  column({
+    name: 'each',
+    group: 'memory',
+    width: 6,
+    rank: 2,
+    text: ({ bytesPerConnection }) => (bytesPerConnection > 0 ? bytes(bytesPerConnection) : '-'),
+    total: ({ drones }) => {
+      const each = eachOf(drones)
+      return each > 0 ? bytes(each) : '-'
+    },
+  }),
+  column({
+    name: 'rss',
+    group: 'memory',
+    width: 5,
+    rank: 8,
+    text: row => bytes(rssOf(row)),
+    total: ({ drones }) => bytes(drones.reduce((sum, row) => sum + rssOf(row), 0)),
+  }),
+  column({
+    name: 'clock',
+    title: 'clock, ms',
+    width: 11,
+    rank: 4,
+    text: ({ sample }) => (sample === null ? '-' : clockText(sample.clock)),
+  }),
+  column({
+    name: 'restarts',
+    title: 'restarts',
+    width: 8,
+    rank: 7,
+    text: ({ restarts }) => `${restarts}`,
+    total: ({ drones }) => `${drones.reduce((sum, { restarts }) => sum + restarts, 0)}`,
+  }),
+]
+
+/** @param {DroneRow} row */
+const rssOf = ({ sample }) => sample?.processes.reduce((sum, { rss }) => sum + rss, 0) ?? 0
+
+/**
+ * @param {DroneRow[]} drones
+ * @returns {number} bytes a connection, of all connections of the drones that can say it
+ */
+export function eachOf(drones) {
+  let all = 0
+  let open = 0
+  for (const { bytesPerConnection, sample } of drones) {
+    if (bytesPerConnection === 0 || sample === null) continue
+    all += bytesPerConnection * sample.gauges.open
+    open += sample.gauges.open
+  }
+  return open > 0 ? all / open : 0
+}
+
+/** @type {readonly ['id' | 'where' | 'handle' | 'state', (row: DroneRow) => string][]} those that are as wide as their longest text */
+const FITTED = [
+  ['id', ({ id }) => id],
+  ['where', ({ where }) => where],
+  ['handle', ({ handle }) => handle],
+  ['state', ({ state }) => state],
+]
+
+/**
+ * @param {FleetSnapshot} snapshot
+ * @param {number} width columns of the terminal
+ * @returns {Chosen} what of the table fits
+ */
+export function chosenColumns({ drones }, width) {
+  const widths = new Map(
+    FITTED.map(([name, text]) => [
+      name,
+      Math.min(
+        WIDEST,
+        drones.reduce((most, row) => Math.max(most, text(row).length), 5),
+      ),
+    ]),
+  )
+  let list = COLUMNS.map(column => {
+    const fitted = widths.get(/** @type {any} */ (column.name))
+    return fitted === undefined ? column : { ...column, width: fitted }
+  })
+  const needed = (/** @type {number} */ gap) =>
+    list.reduce((sum, column) => sum + column.width + gap, 0) - gap + 2
+  while (list.length > 1 && needed(1) > width) {
+    const rank = Math.max(...list.map(column => column.rank))
+    list = list.toSpliced(
+      list.findLastIndex(column => column.rank === rank),
+      1,
+    )
+  }
+  let gap = 1
+  while (gap < MAX_GAP && needed(gap + 1) <= width) gap++
+  return { list, layout: list.map(({ width, align }) => ({ width, align })), gap }
+}

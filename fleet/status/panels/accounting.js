@@ -1,0 +1,82 @@
+import { healthy, people } from '../../../dashboard/format.js'
+import { width as widthOf } from '../../../dashboard/terminal/line.js'
+import { shown } from '../picture.js'
+
+/**
+ * @typedef {import('./panel.js').Line} Line
+ * @typedef {import('./panel.js').State} State
+ * @typedef {import('../../schema.js').Counters} Counters
+ */
+
+/** What must stay at zero (bad), what is worth a look (warn). @type {readonly [keyof Counters, 'warn' | 'bad'][]} */
+export const ACCOUNTS = [
+  ['lost', 'bad'],
+  ['duplicates', 'bad'],
+  ['disordered', 'bad'],
+  ['damaged', 'bad'],
+  ['unrecovered', 'bad'],
+  ['missed', 'warn'],
+  ['refused', 'bad'],
+  ['unpublished', 'bad'],
+  ['failed', 'warn'],
+  ['ended', 'warn'],
+]
+
+const NAME = ' checked '
+
+/**
+ * Whether everything came, and came once. Nothing of it is ever left out: it takes another line where one is not enough.
+ * @type {import('./panel.js').Panel}
+ */
+export const accounting = {
+  name: 'accounting',
+  visible: state => shown(state).snapshot !== null,
+  rows: state => {
+    const lines = linesOf(state, state.size.columns).length
+    return { least: lines, most: lines }
+  },
+  turn: 3,
+  draw: (state, width) => linesOf(state, width),
+}
+
+/**
+ * @param {State} state
+ * @param {number} width
+ * @returns {Line[]}
+ */
+function linesOf(state, width) {
+  const { snapshot } = shown(state)
+  if (snapshot === null) return []
+  const { counters } = snapshot
+  const items = [
+    /** @type {Line} */ ([[people(counters.received), 'value']]),
+    ...ACCOUNTS.map(([name, health]) => accountItem(name, counters[name], health, state.look)),
+  ]
+  /** @type {Line[]} */
+  const lines = [[[NAME, 'header']]]
+  for (const item of items) {
+    let line = lines[lines.length - 1]
+    if (line.length > 1 && widthOf(line) + 2 + widthOf(item) > width) {
+      line = [[' '.repeat(NAME.length), '']]
+      lines.push(line)
+    }
+    if (line.length > 1) line.push(['  ', ''])
+    line.push(...item)
+  }
+  return lines
+}
+
+/**
+ * @param {string} name
+ * @param {number} value
+ * @param {'warn' | 'bad'} health
+ * @param {State['look']} look
+ * @returns {Line} green when it is nothing
+ */
+export function accountItem(name, value, health, { colors }) {
+  const [text, style] = healthy(people(value), value > 0 ? health : 'good', colors)
+  return [
+    [`${name} `, value > 0 ? style : 'label'],
+    [text.trimEnd(), value > 0 ? style : 'good'],
+  ]
+}

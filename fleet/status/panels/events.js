@@ -1,0 +1,171 @@
+import { bar } from '../../../dashboard/chart.js'
+import { clock, mark, people, percent, whole } from '../../../dashboard/format.js'
+import { flow, levelStyle, rule, scrolled } from '../../../dashboard/panels/parts.js'
+import { beside, clip, pad } from '../../../dashboard/terminal/line.js'
+import { shown } from '../picture.js'
+
+/**
+ * @typedef {import('./panel.js').Line} Line
+ * @typedef {import('./panel.js').State} State
+ */
+
+/** Rows of the newest events on a high terminal. */
+const MOST = 7
+/** Rows of a terminal from which on there is more than a line. */
+const HIGH = 40
+/** Columns of a terminal from which on faults stand beside the events. */
+const WIDE = 100
+/** Columns of the kind of a fault. */
+const KIND = 40
+
+/** @type {Line} */
+const BACK = [
+  ['esc', 'key'],
+  [' back', 'label'],
+]
+/** @type {Line} */
+const NO_EVENTS = [[' nothing has happened yet', 'label']]
+/** @type {Line} */
+const NO_FAULTS = [[' no faults', 'good']]
+
+/**
+ * @param {State} state
+ * @returns {[kind: string, times: number][]} those that came most often first
+ */
+const faultsOf = state => Object.entries(shown(state).snapshot?.faults ?? {}).sort(([, a], [, b]) => b - a)
+
+/**
+ * The faults that there were; on a high terminal they stand beside the events.
+ * @type {import('./panel.js').Panel}
+ */
+export const faultLine = {
+  name: 'fault line',
+  visible: state => state.view === 'main' && !isHigh(state) && faultsOf(state).length > 0,
+  rows: () => ({ least: 1, most: 1 }),
+  turn: 7,
+  draw(state, width) {
+    const items = faultsOf(state).map(
+      ([kind, times]) =>
+        /** @type {Line} */ ([
+          [`${kind} `, 'label'],
+          [people(times), 'warn'],
+        ]),
+    )
+    return [[[' faults ', 'header'], ...flow(items, width - 9)]]
+  },
+}
+
+/** @param {State} state */
+const isHigh = ({ size }) => size.rows >= HIGH && size.columns >= WIDE
+
+/**
+ * What has happened last; an answer to a key takes its place for a moment.
+ * @type {import('./panel.js').Panel}
+ */
+export const eventLine = {
+  name: 'event line',
+  visible: state => shown(state).snapshot !== null && state.view !== 'events',
+  rows: state => ({ least: 1, most: isHigh(state) && state.view === 'main' ? MOST : 1 }),
+  turn: 4,
+
+  draw(state, width, rows) {
+    const { notice } = state
+    const titled = rows > 1
+    const room = titled ? rows - 1 : 1
+    const events = shown(state).snapshot?.events ?? []
+    const lines = events.slice(-room).map(event => eventText(event, state.look))
+    if (notice !== null) {
+      if (lines.length === room) lines.shift()
+      lines.push([
+        [` ${clock(notice.at)} `, 'label'],
+        [notice.text, notice.style],
+      ])
+    }
+    if (lines.length === 0) lines.push(NO_EVENTS)
+    if (!titled) return lines
+    const left = Math.floor(width * 0.62)
+    const right = width - left - 2
+    const faults = faultRows(state, right).slice(0, room)
+    return beside(
+      [
+        [rule('events', left), ...lines.map(line => clip(line, left, '…'))],
+        [rule('faults', right), ...(faults.length > 0 ? faults : [NO_FAULTS])],
+      ],
+      [left, right],
+      2,
+    )
+  },
+}
+
+/**
+ * All that are known, the newest ones first.
+ * @type {import('./panel.js').Panel}
+ */
+export const eventList = {
+  name: 'events',
+  visible: state => shown(state).snapshot !== null && state.view === 'events',
+  rows: () => ({ least: 3, most: Number.POSITIVE_INFINITY }),
+  turn: 5,
+
+  draw(state, width, rows) {
+    const events = (shown(state).snapshot?.events ?? []).toReversed()
+    const lines = events.map(event => clip(eventText(event, state.look), width, '…'))
+    if (lines.length === 0) lines.push(NO_EVENTS)
+    return [
+      rule(`events, the last ${whole(events.length)}, the newest first`, width, BACK),
+      ...scrolled(lines, rows - 1, state.scroll),
+    ]
+  },
+}
+
+/**
+ * All kinds of faults.
+ * @type {import('./panel.js').Panel}
+ */
+export const faultList = {
+  name: 'faults',
+  visible: state => shown(state).snapshot !== null && state.view === 'faults',
+  rows: () => ({ least: 3, most: Number.POSITIVE_INFINITY }),
+  turn: 5,
+
+  draw(state, width, rows) {
+    const lines = faultRows(state, width)
+    return [
+      rule('faults of all drones', width, BACK),
+      ...(lines.length > 0 ? scrolled(lines, rows - 1, state.scroll) : [NO_FAULTS]),
+    ]
+  },
+}
+
+/**
+ * @param {State} state
+ * @param {number} width
+ * @returns {Line[]} a bar for each kind
+ */
+function faultRows(state, width) {
+  const faults = faultsOf(state)
+  const all = faults.reduce((sum, [, times]) => sum + times, 0)
+  const kind = Math.max(10, Math.min(KIND, width - 28))
+  const size = Math.max(6, Math.min(40, width - kind - 17))
+  return faults.map(([name, times]) => [
+    [' ', ''],
+    ...pad([[name, 'value']], kind, 'left', '…'),
+    [people(times).padStart(9), 'warn'],
+    [` ${percent(times / all).padStart(4)} `, 'label'],
+    ...bar(times / all, size, state.look.unicode, 'warn'),
+  ])
+}
+
+/**
+ * @param {import('../../schema.js').FleetSnapshot['events'][number]} event
+ * @param {State['look']} look
+ * @returns {Line}
+ */
+export function eventText({ time, level, text }, { colors }) {
+  const state = level === 'error' ? 'bad' : level === 'warn' ? 'warn' : 'good'
+  return [
+    [` ${clock(time)} `, 'label'],
+    [colors ? '' : `${mark(state)} `, ''],
+    [text, levelStyle(level)],
+  ]
+}

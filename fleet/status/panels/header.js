@@ -1,0 +1,124 @@
+import { bar } from '../../../dashboard/chart.js'
+import { bytes, clock, count, duration, people, whole } from '../../../dashboard/format.js'
+import { flow, named, spread } from '../../../dashboard/panels/parts.js'
+import { width as widthOf } from '../../../dashboard/terminal/line.js'
+import { openedRate } from '../history.js'
+import { shown } from '../picture.js'
+
+/**
+ * @typedef {import('./panel.js').Line} Line
+ * @typedef {import('./panel.js').State} State
+ * @typedef {import('./panel.js').FleetSnapshot} FleetSnapshot
+ */
+
+const BAR = { least: 12, most: 60 }
+/** Seconds over which the rate is taken that says how long the rest will last. */
+const RATE = 10
+
+/**
+ * What runs, how far it is, and how much passes.
+ * @type {import('./panel.js').Panel}
+ */
+export const header = {
+  name: 'header',
+  visible: state => shown(state).snapshot !== null,
+  rows: () => ({ least: 3, most: 3 }),
+  turn: 2,
+
+  draw(state, width) {
+    const { snapshot, history } = shown(state)
+    if (snapshot === null) return []
+    return [
+      titleLine(snapshot, width),
+      progressLine(snapshot, openedRate(history, RATE), width, state.look),
+      ratesLine(snapshot, width),
+    ]
+  },
+}
+
+/**
+ * @param {FleetSnapshot} snapshot
+ * @param {number} width
+ * @returns {Line}
+ */
+function titleLine({ run, provider, settings, drones, began, scenario, time }, width) {
+  const since = began ?? time - Math.max(0, ...drones.map(({ sample }) => sample?.up ?? 0))
+  const right = flow([named('up', duration(time - since)), [[clock(time), 'value']]], width)
+  const { host } = settings
+  const target =
+    host.length === 0 ? 'no target' : `${host[0]}${host.length > 1 ? ` +${host.length - 1}` : ''}`
+  const left = flow(
+    [
+      [[' halley fleet', 'title']],
+      [[run, 'value']],
+      [[provider, 'accent']],
+      [[`→ ${target}`, 'value']],
+      [[settings.transport, 'label']],
+      ...(scenario ? [/** @type {Line} */ ([[`${scenario.name}: ${scenario.step}`, 'accent']])] : []),
+    ],
+    width - widthOf(right) - 2,
+  )
+  return spread(left, [...right, [' ', '']], width)
+}
+
+/**
+ * @param {FleetSnapshot} snapshot
+ * @param {number} rate connections opened in a second
+ * @param {number} width
+ * @param {State['look']} look
+ * @returns {Line}
+ */
+function progressLine({ gauges, settings, ramp, scenario, rates, time }, rate, width, look) {
+  const goal = ramp?.to ?? settings.n
+  const full = goal > 0 ? gauges.open / goal : 0
+  const size = Math.max(BAR.least, Math.min(BAR.most, Math.floor((width - 60) / 2)))
+  const there = gauges.open >= goal && ramp === null
+  const missing = goal - gauges.open
+  /** @type {Line} */
+  let eta = []
+  if (ramp !== null)
+    eta = named('ramp', `${people(ramp.from)} → ${people(ramp.to)}, ${duration(ramp.ends - time)} left`)
+  else if (missing > 0 && rate >= 1) eta = named('all open in', duration((missing / rate) * 1000))
+  else if (missing < 0) eta = [['closing', 'warn']]
+  const step = scenario ? [named('step ends in', duration(scenario.ends - time))] : []
+  const items = /** @type {Line[]} */ ([
+    [
+      [people(gauges.open), there ? 'good' : 'value'],
+      [' of ', 'label'],
+      [people(goal), 'value'],
+    ],
+    named('opening', people(gauges.opening)),
+    eta,
+    ...step,
+    named('failed/s', [count(rates.failed), rates.failed > 0 ? 'warn' : 'value']),
+    named('ended/s', [count(rates.ended), rates.ended > 0 ? 'warn' : 'value']),
+  ])
+  return [
+    [' open  ', 'header'],
+    ...bar(full, size, look.unicode, there ? 'good' : 'series1'),
+    ['  ', ''],
+    ...flow(items, width - size - 9),
+  ]
+}
+
+/**
+ * @param {FleetSnapshot} snapshot
+ * @param {number} width
+ * @returns {Line}
+ */
+function ratesLine({ rates, counters, drones, settings }, width) {
+  const up = drones.filter(({ state }) => state === 'up').length
+  const items = [
+    named('received', `${count(rates.received)}/s`),
+    named('published', `${count(rates.published)}/s`),
+    named('opened', `${count(rates.opened)}/s`),
+    named('in', `${bytes(rates.bytesIn)}/s`),
+    named('out', `${bytes(rates.bytesOut)}/s`),
+    settings.publish_rate > 0 ? named('of', `${count(settings.publish_rate)}/s to publish`) : [],
+    named('drones', `${whole(up)}/${whole(drones.length)}`),
+    named('opened in all', people(counters.opened)),
+    named('reconnects', people(counters.reconnects)),
+    named('pings', count(counters.pings)),
+  ]
+  return [[' rates ', 'header'], ...flow(items, width - 8)]
+}

@@ -1,0 +1,70 @@
+import { clock, duration } from '../../../dashboard/format.js'
+import { isStale, shown } from '../picture.js'
+
+/**
+ * @typedef {import('./panel.js').Line} Line
+ * @typedef {import('./panel.js').State} State
+ */
+
+/**
+ * Why the figures are not those of this second: it is there only when they are not.
+ * @type {import('./panel.js').Panel}
+ */
+export const status = {
+  name: 'status',
+  visible: state => shown(state).snapshot !== null && (isStale(state) || state.frozen !== null),
+  rows: () => ({ least: 1, most: 1 }),
+  turn: 1,
+
+  draw(state, width) {
+    const time = shown(state).snapshot?.time ?? 0
+    const [text, style] = isStale(state)
+      ? [`${troubleOf(state)}; the figures are those of ${clock(time)}`, 'bad']
+      : [`paused at ${clock(time)}; p goes on`, 'warn']
+    return [[[` ${text} `.padEnd(width), `${style} selected`]]]
+  },
+}
+
+/** @param {State} state of which the figures are old */
+function troubleOf({ lost, heard, now }) {
+  if (lost === null)
+    return `nothing has come for ${duration(now - heard)}: the controller is stuck or stopped`
+  const reason = lost.reason === '' ? '' : ` (${lost.reason})`
+  return `controller gone for ${duration(now - lost.since)}, looking for it${reason}`
+}
+
+/**
+ * In the place of everything else, until there are figures.
+ * @type {import('./panel.js').Panel}
+ */
+export const waiting = {
+  name: 'waiting',
+  visible: state => shown(state).snapshot === null && state.view !== 'help',
+  rows: () => ({ least: 1, most: Number.POSITIVE_INFINITY }),
+  turn: 3,
+
+  draw(state, width, rows) {
+    const { lost, now, heard, source } = state
+    const said =
+      lost === null
+        ? `the first figures come within a second${now - heard > 2000 ? ` (${duration(now - heard)})` : ''}`
+        : `no controller for ${duration(now - lost.since)}: ${lost.reason}`
+    const lines = [
+      { text: 'halley fleet', style: 'title' },
+      { text: source, style: 'accent' },
+      { text: '', style: '' },
+      { text: said, style: lost === null ? 'label' : 'warn' },
+    ]
+    const above = Math.max(0, Math.floor((rows - lines.length) / 2))
+    return [
+      ...new Array(above).fill([]),
+      ...lines.map(
+        ({ text, style }) =>
+          /** @type {Line} */ ([
+            [' '.repeat(Math.max(0, Math.floor((width - text.length) / 2))), ''],
+            [text, style],
+          ]),
+      ),
+    ].slice(0, rows)
+  },
+}
