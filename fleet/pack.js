@@ -28,7 +28,7 @@ export async function packDrone() {
     target: 'node20',
     legalComments: 'none',
     logLevel: 'silent',
-    define: { HALLEY_VERSION: JSON.stringify(version) },
+    define: { 'globalThis.HALLEY_VERSION': JSON.stringify(version) },
     banner: { js: `// Halley ${version}: a load drone. node FILE --help` },
   })
   return outputFiles[0].text

@@ -1,5 +1,7 @@
 // One end of a control line: messages are objects, each a line of JSON. An empty line is a sign of life.
 
+export { Asker } from './asker.js'
+
 /** Bytes that a line may have. */
 export const MAX_LINE = 16 << 20
 /** Bytes that wait for the other side to read, beyond which it is taken for one that does not. */

@@ -190,7 +190,8 @@ t.test('lines that are too long or no JSON object close the line, with the reaso
 
 t.test('who does not read is closed before it fills the memory', async t => {
   const server = await listen(t)
-  await dial(server.port)
+  const deaf = await dial(server.port)
+  t.teardown(() => deaf.close())
   await server.until(() => server.lines.length === 1)
   const [line] = server.lines
   const closed = new Promise(resolve => {

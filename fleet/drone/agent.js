@@ -1,0 +1,275 @@
+import { randomBytes } from 'node:crypto'
+import { dialLink } from '../link/dial.js'
+import { listenLinks } from '../link/listen.js'
+import { channelNumber } from '../subjects.js'
+import { placeOf } from './config.js'
+import { Crew } from './crew.js'
+import { lookAround, machineNow, privateBytes } from './machine.js'
+import { checkOrder } from './orders.js'
+
+/** @typedef {import('../link/line.js').Line} Line */
+/** @typedef {import('../schema.js').Settings} Settings */
+/** @typedef {'info' | 'warn' | 'error'} Level */
+
+/** ms between two samples. */
+const SAMPLED = 1000
+/** ms before the controller is dialled again, at first; doubles. */
+const REDIAL = 200
+const MAX_REDIAL = 5_000
+/** Events that wait for a controller. */
+const MAX_EVENTS = 20
+
+/** A drone: hears what a controller says, has its processes do it, and tells how it goes. */
+export class Agent {
+  #config
+  #log
+  #crew
+  #ports
+  #hello
+  #born = performance.now()
+  #base = 0
+  #revision = 0
+  /** @type {Settings | null} */
+  #settings = null
+  /** @type {Line | null} */
+  #line = null
+  /** @type {{type: 'event', level: Level, text: string}[]} */
+  #events = []
+  #redial = REDIAL
+  /** What was said about the controller last: once is enough. */
+  #said = ''
+  /** @type {NodeJS.Timeout[]} run while there is no controller */
+  #lonely = []
+  #stopping = false
+  /** @type {(code: number) => void} */
+  #end = () => {}
+  /** @type {Promise<number>} the exit code, when it is over */
+  ended = new Promise(resolve => {
+    this.#end = resolve
+  })
+
+  /**
+   * @param {import('../schema.js').LaunchConfig} config
+   * @param {object} options
+   * @param {string} options.version
+   * @param {() => import('node:child_process').ChildProcess} options.fork a process of this drone
+   * @param {(level: Level, text: string) => void} options.log
+   */
+  constructor(config, { version, fork, log }) {
+    const { id, run, allow, apiKey, tokenSecret, hangAfter = 20 } = config
+    const { facts, perProcess, ports } = lookAround(config.perProcess)
+    this.#config = config
+    this.#log = log
+    this.#ports = ports
+    this.#hello = { type: 'hello', id, run, start: randomBytes(8).toString('hex'), version, facts }
+    this.#crew = new Crew({
+      fork,
+      launch: { allow, apiKey, tokenSecret, machine: channelNumber(facts.bootId) },
+      perProcess,
+      hangAfter,
+      onDeath: text => this.event('warn', text),
+    })
+  }
+
+  /**
+   * Begins to look for its controller.
+   * @throws {Error} it cannot listen
+   */
+  async start() {
+    const { listen, secret, run } = this.#config
+    this.#base = privateBytes('self')
+    this.#mourn()
+    setInterval(() => this.#sample(), SAMPLED)
+    if (!listen) return void this.#dial()
+    const { port } = await listenLinks({
+      ...placeOf(listen),
+      secret,
+      run,
+      onLine: line => this.#onLine(line),
+      onFault: text => this.#log('warn', text),
+    })
+    this.#log('info', `listens on port ${port}`)
+  }
+
+  async #dial() {
+    const { controller = '', secret, run, id } = this.#config
+    try {
+      this.#onLine(await dialLink({ ...placeOf(controller), secret, identity: `${run}/${id}` }))
+    } catch (error) {
+      this.#say('warn', `controller ${error.message}`)
+      this.#dialLater()
+    }
+  }
+
+  #dialLater() {
+    if (this.#stopping || this.#config.listen) return
+    // Not all drones at the same moment.
+    setTimeout(() => this.#dial(), this.#redial * (0.5 + Math.random() / 2))
+    this.#redial = Math.min(MAX_REDIAL, this.#redial * 2)
+  }
+
+  /** @param {Level} level @param {string} text */
+  #say(level, text) {
+    if (text !== this.#said) this.#log(level, text)
+    this.#said = text
+  }
+
+  /** @param {Line} line */
+  #onLine(line) {
+    if (this.#stopping) return void line.close()
+    this.#line?.close('another controller has come')
+    this.#line = line
+    for (const timer of this.#lonely) clearTimeout(timer)
+    this.#say('info', 'has a controller')
+    line.onClose = reason => {
+      if (this.#line !== line) return
+      this.#line = null
+      this.#say('warn', `has lost its controller: ${reason}`)
+      this.#mourn()
+      this.#dialLater()
+    }
+    line.onMessage = message => {
+      this.#redial = REDIAL
+      this.#order(line, message)
+    }
+    line.send(this.#hello)
+    for (const event of this.#events.splice(0)) line.send(event)
+  }
+
+  /** Without a controller it does not load for long, and is not there for ever. */
+  #mourn() {
+    if (this.#stopping) return
+    const { orphanAfter = 30, exitAfter = 600 } = this.#config
+    const rest = setTimeout(() => this.#rest(orphanAfter), orphanAfter * 1000)
+    this.#lonely = [rest]
+    if (exitAfter > 0)
+      this.#lonely.push(
+        setTimeout(() => {
+          this.#log('warn', `ends: no controller for ${exitAfter} s`)
+          this.stop()
+        }, exitAfter * 1000),
+      )
+  }
+
+  /** @param {number} seconds */
+  #rest(seconds) {
+    if (!this.#settings) return
+    this.event('warn', `no controller for ${seconds} s: it stops loading`)
+    this.#revision = 0
+    this.#settings = { ...this.#settings, connections: 0, publish: null, publishFrom: 0 }
+    this.#crew.apply(this.#settings).catch(() => {})
+  }
+
+  /**
+   * Tells the controller, and the log.
+   * @param {Level} level
+   * @param {string} text
+   */
+  event(level, text) {
+    this.#log(level, text)
+    const event = { type: /** @type {const} */ ('event'), level, text }
+    if (this.#line) this.#line.send(event)
+    else if (this.#events.push(event) > MAX_EVENTS) this.#events.shift()
+  }
+
+  /**
+   * @param {Line} line
+   * @param {any} message
+   */
+  async #order(line, message) {
+    const { type, ask } = message
+    try {
+      checkOrder(message, this.#config.allow)
+      line.send({ type: 'answer', ask, result: (await this.#do(message)) ?? {} })
+    } catch (error) {
+      line.send({ type: 'answer', ask, error: error.message })
+    }
+    if (type === 'stop') this.#leave()
+  }
+
+  /** @param {import('../schema.js').ToDrone} message checked */
+  #do(message) {
+    switch (message.type) {
+      case 'settings':
+        return this.#set(message)
+      case 'cut':
+        return this.#crew
+          .ask('cut', message)
+          .then(cuts => ({ cut: cuts.reduce((sum, count) => sum + count, 0) }))
+      case 'ledgers':
+        return this.#crew.ask('ledgers').then(ledgers => ledgers.flat())
+      case 'reckon':
+        return this.#reckon(message.ledgers)
+      case 'restart':
+        return this.#crew.restart()
+      case 'stop':
+        this.#stopping = true
+        return this.#crew.stop()
+    }
+  }
+
+  /** @param {import('../schema.js').SettingsMessage} message */
+  async #set({ revision, settings }) {
+    const ports = this.#ports * settings.targets.length
+    if (settings.connections > ports && settings.addresses.length === 0 && settings.ports === '')
+      this.event(
+        'warn',
+        `${settings.connections} connections are more than the ${ports} source ports of an address: set addresses`,
+      )
+    await this.#crew.apply(settings)
+    this.#settings = settings
+    this.#revision = revision
+  }
+
+  /** @param {import('../schema.js').Ledger[]} ledgers */
+  async #reckon(ledgers) {
+    const sum = { expected: 0, lost: 0, unknown: 0 }
+    for (const { expected, lost, unknown } of await this.#crew.ask('reckon', ledgers)) {
+      sum.expected += expected
+      sum.lost += lost
+      sum.unknown += unknown
+    }
+    return sum
+  }
+
+  async #sample() {
+    const sample = await this.#crew.sample()
+    const { user, system } = process.cpuUsage()
+    /** @type {import('../schema.js').DroneProcess} */
+    const agent = {
+      pid: process.pid,
+      role: 'agent',
+      connections: 0,
+      cpu: (user + system) / 1000,
+      rss: process.memoryUsage.rss(),
+      private: privateBytes('self'),
+      base: this.#base,
+    }
+    this.#line?.send({
+      type: 'sample',
+      sample: {
+        at: Date.now(),
+        up: Math.round(performance.now() - this.#born),
+        revision: this.#revision,
+        deaths: this.#crew.deaths,
+        processes: [agent, ...this.#crew.processes()],
+        machine: machineNow(),
+        ...sample,
+      },
+    })
+  }
+
+  /** Closes all connections, in order, and ends. */
+  async stop() {
+    this.#stopping = true
+    await this.#crew.stop()
+    await this.#leave()
+  }
+
+  async #leave() {
+    const line = this.#line
+    this.#line = null
+    await line?.close('the drone ends')
+    this.#end(0)
+  }
+}

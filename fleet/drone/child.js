@@ -1,0 +1,75 @@
+// A process of the drone: an engine that does what its agent says.
+
+import { Engine } from './engine/engine.js'
+import { privateBytes } from './machine.js'
+
+/** Connections that have come or gone after which it is worth it to collect what that has left behind. */
+const WORTH = 200
+/** Seconds without change after which a ramp is over. */
+const CALM = 2
+
+/**
+ * What an agent asks, and how it is answered: `[number, method, parameter]`, `[number, result, error]`.
+ */
+export class EngineServer {
+  /** @type {any} */
+  #engine
+  #collect
+  #changes = 0
+  #collected = 0
+  #calm = 0
+
+  /** @param {() => void} collect garbage, if that can be done */
+  constructor(collect) {
+    this.#collect = collect
+  }
+
+  /**
+   * @param {[number, string, any]} message
+   * @param {(answer: [number, any, string?]) => void} answer
+   */
+  async take([ask, method, value], answer) {
+    try {
+      answer([ask, await this.#do(method, value)])
+    } catch (error) {
+      answer([ask, null, error.message])
+    }
+  }
+
+  /** @param {string} method @param {any} value */
+  async #do(method, value) {
+    switch (method) {
+      case 'begin':
+        this.#engine = new Engine(value)
+        this.#collect()
+        return privateBytes('self')
+      case 'apply':
+        return this.#engine.apply(value)
+      case 'cut':
+        return this.#engine.cut(value.share, value.how)
+      case 'ledgers':
+        return this.#engine.ledgers()
+      case 'reckon':
+        return this.#engine.reckon(value)
+      case 'stop':
+        await this.#engine.stop()
+        return this.#sample()
+      default:
+        return this.#sample()
+    }
+  }
+
+  #sample() {
+    const sample = this.#engine.sample()
+    const { opened, ended, closed } = sample.counters
+    const changes = opened + ended + closed
+    if (changes !== this.#changes || sample.gauges.opening > 0) this.#calm = 0
+    else if (++this.#calm === CALM && changes - this.#collected > WORTH) {
+      this.#collected = changes
+      this.#collect()
+    }
+    this.#changes = changes
+    const { user, system } = process.cpuUsage()
+    return { ...sample, cpu: (user + system) / 1000, rss: process.memoryUsage.rss() }
+  }
+}

@@ -1,0 +1,94 @@
+// What the machine says, of which nothing but Linux says much.
+
+import { readFileSync } from 'node:fs'
+import { availableParallelism, freemem, hostname, release, totalmem, type } from 'node:os'
+
+/** Bytes of memory, kernel's included, that a connection may take, so that a capacity can be told. */
+const CONNECTION = 10_000
+/** Bytes of a process without connections. */
+const PROCESS = 40e6
+/** Processes for each core that are of use: most connections are idle most of the time. */
+const PER_CORE = 8
+/** Files that a process has open beside its connections. */
+const OTHER_FILES = 100
+/** ms of processor time that /proc counts in. */
+const JIFFY = 10
+const PAGE = 4096
+
+/** @param {string} file @returns {string} '' where there is none */
+function read(file) {
+  try {
+    return readFileSync(`/proc/${file}`, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** @param {string} text @param {RegExp} pattern @returns {number} its group; 0 where there is none */
+const find = (text, pattern) => Number(pattern.exec(text)?.[1] ?? 0)
+
+/**
+ * @param {number | 'self'} pid
+ * @returns {number} bytes that this process alone uses: not the pages of programs that others have too; 0: unknown
+ */
+export const privateBytes = pid => find(read(`${pid}/smaps_rollup`), /^Private_Dirty: +(\d+)/m) * 1024
+
+/** @returns {number} files that a process may open */
+const fileLimit = () => find(read('self/limits'), /^Max open files +(\d+)/m) || 10_000
+
+/** @returns {number} bytes */
+const available = () => find(read('meminfo'), /MemAvailable: +(\d+)/) * 1024 || freemem()
+
+/**
+ * @param {number} [wanted] connections of one process
+ * @returns {{facts: import('../schema.js').DroneFacts, perProcess: number, ports: number}} `ports`: that the kernel may choose from
+ */
+export function lookAround(wanted = 18_000) {
+  const files = fileLimit()
+  const cores = availableParallelism()
+  const perProcess = Math.max(1, Math.min(wanted, files - OTHER_FILES))
+  const [from, to] = read('sys/net/ipv4/ip_local_port_range').split(/\s+/).map(Number)
+  const processes = PER_CORE * cores
+  const room = Math.floor(available() / (CONNECTION + PROCESS / perProcess))
+  return {
+    perProcess,
+    ports: to - from + 1 || 28_232,
+    facts: {
+      hostname: hostname(),
+      bootId: read('sys/kernel/random/boot_id').trim() || hostname(),
+      node: process.version,
+      system: `${type()} ${release()} ${process.arch}`,
+      cores,
+      memory: totalmem(),
+      files,
+      capacity: Math.max(1, Math.min(processes * perProcess, room)),
+      pid: process.pid,
+    },
+  }
+}
+
+/** @returns {import('../schema.js').DroneMachine | null} null: this machine does not say */
+export function machineNow() {
+  const cpu = /^cpu +(.*)/.exec(read('stat'))?.[1].split(' ').map(Number)
+  if (!cpu) return null
+  let netIn = 0
+  let netOut = 0
+  for (const line of read('net/dev').split('\n').slice(2)) {
+    const fields = line.split(/[:\s]+/).filter(Boolean)
+    netIn += Number(fields[1] ?? 0)
+    netOut += Number(fields[9] ?? 0)
+  }
+  const tcp = read('net/sockstat')
+  return {
+    cores: availableParallelism(),
+    // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user.
+    cpuBusy: (cpu[0] + cpu[1] + cpu[2] + cpu[5] + cpu[6] + cpu[7]) * JIFFY,
+    memory: totalmem(),
+    memoryFree: available(),
+    netIn,
+    netOut,
+    tcpMemory: find(tcp, /^TCP:.* mem (\d+)/m) * PAGE,
+    sockets: find(tcp, /^TCP: inuse (\d+)/m) + find(read('net/sockstat6'), /^TCP6: inuse (\d+)/m),
+    timeWait: find(tcp, /^TCP:.* tw (\d+)/m),
+  }
+}

@@ -1,0 +1,224 @@
+import { privateBytes } from './machine.js'
+
+/** @typedef {import('../schema.js').Settings} Settings */
+/** @typedef {import('../schema.js').EngineSample & {cpu: number, rss: number}} ProcessSample */
+
+/** ms before a process that died is replaced, at first; doubles. */
+const BACKOFF = 250
+const MAX_BACKOFF = 10_000
+/** ms that a process has to live to be trusted again. */
+const TRUSTED = 30_000
+/** ms that a process may take to close its connections. */
+const GRACE = 5_000
+
+/**
+ * A place among the drone's processes. The process in it is replaced when it dies; the place has the settings.
+ *
+ *   start -> up -> died -> (back-off) -> up ...
+ *             `-> stop -> gone
+ */
+export class Member {
+  #options
+  /** @type {import('node:child_process').ChildProcess | null} */
+  #child = null
+  /** @type {Map<number, {resolve: (result: any) => void, reject: (error: Error) => void}>} */
+  #asked = new Map()
+  #asks = 0
+  #born = 0
+  #backoff = BACKOFF
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+  /** Samples in a row that it has not answered. */
+  #unanswered = 0
+  #private = 0
+  #base = 0
+  /** What it said before it died. */
+  #fault = ''
+  #stopping = false
+  /** Share of what the drone opens in a second that it was told. */
+  share = 0
+  /** @type {ProcessSample | null} the last one of the process that is there now */
+  sample = null
+  /** @type {Promise<void>} */
+  gone
+  /** @type {() => void} */
+  #onGone = () => {}
+
+  /**
+   * @param {object} options
+   * @param {'connections' | 'publisher'} options.role
+   * @param {() => import('node:child_process').ChildProcess} options.fork
+   * @param {object} options.launch of the engine
+   * @param {number} options.hangAfter s
+   * @param {import('./totals.js').Totals} options.totals
+   * @param {(text: string) => void} options.onDeath
+   * @param {Settings} settings
+   */
+  constructor(options, settings) {
+    this.#options = options
+    this.settings = settings
+    this.gone = new Promise(resolve => {
+      this.#onGone = resolve
+    })
+  }
+
+  get role() {
+    return this.#options.role
+  }
+
+  /**
+   * Starts its process.
+   * @returns {Promise<void>} when it has its settings; rejects when it cannot read them
+   */
+  start() {
+    this.#born = performance.now()
+    this.#unanswered = this.#private = this.#base = 0
+    this.#fault = ''
+    let child
+    try {
+      this.#child = child = this.#options.fork()
+    } catch (error) {
+      this.#fault = error.message
+      this.#onExit(null, null)
+      return Promise.resolve()
+    }
+    child.on('message', message => this.#onMessage(/** @type {any} */ (message)))
+    child.on('error', error => {
+      this.#fault = error.message
+      if (child.pid === undefined) this.#onExit(null, null)
+    })
+    child.once('exit', (code, signal) => this.#onExit(code, signal))
+    this.ask('begin', this.#options.launch).then(
+      base => {
+        this.#private = this.#base = base ?? 0
+      },
+      error => {
+        this.#fault = error.message
+      },
+    )
+    return this.apply(this.settings)
+  }
+
+  /**
+   * @param {Settings} settings
+   * @returns {Promise<void>}
+   */
+  apply(settings) {
+    this.settings = settings
+    return this.ask('apply', settings)
+  }
+
+  /**
+   * @param {string} method
+   * @param {any} [value]
+   * @returns {Promise<any>} undefined when there is no process, or it dies meanwhile
+   * @throws {Error} what the engine says
+   */
+  ask(method, value) {
+    const child = this.#child
+    if (!child?.connected) return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      const ask = ++this.#asks
+      this.#asked.set(ask, { resolve, reject })
+      // That it could not be told is known by its end.
+      child.send([ask, method, value], () => {})
+    })
+  }
+
+  /** @param {[number, any, string?]} answer */
+  #onMessage([ask, result, error]) {
+    if (ask === 0) this.#fault = error ?? ''
+    const asked = this.#asked.get(ask)
+    this.#asked.delete(ask)
+    if (error === undefined) asked?.resolve(result)
+    else asked?.reject(new Error(error))
+  }
+
+  /** Asks for a sample, unless it has not answered the last one yet. A process that never does hangs. */
+  async look() {
+    if (this.#unanswered++ > 0) {
+      if (this.#unanswered > this.#options.hangAfter && this.#child) {
+        this.#fault = 'it did not answer'
+        this.#child.kill('SIGKILL')
+      }
+      return
+    }
+    this.#take(await this.ask('sample'))
+  }
+
+  /** @param {ProcessSample | undefined} sample */
+  #take(sample) {
+    if (!sample) return
+    this.#unanswered = 0
+    this.sample = sample
+    this.#options.totals.merge(sample)
+  }
+
+  /** Not with each sample: the kernel goes through all of its pages for it. */
+  weigh() {
+    if (this.#child?.pid && this.#base > 0) this.#private = privateBytes(this.#child.pid) || this.#private
+  }
+
+  /** @returns {import('../schema.js').DroneProcess[]} none while there is none */
+  facts() {
+    const { sample } = this
+    if (!this.#child?.pid || !sample) return []
+    const { cpu, rss, gauges } = sample
+    return [
+      {
+        pid: this.#child.pid,
+        role: this.role,
+        connections: gauges.open,
+        cpu,
+        rss,
+        private: this.#private || rss,
+        base: this.#base || rss,
+      },
+    ]
+  }
+
+  /**
+   * @param {number | null} code
+   * @param {string | null} signal
+   */
+  #onExit(code, signal) {
+    const pid = this.#child?.pid
+    this.#child = null
+    for (const { resolve } of this.#asked.values()) resolve(undefined)
+    this.#asked.clear()
+    if (this.sample) this.#options.totals.bury(this.sample)
+    const open = this.sample?.gauges.open ?? 0
+    this.sample = null
+    if (this.#stopping) return this.#onGone()
+    const lived = performance.now() - this.#born
+    if (lived > TRUSTED) this.#backoff = BACKOFF
+    this.#timer = setTimeout(() => this.start().catch(() => {}), this.#backoff)
+    const why = [signal ?? (code === null ? 'no process' : `exit code ${code}`), this.#fault].filter(Boolean)
+    this.#options.onDeath(
+      `${this.role} process ${pid ?? ''} with ${open} connections ended (${why.join(', ')}); another one in ${this.#backoff} ms`,
+    )
+    this.#backoff = Math.min(MAX_BACKOFF, this.#backoff * 2)
+  }
+
+  /**
+   * Closes its connections in order and ends its process; by force when that takes too long.
+   * @returns {Promise<void>} when it is gone
+   */
+  stop() {
+    if (this.#stopping) return this.gone
+    this.#stopping = true
+    clearTimeout(this.#timer)
+    const child = this.#child
+    if (!child) this.#onGone()
+    else {
+      const force = setTimeout(() => child.kill('SIGKILL'), GRACE)
+      const end = () => child.connected && child.disconnect()
+      this.ask('stop').then(sample => {
+        this.#take(sample)
+        end()
+      }, end)
+      this.gone.then(() => clearTimeout(force))
+    }
+    return this.gone
+  }
+}
