@@ -208,6 +208,7 @@
  * @property {number} [perProcess] connections that one process holds; default: what a process may open, 18,000 at most
  * @property {number} [orphanAfter] s without a controller after which the drone stops loading; default 30
  * @property {number} [exitAfter] s without a controller after which it ends; default 600; 0: never
+ * @property {number} [hangAfter] s without an answer after which one of its processes is ended by force and replaced; default 20
  */
 
 /**
