@@ -4,6 +4,7 @@ import { packageVersion } from '../version.js'
 import { parseFlags, UsageError } from './args.js'
 import { configCheck, configDefaults, configDoc } from './config.js'
 import { dashboard } from './dashboard.js'
+import { doctor } from './doctor.js'
 import { report } from './report.js'
 import { serve } from './serve.js'
 import { subtoken } from './subtoken.js'
@@ -13,7 +14,7 @@ import { token } from './token.js'
 /** @typedef {import('./command.js').Io} Io */
 
 /** @type {readonly Command[]} */
-const COMMANDS = [serve, dashboard, report, token, subtoken, configCheck, configDefaults, configDoc]
+const COMMANDS = [serve, dashboard, report, doctor, token, subtoken, configCheck, configDefaults, configDoc]
 
 /** @param {readonly Command[]} commands */
 const list = commands => commands.map(({ name, summary }) => `  ${name.padEnd(18)}${summary}`).join('\n')

@@ -1,1 +1,5 @@
-export { limitsFile, recipes, serviceFile, sysctlFile } from './recipes.js'
+export { CONNECTIONS, diagnose, examine, filesOf } from './examine.js'
+export { readFacts } from './facts.js'
+export { limitsFile, RATE, recipes, serviceFile, sysctlFile } from './recipes.js'
+export { summary, table } from './table.js'
+export { PLACES, WriteError, writeFiles } from './write.js'

@@ -33,7 +33,7 @@ const LEAST_NOFILE = 65_536
 const USUAL_TCP_MEM = [3 / 64, 1 / 16, 3 / 32]
 const USUAL_FILES = 0.1 / 1024
 /** What systemd writes: memory bounds files all the same. */
-const ANY_NUMBER = '9223372036854775807'
+export const ANY_NUMBER = '9223372036854775807'
 export const PAGE = 4096
 
 /** @param {number} number @returns {number} the next power of two: limits are easier to recognize so */
@@ -41,7 +41,7 @@ export const roundUp = number => 2 ** Math.ceil(Math.log2(Math.max(1, number)))
 
 /**
  * @param {Wanted} wanted
- * @returns {number} files that one process must be allowed to open when they are spread over `workers`
+ * @returns {number} files that one process must be allowed to open; without `workers`, when it is alone
  */
 export function filesOfProcess({ connections, role, workers = 1 }) {
   if (role === 'drone') return Math.min(connections, DRONE_PROCESS) + RESERVED_FILES
@@ -49,8 +49,8 @@ export function filesOfProcess({ connections, role, workers = 1 }) {
   return Math.min(share, connections) + RESERVED_FILES
 }
 
-/** @param {Wanted} wanted @returns {number} the limit to write: for one process alone, so that it also does for fewer workers */
-export const nofile = wanted => Math.max(LEAST_NOFILE, roundUp(wanted.connections + RESERVED_FILES))
+/** @param {Wanted} wanted @returns {number} the limit to write */
+export const nofile = wanted => Math.max(LEAST_NOFILE, roundUp(filesOfProcess(wanted)))
 
 /**
  * Memory of TCP buffers. What is queued is counted in pages, and a connection with anything queued has one at least. With the

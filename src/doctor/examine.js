@@ -1,0 +1,116 @@
+// The whole examination: pure, from what a machine tells of itself to what there is to say.
+
+import { checkFiles, filesToAllow } from './files.js'
+import { count } from './finding.js'
+import { checkMachine } from './machine.js'
+import { checkNetwork } from './network.js'
+import { limitsFile, nofile, RATE, serviceFile, sysctlFile } from './recipes.js'
+
+/** The number when none is asked for. */
+export const CONNECTIONS = 100_000
+
+/**
+ * @typedef {import('./facts.js').Facts} Facts
+ * @typedef {import('./finding.js').Aim} Aim
+ * @typedef {import('./finding.js').Finding} Finding
+ *
+ * @typedef {object} Asked
+ * @property {number} [connections] default CONNECTIONS
+ * @property {import('./recipes.js').Role} [role] default: server
+ * @property {number} [rate] new connections in a second
+ * @property {number} [workers] default: one for each core
+ * @property {number} [addresses] source addresses of a drone; default: those of the machine
+ * @property {number} [deliveries] messages in a second, to all connections (server) or received by them (drone)
+ *
+ * @typedef {object} Diagnosis
+ * @property {Aim} aim
+ * @property {Finding[]} findings
+ * @property {number | null} largest number of connections that could be reached now; null: nothing that was told bounds it
+ * @property {string[]} obstacles ids of what stands in the way
+ * @property {string[]} notes what cannot be changed from here
+ * @property {number | null} nofile what limits.d and systemd should allow; null: it is enough
+ * @property {number | null} allowedNow what this process may open; null: no limit, or it cannot be told
+ */
+
+/**
+ * @param {Facts} facts
+ * @param {Asked} asked
+ * @returns {Aim}
+ */
+const aimOf = (
+  facts,
+  { connections = CONNECTIONS, role = 'server', rate = RATE, workers, addresses, deliveries = 0 },
+) => ({
+  connections,
+  role,
+  rate,
+  workers: workers ?? facts.cores ?? 1,
+  fixed: workers !== undefined,
+  addresses: addresses ?? null,
+  deliveries,
+})
+
+/**
+ * @param {Facts} facts
+ * @param {Asked} asked
+ * @returns {Finding[]}
+ */
+export function examine(facts, asked) {
+  const aim = aimOf(facts, asked)
+  return [...checkFiles(facts, aim), ...checkNetwork(facts, aim), ...checkMachine(facts, aim)].map(found => {
+    const low = found.reach !== null && found.reach < aim.connections && found.status !== 'cannot tell'
+    return low ? { ...found, status: /** @type {const} */ ('too low') } : found
+  })
+}
+
+/** @param {Facts} facts @returns {string[]} */
+function notesOf({ container, readOnly }) {
+  const notes = []
+  if (container !== null)
+    notes.push(
+      `this looks like a container (${container}): fs.*, tcp_mem, netdev_max_backlog and nf_conntrack are the host's; other net.* settings and open files are given at its start (docker run --sysctl KEY=VALUE --ulimit nofile=N:N)`,
+    )
+  if (readOnly) notes.push('/proc/sys is read-only here: sysctl has to run outside')
+  return notes
+}
+
+/**
+ * @param {Facts} facts
+ * @param {Asked} asked
+ * @returns {Diagnosis}
+ */
+export function diagnose(facts, asked) {
+  const aim = aimOf(facts, asked)
+  const findings = examine(facts, asked)
+  const reaches = findings
+    .filter(({ status }) => status !== 'cannot tell')
+    .map(({ reach }) => reach ?? Number.POSITIVE_INFINITY)
+  const largest = Math.min(...reaches)
+  return {
+    aim,
+    findings,
+    largest: Number.isFinite(largest) ? largest : null,
+    obstacles: findings.filter(({ status }) => status === 'too low').map(({ id }) => id),
+    notes: notesOf(facts),
+    nofile: filesToAllow(facts, aim),
+    allowedNow: facts.files !== null && Number.isFinite(facts.files.hard) ? facts.files.hard : null,
+  }
+}
+
+/**
+ * @param {Diagnosis} diagnosis
+ * @param {{all?: boolean, keep?: string[]}} [options] all: also what is right already; keep: the same for these settings
+ * @returns {{sysctl: string | null, limits: string | null, service: string | null}} files; null: nothing has to change
+ */
+export function filesOf({ aim, findings, nofile: files, allowedNow }, { all = false, keep = [] } = {}) {
+  const settings = findings
+    .filter(({ changes, status, id }) => status !== 'cannot tell' && (all || changes || keep.includes(id)))
+    .flatMap(({ setting }) => setting ?? [])
+  const allowed = files ?? (all ? Math.max(nofile(aim), allowedNow ?? 0) : null)
+  const heading = `halley doctor: ${count(aim.connections)} connections, role ${aim.role}\nsysctl --system loads it.`
+  return {
+    sysctl: settings.length > 0 ? sysctlFile(settings, { heading }) : null,
+    limits: allowed === null ? null : limitsFile(allowed),
+    service: allowed === null ? null : serviceFile(allowed),
+  }
+}

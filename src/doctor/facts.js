@@ -1,0 +1,158 @@
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { MemoryLimit } from '../stats/memory-limit.js'
+import { parseFiles, parseListen, parseMemory, parseSockets } from '../stats/proc-files.js'
+import { pageSize, readText } from '../stats/proc-reader.js'
+import { readInterfaces } from './interfaces.js'
+import {
+  parseAccepted,
+  parseAddresses,
+  parseChoice,
+  parseLimits,
+  parseList,
+  parseNumbers,
+  parsePackets,
+  parseSwap,
+  readOnlySettings,
+} from './texts.js'
+
+/** Settings of the kernel that are looked at. */
+const KEYS = /** @type {const} */ ([
+  'fs.nr_open',
+  'fs.file-max',
+  'net.core.netdev_max_backlog',
+  'net.core.somaxconn',
+  'net.ipv4.ip_local_port_range',
+  'net.ipv4.tcp_max_syn_backlog',
+  'net.ipv4.tcp_mem',
+  'net.ipv4.tcp_moderate_rcvbuf',
+  'net.ipv4.tcp_rmem',
+  'net.ipv4.tcp_syncookies',
+  'net.ipv4.tcp_tw_reuse',
+  'net.ipv4.tcp_wmem',
+  'net.netfilter.nf_conntrack_buckets',
+  'net.netfilter.nf_conntrack_count',
+  'net.netfilter.nf_conntrack_max',
+  'vm.max_map_count',
+])
+
+/**
+ * What a machine tells of itself. null: it does not tell.
+ *
+ * @typedef {object} Facts
+ * @property {string} kernel its release; empty when it does not tell
+ * @property {number} page bytes
+ * @property {number | null} cores that this process may run on
+ * @property {number | null} quota cores that its control group may use; null: no limit
+ * @property {{total: number, available: number, limited: boolean} | null} memory bytes; limited: by a control group
+ * @property {{total: number, used: number} | null} swap bytes
+ * @property {string | null} hugePages always, madvise or never
+ * @property {{soft: number, hard: number} | null} files that a process may open
+ * @property {{open: number, limit: number} | null} allFiles of all processes
+ * @property {Record<string, number[] | null>} settings of the kernel, by their names in sysctl
+ * @property {number | null} timeWait connections
+ * @property {{overflows: number, accepted: number | null} | null} listen since boot
+ * @property {{packets: number, dropped: number} | null} packets since boot; dropped: there was no room for them
+ * @property {number | null} addresses of IPv4 without loopback
+ * @property {import('./interfaces.js').Interface[]} interfaces network cards
+ * @property {string | null} container what looks like one
+ * @property {boolean} readOnly settings of the kernel cannot be written from here
+ */
+
+/**
+ * @param {(path: string) => string} text
+ * @returns {number | null} cores that the control group may use
+ */
+function readQuota(text) {
+  let lowest = Number.POSITIVE_INFINITY
+  for (const line of text('proc/self/cgroup').split('\n')) {
+    const [number, controllers, path] = line.split(':')
+    if (!path?.startsWith('/')) continue
+    const unified = number === '0' && controllers === ''
+    if (!unified && !controllers.split(',').includes('cpu')) continue
+    for (let at = path; ; at = dirname(at)) {
+      const folder = join('sys/fs/cgroup', unified ? '' : 'cpu', at)
+      const [quota, period] = unified
+        ? text(join(folder, 'cpu.max')).split(' ').map(Number)
+        : ['quota', 'period'].map(name => Number(text(join(folder, `cpu.cfs_${name}_us`)) || Number.NaN))
+      if (quota > 0 && period > 0) lowest = Math.min(lowest, quota / period)
+      if (at === '/') break
+    }
+  }
+  return Number.isFinite(lowest) ? lowest : null
+}
+
+/**
+ * @param {string} root
+ * @param {(path: string) => string} text
+ * @returns {Facts['memory']}
+ */
+function readMemory(root, text) {
+  const machine = parseMemory(text('proc/meminfo'))
+  if (!(machine.total > 0)) return null
+  const limit = MemoryLimit.find(machine.total, {
+    cgroup: join(root, 'proc/self/cgroup'),
+    mounts: join(root, 'sys/fs/cgroup'),
+  })
+  const { total, available } = limit?.bound(machine) ?? machine
+  limit?.close()
+  return { total, available, limited: limit !== null }
+}
+
+/**
+ * @param {string} root
+ * @param {(path: string) => string} text
+ */
+function readContainer(root, text) {
+  if (existsSync(join(root, '.dockerenv'))) return 'Docker'
+  if (existsSync(join(root, 'run/.containerenv'))) return 'Podman'
+  const first = text('proc/1/cgroup')
+  if (first.includes('kubepods') || existsSync(join(root, 'var/run/secrets/kubernetes.io')))
+    return 'Kubernetes'
+  if (/docker|containerd|libpod/.test(first)) return 'Docker'
+  return first.includes('lxc') ? 'LXC' : null
+}
+
+/** @param {(path: string) => string} text */
+function readCores(text) {
+  const allowed = /^Cpus_allowed_list:\s*(\S+)/m.exec(text('proc/self/status'))
+  const listed = allowed === null ? null : parseList(allowed[1])
+  return listed?.length ?? (text('proc/stat').match(/^cpu\d/gm)?.length || null)
+}
+
+/**
+ * @param {string} [root] where /proc and /sys are: another folder has those of another machine
+ * @returns {Facts}
+ */
+export function readFacts(root = '/') {
+  const text = (/** @type {string} */ path) => readText(join(root, path))
+  /** @template T @param {string} path @param {(text: string) => T} parse @returns {T | null} */
+  const parsed = (path, parse) => {
+    const content = text(path)
+    return content === '' ? null : parse(content)
+  }
+  const setting = (/** @type {string} */ key) => parsed(`proc/sys/${key.replaceAll('.', '/')}`, parseNumbers)
+  const page = root === '/' ? pageSize() : 4096
+  const allFiles = parsed('proc/sys/fs/file-nr', parseFiles)
+  const listen = parsed('proc/net/netstat', parseListen)
+  const sockets = parsed('proc/net/sockstat', content => parseSockets(content, '', page))
+  return {
+    kernel: text('proc/sys/kernel/osrelease').trim(),
+    page,
+    cores: readCores(text),
+    quota: readQuota(text),
+    memory: readMemory(root, text),
+    swap: parsed('proc/meminfo', parseSwap),
+    hugePages: parsed('sys/kernel/mm/transparent_hugepage/enabled', parseChoice),
+    files: parsed('proc/self/limits', parseLimits),
+    allFiles: allFiles !== null && allFiles.limit > 0 ? allFiles : null,
+    settings: Object.fromEntries(KEYS.map(key => [key, setting(key)])),
+    timeWait: sockets !== null && Number.isFinite(sockets.tcp.time_wait) ? sockets.tcp.time_wait : null,
+    listen: listen && { overflows: listen.overflows, accepted: parsed('proc/net/snmp', parseAccepted) },
+    packets: parsed('proc/net/softnet_stat', parsePackets),
+    addresses: parsed('proc/net/fib_trie', parseAddresses),
+    interfaces: readInterfaces(root),
+    container: readContainer(root, text),
+    readOnly: parsed('proc/self/mountinfo', readOnlySettings) ?? false,
+  }
+}

@@ -1,0 +1,139 @@
+// Files: each connection is one.
+
+import { atLeast, count, finding } from './finding.js'
+import { DRONE_PROCESS, filesOfProcess, nofile, RESERVED_FILES, UNEVEN } from './recipes.js'
+
+/** Processes for each core that are still sensible: those of a drone do little else than wait. */
+const PROCESSES = { server: 4, drone: 16 }
+
+/**
+ * @param {number} limit files of one process
+ * @param {number} processes
+ * @param {import('./recipes.js').Role} role
+ * @returns {number} connections
+ */
+function held(limit, processes, role) {
+  const each = limit - Math.min(RESERVED_FILES, Math.floor(limit / 2))
+  if (role === 'drone') return Math.min(each, DRONE_PROCESS) * processes
+  return Math.floor((each * processes) / (processes > 1 ? UNEVEN : 1))
+}
+
+/**
+ * @param {import('./facts.js').Facts} facts
+ * @param {import('./finding.js').Aim} aim
+ * @returns {number} processes that there can be
+ */
+const mostProcesses = ({ cores }, { role, workers, fixed }) =>
+  fixed ? workers : Math.max(workers, (cores ?? 1) * PROCESSES[role])
+
+/**
+ * @param {number} limit
+ * @param {import('./facts.js').Facts} facts
+ * @param {import('./finding.js').Aim} aim
+ * @returns {number | null} connections; null: no limit
+ */
+function reachOf(limit, facts, aim) {
+  if (!Number.isFinite(limit)) return null
+  // A drone starts as many processes as it needs: what bounds them is no matter of files.
+  return aim.role === 'drone' && limit >= filesOfProcess(aim)
+    ? null
+    : held(limit, mostProcesses(facts, aim), aim.role)
+}
+
+/**
+ * @param {number} limit
+ * @param {import('./facts.js').Facts} facts
+ * @param {import('./finding.js').Aim} aim
+ * @returns {number | null} processes that the limit asks for; null: so many there should not be
+ */
+function processesFor(limit, facts, aim) {
+  const most = mostProcesses(facts, aim)
+  for (let processes = aim.workers; processes <= most; processes++)
+    if (held(limit, processes, aim.role) >= aim.connections) return processes
+  return null
+}
+
+/**
+ * @param {import('./facts.js').Facts} facts
+ * @param {import('./finding.js').Aim} aim
+ * @returns {import('./finding.js').Finding}
+ */
+function ofProcess(facts, aim) {
+  const { connections, role, workers } = aim
+  const need = filesOfProcess(aim)
+  const word = role === 'drone' ? 'processes' : 'workers'
+  const share =
+    role === 'drone'
+      ? `a process of a drone holds ${count(Math.min(connections, DRONE_PROCESS))} connections`
+      : `${count(connections)} connections over ${count(workers)} ${workers === 1 ? 'worker' : 'workers, a tenth uneven'}`
+  const why = `${share}, and ${count(RESERVED_FILES)} other files; Node.js raises the soft limit to the hard one`
+  if (facts.files === null)
+    return finding('files', 'nofile', { should: count(need), why, status: 'cannot tell' })
+  const { hard } = facts.files
+  const is = `${count(hard)} (of this shell)`
+  if (hard >= need)
+    return finding('files', 'nofile', { is, should: count(need), why, reach: reachOf(hard, facts, aim) })
+  const reach = held(hard, mostProcesses(facts, aim), role)
+  const more = processesFor(hard, facts, aim)
+  if (more === null)
+    return finding('files', 'nofile', { is, should: count(need), why, reach, status: 'too low' })
+  const so =
+    role === 'drone'
+      ? `so a drone starts ${count(more)} ${word}`
+      : `start ${count(more)} ${word} (\`workers: ${more}\`), or raise it`
+  return finding('files', 'nofile', {
+    is,
+    should: count(need),
+    why: `${why}; ${so}`,
+    reach,
+    status: role === 'drone' ? 'ok' : 'tight',
+  })
+}
+
+/**
+ * @param {import('./facts.js').Facts} facts
+ * @param {import('./finding.js').Aim} aim
+ * @returns {number | null} files of one process, for limits.d and systemd; null: what is there is enough, or cannot be told
+ */
+export function filesToAllow(facts, aim) {
+  const need = nofile(aim)
+  return facts.files === null || facts.files.hard >= filesOfProcess(aim) ? null : need
+}
+
+/**
+ * @param {import('./facts.js').Facts} facts
+ * @param {import('./finding.js').Aim} aim
+ * @returns {import('./finding.js').Finding[]}
+ */
+export function checkFiles(facts, aim) {
+  const { connections, role } = aim
+  const processes =
+    role === 'drone' ? Math.max(aim.workers, Math.ceil(connections / DRONE_PROCESS)) : aim.workers
+  // What is written into limits.d must not be above it either: a service would not start, a login would fail.
+  const highest = filesToAllow(facts, aim) ?? filesOfProcess(aim)
+  const ofKernel = atLeast('files', 'fs.nr_open', facts, [highest], {
+    why: 'no limit of a process can be above it',
+    what: 'files of one process: no limit can be above it',
+    reach: ([limit]) => reachOf(limit, facts, aim),
+  })
+  const open = facts.allFiles?.open ?? 0
+  const others = open + processes * RESERVED_FILES
+  const all = atLeast('files', 'fs.file-max', facts, [connections + others], {
+    is: facts.allFiles === null ? undefined : maximum(facts, open),
+    why: `files of all processes: ${count(open)} that are open now, ${count(connections)} connections, others`,
+    what: 'files of all processes',
+    reach: ([limit]) => Math.max(0, limit - others),
+  })
+  return [ofProcess(facts, aim), ofKernel, all]
+}
+
+/**
+ * @param {import('./facts.js').Facts} facts
+ * @param {number} open
+ */
+function maximum({ settings }, open) {
+  const limit = settings['fs.file-max']?.[0]
+  if (limit === undefined) return undefined
+  // systemd writes the largest number there is.
+  return `${limit > 1e15 ? 'no limit' : count(limit)} (${count(open)} open)`
+}

@@ -1,0 +1,87 @@
+// What one check says.
+
+import { ANY_NUMBER } from './recipes.js'
+
+/**
+ * @typedef {'ok' | 'tight' | 'too low' | 'cannot tell'} Status tight: it works, but not at its best, or with nothing to spare; too low:
+ *   it stands in the way of the wanted number
+ *
+ * @typedef {object} Finding
+ * @property {string} id of sysctl, where it is one
+ * @property {'files' | 'network' | 'memory' | 'processor'} group
+ * @property {string} is
+ * @property {string} should
+ * @property {string} why one line
+ * @property {Status} status
+ * @property {number | null} reach connections that it allows; null: it does not bound them
+ * @property {import('./recipes.js').Setting | null} setting what sysctl is to be told; never less than what is there
+ * @property {boolean} changes whether that differs from what is there
+ *
+ * @typedef {Required<Omit<import('./recipes.js').Wanted, 'workers'>> & {workers: number, fixed: boolean, addresses: number | null,
+ *   deliveries: number}} Aim fixed: the number of workers was asked for; addresses: source addresses of a drone; deliveries: messages a
+ *   second
+ */
+
+/** @param {number} value */
+export const count = value => (Number.isFinite(value) ? value.toLocaleString('en') : 'no limit')
+
+const SIZES = ['bytes', 'KB', 'MB', 'GB', 'TB']
+
+/** @param {number} value bytes @returns {string} 1.5 GB */
+export function bytes(value) {
+  const step = Math.min(SIZES.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, value)) / 10)))
+  const number = value / 1024 ** step
+  return `${number >= 10 || step === 0 ? Math.round(number) : number.toFixed(1)} ${SIZES[step]}`
+}
+
+/** @param {number} value @returns {string} as the kernel takes it: its largest number is none of JavaScript's */
+export const written = value => (value > Number.MAX_SAFE_INTEGER ? ANY_NUMBER : String(value))
+
+/**
+ * A finding without a setting.
+ *
+ * @param {Finding['group']} group
+ * @param {string} id
+ * @param {Partial<Finding> & {why: string}} rest
+ * @returns {Finding}
+ */
+export const finding = (group, id, rest) => ({
+  id,
+  group,
+  is: '?',
+  should: '',
+  status: 'ok',
+  reach: null,
+  setting: null,
+  changes: false,
+  ...rest,
+})
+
+/**
+ * A setting of the kernel that should be so much, or more.
+ *
+ * @param {Finding['group']} group
+ * @param {string} key of sysctl
+ * @param {import('./facts.js').Facts} facts
+ * @param {number[]} need
+ * @param {{why: string, what: string, is?: string, should?: string, reach?: (has: number[]) => number | null}} rest
+ *   what: the comment in the file
+ * @returns {Finding} too low when the reach says so to whoever called, tight when less than needed
+ */
+export function atLeast(group, key, facts, need, { why, what, is, should, reach }) {
+  const wanted = should ?? need.map(count).join(' ')
+  const has = facts.settings[key]
+  if (!has || has.length < need.length)
+    return finding(group, key, { should: wanted, why, status: 'cannot tell' })
+  const value = need.map((number, i) => Math.max(number, has[i]))
+  const changes = value.some((number, i) => number !== has[i])
+  return finding(group, key, {
+    is: is ?? has.map(count).join(' '),
+    should: wanted,
+    why,
+    status: changes ? 'tight' : 'ok',
+    reach: reach?.(has) ?? null,
+    setting: { key, value: value.map(written).join(' '), why: what },
+    changes,
+  })
+}

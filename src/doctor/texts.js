@@ -1,0 +1,141 @@
+// Texts of /proc and /sys that only the doctor reads. What cannot be understood is null: a kernel may be older or newer than this.
+
+/**
+ * @param {string} text numbers with blanks between them
+ * @returns {number[] | null} null when there is none, or something else
+ */
+export function parseNumbers(text) {
+  const words = text.trim().split(/\s+/)
+  return words.every(word => /^-?\d+$/.test(word)) ? words.map(Number) : null
+}
+
+/**
+ * @param {string} text of /proc/PID/limits
+ * @returns {{soft: number, hard: number} | null} open files; Infinity: no limit
+ */
+export function parseLimits(text) {
+  const found = /^Max open files\s+(\d+|unlimited)\s+(\d+|unlimited)/m.exec(text)
+  if (found === null) return null
+  const [soft, hard] = found
+    .slice(1)
+    .map(word => (word === 'unlimited' ? Number.POSITIVE_INFINITY : Number(word)))
+  return { soft, hard }
+}
+
+/**
+ * @param {string} text a list of the kernel's: 0-3,8
+ * @returns {number[] | null}
+ */
+export function parseList(text) {
+  const numbers = []
+  for (const part of text.trim().split(',')) {
+    const found = /^(\d+)(?:-(\d+))?$/.exec(part)
+    if (found === null) return null
+    const [from, to = from] = found.slice(1).filter(word => word !== undefined)
+    // A machine with more is none.
+    if (Number(to) > 65_535) return null
+    for (let i = Number(from); i <= Number(to); i++) numbers.push(i)
+  }
+  return numbers
+}
+
+/**
+ * @param {string} text a mask of the kernel's: 32 bits a group, 00000000,0000000f
+ * @returns {number | null} how many are in it
+ */
+export function parseMask(text) {
+  const digits = text.trim().replaceAll(',', '')
+  if (!/^[0-9a-f]+$/i.test(digits)) return null
+  return [...BigInt(`0x${digits}`).toString(2)].filter(bit => bit === '1').length
+}
+
+/**
+ * @typedef {object} Interrupt
+ * @property {number} number
+ * @property {string} name what stands behind the counts: chip, pin and device
+ * @property {number[]} counts since boot, by core
+ */
+
+/**
+ * @param {string} text of /proc/interrupts
+ * @returns {Interrupt[]} of devices
+ */
+export function parseInterrupts(text) {
+  const [head = '', ...lines] = text.split('\n')
+  const cores = head.match(/CPU\d+/g)?.length ?? 0
+  const found = []
+  for (const line of lines) {
+    const [label, ...words] = line.trim().split(/\s+/)
+    const counts = words.slice(0, cores).map(Number)
+    if (!/^\d+:$/.test(label ?? '') || counts.length < cores || counts.some(Number.isNaN)) continue
+    found.push({ number: Number.parseInt(label, 10), name: words.slice(cores).join(' '), counts })
+  }
+  return found
+}
+
+/**
+ * @param {string} text of /proc/net/softnet_stat: a line a core, hexadecimal
+ * @returns {{packets: number, dropped: number} | null} since boot; dropped: there was no room for them
+ */
+export function parsePackets(text) {
+  const sum = { packets: 0, dropped: 0 }
+  for (const row of text.trim().split('\n')) {
+    const [packets, dropped] = row.split(' ').map(word => Number.parseInt(word, 16))
+    sum.packets += packets
+    sum.dropped += dropped
+  }
+  return Number.isFinite(sum.packets + sum.dropped) ? sum : null
+}
+
+/**
+ * @param {string} text of /proc/net/snmp
+ * @returns {number | null} connections that were accepted since boot
+ */
+export function parseAccepted(text) {
+  const [names, values] = text.split('\n').filter(line => line.startsWith('Tcp:'))
+  const at = names?.split(' ').indexOf('PassiveOpens') ?? -1
+  const count = Number(values?.split(' ')[at])
+  return at > 0 && Number.isFinite(count) ? count : null
+}
+
+/**
+ * @param {string} text of /proc/net/fib_trie
+ * @returns {number | null} IPv4 addresses that are this machine's, without those of loopback; null when it does not tell
+ */
+export function parseAddresses(text) {
+  /** @type {Set<string>} */
+  const own = new Set()
+  let at = ''
+  for (const line of text.split('\n')) {
+    at = /-- (\d+\.\d+\.\d+\.\d+)/.exec(line)?.[1] ?? at
+    if (/\/32 host LOCAL/.test(line) && !at.startsWith('127.')) own.add(at)
+  }
+  return text.includes('Local:') || own.size > 0 ? own.size : null
+}
+
+/**
+ * @param {string} text of a file with choices: always [madvise] never
+ * @returns {string | null} the chosen one
+ */
+export const parseChoice = text => /\[(\w+)\]/.exec(text)?.[1] ?? null
+
+/**
+ * @param {string} text of /proc/meminfo
+ * @returns {{total: number, used: number} | null} bytes of swap
+ */
+export function parseSwap(text) {
+  const total = /^SwapTotal:\s+(\d+)/m.exec(text)
+  const free = /^SwapFree:\s+(\d+)/m.exec(text)
+  if (total === null || free === null) return null
+  return { total: Number(total[1]) * 1024, used: (Number(total[1]) - Number(free[1])) * 1024 }
+}
+
+/**
+ * @param {string} text of /proc/self/mountinfo
+ * @returns {boolean} whether settings of the kernel cannot be written from here
+ */
+export const readOnlySettings = text =>
+  text.split('\n').some(line => {
+    const [, , , , point, options] = line.split(' ')
+    return (point === '/proc/sys' || point === '/proc') && options?.split(',').includes('ro')
+  })

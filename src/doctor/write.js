@@ -1,0 +1,78 @@
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { filesOf } from './examine.js'
+
+/** Where each file belongs, below the folder that is given: `/` for this machine. */
+export const PLACES = Object.freeze({
+  sysctl: 'etc/sysctl.d/90-halley.conf',
+  limits: 'etc/security/limits.d/90-halley.conf',
+  service: 'etc/systemd/system/halley.service.d/90-limits.conf',
+})
+
+/** A file that could not be written; the message is one line. */
+export class WriteError extends Error {}
+
+const FAULTS = /** @type {Record<string, string>} */ ({
+  EACCES: 'this user may not write there',
+  EPERM: 'this user may not write there',
+  EROFS: 'it is read-only',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk is full',
+  ENOTDIR: 'part of the path is a file',
+  EEXIST: 'part of the path is a file',
+  EISDIR: 'it is a folder',
+})
+
+/**
+ * @param {string} file
+ * @param {string} text
+ * @throws {WriteError} then the file is as it was
+ */
+async function replace(file, text) {
+  const draft = join(dirname(file), `.90-halley.${process.pid}.draft`)
+  try {
+    await mkdir(dirname(file), { recursive: true })
+    await writeFile(draft, text, { mode: 0o644 })
+    await rename(draft, file)
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => {})
+    throw new WriteError(`${file}: cannot be written: ${FAULTS[error.code] ?? error.code ?? error.message}`)
+  }
+}
+
+/**
+ * Keys of a file that was written before: what is right because of it would be gone if it were left out now.
+ *
+ * @param {string} file
+ * @returns {Promise<string[]>}
+ */
+async function keysOf(file) {
+  const text = await readFile(file, 'utf8').catch(() => '')
+  return [...text.matchAll(/^-?([\w.-]+)\s*=/gm)].map(([, key]) => key)
+}
+
+/**
+ * @param {string} folder
+ * @param {import('./examine.js').Diagnosis} diagnosis
+ * @param {{all?: boolean}} [options] all: also what is right already
+ * @returns {Promise<{written: string[], then: string[]}>} files; commands that make them count
+ * @throws {WriteError}
+ */
+export async function writeFiles(folder, diagnosis, { all = false } = {}) {
+  const keep = await keysOf(join(folder, PLACES.sysctl))
+  const texts = filesOf(diagnosis, { all, keep })
+  /** @type {string[]} */
+  const written = []
+  for (const name of /** @type {const} */ (['sysctl', 'limits', 'service'])) {
+    const text = texts[name]
+    if (text === null) continue
+    const file = join(folder, PLACES[name])
+    await replace(file, text)
+    written.push(file)
+  }
+  const then = [
+    ...(texts.sysctl === null ? [] : ['sysctl --system']),
+    ...(texts.service === null ? [] : ['systemctl daemon-reload && systemctl restart halley']),
+  ]
+  return { written, then }
+}
