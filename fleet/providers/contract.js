@@ -36,6 +36,7 @@
  *   also takes away what belongs to a run without drones (a security group)
  * @property {(handle: Handle, options: {dir: string, flags: Record<string, any>}) => Promise<Handle>} restart one that died
  * @property {boolean} [heals] the controller restarts by itself what died: it costs nothing, and is there at once. Else a person asks
+ * @property {string} [bind] host that the controller listens on for its drones, unless told otherwise; default 127.0.0.1
  * @property {(count: number) => Promise<string[]>} [listen] host:port that so many drones listen at, when they are to be dialled;
  *   without it each one listens at 0.0.0.0:7410
  */

@@ -1,0 +1,201 @@
+// One drone, as the controller knows it.
+
+import { Distribution } from '../statistics/distribution.js'
+import { zeroTally } from './merge.js'
+
+/** @typedef {import('../schema.js').DroneRow} DroneRow */
+/** @typedef {import('../schema.js').DroneSample} DroneSample */
+/** @typedef {import('../schema.js').DistributionWire} DistributionWire */
+/** @typedef {import('../schema.js').Rates} Rates */
+/** @typedef {import('./store.js').DroneState} DroneState */
+
+/** ms that "now" goes back. */
+export const NOW = 5000
+/** ms without a sample after which a drone is silent. */
+const SILENT = 5000
+/** Connections below which their memory cannot be told from what a process does anyway. */
+const FEWEST = 200
+
+/** @type {readonly (keyof Rates)[]} */
+export const RATES = ['opened', 'failed', 'ended', 'received', 'published', 'bytesIn', 'bytesOut']
+
+/** @returns {Rates} */
+export const zeroRates = () => ({
+  opened: 0,
+  failed: 0,
+  ended: 0,
+  received: 0,
+  published: 0,
+  bytesIn: 0,
+  bytesOut: 0,
+})
+
+/**
+ * A drone's state, its line, and what its samples said.
+ */
+export class Drone {
+  /** @type {DroneState} */
+  state
+  /** @type {import('../schema.js').DroneFacts | null} */
+  facts = null
+  /** @type {import('../link/line.js').Line | null} */
+  line = null
+  /** @type {import('../link/asker.js').Asker | null} */
+  asker = null
+  /** Revision of the settings that it has agreed to, on this line. */
+  agreed = -1
+  /** Its process or machine is being started anew. */
+  restarting = false
+  /** Why it is gone; '' if it is not. */
+  gone = ''
+  /** It is being stopped: what becomes of its line is no news. */
+  leaving = false
+  /** @type {DroneSample | null} without distributions */
+  #sample = null
+  /** When the last one came. */
+  #seen = 0
+  /** @type {{time: number, latency: DistributionWire}[]} of the last 5 s */
+  #window = []
+  #rates = zeroRates()
+  #cpu = 0
+
+  /** @param {DroneState} state */
+  constructor(state) {
+    this.state = state
+  }
+
+  get id() {
+    return this.state.id
+  }
+
+  get up() {
+    return this.line !== null
+  }
+
+  /** @returns {DroneSample | null} */
+  get sample() {
+    return this.#sample
+  }
+
+  /**
+   * @param {import('../link/line.js').Line} line
+   * @param {import('../link/asker.js').Asker} asker
+   * @param {import('../schema.js').Hello} hello
+   * @returns {import('./merge.js').Tally | null} what it had counted before it was started anew
+   */
+  attach(line, asker, hello) {
+    this.line = line
+    this.asker = asker
+    this.facts = hello.facts
+    this.agreed = -1
+    this.restarting = false
+    this.gone = ''
+    this.state.capacity = hello.facts.capacity
+    if (hello.start === this.state.start) return null
+    const tally = this.state.tally
+    if (this.state.start !== '') this.state.restarts++
+    this.state.start = hello.start
+    this.state.tally = zeroTally()
+    this.#sample = null
+    return tally
+  }
+
+  detach() {
+    this.line = null
+    this.asker = null
+    this.agreed = -1
+  }
+
+  /**
+   * @param {DroneSample} whole
+   * @param {number} now
+   */
+  take(whole, now) {
+    const { latency, probe, connect, answer, ...sample } = whole
+    const before = this.#sample
+    const counted = before?.counters ?? this.state.tally.counters
+    // A drone that was there before this controller has counted for longer than since its last sample.
+    const span = before === null ? Math.min(sample.up, 1000) : sample.at - before.at
+    if (before !== null || sample.up < 2000) {
+      for (const name of RATES)
+        this.#rates[name] =
+          span > 0 ? Math.max(0, ((sample.counters[name] - counted[name]) * 1000) / span) : 0
+    }
+    if (before !== null && span > 0) {
+      const times = new Map(before.processes.map(({ pid, cpu }) => [pid, cpu]))
+      const spent = sample.processes.reduce((sum, { pid, cpu }) => sum + cpu - (times.get(pid) ?? 0), 0)
+      this.#cpu = Math.max(0, spent / span)
+    }
+    this.#sample = /** @type {DroneSample} */ (sample)
+    this.#seen = now
+    this.state.tally = { counters: sample.counters, faults: sample.faults }
+    this.#window.push({ time: now, latency })
+    this.#trim(now)
+  }
+
+  /** @param {number} now */
+  #trim(now) {
+    while (this.#window.length > 0 && this.#window[0].time <= now - NOW) this.#window.shift()
+  }
+
+  /**
+   * @param {number} now
+   * @returns {Distribution} latency of the last 5 s
+   */
+  latencyNow(now) {
+    this.#trim(now)
+    const all = new Distribution()
+    for (const { latency } of this.#window) all.merge(latency)
+    return all
+  }
+
+  /** @param {number} now @returns {boolean} */
+  silent(now) {
+    return !this.up || now - this.#seen > SILENT
+  }
+
+  /** @returns {DroneRow['state']} @param {number} now */
+  #stateAt(now) {
+    if (this.restarting) return 'restarting'
+    if (this.gone !== '') return 'gone'
+    if (this.state.start === '') return 'launching'
+    // One that has just dialled in, and will send its first sample in a moment.
+    if (this.up && this.#sample === null) return 'up'
+    return this.silent(now) ? 'silent' : 'up'
+  }
+
+  #bytesPerConnection() {
+    let bytes = 0
+    let connections = 0
+    for (const { role, private: own, base, connections: held } of this.#sample?.processes ?? []) {
+      if (role !== 'connections') continue
+      bytes += Math.max(0, own - base)
+      connections += held
+    }
+    return connections < FEWEST ? 0 : bytes / connections
+  }
+
+  /**
+   * @param {number} now
+   * @param {Distribution} latency of its last 5 s
+   * @returns {DroneRow}
+   */
+  row(now, latency) {
+    const { handle, restarts } = this.state
+    const state = this.#stateAt(now)
+    const fresh = state === 'up' && !this.silent(now)
+    return {
+      id: this.id,
+      where: handle?.where ?? '',
+      handle: handle?.handle ?? '',
+      state,
+      facts: this.facts,
+      sample: this.#sample,
+      rates: fresh ? { ...this.#rates } : zeroRates(),
+      p99: latency.count === 0 ? 0 : latency.percentile(99),
+      cpu: fresh ? this.#cpu : 0,
+      bytesPerConnection: this.#bytesPerConnection(),
+      restarts,
+    }
+  }
+}

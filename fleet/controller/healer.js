@@ -1,0 +1,109 @@
+// Looks for drones whose line is gone, and starts those anew that died.
+
+/** @typedef {import('./drone.js').Drone} Drone */
+/** @typedef {import('../providers/contract.js').Provider} Provider */
+/** @typedef {import('../schema.js').Handle} Handle */
+
+/** ms from a lost line to a look at what became of the drone: of one that is started anew by itself, and of others. */
+const FIRST_LOOK = { heals: 200, other: 15_000 }
+const NEXT_LOOK = { heals: 2000, other: 60_000 }
+/** ms before one that dies again and again is started anew: doubles up to this. */
+const LONGEST = 60_000
+/** ms that a drone has to live for its next death to be a first one. */
+const HEALTHY = 60_000
+
+export class Healer {
+  #provider
+  #find
+  #restart
+  #onEvent
+  /** @type {Map<string, NodeJS.Timeout>} */
+  #looks = new Map()
+  /** @type {Map<string, {count: number, at: number}>} starts by this one */
+  #starts = new Map()
+
+  /**
+   * @param {object} options
+   * @param {Provider} options.provider
+   * @param {() => Promise<Handle[]>} options.find what there is of this run
+   * @param {(drone: Drone) => Promise<void>} options.restart
+   * @param {(level: 'info' | 'warn' | 'error', text: string) => void} options.onEvent
+   */
+  constructor({ provider, find, restart, onEvent }) {
+    this.#provider = provider
+    this.#find = find
+    this.#restart = restart
+    this.#onEvent = onEvent
+  }
+
+  /**
+   * Its line is gone, or was never there.
+   * @param {Drone} drone
+   */
+  watch(drone) {
+    this.#later(drone, this.#provider.heals ? FIRST_LOOK.heals : FIRST_LOOK.other)
+  }
+
+  /**
+   * @param {Drone} drone
+   * @param {number} wait ms
+   */
+  #later(drone, wait) {
+    this.forget(drone.id)
+    this.#looks.set(
+      drone.id,
+      setTimeout(() => void this.#look(drone), wait),
+    )
+  }
+
+  /** @param {Drone} drone */
+  async #look(drone) {
+    const { id } = drone
+    const done = () => drone.up || drone.leaving || !this.#looks.has(id)
+    if (done()) return
+    let wait = this.#provider.heals ? NEXT_LOOK.heals : NEXT_LOOK.other
+    try {
+      const found = (await this.#find()).find(handle => handle.id === id)
+      if (done()) return
+      if (found === undefined || found.state === 'gone') {
+        const why = found?.note ? `: ${found.note}` : ''
+        if (!this.#provider.heals) {
+          if (drone.gone === '')
+            this.#onEvent('error', `${id} is gone${why}; \`halley fleet restart ${id}\` starts it anew`)
+          drone.gone = why || 'gone'
+        } else wait = await this.#heal(drone, why, wait)
+      }
+    } catch (error) {
+      if (!done()) this.#onEvent('warn', `${id}: ${error.message}`)
+    }
+    if (!done()) this.#later(drone, wait)
+  }
+
+  /**
+   * @param {Drone} drone
+   * @param {string} why
+   * @param {number} wait ms until the next look, if it starts
+   * @returns {Promise<number>} ms until the next look
+   */
+  async #heal(drone, why, wait) {
+    const last = this.#starts.get(drone.id)
+    const now = Date.now()
+    const count = last !== undefined && now - last.at < HEALTHY ? last.count : 0
+    const due = last === undefined ? now : last.at + Math.min(LONGEST, 1000 * 2 ** (count - 1))
+    if (count > 0 && now < due) return due - now
+    this.#onEvent('warn', `${drone.id} died${why}; it is started anew`)
+    this.#starts.set(drone.id, { count: count + 1, at: now })
+    await this.#restart(drone)
+    return wait
+  }
+
+  /** @param {string} id */
+  forget(id) {
+    clearTimeout(this.#looks.get(id))
+    this.#looks.delete(id)
+  }
+
+  close() {
+    for (const id of [...this.#looks.keys()]) this.forget(id)
+  }
+}

@@ -1,0 +1,140 @@
+// The launch of drones: what each one gets, and the wait until all have reported.
+
+import { networkInterfaces } from 'node:os'
+
+/** @typedef {import('../schema.js').LaunchConfig} LaunchConfig */
+
+/**
+ * What a person may say about the drones that are launched.
+ *
+ * @typedef {object} LaunchOptions
+ * @property {Record<string, any>} [flags] of the provider
+ * @property {string[]} allow targets: `host:port` or `host`
+ * @property {string} [apiKey]
+ * @property {string} [tokenSecret]
+ * @property {number} [perProcess]
+ * @property {number} [orphanAfter] s
+ * @property {number} [exitAfter] s
+ * @property {boolean} [listen] the drones listen, and are dialled
+ */
+
+/** Where a drone listens that was told to, unless its provider knows better. */
+const LISTEN = '0.0.0.0:7410'
+
+/**
+ * @param {object} options
+ * @param {{run: string, secret: string, next: number, controller: string}} options.run `next`: number of the first drone
+ * @param {number} options.count
+ * @param {import('../providers/contract.js').Provider} options.provider
+ * @param {LaunchOptions} options.launch
+ * @returns {Promise<LaunchConfig[]>} one for each drone
+ */
+export async function launchConfigs({ run, count, provider, launch }) {
+  const { allow, apiKey, tokenSecret, perProcess, orphanAfter, exitAfter, listen } = launch
+  const addresses = listen ? await provider.listen?.(count) : undefined
+  return Array.from({ length: count }, (_, i) => {
+    /** @type {LaunchConfig} */
+    const config = {
+      id: `d${run.next + i}`,
+      run: run.run,
+      secret: run.secret,
+      ...(listen ? { listen: addresses?.[i] ?? LISTEN } : { controller: run.controller }),
+      allow,
+    }
+    if (apiKey) config.apiKey = apiKey
+    if (tokenSecret) config.tokenSecret = tokenSecret
+    if (perProcess !== undefined) config.perProcess = perProcess
+    if (orphanAfter !== undefined) config.orphanAfter = orphanAfter
+    if (exitAfter !== undefined) config.exitAfter = exitAfter
+    return config
+  })
+}
+
+/** @param {string} host that the controller listens on @returns {string} under which drones find it */
+export function reachable(host) {
+  if (host !== '0.0.0.0' && host !== '::' && host !== '') return host
+  const addresses = Object.values(networkInterfaces()).flatMap(list => list ?? [])
+  return addresses.find(({ family, internal }) => family === 'IPv4' && !internal)?.address ?? '127.0.0.1'
+}
+
+/** @param {string[]} ids @returns {string} `d1, d2 and 8 more` */
+export function some(ids) {
+  const shown = ids.slice(0, 5)
+  const more = ids.length - shown.length
+  return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ')
+}
+
+/** ms between two looks at drones that have not reported. */
+const LOOK = 1000
+
+/**
+ * @typedef {object} Arrival
+ * @property {string[]} up
+ * @property {{id: string, why: string}[]} missing
+ *
+ * @param {object} options
+ * @param {import('./drone.js').Drone[]} options.drones
+ * @param {number} options.patience ms
+ * @param {AbortSignal} options.signal
+ * @param {(text: string) => void} options.onProgress
+ * @param {(fn: () => void) => () => void} options.onHello calls back at each hello; returns what ends that
+ * @param {(() => Promise<import('../schema.js').Handle[]>) | null} options.find looks whether they live; null: not while one waits
+ * @returns {Promise<Arrival>} when all have reported, or time is over, or it was aborted
+ */
+export async function arrival({ drones, patience, signal, onProgress, onHello, find }) {
+  const began = Date.now()
+  /** @type {Map<string, string>} */
+  const dead = new Map()
+  let told = -1
+  let wake = () => {}
+  const off = onHello(() => wake())
+  const onAbort = () => wake()
+  signal.addEventListener('abort', onAbort)
+  let looked = Date.now()
+  try {
+    for (;;) {
+      const up = drones.filter(drone => drone.up)
+      if (up.length !== told) onProgress(`${up.length} of ${drones.length} drones report`)
+      told = up.length
+      const over = Date.now() - began >= patience || signal.aborted
+      if (over || up.length + dead.size >= drones.length) break
+      if (find !== null && Date.now() - looked >= LOOK) {
+        looked = Date.now()
+        // That they cannot be found out about is no reason to give them up.
+        for (const { id, state, note } of await find().catch(() => []))
+          if (state === 'gone' && drones.some(drone => drone.id === id && !drone.up))
+            dead.set(id, `it ended${note ? `: ${note}` : ''}`)
+        continue
+      }
+      await new Promise(resolve => {
+        const timer = setTimeout(resolve, Math.min(LOOK, Math.max(1, began + patience - Date.now())))
+        wake = () => {
+          clearTimeout(timer)
+          resolve(undefined)
+        }
+      })
+    }
+  } finally {
+    off()
+    signal.removeEventListener('abort', onAbort)
+  }
+  const missing = drones.filter(drone => !drone.up)
+  return {
+    up: drones.filter(drone => drone.up).map(({ id }) => id),
+    missing: missing.map(({ id }) => ({
+      id,
+      why: dead.get(id) ?? `it has not reported within ${Math.round(patience / 1000)} s`,
+    })),
+  }
+}
+
+/**
+ * @param {Arrival['missing']} missing
+ * @returns {string} a line that names them
+ */
+export function missingLine(missing) {
+  /** @type {Map<string, string[]>} */
+  const reasons = new Map()
+  for (const { id, why } of missing) reasons.set(why, [...(reasons.get(why) ?? []), id])
+  return [...reasons].map(([why, ids]) => `${some(ids)} never reported (${why})`).join('; ')
+}

@@ -1,0 +1,314 @@
+// Launches drones, starts those anew that died, and stops them.
+
+import { EventEmitter } from 'node:events'
+import { nearest } from '../../src/config/nearest.js'
+import { LaunchError, ProviderError } from '../providers/contract.js'
+import { Healer } from './healer.js'
+import { arrival, launchConfigs, missingLine, some } from './launch.js'
+import { hostAndPort } from './links.js'
+
+/** @typedef {import('./drone.js').Drone} Drone */
+/** @typedef {import('../schema.js').Handle} Handle */
+/** @typedef {import('../schema.js').LaunchConfig} LaunchConfig */
+/** @typedef {import('../providers/contract.js').LaunchPlan} LaunchPlan */
+/** @typedef {(text: string) => void} OnProgress */
+
+/** ms that a new drone may take to report, unless told otherwise. */
+const PATIENCE = 20_000
+/** ms that a drone may take to close its connections and say that it ends; its provider ends it then. */
+const FAREWELL = 15_000
+
+export class Launcher {
+  #roster
+  #provider
+  #links
+  #orders
+  #healer
+  /** Tells those that wait of each hello. */
+  #hellos = new EventEmitter()
+  /** @type {WeakMap<LaunchPlan, {configs: LaunchConfig[], flags: Record<string, any>}>} */
+  #planned = new WeakMap()
+  /** @type {{abort: AbortController, done: Promise<any>} | null} */
+  #launching = null
+
+  /**
+   * @param {object} options
+   * @param {import('./roster.js').Roster} options.roster
+   * @param {import('../providers/contract.js').Provider} options.provider
+   * @param {import('./links.js').Links} options.links
+   * @param {import('./orders.js').Orders} options.orders
+   * @param {import('./roster.js').OnEvent} options.onEvent
+   */
+  constructor({ roster, provider, links, orders, onEvent }) {
+    this.#roster = roster
+    this.#provider = provider
+    this.#links = links
+    this.#orders = orders
+    this.#healer = new Healer({
+      provider,
+      find: () => this.#find(),
+      restart: drone => this.#startAnew(drone),
+      onEvent,
+    })
+  }
+
+  /** @returns {Promise<Handle[]>} */
+  #find() {
+    return this.#provider.find([this.#roster.state.run], this.#roster.options)
+  }
+
+  /** @param {Drone} drone that listens, if it does */
+  #dial({ id, state: { listen, handle } }) {
+    if (listen === undefined) return
+    const { host, port } = hostAndPort(listen)
+    const anywhere = host === '0.0.0.0' || host === '::'
+    this.#links.dial(id, `${anywhere ? (handle?.address ?? '127.0.0.1') : host}:${port}`)
+  }
+
+  /** Takes up the drones of a controller that is no more. */
+  adopt() {
+    for (const drone of this.#roster.all) {
+      this.#dial(drone)
+      this.#healer.watch(drone)
+    }
+  }
+
+  /** @param {Drone} drone that has called */
+  greet(drone) {
+    this.#healer.forget(drone.id)
+    this.#hellos.emit('hello')
+  }
+
+  /** @param {Drone} drone whose line is gone */
+  miss(drone) {
+    if (drone.state.member) this.#healer.watch(drone)
+  }
+
+  /**
+   * @param {number} n drones
+   * @param {import('./launch.js').LaunchOptions} launch
+   * @param {string} controller host:port that they dial
+   * @returns {Promise<LaunchPlan>}
+   * @throws {Error} one line
+   */
+  async plan(n, launch, controller) {
+    const { run, secret, next, flags: before } = this.#roster.state
+    const flags = launch.flags ?? before
+    const configs = await launchConfigs({
+      run: { run, secret, next, controller },
+      count: n,
+      provider: this.#provider,
+      launch,
+    })
+    const plan = await this.#provider.plan({ drones: configs, flags, dir: this.#roster.dir })
+    this.#planned.set(plan, { configs, flags })
+    return plan
+  }
+
+  /**
+   * @param {LaunchPlan} plan
+   * @param {{onProgress?: OnProgress, keep?: boolean, patience?: number, signal?: AbortSignal}} options
+   */
+  async launch(plan, options) {
+    const planned = this.#planned.get(plan)
+    if (planned === undefined) throw new Error('this plan is of another fleet, or launched already')
+    if (this.#launching !== null) throw new Error('another launch is under way')
+    this.#planned.delete(plan)
+    const abort = new AbortController()
+    options.signal?.addEventListener('abort', () => abort.abort())
+    if (options.signal?.aborted) abort.abort()
+    const done = this.#launch(plan, planned, { ...options, signal: abort.signal })
+    this.#launching = { abort, done: done.catch(() => {}) }
+    try {
+      return await done
+    } finally {
+      this.#launching = null
+    }
+  }
+
+  /**
+   * @param {LaunchPlan} plan
+   * @param {{configs: LaunchConfig[], flags: Record<string, any>}} planned
+   * @param {{onProgress?: OnProgress, keep?: boolean, patience?: number, signal: AbortSignal}} options
+   * @returns {Promise<import('./launch.js').Arrival & {fault: string}>}
+   */
+  async #launch(plan, { configs, flags }, { onProgress = () => {}, keep, patience = PATIENCE, signal }) {
+    const { state } = this.#roster
+    state.flags = flags
+    const drones = configs.map(({ id, listen }) => this.#roster.enlist(id, listen))
+    state.next = Math.max(state.next, ...configs.map(({ id }) => Number(id.slice(1)) + 1))
+    // Before anything is launched: the controller after one that is killed now finds what there is.
+    await this.#roster.save()
+    let fault = await this.#order(plan, drones, onProgress)
+    const there = drones.filter(drone => drone.state.handle !== null)
+
+    /** @type {import('./launch.js').Arrival} */
+    let arrived = { up: [], missing: [] }
+    if (there.length > 0 && (keep || (fault === '' && !signal.aborted)))
+      arrived = await arrival({
+        drones: there,
+        patience,
+        signal,
+        onProgress,
+        onHello: fn => {
+          this.#hellos.on('hello', fn)
+          return () => this.#hellos.off('hello', fn)
+        },
+        find: this.#provider.heals ? () => this.#find() : null,
+      })
+    if (signal.aborted) fault = 'the launch was interrupted'
+    else if (arrived.missing.length > 0)
+      fault = [fault, missingLine(arrived.missing)].filter(text => text !== '').join('; ')
+
+    const kept = fault === '' || keep ? there.filter(drone => drone.up) : []
+    const back = there.filter(drone => !kept.includes(drone))
+    if (back.length > 0) {
+      onProgress(`${back.length} of ${configs.length} drones are taken back`)
+      const failed = await this.#end(back, onProgress)
+      if (failed !== '') fault += `; not all could be taken back (${failed}): \`halley fleet stop all\``
+    }
+    if (kept.length === 0) {
+      if (this.#roster.size === 0) await this.#roster.forget()
+      throw new Error(`${fault}${back.length > 0 ? `; taken back: ${some(back.map(({ id }) => id))}` : ''}`)
+    }
+    await this.#roster.inTurn(async () => {
+      for (const drone of kept) drone.state.member = true
+      await this.#orders.relay()
+    })
+    if (fault !== '') fault += `; kept: ${some(kept.map(({ id }) => id))}`
+    return { ...arrived, fault }
+  }
+
+  /**
+   * @param {LaunchPlan} plan
+   * @param {Drone[]} drones those that there are have a handle afterwards; the others are dropped
+   * @param {OnProgress} onProgress
+   * @returns {Promise<string>} what went wrong; '' if nothing did
+   */
+  async #order(plan, drones, onProgress) {
+    let fault = ''
+    /** @type {Handle[]} */
+    let handles = []
+    try {
+      handles = await this.#provider.launch(plan, onProgress)
+    } catch (error) {
+      fault = error.message
+      if (error instanceof LaunchError) handles = error.launched
+      // What is no provider's way to fail may have left anything.
+      else if (!(error instanceof ProviderError)) handles = await this.#find().catch(() => [])
+    }
+    for (const drone of drones) {
+      drone.state.handle = handles.find(({ id, state }) => id === drone.id && state !== 'gone') ?? null
+      if (drone.state.handle === null) this.#roster.drop(drone)
+      else this.#dial(drone)
+    }
+    await this.#roster.save()
+    return fault
+  }
+
+  /**
+   * @param {Drone[]} drones
+   * @param {OnProgress} onProgress
+   * @param {Handle[]} [others] that are no drone's any more
+   * @returns {Promise<string>} why some may be there still; '' if all are gone
+   */
+  async #end(drones, onProgress, others = []) {
+    for (const drone of drones) {
+      drone.leaving = true
+      this.#healer.forget(drone.id)
+      this.#links.hangUp(drone.id)
+    }
+    let ended = 0
+    const farewells = drones.map(async drone => {
+      // One that does not answer is ended by its provider.
+      await drone.asker?.ask({ type: 'stop' }, { timeout: FAREWELL }).catch(() => {})
+      onProgress(`${++ended} of ${drones.length} drones have ended`)
+    })
+    await Promise.all(farewells)
+    const handles = drones.flatMap(({ state }) => state.handle ?? [])
+    try {
+      await this.#provider.stop([...handles, ...others], this.#roster.options, onProgress)
+    } catch (error) {
+      for (const drone of drones) drone.leaving = false
+      return error.message
+    }
+    for (const drone of drones) this.#roster.drop(drone)
+    await this.#roster.save()
+    return ''
+  }
+
+  /** @param {Drone} drone that died */
+  async #startAnew(drone) {
+    const { handle } = drone.state
+    if (handle === null) throw new Error(`${drone.id}: nothing is known of how it was launched`)
+    drone.restarting = true
+    try {
+      drone.state.handle = await this.#provider.restart(handle, this.#roster.options)
+    } catch (error) {
+      drone.restarting = false
+      drone.gone = error.message
+      throw error
+    }
+    this.#dial(drone)
+    await this.#roster.save()
+  }
+
+  /**
+   * @param {string[]} ids
+   * @throws {Error} one line
+   */
+  async restart(ids) {
+    const known = this.#roster.all.map(({ id }) => id)
+    const drones = ids.map(id => {
+      const drone = this.#roster.get(id)
+      if (drone !== undefined) return drone
+      const hint = nearest(id, known)
+      throw new Error(`there is no drone ${id}${hint === '' ? '' : `; did you mean ${hint}?`}`)
+    })
+    await Promise.all(
+      drones.map(async drone => {
+        if (!drone.up) return await this.#startAnew(drone)
+        drone.restarting = true
+        try {
+          await drone.asker?.ask({ type: 'restart' })
+        } catch (error) {
+          // An agent that starts itself anew may not come to answer.
+          if (drone.up) throw new Error(`${drone.id}: ${error.message}`)
+        } finally {
+          drone.restarting = !drone.up
+        }
+      }),
+    )
+  }
+
+  /**
+   * @param {number | 'all'} n
+   * @param {OnProgress} onProgress
+   * @returns {Promise<string[]>} ids
+   * @throws {Error} one line
+   */
+  async stop(n, onProgress) {
+    if (this.#launching !== null) {
+      this.#launching.abort.abort()
+      await this.#launching.done
+    }
+    return await this.#roster.inTurn(async () => {
+      const { all } = this.#roster
+      const drones = n === 'all' ? all : all.slice(Math.max(0, all.length - n))
+      if (n === 'all') this.#orders.endRamp('the fleet is stopped')
+      const ids = drones.map(({ id }) => id)
+      // Also those that this controller knows nothing of: one before it may have been killed while it launched.
+      const found = n === 'all' ? await this.#find() : []
+      const others = found.filter(({ id, state }) => !ids.includes(id) && state !== 'gone')
+      const fault = await this.#end(drones, onProgress, others)
+      if (fault !== '') throw new Error(fault)
+      if (this.#roster.size === 0) await this.#roster.forget()
+      else await this.#orders.relay()
+      return [...ids, ...others.map(({ id }) => id)]
+    })
+  }
+
+  close() {
+    this.#healer.close()
+  }
+}

@@ -1,0 +1,186 @@
+// The lines to the drones: those that dial in, and those that are dialled because they listen.
+
+import { Asker } from '../link/asker.js'
+import { dialLink } from '../link/dial.js'
+import { listenLinks } from '../link/listen.js'
+
+/** @typedef {import('../link/line.js').Line} Line */
+/** @typedef {import('../schema.js').Hello} Hello */
+
+/** ms after which a line that has not said who it is is closed. */
+const HELLO = 10_000
+/** ms between two attempts to dial a drone that listens: the first, and the longest. */
+const REDIAL = { first: 250, longest: 5000 }
+/** ms in which refused strangers are told of once. */
+const QUIET = 10_000
+
+/**
+ * @typedef {object} LinkEvents
+ * @property {(hello: Hello, line: Line, asker: Asker) => string} onHello '' when the drone is known; else why it is not
+ * @property {(id: string, line: Line, message: any) => void} onMessage
+ * @property {(id: string, line: Line, reason: string) => void} onLost
+ * @property {(text: string) => void} onFault
+ */
+
+/** @param {string} address host:port, the host perhaps in brackets */
+export function hostAndPort(address) {
+  const match = /^(?:\[(.+)\]|([^:]*)):(\d+)$/.exec(address)
+  if (match === null || Number(match[3]) > 65_535)
+    throw new Error(`"${address}" is no HOST:PORT like 0.0.0.0:7400`)
+  return { host: match[1] ?? match[2], port: Number(match[3]) }
+}
+
+export class Links {
+  #run
+  #secret
+  #events
+  /** @type {{port: number, close: () => Promise<void>} | null} */
+  #server = null
+  /** @type {Map<string, AbortController>} drones that are dialled */
+  #dialled = new Map()
+  /** @type {Set<Line>} that were dialled; the server closes its own */
+  #lines = new Set()
+  #refused = 0
+  #toldAt = 0
+
+  /**
+   * @param {{run: string, secret: string}} run
+   * @param {LinkEvents} events
+   */
+  constructor({ run, secret }, events) {
+    this.#run = run
+    this.#secret = secret
+    this.#events = events
+  }
+
+  /**
+   * @param {string} host
+   * @param {number} port 0: a free one
+   * @returns {Promise<number>} the port
+   * @throws {Error} one line
+   */
+  async listen(host, port) {
+    try {
+      this.#server = await listenLinks({
+        host,
+        port,
+        secret: this.#secret,
+        run: this.#run,
+        onLine: (line, remote) => this.#greet(line, remote),
+        onFault: text => this.#stranger(text),
+      })
+    } catch (error) {
+      const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+      const why =
+        code === 'EADDRINUSE' ? 'is in use' : code === 'EADDRNOTAVAIL' ? 'is not of this machine' : message
+      throw new Error(`${host}:${port}, where the drones are to call, ${why}`)
+    }
+    return this.#server.port
+  }
+
+  /**
+   * Somebody who scans ports is not to fill the log.
+   * @param {string} text
+   */
+  #stranger(text) {
+    this.#refused++
+    const now = Date.now()
+    if (now - this.#toldAt < QUIET) return
+    const more = this.#refused > 1 ? ` (${this.#refused} of them by now)` : ''
+    this.#toldAt = now
+    this.#events.onFault(`${text}${more}`)
+  }
+
+  /**
+   * @param {Line} line
+   * @param {string} remote
+   * @param {string} [expected] id of the drone that was dialled
+   * @returns {Promise<void>} when it is closed
+   */
+  #greet(line, remote, expected) {
+    const asker = new Asker(line)
+    let id = ''
+    const timer = setTimeout(() => void line.close('no hello'), HELLO)
+    const refuse = (/** @type {string} */ why) => {
+      this.#stranger(`${remote} was refused: ${why}`)
+      void line.close(why)
+    }
+    asker.onMessage = message => {
+      if (id !== '') return this.#events.onMessage(id, line, message)
+      clearTimeout(timer)
+      if (message.type !== 'hello' || message.run !== this.#run) return refuse('it is no drone of this run')
+      if (message.id !== (expected ?? line.identity.slice(this.#run.length + 1)))
+        return refuse(`it says that it is ${message.id}`)
+      const why = this.#events.onHello(message, line, asker)
+      if (why !== '') return refuse(why)
+      id = message.id
+    }
+    return new Promise(resolve => {
+      asker.onClose = reason => {
+        clearTimeout(timer)
+        if (id !== '') this.#events.onLost(id, line, reason)
+        resolve()
+      }
+    })
+  }
+
+  /**
+   * Dials a drone that listens, again and again until `hangUp`.
+   * @param {string} id
+   * @param {string} address host:port
+   */
+  dial(id, address) {
+    this.hangUp(id)
+    const controller = new AbortController()
+    this.#dialled.set(id, controller)
+    void this.#dialOn(id, hostAndPort(address), controller.signal)
+  }
+
+  /**
+   * @param {string} id
+   * @param {{host: string, port: number}} address
+   * @param {AbortSignal} signal
+   */
+  async #dialOn(id, { host, port }, signal) {
+    let wait = REDIAL.first
+    while (!signal.aborted) {
+      try {
+        const line = await dialLink({
+          host,
+          port,
+          secret: this.#secret,
+          identity: `${this.#run}/controller`,
+          timeout: 5000,
+        })
+        if (signal.aborted) return void line.close()
+        this.#lines.add(line)
+        wait = REDIAL.first
+        await this.#greet(line, `${host}:${port}`, id)
+        this.#lines.delete(line)
+      } catch (error) {
+        if (wait === REDIAL.longest) this.#stranger(`${id} cannot be dialled: ${error.message}`)
+      }
+      if (signal.aborted) return
+      await new Promise(resolve => {
+        const timer = setTimeout(resolve, wait)
+        signal.addEventListener('abort', () => {
+          clearTimeout(timer)
+          resolve(undefined)
+        })
+      })
+      wait = Math.min(REDIAL.longest, wait * 2)
+    }
+  }
+
+  /** @param {string} id */
+  hangUp(id) {
+    this.#dialled.get(id)?.abort()
+    this.#dialled.delete(id)
+  }
+
+  async close() {
+    for (const id of [...this.#dialled.keys()]) this.hangUp(id)
+    await Promise.all([...this.#lines].map(line => line.close()))
+    await this.#server?.close()
+  }
+}

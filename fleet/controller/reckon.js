@@ -1,0 +1,23 @@
+// The reckoning of a run: what the publishers' ledgers say, against what all subscriptions have.
+
+/** @typedef {import('../schema.js').Ledger} Ledger */
+/** @typedef {import('../schema.js').Reckoning} Reckoning */
+
+/**
+ * @param {import('./drone.js').Drone[]} drones
+ * @returns {Promise<Reckoning & {publishers: number, missing: string[]}>} `missing`: drones that could not be asked
+ */
+export async function reckonAll(drones) {
+  const missing = drones.filter(drone => !drone.up).map(({ id }) => id)
+  const up = drones.filter(drone => drone.up)
+  /** @type {Ledger[]} */
+  const ledgers = (await Promise.all(up.map(drone => drone.asker?.ask({ type: 'ledgers' })))).flat()
+  const total = { expected: 0, lost: 0, unknown: 0, publishers: ledgers.length, missing }
+  const parts = await Promise.all(up.map(drone => drone.asker?.ask({ type: 'reckon', ledgers })))
+  for (const { expected, lost, unknown } of parts) {
+    total.expected += expected
+    total.lost += lost
+    total.unknown += unknown
+  }
+  return total
+}

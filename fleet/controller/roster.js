@@ -1,0 +1,115 @@
+// The fleet's drones and what is known of the fleet, in memory and on disk.
+
+import { Drone } from './drone.js'
+import { addTally, zeroTally } from './merge.js'
+import { Store } from './store.js'
+
+/** @typedef {import('./store.js').FleetState} FleetState */
+/** @typedef {import('../providers/contract.js').Provider} Provider */
+/** @typedef {'info' | 'warn' | 'error'} Level */
+/** @typedef {(level: Level, text: string) => void} OnEvent */
+
+export class Roster {
+  /** What of the fleet stays when its controller goes; `drones` is brought up to date when it is saved. @type {FleetState} */
+  state
+  #dir
+  #store
+  /** @type {Map<string, Drone>} in the order of their shares */
+  #drones = new Map()
+  /** Nothing is there that is worth to be written. */
+  #empty
+  /** Changes, one after the other. @type {Promise<any>} */
+  #turn = Promise.resolve()
+
+  /**
+   * @param {string} dir
+   * @param {FleetState} state
+   * @param {OnEvent} onEvent
+   */
+  constructor(dir, state, onEvent) {
+    this.#dir = dir
+    this.state = state
+    this.#empty = state.drones.length === 0
+    this.#store = new Store(dir, text => onEvent('error', text))
+    for (const known of state.drones) this.#drones.set(known.id, new Drone(known))
+  }
+
+  get dir() {
+    return this.#dir
+  }
+
+  /** @returns {Drone[]} */
+  get all() {
+    return [...this.#drones.values()]
+  }
+
+  /** Those that take part: their launch is through. */
+  get members() {
+    return this.all.filter(({ state }) => state.member)
+  }
+
+  get size() {
+    return this.#drones.size
+  }
+
+  /** @param {string} id */
+  get(id) {
+    return this.#drones.get(id)
+  }
+
+  /** For a provider. */
+  get options() {
+    return { dir: this.#dir, flags: this.state.flags }
+  }
+
+  /**
+   * A drone that is about to be launched.
+   * @param {string} id
+   * @param {string} [listen]
+   */
+  enlist(id, listen) {
+    const drone = new Drone({
+      id,
+      handle: null,
+      member: false,
+      capacity: 0,
+      ...(listen === undefined ? {} : { listen }),
+      start: '',
+      tally: zeroTally(),
+      restarts: 0,
+    })
+    this.#empty = false
+    this.#drones.set(id, drone)
+    return drone
+  }
+
+  /** @param {Drone} drone whose counts are the fleet's past */
+  drop(drone) {
+    addTally(this.state.past, drone.state.tally)
+    this.#drones.delete(drone.id)
+    void drone.line?.close('stopped')
+  }
+
+  /** @returns {Promise<void>} */
+  async save() {
+    this.state.drones = this.all.map(drone => drone.state)
+    if (!this.#empty) await this.#store.save(this.state)
+  }
+
+  /** Nothing is left of the fleet. */
+  async forget() {
+    this.#empty = true
+    await this.#store.remove()
+  }
+
+  /**
+   * @template T
+   * @param {() => Promise<T>} change that is made when those before it are through
+   * @returns {Promise<T>}
+   */
+  inTurn(change) {
+    const done = this.#turn.then(change)
+    this.#turn = done.catch(() => {})
+    return done
+  }
+}

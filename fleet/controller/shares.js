@@ -1,0 +1,132 @@
+// How what the fleet is to do is shared out: each drone's part of the connections and of the publishing.
+
+/** @typedef {import('../schema.js').FleetSettings} FleetSettings */
+/** @typedef {import('../schema.js').Settings} Settings */
+
+/**
+ * Shares out whole things by weight, none above its bound, by the largest remainder.
+ *
+ * @param {number} total things; more than all bounds together: each one gets its bound
+ * @param {readonly number[]} weights
+ * @param {readonly number[]} [bounds] Infinity where there is none
+ * @returns {number[]} one for each weight
+ */
+export function share(total, weights, bounds = weights.map(() => Number.POSITIVE_INFINITY)) {
+  const shares = weights.map(() => 0)
+  let left = Math.min(
+    total,
+    bounds.reduce((sum, bound) => sum + bound, 0),
+  )
+  // Those that have reached their bound leave what is over to the others.
+  while (left > 0) {
+    const open = shares.map((_, i) => i).filter(i => shares[i] < bounds[i])
+    const whole = open.reduce((sum, i) => sum + weights[i], 0)
+    const parts = open.map(i => {
+      const exact = whole > 0 ? (left * weights[i]) / whole : left / open.length
+      return { i, exact, part: Math.min(Math.floor(exact), bounds[i] - shares[i]) }
+    })
+    let given = 0
+    for (const { i, part } of parts) {
+      shares[i] += part
+      given += part
+    }
+    left -= given
+    // Fewer are left than there are drones: the largest remainders get one each, the first ones of equal ones.
+    for (const { i } of parts.sort((a, b) => b.exact - b.part - (a.exact - a.part) || a.i - b.i)) {
+      if (left === 0 || left >= open.length) break
+      if (shares[i] === bounds[i]) continue
+      shares[i]++
+      left--
+    }
+  }
+  return shares
+}
+
+/**
+ * The numbers of the fleet's connections, in blocks: each drone has one, and `n` connections fill all blocks alike. They are laid out for
+ * the most connections that were wanted since the drones have changed, so that a drone's numbers stay while `n` goes up and down below.
+ *
+ * @param {number[]} capacities of the drones, in their order
+ * @param {number} n connections that are wanted
+ * @param {number} base connections that the blocks are laid out for, at least n
+ * @returns {{first: number, connections: number}[]}
+ */
+export function blocks(capacities, n, base) {
+  const sizes = share(base, capacities, capacities)
+  const held = share(n, sizes, sizes)
+  let first = 0
+  return sizes.map((size, i) => {
+    const block = { first, connections: held[i] }
+    first += size
+    return block
+  })
+}
+
+/**
+ * @param {FleetSettings} settings
+ * @param {number[]} capacities of the drones, in their order
+ * @param {object} run
+ * @param {number} run.base see blocks()
+ * @param {number} run.publishFrom
+ * @returns {Settings[]} one for each drone
+ */
+export function settingsOf(settings, capacities, { base, publishFrom }) {
+  const count = capacities.length
+  const publishing = settings.publish_rate > 0
+  const parts = Math.min(settings.publishers, count)
+  return blocks(capacities, settings.n, Math.max(base, settings.n)).map(({ first, connections }, i) => ({
+    targets: settings.host,
+    transport: settings.transport,
+    connections,
+    first,
+    total: Math.max(base, settings.n),
+    concurrency: settings.concurrency,
+    rate: settings.rate / count,
+    addresses: settings.addresses,
+    ports: settings.ports,
+    channels: settings.channels,
+    recover: settings.recover,
+    user: settings.user,
+    churn: settings.churn / count,
+    backoff: { min: settings.backoff_min, max: settings.backoff_max },
+    publish:
+      publishing && i < parts
+        ? {
+            via: settings.publish_via,
+            channels: settings.publish_channels,
+            order: settings.publish_order,
+            rate: settings.publish_rate / parts,
+            size: settings.publish_size,
+            part: i,
+            parts,
+          }
+        : null,
+    publishFrom: publishing ? publishFrom : 0,
+  }))
+}
+
+/** What makes publishers begin anew, with sequences from 1. @type {readonly (keyof FleetSettings)[]} */
+const PUBLISHING = ['publish_channels', 'publish_via', 'publishers']
+
+/**
+ * @param {FleetSettings} before
+ * @param {FleetSettings} after
+ * @returns {boolean} whether the publishers begin with `after`
+ */
+export const beginsPublishing = (before, after) =>
+  after.publish_rate > 0 &&
+  (before.publish_rate === 0 || PUBLISHING.some(name => before[name] !== after[name]))
+
+/**
+ * What cannot be, whatever the drones say.
+ * @param {FleetSettings} settings
+ * @returns {string} a line; '' if there is none
+ */
+export function contradiction(settings) {
+  if (settings.publish_rate > 0 && settings.publish_channels === '')
+    return 'publish_rate: publish_channels has to say where to'
+  if (settings.backoff_max < settings.backoff_min)
+    return `backoff_max (${settings.backoff_max}) is less than backoff_min (${settings.backoff_min})`
+  if (settings.n > 0 && settings.host.length === 0) return 'n: host has to say where to'
+  return ''
+}

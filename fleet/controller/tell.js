@@ -1,0 +1,73 @@
+// Tells drones their settings, and waits for what they say to them.
+
+import { some } from './launch.js'
+
+/** @typedef {import('./drone.js').Drone} Drone */
+
+/** ms that a drone may take to answer. */
+const PATIENCE = 10_000
+
+/**
+ * @typedef {object} Told
+ * @property {string[]} refusals a line each
+ * @property {string[]} silent those that are up and did not answer, a line each
+ */
+
+/**
+ * Those that publish are told last: by then the others know since when nothing may be missing.
+ *
+ * @param {Drone[]} drones
+ * @param {(drone: Drone) => {revision: number, settings: import('../schema.js').Settings | undefined}} messageOf
+ * @returns {Promise<Told>} when all that are up have answered, or have had the time to
+ */
+export async function tell(drones, messageOf) {
+  /** @type {Map<string, string[]>} what was said -> by whom */
+  const refusals = new Map()
+  /** @type {string[]} */
+  const silent = []
+  const told = drones
+    .filter(drone => drone.up)
+    .map(drone => ({ drone, ...messageOf(drone) }))
+    .filter(({ settings }) => settings !== undefined)
+  for (const publishes of [false, true]) {
+    const wave = told.filter(({ settings }) => (settings?.publish !== null) === publishes)
+    await Promise.all(
+      wave.map(async ({ drone, revision, settings }) => {
+        const answer = await answerOf(drone, { type: 'settings', revision, settings })
+        if (answer === SILENT) silent.push(drone.id)
+        else if (answer !== '') refusals.set(answer, [...(refusals.get(answer) ?? []), drone.id])
+        else drone.agreed = Math.max(drone.agreed, revision)
+      }),
+    )
+  }
+  return {
+    refusals: [...refusals].map(
+      ([text, ids]) => `${some(ids)} ${ids.length > 1 ? 'refuse' : 'refuses'}: ${text}`,
+    ),
+    silent: silent.length > 0 ? [`${some(silent)} did not answer within ${PATIENCE / 1000} s`] : [],
+  }
+}
+
+const SILENT = Symbol('silent')
+
+/**
+ * @param {Drone} drone
+ * @param {object} message
+ * @returns {Promise<string | typeof SILENT>} '': it agrees, or its line is gone and it will be told when it is back
+ */
+async function answerOf(drone, message) {
+  const { line, asker } = drone
+  if (line === null || asker === null) return ''
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer
+  const over = new Promise(resolve => {
+    timer = setTimeout(() => resolve(SILENT), PATIENCE)
+  })
+  const answer = asker.ask(message).then(
+    () => '',
+    /** @param {Error} error */ error => (line.reason === '' ? error.message : ''),
+  )
+  const first = await Promise.race([answer, /** @type {Promise<typeof SILENT>} */ (over)])
+  clearTimeout(timer)
+  return first
+}
