@@ -1,0 +1,86 @@
+// A control that nobody of this project wrote: the smallest server around the Go library that the Centrifuge protocol comes from. The
+// fleet is aimed at it like at any other target, see docs/benchmarking.md.
+//
+//	go run . -address 127.0.0.1:9000 -api-key KEY
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"log"
+	"net/http"
+	"time"
+
+	"github.com/centrifugal/centrifuge"
+)
+
+type publishCommand struct {
+	Channel string          `json:"channel"`
+	Data    json.RawMessage `json:"data"`
+}
+
+// What publishers of the fleet use of the server API: batches of publish commands.
+type batchRequest struct {
+	Commands []struct {
+		Publish *publishCommand `json:"publish"`
+	} `json:"commands"`
+}
+
+func main() {
+	address := flag.String("address", "127.0.0.1:9000", "to listen on")
+	key := flag.String("api-key", "", "of the server API; without it there is none")
+	history := flag.Int("history", 0, "publications that a channel keeps, for a minute; 0: none, and no recovery")
+	flag.Parse()
+
+	node, err := centrifuge.New(centrifuge.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	node.OnConnecting(func(ctx context.Context, e centrifuge.ConnectEvent) (centrifuge.ConnectReply, error) {
+		return centrifuge.ConnectReply{Credentials: &centrifuge.Credentials{UserID: ""}}, nil
+	})
+	node.OnConnect(func(client *centrifuge.Client) {
+		client.OnSubscribe(func(e centrifuge.SubscribeEvent, cb centrifuge.SubscribeCallback) {
+			cb(centrifuge.SubscribeReply{Options: centrifuge.SubscribeOptions{EnableRecovery: *history > 0}}, nil)
+		})
+		client.OnPublish(func(e centrifuge.PublishEvent, cb centrifuge.PublishCallback) {
+			cb(centrifuge.PublishReply{Options: centrifuge.PublishOptions{HistorySize: *history, HistoryTTL: time.Minute}}, nil)
+		})
+	})
+	if err := node.Run(); err != nil {
+		log.Fatal(err)
+	}
+
+	anyOrigin := func(*http.Request) bool { return true }
+	http.Handle("/connection/websocket", centrifuge.NewWebsocketHandler(node, centrifuge.WebsocketConfig{CheckOrigin: anyOrigin}))
+	http.Handle("/connection/http_stream", centrifuge.NewHTTPStreamHandler(node, centrifuge.HTTPStreamConfig{}))
+	http.Handle("/connection/sse", centrifuge.NewSSEHandler(node, centrifuge.SSEConfig{}))
+	http.Handle("/emulation", centrifuge.NewEmulationHandler(node, centrifuge.EmulationConfig{}))
+	if *key != "" {
+		http.HandleFunc("/api/batch", func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-API-Key") != *key {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			var batch batchRequest
+			if err := json.NewDecoder(r.Body).Decode(&batch); err != nil {
+				w.WriteHeader(http.StatusBadRequest)
+				return
+			}
+			replies := make([]json.RawMessage, len(batch.Commands))
+			for i, command := range batch.Commands {
+				replies[i] = json.RawMessage(`{"publish":{}}`)
+				if command.Publish == nil {
+					replies[i] = json.RawMessage(`{"error":{"code":107,"message":"bad request"}}`)
+				} else if _, err := node.Publish(command.Publish.Channel, command.Publish.Data, centrifuge.WithHistory(*history, time.Minute)); err != nil {
+					replies[i] = json.RawMessage(`{"error":{"code":100,"message":"internal server error"}}`)
+				}
+			}
+			w.Header().Set("Content-Type", "application/json")
+			json.NewEncoder(w).Encode(map[string]any{"replies": replies})
+		})
+	}
+	log.Print("listens on ", *address)
+	log.Fatal(http.ListenAndServe(*address, nil))
+}
