@@ -1,0 +1,122 @@
+// Opens connections to the targets, over any transport, and tells one listener what they receive.
+
+import { parseAddresses, parsePorts, Sources } from './addresses.js'
+import { LongPollConnection } from './long-poll.js'
+import { SseConnection } from './sse.js'
+import { StreamConnection } from './stream.js'
+import { Target } from './target.js'
+import { WebSocketConnection } from './websocket.js'
+
+/** s until the first message must have come. */
+const OPEN_TIMEOUT = 20
+const READ_SIZE = 65_536
+
+/** @type {Record<string, typeof WebSocketConnection | typeof StreamConnection>} */
+const CONNECTIONS = {
+  websocket: WebSocketConnection,
+  http_stream: StreamConnection,
+  sse: SseConnection,
+  long_poll: LongPollConnection,
+}
+
+/**
+ * @typedef {import('./connection.js').Connection} Connection
+ * @typedef {import('./wire.js').Wire} Wire
+ *
+ * @typedef {object} Listener methods are called synchronously, though never within `dial`
+ * @property {(connection: Connection, buffer: Buffer, start: number, end: number) => void} message one whole JSON message (reply, push,
+ *   or `{}`, a ping) in buffer[start, end), which is there during the call only
+ * @property {(connection: Connection, code: number, reason: string) => void} closed exactly once for each `dial`: the code of the
+ *   close or disconnect, or 0, and a short reason: `no pong`, `ECONNREFUSED`, `HTTP 503`, `timeout`, `closed` (here), `reset` (here)
+ *
+ * @typedef {object} DialerOptions
+ * @property {string[]} targets base URLs
+ * @property {string[]} allow `host` or `host:port`; no other target is ever connected to
+ * @property {import('../../schema.js').Transport} transport
+ * @property {string[]} addresses ranges of local addresses, `127.0.1.1-127.0.1.50`; none: the kernel's choice
+ * @property {string} ports range of source ports on each of them, `1024-65535`; '': the kernel's choice
+ * @property {boolean} [insecure] any certificate will do
+ */
+
+export class Dialer {
+  bytesIn = 0
+  bytesOut = 0
+  /** Into which all sockets are read; what is not whole is copied out of it at once. */
+  buffer = Buffer.allocUnsafeSlow(READ_SIZE)
+  /** Seconds that something was watched. */
+  tick = 0
+  #targets
+  #Connection
+  /** @type {Set<Wire>} those that must not stay as they are for long */
+  #watched = new Set()
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+
+  /**
+   * @param {DialerOptions} options
+   * @param {Listener} listener
+   * @throws {Error} one line: a target that is not allowed, a range that cannot be read
+   */
+  constructor({ targets, allow, transport, addresses, ports, insecure = false }, listener) {
+    this.listener = listener
+    this.oneWay = transport.startsWith('uni_')
+    this.path = `/connection/${transport === 'long_poll' ? 'poll' : transport}`
+    this.#Connection = CONNECTIONS[transport.replace('uni_', '')]
+    if (!this.#Connection) throw new Error(`transport "${transport}" is not known`)
+    if (targets.length === 0) throw new Error('no target')
+    const from = parseAddresses(addresses)
+    const range = parsePorts(ports)
+    this.#targets = targets.map(url => {
+      const sources = from.length === 0 && range.count === 0 ? null : new Sources(from, range)
+      const target = new Target(this, url, sources, insecure)
+      if (!target.allowedBy(allow))
+        throw new Error(`target ${url} is not allowed; allowed: ${allow.join(', ') || 'none'}`)
+      return target
+    })
+  }
+
+  /**
+   * Opens a connection, at once.
+   * @param {number} slot for the listener
+   * @param {number} number of the connection: it goes to target `number` mod targets
+   * @param {object} params ConnectRequest
+   * @returns {Connection}
+   */
+  dial(slot, number, params) {
+    const target = this.#targets[number % this.#targets.length]
+    const connection = new this.#Connection(target, slot, number, params)
+    target.sources?.begin(number)
+    this.watch(connection, OPEN_TIMEOUT)
+    connection.open()
+    return connection
+  }
+
+  /**
+   * Calls its `expire` when the time has passed, unless it is told otherwise before.
+   * @param {Wire} wire
+   * @param {number} seconds up to one more may pass
+   */
+  watch(wire, seconds) {
+    wire.deadline = this.tick + seconds + 1
+    this.#watched.add(wire)
+    // One timer for all, and none while there is nothing to watch.
+    this.#timer ??= setInterval(() => this.#sweep(), 1000).unref()
+  }
+
+  /** @param {Wire} wire */
+  unwatch(wire) {
+    this.#watched.delete(wire)
+  }
+
+  #sweep() {
+    this.tick++
+    for (const wire of this.#watched) {
+      if (wire.deadline > this.tick) continue
+      this.#watched.delete(wire)
+      wire.expire()
+    }
+    if (this.#watched.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+}

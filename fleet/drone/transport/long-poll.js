@@ -1,0 +1,132 @@
+// long_poll: Halley's two-way long-poll (docs/long-poll.md). A poll waits; commands go beside it, in numbered POSTs.
+
+import { field, HEAD } from './http.js'
+import { StreamConnection } from './stream.js'
+import { OPEN } from './wire.js'
+
+/** Polls that are made again, one a second, while the session is out of reach. */
+const MAX_REPEATS = 20
+/** POSTs that are made again when their connection was cut. */
+const MAX_RESENDS = 2
+
+/** @param {string} text percent-encoded */
+function decode(text) {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+export class LongPollConnection extends StreamConnection {
+  /** @param {ConstructorParameters<typeof StreamConnection>} args */
+  constructor(...args) {
+    super(...args)
+    this.seq = 0
+    this.sent = 0
+    /** Commands of the POST that is not confirmed. */
+    this.sending = ''
+    /** Polls since the last that was answered. */
+    this.repeats = 0
+    this.resends = 0
+    /** Whether the target is still to be told that this is over. */
+    this.leaving = false
+  }
+
+  /** @override */
+  opened() {
+    if (this.session === '') super.opened()
+    else this.#poll()
+  }
+
+  #poll() {
+    this.write(this.target.post(this.#path(`&ack=${this.seq}`), ''))
+  }
+
+  /** @param {string} query */
+  #path(query) {
+    return `${this.target.dialer.path}?session=${this.session}${query}`
+  }
+
+  /** @override @param {number} status @param {string} head */
+  answered(status, head) {
+    if (status === 503 && this.session !== '') return
+    super.answered(status, head)
+    // A copy: a part of the head would keep the whole of it.
+    if (this.session === '') this.session = Buffer.from(field(head, 'halley-session')).toString()
+    if (this.session === '') this.end('no session')
+    this.repeats = 0
+    this.seq = Number(field(head, 'halley-seq'))
+    const close = field(head, 'halley-close')
+    if (close !== '') this.blame(decode(close.slice(5)) || 'closed by target', Number(close.slice(0, 4)) || 0)
+  }
+
+  /** @override The session has its name already. */
+  named() {
+    if (this.outbox !== '') this.send('')
+  }
+
+  /** @override */
+  done() {
+    // Halley-Close: these were the last messages.
+    if (this.reason !== '') this.end(this.reason)
+    else if (this.status === 503) this.#again()
+    else if (this.kept) this.#poll()
+    else this.socket?.destroy()
+  }
+
+  /** The session is out of reach at the moment. */
+  #again() {
+    if (++this.repeats > MAX_REPEATS) this.end(`HTTP ${this.status}`)
+    else this.target.dialer.watch(this, 1)
+  }
+
+  /** @override */
+  expire() {
+    if (this.state !== OPEN) super.expire()
+    else if (this.socket === null) this.open()
+    else this.#poll()
+  }
+
+  /** @override */
+  gone() {
+    // The session outlives its connections: the next poll says whether it is still there.
+    const untouched = this.phase === HEAD && this.rest === null
+    if (this.session !== '' && this.state <= OPEN && untouched && this.repeats++ === 0) {
+      this.reason = ''
+      this.open()
+    } else super.gone()
+  }
+
+  /** @override */
+  close() {
+    this.leaving = this.state === OPEN
+    super.close()
+    if (this.leaving && !this.posting) this.target.posts.push(this)
+  }
+
+  /** @override */
+  request() {
+    const { leaving } = this
+    if (this.state > OPEN && !leaving) return null
+    this.leaving = false
+    if (this.sending === '') this.sending = this.commands()
+    const number = this.sending === '' ? '' : `&send=${this.sent + 1}`
+    return this.target.post(this.#path(number + (leaving ? '&close=1' : '')), this.sending)
+  }
+
+  /** @override @param {number} status @param {string} reason */
+  posted(status, reason) {
+    if (status === 204) {
+      this.sending = ''
+      this.sent++
+      this.resends = 0
+    }
+    if (this.leaving) this.target.posts.push(this)
+    if (this.state > OPEN) return
+    // The poll tells how a session has ended that is not known any more.
+    if (status === 404) return
+    if (status === 0 && ++this.resends <= MAX_RESENDS) this.target.posts.push(this)
+    else super.posted(status, reason)
+  }
+}
