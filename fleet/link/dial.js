@@ -1,6 +1,6 @@
 import { connect } from 'node:tls'
 import { Line } from './line.js'
-import { CIPHERS, HANDSHAKE, keyOf, meaningOf } from './psk.js'
+import { HANDSHAKE, keyOf, meaningOf } from './psk.js'
 
 /**
  * @param {object} options
@@ -18,11 +18,12 @@ export function dialLink({ host, port, secret, identity, timeout = HANDSHAKE }) 
     const socket = connect({
       host,
       port,
-      ciphers: CIPHERS,
       minVersion: 'TLSv1.3',
       pskCallback: () => ({ psk, identity }),
-      // There are no certificates: the key stands for who the other side is.
-      checkServerIdentity: () => undefined,
+      // The key stands for who the other side is: one with a certificate, whoever has signed it, has not proven anything.
+      checkServerIdentity: (_, { subject }) =>
+        subject ? new Error('it has a certificate, not the secret') : undefined,
+      ca: [],
     })
     /** @param {string} reason */
     const fail = reason => {

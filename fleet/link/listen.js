@@ -1,6 +1,6 @@
 import { createServer } from 'node:tls'
 import { Line } from './line.js'
-import { CIPHERS, HANDSHAKE, keyOf, meaningOf } from './psk.js'
+import { HANDSHAKE, keyOf, meaningOf } from './psk.js'
 
 /** Connections that have not proven yet that they know the secret, at most. */
 const MAX_STRANGERS = 256
@@ -27,10 +27,8 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
   let known = 0
 
   const server = createServer({
-    ciphers: CIPHERS,
     minVersion: 'TLSv1.3',
     handshakeTimeout,
-    pskIdentityHint: 'halley',
     pskCallback: (socket, identity) => {
       identities.set(socket, identity)
       return run === undefined || identity.startsWith(`${run}/`) ? key : null

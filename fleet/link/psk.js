@@ -1,25 +1,19 @@
-import { createHash } from 'node:crypto'
-
-/** Suites whose key is the run's secret: whoever has not got it completes no handshake, on either side. TLS 1.3 where both have it. */
-export const CIPHERS = 'ECDHE-PSK-CHACHA20-POLY1305:DHE-PSK-AES256-GCM-SHA384:PSK-AES256-GCM-SHA384'
+// TLS 1.3 whose key is the run's secret: whoever has not got it completes no handshake, on either side. There are no certificates.
 
 /** What a handshake may take, ms. */
 export const HANDSHAKE = 10_000
 
 /**
- * @param {string} secret 64 hex digits; anything else is hashed to as many bytes
- * @returns {Buffer} 32 bytes
+ * @param {string} secret 64 hex digits
+ * @returns {Buffer}
  */
-export const keyOf = secret =>
-  /^[\da-f]{64}$/i.test(secret) ? Buffer.from(secret, 'hex') : createHash('sha256').update(secret).digest()
+export const keyOf = secret => Buffer.from(secret, 'hex')
 
 /**
  * @param {NodeJS.ErrnoException} error of a TLS socket
  * @returns {string} what it means for this line
  */
 export function meaningOf({ code = '', message }) {
-  if (/WRONG_VERSION|HTTP_REQUEST|UNKNOWN_PROTOCOL|PACKET_LENGTH|TLSV1_ALERT_PROTOCOL|NO_PROTOCOL/.test(code))
-    return 'the other side speaks no TLS'
-  if (/^ERR_SSL/.test(code)) return 'the other side has another secret, or is of another run'
-  return /TLS_HANDSHAKE_TIMEOUT/.test(code) ? 'no handshake' : code || message
+  if (/ALERT|BINDER|SIGNATURE|CERT/.test(code)) return 'the other side has not the secret of this run'
+  return /^ERR_SSL/.test(code) ? 'the other side speaks no TLS' : code || message
 }

@@ -1,4 +1,6 @@
+import { spawnSync } from 'node:child_process'
 import { connect as connectTcp } from 'node:net'
+import { connect } from 'node:tls'
 import t from 'tap'
 import { Asker } from '../../fleet/link/asker.js'
 import { dialLink } from '../../fleet/link/dial.js'
@@ -104,13 +106,39 @@ t.test('what is sent as soon as the line is there is not lost', async t => {
 
 t.test('another secret and another run are refused, on both sides with a clear line', async t => {
   const server = await listen(t)
-  await t.rejects(dial(server.port, { secret: 'cd'.repeat(32) }), { message: /another secret/ })
+  await t.rejects(dial(server.port, { secret: 'cd'.repeat(32) }), { message: /not the secret/ })
   await t.rejects(dial(server.port, { identity: 'r2/d1' }), {
-    message: /another secret, or is of another run/,
+    message: /not the secret of this run/,
   })
   await server.until(() => server.faults.length === 2)
-  t.match(server.faults[0], /^127\.0\.0\.1:\d+ was refused: the other side has another secret/)
+  t.match(server.faults[0], /^127\.0\.0\.1:\d+ was refused: the other side has not the secret/)
   t.equal(server.lines.length, 0)
+})
+
+t.test('a certificate that everybody trusts does not stand for the secret', async t => {
+  const folder = t.testdir({
+    'evil.js': `
+      import { readFileSync } from 'node:fs'
+      import { createServer } from 'node:tls'
+      import { dialLink } from '${new URL('../../fleet/link/dial.js', import.meta.url)}'
+      const server = createServer({ key: readFileSync('key.pem'), cert: readFileSync('cert.pem') })
+      server.on('secureConnection', socket => socket.on('error', () => {}))
+      server.listen(0, '${host}', () =>
+        dialLink({ host: '${host}', port: server.address().port, secret: '${SECRET}', identity: 'r1/d1' })
+          .then(() => 'a line', error => error.message)
+          .then(text => { console.log(text); process.exit() }))`,
+    'package.json': '{"type":"module"}',
+  })
+  const options = { cwd: folder, encoding: /** @type {const} */ ('utf8') }
+  const made = spawnSync(
+    'openssl',
+    'req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=evil'.split(' '),
+    options,
+  )
+  if (made.status !== 0) return t.skip('no openssl here')
+  const env = { ...process.env, NODE_EXTRA_CA_CERTS: 'cert.pem' }
+  const { stdout } = spawnSync(process.execPath, ['evil.js'], { ...options, env })
+  t.match(stdout, /has not the secret of this run/)
 })
 
 t.test('plain HTTP, garbage and silence are refused, and others are served meanwhile', async t => {
@@ -124,7 +152,7 @@ t.test('plain HTTP, garbage and silence are refused, and others are served meanw
   }
   await server.until(() => server.faults.length === 3)
   t.match(server.faults[0], /speaks no TLS/)
-  t.match(server.faults[2], /no handshake/)
+  t.match(server.faults[2], /TLS_HANDSHAKE_TIMEOUT/)
   const line = await dial(server.port)
   await line.close()
 })
@@ -157,8 +185,6 @@ t.test('nobody listens, or who does speaks no TLS: one line', async t => {
 })
 
 t.test('lines that are too long or no JSON object close the line, with the reason', async t => {
-  const { connect } = await import('node:tls')
-  const { CIPHERS, keyOf } = await import('../../fleet/link/psk.js')
   const server = await listen(t)
   for (const [text, reason] of /** @type {const} */ ([
     ['nonsense\n', /no JSON/],
@@ -171,8 +197,8 @@ t.test('lines that are too long or no JSON object close the line, with the reaso
     const socket = connect({
       host,
       port: server.port,
-      ciphers: CIPHERS,
-      pskCallback: () => ({ psk: keyOf(SECRET), identity: 'r1/d1' }),
+      minVersion: 'TLSv1.3',
+      pskCallback: () => ({ psk: Buffer.from(SECRET, 'hex'), identity: 'r1/d1' }),
       checkServerIdentity: () => undefined,
     })
     socket.on('error', () => {})
