@@ -1,0 +1,54 @@
+import { deflateSync, inflateSync } from 'node:zlib'
+import { parseSubject } from '../../subjects.js'
+import { startNumber } from './subscriptions.js'
+
+/** @typedef {import('../../schema.js').Ledger} Ledger */
+/** @typedef {import('../../schema.js').Publish} Publish */
+
+/** Bytes that a ledger may have when it is inflated: a billion subjects are too many. */
+const LONGEST = 2 ** 28
+
+/** What one publisher has published since it started: the last sequence of each subject of its part. */
+export class Books {
+  /**
+   * @param {Publish} publish
+   * @param {number} total connections of the fleet
+   * @param {number} time of its start, Unix ms
+   */
+  constructor({ channels, part, parts }, total, time) {
+    this.channels = channels
+    this.part = part
+    this.parts = parts
+    this.start = startNumber(time)
+    this.subject = parseSubject(channels)
+    const subjects = this.subject.span || this.subject.count(total)
+    this.sequences = new Uint32Array(Math.max(0, Math.ceil((subjects - part) / parts)))
+  }
+
+  /** @param {number} at place in `sequences` @returns {string} channel */
+  name(at) {
+    return this.subject.nameOf(this.part + at * this.parts)
+  }
+
+  /** @returns {Ledger} */
+  toLedger() {
+    const { channels, part, parts, start, sequences } = this
+    const bytes = Buffer.from(sequences.buffer)
+    return { channels, part, parts, start, sequences: deflateSync(bytes).toString('base64') }
+  }
+}
+
+/**
+ * @param {Ledger} ledger
+ * @returns {(name: string) => number} last sequence of a channel; 0: nothing was published there, or it is not in this ledger
+ * @throws {Error} when it cannot be read
+ */
+export function readLedger({ channels, part, parts, sequences }) {
+  const subject = parseSubject(channels)
+  const bytes = inflateSync(Buffer.from(sequences, 'base64'), { maxOutputLength: LONGEST })
+  const last = new Uint32Array(Uint8Array.from(bytes).buffer)
+  return name => {
+    const at = (subject.indexOf(name) - part) / parts
+    return last[at] ?? 0
+  }
+}

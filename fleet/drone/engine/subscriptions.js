@@ -1,0 +1,315 @@
+import { channelNumber } from '../../subjects.js'
+
+/** @typedef {import('../../subjects.js').Subject} Subject */
+/** @typedef {import('../../schema.js').Counters} Counters */
+
+/** The server has answered, and the connection is there. */
+const READY = 1
+/** Was ready before the publishers began: knows that it has had nothing yet. */
+const KNOWS = 2
+/** Was away, and what was published meanwhile was not promised: a hole before the next publication is its own. */
+const AWAY = 4
+/** Has a position in a stream, from which it can be recovered. */
+const POSITION = 8
+
+/** Holes that are remembered, so that what comes late is told from what comes twice: of a subscription, and subscriptions. */
+const MAX_HOLES = 32
+const MAX_HOLED = 20_000
+
+/**
+ * @param {number} time Unix ms
+ * @returns {number} number of a publisher that starts then, the `e` of its payloads: tenths of a second since 2025. A later start has
+ *   a greater one
+ */
+export const startNumber = time => Math.max(1, Math.floor((time - Date.UTC(2025, 0)) / 100)) >>> 0
+
+/**
+ * All subscriptions of a process, by index: slot * width + place in the list of templates. What is kept of one is 17 bytes in typed
+ * arrays, 25 and its epoch when it is to be recovered.
+ *
+ * What is right for each, and each publisher's start `e`: sequences 1, 2, 3 ... A greater sequence than the next one leaves a hole. A
+ * lower one was in a hole (late), or was here before (a duplicate). The first one that comes of a later start has to be 1, except that
+ * a subscription that has had nothing, and was not there when publishing began, takes any.
+ */
+export class Subscriptions {
+  #subjects
+  #recover
+  #counters
+  /** When the publishers began or will begin, as startNumber; 0: they do not publish. */
+  #phase = 0
+  /** Greatest sequence that came, of #start. */
+  #last = new Uint32Array(0)
+  #start = new Uint32Array(0)
+  /** What came before that is not this subscription's. */
+  #baseline = new Uint32Array(0)
+  #channel = new Uint32Array(0)
+  #flags = new Uint8Array(0)
+  #offset = new Float64Array(0)
+  /** @type {string[]} */
+  #epoch = []
+  /** @type {Map<number, number[]>} subscription -> from, to, 1 if it was away, from ... */
+  #holes = new Map()
+
+  /**
+   * @param {Subject[]} subjects
+   * @param {boolean} recover
+   * @param {Counters} counters
+   */
+  constructor(subjects, recover, counters) {
+    this.#subjects = subjects
+    this.#recover = recover
+    this.#counters = counters
+    this.width = subjects.length
+  }
+
+  /** @param {number} slots that there is room for */
+  grow(slots) {
+    const size = slots * this.width
+    const grown = (/** @type {Uint32Array} */ old) => {
+      const array = new Uint32Array(size)
+      array.set(old)
+      return array
+    }
+    this.#last = grown(this.#last)
+    this.#start = grown(this.#start)
+    this.#baseline = grown(this.#baseline)
+    this.#channel = grown(this.#channel)
+    const flags = new Uint8Array(size)
+    flags.set(this.#flags)
+    this.#flags = flags
+    if (!this.#recover) return
+    const offset = new Float64Array(size)
+    offset.set(this.#offset)
+    this.#offset = offset
+  }
+
+  /**
+   * @param {number} from Unix ms when the publishers begin; 0: nobody publishes
+   * @param {number} now
+   */
+  publishing(from, now) {
+    const phase = from > 0 ? startNumber(from) : 0
+    if (phase === this.#phase) return
+    this.#phase = phase
+    // The control line may be slower than the publishers: who is told a little late was there all the same.
+    if (phase === 0 || now > from + 5000) return
+    for (let i = 0; i < this.#flags.length; i++) if (this.#flags[i] & READY) this.#here(i)
+  }
+
+  /** @param {number} i that is there before anything is published */
+  #here(i) {
+    this.#flags[i] = (this.#flags[i] | KNOWS) & ~AWAY
+  }
+
+  /**
+   * @param {number} slot
+   * @param {number} number of the connection
+   * @returns {string} subscribe commands, with ids from 2 on
+   */
+  commands(slot, number) {
+    let text = ''
+    for (let place = 0; place < this.width; place++) {
+      const subscribe = JSON.stringify(this.#request(slot, place, number))
+      text += `${place ? '\n' : ''}{"id":${place + 2},"subscribe":${subscribe}}`
+    }
+    return text
+  }
+
+  /**
+   * @param {number} slot
+   * @param {number} number
+   * @returns {Record<string, object>} `subs` of a connect request
+   */
+  wishes(slot, number) {
+    /** @type {Record<string, object>} */
+    const subs = {}
+    for (let place = 0; place < this.width; place++) {
+      const { channel, ...wish } = this.#request(slot, place, number)
+      subs[channel] = wish
+    }
+    return subs
+  }
+
+  /**
+   * @param {number} slot
+   * @param {number} place
+   * @param {number} number
+   */
+  #request(slot, place, number) {
+    const i = slot * this.width + place
+    const channel = this.name(place, number)
+    this.#channel[i] = channelNumber(channel)
+    if (!this.#recover) return { channel }
+    if (!(this.#flags[i] & POSITION)) return { channel, recoverable: true }
+    return { channel, recoverable: true, recover: true, offset: this.#offset[i], epoch: this.#epoch[i] }
+  }
+
+  /**
+   * @param {number} place
+   * @param {number} number of the connection
+   */
+  name(place, number) {
+    return this.#subjects[place].at(number)
+  }
+
+  /**
+   * A subscription was made. The publications that were recovered have to be given to receive() afterwards.
+   * @param {number} i
+   * @param {any} result SubscribeResult
+   * @param {number} now
+   * @param {number} from when publishers begin, Unix ms; 0: nobody publishes
+   */
+  answered(i, result, now, from) {
+    const asked = this.#flags[i] & POSITION
+    this.#flags[i] |= READY
+    if (asked && result.recovered) this.#flags[i] &= ~AWAY
+    if (asked) this.#counters[result.recovered ? 'recovered' : 'unrecovered']++
+    if (from > 0 && now < from) this.#here(i)
+    if (!this.#recover) return
+    this.#flags[i] &= ~POSITION
+    if (!result.recoverable) return
+    this.#flags[i] |= POSITION
+    this.#offset[i] = result.offset ?? 0
+    this.#epoch[i] = result.epoch ?? ''
+  }
+
+  /** @param {number} slot whose connection is gone */
+  away(slot) {
+    for (let i = slot * this.width; i < (slot + 1) * this.width; i++)
+      this.#flags[i] = (this.#flags[i] & ~READY) | AWAY
+  }
+
+  /** @param {number} slot that will not come back */
+  forget(slot) {
+    for (let i = slot * this.width; i < (slot + 1) * this.width; i++) {
+      this.#last[i] = this.#start[i] = this.#baseline[i] = this.#flags[i] = 0
+      this.#holes.delete(i)
+    }
+  }
+
+  /**
+   * @param {number} slot
+   * @param {number} channel number of it
+   * @returns {number} the subscription; -1: the connection has none there
+   */
+  find(slot, channel) {
+    for (let i = slot * this.width; i < (slot + 1) * this.width; i++)
+      if (this.#channel[i] === channel) return i
+    return -1
+  }
+
+  /**
+   * @param {number} i
+   * @param {number} offset of a publication that came; 0: it has none
+   */
+  moved(i, offset) {
+    if (offset > this.#offset[i]) this.#offset[i] = offset
+  }
+
+  /**
+   * A publication came.
+   * @param {number} i
+   * @param {number} start of its publisher
+   * @param {number} sequence
+   * @param {boolean} again whether it may have been published twice
+   */
+  receive(i, start, sequence, again) {
+    const counters = this.#counters
+    counters.received++
+    if (start !== this.#start[i] && !this.#begin(i, start, sequence)) return
+    const missing = sequence - this.#last[i] - 1
+    if (missing < 0) return this.#late(i, sequence, again)
+    if (missing > 0) {
+      const away = this.#flags[i] & AWAY ? 1 : 0
+      if (away) counters.missed += missing
+      else {
+        counters.gaps++
+        counters.lost += missing
+      }
+      this.#remember(i, this.#last[i] + 1, sequence - 1, away)
+    }
+    this.#last[i] = sequence
+    this.#flags[i] &= ~AWAY
+  }
+
+  /**
+   * The first publication of another publisher.
+   * @param {number} i
+   * @param {number} start
+   * @param {number} sequence
+   * @returns {boolean} false: the publisher was replaced before
+   */
+  #begin(i, start, sequence) {
+    if (start < this.#start[i]) {
+      this.#counters.disordered++
+      return false
+    }
+    const known = this.#start[i] > 0 || (this.#flags[i] & KNOWS && this.#phase > 0 && start >= this.#phase)
+    this.#start[i] = start
+    this.#last[i] = this.#baseline[i] = known ? 0 : sequence - 1
+    this.#holes.delete(i)
+    return true
+  }
+
+  /**
+   * @param {number} i
+   * @param {number} from
+   * @param {number} to
+   * @param {number} away
+   */
+  #remember(i, from, to, away) {
+    const holes = this.#holes.get(i) ?? []
+    holes.push(from, to, away)
+    if (holes.length > 3 * MAX_HOLES) holes.splice(0, 3)
+    if (this.#holes.size < MAX_HOLED) this.#holes.set(i, holes)
+  }
+
+  /**
+   * @param {number} i
+   * @param {number} sequence below the last one
+   * @param {boolean} again
+   */
+  #late(i, sequence, again) {
+    const counters = this.#counters
+    const holes = this.#holes.get(i) ?? []
+    for (let at = 0; at < holes.length; at += 3) {
+      const [from, to, away] = holes.slice(at, at + 3)
+      if (sequence < from || sequence > to) continue
+      const left = []
+      if (sequence > from) left.push(from, sequence - 1, away)
+      if (sequence < to) left.push(sequence + 1, to, away)
+      holes.splice(at, 3, ...left)
+      if (away) counters.missed--
+      else {
+        counters.lost--
+        counters.gaps += left.length / 3 - 1
+      }
+      // What a publisher had to publish again is late because of that.
+      if (!again) counters.disordered++
+      return
+    }
+    if (sequence <= this.#baseline[i]) {
+      if (sequence === this.#baseline[i]) this.#baseline[i]--
+      counters.disordered++
+    } else if (again) counters.received--
+    else counters.duplicates++
+  }
+
+  /**
+   * What a subscription should have of a publisher, at the end.
+   * @param {number} i
+   * @param {number} start of the publisher
+   * @param {number} last sequence that it published
+   * @returns {{expected: number, lost: number, unknown: number}}
+   */
+  reckon(i, start, last) {
+    const flags = this.#flags[i]
+    const same = this.#start[i] === start
+    const due = same ? last - this.#baseline[i] : last
+    const lost = same ? Math.max(0, last - this.#last[i]) : last
+    if (this.#start[i] > start || last === 0) return { expected: 0, lost: 0, unknown: 0 }
+    if (lost > 0 && (!(flags & READY) || flags & AWAY || !(this.#start[i] || flags & KNOWS)))
+      return { expected: due - lost, lost: 0, unknown: 1 }
+    return { expected: due, lost, unknown: 0 }
+  }
+}
