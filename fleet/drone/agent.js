@@ -179,7 +179,7 @@ export class Agent {
   async #order(line, message) {
     const { type, ask } = message
     try {
-      checkOrder(message, this.#config.allow)
+      checkOrder(message, this.#config.allow, this.#hello.facts.capacity)
       line.send({ type: 'answer', ask, result: (await this.#do(message)) ?? {} })
     } catch (error) {
       line.send({ type: 'answer', ask, error: error.message })
@@ -194,7 +194,7 @@ export class Agent {
         return this.#set(message)
       case 'cut':
         return this.#crew
-          .ask('cut', message)
+          .ask('cut', message.share, message.how)
           .then(cuts => ({ cut: cuts.reduce((sum, count) => sum + count, 0) }))
       case 'ledgers':
         return this.#crew.ask('ledgers').then(ledgers => ledgers.flat())

@@ -9,7 +9,8 @@ const WORTH = 200
 const CALM = 2
 
 /**
- * What an agent asks, and how it is answered: `[number, method, parameter]`, `[number, result, error]`.
+ * What an agent asks, and how it is answered: `[number, method, ...parameters]`, `[number, result, error]`. Methods are those of an engine,
+ * beside `begin`, which has the parameters of its constructor.
  */
 export class EngineServer {
   /** @type {any} */
@@ -25,38 +26,27 @@ export class EngineServer {
   }
 
   /**
-   * @param {[number, string, any]} message
+   * @param {[number, string, ...any]} message
    * @param {(answer: [number, any, string?]) => void} answer
    */
-  async take([ask, method, value], answer) {
+  async take([ask, method, ...values], answer) {
     try {
-      answer([ask, await this.#do(method, value)])
+      answer([ask, await this.#do(method, values)])
     } catch (error) {
       answer([ask, null, error.message])
     }
   }
 
-  /** @param {string} method @param {any} value */
-  async #do(method, value) {
-    switch (method) {
-      case 'begin':
-        this.#engine = new Engine(value)
-        this.#collect()
-        return privateBytes('self')
-      case 'apply':
-        return this.#engine.apply(value)
-      case 'cut':
-        return this.#engine.cut(value.share, value.how)
-      case 'ledgers':
-        return this.#engine.ledgers()
-      case 'reckon':
-        return this.#engine.reckon(value)
-      case 'stop':
-        await this.#engine.stop()
-        return this.#sample()
-      default:
-        return this.#sample()
+  /** @param {string} method @param {any[]} values */
+  async #do(method, values) {
+    if (method === 'begin') {
+      this.#engine = new Engine(values[0])
+      this.#collect()
+      return privateBytes('self')
     }
+    if (method === 'sample') return this.#sample()
+    const result = await this.#engine[method](...values)
+    return method === 'stop' ? this.#sample() : result
   }
 
   #sample() {

@@ -20,6 +20,8 @@ export class Crew {
   #members = []
   /** @type {Member | null} there as soon as it was needed once: it alone knows what it has published */
   #publisher = null
+  /** @type {Set<Member>} on their way out, but not without a word of what they have counted */
+  #leaving = new Set()
   /** @type {Settings | null} */
   #settings = null
   #stopped = false
@@ -100,9 +102,6 @@ export class Crew {
     await Promise.all(told)
   }
 
-  /** @type {Set<Member>} on their way out, but not without a word of what they have counted */
-  #leaving = new Set()
-
   /** @param {Member} member */
   async #dismiss(member) {
     this.#leaving.add(member)
@@ -140,11 +139,11 @@ export class Crew {
 
   /**
    * @param {string} method
-   * @param {any} [value]
+   * @param {...any} values
    * @returns {Promise<any[]>} what those that are there have answered
    */
-  async ask(method, value) {
-    const answers = await Promise.all(this.#all.map(member => member.ask(method, value)))
+  async ask(method, ...values) {
+    const answers = await Promise.all(this.#all.map(member => member.ask(method, ...values)))
     return answers.filter(answer => answer !== undefined && answer !== null)
   }
 

@@ -8,12 +8,7 @@ import { parseConfig } from './config.js'
 import { lookAround } from './machine.js'
 
 const ENGINE = '--engine'
-const HELP = `node FILE CONFIG.json [--check]
-
-A load drone of Halley: it does what the controller says that the configuration names.
-  --check     says what is wrong with the configuration, or what this machine can hold
-  --version   --help
-`
+const USAGE = 'node FILE CONFIG.json [--check] | --version'
 /** A small young generation keeps what lives long in few pages; and garbage of a ramp is collected when it is over. */
 const FLAGS = ['--max-semi-space-size=2', '--expose-gc']
 
@@ -45,24 +40,18 @@ function beEngine() {
   })
 }
 
-/** @param {string} text of the configuration */
-function readConfig(text) {
+/** @returns {import('../schema.js').LaunchConfig} */
+function readConfig() {
   try {
-    return parseConfig(text)
+    return parseConfig(readFileSync(file, 'utf8'))
   } catch (error) {
-    return fail(`${file}: ${error.message}`, 2)
+    fail(`${file}: ${error.code ?? error.message}`, 2)
+    throw error
   }
 }
 
 async function beAgent() {
-  let text = ''
-  try {
-    text = readFileSync(file, 'utf8')
-  } catch (error) {
-    return fail(`${file}: ${error.code}`, 2)
-  }
-  const config = readConfig(text)
-  if (!config) return
+  const config = readConfig()
   if (more.includes('--check'))
     return void process.stdout.write(`${JSON.stringify(lookAround(config.perProcess).facts)}\n`)
   const agent = new Agent(config, {
@@ -81,7 +70,7 @@ async function beAgent() {
 
 if (file === ENGINE && process.send) beEngine()
 else if (file === '--version') process.stdout.write(`${version}\n`)
-else if (file === '--help') process.stdout.write(HELP)
-else if (file.startsWith('-') || more.some(option => option !== '--check'))
-  fail('usage: node FILE CONFIG.json [--check]', 2)
+else if (file === '--help')
+  process.stdout.write(`A load drone of Halley, which does what its controller says: ${USAGE}\n`)
+else if (file.startsWith('-') || more.some(option => option !== '--check')) fail(`usage: ${USAGE}`, 2)
 else await beAgent()

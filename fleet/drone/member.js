@@ -110,18 +110,18 @@ export class Member {
 
   /**
    * @param {string} method
-   * @param {any} [value]
+   * @param {...any} values
    * @returns {Promise<any>} undefined when there is no process, or it dies meanwhile
    * @throws {Error} what the engine says
    */
-  ask(method, value) {
+  ask(method, ...values) {
     const child = this.#child
     if (!child?.connected) return Promise.resolve()
     return new Promise((resolve, reject) => {
       const ask = ++this.#asks
       this.#asked.set(ask, { resolve, reject })
       // That it could not be told is known by its end.
-      child.send([ask, method, value], () => {})
+      child.send([ask, method, ...values], () => {})
     })
   }
 

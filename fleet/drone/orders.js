@@ -2,64 +2,58 @@
 
 import { parseSubject } from '../subjects.js'
 
-/** @typedef {import('../schema.js').Settings} Settings */
 /** @typedef {(value: any) => boolean} Check */
 
-/** @param {number} most @returns {Check} */
-const whole = most => value => Number.isInteger(value) && value >= 0 && value <= most
-/** @param {number} most @returns {Check} */
-const number = most => value => typeof value === 'number' && value >= 0 && value <= most
+/** @type {Check} */
+const number = value => typeof value === 'number' && value >= 0 && value < 1e15
+/** @type {Check} */
+const whole = value => number(value) && Number.isInteger(value)
 /** @type {Check} */
 const text = value => typeof value === 'string' && value.length < 1000
 /** @type {Check} */
 const texts = value => Array.isArray(value) && value.length <= 1000 && value.every(text)
-/** @param {...string} words @returns {Check} */
-const oneOf =
-  (...words) =>
-  value =>
-    words.includes(value)
-/** @param {Record<string, Check>} shape @returns {Check} */
-const object = shape => value =>
-  value?.constructor === Object && Object.keys(shape).every(key => shape[key](value[key]))
+/** @param {RegExp} words @returns {Check} */
+const word = words => value => text(value) && words.test(value)
+/** @param {Record<string, Check>} shape @returns {(value: any) => string | undefined} the name of what is wrong */
+const fault = shape => value => Object.keys(shape).find(key => !shape[key](value?.[key]))
 
-const PUBLISH = {
-  via: oneOf('api', 'client'),
+const publishFault = fault({
+  via: word(/^(api|client)$/),
   channels: text,
-  order: oneOf('random', 'sequential'),
-  rate: number(1e7),
-  size: whole(1e6),
-  part: whole(1e5),
-  parts: whole(1e5),
-}
+  order: word(/^(random|sequential)$/),
+  rate: number,
+  size: value => whole(value) && value <= 1e6,
+  part: whole,
+  parts: whole,
+})
 
-/** @type {Record<string, Check>} */
-const SETTINGS = {
+const settingsFault = fault({
   targets: texts,
   transport: text,
-  connections: whole(1e7),
-  first: whole(1e9),
-  total: whole(1e9),
-  concurrency: whole(1e5),
-  rate: number(1e7),
+  connections: whole,
+  first: whole,
+  total: whole,
+  concurrency: whole,
+  rate: number,
   addresses: texts,
   ports: text,
   channels: texts,
   recover: value => typeof value === 'boolean',
   user: text,
-  churn: number(1e6),
-  backoff: object({ min: number(1e7), max: number(1e7) }),
-  publish: value => value === null || object(PUBLISH)(value),
-  publishFrom: number(1e14),
-}
+  churn: number,
+  backoff: value => number(value?.min) && number(value.max),
+  publish: value => value === null || !publishFault(value),
+  publishFrom: number,
+})
 
-/** @type {Record<string, Record<string, Check>>} */
+/** @type {Record<string, (message: any) => string | undefined>} */
 const ORDERS = {
-  settings: { revision: whole(Number.MAX_SAFE_INTEGER), settings: object(SETTINGS) },
-  cut: { share: number(1), how: oneOf('close', 'reset') },
-  ledgers: {},
-  reckon: { ledgers: Array.isArray },
-  restart: {},
-  stop: {},
+  settings: message => (whole(message.revision) ? settingsFault(message.settings) : 'revision'),
+  cut: fault({ share: value => number(value) && value <= 1, how: word(/^(close|reset)$/) }),
+  ledgers: fault({}),
+  reckon: fault({ ledgers: Array.isArray }),
+  restart: fault({}),
+  stop: fault({}),
 }
 
 /**
@@ -76,23 +70,22 @@ function allowed(target, allow) {
 /**
  * @param {any} message an object
  * @param {string[]} allow
+ * @param {number} capacity connections
  * @throws {Error} with one line
  */
-export function checkOrder(message, allow) {
-  const { type, settings } = message
-  if (!Object.hasOwn(ORDERS, type)) throw new Error(`unknown order ${JSON.stringify(type)?.slice(0, 50)}`)
-  for (const [key, check] of Object.entries(ORDERS[type]))
-    if (!check(message[key])) {
-      const wrong =
-        key === 'settings' && Object.keys(SETTINGS).find(name => !SETTINGS[name](settings?.[name]))
-      throw new Error(`${type}: "${wrong || key}" is not what it has to be`)
-    }
+export function checkOrder(message, allow, capacity) {
+  const { type } = message
+  if (!Object.hasOwn(ORDERS, type)) throw new Error(`no such order: ${`${type}`.slice(0, 50)}`)
+  const wrong = ORDERS[type](message)
+  if (wrong) throw new Error(`${type}: "${wrong}" is not what it has to be`)
   if (type !== 'settings') return
-  const { targets, connections, publish, channels, user } = /** @type {Settings} */ (settings)
+  /** @type {import('../schema.js').Settings} */
+  const { targets, connections, publish, channels, user } = message.settings
   for (const target of targets)
     if (!allowed(target, allow)) throw new Error(`${target} is no target that this drone was launched for`)
   if (targets.length === 0 && (connections > 0 || publish)) throw new Error('there is no target')
-  for (const template of channels) parseSubject(template)
-  if (user) parseSubject(user)
-  if (publish) parseSubject(publish.channels)
+  if (connections > capacity)
+    throw new Error(`this drone can hold ${capacity} connections, not ${connections}`)
+  const templates = [...channels, user, publish?.channels]
+  for (const template of templates) if (template) parseSubject(template)
 }
