@@ -42,8 +42,6 @@ export class Drone {
   line = null
   /** @type {import('../link/asker.js').Asker | null} */
   asker = null
-  /** Revision of the settings that it has agreed to, on this line. */
-  agreed = -1
   /** Its process or machine is being started anew. */
   restarting = false
   /** Why it is gone; '' if it is not. */
@@ -87,7 +85,6 @@ export class Drone {
     this.line = line
     this.asker = asker
     this.facts = hello.facts
-    this.agreed = -1
     this.restarting = false
     this.gone = ''
     this.state.capacity = hello.facts.capacity
@@ -103,7 +100,6 @@ export class Drone {
   detach() {
     this.line = null
     this.asker = null
-    this.agreed = -1
   }
 
   /**

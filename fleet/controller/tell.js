@@ -31,14 +31,14 @@ export async function tell(drones, messageOf) {
     .filter(({ settings }) => settings !== undefined)
   for (const publishes of [false, true]) {
     const wave = told.filter(({ settings }) => (settings?.publish !== null) === publishes)
-    await Promise.all(
-      wave.map(async ({ drone, revision, settings }) => {
-        const answer = await answerOf(drone, { type: 'settings', revision, settings })
-        if (answer === SILENT) silent.push(drone.id)
-        else if (answer !== '') refusals.set(answer, [...(refusals.get(answer) ?? []), drone.id])
-        else drone.agreed = Math.max(drone.agreed, revision)
-      }),
+    const answers = await Promise.all(
+      wave.map(({ drone, revision, settings }) => answerOf(drone, { type: 'settings', revision, settings })),
     )
+    answers.forEach((answer, i) => {
+      const { id } = wave[i].drone
+      if (answer === SILENT) silent.push(id)
+      else if (answer !== '') refusals.set(answer, [...(refusals.get(answer) ?? []), id])
+    })
   }
   return {
     refusals: [...refusals].map(

@@ -1,0 +1,24 @@
+// The providers there are, in the order in which help names them.
+
+import { FLAGS as EC2_FLAGS, HELP as EC2_HELP } from './ec2/options.js'
+import { local } from './local.js'
+
+/** @typedef {import('./contract.js').Provider} Provider */
+
+/**
+ * @typedef {object} ProviderEntry
+ * @property {Provider['flags']} flags
+ * @property {string} help
+ * @property {() => Promise<Provider>} load
+ */
+
+/** @type {Readonly<Record<string, ProviderEntry>>} */
+export const PROVIDERS = Object.freeze({
+  local: { flags: local.flags, help: local.help, load: async () => local },
+  ec2: {
+    flags: EC2_FLAGS,
+    help: EC2_HELP,
+    // Its drones are elsewhere.
+    load: async () => ({ bind: '0.0.0.0', ...(await import('./ec2/index.js')).ec2 }),
+  },
+})

@@ -1,0 +1,238 @@
+// Drones as processes of this machine: the default, which needs no account.
+
+import { spawn } from 'node:child_process'
+import { constants } from 'node:fs'
+import { access, mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { writeDrone } from '../pack.js'
+import { LaunchError, ProviderError } from './contract.js'
+import { handleOf, lives, processesOf, signal } from './processes.js'
+
+/** @typedef {import('../schema.js').Handle} Handle */
+/** @typedef {import('../schema.js').LaunchConfig} LaunchConfig */
+
+/** s without a controller after which a drone ends: nobody is to find forgotten ones on their machine. */
+const EXIT_AFTER = 120
+/** ms that a drone may take to end in order. */
+const GRACE = 5000
+const POLL = 25
+/** Bytes at the end of a log in which its last line is looked for. */
+const TAIL = 2000
+
+/** @type {Record<string, import('../../src/cli/args.js').Flag>} */
+const FLAGS = { node: { type: 'string' } }
+
+/** @param {string} dir of the fleet */
+const folderOf = dir => join(dir, 'drones')
+/** @param {string} dir */
+const programOf = dir => join(folderOf(dir), 'drone.mjs')
+/** @param {string} dir @param {string} id */
+const configOf = (dir, id) => join(folderOf(dir), `${id}.json`)
+/** @param {string} dir @param {string} id */
+const handleFile = (dir, id) => join(folderOf(dir), `${id}.process`)
+/** @param {string} dir @param {string} id */
+const logOf = (dir, id) => join(folderOf(dir), `${id}.log`)
+
+/** @param {Record<string, any>} flags */
+const nodeOf = flags => flags.node ?? process.execPath
+
+/**
+ * A file that only this user can read; it never was another one's.
+ * @param {string} file
+ * @param {string} text
+ */
+async function writePrivate(file, text) {
+  await rm(file, { force: true })
+  await writeFile(file, text, { flag: 'wx', mode: 0o600 })
+}
+
+/**
+ * Starts a drone whose configuration is there, on its own: it does not end with this process.
+ * @param {string} dir
+ * @param {string} id
+ * @param {string} run
+ * @param {Record<string, any>} flags
+ * @returns {Promise<Handle>}
+ * @throws {ProviderError}
+ */
+async function startDrone(dir, id, run, flags) {
+  const log = await open(logOf(dir, id), 'a', 0o600)
+  try {
+    const child = spawn(nodeOf(flags), [programOf(dir), configOf(dir, id)], {
+      cwd: folderOf(dir),
+      detached: true,
+      stdio: ['ignore', log.fd, log.fd],
+    })
+    await new Promise((resolve, reject) =>
+      child.once('spawn', () => resolve(undefined)).once('error', reject),
+    )
+    child.on('error', () => {})
+    child.unref()
+    const handle = await handleOf(/** @type {number} */ (child.pid))
+    await writePrivate(handleFile(dir, id), handle)
+    return { id, provider: 'local', where: 'local', handle, run, launched: Date.now(), state: 'running' }
+  } catch (error) {
+    throw new ProviderError(`${id} cannot be started with ${nodeOf(flags)}: ${error.code ?? error.message}`)
+  } finally {
+    await log.close()
+  }
+}
+
+/**
+ * @param {string} dir
+ * @param {string} id
+ * @returns {Promise<string>} last line of the drone's log
+ */
+async function lastWords(dir, id) {
+  const log = await open(logOf(dir, id), 'r').catch(() => null)
+  if (log === null) return ''
+  try {
+    const { size } = await log.stat()
+    const { buffer, bytesRead } = await log.read({
+      buffer: Buffer.alloc(TAIL),
+      position: Math.max(0, size - TAIL),
+    })
+    const line = buffer.toString('utf8', 0, bytesRead).trim().split('\n').at(-1) ?? ''
+    return line.length > 200 ? `${line.slice(0, 200)}...` : line
+  } finally {
+    await log.close()
+  }
+}
+
+/** @param {string} file @returns {Promise<LaunchConfig | null>} */
+async function readConfig(file) {
+  try {
+    return JSON.parse(await readFile(file, 'utf8'))
+  } catch {
+    return null
+  }
+}
+
+/** @param {string} dir */
+async function idsIn(dir) {
+  const files = await readdir(folderOf(dir)).catch(() => /** @type {string[]} */ ([]))
+  return files.filter(file => file.endsWith('.json')).map(file => file.slice(0, -'.json'.length))
+}
+
+/** @type {import('./contract.js').Provider} */
+export const local = Object.freeze({
+  name: 'local',
+  heals: true,
+  help: `      --node FILE            Node.js that the drones run on; default: the one that runs this`,
+  flags: FLAGS,
+
+  /** @param {import('./contract.js').LaunchOptions} options */
+  async plan({ drones, flags, dir }) {
+    const configs = drones.map(config => ({ exitAfter: EXIT_AFTER, ...config }))
+    const lines = [
+      `${configs.length} ${configs.length === 1 ? 'process' : 'processes'} on this machine, with their files in ${folderOf(dir)}`,
+    ]
+    for (const { id, secret, apiKey, tokenSecret, ...rest } of configs) {
+      lines.push(`${id}: ${nodeOf(flags)} ${programOf(dir)} ${configOf(dir, id)}`)
+      const hidden = { id, ...rest, secret: '***' }
+      if (apiKey) Object.assign(hidden, { apiKey: '***' })
+      if (tokenSecret) Object.assign(hidden, { tokenSecret: '***' })
+      lines.push(`    ${JSON.stringify(hidden)}`)
+    }
+    return { lines, price: null, details: { configs, flags, dir } }
+  },
+
+  async launch({ details: { configs, flags, dir } }, onProgress) {
+    /** @type {Handle[]} */
+    const launched = []
+    try {
+      await access(nodeOf(flags), constants.X_OK).catch(() => {
+        if (nodeOf(flags).includes('/'))
+          throw new ProviderError(`--node ${flags.node} is no program that can be run`)
+      })
+      await mkdir(folderOf(dir), { recursive: true, mode: 0o700 })
+      onProgress('the drone is packed')
+      await writeDrone(programOf(dir))
+      for (const config of configs) {
+        await writePrivate(configOf(dir, config.id), `${JSON.stringify(config)}\n`)
+        launched.push(await startDrone(dir, config.id, config.run, flags))
+        if (configs.length > 1) onProgress(`${launched.length} of ${configs.length} drones are started`)
+      }
+    } catch (error) {
+      throw new LaunchError(error.message, launched)
+    }
+    return launched
+  },
+
+  async find(runs, { dir }) {
+    const alive = await processesOf(folderOf(dir))
+    const ids = [...new Set([...(await idsIn(dir)), ...alive.keys()])]
+    const handles = ids.map(async id => {
+      const config = await readConfig(configOf(dir, id))
+      const noted = await readFile(handleFile(dir, id), 'utf8').catch(() => '')
+      const running = noted !== '' && (await lives(noted))
+      const handle = running ? noted : (alive.get(id) ?? '')
+      const state = handle === '' ? 'gone' : 'running'
+      return {
+        id,
+        provider: 'local',
+        where: 'local',
+        handle: handle || noted,
+        // One whose file is gone is somebody's nonetheless.
+        run: config?.run ?? '',
+        launched: 0,
+        state,
+        ...(state === 'gone' ? { note: await lastWords(dir, id) } : {}),
+      }
+    })
+    const found = await Promise.all(handles)
+    return runs === 'all' ? found : found.filter(({ run }) => run === '' || runs.includes(run))
+  },
+
+  async stop(handles, { dir }, onProgress) {
+    const known = handles.filter(({ handle }) => handle !== '')
+    /** @param {NodeJS.Signals} name */
+    const endAll = async name => {
+      const there = []
+      for (const { handle } of known) if (await signal(handle, name)) there.push(handle)
+      for (const until = Date.now() + GRACE; there.length > 0 && Date.now() < until; ) {
+        const alive = await Promise.all(there.map(lives))
+        if (!alive.includes(true)) return true
+        await new Promise(resolve => setTimeout(resolve, POLL))
+      }
+      return there.length === 0
+    }
+    if (!(await endAll('SIGTERM'))) {
+      onProgress('some drones do not end by themselves and are killed')
+      if (!(await endAll('SIGKILL'))) throw new ProviderError('some drones cannot be killed')
+    }
+    // A group may outlive the process that led it.
+    for (const { handle } of known) await signal(handle, 'SIGKILL', true)
+    for (const { id } of handles) {
+      for (const file of [configOf(dir, id), handleFile(dir, id), logOf(dir, id)])
+        await rm(file, { force: true })
+    }
+    if ((await idsIn(dir)).length === 0) await rm(folderOf(dir), { recursive: true, force: true })
+  },
+
+  async restart({ id, handle, run }, { dir, flags }) {
+    if (handle !== '' && (await lives(handle))) await signal(handle, 'SIGKILL')
+    const config = await readConfig(configOf(dir, id))
+    if (config === null) throw new ProviderError(`${id} cannot be started: ${configOf(dir, id)} is gone`)
+    await access(programOf(dir)).catch(() => writeDrone(programOf(dir)))
+    return await startDrone(dir, id, run, flags)
+  },
+
+  async listen(count) {
+    const servers = await Promise.all(
+      Array.from({ length: count }, async () => {
+        const server = createServer()
+        await new Promise((resolve, reject) =>
+          server.once('error', reject).listen(0, '127.0.0.1', () => resolve(undefined)),
+        )
+        return server
+      }),
+    )
+    return servers.map(server => {
+      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+      server.close()
+      return `127.0.0.1:${port}`
+    })
+  },
+})

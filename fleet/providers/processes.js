@@ -1,0 +1,78 @@
+// Processes of this machine, named so that a number that was given to another process is not taken for ours.
+
+import { readdir, readFile } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
+
+/**
+ * @param {number} pid
+ * @returns {Promise<string>} when it was started, in ticks since the machine has; '' if it is no more, or its parent has not heard yet
+ */
+async function startOf(pid) {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+  // The name, in parentheses, may hold anything.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  return text === '' || fields[0] === 'Z' || fields[0] === 'X' ? '' : fields[19]
+}
+
+/**
+ * @param {number} pid
+ * @returns {Promise<string>} `1234@567890`: its number, and when it was started
+ */
+export const handleOf = async pid => `${pid}@${await startOf(pid)}`
+
+/** @param {string} handle */
+const partsOf = handle => {
+  const [pid, start] = handle.split('@')
+  return { pid: Number(pid), start }
+}
+
+/**
+ * @param {string} handle
+ * @returns {Promise<boolean>}
+ */
+export async function lives(handle) {
+  const { pid, start } = partsOf(handle)
+  return pid > 0 && start !== '' && start !== undefined && (await startOf(pid)) === start
+}
+
+/**
+ * @param {string} handle
+ * @param {NodeJS.Signals} name
+ * @param {boolean} [orphans] its group, when the process itself is no more
+ * @returns {Promise<boolean>} whether it was there
+ */
+export async function signal(handle, name, orphans = false) {
+  const { pid } = partsOf(handle)
+  if (!(pid > 1)) return false
+  const alive = await lives(handle)
+  // A number that another process has now leads another group.
+  if (alive === orphans || (orphans && (await startOf(pid)) !== '')) return false
+  try {
+    process.kill(name === 'SIGKILL' ? -pid : pid, name)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Drones that run, whoever has started them: those whose configuration is in a folder.
+ * @param {string} folder
+ * @returns {Promise<Map<string, string>>} id -> handle
+ */
+export async function processesOf(folder) {
+  const pids = (await readdir('/proc').catch(() => /** @type {string[]} */ ([]))).filter(name =>
+    /^\d+$/.test(name),
+  )
+  /** @type {Map<string, string>} */
+  const found = new Map()
+  for (const pid of pids) {
+    const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+    const args = text.split('\0')
+    const config = args.find(arg => arg.endsWith('.json') && dirname(arg) === folder)
+    if (config === undefined || !args.some(arg => arg.endsWith('/drone.mjs'))) continue
+    const handle = await handleOf(Number(pid))
+    if (!handle.endsWith('@')) found.set(basename(config, '.json'), handle)
+  }
+  return found
+}
