@@ -1,0 +1,224 @@
+// The EC2 API of all regions. The SDK is large, and is loaded when somebody asks EC2 something.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { nearest } from '../../../src/config/nearest.js'
+import { Ec2Error, explained, THROTTLED } from './errors.js'
+
+/** Regions that are asked at once. */
+const ABREAST = 8
+
+/** Ms to connect, and for an answer: a network that swallows everything is told of after seconds, not minutes. */
+const TIMEOUTS = Object.freeze({ connectionTimeout: 5000, requestTimeout: 30_000 })
+
+/** Own attempts after those of the SDK, and ms before the first, doubling: the bucket of RunInstances fills at 2 calls/s. */
+const AGAIN = Object.freeze({ attempts: 4, pause: 2000 })
+
+export class Ec2 {
+  #sdk
+  #endpoint
+  /** @type {Map<string, import('@aws-sdk/client-ec2').EC2Client>} */
+  #clients = new Map()
+
+  /**
+   * @param {{endpoint?: string}} options endpoint: a URL for all regions
+   * @returns {Promise<Ec2>}
+   * @throws {Ec2Error} when there are no credentials
+   */
+  static async open({ endpoint }) {
+    const ec2 = new Ec2(await import('@aws-sdk/client-ec2'), endpoint)
+    try {
+      await ec2.#client('us-east-1').config.credentials()
+    } catch (error) {
+      ec2.close()
+      throw explained(error, '', 'credentials')
+    }
+    return ec2
+  }
+
+  /**
+   * @param {typeof import('@aws-sdk/client-ec2')} sdk
+   * @param {string} [endpoint]
+   */
+  constructor(sdk, endpoint) {
+    this.#sdk = sdk
+    this.#endpoint = endpoint
+  }
+
+  /** @param {string} region */
+  #client(region) {
+    let client = this.#clients.get(region)
+    if (client === undefined) {
+      client = new this.#sdk.EC2Client({
+        region,
+        endpoint: this.#endpoint,
+        maxAttempts: 5,
+        requestHandler: TIMEOUTS,
+      })
+      this.#clients.set(region, client)
+    }
+    return client
+  }
+
+  /**
+   * @param {string} region
+   * @param {string} action `DescribeInstances`
+   * @param {Record<string, any>} [input]
+   * @returns {Promise<any>}
+   * @throws {Ec2Error}
+   */
+  async send(region, action, input = {}) {
+    const Command = /** @type {any} */ (this.#sdk)[`${action}Command`]
+    for (let attempt = 1, pause = AGAIN.pause; ; attempt++, pause *= 2) {
+      try {
+        return await this.#client(region).send(new Command(input))
+      } catch (error) {
+        const fault = explained(error, region, action)
+        if (!THROTTLED.has(fault.code) || attempt === AGAIN.attempts) throw fault
+        await sleep(pause * (0.5 + Math.random()))
+      }
+    }
+  }
+
+  /**
+   * All pages.
+   *
+   * @param {string} region
+   * @param {string} action
+   * @param {string} list name of the list in the answer
+   * @param {Record<string, any>} input
+   * @returns {Promise<any[]>}
+   */
+  async all(region, action, list, input) {
+    const found = []
+    let page = await this.send(region, action, input)
+    found.push(...(page[list] ?? []))
+    while (page.NextToken) {
+      page = await this.send(region, action, { ...input, NextToken: page.NextToken })
+      found.push(...(page[list] ?? []))
+    }
+    return found
+  }
+
+  /** @returns {Promise<string>} region of the AWS configuration; '' where there is none */
+  async #configured() {
+    const client = new this.#sdk.EC2Client({ endpoint: this.#endpoint })
+    try {
+      return await client.config.region()
+    } catch {
+      return ''
+    } finally {
+      client.destroy()
+    }
+  }
+
+  /**
+   * Regions to work in, known to exist and to be open to this account.
+   *
+   * @param {string[]} wanted none: the configured one
+   * @returns {Promise<string[]>}
+   * @throws {Ec2Error}
+   */
+  async regions(wanted) {
+    const configured = await this.#configured()
+    const chosen = wanted.length > 0 ? wanted : [configured]
+    if (chosen[0] === '') throw new Ec2Error('no region: give --region, or set AWS_REGION', 'NoRegion', '')
+    const all = await this.#describe(partitionHome(chosen[0], configured), true)
+    for (const region of chosen) {
+      const found = all.find(({ name }) => name === region)
+      const open = all.filter(one => one.open).map(({ name }) => name)
+      if (found === undefined)
+        throw new Ec2Error(
+          `there is no region ${region}; near it: ${near(region, open).join(', ')}`,
+          'NoSuchRegion',
+          region,
+        )
+      if (!found.open)
+        throw new Ec2Error(
+          `this account has not opted in to region ${region}; open to it and near: ${near(region, open).join(', ')}`,
+          'OptInRequired',
+          region,
+        )
+    }
+    return chosen
+  }
+
+  /** @returns {Promise<string[]>} all regions that are open to this account */
+  async openRegions() {
+    const configured = await this.#configured()
+    return (await this.#describe(partitionHome(configured, configured), false))
+      .filter(({ open }) => open)
+      .map(({ name }) => name)
+  }
+
+  /** @param {string} from @param {boolean} all @returns {Promise<{name: string, open: boolean}[]>} */
+  async #describe(from, all) {
+    const { Regions = [] } = await this.send(from, 'DescribeRegions', { AllRegions: all })
+    return Regions.map((/** @type {any} */ { RegionName, OptInStatus }) => ({
+      name: String(RegionName),
+      open: OptInStatus !== 'not-opted-in',
+    }))
+  }
+
+  close() {
+    for (const client of this.#clients.values()) client.destroy()
+    this.#clients.clear()
+  }
+}
+
+/**
+ * A region that can be asked which ones there are: those of China and of the government know nothing of the others.
+ *
+ * @param {string} region
+ * @param {string} configured
+ */
+function partitionHome(region, configured) {
+  if (region.startsWith('cn-')) return 'cn-north-1'
+  if (region.startsWith('us-gov-')) return 'us-gov-west-1'
+  return /^(?:$|cn-|us-gov-)/.test(configured) ? 'us-east-1' : configured
+}
+
+/** @param {string} region @param {string[]} open @returns {string[]} at most 6 */
+function near(region, open) {
+  const around = open.filter(name => name.split('-')[0] === region.split('-')[0])
+  const best = nearest(region, open)
+  return [...new Set([best, ...(around.length > 0 ? around : open)])].slice(0, 6)
+}
+
+/**
+ * One after the other in each of a few lanes.
+ *
+ * @template T, R
+ * @param {T[]} items
+ * @param {(item: T) => Promise<R>} work
+ * @returns {Promise<PromiseSettledResult<R>[]>} in the order of the items
+ */
+export async function abreast(items, work) {
+  /** @type {PromiseSettledResult<R>[]} */
+  const results = new Array(items.length)
+  let next = 0
+  const lane = async () => {
+    while (next < items.length) {
+      const index = next++
+      try {
+        results[index] = { status: 'fulfilled', value: await work(items[index]) }
+      } catch (reason) {
+        results[index] = { status: 'rejected', reason }
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(ABREAST, items.length) }, lane))
+  return results
+}
+
+/**
+ * @template T
+ * @param {PromiseSettledResult<T>[]} results
+ * @returns {T[]}
+ * @throws the first fault
+ */
+export function allOf(results) {
+  return results.map(result => {
+    if (result.status === 'rejected') throw result.reason
+    return result.value
+  })
+}

@@ -1,0 +1,118 @@
+// EC2's faults in words that say what to do.
+
+import { ProviderError } from '../contract.js'
+
+/** A call to EC2 that failed; the message is one line. */
+export class Ec2Error extends ProviderError {
+  /**
+   * @param {string} message one line
+   * @param {string} code of EC2, or of the network
+   * @param {string} region '' where it is none's fault
+   */
+  constructor(message, code, region) {
+    super(message)
+    this.code = code
+    this.region = region
+  }
+}
+
+/** Asked too often. The SDK has tried again already. */
+export const THROTTLED = Object.freeze(
+  new Set([
+    'RequestLimitExceeded',
+    'Throttling',
+    'ThrottlingException',
+    'RequestThrottled',
+    'TooManyRequestsException',
+  ]),
+)
+
+const NO_ACCESS = 'docs/fleet-ec2.md has the policy that is needed'
+
+/** Code -> what to say. `said` is EC2's own line, `action` the call. @type {Record<string, (said: string, action: string) => string>} */
+const WORDS = {
+  CredentialsProviderError: said =>
+    `no AWS credentials (${said}): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run "aws configure"`,
+  ExpiredToken: () => 'the AWS credentials have expired: get new ones and try again',
+  NotAccepted: said => `the AWS credentials were not accepted (${said})`,
+  UnauthorizedOperation: (_, action) => `the AWS credentials do not allow ec2:${action}; ${NO_ACCESS}`,
+  OptInRequired: said => `this account has not opted in to the region (${said})`,
+  RequestTimeTooSkewed: () => "this machine's clock is wrong: EC2 refuses signatures that are minutes off",
+  InsufficientInstanceCapacity: () =>
+    'EC2 has no machines of this type free here just now (InsufficientInstanceCapacity): try another type or region',
+  UnfulfillableCapacity: () =>
+    'EC2 has no spot machines of this type free here just now (UnfulfillableCapacity): try on-demand, or another type or region',
+  VcpuLimitExceeded: () =>
+    'more processors than the quota of this account allows here (VcpuLimitExceeded): ask for more under Service Quotas, or take more regions',
+  InstanceLimitExceeded: () =>
+    'more instances than the quota of this account allows here (InstanceLimitExceeded): ask for more under Service Quotas, or take more regions',
+  MaxSpotInstanceCountExceeded: () =>
+    'more spot instances than the quota of this account allows here (MaxSpotInstanceCountExceeded): ask for more under Service Quotas, or leave --spot out',
+  SpotMaxPriceTooLow: said => `--max-price is below what a spot machine costs here (${said})`,
+  RequestLimitExceeded: () =>
+    'EC2 is asked too often by this account (RequestLimitExceeded): try again in a minute',
+  'InvalidKeyPair.NotFound': said => `--key-name: ${said}`,
+  'InvalidAMIID.NotFound': said => `--image: ${said}`,
+  'InvalidAMIID.Malformed': said => `--image: ${said}`,
+  'InvalidSubnetID.NotFound': said => `--subnet: ${said}`,
+  'InvalidSubnet.Range': said => `--subnet: ${said}`,
+  InvalidInstanceType: said => `--instance-type: ${said}`,
+  VPCIdNotSpecified: () => 'there is no default VPC in this region: give a subnet (--subnet)',
+  ENOTFOUND: said => `EC2 cannot be reached: ${said}`,
+  TimeoutError: () => 'EC2 cannot be reached: no answer in time',
+}
+
+/** Codes that mean the same. @type {Record<string, string>} */
+const SAME = {
+  RequestExpired: 'ExpiredToken',
+  ExpiredTokenException: 'ExpiredToken',
+  TokenRefreshRequired: 'ExpiredToken',
+  AuthFailure: 'NotAccepted',
+  InvalidClientTokenId: 'NotAccepted',
+  UnrecognizedClientException: 'NotAccepted',
+  SignatureDoesNotMatch: 'NotAccepted',
+  IncompleteSignature: 'NotAccepted',
+  AccessDenied: 'UnauthorizedOperation',
+  AccessDeniedException: 'UnauthorizedOperation',
+  InsufficientHostCapacity: 'InsufficientInstanceCapacity',
+  SpotInstanceCountLimitExceeded: 'MaxSpotInstanceCountExceeded',
+  DefaultVpcDoesNotExist: 'VPCIdNotSpecified',
+  EAI_AGAIN: 'ENOTFOUND',
+  ECONNREFUSED: 'ENOTFOUND',
+  ECONNRESET: 'ENOTFOUND',
+  EHOSTUNREACH: 'ENOTFOUND',
+  ENETUNREACH: 'ENOTFOUND',
+  EPIPE: 'ENOTFOUND',
+  ETIMEDOUT: 'TimeoutError',
+}
+
+/** @param {unknown} error @param {number} [most] @returns {string} one line */
+export function oneLine(error, most = 300) {
+  const text = String(/** @type {any} */ (error)?.message || error)
+    .replace(/\s+/g, ' ')
+    .trim()
+    .replace(/\.$/, '')
+  return text.length > most ? `${text.slice(0, most)}...` : text
+}
+
+/**
+ * @param {any} error what the SDK threw
+ * @param {string} region
+ * @param {string} action `RunInstances`
+ * @returns {Ec2Error}
+ */
+export function explained(error, region, action) {
+  if (error instanceof Ec2Error) return error
+  // A connection that was tried at several addresses is an AggregateError, whose own message is empty.
+  const said = oneLine(error.message || error.errors?.[0]?.message || error.code || error.name)
+  const code = String(
+    error.Code ?? (error.$metadata?.httpStatusCode ? error.name : (error.code ?? error.name)),
+  )
+  const known = WORDS[SAME[code] ?? code]
+  // Credentials are nobody's fault but the caller's; the rest belongs to a region.
+  const everywhere = /^(?:CredentialsProviderError|ExpiredToken|RequestTimeTooSkewed)$/.test(
+    SAME[code] ?? code,
+  )
+  const text = known ? known(said, action) : `${action} failed: ${code === 'Error' ? '' : `${code}: `}${said}`
+  return new Ec2Error(everywhere ? text : `${region}: ${text}`, SAME[code] ?? code, everywhere ? '' : region)
+}

@@ -1,0 +1,139 @@
+// Security groups: one for each run and region, which lets nobody in but those that are named.
+
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ProviderError } from '../contract.js'
+import { Ec2Error } from './errors.js'
+
+/** The tag by which everything of a run is found. */
+export const RUN_TAG = 'halley:run'
+
+/** Machines that shut down keep their group for a while: ms between attempts to delete it, and of all of them. */
+const PATIENCE = Object.freeze({ pause: 3000, whole: 300_000 })
+
+/**
+ * @typedef {object} Rule who may come in
+ * @property {number} port TCP
+ * @property {string} from CIDR
+ * @property {string} why
+ */
+
+/** @param {string} run @returns {string} */
+export const groupName = run => `halley-${run}`
+
+/**
+ * @param {string} host name or address
+ * @returns {Promise<string>} CIDR of that address alone
+ * @throws {ProviderError}
+ */
+export async function onlyFrom(host) {
+  let address = host
+  if (isIP(host) === 0) {
+    try {
+      ;({ address } = await lookup(host, { family: 4 }))
+    } catch {
+      throw new ProviderError(`--controller: the name ${host} has no address`)
+    }
+  }
+  return `${address}/${isIP(address) === 6 ? 128 : 32}`
+}
+
+/** @param {Rule} rule */
+const permission = ({ port, from, why }) => ({
+  IpProtocol: 'tcp',
+  FromPort: port,
+  ToPort: port,
+  ...(from.includes(':')
+    ? { Ipv6Ranges: [{ CidrIpv6: from, Description: why }] }
+    : { IpRanges: [{ CidrIp: from, Description: why }] }),
+})
+
+/**
+ * The group of the run, made if it is not there.
+ *
+ * @param {import('./client.js').Ec2} ec2
+ * @param {string} region
+ * @param {{run: string, vpc: string, rules: Rule[], tags: {Key: string, Value: string}[]}} options vpc '': the default one
+ * @returns {Promise<string>} id
+ * @throws {Ec2Error}
+ */
+export async function ensureGroup(ec2, region, { run, vpc, rules, tags }) {
+  let id = ''
+  try {
+    const { GroupId } = await ec2.send(region, 'CreateSecurityGroup', {
+      GroupName: groupName(run),
+      Description: `Halley load drones of run ${run}`,
+      ...(vpc ? { VpcId: vpc } : {}),
+      TagSpecifications: [{ ResourceType: 'security-group', Tags: tags }],
+    })
+    id = GroupId
+  } catch (error) {
+    if (error.code !== 'InvalidGroup.Duplicate') throw error
+    const found = (await groupsOf(ec2, region, [run])).find(
+      group => group.run === run && (vpc === '' || group.vpc === vpc),
+    )
+    if (found === undefined) throw error
+    id = found.id
+  }
+  for (const rule of rules) {
+    try {
+      await ec2.send(region, 'AuthorizeSecurityGroupIngress', {
+        GroupId: id,
+        IpPermissions: [permission(rule)],
+      })
+    } catch (error) {
+      if (error.code !== 'InvalidPermission.Duplicate') throw error
+    }
+  }
+  return id
+}
+
+/**
+ * @param {import('./client.js').Ec2} ec2
+ * @param {string} region
+ * @param {string[] | 'all'} runs
+ * @returns {Promise<{id: string, run: string, vpc: string}[]>}
+ */
+export async function groupsOf(ec2, region, runs) {
+  const Filters = [
+    runs === 'all' ? { Name: 'tag-key', Values: [RUN_TAG] } : { Name: `tag:${RUN_TAG}`, Values: runs },
+  ]
+  const groups = await ec2.all(region, 'DescribeSecurityGroups', 'SecurityGroups', { Filters })
+  return groups.map(({ GroupId, Tags = [], VpcId = '' }) => ({
+    id: GroupId,
+    run: Tags.find((/** @type {any} */ tag) => tag.Key === RUN_TAG)?.Value ?? '',
+    vpc: VpcId,
+  }))
+}
+
+/**
+ * @param {import('./client.js').Ec2} ec2
+ * @param {string} region
+ * @param {string} id
+ * @param {(text: string) => void} onProgress
+ * @throws {Ec2Error} when it is still in use after minutes
+ */
+export async function deleteGroup(ec2, region, id, onProgress) {
+  const began = Date.now()
+  for (;;) {
+    try {
+      await ec2.send(region, 'DeleteSecurityGroup', { GroupId: id })
+      return
+    } catch (error) {
+      if (error.code === 'InvalidGroup.NotFound') return
+      const over = Date.now() - began > PATIENCE.whole
+      if (error.code !== 'DependencyViolation' || over)
+        throw over
+          ? new Ec2Error(
+              `${region}: security group ${id} is still in use; stop again in some minutes`,
+              error.code,
+              region,
+            )
+          : error
+      const seconds = Math.round((Date.now() - began) / 1000)
+      onProgress(`${region}: waiting for the last instances to let go of security group ${id} (${seconds} s)`)
+      await sleep(PATIENCE.pause)
+    }
+  }
+}

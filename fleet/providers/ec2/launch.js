@@ -1,0 +1,285 @@
+// The launch, and the memory of it from which a single drone can be launched again.
+
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LaunchError, ProviderError } from '../contract.js'
+import { namesOf } from './batches.js'
+import { abreast, Ec2 } from './client.js'
+import { ensureGroup } from './groups.js'
+import { handleOf, instancesOf } from './handles.js'
+import { readPlace } from './options.js'
+import { bootOf, tagsOf } from './plan.js'
+import { userData } from './user-data.js'
+
+/**
+ * @typedef {import('../../schema.js').Handle} Handle
+ * @typedef {import('./plan.js').Details} Details
+ * @typedef {import('./batches.js').Batch} Batch
+ */
+
+/** A group that was made just now is not known everywhere at EC2: ms between attempts. */
+const SETTLE = Object.freeze({ attempts: 6, pause: 1000 })
+/** ms to wait for public addresses. */
+const ADDRESSES = Object.freeze({ pause: 2000, attempts: 45 })
+
+/** Faults after which it is not known whether instances were launched. */
+const UNSURE = new Set([
+  'ENOTFOUND',
+  'TimeoutError',
+  'InternalError',
+  'InternalFailure',
+  'Unavailable',
+  'ServiceUnavailable',
+])
+
+/**
+ * Instances of one call.
+ *
+ * @param {Ec2} ec2
+ * @param {Details} details
+ * @param {Batch} batch
+ * @param {string} group
+ * @param {number} ends
+ * @returns {Promise<Handle[]>} at least one
+ */
+async function run(ec2, details, batch, group, ends) {
+  const { options, places, nonce } = details
+  const place = places.find(({ region }) => region === batch.region)
+  if (place === undefined) throw new ProviderError(`${batch.region} was not looked at`)
+  const { instanceType, spot, maxPrice, keyName } = options
+  const tags = tagsOf({ run: details.run, names: namesOf(batch), ends })
+  // The same call, made again because its answer got lost, launches nothing twice.
+  const token = createHash('sha256')
+    .update(`${nonce} ${details.run} ${batch.region} ${namesOf(batch)}`)
+    .digest('hex')
+    .slice(0, 40)
+  const input = {
+    ImageId: place.image.id,
+    InstanceType: instanceType,
+    MinCount: 1,
+    MaxCount: batch.count,
+    ClientToken: token,
+    UserData: (await userData(bootOf(details, batch, ends))).toString('base64'),
+    InstanceInitiatedShutdownBehavior: 'terminate',
+    MetadataOptions: { HttpEndpoint: 'enabled', HttpTokens: 'required', HttpPutResponseHopLimit: 1 },
+    TagSpecifications: ['instance', 'volume'].map(ResourceType => ({ ResourceType, Tags: tags })),
+    ...(place.subnet === ''
+      ? { SecurityGroupIds: [group] }
+      : {
+          NetworkInterfaces: [
+            { DeviceIndex: 0, SubnetId: place.subnet, Groups: [group], AssociatePublicIpAddress: true },
+          ],
+        }),
+    ...(keyName === '' ? {} : { KeyName: keyName }),
+    ...(spot
+      ? {
+          InstanceMarketOptions: {
+            MarketType: 'spot',
+            SpotOptions: {
+              SpotInstanceType: 'one-time',
+              InstanceInterruptionBehavior: 'terminate',
+              ...(maxPrice === null ? {} : { MaxPrice: String(maxPrice) }),
+            },
+          },
+        }
+      : {}),
+  }
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const { Instances = [] } = await ec2.send(batch.region, 'RunInstances', input)
+      // EC2 may leave the tags out of this answer, not out of the instances.
+      return Instances.map((/** @type {any} */ instance) =>
+        handleOf({ ...instance, Tags: tags }, batch.region),
+      )
+    } catch (error) {
+      if (error.code === 'InvalidGroup.NotFound' && attempt < SETTLE.attempts) {
+        await sleep(SETTLE.pause * attempt)
+        continue
+      }
+      if (!UNSURE.has(error.code)) throw error
+      const filter = [{ Name: 'client-token', Values: [token] }]
+      const there = await instancesOf(ec2, batch.region, filter).catch(() => [])
+      if (there.length === 0) throw error
+      return there
+    }
+  }
+}
+
+/**
+ * @param {Ec2} ec2
+ * @param {Details} details
+ * @param {string} region
+ * @param {number} ends
+ * @param {(handles: Handle[]) => void} onLaunched
+ */
+async function launchIn(ec2, details, region, ends, onLaunched) {
+  const place = details.places.find(one => one.region === region)
+  const names = details.batches.filter(batch => batch.region === region)
+  const tags = tagsOf({ run: details.run, names: namesOf(names[0]), ends }).filter(
+    ({ Key }) => Key !== 'halley:drones',
+  )
+  const group = await ensureGroup(ec2, region, {
+    run: details.run,
+    vpc: place?.vpc ?? '',
+    rules: details.rules,
+    tags,
+  })
+  let here = 0
+  try {
+    const waiting = [...names]
+    for (let batch = waiting.shift(); batch !== undefined; batch = waiting.shift()) {
+      const handles = await run(ec2, details, batch, group, ends)
+      here += handles.length
+      onLaunched(handles)
+      // EC2 gives what it has. The rest is asked for by itself, with user data of its own, and refused with the reason.
+      const rest = batch.count - handles.length
+      if (rest > 0) waiting.unshift({ ...batch, first: batch.first + handles.length, count: rest })
+    }
+  } catch (error) {
+    // Somebody else of this run may have machines here: then EC2 does not delete it.
+    if (here === 0) await ec2.send(region, 'DeleteSecurityGroup', { GroupId: group }).catch(() => {})
+    throw error
+  }
+}
+
+/**
+ * @param {import('../contract.js').LaunchPlan} plan
+ * @param {(text: string) => void} onProgress
+ * @returns {Promise<Handle[]>}
+ * @throws {LaunchError}
+ */
+export async function launch({ details }, onProgress) {
+  /** @type {Details} */
+  const { flags, places, batches, options, dir } = details
+  const count = batches.reduce(
+    (/** @type {number} */ sum, /** @type {Batch} */ batch) => sum + batch.count,
+    0,
+  )
+  const ec2 = await Ec2.open(readPlace(flags))
+  try {
+    const ends = Date.now() + options.timeLimit
+    await remember(dir, details, ends)
+    /** @type {Handle[]} */
+    const launched = []
+    const regions = places.map((/** @type {import('./plan.js').Place} */ { region }) => region)
+    onProgress(`launching ${count} instances in ${regions.join(', ')}`)
+    const results = await abreast(regions, (/** @type {string} */ region) =>
+      launchIn(ec2, details, region, ends, handles => {
+        launched.push(...handles)
+        onProgress(`${launched.length} of ${count} instances launched (${region})`)
+      }),
+    )
+    const faults = results.flatMap(result => (result.status === 'rejected' ? [result.reason.message] : []))
+    if (faults.length > 0)
+      throw new LaunchError(
+        `${launched.length} of ${count} instances were launched: ${faults.join('; ')}`,
+        launched,
+      )
+    if (batches[0].config.listen !== undefined) await addresses(ec2, launched, onProgress)
+    return launched
+  } finally {
+    ec2.close()
+  }
+}
+
+/**
+ * Waits until drones that are to be dialled have an address.
+ *
+ * @param {Ec2} ec2
+ * @param {Handle[]} launched
+ * @param {(text: string) => void} onProgress
+ */
+async function addresses(ec2, launched, onProgress) {
+  for (let attempt = 1; ; attempt++) {
+    const without = launched.filter(({ address }) => !address)
+    if (without.length === 0) return
+    if (attempt > ADDRESSES.attempts)
+      throw new LaunchError(
+        `${without.length} instances got no public address: is the subnet a public one?`,
+        launched,
+      )
+    onProgress(`waiting for the addresses of ${without.length} instances`)
+    for (const region of new Set(without.map(({ where }) => where))) {
+      const ids = without.filter(({ where }) => where === region).map(({ handle }) => handle)
+      const found = await instancesOf(ec2, region, [{ Name: 'instance-id', Values: ids.slice(0, 200) }])
+      for (const { handle, address } of found) {
+        const one = launched.find(own => own.handle === handle)
+        if (one && address) one.address = address
+      }
+    }
+    if (launched.some(({ address }) => !address)) await sleep(ADDRESSES.pause)
+  }
+}
+
+/** @param {string} dir */
+const memoryFile = dir => join(dir, 'ec2-launches.json')
+
+/**
+ * @param {string} dir
+ * @returns {Promise<{details: Omit<Details, 'drone'>, ends: number}[]>} launches whose time limit is not over
+ */
+async function recall(dir) {
+  try {
+    const launches = JSON.parse(await readFile(memoryFile(dir), 'utf8'))
+    return launches.filter((/** @type {{ends: number}} */ { ends }) => ends > Date.now())
+  } catch {
+    return []
+  }
+}
+
+/**
+ * @param {string} dir
+ * @param {Details} details
+ * @param {number} ends
+ */
+async function remember(dir, { drone, ...details }, ends) {
+  const launches = [...(await recall(dir)), { details, ends }]
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+  const part = `${memoryFile(dir)}.${randomBytes(4).toString('hex')}`
+  try {
+    // The run's secret is in it.
+    await writeFile(part, JSON.stringify(launches), { mode: 0o600 })
+    await rename(part, memoryFile(dir))
+  } catch (error) {
+    await rm(part, { force: true })
+    throw new ProviderError(`the launch cannot be written down in ${dir}: ${error.message}`)
+  }
+}
+
+/**
+ * Another instance for a drone whose own one is gone, until the same time limit.
+ *
+ * @param {Ec2} ec2
+ * @param {Handle} handle
+ * @param {string} dir
+ * @param {() => Promise<string>} pack
+ * @returns {Promise<Handle>}
+ * @throws {ProviderError}
+ */
+export async function relaunch(ec2, handle, dir, pack) {
+  for (const { details, ends } of await recall(dir)) {
+    const number = Number(/\d+$/.exec(handle.id)?.[0])
+    const batch = details.batches.find(
+      ({ region, prefix, first, count }) =>
+        region === handle.where &&
+        handle.id === `${prefix}${number}` &&
+        number >= first &&
+        number < first + count,
+    )
+    if (details.run !== handle.run || batch === undefined) continue
+    const again = { ...details, nonce: randomBytes(8).toString('hex'), drone: await pack() }
+    /** @type {Handle[]} */
+    const launched = []
+    const single = { ...batch, first: number, count: 1 }
+    await launchIn(ec2, { ...again, batches: [single] }, handle.where, ends, handles =>
+      launched.push(...handles),
+    )
+    if (single.config.listen !== undefined) await addresses(ec2, launched, () => {})
+    return launched[0]
+  }
+  throw new ProviderError(
+    `drone ${handle.id} (${handle.handle} in ${handle.where}) is gone, and what it was launched with is not known here; start another one`,
+  )
+}

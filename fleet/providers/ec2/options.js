@@ -1,0 +1,173 @@
+// The flags of the provider, read.
+
+import { isIP } from 'node:net'
+import { ProviderError } from '../contract.js'
+
+/** @type {Record<string, import('../../../src/cli/args.js').Flag>} */
+export const FLAGS = Object.freeze({
+  region: { type: 'string', multiple: true },
+  'instance-type': { type: 'string' },
+  spot: { type: 'boolean' },
+  'max-price': { type: 'string' },
+  price: { type: 'string' },
+  image: { type: 'string' },
+  'key-name': { type: 'string' },
+  subnet: { type: 'string', multiple: true },
+  'time-limit': { type: 'string' },
+  controller: { type: 'string' },
+  'node-version': { type: 'string' },
+  'node-url': { type: 'string' },
+  endpoint: { type: 'string' },
+})
+
+export const HELP = `      --region NAME          where; several spread the drones evenly (repeat it, or separate by commas).
+                             Default: that of the AWS configuration
+      --instance-type TYPE   default t3.small
+      --spot                 spot instances; --max-price DOLLARS an hour for one, at most
+      --time-limit TIME      after which instances terminate themselves, whatever happens here (default 2h)
+      --controller HOST:PORT public address of this machine, which drones dial. With --listen, HOST: it alone may dial
+                             the drones
+      --image AMI            default: the newest Ubuntu LTS of the region
+      --key-name NAME        of an SSH key of the account; port 22 is opened for --controller only
+      --subnet ID            one for each region, in their order; default: those of the default VPC
+      --node-version N       of Node.js that is installed: 22, or 22.11.0 (default 22)
+      --node-url URL         of a Node.js distribution (default https://nodejs.org/dist)
+      --price DOLLARS        of an instance for an hour, where the estimate is wrong
+      --endpoint URL         of the EC2 API (or AWS_ENDPOINT_URL_EC2)`
+
+/**
+ * @typedef {object} Options
+ * @property {string[]} regions none: that of the AWS configuration
+ * @property {string} instanceType
+ * @property {boolean} spot
+ * @property {number | null} maxPrice dollars an hour
+ * @property {number | null} price dollars an hour
+ * @property {string} image ''
+ * @property {string} keyName ''
+ * @property {string[]} subnets
+ * @property {number} timeLimit ms
+ * @property {{host: string, port: number} | null} controller port 0: none was given
+ * @property {string} nodeVersion
+ * @property {string} nodeUrl
+ */
+
+const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const LIMIT = { least: 5 * UNITS.m, most: 14 * UNITS.d }
+
+/** @param {unknown} value @returns {string[]} */
+const list = value =>
+  [...new Set([value ?? []].flat().flatMap(text => String(text).split(',')))]
+    .map(text => text.trim())
+    .filter(Boolean)
+
+/** @param {Record<string, any>} flags @param {string} name */
+function dollars(flags, name) {
+  const text = flags[name]
+  if (text === undefined) return null
+  const value = Number(String(text).replace(/^\$/, ''))
+  if (!(value > 0) || text === '')
+    throw new ProviderError(`--${name} "${text}" is no price in dollars an hour, like 0.0104`)
+  return value
+}
+
+/** @param {string} text @returns {number} ms */
+function duration(text) {
+  const match = /^(\d+(?:\.\d+)?)([smhd])$/.exec(text)
+  const value = match ? Number(match[1]) * UNITS[/** @type {keyof UNITS} */ (match[2])] : Number.NaN
+  if (!(value >= LIMIT.least && value <= LIMIT.most))
+    throw new ProviderError(`--time-limit "${text}" is no time from 5m to 14d, like 90m or 2h`)
+  return value
+}
+
+/** @param {string} text */
+function hostPort(text) {
+  const match = /^(?:\[([0-9a-f:.]+)\]|([^\s:/]+))(?::(\d{1,5}))?$/i.exec(text)
+  const host = match?.[1] ?? match?.[2]
+  const port = Number(match?.[3] ?? 0)
+  if (!host || port > 65_535)
+    throw new ProviderError(`--controller "${text}" is no address like 203.0.113.7:7000`)
+  return { host, port }
+}
+
+/**
+ * @param {Record<string, any>} flags
+ * @returns {{regions: string[], endpoint: string | undefined}} those that every command needs
+ * @throws {ProviderError}
+ */
+export function readPlace(flags) {
+  const regions = list(flags.region)
+  for (const region of regions)
+    if (!/^[a-z]{2}(?:-[a-z]+)+-\d+$/.test(region))
+      throw new ProviderError(`--region "${region}" is no name of a region, like eu-west-1`)
+  const endpoint = flags.endpoint
+  if (endpoint !== undefined && !/^https?:$/.test(URL.canParse(endpoint) ? new URL(endpoint).protocol : ''))
+    throw new ProviderError(`--endpoint "${endpoint}" is no URL`)
+  return { regions, endpoint }
+}
+
+/**
+ * @param {Record<string, any>} flags
+ * @returns {Options}
+ * @throws {ProviderError}
+ */
+export function readOptions(flags) {
+  const { regions } = readPlace(flags)
+  const maxPrice = dollars(flags, 'max-price')
+  if (maxPrice !== null && !flags.spot)
+    throw new ProviderError('--max-price is about spot instances: add --spot')
+  const subnets = list(flags.subnet)
+  if (subnets.length > 0 && subnets.length !== Math.max(regions.length, 1))
+    throw new ProviderError(
+      `--subnet: ${subnets.length} for ${Math.max(regions.length, 1)} regions; each needs its own`,
+    )
+  const nodeVersion = String(flags['node-version'] ?? '22').replace(/^v/, '')
+  if (!/^\d{2}(?:\.\d+\.\d+)?$/.test(nodeVersion) || Number.parseInt(nodeVersion, 10) < 20)
+    throw new ProviderError(
+      `--node-version "${flags['node-version']}" is no version from 20, like 22 or 22.11.0`,
+    )
+  const nodeUrl = String(flags['node-url'] ?? 'https://nodejs.org/dist').replace(/\/+$/, '')
+  if (!URL.canParse(nodeUrl)) throw new ProviderError(`--node-url "${nodeUrl}" is no URL`)
+  return {
+    regions,
+    instanceType: flags['instance-type'] ?? 't3.small',
+    spot: flags.spot === true,
+    maxPrice,
+    price: dollars(flags, 'price'),
+    image: flags.image ?? '',
+    keyName: flags['key-name'] ?? '',
+    subnets,
+    timeLimit: duration(flags['time-limit'] ?? '2h'),
+    controller: flags.controller === undefined ? null : hostPort(flags.controller),
+    nodeVersion,
+    nodeUrl,
+  }
+}
+
+/**
+ * How drones and controller find each other.
+ *
+ * @param {Options} options
+ * @param {import('../../schema.js').LaunchConfig} config
+ * @returns {{controller: string} | {listen: string}} what goes into the drone's configuration
+ * @throws {ProviderError}
+ */
+export function meeting({ controller }, config) {
+  const port = Number(/:(\d+)$/.exec(config.listen ?? '')?.[1] ?? 0)
+  if (port > 0) {
+    if (controller === null)
+      throw new ProviderError(
+        'drones on EC2 that listen do so for one address only: give it, --controller ADDRESS',
+      )
+    return { listen: `0.0.0.0:${port}` }
+  }
+  const own = config.controller ? hostPort(config.controller) : null
+  const host = controller?.host ?? own?.host ?? ''
+  const at = { host, port: controller?.port || own?.port || 0 }
+  // An instance far away dials itself there.
+  const local = /^(?:|localhost|127\..*|0\.0\.0\.0|::1?)$/.test(host)
+  if (local || at.port === 0)
+    throw new ProviderError(
+      'drones on EC2 dial this machine: give its public address, --controller HOST:PORT (or --listen, and they are dialled)',
+    )
+  return { controller: `${isIP(host) === 6 ? `[${host}]` : host}:${at.port}` }
+}

@@ -1,0 +1,222 @@
+// What would be launched, all of it, found out by reading only.
+
+import { randomBytes } from 'node:crypto'
+import { batchesOf, namesOf } from './batches.js'
+import { abreast, allOf, Ec2 } from './client.js'
+import { groupName, onlyFrom } from './groups.js'
+import { findImage, machineType } from './machines.js'
+import { meeting, readOptions, readPlace } from './options.js'
+import { priceOf } from './price.js'
+import { setupScript, USER_DATA_LIMIT, userData } from './user-data.js'
+
+/**
+ * @typedef {object} Place a region, as it was found
+ * @property {string} region
+ * @property {import('./machines.js').MachineType} type
+ * @property {import('./machines.js').Image} image
+ * @property {string} subnet '' the default VPC's
+ * @property {string} vpc '' the default one
+ * @property {import('./price.js').PriceOf | null} price
+ *
+ * @typedef {object} Details
+ * @property {string} nonce of this launch, for its client tokens
+ * @property {string} run
+ * @property {string} dir
+ * @property {Record<string, any>} flags
+ * @property {import('./options.js').Options} options
+ * @property {Place[]} places
+ * @property {import('./batches.js').Batch[]} batches
+ * @property {import('./groups.js').Rule[]} rules
+ * @property {string} drone packed
+ */
+
+/** @param {number} ms @returns {string} */
+export const spell = ms => (ms % 3_600_000 === 0 ? `${ms / 3_600_000} h` : `${Math.round(ms / 60_000)} min`)
+
+/** @param {number} dollars */
+const money = dollars => (dollars < 1 ? dollars.toFixed(4) : dollars.toFixed(2))
+
+/**
+ * @param {import('./options.js').Options} options
+ * @param {import('../../schema.js').LaunchConfig} config
+ * @returns {Promise<import('./groups.js').Rule[]>}
+ */
+async function rulesOf({ controller, keyName }, config) {
+  /** @type {import('./groups.js').Rule[]} */
+  const rules = []
+  if (controller === null || (config.listen === undefined && keyName === '')) return rules
+  const from = await onlyFrom(controller.host)
+  if (config.listen !== undefined)
+    rules.push({ port: Number(config.listen.split(':').at(-1)), from, why: 'controller' })
+  if (keyName !== '') rules.push({ port: 22, from, why: 'ssh' })
+  return rules
+}
+
+/**
+ * @param {Ec2} ec2
+ * @param {string} region
+ * @param {string} subnet
+ * @param {import('./options.js').Options} options
+ * @returns {Promise<Place>}
+ */
+async function look(ec2, region, subnet, options) {
+  const type = await machineType(ec2, region, options.instanceType)
+  const [image, price, vpc] = await Promise.all([
+    findImage(ec2, region, type.architecture, options.image),
+    priceOf(ec2, region, options),
+    subnet
+      ? ec2.send(region, 'DescribeSubnets', { SubnetIds: [subnet] }).then(({ Subnets }) => Subnets[0].VpcId)
+      : '',
+  ])
+  if (options.keyName !== '') await ec2.send(region, 'DescribeKeyPairs', { KeyNames: [options.keyName] })
+  return { region, type, image, subnet, vpc, price }
+}
+
+/**
+ * @param {Details} details
+ * @param {number} size of the user data, bytes
+ * @param {string} script
+ * @returns {string[]}
+ */
+function linesOf({ run, options, places, batches, rules }, size, script) {
+  const { timeLimit, spot, maxPrice, keyName } = options
+  const { config } = batches[0]
+  const count = batches.reduce((sum, batch) => sum + batch.count, 0)
+  const lines = [
+    `run ${run}: ${count} ${count === 1 ? 'drone' : 'drones'} on EC2, in ${places.length} ${places.length === 1 ? 'region' : 'regions'}`,
+  ]
+  for (const { region, type, image, subnet, price } of places) {
+    const own = batches.filter(batch => batch.region === region)
+    const here = own.reduce((sum, batch) => sum + batch.count, 0)
+    const market = spot ? `spot${maxPrice === null ? '' : ` (at most $${maxPrice}/h each)`}` : 'on-demand'
+    lines.push(
+      `${region}: ${here} x ${type.name} (${type.architecture}, ${type.cores} vCPU, ${(type.memory / 2 ** 30).toFixed(1)} GiB), ${market}`,
+      `  drones ${own.map(namesOf).join(', ')}, in ${own.length} ${own.length === 1 ? 'call' : 'calls'}`,
+      `  image ${image.id} ${image.name} of ${image.created.slice(0, 10)}`,
+      `  ${subnet === '' ? 'subnet of the default VPC, chosen by EC2' : `subnet ${subnet}`}`,
+      `  $${price === null ? '?' : `${money(price.hourly)}/h each (${price.source}; with address and disk)`}`,
+    )
+  }
+  const allowed = rules.map(({ port, from, why }) => `TCP ${port} from ${from} (${why})`).join(', ')
+  lines.push(
+    `security group ${groupName(run)} in each region, removed by stop; in: ${allowed || 'nothing'}; out: everything`,
+    ...(keyName === '' ? [] : [`SSH key ${keyName}`]),
+    `tags of instances, volumes and groups: ${tagsOf({ run, names: namesOf(batches[0]), ends: 0 })
+      .map(({ Key, Value }) => `${Key}=${Key === 'halley:ends' ? '<launch + time limit>' : Value}`)
+      .join(' ')}`,
+    `time limit ${spell(timeLimit)}: each instance then powers itself off, which terminates it, whatever happens here`,
+    config.listen === undefined ? `drones dial ${config.controller}` : `drones listen at ${config.listen}`,
+    `targets allowed: ${config.allow.join(', ')}`,
+    `Node.js ${options.nodeVersion} from ${options.nodeUrl}, where the image has none`,
+    `user data: ${size} of ${USER_DATA_LIMIT} bytes, compressed: drone, service, kernel settings, and this script, run once:`,
+    ...script
+      .trimEnd()
+      .split('\n')
+      .map(line => `  | ${line}`.trimEnd()),
+  )
+  return lines
+}
+
+/**
+ * @param {{run: string, names: string, ends: number}} of names: the drones of a call
+ * @returns {{Key: string, Value: string}[]}
+ */
+export const tagsOf = ({ run, names, ends }) => [
+  { Key: 'Name', Value: `halley ${run} ${names}` },
+  { Key: 'halley:run', Value: run },
+  { Key: 'halley:drones', Value: names },
+  { Key: 'halley:ends', Value: new Date(ends).toISOString() },
+]
+
+/**
+ * @param {import('../contract.js').LaunchOptions} options
+ * @param {() => Promise<string>} pack
+ * @returns {Promise<import('../contract.js').LaunchPlan>}
+ * @throws {import('../contract.js').ProviderError}
+ */
+export async function plan({ drones, flags, dir }, pack) {
+  const options = readOptions(flags)
+  const { endpoint } = readPlace(flags)
+  // Before anybody is asked: what is wrong with the command line.
+  const configs = drones.map(({ controller, listen, ...config }) => ({
+    ...config,
+    ...meeting(options, { ...config, controller, listen }),
+  }))
+  const ec2 = await Ec2.open({ endpoint })
+  try {
+    const chosen = await ec2.regions(options.regions)
+    const batches = batchesOf(configs, chosen)
+    const regions = chosen.filter(region => batches.some(batch => batch.region === region))
+    const [places, rules, drone, script] = await Promise.all([
+      abreast(regions, region =>
+        look(ec2, region, options.subnets[chosen.indexOf(region)] ?? '', options),
+      ).then(allOf),
+      rulesOf(options, configs[0]),
+      pack(),
+      setupScript(),
+    ])
+    const { run } = configs[0]
+    /** @type {Details} */
+    const details = {
+      nonce: randomBytes(8).toString('hex'),
+      run,
+      dir,
+      flags,
+      options,
+      places,
+      batches,
+      rules,
+      drone,
+    }
+    const ends = Date.now() + options.timeLimit
+    let size = 0
+    for (const batch of batches) size = Math.max(size, (await userData(bootOf(details, batch, ends))).length)
+    return { lines: linesOf(details, size, script), price: totalOf(details), details }
+  } finally {
+    ec2.close()
+  }
+}
+
+/**
+ * @param {Pick<Details, 'options' | 'places' | 'drone'>} details
+ * @param {import('./batches.js').Batch} batch
+ * @param {number} ends
+ * @returns {import('./user-data.js').Boot}
+ */
+export function bootOf({ options, places, drone }, { region, config, prefix, first }, ends) {
+  const memory = places.find(place => place.region === region)?.type.memory ?? 0
+  return {
+    config,
+    prefix,
+    first,
+    drone,
+    ends,
+    nodeVersion: options.nodeVersion,
+    nodeUrl: options.nodeUrl,
+    memory,
+  }
+}
+
+/** @param {Details} details @returns {import('../contract.js').LaunchPlan['price']} */
+function totalOf({ places, batches, options }) {
+  let hourly = 0
+  const unknown = []
+  for (const { region, price, type } of places) {
+    const count = batches
+      .filter(batch => batch.region === region)
+      .reduce((sum, batch) => sum + batch.count, 0)
+    if (price === null) unknown.push(`${count} x ${type.name} in ${region}`)
+    else hourly += price.hourly * count
+  }
+  const sources = [...new Set(places.flatMap(({ price }) => (price === null ? [] : [price.source])))].join(
+    '; ',
+  )
+  const missing =
+    unknown.length > 0 ? `; without ${unknown.join(', ')}, whose price is not known (--price)` : ''
+  const whole = money((hourly * options.timeLimit) / 3_600_000)
+  return {
+    hourly,
+    currency: 'USD',
+    note: `$${whole} until the time limit of ${spell(options.timeLimit)}${sources ? ` (${sources})` : ''}${missing}; traffic costs extra`,
+  }
+}

@@ -1,0 +1,165 @@
+// What an instance gets at launch: a cloud-config with the drone, its configuration, its service and the script that sets it up.
+
+import { readFile } from 'node:fs/promises'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { recipes } from '../../../src/doctor/index.js'
+import { ProviderError } from '../contract.js'
+
+/** EC2 takes so many bytes, before they are encoded in base64. */
+export const USER_DATA_LIMIT = 16_384
+
+/**
+ * Instances of one RunInstances call share their user data; the launch index tells them apart (AmiLaunchIndex, `ami-launch-index` of
+ * the metadata): drone `prefix` + (first + index). So a thousand drones are a few calls, and no instance is ever without its number.
+ *
+ * @typedef {object} Boot
+ * @property {import('../../schema.js').LaunchConfig} config its `id` is not used
+ * @property {string} prefix of the drones' ids
+ * @property {number} first number of the first drone's id
+ * @property {string} drone text of the packed drone
+ * @property {number} ends Unix ms at which the instance powers itself off
+ * @property {string} nodeVersion `22` or `22.11.0`
+ * @property {string} nodeUrl of a Node.js distribution
+ * @property {number} memory of the machine, bytes
+ */
+
+/** From one address, to one port of the target. */
+const CONNECTIONS = 64_000
+
+const SETUP = new URL('./setup.sh', import.meta.url)
+
+/** @returns {Promise<string>} as it is sent, without its comments: every byte counts */
+export async function setupScript() {
+  const [first, ...lines] = (await readFile(SETUP, 'utf8')).split('\n')
+  return `${[first, ...lines.filter(line => !/^\s*(?:#.*)?$/.test(line))].join('\n')}\n`
+}
+
+/** @param {string} drone @returns {string} base64 of its brotli, a tenth smaller than gzip; the setup script undoes both */
+const squeezed = drone =>
+  brotliCompressSync(drone, {
+    params: {
+      [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
+      [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
+      [constants.BROTLI_PARAM_SIZE_HINT]: Buffer.byteLength(drone),
+    },
+  }).toString('base64')
+
+/**
+ * The configuration is root's alone, and the service gets a copy that only it can read. The capability is for source ports below 1024.
+ */
+const DRONE_SERVICE = `[Unit]
+Description=Halley load drone
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+User=halley
+DynamicUser=yes
+LoadCredential=drone.json:/etc/halley/drone.json
+ExecStart=/opt/halley/bin/node /opt/halley/drone.mjs \${CREDENTIALS_DIRECTORY}/drone.json
+Restart=always
+RestartSec=2
+LimitNOFILE=1048576
+TasksMax=infinity
+AmbientCapabilities=CAP_NET_BIND_SERVICE
+
+[Install]
+WantedBy=multi-user.target
+`
+
+/** Powering off is terminating (InstanceInitiatedShutdownBehavior). Where it hangs, the kernel is asked without ceremony. */
+const OFF = 'systemctl poweroff; sleep 90; poweroff -f -f'
+
+const END_SERVICE = `[Unit]
+Description=The time limit of this drone
+
+[Service]
+ExecStart=/bin/sh -c '${OFF}'
+`
+
+/** @param {number} ends */
+const endTimer = ends => `[Timer]
+OnCalendar=${new Date(ends).toISOString().slice(0, 19).replace('T', ' ')} UTC
+AccuracySec=5s
+
+[Install]
+WantedBy=timers.target
+`
+
+/**
+ * A YAML scalar: a block for what can stand in one, JSON for the rest.
+ *
+ * @param {string} text
+ */
+function scalar(text) {
+  const lines = text.split('\n')
+  // A block keeps what it is given, except for control characters, and a first line that begins with a blank would set its indent.
+  if (!/^[\x20-\x7e\n]+\n$/.test(text) || text.endsWith('\n\n') || /^[ \n]/.test(text))
+    return JSON.stringify(text)
+  return `|\n${lines
+    .slice(0, -1)
+    .map(line => (line === '' ? '' : `    ${line}`))
+    .join('\n')}`
+}
+
+/** @param {string} text @returns {string} one word for the shell */
+const word = text => `'${text.replaceAll("'", "'\\''")}'`
+
+/**
+ * @param {Boot} boot
+ * @returns {Promise<string>} the cloud-config, not compressed
+ */
+export async function cloudConfig({ config, prefix, first, drone, ends, nodeVersion, nodeUrl, memory }) {
+  const { sysctl } = recipes({ connections: CONNECTIONS, role: 'drone', memory, comments: false })
+  const seconds = Math.ceil(ends / 1000)
+  const launch = {
+    ENDS: seconds,
+    NODE_VERSION: nodeVersion,
+    NODE_URL: nodeUrl,
+    ID_PREFIX: prefix,
+    ID_FIRST: first,
+  }
+  const environment = Object.entries(launch)
+    .map(([name, value]) => `${name}=${word(String(value))}\n`)
+    .join('')
+  /** @type {[path: string, mode: string, text: string][]} */
+  const files = [
+    ['/etc/systemd/system/halley-end.timer', '0644', endTimer(ends)],
+    ['/etc/systemd/system/halley-end.service', '0644', END_SERVICE],
+    ['/opt/halley/launch.env', '0644', environment],
+    ['/opt/halley/setup.sh', '0755', await setupScript()],
+    ['/etc/halley/drone.json.in', '0600', `${JSON.stringify({ ...config, id: '@ID@' })}\n`],
+    ['/etc/sysctl.d/90-halley.conf', '0644', sysctl],
+    ['/etc/systemd/system/halley-drone.service', '0644', DRONE_SERVICE],
+    ['/opt/halley/drone.br', '0644', `${squeezed(drone)}\n`],
+  ]
+  // bootcmd is the first thing that runs, at every boot, when nothing of systemd may be asked yet.
+  const loop = `setsid sh -c 'while [ $(date +%s) -lt ${seconds} ]; do sleep 15; done; ${OFF}' >/dev/null 2>&1 &`
+  return [
+    '#cloud-config',
+    'bootcmd:',
+    `- [sh, -c, ${JSON.stringify(loop)}]`,
+    'write_files:',
+    ...files.map(
+      ([path, mode, text]) => `- path: ${path}\n  permissions: "${mode}"\n  content: ${scalar(text)}`,
+    ),
+    'runcmd:',
+    '- [sh, /opt/halley/setup.sh]',
+    '',
+  ].join('\n')
+}
+
+/**
+ * @param {Boot} boot
+ * @returns {Promise<Buffer>} gzip, which cloud-init reads as it is
+ * @throws {ProviderError} when it is more than EC2 takes
+ */
+export async function userData(boot) {
+  const packed = gzipSync(await cloudConfig(boot), { level: 9 })
+  if (packed.length > USER_DATA_LIMIT)
+    throw new ProviderError(
+      `the user data of a drone takes ${packed.length} bytes, compressed, and EC2 takes ${USER_DATA_LIMIT}: allow fewer targets`,
+    )
+  return packed
+}
