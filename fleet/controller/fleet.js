@@ -317,11 +317,11 @@ export class Fleet extends EventEmitter {
 
   /**
    * @param {number | 'all'} n the last n drones
-   * @param {OnProgress} [onProgress]
+   * @param {{onProgress?: OnProgress}} [options]
    * @returns {Promise<string[]>} ids of those that are no more
    * @throws {Error} one line: some may be there still
    */
-  stop(n, onProgress = () => {}) {
+  stop(n, { onProgress = () => {} } = {}) {
     return this.#launcher.stop(n, onProgress)
   }
 
