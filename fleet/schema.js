@@ -139,7 +139,8 @@
  * @property {DistributionWire} probe the same, of messages published on this machine: no clocks to compare
  * @property {DistributionWire} connect from the beginning of an attempt to the connection being ready
  * @property {DistributionWire} answer from the intended time of publishing to the target's confirmation
- * @property {Record<string, number>} faults counted by what they are (`ECONNREFUSED`, `3012 no pong`, `HTTP 503`); at most 30 kinds
+ * @property {Record<string, number>} faults counted by what they are (`ECONNREFUSED`, `3012 no pong`, `HTTP 503`); at most 30 kinds. An
+ *   engine's are those since its last sample, a drone's those since it began
  * @property {Clock} clock
  *
  * @typedef {object} Clock how this machine's clock stands to the gateway's

@@ -1,70 +1,61 @@
 // What comes over the line is checked here, before anything is done with it.
 
 import { parseSubject } from '../subjects.js'
+import { Dialer } from './transport/dialer.js'
 
-/** @typedef {(value: any) => boolean} Check */
+/** A number that may be a fraction; 0 stands for a whole one. */
+const FRACTION = 0.5
 
-/** @type {Check} */
-const number = value => typeof value === 'number' && value >= 0 && value < 1e15
-/** @type {Check} */
-const whole = value => number(value) && Number.isInteger(value)
-/** @type {Check} */
-const text = value => typeof value === 'string' && value.length < 1000
-/** @type {Check} */
-const texts = value => Array.isArray(value) && value.length <= 1000 && value.every(text)
-/** @param {RegExp} words @returns {Check} */
-const word = words => value => text(value) && words.test(value)
-/** @param {Record<string, Check>} shape @returns {(value: any) => string | undefined} the name of what is wrong */
-const fault = shape => value => Object.keys(shape).find(key => !shape[key](value?.[key]))
-
-const publishFault = fault({
-  via: word(/^(api|client)$/),
-  channels: text,
-  order: word(/^(random|sequential)$/),
-  rate: number,
-  size: value => whole(value) && value <= 1e6,
-  part: whole,
-  parts: whole,
-})
-
-const settingsFault = fault({
-  targets: texts,
-  transport: text,
-  connections: whole,
-  first: whole,
-  total: whole,
-  concurrency: whole,
-  rate: number,
-  addresses: texts,
-  ports: text,
-  channels: texts,
-  recover: value => typeof value === 'boolean',
-  user: text,
-  churn: number,
-  backoff: value => number(value?.min) && number(value.max),
-  publish: value => value === null || !publishFault(value),
-  publishFrom: number,
-})
-
-/** @type {Record<string, (message: any) => string | undefined>} */
+/** What orders look like: everything is of the same type. @type {Record<string, object>} */
 const ORDERS = {
-  settings: message => (whole(message.revision) ? settingsFault(message.settings) : 'revision'),
-  cut: fault({ share: value => number(value) && value <= 1, how: word(/^(close|reset)$/) }),
-  ledgers: fault({}),
-  reckon: fault({ ledgers: Array.isArray }),
-  restart: fault({}),
-  stop: fault({}),
+  settings: {
+    revision: 0,
+    settings: {
+      targets: [''],
+      transport: '',
+      connections: 0,
+      first: 0,
+      total: 0,
+      concurrency: 0,
+      rate: FRACTION,
+      addresses: [''],
+      ports: '',
+      channels: [''],
+      recover: true,
+      user: '',
+      churn: FRACTION,
+      backoff: { min: 0, max: 0 },
+      publishFrom: FRACTION,
+    },
+  },
+  cut: { share: FRACTION, how: '' },
+  ledgers: {},
+  reckon: { ledgers: [{ channels: '', part: 0, parts: 0, start: 0, sequences: '' }] },
+  restart: {},
+  stop: {},
 }
+const PUBLISH = { via: '', channels: '', order: '', rate: FRACTION, size: 0, part: 0, parts: 0 }
 
 /**
- * @param {string} target URL
- * @param {string[]} allow `host` or `host:port`
+ * @param {any} example
+ * @param {any} value
+ * @param {string} name of the value
+ * @throws {Error} naming what is not like the example
  */
-function allowed(target, allow) {
-  if (!URL.canParse(target)) return false
-  const { protocol, hostname, port } = new URL(target)
-  const place = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
-  return /^https?:$/.test(protocol) && (allow.includes(hostname) || allow.includes(place))
+function compare(example, value, name) {
+  if (Array.isArray(example) && Array.isArray(value)) {
+    for (const each of value) compare(example[0], each, name)
+    return
+  }
+  const number = typeof value === 'number'
+  if (
+    typeof example !== typeof value ||
+    Array.isArray(example) ||
+    value === null ||
+    (number && !(value >= 0 && value < 1e15 && (example === FRACTION || Number.isInteger(value))))
+  )
+    throw new Error(`"${name}" is not what it has to be`)
+  if (typeof example === 'object') for (const key in example) compare(example[key], value[key], key)
 }
 
 /**
@@ -75,17 +66,21 @@ function allowed(target, allow) {
  */
 export function checkOrder(message, allow, capacity) {
   const { type } = message
-  if (!Object.hasOwn(ORDERS, type)) throw new Error(`no such order: ${`${type}`.slice(0, 50)}`)
-  const wrong = ORDERS[type](message)
-  if (wrong) throw new Error(`${type}: "${wrong}" is not what it has to be`)
+  if (!Object.hasOwn(ORDERS, type)) throw new Error(`there is no order ${`${type}`.slice(0, 50)}`)
+  compare(ORDERS[type], message, type)
+  if (type === 'cut' && !/^(close|reset)$/.test(message.how)) throw new Error('"how" is close or reset')
   if (type !== 'settings') return
   /** @type {import('../schema.js').Settings} */
-  const { targets, connections, publish, channels, user } = message.settings
-  for (const target of targets)
-    if (!allowed(target, allow)) throw new Error(`${target} is no target that this drone was launched for`)
-  if (targets.length === 0 && (connections > 0 || publish)) throw new Error('there is no target')
+  const settings = message.settings
+  const { targets, connections, publish, channels, user } = settings
+  if (publish !== null) {
+    compare(PUBLISH, publish, 'publish')
+    if (publish.size > 1e6 || publish.part >= publish.parts) throw new Error('"publish" is not possible')
+  }
   if (connections > capacity)
     throw new Error(`this drone can hold ${capacity} connections, not ${connections}`)
-  const templates = [...channels, user, publish?.channels]
-  for (const template of templates) if (template) parseSubject(template)
+  for (const template of [...channels, user, publish?.channels]) if (template) parseSubject(template)
+  // Says what it does not like about targets, addresses and ports, and connects to nothing before it is told to.
+  if (targets.length > 0 || connections > 0 || publish)
+    new Dialer({ ...settings, allow }, /** @type {any} */ ({}))
 }

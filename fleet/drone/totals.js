@@ -7,14 +7,6 @@ const DISTRIBUTIONS = /** @type {const} */ (['latency', 'probe', 'connect', 'ans
 /** Kinds of faults that are told apart. */
 const MAX_FAULTS = 29
 
-/** @param {Record<string, number>} to @param {Record<string, number>} from */
-function addFaults(to, from) {
-  for (const [kind, times] of Object.entries(from)) {
-    const known = kind in to || Object.keys(to).length < MAX_FAULTS ? kind : 'other'
-    to[known] = (to[known] ?? 0) + times
-  }
-}
-
 /** What all processes of the drone have counted, also those that are no more: nothing that was counted is lost with them. */
 export class Totals {
   #past = zeroCounters()
@@ -22,21 +14,23 @@ export class Totals {
   #faults = Object.create(null)
   #distributions = DISTRIBUTIONS.map(() => new Recorder())
 
-  /** @param {EngineSample} sample whose distributions are taken up */
+  /** @param {EngineSample} sample whose distributions and faults are taken up */
   merge(sample) {
+    const faults = this.#faults
+    for (const [kind, times] of Object.entries(sample.faults)) {
+      const known = kind in faults || Object.keys(faults).length < MAX_FAULTS ? kind : 'other'
+      faults[known] = (faults[known] ?? 0) + times
+    }
     DISTRIBUTIONS.forEach((name, i) => {
       this.#distributions[i].merge(sample[name])
     })
   }
 
-  /**
-   * @param {EngineSample} sample the last one of a process that has ended
-   */
-  bury({ counters, faults, gauges }) {
+  /** @param {EngineSample} sample the last one of a process that has ended */
+  bury({ counters, gauges }) {
     addCounters(this.#past, counters)
     // What it had open has ended with it.
     this.#past.ended += gauges.open
-    addFaults(this.#faults, faults)
   }
 
   /**
@@ -46,13 +40,11 @@ export class Totals {
    */
   take(samples, wanted) {
     const counters = addCounters(zeroCounters(), this.#past)
-    const faults = { ...this.#faults }
     const gauges = { wanted, opening: 0, open: 0 }
     /** @type {import('../schema.js').Clock} */
     let clock = { offset: 0, error: 0, against: 'none' }
     for (const sample of samples) {
       addCounters(counters, sample.counters)
-      addFaults(faults, sample.faults)
       gauges.opening += sample.gauges.opening
       gauges.open += sample.gauges.open
       if (
@@ -66,6 +58,6 @@ export class Totals {
       distribution.reset()
       return wire
     })
-    return { gauges, counters, latency, probe, connect, answer, faults, clock }
+    return { gauges, counters, latency, probe, connect, answer, faults: this.#faults, clock }
   }
 }

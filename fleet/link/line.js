@@ -38,7 +38,6 @@ export class Line {
     this.#socket = socket
     this.identity = identity
     socket.setNoDelay(true)
-    socket.setKeepAlive(true, 10_000)
     this.#beat = setInterval(() => this.#onBeat(), BEAT)
     this.#gone = new Promise(resolve => {
       socket.once('close', () => {
@@ -46,7 +45,6 @@ export class Line {
         resolve()
       })
     })
-    socket.on('end', () => this.#end('the other side closed the line'))
     socket.on('error', error => this.#end(/** @type {NodeJS.ErrnoException} */ (error).code ?? error.message))
   }
 
