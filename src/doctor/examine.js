@@ -29,7 +29,7 @@ export const CONNECTIONS = 100_000
  * @property {string[]} obstacles ids of what stands in the way
  * @property {string[]} notes what cannot be changed from here
  * @property {number | null} nofile what limits.d and systemd should allow; null: it is enough
- * @property {number | null} allowedNow what this process may open; null: no limit, or it cannot be told
+ * @property {number | null} allowedNow what a process may open; Infinity: no limit; null: it cannot be told
  */
 
 /**
@@ -93,7 +93,7 @@ export function diagnose(facts, asked) {
     obstacles: findings.filter(({ status }) => status === 'too low').map(({ id }) => id),
     notes: notesOf(facts),
     nofile: filesToAllow(facts, aim),
-    allowedNow: facts.files !== null && Number.isFinite(facts.files.hard) ? facts.files.hard : null,
+    allowedNow: facts.files?.hard ?? null,
   }
 }
 
@@ -106,7 +106,9 @@ export function filesOf({ aim, findings, nofile: files, allowedNow }, { all = fa
   const settings = findings
     .filter(({ changes, status, id }) => status !== 'cannot tell' && (all || changes || keep.includes(id)))
     .flatMap(({ setting }) => setting ?? [])
-  const allowed = files ?? (all ? Math.max(nofile(aim), allowedNow ?? 0) : null)
+  // Where there is no limit, any would be lower.
+  const allowed =
+    files ?? (all && allowedNow !== Number.POSITIVE_INFINITY ? Math.max(nofile(aim), allowedNow ?? 0) : null)
   const heading = `halley doctor: ${count(aim.connections)} connections, role ${aim.role}\nsysctl --system loads it.`
   return {
     sysctl: settings.length > 0 ? sysctlFile(settings, { heading }) : null,

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MemoryLimit } from '../stats/memory-limit.js'
-import { parseFiles, parseListen, parseMemory, parseSockets } from '../stats/proc-files.js'
+import { parseFiles, parseListen, parseMemory } from '../stats/proc-files.js'
 import { pageSize, readText } from '../stats/proc-reader.js'
 import { readInterfaces } from './interfaces.js'
 import {
@@ -13,6 +13,7 @@ import {
   parseNumbers,
   parsePackets,
   parseSwap,
+  parseTimeWait,
   readOnlySettings,
 } from './texts.js'
 
@@ -135,7 +136,6 @@ export function readFacts(root = '/') {
   const page = root === '/' ? pageSize() : 4096
   const allFiles = parsed('proc/sys/fs/file-nr', parseFiles)
   const listen = parsed('proc/net/netstat', parseListen)
-  const sockets = parsed('proc/net/sockstat', content => parseSockets(content, '', page))
   return {
     kernel: text('proc/sys/kernel/osrelease').trim(),
     page,
@@ -147,7 +147,7 @@ export function readFacts(root = '/') {
     files: parsed('proc/self/limits', parseLimits),
     allFiles: allFiles !== null && allFiles.limit > 0 ? allFiles : null,
     settings: Object.fromEntries(KEYS.map(key => [key, setting(key)])),
-    timeWait: sockets !== null && Number.isFinite(sockets.tcp.time_wait) ? sockets.tcp.time_wait : null,
+    timeWait: parsed('proc/net/sockstat', parseTimeWait),
     listen: listen && { overflows: listen.overflows, accepted: parsed('proc/net/snmp', parseAccepted) },
     packets: parsed('proc/net/softnet_stat', parsePackets),
     addresses: parsed('proc/net/fib_trie', parseAddresses),

@@ -66,11 +66,11 @@ function ofProcess(facts, aim) {
     role === 'drone'
       ? `a process of a drone holds ${count(Math.min(connections, DRONE_PROCESS))} connections`
       : `${count(connections)} connections over ${count(workers)} ${workers === 1 ? 'worker' : 'workers, a tenth uneven'}`
-  const why = `${share}, and ${count(RESERVED_FILES)} other files; Node.js raises the soft limit to the hard one`
+  const why = `${share}, and ${count(RESERVED_FILES)} other files; Node.js raises the soft limit to the hard one; a service has its own (LimitNOFILE)`
   if (facts.files === null)
     return finding('files', 'nofile', { should: count(need), why, status: 'cannot tell' })
   const { hard } = facts.files
-  const is = `${count(hard)} (of this shell)`
+  const is = count(hard)
   if (hard >= need)
     return finding('files', 'nofile', { is, should: count(need), why, reach: reachOf(hard, facts, aim) })
   const reach = held(hard, mostProcesses(facts, aim), role)

@@ -10,8 +10,8 @@ const PROCESS = 80 * 1024 ** 2
 const SOCKET = 4500
 /** Bytes of user space for each connection: of an idle WebSocket, and of everything in the published run of a million (its 10.1 KB without the kernel's). */
 const USER = { server: [1500, 6300], drone: [4096, 5000] }
-/** Microseconds of a core that a connection takes in a second while it is idle (a ping each 25 s), at the dearest transport. */
-const IDLE = 2
+/** Microseconds of a core that a connection takes in a second while it is idle: 1.1 with a WebSocket, 2.7 with a stream. */
+const IDLE = 2.5
 /** Microseconds for each new connection, and for each message. */
 const CONNECT = { server: 50, drone: 100 }
 const MESSAGE = { server: 10, drone: 25 }

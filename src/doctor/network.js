@@ -25,7 +25,7 @@ function buffers(facts, { connections }) {
     facts,
     tcpMemory(connections, { page, memory: memory?.total }),
     {
-      why: `pages of ${bytes(page)}, of all sockets: one for each that has something queued, two at most; half of memory at most`,
+      why: `pages of ${bytes(page)}, of all sockets: idle ones take none, a message to all one or two for each; half of memory at most`,
       what: 'pages of all TCP buffers: one for each connection, two at most',
       // The published run of 12 million had half a page for each.
       reach: has => (has.length > 2 ? has[2] * 2 : null),

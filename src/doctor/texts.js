@@ -88,6 +88,15 @@ export function parsePackets(text) {
 }
 
 /**
+ * @param {string} text of /proc/net/sockstat
+ * @returns {number | null} connections that were closed within the last minute
+ */
+export function parseTimeWait(text) {
+  const found = /^TCP:.* tw (\d+)/m.exec(text)
+  return found === null ? null : Number(found[1])
+}
+
+/**
  * @param {string} text of /proc/net/snmp
  * @returns {number | null} connections that were accepted since boot
  */

@@ -1,0 +1,224 @@
+import { execFile } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
+import t from 'tap'
+import { main } from '../../src/cli/main.js'
+import { diagnose, PLACES, readFacts, table } from '../../src/doctor/index.js'
+import { container, ec2, folders, garbled, old } from './machines.js'
+
+const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+
+/**
+ * @param {string[]} args behind `doctor`
+ * @returns {Promise<{code: number | undefined, out: string, err: string}>}
+ */
+async function doctor(...args) {
+  let [out, err] = ['', '']
+  const io = {
+    env: {},
+    cwd: '/',
+    stdout: (/** @type {string} */ text) => void (out += text),
+    stderr: (/** @type {string} */ text) => void (err += text),
+  }
+  const code = await main(['doctor', ...args], io)
+  return { code, out, err }
+}
+
+/** @param {import('./machines.js').Tree} tree */
+const machine = (t, tree) => t.testdir(folders(tree, target => t.fixture('symlink', target)))
+
+t.test(
+  'exit status: 0 when the number can be reached, 1 when not, with what stands in the way and how many can',
+  async t => {
+    const root = machine(t, ec2())
+    const good = await doctor('--root', root, '-n', '500k')
+    t.equal(good.code, 0)
+    t.match(good.out, /^500,000 connections \(server\) can be reached/m)
+    const bad = await doctor('--root', root, '--connections', '1m')
+    t.equal(bad.code, 1)
+    t.equal(bad.err, '')
+    t.match(
+      bad.out,
+      /cannot be reached: net\.ipv4\.tcp_mem\. The most\s+that could be reached now: about 748,000\.\n$/,
+    )
+    const drone = await doctor('--root', root, '-n', '60000', '--role', 'drone')
+    t.equal(drone.code, 1)
+    t.match(drone.out, /ip_local_port_range.*about\s+28,200/s)
+    t.equal((await doctor('--root', root, '-n', '60000', '--role', 'drone', '--addresses', '3')).code, 0)
+  },
+)
+
+t.test('without a number it says which one it takes', async t => {
+  t.match(
+    (await doctor('--root', machine(t, ec2()))).out,
+    /^halley doctor: 100,000 connections \(no --connections given\)/,
+  )
+})
+
+t.test('a command line that cannot be understood is 2, and one line', async t => {
+  const root = machine(t, ec2())
+  for (const args of [
+    ['-n', '0'],
+    ['-n', 'many'],
+    ['-n', '2000m'],
+    ['-n', '-5'],
+    ['--role', 'client'],
+    ['--print', 'grub'],
+    ['--print', 'sysctl', '--json'],
+    ['--rate', '1e3'],
+    ['--workers', '0'],
+    ['--conections', '5'],
+    ['more'],
+  ]) {
+    const { code, out, err } = await doctor('--root', root, ...args)
+    t.equal(code, 2, args.join(' '))
+    t.equal(out, '')
+    t.match(err, /^halley: doctor: [^\n]+\n$/)
+  }
+})
+
+t.test('where there is no /proc, one line says so', async t => {
+  const root = t.testdir({})
+  const { code, out, err } = await doctor('--root', root)
+  t.equal(code, 1)
+  t.equal(out, '')
+  t.equal(err, `halley: doctor reads /proc and /sys, which are not in ${root}\n`)
+})
+
+t.test('the table fits 80 columns, has colours only when asked for, and a mark for each line', async t => {
+  for (const tree of [ec2(), container(), old(), garbled()]) {
+    const facts = readFacts(machine(t, tree))
+    for (const role of /** @type {const} */ (['server', 'drone'])) {
+      for (const connections of [100_000, 1_000_000_000]) {
+        const diagnosis = diagnose(facts, { connections, role })
+        const plain = table(diagnosis)
+        t.equal(stripVTControlCharacters(plain), plain)
+        t.equal(stripVTControlCharacters(table(diagnosis, { colours: true })), plain, 'colours only')
+        const wide = plain.split('\n').filter(line => line.length > 80)
+        t.same(wide, [])
+        t.equal(plain.match(/^[✓!✗?] /gm)?.length, diagnosis.findings.length)
+      }
+    }
+  }
+})
+
+t.test('--json tells programs the same', async t => {
+  const { code, out } = await doctor('--root', machine(t, ec2()), '-n', '1m', '--json')
+  t.equal(code, 1)
+  const told = JSON.parse(out)
+  t.match(told, {
+    connections: 1_000_000,
+    role: 'server',
+    rate: 5000,
+    workers: 8,
+    reachable: false,
+    largest: 748_944,
+    obstacles: ['net.ipv4.tcp_mem'],
+    notes: [],
+    nofile: null,
+    written: [],
+    machine: { kernel: '6.8.0-1021-aws', cores: 8, container: null },
+  })
+  for (const found of told.findings) {
+    t.same(Object.keys(found).sort(), [
+      'changes',
+      'group',
+      'id',
+      'is',
+      'reach',
+      'setting',
+      'should',
+      'status',
+      'why',
+    ])
+    t.ok(['ok', 'tight', 'too low', 'cannot tell'].includes(found.status))
+  }
+})
+
+t.test('--print gives a file and nothing else', async t => {
+  const root = machine(t, old())
+  const print = async (/** @type {string} */ name, /** @type {string[]} */ ...more) => {
+    const { code, out, err } = await doctor('--root', root, '-n', '200k', '--print', name, ...more)
+    t.same([code, err], [0, ''])
+    return out
+  }
+  t.match(await print('sysctl'), /^# halley doctor: 200,000 connections, role server\n/)
+  t.match(await print('limits'), /^\* soft nofile 131072\n/)
+  t.equal(await print('service'), '[Service]\nLimitNOFILE=131072\n')
+  t.notMatch(await print('sysctl'), /nr_open/)
+  t.match(await print('sysctl', '--all'), /^fs\.nr_open = 1048576$/m)
+  const fine = await doctor('--root', machine(t, ec2()), '-n', '1000', '--print', 'limits')
+  t.equal(fine.out, '# nothing has to change\n')
+})
+
+t.test('--write puts the files where they belong, and takes nothing away that it wrote before', async t => {
+  const root = machine(t, old())
+  const to = join(root, 'out')
+  const { code, out } = await doctor('--root', root, '-n', '200k', '--write', to)
+  t.equal(code, 1, 'the number cannot be reached yet')
+  for (const place of Object.values(PLACES)) t.match(out, `${join(to, place)} is written.`)
+  t.match(out, /sysctl --system/)
+  const sysctl = () => readFileSync(join(to, PLACES.sysctl), 'utf8')
+  const before = sysctl()
+  t.match(before, /^net\.core\.somaxconn = 4096$/m)
+  t.equal(statSync(join(to, PLACES.sysctl)).mode & 0o777, 0o644)
+  // As after `sysctl --system`.
+  for (const [, key, value] of before.matchAll(/^([\w.-]+) = (.*)$/gm))
+    writeFileSync(join(root, 'proc/sys', key.replaceAll('.', '/')), `${value}\n`)
+  await doctor('--root', root, '-n', '200k', '--write', to)
+  t.equal(sysctl(), before)
+  t.same(readdirSync(join(to, 'etc/sysctl.d')), ['90-halley.conf'], 'no draft is left')
+})
+
+t.test('nothing to change: no file', async t => {
+  const root = machine(t, ec2())
+  for (const [file, text] of [
+    ['netdev_max_backlog', '16384'],
+    ['somaxconn', '4096'],
+  ])
+    writeFileSync(join(root, 'proc/sys/net/core', file), text)
+  writeFileSync(join(root, 'proc/sys/net/ipv4/tcp_max_syn_backlog'), '4096')
+  const { code, out } = await doctor('--root', root, '-n', '1000', '--write', join(root, 'out'))
+  t.equal(code, 0)
+  t.match(out, /Nothing has to change: no file was written\.\n$/)
+  t.notOk(existsSync(join(root, 'out')))
+})
+
+t.test('what cannot be written is one line, and 1', async t => {
+  const root = machine(t, ec2())
+  writeFileSync(join(root, 'file'), '')
+  const { code, err } = await doctor('--root', root, '-n', '1000', '--write', join(root, 'file'))
+  t.equal(code, 1)
+  t.match(err, /^halley: \S+90-halley\.conf: cannot be written: part of the path is a file\n$/)
+  mkdirSync(join(root, 'out', PLACES.sysctl), { recursive: true })
+  const folder = await doctor('--root', root, '-n', '1000', '--write', join(root, 'out'))
+  t.match(folder.err, /^halley: [^\n]+: cannot be written: it is a folder\n$/)
+  t.same(readdirSync(join(root, 'out/etc/sysctl.d')), ['90-halley.conf'], 'no draft is left')
+})
+
+t.test(
+  'this machine is examined, and what is printed for it is of settings that it has',
+  { skip: process.platform !== 'linux' },
+  async t => {
+    const { code, out } = await new Promise(resolve => {
+      execFile(process.execPath, [BIN, 'doctor', '-n', '100'], (error, out) =>
+        resolve({ code: typeof error?.code === 'number' ? error.code : 0, out }),
+      )
+    })
+    t.equal(code, 0)
+    t.match(out, /^100 connections \(server\) can be reached/m)
+    t.notMatch(out, '\x1b', 'no colours into a pipe')
+    for (const role of ['server', 'drone']) {
+      const printed = (await doctor('-n', '5m', '--role', role, '--print', 'sysctl', '--all')).out
+      const lines = printed.split('\n').filter(line => line !== '' && !line.startsWith('#'))
+      t.ok(lines.length > 3)
+      for (const line of lines) {
+        const [, key, value] = /^([a-z0-9_.-]+) = (\d+(?: \d+)*)$/.exec(line) ?? []
+        const has = readFileSync(`/proc/sys/${key.replaceAll('.', '/')}`, 'utf8')
+        t.equal(value.split(' ').length, has.trim().split(/\s+/).length, line)
+      }
+    }
+  },
+)
