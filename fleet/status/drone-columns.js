@@ -16,7 +16,7 @@ import { clockText, fine } from './format.js'
  * @property {'left' | 'right'} align
  * @property {number} rank those with a high one go first when the terminal is narrow
  * @property {(row: DroneRow, look: Look) => Line} cell
- * @property {(snapshot: FleetSnapshot, p99: number | null) => string} total
+ * @property {(snapshot: FleetSnapshot, p99: number | null, look: Look) => string | Line} total
  *
  * @typedef {object} Chosen
  * @property {Column[]} list
@@ -83,13 +83,20 @@ const counter = (name, rank, bad) => ({
   width: 6,
   align: 'right',
   rank,
-  cell: ({ sample }, { colors }) => {
-    const value = sample?.counters[name] ?? 0
-    const [text, style] = healthy(count(value), value > 0 ? bad : 'good', colors)
-    return [[text, style]]
-  },
-  total: ({ counters }) => count(counters[name]),
+  cell: ({ sample }, { colors }) => judged(sample?.counters[name] ?? 0, bad, colors),
+  total: ({ counters }, _, { colors }) => judged(counters[name], bad, colors),
 })
+
+/**
+ * @param {number} value
+ * @param {'warn' | 'bad'} bad
+ * @param {boolean} colors
+ * @returns {Line}
+ */
+const judged = (value, bad, colors) => [healthy(count(value), value > 0 ? bad : 'good', colors)]
+
+/** @param {number} cores @returns {string} a share of a core as long as it can be read, then how many of them: 12× */
+const cores = cores => (cores < 10 ? percent(cores) : `${count(cores)}×`)
 
 /** @type {readonly Column[]} in the order of the screen */
 const COLUMNS = [
@@ -189,7 +196,7 @@ const COLUMNS = [
       const share = cpu / Math.max(1, facts?.cores ?? sample?.machine?.cores ?? 1)
       return [healthy(percent(cpu), health(share, 'machine'), colors)]
     },
-    total: ({ drones }) => percent(drones.reduce((sum, { cpu }) => sum + cpu, 0)),
+    total: ({ drones }) => cores(drones.reduce((sum, { cpu }) => sum + cpu, 0)),
   }),
   column({
     name: 'each',

@@ -48,10 +48,10 @@ export function withPoint(moments, point) {
   const last = moments.at(-1)
   if (!last) return [point]
   const missed = Math.round((point.time - last.time) / 1000) - 1
-  // The same second once more, or a clock that was put back.
   if (missed < 0) {
-    const before = moments.filter(moment => moment !== null && moment.time < point.time - 500)
-    return [...before, point]
+    // The same second once more, or a clock that was put back: what is later than now is not true.
+    const kept = moments.findLastIndex(moment => moment !== null && moment.time < point.time - 500) + 1
+    return withPoint(moments.slice(0, kept), point)
   }
   const gap = new Array(Math.min(missed, KEPT)).fill(null)
   return [...moments, ...gap, point].slice(-KEPT)

@@ -73,7 +73,9 @@ function moved(state, by) {
   const drones = orderedDrones(state)
   if (drones.length === 0) return state
   const at = drones.findIndex(({ id }) => id === state.selected)
-  const to = at < 0 ? (by > 0 ? 0 : drones.length - 1) : Math.min(drones.length - 1, Math.max(0, at + by))
+  // Where none is selected, down begins at the first one, and up at the last one.
+  const from = at < 0 && by < 0 ? drones.length : at
+  const to = Math.min(drones.length - 1, Math.max(0, from + by))
   return { ...state, selected: drones[to].id }
 }
 

@@ -1,5 +1,5 @@
 import { count, duration, people, whole } from '../../../dashboard/format.js'
-import { columns, over, pad } from '../../../dashboard/terminal/line.js'
+import { clip, columns, over, pad } from '../../../dashboard/terminal/line.js'
 import { chosenColumns, STATE_STYLES } from '../drone-columns.js'
 import { orderedDrones } from '../order.js'
 import { shown } from '../picture.js'
@@ -44,7 +44,7 @@ export const drones = {
       groupLine(snapshot, chosen, width, part),
       titleLine(state, chosen),
       ...seen.map(row => droneLine(state, chosen, row, width)),
-      totalLine(snapshot, chosen, history.at(-1)?.p99 ?? null),
+      totalLine(snapshot, chosen, history.at(-1)?.p99 ?? null, state.look),
     ]
   },
 }
@@ -119,7 +119,7 @@ function droneLine(state, { list, layout, gap }, row, width) {
   const selected = row.id === state.selected
   const line =
     row.sample === null || row.state === 'gone' || row.state === 'launching'
-      ? absentLine(row, layout[0].width + gap)
+      ? clip(absentLine(row, layout[0].width + gap), width - 1, '…')
       : columns(
           list.map(({ cell }) => cell(row, state.look)),
           layout,
@@ -149,9 +149,13 @@ function absentLine({ id, state, where, handle, sample, restarts }, indent) {
  * @param {FleetSnapshot} snapshot
  * @param {Chosen} chosen
  * @param {number | null} p99
+ * @param {State['look']} look
  * @returns {Line}
  */
-function totalLine(snapshot, { list, layout, gap }, p99) {
-  const cells = list.map(({ total }) => /** @type {Line} */ ([[total(snapshot, p99), 'value']]))
+function totalLine(snapshot, { list, layout, gap }, p99, look) {
+  const cells = list.map(({ total }) => {
+    const cell = total(snapshot, p99, look)
+    return typeof cell === 'string' ? /** @type {Line} */ ([[cell, 'value']]) : cell
+  })
   return over([[' ', ''], ...columns(cells, layout, gap)], 'header')
 }

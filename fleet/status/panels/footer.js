@@ -13,7 +13,7 @@ import { shown } from '../picture.js'
 function keysOf(state) {
   const { view, frozen, sort, commands } = state
   /** @type {[string, string][]} */
-  const always = [['q', 'leave, the load goes on']]
+  const always = [['q', 'leave, load goes on']]
   if (shown(state).snapshot === null && view === 'main')
     return [
       ['q', 'leave'],
@@ -40,8 +40,8 @@ function keysOf(state) {
         ['h', 'help'],
         ['↑↓', 'select'],
         ['enter', 'detail'],
-        ['s', `sort: ${sort.column}${sort.down ? '▼' : '▲'}`],
-        ['c', 'picture'],
+        ['c', 'chart'],
+        ['s', `by ${sort.column}${sort.down ? '▼' : '▲'}`],
         ...(commands ? /** @type {[string, string][]} */ ([['n', 'number']]) : []),
         pause,
         ['e', 'events'],

@@ -76,8 +76,7 @@ function progressLine({ gauges, settings, ramp, scenario, rates, time }, rate, w
   const missing = goal - gauges.open
   /** @type {Line} */
   let eta = []
-  if (ramp !== null)
-    eta = named('ramp', `${people(ramp.from)} → ${people(ramp.to)}, ${duration(ramp.ends - time)} left`)
+  if (ramp !== null) eta = named('ramp ends in', duration(ramp.ends - time))
   else if (missing > 0 && rate >= 1) eta = named('all open in', duration((missing / rate) * 1000))
   else if (missing < 0) eta = [['closing', 'warn']]
   const step = scenario ? [named('step ends in', duration(scenario.ends - time))] : []
@@ -87,9 +86,9 @@ function progressLine({ gauges, settings, ramp, scenario, rates, time }, rate, w
       [' of ', 'label'],
       [people(goal), 'value'],
     ],
-    named('opening', people(gauges.opening)),
     eta,
     ...step,
+    named('opening', people(gauges.opening)),
     named('failed/s', [count(rates.failed), rates.failed > 0 ? 'warn' : 'value']),
     named('ended/s', [count(rates.ended), rates.ended > 0 ? 'warn' : 'value']),
   ])

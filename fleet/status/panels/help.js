@@ -10,7 +10,7 @@ const KEYS = [
   ['pgup pgdn', 'ten further; home, end'],
   ['enter', 'its detail; esc goes back'],
   ['s S', 'sort by the next column, turn round'],
-  ['c tab', 'the next picture'],
+  ['c tab', 'the next chart'],
   ['t', 'histogram: all, or the last 5 s'],
   ['e', 'all events'],
   ['f', 'all faults'],

@@ -19,18 +19,21 @@ export const status = {
   draw(state, width) {
     const time = shown(state).snapshot?.time ?? 0
     const [text, style] = isStale(state)
-      ? [`${troubleOf(state)}; the figures are those of ${clock(time)}`, 'bad']
+      ? [troubleOf(state, clock(time)), 'bad']
       : [`paused at ${clock(time)}; p goes on`, 'warn']
     return [[[` ${text} `.padEnd(width), `${style} selected`]]]
   },
 }
 
-/** @param {State} state of which the figures are old */
-function troubleOf({ lost, heard, now }) {
+/**
+ * @param {State} state of which the figures are old
+ * @param {string} time of the figures
+ */
+function troubleOf({ lost, heard, now }, time) {
   if (lost === null)
-    return `nothing has come for ${duration(now - heard)}: the controller is stuck or stopped`
+    return `nothing has come for ${duration(now - heard)}: controller stuck or stopped; figures of ${time}`
   const reason = lost.reason === '' ? '' : ` (${lost.reason})`
-  return `controller gone for ${duration(now - lost.since)}, looking for it${reason}`
+  return `controller gone for ${duration(now - lost.since)}; figures of ${time}; looking for it${reason}`
 }
 
 /**
