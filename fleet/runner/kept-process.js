@@ -17,7 +17,7 @@ const LOG_BYTES = 16_384
 export class KeptProcess {
   pid = 0
   /** @type {Promise<{code: number | null, signal: string | null, asked: boolean}>} */
-  ended
+  ended = new Promise(() => {})
   hasEnded = false
   #keeper
   #patience

@@ -5,17 +5,7 @@ import { bytes, duration, formatValue } from '../charts/format.js'
 /** @typedef {import('./run.js').Run} Run */
 /** @typedef {import('./summary.js').Summary} Summary */
 /** @typedef {import('../charts/format.js').Unit} Unit */
-
-/**
- * A table as a page shows it; nothing in it is markup.
- *
- * @typedef {object} Table
- * @property {string} title
- * @property {string} note
- * @property {string[]} columns heads of the columns behind the first
- * @property {boolean} [marked] columns are runs: their colours stand beside their names
- * @property {{title: string, rows: {label: string, hint?: string, cells: string[]}[]}[]} groups
- */
+/** @typedef {import('./table.js').Table} Table */
 
 /**
  * @typedef {object} Figure

@@ -24,7 +24,7 @@ const nameOf = file => basename(file, extname(file))
  * @returns {Promise<import('../stats/csv-reader.js').CsvTable>}
  * @throws {ReportError}
  */
-async function readRun(file, onProgress) {
+async function readTable(file, onProgress) {
   let table
   try {
     const stats = await stat(file)
@@ -46,26 +46,39 @@ async function readRun(file, onProgress) {
 }
 
 /**
+ * @param {object} options
+ * @param {string[]} options.files a run each
+ * @param {string[]} [options.labels] of the runs, in the same order; otherwise the files' names
+ * @param {(text: string) => void} [options.onProgress]
+ * @returns {Promise<import('./run.js').Run[]>} for renderPage()
+ * @throws {ReportError}
+ */
+export async function readRuns({ files, labels = [], onProgress = () => {} }) {
+  const points = Math.min(MOST_POINTS, Math.max(LEAST_POINTS, Math.floor(POINTS / files.length)))
+  const runs = []
+  for (const [index, file] of files.entries()) {
+    const { columns, facts } = await readTable(file, share =>
+      onProgress(`${file}: ${Math.floor(share * 100)} % read`),
+    )
+    runs.push(makeRun({ label: labels[index] ?? nameOf(file), columns, facts, points }))
+  }
+  return runs
+}
+
+/**
  * Reads CSV files of gateways, and makes a page of them.
  *
  * @param {object} options
  * @param {string[]} options.files a run each
  * @param {string[]} [options.labels] of the runs, in the same order; otherwise the files' names
  * @param {string} [options.title]
- * @param {import('./figures.js').Table[]} [options.tables] after the table of figures
+ * @param {import('./table.js').Table[]} [options.tables] after the table of figures
  * @param {(text: string) => void} [options.onProgress] what is being done, for people
  * @returns {Promise<string>} a whole HTML page
  * @throws {ReportError}
  */
 export async function makeReport({ files, labels = [], title, tables, onProgress = () => {} }) {
-  const points = Math.min(MOST_POINTS, Math.max(LEAST_POINTS, Math.floor(POINTS / files.length)))
-  const runs = []
-  for (const [index, file] of files.entries()) {
-    const { columns, facts } = await readRun(file, share =>
-      onProgress(`${file}: ${Math.floor(share * 100)} % read`),
-    )
-    runs.push(makeRun({ label: labels[index] ?? nameOf(file), columns, facts, points }))
-  }
+  const runs = await readRuns({ files, labels, onProgress })
   onProgress('writing the page')
   const whole = title ?? runs.map(({ label }) => label).join(', ')
   return renderPage({ title: whole, runs, tables, version: packageVersion() })

@@ -5,9 +5,12 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { factsOf, figuresTable, headlines } from './figures.js'
 import { checkInline, inlineJson, inlineModules, policyHash } from './inline.js'
+import { renderHeadlines, renderSection } from './sections.js'
+import { escapeHtml, mark, renderTable } from './table.js'
 
 /** @typedef {import('./run.js').Run} Run */
-/** @typedef {import('./figures.js').Table} Table */
+/** @typedef {import('./table.js').Table} Table */
+/** @typedef {import('./sections.js').Section} Section */
 
 const require = createRequire(import.meta.url)
 const UPLOT = dirname(require.resolve('uplot'))
@@ -21,10 +24,6 @@ const SHARP = `{
 /** @param {string} path */
 const own = path => readFileSync(new URL(path, import.meta.url), 'utf8')
 
-/** @param {unknown} text */
-export const escapeHtml = text =>
-  String(text).replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
-
 /** @param {number} time unix ms */
 const day = time =>
   Number.isFinite(time)
@@ -34,50 +33,12 @@ const day = time =>
 /** @param {Run[]} runs */
 const days = runs => [...new Set(runs.map(({ summary }) => day(summary.start)))].filter(Boolean).join(', ')
 
-/** @param {number} run @returns {string} a spot of its colour */
-const mark = run => `<i class="run-mark run-${(run % 6) + 1}"></i>`
-
-/**
- * @param {Table} table
- * @returns {string}
- */
-function renderTable({ title, note, columns, marked = false, groups }) {
-  // Names stand above each group: a long table is read in parts, and printed in columns.
-  const names = columns.map((name, at) => `<th scope="col">${marked ? mark(at) : ''}${escapeHtml(name)}</th>`)
-  const bodies = groups.map(({ title, rows }) => {
-    const blank = columns.length === 0 ? '<td></td>' : names.join('')
-    const lines = rows.map(
-      ({ label, hint, cells }) =>
-        `<tr><th scope="row">${escapeHtml(label)}${hint ? ` <small>${escapeHtml(hint)}</small>` : ''}</th>${cells
-          .map(cell => `<td>${escapeHtml(cell)}</td>`)
-          .join('')}</tr>`,
-    )
-    return `<tbody><tr class="group"><th scope="rowgroup">${escapeHtml(title)}</th>${blank}</tr>
-${lines.join('\n')}</tbody>`
-  })
-  return `<section class="figures${columns.length === 0 ? ' narrow' : ''}">
-<h2>${escapeHtml(title)}</h2>${note === '' ? '' : `<p class="note">${escapeHtml(note)}</p>`}
-<div class="table"><table>${bodies.join('\n')}</table></div>
-</section>`
-}
+/** @param {string[]} facts */
+const renderFacts = facts =>
+  `<ul class="facts">${facts.map(fact => `<li>${escapeHtml(fact)}</li>`).join('')}</ul>`
 
 /** @param {Run} run */
-const renderFacts = run =>
-  `<ul class="facts">${factsOf(run)
-    .map(fact => `<li>${escapeHtml(fact)}</li>`)
-    .join('')}</ul>`
-
-/** @param {Run} run */
-const renderHeadlines = run =>
-  `<dl class="headlines">${headlines(run)
-    .map(
-      ({ label, value, note }) =>
-        `<div><dt>${escapeHtml(label)}</dt><dd><b>${escapeHtml(value)}</b><span>${escapeHtml(note)}</span></dd></div>`,
-    )
-    .join('')}</dl>`
-
-/** @param {Run} run */
-const renderOne = run => `${renderHeadlines(run)}
+const renderOne = run => `${renderHeadlines({ items: headlines(run) })}
 <section class="one"><div class="run-charts" data-run="0"></div></section>
 ${renderTable(figuresTable([run]))}`
 
@@ -85,7 +46,7 @@ ${renderTable(figuresTable([run]))}`
 function renderSeveral(runs) {
   const parts = runs.map(
     (run, index) => `<article class="run">
-<header><h2>${mark(index)}${escapeHtml(run.label)}</h2>${renderFacts(run)}</header>
+<header><h2>${mark(index)}${escapeHtml(run.label)}</h2>${renderFacts(factsOf(run))}</header>
 <div class="run-charts" data-run="${index}"></div>
 </article>`,
   )
@@ -95,31 +56,62 @@ function renderSeveral(runs) {
 <div class="runs">${parts.join('')}</div></section>`
 }
 
+/** What the figures of gateways mean. */
+const FOOTNOTES = `<p>Steady state: the longest stretch in which connections stay within 2&nbsp;% of their most; if there is none, the busiest part of the
+run. Memory of a connection: what was added since the gateway was idle, in that stretch. 1&nbsp;KB is 1024 bytes, 100&nbsp;% CPU one core.</p>
+<p class="screen-only">Drag over a chart to look closer, double-click for the whole run. Click a name to hide its line.</p>`
+
+/** @param {Run[]} runs */
+function renderRuns(runs) {
+  if (runs.length === 0) return ''
+  return runs.length > 1 ? renderSeveral(runs) : renderOne(runs[0])
+}
+
 /**
  * @param {object} report
  * @param {string} report.title
  * @param {string} [report.subtitle]
- * @param {Run[]} report.runs at least one
+ * @param {string[]} [report.facts] below the title; left out: what a single run's file says
+ * @param {Section[]} [report.lead] before the charts
+ * @param {Run[]} report.runs none: a page without charts
  * @param {Table[]} [report.tables] after the table of figures
+ * @param {Section[]} [report.tail] after that
+ * @param {string[]} [report.footnotes] beside those about charts
  * @param {string} report.version of Halley
  * @returns {string} a whole HTML page
  */
-export function renderPage({ title, subtitle, runs, tables = [], version }) {
+export function renderPage({
+  title,
+  subtitle,
+  facts = [],
+  lead = [],
+  runs,
+  tables = [],
+  tail = [],
+  footnotes = [],
+  version,
+}) {
+  const known = facts.length === 0 && runs.length === 1 ? factsOf(runs[0]) : facts
   const styles = [
     readFileSync(join(UPLOT, 'uPlot.min.css'), 'utf8'),
     own('../charts/charts.css'),
     own('page/report.css'),
+    own('page/sections.css'),
     own('page/paper.css'),
   ]
   const style = checkInline(styles.join('\n'))
-  const scripts = [
-    SHARP,
-    readFileSync(join(UPLOT, 'uPlot.iife.min.js'), 'utf8'),
-    inlineModules(new URL('page/app.js', import.meta.url), { 'uplot.js': 'globalThis.uPlot' }),
-  ].map(checkInline)
+  const charts =
+    runs.length === 0
+      ? []
+      : [
+          SHARP,
+          readFileSync(join(UPLOT, 'uPlot.iife.min.js'), 'utf8'),
+          inlineModules(new URL('page/app.js', import.meta.url), { 'uplot.js': 'globalThis.uPlot' }),
+        ]
+  const scripts = charts.map(checkInline)
   const policy = [
     "default-src 'none'",
-    `script-src ${scripts.map(policyHash).join(' ')}`,
+    `script-src ${scripts.map(policyHash).join(' ') || "'none'"}`,
     `style-src ${policyHash(style)}`,
     'img-src data:',
     "base-uri 'none'",
@@ -144,20 +136,25 @@ export function renderPage({ title, subtitle, runs, tables = [], version }) {
 <p class="kind">Halley report</p>
 <h1>${escapeHtml(title)}</h1>
 <p class="subtitle">${escapeHtml(subtitle ?? days(runs))}</p>
-${several ? '' : renderFacts(runs[0])}
+${known.length === 0 ? '' : renderFacts(known)}
 </header>
 <main>
-${several ? renderSeveral(runs) : renderOne(runs[0])}
+${lead.map(renderSection).join('\n')}
+${renderRuns(runs)}
 ${tables.map(renderTable).join('\n')}
+${tail.map(renderSection).join('\n')}
 </main>
 <footer>
-<p>Steady state: the longest stretch in which connections stay within 2&nbsp;% of their most; if there is none, the busiest part of the
-run. Memory of a connection: what was added since the gateway was idle, in that stretch. 1&nbsp;KB is 1024 bytes, 100&nbsp;% CPU one core.</p>
-<p class="screen-only">Drag over a chart to look closer, double-click for the whole run. Click a name to hide its line.</p>
+${footnotes.map(text => `<p>${escapeHtml(text)}</p>`).join('\n')}
+${runs.length === 0 ? '' : FOOTNOTES}
 </footer>
-<noscript><p>The charts need JavaScript; the figures do not.</p></noscript>
+${
+  runs.length === 0
+    ? ''
+    : `<noscript><p>The charts need JavaScript; the figures do not.</p></noscript>
 <script type="application/json" id="data">${inlineJson(data)}</script>
-${scripts.map(script => `<script>${script}</script>`).join('\n')}
+${scripts.map(script => `<script>${script}</script>`).join('\n')}`
+}
 </body>
 </html>
 `

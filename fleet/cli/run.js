@@ -1,0 +1,351 @@
+import { resolve } from 'node:path'
+import { createInterface } from 'node:readline/promises'
+import { UsageError } from '../../src/cli/args.js'
+import { nearest } from '../../src/config/nearest.js'
+import { PROVIDERS } from '../providers/index.js'
+import { LIMIT_FLAGS } from '../runner/limits.js'
+import { SETTINGS, SettingError } from '../settings.js'
+
+/** @typedef {import('../../src/cli/command.js').Command} Command */
+/** @typedef {import('../../src/cli/command.js').Io} Io */
+
+/** ms between two lines of progress where lines stay. */
+const BETWEEN = 5000
+const CLEAR = '\r\x1b[2K'
+
+const HELP = `Usage: halley fleet run SCENARIO [flags]
+
+Repeats a published run, or asks a question of its own: starts a gateway and drones, measures, and writes a report. Everything
+that it has started ends with it.
+
+      --list                      the scenarios
+      --scale X                   share of the published load: 0.1, 0.001; default 1
+      --out DIR                   folder for result.json, report.html, fleet.csv, gateway.csv; default: fleet-runs/SCENARIO-TIME
+      --seconds S                 seconds that each step is measured
+      --set NAME=VALUE            a setting of all steps (see halley fleet set --help); may be given again
+      --dry-run                   what would be started, and nothing is
+
+The server
+      --target URL                load this server instead of starting a gateway; any that speaks the Centrifuge protocol.
+                                  Several, separated by commas: connections are spread over them
+      --api-key KEY               its API key, for publishing; default: HALLEY_FLEET_API_KEY
+      --token-secret KEY          its HMAC secret, where connections need tokens (--set user=u{own}); default: HALLEY_FLEET_TOKEN_SECRET
+      --workers N                 workers of the gateway that is started
+      --redis                     it keeps channels in a Redis of the run's own (chaos: which is stopped, and started again)
+
+The drones
+      --provider NAME             local (default) or ec2
+      --drones N                  so many
+      --bind HOST[:PORT]          where the controller listens for drones elsewhere
+      --advertise HOST[:PORT]     where they find it
+      --listen                    drones listen, and are dialled
+  -y, --yes                       launch without asking for what it costs
+PROVIDERS
+
+Limits: one that is broken ends in exit status 1
+      --max-p99 200ms             latency, of each step
+      --max-mean 50ms
+      --max-max 2s
+      --min-connections N         open in every second that is measured
+      --max-bytes-per-connection 10KB   user-space memory of the gateway (from 1,000 connections on)
+      --no-loss                   no message lost, doubled, out of order or damaged, no subscription refused, not recovered or unknown;
+                                  and where nothing disturbs the run, no connection may end
+  -h, --help                      this text
+  -V, --version                   the version
+
+Examples:
+  halley fleet run comet-million --scale 0.01
+  halley fleet run fan-100 --scale 0.05 --max-p99 200ms --no-loss
+  halley fleet run chaos --redis --scale 0.1 --no-loss
+  halley fleet run one-to-one --scale 0.001 --target http://10.0.0.5:8000 --api-key KEY
+`
+
+/** @type {Record<string, import('../../src/cli/args.js').Flag>} */
+const FLAGS = {
+  list: { type: 'boolean' },
+  scale: { type: 'string' },
+  out: { type: 'string', short: 'o' },
+  seconds: { type: 'string' },
+  set: { type: 'string', multiple: true },
+  'dry-run': { type: 'boolean' },
+  target: { type: 'string' },
+  'api-key': { type: 'string' },
+  'token-secret': { type: 'string' },
+  workers: { type: 'string' },
+  redis: { type: 'boolean' },
+  provider: { type: 'string' },
+  drones: { type: 'string' },
+  bind: { type: 'string' },
+  advertise: { type: 'string' },
+  listen: { type: 'boolean' },
+  yes: { type: 'boolean', short: 'y' },
+  ...LIMIT_FLAGS,
+  ...Object.assign({}, ...Object.values(PROVIDERS).map(({ flags }) => flags)),
+}
+
+/** @type {Command} */
+export const fleetRun = {
+  name: 'fleet run',
+  summary: 'repeat a published run, and write a report',
+  help: HELP.replace(
+    'PROVIDERS\n',
+    Object.entries(PROVIDERS)
+      .map(([name, { help }]) => `\nProvider ${name}\n${help}\n`)
+      .join(''),
+  ),
+  flags: FLAGS,
+  words: 1,
+
+  async run(io, flags) {
+    const { SCENARIOS } = await import('../scenarios/index.js')
+    if (flags.list) return list(io, SCENARIOS)
+    return await new RunCommand(io).run(flags)
+  },
+}
+
+/**
+ * @param {Io} io
+ * @param {readonly import('../scenarios/contract.js').Scenario[]} scenarios
+ */
+function list({ stdout }, scenarios) {
+  for (const { name, summary, source, load } of scenarios)
+    stdout(`${name}\n  ${summary}${source === '' ? '' : `; published by ${source}`}\n  ${load}\n\n`)
+  return 0
+}
+
+/** @param {Record<string, any>} flags @param {string} name @param {number} least @param {boolean} whole */
+function numberOf(flags, name, least, whole) {
+  if (flags[name] === undefined) return undefined
+  const value = flags[name].trim() === '' ? Number.NaN : Number(flags[name])
+  if (!(value >= least && value < 1e9) || (whole && !Number.isInteger(value)))
+    throw new UsageError(`--${name}: "${flags[name]}" is no ${whole ? 'whole ' : ''}number from ${least} on`)
+  return value
+}
+
+/**
+ * @param {string[]} pairs `name=value`
+ * @returns {Record<string, any>}
+ * @throws {UsageError}
+ */
+function overridesOf(pairs) {
+  /** @type {Record<string, any>} */
+  const overrides = {}
+  for (const pair of pairs) {
+    const at = pair.indexOf('=')
+    const name = at < 0 ? pair : pair.slice(0, at)
+    const setting = SETTINGS.find(known => known.name === name)
+    if (at < 0) throw new UsageError(`--set ${pair}: it is NAME=VALUE`)
+    if (name === 'host') throw new UsageError('--set host=...: the server is said with --target')
+    if (setting === undefined) {
+      const names = SETTINGS.map(known => known.name)
+      throw new UsageError(`--set: unknown setting "${name}"; did you mean ${nearest(name, names)}?`)
+    }
+    try {
+      overrides[name] = setting.parse(pair.slice(at + 1))
+    } catch (error) {
+      if (error instanceof SettingError) throw new UsageError(`--set ${name}: ${error.message}`)
+      throw error
+    }
+  }
+  return overrides
+}
+
+/** @param {string | undefined} text @returns {string[]} */
+function targetOf(text) {
+  if (text === undefined) return []
+  const host = SETTINGS.find(({ name }) => name === 'host')
+  try {
+    return host?.parse(text)
+  } catch (error) {
+    if (error instanceof SettingError) throw new UsageError(`--target: ${error.message}`)
+    throw error
+  }
+}
+
+class RunCommand {
+  #io
+  #shown = false
+  #toldAt = 0
+  #told = ''
+  #stopping = false
+
+  /** @param {Io} io */
+  constructor(io) {
+    this.#io = io
+  }
+
+  /** @param {Record<string, any>} flags */
+  async #request(flags) {
+    const { findScenario, ScenarioError } = await import('../scenarios/index.js')
+    const { parseLimits } = await import('../runner/limits.js')
+    const [name] = flags.words
+    if (name === undefined) throw new UsageError('a scenario is needed (see halley fleet run --list)')
+    const found = (/** @type {string} */ name) => {
+      try {
+        return findScenario(name)
+      } catch (error) {
+        if (error instanceof ScenarioError) throw new UsageError(error.message)
+        throw error
+      }
+    }
+    const scenario = found(name)
+    const providerName = flags.provider ?? 'local'
+    if (PROVIDERS[providerName] === undefined) {
+      const hint = nearest(providerName, Object.keys(PROVIDERS))
+      throw new UsageError(`unknown provider "${providerName}"; did you mean ${hint}?`)
+    }
+    const scale = numberOf(flags, 'scale', 0, false) ?? 1
+    if (scale === 0) throw new UsageError('--scale: it is above 0')
+    const { env, cwd } = this.#io
+    const time = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-')
+    return {
+      scenario,
+      scale,
+      out: resolve(cwd, flags.out ?? `fleet-runs/${name}-${time}`),
+      target: targetOf(flags.target),
+      redis: flags.redis === true,
+      drones: numberOf(flags, 'drones', 1, true),
+      workers: numberOf(flags, 'workers', 1, true),
+      seconds: numberOf(flags, 'seconds', 1, false),
+      overrides: overridesOf(flags.set ?? []),
+      apiKey: flags['api-key'] ?? env.HALLEY_FLEET_API_KEY,
+      tokenSecret: flags['token-secret'] ?? env.HALLEY_FLEET_TOKEN_SECRET,
+      limits: parseLimits(flags),
+      control: { bind: flags.bind, advertise: flags.advertise, listen: flags.listen },
+      providerName,
+      flags,
+    }
+  }
+
+  /**
+   * @param {Record<string, any>} flags
+   * @returns {Promise<number>} exit status
+   */
+  async run(flags) {
+    const request = await this.#request(flags)
+    const provider = await PROVIDERS[request.providerName].load()
+    const options = { ...request, provider }
+    if (flags['dry-run']) return await this.#dryRun(options)
+    const { runScenario } = await import('../runner/run.js')
+    const abort = new AbortController()
+    const onSignal = (/** @type {NodeJS.Signals} */ signal) => this.#interrupt(abort, signal)
+    for (const signal of SIGNALS) process.on(signal, onSignal)
+    try {
+      const { result, failure } = await runScenario({
+        ...options,
+        signal: abort.signal,
+        log: text => this.#line(text),
+        progress: text => this.#progress(text),
+        confirm: plan => this.#confirm(plan, flags.yes === true),
+      })
+      return await this.#conclude(result, failure, request.out)
+    } catch (error) {
+      const text = abort.signal.aborted ? `ended before anything was measured` : reasonOf(error)
+      this.#clear()
+      this.#io.stderr(`halley: ${text}\n`)
+      return 1
+    } finally {
+      for (const signal of SIGNALS) process.off(signal, onSignal)
+    }
+  }
+
+  /** @param {AbortController} abort @param {NodeJS.Signals} signal */
+  #interrupt(abort, signal) {
+    // Who asks twice does not want to wait: what was started sees that the run is gone, and ends by itself.
+    if (this.#stopping) process.exit(signal === 'SIGINT' ? 130 : 143)
+    this.#stopping = true
+    this.#line('ending the run; what was measured so far is kept (once more: at once)')
+    abort.abort()
+  }
+
+  /**
+   * @param {import('../runner/result.js').RunResult} result
+   * @param {string} failure
+   * @param {string} out
+   */
+  async #conclude(result, failure, out) {
+    const { limitText } = await import('../runner/limits.js')
+    const { verdictOf } = await import('../runner/summary.js')
+    const { title, lines } = verdictOf(result)
+    this.#clear()
+    const { stdout, stderr } = this.#io
+    const broken = result.limits.filter(limit => limit.broken)
+    for (const limit of result.limits) stdout(`${limit.broken ? 'broken' : 'holds '}  ${limitText(limit)}\n`)
+    stdout(`${title}. ${lines.filter(line => !line.startsWith('--')).join(' ')}\n`)
+    stdout(`${out}/report.html\n`)
+    if (failure !== '') stderr(`halley: ${failure}\n`)
+    if (broken.length > 0)
+      stderr(`halley: ${broken.length === 1 ? 'a limit is' : `${broken.length} limits are`} broken\n`)
+    return failure !== '' || broken.length > 0 || result.partial ? 1 : 0
+  }
+
+  /** @param {any} options */
+  async #dryRun(options) {
+    const { planRun, planLines } = await import('../runner/plan.js')
+    const { dryLaunch } = await import('../runner/dry-launch.js')
+    try {
+      const plan = await planRun({ ...options, local: options.providerName === 'local' })
+      const lines = planLines(options.scenario, plan, options)
+      const launch = await dryLaunch(plan, options)
+      this.#io.stdout(`${[...lines, ...launch, 'nothing was started'].join('\n')}\n`)
+      return 0
+    } catch (error) {
+      this.#io.stderr(`halley: ${reasonOf(error)}\n`)
+      return 1
+    }
+  }
+
+  /**
+   * @param {import('../providers/contract.js').LaunchPlan} plan
+   * @param {boolean} yes
+   */
+  async #confirm({ lines, price }, yes) {
+    if (price === null) return true
+    for (const line of lines) this.#line(line)
+    this.#line(`about ${price.hourly.toFixed(2)} ${price.currency} an hour (${price.note})`)
+    if (yes) return true
+    if (!process.stdin.isTTY) {
+      this.#line('launching that costs money: --yes says that it may')
+      return false
+    }
+    const questions = createInterface({ input: process.stdin, output: process.stderr })
+    const answer = await questions.question('Launch that? (yes/no) ')
+    questions.close()
+    return /^y(?:es)?$/i.test(answer.trim())
+  }
+
+  // What is shown: in a terminal one line that changes, elsewhere a line now and then
+
+  #clear() {
+    if (!this.#shown) return
+    this.#io.stderr(CLEAR)
+    this.#shown = false
+  }
+
+  /** @param {string} text */
+  #line(text) {
+    this.#clear()
+    this.#io.stderr(`${text}\n`)
+  }
+
+  /** @param {string} text */
+  #progress(text) {
+    if (process.stderr.isTTY) {
+      const { columns = 80 } = process.stderr
+      this.#io.stderr(`${CLEAR}${text.length >= columns ? `${text.slice(0, columns - 2)}…` : text}`)
+      this.#shown = true
+      return
+    }
+    const now = Date.now()
+    if (now - this.#toldAt < BETWEEN || text === this.#told) return
+    this.#toldAt = now
+    this.#told = text
+    this.#io.stderr(`${text}\n`)
+  }
+}
+
+const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
+
+/** @param {any} error @returns {string} one line for what somebody can do something about, all of it for what is a mistake here */
+const reasonOf = error =>
+  error.constructor === TypeError || error.constructor === ReferenceError ? error.stack : error.message

@@ -1,0 +1,311 @@
+// The tables of a run's page. Several runs are beside each other: a column, or a group of rows, each.
+
+import { bytes, count, formatValue, milliseconds, percent } from '../../src/charts/format.js'
+
+/** @typedef {import('./result.js').RunResult} RunResult */
+/** @typedef {import('./result.js').StepResult} StepResult */
+/** @typedef {import('../../src/report/table.js').Table} Table */
+/** @typedef {{label: string, result: RunResult}} Shown */
+
+const NOTHING = '–'
+
+/** @param {number} value */
+const rate = value => formatValue(value < 100 ? Number(value.toPrecision(3)) : Math.round(value), 'count_s')
+
+/** @param {StepResult} step @param {(latency: import('./result.js').Latency) => number} figure */
+const ms = ({ latency }, figure) => (latency.count === 0 ? NOTHING : milliseconds(figure(latency)))
+
+/**
+ * Rows of all steps, a group for each run.
+ * @param {Shown[]} runs
+ * @param {(step: StepResult, result: RunResult) => string[]} cells
+ */
+const byStep = (runs, cells) =>
+  runs.map(({ label, result }) => ({
+    title: runs.length > 1 ? label : 'Step',
+    rows: result.steps.map(step => ({ label: step.name, cells: cells(step, result) })),
+  }))
+
+/**
+ * @param {Shown[]} runs of one scenario
+ * @returns {Table | null} null: nothing was published
+ */
+export function comparisonTable(runs) {
+  const [{ result }] = runs
+  if (result.published === null) return null
+  const { source, machine, load } = result.published
+  const first = runs.map(({ result: { load: ours } }) => ours)
+  return {
+    title: 'Published, and here',
+    note: `Published by ${source}. What differs between the two is said below.`,
+    columns: ['Published', ...(runs.length > 1 ? runs.map(({ label }) => label) : ['Here'])],
+    words: true,
+    groups: [
+      {
+        title: '',
+        rows: [
+          { label: 'Load', cells: [load, ...first] },
+          {
+            label: 'Machine',
+            cells: [machine, ...runs.map(({ result: { machine: own } }) => machineText(own))],
+          },
+          ...result.comparison.map(({ label, value, note }, at) => ({
+            label,
+            hint: note,
+            cells: [value, ...runs.map(({ result: { comparison } }) => comparison[at]?.ours || NOTHING)],
+          })),
+        ],
+      },
+    ],
+  }
+}
+
+/** @param {import('./result.js').MachineFacts} machine */
+const machineText = ({ cores, memory, cpu }) =>
+  `${cpu === '' ? '' : `${cpu}, `}${cores} ${cores === 1 ? 'core' : 'cores'}, ${Math.round(memory / 2 ** 30)} GB`
+
+/** @param {Shown[]} runs @returns {Table} */
+export function stepsTable(runs) {
+  return {
+    title: 'Steps',
+    note: 'Latency is that of all messages, from the moment in which one was to be sent to its arrival. CPU: 100 % is one core.',
+    columns: [
+      'Connections',
+      'Opened',
+      'Received',
+      'Pings',
+      'Mean',
+      'p99',
+      'Longest',
+      'Lost',
+      'CPU, gateway',
+      'CPU, drones',
+    ],
+    groups: byStep(runs, step => [
+      step.connections.open === step.connections.wanted
+        ? count(step.connections.open)
+        : `${count(step.connections.open)} of ${count(step.connections.wanted)}`,
+      rate(step.ramp.mean),
+      rate(step.received),
+      rate(step.pings),
+      ms(step, ({ mean }) => mean),
+      ms(step, ({ p99 }) => p99),
+      ms(step, ({ max }) => max),
+      step.accounting.expected > 0 ? count(step.accounting.lost) : NOTHING,
+      step.gateway === null ? NOTHING : percent(step.gateway.cpu),
+      percent(step.drones.reduce((sum, { cpu }) => sum + cpu, 0)),
+    ]),
+  }
+}
+
+/** @param {Shown[]} runs @returns {Table | null} */
+export function latencyTable(runs) {
+  if (!runs.some(({ result }) => result.steps.some(({ latency }) => latency.count > 0))) return null
+  const interval = (/** @type {StepResult} */ step, /** @type {'mean90' | 'mean95'} */ which) =>
+    step.latency.count === 0
+      ? NOTHING
+      : `${milliseconds(step.latency[which].low)} – ${milliseconds(step.latency[which].high)}`
+  return {
+    title: 'Latency',
+    note: clockText(runs),
+    columns: [
+      'Messages',
+      'Shortest',
+      'Mean',
+      'Mean, 90 % sure',
+      'Mean, 95 % sure',
+      'Deviation',
+      'p50',
+      'p90',
+      'p99',
+      'p99.9',
+      'Longest',
+    ],
+    groups: byStep(runs, step => [
+      count(step.latency.count),
+      ms(step, ({ min }) => min),
+      ms(step, ({ mean }) => mean),
+      interval(step, 'mean90'),
+      interval(step, 'mean95'),
+      ms(step, ({ deviation }) => deviation),
+      ms(step, ({ p50 }) => p50),
+      ms(step, ({ p90 }) => p90),
+      ms(step, ({ p99 }) => p99),
+      ms(step, ({ p999 }) => p999),
+      ms(step, ({ max }) => max),
+    ]),
+  }
+}
+
+/** @param {Shown[]} runs */
+function clockText(runs) {
+  const clocks = runs.flatMap(({ result }) =>
+    result.steps.filter(({ latency }) => latency.count > 0).map(({ clock }) => clock),
+  )
+  const base =
+    'Over all messages while it was measured; the confidence intervals are those of the mean, after the normal distribution.'
+  if (clocks.some(({ against }) => against === 'none'))
+    return `${base} The target does not tell its time: clocks of different machines were not compared, and only latency on the publisher’s own machine is sure.`
+  const worst = Math.max(0, ...clocks.map(({ error }) => error))
+  return clocks.every(({ against }) => against === 'same machine')
+    ? `${base} Publishers and receivers have one clock.`
+    : `${base} Clocks were compared with the gateway’s: each latency may be off by ${milliseconds(worst)} at most.`
+}
+
+/** @param {Shown[]} runs @returns {Table} */
+export function accountingTable(runs) {
+  /** @type {[string, string, (accounting: import('./result.js').Accounting) => number][]} */
+  const messages = [
+    ['Published', 'confirmed by the target', a => a.published],
+    ['Not confirmed', '', a => a.unpublished],
+    ['Due', 'to all subscriptions, by the publishers’ books', a => a.expected],
+    ['Received', '', a => a.received],
+    ['Lost', 'in gaps, or at the end', a => a.lost],
+    ['Came twice', '', a => a.duplicates],
+    ['Out of order', '', a => a.disordered],
+    ['Damaged', '', a => a.damaged],
+    ['Missed while away', 'where nothing was promised', a => a.missed],
+    ['Pings', '', a => a.pings],
+  ]
+  /** @type {typeof messages} */
+  const connections = [
+    ['Opened', '', a => a.opened],
+    ['Opened again', 'of these', a => a.reconnects],
+    ['Failed to open', 'attempts', a => a.failed],
+    ['Ended', 'though no drone wanted it', a => a.ended],
+    ['Closed by drones', '', a => a.closed],
+    ['Subscriptions recovered', '', a => a.recovered],
+    ['Subscriptions not recovered', '', a => a.unrecovered],
+    ['Subscriptions refused', '', a => a.refused],
+    ['Subscriptions unknown', 'of which nothing can be said', a => a.unknown],
+  ]
+  const rows = (/** @type {typeof messages} */ list) =>
+    list.map(([label, hint, value]) => ({
+      label,
+      hint,
+      cells: runs.map(({ result }) => count(value(result.accounting))),
+    }))
+  return {
+    title: 'Accounting',
+    note: 'Of the whole run, and of every message: each has a number, and each subscription was compared with what was published.',
+    columns: runs.length > 1 ? runs.map(({ label }) => label) : [],
+    groups: [
+      { title: 'Messages', rows: rows(messages) },
+      { title: 'Connections', rows: rows(connections) },
+    ],
+  }
+}
+
+/** @param {Shown[]} runs @returns {Table} of the last step */
+export function dronesTable(runs) {
+  return {
+    title: 'Drones',
+    note: 'At the last step. Memory of a connection is user space of the drone, beyond what its processes have before their first connection.',
+    columns: [
+      'Where',
+      'Connections',
+      'Processes',
+      'CPU',
+      'Memory',
+      'Of a connection',
+      'p99',
+      'Clock off by at most',
+    ],
+    groups: runs.map(({ label, result }) => ({
+      title: runs.length > 1 ? label : 'Drone',
+      rows: (result.steps.at(-1)?.drones ?? []).map(drone => ({
+        label: drone.id,
+        cells: [
+          drone.where,
+          count(drone.connections),
+          count(drone.processes),
+          percent(drone.cpu),
+          bytes(drone.memory),
+          drone.bytesPerConnection > 0 ? bytes(drone.bytesPerConnection) : NOTHING,
+          drone.p99 > 0 ? milliseconds(drone.p99) : NOTHING,
+          drone.clockError > 0 ? milliseconds(drone.clockError) : NOTHING,
+        ],
+      })),
+    })),
+  }
+}
+
+/** @param {Shown[]} runs @returns {Table | null} */
+export function gatewayTable(runs) {
+  const known = runs.filter(({ result }) => result.steps.some(({ gateway }) => gateway !== null))
+  if (known.length === 0) return null
+  return {
+    title: 'The gateway in each step',
+    note: 'Means over the measured time. TCP buffers, slab and sockets are those of the whole machine, drones included where they share it.',
+    columns: [
+      'CPU',
+      'CPU, peak',
+      'CPU, machine',
+      'Tick, average',
+      'Tick, p90',
+      'Tick, longest',
+      'Resident memory',
+      'TCP buffers',
+      'Slab',
+      'TCP sockets',
+    ],
+    groups: byStep(known, ({ gateway }) =>
+      gateway === null
+        ? Array.from({ length: 10 }, () => NOTHING)
+        : [
+            percent(gateway.cpu),
+            percent(gateway.cpuPeak),
+            percent(gateway.machineCpu),
+            milliseconds(gateway.ticks.average),
+            milliseconds(gateway.ticks.p90),
+            milliseconds(gateway.ticks.max),
+            bytes(gateway.rss),
+            bytes(gateway.tcpMemory),
+            bytes(gateway.slab),
+            count(Math.round(gateway.sockets)),
+          ],
+    ),
+  }
+}
+
+/** @param {Shown[]} runs @returns {Table | null} */
+export function limitsTable(runs) {
+  const groups = runs
+    .filter(({ result }) => result.limits.length > 0)
+    .map(({ label, result }) => ({
+      title: runs.length > 1 ? label : '',
+      rows: result.limits.map(({ limit, asked, step, ours, broken }) => ({
+        label: `${limit} ${asked}`,
+        hint: step,
+        cells: [ours, broken ? 'broken' : 'holds'],
+      })),
+    }))
+  if (groups.length === 0) return null
+  return { title: 'Limits', note: '', columns: ['Here', ''], words: true, groups }
+}
+
+/** @param {Shown[]} runs @returns {Table} */
+export function systemTable(runs) {
+  const names = [...new Set(runs.flatMap(({ result }) => Object.keys(result.machine.kernel)))]
+  return {
+    title: 'Kernel settings',
+    note: 'Of the machine that the run was started on.',
+    columns: runs.length > 1 ? runs.map(({ label }) => label) : [],
+    groups: [
+      {
+        title: '',
+        rows: [
+          {
+            label: 'open files',
+            hint: 'of one process',
+            cells: runs.map(({ result }) => count(result.machine.files)),
+          },
+          ...names.map(name => ({
+            label: name,
+            cells: runs.map(({ result }) => result.machine.kernel[name] ?? NOTHING),
+          })),
+        ],
+      },
+    ],
+  }
+}

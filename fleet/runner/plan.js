@@ -1,0 +1,117 @@
+// A run as it is going to be, before anything of it is started.
+
+import { availableParallelism } from 'node:os'
+import { loopbackAddresses } from '../scenarios/sizing.js'
+import { filesLimit } from './machine.js'
+import { RunError } from './run-error.js'
+import { isLoopback } from './target.js'
+
+/** @typedef {import('../scenarios/contract.js').Scenario} Scenario */
+/** @typedef {import('../scenarios/contract.js').RunPlan} RunPlan */
+
+/**
+ * @typedef {object} PlanRequest
+ * @property {Scenario} scenario
+ * @property {number} scale
+ * @property {string[]} target base URLs; empty: a gateway is started
+ * @property {boolean} local whether drones run on this machine
+ * @property {boolean} redis
+ * @property {number} [drones] instead of as many as the scenario wants
+ * @property {number} [workers] of the gateway, likewise
+ * @property {number} [seconds] measured in each step, likewise
+ * @property {Partial<import('../schema.js').FleetSettings>} overrides of all steps
+ */
+
+/**
+ * @param {PlanRequest} request
+ * @returns {Promise<RunPlan>}
+ * @throws {RunError}
+ */
+export async function planRun({
+  scenario,
+  scale,
+  target,
+  local,
+  redis,
+  drones,
+  workers,
+  seconds,
+  overrides,
+}) {
+  const own = target.length === 0
+  if (own && !local)
+    throw new RunError('drones elsewhere cannot reach a gateway on loopback: --target is needed')
+  if (redis && !own) throw new RunError('--redis is for a gateway that the run starts, not for a --target')
+  const plan = scenario.plan({
+    scale,
+    cores: availableParallelism(),
+    files: await filesLimit(),
+    target: !own,
+    local,
+    redis,
+  })
+  const steps = plan.steps.map(step => shaped(step, seconds, overrides))
+  // One source address has some 28,000 ports for one port of a target.
+  const most = Math.max(...steps.map(({ settings }) => settings.n ?? 0))
+  const loopback = own || target.every(isLoopback)
+  if (local && loopback && overrides.addresses === undefined)
+    for (const { settings } of steps) settings.addresses = loopbackAddresses(most)
+  return {
+    ...plan,
+    drones: drones ?? plan.drones,
+    gateway: { ...plan.gateway, workers: workers ?? plan.gateway.workers },
+    steps,
+  }
+}
+
+/**
+ * @param {import('../scenarios/contract.js').Step} step
+ * @param {number | undefined} seconds
+ * @param {PlanRequest['overrides']} overrides
+ * @returns {import('../scenarios/contract.js').Step}
+ */
+function shaped(step, seconds, overrides) {
+  const settings = { ...step.settings, ...overrides }
+  const { rate = 0, n = 0 } = settings
+  // Another rate, or another number, is another ramp.
+  const ramp = overrides.rate === undefined && overrides.n === undefined ? step.ramp : rate > 0 ? n / rate : 0
+  if (seconds === undefined) return { ...step, settings, ramp }
+  const factor = seconds / step.seconds
+  return {
+    ...step,
+    settings,
+    ramp,
+    seconds,
+    settle: Math.min(step.settle, seconds),
+    // What happens in the first half of the time happens in the first half of less, or more, of it.
+    disturbances: step.disturbances?.map(disturbance => ({ ...disturbance, at: disturbance.at * factor })),
+  }
+}
+
+/**
+ * @param {Scenario} scenario
+ * @param {RunPlan} plan
+ * @param {{target: string[], scale: number}} options
+ * @returns {string[]} lines for people
+ */
+export function planLines({ name, summary }, { gateway, size, steps }, { target, scale }) {
+  const lines = [`${name}: ${summary}`, `scale ${scale}: ${size.text}`]
+  if (target.length > 0) lines.push(`target ${target.join(', ')}`)
+  else
+    lines.push(
+      `gateway on a free port of 127.0.0.1, ${gateway.workers} ${gateway.workers === 1 ? 'worker' : 'workers'}${gateway.redis ? ', with a Redis of its own' : ''}: ${JSON.stringify(gateway.config)}`,
+    )
+  for (const { name: step, settings, ramp, settle, seconds, disturbances = [] } of steps) {
+    const set = Object.entries(settings)
+      .filter(([, value]) => !(Array.isArray(value) && value.length === 0))
+      .map(([key, value]) => `${key}=${Array.isArray(value) ? value.join(',') : value}`)
+    lines.push(
+      `step ${step}: ramp ${Math.round(ramp)} s, settle ${settle} s, measure ${seconds} s; ${set.join(' ')}`,
+    )
+    for (const { at, kind, share } of disturbances)
+      lines.push(
+        `  after ${Math.round(at * 10) / 10} s: ${kind}${share === undefined ? '' : ` ${share * 100} %`}`,
+      )
+  }
+  return lines
+}

@@ -1,0 +1,101 @@
+// Why a target takes no connections, or no messages, in a line that helps.
+
+import { count } from '../../src/charts/format.js'
+import { RunError } from './run-error.js'
+
+/** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
+
+/** s that a target may refuse everything */
+const PATIENCE = 4
+
+/** What a fault means, where its text does not say it. @type {readonly [RegExp, (transport: string) => string][]} */
+const HINTS = Object.freeze([
+  [/HTTP 404/, transport => `there is no ${transport} transport, or it is not switched on`],
+  [/HTTP 40[13]/, () => 'a key or a token is missing, or wrong (--api-key, --token-secret)'],
+  [/ECONNREFUSED/, () => 'nobody listens there'],
+  [/\b(?:3500|3501|101|109)\b|token/i, () => 'clients need a token (--token-secret)'],
+  [/\b103\b|permission/i, () => 'clients may not subscribe to these channels'],
+  [/\b102\b|unknown channel/i, () => 'the target does not know these channels: its namespaces are missing'],
+  [/EADDRNOTAVAIL/, () => 'too few source addresses or ports (--set addresses=...)'],
+  [/EMFILE/, () => 'a process may not open enough files (ulimit -n)'],
+])
+
+/**
+ * @param {Record<string, number>} faults
+ * @param {Record<string, number>} [before]
+ * @returns {[string, number] | null} the most frequent one since
+ */
+export function topFault(faults, before = {}) {
+  const since = Object.entries(faults).map(
+    ([name, times]) => /** @type {[string, number]} */ ([name, times - (before[name] ?? 0)]),
+  )
+  const [first] = since.filter(([, times]) => times > 0).sort((a, b) => b[1] - a[1])
+  return first ?? null
+}
+
+/**
+ * @param {string} fault
+ * @param {string} transport
+ */
+export function withHint(fault, transport) {
+  const hint = HINTS.find(([pattern]) => pattern.test(fault))?.[1](transport)
+  return hint === undefined ? fault : `${fault}: ${hint}`
+}
+
+/**
+ * Notices a target that refuses everything.
+ */
+export class Refusal {
+  #target
+  #before
+  #since = 0
+
+  /**
+   * @param {string} target
+   * @param {FleetSnapshot} before
+   */
+  constructor(target, before) {
+    this.#target = target
+    this.#before = before
+  }
+
+  /**
+   * While connections are opened.
+   * @param {FleetSnapshot} snapshot
+   * @throws {RunError} none was opened, and those that tried were refused for some seconds
+   */
+  connections(snapshot) {
+    const { counters, faults, gauges, settings } = snapshot
+    const failed = counters.failed - this.#before.counters.failed
+    const refused = counters.refused - this.#before.counters.refused
+    const bad = gauges.open === 0 && failed + refused > 0 && counters.opened === this.#before.counters.opened
+    if (!this.#lasts(bad, snapshot.time)) return
+    const [fault] = topFault(faults, this.#before.faults) ?? ['no answer']
+    const what = failed > 0 ? 'takes no connections' : 'refuses the subscriptions'
+    throw new RunError(
+      `${this.#target} ${what}: ${withHint(fault, settings.transport)} (${count(failed + refused)} attempts)`,
+    )
+  }
+
+  /**
+   * While messages are published.
+   * @param {FleetSnapshot} snapshot
+   * @throws {RunError} none was taken
+   */
+  messages(snapshot) {
+    const { counters, faults, settings } = snapshot
+    const missing = counters.unpublished - this.#before.counters.unpublished
+    const bad =
+      settings.publish_rate > 0 && missing > 0 && counters.published === this.#before.counters.published
+    if (!this.#lasts(bad, snapshot.time)) return
+    const [fault] = topFault(faults, this.#before.faults) ?? ['no answer']
+    throw new RunError(`${this.#target} takes no messages: ${withHint(fault, settings.transport)}`)
+  }
+
+  /** @param {boolean} bad @param {number} time */
+  #lasts(bad, time) {
+    if (!bad) this.#since = 0
+    else this.#since ||= time
+    return bad && time - this.#since >= PATIENCE * 1000
+  }
+}

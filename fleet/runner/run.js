@@ -1,0 +1,319 @@
+// Runs a scenario from its beginning to its report: gateway, fleet, steps, books, files.
+
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { packageVersion } from '../../src/version.js'
+import { FleetCsv } from '../controller/csv.js'
+import { Fleet } from '../controller/fleet.js'
+import { makeFolder, writeWhole } from './files.js'
+import { gatewayFigures } from './gateway-figures.js'
+import { GatewayProcess } from './gateway-process.js'
+import { checkLimits } from './limits.js'
+import { machineFacts } from './machine.js'
+import { makePage } from './page.js'
+import { Interrupted, Snapshots } from './patience.js'
+import { planRun } from './plan.js'
+import { RedisProcess } from './redis-process.js'
+import { noAccounting, RESULT_SCHEMA } from './result.js'
+import { RunError } from './run-error.js'
+import { StepRun } from './step-run.js'
+import { stepText } from './summary.js'
+import { allowedOf, reach } from './target.js'
+
+/** @typedef {import('./result.js').RunResult} RunResult */
+/** @typedef {import('../scenarios/contract.js').RunPlan} RunPlan */
+
+/** What a run leaves in its folder. One that is made in the same folder begins without them. */
+const FILES = Object.freeze([
+  'result.json',
+  'report.html',
+  'fleet.csv',
+  'gateway.csv',
+  'gateway.log',
+  'gateway.json',
+])
+/** Drones on this machine have nothing to do without their run, s. */
+const LOCAL_ORPHANS = Object.freeze({ orphanAfter: 5, exitAfter: 10 })
+/** Events that a result keeps. */
+const EVENTS = 200
+
+/**
+ * @typedef {object} RunOptions
+ * @property {import('../scenarios/contract.js').Scenario} scenario
+ * @property {number} scale
+ * @property {string} out folder
+ * @property {import('../providers/contract.js').Provider} provider
+ * @property {Record<string, any>} [flags] of the provider
+ * @property {string[]} [target] base URLs; empty: a gateway is started for the run
+ * @property {boolean} [redis]
+ * @property {number} [drones]
+ * @property {number} [workers]
+ * @property {number} [seconds]
+ * @property {Partial<import('../schema.js').FleetSettings>} [overrides]
+ * @property {string} [apiKey] of the target
+ * @property {string} [tokenSecret]
+ * @property {import('./limits.js').Limit[]} [limits]
+ * @property {{bind?: string, advertise?: string, listen?: boolean}} [control] how drones and controller find each other
+ * @property {AbortSignal} [signal] ends the run; what was measured until then is kept
+ * @property {(text: string) => void} [log] what happened, a line each
+ * @property {(text: string) => void} [progress] what is going on, each second
+ * @property {(plan: import('../providers/contract.js').LaunchPlan) => Promise<boolean>} [confirm] whether to launch that
+ */
+
+/**
+ * @param {RunOptions} options
+ * @returns {Promise<{result: RunResult, failure: string}>} `failure`: why the run could not go on, if something was measured before
+ * @throws {RunError} nothing was measured; everything that was started has ended
+ */
+export async function runScenario(options) {
+  return await new Run(options).make()
+}
+
+class Run {
+  #options
+  /** @type {(() => Promise<unknown>)[]} ends what was started, the last first */
+  #endings = []
+  #notes = /** @type {string[]} */ ([])
+  #events = /** @type {RunResult['events']} */ ([])
+  #steps = /** @type {import('./result.js').StepResult[]} */ ([])
+  #accounting = noAccounting()
+  #started = Date.now()
+  /** @type {Set<string>} versions of Node.js of the drones */
+  #nodes = new Set()
+  #runId = ''
+
+  /** @param {RunOptions} options */
+  constructor({ log = () => {}, progress = () => {}, signal = new AbortController().signal, ...rest }) {
+    this.#options = { target: [], limits: [], overrides: {}, ...rest, log, progress, signal }
+  }
+
+  /** @returns {Promise<{result: RunResult, failure: string}>} */
+  async make() {
+    const { out, target, scenario, scale, provider, redis = false } = this.#options
+    const { drones, workers, seconds, overrides, log } = this.#options
+    const local = provider.name === 'local'
+    const request = { scenario, scale, target, local, redis, drones, workers, seconds, overrides }
+    const plan = await planRun(request)
+    for (const url of target) await reach(url)
+    await makeFolder(out)
+    for (const file of FILES) await rm(join(out, file), { force: true })
+    log(`${scenario.name}: ${plan.size.text}`)
+    let failure = ''
+    let partial = false
+    try {
+      await this.#play(plan)
+    } catch (error) {
+      partial = true
+      if (error instanceof Interrupted) this.#notes.push('The run was ended before its end.')
+      else if (this.#steps.length === 0) throw error
+      else {
+        failure = error.message
+        this.#notes.push(`The run could not go on: ${error.message}.`)
+      }
+    } finally {
+      await this.#end()
+    }
+    const result = await this.#result(plan, partial)
+    await this.#write(result)
+    return { result, failure }
+  }
+
+  /** @param {RunPlan} plan */
+  async #play(plan) {
+    const { target, out, progress, signal } = this.#options
+    const own = target.length === 0
+    const redis = own && plan.gateway.redis ? await this.#startRedis() : null
+    const gateway = own ? await this.#startGateway(plan, redis) : null
+    const targets = gateway === null ? target : [gateway.url]
+    const apiKey = gateway?.apiKey ?? this.#options.apiKey
+    const fleet = await this.#launch(plan, targets, apiKey)
+    await fleet.set({ host: targets })
+    const csv = await FleetCsv.open(join(out, 'fleet.csv'))
+    const onSnapshot = (/** @type {import('../schema.js').FleetSnapshot} */ snapshot) => csv.write(snapshot)
+    fleet.on('snapshot', onSnapshot)
+    this.#endings.push(() => csv.close())
+    const snapshots = new Snapshots(fleet, signal, gateway === null ? forever() : died(gateway))
+    const note = (/** @type {string} */ text) => {
+      this.#notes.push(text)
+      this.#options.log(text)
+    }
+    const stage = { fleet, snapshots, target: targets.join(', '), gateway, redis, progress, note }
+    for (const step of plan.steps) await this.#playStep(stage, step)
+  }
+
+  /**
+   * @param {import('./step-run.js').Stage} stage
+   * @param {import('../scenarios/contract.js').Step} step
+   */
+  async #playStep(stage, step) {
+    const run = new StepRun(stage, step, this.#accounting)
+    try {
+      this.#accounting = await run.play()
+    } catch (error) {
+      // What arrived until then is worth its books, if somebody broke the run off, and the fleet is still there.
+      if (run.result !== null && error instanceof Interrupted) {
+        const rest = new Snapshots(stage.fleet, new AbortController().signal, forever())
+        const late = new StepRun({ ...stage, snapshots: rest }, step, this.#accounting)
+        late.result = run.result
+        this.#accounting = await late.breakOff().catch(() => this.#accounting)
+      }
+      throw error
+    } finally {
+      if (run.result !== null) {
+        this.#steps.push(run.result)
+        this.#options.log(stepText(run.result))
+      }
+    }
+  }
+
+  async #startRedis() {
+    const redis = new RedisProcess(join(this.#options.out, 'redis'))
+    this.#endings.push(async () => {
+      await redis.stop()
+      await rm(join(this.#options.out, 'redis'), { recursive: true, force: true })
+    })
+    this.#options.progress('starting Redis')
+    await redis.start()
+    return redis
+  }
+
+  /**
+   * @param {RunPlan} plan
+   * @param {RedisProcess | null} redis
+   */
+  async #startGateway({ gateway: plan }, redis) {
+    const { out, progress, log } = this.#options
+    progress('starting the gateway')
+    const gateway = await GatewayProcess.start({ plan, out, redis: redis?.address })
+    this.#endings.push(async () => {
+      progress('stopping the gateway')
+      await gateway.stop()
+    })
+    log(`gateway on ${gateway.url}, ${plan.workers} ${plan.workers === 1 ? 'worker' : 'workers'}`)
+    return gateway
+  }
+
+  /**
+   * @param {RunPlan} plan
+   * @param {string[]} targets
+   * @param {string | undefined} apiKey
+   */
+  async #launch(plan, targets, apiKey) {
+    const { out, provider, flags, control, tokenSecret, signal, confirm, progress, log } = this.#options
+    const dir = join(out, 'fleet')
+    const fleet = await Fleet.open({ dir, provider, flags, ...control })
+    this.#runId = fleet.run
+    this.#endings.push(async () => {
+      progress('stopping the drones')
+      await fleet.stop('all', { onProgress: progress }).catch(error => this.#complain(error))
+      await fleet.close()
+      await rm(dir, { recursive: true, force: true })
+    })
+    fleet.on('event', event => this.#event(event))
+    const local = provider.name === 'local' ? LOCAL_ORPHANS : {}
+    const launch = {
+      flags,
+      allow: allowedOf(targets),
+      apiKey,
+      tokenSecret,
+      listen: control?.listen,
+      ...local,
+    }
+    const launchPlan = await fleet.plan(plan.drones, launch)
+    if (confirm !== undefined && !(await confirm(launchPlan))) throw new RunError('nothing was launched')
+    progress(`launching ${plan.drones} ${plan.drones === 1 ? 'drone' : 'drones'}`)
+    await fleet.launch(launchPlan, { onProgress: progress, keep: false, signal })
+    for (const { facts } of fleet.snapshot().drones) if (facts) this.#nodes.add(facts.node)
+    log(`${plan.drones} ${plan.drones === 1 ? 'drone' : 'drones'} up`)
+    return fleet
+  }
+
+  /** @param {Error} error */
+  #complain(error) {
+    this.#notes.push(`Drones could not be stopped: ${error.message}.`)
+    this.#options.log(`drones could not be stopped: ${error.message}`)
+  }
+
+  /** @param {RunResult['events'][number]} event */
+  #event(event) {
+    this.#events.push(event)
+    if (this.#events.length > EVENTS) this.#events.shift()
+    if (event.level !== 'info') this.#options.log(event.text)
+  }
+
+  async #end() {
+    for (const end of this.#endings.splice(0).reverse())
+      await end().catch(error => this.#options.log(`not everything could be ended: ${error.message}`))
+  }
+
+  /**
+   * @param {RunPlan} plan
+   * @param {boolean} partial
+   * @returns {Promise<RunResult>}
+   */
+  async #result(plan, partial) {
+    const { scenario, scale, target, out, provider, overrides, limits } = this.#options
+    const figures = target.length === 0 ? await gatewayFigures(join(out, 'gateway.csv'), this.#steps) : null
+    for (const [index, step] of this.#steps.entries()) step.gateway = figures?.steps[index] ?? null
+    const { source, machine, load, scaled, published } = scenario
+    /** @type {RunResult} */
+    const result = {
+      type: 'halley-fleet-run',
+      schema: RESULT_SCHEMA,
+      scenario: scenario.name,
+      run: this.#runId,
+      started: this.#started,
+      ended: Date.now(),
+      partial,
+      scale,
+      load: plan.size.text,
+      target: target.join(', '),
+      ownGateway: target.length === 0,
+      provider: provider.name,
+      versions: { halley: packageVersion(), node: process.version, drones: [...this.#nodes] },
+      machine: await machineFacts(),
+      overrides,
+      plan: target.length === 0 ? plan.gateway : null,
+      published: source === '' ? null : { source, machine, load, scaled },
+      comparison: [],
+      differs: plan.differs,
+      notes: this.#notes,
+      steps: this.#steps,
+      accounting: this.#accounting,
+      gateway: figures?.gateway ?? null,
+      limits: [],
+      events: this.#events,
+    }
+    result.comparison = published.map(({ label, value, note = '', ours }) => ({
+      label,
+      value,
+      note,
+      ours: ours(result),
+    }))
+    result.limits = checkLimits(limits, result)
+    return result
+  }
+
+  /** @param {RunResult} result */
+  async #write(result) {
+    const { out, progress } = this.#options
+    progress('writing the report')
+    await writeWhole(join(out, 'result.json'), `${JSON.stringify(result, null, 1)}\n`)
+    const csv = result.gateway === null ? null : join(out, 'gateway.csv')
+    await writeWhole(join(out, 'report.html'), await makePage([{ result, csv, label: result.scenario }]))
+  }
+}
+
+/** @returns {Promise<never>} */
+const forever = () => new Promise(() => {})
+
+/**
+ * @param {GatewayProcess} gateway
+ * @returns {Promise<never>} rejects when it has ended though nobody wanted it to
+ */
+async function died(gateway) {
+  const { code, signal, asked } = await gateway.ended
+  if (asked) return forever()
+  const words = await gateway.lastWords()
+  throw new RunError(`the gateway ended (${signal ?? `exit status ${code}`})${words ? `: ${words}` : ''}`)
+}

@@ -1,0 +1,257 @@
+import { count, percent } from '../../src/charts/format.js'
+import { parseSubject } from '../subjects.js'
+import { measured } from './measure.js'
+import { Interrupted } from './patience.js'
+import { progressText } from './progress.js'
+import { Refusal, topFault, withHint } from './refusal.js'
+import { accountingOf, accountingSince } from './result.js'
+
+/** @typedef {import('../scenarios/contract.js').Step} Step */
+/** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
+/** @typedef {import('./result.js').StepResult} StepResult */
+/** @typedef {import('./result.js').Accounting} Accounting */
+
+/** s without one more connection after which those that are missing are not waited for */
+const STALLED = 20
+/** s that connections have to come back after the last disturbance */
+const RETURN = 90
+/** s that messages under way may take, at the end of a step, and of a run that is broken off */
+const DRAIN = 60
+const SHORT_DRAIN = 5
+/** Quiet snapshots after which nothing is under way. */
+const QUIET = 2
+/** Times that each channel has its turn after the last newcomer, so that it knows where it stands, and s for them at most. */
+const TURNS = 1.5
+const TURNS_MOST = 60
+
+/**
+ * @typedef {object} Stage what a step is played on
+ * @property {import('../controller/fleet.js').Fleet} fleet
+ * @property {import('./patience.js').Snapshots} snapshots
+ * @property {string} target
+ * @property {import('./gateway-process.js').GatewayProcess | null} gateway
+ * @property {import('./redis-process.js').RedisProcess | null} redis
+ * @property {(text: string) => void} progress
+ * @property {(text: string) => void} note something went otherwise than planned
+ */
+
+/**
+ * One step of a run: connections, load, a stretch that is measured, silence, and the books.
+ */
+export class StepRun {
+  #stage
+  #step
+  #base
+  /** @type {StepResult | null} */
+  result = null
+  #killed = 0
+  /** @type {StepResult['disturbances']} */
+  #disturbed = []
+  /** @type {Promise<void>[]} */
+  #underWay = []
+
+  /**
+   * @param {Stage} stage
+   * @param {Step} step
+   * @param {Accounting} base the fleet's accounting when the step before has ended
+   */
+  constructor(stage, step, base) {
+    this.#stage = stage
+    this.#step = step
+    this.#base = base
+  }
+
+  /**
+   * @returns {Promise<Accounting>} of the fleet since it began
+   * @throws {Interrupted} `result` has what was measured until then, if anything was
+   */
+  async play() {
+    const { fleet, snapshots } = this.#stage
+    const { n = 0, publish_rate = 0, churn = 0, ...rest } = this.#step.settings
+    const calm = { publish_rate: 0, churn: 0 }
+    await snapshots.race(fleet.set({ ...rest, ...calm }))
+    fleet.resetStatistics()
+    const ramp = await this.#open(n)
+    const { connect } = snapshots.last
+    await snapshots.race(fleet.set({ publish_rate, churn }))
+    await this.#settle()
+    fleet.resetStatistics()
+    const first = await snapshots.next()
+    let least = first.gauges.open
+    let last = first
+    const keep = (/** @type {boolean} */ partial) => {
+      this.result = measured({ name: this.#step.name, first, last, least, ramp, connect, partial })
+      this.result.disturbances = this.#disturbed
+    }
+    try {
+      const refusal = new Refusal(this.#stage.target, first)
+      last = await snapshots.until((snapshot, seconds) => {
+        last = snapshot
+        least = Math.min(least, snapshot.gauges.open)
+        refusal.messages(snapshot)
+        const measuredSeconds = (snapshot.time - first.time) / 1000
+        this.#disturb(seconds)
+        this.#say(`measuring ${Math.round(measuredSeconds)}/${this.#step.seconds} s`, snapshot)
+        return measuredSeconds >= this.#step.seconds - 0.5
+      })
+      keep(false)
+    } catch (error) {
+      if (last !== first) keep(true)
+      throw error
+    }
+    await snapshots.race(Promise.all(this.#underWay))
+    await this.#calm(n, churn)
+    return await this.#books(DRAIN)
+  }
+
+  /**
+   * What can still be said of a step that was broken off: its books, without waiting long.
+   * @returns {Promise<Accounting>}
+   */
+  breakOff() {
+    return this.#books(SHORT_DRAIN)
+  }
+
+  /** @param {string} what @param {FleetSnapshot} snapshot */
+  #say(what, snapshot) {
+    this.#stage.progress(progressText(`${this.#step.name}: ${what}`, snapshot))
+  }
+
+  /** @param {number} n @returns {Promise<StepResult['ramp']>} */
+  async #open(n) {
+    const { fleet, snapshots, target, note } = this.#stage
+    const before = snapshots.last
+    const refusal = new Refusal(target, before)
+    const told = fleet.ramp(n, this.#step.ramp).then(() => {
+      isTold = true
+    })
+    told.catch(() => {})
+    let isTold = false
+    let [peak, open, growing] = [0, before.gauges.open, Date.now()]
+    const watching = snapshots.until(snapshot => {
+      const { gauges, rates, time } = snapshot
+      peak = Math.max(peak, rates.opened)
+      refusal.connections(snapshot)
+      this.#say('opening', snapshot)
+      if (gauges.open !== open || !isTold) growing = Date.now()
+      open = gauges.open
+      if (isTold && gauges.wanted === n && open === n && gauges.opening === 0) return true
+      return isTold && time - growing > STALLED * 1000
+    })
+    await snapshots.race(Promise.all([told, watching]))
+    const last = snapshots.last
+    if (last.gauges.open < n) {
+      const [fault] = topFault(last.faults, before.faults) ?? ['no reason is known']
+      const reason = withHint(fault, last.settings.transport)
+      note(
+        `${this.#step.name}: ${count(last.gauges.open)} of ${count(n)} connections could be opened: ${reason}.`,
+      )
+    }
+    const seconds = (last.time - before.time) / 1000
+    const opened = last.counters.opened - before.counters.opened
+    return { seconds, opened, peak, mean: seconds > 0 ? opened / seconds : 0 }
+  }
+
+  async #settle() {
+    const { snapshots, target } = this.#stage
+    const refusal = new Refusal(target, snapshots.last)
+    await snapshots.until((snapshot, seconds) => {
+      refusal.messages(snapshot)
+      this.#say('settling', snapshot)
+      return seconds >= this.#step.settle
+    })
+  }
+
+  /** @param {number} seconds since the beginning of the measurement */
+  #disturb(seconds) {
+    const due = (this.#step.disturbances ?? []).filter(({ at }) => at <= seconds)
+    for (const disturbance of due.slice(this.#underWay.length)) {
+      const work = this.#carryOut(disturbance).then(
+        text => void this.#disturbed.push({ at: Math.round(seconds), text }),
+        error => this.#stage.note(`${this.#step.name}: ${disturbance.kind} failed: ${error.message}.`),
+      )
+      this.#underWay.push(work)
+    }
+  }
+
+  /**
+   * @param {import('../scenarios/contract.js').Disturbance} disturbance
+   * @returns {Promise<string>} what was done
+   */
+  async #carryOut({ kind, share = 1 }) {
+    const { fleet, gateway, redis } = this.#stage
+    switch (kind) {
+      case 'kill-worker': {
+        const pid = gateway?.killWorker(this.#killed++) ?? 0
+        if (pid === 0) throw new Error('there is no worker to kill')
+        return `worker ${pid} killed with SIGKILL`
+      }
+      case 'cut':
+        return `${count(await fleet.cut(share, 'reset'))} connections cut (${percent(share * 100)})`
+      case 'stop-redis':
+        await redis?.stop()
+        return 'Redis stopped'
+      case 'start-redis':
+        await redis?.start()
+        return 'Redis started again'
+    }
+  }
+
+  /**
+   * Newcomers have an end, and who was away comes back, before publishing ends: then all know what they should have.
+   * @param {number} n
+   * @param {number} churn
+   */
+  async #calm(n, churn) {
+    const { fleet, snapshots, note } = this.#stage
+    const { disturbances = [], settings } = this.#step
+    if (churn > 0) await snapshots.race(fleet.set({ churn: 0 }))
+    if (churn === 0 && disturbances.length === 0) return
+    const last = await snapshots.until((snapshot, seconds) => {
+      this.#say('waiting for all to be back', snapshot)
+      return (snapshot.gauges.open >= n && snapshot.gauges.opening === 0) || seconds > RETURN
+    })
+    if (last.gauges.open < n)
+      note(`${this.#step.name}: ${count(n - last.gauges.open)} connections did not come back in ${RETURN} s.`)
+    const turn = turnSeconds(settings, n)
+    await snapshots.until((snapshot, seconds) => {
+      this.#say('every channel has its turn once more', snapshot)
+      return seconds >= Math.min(TURNS_MOST, TURNS * turn + 2)
+    })
+  }
+
+  /**
+   * @param {number} patience s
+   * @returns {Promise<Accounting>}
+   */
+  async #books(patience) {
+    const { fleet, snapshots, note } = this.#stage
+    await fleet.set({ publish_rate: 0, churn: 0 })
+    let quiet = 0
+    await snapshots.until((snapshot, seconds) => {
+      this.#say('waiting for the last messages', snapshot)
+      quiet = snapshot.rates.received === 0 && snapshot.rates.published === 0 ? quiet + 1 : 0
+      return quiet >= QUIET || seconds > patience
+    })
+    this.#stage.progress(`${this.#step.name}: comparing what arrived with the publishers' books`)
+    const reckoning = await snapshots.race(fleet.reckon()).catch(error => {
+      if (error instanceof Interrupted) throw error
+      note(`${this.#step.name}: the books could not be compared: ${error.message}.`)
+      return null
+    })
+    const { counters } = await snapshots.next()
+    const all = accountingOf(counters, reckoning)
+    if (this.result !== null) this.result.accounting = accountingSince(all, this.#base)
+    return all
+  }
+}
+
+/**
+ * @param {Partial<import('../schema.js').FleetSettings>} settings
+ * @param {number} n
+ * @returns {number} s in which each channel is published to once, on average
+ */
+function turnSeconds({ publish_channels = '', publish_rate = 0 }, n) {
+  if (publish_channels === '' || publish_rate === 0) return 0
+  return parseSubject(publish_channels).count(n) / publish_rate
+}

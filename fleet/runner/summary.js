@@ -1,0 +1,118 @@
+// A run in a few words.
+
+import { count, duration, milliseconds, percent } from '../../src/charts/format.js'
+import { losses } from './result.js'
+
+/** @typedef {import('./result.js').RunResult} RunResult */
+/** @typedef {import('./result.js').StepResult} StepResult */
+
+/** What each kind of loss is, of a number of them. @type {Record<string, (times: string) => string>} */
+const LOSSES = {
+  lost: times => `${times} lost`,
+  unknown: times => `${times} subscriptions of which it cannot be said`,
+  duplicates: times => `${times} came twice`,
+  disordered: times => `${times} out of order`,
+  damaged: times => `${times} damaged`,
+  unrecovered: times => `${times} subscriptions not recovered`,
+  refused: times => `${times} subscriptions refused`,
+  ended: times => `${times} connections ended by themselves`,
+}
+
+/**
+ * @param {import('./result.js').Accounting} accounting
+ * @param {boolean} calm
+ * @returns {string} '' if nothing was lost
+ */
+export const lossText = (accounting, calm) =>
+  losses(accounting, calm)
+    .map(({ name, count: times }) => LOSSES[name](count(times)))
+    .join(', ')
+
+/** @param {{disturbances: unknown[]}[]} steps */
+export const isCalm = steps => steps.every(({ disturbances }) => disturbances.length === 0)
+
+/** @param {number} value a second */
+const rate = value => `${count(value < 100 ? Number(value.toPrecision(3)) : Math.round(value))}/s`
+
+/**
+ * @param {StepResult} step
+ * @returns {string} a line
+ */
+export function stepText(step) {
+  const { name, connections, received, pings, latency, accounting, partial } = step
+  const parts = [`${count(connections.open)} open`]
+  if (latency.count > 0)
+    parts.push(
+      `${rate(received)} received`,
+      `mean ${milliseconds(latency.mean)}`,
+      `p99 ${milliseconds(latency.p99)}`,
+      `max ${milliseconds(latency.max)}`,
+    )
+  if (pings > 0) parts.push(`${rate(pings)} pings`)
+  parts.push(lossText(accounting, isCalm([step])) || 'nothing lost')
+  return `${name}: ${parts.join(', ')}${partial ? ' (not to its end)' : ''}`
+}
+
+/**
+ * @param {RunResult} result
+ * @returns {{state: 'good' | 'bad' | 'open', title: string, lines: string[]}}
+ */
+export function verdictOf({ partial, steps, accounting, limits, notes }) {
+  const broken = limits.filter(limit => limit.broken)
+  const calm = isCalm(steps)
+  const lost = lossText(accounting, calm)
+  const { expected, received, pings, ended, reconnects } = accounting
+  const lines = []
+  if (expected > 0)
+    lines.push(
+      lost === ''
+        ? `${count(expected)} messages were due, and each came once and in order.`
+        : `${count(expected)} messages were due: ${lost}.`,
+    )
+  else if (received > 0) lines.push(`${count(received)} messages came${lost === '' ? '' : `: ${lost}`}.`)
+  else if (pings > 0)
+    lines.push(
+      `${count(pings)} pings came, ${ended === 0 ? 'and no connection ended' : `and ${count(ended)} connections ended`}.`,
+    )
+  if (!calm)
+    lines.push(
+      `${count(ended)} connections were ended by what happened on the way, and ${count(reconnects)} were opened again.`,
+    )
+  for (const { limit, asked, step, ours } of broken)
+    lines.push(
+      `${limit}${asked === '' ? '' : ` ${asked}`} is broken${step === '' ? '' : ` at ${step}`}: ${ours}.`,
+    )
+  const kept = limits.length - broken.length
+  if (kept > 0 && broken.length === 0) lines.push(`All limits hold (${kept}).`)
+  lines.push(...notes)
+  const clean = lost === '' && broken.length === 0
+  const title = partial
+    ? 'Not to its end'
+    : broken.length > 0
+      ? 'A limit is broken'
+      : lost === ''
+        ? 'Nothing was lost'
+        : 'Not everything arrived'
+  return { state: partial ? 'open' : clean ? 'good' : 'bad', title, lines }
+}
+
+/**
+ * @param {RunResult} result
+ * @returns {string[]} what ran where
+ */
+export function factsOf({ started, ended, scale, machine, versions, provider, target, ownGateway, plan }) {
+  const date = new Date(started).toISOString().slice(0, 16).replace('T', ' ')
+  const { cores, memory, cpu, system } = machine
+  return [
+    `${date} UTC, ${duration((ended - started) / 1000)}`,
+    `scale ${scale}`,
+    ownGateway ? `${plan?.workers} ${plan?.workers === 1 ? 'worker' : 'workers'}` : `target ${target}`,
+    `drones: ${provider}`,
+    `Halley ${versions.halley}, Node.js ${versions.node.replace(/^v/, '')}`,
+    `${cores} ${cores === 1 ? 'core' : 'cores'}, ${Math.round(memory / 2 ** 30)} GB${cpu === '' ? '' : `, ${cpu}`}`,
+    system,
+  ]
+}
+
+/** @param {number} share % of a core */
+export const cores = share => percent(share)
