@@ -18,6 +18,9 @@ import { makeToken } from './token.js'
 /** ms */
 const TICK = 10
 const CLOSE_TIMEOUT = 5000
+/** ms for what a publisher has under way when other settings come, and when all ends. */
+const DRAIN = 5000
+const LAST_DRAIN = 1000
 const KINDS = 30
 /** Publishers' starts whose books are kept. */
 const BOOKS = 8
@@ -345,7 +348,7 @@ export class Engine {
       return
     }
     if (this.#publisher) {
-      const ended = this.#publisher.stop()
+      const ended = this.#publisher.stop(DRAIN)
       this.#ending.add(ended)
       ended.then(() => this.#ending.delete(ended))
     }
@@ -455,7 +458,7 @@ export class Engine {
   /** Ends publishing, closes all connections, and resolves when they are closed. */
   async stop() {
     clearInterval(this.#timer)
-    const ended = this.#publisher?.stop()
+    const ended = this.#publisher?.stop(LAST_DRAIN)
     this.#publisher = null
     this.#publishing = ''
     this.#resize(0)

@@ -12,8 +12,6 @@ import { PayloadMaker } from './payload.js'
 const LANES = 4
 /** Messages a second above which they are collected for 2 ms, so that there are not thousands of requests. */
 const FAST = 1000
-/** ms for what is under way when publishing ends. */
-const DRAIN = 5000
 
 /**
  * @typedef {object} PublisherOptions
@@ -139,10 +137,11 @@ export class Publisher {
   }
 
   /**
-   * No more messages; those that are due are given up. What waits in lanes has some seconds yet.
+   * No more messages; those that are due are given up, and what waits in lanes when its time is over.
+   * @param {number} drain ms that it has
    * @returns {Promise<void>} when nothing is under way any more
    */
-  stop() {
+  stop(drain) {
     if (this.#stopped) return Promise.resolve()
     this.#stopped = true
     clearTimeout(this.#timer)
@@ -156,7 +155,7 @@ export class Publisher {
     }
     return new Promise(resolve => {
       const look = () => {
-        if (this.#lanes.some(lane => !lane.idle) && clock.now() - began < DRAIN)
+        if (this.#lanes.some(lane => !lane.idle) && clock.now() - began < drain)
           return void setTimeout(look, 20)
         for (const lane of this.#lanes) lane.close()
         resolve()

@@ -1,0 +1,38 @@
+import t from 'tap'
+import { Clock } from '../../../fleet/drone/engine/clock.js'
+
+t.test('the offset is in the bounds that all replies allow', async t => {
+  const clock = new Clock()
+  t.same(clock.state, { offset: 0, error: 0, against: 'none' })
+  const begin = clock.now()
+  t.ok(Math.abs(begin - Date.now()) < 1000)
+  const offset = 1234.567
+  for (let i = 0; i < 200; i++) {
+    const sent = begin + i * 7.3
+    const there = sent + 0.2 + (i % 7)
+    const received = there + 0.3 + (i % 5)
+    clock.learn(Math.floor(there + offset), sent, received)
+    const { offset: found, error, against } = clock.state
+    t.ok(against === 'gateway' && Math.abs(found - offset) <= error, `${found} ± ${error}`)
+  }
+  t.ok(clock.state.error < 1, `${clock.state.error}`)
+})
+
+t.test('a clock that was set is followed', async t => {
+  const clock = new Clock()
+  const begin = clock.now()
+  clock.learn(Math.floor(begin + 100), begin, begin + 2)
+  clock.learn(Math.floor(begin + 5010), begin + 10, begin + 12)
+  t.ok(Math.abs(clock.state.offset - 5000) <= clock.state.error)
+})
+
+t.test('a clock that drifts is followed: what is minutes old does not count', async t => {
+  const clock = new Clock()
+  const begin = clock.now()
+  for (let i = 0; i < 600; i++) {
+    const at = begin + i * 1000
+    const offset = i * 0.05
+    clock.learn(Math.floor(at + offset), at, at + 0.4)
+    t.ok(Math.abs(clock.state.offset - offset) <= 7, `${clock.state.offset} is ${offset}`)
+  }
+})

@@ -1,0 +1,116 @@
+// How connections are opened: the pool is told the time, so that nothing has to be waited for.
+
+import t from 'tap'
+import { Pool } from '../../../fleet/drone/engine/pool.js'
+
+function makePool(settings, wanted) {
+  const dialled = []
+  const failed = []
+  let now = 1e6
+  const pool = new Pool({
+    dial: slot => {
+      dialled.push(slot)
+      return { slot, close() {} }
+    },
+    fail: (slot, reason) => {
+      failed.push(reason)
+      pool.leave(slot, 'lost', now)
+    },
+    shut: slot => pool.leave(slot, 'again', now),
+  })
+  Object.assign(pool, { concurrency: 1000, ...settings })
+  pool.grow(wanted)
+  pool.tick(now)
+  pool.resize(wanted)
+  const pass = (ms, step = 10) => {
+    for (const end = now + ms; now < end; ) pool.tick((now += step))
+  }
+  const openAll = () => {
+    for (let slot = 0; slot < pool.wanted; slot++)
+      if (pool.at(slot) && !pool.isOpen(slot)) pool.opened(slot, now)
+  }
+  return { pool, dialled, failed, pass, openAll, now: () => now }
+}
+
+t.test('at most so many are opening', async t => {
+  const { pool, dialled, pass, now } = makePool({ concurrency: 7 }, 100)
+  pass(1000)
+  t.equal(pool.opening, 7)
+  t.same(dialled, [0, 1, 2, 3, 4, 5, 6])
+  pool.opened(3, now())
+  t.equal(dialled.length, 8, 'the next one begins at once')
+  t.same([pool.opening, pool.open], [7, 1])
+})
+
+t.test('at most so many a second, also when the loop was held up', async t => {
+  const { dialled, pass } = makePool({ rate: 100 }, 5000)
+  pass(10_000)
+  t.ok(dialled.length >= 995 && dialled.length <= 1011, `${dialled.length}`)
+  pass(1000, 1000)
+  t.ok(dialled.length <= 1030, `${dialled.length}`)
+})
+
+t.test('a lost one comes back after a back-off that doubles, with jitter, to a bound', async t => {
+  const waits = []
+  const { pool, dialled, pass, now } = makePool({ backoff: { min: 100, max: 2000 } }, 50)
+  pass(10)
+  for (let attempt = 0; attempt < 12; attempt++) {
+    const lost = now()
+    dialled.length = 0
+    for (let slot = 0; slot < 50; slot++) pool.leave(slot, 'lost', lost)
+    const came = []
+    while (dialled.length < 50) {
+      const before = dialled.length
+      pass(10)
+      for (let i = before; i < dialled.length; i++) came.push(now() - lost)
+    }
+    waits.push({ least: came[0], most: came.at(-1) })
+  }
+  t.ok(waits.every(({ least }) => least >= 100))
+  t.ok(waits.every(({ most }) => most <= 2010))
+  t.ok(waits[0].most <= 210, 'at first at most twice the least')
+  t.ok(waits.at(-1).most > 1500 && waits.at(-1).least < 700, 'anywhere in between')
+})
+
+t.test('churn closes and opens so many a second', async t => {
+  const { pool, dialled, pass, openAll } = makePool({ churn: 50 }, 100)
+  pass(10)
+  openAll()
+  dialled.length = 0
+  for (let i = 0; i < 400; i++) {
+    pass(10)
+    openAll()
+  }
+  t.ok(Math.abs(dialled.length - 200) <= 4, `${dialled.length}`)
+  t.ok(new Set(dialled).size > 60, 'any of them')
+  t.equal(pool.open + pool.opening, 100)
+})
+
+t.test('what does not open, or gets no pings, is given up; a held-up loop accuses nobody', async t => {
+  const { pool, failed, pass, openAll, now } = makePool({ backoff: { min: 1e6, max: 1e6 } }, 3)
+  pass(10)
+  pool.opened(0, now())
+  pool.pings(0, 5, false, now())
+  pool.opened(1, now())
+  pool.pings(1, 0, false, now())
+  pass(14_000)
+  t.same(failed, [])
+  pass(2500)
+  t.same(failed, ['no ping'])
+  pass(6000)
+  t.same(failed, ['no ping', 'not open after 20 s'])
+  openAll()
+  t.equal(pool.open, 1)
+})
+
+t.test('a share of the open ones, each as likely', async t => {
+  const { pool, pass, openAll } = makePool({}, 1000)
+  pass(10)
+  openAll()
+  t.equal(pool.draw(0.25).length, 250)
+  t.equal(new Set(pool.draw(0.25)).size, 250)
+  t.equal(pool.draw(1).length, 1000)
+  t.equal(pool.draw(0).length, 0)
+  const middle = pool.draw(0.5).reduce((sum, slot) => sum + slot, 0) / 500
+  t.ok(Math.abs(middle - 500) < 60, `${middle}`)
+})

@@ -1,0 +1,183 @@
+// What is published when the target refuses, fails, or is not there.
+
+import { createServer } from 'node:http'
+import { inflateSync } from 'node:zlib'
+import t from 'tap'
+import { freePort } from '../../gateway.js'
+import { publishOf, settingsOf, TestEngine } from './engines.js'
+
+/** Takes batches as the server API does, and answers what the test says: undefined cuts the connection. */
+async function startApi(t, answer, port = 0) {
+  const taken = []
+  const server = createServer(async (request, response) => {
+    let text = ''
+    for await (const part of request) text += part
+    const { commands } = JSON.parse(text)
+    const replies = answer(
+      commands.map(({ publish }) => publish),
+      request,
+    )
+    if (replies === undefined) return request.socket.destroy()
+    if (typeof replies === 'number') return response.writeHead(replies).end()
+    commands.forEach(({ publish }, i) => {
+      if (!replies[i].error) taken.push(publish)
+    })
+    response.end(JSON.stringify({ replies }))
+  })
+  await new Promise(resolve => server.listen(port, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    return new Promise(resolve => server.close(resolve))
+  })
+  return { taken, url: `http://127.0.0.1:${server.address().port}` }
+}
+
+const fine = publications => publications.map(() => ({ publish: {} }))
+
+function publisher(t, url, channels, publish) {
+  const test = new TestEngine(t)
+  const settings = settingsOf(url, { publish: publishOf(channels, publish), publishFrom: Date.now() })
+  test.engine.apply(settings)
+  const stop = async () => {
+    test.engine.apply({ ...settings, publish: null })
+    await test.engine.stop()
+    return test.sample()
+  }
+  return { test, settings, stop }
+}
+
+/** @returns {number[]} of a ledger */
+const sequences = ({ sequences: text }) => {
+  const bytes = inflateSync(Buffer.from(text, 'base64'))
+  return Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readUInt32LE(i * 4))
+}
+
+/** Each channel's sequences, in the order in which they were taken. */
+function byChannel(taken) {
+  const channels = {}
+  for (const { channel, data } of taken) (channels[channel] ??= []).push(data.s)
+  return channels
+}
+
+t.test('evenly spaced, each subject of the part in sequence, payloads of the size', async t => {
+  const { taken, url } = await startApi(t, fine)
+  const { test, stop, settings } = publisher(t, url, 's{1..10}', { rate: 200, part: 1, parts: 2, size: 200 })
+  await test.until(({ counters }) => counters.published >= 60)
+  test.engine.apply({ ...settings, publish: { ...settings.publish, rate: 400, size: 300 } })
+  await test.until(({ counters }) => counters.published >= 140)
+  const { counters, answer } = await stop()
+  t.equal(counters.published, taken.length)
+  t.equal(counters.unpublished, 0)
+  t.equal(answer.count, taken.length)
+  const channels = byChannel(taken)
+  t.same(Object.keys(channels).sort(), ['s10', 's2', 's4', 's6', 's8'])
+  for (const [channel, list] of Object.entries(channels))
+    t.same(
+      list,
+      Array.from({ length: list.length }, (_, i) => i + 1),
+      channel,
+    )
+  const [ledger] = test.engine.ledgers()
+  t.same(
+    sequences(ledger),
+    ['s2', 's4', 's6', 's8', 's10'].map(channel => channels[channel].length),
+  )
+  const times = taken.map(({ data }) => data.t).sort((a, b) => a - b)
+  const steps = times.slice(1).map((time, i) => time - times[i])
+  t.ok(
+    steps.slice(0, 50).every(step => Math.abs(step - 5000) <= 1),
+    'every 5 ms, exactly',
+  )
+  t.ok(
+    steps.slice(-50).every(step => Math.abs(step - 2500) <= 1),
+    'every 2.5 ms, exactly',
+  )
+  t.equal(JSON.stringify(taken[0].data).length, 200)
+  t.equal(JSON.stringify(taken.at(-1).data).length, 300)
+})
+
+t.test(
+  'a target that comes late gets all that was meant to be sent, with the times that were meant',
+  async t => {
+    const port = await freePort()
+    const { test, stop } = publisher(t, `http://127.0.0.1:${port}`, 'news', { rate: 500 })
+    await test.until(({ faults }) => faults['publish: ECONNREFUSED'] >= 2)
+    const { taken } = await startApi(t, fine, port)
+    await test.until(({ counters }) => counters.published >= 300)
+    const { counters, answer } = await stop()
+    t.same(
+      taken.map(({ data }) => data.s),
+      Array.from({ length: counters.published }, (_, i) => i + 1),
+    )
+    t.ok(
+      taken.every(({ data }, i) => i === 0 || Math.abs(data.t - taken[i - 1].data.t - 2000) <= 1),
+      'evenly spaced, though they were not sent like that',
+    )
+    t.ok(answer.max > 100, 'waiting is part of it')
+  },
+)
+
+t.test('what was not confirmed is published again, marked, and nothing overtakes it', async t => {
+  let calls = 0
+  const cut = []
+  const { taken, url } = await startApi(t, publications => {
+    if (++calls % 5 === 2) return void cut.push(...publications)
+    if (calls % 5 === 3) return 503
+    if (calls % 5 === 4)
+      return publications.map(() => ({ error: { code: 100, message: 'internal server error' } }))
+    return fine(publications)
+  })
+  const { test, stop } = publisher(t, url, 'news', { rate: 200 })
+  await test.until(({ counters }) => counters.published >= 100)
+  const { counters, faults } = await stop()
+  t.same(
+    taken.map(({ data }) => data.s),
+    Array.from({ length: counters.published }, (_, i) => i + 1),
+  )
+  t.equal(counters.unpublished, 0)
+  const [first] = cut
+  const again = taken.find(({ data }) => data.s === first.data.s)
+  t.equal(again.data.t, first.data.t, 'at the time that was meant at first')
+  t.match(first.data.p, /^128\.[a-z]+$/)
+  t.match(again.data.p, /^128![a-z]+$/)
+  t.ok(faults['publish: HTTP 503'] > 0 && faults['publish: 100 internal server error'] > 0, faults)
+})
+
+t.test('what is refused gives its sequence back', async t => {
+  const { taken, url } = await startApi(t, publications =>
+    publications.map(({ channel }) =>
+      channel === 's2' ? { error: { code: 102, message: 'unknown channel' } } : { publish: {} },
+    ),
+  )
+  const { test, stop } = publisher(t, url, 's{1..2}', { rate: 500, order: 'sequential' })
+  await test.until(({ counters }) => counters.published >= 50)
+  const { counters, faults } = await stop()
+  t.equal(counters.published, taken.length)
+  t.ok(Math.abs(counters.unpublished - counters.published) <= 1)
+  t.equal(faults['publish: 102 unknown channel'], counters.unpublished)
+  t.same(sequences(test.engine.ledgers()[0]), [taken.length, 0])
+})
+
+t.test('a key that is wrong is said; what was not confirmed at the end is given up', async t => {
+  const { url } = await startApi(t, (_, request) => (request.headers['x-api-key'] === 'key' ? 401 : 500))
+  const { test } = publisher(t, url, 'news', { rate: 1000 })
+  await test.until(({ faults }) => faults['publish: HTTP 401'] >= 2)
+  await test.engine.stop()
+  const { counters, faults } = test.sample()
+  t.equal(counters.published, 0)
+  t.ok(counters.unpublished > 20)
+  t.equal(faults['publish: given up'], counters.unpublished)
+  t.same(sequences(test.engine.ledgers()[0]), [0])
+})
+
+t.test('settings that cannot be are refused, and those before hold on', async t => {
+  const { url } = await startApi(t, fine)
+  const test = new TestEngine(t, { apiKey: undefined, tokenSecret: undefined })
+  const refused = (settings, message) =>
+    t.throws(() => test.engine.apply(settingsOf(url, settings)), { message })
+  refused({ publish: publishOf('news'), publishFrom: 1 }, 'publishing needs an API key')
+  refused({ user: 'u{own}' }, 'a user needs a token secret')
+  refused({ channels: ['s{1..'] }, /no channel/)
+  refused({ targets: ['http://example.com:80'] }, /example.com/)
+  t.equal(test.sample().gauges.wanted, 0)
+})

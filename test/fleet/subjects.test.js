@@ -1,0 +1,87 @@
+import t from 'tap'
+import { channelNumber, parseSubject } from '../../fleet/subjects.js'
+
+const names = (template, count) => {
+  const subject = parseSubject(template)
+  return Array.from({ length: count }, (_, i) => subject.at(i))
+}
+
+t.test('which channel a connection is on', async t => {
+  t.same(names('s{1..3}', 5), ['s1', 's2', 's3', 's1', 's2'])
+  t.same(names('ns:x{7..8}.y', 3), ['ns:x7.y', 'ns:x8.y', 'ns:x7.y'])
+  t.same(names('own:{own}', 3), ['own:1', 'own:2', 'own:3'])
+  t.same(names('g:{group 2}', 5), ['g:1', 'g:1', 'g:2', 'g:2', 'g:3'])
+  t.same(names('news', 2), ['news', 'news'])
+  t.same(names('r{random 1..100}', 1000), names('r{random 1..100}', 1000), 'the same each time')
+  t.equal(parseSubject('s{5..9}').numberAt(6), 6)
+  t.equal(parseSubject('s{1..1200000}').at(12_000_000 - 1), 's1200000')
+})
+
+t.test('random ones are spread evenly, and two templates do not go together', async t => {
+  const subject = parseSubject('r{random 1..100}')
+  const other = parseSubject('q{random 1..100}')
+  const total = 100_000
+  const counts = Array.from({ length: 100 }, (_, index) => subject.subscribers(index, total))
+  t.equal(
+    counts.reduce((a, b) => a + b, 0),
+    total,
+  )
+  const squares = counts.reduce((sum, count) => sum + (count - 1000) ** 2 / 1000, 0)
+  t.ok(squares > 50 && squares < 170, `chi-squared of 99 degrees of freedom: ${squares}`)
+  let same = 0
+  for (let i = 0; i < total; i++) if (subject.numberAt(i) === other.numberAt(i)) same++
+  t.ok(same > 700 && same < 1300, `${same} are the same`)
+})
+
+for (const template of [
+  's{1..30}',
+  's{0..2}',
+  'r{random 1..20}',
+  'own:{own}',
+  'g:{group 10}',
+  'news',
+  '1{2..3}4',
+]) {
+  t.test(`${template}: channels and their subscribers are those that connections have`, async t => {
+    const subject = parseSubject(template)
+    for (const total of [0, 1, 25, 95]) {
+      const counts = {}
+      for (let i = 0; i < total; i++) counts[subject.at(i)] = (counts[subject.at(i)] ?? 0) + 1
+      const told = {}
+      for (let index = 0; index < subject.count(total); index++) {
+        const name = subject.nameOf(index)
+        t.equal(subject.indexOf(name), index, name)
+        const subscribers = subject.subscribers(index, total)
+        if (subscribers > 0) told[name] = subscribers
+      }
+      t.same(told, counts)
+    }
+    for (const name of ['', 'x', 's', 's031', 's31', 's-1', 'g:', 'own:1.5', 'r21', '1254']) {
+      const index = subject.indexOf(name)
+      t.ok(index === -1 || subject.nameOf(index) === name, name)
+    }
+  })
+}
+
+t.test('what cannot be read is refused in one line', async t => {
+  const bad = [
+    '',
+    's{',
+    's{}',
+    's{1..}',
+    's{2..1}',
+    's{1..2}{3..4}',
+    's{group}',
+    'g{group 0}',
+    's{one}',
+    'a}',
+    's{0..9999999999}',
+  ]
+  for (const template of bad) t.throws(() => parseSubject(template), { message: /^[^\n]+$/ }, template)
+})
+
+t.test('channel numbers are FNV-1a', async t => {
+  t.equal(channelNumber(''), 0x811c9dc5)
+  t.equal(channelNumber('a'), 0xe40c292c)
+  t.equal(channelNumber('foobar'), 0xbf9cf968)
+})
