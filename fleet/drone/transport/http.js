@@ -68,13 +68,15 @@ export class HttpWire extends Wire {
 
   /** @param {Buffer} buffer @param {number} at @param {number} end @returns {number} where the head ends */
   #head(buffer, at, end) {
-    const before = this.rest?.length ?? 0
-    if (this.rest === null) this.rest = new Remainder(buffer, at, end)
-    else this.rest.append(buffer, at, end)
-    const { bytes, length } = this.rest
-    const stop = bytes.indexOf(HEAD_END)
+    const { rest } = this
+    const before = rest?.length ?? 0
+    rest?.append(buffer, at, end)
+    const bytes = rest?.bytes ?? buffer
+    const from = rest ? 0 : at
+    const length = before + end - at
+    const stop = bytes.indexOf(HEAD_END, from) - from
     const whole = stop >= 0 && stop + 4 <= length
-    const head = bytes.toString('latin1', 0, whole ? stop : Math.min(12, length))
+    const head = bytes.toString('latin1', from, from + (whole ? stop : Math.min(12, length)))
     const status = Number(head.slice(9, 12))
     if (!'HTTP/1.'.startsWith(head.slice(0, 7)) || (whole && !(status >= 100))) this.end('no HTTP')
     else if ((whole ? stop : length) > MAX_HEAD) this.end('headers too long')
@@ -82,7 +84,7 @@ export class HttpWire extends Wire {
       this.rest = null
       this.#begin(status, head)
       return at + stop + 4 - before
-    }
+    } else this.rest ??= new Remainder(buffer, at, end)
     return end
   }
 
@@ -90,8 +92,12 @@ export class HttpWire extends Wire {
   #begin(status, head) {
     // Others than 101 only announce the answer.
     if (status < 200 && status !== 101) return
-    const length = status === 204 || status === 304 ? '0' : field(head, 'content-length')
     this.status = status
+    if (status === 101) {
+      this.phase = RAW
+      return this.answered(status, head)
+    }
+    const length = status === 204 || status === 304 ? '0' : field(head, 'content-length')
     this.kept = head[7] === '1' && !/close/i.test(field(head, 'connection'))
     this.left = Number(length)
     this.phase = /chunked/i.test(field(head, 'transfer-encoding')) ? SIZE : length === '' ? RAW : BODY

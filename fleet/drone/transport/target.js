@@ -38,6 +38,7 @@ export class Target {
     this.host = parsed.host
     /** @type {any} */
     this.options = {
+      port: this.port,
       noDelay: true,
       autoSelectFamily: false,
       onread: { buffer: dialer.buffer, callback: onRead },
@@ -79,16 +80,12 @@ export class Target {
    * @returns {import('./wire.js').WireSocket} that is connecting
    */
   connect(pair, tries) {
-    const { addresses, sources, port, options } = this
-    const to = {
-      ...options,
-      port,
-      // A name may have several addresses, which take turns.
-      host: addresses[(tries === 0 ? this.#turn++ : this.#turn) % addresses.length],
-      localAddress: sources?.address(pair),
-      localPort: sources?.port(pair),
-    }
-    return /** @type {any} */ (this.secure ? tlsConnect(to) : new Socket(options).connect(to))
+    const { addresses, sources, options } = this
+    // A name may have several addresses, which take turns.
+    options.host = addresses[(tries === 0 ? this.#turn++ : this.#turn) % addresses.length]
+    options.localAddress = sources?.address(pair)
+    options.localPort = sources?.port(pair)
+    return /** @type {any} */ (this.secure ? tlsConnect(options) : new Socket(options).connect(options))
   }
 
   /**

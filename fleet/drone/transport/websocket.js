@@ -55,7 +55,6 @@ export class WebSocketConnection extends Connection {
   answered(status, head) {
     if (status !== 101) return this.end(`HTTP ${status}`)
     if (!head.includes(ACCEPT)) return this.end('no WebSocket')
-    this.phase = RAW
     this.write(frame(TEXT, this.outbox))
     this.outbox = ''
   }
