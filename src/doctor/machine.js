@@ -9,7 +9,7 @@ const PROCESS = 80 * 1024 ** 2
 /** Bytes of a socket in the kernel with its file, while nothing is queued: TCP, inode, dentry, file, epoll entry. */
 const SOCKET = 4500
 /** Bytes of user space for each connection: of an idle WebSocket, and of everything in the published run of a million (its 10.1 KB without the kernel's). */
-const USER = { server: [1500, 6300], drone: [4096, 5000] }
+const USER = { server: [1500, 6450], drone: [4096, 5000] }
 /** Microseconds of a core that a connection takes in a second while it is idle: 1.1 with a WebSocket, 2.7 with a stream. */
 const IDLE = 2.5
 /** Microseconds for each new connection, and for each message. */

@@ -1,12 +1,15 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 import t from 'tap'
 import { main } from '../../src/cli/main.js'
-import { diagnose, PLACES, readFacts, table } from '../../src/doctor/index.js'
+import { diagnose, PLACES, readFacts, recipes, table } from '../../src/doctor/index.js'
 import { container, ec2, folders, garbled, old } from './machines.js'
+
+/** Older ones cannot say what they would do. */
+const DRY = spawnSync('sysctl', ['--help'], { encoding: 'utf8' }).stdout?.includes('--dry-run')
 
 const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 
@@ -222,3 +225,15 @@ t.test(
     }
   },
 )
+
+t.test('sysctl reads what is printed', { skip: !DRY && 'its sysctl has no --dry-run' }, async t => {
+  const { out } = await doctor('-n', '5m', '--print', 'sysctl', '--all')
+  const file = join(
+    t.testdir({ 'own.conf': out, 'recipe.conf': recipes({ connections: 1e6, role: 'drone' }).sysctl }),
+    'own.conf',
+  )
+  for (const name of [file, file.replace('own', 'recipe')]) {
+    const { status, stderr } = spawnSync('sysctl', ['--dry-run', '--load', name], { encoding: 'utf8' })
+    t.equal(status, 0, stderr)
+  }
+})
