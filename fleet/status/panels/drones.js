@@ -12,6 +12,12 @@ import { shown } from '../picture.js'
  * @typedef {import('../drone-columns.js').Chosen} Chosen
  */
 
+/** Of drones without figures. @type {Partial<Record<DroneRow['state'], string>>} */
+const ABOUT = {
+  launching: 'launched, has not called yet',
+  up: 'up, its first figures come',
+}
+
 /** Rows around the drones' own: the groups, the titles, the totals. */
 const AROUND = 3
 
@@ -137,7 +143,7 @@ function absentLine({ id, state, where, handle, sample, restarts }, indent) {
   const last =
     sample === null ? '' : `, last ${people(sample.gauges.open)} connections, up ${duration(sample.up)}`
   const again = restarts === 0 ? '' : `, ${count(restarts)} restarts`
-  const what = state === 'launching' ? 'launched, has not called yet' : state
+  const what = ABOUT[state] ?? state
   return [
     ...pad([[id, 'value']], indent),
     [what, STATE_STYLES[state]],
