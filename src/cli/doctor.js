@@ -144,12 +144,19 @@ Examples:
         `halley doctor: ${diagnosis.aim.connections.toLocaleString('en')} connections${assumed}, role ${diagnosis.aim.role}\n\n`,
       )
       stdout(table(diagnosis, { colours }))
-      if (files !== null) stdout(`\n${written(files)}`)
+      stdout(`\n${files === null ? hint(filesOf(diagnosis, { all })) : written(files)}`)
     }
     if (fault === '') return code
     stderr(`halley: ${fault}\n`)
     return 1
   },
+}
+
+/** @param {Record<string, string | null>} files @returns {string} how to get at them */
+function hint(files) {
+  const names = Object.keys(files).filter(name => files[name] !== null)
+  if (names.length === 0) return 'No limit and no setting has to change.\n'
+  return `Files that change it: --print ${names.join(' | ')}, or --write DIR.\n`
 }
 
 /** @param {{written: string[], then: string[]}} files */

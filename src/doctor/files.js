@@ -75,8 +75,11 @@ function ofProcess(facts, aim) {
     return finding('files', 'nofile', { is, should: count(need), why, reach: reachOf(hard, facts, aim) })
   const reach = held(hard, mostProcesses(facts, aim), role)
   const more = processesFor(hard, facts, aim)
-  if (more === null)
-    return finding('files', 'nofile', { is, should: count(need), why, reach, status: 'too low' })
+  if (more === null) {
+    const most = `even ${count(mostProcesses(facts, aim))} ${word} are too few`
+    const all = aim.fixed ? why : `${why}; ${most}`
+    return finding('files', 'nofile', { is, should: count(need), why: all, reach, status: 'too low' })
+  }
   const so =
     role === 'drone'
       ? `so a drone starts ${count(more)} ${word}`

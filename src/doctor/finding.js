@@ -31,7 +31,7 @@ const SIZES = ['bytes', 'KB', 'MB', 'GB', 'TB']
 export function bytes(value) {
   const step = Math.min(SIZES.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, value)) / 10)))
   const number = value / 1024 ** step
-  return `${number >= 10 || step === 0 ? Math.round(number) : number.toFixed(1).replace('.0', '')} ${SIZES[step]}`
+  return `${number >= 100 || step === 0 ? Math.round(number) : number.toFixed(1).replace('.0', '')} ${SIZES[step]}`
 }
 
 /** @param {number} value @returns {string} as the kernel takes it: its largest number is none of JavaScript's */

@@ -44,7 +44,7 @@ t.test(
     t.equal(bad.err, '')
     t.match(
       bad.out,
-      /cannot be reached: net\.ipv4\.tcp_mem\. The most\s+that could be reached now: about 748,000\.\n$/,
+      /cannot be reached: net\.ipv4\.tcp_mem\. The most\s+that could be reached now: about 748,000\.\n\nFiles that change it: --print sysctl, or --write DIR\.\n$/,
     )
     const drone = await doctor('--root', root, '-n', '60000', '--role', 'drone')
     t.equal(drone.code, 1)
