@@ -72,7 +72,9 @@ export function checkOrder(message, allow, capacity) {
   if (type !== 'settings') return
   /** @type {import('../schema.js').Settings} */
   const settings = message.settings
-  const { targets, connections, publish, channels, user } = settings
+  const { targets, connections, publish, channels, user, transport } = settings
+  if (!/^(uni_)?(websocket|http_stream|sse)$|^long_poll$/.test(transport))
+    throw new Error(`transport "${transport}" is not known`)
   if (publish !== null) {
     compare(PUBLISH, publish, 'publish')
     if (publish.size > 1e6 || publish.part >= publish.parts) throw new Error('"publish" is not possible')

@@ -1,0 +1,60 @@
+import { connect } from 'node:net'
+import t from 'tap'
+import { freePort, startGateway } from '../gateway.js'
+import { host, packedDrone, startDrone } from './agent-process.js'
+
+const file = await packedDrone(t)
+const gateway = await startGateway(t, { workers: 1, client: { allow_anonymous_connect_without_token: true } })
+const target = { targets: [gateway.url], backoff: { min: 50, max: 200 } }
+
+t.test('without its controller it loads on for a while, then rests, and goes on when one comes', async t => {
+  const drone = await startDrone(t, file, { orphanAfter: 1, exitAfter: 60 })
+  await drone.set({ ...target, connections: 10 })
+  const before = await drone.sample(({ gauges }) => gauges.open === 10)
+  await drone.leave()
+  await drone.comeBack()
+  await drone.until(() => drone.hellos.length === 2)
+  t.equal(drone.hellos[1].start, drone.hellos[0].start)
+  const soon = await drone.sample()
+  t.same([soon.gauges.open, soon.counters.opened], [10, 10])
+  t.ok(soon.up > before.up)
+
+  await drone.leave()
+  await drone.until(() => drone.output.includes('it stops loading'))
+  await drone.comeBack()
+  await drone.until(() => drone.hellos.length === 3)
+  const rested = await drone.sample()
+  t.same([rested.gauges.wanted, rested.gauges.open, rested.revision], [0, 0, 0])
+  t.match(drone.events, [/no controller for 1 s: it stops loading/])
+  await drone.set({ ...target, connections: 10 })
+  const again = await drone.sample(({ gauges }) => gauges.open === 10)
+  t.equal(again.counters.opened, 20)
+})
+
+t.test('without a controller for long enough it ends', async t => {
+  const drone = await startDrone(t, file, { orphanAfter: 0.2, exitAfter: 1 })
+  await drone.set({ ...target, connections: 5 })
+  await drone.sample(({ gauges }) => gauges.open === 5)
+  await drone.leave()
+  t.same(await drone.exited, { code: 0, signal: null })
+  t.match(drone.output, /ends: no controller for 1 s/)
+})
+
+t.test('a drone that is told to listen waits for its controller; the newest one is obeyed', async t => {
+  const place = `${host}:${await freePort()}`
+  const drone = await startDrone(t, file, { listen: place })
+  await drone.until(() => drone.output.includes('listens on port'))
+  const stranger = connect(Number(place.split(':')[1]), host)
+  stranger.on('error', () => {}).write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  stranger.resume()
+  await drone.until(() => /was refused: the other side speaks no TLS/.test(drone.output))
+  const line = await drone.dial(place)
+  await drone.set({ ...target, connections: 5 })
+  await drone.sample(({ gauges }) => gauges.open === 5)
+  await drone.dial(place)
+  await drone.until(() => line.reason)
+  const sample = await drone.sample()
+  t.equal(sample.gauges.open, 5)
+  await drone.ask('stop')
+  t.same(await drone.exited, { code: 0, signal: null })
+})

@@ -1,0 +1,127 @@
+import t from 'tap'
+import { COUNTERS } from '../../fleet/statistics/counters.js'
+import { startGateway } from '../gateway.js'
+import { lives, packedDrone, startDrone } from './agent-process.js'
+
+const file = await packedDrone(t)
+const gateway = await startGateway(t, { workers: 1, client: { allow_anonymous_connect_without_token: true } })
+const target = { targets: [gateway.url], backoff: { min: 50, max: 200 } }
+
+/** @param {any[]} samples */
+const falls = samples =>
+  COUNTERS.filter(name =>
+    samples.some(({ counters }, i) => i > 0 && counters[name] < samples[i - 1].counters[name]),
+  )
+
+t.test('a drone shares its connections out among processes, and they add up', async t => {
+  const drone = await startDrone(t, file, { perProcess: 40 })
+  const { facts, id, run } = drone.hellos[0]
+  t.same({ id, run }, { id: 'd1', run: 'r1' })
+  t.match(facts, { hostname: String, bootId: String, node: process.version, cores: Number, memory: Number })
+  t.ok(facts.capacity > 0 && facts.files > 0 && lives(facts.pid))
+  t.same(await drone.set({ ...target, connections: 100 }), {})
+  const full = await drone.sample(({ gauges }) => gauges.open === 100)
+  t.same(full.gauges, { wanted: 100, opening: 0, open: 100 })
+  t.equal(full.counters.opened, 100)
+  t.equal(full.connect.count > 0 || drone.samples.some(({ connect }) => connect.count > 0), true)
+  const [agent, ...children] = full.processes
+  t.match(agent, { role: 'agent', pid: facts.pid })
+  t.same(
+    children.map((/** @type {any} */ { role, connections }) => `${role} ${connections}`),
+    ['connections 40', 'connections 40', 'connections 20'],
+  )
+  t.ok(children.every(({ cpu, rss, private: own, base }) => cpu > 0 && rss > own && own > 0 && base > 0))
+  t.match(full.machine, { cores: Number, netIn: Number, sockets: Number, tcpMemory: Number })
+  t.equal(full.revision, 1)
+  t.equal(
+    (await gateway.api('info')).result.nodes.reduce((sum, node) => sum + node.num_clients, 0),
+    100,
+  )
+
+  t.test('one of them that is killed is replaced, and nothing that was counted is lost', async t => {
+    process.kill(drone.pids[0], 'SIGKILL')
+    const again = await drone.sample(({ deaths, gauges }) => deaths === 1 && gauges.open === 100)
+    t.equal(again.counters.opened, 140)
+    t.equal(again.counters.ended, 40)
+    t.same(falls(drone.samples), [])
+    t.match(drone.events, [/connections process \d+ with 40 connections ended \(SIGKILL\)/])
+  })
+
+  t.test('one that hangs is ended by force', async t => {
+    const [pid] = drone.pids
+    const hanging = await startDrone(t, file, { perProcess: 40, hangAfter: 2 })
+    await hanging.set({ ...target, connections: 5 })
+    await hanging.sample(({ gauges }) => gauges.open === 5)
+    process.kill(hanging.pids[0], 'SIGSTOP')
+    await hanging.sample(({ deaths, gauges }) => deaths === 1 && gauges.open === 5)
+    t.match(hanging.events, [/did not answer/])
+    t.ok(lives(pid))
+  })
+
+  t.test('fewer connections are fewer processes; what is cut comes back', async t => {
+    await drone.set({ ...target, connections: 30 })
+    const fewer = await drone.sample(({ gauges, processes }) => gauges.open === 30 && processes.length === 2)
+    t.same(falls([...drone.samples, fewer]), [])
+    t.equal(fewer.counters.opened - fewer.counters.closed - fewer.counters.ended, 30)
+    t.same(await drone.ask('cut', { share: 0.5, how: 'reset' }), { cut: 15 })
+    await drone.sample(({ gauges, counters }) => gauges.open === 30 && counters.reconnects === 15)
+  })
+
+  t.test('restart: all processes anew', async t => {
+    const before = drone.pids
+    t.same(await drone.ask('restart'), {})
+    t.notOk(before.some(lives))
+    const sample = await drone.sample(({ gauges }) => gauges.open === 30)
+    t.equal(sample.deaths, 1)
+    t.same(falls(drone.samples), [])
+  })
+
+  t.test('what it does not understand is answered with an error, and changes nothing', async t => {
+    const refused = async (/** @type {any} */ some) =>
+      (await drone.set({ ...target, connections: 30, ...some }).catch(e => e)).message
+    t.match(await refused({ targets: ['http://192.0.2.1:80'] }), /192\.0\.2\.1:80 is not allowed/)
+    t.match(await refused({ targets: ['file:///etc/passwd'] }), /is no URL/)
+    t.match(await refused({ channels: ['a{'] }), /"a\{" is no channel/)
+    t.match(await refused({ connections: -1 }), /"connections"/)
+    t.match(await refused({ connections: 1e9 }), /can hold \d+ connections/)
+    t.match(await refused({ first: 0.5 }), /"first"/)
+    t.match(await refused({ channels: [1] }), /"channels"/)
+    t.match(await refused({ backoff: null }), /"backoff"/)
+    t.match(await refused({ publish: {} }), /"via"/)
+    t.match(await refused({ transport: 'toString' }), /transport/)
+    t.match(await refused({ ports: '9-1' }), /ports/)
+    await t.rejects(drone.ask('shell'), /no order shell/)
+    await t.rejects(drone.ask('constructor'), /no order/)
+    await t.rejects(drone.ask('settings'), /"revision"/)
+    await t.rejects(drone.ask('cut', { share: 2, how: 'stop' }), /how/)
+    await t.rejects(drone.ask('reckon', { ledgers: [1] }), /"ledgers"/)
+    drone.asker?.send({ type: { toString: null } })
+    const sample = await drone.sample()
+    t.same(sample.gauges, { wanted: 30, opening: 0, open: 30 })
+    t.equal(sample.deaths, 1)
+  })
+
+  t.test('stop: the connections are closed, the answer comes, and it ends', async t => {
+    const { pids } = drone
+    t.same(await drone.ask('stop'), {})
+    t.same(await drone.exited, { code: 0, signal: null })
+    t.notOk(pids.some(lives))
+    t.equal(
+      (await gateway.api('info')).result.nodes.reduce((sum, node) => sum + node.num_clients, 0),
+      0,
+    )
+  })
+})
+
+t.test('an agent that is killed leaves no process, one that is told to end neither', async t => {
+  for (const signal of /** @type {const} */ (['SIGKILL', 'SIGTERM'])) {
+    const drone = await startDrone(t, file, { perProcess: 5 })
+    await drone.set({ ...target, connections: 10 })
+    await drone.sample(({ gauges }) => gauges.open === 10)
+    const { pids } = drone
+    t.equal(pids.length, 2)
+    drone.child?.kill(signal)
+    t.same(await drone.exited, signal === 'SIGKILL' ? { code: null, signal } : { code: 0, signal: null })
+    while (pids.some(lives)) await new Promise(resolve => setTimeout(resolve, 20))
+  }
+})
