@@ -1,0 +1,400 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { gunzipSync } from 'node:zlib'
+import * as sdk from '@aws-sdk/client-ec2'
+import t from 'tap'
+import { LaunchError, ProviderError } from '../../../fleet/providers/contract.js'
+import { ec2 } from '../../../fleet/providers/ec2/index.js'
+import { Moto, NEWEST, NEWEST_ARM } from './moto.js'
+import { REGIONS, Truth } from './truth.js'
+
+process.env.AWS_ACCESS_KEY_ID = 'AKIAIOSFODNN7EXAMPLE'
+process.env.AWS_SECRET_ACCESS_KEY = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY'
+process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true'
+for (const name of ['AWS_PROFILE', 'AWS_REGION', 'AWS_DEFAULT_REGION']) delete process.env[name]
+
+const CAPACITY =
+  'We currently do not have sufficient t3.small capacity in the Availability Zone you requested (eu-west-1a).'
+const VCPU =
+  'You have requested more vCPU capacity than your current vCPU limit of 32 allows for the instance bucket that the specified instance type belongs to.'
+
+// Where there is no moto yet, its installation takes a while.
+t.setTimeout(400_000)
+/** @type {Moto} */
+let moto
+try {
+  moto = await Moto.start()
+} catch (error) {
+  t.plan(0, `there is no moto_server: ${error.message.split('\n')[0]}`)
+  process.exit()
+}
+t.teardown(() => moto.stop())
+t.afterEach(() => moto.faults.clear())
+const dir = await mkdtemp(join(tmpdir(), 'halley-ec2-'))
+t.teardown(() => rm(dir, { recursive: true, force: true }))
+
+const flags = {
+  region: ['us-east-1,eu-west-1', 'ap-southeast-2'],
+  controller: '203.0.113.7:7000',
+  endpoint: moto.url,
+}
+const options = { dir, flags }
+const quiet = () => {}
+let runs = 0
+
+/** @param {number} count @param {Record<string, any>} [more] */
+function configs(count, more = {}) {
+  const run = `run-${++runs}`
+  return Array.from({ length: count }, (_, i) => ({
+    id: `d${i + 1}`,
+    run,
+    secret: '5e'.repeat(32),
+    controller: '127.0.0.1:7000',
+    allow: ['198.51.100.4:8000'],
+    ...more,
+  }))
+}
+
+const truth = new Truth(moto.url)
+t.teardown(() => truth.close())
+const { ask, living, groups, tags } = truth
+
+t.test('a dry run says all that would be launched, and writes nothing', async t => {
+  const drones = configs(7)
+  const { lines, price } = await ec2.plan({ drones, ...options })
+  const text = lines.join('\n')
+  const { run } = drones[0]
+  for (const part of [
+    `run ${run}: 7 drones on EC2, in 3 regions`,
+    'us-east-1: 3 x t3.small (x86_64, 2 vCPU, 2.0 GiB), on-demand',
+    'eu-west-1: 2 x t3.small',
+    'drones d6-d7',
+    `image ${NEWEST} ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20250610 of 2025-06-10`,
+    `security group halley-${run} in each region, removed by stop; in: nothing; out: everything`,
+    `halley:run=${run} halley:drones=d1-d3`,
+    'time limit 2 h',
+    'drones dial 203.0.113.7:7000',
+    '198.51.100.4:8000',
+    '  |   shutdown -P',
+  ])
+    t.ok(text.includes(part), part)
+  t.match(text, /user data: \d+ of 16384 bytes/)
+  t.notMatch(text, '5e5e', 'the secret stays a secret')
+  t.ok(price !== null && price.hourly > 7 * 0.02 && price.hourly < 7 * 0.05, JSON.stringify(price))
+  t.match(price?.note, /until the time limit of 2 h .*estimate/)
+  t.notOk(
+    moto.calls.some(call => !call.startsWith('Describe')),
+    'all calls are Describe...',
+  )
+})
+
+t.test('spot machines, another architecture, one SSH key: as the flags say', async t => {
+  await ask('eu-west-1', new sdk.CreateKeyPairCommand({ KeyName: 'mine' }))
+  const own = {
+    'instance-type': 't4g.micro',
+    spot: true,
+    'max-price': '0.01',
+    'key-name': 'mine',
+    'time-limit': '45m',
+    region: ['eu-west-1'],
+  }
+  const drones = configs(1)
+  const plan = await ec2.plan({ drones, dir, flags: { ...flags, ...own } })
+  t.match(plan.lines.join('\n'), /1 x t4g.micro \(arm64.*spot \(at most \$0.01\/h each\)/)
+  t.match(plan.lines.join('\n'), /in: TCP 22 from 203\.0\.113\.7\/32 \(ssh\)/)
+  t.match(plan.price?.note, /spot price of this moment/)
+  const handles = await ec2.launch(plan, quiet)
+  const [instance] = await living(drones[0].run)
+  t.equal(instance.ImageId, NEWEST_ARM)
+  t.equal(instance.InstanceLifecycle, 'spot')
+  t.equal(instance.KeyName, 'mine')
+  await ec2.stop(handles, { dir, flags: { ...flags, ...own } }, quiet)
+})
+
+t.test('drones are launched in three regions, found, and stopped without a rest', async t => {
+  const drones = configs(7)
+  const { run } = drones[0]
+  /** @type {string[]} */
+  const said = []
+  const handles = await ec2.launch(await ec2.plan({ drones, ...options }), text => said.push(text))
+  t.match(said, ['launching 7 instances in us-east-1, eu-west-1, ap-southeast-2'])
+  t.equal(said.at(-1)?.replace(/ \(.*/, ''), '7 of 7 instances launched')
+  t.strictSame(handles.map(({ id }) => id).sort(), ['d1', 'd2', 'd3', 'd4', 'd5', 'd6', 'd7'])
+
+  const there = await living(run)
+  t.strictSame(
+    REGIONS.map(region => there.filter(one => one.region === region).length),
+    [3, 2, 2],
+  )
+  t.ok(tags(there, 'halley:ends').every(ends => Math.abs(Date.parse(ends) - Date.now() - 7_200_000) < 60_000))
+  t.ok(there.every(one => one.ImageId === NEWEST && one.InstanceType === 't3.small'))
+  t.ok(there.every(one => one.MetadataOptions.HttpTokens === 'required'))
+  const { Volumes } = await ask(
+    'us-east-1',
+    new sdk.DescribeVolumesCommand({ Filters: [{ Name: 'tag:halley:run', Values: [run] }] }),
+  )
+  t.equal(Volumes.length, 3, 'volumes are tagged as well')
+  for (const Attribute of /** @type {const} */ (['instanceInitiatedShutdownBehavior', 'userData'])) {
+    const answer = await ask(
+      there[0].region,
+      new sdk.DescribeInstanceAttributeCommand({ InstanceId: there[0].InstanceId, Attribute }),
+    )
+    if (Attribute === 'userData')
+      t.match(gunzipSync(Buffer.from(answer.UserData.Value, 'base64')).toString(), /^#cloud-config\nbootcmd:/)
+    else t.equal(answer.InstanceInitiatedShutdownBehavior.Value, 'terminate', 'to power off is to terminate')
+  }
+
+  const {
+    SecurityGroups: [group],
+  } = await ask(
+    'eu-west-1',
+    new sdk.DescribeSecurityGroupsCommand({ Filters: [{ Name: 'group-name', Values: [`halley-${run}`] }] }),
+  )
+  t.strictSame(group.IpPermissions, [], 'nobody may come in')
+  t.strictSame(tags([group], 'halley:run'), [run])
+
+  const found = await ec2.find([run], options)
+  t.strictSame(
+    found.map(({ id, where, handle }) => [id, where, handle]).sort(),
+    handles.map(({ id, where, handle }) => [id, where, handle]).sort(),
+  )
+  t.ok(found.every(({ state, provider }) => state === 'running' && provider === 'ec2'))
+
+  t.test('two of them are stopped: the rest stay, and their groups', async t => {
+    const away = found.filter(({ id }) => id === 'd4' || id === 'd6')
+    await ec2.stop(away, options, quiet)
+    t.equal((await living(run)).length, 5)
+    t.equal(await groups(run), 3)
+  })
+  t.test('one that is gone is launched again as the same drone, with the same time limit', async t => {
+    const gone = found.filter(({ id }) => id === 'd6')[0]
+    const back = await ec2.restart(gone, options)
+    t.match(back, { id: 'd6', where: 'ap-southeast-2', run })
+    t.not(back.handle, gone.handle)
+    const there = await living(run)
+    t.equal(new Set(tags(there, 'halley:ends')).size, 1)
+    t.equal(
+      (await stat(join(dir, 'ec2-launches.json'))).mode & 0o777,
+      0o600,
+      'what it is known by is private',
+    )
+  })
+  t.test('all are stopped, and stopping again does no harm', async t => {
+    const all = await ec2.find('all', options)
+    await ec2.stop(all, options, quiet)
+    t.equal((await living(run)).length, 0)
+    t.equal(await groups(run), 0)
+    await ec2.stop(all, options, quiet)
+    t.strictSame(await ec2.find('all', options), [])
+    t.match(
+      await ec2.find([run], options),
+      Array(8).fill({ state: 'gone', note: /User/ }),
+      'and why is known',
+    )
+  })
+})
+
+t.test('a region without capacity: what was launched elsewhere is named, kept or taken back', async t => {
+  for (const [code, message, status, words] of /** @type {const} */ ([
+    ['InsufficientInstanceCapacity', CAPACITY, 500, /eu-west-1: EC2 has no machines of this type free/],
+    ['VcpuLimitExceeded', VCPU, 400, /eu-west-1: more processors than the quota of this account allows here/],
+    [
+      'MaxSpotInstanceCountExceeded',
+      'Max spot instance count exceeded',
+      400,
+      /eu-west-1: more spot instances than the quota/,
+    ],
+  ])) {
+    moto.refuse('RunInstances', 'eu-west-1', code, message, { status })
+    const drones = configs(7)
+    const { run } = drones[0]
+    const error = await ec2.launch(await ec2.plan({ drones, ...options }), quiet).catch(error => error)
+    t.ok(error instanceof LaunchError, code)
+    t.match(error.message, words)
+    t.match(error.message, /^5 of 7 instances were launched: [^\n]+$/)
+    t.strictSame(error.launched.map((/** @type {any} */ { id }) => id).sort(), ['d1', 'd2', 'd3', 'd6', 'd7'])
+    t.equal((await living(run)).length, 5, 'kept, so far')
+    t.equal(await groups(run), 2, 'no group where there is no instance')
+    moto.faults.clear()
+    await ec2.stop(error.launched, options, quiet)
+    t.equal((await living(run)).length + (await groups(run)), 0, 'taken back')
+  }
+})
+
+t.test('capacity that ends in the middle of a call: the first ones are there', async t => {
+  // moto launches one where EC2 may launch fewer than the most that are asked for: the others are asked for one by one.
+  const drones = configs(3)
+  const plan = await ec2.plan({ drones, dir, flags: { ...flags, region: 'us-east-1' } })
+  let calls = 0
+  const error = await ec2
+    .launch(plan, text => {
+      if (/launched/.test(text) && ++calls === 2)
+        moto.refuse('RunInstances', 'us-east-1', 'VcpuLimitExceeded', VCPU)
+    })
+    .catch(error => error)
+  t.match(error.message, /^2 of 3 instances were launched: us-east-1: more processors/)
+  t.strictSame(
+    error.launched.map((/** @type {any} */ { id }) => id),
+    ['d1', 'd2'],
+  )
+  moto.faults.clear()
+  await ec2.stop(error.launched, options, quiet)
+})
+
+t.test('being asked to slow down is not a failure, and a group in use is waited for', async t => {
+  moto.refuse('RunInstances', 'us-east-1', 'RequestLimitExceeded', 'Request limit exceeded.', {
+    status: 503,
+    times: 2,
+  })
+  moto.refuse(
+    'DeleteSecurityGroup',
+    'us-east-1',
+    'DependencyViolation',
+    'resource sg-1 has a dependent object',
+    { times: 1 },
+  )
+  const drones = configs(1)
+  const one = { dir, flags: { ...flags, region: 'us-east-1' } }
+  const handles = await ec2.launch(await ec2.plan({ drones, ...one }), quiet)
+  t.equal(handles.length, 1)
+  /** @type {string[]} */
+  const said = []
+  await ec2.stop(handles, one, text => said.push(text))
+  t.match(said.join('\n'), /waiting for the last instances to let go of security group sg-\w+/)
+  t.equal(await groups(drones[0].run), 0)
+})
+
+t.test(
+  'drones that listen: one port is open to the controller alone, and their addresses are known',
+  async t => {
+    const drones = configs(2, { controller: undefined, listen: '0.0.0.0:7410' })
+    const own = { dir, flags: { ...flags, controller: '203.0.113.7', region: ['eu-west-1'] } }
+    const plan = await ec2.plan({ drones, ...own })
+    t.match(plan.lines.join('\n'), /in: TCP 7410 from 203\.0\.113\.7\/32 \(controller\)/)
+    const handles = await ec2.launch(plan, quiet)
+    t.match(handles, [{ address: /^\d+\.\d+\.\d+\.\d+$/ }, { address: /^\d+\./ }])
+    const {
+      SecurityGroups: [group],
+    } = await ask(
+      'eu-west-1',
+      new sdk.DescribeSecurityGroupsCommand({
+        Filters: [{ Name: 'group-name', Values: [`halley-${drones[0].run}`] }],
+      }),
+    )
+    t.match(group.IpPermissions, [
+      { IpProtocol: 'tcp', FromPort: 7410, ToPort: 7410, IpRanges: [{ CidrIp: '203.0.113.7/32' }] },
+    ])
+    t.equal(group.IpPermissions.length, 1)
+    await ec2.stop(handles, own, quiet)
+  },
+)
+
+t.test(
+  'a process that knows nothing finds orphans by their tags, in all regions, and clears them away',
+  async t => {
+    const drones = configs(3)
+    const { run } = drones[0]
+    await ec2.launch(await ec2.plan({ drones, ...options }), quiet)
+    const script = `
+    const { ec2 } = await import(${JSON.stringify(new URL('../../../fleet/providers/ec2/index.js', import.meta.url).href)})
+    const options = { dir: '/nonexistent', flags: { endpoint: process.argv[1] } }
+    const found = await ec2.find('all', options)
+    await ec2.stop(found, options, () => {})
+    console.log(JSON.stringify(found))`
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      '--input-type=module',
+      '-e',
+      script,
+      moto.url,
+    ])
+    t.match(
+      JSON.parse(stdout)
+        .map((/** @type {any} */ { id, run, where }) => `${run} ${id} ${where}`)
+        .sort(),
+      [`${run} d1 us-east-1`, `${run} d2 eu-west-1`, `${run} d3 ap-southeast-2`],
+    )
+    t.equal((await living(run)).length + (await groups(run)), 0)
+
+    t.test('a security group that is left over without any drone, too', async t => {
+      await ask(
+        'eu-west-1',
+        new sdk.CreateSecurityGroupCommand({
+          GroupName: 'halley-run-lost',
+          Description: 'left over',
+          TagSpecifications: [
+            { ResourceType: 'security-group', Tags: [{ Key: 'halley:run', Value: 'run-lost' }] },
+          ],
+        }),
+      )
+      await ec2.stop([], options, quiet)
+      t.equal(await groups('run-lost'), 0)
+    })
+  },
+)
+
+t.test('what cannot be is said in one line, before anything is launched', async t => {
+  /** @param {Record<string, any>} own @param {RegExp} words @param {Record<string, any>} [more] */
+  const refused = async (own, words, more) => {
+    const error = await ec2
+      .plan({ drones: configs(2, more), dir, flags: { ...flags, ...own } })
+      .catch(error => error)
+    t.ok(error instanceof ProviderError, String(error))
+    t.match(error.message, words)
+    t.notMatch(error.message, /\n/)
+  }
+  const before = moto.calls.length
+  await refused({ region: 'eu-wst-1' }, /^there is no region eu-wst-1; near it: eu-west-1, /)
+  await refused({ region: 'Europe' }, /--region "Europe" is no name of a region/)
+  await refused({ region: undefined }, /^no region: give --region, or set AWS_REGION/)
+  await refused({ 'instance-type': 't9.small' }, /us-east-1: --instance-type: .*t9\.small/)
+  await refused({ image: 'ami-12345678' }, /--image: .*ami-12345678/)
+  await refused({ image: NEWEST, 'instance-type': 't4g.small' }, /is for x86_64, the instance type is arm64/)
+  await refused({ 'key-name': 'nobody' }, /--key-name: .*nobody/)
+  await refused({ region: 'us-east-1', subnet: 'subnet-12345678' }, /--subnet: .*subnet-12345678/)
+  await refused({ subnet: 'subnet-12345678' }, /--subnet: 1 for 3 regions/)
+  await refused({ 'max-price': '0.1' }, /add --spot/)
+  await refused({ spot: true, 'max-price': 'cheap' }, /--max-price "cheap" is no price/)
+  await refused({ 'time-limit': '2' }, /--time-limit "2" is no time/)
+  await refused({ 'node-version': '18' }, /--node-version "18" is no version from 20/)
+  await refused({ controller: undefined }, /give its public address, --controller HOST:PORT/)
+  await refused({ controller: undefined }, /--controller ADDRESS/, {
+    controller: undefined,
+    listen: '0.0.0.0:7410',
+  })
+  await refused({ endpoint: 'http://127.0.0.1:1' }, /EC2 cannot be reached: connect ECONNREFUSED/)
+  t.notOk(moto.calls.slice(before).some(call => !call.startsWith('Describe')))
+  const allow = Array.from(
+    { length: 4000 },
+    (_, i) => `h${Math.imul(i + 1, 0x9e3779b1).toString(36)}.example.org`,
+  )
+  await refused({}, /the user data of a drone takes \d+ bytes, compressed, and EC2 takes 16384/, { allow })
+})
+
+t.test('credentials that do not do are told of at once', async t => {
+  for (const [code, words] of /** @type {const} */ ([
+    ['RequestExpired', /^the AWS credentials have expired/],
+    ['AuthFailure', /the AWS credentials were not accepted/],
+    ['UnauthorizedOperation', /do not allow ec2:DescribeRegions; docs\/fleet-ec2\.md/],
+    ['OptInRequired', /has not opted in/],
+  ])) {
+    moto.refuse('DescribeRegions', 'us-east-1', code, 'said by AWS.')
+    const error = await ec2.plan({ drones: configs(1), ...options }).catch(error => error)
+    t.match(error.message, words)
+  }
+  const script = `
+    const { ec2 } = await import(${JSON.stringify(new URL('../../../fleet/providers/ec2/index.js', import.meta.url).href)})
+    const began = Date.now()
+    await ec2.find('all', { dir: '/nonexistent', flags: {} }).catch(error => console.log(error.message))
+    console.log(Date.now() - began < 10000 ? 'soon' : 'late')`
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
+    env: {
+      PATH: process.env.PATH,
+      HOME: '/nonexistent',
+      AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true',
+    },
+  })
+  t.match(stdout, /^no AWS credentials \(.*\): set AWS_ACCESS_KEY_ID[^\n]*\nsoon\n$/)
+})

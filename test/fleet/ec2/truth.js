@@ -1,0 +1,46 @@
+// What is there at EC2, asked by the SDK itself.
+
+import * as sdk from '@aws-sdk/client-ec2'
+
+export const REGIONS = Object.freeze(['us-east-1', 'eu-west-1', 'ap-southeast-2'])
+
+export class Truth {
+  #clients
+
+  /** @param {string} endpoint */
+  constructor(endpoint) {
+    this.#clients = new Map(REGIONS.map(region => [region, new sdk.EC2Client({ region, endpoint })]))
+  }
+
+  /** @param {string} region @param {any} command @returns {Promise<any>} */
+  ask = (region, command) => /** @type {any} */ (this.#clients.get(region)).send(command)
+
+  /** @param {string} run @returns {Promise<any[]>} instances that live, of all three regions */
+  living = async run => {
+    const Filters = [{ Name: 'tag:halley:run', Values: [run] }]
+    const found = []
+    for (const region of REGIONS) {
+      const { Reservations } = await this.ask(region, new sdk.DescribeInstancesCommand({ Filters }))
+      for (const { Instances } of Reservations)
+        found.push(...Instances.map((/** @type {any} */ instance) => ({ ...instance, region })))
+    }
+    return found.filter(({ State }) => /pending|running/.test(State.Name))
+  }
+
+  /** @param {string} run @returns {Promise<number>} security groups of all three regions */
+  groups = async run => {
+    const Filters = [{ Name: 'group-name', Values: [`halley-${run}`] }]
+    const answers = await Promise.all(
+      REGIONS.map(region => this.ask(region, new sdk.DescribeSecurityGroupsCommand({ Filters }))),
+    )
+    return answers.flatMap(({ SecurityGroups }) => SecurityGroups).length
+  }
+
+  /** @param {any[]} things @param {string} key @returns {string[]} */
+  tags = (things, key) =>
+    things.map(({ Tags }) => Tags.find((/** @type {any} */ tag) => tag.Key === key)?.Value)
+
+  close() {
+    for (const client of this.#clients.values()) client.destroy()
+  }
+}
