@@ -20,7 +20,7 @@ const COUNTED = /** @type {any} */ (
   ).split(' ')
 )
 
-/** @type {Record<import('./drone.js').RATES[number], string>} */
+/** @type {Record<keyof import('../schema.js').Rates, string>} */
 const RATE_NAMES = {
   opened: 'opened_s',
   failed: 'failed_s',

@@ -57,6 +57,16 @@ export function reachable(host) {
   return addresses.find(({ family, internal }) => family === 'IPv4' && !internal)?.address ?? '127.0.0.1'
 }
 
+/**
+ * @param {string[]} urls
+ * @returns {string[]} their `host:port`, for drones that are to connect to nothing else
+ */
+export const allowOf = urls =>
+  urls.map(text => {
+    const { hostname, port, protocol } = new URL(text)
+    return `${hostname}:${port || (/^(?:https|wss):$/.test(protocol) ? 443 : 80)}`
+  })
+
 /** @param {string[]} ids @returns {string} `d1, d2 and 8 more` */
 export function some(ids) {
   const shown = ids.slice(0, 5)

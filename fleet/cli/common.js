@@ -1,0 +1,137 @@
+// What the fleet's commands share.
+
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { UsageError } from '../../src/cli/args.js'
+import { nearest } from '../../src/config/nearest.js'
+import { PROVIDERS } from '../providers/index.js'
+import { SETTINGS, SettingError } from '../settings.js'
+
+/** @typedef {import('../../src/cli/command.js').Io} Io */
+
+/** @type {import('../../src/cli/args.js').Flag} */
+export const DIR_FLAG = Object.freeze({ type: 'string' })
+
+export const DIR_HELP = `      --dir DIR              folder of the fleet's state; default: HALLEY_FLEET_DIR, else
+                             $XDG_STATE_HOME/halley/fleet, else ~/.local/state/halley/fleet`
+
+export const COMMON_HELP = `  -h, --help                 this text
+  -V, --version              the version`
+
+/** @type {Record<string, import('../../src/cli/args.js').Flag>} */
+export const PROVIDER_FLAGS = Object.assign({}, ...Object.values(PROVIDERS).map(({ flags }) => flags))
+
+export const PROVIDER_HELP = Object.entries(PROVIDERS)
+  .map(([name, { help }]) => `Provider ${name}:\n${help}\n`)
+  .join('\n')
+
+/**
+ * @param {Io} io
+ * @param {Record<string, any>} flags
+ * @returns {string} absolute path
+ */
+export function dirOf({ env, cwd }, flags) {
+  if (flags.dir !== undefined) return resolve(cwd, flags.dir)
+  if (env.HALLEY_FLEET_DIR) return resolve(cwd, env.HALLEY_FLEET_DIR)
+  const state = env.XDG_STATE_HOME || join(env.HOME || homedir(), '.local', 'state')
+  return join(state, 'halley', 'fleet')
+}
+
+const UNITS = { ms: 0.001, s: 1, m: 60, h: 3600 }
+
+/**
+ * @param {string} text `300s`, `5m`, `1.5h`; a number alone: seconds
+ * @param {string} what it is of
+ * @returns {number} s
+ * @throws {UsageError}
+ */
+export function seconds(text, what) {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text)
+  if (match === null) throw new UsageError(`${what}: "${text}" is no duration like 300s or 5m`)
+  return Number(match[1]) * UNITS[/** @type {keyof UNITS} */ (match[2] ?? 's')]
+}
+
+/**
+ * @param {string | undefined} text
+ * @param {string} what
+ * @param {number} [most]
+ * @returns {number}
+ * @throws {UsageError}
+ */
+export function count(text, what, most = 10_000) {
+  const value = /^\d[\d_,]*$/.test(text ?? '') ? Number(text?.replace(/[_,]/g, '')) : Number.NaN
+  if (!(value >= 1 && value <= most))
+    throw new UsageError(`${what}: "${text}" is no number from 1 to ${most}`)
+  return value
+}
+
+/**
+ * @param {string} name
+ * @returns {import('../settings.js').Setting}
+ * @throws {UsageError}
+ */
+export function settingOf(name) {
+  const plain = name.replaceAll('-', '_')
+  const setting = SETTINGS.find(known => known.name === plain)
+  if (setting !== undefined) return setting
+  const names = SETTINGS.map(known => known.name)
+  throw new UsageError(`unknown setting "${name}"; did you mean ${nearest(name, names)}?`)
+}
+
+/**
+ * @param {[string, string][]} pairs name and text of a value
+ * @returns {Partial<import('../schema.js').FleetSettings>}
+ * @throws {UsageError}
+ */
+export function parseSettings(pairs) {
+  /** @type {Record<string, any>} */
+  const settings = {}
+  for (const [name, text] of pairs) {
+    const setting = settingOf(name)
+    try {
+      settings[setting.name] = setting.parse(text)
+    } catch (error) {
+      if (error instanceof SettingError) throw new UsageError(`${setting.name}: ${error.message}`)
+      throw error
+    }
+  }
+  return settings
+}
+
+/**
+ * @param {string} text `name=value`
+ * @returns {[string, string]}
+ * @throws {UsageError}
+ */
+export function pairOf(text) {
+  const at = text.indexOf('=')
+  if (at < 1) throw new UsageError(`"${text}" is not NAME=VALUE`)
+  return [text.slice(0, at), text.slice(at + 1)]
+}
+
+/** @param {any} value of a setting @returns {string} as it can be set */
+export const shown = value => (Array.isArray(value) ? value.join(',') : String(value))
+
+/**
+ * @param {Record<string, any>} flags
+ * @param {string} name of the provider
+ * @returns {Record<string, any> | undefined} those flags that are the provider's; none: undefined
+ * @throws {UsageError} one is another provider's
+ */
+export function providerFlags(flags, name) {
+  if (!Object.hasOwn(PROVIDERS, name))
+    throw new UsageError(`unknown provider "${name}"; did you mean ${nearest(name, Object.keys(PROVIDERS))}?`)
+  const given = Object.keys(PROVIDER_FLAGS).filter(flag => flags[flag] !== undefined)
+  for (const flag of given) {
+    if (Object.hasOwn(PROVIDERS[name].flags, flag)) continue
+    const owner = Object.keys(PROVIDERS).find(other => Object.hasOwn(PROVIDERS[other].flags, flag))
+    throw new UsageError(`--${flag} is for --provider ${owner}, not for ${name}`)
+  }
+  return given.length === 0 ? undefined : Object.fromEntries(given.map(flag => [flag, flags[flag]]))
+}
+
+/** @param {any} error @returns {string} a line; of a mistake in here all that is known */
+export const reasonOf = error =>
+  error instanceof TypeError || error instanceof ReferenceError
+    ? (error.stack ?? error.message)
+    : error.message

@@ -1,0 +1,241 @@
+import { createInterface } from 'node:readline/promises'
+import { UsageError } from '../../src/cli/args.js'
+import {
+  COMMON_HELP,
+  count,
+  DIR_FLAG,
+  DIR_HELP,
+  dirOf,
+  PROVIDER_FLAGS,
+  PROVIDER_HELP,
+  pairOf,
+  parseSettings,
+  providerFlags,
+  reasonOf,
+  seconds,
+  shown,
+} from './common.js'
+import { Progress } from './progress.js'
+
+/** @typedef {import('../../src/cli/command.js').Io} Io */
+
+/** s that a drone may take to report: a process, and a machine that has to boot and to install Node. */
+const PATIENCE = { local: 20, other: 300 }
+
+/** @type {import('../../src/cli/command.js').Command} */
+export const fleetStart = {
+  name: 'fleet start',
+  summary: 'launch load drones',
+  help: `Usage: halley fleet start N [flags]
+
+Launches N load drones, on this machine or on EC2, and a controller that the other commands talk to. They stay until
+\`halley fleet stop\`; more can be added by another \`start\`.
+
+      --host URL             the target, as http://127.0.0.1:8000; several: connections are spread over them
+      --allow HOST[:PORT]    what these drones may ever connect to, whatever they are told later; default: --host
+      --set NAME=VALUE       a setting to begin with (see halley fleet set --help); may be given again
+      --api-key KEY          of the target's server API, for publishing; HALLEY_FLEET_API_KEY is better, as nobody else can see it
+      --token-secret SECRET  HMAC secret of the connections' tokens; or HALLEY_FLEET_TOKEN_SECRET
+      --provider NAME        local (default) or ec2
+      --dry-run              print what would be launched, and launch nothing
+  -y, --yes                  do not ask whether it may cost what it costs
+      --keep                 keep what came up when something did not; else all of it is taken back
+      --patience TIME        that a drone may take to report; default ${PATIENCE.local}s, on EC2 ${PATIENCE.other}s
+      --per-process N        connections that one process of a drone holds
+      --orphan-after TIME    without a controller after which a drone stops loading; default 30s
+      --exit-after TIME      without a controller after which it ends; default 10m, local 2m; 0: never
+      --bind HOST[:PORT]     where the controller listens for drones; default 127.0.0.1, for EC2 0.0.0.0, a free port
+      --advertise HOST[:PORT]  where drones find it, if that is another address
+      --listen               drones listen, and the controller dials them
+${DIR_HELP}
+${COMMON_HELP}
+
+${PROVIDER_HELP}
+Examples:
+  halley fleet start 2 --host http://127.0.0.1:8000 --set n=10000
+  halley fleet start 40 --provider ec2 --region eu-west-1,us-east-1 --host https://gateway.example.com --dry-run
+`,
+  flags: {
+    host: { type: 'string', multiple: true },
+    allow: { type: 'string', multiple: true },
+    set: { type: 'string', multiple: true },
+    'api-key': { type: 'string' },
+    'token-secret': { type: 'string' },
+    provider: { type: 'string' },
+    'dry-run': { type: 'boolean' },
+    yes: { type: 'boolean', short: 'y' },
+    keep: { type: 'boolean' },
+    patience: { type: 'string' },
+    'per-process': { type: 'string' },
+    'orphan-after': { type: 'string' },
+    'exit-after': { type: 'string' },
+    bind: { type: 'string' },
+    advertise: { type: 'string' },
+    listen: { type: 'boolean' },
+    dir: DIR_FLAG,
+    ...PROVIDER_FLAGS,
+  },
+  words: 1,
+
+  async run(io, flags) {
+    const request = await requestOf(io, flags)
+    const progress = new Progress(io.stderr, process.stderr)
+    try {
+      if (flags['dry-run']) return await dryRun(io, request)
+      return await start(io, request, flags.yes === true, progress)
+    } catch (error) {
+      if (error instanceof UsageError) throw error
+      progress.clear()
+      io.stderr(`halley: ${reasonOf(error)}\n`)
+      return 1
+    }
+  },
+}
+
+/**
+ * @param {Io} io
+ * @param {Record<string, any>} flags
+ * @throws {UsageError}
+ */
+async function requestOf(io, flags) {
+  const { allowOf } = await import('../controller/launch.js')
+  const { readState } = await import('../controller/store.js')
+  const n = count(flags.words[0], 'the number of drones')
+  const dir = dirOf(io, flags)
+  const known = await readState(dir).catch(() => null)
+  const providerName = flags.provider ?? known?.provider ?? 'local'
+  /** @type {[string, string][]} */
+  const pairs = (flags.set ?? []).map(pairOf)
+  if (flags.host !== undefined) pairs.push(['host', flags.host.join(',')])
+  const settings = parseSettings(pairs)
+  const patience =
+    flags.patience === undefined
+      ? PATIENCE[providerName === 'local' ? 'local' : 'other']
+      : seconds(flags.patience, '--patience')
+  const time = (/** @type {string} */ name) =>
+    flags[name] === undefined ? undefined : seconds(flags[name], `--${name}`)
+  return {
+    dir,
+    n,
+    providerName,
+    provider: flags.provider,
+    flags: providerFlags(flags, providerName),
+    bind: flags.bind,
+    advertise: flags.advertise,
+    settings,
+    keep: flags.keep === true,
+    patience: patience * 1000,
+    launch: {
+      allow: flags.allow ?? allowOf(settings.host ?? []),
+      apiKey: flags['api-key'] ?? io.env.HALLEY_FLEET_API_KEY,
+      tokenSecret: flags['token-secret'] ?? io.env.HALLEY_FLEET_TOKEN_SECRET,
+      perProcess:
+        flags['per-process'] === undefined ? undefined : count(flags['per-process'], '--per-process', 1e6),
+      orphanAfter: time('orphan-after'),
+      exitAfter: time('exit-after'),
+      listen: flags.listen === true,
+    },
+  }
+}
+
+/** @typedef {Awaited<ReturnType<typeof requestOf>>} Request */
+
+/**
+ * Says what would be launched, without a controller: there may be none, and none is to be begun.
+ * @param {Io} io
+ * @param {Request} request
+ */
+async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise, settings, launch }) {
+  const { allowOf, launchConfigs, reachable } = await import('../controller/launch.js')
+  const { hostAndPort } = await import('../controller/links.js')
+  const { readState } = await import('../controller/store.js')
+  const { PROVIDERS } = await import('../providers/index.js')
+  const known = await readState(dir)
+  const provider = await PROVIDERS[providerName].load()
+  const split = (/** @type {string} */ text) =>
+    text.includes(':') ? hostAndPort(text) : { host: text, port: 0 }
+  const at = known ?? split(bind ?? provider.bind ?? '127.0.0.1')
+  const told = split(known?.advertise || advertise || reachable(at.host))
+  const allow = launch.allow.length > 0 ? launch.allow : allowOf(known?.settings.host ?? [])
+  if (allow.length === 0)
+    throw new UsageError('--host or --allow has to say which targets the drones may connect to')
+  const configs = await launchConfigs({
+    run: {
+      run: known?.run ?? 'new-run',
+      secret: '0'.repeat(64),
+      next: known?.next ?? 1,
+      controller: `${told.host}:${told.port || at.port}`,
+    },
+    count: n,
+    provider,
+    launch: { ...launch, allow },
+  })
+  const plan = await provider.plan({ drones: configs, flags: flags ?? known?.flags ?? {}, dir })
+  const { price } = plan
+  for (const line of plan.lines) stdout(`${line}\n`)
+  if (!launch.listen && (told.port || at.port) === 0)
+    stdout('port 0: a free one, which the controller takes when it begins\n')
+  for (const [name, value] of Object.entries(settings)) stdout(`then: set ${name} ${shown(value)}\n`)
+  stdout(price === null ? 'it costs nothing\n' : `${priceText(price)}\n`)
+  stdout('nothing was launched\n')
+  return 0
+}
+
+/** @param {NonNullable<import('../providers/contract.js').LaunchPlan['price']>} price */
+const priceText = ({ hourly, currency, note }) =>
+  `about ${hourly.toFixed(2)} ${currency} an hour${note === '' ? '' : ` (${note})`}`
+
+/**
+ * @param {Io} io
+ * @param {Request} request
+ * @param {boolean} yes
+ * @param {Progress} progress
+ * @returns {Promise<number>}
+ */
+async function start({ stdout, stderr }, request, yes, progress) {
+  const { ask } = await import('../controller/client.js')
+  const abort = new AbortController()
+  const onSignal = () => {
+    // Who asks twice does not want to wait: the controller sees that nobody does, and takes back what it has launched.
+    if (abort.signal.aborted) process.exit(130)
+    progress.line(
+      request.keep ? 'interrupted: what is up is kept' : 'interrupted: what was launched is taken back',
+    )
+    abort.abort()
+  }
+  for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) process.on(signal, onSignal)
+  const { dir, ...params } = request
+  const { up, fault, warnings } = await ask(dir, 'start', params, {
+    fresh: true,
+    signal: abort.signal,
+    onProgress: text => progress.show(text),
+    onPlan: plan => confirm(plan, yes, progress),
+  })
+  progress.clear()
+  for (const text of warnings) stderr(`halley: ${text}\n`)
+  if (fault !== '') stderr(`halley: ${fault}\n`)
+  stdout(`${up.length} ${up.length === 1 ? 'drone is' : 'drones are'} up\n`)
+  return 0
+}
+
+/**
+ * @param {{lines: string[], price: import('../providers/contract.js').LaunchPlan['price']}} plan
+ * @param {boolean} yes
+ * @param {Progress} progress
+ * @returns {Promise<boolean>}
+ */
+async function confirm({ lines, price }, yes, progress) {
+  if (price === null) {
+    progress.line(lines[0])
+    return true
+  }
+  for (const line of lines) progress.line(line)
+  progress.line(priceText(price))
+  if (yes) return true
+  if (!process.stdin.isTTY)
+    throw new Error('that costs money, and nobody is there to ask: --yes says that it may')
+  const questions = createInterface({ input: process.stdin, output: process.stderr })
+  const answer = await questions.question('Launch that? (yes/no) ')
+  questions.close()
+  return /^y(?:es)?$/i.test(answer.trim())
+}

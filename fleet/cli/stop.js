@@ -1,0 +1,129 @@
+import { createInterface } from 'node:readline/promises'
+import { UsageError } from '../../src/cli/args.js'
+import {
+  COMMON_HELP,
+  count,
+  DIR_FLAG,
+  DIR_HELP,
+  dirOf,
+  PROVIDER_FLAGS,
+  PROVIDER_HELP,
+  providerFlags,
+  reasonOf,
+} from './common.js'
+import { Progress } from './progress.js'
+
+/** @typedef {import('../../src/cli/command.js').Io} Io */
+
+/** @type {import('../../src/cli/command.js').Command} */
+export const fleetStop = {
+  name: 'fleet stop',
+  summary: 'end drones',
+  help: `Usage: halley fleet stop N|all [flags]
+
+Ends the last N drones, whose connections the others take over; or all drones and the controller. \`all\` also ends what was left by
+a controller that was killed: processes of this folder and, with --provider ec2, instances that are tagged as drones of any run.
+statistics.csv and controller.log stay in the folder.
+
+      --provider NAME        also look for what this provider's runs have left
+  -y, --yes                  do not ask whether other runs' instances may be ended
+${DIR_HELP}
+${COMMON_HELP}
+
+${PROVIDER_HELP}
+Examples:
+  halley fleet stop 2
+  halley fleet stop all
+  halley fleet stop all --provider ec2 --region eu-west-1
+`,
+  flags: {
+    provider: { type: 'string' },
+    yes: { type: 'boolean', short: 'y' },
+    dir: DIR_FLAG,
+    ...PROVIDER_FLAGS,
+  },
+  words: 1,
+
+  async run(io, flags) {
+    const [word] = flags.words
+    if (word === undefined) throw new UsageError('how many drones are to end? N, or all')
+    const n = word === 'all' ? 'all' : count(word, 'the number of drones')
+    const own = flags.provider === undefined ? undefined : (providerFlags(flags, flags.provider) ?? {})
+    const progress = new Progress(io.stderr, process.stderr)
+    const dir = dirOf(io, flags)
+    try {
+      return n === 'all'
+        ? await stopAll(io, { dir, provider: flags.provider, flags: own, yes: flags.yes === true, progress })
+        : await stopSome(io, dir, n, progress)
+    } catch (error) {
+      progress.clear()
+      io.stderr(`halley: ${reasonOf(error)}\n`)
+      return 1
+    }
+  },
+}
+
+/**
+ * @param {Io} io
+ * @param {string} dir
+ * @param {number} n
+ * @param {Progress} progress
+ */
+async function stopSome({ stdout }, dir, n, progress) {
+  const { ask } = await import('../controller/client.js')
+  const { ids, left } = await ask(dir, 'stop', { n }, { onProgress: text => progress.show(text) })
+  progress.clear()
+  stdout(`ended: ${ids.join(', ') || 'none'}; ${left === 0 ? 'no drone is left' : `${left} left`}\n`)
+  return 0
+}
+
+/**
+ * @param {Io} io
+ * @param {{dir: string, provider?: string, flags?: Record<string, any>, yes: boolean, progress: Progress}} options
+ * @returns {Promise<number>}
+ */
+async function stopAll({ stdout, stderr }, { dir, provider, flags, yes, progress }) {
+  const { ask, departed, NoFleetError } = await import('../controller/client.js')
+  const { endLeftovers } = await import('../controller/leftovers.js')
+  const onProgress = (/** @type {string} */ text) => progress.show(text)
+  let ended = 0
+  try {
+    ended += (await ask(dir, 'stop', { n: 'all' }, { onProgress })).ids.length
+    await departed(dir)
+  } catch (error) {
+    progress.clear()
+    // A state that cannot be read is no reason to leave processes behind.
+    if (!(error instanceof NoFleetError)) stderr(`halley: ${error.message}\n`)
+  }
+  ended += (await endLeftovers({ dir, provider: 'local', flags: {}, onProgress })).length
+  if (provider !== undefined && provider !== 'local')
+    ended += (
+      await endLeftovers({
+        dir,
+        provider,
+        flags: flags ?? {},
+        onProgress,
+        confirm: handles => confirm(handles, yes, progress),
+      })
+    ).length
+  progress.clear()
+  stdout(ended === 0 ? 'there were no drones\n' : `ended: ${ended} ${ended === 1 ? 'drone' : 'drones'}\n`)
+  return 0
+}
+
+/**
+ * @param {import('../schema.js').Handle[]} handles
+ * @param {boolean} yes
+ * @param {Progress} progress
+ */
+async function confirm(handles, yes, progress) {
+  for (const { id, where, handle, run, state } of handles)
+    progress.line(`${handle} in ${where}: ${id} of run ${run}, ${state}`)
+  if (yes) return true
+  if (!process.stdin.isTTY)
+    throw new Error('these may be of other runs: --yes says that they are to be ended')
+  const questions = createInterface({ input: process.stdin, output: process.stderr })
+  const answer = await questions.question('End these? (yes/no) ')
+  questions.close()
+  return /^y(?:es)?$/i.test(answer.trim())
+}

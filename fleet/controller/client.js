@@ -1,0 +1,158 @@
+// A command's side of the conversation with a controller; starts one when there is none.
+
+import { spawn } from 'node:child_process'
+import { open } from 'node:fs/promises'
+import { createConnection } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { ControlLine } from './control-line.js'
+import { holder } from './lock.js'
+import { logPath, socketPath } from './paths.js'
+import { prepareFolder, readState } from './store.js'
+
+const DAEMON = fileURLToPath(new URL('./daemon.js', import.meta.url))
+/** ms that a controller may take to come, or to go. */
+const PATIENCE = 15_000
+const POLL = 50
+
+/** There is no fleet that a controller could be of. */
+export class NoFleetError extends Error {}
+
+/**
+ * @param {string} dir
+ * @returns {Promise<import('node:net').Socket | null>} null: nobody answers
+ * @throws {Error} one line
+ */
+function dial(dir) {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection(socketPath(dir))
+    socket.once('connect', () => resolve(socket))
+    socket.once('error', error => {
+      const { code } = /** @type {NodeJS.ErrnoException} */ (error)
+      if (code === 'ENOENT' || code === 'ECONNREFUSED') resolve(null)
+      else if (code === 'EACCES') reject(new Error(`the controller of ${dir} is another user's`))
+      else reject(error)
+    })
+  })
+}
+
+/**
+ * @param {string} dir
+ * @returns {Promise<void>} when it takes commands
+ * @throws {Error} one line: what the controller said when it could not
+ */
+async function startController(dir) {
+  await prepareFolder(dir)
+  const log = await open(logPath(dir), 'a', 0o600)
+  try {
+    const child = spawn(process.execPath, [DAEMON, dir], {
+      cwd: dir,
+      detached: true,
+      stdio: ['ignore', log.fd, log.fd, 'ipc'],
+    })
+    await new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        reject(new Error(`the controller does not come; see ${logPath(dir)}`))
+      }, PATIENCE)
+      const settle = (/** @type {() => void} */ then) => {
+        clearTimeout(timer)
+        then()
+      }
+      child.once('error', error => settle(() => reject(error)))
+      child.once('exit', code =>
+        settle(() => reject(new Error(`the controller ended with ${code}; see ${logPath(dir)}`))),
+      )
+      child.once('message', (/** @type {any} */ message) =>
+        settle(() => (message.error === undefined ? resolve(undefined) : reject(new Error(message.error)))),
+      )
+    })
+    child.removeAllListeners('exit')
+    if (child.connected) child.disconnect()
+    child.unref()
+  } finally {
+    await log.close()
+  }
+}
+
+/**
+ * @param {string} dir
+ * @param {object} options
+ * @param {boolean} [options.fresh] a controller is started also where there is no fleet yet
+ * @returns {Promise<ControlLine>}
+ * @throws {Error} one line; NoFleetError: there is no fleet
+ */
+async function reach(dir, { fresh = false }) {
+  const deadline = Date.now() + PATIENCE
+  for (;;) {
+    const socket = await dial(dir)
+    if (socket !== null) return new ControlLine(socket)
+    const pid = await holder(dir)
+    // One is coming, or going.
+    if (pid !== 0 && Date.now() > deadline)
+      throw new Error(`the controller of ${dir} (process ${pid}) does not answer`)
+    if (pid === 0) {
+      if (!fresh && (await readState(dir)) === null)
+        throw new NoFleetError(`no fleet is in ${dir}; \`halley fleet start N\` launches one`)
+      try {
+        await startController(dir)
+      } catch (error) {
+        // Another command was quicker.
+        if ((await holder(dir)) === 0) throw error
+      }
+    } else await new Promise(resolve => setTimeout(resolve, POLL))
+  }
+}
+
+/**
+ * Asks the controller of a folder. One that is gone, and left a fleet, is started again.
+ *
+ * @param {string} dir
+ * @param {string} command
+ * @param {object} [params]
+ * @param {object} [options]
+ * @param {boolean} [options.fresh] a controller is started also where there is no fleet yet
+ * @param {(text: string) => void} [options.onProgress]
+ * @param {(plan: {lines: string[], price: any}) => Promise<boolean>} [options.onPlan]
+ * @param {(snapshot: import('../schema.js').FleetSnapshot) => void} [options.onSnapshot]
+ * @param {AbortSignal} [options.signal] asks to end it; the answer is waited for all the same
+ * @returns {Promise<any>} the result
+ * @throws {Error} one line; NoFleetError: there is no fleet
+ */
+export async function ask(dir, command, params = {}, options = {}) {
+  const { onProgress = () => {}, onPlan = async () => true, onSnapshot = () => {}, signal } = options
+  const line = await reach(dir, options)
+  try {
+    return await new Promise((resolve, reject) => {
+      line.onClose = () => reject(new Error('the controller has gone before it had answered'))
+      line.onMessage = message => {
+        if (message.progress !== undefined) onProgress(message.progress)
+        else if (message.snapshot !== undefined) onSnapshot(message.snapshot)
+        else if (message.plan !== undefined)
+          onPlan(message.plan).then(
+            go => line.send({ go }),
+            error => {
+              line.send({ go: false })
+              reject(error)
+            },
+          )
+        else if (message.error !== undefined) reject(new Error(message.error))
+        else if (message.result !== undefined) resolve(message.result)
+      }
+      signal?.addEventListener('abort', () => line.send({ cancel: true }))
+      line.send({ command, params })
+      if (signal?.aborted) line.send({ cancel: true })
+    })
+  } finally {
+    line.onClose = () => {}
+    line.destroy()
+  }
+}
+
+/**
+ * @param {string} dir
+ * @returns {Promise<void>} when its controller is gone, or has taken too long to go
+ */
+export async function departed(dir) {
+  const deadline = Date.now() + PATIENCE
+  while ((await holder(dir)) !== 0 && Date.now() < deadline)
+    await new Promise(resolve => setTimeout(resolve, POLL))
+}

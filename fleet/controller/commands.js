@@ -1,0 +1,107 @@
+// What a controller can be asked.
+
+import { allowOf } from './launch.js'
+import { contradiction } from './shares.js'
+
+/** @typedef {import('./host.js').Host} Host */
+
+/**
+ * @typedef {object} Call one command under way
+ * @property {any} params
+ * @property {(text: string) => void} progress
+ * @property {(plan: {lines: string[], price: any}) => Promise<boolean>} confirm
+ * @property {(snapshot: import('../schema.js').FleetSnapshot) => void} show
+ * @property {AbortSignal} signal the one who asked has gone, or does not want it any more
+ */
+
+/** @param {Host} host */
+function fleetOf(host) {
+  if (host.fleet === null || host.fleet.size === 0)
+    throw new Error('there are no drones; `halley fleet start N` launches some')
+  return host.fleet
+}
+
+/** @type {Record<string, (host: Host, call: Call) => Promise<any>>} */
+export const COMMANDS = {
+  async start(host, { params, progress, confirm, signal }) {
+    const { n, provider, flags, bind, advertise, launch, settings, keep, patience } = params
+    const fleet = await host.open({ provider, flags, bind, advertise })
+    const fault = contradiction({ ...fleet.settings, ...settings })
+    if (fault !== '') throw new Error(fault)
+    const allow = launch.allow.length > 0 ? launch.allow : allowOf(fleet.settings.host)
+    if (allow.length === 0)
+      throw new Error('--host or --allow has to say which targets the drones may ever connect to')
+    const plan = await fleet.plan(n, { ...launch, allow, ...(flags === undefined ? {} : { flags }) })
+    if (!(await confirm({ lines: plan.lines, price: plan.price })) || signal.aborted)
+      throw new Error('nothing was launched')
+    const { up, fault: missing } = await fleet.launch(plan, {
+      onProgress: progress,
+      keep,
+      signal,
+      ...(patience === undefined ? {} : { patience }),
+    })
+    /** @type {string[]} */
+    let warnings = []
+    try {
+      if (Object.keys(settings).length > 0) warnings = await fleet.set(settings)
+    } catch (error) {
+      throw new Error(`${up.length} drones are up, but were not told what to do: ${error.message}`)
+    }
+    return { up, fault: missing, warnings, run: fleet.run }
+  },
+
+  async set(host, { params: { settings } }) {
+    return { warnings: await fleetOf(host).set(settings) }
+  },
+
+  async ramp(host, { params: { to, seconds, wait }, progress, signal }) {
+    const fleet = fleetOf(host)
+    const { done, warnings } = await fleet.beginRamp(to, seconds)
+    for (const text of warnings) progress(text)
+    if (!wait) return { warnings }
+    const tell = (/** @type {import('../schema.js').FleetSnapshot} */ { settings, gauges, ramp }) => {
+      const left = ramp === null ? 0 : Math.max(0, Math.ceil((ramp.ends - Date.now()) / 1000))
+      progress(`${gauges.open} open of ${settings.n}, on the way to ${to}: ${left} s left`)
+    }
+    fleet.on('snapshot', tell)
+    // Who does not want to wait any more leaves a ramp that goes on.
+    const left = new Promise(resolve => signal.addEventListener('abort', resolve))
+    try {
+      await Promise.race([done, left])
+    } finally {
+      fleet.off('snapshot', tell)
+    }
+    return { warnings }
+  },
+
+  async restart(host, { params: { ids } }) {
+    return { ids: await fleetOf(host).restart(ids) }
+  },
+
+  async stop(host, { params: { n }, progress }) {
+    if (host.fleet === null) return { ids: [], left: 0 }
+    const ids = await host.fleet.stop(n, { onProgress: progress })
+    if (n === 'all') host.leave()
+    return { ids, left: host.fleet.size }
+  },
+
+  async settings(host) {
+    return { settings: fleetOf(host).settings }
+  },
+
+  async snapshot(host) {
+    return { snapshot: fleetOf(host).snapshot() }
+  },
+
+  async watch(host, { show, signal }) {
+    const fleet = fleetOf(host)
+    show(fleet.snapshot())
+    fleet.on('snapshot', show)
+    await new Promise(resolve => signal.addEventListener('abort', resolve))
+    fleet.off('snapshot', show)
+  },
+
+  async ping(host) {
+    return { run: host.fleet?.run ?? '', drones: host.fleet?.size ?? 0 }
+  },
+}

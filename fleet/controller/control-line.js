@@ -1,0 +1,54 @@
+// The conversation of a command with the controller, over its Unix socket: lines of JSON, one command for each connection.
+//
+//   command -> {command, params}
+//   controller -> {progress: text} ... {plan: {lines, price}} ... {snapshot} ... and at the end {result} or {error}
+//   command -> {go: true | false} to a plan; {cancel: true} at any time, as does hanging up
+
+import { createInterface } from 'node:readline'
+
+/** Bytes that wait for a reader who does not read, beyond which pictures are left out. */
+const MAX_WAITING = 4 << 20
+
+export class ControlLine {
+  #socket
+  /** @type {(message: any) => void} */
+  onMessage = () => {}
+  /** @type {() => void} */
+  onClose = () => {}
+
+  /** @param {import('node:net').Socket} socket */
+  constructor(socket) {
+    this.#socket = socket
+    // What the other side wants to know of it, it hears by the connection being closed.
+    socket.on('error', () => {})
+    socket.on('close', () => this.onClose())
+    const lines = createInterface({ input: socket, crlfDelay: Number.POSITIVE_INFINITY })
+    lines.on('error', () => {})
+    lines.on('line', line => {
+      let message
+      try {
+        message = JSON.parse(line)
+      } catch {}
+      if (message?.constructor === Object) this.onMessage(message)
+      else socket.destroy()
+    })
+  }
+
+  /** Whether the other side has not taken for long what it was sent. */
+  get busy() {
+    return this.#socket.writableLength > MAX_WAITING
+  }
+
+  /** @param {object} message */
+  send(message) {
+    if (this.#socket.writable) this.#socket.write(`${JSON.stringify(message)}\n`)
+  }
+
+  end() {
+    this.#socket.end()
+  }
+
+  destroy() {
+    this.#socket.destroy()
+  }
+}
