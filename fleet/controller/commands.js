@@ -14,10 +14,11 @@ import { contradiction } from './shares.js'
  * @property {AbortSignal} signal the one who asked has gone, or does not want it any more
  */
 
-/** @param {Host} host */
-function fleetOf(host) {
+/** @param {Host} host @returns {Promise<import('./fleet.js').Fleet>} which has heard of its drones, if it has just begun */
+async function fleetOf(host) {
   if (host.fleet === null || host.fleet.size === 0)
     throw new Error('there are no drones; `halley fleet start N` launches some')
+  await host.fleet.settled()
   return host.fleet
 }
 
@@ -51,11 +52,12 @@ export const COMMANDS = {
   },
 
   async set(host, { params: { settings } }) {
-    return { warnings: await fleetOf(host).set(settings) }
+    const fleet = await fleetOf(host)
+    return { warnings: await fleet.set(settings) }
   },
 
   async ramp(host, { params: { to, seconds, wait }, progress, signal }) {
-    const fleet = fleetOf(host)
+    const fleet = await fleetOf(host)
     const { done, warnings } = await fleet.beginRamp(to, seconds)
     for (const text of warnings) progress(text)
     if (!wait) return { warnings }
@@ -75,7 +77,8 @@ export const COMMANDS = {
   },
 
   async restart(host, { params: { ids } }) {
-    return { ids: await fleetOf(host).restart(ids) }
+    const fleet = await fleetOf(host)
+    return { ids: await fleet.restart(ids) }
   },
 
   async stop(host, { params: { n }, progress }) {
@@ -86,15 +89,17 @@ export const COMMANDS = {
   },
 
   async settings(host) {
-    return { settings: fleetOf(host).settings }
+    const { settings } = await fleetOf(host)
+    return { settings }
   },
 
   async snapshot(host) {
-    return { snapshot: fleetOf(host).snapshot() }
+    const fleet = await fleetOf(host)
+    return { snapshot: fleet.snapshot() }
   },
 
   async watch(host, { show, signal }) {
-    const fleet = fleetOf(host)
+    const fleet = await fleetOf(host)
     show(fleet.snapshot())
     fleet.on('snapshot', show)
     await new Promise(resolve => signal.addEventListener('abort', resolve))

@@ -24,6 +24,9 @@ const SECOND = 1000
 const SAVE_EACH = 5
 /** Events that are kept. */
 const EVENTS = 100
+/** ms that the drones of another controller may take to call this one. */
+const ADOPTION = 4000
+const POLL = 50
 
 /**
  * A fleet's drones are launched, told what to do, watched and stopped here. It emits `snapshot` each second (FleetSnapshot) and `event`
@@ -46,6 +49,8 @@ export class Fleet extends EventEmitter {
   /** @type {NodeJS.Timeout | undefined} */
   #clock
   #beats = 0
+  /** Until when those are waited for that knew another controller. */
+  #adopting = 0
   #closed = false
 
   /**
@@ -128,7 +133,10 @@ export class Fleet extends EventEmitter {
     this.#address = `${told.host || reachable(state.host)}:${told.port}`
     // What a controller that was killed told its drones last may not have been written.
     state.revision += 1000
-    if (size > 0) this.#event('info', `a controller is there again, and looks for its ${size} drones`)
+    if (size > 0) {
+      this.#event('info', `a controller is there again, and looks for its ${size} drones`)
+      this.#adopting = Date.now() + ADOPTION
+    }
     this.#launcher.adopt()
     this.#orders.resume()
     this.#clock = setInterval(() => this.#beat(), SECOND)
@@ -155,6 +163,15 @@ export class Fleet extends EventEmitter {
   /** Drones that there are, reporting or not. */
   get size() {
     return this.#roster.size
+  }
+
+  /**
+   * @returns {Promise<void>} when the drones that knew another controller have told this one how they are, or have had the time to; at
+   *   once, if there was no other one
+   */
+  async settled() {
+    while (Date.now() < this.#adopting && this.#roster.members.some(({ sample }) => sample === null))
+      await new Promise(resolve => setTimeout(resolve, POLL))
   }
 
   /** @returns {FleetSnapshot} */

@@ -95,8 +95,9 @@ export class Host {
     if (line !== '') this.#log(line)
   }
 
+  /** The process may go, once what was asked last is answered. */
   leave() {
-    this.#onLeave()
+    setImmediate(() => this.#onLeave())
   }
 
   async close() {

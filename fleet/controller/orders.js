@@ -59,7 +59,9 @@ export class Orders {
   async #tellAll() {
     const { state } = this.#roster
     state.revision++
-    state.base = Math.max(state.base, state.settings.n, state.ramp?.to ?? 0)
+    const { n } = state.settings
+    const most = Math.max(n, state.ramp?.to ?? 0)
+    state.base = most === 0 ? 0 : Math.max(state.base, most)
     await this.#roster.save()
     const { refusals, silent } = await this.#tell(this.#roster.members)
     for (const text of silent) this.#onEvent('warn', text)

@@ -44,11 +44,12 @@ export function share(total, weights, bounds = weights.map(() => Number.POSITIVE
 
 /**
  * The numbers of the fleet's connections, in blocks: each drone has one, and `n` connections fill all blocks alike. They are laid out for
- * the most connections that were wanted since the drones have changed, so that a drone's numbers stay while `n` goes up and down below.
+ * the most connections that were wanted since the drones have changed or none were wanted, so that a drone's numbers stay while `n` goes
+ * up and down below.
  *
  * @param {number[]} capacities of the drones, in their order
  * @param {number} n connections that are wanted
- * @param {number} base connections that the blocks are laid out for, at least n
+ * @param {number} base connections that the blocks are laid out for, n or more
  * @returns {{first: number, connections: number}[]}
  */
 export function blocks(capacities, n, base) {
@@ -74,12 +75,14 @@ export function settingsOf(settings, capacities, { base, publishFrom }) {
   const count = capacities.length
   const publishing = settings.publish_rate > 0
   const parts = Math.min(settings.publishers, count)
-  return blocks(capacities, settings.n, Math.max(base, settings.n)).map(({ first, connections }, i) => ({
+  const held = capacities.reduce((sum, capacity) => sum + capacity, 0)
+  const total = Math.min(held, Math.max(base, settings.n))
+  return blocks(capacities, settings.n, total).map(({ first, connections }, i) => ({
     targets: settings.host,
     transport: settings.transport,
     connections,
     first,
-    total: Math.max(base, settings.n),
+    total,
     concurrency: settings.concurrency,
     rate: settings.rate / count,
     addresses: settings.addresses,

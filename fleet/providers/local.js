@@ -82,7 +82,7 @@ async function startDrone(dir, id, run, flags) {
 /**
  * @param {string} dir
  * @param {string} id
- * @returns {Promise<string>} last line of the drone's log
+ * @returns {Promise<string>} why the drone has ended, as far as its log tells: what it logs in order begins with a time, and is no reason
  */
 async function lastWords(dir, id) {
   const log = await open(logOf(dir, id), 'r').catch(() => null)
@@ -94,6 +94,7 @@ async function lastWords(dir, id) {
       position: Math.max(0, size - TAIL),
     })
     const line = buffer.toString('utf8', 0, bytesRead).trim().split('\n').at(-1) ?? ''
+    if (/^\d{4}-\d\d-\d\dT/.test(line)) return ''
     return line.length > 200 ? `${line.slice(0, 200)}...` : line
   } finally {
     await log.close()
