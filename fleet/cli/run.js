@@ -348,4 +348,4 @@ const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
 
 /** @param {any} error @returns {string} one line for what somebody can do something about, all of it for what is a mistake here */
 const reasonOf = error =>
-  error.constructor === TypeError || error.constructor === ReferenceError ? error.stack : error.message
+  error.constructor === TypeError || error.constructor === ReferenceError ? String(error.stack) : error.message

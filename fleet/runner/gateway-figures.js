@@ -11,6 +11,9 @@ import { readCsv } from '../../src/stats/csv-reader.js'
 const mean = values =>
   values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
 
+/** Fewer connections say nothing about the memory of one of them. */
+const ENOUGH = 1000
+
 /** @param {number} value */
 const orNull = value => (Number.isFinite(value) ? value : null)
 
@@ -71,14 +74,15 @@ export async function gatewayFigures(file, steps) {
   if (table === null || !table.columns.time?.some(time => time > 0)) return null
   const { columns } = table
   const { connection, peaks, sums } = summarize(columns)
+  const ofOne = (/** @type {number} */ value) => (peaks.connections >= ENOUGH ? orNull(value) : null)
   return {
     gateway: {
       facts: table.facts.at(-1)?.facts ?? {},
       connection: {
-        heap: orNull(connection.heap),
-        native: orNull(connection.native),
-        user: orNull(connection.user),
-        kernel: orNull(connection.kernel),
+        heap: ofOne(connection.heap),
+        native: ofOne(connection.native),
+        user: ofOne(connection.user),
+        kernel: ofOne(connection.kernel),
       },
       workerDeaths: orNull(peaks.worker_deaths) ?? 0,
       listenOverflows: orNull(sums.listen_overflows) ?? 0,

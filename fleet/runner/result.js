@@ -185,13 +185,14 @@ export const noAccounting = () =>
   /** @type {any} */ ({ expected: 0, unknown: 0, ...Object.fromEntries(COUNTED.map(name => [name, 0])) })
 
 /**
- * @param {import('../schema.js').Counters} counters
- * @param {import('../schema.js').Reckoning | null} reckoning
- * @returns {Accounting} since the fleet began
+ * @param {import('../schema.js').Counters} now
+ * @param {import('../schema.js').Counters} before
+ * @param {import('../schema.js').Reckoning | null} reckoning of the publishers that began since
+ * @returns {Accounting} of the time between; what was lost before may have come after all, so nothing goes below 0
  */
-export function accountingOf(counters, reckoning) {
+export function accountingOf(now, before, reckoning) {
   const sums = noAccounting()
-  for (const name of COUNTED) sums[name] = counters[name] ?? 0
+  for (const name of COUNTED) sums[name] = Math.max(0, now[name] - before[name])
   sums.expected = reckoning?.expected ?? 0
   // A subscription that lost its last messages sees no gap: only the publishers' books say it.
   sums.lost += reckoning?.lost ?? 0
@@ -200,21 +201,20 @@ export function accountingOf(counters, reckoning) {
 }
 
 /**
- * @param {Accounting} now
- * @param {Accounting} before
- * @returns {Accounting} what happened between; what was lost may have come after all, so nothing goes below 0
+ * @param {Accounting[]} parts
+ * @returns {Accounting} of all of them
  */
-export function accountingSince(now, before) {
-  const difference = noAccounting()
-  for (const name of /** @type {(keyof Accounting)[]} */ (Object.keys(difference)))
-    difference[name] = Math.max(0, now[name] - before[name])
-  return difference
+export function accountingSum(parts) {
+  const sums = noAccounting()
+  for (const name of /** @type {(keyof Accounting)[]} */ (Object.keys(sums)))
+    sums[name] = parts.reduce((sum, part) => sum + part[name], 0)
+  return sums
 }
 
 /**
  * What `--no-loss` forbids.
  * @param {Accounting} accounting
- * @param {boolean} calm nothing disturbed the connections: then none may end
+ * @param {boolean} calm nothing disturbed the connections: then none may end, and no subscription may be refused for a while
  * @returns {{name: string, count: number}[]} what is above 0
  */
 export function losses(accounting, calm) {
@@ -225,9 +225,8 @@ export function losses(accounting, calm) {
     'disordered',
     'damaged',
     'unrecovered',
-    'refused',
   ])
-  const found = [...names, ...(calm ? /** @type {const} */ (['ended']) : [])]
+  const found = [...names, ...(calm ? /** @type {const} */ (['refused', 'ended']) : [])]
   return found.map(name => ({ name, count: accounting[name] })).filter(({ count }) => count > 0)
 }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { packageVersion } from '../../src/version.js'
 import { FleetCsv } from '../controller/csv.js'
 import { Fleet } from '../controller/fleet.js'
+import { zeroCounters } from '../statistics/counters.js'
 import { makeFolder, writeWhole } from './files.js'
 import { gatewayFigures } from './gateway-figures.js'
 import { GatewayProcess } from './gateway-process.js'
@@ -14,7 +15,7 @@ import { makePage } from './page.js'
 import { Interrupted, Snapshots } from './patience.js'
 import { planRun } from './plan.js'
 import { RedisProcess } from './redis-process.js'
-import { noAccounting, RESULT_SCHEMA } from './result.js'
+import { accountingSum, RESULT_SCHEMA } from './result.js'
 import { RunError } from './run-error.js'
 import { StepRun } from './step-run.js'
 import { stepText } from './summary.js'
@@ -76,7 +77,7 @@ class Run {
   #notes = /** @type {string[]} */ ([])
   #events = /** @type {RunResult['events']} */ ([])
   #steps = /** @type {import('./result.js').StepResult[]} */ ([])
-  #accounting = noAccounting()
+  #counters = zeroCounters()
   #started = Date.now()
   /** @type {Set<string>} versions of Node.js of the drones */
   #nodes = new Set()
@@ -120,7 +121,7 @@ class Run {
 
   /** @param {RunPlan} plan */
   async #play(plan) {
-    const { target, out, progress, signal } = this.#options
+    const { target, out, progress, signal, log } = this.#options
     const own = target.length === 0
     const redis = own && plan.gateway.redis ? await this.#startRedis() : null
     const gateway = own ? await this.#startGateway(plan, redis) : null
@@ -128,7 +129,7 @@ class Run {
     const apiKey = gateway?.apiKey ?? this.#options.apiKey
     const fleet = await this.#launch(plan, targets, apiKey)
     await fleet.set({ host: targets })
-    const csv = await FleetCsv.open(join(out, 'fleet.csv'))
+    const csv = await FleetCsv.open(join(out, 'fleet.csv'), { onFault: log })
     const onSnapshot = (/** @type {import('../schema.js').FleetSnapshot} */ snapshot) => csv.write(snapshot)
     fleet.on('snapshot', onSnapshot)
     this.#endings.push(() => csv.close())
@@ -146,16 +147,15 @@ class Run {
    * @param {import('../scenarios/contract.js').Step} step
    */
   async #playStep(stage, step) {
-    const run = new StepRun(stage, step, this.#accounting)
+    const run = new StepRun(stage, step, this.#counters)
     try {
-      this.#accounting = await run.play()
+      this.#counters = await run.play()
     } catch (error) {
       // What arrived until then is worth its books, if somebody broke the run off, and the fleet is still there.
       if (run.result !== null && error instanceof Interrupted) {
         const rest = new Snapshots(stage.fleet, new AbortController().signal, forever())
-        const late = new StepRun({ ...stage, snapshots: rest }, step, this.#accounting)
-        late.result = run.result
-        this.#accounting = await late.breakOff().catch(() => this.#accounting)
+        const late = new StepRun({ ...stage, snapshots: rest }, step, this.#counters)
+        this.#counters = await late.breakOff(run.result).catch(() => this.#counters)
       }
       throw error
     } finally {
@@ -279,7 +279,7 @@ class Run {
       differs: plan.differs,
       notes: this.#notes,
       steps: this.#steps,
-      accounting: this.#accounting,
+      accounting: accountingSum(this.#steps.map(({ accounting }) => accounting)),
       gateway: figures?.gateway ?? null,
       limits: [],
       events: this.#events,

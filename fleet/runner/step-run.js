@@ -4,12 +4,12 @@ import { measured } from './measure.js'
 import { Interrupted } from './patience.js'
 import { progressText } from './progress.js'
 import { Refusal, topFault, withHint } from './refusal.js'
-import { accountingOf, accountingSince } from './result.js'
+import { accountingOf } from './result.js'
 
 /** @typedef {import('../scenarios/contract.js').Step} Step */
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
 /** @typedef {import('./result.js').StepResult} StepResult */
-/** @typedef {import('./result.js').Accounting} Accounting */
+/** @typedef {import('../schema.js').Counters} Counters */
 
 /** s without one more connection after which those that are missing are not waited for */
 const STALLED = 20
@@ -18,8 +18,9 @@ const RETURN = 90
 /** s that messages under way may take, at the end of a step, and of a run that is broken off */
 const DRAIN = 60
 const SHORT_DRAIN = 5
-/** Quiet snapshots after which nothing is under way. */
-const QUIET = 2
+/** Quiet snapshots after which nothing is under way, and those after which what is missing then will not come. */
+const QUIET = 1
+const LONG_QUIET = 5
 /** Times that each channel has its turn after the last newcomer, so that it knows where it stands, and s for them at most. */
 const TURNS = 1.5
 const TURNS_MOST = 60
@@ -53,7 +54,7 @@ export class StepRun {
   /**
    * @param {Stage} stage
    * @param {Step} step
-   * @param {Accounting} base the fleet's accounting when the step before has ended
+   * @param {Counters} base the fleet's counters when the step before has ended
    */
   constructor(stage, step, base) {
     this.#stage = stage
@@ -62,7 +63,7 @@ export class StepRun {
   }
 
   /**
-   * @returns {Promise<Accounting>} of the fleet since it began
+   * @returns {Promise<Counters>} of the fleet, at the end of the step
    * @throws {Interrupted} `result` has what was measured until then, if anything was
    */
   async play() {
@@ -106,9 +107,11 @@ export class StepRun {
 
   /**
    * What can still be said of a step that was broken off: its books, without waiting long.
-   * @returns {Promise<Accounting>}
+   * @param {StepResult} result
+   * @returns {Promise<Counters>}
    */
-  breakOff() {
+  breakOff(result) {
+    this.result = result
     return this.#books(SHORT_DRAIN)
   }
 
@@ -222,27 +225,51 @@ export class StepRun {
 
   /**
    * @param {number} patience s
-   * @returns {Promise<Accounting>}
+   * @returns {Promise<Counters>}
    */
   async #books(patience) {
-    const { fleet, snapshots, note } = this.#stage
-    await fleet.set({ publish_rate: 0, churn: 0 })
+    const { fleet, snapshots } = this.#stage
+    const published = (this.#step.settings.publish_rate ?? 0) > 0
+    await snapshots.race(fleet.set({ publish_rate: 0, churn: 0 }))
+    await this.#quiet(QUIET, patience)
+    let reckoning = published ? await this.#reckon() : null
+    if (reckoning !== null && reckoning.lost > 0) {
+      // It may be late, and not lost.
+      await this.#quiet(LONG_QUIET, patience)
+      reckoning = await this.#reckon()
+    }
+    const { counters } = await snapshots.next()
+    if (this.result !== null) this.result.accounting = accountingOf(counters, this.#base, reckoning)
+    return counters
+  }
+
+  /**
+   * @param {number} snapshots in which nothing comes any more
+   * @param {number} patience s
+   */
+  async #quiet(snapshots, patience) {
     let quiet = 0
-    await snapshots.until((snapshot, seconds) => {
+    await this.#stage.snapshots.until((snapshot, seconds) => {
       this.#say('waiting for the last messages', snapshot)
       quiet = snapshot.rates.received === 0 && snapshot.rates.published === 0 ? quiet + 1 : 0
-      return quiet >= QUIET || seconds > patience
+      return quiet >= snapshots || seconds > patience
     })
-    this.#stage.progress(`${this.#step.name}: comparing what arrived with the publishers' books`)
-    const reckoning = await snapshots.race(fleet.reckon()).catch(error => {
+  }
+
+  /** @returns {Promise<import('../schema.js').Reckoning | null>} null: it cannot be had, which is noted */
+  async #reckon() {
+    const { fleet, snapshots, note, progress } = this.#stage
+    progress(`${this.#step.name}: comparing what arrived with the publishers' books`)
+    try {
+      const reckoning = await snapshots.race(fleet.reckon())
+      if (reckoning.missing.length > 0)
+        note(`${this.#step.name}: ${reckoning.missing.join(', ')} could not be asked for the books.`)
+      return reckoning
+    } catch (error) {
       if (error instanceof Interrupted) throw error
       note(`${this.#step.name}: the books could not be compared: ${error.message}.`)
       return null
-    })
-    const { counters } = await snapshots.next()
-    const all = accountingOf(counters, reckoning)
-    if (this.result !== null) this.result.accounting = accountingSince(all, this.#base)
-    return all
+    }
   }
 }
 

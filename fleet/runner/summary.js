@@ -1,6 +1,6 @@
 // A run in a few words.
 
-import { count, duration, milliseconds, percent } from '../../src/charts/format.js'
+import { count, duration, milliseconds } from '../../src/charts/format.js'
 import { losses } from './result.js'
 
 /** @typedef {import('./result.js').RunResult} RunResult */
@@ -61,22 +61,26 @@ export function verdictOf({ partial, steps, accounting, limits, notes }) {
   const broken = limits.filter(limit => limit.broken)
   const calm = isCalm(steps)
   const lost = lossText(accounting, calm)
-  const { expected, received, pings, ended, reconnects } = accounting
+  const { expected, received, missed, pings, ended, reconnects } = accounting
   const lines = []
-  if (expected > 0)
+  if (expected > 0) {
+    const away =
+      missed > 0 ? `; ${count(missed)} passed while their connection was away, where nothing is promised` : ''
     lines.push(
       lost === ''
-        ? `${count(expected)} messages were due, and each came once and in order.`
-        : `${count(expected)} messages were due: ${lost}.`,
+        ? `${count(expected)} messages were due to subscribers, and ${missed > 0 ? `${count(expected - missed)} of them` : 'each'} came once and in order${away}.`
+        : `${count(expected)} messages were due to subscribers: ${lost}${away}.`,
     )
-  else if (received > 0) lines.push(`${count(received)} messages came${lost === '' ? '' : `: ${lost}`}.`)
+  }
+  if (expected === 0 && received > 0)
+    lines.push(`${count(received)} messages came${lost === '' ? '' : `: ${lost}`}.`)
   else if (pings > 0)
     lines.push(
       `${count(pings)} pings came, ${ended === 0 ? 'and no connection ended' : `and ${count(ended)} connections ended`}.`,
     )
   if (!calm)
     lines.push(
-      `${count(ended)} connections were ended by what happened on the way, and ${count(reconnects)} were opened again.`,
+      `What happened on the way ended connections; they were opened again, ${count(reconnects)} times together.`,
     )
   for (const { limit, asked, step, ours } of broken)
     lines.push(
@@ -113,6 +117,3 @@ export function factsOf({ started, ended, scale, machine, versions, provider, ta
     system,
   ]
 }
-
-/** @param {number} share % of a core */
-export const cores = share => percent(share)
