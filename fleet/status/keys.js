@@ -126,7 +126,10 @@ function wanting(state, n) {
   const before = shown(state).snapshot?.settings.n ?? 0
   if (n === before) return state
   const what = `n ${whole(before)} → ${whole(n)}`
-  return { ...saying(state, what), effects: [{ type: 'command', name: 'set', params: { n }, what }] }
+  return {
+    ...saying(state, what),
+    effects: [{ type: 'command', name: 'set', params: { n }, what }],
+  }
 }
 
 /**

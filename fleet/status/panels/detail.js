@@ -77,7 +77,10 @@ const title = text => [[text, 'header']]
  * @returns {Line}
  */
 function figure(name, value, width) {
-  const [text, style] = typeof value === 'string' ? [value, 'value'] : value
+  const [whole, style] = typeof value === 'string' ? [value, /** @type {const} */ ('value')] : value
+  // A name is short, and says what the rest of a long value is about.
+  const room = Math.max(8, width - name.length - 1)
+  const text = whole.length > room ? `${whole.slice(0, room - 1)}…` : whole
   return [
     ...pad([[name, 'label']], Math.max(0, width - text.length - 1), 'left', '…'),
     [' ', ''],

@@ -32,7 +32,8 @@ export const status = {
 function troubleOf({ lost, heard, now }, time) {
   if (lost === null)
     return `nothing has come for ${duration(now - heard)}: controller stuck or stopped; figures of ${time}`
-  const reason = lost.reason === '' ? '' : ` (${lost.reason})`
+  // That it has gone is said already.
+  const reason = lost.reason === '' || /^the controller has/.test(lost.reason) ? '' : ` (${lost.reason})`
   return `controller gone for ${duration(now - lost.since)}; figures of ${time}; looking for it${reason}`
 }
 
@@ -51,7 +52,7 @@ export const waiting = {
     const said =
       lost === null
         ? `the first figures come within a second${now - heard > 2000 ? ` (${duration(now - heard)})` : ''}`
-        : `no controller for ${duration(now - lost.since)}: ${lost.reason}`
+        : `no controller for ${duration(now - lost.since)}${lost.reason === '' ? '' : `: ${lost.reason}`}`
     const lines = [
       { text: 'halley fleet', style: 'title' },
       { text: source, style: 'accent' },
