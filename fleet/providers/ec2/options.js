@@ -25,8 +25,8 @@ export const HELP = `      --region NAME          where; several spread the dron
       --instance-type TYPE   default t3.small
       --spot                 spot instances; --max-price DOLLARS an hour for one, at most
       --time-limit TIME      after which instances terminate themselves, whatever happens here (default 2h)
-      --controller HOST:PORT public address of this machine, which drones dial. With --listen, HOST: it alone may dial
-                             the drones
+      --controller HOST:PORT public address of this machine, which drones dial (see --bind for the port). With --listen,
+                             HOST: it alone may dial the drones
       --image AMI            default: the newest Ubuntu LTS of the region
       --key-name NAME        of an SSH key of the account; port 22 is opened for --controller only
       --subnet ID            one for each region, in their order; default: those of the default VPC
@@ -50,6 +50,10 @@ export const HELP = `      --region NAME          where; several spread the dron
  * @property {string} nodeVersion
  * @property {string} nodeUrl
  */
+
+const LOCAL = /^(?:|localhost|127\..*|0\.0\.0\.0|::1?)$/
+const PRIVATE =
+  /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|169\.254\.|f[cd])/
 
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const LIMIT = { least: 5 * UNITS.m, most: 14 * UNITS.d }
@@ -163,11 +167,11 @@ export function meeting({ controller }, config) {
   const own = config.controller ? hostPort(config.controller) : null
   const host = controller?.host ?? own?.host ?? ''
   const at = { host, port: controller?.port || own?.port || 0 }
-  // An instance far away dials itself there.
-  const local = /^(?:|localhost|127\..*|0\.0\.0\.0|::1?)$/.test(host)
-  if (local || at.port === 0)
+  // Far away an instance would dial itself, or a neighbour. An address of a VPC that both are in has to be meant.
+  const elsewhere = controller === null && PRIVATE.test(host)
+  if (elsewhere || LOCAL.test(host) || at.port === 0)
     throw new ProviderError(
-      'drones on EC2 dial this machine: give its public address, --controller HOST:PORT (or --listen, and they are dialled)',
+      `drones on EC2 dial this machine${own ? `, and ${own.host} is nothing that they can dial` : ''}: give its public address, --controller HOST:PORT (or --listen, and they are dialled)`,
     )
   return { controller: `${isIP(host) === 6 ? `[${host}]` : host}:${at.port}` }
 }

@@ -359,7 +359,11 @@ t.test('what cannot be is said in one line, before anything is launched', async 
   await refused({ spot: true, 'max-price': 'cheap' }, /--max-price "cheap" is no price/)
   await refused({ 'time-limit': '2' }, /--time-limit "2" is no time/)
   await refused({ 'node-version': '18' }, /--node-version "18" is no version from 20/)
-  await refused({ controller: undefined }, /give its public address, --controller HOST:PORT/)
+  await refused(
+    { controller: undefined },
+    /127\.0\.0\.1 is nothing that they can dial: give .* --controller HOST:PORT/,
+  )
+  await refused({ controller: undefined }, /192\.168\.0\.7 is nothing/, { controller: '192.168.0.7:7000' })
   await refused({ controller: undefined }, /--controller ADDRESS/, {
     controller: undefined,
     listen: '0.0.0.0:7410',

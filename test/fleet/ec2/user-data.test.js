@@ -239,7 +239,10 @@ t.test('the script sets up a clean machine, and the service it starts calls its 
   await mkdir(credentials, { recursive: true })
   await copyFile(written, join(credentials, 'drone.json'))
   const words =
-    /^ExecStart=(.*)$/m.exec(unit)?.[1].replaceAll('${CREDENTIALS_DIRECTORY}', credentials).split(' ') ?? []
+    /^ExecStart=(.*)$/m
+      .exec(unit)?.[1]
+      .replaceAll(/\$\{CREDENTIALS_DIRECTORY\}/g, credentials)
+      .split(' ') ?? []
   const [program, ...args] = words.map(word => (word.startsWith('/opt/') ? join(root, word) : word))
   const drone = spawn(program, args, {
     env: { PATH: '/usr/bin:/bin', CREDENTIALS_DIRECTORY: credentials },
