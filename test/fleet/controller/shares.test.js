@@ -1,0 +1,112 @@
+import t from 'tap'
+import {
+  beginsPublishing,
+  blocks,
+  contradiction,
+  settingsOf,
+  share,
+} from '../../../fleet/controller/shares.js'
+import { defaultSettings } from '../../../fleet/settings.js'
+
+/** @param {number[]} numbers */
+const sum = numbers => numbers.reduce((total, number) => total + number, 0)
+
+t.test(
+  'connections are shared out by capacity, to the last one, and nobody gets more than it holds',
+  async t => {
+    t.same(share(10, [1, 1, 1]), [4, 3, 3], 'what is left goes to the first ones')
+    t.same(share(100, [100, 300], [100, 300]), [25, 75])
+    t.same(share(350, [100, 300], [100, 300]), [88, 262])
+    t.same(share(1000, [100, 300], [100, 300]), [100, 300], 'more than all hold')
+    t.same(share(10, [5, 0, 5], [5, 0, 5]), [5, 0, 5], 'one that was never heard of holds nothing')
+    t.same(share(7, [], []), [])
+    for (const n of [1, 17, 999, 12_345, 54_321]) {
+      const capacities = [18_000, 4_000, 31_111, 1, 9_999]
+      const shares = share(n, capacities, capacities)
+      t.equal(sum(shares), n)
+      t.ok(shares.every((part, i) => Number.isInteger(part) && part >= 0 && part <= capacities[i]))
+    }
+  },
+)
+
+t.test("a drone's numbers stay while n goes up and down, and no number is there twice", async t => {
+  const capacities = [20_000, 10_000, 20_000]
+  const full = blocks(capacities, 1000, 1000)
+  t.same(
+    full.map(({ first, connections }) => [first, connections]),
+    [
+      [0, 400],
+      [400, 200],
+      [600, 400],
+    ],
+    'together they are 0 to n - 1',
+  )
+  for (const n of [0, 1, 333, 500, 999]) {
+    const part = blocks(capacities, n, 1000)
+    t.same(
+      part.map(({ first }) => first),
+      full.map(({ first }) => first),
+      `first numbers at ${n}`,
+    )
+    t.equal(sum(part.map(({ connections }) => connections)), n)
+    t.ok(part.every(({ connections }, i) => connections <= full[i].connections))
+  }
+})
+
+t.test('rates are shared out, and the first drones publish, each its part of the subjects', async t => {
+  const settings = {
+    ...defaultSettings(),
+    host: ['http://127.0.0.1:8000'],
+    n: 100,
+    rate: 400,
+    churn: 8,
+    publish_rate: 90,
+    publish_channels: 's{1..10}',
+    publishers: 3,
+  }
+  const shares = settingsOf(settings, [50, 50, 50, 50], { base: 100, publishFrom: 123 })
+  t.same(
+    shares.map(({ publish }) => publish && [publish.part, publish.parts, publish.rate]),
+    [[0, 3, 30], [1, 3, 30], [2, 3, 30], null],
+  )
+  t.ok(
+    shares.every(
+      ({ rate, churn, total, publishFrom }) =>
+        rate === 100 && churn === 2 && total === 100 && publishFrom === 123,
+    ),
+  )
+  const idle = settingsOf({ ...settings, publish_rate: 0 }, [50, 50], { base: 100, publishFrom: 123 })
+  t.ok(idle.every(({ publish, publishFrom }) => publish === null && publishFrom === 0))
+  const few = settingsOf({ ...settings, publishers: 10 }, [50, 50], { base: 100, publishFrom: 1 })
+  t.same(
+    few.map(({ publish }) => publish?.parts),
+    [2, 2],
+    'no more parts than drones',
+  )
+  const much = settingsOf({ ...settings, n: 1000 }, [50, 50], { base: 1000, publishFrom: 1 })
+  t.same(
+    much.map(({ first, connections, total }) => [first, connections, total]),
+    [
+      [0, 50, 100],
+      [50, 50, 100],
+    ],
+    'no numbers for what they cannot hold',
+  )
+})
+
+t.test('publishers begin anew where their sequences do', async t => {
+  const off = { ...defaultSettings(), publish_channels: 'a{1..2}' }
+  const on = { ...off, publish_rate: 5 }
+  t.ok(beginsPublishing(off, on))
+  t.notOk(beginsPublishing(on, { ...on, publish_rate: 7 }))
+  t.ok(beginsPublishing(on, { ...on, publish_channels: 'b{1..2}' }))
+  t.notOk(beginsPublishing(on, off))
+})
+
+t.test('settings that contradict each other are named', async t => {
+  const fine = { ...defaultSettings(), host: ['http://127.0.0.1:8000'], n: 5 }
+  t.equal(contradiction(fine), '')
+  t.match(contradiction({ ...fine, publish_rate: 1 }), /publish_channels/)
+  t.match(contradiction({ ...fine, backoff_min: 10, backoff_max: 5 }), /backoff_max/)
+  t.match(contradiction({ ...fine, host: [] }), /host/)
+})
