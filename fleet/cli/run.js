@@ -1,18 +1,25 @@
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { UsageError } from '../../src/cli/args.js'
-import { nearest } from '../../src/config/nearest.js'
 import { PROVIDERS } from '../providers/index.js'
 import { LIMIT_FLAGS } from '../runner/limits.js'
-import { SETTINGS, SettingError } from '../settings.js'
+import {
+  count,
+  PROVIDER_FLAGS,
+  PROVIDER_HELP,
+  pairOf,
+  parseSettings,
+  providerFlags,
+  reasonOf,
+  seconds,
+} from './common.js'
+import { Progress } from './progress.js'
 
 /** @typedef {import('../../src/cli/command.js').Command} Command */
 /** @typedef {import('../../src/cli/command.js').Io} Io */
 
 /** ms between two lines of progress where lines stay. */
 const BETWEEN = 5000
-const CLEAR = '\r\x1b[2K'
-
 const HELP = `Usage: halley fleet run SCENARIO [flags]
 
 Repeats a published run, or asks a question of its own: starts a gateway and drones, measures, and writes a report. Everything
@@ -40,8 +47,8 @@ The drones
       --advertise HOST[:PORT]     where they find it
       --listen                    drones listen, and are dialled
   -y, --yes                       launch without asking for what it costs
-PROVIDERS
 
+${PROVIDER_HELP}
 Limits: one that is broken ends in exit status 1
       --max-p99 200ms             latency, of each step
       --max-mean 50ms
@@ -80,19 +87,14 @@ const FLAGS = {
   listen: { type: 'boolean' },
   yes: { type: 'boolean', short: 'y' },
   ...LIMIT_FLAGS,
-  ...Object.assign({}, ...Object.values(PROVIDERS).map(({ flags }) => flags)),
+  ...PROVIDER_FLAGS,
 }
 
 /** @type {Command} */
 export const fleetRun = {
   name: 'fleet run',
   summary: 'repeat a published run, and write a report',
-  help: HELP.replace(
-    'PROVIDERS\n',
-    Object.entries(PROVIDERS)
-      .map(([name, { help }]) => `\nProvider ${name}\n${help}\n`)
-      .join(''),
-  ),
+  help: HELP,
   flags: FLAGS,
   words: 1,
 
@@ -113,65 +115,47 @@ function list({ stdout }, scenarios) {
   return 0
 }
 
-/** @param {Record<string, any>} flags @param {string} name @param {number} least @param {boolean} whole */
-function numberOf(flags, name, least, whole) {
-  if (flags[name] === undefined) return undefined
-  const value = flags[name].trim() === '' ? Number.NaN : Number(flags[name])
-  if (!(value >= least && value < 1e9) || (whole && !Number.isInteger(value)))
-    throw new UsageError(`--${name}: "${flags[name]}" is no ${whole ? 'whole ' : ''}number from ${least} on`)
+/** @param {string | undefined} text @returns {number} */
+function scaleOf(text = '1') {
+  const value = /^\d*\.?\d+(?:e-?\d+)?$/.test(text) ? Number(text) : Number.NaN
+  if (!(value > 0 && value <= 100)) throw new UsageError(`--scale: "${text}" is no number like 0.1 or 1`)
   return value
 }
 
 /**
  * @param {string[]} pairs `name=value`
- * @returns {Record<string, any>}
+ * @returns {Partial<import('../schema.js').FleetSettings>}
  * @throws {UsageError}
  */
 function overridesOf(pairs) {
-  /** @type {Record<string, any>} */
-  const overrides = {}
-  for (const pair of pairs) {
-    const at = pair.indexOf('=')
-    const name = at < 0 ? pair : pair.slice(0, at)
-    const setting = SETTINGS.find(known => known.name === name)
-    if (at < 0) throw new UsageError(`--set ${pair}: it is NAME=VALUE`)
-    if (name === 'host') throw new UsageError('--set host=...: the server is said with --target')
-    if (setting === undefined) {
-      const names = SETTINGS.map(known => known.name)
-      throw new UsageError(`--set: unknown setting "${name}"; did you mean ${nearest(name, names)}?`)
-    }
-    try {
-      overrides[name] = setting.parse(pair.slice(at + 1))
-    } catch (error) {
-      if (error instanceof SettingError) throw new UsageError(`--set ${name}: ${error.message}`)
-      throw error
-    }
-  }
+  const overrides = parseSettings(pairs.map(pairOf))
+  if (overrides.host !== undefined) throw new UsageError('--set host=...: the server is said with --target')
   return overrides
 }
 
-/** @param {string | undefined} text @returns {string[]} */
+/** @param {string | undefined} text @returns {string[]} base URLs */
 function targetOf(text) {
   if (text === undefined) return []
-  const host = SETTINGS.find(({ name }) => name === 'host')
   try {
-    return host?.parse(text)
+    return parseSettings([['host', text]]).host ?? []
   } catch (error) {
-    if (error instanceof SettingError) throw new UsageError(`--target: ${error.message}`)
-    throw error
+    throw error instanceof UsageError ? new UsageError(error.message.replace('host', '--target')) : error
   }
 }
 
+/** @param {Record<string, any>} flags @param {string} name */
+const countOf = (flags, name) => (flags[name] === undefined ? undefined : count(flags[name], `--${name}`))
+
 class RunCommand {
   #io
-  #shown = false
+  #progress
   #toldAt = 0
-  #told = ''
   #stopping = false
 
   /** @param {Io} io */
   constructor(io) {
     this.#io = io
+    this.#progress = new Progress(io.stderr, process.stderr)
   }
 
   /** @param {Record<string, any>} flags */
@@ -180,7 +164,7 @@ class RunCommand {
     const { parseLimits } = await import('../runner/limits.js')
     const [name] = flags.words
     if (name === undefined) throw new UsageError('a scenario is needed (see halley fleet run --list)')
-    const found = (/** @type {string} */ name) => {
+    const found = () => {
       try {
         return findScenario(name)
       } catch (error) {
@@ -188,32 +172,26 @@ class RunCommand {
         throw error
       }
     }
-    const scenario = found(name)
+    const scenario = found()
     const providerName = flags.provider ?? 'local'
-    if (PROVIDERS[providerName] === undefined) {
-      const hint = nearest(providerName, Object.keys(PROVIDERS))
-      throw new UsageError(`unknown provider "${providerName}"; did you mean ${hint}?`)
-    }
-    const scale = numberOf(flags, 'scale', 0, false) ?? 1
-    if (scale === 0) throw new UsageError('--scale: it is above 0')
     const { env, cwd } = this.#io
     const time = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-')
     return {
       scenario,
-      scale,
+      scale: scaleOf(flags.scale),
       out: resolve(cwd, flags.out ?? `fleet-runs/${name}-${time}`),
       target: targetOf(flags.target),
       redis: flags.redis === true,
-      drones: numberOf(flags, 'drones', 1, true),
-      workers: numberOf(flags, 'workers', 1, true),
-      seconds: numberOf(flags, 'seconds', 1, false),
+      drones: countOf(flags, 'drones'),
+      workers: countOf(flags, 'workers'),
+      seconds: flags.seconds === undefined ? undefined : Math.max(1, seconds(flags.seconds, '--seconds')),
       overrides: overridesOf(flags.set ?? []),
       apiKey: flags['api-key'] ?? env.HALLEY_FLEET_API_KEY,
       tokenSecret: flags['token-secret'] ?? env.HALLEY_FLEET_TOKEN_SECRET,
       limits: parseLimits(flags),
       control: { bind: flags.bind, advertise: flags.advertise, listen: flags.listen },
       providerName,
-      flags,
+      flags: providerFlags(flags, providerName),
     }
   }
 
@@ -234,14 +212,14 @@ class RunCommand {
       const { result, failure } = await runScenario({
         ...options,
         signal: abort.signal,
-        log: text => this.#line(text),
-        progress: text => this.#progress(text),
+        log: text => this.#progress.line(text),
+        progress: text => this.#show(text),
         confirm: plan => this.#confirm(plan, flags.yes === true),
       })
       return await this.#conclude(result, failure, request.out)
     } catch (error) {
       const text = abort.signal.aborted ? `ended before anything was measured` : reasonOf(error)
-      this.#clear()
+      this.#progress.clear()
       this.#io.stderr(`halley: ${text}\n`)
       return 1
     } finally {
@@ -254,7 +232,7 @@ class RunCommand {
     // Who asks twice does not want to wait: what was started sees that the run is gone, and ends by itself.
     if (this.#stopping) process.exit(signal === 'SIGINT' ? 130 : 143)
     this.#stopping = true
-    this.#line('ending the run; what was measured so far is kept (once more: at once)')
+    this.#progress.line('ending the run; what was measured so far is kept (once more: at once)')
     abort.abort()
   }
 
@@ -267,7 +245,7 @@ class RunCommand {
     const { limitText } = await import('../runner/limits.js')
     const { verdictOf } = await import('../runner/summary.js')
     const { title, lines } = verdictOf(result)
-    this.#clear()
+    this.#progress.clear()
     const { stdout, stderr } = this.#io
     const broken = result.limits.filter(limit => limit.broken)
     for (const limit of result.limits) stdout(`${limit.broken ? 'broken' : 'holds '}  ${limitText(limit)}\n`)
@@ -301,11 +279,11 @@ class RunCommand {
    */
   async #confirm({ lines, price }, yes) {
     if (price === null) return true
-    for (const line of lines) this.#line(line)
-    this.#line(`about ${price.hourly.toFixed(2)} ${price.currency} an hour (${price.note})`)
+    for (const line of lines) this.#progress.line(line)
+    this.#progress.line(`about ${price.hourly.toFixed(2)} ${price.currency} an hour (${price.note})`)
     if (yes) return true
     if (!process.stdin.isTTY) {
-      this.#line('launching that costs money: --yes says that it may')
+      this.#progress.line('launching that costs money: --yes says that it may')
       return false
     }
     const questions = createInterface({ input: process.stdin, output: process.stderr })
@@ -314,38 +292,13 @@ class RunCommand {
     return /^y(?:es)?$/i.test(answer.trim())
   }
 
-  // What is shown: in a terminal one line that changes, elsewhere a line now and then
-
-  #clear() {
-    if (!this.#shown) return
-    this.#io.stderr(CLEAR)
-    this.#shown = false
-  }
-
-  /** @param {string} text */
-  #line(text) {
-    this.#clear()
-    this.#io.stderr(`${text}\n`)
-  }
-
-  /** @param {string} text */
-  #progress(text) {
-    if (process.stderr.isTTY) {
-      const { columns = 80 } = process.stderr
-      this.#io.stderr(`${CLEAR}${text.length >= columns ? `${text.slice(0, columns - 2)}…` : text}`)
-      this.#shown = true
-      return
-    }
+  /** @param {string} text what is going on */
+  #show(text) {
     const now = Date.now()
-    if (now - this.#toldAt < BETWEEN || text === this.#told) return
+    if (!process.stderr.isTTY && now - this.#toldAt < BETWEEN) return
     this.#toldAt = now
-    this.#told = text
-    this.#io.stderr(`${text}\n`)
+    this.#progress.show(text)
   }
 }
 
 const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
-
-/** @param {any} error @returns {string} one line for what somebody can do something about, all of it for what is a mistake here */
-const reasonOf = error =>
-  error.constructor === TypeError || error.constructor === ReferenceError ? String(error.stack) : error.message

@@ -68,6 +68,7 @@ const machineText = ({ cores, memory, cpu }) =>
 export function stepsTable(runs) {
   return {
     title: 'Steps',
+    names: true,
     note: 'Latency is that of all messages, from the moment in which one was to be sent to its arrival. CPU: 100 % is one core.',
     columns: [
       'Connections',
@@ -107,6 +108,7 @@ export function latencyTable(runs) {
       : `${milliseconds(step.latency[which].low)} – ${milliseconds(step.latency[which].high)}`
   return {
     title: 'Latency',
+    names: true,
     note: clockText(runs),
     columns: [
       'Messages',
@@ -236,6 +238,7 @@ export function gatewayTable(runs) {
   if (known.length === 0) return null
   return {
     title: 'The gateway in each step',
+    names: true,
     note: 'Means over the measured time. TCP buffers, slab and sockets are those of the whole machine, drones included where they share it.',
     columns: [
       'CPU',

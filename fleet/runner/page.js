@@ -124,6 +124,7 @@ export async function makePage(runs, { title, onProgress } = {}) {
     facts: one ? factsOf(result) : [],
     lead,
     runs: charts,
+    chartsTitle: charts.length > 1 ? 'The gateways, second by second' : 'The gateway, second by second',
     tail: [...list('Events of the fleet', events), ...sections([systemTable(runs)])],
     footnotes: [
       'Latency begins when a message was to be sent, not when it was: a sender that is held up hides nothing.',

@@ -49,6 +49,7 @@ export async function planRun({
     target: !own,
     local,
     redis,
+    seconds,
   })
   const steps = plan.steps.map(step => shaped(step, seconds, overrides))
   // One source address has some 28,000 ports for one port of a target.

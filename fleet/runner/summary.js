@@ -74,7 +74,7 @@ export function verdictOf({ partial, steps, accounting, limits, notes }) {
   }
   if (expected === 0 && received > 0)
     lines.push(`${count(received)} messages came${lost === '' ? '' : `: ${lost}`}.`)
-  else if (pings > 0)
+  if (expected === 0 && received === 0 && pings > 0)
     lines.push(
       `${count(pings)} pings came, ${ended === 0 ? 'and no connection ended' : `and ${count(ended)} connections ended`}.`,
     )

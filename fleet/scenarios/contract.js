@@ -56,6 +56,7 @@
  * @property {number} files that one process may open here
  * @property {boolean} target whether somebody else's server is loaded, so that there is no gateway to plan
  * @property {boolean} local whether the drones run on this machine
+ * @property {number} [seconds] that each step is measured, where somebody wants it otherwise
  * @property {boolean} [redis] whether the gateway's engine is to be Redis
  */
 

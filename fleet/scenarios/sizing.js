@@ -104,7 +104,7 @@ export const connectionsText = connections =>
  */
 export function commonDifferences({ scale, cores, local, target }) {
   const sentences = []
-  if (scale !== 1) sentences.push(`This run has ${shareText(scale)} of the published load.`)
+  if (scale !== 1) sentences.push(`This run has ${shareText(scale)} of the published connections.`)
   if (local) {
     const whom = target ? 'The drones ran on this machine' : 'Gateway and drones shared this machine'
     sentences.push(

@@ -61,10 +61,11 @@ const FOOTNOTES = `<p>Steady state: the longest stretch in which connections sta
 run. Memory of a connection: what was added since the gateway was idle, in that stretch. 1&nbsp;KB is 1024 bytes, 100&nbsp;% CPU one core.</p>
 <p class="screen-only">Drag over a chart to look closer, double-click for the whole run. Click a name to hide its line.</p>`
 
-/** @param {Run[]} runs */
-function renderRuns(runs) {
+/** @param {Run[]} runs @param {string} title */
+function renderRuns(runs, title) {
   if (runs.length === 0) return ''
-  return runs.length > 1 ? renderSeveral(runs) : renderOne(runs[0])
+  const head = title === '' ? '' : `<h2 class="charts-title">${escapeHtml(title)}</h2>`
+  return head + (runs.length > 1 ? renderSeveral(runs) : renderOne(runs[0]))
 }
 
 /**
@@ -74,6 +75,7 @@ function renderRuns(runs) {
  * @param {string[]} [report.facts] below the title; left out: what a single run's file says
  * @param {Section[]} [report.lead] before the charts
  * @param {Run[]} report.runs none: a page without charts
+ * @param {string} [report.chartsTitle] above their charts
  * @param {Table[]} [report.tables] after the table of figures
  * @param {Section[]} [report.tail] after that
  * @param {string[]} [report.footnotes] beside those about charts
@@ -86,6 +88,7 @@ export function renderPage({
   facts = [],
   lead = [],
   runs,
+  chartsTitle = '',
   tables = [],
   tail = [],
   footnotes = [],
@@ -140,7 +143,7 @@ ${known.length === 0 ? '' : renderFacts(known)}
 </header>
 <main>
 ${lead.map(renderSection).join('\n')}
-${renderRuns(runs)}
+${renderRuns(runs, chartsTitle)}
 ${tables.map(renderTable).join('\n')}
 ${tail.map(renderSection).join('\n')}
 </main>
