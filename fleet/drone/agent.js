@@ -4,7 +4,7 @@ import { listenLinks } from '../link/listen.js'
 import { channelNumber } from '../subjects.js'
 import { placeOf } from './config.js'
 import { Crew } from './crew.js'
-import { lookAround, machineNow, privateBytes } from './machine.js'
+import { lookAround, machineNow, privateBytes, usage } from './machine.js'
 import { checkOrder } from './orders.js'
 
 /** @typedef {import('../link/line.js').Line} Line */
@@ -16,6 +16,8 @@ const SAMPLED = 1000
 /** ms before the controller is dialled again, at first; doubles. */
 const REDIAL = 200
 const MAX_REDIAL = 5_000
+/** ms from one line about somebody who was refused to the next one. */
+const QUIET = 10_000
 /** Events that wait for a controller. */
 const MAX_EVENTS = 20
 
@@ -24,7 +26,6 @@ export class Agent {
   #config
   #log
   #crew
-  #ports
   #hello
   #born = performance.now()
   #base = 0
@@ -40,10 +41,12 @@ export class Agent {
   #said = ''
   /** @type {NodeJS.Timeout[]} run while there is no controller */
   #lonely = []
+  /** When somebody was refused last. */
+  #refused = -Infinity
   #stopping = false
-  /** @type {(code: number) => void} */
+  /** @type {() => void} */
   #end = () => {}
-  /** @type {Promise<number>} the exit code, when it is over */
+  /** @type {Promise<void>} it is over */
   ended = new Promise(resolve => {
     this.#end = resolve
   })
@@ -57,10 +60,9 @@ export class Agent {
    */
   constructor(config, { version, fork, log }) {
     const { id, run, allow, apiKey, tokenSecret, hangAfter = 20 } = config
-    const { facts, perProcess, ports } = lookAround(config.perProcess)
+    const { facts, perProcess } = lookAround(config.perProcess)
     this.#config = config
     this.#log = log
-    this.#ports = ports
     this.#hello = { type: 'hello', id, run, start: randomBytes(8).toString('hex'), version, facts }
     this.#crew = new Crew({
       fork,
@@ -86,9 +88,16 @@ export class Agent {
       secret,
       run,
       onLine: line => this.#onLine(line),
-      onFault: text => this.#log('warn', text),
+      onFault: text => this.#onFault(text),
     })
     this.#log('info', `listens on port ${port}`)
+  }
+
+  /** @param {string} text about somebody who was refused: who scans ports must not fill the disk */
+  #onFault(text) {
+    if (performance.now() - this.#refused < QUIET) return
+    this.#refused = performance.now()
+    this.#log('warn', text)
   }
 
   async #dial() {
@@ -117,8 +126,9 @@ export class Agent {
   /** @param {Line} line */
   #onLine(line) {
     if (this.#stopping) return void line.close()
-    this.#line?.close('another controller has come')
+    const before = this.#line
     this.#line = line
+    before?.close('another controller has come')
     for (const timer of this.#lonely) clearTimeout(timer)
     this.#say('info', 'has a controller')
     line.onClose = reason => {
@@ -140,15 +150,12 @@ export class Agent {
   #mourn() {
     if (this.#stopping) return
     const { orphanAfter = 30, exitAfter = 600 } = this.#config
-    const rest = setTimeout(() => this.#rest(orphanAfter), orphanAfter * 1000)
-    this.#lonely = [rest]
-    if (exitAfter > 0)
-      this.#lonely.push(
-        setTimeout(() => {
-          this.#log('warn', `ends: no controller for ${exitAfter} s`)
-          this.stop()
-        }, exitAfter * 1000),
-      )
+    const end = () => {
+      this.#log('warn', `ends: no controller for ${exitAfter} s`)
+      this.stop()
+    }
+    this.#lonely = [setTimeout(() => this.#rest(orphanAfter), orphanAfter * 1000)]
+    if (exitAfter > 0) this.#lonely.push(setTimeout(end, exitAfter * 1000))
   }
 
   /** @param {number} seconds */
@@ -179,12 +186,13 @@ export class Agent {
   async #order(line, message) {
     const { type, ask } = message
     try {
+      if (this.#stopping) throw new Error('the drone ends')
       checkOrder(message, this.#config.allow, this.#hello.facts.capacity)
       line.send({ type: 'answer', ask, result: (await this.#do(message)) ?? {} })
+      if (type === 'stop') this.#leave()
     } catch (error) {
       line.send({ type: 'answer', ask, error: error.message })
     }
-    if (type === 'stop') this.#leave()
   }
 
   /** @param {import('../schema.js').ToDrone} message checked */
@@ -197,7 +205,7 @@ export class Agent {
           .ask('cut', message.share, message.how)
           .then(cuts => ({ cut: cuts.reduce((sum, count) => sum + count, 0) }))
       case 'ledgers':
-        return this.#crew.ask('ledgers').then(ledgers => ledgers.flat())
+        return this.#crew.ask('ledgers')
       case 'reckon':
         return this.#reckon(message.ledgers)
       case 'restart':
@@ -210,38 +218,34 @@ export class Agent {
 
   /** @param {import('../schema.js').SettingsMessage} message */
   async #set({ revision, settings }) {
-    const ports = this.#ports * settings.targets.length
-    if (settings.connections > ports && settings.addresses.length === 0 && settings.ports === '')
-      this.event(
-        'warn',
-        `${settings.connections} connections are more than the ${ports} source ports of an address: set addresses`,
-      )
-    await this.#crew.apply(settings)
+    try {
+      await this.#crew.apply(settings)
+    } catch (error) {
+      // What one process does not like holds for none of them.
+      if (this.#settings) await this.#crew.apply(this.#settings)
+      throw error
+    }
     this.#settings = settings
     this.#revision = revision
   }
 
   /** @param {import('../schema.js').Ledger[]} ledgers */
   async #reckon(ledgers) {
+    /** @type {Record<string, number>} */
     const sum = { expected: 0, lost: 0, unknown: 0 }
-    for (const { expected, lost, unknown } of await this.#crew.ask('reckon', ledgers)) {
-      sum.expected += expected
-      sum.lost += lost
-      sum.unknown += unknown
-    }
+    for (const part of await this.#crew.ask('reckon', ledgers))
+      for (const name in sum) sum[name] += part[name]
     return sum
   }
 
   async #sample() {
     const sample = await this.#crew.sample()
-    const { user, system } = process.cpuUsage()
     /** @type {import('../schema.js').DroneProcess} */
     const agent = {
       pid: process.pid,
       role: 'agent',
       connections: 0,
-      cpu: (user + system) / 1000,
-      rss: process.memoryUsage.rss(),
+      ...usage(),
       private: privateBytes('self'),
       base: this.#base,
     }
@@ -261,6 +265,7 @@ export class Agent {
 
   /** Closes all connections, in order, and ends. */
   async stop() {
+    if (this.#stopping) return
     this.#stopping = true
     await this.#crew.stop()
     await this.#leave()
@@ -270,6 +275,6 @@ export class Agent {
     const line = this.#line
     this.#line = null
     await line?.close('the drone ends')
-    this.#end(0)
+    this.#end()
   }
 }

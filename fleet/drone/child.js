@@ -1,7 +1,7 @@
 // A process of the drone: an engine that does what its agent says.
 
 import { Engine } from './engine/engine.js'
-import { privateBytes } from './machine.js'
+import { privateBytes, usage } from './machine.js'
 
 /** Connections that have come or gone after which it is worth it to collect what that has left behind. */
 const WORTH = 200
@@ -59,7 +59,6 @@ export class EngineServer {
       this.#collect()
     }
     this.#changes = changes
-    const { user, system } = process.cpuUsage()
-    return { ...sample, cpu: (user + system) / 1000, rss: process.memoryUsage.rss() }
+    return { ...sample, ...usage() }
   }
 }

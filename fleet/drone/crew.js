@@ -9,8 +9,8 @@ import { Totals } from './totals.js'
 const PATIENCE = 700
 /** Samples from one look at the processes' memory to the next. */
 const WEIGHED = 5
-/** Change of a process's share of what is opened in a second that is worth telling it. */
-const WORTH = 0.1
+/** Change of what a process may open at once that is worth telling it. */
+const WORTH = 0.2
 
 /** The drone's processes: as many as its connections need, and one that publishes. */
 export class Crew {
@@ -24,7 +24,6 @@ export class Crew {
   #leaving = new Set()
   /** @type {Settings | null} */
   #settings = null
-  #stopped = false
   #samples = 0
   deaths = 0
 
@@ -40,26 +39,23 @@ export class Crew {
     this.#options = options
   }
 
-  /**
-   * @param {'connections' | 'publisher'} role
-   * @param {Settings} settings
-   */
-  #member(role, settings) {
+  /** @param {'connections' | 'publisher'} role */
+  #member(role) {
     const onDeath = (/** @type {string} */ text) => {
       this.deaths++
       this.#options.onDeath(text)
     }
-    return new Member({ ...this.#options, role, totals: this.#totals, onDeath }, settings)
+    return new Member({ ...this.#options, role, totals: this.#totals, onDeath })
   }
 
   get #all() {
-    return this.#publisher ? [...this.#members, this.#publisher] : this.#members
+    return [...this.#members, ...(this.#publisher ? [this.#publisher] : [])]
   }
 
   #shares() {
     if (!this.#settings) return []
     const missing = this.#members.map(({ settings, sample }) =>
-      Math.max(0, settings.connections - (sample?.gauges.open ?? 0)),
+      Math.max(0, (settings?.connections ?? 0) - (sample?.gauges.open ?? 0)),
     )
     return shareOut(this.#settings, this.#options.perProcess, missing)
   }
@@ -67,38 +63,19 @@ export class Crew {
   /**
    * @param {Settings} settings
    * @returns {Promise<void>} when all processes have them; those of a process that dies meanwhile are given to the next one
-   * @throws {Error} one of them cannot read them; the others go on with what they had
+   * @throws {Error} one of them cannot read them
    */
   async apply(settings) {
-    const before = this.#settings
-    try {
-      await this.#spread(settings)
-    } catch (error) {
-      if (before && this.#settings === settings) await this.#spread(before).catch(() => {})
-      throw error
-    }
-  }
-
-  /** @param {Settings} settings */
-  async #spread(settings) {
-    if (this.#stopped) throw new Error('the drone is being stopped')
     this.#settings = settings
     const shares = this.#shares()
     for (const member of this.#members.splice(shares.length)) this.#dismiss(member)
-    const told = shares.map(({ share, settings }, i) => {
-      const member = this.#members[i]
-      if (member) member.share = share
-      if (member) return member.apply(settings)
-      this.#members[i] = this.#member('connections', settings)
-      this.#members[i].share = share
-      return this.#members[i].start()
+    const told = shares.map((share, i) => {
+      this.#members[i] ??= this.#member('connections')
+      return this.#members[i].apply(share)
     })
-    const publishing = { ...settings, connections: 0, churn: 0, ports: '', addresses: [] }
-    if (this.#publisher) told.push(this.#publisher.apply(publishing))
-    else if (settings.publish) {
-      this.#publisher = this.#member('publisher', publishing)
-      told.push(this.#publisher.start())
-    }
+    if (settings.publish) this.#publisher ??= this.#member('publisher')
+    if (this.#publisher)
+      told.push(this.#publisher.apply({ ...settings, connections: 0, churn: 0, ports: '', addresses: [] }))
     await Promise.all(told)
   }
 
@@ -111,24 +88,21 @@ export class Crew {
 
   /** @returns {Promise<import('../schema.js').EngineSample>} what has come since the last one, of all together */
   async sample() {
-    await Promise.race([
-      Promise.all(this.#all.map(member => member.look())),
-      sleep(PATIENCE, null, { ref: false }),
-    ])
-    if (this.#samples++ % WEIGHED === 0) for (const member of this.#all) member.weigh()
+    const all = this.#all
+    const told = Promise.all(all.map(member => member.look()))
+    await Promise.race([told, sleep(PATIENCE, null, { ref: false })])
+    if (this.#samples++ % WEIGHED === 0) for (const member of all) member.weigh()
     this.#balance()
     const samples = [...this.#all, ...this.#leaving].flatMap(({ sample }) => sample ?? [])
     return this.#totals.take(samples, this.#settings?.connections ?? 0)
   }
 
-  /** Who has more to open may open more at once: the bounds are the drone's. */
+  /** The bounds are the drone's: when one process has opened all of its connections, others may open more. */
   #balance() {
-    if (this.#stopped || this.#members.length < 2) return
-    const shares = this.#shares()
-    if (!shares.some(({ share }, i) => Math.abs(share - this.#members[i].share) > WORTH)) return
-    shares.forEach(({ share, settings }, i) => {
-      this.#members[i].share = share
-      this.#members[i].apply(settings).catch(() => {})
+    this.#shares().forEach((share, i) => {
+      const member = this.#members[i]
+      const before = member?.settings?.concurrency ?? 0
+      if (before && Math.abs(share.concurrency / before - 1) > WORTH) member.apply(share).catch(() => {})
     })
   }
 
@@ -140,26 +114,24 @@ export class Crew {
   /**
    * @param {string} method
    * @param {...any} values
-   * @returns {Promise<any[]>} what those that are there have answered
+   * @returns {Promise<any[]>} what those that are there have answered; lists are one list
    */
   async ask(method, ...values) {
     const answers = await Promise.all(this.#all.map(member => member.ask(method, ...values)))
-    return answers.filter(answer => answer !== undefined && answer !== null)
+    return answers.flatMap(answer => answer ?? [])
   }
 
   /** All processes anew, with what they have to do. */
   async restart() {
-    const settings = this.#settings
-    const all = this.#all
-    this.#members = []
-    this.#publisher = null
-    await Promise.all(all.map(member => this.#dismiss(member)))
-    if (settings && !this.#stopped) await this.apply(this.#settings ?? settings)
+    await this.stop()
+    if (this.#settings) await this.apply(this.#settings)
   }
 
   /** @returns {Promise<void>} when all are gone */
   async stop() {
-    this.#stopped = true
-    await Promise.all([...this.#all, ...this.#leaving].map(member => member.stop()))
+    const all = [...this.#all, ...this.#leaving]
+    this.#members = []
+    this.#publisher = null
+    await Promise.all(all.map(member => this.#dismiss(member)))
   }
 }

@@ -33,26 +33,27 @@ const find = (text, pattern) => Number(pattern.exec(text)?.[1] ?? 0)
  */
 export const privateBytes = pid => find(read(`${pid}/smaps_rollup`), /^Private_Dirty: +(\d+)/m) * 1024
 
-/** @returns {number} files that a process may open */
-const fileLimit = () => find(read('self/limits'), /^Max open files +(\d+)/m) || 10_000
+/** @returns {{cpu: number, rss: number}} ms and bytes of this process */
+export function usage() {
+  const { user, system } = process.cpuUsage()
+  return { cpu: (user + system) / 1000, rss: process.memoryUsage.rss() }
+}
 
 /** @returns {number} bytes */
 const available = () => find(read('meminfo'), /MemAvailable: +(\d+)/) * 1024 || freemem()
 
 /**
  * @param {number} [wanted] connections of one process
- * @returns {{facts: import('../schema.js').DroneFacts, perProcess: number, ports: number}} `ports`: that the kernel may choose from
+ * @returns {{facts: import('../schema.js').DroneFacts, perProcess: number}} `perProcess`: connections
  */
 export function lookAround(wanted = 18_000) {
-  const files = fileLimit()
+  const files = find(read('self/limits'), /^Max open files +(\d+)/m) || 10_000
   const cores = availableParallelism()
   const perProcess = Math.max(1, Math.min(wanted, files - OTHER_FILES))
-  const [from, to] = read('sys/net/ipv4/ip_local_port_range').split(/\s+/).map(Number)
   const processes = PER_CORE * cores
   const room = Math.floor(available() / (CONNECTION + PROCESS / perProcess))
   return {
     perProcess,
-    ports: to - from + 1 || 28_232,
     facts: {
       hostname: hostname(),
       bootId: read('sys/kernel/random/boot_id').trim() || hostname(),

@@ -8,7 +8,7 @@ import { parseConfig } from './config.js'
 import { lookAround } from './machine.js'
 
 const ENGINE = '--engine'
-const USAGE = 'node FILE CONFIG.json [--check] | --version'
+const USAGE = 'usage: node FILE CONFIG.json [--check] | --help | --version'
 /** A small young generation keeps what lives long in few pages; and garbage of a ramp is collected when it is over. */
 const FLAGS = ['--max-semi-space-size=2', '--expose-gc']
 
@@ -64,13 +64,12 @@ async function beAgent() {
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => agent.stop())
   if (statSync(file).mode & 0o077)
     agent.event('warn', `${file} can be read by other users; it has a secret in it`)
-  agent.ended.then(code => process.exit(code))
+  agent.ended.then(() => process.exit())
   await agent.start().catch(error => fail(error.message, 1))
 }
 
 if (file === ENGINE && process.send) beEngine()
 else if (file === '--version') process.stdout.write(`${version}\n`)
-else if (file === '--help')
-  process.stdout.write(`A load drone of Halley, which does what its controller says: ${USAGE}\n`)
-else if (file.startsWith('-') || more.some(option => option !== '--check')) fail(`usage: ${USAGE}`, 2)
+else if (file === '--help') process.stdout.write(`A load drone of Halley.\n${USAGE}\n`)
+else if (file.startsWith('-') || more.some(option => option !== '--check')) fail(USAGE, 2)
 else await beAgent()

@@ -35,14 +35,12 @@ export class Member {
   /** What it said before it died. */
   #fault = ''
   #stopping = false
-  /** Share of what the drone opens in a second that it was told. */
-  share = 0
+  /** @type {Promise<void> | undefined} its process ends */
+  #gone
+  /** @type {Settings | null} */
+  settings = null
   /** @type {ProcessSample | null} the last one of the process that is there now */
   sample = null
-  /** @type {Promise<void>} */
-  gone
-  /** @type {() => void} */
-  #onGone = () => {}
 
   /**
    * @param {object} options
@@ -52,60 +50,45 @@ export class Member {
    * @param {number} options.hangAfter s
    * @param {import('./totals.js').Totals} options.totals
    * @param {(text: string) => void} options.onDeath
-   * @param {Settings} settings
    */
-  constructor(options, settings) {
+  constructor(options) {
     this.#options = options
-    this.settings = settings
-    this.gone = new Promise(resolve => {
-      this.#onGone = resolve
-    })
   }
 
-  get role() {
-    return this.#options.role
-  }
-
-  /**
-   * Starts its process.
-   * @returns {Promise<void>} when it has its settings; rejects when it cannot read them
-   */
-  start() {
+  /** Starts its process. @returns {Promise<void>} when it has its settings */
+  async #start() {
     this.#born = performance.now()
     this.#unanswered = this.#private = this.#base = 0
     this.#fault = ''
-    let child
     try {
-      this.#child = child = this.#options.fork()
+      const child = this.#options.fork()
+      this.#child = child
+      child.on('message', message => this.#onMessage(/** @type {any} */ (message)))
+      child.on('error', error => {
+        this.#fault = error.message
+        if (!child.pid) this.#onExit(null, null)
+      })
+      this.#gone = new Promise(resolve => {
+        child.once('exit', (code, signal) => resolve(this.#onExit(code, signal)))
+      })
     } catch (error) {
       this.#fault = error.message
-      this.#onExit(null, null)
-      return Promise.resolve()
+      return this.#onExit(null, null)
     }
-    child.on('message', message => this.#onMessage(/** @type {any} */ (message)))
-    child.on('error', error => {
-      this.#fault = error.message
-      if (child.pid === undefined) this.#onExit(null, null)
-    })
-    child.once('exit', (code, signal) => this.#onExit(code, signal))
-    this.ask('begin', this.#options.launch).then(
-      base => {
-        this.#private = this.#base = base ?? 0
-      },
-      error => {
-        this.#fault = error.message
-      },
-    )
-    return this.apply(this.settings)
+    const base = this.ask('begin', this.#options.launch)
+    const applied = this.ask('apply', this.settings)
+    this.#private = this.#base = (await base) ?? 0
+    await applied
   }
 
   /**
    * @param {Settings} settings
-   * @returns {Promise<void>}
+   * @returns {Promise<void>} when its process has them
+   * @throws {Error} it cannot read them
    */
   apply(settings) {
     this.settings = settings
-    return this.ask('apply', settings)
+    return this.#born > 0 ? this.ask('apply', settings) : this.#start()
   }
 
   /**
@@ -167,7 +150,7 @@ export class Member {
     return [
       {
         pid: this.#child.pid,
-        role: this.role,
+        role: this.#options.role,
         connections: gauges.open,
         cpu,
         rss,
@@ -189,13 +172,12 @@ export class Member {
     if (this.sample) this.#options.totals.bury(this.sample)
     const open = this.sample?.gauges.open ?? 0
     this.sample = null
-    if (this.#stopping) return this.#onGone()
-    const lived = performance.now() - this.#born
-    if (lived > TRUSTED) this.#backoff = BACKOFF
-    this.#timer = setTimeout(() => this.start().catch(() => {}), this.#backoff)
+    if (this.#stopping) return
+    if (performance.now() - this.#born > TRUSTED) this.#backoff = BACKOFF
+    this.#timer = setTimeout(() => this.#start().catch(() => {}), this.#backoff)
     const why = [signal ?? (code === null ? 'no process' : `exit code ${code}`), this.#fault].filter(Boolean)
     this.#options.onDeath(
-      `${this.role} process ${pid ?? ''} with ${open} connections ended (${why.join(', ')}); another one in ${this.#backoff} ms`,
+      `${this.#options.role} process ${pid ?? ''} with ${open} connections ended (${why.join(', ')}); another one in ${this.#backoff} ms`,
     )
     this.#backoff = Math.min(MAX_BACKOFF, this.#backoff * 2)
   }
@@ -204,21 +186,15 @@ export class Member {
    * Closes its connections in order and ends its process; by force when that takes too long.
    * @returns {Promise<void>} when it is gone
    */
-  stop() {
-    if (this.#stopping) return this.gone
+  async stop() {
     this.#stopping = true
     clearTimeout(this.#timer)
     const child = this.#child
-    if (!child) this.#onGone()
-    else {
-      const force = setTimeout(() => child.kill('SIGKILL'), GRACE)
-      const end = () => child.connected && child.disconnect()
-      this.ask('stop').then(sample => {
-        this.#take(sample)
-        end()
-      }, end)
-      this.gone.then(() => clearTimeout(force))
-    }
-    return this.gone
+    if (!child) return
+    const force = setTimeout(() => child.kill('SIGKILL'), GRACE)
+    this.#take(await this.ask('stop').catch(() => {}))
+    if (child.connected) child.disconnect()
+    await this.#gone
+    clearTimeout(force)
   }
 }

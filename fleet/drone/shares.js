@@ -7,8 +7,7 @@ const LEAST = 0.02
  * @param {import('../schema.js').Settings} settings of the drone
  * @param {number} perProcess connections
  * @param {number[]} missing connections that are not open yet, of each process
- * @returns {{share: number, settings: import('../schema.js').Settings}[]} one for each process that holds connections; `share`: of what
- *   is opened in a second
+ * @returns {import('../schema.js').Settings[]} one for each process that holds connections; who has more to open may open more at once
  */
 export function shareOut(settings, perProcess, missing) {
   const { connections, concurrency, rate, churn, first } = settings
@@ -19,16 +18,13 @@ export function shareOut(settings, perProcess, missing) {
   return counts.map((count, i) => {
     const share = Math.max(LEAST, all > 0 ? absent[i] / all : count / connections)
     return {
-      share,
-      settings: {
-        ...settings,
-        connections: count,
-        first: first + i * perProcess,
-        concurrency: Math.max(1, Math.round(concurrency * share)),
-        rate: rate * share,
-        churn: (churn * count) / connections,
-        publish: null,
-      },
+      ...settings,
+      connections: count,
+      first: first + i * perProcess,
+      concurrency: Math.max(1, Math.round(concurrency * share)),
+      rate: rate * share,
+      churn: (churn * count) / connections,
+      publish: null,
     }
   })
 }

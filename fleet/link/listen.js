@@ -23,8 +23,8 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
   const identities = new WeakMap()
   /** @type {Set<Line>} */
   const lines = new Set()
-  let connections = 0
-  let known = 0
+  /** @type {Set<import('node:net').Socket>} those of the lines too */
+  const sockets = new Set()
 
   const server = createServer({
     minVersion: 'TLSv1.3',
@@ -35,12 +35,12 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
     },
   })
   /** @param {import('node:net').Socket} socket */
-  const remoteOf = ({ remoteAddress, remotePort }) => `${remoteAddress}:${remotePort}`
+  const remoteOf = ({ remoteAddress = 'somebody', remotePort = 0 }) => `${remoteAddress}:${remotePort}`
 
   server.on('connection', socket => {
-    if (connections - known >= MAX_STRANGERS) return socket.destroy()
-    connections++
-    socket.once('close', () => connections--)
+    if (sockets.size - lines.size >= MAX_STRANGERS) return socket.destroy()
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
   })
   server.on('tlsClientError', (error, socket) => {
     onFault(`${remoteOf(socket)} was refused: ${meaningOf(error)}`)
@@ -49,8 +49,6 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
   server.on('secureConnection', socket => {
     const identity = identities.get(socket)
     if (identity === undefined) return socket.destroy()
-    known++
-    socket.once('close', () => known--)
     const line = new Line(socket, identity)
     lines.add(line)
     socket.once('close', () => lines.delete(line))
@@ -68,6 +66,7 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
         close: async () => {
           const closed = new Promise(done => server.close(done))
           await Promise.all([...lines].map(line => line.close()))
+          for (const socket of sockets) socket.destroy()
           await closed
         },
       })
