@@ -65,7 +65,11 @@ const isHigh = ({ size }) => size.rows >= HIGH && size.columns >= WIDE
 export const eventLine = {
   name: 'event line',
   visible: state => shown(state).snapshot !== null && state.view !== 'events',
-  rows: state => ({ least: 1, most: isHigh(state) && state.view === 'main' ? MOST : 1 }),
+  rows: state => {
+    if (!isHigh(state) || state.view !== 'main') return { least: 1, most: 1 }
+    const lines = Math.max(2, shown(state).snapshot?.events.length ?? 0, faultsOf(state).length)
+    return { least: 1, most: Math.min(MOST, lines + 1) }
+  },
   turn: 4,
 
   draw(state, width, rows) {

@@ -82,9 +82,9 @@ function progressLine({ gauges, settings, ramp, scenario, rates, time }, rate, w
   const step = scenario ? [named('step ends in', duration(scenario.ends - time))] : []
   const items = /** @type {Line[]} */ ([
     [
-      [people(gauges.open), there ? 'good' : 'value'],
+      [whole(gauges.open), there ? 'good' : 'value'],
       [' of ', 'label'],
-      [people(goal), 'value'],
+      [whole(goal), 'value'],
     ],
     eta,
     ...step,
