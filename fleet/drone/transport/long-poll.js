@@ -4,8 +4,11 @@ import { field, HEAD } from './http.js'
 import { StreamConnection } from './stream.js'
 import { OPEN } from './wire.js'
 
-/** Polls that are made again, one a second, while the session is out of reach. */
-const MAX_REPEATS = 20
+/** s that a poll may wait for something to come, and that its answer may then take. */
+const POLL = 25
+const PATIENCE = 5
+/** Polls that are made again, one a second, while the session is out of reach or connections are cut. */
+const MAX_REPEATS = 8
 /** POSTs that are made again when their connection was cut. */
 const MAX_RESENDS = 2
 
@@ -40,7 +43,10 @@ export class LongPollConnection extends StreamConnection {
   }
 
   #poll() {
-    this.write(this.target.post(this.#path(`&ack=${this.seq}`), ''))
+    // After a cut, whether the session is there is to be known soon.
+    const wait = this.repeats === 0 ? POLL : 1
+    this.target.dialer.watch(this, wait + PATIENCE)
+    this.write(this.target.post(this.#path(`&ack=${this.seq}&timeout=${wait}`), ''))
   }
 
   /** @param {string} query */
@@ -70,32 +76,34 @@ export class LongPollConnection extends StreamConnection {
   done() {
     // Halley-Close: these were the last messages.
     if (this.reason !== '') this.end(this.reason)
-    else if (this.status === 503) this.#again()
+    else if (this.status === 503) this.#lose('HTTP 503')
     else if (this.kept) this.#poll()
     else this.socket?.destroy()
   }
 
-  /** The session is out of reach at the moment. */
-  #again() {
-    if (++this.repeats > MAX_REPEATS) this.end(`HTTP ${this.status}`)
-    else this.target.dialer.watch(this, 1)
+  /** @param {string} reason if there is no other poll */
+  #lose(reason) {
+    this.blame(reason)
+    this.socket?.destroy()
   }
 
   /** @override */
   expire() {
     if (this.state !== OPEN) super.expire()
     else if (this.socket === null) this.open()
-    else this.#poll()
+    else this.#lose('timeout')
   }
 
   /** @override */
   gone() {
     // The session outlives its connections: the next poll says whether it is still there.
+    // What came of an answer has been told to the listener, and would come again.
     const untouched = this.phase === HEAD && this.rest === null
-    if (this.session !== '' && this.state <= OPEN && untouched && this.repeats++ === 0) {
-      this.reason = ''
-      this.open()
-    } else super.gone()
+    const again = this.session !== '' && this.state <= OPEN && untouched && this.repeats++ < MAX_REPEATS
+    if (!again || this.reason === 'ECONNREFUSED') return super.gone()
+    this.reason = ''
+    if (this.repeats === 1) this.open()
+    else this.target.dialer.watch(this, 1)
   }
 
   /** @override */

@@ -84,7 +84,7 @@ export class WebSocketConnection extends Connection {
   parse(buffer, at, end) {
     while (end - at >= 2 && !this.over) {
       let length = buffer[at + 1]
-      const head = length < 126 ? 2 : length === 126 ? 4 : 10
+      const head = length === 126 ? 4 : length === 127 ? 10 : 2
       if (end - at < head) break
       if (head === 4) length = buffer.readUInt16BE(at + 2)
       else if (head === 10) length = buffer.readUInt32BE(at + 2) * 2 ** 32 + buffer.readUInt32BE(at + 6)

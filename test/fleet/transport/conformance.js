@@ -1,0 +1,138 @@
+// What an engine may rely on whatever the transport is: the same tests over each of them, against a real gateway.
+
+import { start } from './support.js'
+
+/** Long enough for frames of 64 KiB and more, and for pieces that do not come in one read. */
+const SIZES = [0, 1, 100, 125, 126, 600, 65_500, 65_536, 200_000]
+const MANY = 300
+
+/** @param {number} n @param {number} size */
+const payload = (n, size) => ({ n, p: `${'ä'.repeat(Math.floor(size / 2))}${'x'.repeat(size % 2)}` })
+
+/** @param {string} text @returns {any} of the publication in it, if there is one */
+const published = text => {
+  const message = JSON.parse(text)
+  return (message.push ?? message).pub?.data
+}
+
+/**
+ * @param {any} t
+ * @param {import('../../gateway.js').TestGateway} gateway
+ * @param {string} transport
+ */
+export async function testTransport(t, gateway, transport) {
+  const oneWay = transport.startsWith('uni_')
+  const { dialer, heard } = start({ targets: [gateway.url], transport: /** @type {any} */ (transport) })
+  let slot = 0
+
+  /** A connection that is subscribed. @param {string} channel */
+  async function subscribed(channel) {
+    const connection = dialer.dial(slot++, slot, oneWay ? { subs: { [channel]: {} } } : {})
+    // Before there is a connection: what is sent leaves when there is.
+    connection.send(JSON.stringify({ id: 2, subscribe: { channel } }))
+    const reply = JSON.parse(await heard.message1(connection, text => text.includes('"connect":')))
+    if (oneWay ? !reply.connect.subs[channel] : reply.id !== 1) throw new Error(JSON.stringify(reply))
+    if (!oneWay) await heard.message1(connection, text => text.startsWith('{"id":2,"subscribe":{'))
+    return connection
+  }
+
+  await t.test('publications come whole and in order', async t => {
+    const channel = `${transport}-order`
+    const connection = await subscribed(channel)
+    for (const [n, size] of SIZES.entries()) await gateway.api('publish', { channel, data: payload(n, size) })
+    for (let n = 0; n < MANY; n += 100)
+      await gateway.api('batch', {
+        commands: Array.from({ length: 100 }, (_, i) => ({
+          publish: { channel, data: payload(SIZES.length + n + i, 50) },
+        })),
+      })
+    const all = await heard.until(() => {
+      const found = heard.of(connection).map(published).filter(Boolean)
+      return found.length >= SIZES.length + MANY && found
+    })
+    t.same(
+      all.map(({ n }) => n),
+      Array.from({ length: SIZES.length + MANY }, (_, n) => n),
+    )
+    for (const [n, size] of SIZES.entries())
+      t.ok(all[n].p === payload(n, size).p, `one of ${size} bytes is whole`)
+    t.ok(dialer.bytesIn > 300_000 && dialer.bytesOut > 100, 'bytes are counted')
+    connection.close()
+    t.match(await heard.end(connection), { code: 0, reason: 'closed' })
+  })
+
+  if (!oneWay)
+    await t.test('commands arrive in order, each once', async t => {
+      const channel = `${transport}-commands`
+      const connection = await subscribed(channel)
+      for (let n = 0; n < MANY; n++)
+        connection.send(JSON.stringify({ id: 10 + n, publish: { channel, data: { n } } }))
+      const all = await heard.until(() => {
+        const found = heard.of(connection).map(published).filter(Boolean)
+        return found.length >= MANY && found
+      })
+      t.same(
+        all.map(({ n }) => n),
+        Array.from({ length: MANY }, (_, n) => n),
+      )
+      const ids = heard.of(connection).map(text => JSON.parse(text).id)
+      t.same(
+        ids.filter(id => id >= 10),
+        Array.from({ length: MANY }, (_, n) => 10 + n),
+        'and so do the replies',
+      )
+      connection.close()
+      await heard.end(connection)
+    })
+
+  await t.test('pings come, and who answers them stays', async t => {
+    const connection = await subscribed(`${transport}-pings`)
+    await heard.until(() => heard.of(connection).filter(text => text === '{}').length >= 3)
+    t.notOk(
+      heard.ends.find(each => each.connection === connection),
+      'is there after three of them',
+    )
+    connection.close()
+    await heard.end(connection)
+  })
+
+  if (!oneWay)
+    await t.test('who does not answer is told so, with the code of the gateway', async t => {
+      heard.pong = false
+      const connection = await subscribed(`${transport}-silence`)
+      t.same(await heard.end(connection), { code: 3012, reason: 'no pong' })
+      heard.pong = true
+    })
+
+  await t.test('a disconnect of the server comes with code and reason', async t => {
+    const channel = `${transport}-disconnect`
+    const connection = await subscribed(channel)
+    const { client } = JSON.parse(heard.of(connection)[0]).connect
+    await gateway.api('disconnect', { user: '', client, disconnect: { code: 4321, reason: 'go "away"' } })
+    t.same(await heard.end(connection), { code: 4321, reason: 'go "away"' })
+  })
+
+  await t.test('reset and close end it once, and the gateway hears of it', async t => {
+    const channel = `${transport}-gone`
+    const connections = await Promise.all(Array.from({ length: 6 }, () => subscribed(channel)))
+    connections.forEach((connection, i) => {
+      if (i % 2) connection.close()
+      else connection.reset()
+      // More than once says no more.
+      connection.reset()
+      connection.close()
+      connection.send('{}')
+    })
+    for (const [i, connection] of connections.entries())
+      t.match(await heard.end(connection), { code: 0, reason: i % 2 ? 'closed' : 'reset' })
+    // A session of long-poll whose connection was cut is missed only after a while.
+    const left = transport === 'long_poll' ? 3 : 0
+    for (let clients = 9; clients > left; ) {
+      const { result } = await gateway.api('presence_stats', { channel })
+      clients = result.num_clients
+    }
+    t.equal(heard.ends.filter(({ connection }) => connections.includes(connection)).length, 6)
+  })
+
+  return { dialer, heard, subscribed }
+}

@@ -1,0 +1,265 @@
+// Servers that do what none should: a connection ends once, with a reason, and nothing is thrown.
+
+import t from 'tap'
+import { frame, rawServer, request, SWITCHING, start } from './support.js'
+
+const MIB = 1 << 20
+const OK = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+const CONNECTED = '{"id":1,"connect":{"client":"c","session":"s","node":"n"}}'
+
+/** @param {string} text */
+const chunk = text => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
+
+/**
+ * What comes of a server that answers like this.
+ * @param {any} t
+ * @param {string} transport
+ * @param {(socket: import('node:net').Socket, head: string) => void} answer
+ */
+async function against(t, transport, answer) {
+  const server = await rawServer(t, async socket => answer(socket, await request(socket)))
+  const { dialer, heard } = start({ targets: [server.url], transport: /** @type {any} */ (transport) })
+  const connection = dialer.dial(3, 7, {})
+  t.match(connection, { slot: 3, number: 7 })
+  const end = await heard.end(connection)
+  connection.close()
+  connection.reset()
+  connection.send('{}')
+  await new Promise(resolve => setImmediate(resolve))
+  t.equal(heard.ends.length, 1, 'once')
+  return { ...end, texts: heard.of(connection) }
+}
+
+/** @type {[string, string, (socket: import('node:net').Socket) => void, object][]} */
+const CASES = [
+  ['garbage', 'websocket', socket => socket.write('SSH-2.0-OpenSSH_9.2\r\n'), { reason: 'no HTTP' }],
+  ['garbage', 'http_stream', socket => socket.write(Buffer.alloc(100, 0xff)), { reason: 'no HTTP' }],
+  ['half a header', 'websocket', socket => socket.end('HTTP/1.1 101 Swi'), { reason: 'closed by target' }],
+  ['silence', 'sse', socket => socket.end(), { reason: 'closed by target' }],
+  ['a cut', 'long_poll', socket => socket.resetAndDestroy(), { reason: 'ECONNRESET' }],
+  ['no number', 'sse', socket => socket.write('HTTP/1.1 abc\r\n\r\n'), { reason: 'no HTTP' }],
+  ['a refusal', 'websocket', socket => socket.write('HTTP/1.1 503 No\r\n\r\n'), { reason: 'HTTP 503' }],
+  ['a refusal', 'http_stream', socket => socket.write('HTTP/1.1 404 No\r\n\r\n'), { reason: 'HTTP 404' }],
+  ['a refusal', 'long_poll', socket => socket.write('HTTP/1.1 429 No\r\n\r\n'), { reason: 'HTTP 429' }],
+  ['a redirect', 'websocket', redirect, { reason: 'HTTP 302' }],
+  ['a redirect', 'uni_sse', redirect, { reason: 'HTTP 302' }],
+  ['a plain page', 'websocket', socket => socket.write(OK), { reason: 'HTTP 200' }],
+  [
+    'another protocol',
+    'websocket',
+    socket => socket.write(SWITCHING.replace('s3pP', 's3pQ')),
+    { reason: 'no WebSocket' },
+  ],
+  [
+    'another protocol',
+    'http_stream',
+    socket => socket.write('HTTP/1.1 101 Switching\r\n\r\n'),
+    { reason: 'HTTP 101' },
+  ],
+  ['endless headers', 'websocket', endless, { reason: 'headers too long' }],
+  ['endless headers', 'uni_http_stream', endless, { reason: 'headers too long' }],
+  ['a bad chunk', 'http_stream', socket => socket.write(`${OK}ffffffffffff\r\n`), { reason: 'bad chunk' }],
+  ['a chunk without end', 'sse', socket => socket.write(`${OK}2\r\nabc\r\n`), { reason: 'bad chunk' }],
+  [
+    'an ended stream',
+    'http_stream',
+    socket => socket.write(`${OK}0\r\n\r\n`),
+    { reason: 'closed by target' },
+  ],
+  [
+    'a line without end',
+    'http_stream',
+    socket => socket.write(OK + chunk('x'.repeat(2 * MIB))),
+    { reason: 'message too long' },
+  ],
+  [
+    'no session',
+    'long_poll',
+    socket => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'),
+    { reason: 'no session' },
+  ],
+  [
+    'an odd disconnect',
+    'http_stream',
+    socket => socket.write(OK + chunk('{"push":{"disconnect":{"code":"x"}}}\n')),
+    { code: 0, reason: 'undefined' },
+  ],
+  [
+    'a disconnect',
+    'uni_sse',
+    socket =>
+      socket.write(`${OK}${chunk('\r\ndata: {"disconnect":{"code":3500,"reason":"invalid token"}}\n\n')}`),
+    { code: 3500, reason: 'invalid token' },
+  ],
+  ['a masked frame', 'websocket', switched(Buffer.of(0x81, 0x80, 0, 0, 0, 0)), { reason: 'bad frame' }],
+  ['reserved bits', 'websocket', switched(Buffer.of(0xc1, 0)), { reason: 'bad frame' }],
+  ['a reserved opcode', 'websocket', switched(Buffer.of(0x83, 0)), { reason: 'bad frame' }],
+  ['a continuation of nothing', 'websocket', switched(Buffer.of(0x80, 0)), { reason: 'bad frame' }],
+  ['a fragment in between', 'websocket', switched(Buffer.of(0x01, 0, 0x81, 0)), { reason: 'bad frame' }],
+  ['a fragmented ping', 'websocket', switched(Buffer.of(0x09, 0)), { reason: 'bad frame' }],
+  ['a long ping', 'websocket', switched(frame('x'.repeat(126), 0x89)), { reason: 'bad frame' }],
+  ['half a close code', 'websocket', switched(Buffer.of(0x88, 1, 3)), { reason: 'bad frame' }],
+  [
+    'a huge frame',
+    'websocket',
+    switched(Buffer.of(0x81, 127, 0xff, 0, 0, 0, 0, 0, 0, 0)),
+    { reason: 'message too long' },
+  ],
+  [
+    'a close without code',
+    'websocket',
+    switched(frame('', 0x88)),
+    { code: 1005, reason: 'closed by target' },
+  ],
+  [
+    'a close',
+    'uni_websocket',
+    switched(frame(Buffer.from('\x0f\xa1bye', 'latin1'), 0x88)),
+    { code: 4001, reason: 'bye' },
+  ],
+  ['an end', 'websocket', socket => socket.end(SWITCHING), { code: 0, reason: 'closed by target' }],
+]
+
+/** @param {import('node:net').Socket} socket */
+function redirect(socket) {
+  socket.write('HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n')
+}
+
+/** @param {import('node:net').Socket} socket */
+function endless(socket) {
+  socket.write('HTTP/1.1 200 OK\r\n')
+  const line = `X-Header: ${'x'.repeat(1000)}\r\n`
+  const more = () => {
+    while (!socket.destroyed && socket.write(line));
+  }
+  socket.on('drain', more)
+  more()
+}
+
+/** @param {Buffer} bytes */
+function switched(bytes) {
+  return (/** @type {import('node:net').Socket} */ socket) => {
+    socket.write(Buffer.concat([Buffer.from(SWITCHING), bytes]))
+    // Closes when the client has answered a close.
+    socket.on('data', data => data.includes(0x88) && socket.end())
+  }
+}
+
+for (const [name, transport, answer, expected] of CASES)
+  t.test(`${transport}: ${name}`, async t =>
+    t.match(await against(t, transport, answer), { code: 0, ...expected }),
+  )
+
+t.test('frames come in pieces of any size', async t => {
+  const texts = ['{"a":1}', `{"b":"${'x'.repeat(300)}"}`, '{}', `{"c":"${'y'.repeat(70_000)}"}`, '{"d":"€"}']
+  const bytes = Buffer.concat([
+    frame(`${texts[0]}\n${texts[1]}`),
+    frame(texts[2], 0x82),
+    Buffer.concat([
+      frame(texts[3].slice(0, 5), 0x01),
+      frame('hello', 0x89),
+      frame('', 0x00),
+      frame(texts[3].slice(5, 60_000), 0x00),
+      frame('', 0x8a),
+      frame(texts[3].slice(60_000), 0x80),
+    ]),
+    frame(texts[4]),
+    frame(Buffer.from([15, 160, 98, 121, 101]), 0x88),
+  ])
+  for (const size of [1, 7, 1000]) {
+    let answer = Buffer.alloc(0)
+    const server = await rawServer(t, async socket => {
+      socket.setNoDelay(true)
+      await request(socket)
+      socket.on('data', data => {
+        answer = Buffer.concat([answer, data])
+        if (data.includes(Buffer.from([0x88, 0x82]))) socket.end()
+      })
+      const all = Buffer.concat([Buffer.from(SWITCHING), bytes])
+      // One byte at a time only where it matters: in the handshake and the frames' heads.
+      for (let at = 0; at < all.length && !socket.destroyed; ) {
+        const next = size === 1 && at > 900 && all.length - at > 500 ? 997 : size
+        await new Promise(resolve => socket.write(all.subarray(at, at + next), resolve))
+        at += next
+      }
+    })
+    const { dialer, heard } = start({ targets: [server.url] })
+    const connection = dialer.dial(0, 0, {})
+    t.same(await heard.end(connection), { code: 4000, reason: 'bye' }, `${size} at a time`)
+    t.ok(
+      heard.of(connection).every((text, i) => text === texts[i]),
+      'all is whole',
+    )
+    t.equal(heard.messages.length, texts.length)
+    t.ok(answer.includes(Buffer.concat([Buffer.of(0x8a, 0x85, 0, 0, 0, 0), Buffer.from('hello')])), 'a pong')
+    t.notOk(connection.rest, 'nothing is kept')
+  }
+})
+
+t.test('chunks and lines come in pieces of any size', async t => {
+  const texts = [CONNECTED, '{"a":"€"}', `{"b":"${'x'.repeat(3000)}"}`, '{}']
+  const body = texts.map(text => `${text}\n`).join('')
+  for (const size of [1, 3, 1000]) {
+    const server = await rawServer(t, async socket => {
+      socket.setNoDelay(true)
+      await request(socket)
+      const data = Buffer.from(body)
+      let all = `HTTP/1.1 100 Continue\r\n\r\n${OK}`
+      // Chunks that have nothing to do with lines.
+      for (let at = 0; at < data.length; at += 37)
+        all += `${Math.min(37, data.length - at)
+          .toString(16)
+          .toUpperCase()};x=y\r\n${data.toString('latin1', at, at + 37)}\r\n`
+      all += '0\r\nTrailer: 1\r\n\r\n'
+      for (let at = 0; at < all.length; at += size)
+        await new Promise(resolve => socket.write(all.slice(at, at + size), 'latin1', resolve))
+    })
+    const { dialer, heard } = start({ targets: [server.url], transport: 'http_stream' })
+    const connection = dialer.dial(0, 0, {})
+    t.same(await heard.end(connection), { code: 0, reason: 'closed by target' }, `${size} at a time`)
+    t.same(heard.of(connection), texts)
+  }
+})
+
+t.test('a listener may end a connection in the middle of what came', async t => {
+  const server = await rawServer(t, async socket => {
+    await request(socket)
+    socket.write(Buffer.concat([Buffer.from(SWITCHING), frame('{"n":1}\n{"n":2}'), frame('{"n":3}')]))
+  })
+  for (const how of /** @type {const} */ (['reset', 'close'])) {
+    const { dialer, heard } = start({ targets: [server.url] })
+    heard.onMessage = ({ connection }) => connection[how]()
+    const connection = dialer.dial(0, 0, {})
+    if (how === 'close') await heard.until(() => heard.messages.length > 0 && connection.state > 1)
+    else await heard.end(connection)
+    t.same(heard.of(connection), ['{"n":1}'], how)
+    connection.reset()
+  }
+})
+
+t.test('a target that does not read is left', async t => {
+  const server = await rawServer(t, async socket => {
+    await request(socket)
+    socket.pause()
+    socket.write(Buffer.concat([Buffer.from(SWITCHING), frame('{"id":1,"connect":{}}')]))
+  })
+  const { dialer, heard } = start({ targets: [server.url] })
+  const connection = dialer.dial(0, 0, {})
+  await heard.until(() => heard.messages.length > 0)
+  const text = 'x'.repeat(100_000)
+  for (let i = 0; i < 200 && heard.ends.length === 0; i++) {
+    connection.send(text)
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  t.match(await heard.end(connection), { reason: 'target does not read' })
+})
+
+t.test('who never answers is given up after 20 s', async t => {
+  const { port, url } = await rawServer(t, () => {})
+  t.ok(port)
+  const { dialer, heard } = start({ targets: [url] })
+  const connections = ['', ''].map((_, i) => dialer.dial(i, i, {}))
+  // The dialer's one timer is what passes here.
+  dialer.tick += 20
+  for (const connection of connections) t.same(await heard.end(connection), { code: 0, reason: 'timeout' })
+})
