@@ -36,13 +36,14 @@ function scatter(number) {
 export class Subject {
   #before
   #after
-  /** @type {'one' | 'range' | 'random' | 'group'} */
-  #kind
-  /** Number of the first channel. */
-  #first
-  /** Channels of a range; connections of a group. */
-  #size
+  #random
   #seed
+  /** Number of the first channel; null: names have no number. */
+  #first
+  /** Connections after which the next channel comes. */
+  #step
+  /** Channels, until the first one comes again; Infinity: as many as the connections need. */
+  #size
   /** @type {Uint32Array | undefined} subscribers of each channel, of a random template, for `#drawnFor` connections */
   #drawn
   #drawnFor = -1
@@ -52,21 +53,21 @@ export class Subject {
    * @param {RegExpExecArray} match of TEMPLATE
    */
   constructor(template, match) {
-    const [, before, random, from, to, own, group, after] = match
-    this.template = template
+    const [, before, random, from, to, own, group, after = ''] = match
     this.#before = before
-    this.#after = after ?? ''
+    this.#after = after
+    this.#random = random !== undefined
     this.#seed = channelNumber(template)
-    this.#kind = after === undefined ? 'one' : from === undefined ? 'group' : random ? 'random' : 'range'
-    this.#first = after === undefined ? 0 : from === undefined ? 1 : Number(from)
-    this.#size = from === undefined ? Number(own ? 1 : (group ?? 1)) : Number(to) - this.#first + 1
-    if (!(this.#size >= 1 && this.#size <= 1e9))
+    this.#first = from ? Number(from) : own || group ? 1 : null
+    this.#step = Number(group ?? 1)
+    this.#size = from ? Number(to) - Number(from) + 1 : own || group ? Infinity : 1
+    if (this.#step < 1 || this.#size < 1 || (this.#size > 1e9 && from))
       throw new SubjectError(`"${template}": the range is empty or too long`)
   }
 
   /** Channels that the template itself names, however many connections there are; 0: that depends on them. */
   get span() {
-    return this.#kind === 'one' ? 1 : this.#kind === 'group' ? 0 : this.#size
+    return this.#size === Infinity ? 0 : this.#size
   }
 
   /**
@@ -74,9 +75,9 @@ export class Subject {
    * @returns {number} index of its channel
    */
   #indexAt(connection) {
-    if (this.#kind === 'range') return connection % this.#size
-    if (this.#kind === 'random') return Math.floor(scatter(connection ^ this.#seed) * this.#size)
-    return this.#kind === 'one' ? 0 : Math.floor(connection / this.#size)
+    return this.#random
+      ? Math.floor(scatter(connection ^ this.#seed) * this.#size)
+      : Math.floor(connection / this.#step) % this.#size
   }
 
   /**
@@ -84,7 +85,7 @@ export class Subject {
    * @returns {number} the number in the name of its channel; 0 where there is none
    */
   numberAt(connection) {
-    return this.#first + this.#indexAt(connection)
+    return (this.#first ?? 0) + this.#indexAt(connection)
   }
 
   /**
@@ -100,7 +101,7 @@ export class Subject {
    * @returns {string}
    */
   nameOf(index) {
-    return this.#before + (this.#kind === 'one' ? '' : this.#first + index) + this.#after
+    return this.#before + (this.#first === null ? '' : this.#first + index) + this.#after
   }
 
   /**
@@ -109,8 +110,8 @@ export class Subject {
    */
   indexOf(name) {
     const number = Number(name.slice(this.#before.length, name.length - this.#after.length))
-    const index = number - this.#first
-    return index >= 0 && !(this.span > 0 && index >= this.span) && this.nameOf(index) === name ? index : -1
+    const index = number - (this.#first ?? 0)
+    return index >= 0 && index < this.#size && this.nameOf(index) === name ? index : -1
   }
 
   /**
@@ -118,8 +119,7 @@ export class Subject {
    * @returns {number} different channels that they may be on
    */
   count(total) {
-    if (this.#kind === 'range') return Math.min(this.#size, total)
-    return this.span || Math.ceil(total / this.#size)
+    return this.#random ? this.#size : Math.min(this.#size, Math.ceil(total / this.#step))
   }
 
   /**
@@ -129,9 +129,10 @@ export class Subject {
    */
   subscribers(index, total) {
     if (index >= this.count(total)) return 0
-    if (this.#kind === 'one') return total
-    if (this.#kind === 'range') return Math.ceil((total - index) / this.#size)
-    if (this.#kind === 'group') return Math.min(this.#size, total - index * this.#size)
+    if (!this.#random)
+      return this.#size === Infinity
+        ? Math.min(this.#step, total - index * this.#step)
+        : Math.ceil((total - index) / this.#size)
     if (this.#drawn === undefined || this.#drawnFor !== total) {
       this.#drawn = new Uint32Array(this.#size)
       this.#drawnFor = total
@@ -150,7 +151,7 @@ export function parseSubject(template) {
   const match = template === '' ? null : TEMPLATE.exec(template)
   if (match === null)
     throw new SubjectError(
-      `"${template}" is no channel like news, s{1..1000}, r{random 1..100}, own:{own} or g:{group 10}`,
+      `"${template}" is no channel like news, s{1..1000}, r{random 1..100}, own:{own}, g:{group 10}`,
     )
   return new Subject(template, match)
 }

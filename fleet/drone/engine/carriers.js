@@ -1,90 +1,123 @@
-import { Agent as HttpAgent, request as httpRequest } from 'node:http'
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { HttpWire } from '../transport/http.js'
+import { Target } from '../transport/target.js'
+import { CLOSED, OPEN } from '../transport/wire.js'
 
 /** @typedef {import('./lane.js').Fault} Fault */
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
+/** @typedef {import('../transport/dialer.js').Dialer} Dialer */
 
-/** ms until a batch has failed. */
-const TIMEOUT = 10_000
+/**
+ * Told once for each batch: what each publication was answered, or why there are no answers.
+ * @typedef {(faults: Fault[] | null, reason: string) => void} Done
+ */
+
+/** s until a batch has failed. */
+const PATIENCE = 10
 
 /** Publishes over the server API: one keep-alive connection, to the next target after each failure. */
 export class ApiCarrier {
   #targets
   #turn
-  #headers
-  #agents = [
-    new HttpAgent({ keepAlive: true, maxSockets: 1 }),
-    new HttpsAgent({ keepAlive: true, maxSockets: 1 }),
-  ]
+  #key
+  /** @type {ApiWire | null} */
+  #wire = null
 
   /**
+   * @param {Dialer} dialer has looked at the targets
    * @param {string[]} targets base URLs
    * @param {number} turn which one is the first
    * @param {string} key
    */
-  constructor(targets, turn, key) {
-    this.#targets = targets
+  constructor(dialer, targets, turn, key) {
+    this.#targets = targets.map(url => new Target(dialer, url, null, false))
     this.#turn = turn
-    this.#headers = { 'X-API-Key': key, 'Content-Type': 'application/json' }
+    this.#key = key
   }
 
   /**
    * @param {string[]} publications JSON of publish requests
-   * @returns {Promise<Fault[]>}
+   * @param {Done} done
    */
-  send(publications) {
-    const url = `${this.#targets[this.#turn % this.#targets.length]}/api/batch`
-    const body = `{"commands":[${publications.map(text => `{"publish":${text}}`).join()}]}`
-    return this.#post(url, body).then(replies => {
-      if (replies?.length !== publications.length) throw new Error('no reply for each command')
-      return replies.map((/** @type {any} */ reply) => reply.error)
-    })
-  }
-
-  /**
-   * @param {string} url
-   * @param {string} body
-   * @returns {Promise<any[] | undefined>} replies
-   */
-  #post(url, body) {
-    const secure = url.startsWith('https')
-    return new Promise((resolve, reject) => {
-      const fail = (/** @type {any} */ error) => {
-        this.#turn++
-        reject(error.code ? new Error(error.code) : error)
-      }
-      const headers = { ...this.#headers, 'Content-Length': Buffer.byteLength(body) }
-      const options = { method: 'POST', headers, agent: this.#agents[secure ? 1 : 0], timeout: TIMEOUT }
-      const sent = (secure ? httpsRequest : httpRequest)(url, options, response => {
-        let text = ''
-        response.setEncoding('utf8')
-        response.on('data', part => {
-          text += part
-        })
-        response.on('error', fail)
-        response.on('end', () => {
-          if (response.statusCode !== 200) return fail(new Error(`HTTP ${response.statusCode}`))
-          try {
-            resolve(JSON.parse(text).replies)
-          } catch {
-            fail(new Error('the answer is no JSON'))
-          }
-        })
-      })
-      sent.on('timeout', () => sent.destroy(new Error('timeout')))
-      sent.on('error', fail)
-      sent.end(body)
+  send(publications, done) {
+    const target = this.#targets[this.#turn % this.#targets.length]
+    const body = Buffer.from(`{"commands":[${publications.map(text => `{"publish":${text}}`).join()}]}`)
+    const request = Buffer.from(
+      `POST ${target.prefix}/api/batch HTTP/1.1\r\nHost: ${target.host}\r\nX-API-Key: ${this.#key}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    )
+    if (this.#wire?.state !== OPEN) this.#wire = new ApiWire(target)
+    this.#wire.ask(request, (text, reason) => {
+      let faults = null
+      try {
+        faults = JSON.parse(text).replies.map((/** @type {any} */ reply) => reply.error)
+      } catch {}
+      if (faults?.length === publications.length) return done(faults, '')
+      this.#turn++
+      this.close()
+      done(null, reason || 'no answer to each command')
     })
   }
 
   close() {
-    for (const agent of this.#agents) agent.destroy()
+    this.#wire?.end('closed')
   }
 }
 
-/** Publishes with the commands of a client. It gets what its connection receives, and that it was closed. */
+/** One request at a time. */
+class ApiWire extends HttpWire {
+  /** @type {((text: string, reason: string) => void) | null} */
+  #done = null
+  #request = new Uint8Array(0)
+  /** @type {Buffer[]} */
+  #parts = []
+
+  /** @param {Uint8Array<ArrayBuffer>} request @param {(text: string, reason: string) => void} done */
+  ask(request, done) {
+    this.#done = done
+    this.#request = request
+    this.target.dialer.watch(this, PATIENCE)
+    if (this.state === OPEN) this.write(request)
+    else this.open()
+  }
+
+  /** @override */
+  opened() {
+    this.state = OPEN
+    this.write(this.#request)
+  }
+
+  /** @override @param {Buffer} buffer @param {number} start @param {number} end */
+  body(buffer, start, end) {
+    this.#parts.push(Buffer.from(buffer.subarray(start, end)))
+  }
+
+  /** @override */
+  done() {
+    this.target.dialer.unwatch(this)
+    if (!this.kept) this.end('closed')
+    this.#tell(`${Buffer.concat(this.#parts)}`, this.status === 200 ? '' : `HTTP ${this.status}`)
+  }
+
+  /** @override */
+  gone() {
+    this.state = CLOSED
+    this.target.dialer.unwatch(this)
+    this.#tell('', this.reason || 'closed by target')
+  }
+
+  /** @param {string} text @param {string} reason */
+  #tell(text, reason) {
+    const done = this.#done
+    this.#done = null
+    this.#parts = []
+    done?.(text, reason)
+  }
+}
+
+/** Publishes with the commands of a client. It is told what its connection receives, and that it was closed. */
 export class ClientCarrier {
   #dial
+  #learn
   /** @type {Connection | null} */
   #connection = null
   #ready = false
@@ -93,56 +126,64 @@ export class ClientCarrier {
   /** @type {Fault[]} */
   #faults = []
   #left = 0
-  /** @type {{resolve: (faults: Fault[]) => void, reject: (error: Error) => void} | null} */
-  #waiting = null
+  /** @type {Done | null} */
+  #done = null
   /** @type {NodeJS.Timeout | undefined} */
   #timer
 
-  /** @param {() => Connection} dial */
-  constructor(dial) {
+  /**
+   * @param {() => Connection} dial
+   * @param {(time: number) => void} learn the gateway's time
+   */
+  constructor(dial, learn) {
     this.#dial = dial
+    this.#learn = learn
+  }
+
+  open() {
+    this.#connection ??= this.#dial()
   }
 
   /**
    * @param {string[]} publications
-   * @returns {Promise<Fault[]>}
+   * @param {Done} done
    */
-  send(publications) {
-    return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject }
-      this.#faults = publications.map(() => undefined)
-      this.#left = publications.length
-      this.#text = publications.map((text, n) => `{"id":${n + 2},"publish":${text}}`).join('\n')
-      this.#timer = setTimeout(() => this.#fail('timeout'), TIMEOUT)
-      if (this.#ready) this.#connection?.send(this.#text)
-      else this.#connection ??= this.#dial()
-    })
+  send(publications, done) {
+    this.#done = done
+    this.#faults = publications.map(() => undefined)
+    this.#left = publications.length
+    this.#text = publications.map((text, n) => `{"id":${n + 2},"publish":${text}}`).join('\n')
+    this.#timer = setTimeout(() => this.#fail('timeout'), PATIENCE * 1000)
+    this.open()
+    if (this.#ready) this.#connection?.send(this.#text)
   }
 
   /** @param {any} reply */
   message(reply) {
-    if (reply.id === 1) {
-      if (reply.error) return this.#fail(`connect ${reply.error.code} ${reply.error.message}`)
-      this.#ready = true
-      this.#pong = reply.connect?.pong === true
-      if (this.#waiting) this.#connection?.send(this.#text)
-    } else if (reply.id > 1) {
+    if (reply.id > 1) {
       this.#faults[reply.id - 2] = reply.error
-      if (--this.#left === 0) this.#settle()?.resolve(this.#faults)
-    } else if (!reply.push && this.#pong) this.#connection?.send('{}')
+      if (--this.#left === 0) this.#tell(this.#faults, '')
+    } else if (reply.connect) {
+      this.#ready = true
+      this.#pong = reply.connect.pong
+      if (reply.connect.time) this.#learn(reply.connect.time)
+      if (this.#done) this.#connection?.send(this.#text)
+    } else if (reply.error) this.#fail(`connect: ${reply.error.code}`)
+    else if (!reply.push && this.#pong) this.#connection?.send('{}')
   }
 
-  #settle() {
-    const waiting = this.#waiting
-    this.#waiting = null
+  /** @param {Fault[] | null} faults @param {string} reason */
+  #tell(faults, reason) {
+    const done = this.#done
+    this.#done = null
     clearTimeout(this.#timer)
-    return waiting
+    done?.(faults, reason)
   }
 
   /** @param {string} reason */
   #fail(reason) {
     this.close()
-    this.#settle()?.reject(new Error(reason))
+    this.#tell(null, reason)
   }
 
   /** @param {Connection} connection @param {string} reason */

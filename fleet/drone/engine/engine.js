@@ -1,14 +1,12 @@
-import { zeroCounters } from '../../statistics/counters.js'
-import { Recorder } from '../../statistics/recorder.js'
 import { parseSubject } from '../../subjects.js'
 import { Dialer } from '../transport/dialer.js'
-import { ApiCarrier, ClientCarrier } from './carriers.js'
 import { Clock } from './clock.js'
-import { readLedger } from './ledger.js'
+import { enlarge } from './enlarge.js'
+import { Figures } from './figures.js'
 import { PayloadReader, readOffset } from './payload.js'
 import { Pool } from './pool.js'
-import { Publisher } from './publisher.js'
-import { Subscriptions, startNumber } from './subscriptions.js'
+import { Publishing } from './publishing.js'
+import { Subscriptions } from './subscriptions.js'
 import { makeToken } from './token.js'
 
 /** @typedef {import('../../schema.js').Settings} Settings */
@@ -18,12 +16,6 @@ import { makeToken } from './token.js'
 /** ms */
 const TICK = 10
 const CLOSE_TIMEOUT = 5000
-/** ms for what a publisher has under way when other settings come, and when all ends. */
-const DRAIN = 5000
-const LAST_DRAIN = 1000
-const KINDS = 30
-/** Publishers' starts whose books are kept. */
-const BOOKS = 8
 
 const H = 0x68
 const S = 0x73
@@ -51,31 +43,18 @@ export class Engine {
   #lasting = ''
   /** @type {Dialer | null} */
   #dialer = null
-  #bytesIn = 0
-  #bytesOut = 0
   #twoWay = true
   #clock = new Clock()
   #reader = new PayloadReader()
-  #counters = zeroCounters()
+  #figures = new Figures()
+  #counters = this.#figures.counters
   #subscriptions = new Subscriptions([], false, this.#counters)
   /** Answers that a slot waits for. */
   #answers = new Uint8Array(0)
   #pool
   /** Dialled, and not closed yet. */
   #alive = 0
-  #latency = new Recorder()
-  #probe = new Recorder()
-  #connect = new Recorder()
-  #answer = new Recorder()
-  /** @type {Record<string, number>} */
-  #faults = {}
-  /** @type {Publisher | null} */
-  #publisher = null
-  #publishing = ''
-  /** @type {import('./ledger.js').Books[]} of publishers that were */
-  #books = []
-  /** @type {Set<Promise<void>>} publishers that end */
-  #ending = new Set()
+  #publishing
   /** @type {(() => void) | null} waits until nothing is alive */
   #gone = null
   #timer
@@ -88,7 +67,20 @@ export class Engine {
       fail: (slot, reason) => this.#fail(slot, reason),
       shut: slot => this.#shut(slot, 'again'),
     })
-    this.#timer = setInterval(() => this.#pool.tick(this.#clock.now()), TICK)
+    this.#publishing = new Publishing({
+      ...options,
+      clock: this.#clock,
+      counters: this.#counters,
+      answer: this.#figures.answer,
+      fault: (kind, times) => this.#figures.fault(kind, times),
+      dialer: (settings, listener) => this.#makeDialer(settings, 'websocket', listener),
+      token: number => this.#token(number),
+    })
+    this.#timer = setInterval(() => {
+      const now = this.#clock.now()
+      this.#pool.tick(now)
+      this.#publishing.tick(now)
+    }, TICK)
   }
 
   /**
@@ -113,7 +105,7 @@ export class Engine {
     Object.assign(this.#pool, { concurrency, rate, churn, backoff })
     this.#resize(connections)
     this.#subscriptions.publishing(settings.publishFrom, this.#clock.now())
-    this.#publishAs(settings)
+    this.#publishing.apply(settings)
   }
 
   /**
@@ -121,13 +113,16 @@ export class Engine {
    * @param {import('../../subjects.js').Subject[]} subjects
    */
   #reopen(settings, subjects) {
-    const dialer = this.#makeDialer(settings, settings.transport, {
-      message: (connection, buffer, start, end) => this.#message(connection, buffer, start, end),
-      closed: (connection, code, reason) => this.#closed(connection, label({ code, reason })),
-    })
+    // Before it was told anything, a drone has no targets.
+    const idle = settings.targets.length === 0 && settings.connections === 0
+    const dialer = idle
+      ? null
+      : this.#makeDialer(settings, settings.transport, {
+          message: (connection, buffer, start, end) => this.#message(connection, buffer, start, end),
+          closed: (connection, code, reason) => this.#closed(connection, label({ code, reason })),
+        })
     this.#resize(0)
-    this.#bytesIn += this.#dialer?.bytesIn ?? 0
-    this.#bytesOut += this.#dialer?.bytesOut ?? 0
+    this.#countBytes(this.#counters)
     this.#dialer = dialer
     this.#twoWay = !settings.transport.startsWith('uni_')
     this.#subscriptions = new Subscriptions(subjects, settings.recover, this.#counters)
@@ -154,9 +149,7 @@ export class Engine {
       const room = Math.max(wanted, 2 * pool.room)
       pool.grow(room)
       this.#subscriptions.grow(room)
-      const answers = new Uint8Array(room)
-      answers.set(this.#answers)
-      this.#answers = answers
+      this.#answers = enlarge(this.#answers, room)
     }
     pool.resize(wanted)
   }
@@ -170,7 +163,10 @@ export class Engine {
   /** @param {number} slot */
   #dial(slot) {
     const number = /** @type {Settings} */ (this.#settings).first + slot
-    const subs = this.#twoWay ? {} : { subs: this.#subscriptions.wishes(slot, number) }
+    const requests = this.#twoWay ? [] : this.#subscriptions.requests(slot, number)
+    const subs = requests.length > 0 && {
+      subs: Object.fromEntries(requests.map(wish => [wish.channel, wish])),
+    }
     this.#answers[slot] = this.#subscriptions.width
     this.#alive++
     return /** @type {Dialer} */ (this.#dialer).dial(slot, number, { ...this.#token(number), ...subs })
@@ -189,7 +185,7 @@ export class Engine {
    */
   #fail(slot, reason) {
     this.#counters[this.#pool.isOpen(slot) ? 'ended' : 'failed']++
-    this.#fault(reason || 'closed')
+    this.#figures.fault(reason || 'closed')
     this.#subscriptions.away(slot)
     this.#pool.leave(slot, 'lost', this.#clock.now())?.close()
   }
@@ -204,13 +200,6 @@ export class Engine {
     if (this.#pool.isOpen(slot)) this.#counters.closed++
     this.#subscriptions.away(slot)
     this.#pool.leave(slot, then, this.#clock.now())?.[how]()
-  }
-
-  /** @param {string} kind @param {number} [times] */
-  #fault(kind, times = 1) {
-    const faults = this.#faults
-    const name = kind in faults || Object.keys(faults).length < KINDS - 1 ? kind : 'other'
-    faults[name] = (faults[name] ?? 0) + times
   }
 
   /**
@@ -228,38 +217,48 @@ export class Engine {
       return
     }
     // A push is {"push":{"channel":... or, one-way, {"channel":... Replies may have publications in them, which are not read like this.
-    if (buffer[start + 4] === S || buffer[start + 3] === H) {
-      const found = this.#reader.read(buffer, start, end)
-      if (found > 0) return this.#publication(slot, buffer, end)
-    }
+    const push = buffer[start + 4] === S || buffer[start + 3] === H
+    if (push && this.#publication(slot, buffer, start, end)) return
     let message
     try {
       message = JSON.parse(buffer.toString('utf8', start, end))
     } catch {
-      this.#counters.received++
-      this.#counters.damaged++
-      return
+      return this.#damaged()
     }
     this.#other(connection, message.push ?? message)
   }
 
-  /** What the reader has found. @param {number} slot @param {Buffer} buffer @param {number} end of the message */
-  #publication(slot, buffer, end) {
+  #damaged() {
+    this.#counters.received++
+    this.#counters.damaged++
+  }
+
+  /**
+   * @param {number} slot
+   * @param {Buffer} buffer
+   * @param {number} start
+   * @param {number} end of the message
+   * @returns {boolean} false: there is no whole payload in it
+   */
+  #publication(slot, buffer, start, end) {
     const reader = this.#reader
+    if (!reader.read(buffer, start, end)) return false
     const subscriptions = this.#subscriptions
     const now = this.#clock.now()
-    if (reader.machine === this.#options.machine) this.#probe.record(now - reader.time / 1000)
+    if (reader.machine === this.#options.machine) this.#figures.probe.record(now - reader.time / 1000)
     else {
       const { offset } = this.#clock.state
-      this.#latency.record(now + offset - (reader.time + reader.behind) / 1000)
+      this.#figures.latency.record(now + offset - (reader.time + reader.behind) / 1000)
     }
     const i = subscriptions.find(slot, reader.channel)
     if (i < 0) {
       this.#counters.received++
-      return this.#fault('publication of another channel')
+      this.#figures.fault('publication of another channel')
+      return true
     }
     subscriptions.receive(i, reader.start, reader.sequence, reader.again)
     if (this.#settings?.recover) subscriptions.moved(i, readOffset(buffer, reader.end, end))
+    return true
   }
 
   /**
@@ -276,10 +275,7 @@ export class Engine {
     else if (message.unsubscribe) {
       this.#counters.refused++
       this.#fail(slot, `unsubscribed: ${label(message.unsubscribe)}`)
-    } else if (message.pub) {
-      this.#counters.received++
-      this.#counters.damaged++
-    }
+    } else if (message.pub) this.#damaged()
   }
 
   /** @param {Connection} connection @param {any} connect reply or push */
@@ -290,7 +286,11 @@ export class Engine {
     this.#pool.pings(slot, ping ?? 0, pong === true, now)
     const { width } = this.#subscriptions
     if (width === 0) return this.#ready(slot)
-    if (this.#twoWay) return connection.send(this.#subscriptions.commands(slot, number))
+    if (this.#twoWay) {
+      const requests = this.#subscriptions.requests(slot, number)
+      const commands = requests.map((subscribe, place) => JSON.stringify({ id: place + 2, subscribe }))
+      return connection.send(commands.join('\n'))
+    }
     for (let place = 0; place < width; place++) {
       const result = subs?.[this.#subscriptions.name(place, number)]
       const error = { code: 0, message: 'not among the subscriptions' }
@@ -309,7 +309,7 @@ export class Engine {
       this.#counters.refused++
       // Tried again by way of the back-off.
       if (error.temporary) return this.#fail(slot, `subscribe: ${label(error)}`)
-      this.#fault(`subscribe: ${label(error)}`)
+      this.#figures.fault(`subscribe: ${label(error)}`)
     } else {
       const i = slot * this.#subscriptions.width + place
       this.#subscriptions.answered(i, subscribe, this.#clock.now(), this.#settings?.publishFrom ?? 0)
@@ -320,77 +320,17 @@ export class Engine {
 
   /** @param {number} slot @param {number} i @param {any} publication */
   #recovered(slot, i, publication) {
-    const bytes = Buffer.from(`"data":${JSON.stringify(publication.data)}`)
-    if (this.#reader.read(bytes, 0, bytes.length) > 0) this.#publication(slot, bytes, bytes.length)
-    else {
-      this.#counters.received++
-      this.#counters.damaged++
-    }
+    const bytes = Buffer.from(JSON.stringify({ data: publication.data }))
+    if (!this.#publication(slot, bytes, 0, bytes.length)) this.#damaged()
     if (this.#settings?.recover) this.#subscriptions.moved(i, publication.offset ?? 0)
   }
 
   /** @param {number} slot */
   #ready(slot) {
     const now = this.#clock.now()
-    this.#connect.record(now - this.#pool.since(slot))
+    this.#figures.connect.record(now - this.#pool.since(slot))
     this.#counters.opened++
     if (this.#pool.opened(slot, now)) this.#counters.reconnects++
-  }
-
-  /** @param {Settings} settings */
-  #publishAs(settings) {
-    const { publish, publishFrom: from, targets, addresses, ports, user, total } = settings
-    const wanted = publish !== null && publish.rate > 0 && from > 0
-    const { rate, order, size, ...lasting } = publish ?? /** @type {any} */ ({})
-    const publishing = wanted ? JSON.stringify([lasting, from, targets, addresses, ports, user]) : ''
-    if (publishing === this.#publishing) {
-      if (wanted) this.#publisher?.change(publish)
-      return
-    }
-    if (this.#publisher) {
-      const ended = this.#publisher.stop(DRAIN)
-      this.#ending.add(ended)
-      ended.then(() => this.#ending.delete(ended))
-    }
-    this.#publisher = null
-    this.#publishing = publishing
-    if (from > 0) this.#books = this.#books.filter(({ start }) => start >= startNumber(from))
-    if (!wanted) return
-    this.#publisher = new Publisher({
-      publish,
-      from,
-      total,
-      machine: this.#options.machine,
-      clock: this.#clock,
-      carrier: this.#carriers(settings, publish),
-      counters: this.#counters,
-      answer: this.#answer,
-      fault: (kind, times) => this.#fault(kind, times),
-    })
-    this.#books = [...this.#books.slice(1 - BOOKS), this.#publisher.books]
-  }
-
-  /**
-   * @param {Settings} settings
-   * @param {import('../../schema.js').Publish} publish
-   * @returns {(lane: number) => import('./lane.js').Carrier}
-   */
-  #carriers(settings, publish) {
-    if (publish.via === 'api')
-      return lane => new ApiCarrier(settings.targets, publish.part + lane, this.#options.apiKey ?? '')
-    /** @type {ClientCarrier[]} */
-    const carriers = []
-    const dialer = this.#makeDialer(settings, 'websocket', {
-      message: ({ slot }, buffer, start, end) =>
-        carriers[slot].message(JSON.parse(buffer.toString('utf8', start, end))),
-      closed: (connection, code, reason) =>
-        carriers[connection.slot].closed(connection, label({ code, reason })),
-    })
-    return lane => {
-      const number = publish.part + lane
-      carriers[lane] = new ClientCarrier(() => dialer.dial(lane, number, this.#token(number)))
-      return carriers[lane]
-    }
   }
 
   /**
@@ -404,33 +344,23 @@ export class Engine {
     return slots.length
   }
 
+  /** @param {import('../../schema.js').Counters} counters of all dialers but this one */
+  #countBytes(counters) {
+    counters.bytesIn += this.#dialer?.bytesIn ?? 0
+    counters.bytesOut += this.#dialer?.bytesOut ?? 0
+  }
+
   /** @returns {import('../../schema.js').EngineSample} distributions and faults are those since the last call */
   sample() {
     const { wanted, opening, open } = this.#pool
-    const counters = { ...this.#counters }
-    counters.bytesIn = this.#bytesIn + (this.#dialer?.bytesIn ?? 0)
-    counters.bytesOut = this.#bytesOut + (this.#dialer?.bytesOut ?? 0)
-    const probe = this.#probe.toWire()
-    // Kept apart until here: a message is recorded once.
-    this.#latency.merge(probe)
-    const sample = {
-      gauges: { wanted, opening, open },
-      counters,
-      latency: this.#latency.toWire(),
-      probe,
-      connect: this.#connect.toWire(),
-      answer: this.#answer.toWire(),
-      faults: this.#faults,
-      clock: this.#clock.state,
-    }
-    for (const recorder of [this.#latency, this.#probe, this.#connect, this.#answer]) recorder.reset()
-    this.#faults = {}
+    const sample = { ...this.#figures.sample(), gauges: { wanted, opening, open }, clock: this.#clock.state }
+    this.#countBytes(sample.counters)
     return sample
   }
 
   /** @returns {Ledger[]} of all publishers here since publishing began */
   ledgers() {
-    return this.#books.map(books => books.toLedger())
+    return this.#publishing.ledgers()
   }
 
   /**
@@ -439,30 +369,14 @@ export class Engine {
    * @throws {Error} when one cannot be read
    */
   reckon(ledgers) {
-    const sum = { expected: 0, lost: 0, unknown: 0 }
-    const { width } = this.#subscriptions
-    for (const ledger of ledgers) {
-      const last = readLedger(ledger)
-      for (let i = 0; i < this.#pool.wanted * width; i++) {
-        const number = (this.#settings?.first ?? 0) + Math.floor(i / width)
-        const sequence = last(this.#subscriptions.name(i % width, number))
-        const { expected, lost, unknown } = this.#subscriptions.reckon(i, ledger.start, sequence)
-        sum.expected += expected
-        sum.lost += lost
-        sum.unknown += unknown
-      }
-    }
-    return sum
+    return this.#subscriptions.reckon(ledgers, this.#pool.wanted, this.#settings?.first ?? 0)
   }
 
   /** Ends publishing, closes all connections, and resolves when they are closed. */
   async stop() {
     clearInterval(this.#timer)
-    const ended = this.#publisher?.stop(LAST_DRAIN)
-    this.#publisher = null
-    this.#publishing = ''
     this.#resize(0)
-    await Promise.all([ended, ...this.#ending])
+    await this.#publishing.stop()
     if (this.#alive === 0) return
     await new Promise(resolve => {
       const timer = setTimeout(resolve, CLOSE_TIMEOUT)

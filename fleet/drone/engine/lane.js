@@ -10,7 +10,7 @@
  * @typedef {{code: number, message?: string, temporary?: boolean} | undefined} Fault what a command was answered
  *
  * @typedef {object} Carrier brings publications to the target
- * @property {(publications: string[]) => Promise<Fault[]>} send JSON of publish requests; one answer each. Rejects when there are none
+ * @property {(publications: string[], done: import('./carriers.js').Done) => void} send JSON of publish requests
  * @property {() => void} close
  *
  * @typedef {object} LaneHost
@@ -96,39 +96,35 @@ export class Lane {
     }
     this.#busy = true
     this.#batch = this.#queue.splice(0, texts.length)
-    this.#carrier.send(texts).then(
-      faults => this.#answered(faults),
-      error => this.#answered(undefined, error.message),
-    )
+    this.#carrier.send(texts, (faults, reason) => this.#answered(faults, reason))
   }
 
   /**
-   * @param {Fault[] | undefined} faults
-   * @param {string} [failure] when there are none
+   * @param {Fault[] | null} faults
+   * @param {string} reason why there are none
    */
-  #answered(faults, failure) {
+  #answered(faults, reason) {
     if (this.#closed) return
-    const batch = this.#batch
-    this.#batch = []
     /** @type {Message[]} */
     const refused = []
     /** @type {Message[]} */
     const repeat = []
-    batch.forEach((message, n) => {
+    for (const [n, message] of this.#batch.entries()) {
       const fault = faults?.[n]
+      message.again = true
+      if (fault) reason = `${fault.code} ${fault.message ?? ''}`
       if (faults && !fault) this.#host.published(message)
       else if (!fault || fault.temporary || PASSING.includes(fault.code)) repeat.push(message)
       else {
         refused.push(message)
-        this.#host.unpublished(`publish: ${fault.code} ${fault.message ?? ''}`, 1)
+        this.#host.unpublished(`publish: ${reason}`, 1)
       }
-    })
+    }
+    this.#batch = []
     this.#giveBack(refused)
-    for (const message of repeat) message.again = true
     this.#queue.unshift(...repeat)
     if (repeat.length > 0) {
-      const fault = faults?.find(Boolean)
-      this.#host.fault(`publish: ${fault ? `${fault.code} ${fault.message ?? ''}` : failure}`)
+      this.#host.fault(`publish: ${reason}`)
       const delay = Math.min(BACKOFF_MAX, BACKOFF_MIN * 2 ** this.#failures++)
       this.#timer = setTimeout(() => this.#free(), delay * (0.5 + Math.random() / 2))
       return

@@ -1,12 +1,18 @@
 import { deflateSync, inflateSync } from 'node:zlib'
 import { parseSubject } from '../../subjects.js'
-import { startNumber } from './subscriptions.js'
 
 /** @typedef {import('../../schema.js').Ledger} Ledger */
 /** @typedef {import('../../schema.js').Publish} Publish */
 
 /** Bytes that a ledger may have when it is inflated: a billion subjects are too many. */
 const LONGEST = 2 ** 28
+
+/**
+ * @param {number} time Unix ms
+ * @returns {number} number of a publisher that starts then, the `e` of its payloads: tenths of a second since 2025. A later start has
+ *   a greater one
+ */
+export const startNumber = time => Math.max(1, Math.floor((time - Date.UTC(2025, 0)) / 100)) >>> 0
 
 /** What one publisher has published since it started: the last sequence of each subject of its part. */
 export class Books {

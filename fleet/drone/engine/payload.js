@@ -67,11 +67,11 @@ export class PayloadReader {
    * @param {Uint8Array} bytes
    * @param {number} from
    * @param {number} to
-   * @returns {number} 1: there is a whole one; 0: one that is not whole; -1: none
+   * @returns {boolean} whether there is a whole one
    */
   read(bytes, from, to) {
     const at = find(bytes, from, to - SHORTEST)
-    if (at < 0) return -1
+    if (at < 0) return false
     this.#fits = true
     this.#at = at
     this.time = this.#number(bytes, T)
@@ -84,12 +84,12 @@ export class PayloadReader {
     const mark = this.#at
     this.again = bytes[mark] === AGAIN
     const end = (this.end = at + size)
-    if (!this.#fits || (!this.again && bytes[mark] !== DOT) || end <= mark + 2 || end > to) return 0
-    if (bytes[end - 1] !== CLOSING_BRACE || bytes[end - 2] !== QUOTE) return 0
+    if (!this.#fits || (!this.again && bytes[mark] !== DOT) || end <= mark + 2 || end > to) return false
+    if (bytes[end - 1] !== CLOSING_BRACE || bytes[end - 2] !== QUOTE) return false
     const step = Math.max(1, (end - mark - 3) >> 2)
     for (let i = end - 3, looks = LOOKS; i > mark && looks > 0; i -= step, looks--)
-      if (bytes[i] !== A + ((i - at) % 26)) return 0
-    return 1
+      if (bytes[i] !== A + ((i - at) % 26)) return false
+    return true
   }
 
   /**

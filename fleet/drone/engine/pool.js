@@ -1,7 +1,8 @@
+import { enlarge } from './enlarge.js'
+
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
 
-/** States of a slot. */
-const NONE = 0
+/** States of a slot; 0: it is not wanted. */
 /** Until `when`. */
 const WAITING = 1
 /** Since `when`. */
@@ -34,7 +35,7 @@ const BURST = 0.1
  * The slots in which connections are held, 0 to `wanted` - 1: which are to be opened when. One tick looks after all of them; what is
  * kept of one is its connection and 20 bytes.
  *
- *   NONE -> WAITING -> OPENING -> OPEN
+ *      0 -> WAITING -> OPENING -> OPEN
  *              ^----------+---------+   lost: after a back-off; closed here: at once
  */
 export class Pool {
@@ -77,16 +78,12 @@ export class Pool {
 
   /** @param {number} size */
   grow(size) {
-    const grown = (/** @type {any} */ old, /** @type {any} */ array) => {
-      array.set(old)
-      return array
-    }
-    this.#state = grown(this.#state, new Uint8Array(size))
-    this.#flags = grown(this.#flags, new Uint8Array(size))
-    this.#level = grown(this.#level, new Uint8Array(size))
-    this.#when = grown(this.#when, new Float64Array(size))
-    this.#pinged = grown(this.#pinged, new Float64Array(size))
-    this.#interval = grown(this.#interval, new Uint16Array(size))
+    this.#state = enlarge(this.#state, size)
+    this.#flags = enlarge(this.#flags, size)
+    this.#level = enlarge(this.#level, size)
+    this.#when = enlarge(this.#when, size)
+    this.#pinged = enlarge(this.#pinged, size)
+    this.#interval = enlarge(this.#interval, size)
   }
 
   /** @param {number} slot */

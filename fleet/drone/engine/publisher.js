@@ -139,10 +139,9 @@ export class Publisher {
   /**
    * No more messages; those that are due are given up, and what waits in lanes when its time is over.
    * @param {number} drain ms that it has
-   * @returns {Promise<void>} when nothing is under way any more
+   * @returns {Promise<void>} when nothing is under way any more; to be called once
    */
   stop(drain) {
-    if (this.#stopped) return Promise.resolve()
     this.#stopped = true
     clearTimeout(this.#timer)
     const { clock, counters, fault } = this.#options

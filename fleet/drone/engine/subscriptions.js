@@ -1,4 +1,6 @@
 import { channelNumber } from '../../subjects.js'
+import { enlarge } from './enlarge.js'
+import { readLedger, startNumber } from './ledger.js'
 
 /** @typedef {import('../../subjects.js').Subject} Subject */
 /** @typedef {import('../../schema.js').Counters} Counters */
@@ -15,13 +17,6 @@ const POSITION = 8
 /** Holes that are remembered, so that what comes late is told from what comes twice: of a subscription, and subscriptions. */
 const MAX_HOLES = 32
 const MAX_HOLED = 20_000
-
-/**
- * @param {number} time Unix ms
- * @returns {number} number of a publisher that starts then, the `e` of its payloads: tenths of a second since 2025. A later start has
- *   a greater one
- */
-export const startNumber = time => Math.max(1, Math.floor((time - Date.UTC(2025, 0)) / 100)) >>> 0
 
 /**
  * All subscriptions of a process, by index: slot * width + place in the list of templates. What is kept of one is 17 bytes in typed
@@ -65,22 +60,12 @@ export class Subscriptions {
   /** @param {number} slots that there is room for */
   grow(slots) {
     const size = slots * this.width
-    const grown = (/** @type {Uint32Array} */ old) => {
-      const array = new Uint32Array(size)
-      array.set(old)
-      return array
-    }
-    this.#last = grown(this.#last)
-    this.#start = grown(this.#start)
-    this.#baseline = grown(this.#baseline)
-    this.#channel = grown(this.#channel)
-    const flags = new Uint8Array(size)
-    flags.set(this.#flags)
-    this.#flags = flags
-    if (!this.#recover) return
-    const offset = new Float64Array(size)
-    offset.set(this.#offset)
-    this.#offset = offset
+    this.#last = enlarge(this.#last, size)
+    this.#start = enlarge(this.#start, size)
+    this.#baseline = enlarge(this.#baseline, size)
+    this.#channel = enlarge(this.#channel, size)
+    this.#flags = enlarge(this.#flags, size)
+    if (this.#recover) this.#offset = enlarge(this.#offset, size)
   }
 
   /**
@@ -104,44 +89,19 @@ export class Subscriptions {
   /**
    * @param {number} slot
    * @param {number} number of the connection
-   * @returns {string} subscribe commands, with ids from 2 on
+   * @returns {{channel: string}[]} SubscribeRequests
    */
-  commands(slot, number) {
-    let text = ''
-    for (let place = 0; place < this.width; place++) {
-      const subscribe = JSON.stringify(this.#request(slot, place, number))
-      text += `${place ? '\n' : ''}{"id":${place + 2},"subscribe":${subscribe}}`
-    }
-    return text
-  }
-
-  /**
-   * @param {number} slot
-   * @param {number} number
-   * @returns {Record<string, object>} `subs` of a connect request
-   */
-  wishes(slot, number) {
-    /** @type {Record<string, object>} */
-    const subs = {}
-    for (let place = 0; place < this.width; place++) {
-      const { channel, ...wish } = this.#request(slot, place, number)
-      subs[channel] = wish
-    }
-    return subs
-  }
-
-  /**
-   * @param {number} slot
-   * @param {number} place
-   * @param {number} number
-   */
-  #request(slot, place, number) {
-    const i = slot * this.width + place
-    const channel = this.name(place, number)
-    this.#channel[i] = channelNumber(channel)
-    if (!this.#recover) return { channel }
-    if (!(this.#flags[i] & POSITION)) return { channel, recoverable: true }
-    return { channel, recoverable: true, recover: true, offset: this.#offset[i], epoch: this.#epoch[i] }
+  requests(slot, number) {
+    return this.#subjects.map((subject, place) => {
+      const i = slot * this.width + place
+      const channel = subject.at(number)
+      this.#channel[i] = channelNumber(channel)
+      return {
+        channel,
+        ...(this.#recover && { recoverable: true }),
+        ...(this.#flags[i] & POSITION && { recover: true, offset: this.#offset[i], epoch: this.#epoch[i] }),
+      }
+    })
   }
 
   /**
@@ -296,20 +256,43 @@ export class Subscriptions {
   }
 
   /**
-   * What a subscription should have of a publisher, at the end.
+   * What the subscriptions should have of the publishers, at the end.
+   * @param {import('../../schema.js').Ledger[]} ledgers
+   * @param {number} slots
+   * @param {number} first number of the connection in the first one
+   * @returns {import('../../schema.js').Reckoning}
+   * @throws {Error} when a ledger cannot be read
+   */
+  reckon(ledgers, slots, first) {
+    const sum = { expected: 0, lost: 0, unknown: 0 }
+    for (const ledger of ledgers) {
+      const last = readLedger(ledger)
+      for (let i = 0; i < slots * this.width; i++) {
+        const name = this.name(i % this.width, first + Math.floor(i / this.width))
+        this.#reckon(i, ledger.start, last(name), sum)
+      }
+    }
+    return sum
+  }
+
+  /**
    * @param {number} i
    * @param {number} start of the publisher
    * @param {number} last sequence that it published
-   * @returns {{expected: number, lost: number, unknown: number}}
+   * @param {import('../../schema.js').Reckoning} sum to which that is added
    */
-  reckon(i, start, last) {
+  #reckon(i, start, last, sum) {
     const flags = this.#flags[i]
     const same = this.#start[i] === start
-    const due = same ? last - this.#baseline[i] : last
-    const lost = same ? Math.max(0, last - this.#last[i]) : last
-    if (this.#start[i] > start || last === 0) return { expected: 0, lost: 0, unknown: 0 }
-    if (lost > 0 && (!(flags & READY) || flags & AWAY || !(this.#start[i] || flags & KNOWS)))
-      return { expected: due - lost, lost: 0, unknown: 1 }
-    return { expected: due, lost, unknown: 0 }
+    if (this.#start[i] > start || last === 0) return
+    const lost = Math.max(0, last - (same ? this.#last[i] : 0))
+    sum.expected += last - (same ? this.#baseline[i] : 0)
+    if (lost === 0) return
+    const known = this.#start[i] > 0 || flags & KNOWS
+    if (known && (flags & (READY | AWAY)) === READY) sum.lost += lost
+    else {
+      sum.expected -= lost
+      sum.unknown++
+    }
   }
 }

@@ -10,6 +10,8 @@ import { publishOf, settingsOf, TestEngine } from './engines.js'
 async function startApi(t, answer, port = 0) {
   const taken = []
   const server = createServer(async (request, response) => {
+    // The publisher asks for the time over a WebSocket.
+    if (request.method !== 'POST') return response.writeHead(404).end()
     let text = ''
     for await (const part of request) text += part
     const { commands } = JSON.parse(text)
@@ -179,5 +181,7 @@ t.test('settings that cannot be are refused, and those before hold on', async t 
   refused({ user: 'u{own}' }, 'a user needs a token secret')
   refused({ channels: ['s{1..'] }, /no channel/)
   refused({ targets: ['http://example.com:80'] }, /example.com/)
+  refused({ targets: [], connections: 1 }, 'no target')
   t.equal(test.sample().gauges.wanted, 0)
+  test.engine.apply(settingsOf(url, { targets: [] }))
 })

@@ -1,0 +1,45 @@
+import { zeroCounters } from '../../statistics/counters.js'
+import { Recorder } from '../../statistics/recorder.js'
+
+/** @typedef {import('../../schema.js').EngineSample} EngineSample */
+
+/** Faults that are counted by what they are; the others are together. */
+const KINDS = 30
+
+/** What an engine counts and measures. */
+export class Figures {
+  counters = zeroCounters()
+  /** Of messages of other machines; those of this one are in `probe`, and put together in the sample: each is recorded once. */
+  latency = new Recorder()
+  probe = new Recorder()
+  connect = new Recorder()
+  answer = new Recorder()
+  /** @type {Record<string, number>} */
+  #faults = {}
+
+  /** @param {string} kind @param {number} [times] */
+  fault(kind, times = 1) {
+    const faults = this.#faults
+    const name = kind in faults || Object.keys(faults).length < KINDS - 1 ? kind : 'other'
+    faults[name] = (faults[name] ?? 0) + times
+  }
+
+  /** @returns {Omit<EngineSample, 'gauges' | 'clock'>} distributions and faults are those since the last call */
+  sample() {
+    const { latency, probe, connect, answer } = this
+    const faults = this.#faults
+    const ofHere = probe.toWire()
+    latency.merge(ofHere)
+    const sample = {
+      counters: { ...this.counters },
+      latency: latency.toWire(),
+      probe: ofHere,
+      connect: connect.toWire(),
+      answer: answer.toWire(),
+      faults,
+    }
+    for (const recorder of [latency, probe, connect, answer]) recorder.reset()
+    this.#faults = {}
+    return sample
+  }
+}
