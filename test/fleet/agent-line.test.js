@@ -1,7 +1,8 @@
 import { connect } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import t from 'tap'
 import { freePort, startGateway } from '../gateway.js'
-import { host, packedDrone, startDrone } from './agent-process.js'
+import { host, packedDrone, SECRET, startDrone } from './agent-process.js'
 
 const file = await packedDrone(t)
 const gateway = await startGateway(t, { workers: 1, client: { allow_anonymous_connect_without_token: true } })
@@ -48,6 +49,19 @@ t.test('a drone that is told to listen waits for its controller; the newest one 
   stranger.on('error', () => {}).write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
   stranger.resume()
   await drone.until(() => /was refused: the other side speaks no TLS/.test(drone.output))
+  // One who knows the secret, and nothing else.
+  for (const text of ['garbage\n', 'x'.repeat(17 << 20), '{"type":7}\n{"ask":{}}\n{}\n']) {
+    const socket = connectTls({
+      host,
+      port: Number(place.split(':')[1]),
+      minVersion: 'TLSv1.3',
+      pskCallback: () => ({ psk: Buffer.from(SECRET, 'hex'), identity: 'r1/somebody' }),
+      checkServerIdentity: () => undefined,
+    })
+    socket.on('error', () => {}).end(text)
+    socket.resume()
+    await new Promise(resolve => socket.once('close', resolve))
+  }
   const line = await drone.dial(place)
   await drone.set({ ...target, connections: 5 })
   await drone.sample(({ gauges }) => gauges.open === 5)

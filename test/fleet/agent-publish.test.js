@@ -1,0 +1,71 @@
+import t from 'tap'
+import { startGateway } from '../gateway.js'
+import { lives, packedDrone, startDrone } from './agent-process.js'
+
+const file = await packedDrone(t)
+const gateway = await startGateway(t, {
+  workers: 1,
+  client: { allow_anonymous_connect_without_token: true },
+  channel: { without_namespace: { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true } },
+})
+
+t.test('a drone publishes with a process of its own, and accounts for every message', async t => {
+  const drone = await startDrone(t, file, { perProcess: 10, apiKey: 'key' })
+  const load = {
+    targets: [gateway.url],
+    connections: 20,
+    channels: ['s{1..5}'],
+    publishFrom: Date.now() + 2500,
+  }
+  const publish = {
+    via: 'api',
+    channels: 's{1..5}',
+    order: 'random',
+    rate: 200,
+    size: 128,
+    part: 0,
+    parts: 1,
+  }
+  await drone.set({ ...load, publish })
+  const busy = await drone.sample(({ counters }) => counters.received > 400)
+  t.same(
+    busy.processes.map((/** @type {any} */ { role }) => role),
+    ['agent', 'connections', 'connections', 'publisher'],
+  )
+  t.equal(busy.clock.against, 'none')
+  t.ok(busy.probe.count > 0 && busy.latency.count >= busy.probe.count)
+
+  // No more of them: what is told now is all that there is to tell.
+  await drone.set({ ...load, publish: { ...publish, rate: 0 } })
+  const ledgers = await drone.ask('ledgers')
+  t.equal(ledgers.length, 1)
+  t.match(ledgers[0], { channels: 's{1..5}', part: 0, parts: 1, sequences: String })
+  const still = await drone.sample(({ counters }) => counters.received >= 4 * counters.published)
+  const { expected, lost, unknown } = await drone.ask('reckon', { ledgers })
+  const { published, received } = still.counters
+  t.same(
+    { received, expected, lost, unknown },
+    { received: 4 * published, expected: received, lost: 0, unknown: 0 },
+  )
+  const counted = drone.samples.reduce((sum, { latency: { count } }) => sum + count, 0)
+  t.equal(counted, received, 'each message is in the distributions, once')
+
+  t.test('an engine that cannot do as it is told: the answer says so, and all is as before', async t => {
+    await t.rejects(drone.set({ ...load, connections: 15, user: 'u{own}' }), /token secret/)
+    const { gauges, revision } = await drone.sample()
+    t.same([gauges.open, revision], [20, 2])
+  })
+
+  t.test('the publisher that is killed is replaced, and publishes on', async t => {
+    const from = Date.now() + 1000
+    await drone.set({ ...load, publishFrom: from, publish })
+    await drone.sample(({ counters }) => counters.published > published)
+    const pid = drone.pids.at(-1) ?? 0
+    process.kill(pid, 'SIGKILL')
+    const dead = await drone.sample(({ deaths }) => deaths === 1)
+    const again = await drone.sample(({ counters }) => counters.published > dead.counters.published)
+    t.ok(again.counters.published > published)
+    t.notOk(lives(pid))
+    t.equal(again.gauges.open, 20)
+  })
+})

@@ -1,0 +1,110 @@
+import t from 'tap'
+import { shareOut } from '../../fleet/drone/shares.js'
+import { Totals } from '../../fleet/drone/totals.js'
+import { zeroCounters } from '../../fleet/statistics/counters.js'
+import { Distribution } from '../../fleet/statistics/distribution.js'
+import { settingsOf } from './agent-process.js'
+
+/** @param {any} some @param {number} perProcess @param {number[]} [missing] */
+const shares = (some, perProcess, missing = []) => shareOut(settingsOf(some), perProcess, missing)
+
+t.test('a process has the same numbers however many connections there are', async t => {
+  for (const connections of [1, 10, 11, 25, 30]) {
+    const parts = shares({ connections, first: 1000 }, 10)
+    t.equal(parts.length, Math.ceil(connections / 10))
+    t.same(
+      parts.map(({ first }) => first),
+      [1000, 1010, 1020].slice(0, parts.length),
+    )
+    t.equal(
+      parts.reduce((sum, part) => sum + part.connections, 0),
+      connections,
+    )
+  }
+  t.same(shares({ connections: 0 }, 10), [])
+})
+
+t.test('bounds are those of all together, and those who need it have most of them', async t => {
+  const some = { connections: 30, rate: 300, concurrency: 60, churn: 6 }
+  const even = shares(some, 10)
+  t.same(
+    even.map(({ rate, concurrency, churn }) => ({ rate, concurrency, churn })),
+    Array.from({ length: 3 }, () => ({ rate: 100, concurrency: 20, churn: 2 })),
+  )
+  const last = shares(some, 10, [0, 0, 10])
+  t.same(
+    last.map(({ rate }) => rate),
+    [6, 6, 300],
+  )
+  t.ok(last.every(({ concurrency }) => concurrency >= 1))
+  t.same(
+    shares({ ...some, rate: 0 }, 10).map(({ rate }) => rate),
+    [0, 0, 0],
+  )
+  t.ok(even.every(({ publish }) => publish === null))
+})
+
+/** @param {any} some */
+const sampleOf = ({ open = 0, latencies = [], faults = {}, clock, ...counters }) => {
+  const latency = new Distribution()
+  for (const ms of latencies) latency.record(ms)
+  const none = new Distribution().toWire()
+  return {
+    gauges: { wanted: open, opening: 1, open },
+    counters: { ...zeroCounters(), ...counters },
+    latency: latency.toWire(),
+    probe: none,
+    connect: none,
+    answer: none,
+    faults,
+    clock: clock ?? { offset: 0, error: 0, against: 'none' },
+  }
+}
+
+t.test('what was counted by processes that are no more is counted on', async t => {
+  const totals = new Totals()
+  const first = sampleOf({
+    open: 5,
+    opened: 7,
+    received: 100,
+    latencies: [1, 2],
+    faults: { ECONNREFUSED: 2 },
+  })
+  const second = sampleOf({
+    open: 3,
+    opened: 3,
+    received: 50,
+    latencies: [9],
+    faults: { ECONNREFUSED: 1, other: 1 },
+  })
+  totals.merge(first)
+  totals.merge(second)
+  const both = totals.take([first, second], 10)
+  t.same(both.gauges, { wanted: 10, opening: 2, open: 8 })
+  t.match(both.counters, { opened: 10, received: 150, ended: 0 })
+  t.same(both.faults, { ECONNREFUSED: 3, other: 1 })
+  t.match(both.latency, { count: 3, min: 1, max: 9, mean: 4 })
+
+  totals.bury(first)
+  const alone = totals.take([second], 10)
+  t.match(alone.counters, { opened: 10, received: 150, ended: 5 })
+  t.match([alone.gauges.open, alone.latency.count, alone.latency.max], [3, 0, 0])
+  t.same(alone.faults, both.faults)
+})
+
+t.test('faults are of so many kinds at most, and the clock that is surest is told', async t => {
+  const totals = new Totals()
+  for (let i = 0; i < 50; i++) totals.merge(sampleOf({ faults: { [`fault ${i}`]: 1 } }))
+  const clocks = [
+    { offset: 1, error: 5, against: 'gateway' },
+    { offset: 2, error: 3, against: 'gateway' },
+    { offset: 3, error: 0, against: 'none' },
+  ]
+  const { faults, clock } = totals.take(
+    clocks.map(clock => /** @type {any} */ (sampleOf({ clock }))),
+    0,
+  )
+  t.equal(Object.keys(faults).length, 30)
+  t.equal(faults.other, 21)
+  t.same(clock, clocks[1])
+})
