@@ -80,33 +80,40 @@ for (const transport of ['websocket', 'http_stream', 'uni_http_stream']) {
 
 t.test('without recovery, what was published meanwhile is missed, not lost', async t => {
   const test = new TestEngine(t)
-  const { engine } = test
+  const there = new TestEngine(t, { machine: 2 })
   const settings = settingsOf(gateway.url, {
     connections: 100,
     channels: ['m{1..10}'],
     user: 'u{own}',
     backoff: { min: 200, max: 300 },
+    publishFrom: Date.now() + 1000,
   })
-  engine.apply(settings)
+  test.engine.apply(settings)
   await test.until(({ gauges }) => gauges.open === 100)
-  const publishing = {
-    ...settings,
-    publish: publishOf('m{1..10}', { order: 'sequential', via: 'client' }),
-    publishFrom: Date.now(),
-  }
-  engine.apply(publishing)
-  await test.until(({ counters }) => counters.published > 50)
-  engine.cut(1, 'reset')
+  const publish = publishOf('m{1..10}', { order: 'sequential', via: 'client' })
+  there.engine.apply({ ...settings, connections: 0, publish })
+  await there.until(({ counters }) => counters.published > 50)
+  test.engine.cut(1, 'reset')
   await test.until(({ counters, gauges }) => counters.reconnects === 100 && gauges.open === 100)
-  const { published } = test.counters
-  await test.until(({ counters }) => counters.published > published + 40)
-  engine.apply({ ...publishing, publish: null, publishFrom: 0 })
+  const { published } = there.sample().counters
+  await there.until(({ counters }) => counters.published > published + 40)
+  there.engine.apply({ ...settings, connections: 0, publishFrom: 0 })
   await test.quiet()
-  const { counters } = test
-  t.match(counters, { ...none, recovered: 0, closed: 100 }, test.faults)
+  const { counters, latency, probe } = test
+  const sent = there.sample().counters
+  t.match(counters, { ...none, recovered: 0, closed: 100, published: 0 }, test.faults)
+  t.match(sent, { unpublished: 0, received: 0, opened: 0 }, there.faults)
   t.ok(counters.missed > 100, `${counters.missed}`)
-  t.equal(counters.received + counters.missed, counters.published * 10)
-  t.same(engine.reckon(engine.ledgers()), { expected: counters.published * 10, lost: 0, unknown: 0 })
+  t.equal(counters.received + counters.missed, sent.published * 10)
+  const ledgers = there.engine.ledgers()
+  t.same(test.engine.reckon(ledgers), { expected: sent.published * 10, lost: 0, unknown: 0 })
+  t.same(there.engine.reckon(ledgers), { expected: 0, lost: 0, unknown: 0 })
+  t.equal(probe.count, 0, 'nothing was published on this machine')
+  t.equal(latency.count, counters.received)
+  t.equal(there.clock.against, 'gateway', 'a publisher without connections has asked for the time')
+  t.ok(Math.abs(there.clock.offset) <= there.clock.error + 0.5, there.clock)
+  const error = test.clock.error + there.clock.error
+  t.ok(latency.min > -error && latency.percentile(50) < 1000, `${latency.min} ± ${error}`)
 })
 
 t.test('churn, and a number that is raised and lowered live', async t => {
@@ -136,8 +143,8 @@ t.test('churn, and a number that is raised and lowered live', async t => {
     ({ counters: { opened }, gauges }) => gauges.open === 60 && opened === test.counters.closed + 60,
   )
   await test.until(({ counters: { pings } }) => pings > 0)
-  const { nodes } = (await gateway.api('info')).result
-  t.ok(nodes.length > 0)
+  t.same(Object.keys((await gateway.api('channels', { pattern: 'c*' })).result.channels), [])
+  t.equal(Object.keys((await gateway.api('channels', { pattern: 'd*' })).result.channels).length, 60)
   await engine.stop()
   t.equal(test.sample().gauges.open, 0)
 })
