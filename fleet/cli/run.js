@@ -218,7 +218,7 @@ class RunCommand {
       })
       return await this.#conclude(result, failure, request.out)
     } catch (error) {
-      const text = abort.signal.aborted ? `ended before anything was measured` : reasonOf(error)
+      const text = reasonOf(error)
       this.#progress.clear()
       this.#io.stderr(`halley: ${text}\n`)
       return 1

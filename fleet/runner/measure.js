@@ -62,9 +62,10 @@ export function clockOf({ drones, latency, probe }) {
  * @param {StepResult['ramp']} options.ramp
  * @param {import('../schema.js').DistributionWire} options.connect
  * @param {boolean} options.partial
+ * @param {boolean} options.recover
  * @returns {StepResult} its accounting is added when the step has ended, its gateway when the run has
  */
-export function measured({ name, first, last, least, ramp, connect, partial }) {
+export function measured({ name, first, last, least, ramp, connect, partial, recover }) {
   const seconds = Math.max(0.001, (last.time - first.time) / 1000)
   const rate = (/** @type {'received' | 'published' | 'pings' | 'bytesIn' | 'bytesOut'} */ counter) =>
     Math.max(0, last.counters[counter] - first.counters[counter]) / seconds
@@ -74,6 +75,7 @@ export function measured({ name, first, last, least, ramp, connect, partial }) {
     ended: last.time,
     seconds,
     partial,
+    recover,
     connections: {
       wanted: last.gauges.wanted,
       open: last.gauges.open,

@@ -7,6 +7,8 @@ import { RunError } from './run-error.js'
 
 /** s that a target may refuse everything */
 const PATIENCE = 4
+/** s in which those that are back would have been recovered */
+const RECOVERY_PATIENCE = 1
 
 /** What a fault means, where its text does not say it. @type {readonly [RegExp, (transport: string) => string][]} */
 const HINTS = Object.freeze([
@@ -49,6 +51,7 @@ export class Refusal {
   #target
   #before
   #since = 0
+  #unrecovered = 0
 
   /**
    * @param {string} target
@@ -74,6 +77,39 @@ export class Refusal {
     const what = failed > 0 ? 'takes no connections' : 'refuses the subscriptions'
     throw new RunError(
       `${this.#target} ${what}: ${withHint(fault, settings.transport)} (${count(failed + refused)} attempts)`,
+    )
+  }
+
+  /**
+   * When connections have been opened.
+   * @param {FleetSnapshot} snapshot
+   * @throws {RunError} each of them was refused what it is there for
+   */
+  subscriptions({ counters, faults, settings }) {
+    const opened = counters.opened - this.#before.counters.opened
+    const refused = counters.refused - this.#before.counters.refused
+    if (opened === 0 || refused < opened) return
+    const [fault] = topFault(faults, this.#before.faults) ?? ['no reason is given']
+    throw new RunError(
+      `${this.#target} refuses the subscriptions: ${withHint(fault, settings.transport)} (${count(refused)} of them)`,
+    )
+  }
+
+  /**
+   * While connections are lost and opened again.
+   * @param {FleetSnapshot} snapshot
+   * @throws {RunError} subscriptions are to be recovered, and the target does not even try
+   */
+  recovery({ counters, settings, time }) {
+    const since = (/** @type {'reconnects' | 'recovered' | 'unrecovered'} */ name) =>
+      counters[name] - this.#before.counters[name]
+    const bad = settings.recover && since('reconnects') > 0 && since('recovered') + since('unrecovered') === 0
+    // The one beside messages has a time of its own.
+    if (!bad) this.#unrecovered = 0
+    else this.#unrecovered ||= time
+    if (!bad || time - this.#unrecovered < RECOVERY_PATIENCE * 1000) return
+    throw new RunError(
+      `${this.#target} does not recover subscriptions: these channels keep no history, or clients may not recover from it`,
     )
   }
 

@@ -48,6 +48,7 @@ export const RESULT_SCHEMA = 1
  * @property {number} ended
  * @property {number} seconds
  * @property {boolean} partial
+ * @property {boolean} recover subscriptions were to be recovered
  * @property {{wanted: number, open: number, least: number}} connections `least`: in the worst second of the measured time
  * @property {{seconds: number, opened: number, peak: number, mean: number}} ramp connections a second
  * @property {number} received publications a second, mean
@@ -212,12 +213,16 @@ export function accountingSum(parts) {
 }
 
 /**
- * What `--no-loss` forbids.
+ * What `--no-loss` forbids. Where nothing disturbed the connections none may end, and no subscription may be refused for a while; where
+ * subscriptions are recovered nothing may be missed while a connection was away.
+ *
  * @param {Accounting} accounting
- * @param {boolean} calm nothing disturbed the connections: then none may end, and no subscription may be refused for a while
+ * @param {Pick<StepResult, 'disturbances' | 'recover'>[]} steps that it is of
  * @returns {{name: string, count: number}[]} what is above 0
  */
-export function losses(accounting, calm) {
+export function losses(accounting, steps) {
+  const calm = steps.every(({ disturbances }) => disturbances.length === 0)
+  const recover = steps.every(step => step.recover)
   const names = /** @type {const} */ ([
     'lost',
     'unknown',
@@ -226,7 +231,11 @@ export function losses(accounting, calm) {
     'damaged',
     'unrecovered',
   ])
-  const found = [...names, ...(calm ? /** @type {const} */ (['refused', 'ended']) : [])]
+  const found = [
+    ...names,
+    ...(calm ? /** @type {const} */ (['refused', 'ended']) : []),
+    ...(recover ? /** @type {const} */ (['missed']) : []),
+  ]
   return found.map(name => ({ name, count: accounting[name] })).filter(({ count }) => count > 0)
 }
 

@@ -105,8 +105,9 @@ class Run {
       await this.#play(plan)
     } catch (error) {
       partial = true
+      if (this.#steps.length === 0)
+        throw error instanceof Interrupted ? new RunError('ended before anything was measured') : error
       if (error instanceof Interrupted) this.#notes.push('The run was ended before its end.')
-      else if (this.#steps.length === 0) throw error
       else {
         failure = error.message
         this.#notes.push(`The run could not go on: ${error.message}.`)

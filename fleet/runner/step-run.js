@@ -69,6 +69,7 @@ export class StepRun {
   async play() {
     const { fleet, snapshots } = this.#stage
     const { n = 0, publish_rate = 0, churn = 0, ...rest } = this.#step.settings
+    const { recover = false } = rest
     const calm = { publish_rate: 0, churn: 0 }
     await snapshots.race(fleet.set({ ...rest, ...calm }))
     fleet.resetStatistics()
@@ -81,7 +82,7 @@ export class StepRun {
     let least = first.gauges.open
     let last = first
     const keep = (/** @type {boolean} */ partial) => {
-      this.result = measured({ name: this.#step.name, first, last, least, ramp, connect, partial })
+      this.result = measured({ name: this.#step.name, first, last, least, ramp, connect, partial, recover })
       this.result.disturbances = this.#disturbed
     }
     try {
@@ -90,6 +91,7 @@ export class StepRun {
         last = snapshot
         least = Math.min(least, snapshot.gauges.open)
         refusal.messages(snapshot)
+        refusal.recovery(snapshot)
         const measuredSeconds = (snapshot.time - first.time) / 1000
         this.#disturb(seconds)
         this.#say(`measuring ${Math.round(measuredSeconds)}/${this.#step.seconds} s`, snapshot)
@@ -143,6 +145,7 @@ export class StepRun {
     })
     await snapshots.race(Promise.all([told, watching]))
     const last = snapshots.last
+    refusal.subscriptions(last)
     if (last.gauges.open < n) {
       const [fault] = topFault(last.faults, before.faults) ?? ['no reason is known']
       const reason = withHint(fault, last.settings.transport)

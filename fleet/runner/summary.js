@@ -16,20 +16,18 @@ const LOSSES = {
   unrecovered: times => `${times} subscriptions not recovered`,
   refused: times => `${times} subscriptions refused`,
   ended: times => `${times} connections ended by themselves`,
+  missed: times => `${times} passed while their connection was away, and were not recovered`,
 }
 
 /**
  * @param {import('./result.js').Accounting} accounting
- * @param {boolean} calm
+ * @param {Pick<StepResult, 'disturbances' | 'recover'>[]} steps that it is of
  * @returns {string} '' if nothing was lost
  */
-export const lossText = (accounting, calm) =>
-  losses(accounting, calm)
+export const lossText = (accounting, steps) =>
+  losses(accounting, steps)
     .map(({ name, count: times }) => LOSSES[name](count(times)))
     .join(', ')
-
-/** @param {{disturbances: unknown[]}[]} steps */
-export const isCalm = steps => steps.every(({ disturbances }) => disturbances.length === 0)
 
 /** @param {number} value a second */
 const rate = value => `${count(value < 100 ? Number(value.toPrecision(3)) : Math.round(value))}/s`
@@ -49,7 +47,7 @@ export function stepText(step) {
       `max ${milliseconds(latency.max)}`,
     )
   if (pings > 0) parts.push(`${rate(pings)} pings`)
-  parts.push(lossText(accounting, isCalm([step])) || 'nothing lost')
+  parts.push(lossText(accounting, [step]) || 'nothing lost')
   return `${name}: ${parts.join(', ')}${partial ? ' (not to its end)' : ''}`
 }
 
@@ -59,13 +57,15 @@ export function stepText(step) {
  */
 export function verdictOf({ partial, steps, accounting, limits, notes }) {
   const broken = limits.filter(limit => limit.broken)
-  const calm = isCalm(steps)
-  const lost = lossText(accounting, calm)
+  const calm = steps.every(({ disturbances }) => disturbances.length === 0)
+  const lost = lossText(accounting, steps)
   const { expected, received, missed, pings, ended, reconnects } = accounting
   const lines = []
   if (expected > 0) {
     const away =
-      missed > 0 ? `; ${count(missed)} passed while their connection was away, where nothing is promised` : ''
+      missed > 0 && !steps.every(({ recover }) => recover)
+        ? `; ${count(missed)} passed while their connection was away, where nothing is promised`
+        : ''
     lines.push(
       lost === ''
         ? `${count(expected)} messages were due to subscribers, and ${missed > 0 ? `${count(expected - missed)} of them` : 'each'} came once and in order${away}.`
