@@ -108,9 +108,11 @@ export class LongPollConnection extends StreamConnection {
 
   /** @override */
   close() {
-    this.leaving = this.state === OPEN
+    const leaving = this.state === OPEN
     super.close()
-    if (this.leaving && !this.posting) this.target.posts.push(this)
+    if (!leaving) return
+    this.leaving = true
+    if (!this.posting) this.target.posts.push(this)
   }
 
   /** @override */
@@ -130,7 +132,7 @@ export class LongPollConnection extends StreamConnection {
       this.sent++
       this.resends = 0
     }
-    if (this.leaving) this.target.posts.push(this)
+    if (this.leaving && status !== 0) this.target.posts.push(this)
     if (this.state > OPEN) return
     // The poll tells how a session has ended that is not known any more.
     if (status === 404) return
