@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { dialLink } from '../link/dial.js'
 import { listenLinks } from '../link/listen.js'
 import { channelNumber } from '../subjects.js'
 import { placeOf } from './config.js'
 import { Crew } from './crew.js'
-import { lookAround, machineNow, privateBytes, usage } from './machine.js'
+import { lookAround, machineNow, Usage } from './machine.js'
 import { checkOrder } from './orders.js'
 
 /** @typedef {import('../link/line.js').Line} Line */
@@ -28,7 +29,7 @@ export class Agent {
   #crew
   #hello
   #born = performance.now()
-  #base = 0
+  #usage = new Usage()
   #revision = 0
   /** @type {Settings | null} */
   #settings = null
@@ -44,12 +45,7 @@ export class Agent {
   /** When somebody was refused last. */
   #refused = -Infinity
   #stopping = false
-  /** @type {() => void} */
-  #end = () => {}
-  /** @type {Promise<void>} it is over */
-  ended = new Promise(resolve => {
-    this.#end = resolve
-  })
+  #onEnd
 
   /**
    * @param {import('../schema.js').LaunchConfig} config
@@ -57,12 +53,14 @@ export class Agent {
    * @param {string} options.version
    * @param {() => import('node:child_process').ChildProcess} options.fork a process of this drone
    * @param {(level: Level, text: string) => void} options.log
+   * @param {() => void} options.onEnd it is over
    */
-  constructor(config, { version, fork, log }) {
+  constructor(config, { version, fork, log, onEnd }) {
     const { id, run, allow, apiKey, tokenSecret, hangAfter = 20 } = config
     const { facts, perProcess } = lookAround(config.perProcess)
     this.#config = config
     this.#log = log
+    this.#onEnd = onEnd
     this.#hello = { type: 'hello', id, run, start: randomBytes(8).toString('hex'), version, facts }
     this.#crew = new Crew({
       fork,
@@ -78,18 +76,13 @@ export class Agent {
    * @throws {Error} it cannot listen
    */
   async start() {
-    const { listen, secret, run } = this.#config
-    this.#base = privateBytes('self')
+    const { listen, controller = '', secret, run } = this.#config
+    const place = { ...placeOf(listen ?? controller), secret }
     this.#mourn()
     setInterval(() => this.#sample(), SAMPLED)
-    if (!listen) return void this.#dial()
-    const { port } = await listenLinks({
-      ...placeOf(listen),
-      secret,
-      run,
-      onLine: line => this.#onLine(line),
-      onFault: text => this.#onFault(text),
-    })
+    if (!listen) return void this.#dial(place)
+    const onLine = (/** @type {Line} */ line) => void this.#onLine(line)
+    const { port } = await listenLinks({ ...place, run, onLine, onFault: text => this.#onFault(text) })
     this.#log('info', `listens on port ${port}`)
   }
 
@@ -100,21 +93,19 @@ export class Agent {
     this.#log('warn', text)
   }
 
-  async #dial() {
-    const { controller = '', secret, run, id } = this.#config
-    try {
-      this.#onLine(await dialLink({ ...placeOf(controller), secret, identity: `${run}/${id}` }))
-    } catch (error) {
-      this.#say('warn', `controller ${error.message}`)
-      this.#dialLater()
+  /** @param {{host: string, port: number, secret: string}} place */
+  async #dial(place) {
+    const { run, id } = this.#config
+    while (!this.#stopping) {
+      try {
+        await this.#onLine(await dialLink({ ...place, identity: `${run}/${id}` }))
+      } catch (error) {
+        this.#say('warn', `controller ${error.message}`)
+      }
+      // Not all drones at the same moment.
+      await sleep(this.#redial * (0.5 + Math.random() / 2))
+      this.#redial = Math.min(MAX_REDIAL, this.#redial * 2)
     }
-  }
-
-  #dialLater() {
-    if (this.#stopping || this.#config.listen) return
-    // Not all drones at the same moment.
-    setTimeout(() => this.#dial(), this.#redial * (0.5 + Math.random() / 2))
-    this.#redial = Math.min(MAX_REDIAL, this.#redial * 2)
   }
 
   /** @param {Level} level @param {string} text */
@@ -123,27 +114,31 @@ export class Agent {
     this.#said = text
   }
 
-  /** @param {Line} line */
+  /**
+   * @param {Line} line
+   * @returns {Promise<void>} when it is closed
+   */
   #onLine(line) {
-    if (this.#stopping) return void line.close()
     const before = this.#line
     this.#line = line
     before?.close('another controller has come')
     for (const timer of this.#lonely) clearTimeout(timer)
     this.#say('info', 'has a controller')
-    line.onClose = reason => {
-      if (this.#line !== line) return
-      this.#line = null
-      this.#say('warn', `has lost its controller: ${reason}`)
-      this.#mourn()
-      this.#dialLater()
-    }
     line.onMessage = message => {
       this.#redial = REDIAL
       this.#order(line, message)
     }
     line.send(this.#hello)
     for (const event of this.#events.splice(0)) line.send(event)
+    return new Promise(resolve => {
+      line.onClose = reason => {
+        resolve()
+        if (this.#line !== line) return
+        this.#line = null
+        this.#say('warn', `has lost its controller: ${reason}`)
+        this.#mourn()
+      }
+    })
   }
 
   /** Without a controller it does not load for long, and is not there for ever. */
@@ -239,24 +234,14 @@ export class Agent {
   }
 
   async #sample() {
-    const sample = await this.#crew.sample()
-    /** @type {import('../schema.js').DroneProcess} */
-    const agent = {
-      pid: process.pid,
-      role: 'agent',
-      connections: 0,
-      ...usage(),
-      private: privateBytes('self'),
-      base: this.#base,
-    }
+    const { processes, ...sample } = await this.#crew.sample()
     this.#line?.send({
       type: 'sample',
       sample: {
         at: Date.now(),
         up: Math.round(performance.now() - this.#born),
         revision: this.#revision,
-        deaths: this.#crew.deaths,
-        processes: [agent, ...this.#crew.processes()],
+        processes: [{ role: 'agent', connections: 0, ...this.#usage.now() }, ...processes],
         machine: machineNow(),
         ...sample,
       },
@@ -275,6 +260,6 @@ export class Agent {
     const line = this.#line
     this.#line = null
     await line?.close('the drone ends')
-    this.#end()
+    this.#onEnd()
   }
 }

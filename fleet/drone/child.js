@@ -1,7 +1,7 @@
 // A process of the drone: an engine that does what its agent says.
 
 import { Engine } from './engine/engine.js'
-import { privateBytes, usage } from './machine.js'
+import { Usage } from './machine.js'
 
 /** Connections that have come or gone after which it is worth it to collect what that has left behind. */
 const WORTH = 200
@@ -16,6 +16,8 @@ export class EngineServer {
   /** @type {any} */
   #engine
   #collect
+  /** @type {Usage | undefined} */
+  #usage
   #changes = 0
   #collected = 0
   #calm = 0
@@ -42,7 +44,8 @@ export class EngineServer {
     if (method === 'begin') {
       this.#engine = new Engine(values[0])
       this.#collect()
-      return privateBytes('self')
+      this.#usage = new Usage()
+      return
     }
     if (method === 'sample') return this.#sample()
     const result = await this.#engine[method](...values)
@@ -59,6 +62,6 @@ export class EngineServer {
       this.#collect()
     }
     this.#changes = changes
-    return { ...sample, ...usage() }
+    return { ...sample, usage: this.#usage?.now() }
   }
 }

@@ -7,8 +7,6 @@ import { Totals } from './totals.js'
 
 /** ms that the processes may take to tell their figures; those that take longer tell them with the next sample. */
 const PATIENCE = 700
-/** Samples from one look at the processes' memory to the next. */
-const WEIGHED = 5
 /** Change of what a process may open at once that is worth telling it. */
 const WORTH = 0.2
 
@@ -24,8 +22,6 @@ export class Crew {
   #leaving = new Set()
   /** @type {Settings | null} */
   #settings = null
-  #samples = 0
-  deaths = 0
 
   /**
    * @param {object} options
@@ -41,11 +37,7 @@ export class Crew {
 
   /** @param {'connections' | 'publisher'} role */
   #member(role) {
-    const onDeath = (/** @type {string} */ text) => {
-      this.deaths++
-      this.#options.onDeath(text)
-    }
-    return new Member({ ...this.#options, role, totals: this.#totals, onDeath })
+    return new Member({ ...this.#options, role, totals: this.#totals })
   }
 
   get #all() {
@@ -86,15 +78,20 @@ export class Crew {
     this.#leaving.delete(member)
   }
 
-  /** @returns {Promise<import('../schema.js').EngineSample>} what has come since the last one, of all together */
+  /**
+   * @returns {Promise<import('../schema.js').EngineSample & {deaths: number, processes: import('../schema.js').DroneProcess[]}>} what has
+   *   come since the last one, of all together
+   */
   async sample() {
-    const all = this.#all
-    const told = Promise.all(all.map(member => member.look()))
+    const told = Promise.all(this.#all.map(member => member.look()))
     await Promise.race([told, sleep(PATIENCE, null, { ref: false })])
-    if (this.#samples++ % WEIGHED === 0) for (const member of all) member.weigh()
     this.#balance()
     const samples = [...this.#all, ...this.#leaving].flatMap(({ sample }) => sample ?? [])
-    return this.#totals.take(samples, this.#settings?.connections ?? 0)
+    return {
+      ...this.#totals.take(samples, this.#settings?.connections ?? 0),
+      deaths: this.#totals.deaths,
+      processes: this.#all.flatMap(member => member.facts()),
+    }
   }
 
   /** The bounds are the drone's: when one process has opened all of its connections, others may open more. */
@@ -104,11 +101,6 @@ export class Crew {
       const before = member?.settings?.concurrency ?? 0
       if (before && Math.abs(share.concurrency / before - 1) > WORTH) member.apply(share).catch(() => {})
     })
-  }
-
-  /** @returns {import('../schema.js').DroneProcess[]} */
-  processes() {
-    return this.#all.flatMap(member => member.facts())
   }
 
   /**

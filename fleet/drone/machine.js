@@ -14,6 +14,8 @@ const OTHER_FILES = 100
 /** ms of processor time that /proc counts in. */
 const JIFFY = 10
 const PAGE = 4096
+/** Looks at a process's time from one look at its memory to the next. */
+const WEIGHED = 5
 
 /** @param {string} file @returns {string} '' where there is none */
 function read(file) {
@@ -27,16 +29,29 @@ function read(file) {
 /** @param {string} text @param {RegExp} pattern @returns {number} its group; 0 where there is none */
 const find = (text, pattern) => Number(pattern.exec(text)?.[1] ?? 0)
 
-/**
- * @param {number | 'self'} pid
- * @returns {number} bytes that this process alone uses: not the pages of programs that others have too; 0: unknown
- */
-export const privateBytes = pid => find(read(`${pid}/smaps_rollup`), /^Private_Dirty: +(\d+)/m) * 1024
+/** @returns {number} bytes that this process alone uses: not the pages of programs that others have too; 0: unknown */
+const privateBytes = () => find(read('self/smaps_rollup'), /^Private_Dirty: +(\d+)/m) * 1024
 
-/** @returns {{cpu: number, rss: number}} ms and bytes of this process */
-export function usage() {
-  const { user, system } = process.cpuUsage()
-  return { cpu: (user + system) / 1000, rss: process.memoryUsage.rss() }
+/** What this process takes of the machine. */
+export class Usage {
+  #looks = 0
+  #base = privateBytes()
+  #private = this.#base
+
+  /** @returns {{pid: number, cpu: number, rss: number, private: number, base: number}} `base`: when this was made */
+  now() {
+    const { user, system } = process.cpuUsage()
+    const rss = process.memoryUsage.rss()
+    // Not each time: the kernel goes through all pages for it.
+    if (this.#looks++ % WEIGHED === 0) this.#private = privateBytes()
+    return {
+      pid: process.pid,
+      cpu: (user + system) / 1000,
+      rss,
+      private: this.#private || rss,
+      base: this.#base || rss,
+    }
+  }
 }
 
 /** @returns {number} bytes */

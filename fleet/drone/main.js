@@ -57,6 +57,7 @@ async function beAgent() {
   const agent = new Agent(config, {
     version,
     log,
+    onEnd: () => process.exit(),
     fork: () => fork(program, [ENGINE], { execArgv: FLAGS, serialization: 'advanced' }),
   })
   process.stdout.on('error', () => {})
@@ -64,7 +65,6 @@ async function beAgent() {
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => agent.stop())
   if (statSync(file).mode & 0o077)
     agent.event('warn', `${file} can be read by other users; it has a secret in it`)
-  agent.ended.then(() => process.exit())
   await agent.start().catch(error => fail(error.message, 1))
 }
 

@@ -1,7 +1,5 @@
-import { privateBytes } from './machine.js'
-
 /** @typedef {import('../schema.js').Settings} Settings */
-/** @typedef {import('../schema.js').EngineSample & {cpu: number, rss: number}} ProcessSample */
+/** @typedef {import('../schema.js').EngineSample & {usage: ReturnType<import('./machine.js').Usage['now']>}} ProcessSample */
 
 /** ms before a process that died is replaced, at first; doubles. */
 const BACKOFF = 250
@@ -30,8 +28,6 @@ export class Member {
   #timer
   /** Samples in a row that it has not answered. */
   #unanswered = 0
-  #private = 0
-  #base = 0
   /** What it said before it died. */
   #fault = ''
   #stopping = false
@@ -58,7 +54,7 @@ export class Member {
   /** Starts its process. @returns {Promise<void>} when it has its settings */
   async #start() {
     this.#born = performance.now()
-    this.#unanswered = this.#private = this.#base = 0
+    this.#unanswered = 0
     this.#fault = ''
     try {
       const child = this.#options.fork()
@@ -75,10 +71,7 @@ export class Member {
       this.#fault = error.message
       return this.#onExit(null, null)
     }
-    const base = this.ask('begin', this.#options.launch)
-    const applied = this.ask('apply', this.settings)
-    this.#private = this.#base = (await base) ?? 0
-    await applied
+    await Promise.all([this.ask('begin', this.#options.launch), this.ask('apply', this.settings)])
   }
 
   /**
@@ -137,27 +130,11 @@ export class Member {
     this.#options.totals.merge(sample)
   }
 
-  /** Not with each sample: the kernel goes through all of its pages for it. */
-  weigh() {
-    if (this.#child?.pid && this.#base > 0) this.#private = privateBytes(this.#child.pid) || this.#private
-  }
-
   /** @returns {import('../schema.js').DroneProcess[]} none while there is none */
   facts() {
     const { sample } = this
-    if (!this.#child?.pid || !sample) return []
-    const { cpu, rss, gauges } = sample
-    return [
-      {
-        pid: this.#child.pid,
-        role: this.#options.role,
-        connections: gauges.open,
-        cpu,
-        rss,
-        private: this.#private || rss,
-        base: this.#base || rss,
-      },
-    ]
+    if (!sample) return []
+    return [{ role: this.#options.role, connections: sample.gauges.open, ...sample.usage }]
   }
 
   /**
@@ -176,6 +153,7 @@ export class Member {
     if (performance.now() - this.#born > TRUSTED) this.#backoff = BACKOFF
     this.#timer = setTimeout(() => this.#start().catch(() => {}), this.#backoff)
     const why = [signal ?? (code === null ? 'no process' : `exit code ${code}`), this.#fault].filter(Boolean)
+    this.#options.totals.deaths++
     this.#options.onDeath(
       `${this.#options.role} process ${pid ?? ''} with ${open} connections ended (${why.join(', ')}); another one in ${this.#backoff} ms`,
     )

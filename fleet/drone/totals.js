@@ -9,6 +9,8 @@ const MAX_FAULTS = 29
 
 /** What all processes of the drone have counted, also those that are no more: nothing that was counted is lost with them. */
 export class Totals {
+  /** Processes that died. */
+  deaths = 0
   #past = zeroCounters()
   /** @type {Record<string, number>} */
   #faults = Object.create(null)
