@@ -63,9 +63,10 @@ export function clockOf({ drones, latency, probe }) {
  * @param {import('../schema.js').DistributionWire} options.connect
  * @param {boolean} options.partial
  * @param {boolean} options.recover
+ * @param {number} options.publishRate
  * @returns {StepResult} its accounting is added when the step has ended, its gateway when the run has
  */
-export function measured({ name, first, last, least, ramp, connect, partial, recover }) {
+export function measured({ name, first, last, least, ramp, connect, partial, recover, publishRate }) {
   const seconds = Math.max(0.001, (last.time - first.time) / 1000)
   const rate = (/** @type {'received' | 'published' | 'pings' | 'bytesIn' | 'bytesOut'} */ counter) =>
     Math.max(0, last.counters[counter] - first.counters[counter]) / seconds
@@ -76,6 +77,7 @@ export function measured({ name, first, last, least, ramp, connect, partial, rec
     seconds,
     partial,
     recover,
+    publishRate,
     connections: {
       wanted: last.gauges.wanted,
       open: last.gauges.open,

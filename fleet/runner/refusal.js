@@ -7,6 +7,8 @@ import { RunError } from './run-error.js'
 
 /** s that a target may refuse everything */
 const PATIENCE = 4
+/** Messages of which one would have been taken. */
+const ENOUGH_DUE = 3
 /** s in which those that are back would have been recovered */
 const RECOVERY_PATIENCE = 1
 
@@ -116,14 +118,14 @@ export class Refusal {
   /**
    * While messages are published.
    * @param {FleetSnapshot} snapshot
+   * @param {boolean} [atEnd] there is no more time to wait
    * @throws {RunError} none was taken
    */
-  messages(snapshot) {
-    const { counters, faults, settings } = snapshot
-    const missing = counters.unpublished - this.#before.counters.unpublished
-    const bad =
-      settings.publish_rate > 0 && missing > 0 && counters.published === this.#before.counters.published
-    if (!this.#lasts(bad, snapshot.time)) return
+  messages(snapshot, atEnd = false) {
+    const { counters, faults, settings, time } = snapshot
+    const due = (settings.publish_rate * (time - this.#before.time)) / 1000
+    const bad = due >= ENOUGH_DUE && counters.published === this.#before.counters.published
+    if (!this.#lasts(bad, time) && !(atEnd && bad)) return
     const [fault] = topFault(faults, this.#before.faults) ?? ['no answer']
     throw new RunError(`${this.#target} takes no messages: ${withHint(fault, settings.transport)}`)
   }

@@ -49,6 +49,7 @@ export const RESULT_SCHEMA = 1
  * @property {number} seconds
  * @property {boolean} partial
  * @property {boolean} recover subscriptions were to be recovered
+ * @property {number} publishRate that was asked for, a second
  * @property {{wanted: number, open: number, least: number}} connections `least`: in the worst second of the measured time
  * @property {{seconds: number, opened: number, peak: number, mean: number}} ramp connections a second
  * @property {number} received publications a second, mean

@@ -152,8 +152,8 @@ class Run {
     try {
       this.#counters = await run.play()
     } catch (error) {
-      // What arrived until then is worth its books, if somebody broke the run off, and the fleet is still there.
-      if (run.result !== null && error instanceof Interrupted) {
+      // What arrived until then is worth its books, if the fleet is still there.
+      if (run.result !== null) {
         const rest = new Snapshots(stage.fleet, new AbortController().signal, forever())
         const late = new StepRun({ ...stage, snapshots: rest }, step, this.#counters)
         this.#counters = await late.breakOff(run.result).catch(() => this.#counters)

@@ -75,18 +75,28 @@ export class StepRun {
     fleet.resetStatistics()
     const ramp = await this.#open(n)
     const { connect } = snapshots.last
+    const refusal = new Refusal(this.#stage.target, snapshots.last)
     await snapshots.race(fleet.set({ publish_rate, churn }))
-    await this.#settle()
+    await this.#settle(refusal)
     fleet.resetStatistics()
     const first = await snapshots.next()
     let least = first.gauges.open
     let last = first
     const keep = (/** @type {boolean} */ partial) => {
-      this.result = measured({ name: this.#step.name, first, last, least, ramp, connect, partial, recover })
+      this.result = measured({
+        name: this.#step.name,
+        first,
+        last,
+        least,
+        ramp,
+        connect,
+        partial,
+        recover,
+        publishRate: publish_rate,
+      })
       this.result.disturbances = this.#disturbed
     }
     try {
-      const refusal = new Refusal(this.#stage.target, first)
       last = await snapshots.until((snapshot, seconds) => {
         last = snapshot
         least = Math.min(least, snapshot.gauges.open)
@@ -97,6 +107,7 @@ export class StepRun {
         this.#say(`measuring ${Math.round(measuredSeconds)}/${this.#step.seconds} s`, snapshot)
         return measuredSeconds >= this.#step.seconds - 0.5
       })
+      refusal.messages(last, true)
       keep(false)
     } catch (error) {
       if (last !== first) keep(true)
@@ -158,10 +169,9 @@ export class StepRun {
     return { seconds, opened, peak, mean: seconds > 0 ? opened / seconds : 0 }
   }
 
-  async #settle() {
-    const { snapshots, target } = this.#stage
-    const refusal = new Refusal(target, snapshots.last)
-    await snapshots.until((snapshot, seconds) => {
+  /** @param {Refusal} refusal */
+  async #settle(refusal) {
+    await this.#stage.snapshots.until((snapshot, seconds) => {
       refusal.messages(snapshot)
       this.#say('settling', snapshot)
       return seconds >= this.#step.settle
