@@ -14,23 +14,11 @@ import { makeToken } from './token.js'
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
 
 /** ms */
-const TICK = 10
+const TICK = 20
 const CLOSE_TIMEOUT = 5000
 
 const H = 0x68
 const S = 0x73
-
-/** The settings with which other connections would be made: when one changes, all are opened anew. */
-const LASTING = /** @type {const} */ ([
-  'targets',
-  'transport',
-  'first',
-  'channels',
-  'recover',
-  'user',
-  'addresses',
-  'ports',
-])
 
 /** @param {{code: number, message?: string, reason?: string}} fault */
 const label = ({ code, message, reason }) => `${code || ''} ${message ?? reason ?? ''}`.trim()
@@ -88,23 +76,24 @@ export class Engine {
    * @throws {Error} with one line, when they cannot be read; then those before hold on
    */
   apply(settings) {
-    const lasting = JSON.stringify(LASTING.map(name => settings[name]))
+    const { connections, total, concurrency, rate, churn, backoff, publish, publishFrom, ...others } =
+      settings
+    // With those, other connections would be made: when one changes, all are opened anew.
+    const lasting = JSON.stringify(others)
     const subjects = settings.channels.map(parseSubject)
     if (settings.user) parseSubject(settings.user)
     if (settings.user && !this.#options.tokenSecret) throw new Error('a user needs a token secret')
-    if (settings.publish) {
-      parseSubject(settings.publish.channels)
-      if (settings.publish.via === 'api' && !this.#options.apiKey)
-        throw new Error('publishing needs an API key')
+    if (publish) {
+      parseSubject(publish.channels)
+      if (publish.via === 'api' && !this.#options.apiKey) throw new Error('publishing needs an API key')
     }
     if (subjects.length > 128) throw new Error('more than 128 channels a connection')
     if (lasting !== this.#lasting) this.#reopen(settings, subjects)
     this.#lasting = lasting
     this.#settings = settings
-    const { concurrency, rate, churn, backoff, connections } = settings
     Object.assign(this.#pool, { concurrency, rate, churn, backoff })
     this.#resize(connections)
-    this.#subscriptions.publishing(settings.publishFrom, this.#clock.now())
+    this.#subscriptions.publishing(publishFrom, this.#clock.now())
     this.#publishing.apply(settings)
   }
 

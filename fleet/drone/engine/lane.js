@@ -12,13 +12,6 @@
  * @typedef {object} Carrier brings publications to the target
  * @property {(publications: string[], done: import('./carriers.js').Done) => void} send JSON of publish requests
  * @property {() => void} close
- *
- * @typedef {object} LaneHost
- * @property {(message: Message, sequence: number, channel: string) => string} payload
- * @property {(message: Message) => void} published
- * @property {(label: string, messages: number) => void} unpublished they were given up
- * @property {(label: string) => void} fault
- * @property {() => void} freed there is room again
  */
 
 /** Messages that wait. */
@@ -57,7 +50,7 @@ export class Lane {
   /**
    * @param {Books} books
    * @param {Carrier} carrier
-   * @param {LaneHost} host
+   * @param {import('./publisher.js').Publisher} host
    */
   constructor(books, carrier, host) {
     this.#books = books
@@ -117,14 +110,14 @@ export class Lane {
       else if (!fault || fault.temporary || PASSING.includes(fault.code)) repeat.push(message)
       else {
         refused.push(message)
-        this.#host.unpublished(`publish: ${reason}`, 1)
+        this.#host.unpublished(reason, 1)
       }
     }
     this.#batch = []
     this.#giveBack(refused)
     this.#queue.unshift(...repeat)
     if (repeat.length > 0) {
-      this.#host.fault(`publish: ${reason}`)
+      this.#host.fault(reason)
       const delay = Math.min(BACKOFF_MAX, BACKOFF_MIN * 2 ** this.#failures++)
       this.#timer = setTimeout(() => this.#free(), delay * (0.5 + Math.random() / 2))
       return
@@ -135,7 +128,7 @@ export class Lane {
 
   #free() {
     this.#busy = false
-    this.#host.freed()
+    this.#host.pump()
     this.flush()
   }
 
@@ -152,7 +145,7 @@ export class Lane {
     clearTimeout(this.#timer)
     this.#carrier.close()
     const left = [...this.#batch, ...this.#queue]
-    if (left.length > 0) this.#host.unpublished('publish: given up', left.length)
+    if (left.length > 0) this.#host.unpublished('given up', left.length)
     this.#giveBack(left)
     this.#queue = this.#batch = []
   }

@@ -1,5 +1,6 @@
 import { deflateSync, inflateSync } from 'node:zlib'
 import { parseSubject } from '../../subjects.js'
+import { enlarge } from './enlarge.js'
 
 /** @typedef {import('../../schema.js').Ledger} Ledger */
 /** @typedef {import('../../schema.js').Publish} Publish */
@@ -27,8 +28,15 @@ export class Books {
     this.parts = parts
     this.start = startNumber(time)
     this.subject = parseSubject(channels)
+    this.sequences = new Uint32Array(0)
+    this.grow(total)
+  }
+
+  /** @param {number} total connections: with them, subjects of their own may have come */
+  grow(total) {
     const subjects = this.subject.span || this.subject.count(total)
-    this.sequences = new Uint32Array(Math.max(0, Math.ceil((subjects - part) / parts)))
+    const size = Math.ceil((subjects - this.part) / this.parts)
+    if (size > this.sequences.length) this.sequences = enlarge(this.sequences, size)
   }
 
   /** @param {number} at place in `sequences` @returns {string} channel */

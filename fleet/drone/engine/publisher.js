@@ -57,38 +57,30 @@ export class Publisher {
     this.#random = (this.books.start ^ (publish.part << 16)) | 1
     // Publishers begin one after another, so that all messages together are evenly spaced.
     this.#due = Math.max(from, now) + (1000 / publish.rate) * (publish.part / publish.parts)
-    if (this.books.sequences.length === 0) return
     for (let lane = 0; lane < LANES; lane++)
-      this.#lanes.push(
-        new Lane(this.books, options.carrier(lane), {
-          payload: (message, sequence, channel) => this.#payload(message, sequence, channel),
-          published: message => {
-            options.counters.published++
-            options.answer.record(clock.now() - message.time)
-          },
-          unpublished: (label, messages) => {
-            options.counters.unpublished += messages
-            options.fault(label, messages)
-          },
-          fault: options.fault,
-          freed: () => this.#pump(),
-        }),
-      )
-    this.#pump()
+      this.#lanes.push(new Lane(this.books, options.carrier(lane), this))
+    this.pump()
   }
 
-  /** @param {Publish} publish other rate, size or order */
-  change(publish) {
+  /**
+   * @param {Publish} publish other rate, size or order
+   * @param {number} total connections of the fleet
+   */
+  change(publish, total) {
     const now = this.#options.clock.now()
+    // There was nobody to publish to.
+    if (this.books.sequences.length === 0) this.#due = Math.max(this.#due, now)
+    this.books.grow(total)
     // What is behind stays due; what is to come, comes at the new rate.
     if (this.#due > now) this.#due = now + (this.#due - now) * (this.#publish.rate / publish.rate)
     this.#publish = publish
-    this.#pump()
+    this.pump()
   }
 
-  #pump() {
+  /** Sends what is due, as far as there is room. */
+  pump() {
     clearTimeout(this.#timer)
-    if (this.#stopped) return
+    if (this.#stopped || this.books.sequences.length === 0) return
     const now = this.#options.clock.now()
     const interval = 1000 / this.#publish.rate
     while (this.#due <= now) {
@@ -103,7 +95,7 @@ export class Publisher {
     for (const lane of this.#lanes) lane.flush()
     if (this.#due > now) {
       const least = this.#publish.rate > FAST ? 2 : 1
-      this.#timer = setTimeout(() => this.#pump(), Math.min(60_000, Math.max(least, this.#due - now)))
+      this.#timer = setTimeout(() => this.pump(), Math.min(60_000, Math.max(least, this.#due - now)))
     }
   }
 
@@ -123,7 +115,7 @@ export class Publisher {
    * @param {number} sequence
    * @param {string} channel
    */
-  #payload({ time, again }, sequence, channel) {
+  payload({ time, again }, sequence, channel) {
     const { clock, machine } = this.#options
     const numbers = {
       t: Math.round(time * 1000),
@@ -136,6 +128,24 @@ export class Publisher {
     return this.#maker.make(numbers, this.#publish.size, again)
   }
 
+  /** @param {Message} message that was confirmed */
+  published({ time }) {
+    const { counters, answer, clock } = this.#options
+    counters.published++
+    answer.record(clock.now() - time)
+  }
+
+  /** @param {string} reason @param {number} messages that are given up */
+  unpublished(reason, messages) {
+    this.#options.counters.unpublished += messages
+    this.fault(reason, messages)
+  }
+
+  /** @param {string} reason @param {number} [times] */
+  fault(reason, times) {
+    this.#options.fault(`publish: ${reason}`, times)
+  }
+
   /**
    * No more messages; those that are due are given up, and what waits in lanes when its time is over.
    * @param {number} drain ms that it has
@@ -144,14 +154,11 @@ export class Publisher {
   stop(drain) {
     this.#stopped = true
     clearTimeout(this.#timer)
-    const { clock, counters, fault } = this.#options
+    const { clock } = this.#options
     const began = clock.now()
     const behind = Math.max(0, Math.ceil(((began - this.#due) * this.#publish.rate) / 1000))
     // A timer is never that exact: what became due since it was set is no failure.
-    if (behind > this.#publish.rate / 20 + 1) {
-      counters.unpublished += behind
-      fault('publish: given up', behind)
-    }
+    if (behind > this.#publish.rate / 20 + 1) this.unpublished('given up', behind)
     return new Promise(resolve => {
       const look = () => {
         if (this.#lanes.some(lane => !lane.idle) && clock.now() - began < drain)

@@ -52,7 +52,7 @@ export class Publishing {
     // With these another publisher begins, whose sequences begin with 1; of others this one learns.
     const lasting = wanted ? JSON.stringify([subjects, from, targets, user]) : ''
     if (lasting === this.#lasting) {
-      if (wanted) this.#publisher?.change(wanted)
+      if (wanted) this.#publisher?.change(wanted, total)
       return
     }
     this.#end(DRAIN)

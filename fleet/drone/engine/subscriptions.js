@@ -14,9 +14,11 @@ const AWAY = 4
 /** Has a position in a stream, from which it can be recovered. */
 const POSITION = 8
 
-/** Holes that are remembered, so that what comes late is told from what comes twice: of a subscription, and subscriptions. */
-const MAX_HOLES = 32
-const MAX_HOLED = 20_000
+/** Missing publications that are remembered, so that what comes late is told from what comes twice: of a hole, and of all. */
+const OF_HOLE = 100
+const OF_ALL = 50_000
+/** More than any sequence: a publication's key is subscription * SEQUENCES + sequence. */
+const SEQUENCES = 2 ** 32
 
 /**
  * All subscriptions of a process, by index: slot * width + place in the list of templates. What is kept of one is 17 bytes in typed
@@ -42,8 +44,10 @@ export class Subscriptions {
   #offset = new Float64Array(0)
   /** @type {string[]} */
   #epoch = []
-  /** @type {Map<number, number[]>} subscription -> from, to, 1 if it was away, from ... */
-  #holes = new Map()
+  /** @type {Map<number, number>} key of a missing publication -> whether the subscription was away, as AWAY or 0 */
+  #missing = new Map()
+  /** The latest publisher's start that was seen. */
+  #latest = 0
 
   /**
    * @param {Subject[]} subjects
@@ -141,10 +145,9 @@ export class Subscriptions {
 
   /** @param {number} slot that will not come back */
   forget(slot) {
-    for (let i = slot * this.width; i < (slot + 1) * this.width; i++) {
+    for (let i = slot * this.width; i < (slot + 1) * this.width; i++)
       this.#last[i] = this.#start[i] = this.#baseline[i] = this.#flags[i] = 0
-      this.#holes.delete(i)
-    }
+    this.#missing.clear()
   }
 
   /**
@@ -180,13 +183,19 @@ export class Subscriptions {
     const missing = sequence - this.#last[i] - 1
     if (missing < 0) return this.#late(i, sequence, again)
     if (missing > 0) {
-      const away = this.#flags[i] & AWAY ? 1 : 0
+      const away = this.#flags[i] & AWAY
       if (away) counters.missed += missing
       else {
         counters.gaps++
         counters.lost += missing
       }
-      this.#remember(i, this.#last[i] + 1, sequence - 1, away)
+      const keys = this.#missing
+      for (let key = i * SEQUENCES + sequence - 1, n = 0; n < Math.min(missing, OF_HOLE); n++)
+        keys.set(key - n, away)
+      for (const key of keys.keys()) {
+        if (keys.size <= OF_ALL) break
+        keys.delete(key)
+      }
     }
     this.#last[i] = sequence
     this.#flags[i] &= ~AWAY
@@ -207,21 +216,9 @@ export class Subscriptions {
     const known = this.#start[i] > 0 || (this.#flags[i] & KNOWS && this.#phase > 0 && start >= this.#phase)
     this.#start[i] = start
     this.#last[i] = this.#baseline[i] = known ? 0 : sequence - 1
-    this.#holes.delete(i)
+    if (start > this.#latest) this.#missing.clear()
+    this.#latest = Math.max(start, this.#latest)
     return true
-  }
-
-  /**
-   * @param {number} i
-   * @param {number} from
-   * @param {number} to
-   * @param {number} away
-   */
-  #remember(i, from, to, away) {
-    const holes = this.#holes.get(i) ?? []
-    holes.push(from, to, away)
-    if (holes.length > 3 * MAX_HOLES) holes.splice(0, 3)
-    if (this.#holes.size < MAX_HOLED) this.#holes.set(i, holes)
   }
 
   /**
@@ -231,28 +228,25 @@ export class Subscriptions {
    */
   #late(i, sequence, again) {
     const counters = this.#counters
-    const holes = this.#holes.get(i) ?? []
-    for (let at = 0; at < holes.length; at += 3) {
-      const [from, to, away] = holes.slice(at, at + 3)
-      if (sequence < from || sequence > to) continue
-      const left = []
-      if (sequence > from) left.push(from, sequence - 1, away)
-      if (sequence < to) left.push(sequence + 1, to, away)
-      holes.splice(at, 3, ...left)
-      if (away) counters.missed--
-      else {
-        counters.lost--
-        counters.gaps += left.length / 3 - 1
-      }
-      // What a publisher had to publish again is late because of that.
-      if (!again) counters.disordered++
+    const keys = this.#missing
+    const key = i * SEQUENCES + sequence
+    const away = keys.get(key)
+    const before = sequence <= this.#baseline[i]
+    if (away === undefined && !before) {
+      if (again) counters.received--
+      else counters.duplicates++
       return
     }
-    if (sequence <= this.#baseline[i]) {
-      if (sequence === this.#baseline[i]) this.#baseline[i]--
-      counters.disordered++
-    } else if (again) counters.received--
-    else counters.duplicates++
+    // What a publisher had to publish again is late because of that.
+    if (!again) counters.disordered++
+    if (sequence === this.#baseline[i]) this.#baseline[i]--
+    keys.delete(key)
+    if (away) counters.missed--
+    else if (!before) {
+      counters.lost--
+      // The hole has become one less, or two.
+      counters.gaps += Number(keys.has(key - 1)) + Number(keys.has(key + 1)) - 1
+    }
   }
 
   /**

@@ -98,6 +98,24 @@ t.test('evenly spaced, each subject of the part in sequence, payloads of the siz
   t.equal(JSON.stringify(taken.at(-1).data).length, 300)
 })
 
+t.test('subjects that come with connections are published to as soon as they are there', async t => {
+  const { taken, url } = await startApi(t, fine)
+  const { test, stop, settings } = publisher(t, url, 'own:{own}', { order: 'sequential' })
+  test.engine.apply({ ...settings, total: 2 })
+  await test.until(({ counters }) => counters.published >= 10)
+  test.engine.apply({ ...settings, total: 3 })
+  await test.until(() => taken.some(({ channel }) => channel === 'own:3'))
+  test.engine.apply({ ...settings, total: 3, publish: null })
+  const { counters } = await stop()
+  const channels = byChannel(taken)
+  t.same(Object.keys(channels).sort(), ['own:1', 'own:2', 'own:3'])
+  t.equal(counters.published, taken.length)
+  t.same(
+    sequences(test.engine.ledgers()[0]),
+    ['own:1', 'own:2', 'own:3'].map(name => channels[name].length),
+  )
+})
+
 t.test(
   'a target that comes late gets all that was meant to be sent, with the times that were meant',
   async t => {
