@@ -4,9 +4,8 @@ import { field, HEAD } from './http.js'
 import { StreamConnection } from './stream.js'
 import { OPEN } from './wire.js'
 
-/** s that a poll may wait for something to come, and that its answer may then take. */
+/** s that a poll may wait for something to come. Its answer may take twice as long. */
 const POLL = 25
-const PATIENCE = 5
 /** Polls that are made again, one a second, while the session is out of reach or connections are cut. */
 const MAX_REPEATS = 8
 /** POSTs that are made again when their connection was cut. */
@@ -45,7 +44,7 @@ export class LongPollConnection extends StreamConnection {
   #poll() {
     // After a cut, whether the session is there is to be known soon.
     const wait = this.repeats === 0 ? POLL : 1
-    this.target.dialer.watch(this, wait + PATIENCE)
+    this.target.dialer.watch(this, 2 * wait)
     this.write(this.target.post(this.#path(`&ack=${this.seq}&timeout=${wait}`), ''))
   }
 
