@@ -133,7 +133,7 @@ t.test('drones that listen are dialled, by the next controller too', async t => 
   const next = await openFleet(t, dir)
   await next.settled()
   t.equal(next.snapshot().drones[0].state, 'up')
-  const [warning] = await next.set({ host: ['http://127.0.0.1:1'], n: 1e9 })
+  const [warning] = await next.set({ host: ['http://127.0.0.1:1'], n: 1e9, concurrency: 5 })
   t.match(warning, /^1000000000 connections are more than the drones can hold: \d+, \d+ too few$/)
   const { faults } = await until(next, ({ counters }) => counters.failed > 0)
   t.match(Object.keys(faults).join(), 'ECONNREFUSED')

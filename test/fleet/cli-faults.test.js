@@ -1,0 +1,67 @@
+import { chmod, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { lives } from '../../fleet/providers/processes.js'
+import { FleetCli } from './fleet-cli.js'
+
+/** @param {string} dir @param {string} id of a drone that never comes up */
+async function nodeWithout(dir, id) {
+  const file = join(dir, 'node')
+  await writeFile(
+    file,
+    `#!/bin/sh\ncase $2 in */${id}.json) exec sleep 1000;; esac\nexec "${process.execPath}" "$@"\n`,
+  )
+  await chmod(file, 0o755)
+  return file
+}
+
+t.test('a drone that never reports is named, and the others are taken back, or kept', async t => {
+  const cli = await FleetCli.make(t)
+  const node = await nodeWithout(cli.dir, 'd2')
+  const args = ['start', '2', '--allow', '127.0.0.1', '--patience', '2s', '--node', node]
+  const { code, stderr } = await cli.run(args)
+  t.equal(code, 1)
+  t.match(stderr, /\nhalley: d2 never reported \(it has not reported within 2 s\); taken back: d1, d2\n$/)
+  t.same(await cli.drones(), [])
+  await nodeWithout(cli.dir, 'd4')
+  const kept = await cli.run([...args, '--keep'])
+  t.match(kept, { code: 0, stdout: '1 drone is up\n', stderr: /d4 never reported .*; kept: d3\n$/ })
+  t.same(
+    (await cli.drones()).map(({ id }) => id),
+    ['d3'],
+  )
+
+  t.test('a state that is damaged does not keep drones from being ended', async t => {
+    process.kill(await cli.controller(), 'SIGKILL')
+    await writeFile(join(cli.dir, 'state.json'), '{"version":2,"run":')
+    const { code, stderr } = await cli.run(['set', 'n', '5'])
+    t.equal(code, 1)
+    t.match(
+      stderr,
+      /^halley: [^\n]*state\.json is damaged \(it is no JSON\); `halley fleet stop all` ends[^\n]*\n$/,
+    )
+    t.match(await cli.run(['stop', 'all']), { code: 0, stdout: 'ended: 1 drone\n' })
+    t.same(await cli.drones(), [])
+    t.match((await cli.run(['status'])).stderr, /no fleet is in/)
+  })
+})
+
+t.test('a start that is interrupted takes back what it has launched', async t => {
+  const cli = await FleetCli.make(t)
+  const node = await nodeWithout(cli.dir, 'd1')
+  const child = cli.spawn(['start', '2', '--allow', '127.0.0.1', '--node', node])
+  const done = cli.done(child)
+  await new Promise(resolve =>
+    child.stderr.on('data', data => String(data).includes('1 of 2 drones report') && resolve(undefined)),
+  )
+  const there = await cli.drones()
+  t.equal(there.length, 2)
+  child.kill('SIGINT')
+  t.match(await done, { code: 1, stderr: /the launch was interrupted; taken back: d1, d2\n$/ })
+  for (const { handle } of there) t.notOk(await lives(handle))
+
+  t.match(await cli.run(['controller']), {
+    code: 1,
+    stderr: /^halley: another controller \(process \d+\) has [^\n]+\n$/,
+  })
+})

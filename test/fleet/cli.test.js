@@ -1,0 +1,141 @@
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { signal } from '../../fleet/providers/processes.js'
+import { SETTINGS } from '../../fleet/settings.js'
+import { startGateway } from '../gateway.js'
+import { OPEN_GATEWAY } from './controller/fleet-of.js'
+import { FleetCli } from './fleet-cli.js'
+
+t.test('from start to stop', async t => {
+  const gateway = await startGateway(t, OPEN_GATEWAY)
+  const cli = await FleetCli.make(t)
+  const host = ['--host', gateway.url]
+
+  t.test('a dry run prints what would be launched, and does nothing', async t => {
+    const { code, stdout } = await cli.run([
+      'start',
+      '2',
+      ...host,
+      '--set',
+      'n=40',
+      '--api-key',
+      'secret-key',
+      '--dry-run',
+    ])
+    t.equal(code, 0)
+    t.match(stdout, `d2.json`)
+    t.match(stdout, 'then: set n 40')
+    t.match(stdout, `"allow":["127.0.0.1:${gateway.port}"]`)
+    t.notMatch(stdout, 'secret-key')
+    t.same(await readdir(cli.dir), [])
+  })
+
+  t.test('start launches drones and a controller, and waits until they report', async t => {
+    const { code, stdout, stderr } = await cli.run(
+      ['start', '2', ...host, '--set', 'n=40', '--set', 'channels=s{1..40}'],
+      { HALLEY_FLEET_API_KEY: 'key' },
+    )
+    t.match(stderr, '2 of 2 drones report')
+    t.equal(stdout, '2 drones are up\n')
+    t.equal(code, 0)
+    t.equal((await stat(cli.dir)).mode & 0o777, 0o700)
+    for (const file of ['state.json', 'control.sock', 'controller.log', 'statistics.csv'])
+      t.equal((await stat(join(cli.dir, file))).mode & 0o777, 0o600, file)
+    const { secret } = JSON.parse(await readFile(join(cli.dir, 'state.json'), 'utf8'))
+    t.match(secret, /^[0-9a-f]{64}$/)
+    const pids = [
+      await cli.controller(),
+      ...(await cli.drones()).map(({ handle }) => Number.parseInt(handle, 10)),
+    ]
+    for (const pid of pids) t.notMatch(await readFile(`/proc/${pid}/cmdline`, 'utf8'), /[0-9a-f]{64}|key$/)
+    t.notMatch(await readFile(join(cli.dir, 'controller.log'), 'utf8'), secret)
+    await cli.until(({ gauges }) => gauges.open === 40)
+  })
+
+  t.test('set changes what they do, and says what it does not understand', async t => {
+    t.same(await cli.run(['set', 'n', '50']), { code: 0, stdout: '', stderr: '' })
+    t.equal((await cli.run(['set', 'publish_rate=100', 'publish_channels=s{1..40}'])).code, 0)
+    await cli.until(({ gauges, counters }) => gauges.open === 50 && counters.received > 50)
+    t.equal((await cli.run(['set', 'publish-rate', '0'])).code, 0)
+    const wrong = await Promise.all([
+      cli.run(['set', 'chanels', 'x']),
+      cli.run(['set', 'n', 'many']),
+      cli.run(['set', 'host', 'http://127.0.0.1:1']),
+      cli.run(['restart', 'd9']),
+      cli.run(['start', '0', ...host]),
+      cli.run(['start', '1', ...host, '--spot']),
+      cli.run(['start', '1', ...host, '--provider', 'ec3']),
+      cli.run(['ramp', '--to', '5', '--over', 'long']),
+    ])
+    t.same(
+      wrong.map(({ code }) => code),
+      [2, 2, 1, 1, 2, 2, 2, 2],
+    )
+    for (const [i, text] of [
+      'did you mean channels?',
+      '"many" is no number',
+      /d1, d2 refuse: .*127\.0\.0\.1:1/,
+      'there is no drone d9; did you mean d1?',
+      'the number of drones: "0" is no number from 1',
+      '--spot is for --provider ec2, not for local',
+      'unknown provider "ec3"; did you mean ec2?',
+      '"long" is no duration like 300s or 5m',
+    ].entries())
+      t.match(wrong[i].stderr, text)
+    for (const { stderr } of wrong) t.match(stderr, /^halley: [^\n]+\n$/, 'one line')
+    const { stdout } = await cli.run(['set'])
+    for (const { name, doc } of SETTINGS) t.match(stdout, new RegExp(`^${name} .*${doc.slice(0, 20)}`, 'm'))
+    t.match((await cli.run(['set', 'n'])).stdout, /^n +50 /)
+  })
+
+  t.test('ramp raises the number and waits for it', async t => {
+    const { code, stdout, stderr } = await cli.run(['ramp', '--to', '60', '--over', '1s'])
+    t.same([code, stdout], [0, '60 connections are wanted now\n'])
+    t.match(stderr, /on the way to 60/)
+    await cli.until(({ gauges }) => gauges.open === 60)
+  })
+
+  t.test('a controller that is killed is started by the next command, and finds its drones', async t => {
+    const before = await cli.until(({ rates }) => rates.published === 0 && rates.received === 0)
+    const pid = await cli.controller()
+    process.kill(pid, 'SIGKILL')
+    const after = await cli.status()
+    t.not(await cli.controller(), pid)
+    t.same(
+      after.drones.map(({ id, handle, state }) => [id, handle, state]),
+      before.drones.map(({ id, handle }) => [id, handle, 'up']),
+    )
+    t.equal(after.gauges.open, 60)
+    t.match(after.counters, { received: before.counters.received, opened: before.counters.opened, lost: 0 })
+    const [first] = after.drones
+    await signal(first.handle, 'SIGKILL')
+    const healed = await cli.until(({ gauges, drones }) => gauges.open === 60 && drones[0].restarts === 1)
+    t.equal(healed.counters.received, before.counters.received)
+    t.match((await cli.run(['status'])).stdout, /d1 +local up/)
+  })
+
+  t.test('more can be added, some can be ended, and all leaves nothing but what was measured', async t => {
+    t.equal((await cli.run(['start', '1'])).stdout, '1 drone is up\n')
+    await cli.until(({ gauges, drones }) => gauges.open === 60 && drones.length === 3)
+    t.equal((await cli.run(['stop', '2'])).stdout, 'ended: d2, d3; 1 left\n')
+    await cli.until(({ gauges }) => gauges.open === 60)
+    const all = await cli.run(['stop', 'all'])
+    t.equal(all.stdout, 'ended: 1 drone\n')
+    t.same(await cli.drones(), [])
+    t.equal(await cli.controller(), 0)
+    t.same((await readdir(cli.dir)).sort(), ['controller.log', 'statistics.csv'])
+    const rows = (await readFile(join(cli.dir, 'statistics.csv'), 'utf8')).trim().split('\n')
+    t.match(rows[0], /^time,connections,wanted,/)
+    t.equal(rows.filter(row => row.startsWith('time')).length, 1, 'one header, also of two controllers')
+    t.match(
+      await readFile(join(cli.dir, 'controller.log'), 'utf8'),
+      /latency of the last 5 s: \d+ messages, min .* sd /,
+    )
+    t.match(await cli.run(['stop', 'all']), { code: 0, stdout: 'there were no drones\n' })
+    t.match(await cli.run(['status']), {
+      code: 1,
+      stderr: /^halley: no fleet is in .*`halley fleet start N` launches one\n$/,
+    })
+  })
+})

@@ -1,0 +1,105 @@
+// `halley fleet` as users run it.
+
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { holder } from '../../fleet/controller/lock.js'
+import { local } from '../../fleet/providers/local.js'
+import { signal } from '../../fleet/providers/processes.js'
+
+const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+
+/** The commands on one folder, of which nothing is left after the test. */
+export class FleetCli {
+  /** @param {string} dir */
+  constructor(dir) {
+    this.dir = dir
+  }
+
+  /** @param {any} t @returns {Promise<FleetCli>} */
+  static async make(t) {
+    const cli = new FleetCli(await mkdtemp(join(tmpdir(), 'halley-cli-')))
+    t.teardown(async () => {
+      const pid = await holder(cli.dir)
+      if (pid !== 0) process.kill(pid, 'SIGKILL')
+      for (const { handle } of await cli.drones()) await signal(handle, 'SIGKILL')
+      await rm(cli.dir, { recursive: true, force: true })
+    })
+    return cli
+  }
+
+  /**
+   * @param {string[]} args
+   * @param {Record<string, string>} [env]
+   * @returns {import('node:child_process').ChildProcessWithoutNullStreams}
+   */
+  spawn(args, env = {}) {
+    return spawn(process.execPath, [bin, 'fleet', ...args], {
+      env: { ...process.env, HALLEY_FLEET_DIR: this.dir, ...env },
+    })
+  }
+
+  /**
+   * @param {string[]} args
+   * @param {Record<string, string>} [env]
+   * @returns {Promise<{code: number | null, stdout: string, stderr: string}>}
+   */
+  run(args, env) {
+    return this.done(this.spawn(args, env))
+  }
+
+  /**
+   * @param {import('node:child_process').ChildProcessWithoutNullStreams} child
+   * @returns {Promise<{code: number | null, stdout: string, stderr: string}>} when it has ended
+   */
+  done(child) {
+    let [stdout, stderr] = ['', '']
+    child.stdout.on('data', data => {
+      stdout += data
+    })
+    child.stderr.on('data', data => {
+      stderr += data
+    })
+    return new Promise(resolve => child.once('close', code => resolve({ code, stdout, stderr })))
+  }
+
+  /** @returns {Promise<import('../../fleet/schema.js').FleetSnapshot>} */
+  async status() {
+    const { stdout, stderr } = await this.run(['status', '--json'])
+    if (stdout === '') throw new Error(stderr)
+    return JSON.parse(stdout)
+  }
+
+  /**
+   * @param {(snapshot: import('../../fleet/schema.js').FleetSnapshot) => boolean} good
+   * @returns {Promise<import('../../fleet/schema.js').FleetSnapshot>} the first one that is
+   */
+  until(good) {
+    const child = this.spawn(['status', '--json', '--watch'])
+    let rest = ''
+    return new Promise((resolve, reject) => {
+      child.stdout.on('data', data => {
+        const lines = `${rest}${data}`.split('\n')
+        rest = lines.pop() ?? ''
+        const found = lines.map(line => JSON.parse(line)).find(good)
+        if (found === undefined) return
+        child.kill()
+        resolve(found)
+      })
+      child.once('exit', () => reject(new Error('the watch has ended')))
+    })
+  }
+
+  /** @returns {Promise<import('../../fleet/schema.js').Handle[]>} processes that run */
+  async drones() {
+    const found = await local.find('all', { dir: this.dir, flags: {} })
+    return found.filter(({ state }) => state !== 'gone')
+  }
+
+  /** @returns {Promise<number>} 0: there is none */
+  controller() {
+    return holder(this.dir)
+  }
+}
