@@ -22,12 +22,15 @@ export function parseAddresses(ranges) {
   for (const range of ranges.flatMap(text => text.split(',')).map(text => text.trim())) {
     if (range === '') continue
     const [first, last = first, more] = range.split('-')
-    const count = first === last ? 1 : toNumber(last) - toNumber(first) + 1
-    const known = first === last ? isIP(first) > 0 : isIP(first) === 4 && isIP(last) === 4
-    if (!known || more !== undefined || !(count >= 1)) throw new Error(`"${range}" is no range of addresses`)
-    if (addresses.length + count > MAX_ADDRESSES) throw new Error(`more than ${MAX_ADDRESSES} addresses`)
-    if (first === last) addresses.push(first)
-    else for (let i = 0; i < count; i++) addresses.push(toAddress(toNumber(first) + i))
+    const family = more === undefined ? isIP(first) : 0
+    const from = family === 4 ? toNumber(first) : 0
+    const to = isIP(last) === 4 ? toNumber(last) : 0
+    const alone = first === last
+    if (family === 0 || (!alone && (family !== 4 || to <= from)))
+      throw new Error(`"${range}" is no range of addresses`)
+    if (addresses.length + to - from >= MAX_ADDRESSES) throw new Error(`more than ${MAX_ADDRESSES} addresses`)
+    if (alone) addresses.push(first)
+    else for (let at = from; at <= to; at++) addresses.push(toAddress(at))
   }
   return addresses
 }

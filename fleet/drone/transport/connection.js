@@ -1,7 +1,7 @@
 // A connection as the engine sees it: messages come, and in the end it is closed, once.
 
 import { HttpWire } from './http.js'
-import { CLOSED, CLOSING, OPEN, OPENING, OVER, Remainder } from './wire.js'
+import { CLOSED, OPEN, OPENING, Remainder } from './wire.js'
 
 /** A message may be as long as a gateway lets it, and what is around it. */
 export const MAX_MESSAGE = (1 << 20) + (1 << 16)
@@ -92,16 +92,6 @@ export class Connection extends HttpWire {
     this.rest = null
     dialer.unwatch(this)
     dialer.listener.closed(this, this.code, this.reason || 'closed by target')
-  }
-
-  /** @param {number} seconds until it is ended */
-  closing(seconds) {
-    this.state = CLOSING
-    this.target.dialer.watch(this, seconds)
-  }
-
-  get over() {
-    return this.state >= OVER
   }
 }
 

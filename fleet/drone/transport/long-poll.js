@@ -11,15 +11,6 @@ const MAX_REPEATS = 8
 /** POSTs that are made again when their connection was cut. */
 const MAX_RESENDS = 2
 
-/** @param {string} text percent-encoded */
-function decode(text) {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
-
 export class LongPollConnection extends StreamConnection {
   /** @param {ConstructorParameters<typeof StreamConnection>} args */
   constructor(...args) {
@@ -31,6 +22,8 @@ export class LongPollConnection extends StreamConnection {
     /** Polls since the last that was answered. */
     this.repeats = 0
     this.resends = 0
+    /** Halley-Close: these are the last messages. */
+    this.over = ''
     /** Whether the target is still to be told that this is over. */
     this.leaving = false
   }
@@ -62,8 +55,8 @@ export class LongPollConnection extends StreamConnection {
     if (this.session === '') this.end('no session')
     this.repeats = 0
     this.seq = Number(field(head, 'halley-seq'))
-    const close = field(head, 'halley-close')
-    if (close !== '') this.blame(decode(close.slice(5)) || 'closed by target', Number(close.slice(0, 4)) || 0)
+    // The reason, in plain text, is in the last message: the disconnect push.
+    this.over = field(head, 'halley-close')
   }
 
   /** @override The session has its name already. */
@@ -73,8 +66,7 @@ export class LongPollConnection extends StreamConnection {
 
   /** @override */
   done() {
-    // Halley-Close: these were the last messages.
-    if (this.reason !== '') this.end(this.reason)
+    if (this.over !== '') this.end(this.over, Number(this.over.slice(0, 4)))
     else if (this.status === 503) this.#lose('HTTP 503')
     else if (this.kept) this.#poll()
     else this.socket?.destroy()

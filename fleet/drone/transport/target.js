@@ -1,6 +1,6 @@
 // One of the servers that connections go to: its address, how a socket to it is made, and what is shared by its connections.
 
-import { lookup } from 'node:dns'
+import { lookup } from 'node:dns/promises'
 import { isIP, Socket } from 'node:net'
 import { createSecureContext, connect as tlsConnect } from 'node:tls'
 import { Posts } from './posts.js'
@@ -9,8 +9,8 @@ import { onRead } from './wire.js'
 export class Target {
   /** @type {string[]} of the host, all of one family; none: not known yet */
   addresses = []
-  /** @type {import('./wire.js').Wire[] | null} those that wait for the addresses */
-  #waiting = null
+  /** @type {Promise<void> | null} */
+  #looking = null
   #turn = 0
 
   /**
@@ -93,17 +93,20 @@ export class Target {
    * @param {import('./wire.js').Wire} wire
    */
   resolve(wire) {
-    if (this.#waiting !== null) return void this.#waiting.push(wire)
-    this.#waiting = [wire]
-    lookup(this.name, { all: true, verbatim: false, family: this.sources?.family ?? 0 }, (error, found) => {
-      const waiting = this.#waiting ?? []
-      this.#waiting = null
+    this.#looking ??= this.#look()
+    this.#looking.then(
+      () => wire.open(),
+      error => wire.end(error.code ?? error.message),
+    )
+  }
+
+  async #look() {
+    try {
+      const found = await lookup(this.name, { all: true, verbatim: false, family: this.sources?.family ?? 0 })
       // localhost has two, and many servers listen on the first one only.
-      if (!error)
-        this.addresses = found
-          .filter(({ family }) => family === found[0].family)
-          .map(({ address }) => address)
-      for (const each of waiting) error ? each.end(error.code ?? error.message) : each.open()
-    })
+      this.addresses = found.filter(({ family }) => family === found[0].family).map(({ address }) => address)
+    } finally {
+      this.#looking = null
+    }
   }
 }

@@ -2,7 +2,7 @@
 
 import { Connection, lineEnd, MAX_MESSAGE } from './connection.js'
 import { RAW } from './http.js'
-import { CLOSING, OPEN, Remainder } from './wire.js'
+import { CLOSING, OPEN, OVER, Remainder } from './wire.js'
 
 /** The key is not secret and need not be random (RFC 6455, 1.3: it proves that the server speaks WebSocket). */
 const KEY = 'dGhlIHNhbXBsZSBub25jZQ=='
@@ -77,12 +77,13 @@ export class WebSocketConnection extends Connection {
   #close(code) {
     if (this.state > OPEN) return
     this.write(frame(CLOSE, code === 0 ? '' : Uint8Array.of(code >> 8, code & 255)))
-    this.closing(CLOSE_TIMEOUT)
+    this.state = CLOSING
+    this.target.dialer.watch(this, CLOSE_TIMEOUT)
   }
 
   /** @override @param {Buffer} buffer @param {number} at @param {number} end */
   parse(buffer, at, end) {
-    while (end - at >= 2 && !this.over) {
+    while (end - at >= 2 && this.state < OVER) {
       let length = buffer[at + 1]
       const head = length === 126 ? 4 : length === 127 ? 10 : 2
       if (end - at < head) break
@@ -99,7 +100,7 @@ export class WebSocketConnection extends Connection {
         else this.#other(first, buffer, start, at)
       }
     }
-    return this.over ? end : at
+    return this.state < OVER ? at : end
   }
 
   /** @param {Buffer} buffer @param {number} start @param {number} end */
