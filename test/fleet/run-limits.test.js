@@ -1,0 +1,136 @@
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { writeWhole } from '../../fleet/runner/files.js'
+import { checkLimits, limitText, parseLimits } from '../../fleet/runner/limits.js'
+import { accountingOf, accountingSum, losses, noAccounting, parseResult } from '../../fleet/runner/result.js'
+import { stepText, verdictOf } from '../../fleet/runner/summary.js'
+import { zeroCounters } from '../../fleet/statistics/counters.js'
+import { latency, result, step } from './run-figures.js'
+
+/** @param {Record<string, any>} flags @param {any} of */
+const check = (flags, of) =>
+  checkLimits(parseLimits(flags), of).map(
+    checked => `${checked.broken ? 'broken' : 'holds'} ${limitText(checked)}`,
+  )
+
+t.test('limits are read with their units, and nothing else is taken', async t => {
+  const values = parseLimits({
+    'max-p99': '200ms',
+    'max-mean': '1.5s',
+    'max-max': '500us',
+    'min-connections': '10,000',
+    'max-bytes-per-connection': '4KB',
+    'no-loss': true,
+  })
+  t.same(
+    values.map(({ value }) => value),
+    [200, 1500, 0.5, 10_000, 4096, 0],
+  )
+  for (const flags of [
+    { 'max-p99': '200' },
+    { 'max-p99': 'fast' },
+    { 'max-mean': '-1ms' },
+    { 'min-connections': 'many' },
+    { 'max-bytes-per-connection': '4 cows' },
+  ])
+    t.throws(() => parseLimits(flags), { message: new RegExp(`^--${Object.keys(flags)[0]}: ".*" is `) })
+})
+
+t.test('a limit is checked at each step', async t => {
+  const steps = [
+    step({ name: 'few' }),
+    step({ name: 'many', latency: latency([300, 400]), connections: { wanted: 5, open: 5, least: 4 } }),
+  ]
+  const run = result({ steps })
+  t.same(check({ 'max-p99': '200ms' }, run), [
+    'holds --max-p99 200ms (few): 200\u202fms',
+    'broken --max-p99 200ms (many): 400\u202fms',
+  ])
+  t.same(check({ 'max-mean': '1s', 'min-connections': '5' }, run).slice(2), [
+    'holds --min-connections 5 (few): 100',
+    'broken --min-connections 5 (many): 4',
+  ])
+})
+
+t.test('what was not measured keeps no limit', async t => {
+  const idle = step({ latency: latency([]), publishRate: 0, accounting: { ...noAccounting(), pings: 5 } })
+  t.match(check({ 'max-p99': '1s' }, result({ steps: [idle] })), [/^broken .* not measured/])
+  t.match(
+    check({ 'max-p99': '1s' }, result({ steps: [idle, step()] })),
+    [/^holds .*200/],
+    'an idle step beside others',
+  )
+  t.match(check({ 'max-bytes-per-connection': '9KB' }, result()), [/^broken .* not measured/])
+  t.match(check({ 'no-loss': true }, result({ steps: [idle], accounting: idle.accounting })), [/^holds/])
+  const silent = step({ accounting: noAccounting() })
+  t.match(check({ 'no-loss': true }, result({ steps: [silent], accounting: silent.accounting })), [
+    /^broken .*none was due/,
+  ])
+})
+
+t.test('no loss: what it covers', async t => {
+  for (const name of [
+    'lost',
+    'unknown',
+    'duplicates',
+    'disordered',
+    'damaged',
+    'unrecovered',
+    'refused',
+    'ended',
+  ]) {
+    const accounting = { ...step().accounting, [name]: 2 }
+    t.same(check({ 'no-loss': true }, result({ accounting })), [`broken --no-loss: 2 ${name}`])
+  }
+  const disturbed = step({ disturbances: [{ at: 1, text: 'cut' }], recover: true })
+  const accounting = { ...step().accounting, ended: 5, refused: 1, reconnects: 5 }
+  t.same(losses(accounting, [disturbed]), [], 'connections that were cut end')
+  t.same(losses({ ...accounting, missed: 3 }, [disturbed]), [{ name: 'missed', count: 3 }])
+  t.same(losses({ ...accounting, missed: 3 }, [{ ...disturbed, recover: false }]), [], 'nothing was promised')
+})
+
+t.test('the books of a step are those of its own time', async t => {
+  const before = { ...zeroCounters(), received: 10, lost: 3 }
+  const now = { ...before, received: 30, lost: 2, published: 5 }
+  const reckoning = { expected: 20, lost: 4, unknown: 1 }
+  const sums = accountingOf(now, before, reckoning)
+  t.match(sums, { received: 20, published: 5, expected: 20, lost: 4, unknown: 1 })
+  t.match(accountingSum([sums, sums]), { received: 40, lost: 8 })
+})
+
+t.test('a run in a few words', async t => {
+  t.equal(
+    stepText(step()),
+    '100 connections: 100 open, 100/s received, mean 42\u202fms, p99 200\u202fms, max 200\u202fms, 4/s pings, nothing lost',
+  )
+  t.match(verdictOf(result()), {
+    state: 'good',
+    title: 'Nothing was lost',
+    lines: [/^1,000 messages were due .* each came once/],
+  })
+  const accounting = { ...step().accounting, lost: 7 }
+  t.match(verdictOf(result({ accounting })), {
+    state: 'bad',
+    title: 'Not everything arrived',
+    lines: [/7 lost/],
+  })
+  t.match(verdictOf(result({ partial: true, notes: ['Why.'] })), { state: 'open', title: 'Not to its end' })
+})
+
+t.test('a result that is none is not taken for one', async t => {
+  t.throws(() => parseResult('{'), /no JSON/)
+  t.throws(() => parseResult('{}'), /no result of a run/)
+  t.throws(() => parseResult('{"type":"halley-fleet-run","schema":99}'), /schema is 99/)
+  t.match(parseResult(JSON.stringify(result())), { scenario: 'fan-100' })
+})
+
+t.test('a file is written as a whole, or not at all', async t => {
+  const dir = t.testdir()
+  await writeWhole(join(dir, 'a'), 'text')
+  await mkdir(join(dir, 'b'))
+  await writeFile(join(dir, 'b', 'c'), '')
+  await t.rejects(writeWhole(join(dir, 'b'), 'text'), /b: cannot be written: /)
+  await t.rejects(writeWhole(join(dir, 'no', 'file'), 'text'), /cannot be written: ENOENT/)
+  t.same((await readdir(dir)).sort(), ['a', 'b'], 'and nothing beside it')
+})

@@ -1,0 +1,154 @@
+import t from 'tap'
+import { planLines, planRun } from '../../fleet/runner/plan.js'
+import { findScenario, SCENARIOS } from '../../fleet/scenarios/index.js'
+import { dronesFor, loopbackAddresses, workersFor } from '../../fleet/scenarios/sizing.js'
+import { SETTINGS } from '../../fleet/settings.js'
+import { parseSubject } from '../../fleet/subjects.js'
+
+const MACHINE = { cores: 2, files: 20_000, target: false, local: true }
+
+/** @param {string} name @param {number} scale @param {object} [more] */
+const plan = (name, scale, more = {}) => findScenario(name).plan({ ...MACHINE, scale, ...more })
+
+t.test('every scenario can be planned at every scale, here and elsewhere', async t => {
+  for (const scenario of SCENARIOS) {
+    for (const scale of [1, 0.1, 0.001, 0.00001]) {
+      for (const more of [{}, { redis: true }, { local: false, target: true }, { cores: 64, files: 1e6 }]) {
+        const { steps, gateway, drones, size } = scenario.plan({ ...MACHINE, ...more, scale })
+        const name = `${scenario.name} ${scale} ${JSON.stringify(more)}`
+        t.ok(drones >= 1 && gateway.workers >= 1 && steps.length >= 1, name)
+        t.equal(Math.max(...steps.map(({ settings }) => settings.n ?? 0)), size.connections, name)
+        for (const step of steps) t.same(faultsOf(step), [], `${name}: ${step.name}`)
+      }
+    }
+  }
+})
+
+/**
+ * @param {import('../../fleet/scenarios/contract.js').Step} step
+ * @returns {string[]} what no fleet could be told
+ */
+function faultsOf({ settings, ramp, seconds }) {
+  const faults = []
+  if (!(ramp >= 0 && Number.isFinite(ramp) && seconds > 0)) faults.push(`ramp ${ramp} s, ${seconds} s`)
+  if (!(Number.isInteger(settings.n) && Number(settings.n) > 0)) faults.push(`n ${settings.n}`)
+  for (const [key, value] of Object.entries(settings)) {
+    try {
+      const text = Array.isArray(value) ? value.join(',') : String(value)
+      SETTINGS.find(({ name }) => name === key)?.parse(text) ?? faults.push(`there is no setting ${key}`)
+    } catch (error) {
+      faults.push(`${key}: ${error.message}`)
+    }
+  }
+  for (const channel of [...(settings.channels ?? []), settings.publish_channels ?? ''])
+    if (channel !== '') parseSubject(channel)
+  return faults
+}
+
+t.test('the published loads, at full scale', async t => {
+  const comet = plan('comet-million', 1)
+  t.match(comet.steps[0].settings, { n: 1_000_000, transport: 'uni_http_stream', channels: [] })
+  t.match(comet.gateway.config, { client: { ping_interval: '20s' }, uni_http_stream: { enabled: true } })
+  t.equal(plan('comet-million', 1, { local: false, target: true }).drones, 40, '25,000 connections each')
+
+  const one = plan('one-to-one', 1, { local: false, target: true })
+  t.match(one.steps[0].settings, {
+    n: 12_000_000,
+    channels: ['s{1..12000000}'],
+    publish_rate: 200_000,
+    publish_size: 512,
+    publishers: 8,
+  })
+
+  const fan = plan('fan-100', 1, { local: false, target: true })
+  t.same(
+    fan.steps.map(({ settings }) => settings.n),
+    [24_000, 48_000, 72_000, 96_000, 120_000, 144_000, 168_000, 192_000],
+  )
+  t.match(fan.steps[7], { seconds: 600, settings: { channels: ['s{random 1..100}'], publish_rate: 1000 } })
+
+  const big = plan('big-channel', 1)
+  t.same(
+    big.steps.map(({ settings: { n, publish_rate } }) => [n, publish_rate]),
+    [
+      [500, 30],
+      [3000, 4],
+      [500, 250],
+      [3000, 60],
+      [100_000, 0],
+    ],
+  )
+
+  const group = plan('personal-and-group', 1).steps[0].settings
+  t.match(group, { n: 1_000_000, channels: ['personal:{own}', 'group:{group 10}'], publish_size: 100 })
+  t.equal(Math.round(Number(group.publish_rate) * 10 * 60), 28_000_000, 'received in a minute')
+  t.equal(Math.round(Number(group.churn) * 60), 200_000, 'a minute')
+  t.equal(parseSubject('group:{group 10}').count(1_000_000), 100_000)
+  t.equal(group.publish_channels, 'group:{1..100000}')
+})
+
+t.test('what was published is said with what differs', async t => {
+  for (const scenario of SCENARIOS) {
+    const { differs } = scenario.plan({ ...MACHINE, scale: 0.1 })
+    t.equal(scenario.published.length > 0, scenario.source !== '', scenario.name)
+    if (scenario.source === '') continue
+    t.match(differs.join(' '), /10\s% of the published connections/)
+    t.match(differs.join(' '), /shared this machine \(2 cores\)/)
+    t.match(differs.join(' '), /loopback/)
+    for (const { label, value } of scenario.published) t.ok(label !== '' && value !== '', label)
+  }
+  const full = findScenario('comet-million').plan({ ...MACHINE, scale: 1, local: false, target: true })
+  t.notMatch(full.differs.join(' '), /of the published connections|loopback|this machine/)
+})
+
+t.test('a machine gets as many workers, drones and addresses as the connections take', async t => {
+  t.equal(workersFor(1000, { cores: 2, files: 20_000 }), 2)
+  t.equal(workersFor(100_000, { cores: 2, files: 20_000 }), 6, '17,000 files each')
+  t.equal(dronesFor(100_000, { local: false }), 4)
+  t.same(loopbackAddresses(20_000), [])
+  t.same(loopbackAddresses(100_000), ['127.0.1.1-127.0.1.6'])
+})
+
+t.test('chaos disturbs what it may', async t => {
+  const kinds = (/** @type {object} */ more) =>
+    plan('chaos', 0.1, more).steps[0].disturbances?.map(({ kind }) => kind) ?? []
+  t.same(kinds({}), ['kill-worker', 'cut', 'kill-worker', 'cut'])
+  t.same(kinds({ redis: true }), ['kill-worker', 'cut', 'stop-redis', 'start-redis', 'kill-worker', 'cut'])
+  t.same(kinds({ target: true }), ['cut', 'cut'], 'the workers of others are left alone')
+})
+
+t.test('an unknown scenario: the nearest is named', async t => {
+  t.throws(() => findScenario('comet-milion'), { message: /"comet-milion"; did you mean comet-million\?/ })
+})
+
+t.test('what somebody says stands above the scenario', async t => {
+  const request = { target: [], local: true, redis: false, scale: 0.01 }
+  const scenario = findScenario('chaos')
+  const overrides = { publish_size: 1000, rate: 10 }
+  const run = await planRun({ ...request, scenario, seconds: 6, drones: 3, workers: 5, overrides })
+  const [step] = run.steps
+  t.match(run, { drones: 3, gateway: { workers: 5 } })
+  t.match(step, { seconds: 6, ramp: 10, settings: { n: 100, rate: 10, publish_size: 1000, addresses: [] } })
+  t.same(
+    step.disturbances?.map(({ at }) => at),
+    [0.5, 1.5, 3, 4.5],
+    'in the same part of the time',
+  )
+  const lines = planLines(scenario, run, { target: [], scale: 0.01 })
+  t.match(
+    lines.join('\n'),
+    /5 workers.*\n.*measure 6 s; .*publish_size=1000.*\n {2}after 0\.5 s: kill-worker/,
+  )
+  const large = await planRun({
+    ...request,
+    scenario: findScenario('comet-million'),
+    scale: 0.1,
+    overrides: {},
+  })
+  t.same(large.steps[0].settings.addresses, ['127.0.1.1-127.0.1.6'], 'one address has not enough ports')
+  await t.rejects(planRun({ ...request, scenario, local: false, overrides: {} }), /--target is needed/)
+  await t.rejects(
+    planRun({ ...request, scenario, redis: true, target: ['http://h:1'], overrides: {} }),
+    /not for a --target/,
+  )
+})
