@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { dialLink } from '../link/dial.js'
 import { listenLinks } from '../link/listen.js'
 import { channelNumber } from '../subjects.js'
-import { placeOf } from './config.js'
 import { Crew } from './crew.js'
 import { lookAround, machineNow, Usage } from './machine.js'
 import { checkOrder } from './orders.js'
@@ -17,14 +16,13 @@ const SAMPLED = 1000
 /** ms before the controller is dialled again, at first; doubles. */
 const REDIAL = 200
 const MAX_REDIAL = 5_000
-/** ms from one line about somebody who was refused to the next one. */
-const QUIET = 10_000
 /** Events that wait for a controller. */
 const MAX_EVENTS = 20
 
 /** A drone: hears what a controller says, has its processes do it, and tells how it goes. */
 export class Agent {
   #config
+  #place
   #log
   #crew
   #hello
@@ -42,23 +40,23 @@ export class Agent {
   #said = ''
   /** @type {NodeJS.Timeout[]} run while there is no controller */
   #lonely = []
-  /** When somebody was refused last. */
-  #refused = -Infinity
   #stopping = false
   #onEnd
 
   /**
    * @param {import('../schema.js').LaunchConfig} config
+   * @param {{host: string, port: number, secret: string}} place where its controller is, or where it listens
    * @param {object} options
    * @param {string} options.version
    * @param {() => import('node:child_process').ChildProcess} options.fork a process of this drone
    * @param {(level: Level, text: string) => void} options.log
    * @param {() => void} options.onEnd it is over
    */
-  constructor(config, { version, fork, log, onEnd }) {
+  constructor(config, place, { version, fork, log, onEnd }) {
     const { id, run, allow, apiKey, tokenSecret, hangAfter = 20 } = config
-    const { facts, perProcess } = lookAround(config.perProcess)
+    const { facts, perProcess } = lookAround(config.perProcess || undefined)
     this.#config = config
+    this.#place = place
     this.#log = log
     this.#onEnd = onEnd
     this.#hello = { type: 'hello', id, run, start: randomBytes(8).toString('hex'), version, facts }
@@ -76,29 +74,24 @@ export class Agent {
    * @throws {Error} it cannot listen
    */
   async start() {
-    const { listen, controller = '', secret, run } = this.#config
-    const place = { ...placeOf(listen ?? controller), secret }
     this.#mourn()
     setInterval(() => this.#sample(), SAMPLED)
-    if (!listen) return void this.#dial(place)
-    const onLine = (/** @type {Line} */ line) => void this.#onLine(line)
-    const { port } = await listenLinks({ ...place, run, onLine, onFault: text => this.#onFault(text) })
+    if (!this.#config.listen) return void this.#dial()
+    const { port } = await listenLinks({
+      ...this.#place,
+      run: this.#config.run,
+      onLine: line => void this.#onLine(line),
+      // Who scans ports is no news, and must not fill the disk.
+      onFault: () => {},
+    })
     this.#log('info', `listens on port ${port}`)
   }
 
-  /** @param {string} text about somebody who was refused: who scans ports must not fill the disk */
-  #onFault(text) {
-    if (performance.now() - this.#refused < QUIET) return
-    this.#refused = performance.now()
-    this.#log('warn', text)
-  }
-
-  /** @param {{host: string, port: number, secret: string}} place */
-  async #dial(place) {
+  async #dial() {
     const { run, id } = this.#config
     while (!this.#stopping) {
       try {
-        await this.#onLine(await dialLink({ ...place, identity: `${run}/${id}` }))
+        await this.#onLine(await dialLink({ ...this.#place, identity: `${run}/${id}` }))
       } catch (error) {
         this.#say('warn', `controller ${error.message}`)
       }
@@ -149,8 +142,11 @@ export class Agent {
       this.#log('warn', `ends: no controller for ${exitAfter} s`)
       this.stop()
     }
-    this.#lonely = [setTimeout(() => this.#rest(orphanAfter), orphanAfter * 1000)]
-    if (exitAfter > 0) this.#lonely.push(setTimeout(end, exitAfter * 1000))
+    // Timers go no further than 24 days.
+    const later = (/** @type {() => void} */ run, /** @type {number} */ seconds) =>
+      setTimeout(run, Math.min(2e6, seconds) * 1000)
+    this.#lonely = [later(() => this.#rest(orphanAfter), orphanAfter)]
+    if (exitAfter > 0) this.#lonely.push(later(end, exitAfter))
   }
 
   /** @param {number} seconds */

@@ -34,41 +34,34 @@ function beEngine() {
   process.on('disconnect', () => process.exit())
   // They mean the agent, which ends this process in order.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {})
-  process.on('uncaughtException', error => {
-    process.stderr.write(`${error.stack}\n`)
-    process.send?.([0, null, error.message], () => process.exit(1))
-  })
-}
-
-/** @returns {import('../schema.js').LaunchConfig} */
-function readConfig() {
-  try {
-    return parseConfig(readFileSync(file, 'utf8'))
-  } catch (error) {
-    fail(`${file}: ${error.code ?? error.message}`, 2)
-    throw error
-  }
+  // It ends by itself then, and writes where that was; this is for the controller.
+  process.on('uncaughtExceptionMonitor', error => tell([0, null, error.message]))
 }
 
 async function beAgent() {
-  const config = readConfig()
+  let parsed
+  try {
+    parsed = parseConfig(readFileSync(file, 'utf8'))
+  } catch (error) {
+    return fail(`${file}: ${error.code ?? error.message}`, 2)
+  }
+  const { config, place } = parsed
   if (more.includes('--check'))
-    return void process.stdout.write(`${JSON.stringify(lookAround(config.perProcess).facts)}\n`)
-  const agent = new Agent(config, {
+    return void process.stdout.write(`${JSON.stringify(lookAround(config.perProcess || undefined).facts)}\n`)
+  const agent = new Agent(config, place, {
     version,
     log,
     onEnd: () => process.exit(),
     fork: () => fork(program, [ENGINE], { execArgv: FLAGS, serialization: 'advanced' }),
   })
   process.stdout.on('error', () => {})
-  process.on('uncaughtException', error => fail(error.stack ?? error.message, 1))
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => agent.stop())
   if (statSync(file).mode & 0o077)
     agent.event('warn', `${file} can be read by other users; it has a secret in it`)
   await agent.start().catch(error => fail(error.message, 1))
 }
 
-if (file === ENGINE && process.send) beEngine()
+if (file === ENGINE) process.connected && beEngine()
 else if (file === '--version') process.stdout.write(`${version}\n`)
 else if (file === '--help') process.stdout.write(`A load drone of Halley.\n${USAGE}\n`)
 else if (file.startsWith('-') || more.some(option => option !== '--check')) fail(USAGE, 2)

@@ -1,10 +1,8 @@
 // What comes over the line is checked here, before anything is done with it.
 
 import { parseSubject } from '../subjects.js'
+import { compare, FRACTION } from './compare.js'
 import { Dialer } from './transport/dialer.js'
-
-/** A number that may be a fraction; 0 stands for a whole one. */
-const FRACTION = 0.5
 
 /** What orders look like: everything is of the same type. @type {Record<string, object>} */
 const ORDERS = {
@@ -35,28 +33,6 @@ const ORDERS = {
   stop: {},
 }
 const PUBLISH = { via: '', channels: '', order: '', rate: FRACTION, size: 0, part: 0, parts: 0 }
-
-/**
- * @param {any} example
- * @param {any} value
- * @param {string} name of the value
- * @throws {Error} naming what is not like the example
- */
-function compare(example, value, name) {
-  if (Array.isArray(example) && Array.isArray(value)) {
-    for (const each of value) compare(example[0], each, name)
-    return
-  }
-  const number = typeof value === 'number'
-  if (
-    typeof example !== typeof value ||
-    Array.isArray(example) ||
-    value === null ||
-    (number && !(value >= 0 && value < 1e15 && (example === FRACTION || Number.isInteger(value))))
-  )
-    throw new Error(`"${name}" is not what it has to be`)
-  if (typeof example === 'object') for (const key in example) compare(example[key], value[key], key)
-}
 
 /**
  * @param {any} message an object

@@ -2,10 +2,8 @@
 
 export { Asker } from './asker.js'
 
-/** Bytes that a line may have. */
+/** Bytes that a line may have, and that may wait for the other side to read; then it is taken for one that does not. */
 export const MAX_LINE = 16 << 20
-/** Bytes that wait for the other side to read, beyond which it is taken for one that does not. */
-const MAX_WAITING = 16 << 20
 /** ms */
 const BEAT = 5_000
 /** Beats without a byte from the other side, after which it is dead. */
@@ -73,15 +71,14 @@ export class Line {
    */
   send(message) {
     const text = `${JSON.stringify(message)}\n`
-    if (text.length > MAX_LINE || (text.length > MAX_LINE / 3 && Buffer.byteLength(text) > MAX_LINE))
-      throw new RangeError(`a message of ${Math.round(text.length / 2 ** 20)} MiB is too long for the line`)
+    if (text.length > MAX_LINE) throw new RangeError(`${text.length} bytes are too many for the line`)
     this.#write(text)
   }
 
   /** @param {string} text */
   #write(text) {
     if (this.reason) return
-    if (this.#socket.writableLength > MAX_WAITING) this.#end('the other side does not read')
+    if (this.#socket.writableLength > MAX_LINE) this.#end('the other side does not read')
     else this.#socket.write(text)
   }
 

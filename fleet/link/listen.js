@@ -20,7 +20,7 @@ const MAX_STRANGERS = 256
 export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSHAKE, onLine, onFault }) {
   const key = keyOf(secret)
   /** @type {WeakMap<object, string>} */
-  const identities = new WeakMap()
+  const names = new WeakMap()
   /** @type {Set<Line>} */
   const lines = new Set()
   /** @type {Set<import('node:net').Socket>} those of the lines too */
@@ -30,7 +30,7 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
     minVersion: 'TLSv1.3',
     handshakeTimeout,
     pskCallback: (socket, identity) => {
-      identities.set(socket, identity)
+      names.set(socket, identity)
       return run === undefined || identity.startsWith(`${run}/`) ? key : null
     },
   })
@@ -47,7 +47,7 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
     socket.destroy()
   })
   server.on('secureConnection', socket => {
-    const identity = identities.get(socket)
+    const identity = names.get(socket)
     if (identity === undefined) return socket.destroy()
     const line = new Line(socket, identity)
     lines.add(line)
@@ -56,11 +56,12 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
   })
 
   return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ host, port }, () => {
-      server.removeListener('error', reject)
-      // Too many open files, for one: it listens on.
-      server.on('error', error => onFault(error.message))
+    server.on('error', error => {
+      // Too many open files, for one, while it listens: then it listens on.
+      onFault(error.message)
+      reject(error)
+    })
+    server.listen({ host, port }, () =>
       resolve({
         port: /** @type {import('node:net').AddressInfo} */ (server.address()).port,
         close: async () => {
@@ -69,7 +70,7 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
           for (const socket of sockets) socket.destroy()
           await closed
         },
-      })
-    })
+      }),
+    )
   })
 }

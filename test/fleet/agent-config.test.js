@@ -28,12 +28,12 @@ t.test('a configuration that cannot be is one line, and exit code 2', async t =>
   }
   for (const [some, fault] of /** @type {[any, RegExp][]} */ ([
     [{ id: undefined }, /"id" is missing/],
-    [{ secret: 'abc' }, /"secret" does not look like/],
-    [{ allow: [] }, /"allow"/],
+    [{ secret: 'abc' }, /"secret" is not 64 hex digits/],
+    [{ secret: 7 }, /"secret"/],
     [{ allow: 'x' }, /"allow"/],
     [{ controler: 'x' }, /"controler" is unknown/],
     [{ listen: '0.0.0.0:1' }, /either "controller" or "listen"/],
-    [{ perProcess: 0 }, /"perProcess"/],
+    [{ perProcess: '9' }, /"perProcess"/],
     [{ exitAfter: -1 }, /"exitAfter"/],
   ])) {
     const { status, stderr } = check(JSON.stringify({ ...good, ...some }))
