@@ -11,6 +11,7 @@ import { ensureGroup } from './groups.js'
 import { handleOf, instancesOf } from './handles.js'
 import { readPlace } from './options.js'
 import { bootOf, tagsOf } from './plan.js'
+import { squeeze } from './squeeze.js'
 import { userData } from './user-data.js'
 
 /**
@@ -269,7 +270,7 @@ export async function relaunch(ec2, handle, dir, pack) {
         number < first + count,
     )
     if (details.run !== handle.run || batch === undefined) continue
-    const again = { ...details, nonce: randomBytes(8).toString('hex'), drone: await pack() }
+    const again = { ...details, nonce: randomBytes(8).toString('hex'), drone: squeeze(await pack()) }
     /** @type {Handle[]} */
     const launched = []
     const single = { ...batch, first: number, count: 1 }

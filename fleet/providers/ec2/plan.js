@@ -7,6 +7,7 @@ import { groupName, onlyFrom } from './groups.js'
 import { findImage, machineType } from './machines.js'
 import { meeting, readOptions, readPlace } from './options.js'
 import { priceOf } from './price.js'
+import { squeeze } from './squeeze.js'
 import { setupScript, USER_DATA_LIMIT, userData } from './user-data.js'
 
 /**
@@ -27,7 +28,7 @@ import { setupScript, USER_DATA_LIMIT, userData } from './user-data.js'
  * @property {Place[]} places
  * @property {import('./batches.js').Batch[]} batches
  * @property {import('./groups.js').Rule[]} rules
- * @property {string} drone packed
+ * @property {import('./squeeze.js').Squeezed} drone
  */
 
 /** @param {number} ms @returns {string} */
@@ -108,7 +109,7 @@ function linesOf({ run, options, places, batches, rules }, size, script) {
     config.listen === undefined ? `drones dial ${config.controller}` : `drones listen at ${config.listen}`,
     `targets allowed: ${config.allow.join(', ')}`,
     `Node.js ${options.nodeVersion} from ${options.nodeUrl}, where the image has none`,
-    `user data: ${size} of ${USER_DATA_LIMIT} bytes, compressed: drone, service, kernel settings, and this script, run once:`,
+    `user data: ${size} of ${USER_DATA_LIMIT} bytes, compressed: packed drone, service, kernel settings, and this script, run once:`,
     ...script
       .trimEnd()
       .split('\n')
@@ -152,7 +153,7 @@ export async function plan({ drones, flags, dir }, pack) {
         look(ec2, region, options.subnets[chosen.indexOf(region)] ?? '', options),
       ).then(allOf),
       rulesOf(options, configs[0]),
-      pack(),
+      pack().then(squeeze),
       setupScript(),
     ])
     const { run } = configs[0]

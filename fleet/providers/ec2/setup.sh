@@ -20,7 +20,7 @@ off_in() {
 
 # Before anything that may fail.
 off_in 1000000
-systemctl daemon-reload && systemctl enable --now halley-end.timer || log 'no timer for the end'
+systemd-run -q --unit=halley-end --on-calendar="$(date -u -d "@$ENDS" '+%F %T UTC')" systemctl poweroff || log 'no timer for the end'
 
 # A machine without a drone is of no use: it may be looked at for ten minutes.
 give_up() {
@@ -85,14 +85,12 @@ else
   rm -rf "$work"
 fi
 
-# The drone came compressed.
-"$home/bin/node" -e 'const fs=require("fs"),[,a,b]=process.argv
-fs.writeFileSync(b,require("zlib").brotliDecompressSync(Buffer.from(fs.readFileSync(a,"latin1"),"base64")))' \
-  "$home/drone.br" "$home/drone.mjs" || give_up 'unpacking the drone failed'
+# The drone came packed.
+"$home/bin/node" "$home/unpack.cjs" "$home/drone.packed" "$home/drone.mjs" || give_up 'unpacking the drone failed'
 
 # Keys that this kernel does not have are left out.
 sysctl -q -e -p "$root/etc/sysctl.d/90-halley.conf" || log 'some kernel settings could not be made'
 # What would take the processor away in the middle of a measurement.
 systemctl stop apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service 2>/dev/null
-systemctl enable --now halley-drone.service || give_up 'starting the drone failed'
+systemctl daemon-reload && systemctl enable --now halley-drone.service || give_up 'starting the drone failed'
 log 'the drone is started'

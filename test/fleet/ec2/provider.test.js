@@ -374,7 +374,11 @@ t.test('what cannot be is said in one line, before anything is launched', async 
     { length: 4000 },
     (_, i) => `h${Math.imul(i + 1, 0x9e3779b1).toString(36)}.example.org`,
   )
-  await refused({}, /the user data of a drone takes \d+ bytes, compressed, and EC2 takes 16384/, { allow })
+  await refused(
+    {},
+    /the user data of a drone takes \d+ bytes, compressed \(its program \d+\), and EC2 takes 16384/,
+    { allow },
+  )
 })
 
 t.test('credentials that do not do are told of at once', async t => {

@@ -11,6 +11,7 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { listenLinks } from '../../../fleet/link/listen.js'
 import { packDrone } from '../../../fleet/pack.js'
+import { squeeze } from '../../../fleet/providers/ec2/squeeze.js'
 import { USER_DATA_LIMIT, userData } from '../../../fleet/providers/ec2/user-data.js'
 
 const run = promisify(execFile)
@@ -70,6 +71,7 @@ const links = await listenLinks({
 })
 t.teardown(() => links.close())
 
+const program = await packDrone()
 const boot = {
   config: {
     id: 'ignored',
@@ -81,7 +83,7 @@ const boot = {
   },
   prefix: 'd',
   first: 5,
-  drone: await packDrone(),
+  drone: squeeze(program),
   ends: Date.now() + 7_200_000,
   nodeVersion: '22',
   nodeUrl: `${here}/dist`,
@@ -110,7 +112,7 @@ async function machine(name) {
   for (const tool of tools)
     await symlink((await run('sh', ['-c', `command -v ${tool}`])).stdout.trim(), join(bin, tool))
   const log = join(root, 'called')
-  for (const tool of ['shutdown', 'systemctl', 'sysctl']) {
+  for (const tool of ['shutdown', 'systemctl', 'systemd-run', 'sysctl']) {
     await writeFile(join(bin, tool), `#!/bin/sh\necho "${tool} $*" >>${log}\n`, { mode: 0o755 })
   }
   const env = { PATH: bin, HALLEY_ROOT: root, HALLEY_METADATA: here, HALLEY_PAUSE: '0' }
@@ -157,11 +159,6 @@ t.test('the time limit is armed before all else, at every boot, and by systemd t
   const script = loop.replace(`-lt ${ends}`, '-lt 1').replace(/ >\/dev\/null 2>&1 &$/, '')
   await run('sh', ['-c', script], { env }).catch(() => {})
   t.equal(await readFile(log, 'utf8'), 'systemctl poweroff\n')
-  const timer = config.write_files.find((/** @type {any} */ { path }) => path.endsWith('.timer')).content
-  t.equal(
-    Date.parse(`${/OnCalendar=(.*) UTC/.exec(timer)?.[1].replace(' ', 'T')}Z`),
-    Math.floor(boot.ends / 1000) * 1000,
-  )
 })
 
 t.test('the secret is for root alone', async t => {
@@ -205,12 +202,14 @@ t.test('the script sets up a clean machine, and the service it starts calls its 
   t.equal(asked.filter(path => path.endsWith('.tar.xz')).length, 2)
   t.match(called[0], /^shutdown -P \+1(?:19|20)$/, 'the time limit comes first')
   t.match(called.slice(1), [
-    'systemctl daemon-reload',
-    'systemctl enable --now halley-end.timer',
+    /^systemd-run -q --unit=halley-end --on-calendar=\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC systemctl poweroff$/,
     /^sysctl -q -e -p .*\/etc\/sysctl\.d\/90-halley\.conf$/,
     /^systemctl stop apt-daily/,
+    'systemctl daemon-reload',
     'systemctl enable --now halley-drone.service',
   ])
+  const [, calendar] = /--on-calendar=(.*) UTC/.exec(called[1]) ?? []
+  t.equal(Date.parse(`${calendar.replace(' ', 'T')}Z`), Math.ceil(boot.ends / 1000) * 1000)
   t.match(
     await readFile(join(root, 'etc/sysctl.d/90-halley.conf'), 'utf8'),
     /ip_local_port_range = 1024 65535/,
@@ -222,7 +221,7 @@ t.test('the script sets up a clean machine, and the service it starts calls its 
     { ...boot.config, id: 'd8' },
     'the fourth machine of the call',
   )
-  t.equal(await readFile(join(root, 'opt/halley/drone.mjs'), 'utf8'), boot.drone)
+  t.equal(await readFile(join(root, 'opt/halley/drone.mjs'), 'utf8'), program)
 
   // As systemd would: the credential in a folder of the service's own, and the unit's command line.
   const unit = config.write_files.find((/** @type {any} */ { path }) =>
@@ -243,8 +242,8 @@ t.test('the script sets up a clean machine, and the service it starts calls its 
       .exec(unit)?.[1]
       .replaceAll(/\$\{CREDENTIALS_DIRECTORY\}/g, credentials)
       .split(' ') ?? []
-  const [program, ...args] = words.map(word => (word.startsWith('/opt/') ? join(root, word) : word))
-  const drone = spawn(program, args, {
+  const [node, ...args] = words.map(word => (word.startsWith('/opt/') ? join(root, word) : word))
+  const drone = spawn(node, args, {
     env: { PATH: '/usr/bin:/bin', CREDENTIALS_DIRECTORY: credentials },
     cwd: '/',
   })
