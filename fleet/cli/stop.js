@@ -85,6 +85,8 @@ async function stopSome({ stdout }, dir, n, progress) {
 async function stopAll({ stdout, stderr }, { dir, provider, flags, yes, progress }) {
   const { ask, departed, NoFleetError } = await import('../controller/client.js')
   const { endLeftovers } = await import('../controller/leftovers.js')
+  const { holder } = await import('../controller/lock.js')
+  const { readState } = await import('../controller/store.js')
   const onProgress = (/** @type {string} */ text) => progress.show(text)
   let ended = 0
   try {
@@ -92,8 +94,24 @@ async function stopAll({ stdout, stderr }, { dir, provider, flags, yes, progress
     await departed(dir)
   } catch (error) {
     progress.clear()
-    // A state that cannot be read is no reason to leave processes behind.
-    if (!(error instanceof NoFleetError)) stderr(`halley: ${error.message}\n`)
+    if (!(error instanceof NoFleetError)) {
+      if ((await holder(dir)) !== 0) throw error
+      // A controller that does not come is no reason to leave drones behind.
+      stderr(`halley: ${error.message}\n`)
+      const state = await readState(dir).catch(() => null)
+      if (state !== null)
+        ended += (
+          await endLeftovers({
+            dir,
+            provider: state.provider,
+            runs: [state.run],
+            flags: state.flags,
+            onProgress,
+          })
+        ).length
+      else if (provider === undefined)
+        stderr('halley: were its drones on EC2? `halley fleet stop all --provider ec2` looks for them\n')
+    }
   }
   ended += (await endLeftovers({ dir, provider: 'local', flags: {}, onProgress })).length
   if (provider !== undefined && provider !== 'local')

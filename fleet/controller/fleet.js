@@ -77,7 +77,7 @@ export class Fleet extends EventEmitter {
     const { host, port } = bind?.includes(':') ? hostAndPort(bind) : { host: bind ?? fallback, port: 0 }
     /** @type {import('./store.js').FleetState} */
     const state = known ?? {
-      version: 2,
+      version: 1,
       run: randomBytes(4).toString('hex'),
       secret: randomBytes(32).toString('hex'),
       host,
@@ -137,7 +137,7 @@ export class Fleet extends EventEmitter {
       this.#event('info', `a controller is there again, and looks for its ${size} drones`)
       this.#adopting = Date.now() + ADOPTION
     }
-    this.#launcher.adopt()
+    await this.#launcher.adopt()
     this.#orders.resume()
     this.#clock = setInterval(() => this.#beat(), SECOND)
     await this.#roster.save()
@@ -207,14 +207,19 @@ export class Fleet extends EventEmitter {
   #onHello(hello, line, asker) {
     const drone = this.#roster.get(hello.id)
     if (drone === undefined || drone.leaving) return `the fleet has no drone ${hello.id}`
-    const before = drone.line
+    const { line: before } = drone
+    const { capacity } = drone.state
     const restarts = drone.state.start !== '' && drone.state.start !== hello.start
     const tally = drone.attach(line, asker, hello)
     if (before !== null) void before.close('it has dialled again')
     if (tally !== null) addTally(this.#roster.state.past, tally)
     if (restarts) this.#event('info', `${drone.id} is there again`)
     this.#launcher.greet(drone)
-    if (drone.state.member) void this.#orders.greet(drone)
+    if (drone.state.member) {
+      // One that holds more or less than before changes what is left for the others.
+      if (capacity !== drone.state.capacity) void this.#roster.inTurn(() => this.#orders.relay())
+      else void this.#orders.greet(drone)
+    }
     void this.#roster.save()
     return ''
   }

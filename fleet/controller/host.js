@@ -64,6 +64,8 @@ export class Host {
       await fleet.close()
       this.fleet = null
     } else if (fleet !== null) {
+      if (bind !== undefined || advertise !== undefined)
+        throw new Error('--bind and --advertise are for the first drones: where these call is settled')
       if (name !== undefined && name !== fleet.provider.name)
         throw new Error(
           `the drones there are, are of ${fleet.provider.name}: stop them first, or use another --dir`,

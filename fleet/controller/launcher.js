@@ -65,8 +65,17 @@ export class Launcher {
     this.#links.dial(id, `${anywhere ? (handle?.address ?? '127.0.0.1') : host}:${port}`)
   }
 
-  /** Takes up the drones of a controller that is no more. */
-  adopt() {
+  /** Takes up the drones of a controller that is no more; of a launch that it was killed in, those that are there. */
+  async adopt() {
+    const half = this.#roster.all.filter(({ state }) => !state.member)
+    if (half.length > 0) {
+      const found = await this.#find()
+      for (const drone of half) {
+        const handle = found.find(({ id, state }) => id === drone.id && state !== 'gone')
+        if (handle === undefined) this.#roster.drop(drone)
+        else Object.assign(drone.state, { handle, member: true })
+      }
+    }
     for (const drone of this.#roster.all) {
       this.#dial(drone)
       this.#healer.watch(drone)

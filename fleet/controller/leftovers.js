@@ -9,16 +9,24 @@ import { stateFile } from './store.js'
 /**
  * @param {object} options
  * @param {string} options.dir
- * @param {string} options.provider whose drones of all runs are found; of `local`, those of the folder
+ * @param {string} options.provider whose drones are found; of `local`, those of the folder
+ * @param {string[]} [options.runs] default: all
  * @param {Record<string, any>} options.flags of the provider
  * @param {(text: string) => void} options.onProgress
  * @param {(handles: import('../schema.js').Handle[]) => Promise<boolean>} [options.confirm]
  * @returns {Promise<import('../schema.js').Handle[]>} those that were ended
  * @throws {Error} one line
  */
-export async function endLeftovers({ dir, provider: name, flags, onProgress, confirm = async () => true }) {
+export async function endLeftovers({
+  dir,
+  provider: name,
+  runs,
+  flags,
+  onProgress,
+  confirm = async () => true,
+}) {
   const provider = await PROVIDERS[name].load()
-  const found = await provider.find('all', { dir, flags })
+  const found = await provider.find(runs ?? 'all', { dir, flags })
   const there = found.filter(({ state }) => state !== 'gone')
   if (there.length > 0 && !(await confirm(there))) return []
   // Also with nothing to end: a run that is over may have left what was made for it.

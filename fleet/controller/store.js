@@ -1,7 +1,7 @@
 // What a controller knows of its fleet, on disk: one that was killed finds its drones again.
 
 import { randomUUID } from 'node:crypto'
-import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { chmod, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { defaultSettings } from '../settings.js'
 
@@ -20,7 +20,7 @@ import { defaultSettings } from '../settings.js'
  * @property {number} restarts
  *
  * @typedef {object} FleetState
- * @property {2} version of this format
+ * @property {1} version of this format
  * @property {string} run
  * @property {string} secret
  * @property {string} host that drones dial in
@@ -42,17 +42,26 @@ import { defaultSettings } from '../settings.js'
 /** A state that cannot be read; the message is one line. */
 export class StateError extends Error {}
 
-const VERSION = 2
+const VERSION = 1
 
 /** @param {string} dir */
 export const stateFile = dir => join(dir, 'state.json')
 
 /**
- * @param {string} dir made if it is not there; only its user may look into it
+ * @param {string} dir made if it is not there; only its user may look into it then
+ * @throws {Error} one line: others could put something into it
  */
 export async function prepareFolder(dir) {
-  await mkdir(dir, { recursive: true, mode: 0o700 })
-  await chmod(dir, 0o700)
+  try {
+    await mkdir(dir, { recursive: true, mode: 0o700 })
+    // Somebody's home or /tmp is not ours to close.
+    if ((await readdir(dir)).length === 0) await chmod(dir, 0o700)
+  } catch (error) {
+    throw new Error(`${dir} cannot be the fleet's folder: ${error.message}`)
+  }
+  const { mode, uid } = await stat(dir)
+  if ((mode & 0o022) !== 0 || uid !== process.getuid?.())
+    throw new Error(`${dir} cannot be the fleet's folder: other users can write into it`)
 }
 
 /**

@@ -33,7 +33,7 @@ t.test('a drone that never reports is named, and the others are taken back, or k
 
   t.test('a state that is damaged does not keep drones from being ended', async t => {
     process.kill(await cli.controller(), 'SIGKILL')
-    await writeFile(join(cli.dir, 'state.json'), '{"version":2,"run":')
+    await writeFile(join(cli.dir, 'state.json'), '{"version":1,"run":')
     const { code, stderr } = await cli.run(['set', 'n', '5'])
     t.equal(code, 1)
     t.match(

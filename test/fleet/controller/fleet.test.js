@@ -1,5 +1,7 @@
+import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import t from 'tap'
+import { stateFile } from '../../../fleet/controller/store.js'
 import { dialLink } from '../../../fleet/link/dial.js'
 import { local } from '../../../fleet/providers/local.js'
 import { lives, signal } from '../../../fleet/providers/processes.js'
@@ -129,9 +131,19 @@ t.test('drones that listen are dialled, by the next controller too', async t => 
   const plan = await fleet.plan(1, { allow: ['127.0.0.1:1'], listen: true })
   t.match(plan.lines.join('\n'), /"listen":"127\.0\.0\.1:\d+"/)
   t.same((await fleet.launch(plan)).up, ['d1'])
+  const [{ handle }] = fleet.snapshot().drones
   await fleet.close()
+  // As if the controller had been killed while it launched.
+  const state = JSON.parse(await readFile(stateFile(dir), 'utf8'))
+  Object.assign(state.drones[0], { handle: null, member: false })
+  state.drones.push({ ...state.drones[0], id: 'd2' })
+  await writeFile(stateFile(dir), JSON.stringify(state))
   const next = await openFleet(t, dir)
   await next.settled()
+  t.same(
+    next.snapshot().drones.map(drone => [drone.id, drone.handle]),
+    [['d1', handle]],
+  )
   t.equal(next.snapshot().drones[0].state, 'up')
   const [warning] = await next.set({ host: ['http://127.0.0.1:1'], n: 1e9, concurrency: 5 })
   t.match(warning, /^1000000000 connections are more than the drones can hold: \d+, \d+ too few$/)
@@ -141,6 +153,13 @@ t.test('drones that listen are dialled, by the next controller too', async t => 
 })
 
 t.test('what cannot be opened says why, in a line', async t => {
+  await t.rejects(openFleet(t, '/tmp'), {
+    message: "/tmp cannot be the fleet's folder: other users can write into it",
+  })
+  await t.rejects(
+    openFleet(t, '/etc/hostname/fleet'),
+    /^\/etc\/hostname\/fleet cannot be the fleet's folder: /,
+  )
   const port = await freePort()
   const other = createServer().listen(port, '127.0.0.1')
   t.teardown(() => other.close())

@@ -20,7 +20,7 @@ async function folder(t) {
 
 /** @param {object} [more] @returns {any} */
 const stateOf = more => ({
-  version: 2,
+  version: 1,
   run: 'abc',
   secret: 'a'.repeat(64),
   host: '127.0.0.1',
@@ -60,7 +60,7 @@ t.test('a damaged state is told in a line that says what to do', async t => {
   const dir = await folder(t)
   const texts = [
     '',
-    '{"version":2,"run":"abc"',
+    '{"version":1,"run":"abc"',
     '[]',
     '{"version":9}',
     JSON.stringify(stateOf({ secret: 'short' })),
