@@ -29,6 +29,8 @@ export class Engine {
   /** @type {Settings | null} */
   #settings = null
   #lasting = ''
+  /** @type {import('../../subjects.js').Subject | null} */
+  #users = null
   /** @type {Dialer | null} */
   #dialer = null
   #twoWay = true
@@ -58,9 +60,7 @@ export class Engine {
     this.#publishing = new Publishing({
       ...options,
       clock: this.#clock,
-      counters: this.#counters,
-      answer: this.#figures.answer,
-      fault: (kind, times) => this.#figures.fault(kind, times),
+      figures: this.#figures,
       dialer: (settings, listener) => this.#makeDialer(settings, 'websocket', listener),
       token: number => this.#token(number),
     })
@@ -76,21 +76,21 @@ export class Engine {
    * @throws {Error} with one line, when they cannot be read; then those before hold on
    */
   apply(settings) {
-    const { connections, total, concurrency, rate, churn, backoff, publish, publishFrom, ...others } =
-      settings
-    // With those, other connections would be made: when one changes, all are opened anew.
-    const lasting = JSON.stringify(others)
-    const subjects = settings.channels.map(parseSubject)
-    if (settings.user) parseSubject(settings.user)
-    if (settings.user && !this.#options.tokenSecret) throw new Error('a user needs a token secret')
-    if (publish) {
-      parseSubject(publish.channels)
-      if (publish.via === 'api' && !this.#options.apiKey) throw new Error('publishing needs an API key')
-    }
-    if (subjects.length > 128) throw new Error('more than 128 channels a connection')
+    const { targets, transport, first, channels, recover, user, addresses, ports } = settings
+    const { connections, concurrency, rate, churn, backoff, publish, publishFrom } = settings
+    const { apiKey, tokenSecret } = this.#options
+    // With others of these, other connections would be made: when one changes, all are opened anew.
+    const lasting = JSON.stringify([targets, transport, first, channels, recover, user, addresses, ports])
+    const subjects = channels.map(parseSubject)
+    const users = user ? parseSubject(user) : null
+    if (users && !tokenSecret) throw new Error('a user needs a token secret')
+    if (publish) parseSubject(publish.channels)
+    if (publish?.via === 'api' && !apiKey) throw new Error('publishing needs an API key')
+    if (channels.length > 128) throw new Error('more than 128 channels a connection')
     if (lasting !== this.#lasting) this.#reopen(settings, subjects)
     this.#lasting = lasting
     this.#settings = settings
+    this.#users = users
     Object.assign(this.#pool, { concurrency, rate, churn, backoff })
     this.#resize(connections)
     this.#subscriptions.publishing(publishFrom, this.#clock.now())
@@ -145,8 +145,8 @@ export class Engine {
 
   /** @param {number} number of a connection */
   #token(number) {
-    const { user } = /** @type {Settings} */ (this.#settings)
-    return user ? { token: makeToken(parseSubject(user).at(number), this.#options.tokenSecret ?? '') } : {}
+    const users = this.#users
+    return users && { token: makeToken(users.at(number), this.#options.tokenSecret ?? '') }
   }
 
   /** @param {number} slot */

@@ -21,9 +21,7 @@ const FAST = 1000
  * @property {number} machine
  * @property {Clock} clock
  * @property {(lane: number) => Carrier} carrier
- * @property {import('../../schema.js').Counters} counters
- * @property {import('../../statistics/recorder.js').Recorder} answer
- * @property {(label: string, times?: number) => void} fault
+ * @property {import('./figures.js').Figures} figures
  */
 
 /**
@@ -130,20 +128,20 @@ export class Publisher {
 
   /** @param {Message} message that was confirmed */
   published({ time }) {
-    const { counters, answer, clock } = this.#options
-    counters.published++
-    answer.record(clock.now() - time)
+    const { figures, clock } = this.#options
+    figures.counters.published++
+    figures.answer.record(clock.now() - time)
   }
 
   /** @param {string} reason @param {number} messages that are given up */
   unpublished(reason, messages) {
-    this.#options.counters.unpublished += messages
+    this.#options.figures.counters.unpublished += messages
     this.fault(reason, messages)
   }
 
   /** @param {string} reason @param {number} [times] */
   fault(reason, times) {
-    this.#options.fault(`publish: ${reason}`, times)
+    this.#options.figures.fault(`publish: ${reason}`, times)
   }
 
   /**

@@ -18,11 +18,9 @@ const ASK_TIME = 5000
  * @property {number} machine
  * @property {string} [apiKey]
  * @property {import('./clock.js').Clock} clock
- * @property {import('../../schema.js').Counters} counters
- * @property {import('../../statistics/recorder.js').Recorder} answer
- * @property {(label: string, times?: number) => void} fault
+ * @property {import('./figures.js').Figures} figures
  * @property {(settings: Settings, listener: import('../transport/dialer.js').Listener) => Dialer} dialer for WebSockets
- * @property {(number: number) => object} token parameters of a connect request
+ * @property {(number: number) => object | null} token parameters of a connect request
  */
 
 /** Which publisher there is, as the settings have it, and the books of those that were. */
@@ -47,10 +45,11 @@ export class Publishing {
   /** @param {Settings} settings */
   apply(settings) {
     const { publish, publishFrom: from, targets, user, total } = settings
-    const { rate, order, size, ...subjects } = publish ?? { rate: 0 }
-    const wanted = rate > 0 && from > 0 ? publish : null
-    // With these another publisher begins, whose sequences begin with 1; of others this one learns.
-    const lasting = wanted ? JSON.stringify([subjects, from, targets, user]) : ''
+    const wanted = publish && publish.rate > 0 && from > 0 ? publish : null
+    // With others of these another publisher begins, whose sequences begin with 1; of the rest this one learns.
+    const lasting = wanted
+      ? JSON.stringify([wanted.via, wanted.channels, wanted.part, wanted.parts, from, targets, user])
+      : ''
     if (lasting === this.#lasting) {
       if (wanted) this.#publisher?.change(wanted, total)
       return
@@ -92,7 +91,7 @@ export class Publishing {
       carriers[slot] = new ClientCarrier(
         () => {
           dialled = clock.now()
-          return dialer.dial(slot, part + slot, token(part + slot))
+          return dialer.dial(slot, part + slot, { ...token(part + slot) })
         },
         time => clock.learn(time, dialled, clock.now()),
       )
