@@ -16,18 +16,34 @@ import { token } from './token.js'
 /** @type {readonly Command[]} */
 const COMMANDS = [serve, dashboard, report, doctor, token, subtoken, configCheck, configDefaults, configDoc]
 
-/** @param {readonly Command[]} commands */
+/** Groups whose commands are loaded when one of them is asked for: a gateway has no use for them. */
+const GROUPS = [
+  {
+    name: 'fleet',
+    summary: 'load drones, here or on EC2: published runs repeated (halley fleet --help)',
+    examples: [
+      'halley fleet run comet-million --scale 0.01',
+      'halley fleet start 2 --host http://127.0.0.1:8000',
+      'halley fleet ramp --to 10000 --over 30s',
+      'halley fleet status',
+      'halley fleet stop all',
+    ],
+    load: () => import('../../fleet/cli/index.js').then(({ FLEET_COMMANDS }) => FLEET_COMMANDS),
+  },
+]
+
+/** @param {readonly {name: string, summary: string}[]} commands */
 const list = commands => commands.map(({ name, summary }) => `  ${name.padEnd(18)}${summary}`).join('\n')
 
-/** @param {string} group */
-const inGroup = group => COMMANDS.filter(({ name }) => name.startsWith(`${group} `))
+/** @param {readonly Command[]} commands @param {string} group */
+const inGroup = (commands, group) => commands.filter(({ name }) => name.startsWith(`${group} `))
 
 const HELP = `Usage: halley [command] [flags]
 
 A Comet/WebSocket gateway: it speaks the Centrifuge protocol to clients and the Centrifugo HTTP API to backends.
 
 Commands:
-${list(COMMANDS)}
+${list([...COMMANDS.slice(0, 4), ...GROUPS, ...COMMANDS.slice(4)])}
 
 Flags:
   -h, --help        this text, or that of a command
@@ -40,44 +56,50 @@ Examples:
   halley serve --help                     the flags of a command
 `
 
-/** @param {string} group */
-const groupHelp = group => `Usage: halley ${group} COMMAND [flags]
+/** @param {readonly Command[]} commands @param {string} group */
+const examplesOf = (commands, group) =>
+  GROUPS.find(({ name }) => name === group)?.examples ??
+  inGroup(commands, group).map(({ name }) => `halley ${name}`)
+
+/** @param {readonly Command[]} commands @param {string} group */
+const groupHelp = (commands, group) => `Usage: halley ${group} COMMAND [flags]
 
 Commands:
-${list(inGroup(group))}
+${list(inGroup(commands, group))}
 
 Flags:
   -h, --help        this text, or that of a command
   -V, --version     the version
 
 Examples:
-${inGroup(group)
-  .map(({ name }) => `  halley ${name}`)
+${examplesOf(commands, group)
+  .map(example => `  ${example}`)
   .join('\n')}
 `
 
 /**
  * Finds the command that a command line means. Flags alone mean `serve`.
+ * @param {readonly Command[]} commands
  * @param {string[]} args
  * @returns {{command: Command, rest: string[]} | {group: string, rest: string[]} | null} null: about halley as a whole
  * @throws {UsageError}
  */
-function findCommand(args) {
+function findCommand(commands, args) {
   if (args.length > 0 && ['-h', '--help', '-V', '--version'].includes(args[0])) return null
   if (args.length === 0 || args[0].startsWith('-')) return { command: serve, rest: args }
   const [first, second] = args
-  const single = COMMANDS.find(({ name }) => name === first)
+  const single = commands.find(({ name }) => name === first)
   if (single !== undefined) return { command: single, rest: args.slice(1) }
-  if (inGroup(first).length === 0) {
-    const words = [...new Set(COMMANDS.map(({ name }) => name.split(' ')[0])), 'help']
+  if (inGroup(commands, first).length === 0) {
+    const words = [...new Set([...commands, ...GROUPS].map(({ name }) => name.split(' ')[0])), 'help']
     throw new UsageError(
       `unknown command "${first}"; did you mean ${nearest(first, words)}? (see halley --help)`,
     )
   }
   if (second === undefined || second.startsWith('-')) return { group: first, rest: args.slice(1) }
-  const command = COMMANDS.find(({ name }) => name === `${first} ${second}`)
+  const command = commands.find(({ name }) => name === `${first} ${second}`)
   if (command === undefined) {
-    const words = inGroup(first).map(({ name }) => name.split(' ')[1])
+    const words = inGroup(commands, first).map(({ name }) => name.split(' ')[1])
     throw new UsageError(
       `unknown command "${first} ${second}"; did you mean ${first} ${nearest(second, words)}? (see halley ${first} --help)`,
     )
@@ -93,7 +115,9 @@ function findCommand(args) {
  */
 async function dispatch(args, io) {
   const words = args[0] === 'help' ? [...args.slice(1), '--help'] : args
-  const found = findCommand(words)
+  const loaded = await GROUPS.find(({ name }) => name === words[0])?.load()
+  const commands = [...COMMANDS, ...(loaded ?? [])]
+  const found = findCommand(commands, words)
   const command = found !== null && 'command' in found ? found.command : null
   const group = found !== null && 'group' in found ? found.group : ''
   try {
@@ -103,10 +127,10 @@ async function dispatch(args, io) {
       command?.words,
     )
     if (flags.version) io.stdout(`halley ${packageVersion()}\n`)
-    else if (flags.help) io.stdout(command?.help ?? (group === '' ? HELP : groupHelp(group)))
+    else if (flags.help) io.stdout(command?.help ?? (group === '' ? HELP : groupHelp(commands, group)))
     else if (command !== null) return await command.run(io, flags)
     else {
-      const needed = inGroup(group).map(({ name }) => name.split(' ')[1])
+      const needed = inGroup(commands, group).map(({ name }) => name.split(' ')[1])
       throw new UsageError(`one of the commands ${needed.join(', ')} is needed`)
     }
     return 0

@@ -32,6 +32,9 @@ function put(object, path, value) {
 /** @param {Option} option */
 const defaultOf = option => (option.type === 'namespaces' ? [] : readValue(option, option.default))
 
+/** Variables of Halley's other commands, which may stand in the same environment. */
+const OTHERS = /^HALLEY_(?:FLEET_|ADMIN_KEY$|GENERATED_KEY$)/
+
 /** A configuration in the making: defaults at first, then one source after another is laid over it. */
 export class Draft {
   report = new Report()
@@ -52,7 +55,9 @@ export class Draft {
 
   /** @param {Readonly<Record<string, string | undefined>>} env only HALLEY_... is looked at; empty is unset */
   applyEnv(env) {
-    const names = Object.keys(env).filter(name => name.startsWith('HALLEY_') && env[name])
+    const names = Object.keys(env).filter(
+      name => name.startsWith('HALLEY_') && !OTHERS.test(name) && env[name],
+    )
     // The list itself comes before single options of its members.
     names.sort((a, b) => a.length - b.length || (a < b ? -1 : 1))
     for (const name of names) this.#applyVariable(name, /** @type {string} */ (env[name]))

@@ -162,6 +162,11 @@ t.test('a variable changes one option of a namespace from the file', async t => 
   t.match(config.channel.namespaces[0], { presence: false, join_leave: true })
 })
 
+t.test('variables of other commands are none of the gateway', async t => {
+  const others = { HALLEY_FLEET_DIR: '/x', HALLEY_FLEET_API_KEY: 'k', HALLEY_ADMIN_KEY: 'k' }
+  t.same(faultsOf({}, others), [])
+})
+
 t.test('wrong variables are refused by their own name', async t => {
   const faults = faultsOf(
     { channel: { namespaces: [{ name: 'chat' }] } },
