@@ -86,11 +86,12 @@ export class Crew {
     const told = Promise.all(this.#all.map(member => member.look()))
     await Promise.race([told, sleep(PATIENCE, null, { ref: false })])
     this.#balance()
-    const samples = [...this.#all, ...this.#leaving].flatMap(({ sample }) => sample ?? [])
+    const all = [...this.#all, ...this.#leaving]
+    const samples = all.flatMap(({ sample }) => sample ?? [])
     return {
       ...this.#totals.take(samples, this.#settings?.connections ?? 0),
       deaths: this.#totals.deaths,
-      processes: this.#all.flatMap(member => member.facts()),
+      processes: all.flatMap(member => member.facts()),
     }
   }
 

@@ -6,8 +6,8 @@ const BACKOFF = 250
 const MAX_BACKOFF = 10_000
 /** ms that a process has to live to be trusted again. */
 const TRUSTED = 30_000
-/** ms that a process may take to close its connections. */
-const GRACE = 5_000
+/** ms that a process may take to close its connections: its engine gives up after 5 s, and tells what it has counted. */
+const GRACE = 6_000
 
 /**
  * A place among the drone's processes. The process in it is replaced when it dies; the place has the settings.
