@@ -81,7 +81,13 @@ const disturbances = ({ steps }) =>
   steps.flatMap(({ disturbances: happened }) => happened.map(({ at, text }) => `after ${at} s: ${text}`))
 
 /** @param {PageRun[]} runs @returns {string[]} what differs from the published run, once */
-const differences = runs => [...new Set(runs.flatMap(({ result }) => result.differs))]
+const differences = runs => {
+  const sentences = runs.flatMap(({ result: { differs, published, scale } }) => [
+    ...differs,
+    ...(published !== null && scale !== 1 ? [`Scaled: ${published.scaled}.`] : []),
+  ])
+  return [...new Set(sentences)]
+}
 
 /**
  * @param {PageRun[]} runs at least one, with a step each

@@ -35,6 +35,8 @@ const FILES = Object.freeze([
 ])
 /** Drones on this machine have nothing to do without their run, s. */
 const LOCAL_ORPHANS = Object.freeze({ orphanAfter: 5, exitAfter: 10 })
+/** ms that a drone may take to report: a process on a busy machine, and a machine that has to boot first. */
+const PATIENCE = Object.freeze({ local: 60_000, other: 300_000 })
 /** Events that a result keeps. */
 const EVENTS = 200
 
@@ -223,7 +225,8 @@ class Run {
     const launchPlan = await fleet.plan(plan.drones, launch)
     if (confirm !== undefined && !(await confirm(launchPlan))) throw new RunError('nothing was launched')
     progress(`launching ${plan.drones} ${plan.drones === 1 ? 'drone' : 'drones'}`)
-    await fleet.launch(launchPlan, { onProgress: progress, keep: false, signal })
+    const patience = provider.name === 'local' ? PATIENCE.local : PATIENCE.other
+    await fleet.launch(launchPlan, { onProgress: progress, keep: false, signal, patience })
     for (const { facts } of fleet.snapshot().drones) if (facts) this.#nodes.add(facts.node)
     log(`${plan.drones} ${plan.drones === 1 ? 'drone' : 'drones'} up`)
     return fleet
