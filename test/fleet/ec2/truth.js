@@ -1,5 +1,8 @@
-// What is there at EC2, asked by the SDK itself.
+// What is there at EC2, asked by the SDK itself; and drones to be launched there.
 
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { promisify } from 'node:util'
 import * as sdk from '@aws-sdk/client-ec2'
 
 export const REGIONS = Object.freeze(['us-east-1', 'eu-west-1', 'ap-southeast-2'])
@@ -43,4 +46,35 @@ export class Truth {
   close() {
     for (const client of this.#clients.values()) client.destroy()
   }
+}
+
+/**
+ * @param {number} count
+ * @param {Record<string, any>} [more]
+ * @returns {import('../../../fleet/schema.js').LaunchConfig[]} of a run of their own
+ */
+export function configs(count, more = {}) {
+  const run = `run-${randomBytes(4).toString('hex')}`
+  return Array.from({ length: count }, (_, i) => ({
+    id: `d${i + 1}`,
+    run,
+    secret: '5e'.repeat(32),
+    controller: '127.0.0.1:7000',
+    allow: ['198.51.100.4:8000'],
+    ...more,
+  }))
+}
+
+const PROVIDER = new URL('../../../fleet/providers/ec2/index.js', import.meta.url).href
+
+/**
+ * @param {string} body what a fresh process does with `ec2`
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<string>} what it prints
+ */
+export async function alone(body, env) {
+  const script = `const { ec2 } = await import('${PROVIDER}')\n${body}`
+  const args = ['--input-type=module', '-e', script]
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env })
+  return stdout
 }
