@@ -19,9 +19,6 @@ import { Progress } from './progress.js'
 
 /** @typedef {import('../../src/cli/command.js').Io} Io */
 
-/** s that a drone may take to report: a process, and a machine that has to boot and to install Node. */
-const PATIENCE = { local: 20, other: 300 }
-
 /** @type {import('../../src/cli/command.js').Command} */
 export const fleetStart = {
   name: 'fleet start',
@@ -40,7 +37,7 @@ Launches N load drones, on this machine or on EC2, and a controller that the oth
       --dry-run              print what would be launched, and launch nothing
   -y, --yes                  do not ask whether it may cost what it costs
       --keep                 keep what came up when something did not; else all of it is taken back
-      --patience TIME        that a drone may take to report; default ${PATIENCE.local}s, on EC2 ${PATIENCE.other}s
+      --patience TIME        that a drone may take to report; default 20s, on EC2 5m
       --per-process N        connections that one process of a drone holds
       --orphan-after TIME    without a controller after which a drone stops loading; default 30s
       --exit-after TIME      without a controller after which it ends; default 10m, local 2m; 0: never
@@ -108,10 +105,6 @@ async function requestOf(io, flags) {
   const pairs = (flags.set ?? []).map(pairOf)
   if (flags.host !== undefined) pairs.push(['host', flags.host.join(',')])
   const settings = parseSettings(pairs)
-  const patience =
-    flags.patience === undefined
-      ? PATIENCE[providerName === 'local' ? 'local' : 'other']
-      : seconds(flags.patience, '--patience')
   const time = (/** @type {string} */ name) =>
     flags[name] === undefined ? undefined : seconds(flags[name], `--${name}`)
   return {
@@ -124,7 +117,7 @@ async function requestOf(io, flags) {
     advertise: flags.advertise,
     settings,
     keep: flags.keep === true,
-    patience: patience * 1000,
+    patience: flags.patience === undefined ? undefined : seconds(flags.patience, '--patience') * 1000,
     launch: {
       allow: flags.allow ?? allowOf(settings.host ?? []),
       apiKey: flags['api-key'] ?? io.env.HALLEY_FLEET_API_KEY,

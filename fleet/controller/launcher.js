@@ -13,8 +13,8 @@ import { hostAndPort } from './links.js'
 /** @typedef {import('../providers/contract.js').LaunchPlan} LaunchPlan */
 /** @typedef {(text: string) => void} OnProgress */
 
-/** ms that a new drone may take to report, unless told otherwise. */
-const PATIENCE = 20_000
+/** ms that a new drone may take to report, unless told otherwise: a process; a machine, which boots and installs Node. */
+const PATIENCE = { heals: 20_000, other: 300_000 }
 /** ms that a drone may take to close its connections and say that it ends; its provider ends it then. */
 const FAREWELL = 15_000
 
@@ -141,7 +141,9 @@ export class Launcher {
    * @param {{onProgress?: OnProgress, keep?: boolean, patience?: number, signal: AbortSignal}} options
    * @returns {Promise<import('./launch.js').Arrival & {fault: string}>}
    */
-  async #launch(plan, { configs, flags }, { onProgress = () => {}, keep, patience = PATIENCE, signal }) {
+  async #launch(plan, { configs, flags }, options) {
+    const { onProgress = () => {}, keep, signal } = options
+    const { patience = this.#provider.heals ? PATIENCE.heals : PATIENCE.other } = options
     const { state } = this.#roster
     state.flags = flags
     const drones = configs.map(({ id, listen }) => this.#roster.enlist(id, listen))
@@ -236,7 +238,8 @@ export class Launcher {
     await Promise.all(farewells)
     const handles = drones.flatMap(({ state }) => state.handle ?? [])
     try {
-      await this.#provider.stop([...handles, ...others], this.#roster.options, onProgress)
+      if (handles.length + others.length > 0)
+        await this.#provider.stop([...handles, ...others], this.#roster.options, onProgress)
     } catch (error) {
       for (const drone of drones) drone.leaving = false
       return error.message
@@ -307,7 +310,8 @@ export class Launcher {
       if (n === 'all') this.#orders.endRamp('the fleet is stopped')
       const ids = drones.map(({ id }) => id)
       // Also those that this controller knows nothing of: one before it may have been killed while it launched.
-      const found = n === 'all' ? await this.#find() : []
+      const launched = this.#roster.state.next > 1
+      const found = n === 'all' && launched ? await this.#find() : []
       const others = found.filter(({ id, state }) => !ids.includes(id) && state !== 'gone')
       const fault = await this.#end(drones, onProgress, others)
       if (fault !== '') throw new Error(fault)

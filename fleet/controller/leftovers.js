@@ -29,8 +29,8 @@ export async function endLeftovers({
   const found = await provider.find(runs ?? 'all', { dir, flags })
   const there = found.filter(({ state }) => state !== 'gone')
   if (there.length > 0 && !(await confirm(there))) return []
-  // Also with nothing to end: a run that is over may have left what was made for it.
-  if (found.length > 0) await provider.stop(found, { dir, flags }, onProgress)
+  // Also with nothing to end: a run that is over may have left what was made for it, elsewhere.
+  if (found.length > 0 || name !== 'local') await provider.stop(found, { dir, flags }, onProgress)
   // A controller that lives has a state of its own.
   if (name === 'local' && (await holder(dir)) === 0) {
     await rm(stateFile(dir), { force: true })
