@@ -15,12 +15,20 @@ export class Heard {
   pong = true
   /** @type {((message: any) => void) | undefined} called with each message that is heard */
   onMessage
+  /** @type {Map<Connection, {texts: string[], published: any[]}>} */
+  #received = new Map()
   /** @type {Set<() => void>} */
   #waiting = new Set()
 
   message(connection, buffer, start, end) {
     const text = buffer.toString('utf8', start, end)
     this.messages.push({ connection, text })
+    const { texts, published } = this.#of(connection)
+    texts.push(text)
+    if (text.includes('"pub":')) {
+      const message = JSON.parse(text)
+      published.push((message.push ?? message).pub.data)
+    }
     if (text === '{}' && this.pong) connection.send('{}')
     this.onMessage?.({ connection, text })
     this.#look()
@@ -37,21 +45,39 @@ export class Heard {
 
   /** @template T @param {() => T} condition @returns {Promise<NonNullable<T>>} when it is true */
   until(condition) {
-    return new Promise(resolve => {
+    return new Promise((resolve, reject) => {
       const look = () => {
-        const value = condition()
-        if (!value) return
+        try {
+          const value = condition()
+          if (!value) return
+          resolve(value)
+        } catch (error) {
+          reject(error)
+        }
         this.#waiting.delete(look)
-        resolve(value)
       }
       this.#waiting.add(look)
       look()
     })
   }
 
+  /** @param {Connection} connection */
+  #of(connection) {
+    const known = this.#received.get(connection) ?? { texts: [], published: [] }
+    this.#received.set(connection, known)
+    return known
+  }
+
+  /** @param {Connection} connection that is open @returns {{texts: string[], published: any[]}} what it received */
+  open(connection) {
+    const end = this.ends.find(each => each.connection === connection)
+    if (end) throw new Error(`ended with ${end.code} ${end.reason}`)
+    return this.#of(connection)
+  }
+
   /** @param {Connection} connection @returns {string[]} */
   of(connection) {
-    return this.messages.filter(each => each.connection === connection).map(({ text }) => text)
+    return this.#of(connection).texts
   }
 
   /** @param {Connection} connection */
@@ -62,7 +88,7 @@ export class Heard {
 
   /** @param {Connection} connection @param {(text: string) => boolean} matches */
   message1(connection, matches) {
-    return this.until(() => this.of(connection).find(matches))
+    return this.until(() => this.open(connection).texts.find(matches))
   }
 }
 
