@@ -163,7 +163,7 @@ class RunCommand {
     const { findScenario, ScenarioError } = await import('../scenarios/index.js')
     const { parseLimits } = await import('../runner/limits.js')
     const [name] = flags.words
-    if (name === undefined) throw new UsageError('a scenario is needed (see halley fleet run --list)')
+    if (name === undefined) throw new UsageError('a scenario is needed (--list has them all)')
     const found = () => {
       try {
         return findScenario(name)

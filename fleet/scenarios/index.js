@@ -37,6 +37,6 @@ export function findScenario(name) {
   if (found !== undefined) return found
   const names = SCENARIOS.map(scenario => scenario.name)
   throw new ScenarioError(
-    `unknown scenario "${name}"; did you mean ${nearest(name, names)}? (see halley fleet run --list)`,
+    `unknown scenario "${name}"; did you mean ${nearest(name, names)}? (--list has them all)`,
   )
 }
