@@ -229,8 +229,14 @@ export class Fleet extends EventEmitter {
     const drone = this.#roster.get(id)
     if (drone === undefined || drone.line !== line) return
     if (message.type === 'sample') {
-      drone.take(message.sample, Date.now())
-      this.#statistics.add(message.sample)
+      try {
+        drone.take(message.sample, Date.now())
+        this.#statistics.add(message.sample)
+      } catch (error) {
+        // One of another version, at worst: nothing that the others have to suffer from.
+        this.#event('error', `${id} tells what cannot be read: ${error.message}`)
+        void line.close('its samples cannot be read')
+      }
     } else if (message.type === 'event') this.#event(message.level, `${id}: ${message.text}`)
   }
 
