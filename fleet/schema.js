@@ -41,9 +41,10 @@
  * @property {string[]} targets
  * @property {Transport} transport
  * @property {number} connections that this drone holds
- * @property {number} first number of its first connection: connection `first + slot` of the fleet, counted from 0. Never changes while
- *   the fleet stays the same, so that a channel that is "own" stays one's own
- * @property {number} total connections of the whole fleet
+ * @property {number} first number of its first connection: connection `first + slot` of the fleet, counted from 0. Stays the same, so
+ *   that a channel that is "own" stays one's own, until the drones change, or more connections are wanted than before
+ * @property {number} total connections of the whole fleet that their numbers are laid out for: the most that were wanted, or, while they
+ *   are ramped up, will be
  * @property {number} concurrency
  * @property {number} rate 0: no bound
  * @property {string[]} addresses
