@@ -37,7 +37,7 @@ export function comparisonTable(runs) {
   const first = runs.map(({ result: { load: ours } }) => ours)
   return {
     title: 'Published, and here',
-    note: `Published by ${source}. What differs between the two is said below.`,
+    note: `Published by ${source}. ${scalesText(runs)}What differs between the two is said below.`,
     columns: ['Published', ...(runs.length > 1 ? runs.map(({ label }) => label) : ['Here'])],
     words: true,
     groups: [
@@ -58,6 +58,14 @@ export function comparisonTable(runs) {
       },
     ],
   }
+}
+
+/** @param {Shown[]} runs @returns {string} a sentence, and a space; '' if nothing was scaled */
+function scalesText(runs) {
+  const scales = [...new Set(runs.map(({ result }) => result.scale))]
+  if (scales.every(scale => scale === 1)) return ''
+  const shares = scales.map(scale => `${Number((scale * 100).toPrecision(3))}\u202f%`)
+  return `Figures here are those of ${shares.join(' and ')} of the published connections. `
 }
 
 /** @param {import('./result.js').MachineFacts} machine */

@@ -106,6 +106,7 @@ export async function makePage(runs, { title, onProgress } = {}) {
   })
   const one = runs.length === 1
   const same = runs.every(({ result: { scenario } }) => scenario === result.scenario)
+  const sameLoad = runs.every(({ result: { load } }) => load === result.load)
   const histograms = latencyHistograms(runs)
   /** @type {Section[]} */
   const lead = [
@@ -126,7 +127,9 @@ export async function makePage(runs, { title, onProgress } = {}) {
   )
   return renderPage({
     title: title ?? runs.map(({ label }) => label).join(', '),
-    subtitle: one ? result.load : runs.map(({ label, result: { load } }) => `${label}: ${load}`).join('; '),
+    subtitle: sameLoad
+      ? result.load
+      : runs.map(({ label, result: { load } }) => `${label}: ${load}`).join('; '),
     facts: one ? factsOf(result) : [],
     lead,
     runs: charts,

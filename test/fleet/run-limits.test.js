@@ -1,4 +1,5 @@
-import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { writeWhole } from '../../fleet/runner/files.js'
@@ -133,4 +134,21 @@ t.test('a file is written as a whole, or not at all', async t => {
   await t.rejects(writeWhole(join(dir, 'b'), 'text'), /b: cannot be written: /)
   await t.rejects(writeWhole(join(dir, 'no', 'file'), 'text'), /cannot be written: ENOENT/)
   t.same((await readdir(dir)).sort(), ['a', 'b'], 'and nothing beside it')
+})
+
+t.test('a full disk: one line, and what was there stays as it was', async t => {
+  const dir = t.testdir()
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', dir], { stdio: 'ignore' })
+  } catch {
+    return t.skip('only who may mount has a disk that is full')
+  }
+  t.teardown(() => execFileSync('umount', [dir]))
+  const file = join(dir, 'report.html')
+  await writeWhole(file, 'old')
+  await t.rejects(writeWhole(file, 'x'.repeat(1e6)), {
+    message: `${file}: cannot be written: the disk is full`,
+  })
+  t.same(await readdir(dir), ['report.html'])
+  t.equal(await readFile(file, 'utf8'), 'old')
 })
