@@ -15,6 +15,7 @@ import { HANDSHAKE, keyOf, meaningOf } from './psk.js'
 export function dialLink({ host, port, secret, identity, timeout = HANDSHAKE }) {
   return new Promise((resolve, reject) => {
     const psk = keyOf(secret)
+    let fault = 'closed during the handshake'
     const socket = connect({
       host,
       port,
@@ -25,20 +26,16 @@ export function dialLink({ host, port, secret, identity, timeout = HANDSHAKE }) 
         subject ? new Error('it has a certificate, not the secret') : undefined,
       ca: [],
     })
-    /** @param {string} reason */
-    const fail = reason => {
+    const timer = setTimeout(() => socket.destroy(new Error(`no answer within ${timeout / 1000} s`)), timeout)
+    socket.on('error', error => {
+      fault = meaningOf(error)
+    })
+    socket.on('close', () => {
       clearTimeout(timer)
-      socket.on('error', () => {}).destroy()
-      reject(new Error(`${host}:${port}: ${reason}`))
-    }
-    const timer = setTimeout(fail, timeout, `no answer within ${timeout / 1000} s`)
-    /** @param {Error} error */
-    const onError = error => fail(meaningOf(error))
-    const onClose = () => fail('closed during the handshake')
-    socket.once('error', onError).once('close', onClose)
-    socket.once('secureConnect', () => {
+      reject(new Error(`${host}:${port}: ${fault}`))
+    })
+    socket.on('secureConnect', () => {
       clearTimeout(timer)
-      socket.off('error', onError).off('close', onClose)
       resolve(new Line(socket, identity))
     })
   })

@@ -2,21 +2,19 @@
 
 export { Asker } from './asker.js'
 
-/** Bytes that a line may have, and that may wait for the other side to read; then it is taken for one that does not. */
+/** Letters that a line may have, and that may wait for the other side to read; then it is taken for one that does not. */
 export const MAX_LINE = 16 << 20
 /** ms */
 const BEAT = 5_000
-/** Beats without a byte from the other side, after which it is dead. */
+/** Beats without a word from the other side, after which it is dead. */
 const MAX_SILENT = 3
 /** What the other side may take to close, ms. */
 const GRACE = 2_000
-const NEWLINE = 10
 
 export class Line {
   #socket
-  /** @type {Buffer[]} of the line that is not whole yet */
-  #chunks = []
-  #size = 0
+  /** Of the line that is not whole yet. */
+  #rest = ''
   #silent = 0
   #beat
   /** @type {(message: any) => void} */
@@ -35,15 +33,20 @@ export class Line {
   constructor(socket, identity) {
     this.#socket = socket
     this.identity = identity
-    socket.setNoDelay(true)
-    this.#beat = setInterval(() => this.#onBeat(), BEAT)
+    socket.setNoDelay().setEncoding('utf8')
+    this.#beat = setInterval(() => {
+      if (++this.#silent > MAX_SILENT) this.close(`no sign of life for ${(BEAT * MAX_SILENT) / 1000} s`)
+      else this.#write('')
+    }, BEAT)
     this.#gone = new Promise(resolve => {
       socket.once('close', () => {
-        this.#end('the other side closed the line')
+        this.close('the other side closed the line')
         resolve()
       })
     })
-    socket.on('error', error => this.#end(/** @type {NodeJS.ErrnoException} */ (error).code ?? error.message))
+    socket.on('error', error =>
+      this.close(/** @type {NodeJS.ErrnoException} */ (error).code ?? error.message),
+    )
   }
 
   /**
@@ -52,7 +55,8 @@ export class Line {
    */
   set onMessage(listener) {
     this.#onMessage = listener
-    if (this.#socket.listenerCount('data') === 0) this.#socket.on('data', chunk => this.#onData(chunk))
+    if (this.#socket.listenerCount('data') === 0)
+      this.#socket.on('data', text => this.#onData(/** @type {any} */ (text)))
   }
 
   /**
@@ -70,79 +74,54 @@ export class Line {
    * @throws {RangeError} it is longer than a line may be
    */
   send(message) {
-    const text = `${JSON.stringify(message)}\n`
-    if (text.length > MAX_LINE) throw new RangeError(`${text.length} bytes are too many for the line`)
-    this.#write(text)
+    this.#write(JSON.stringify(message))
   }
 
-  /** @param {string} text */
+  /** @param {string} text of a line */
   #write(text) {
+    if (text.length >= MAX_LINE) throw new RangeError(`${text.length} bytes are too many for the line`)
     if (this.reason) return
-    if (this.#socket.writableLength > MAX_LINE) this.#end('the other side does not read')
-    else this.#socket.write(text)
+    if (this.#socket.writableLength > MAX_LINE) this.close('the other side does not read')
+    else this.#socket.write(`${text}\n`)
   }
 
   /**
-   * Closes it once all that was sent is on its way.
+   * Closes it: what was sent has a moment to arrive, what comes is not looked at any more.
    * @param {string} [reason]
    * @returns {Promise<void>} when it is closed
    */
   close(reason = 'closed') {
-    if (this.reason === '') {
+    if (!this.reason) {
+      this.reason = reason
+      clearInterval(this.#beat)
       this.#socket.end()
       setTimeout(() => this.#socket.destroy(), GRACE).unref()
-      this.#end(reason, false)
+      this.#onClose(reason)
     }
     return this.#gone
   }
 
-  #onBeat() {
-    if (++this.#silent > MAX_SILENT) this.#end(`no sign of life for ${(BEAT * MAX_SILENT) / 1000} s`)
-    else this.#write('\n')
-  }
-
-  /** @param {Buffer} chunk */
-  #onData(chunk) {
-    this.#silent = 0
-    let start = 0
-    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
-      this.#keep(chunk.subarray(start, end))
-      start = end + 1
-      const text = Buffer.concat(this.#chunks).toString()
-      this.#chunks.length = this.#size = 0
-      if (text !== '') this.#take(text)
-      if (this.reason) return
-    }
-    this.#keep(chunk.subarray(start))
-  }
-
-  /** @param {Buffer} part of a line */
-  #keep(part) {
-    this.#size += part.length
-    if (this.#size > MAX_LINE) this.#end(`a line of more than ${MAX_LINE >> 20} MiB`)
-    else if (part.length > 0) this.#chunks.push(part)
-  }
-
   /** @param {string} text */
-  #take(text) {
+  #onData(text) {
+    if (this.reason) return
+    this.#silent = 0
+    // What has come of a long line is put together once, not searched anew with each part.
+    const [end, ...lines] = text.split('\n')
+    this.#rest += end
+    for (const line of lines) {
+      if (this.#rest && !this.reason) this.#take(this.#rest)
+      this.#rest = line
+    }
+    if (this.#rest.length > MAX_LINE) this.close(`a line of more than ${MAX_LINE >> 20} MiB`)
+  }
+
+  /** @param {string} line */
+  #take(line) {
     let message
     try {
-      message = JSON.parse(text)
+      message = JSON.parse(line)
     } catch {}
     if (message?.constructor === Object) this.#onMessage(message)
-    else this.#end('a line that is no JSON object')
-  }
-
-  /**
-   * @param {string} reason
-   * @param {boolean} [destroy]
-   */
-  #end(reason, destroy = true) {
-    if (this.reason) return
-    this.reason = reason
-    this.#chunks = []
-    clearInterval(this.#beat)
-    if (destroy) this.#socket.destroy()
-    this.#onClose(reason)
+    else this.close('a line that is no JSON object')
   }
 }

@@ -35,12 +35,12 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
     },
   })
   /** @param {import('node:net').Socket} socket */
-  const remoteOf = ({ remoteAddress = 'somebody', remotePort = 0 }) => `${remoteAddress}:${remotePort}`
+  const remoteOf = ({ remoteAddress, remotePort }) => `${remoteAddress ?? 'somebody'}:${remotePort ?? ''}`
 
   server.on('connection', socket => {
     if (sockets.size - lines.size >= MAX_STRANGERS) return socket.destroy()
     sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
+    socket.on('close', () => sockets.delete(socket))
   })
   server.on('tlsClientError', (error, socket) => {
     onFault(`${remoteOf(socket)} was refused: ${meaningOf(error)}`)
@@ -48,10 +48,10 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
   })
   server.on('secureConnection', socket => {
     const identity = names.get(socket)
-    if (identity === undefined) return socket.destroy()
+    if (!identity) return socket.destroy()
     const line = new Line(socket, identity)
     lines.add(line)
-    socket.once('close', () => lines.delete(line))
+    socket.on('close', () => lines.delete(line))
     onLine(line, remoteOf(socket))
   })
 
