@@ -151,6 +151,9 @@ class Run {
    */
   async #playStep(stage, step) {
     const run = new StepRun(stage, step, this.#counters)
+    const began = Date.now()
+    const ends = began + (step.ramp + step.settle + step.seconds) * 1000
+    stage.fleet.scenario = { name: this.#options.scenario.name, step: step.name, began, ends }
     try {
       this.#counters = await run.play()
     } catch (error) {

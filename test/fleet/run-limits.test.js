@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { writeWhole } from '../../fleet/runner/files.js'
@@ -137,13 +138,18 @@ t.test('a file is written as a whole, or not at all', async t => {
 })
 
 t.test('a full disk: one line, and what was there stays as it was', async t => {
-  const dir = t.testdir()
+  const dir = await mkdtemp(join(tmpdir(), 'halley-full-'))
+  let mounted = false
+  t.teardown(async () => {
+    if (mounted) execFileSync('umount', [dir])
+    await rm(dir, { recursive: true })
+  })
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', dir], { stdio: 'ignore' })
+    mounted = true
   } catch {
     return t.skip('only who may mount has a disk that is full')
   }
-  t.teardown(() => execFileSync('umount', [dir]))
   const file = join(dir, 'report.html')
   await writeWhole(file, 'old')
   await t.rejects(writeWhole(file, 'x'.repeat(1e6)), {
