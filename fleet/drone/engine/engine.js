@@ -16,6 +16,8 @@ import { makeToken } from './token.js'
 /** ms */
 const TICK = 20
 const CLOSE_TIMEOUT = 5000
+/** For what is under way to be published. */
+const LAST_DRAIN = 1000
 
 const H = 0x68
 const S = 0x73
@@ -25,7 +27,7 @@ const label = ({ code, message, reason }) => `${code || ''} ${message ?? reason 
 
 /** Holds connections, checks what they receive, and publishes: as its settings say, whatever was before. */
 export class Engine {
-  #options
+  options
   /** @type {Settings | null} */
   #settings = null
   #lasting = ''
@@ -34,40 +36,31 @@ export class Engine {
   /** @type {Dialer | null} */
   #dialer = null
   #twoWay = true
-  #clock = new Clock()
+  clock = new Clock()
   #reader = new PayloadReader()
-  #figures = new Figures()
-  #counters = this.#figures.counters
+  figures = new Figures()
+  #counters = this.figures.counters
   #subscriptions = new Subscriptions([], false, this.#counters)
   /** Answers that a slot waits for. */
   #answers = new Uint8Array(0)
   #pool
   /** Dialled, and not closed yet. */
   #alive = 0
-  #publishing
+  #publishing = new Publishing(this)
   /** @type {(() => void) | null} waits until nothing is alive */
   #gone = null
   #timer
 
   /** @param {{allow: string[], apiKey?: string, tokenSecret?: string, machine: number}} options `machine`: its number, the `m` of payloads */
   constructor(options) {
-    this.#options = options
+    this.options = options
     this.#pool = new Pool({
       dial: slot => this.#dial(slot),
       fail: (slot, reason) => this.#fail(slot, reason),
       shut: slot => this.#shut(slot, 'again'),
     })
-    this.#publishing = new Publishing({
-      ...options,
-      clock: this.#clock,
-      figures: this.#figures,
-      dialer: (settings, listener) => this.#makeDialer(settings, 'websocket', listener),
-      token: number => this.#token(number),
-    })
     this.#timer = setInterval(() => {
-      const now = this.#clock.now()
-      this.#pool.tick(now)
-      this.#publishing.tick(now)
+      this.#pool.tick(this.clock.now())
     }, TICK)
   }
 
@@ -78,7 +71,7 @@ export class Engine {
   apply(settings) {
     const { targets, transport, first, channels, recover, user, addresses, ports } = settings
     const { connections, concurrency, rate, churn, backoff, publish, publishFrom } = settings
-    const { apiKey, tokenSecret } = this.#options
+    const { apiKey, tokenSecret } = this.options
     // With others of these, other connections would be made: when one changes, all are opened anew.
     const lasting = JSON.stringify([targets, transport, first, channels, recover, user, addresses, ports])
     const subjects = channels.map(parseSubject)
@@ -93,7 +86,7 @@ export class Engine {
     this.#users = users
     Object.assign(this.#pool, { concurrency, rate, churn, backoff })
     this.#resize(connections)
-    this.#subscriptions.publishing(publishFrom, this.#clock.now())
+    this.#subscriptions.publishing(publishFrom, this.clock.now())
     this.#publishing.apply(settings)
   }
 
@@ -106,7 +99,7 @@ export class Engine {
     const idle = settings.targets.length === 0 && settings.connections === 0
     const dialer = idle
       ? null
-      : this.#makeDialer(settings, settings.transport, {
+      : this.dialer(settings, settings.transport, {
           message: (connection, buffer, start, end) => this.#message(connection, buffer, start, end),
           closed: (connection, code, reason) => this.#closed(connection, label({ code, reason })),
         })
@@ -123,8 +116,8 @@ export class Engine {
    * @param {import('../../schema.js').Transport} transport
    * @param {import('../transport/dialer.js').Listener} listener
    */
-  #makeDialer({ targets, addresses, ports }, transport, listener) {
-    return new Dialer({ targets, allow: this.#options.allow, transport, addresses, ports }, listener)
+  dialer({ targets, addresses, ports }, transport, listener) {
+    return new Dialer({ targets, allow: this.options.allow, transport, addresses, ports }, listener)
   }
 
   /** @param {number} wanted */
@@ -144,9 +137,9 @@ export class Engine {
   }
 
   /** @param {number} number of a connection */
-  #token(number) {
+  token(number) {
     const users = this.#users
-    return users && { token: makeToken(users.at(number), this.#options.tokenSecret ?? '') }
+    return users && { token: makeToken(users.at(number), this.options.tokenSecret ?? '') }
   }
 
   /** @param {number} slot */
@@ -158,7 +151,7 @@ export class Engine {
     }
     this.#answers[slot] = this.#subscriptions.width
     this.#alive++
-    return /** @type {Dialer} */ (this.#dialer).dial(slot, number, { ...this.#token(number), ...subs })
+    return /** @type {Dialer} */ (this.#dialer).dial(slot, number, { ...this.token(number), ...subs })
   }
 
   /** @param {Connection} connection @param {string} reason */
@@ -174,9 +167,9 @@ export class Engine {
    */
   #fail(slot, reason) {
     this.#counters[this.#pool.isOpen(slot) ? 'ended' : 'failed']++
-    this.#figures.fault(reason || 'closed')
+    this.figures.fault(reason || 'closed')
     this.#subscriptions.away(slot)
-    this.#pool.leave(slot, 'lost', this.#clock.now())?.close()
+    this.#pool.leave(slot, 'lost', this.clock.now())?.close()
   }
 
   /**
@@ -188,7 +181,7 @@ export class Engine {
   #shut(slot, then, how = 'close') {
     if (this.#pool.isOpen(slot)) this.#counters.closed++
     this.#subscriptions.away(slot)
-    this.#pool.leave(slot, then, this.#clock.now())?.[how]()
+    this.#pool.leave(slot, then, this.clock.now())?.[how]()
   }
 
   /**
@@ -202,7 +195,7 @@ export class Engine {
     if (this.#pool.at(slot) !== connection) return
     if (end - start < 4) {
       this.#counters.pings++
-      if (this.#pool.pinged(slot, this.#clock.now())) connection.send('{}')
+      if (this.#pool.pinged(slot, this.clock.now())) connection.send('{}')
       return
     }
     // A push is {"push":{"channel":... or, one-way, {"channel":... Replies may have publications in them, which are not read like this.
@@ -233,16 +226,16 @@ export class Engine {
     const reader = this.#reader
     if (!reader.read(buffer, start, end)) return false
     const subscriptions = this.#subscriptions
-    const now = this.#clock.now()
-    if (reader.machine === this.#options.machine) this.#figures.probe.record(now - reader.time / 1000)
+    const now = this.clock.now()
+    if (reader.machine === this.options.machine) this.figures.probe.record(now - reader.time / 1000)
     else {
-      const { offset } = this.#clock.state
-      this.#figures.latency.record(now + offset - (reader.time + reader.behind) / 1000)
+      const { offset } = this.clock.state
+      this.figures.latency.record(now + offset - (reader.time + reader.behind) / 1000)
     }
     const i = subscriptions.find(slot, reader.channel)
     if (i < 0) {
       this.#counters.received++
-      this.#figures.fault('publication of another channel')
+      this.figures.fault('publication of another channel')
       return true
     }
     subscriptions.receive(i, reader.start, reader.sequence, reader.again)
@@ -270,8 +263,8 @@ export class Engine {
   /** @param {Connection} connection @param {any} connect reply or push */
   #connected(connection, { time, ping, pong, subs }) {
     const { slot, number } = connection
-    const now = this.#clock.now()
-    if (time) this.#clock.learn(time, this.#pool.since(slot), now)
+    const now = this.clock.now()
+    if (time) this.clock.learn(time, this.#pool.since(slot), now)
     this.#pool.pings(slot, ping ?? 0, pong === true, now)
     const { width } = this.#subscriptions
     if (width === 0) return this.#ready(slot)
@@ -298,10 +291,10 @@ export class Engine {
       this.#counters.refused++
       // Tried again by way of the back-off.
       if (error.temporary) return this.#fail(slot, `subscribe: ${label(error)}`)
-      this.#figures.fault(`subscribe: ${label(error)}`)
+      this.figures.fault(`subscribe: ${label(error)}`)
     } else {
       const i = slot * this.#subscriptions.width + place
-      this.#subscriptions.answered(i, subscribe, this.#clock.now(), this.#settings?.publishFrom ?? 0)
+      this.#subscriptions.answered(i, subscribe, this.clock.now(), this.#settings?.publishFrom ?? 0)
       for (const publication of subscribe.publications ?? []) this.#recovered(slot, i, publication)
     }
     if (--this.#answers[slot] === 0) this.#ready(slot)
@@ -316,8 +309,8 @@ export class Engine {
 
   /** @param {number} slot */
   #ready(slot) {
-    const now = this.#clock.now()
-    this.#figures.connect.record(now - this.#pool.since(slot))
+    const now = this.clock.now()
+    this.figures.connect.record(now - this.#pool.since(slot))
     this.#counters.opened++
     if (this.#pool.opened(slot, now)) this.#counters.reconnects++
   }
@@ -342,7 +335,7 @@ export class Engine {
   /** @returns {import('../../schema.js').EngineSample} distributions and faults are those since the last call */
   sample() {
     const { wanted, opening, open } = this.#pool
-    const sample = { ...this.#figures.sample(), gauges: { wanted, opening, open }, clock: this.#clock.state }
+    const sample = { ...this.figures.sample(), gauges: { wanted, opening, open }, clock: this.clock.state }
     this.#countBytes(sample.counters)
     return sample
   }
@@ -365,7 +358,7 @@ export class Engine {
   async stop() {
     clearInterval(this.#timer)
     this.#resize(0)
-    await this.#publishing.stop()
+    await this.#publishing.stop(LAST_DRAIN)
     if (this.#alive === 0) return
     await new Promise(resolve => {
       const timer = setTimeout(resolve, CLOSE_TIMEOUT)

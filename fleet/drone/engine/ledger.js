@@ -19,17 +19,15 @@ export const startNumber = time => Math.max(1, Math.floor((time - Date.UTC(2025,
 export class Books {
   /**
    * @param {Publish} publish
-   * @param {number} total connections of the fleet
    * @param {number} time of its start, Unix ms
    */
-  constructor({ channels, part, parts }, total, time) {
+  constructor({ channels, part, parts }, time) {
     this.channels = channels
     this.part = part
     this.parts = parts
     this.start = startNumber(time)
     this.subject = parseSubject(channels)
     this.sequences = new Uint32Array(0)
-    this.grow(total)
   }
 
   /** @param {number} total connections: with them, subjects of their own may have come */

@@ -30,23 +30,18 @@ const SHORTEST = 50
 /** Places in the padding that are looked at. */
 const LOOKS = 6
 
-/** Makes payloads. */
-export class PayloadMaker {
-  #letters = ALPHABET
-
-  /**
-   * @param {import('../../schema.js').Payload} numbers
-   * @param {number} size bytes; a payload whose numbers need more is as long as it has to be
-   * @param {boolean} again whether it may have been published before
-   * @returns {string}
-   */
-  make({ t, s, c, e, m, o }, size, again) {
-    const head = `{"t":${t},"s":${s},"c":${c},"e":${e},"m":${m},"o":${o},"p":"`
-    const length = Math.max(size, head.length + 6)
-    const start = `${head}${length}${again ? '!' : '.'}`
-    while (this.#letters.length < length) this.#letters += this.#letters
-    return `${start}${this.#letters.slice(start.length, Math.max(start.length, length - 2))}"}`
-  }
+/**
+ * @param {import('../../schema.js').Payload} numbers
+ * @param {number} size bytes; a payload whose numbers need more is as long as it has to be
+ * @param {boolean} again whether it may have been published before
+ * @returns {string}
+ */
+export function makePayload({ t, s, c, e, m, o }, size, again) {
+  const head = `{"t":${t},"s":${s},"c":${c},"e":${e},"m":${m},"o":${o},"p":"`
+  const length = Math.max(size, head.length + 6)
+  const start = `${head}${length}${again ? '!' : '.'}`
+  const letters = ALPHABET.repeat(Math.ceil(length / 26))
+  return `${start}${letters.slice(start.length, Math.max(start.length, length - 2))}"}`
 }
 
 /** Finds a payload in the bytes of a message. What it found last stands in its fields: one reader serves a whole process. */

@@ -1,28 +1,18 @@
-import { channelNumber } from '../../subjects.js'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Dialer } from '../transport/dialer.js'
+import { Target } from '../transport/target.js'
 import { Lane } from './lane.js'
 import { Books } from './ledger.js'
-import { PayloadMaker } from './payload.js'
 
-/** @typedef {import('../../schema.js').Publish} Publish */
-/** @typedef {import('./clock.js').Clock} Clock */
-/** @typedef {import('./lane.js').Carrier} Carrier */
-/** @typedef {import('./lane.js').Message} Message */
+/** @typedef {import('../../schema.js').Settings & {publish: import('../../schema.js').Publish}} Settings that publish */
+/** @typedef {import('../transport/dialer.js').Connection} Connection */
 
 /** Batches that are under way at once. */
 const LANES = 4
 /** Messages a second above which they are collected for 2 ms, so that there are not thousands of requests. */
 const FAST = 1000
-
-/**
- * @typedef {object} PublisherOptions
- * @property {Publish} publish
- * @property {number} from Unix ms
- * @property {number} total connections of the fleet
- * @property {number} machine
- * @property {Clock} clock
- * @property {(lane: number) => Carrier} carrier
- * @property {import('./figures.js').Figures} figures
- */
+/** ms after which the gateway is asked for its time again: a publisher has no other connections that would be told. */
+const ASK_TIME = 5000
 
 /**
  * Publishes messages that are meant to be sent at evenly spaced times. One that cannot be sent in time is sent as soon as possible,
@@ -30,48 +20,49 @@ const FAST = 1000
  * of the first of them.
  */
 export class Publisher {
-  #options
-  #publish
-  #maker = new PayloadMaker()
-  /** @type {Lane[]} */
-  #lanes = []
+  #dialer
+  #lanes = Array.from({ length: LANES }, (_, n) => new Lane(this, n))
+  /** @type {Connection | null} whose connect reply tells the gateway's time */
+  #asker = null
+  #asked = 0
   /** Unix ms, when the next message is meant to be sent. */
   #due
   /** Place of the next message; -1: not drawn yet. */
   #next = -1
   #place = -1
-  #random = 1
+  #random
   /** @type {NodeJS.Timeout | undefined} */
   #timer
   #stopped = false
 
-  /** @param {PublisherOptions} options */
-  constructor(options) {
-    const { publish, from, total, clock } = options
-    const now = clock.now()
-    this.#options = options
-    this.#publish = publish
-    this.books = new Books(publish, total, Math.max(from, now))
+  /**
+   * Begins with `change`.
+   * @param {import('./engine.js').Engine} engine
+   * @param {Settings} settings
+   */
+  constructor(engine, settings) {
+    const { publish, publishFrom, targets } = settings
+    const begin = Math.max(publishFrom, engine.clock.now())
+    this.engine = engine
+    this.settings = settings
+    this.books = new Books(publish, begin)
+    this.#dialer = engine.dialer(settings, 'websocket', this)
+    this.targets = targets.map(url => new Target(this.#dialer, url, null, false))
     this.#random = (this.books.start ^ (publish.part << 16)) | 1
     // Publishers begin one after another, so that all messages together are evenly spaced.
-    this.#due = Math.max(from, now) + (1000 / publish.rate) * (publish.part / publish.parts)
-    for (let lane = 0; lane < LANES; lane++)
-      this.#lanes.push(new Lane(this.books, options.carrier(lane), this))
-    this.pump()
+    this.#due = begin + (1000 / publish.rate) * (publish.part / publish.parts)
   }
 
-  /**
-   * @param {Publish} publish other rate, size or order
-   * @param {number} total connections of the fleet
-   */
-  change(publish, total) {
-    const now = this.#options.clock.now()
+  /** @param {Settings} settings other rate, size, order or total */
+  change(settings) {
+    const now = this.engine.clock.now()
     // There was nobody to publish to.
     if (this.books.sequences.length === 0) this.#due = Math.max(this.#due, now)
-    this.books.grow(total)
+    this.books.grow(settings.total)
     // What is behind stays due; what is to come, comes at the new rate.
-    if (this.#due > now) this.#due = now + (this.#due - now) * (this.#publish.rate / publish.rate)
-    this.#publish = publish
+    if (this.#due > now)
+      this.#due = now + (this.#due - now) * (this.settings.publish.rate / settings.publish.rate)
+    this.settings = settings
     this.pump()
   }
 
@@ -79,8 +70,13 @@ export class Publisher {
   pump() {
     clearTimeout(this.#timer)
     if (this.#stopped || this.books.sequences.length === 0) return
-    const now = this.#options.clock.now()
-    const interval = 1000 / this.#publish.rate
+    const now = this.engine.clock.now()
+    const { rate } = this.settings.publish
+    if (now - this.#asked > ASK_TIME) {
+      this.#asked = now
+      this.#asker?.close()
+      this.#asker = this.dial(LANES)
+    }
     while (this.#due <= now) {
       if (this.#next < 0) this.#next = this.#draw()
       const lane = this.#lanes[this.#next % LANES]
@@ -88,19 +84,20 @@ export class Publisher {
       if (lane.full) break
       lane.add(this.#next, this.#due)
       this.#next = -1
-      this.#due += interval
+      this.#due += 1000 / rate
     }
     for (const lane of this.#lanes) lane.flush()
-    if (this.#due > now) {
-      const least = this.#publish.rate > FAST ? 2 : 1
-      this.#timer = setTimeout(() => this.pump(), Math.min(60_000, Math.max(least, this.#due - now)))
-    }
+    if (this.#due > now)
+      this.#timer = setTimeout(
+        () => this.pump(),
+        Math.min(ASK_TIME, Math.max(rate > FAST ? 2 : 1, this.#due - now)),
+      )
   }
 
   /** @returns {number} place in the books */
   #draw() {
     const places = this.books.sequences.length
-    if (this.#publish.order === 'sequential') return (this.#place = (this.#place + 1) % places)
+    if (this.settings.publish.order === 'sequential') return (this.#place = (this.#place + 1) % places)
     // xorshift32 (Marsaglia, 2003)
     this.#random ^= this.#random << 13
     this.#random ^= this.#random >>> 17
@@ -108,40 +105,30 @@ export class Publisher {
     return (this.#random >>> 0) % places
   }
 
+  /** @param {number} slot a lane's, or LANES @returns {Connection} as a client */
+  dial(slot) {
+    const number = this.settings.publish.part + slot
+    return this.#dialer.dial(slot, number, { ...this.engine.token(number) })
+  }
+
   /**
-   * @param {Message} message
-   * @param {number} sequence
-   * @param {string} channel
+   * @param {Connection} connection
+   * @param {Buffer} buffer
+   * @param {number} start
+   * @param {number} end
    */
-  payload({ time, again }, sequence, channel) {
-    const { clock, machine } = this.#options
-    const numbers = {
-      t: Math.round(time * 1000),
-      s: sequence,
-      c: channelNumber(channel),
-      e: this.books.start,
-      m: machine,
-      o: Math.round(clock.state.offset * 1000),
-    }
-    return this.#maker.make(numbers, this.#publish.size, again)
+  message(connection, buffer, start, end) {
+    const reply = JSON.parse(buffer.toString('utf8', start, end))
+    if (connection.slot < LANES) return this.#lanes[connection.slot].message(connection, reply)
+    const { clock } = this.engine
+    const time = reply.connect?.time
+    if (time && connection === this.#asker) clock.learn(time, this.#asked, clock.now())
+    connection.close()
   }
 
-  /** @param {Message} message that was confirmed */
-  published({ time }) {
-    const { figures, clock } = this.#options
-    figures.counters.published++
-    figures.answer.record(clock.now() - time)
-  }
-
-  /** @param {string} reason @param {number} messages that are given up */
-  unpublished(reason, messages) {
-    this.#options.figures.counters.unpublished += messages
-    this.fault(reason, messages)
-  }
-
-  /** @param {string} reason @param {number} [times] */
-  fault(reason, times) {
-    this.#options.figures.fault(`publish: ${reason}`, times)
+  /** @param {Connection} connection @param {number} code @param {string} reason */
+  closed(connection, code, reason) {
+    this.#lanes[connection.slot]?.closed(connection, reason || `${code}`)
   }
 
   /**
@@ -149,22 +136,20 @@ export class Publisher {
    * @param {number} drain ms that it has
    * @returns {Promise<void>} when nothing is under way any more; to be called once
    */
-  stop(drain) {
+  async stop(drain) {
+    const { clock, figures } = this.engine
+    const { rate } = this.settings.publish
     this.#stopped = true
     clearTimeout(this.#timer)
-    const { clock } = this.#options
-    const began = clock.now()
-    const behind = Math.max(0, Math.ceil(((began - this.#due) * this.#publish.rate) / 1000))
+    this.#asker?.close()
+    const end = clock.now() + drain
+    const behind = Math.ceil(((clock.now() - this.#due) * rate) / 1000)
     // A timer is never that exact: what became due since it was set is no failure.
-    if (behind > this.#publish.rate / 20 + 1) this.unpublished('given up', behind)
-    return new Promise(resolve => {
-      const look = () => {
-        if (this.#lanes.some(lane => !lane.idle) && clock.now() - began < drain)
-          return void setTimeout(look, 20)
-        for (const lane of this.#lanes) lane.close()
-        resolve()
-      }
-      look()
-    })
+    if (behind > rate / 20 + 1) {
+      figures.counters.unpublished += behind
+      figures.fault('publish: given up', behind)
+    }
+    while (this.#lanes.some(lane => !lane.idle) && clock.now() < end) await sleep(20)
+    for (const lane of this.#lanes) lane.close()
   }
 }

@@ -2,14 +2,12 @@
 
 import { once } from 'node:events'
 import { WebSocketServer } from 'ws'
-import { PayloadMaker } from '../../../fleet/drone/engine/payload.js'
+import { makePayload } from '../../../fleet/drone/engine/payload.js'
 import { channelNumber } from '../../../fleet/subjects.js'
-
-const maker = new PayloadMaker()
 
 /** Payload number `s` of a channel, with a sound one's numbers where nothing else is said. */
 export const payload = (channel, s, { again = false, size = 128, ...numbers } = {}) =>
-  maker.make(
+  makePayload(
     { t: Date.now() * 1000, s, c: channelNumber(channel), e: 1000, m: 1, o: 0, ...numbers },
     size,
     again,
