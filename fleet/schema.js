@@ -27,7 +27,8 @@
  * @property {number} backoff_max ms
  * @property {number} publish_rate messages that all publishers publish in a second; 0: nobody publishes
  * @property {number} publish_size bytes of a payload
- * @property {string} publish_channels subject template with a range, `s{1..1200000}`
+ * @property {string[]} publish_channels subject templates with a range, `s{1..1200000}`; several are shared out among the publishers, as many
+ *   publishers and messages to each
  * @property {'random' | 'sequential'} publish_order of the subjects
  * @property {'api' | 'client'} publish_via over the server API (`/api/batch`), or as a client's publish commands
  * @property {number} publishers drones that publish, at most: the first ones of the fleet

@@ -137,9 +137,9 @@ export const SETTINGS = Object.freeze([
   { name: 'publish_size', default: 512, parse: integer(96, 1e6), doc: 'bytes of a message' },
   {
     name: 'publish_channels',
-    default: '',
-    parse: text => text.trim(),
-    doc: 'channels that are published to: s{1..1000}',
+    default: [],
+    parse: list,
+    doc: 'channels that are published to: s{1..1000}; several take as many publishers',
   },
   {
     name: 'publish_order',

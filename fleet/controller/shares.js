@@ -74,7 +74,7 @@ export function blocks(capacities, n, base) {
 export function settingsOf(settings, capacities, { base, publishFrom }) {
   const count = capacities.length
   const publishing = settings.publish_rate > 0
-  const parts = Math.min(settings.publishers, count)
+  const publishers = publishersOf(settings, count)
   const held = capacities.reduce((sum, capacity) => sum + capacity, 0)
   const total = Math.min(held, Math.max(base, settings.n))
   return blocks(capacities, settings.n, total).map(({ first, connections }, i) => ({
@@ -92,20 +92,31 @@ export function settingsOf(settings, capacities, { base, publishFrom }) {
     user: settings.user,
     churn: settings.churn / count,
     backoff: { min: settings.backoff_min, max: settings.backoff_max },
-    publish:
-      publishing && i < parts
-        ? {
-            via: settings.publish_via,
-            channels: settings.publish_channels,
-            order: settings.publish_order,
-            rate: settings.publish_rate / parts,
-            size: settings.publish_size,
-            part: i,
-            parts,
-          }
-        : null,
+    publish: publishing ? (publishers[i] ?? null) : null,
     publishFrom: publishing ? publishFrom : 0,
   }))
+}
+
+/**
+ * Templates take turns: each has as many publishers as the others, or one more or less, and as many messages.
+ * @param {FleetSettings} settings
+ * @param {number} count of drones
+ * @returns {import('../schema.js').Publish[]} of the first drones, one each
+ */
+function publishersOf({ publishers, publish_channels: templates, ...settings }, count) {
+  const all = Math.min(publishers, count)
+  return Array.from({ length: all }, (_, i) => {
+    const parts = Math.ceil((all - (i % templates.length)) / templates.length)
+    return {
+      via: settings.publish_via,
+      channels: templates[i % templates.length],
+      order: settings.publish_order,
+      rate: settings.publish_rate / Math.min(all, templates.length) / parts,
+      size: settings.publish_size,
+      part: Math.floor(i / templates.length),
+      parts,
+    }
+  })
 }
 
 /** What makes publishers begin anew, with sequences from 1. @type {readonly (keyof FleetSettings)[]} */
@@ -118,7 +129,7 @@ const PUBLISHING = ['publish_channels', 'publish_via', 'publishers']
  */
 export const beginsPublishing = (before, after) =>
   after.publish_rate > 0 &&
-  (before.publish_rate === 0 || PUBLISHING.some(name => before[name] !== after[name]))
+  (before.publish_rate === 0 || PUBLISHING.some(name => String(before[name]) !== String(after[name])))
 
 /**
  * What cannot be, whatever the drones say.
@@ -126,8 +137,11 @@ export const beginsPublishing = (before, after) =>
  * @returns {string} a line; '' if there is none
  */
 export function contradiction(settings) {
-  if (settings.publish_rate > 0 && settings.publish_channels === '')
+  const templates = settings.publish_channels.length
+  if (settings.publish_rate > 0 && templates === 0)
     return 'publish_rate: publish_channels has to say where to'
+  if (settings.publish_rate > 0 && settings.publishers < templates)
+    return `publishers: ${templates} publish_channels want as many publishers, or more`
   if (settings.backoff_max < settings.backoff_min)
     return `backoff_max (${settings.backoff_max}) is less than backoff_min (${settings.backoff_min})`
   if (settings.n > 0 && settings.host.length === 0) return 'n: host has to say where to'

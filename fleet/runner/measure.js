@@ -58,7 +58,7 @@ export function clockOf({ drones, latency, probe }) {
  * @param {string} options.name
  * @param {FleetSnapshot} options.first
  * @param {FleetSnapshot} options.last
- * @param {number} options.least open connections in the worst second
+ * @param {number} options.least open connections in the worst second before any were to leave
  * @param {StepResult['ramp']} options.ramp
  * @param {import('../schema.js').DistributionWire} options.connect
  * @param {boolean} options.partial
@@ -81,7 +81,7 @@ export function measured({ name, first, last, least, ramp, connect, partial, rec
     connections: {
       wanted: last.gauges.wanted,
       open: last.gauges.open,
-      least: Math.min(least, last.gauges.open),
+      least,
     },
     ramp,
     received: rate('received'),

@@ -65,7 +65,8 @@ export const RESULT_SCHEMA = 1
  * @property {{error: number, against: 'gateway' | 'none' | 'same machine'}} clock bound of the clocks' error, ms
  * @property {DroneResult[]} drones
  * @property {StepGateway | null} gateway
- * @property {{at: number, text: string}[]} disturbances `at`: s from the beginning of the measurement
+ * @property {{at: number, text: string, left: boolean}[]} disturbances `at`: s from the beginning of the measurement; `left`: connections
+ *   left because they were told to, which disturbs no other
  *
  * @typedef {object} Latency
  * @property {number} count
@@ -222,7 +223,7 @@ export function accountingSum(parts) {
  * @returns {{name: string, count: number}[]} what is above 0
  */
 export function losses(accounting, steps) {
-  const calm = steps.every(({ disturbances }) => disturbances.length === 0)
+  const calm = steps.every(({ disturbances }) => disturbances.every(({ left }) => left))
   const recover = steps.every(step => step.recover)
   const names = /** @type {const} */ ([
     'lost',

@@ -46,6 +46,8 @@ export class StepRun {
   /** @type {StepResult | null} */
   result = null
   #killed = 0
+  /** Connections that are to be there; fewer when some have left. */
+  #wanted = 0
   /** @type {StepResult['disturbances']} */
   #disturbed = []
   /** @type {Promise<void>[]} */
@@ -70,6 +72,7 @@ export class StepRun {
     const { fleet, snapshots } = this.#stage
     const { n = 0, publish_rate = 0, churn = 0, ...rest } = this.#step.settings
     const { recover = false } = rest
+    this.#wanted = n
     const calm = { publish_rate: 0, churn: 0 }
     await snapshots.race(fleet.set({ ...rest, ...calm }))
     fleet.resetStatistics()
@@ -99,7 +102,8 @@ export class StepRun {
     try {
       last = await snapshots.until((snapshot, seconds) => {
         last = snapshot
-        least = Math.min(least, snapshot.gauges.open)
+        // Those that leave are meant to.
+        if (this.#wanted === n) least = Math.min(least, snapshot.gauges.open)
         refusal.messages(snapshot)
         refusal.recovery(snapshot)
         const measuredSeconds = (snapshot.time - first.time) / 1000
@@ -114,7 +118,7 @@ export class StepRun {
       throw error
     }
     await snapshots.race(Promise.all(this.#underWay))
-    await this.#calm(n, churn)
+    await this.#calm(churn)
     return await this.#books(DRAIN)
   }
 
@@ -183,7 +187,8 @@ export class StepRun {
     const due = (this.#step.disturbances ?? []).filter(({ at }) => at <= seconds)
     for (const disturbance of due.slice(this.#underWay.length)) {
       const work = this.#carryOut(disturbance).then(
-        text => void this.#disturbed.push({ at: Math.round(seconds), text }),
+        text =>
+          void this.#disturbed.push({ at: Math.round(seconds), text, left: disturbance.kind === 'leave' }),
         error => this.#stage.note(`${this.#step.name}: ${disturbance.kind} failed: ${error.message}.`),
       )
       this.#underWay.push(work)
@@ -204,6 +209,12 @@ export class StepRun {
       }
       case 'cut':
         return `${count(await fleet.cut(share, 'reset'))} connections cut (${percent(share * 100)})`
+      case 'leave': {
+        const leaving = Math.round(this.#wanted * share)
+        this.#wanted -= leaving
+        await fleet.set({ n: this.#wanted })
+        return `${count(leaving)} connections left at once (${percent(share * 100)})`
+      }
       case 'stop-redis':
         await redis?.stop()
         return 'Redis stopped'
@@ -215,11 +226,11 @@ export class StepRun {
 
   /**
    * Newcomers have an end, and who was away comes back, before publishing ends: then all know what they should have.
-   * @param {number} n
    * @param {number} churn
    */
-  async #calm(n, churn) {
+  async #calm(churn) {
     const { fleet, snapshots, note } = this.#stage
+    const n = this.#wanted
     const { disturbances = [], settings } = this.#step
     if (churn > 0) await snapshots.race(fleet.set({ churn: 0 }))
     if (churn === 0 && disturbances.length === 0) return
@@ -291,7 +302,8 @@ export class StepRun {
  * @param {number} n
  * @returns {number} s in which each channel is published to once, on average
  */
-function turnSeconds({ publish_channels = '', publish_rate = 0 }, n) {
-  if (publish_channels === '' || publish_rate === 0) return 0
-  return parseSubject(publish_channels).count(n) / publish_rate
+function turnSeconds({ publish_channels = [], publish_rate = 0 }, n) {
+  if (publish_rate === 0) return 0
+  const counts = publish_channels.map(template => parseSubject(template).count(n))
+  return (Math.max(0, ...counts) * publish_channels.length) / publish_rate
 }

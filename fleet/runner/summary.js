@@ -57,7 +57,7 @@ export function stepText(step) {
  */
 export function verdictOf({ partial, steps, accounting, limits, notes }) {
   const broken = limits.filter(limit => limit.broken)
-  const calm = steps.every(({ disturbances }) => disturbances.length === 0)
+  const calm = steps.every(({ disturbances }) => disturbances.every(({ left }) => left))
   const lost = lossText(accounting, steps)
   const { expected, received, missed, pings, ended, reconnects } = accounting
   const lines = []

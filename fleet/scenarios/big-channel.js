@@ -48,7 +48,7 @@ export const bigChannel = {
               n,
               rate,
               channels: [CHANNEL],
-              publish_channels: CHANNEL,
+              publish_channels: [CHANNEL],
               publish_rate: load.rate,
               publish_size: 128,
               publishers: 1,

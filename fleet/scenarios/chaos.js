@@ -60,7 +60,7 @@ export const chaos = {
             recover: true,
             backoff_min: 200,
             backoff_max: 2000,
-            publish_channels: `s{1..${SUBJECTS}}`,
+            publish_channels: [`s{1..${SUBJECTS}}`],
             publish_rate: SUBJECTS,
             publish_size: BYTES,
             publish_order: 'sequential',

@@ -37,7 +37,7 @@ export const churn = {
             n: connections,
             rate,
             channels: [`s{1..${subjects}}`],
-            publish_channels: `s{1..${subjects}}`,
+            publish_channels: [`s{1..${subjects}}`],
             publish_rate: subjects,
             publish_size: BYTES,
             publish_order: 'sequential',

@@ -24,8 +24,9 @@
  *
  * @typedef {object} Disturbance what happens while it is measured
  * @property {number} at s from the beginning of the measurement
- * @property {'kill-worker' | 'cut' | 'stop-redis' | 'start-redis'} kind
- * @property {number} [share] of the connections, for `cut`
+ * @property {'kill-worker' | 'cut' | 'leave' | 'stop-redis' | 'start-redis'} kind `cut`: by the network; `leave`: at once,
+ *   and for good
+ * @property {number} [share] of the connections, for `cut` and `leave`
  *
  * @typedef {object} GatewayPlan the gateway that a run starts when it has no target
  * @property {number} workers

@@ -44,7 +44,7 @@ export const fan100 = {
           n,
           rate,
           channels: [`s{random 1..${SUBJECTS}}`],
-          publish_channels: `s{1..${SUBJECTS}}`,
+          publish_channels: [`s{1..${SUBJECTS}}`],
           publish_rate: PUBLISHED,
           publish_size: BYTES,
           publish_order: 'random',

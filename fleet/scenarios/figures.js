@@ -55,12 +55,15 @@ export const kernelMemory = ({ gateway }) => known(bytes, gateway?.connection?.k
 /** @param {RunResult} result */
 export const userMemory = ({ gateway }) => known(bytes, gateway?.connection?.user)
 
-/** @param {RunResult} result average and longest tick */
-export function ticks(result) {
-  const found = most(result)?.gateway?.ticks
+/** @param {StepResult | undefined} step */
+function ticksText(step) {
+  const found = step?.gateway?.ticks
   if (!found) return ''
   return `${formatValue(found.average, 'ms')} average, ${formatValue(found.max, 'ms')} longest`
 }
+
+/** @param {RunResult} result average and longest tick */
+export const ticks = result => ticksText(most(result))
 
 /** @param {RunResult} result share of a core, of the gateway */
 export const cpu = result => {
@@ -99,6 +102,8 @@ export const of = name => ({
     const found = stepOf(result, name)?.latency
     return found && found.count > 0 ? `${milliseconds(found.mean)} mean, ${milliseconds(found.max)} max` : ''
   },
+  /** @param {RunResult} result average and longest tick */
+  ticks: result => ticksText(stepOf(result, name)),
   /** @param {RunResult} result */
   connections: result => known(count, stepOf(result, name)?.connections.open),
 })

@@ -35,7 +35,7 @@ export const ladder = {
           n,
           rate,
           channels: [`s{1..${subjects}}`],
-          publish_channels: `s{1..${subjects}}`,
+          publish_channels: [`s{1..${subjects}}`],
           publish_rate: subjects * EACH,
           publish_size: BYTES,
           publish_order: 'sequential',

@@ -36,7 +36,7 @@ export const oneToOne = {
             n: connections,
             rate,
             channels: [`s{1..${connections}}`],
-            publish_channels: `s{1..${connections}}`,
+            publish_channels: [`s{1..${connections}}`],
             publish_rate: messages,
             publish_size: BYTES,
             publish_order: 'random',

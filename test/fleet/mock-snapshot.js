@@ -125,7 +125,7 @@ const settingsOf = (n, publish) => ({
   host: ['http://127.0.0.1:8000'],
   channels: ['g:{group 10}'],
   publish_rate: publish,
-  publish_channels: 'g:{1..10000}',
+  publish_channels: ['g:{1..10000}'],
 })
 
 /** @returns {DroneRow} @param {any} about */

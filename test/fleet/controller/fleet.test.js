@@ -24,7 +24,7 @@ t.test(
 
     t.same(await fleet.set({ host: [gateway.url], n: 50, channels: ['s{1..50}'] }), [])
     await until(fleet, ({ gauges }) => gauges.open === 50)
-    await fleet.set({ publish_rate: 200, publish_channels: 's{1..50}', publish_size: 128 })
+    await fleet.set({ publish_rate: 200, publish_channels: ['s{1..50}'], publish_size: 128 })
     await until(fleet, ({ counters }) => counters.published > 200)
     await fleet.set({ publish_rate: 0 })
     const done = await until(
@@ -41,7 +41,7 @@ t.test(
       await t.rejects(fleet.set({ host: ['http://127.0.0.1:1'], n: 7 }), /^d1, d2 refuse: .*127\.0\.0\.1:1/)
       t.same(fleet.settings.host, [gateway.url])
       t.equal(fleet.settings.n, 50)
-      await t.rejects(fleet.set({ publish_channels: '', publish_rate: 5 }), /publish_channels/)
+      await t.rejects(fleet.set({ publish_channels: [], publish_rate: 5 }), /publish_channels/)
     })
 
     t.test('whoever does not know the secret is turned away', async t => {

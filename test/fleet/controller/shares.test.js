@@ -61,7 +61,7 @@ t.test('rates are shared out, and the first drones publish, each its part of the
     rate: 400,
     churn: 8,
     publish_rate: 90,
-    publish_channels: 's{1..10}',
+    publish_channels: ['s{1..10}'],
     publishers: 3,
   }
   const shares = settingsOf(settings, [50, 50, 50, 50], { base: 100, publishFrom: 123 })
@@ -74,6 +74,19 @@ t.test('rates are shared out, and the first drones publish, each its part of the
       ({ rate, churn, total, publishFrom }) =>
         rate === 100 && churn === 2 && total === 100 && publishFrom === 123,
     ),
+  )
+  const two = settingsOf({ ...settings, publish_channels: ['a{1..10}', 'b{1..10}'] }, [50, 50, 50], {
+    base: 100,
+    publishFrom: 1,
+  })
+  t.same(
+    two.map(({ publish }) => publish && [publish.channels, publish.part, publish.parts, publish.rate]),
+    [
+      ['a{1..10}', 0, 2, 22.5],
+      ['b{1..10}', 0, 1, 45],
+      ['a{1..10}', 1, 2, 22.5],
+    ],
+    'as many messages to each template',
   )
   const idle = settingsOf({ ...settings, publish_rate: 0 }, [50, 50], { base: 100, publishFrom: 123 })
   t.ok(idle.every(({ publish, publishFrom }) => publish === null && publishFrom === 0))
@@ -95,11 +108,11 @@ t.test('rates are shared out, and the first drones publish, each its part of the
 })
 
 t.test('publishers begin anew where their sequences do', async t => {
-  const off = { ...defaultSettings(), publish_channels: 'a{1..2}' }
+  const off = { ...defaultSettings(), publish_channels: ['a{1..2}'] }
   const on = { ...off, publish_rate: 5 }
   t.ok(beginsPublishing(off, on))
   t.notOk(beginsPublishing(on, { ...on, publish_rate: 7 }))
-  t.ok(beginsPublishing(on, { ...on, publish_channels: 'b{1..2}' }))
+  t.ok(beginsPublishing(on, { ...on, publish_channels: ['b{1..2}'] }))
   t.notOk(beginsPublishing(on, off))
 })
 
