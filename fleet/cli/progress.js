@@ -24,7 +24,7 @@ export class Progress {
   constructor(stderr, { isTTY = false, columns = 80 }) {
     this.#stderr = stderr
     this.#tty = isTTY
-    this.#columns = columns
+    this.#columns = columns || 80
   }
 
   /** @param {string} text that the next one takes the place of */
