@@ -1,9 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseSubject } from '../../subjects.js'
 import { Dialer } from '../transport/dialer.js'
 import { Clock } from './clock.js'
 import { enlarge } from './enlarge.js'
 import { Figures } from './figures.js'
-import { PayloadReader, readOffset } from './payload.js'
+import { readPayload } from './payload.js'
 import { Pool } from './pool.js'
 import { Publishing } from './publishing.js'
 import { Subscriptions } from './subscriptions.js'
@@ -18,9 +19,8 @@ const TICK = 20
 const CLOSE_TIMEOUT = 5000
 /** For what is under way to be published. */
 const LAST_DRAIN = 1000
-
-const H = 0x68
-const S = 0x73
+/** With others of these, other connections would be made: when one changes, all are opened anew. */
+const LASTING = ['targets', 'transport', 'first', 'channels', 'recover', 'user', 'addresses', 'ports']
 
 /** @param {{code: number, message?: string, reason?: string}} fault */
 const label = ({ code, message, reason }) => `${code || ''} ${message ?? reason ?? ''}`.trim()
@@ -37,31 +37,21 @@ export class Engine {
   #dialer = null
   #twoWay = true
   clock = new Clock()
-  #reader = new PayloadReader()
   figures = new Figures()
   #counters = this.figures.counters
   #subscriptions = new Subscriptions([], false, this.#counters)
   /** Answers that a slot waits for. */
   #answers = new Uint8Array(0)
-  #pool
+  #pool = new Pool(this)
   /** Dialled, and not closed yet. */
   #alive = 0
   #publishing = new Publishing(this)
-  /** @type {(() => void) | null} waits until nothing is alive */
-  #gone = null
   #timer
 
   /** @param {{allow: string[], apiKey?: string, tokenSecret?: string, machine: number}} options `machine`: its number, the `m` of payloads */
   constructor(options) {
     this.options = options
-    this.#pool = new Pool({
-      dial: slot => this.#dial(slot),
-      fail: (slot, reason) => this.#fail(slot, reason),
-      shut: slot => this.#shut(slot, 'again'),
-    })
-    this.#timer = setInterval(() => {
-      this.#pool.tick(this.clock.now())
-    }, TICK)
+    this.#timer = setInterval(() => this.#pool.tick(this.clock.now()), TICK)
   }
 
   /**
@@ -69,46 +59,31 @@ export class Engine {
    * @throws {Error} with one line, when they cannot be read; then those before hold on
    */
   apply(settings) {
-    const { targets, transport, first, channels, recover, user, addresses, ports } = settings
-    const { connections, concurrency, rate, churn, backoff, publish, publishFrom } = settings
+    const { connections, channels, user, recover, targets, transport, publish } = settings
     const { apiKey, tokenSecret } = this.options
-    // With others of these, other connections would be made: when one changes, all are opened anew.
-    const lasting = JSON.stringify([targets, transport, first, channels, recover, user, addresses, ports])
+    const lasting = JSON.stringify(settings, LASTING)
     const subjects = channels.map(parseSubject)
     const users = user ? parseSubject(user) : null
     if (users && !tokenSecret) throw new Error('a user needs a token secret')
     if (publish) parseSubject(publish.channels)
     if (publish?.via === 'api' && !apiKey) throw new Error('publishing needs an API key')
-    if (channels.length > 128) throw new Error('more than 128 channels a connection')
-    if (lasting !== this.#lasting) this.#reopen(settings, subjects)
+    if (lasting !== this.#lasting) {
+      // Before it was told anything, a drone has no targets.
+      const dialer = targets.length + connections > 0 ? this.dialer(settings, transport, this) : null
+      this.#resize(0)
+      this.#countBytes(this.#counters)
+      this.#dialer = dialer
+      this.#twoWay = !transport.startsWith('uni_')
+      this.#subscriptions = new Subscriptions(subjects, recover, this.#counters)
+      this.#subscriptions.grow(this.#pool.room)
+    }
     this.#lasting = lasting
     this.#settings = settings
     this.#users = users
-    Object.assign(this.#pool, { concurrency, rate, churn, backoff })
+    Object.assign(this.#pool, settings)
     this.#resize(connections)
-    this.#subscriptions.publishing(publishFrom, this.clock.now())
+    this.#subscriptions.publishing(settings.publishFrom, this.clock.now())
     this.#publishing.apply(settings)
-  }
-
-  /**
-   * @param {Settings} settings
-   * @param {import('../../subjects.js').Subject[]} subjects
-   */
-  #reopen(settings, subjects) {
-    // Before it was told anything, a drone has no targets.
-    const idle = settings.targets.length === 0 && settings.connections === 0
-    const dialer = idle
-      ? null
-      : this.dialer(settings, settings.transport, {
-          message: (connection, buffer, start, end) => this.#message(connection, buffer, start, end),
-          closed: (connection, code, reason) => this.#closed(connection, label({ code, reason })),
-        })
-    this.#resize(0)
-    this.#countBytes(this.#counters)
-    this.#dialer = dialer
-    this.#twoWay = !settings.transport.startsWith('uni_')
-    this.#subscriptions = new Subscriptions(subjects, settings.recover, this.#counters)
-    this.#subscriptions.grow(this.#pool.room)
   }
 
   /**
@@ -116,15 +91,15 @@ export class Engine {
    * @param {import('../../schema.js').Transport} transport
    * @param {import('../transport/dialer.js').Listener} listener
    */
-  dialer({ targets, addresses, ports }, transport, listener) {
-    return new Dialer({ targets, allow: this.options.allow, transport, addresses, ports }, listener)
+  dialer(settings, transport, listener) {
+    return new Dialer({ ...settings, transport, allow: this.options.allow }, listener)
   }
 
   /** @param {number} wanted */
   #resize(wanted) {
     const pool = this.#pool
     for (let slot = pool.wanted - 1; slot >= wanted; slot--) {
-      this.#shut(slot, 'none')
+      this.shut(slot, 'none')
       this.#subscriptions.forget(slot)
     }
     if (wanted > pool.room) {
@@ -143,7 +118,7 @@ export class Engine {
   }
 
   /** @param {number} slot */
-  #dial(slot) {
+  dial(slot) {
     const number = /** @type {Settings} */ (this.#settings).first + slot
     const requests = this.#twoWay ? [] : this.#subscriptions.requests(slot, number)
     const subs = requests.length > 0 && {
@@ -154,10 +129,10 @@ export class Engine {
     return /** @type {Dialer} */ (this.#dialer).dial(slot, number, { ...this.token(number), ...subs })
   }
 
-  /** @param {Connection} connection @param {string} reason */
-  #closed(connection, reason) {
-    if (this.#pool.at(connection.slot) === connection) this.#fail(connection.slot, reason)
-    if (--this.#alive === 0) this.#gone?.()
+  /** @param {Connection} connection @param {number} code @param {string} reason */
+  closed(connection, code, reason) {
+    this.#alive--
+    if (this.#pool.at(connection.slot) === connection) this.fail(connection.slot, label({ code, reason }))
   }
 
   /**
@@ -165,7 +140,7 @@ export class Engine {
    * @param {number} slot
    * @param {string} reason
    */
-  #fail(slot, reason) {
+  fail(slot, reason) {
     this.#counters[this.#pool.isOpen(slot) ? 'ended' : 'failed']++
     this.figures.fault(reason || 'closed')
     this.#subscriptions.away(slot)
@@ -175,10 +150,10 @@ export class Engine {
   /**
    * A connection is ended because that is asked for.
    * @param {number} slot
-   * @param {'lost' | 'again' | 'none'} then
+   * @param {'lost' | 'again' | 'none'} [then]
    * @param {'close' | 'reset'} [how]
    */
-  #shut(slot, then, how = 'close') {
+  shut(slot, then = 'again', how = 'close') {
     if (this.#pool.isOpen(slot)) this.#counters.closed++
     this.#subscriptions.away(slot)
     this.#pool.leave(slot, then, this.clock.now())?.[how]()
@@ -190,7 +165,7 @@ export class Engine {
    * @param {number} start
    * @param {number} end
    */
-  #message(connection, buffer, start, end) {
+  message(connection, buffer, start, end) {
     const { slot } = connection
     if (this.#pool.at(slot) !== connection) return
     if (end - start < 4) {
@@ -198,9 +173,9 @@ export class Engine {
       if (this.#pool.pinged(slot, this.clock.now())) connection.send('{}')
       return
     }
+    const text = buffer.toString('latin1', start, end)
     // A push is {"push":{"channel":... or, one-way, {"channel":... Replies may have publications in them, which are not read like this.
-    const push = buffer[start + 4] === S || buffer[start + 3] === H
-    if (push && this.#publication(slot, buffer, start, end)) return
+    if (/^{"(push|ch)/.test(text) && this.#publication(slot, text)) return
     let message
     try {
       message = JSON.parse(buffer.toString('utf8', start, end))
@@ -217,29 +192,23 @@ export class Engine {
 
   /**
    * @param {number} slot
-   * @param {Buffer} buffer
-   * @param {number} start
-   * @param {number} end of the message
+   * @param {string} text JSON
    * @returns {boolean} false: there is no whole payload in it
    */
-  #publication(slot, buffer, start, end) {
-    const reader = this.#reader
-    if (!reader.read(buffer, start, end)) return false
-    const subscriptions = this.#subscriptions
-    const now = this.clock.now()
-    if (reader.machine === this.options.machine) this.figures.probe.record(now - reader.time / 1000)
+  #publication(slot, text) {
+    const payload = readPayload(text)
+    if (payload === null) return false
+    const { t, s, c, e, m, o, again, offset } = payload
+    const { clock, figures } = this
+    const now = clock.now()
+    if (m === this.options.machine) figures.probe.record(now - t / 1000)
+    else figures.latency.record(now + clock.state.offset - (t + o) / 1000)
+    const i = this.#subscriptions.find(slot, c)
+    if (i >= 0) this.#subscriptions.receive(i, e, s, again, offset)
     else {
-      const { offset } = this.clock.state
-      this.figures.latency.record(now + offset - (reader.time + reader.behind) / 1000)
-    }
-    const i = subscriptions.find(slot, reader.channel)
-    if (i < 0) {
       this.#counters.received++
-      this.figures.fault('publication of another channel')
-      return true
+      figures.fault('publication of another channel')
     }
-    subscriptions.receive(i, reader.start, reader.sequence, reader.again)
-    if (this.#settings?.recover) subscriptions.moved(i, readOffset(buffer, reader.end, end))
     return true
   }
 
@@ -251,12 +220,12 @@ export class Engine {
   #other(connection, message) {
     const { slot } = connection
     if (message.connect) this.#connected(connection, message.connect)
-    else if (message.id === 1) this.#fail(slot, `connect: ${label(message.error ?? { code: 0 })}`)
+    else if (message.id === 1) this.fail(slot, `connect: ${label(message.error ?? { code: 0 })}`)
     else if (message.id > 1) this.#answered(slot, message.id - 2, message)
-    else if (message.disconnect) this.#fail(slot, label(message.disconnect))
+    else if (message.disconnect) this.fail(slot, label(message.disconnect))
     else if (message.unsubscribe) {
       this.#counters.refused++
-      this.#fail(slot, `unsubscribed: ${label(message.unsubscribe)}`)
+      this.fail(slot, `unsubscribed: ${label(message.unsubscribe)}`)
     } else if (message.pub) this.#damaged()
   }
 
@@ -266,18 +235,18 @@ export class Engine {
     const now = this.clock.now()
     if (time) this.clock.learn(time, this.#pool.since(slot), now)
     this.#pool.pings(slot, ping ?? 0, pong === true, now)
-    const { width } = this.#subscriptions
-    if (width === 0) return this.#ready(slot)
-    if (this.#twoWay) {
-      const requests = this.#subscriptions.requests(slot, number)
-      const commands = requests.map((subscribe, place) => JSON.stringify({ id: place + 2, subscribe }))
-      return connection.send(commands.join('\n'))
-    }
-    for (let place = 0; place < width; place++) {
-      const result = subs?.[this.#subscriptions.name(place, number)]
-      const error = { code: 0, message: 'not among the subscriptions' }
-      this.#answered(slot, place, result ? { subscribe: result } : { error })
-    }
+    const requests = this.#subscriptions.requests(slot, number)
+    if (requests.length === 0) this.#ready(slot)
+    else if (this.#twoWay)
+      connection.send(
+        requests.map((subscribe, place) => JSON.stringify({ id: place + 2, subscribe })).join('\n'),
+      )
+    else
+      requests.forEach(({ channel }, place) => {
+        const subscribe = subs?.[channel]
+        const error = { code: 0, message: 'not among the subscriptions' }
+        this.#answered(slot, place, subscribe ? { subscribe } : { error })
+      })
   }
 
   /**
@@ -290,21 +259,15 @@ export class Engine {
     if (error) {
       this.#counters.refused++
       // Tried again by way of the back-off.
-      if (error.temporary) return this.#fail(slot, `subscribe: ${label(error)}`)
+      if (error.temporary) return this.fail(slot, `subscribe: ${label(error)}`)
       this.figures.fault(`subscribe: ${label(error)}`)
     } else {
       const i = slot * this.#subscriptions.width + place
       this.#subscriptions.answered(i, subscribe, this.clock.now(), this.#settings?.publishFrom ?? 0)
-      for (const publication of subscribe.publications ?? []) this.#recovered(slot, i, publication)
+      for (const { data, offset } of subscribe.publications ?? [])
+        if (!this.#publication(slot, JSON.stringify({ data, offset }))) this.#damaged()
     }
     if (--this.#answers[slot] === 0) this.#ready(slot)
-  }
-
-  /** @param {number} slot @param {number} i @param {any} publication */
-  #recovered(slot, i, publication) {
-    const bytes = Buffer.from(JSON.stringify({ data: publication.data }))
-    if (!this.#publication(slot, bytes, 0, bytes.length)) this.#damaged()
-    if (this.#settings?.recover) this.#subscriptions.moved(i, publication.offset ?? 0)
   }
 
   /** @param {number} slot */
@@ -322,7 +285,7 @@ export class Engine {
    */
   cut(share, how) {
     const slots = this.#pool.draw(share)
-    for (const slot of slots) this.#shut(slot, 'lost', how)
+    for (const slot of slots) this.shut(slot, 'lost', how)
     return slots.length
   }
 
@@ -359,13 +322,6 @@ export class Engine {
     clearInterval(this.#timer)
     this.#resize(0)
     await this.#publishing.stop(LAST_DRAIN)
-    if (this.#alive === 0) return
-    await new Promise(resolve => {
-      const timer = setTimeout(resolve, CLOSE_TIMEOUT)
-      this.#gone = () => {
-        clearTimeout(timer)
-        resolve(undefined)
-      }
-    })
+    for (let left = CLOSE_TIMEOUT; this.#alive > 0 && left > 0; left -= TICK) await sleep(TICK)
   }
 }

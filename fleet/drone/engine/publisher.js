@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Dialer } from '../transport/dialer.js'
 import { Target } from '../transport/target.js'
 import { Lane } from './lane.js'
 import { Books } from './ledger.js'

@@ -109,14 +109,6 @@ export class Subscriptions {
   }
 
   /**
-   * @param {number} place
-   * @param {number} number of the connection
-   */
-  name(place, number) {
-    return this.#subjects[place].at(number)
-  }
-
-  /**
    * A subscription was made. The publications that were recovered have to be given to receive() afterwards.
    * @param {number} i
    * @param {any} result SubscribeResult
@@ -162,23 +154,17 @@ export class Subscriptions {
   }
 
   /**
-   * @param {number} i
-   * @param {number} offset of a publication that came; 0: it has none
-   */
-  moved(i, offset) {
-    if (offset > this.#offset[i]) this.#offset[i] = offset
-  }
-
-  /**
    * A publication came.
    * @param {number} i
    * @param {number} start of its publisher
    * @param {number} sequence
    * @param {boolean} again whether it may have been published twice
+   * @param {number} offset in its stream; 0: it has none
    */
-  receive(i, start, sequence, again) {
+  receive(i, start, sequence, again, offset) {
     const counters = this.#counters
     counters.received++
+    if (offset > this.#offset[i]) this.#offset[i] = offset
     if (start !== this.#start[i] && !this.#begin(i, start, sequence)) return
     const missing = sequence - this.#last[i] - 1
     if (missing < 0) return this.#late(i, sequence, again)
@@ -260,33 +246,22 @@ export class Subscriptions {
   reckon(ledgers, slots, first) {
     const sum = { expected: 0, lost: 0, unknown: 0 }
     for (const ledger of ledgers) {
-      const last = readLedger(ledger)
+      const published = readLedger(ledger)
       for (let i = 0; i < slots * this.width; i++) {
-        const name = this.name(i % this.width, first + Math.floor(i / this.width))
-        this.#reckon(i, ledger.start, last(name), sum)
+        const last = published(this.#subjects[i % this.width].at(first + Math.floor(i / this.width)))
+        const start = this.#start[i]
+        if (start > ledger.start || last === 0) continue
+        const here = start === ledger.start
+        const lost = here ? Math.max(0, last - this.#last[i]) : last
+        const known = start > 0 || this.#flags[i] & KNOWS
+        sum.expected += last - (here ? this.#baseline[i] : 0)
+        if (known && (this.#flags[i] & (READY | AWAY)) === READY) sum.lost += lost
+        else if (lost > 0) {
+          sum.expected -= lost
+          sum.unknown++
+        }
       }
     }
     return sum
-  }
-
-  /**
-   * @param {number} i
-   * @param {number} start of the publisher
-   * @param {number} last sequence that it published
-   * @param {import('../../schema.js').Reckoning} sum to which that is added
-   */
-  #reckon(i, start, last, sum) {
-    const flags = this.#flags[i]
-    const same = this.#start[i] === start
-    if (this.#start[i] > start || last === 0) return
-    const lost = Math.max(0, last - (same ? this.#last[i] : 0))
-    sum.expected += last - (same ? this.#baseline[i] : 0)
-    if (lost === 0) return
-    const known = this.#start[i] > 0 || flags & KNOWS
-    if (known && (flags & (READY | AWAY)) === READY) sum.lost += lost
-    else {
-      sum.expected -= lost
-      sum.unknown++
-    }
   }
 }
