@@ -6,9 +6,6 @@
 //   g:{group 10}        floor(i / 10) + 1
 //   news                all are on it
 
-/** A template that cannot be read; the message is one line. */
-export class SubjectError extends Error {}
-
 const TEMPLATE = /^([^{}]*)(?:\{(?:(random +)?(\d+)\.\.(\d+)|(own)|group +(\d+))\}([^{}]*))?$/
 
 /**
@@ -38,31 +35,34 @@ export class Subject {
   #after
   #random
   #seed
-  /** Number of the first channel; null: names have no number. */
+  /** Number of the first channel; -1: names have no number. */
   #first
   /** Connections after which the next channel comes. */
   #step
   /** Channels, until the first one comes again; Infinity: as many as the connections need. */
   #size
-  /** @type {Uint32Array | undefined} subscribers of each channel, of a random template, for `#drawnFor` connections */
-  #drawn
-  #drawnFor = -1
 
   /**
    * @param {string} template
-   * @param {RegExpExecArray} match of TEMPLATE
+   * @throws {Error} with one line, when it cannot be read
    */
-  constructor(template, match) {
+  constructor(template) {
+    const match = template && TEMPLATE.exec(template)
+    if (!match)
+      throw new Error(
+        `"${template}" is no channel like news, s{1..1000}, r{random 1..100}, own:{own}, g:{group 10}`,
+      )
     const [, before, random, from, to, own, group, after = ''] = match
+    const numbered = own || group
     this.#before = before
     this.#after = after
-    this.#random = random !== undefined
+    this.#random = random
     this.#seed = channelNumber(template)
-    this.#first = from ? Number(from) : own || group ? 1 : null
-    this.#step = Number(group ?? 1)
-    this.#size = from ? Number(to) - Number(from) + 1 : own || group ? Infinity : 1
-    if (this.#step < 1 || this.#size < 1 || (this.#size > 1e9 && from))
-      throw new SubjectError(`"${template}": the range is empty or too long`)
+    this.#first = from ? +from : numbered ? 1 : -1
+    this.#step = +(group ?? 1)
+    this.#size = from ? +to - +from + 1 : numbered ? Infinity : 1
+    if (this.#step < 1 || this.#size < 1 || (from && this.#size > 1e9))
+      throw new Error(`"${template}": the range is empty or too long`)
   }
 
   /** Channels that the template itself names, however many connections there are; 0: that depends on them. */
@@ -72,28 +72,13 @@ export class Subject {
 
   /**
    * @param {number} connection
-   * @returns {number} index of its channel
-   */
-  #indexAt(connection) {
-    return this.#random
-      ? Math.floor(scatter(connection ^ this.#seed) * this.#size)
-      : Math.floor(connection / this.#step) % this.#size
-  }
-
-  /**
-   * @param {number} connection
-   * @returns {number} the number in the name of its channel; 0 where there is none
-   */
-  numberAt(connection) {
-    return (this.#first ?? 0) + this.#indexAt(connection)
-  }
-
-  /**
-   * @param {number} connection
    * @returns {string} name of its channel
    */
   at(connection) {
-    return this.nameOf(this.#indexAt(connection))
+    const place = this.#random
+      ? scatter(connection ^ this.#seed) * this.#size
+      : (connection / this.#step) % this.#size
+    return this.nameOf(Math.floor(place))
   }
 
   /**
@@ -101,7 +86,7 @@ export class Subject {
    * @returns {string}
    */
   nameOf(index) {
-    return this.#before + (this.#first === null ? '' : this.#first + index) + this.#after
+    return this.#before + (this.#first < 0 ? '' : this.#first + index) + this.#after
   }
 
   /**
@@ -110,7 +95,7 @@ export class Subject {
    */
   indexOf(name) {
     const number = Number(name.slice(this.#before.length, name.length - this.#after.length))
-    const index = number - (this.#first ?? 0)
+    const index = number - Math.max(0, this.#first)
     return index >= 0 && index < this.#size && this.nameOf(index) === name ? index : -1
   }
 
@@ -121,37 +106,10 @@ export class Subject {
   count(total) {
     return this.#random ? this.#size : Math.min(this.#size, Math.ceil(total / this.#step))
   }
-
-  /**
-   * @param {number} index of a channel
-   * @param {number} total connections
-   * @returns {number} how many of them are on it
-   */
-  subscribers(index, total) {
-    if (index >= this.count(total)) return 0
-    if (!this.#random)
-      return this.#size === Infinity
-        ? Math.min(this.#step, total - index * this.#step)
-        : Math.ceil((total - index) / this.#size)
-    if (this.#drawn === undefined || this.#drawnFor !== total) {
-      this.#drawn = new Uint32Array(this.#size)
-      this.#drawnFor = total
-      for (let i = 0; i < total; i++) this.#drawn[this.#indexAt(i)]++
-    }
-    return this.#drawn[index]
-  }
 }
 
 /**
  * @param {string} template
- * @returns {Subject}
- * @throws {SubjectError} with one line
+ * @throws {Error} with one line, when it cannot be read
  */
-export function parseSubject(template) {
-  const match = template === '' ? null : TEMPLATE.exec(template)
-  if (match === null)
-    throw new SubjectError(
-      `"${template}" is no channel like news, s{1..1000}, r{random 1..100}, own:{own}, g:{group 10}`,
-    )
-  return new Subject(template, match)
-}
+export const parseSubject = template => new Subject(template)
