@@ -170,7 +170,8 @@ export class Engine {
     if (this.#pool.at(slot) !== connection) return
     if (end - start < 4) {
       this.#counters.pings++
-      if (this.#pool.pinged(slot, this.clock.now())) connection.send('{}')
+      this.#pool.pinged(slot, this.clock.now())
+      if (this.#pool.pong) connection.send('{}')
       return
     }
     const text = buffer.toString('latin1', start, end)
@@ -230,11 +231,11 @@ export class Engine {
   }
 
   /** @param {Connection} connection @param {any} connect reply or push */
-  #connected(connection, { time, ping, pong, subs }) {
+  #connected(connection, { time, ping = 0, pong = false, subs }) {
     const { slot, number } = connection
     const now = this.clock.now()
-    if (time) this.clock.learn(time, this.#pool.since(slot), now)
-    this.#pool.pings(slot, ping ?? 0, pong === true, now)
+    if (time) this.clock.learn(time, this.#pool.began(slot), now)
+    Object.assign(this.#pool, { ping, pong })
     const requests = this.#subscriptions.requests(slot, number)
     if (requests.length === 0) this.#ready(slot)
     else if (this.#twoWay)
@@ -273,7 +274,7 @@ export class Engine {
   /** @param {number} slot */
   #ready(slot) {
     const now = this.clock.now()
-    this.figures.connect.record(now - this.#pool.since(slot))
+    this.figures.connect.record(now - this.#pool.began(slot))
     this.#counters.opened++
     if (this.#pool.opened(slot, now)) this.#counters.reconnects++
   }
@@ -284,7 +285,7 @@ export class Engine {
    * @returns {number} how many were ended; they come back as lost ones do
    */
   cut(share, how) {
-    const slots = this.#pool.draw(share)
+    const slots = this.#pool.draw(Math.round(share * this.#pool.open))
     for (const slot of slots) this.shut(slot, 'lost', how)
     return slots.length
   }

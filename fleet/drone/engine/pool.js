@@ -3,16 +3,9 @@ import { enlarge } from './enlarge.js'
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
 
 /** States of a slot; 0: it is not wanted. */
-/** Until `when`. */
 const WAITING = 1
-/** Since `when`. */
 const OPENING = 2
 const OPEN = 3
-
-/** The slot was open before. */
-const BEFORE = 1
-/** Pings are answered. */
-const PONG = 2
 
 /** ms after which a connection that is still opening has failed. */
 const OPEN_TIMEOUT = 20_000
@@ -33,7 +26,7 @@ const BURST = 0.1
 
 /**
  * The slots in which connections are held, 0 to `wanted` - 1: which are to be opened when. One tick looks after all of them; what is
- * kept of one is its connection and 20 bytes.
+ * kept of one is its connection and 11 bytes.
  *
  *      0 -> WAITING -> OPENING -> OPEN
  *              ^----------+---------+   lost: after a back-off; closed here: at once
@@ -42,22 +35,25 @@ export class Pool {
   wanted = 0
   opening = 0
   open = 0
+  /** Settings. */
   concurrency = 1
   rate = 0
   churn = 0
   backoff = { min: 500, max: 20_000 }
+  /** s between two pings, and whether they are to be answered: what the server said last. 0: there are none. */
+  ping = 0
+  pong = false
   #host
   #waiting = 0
   /** @type {(Connection | null)[]} */
   #connections = []
   #state = new Uint8Array(0)
-  #flags = new Uint8Array(0)
+  /** 1: was open before. */
+  #before = new Uint8Array(0)
   /** Attempts that failed since it was open. */
   #level = new Uint8Array(0)
-  #when = new Float64Array(0)
-  /** Time of the last ping, and ms between them (0: there are none). */
-  #pinged = new Float64Array(0)
-  #interval = new Uint16Array(0)
+  /** When its time is over: it may be opened; it has to be open; there has to be a ping. */
+  #until = new Float64Array(0)
   #cursor = 0
   /** Whether fill() stopped for a bound. */
   #more = false
@@ -79,11 +75,9 @@ export class Pool {
   /** @param {number} size */
   grow(size) {
     this.#state = enlarge(this.#state, size)
-    this.#flags = enlarge(this.#flags, size)
+    this.#before = enlarge(this.#before, size)
     this.#level = enlarge(this.#level, size)
-    this.#when = enlarge(this.#when, size)
-    this.#pinged = enlarge(this.#pinged, size)
-    this.#interval = enlarge(this.#interval, size)
+    this.#until = enlarge(this.#until, size)
   }
 
   /** @param {number} slot */
@@ -96,9 +90,9 @@ export class Pool {
     return this.#state[slot] === OPEN
   }
 
-  /** @param {number} slot @returns {number} ms, when its attempt began, or when it was opened */
-  since(slot) {
-    return this.#when[slot]
+  /** @param {number} slot that is opening @returns {number} ms, when that began */
+  began(slot) {
+    return this.#until[slot] - OPEN_TIMEOUT
   }
 
   /** @param {number} wanted at most `room`; what is too much has to be let go of before */
@@ -110,47 +104,33 @@ export class Pool {
     this.wanted = wanted
   }
 
-  /** @param {number} slot @param {number} when */
-  #wait(slot, when) {
+  /** @param {number} slot @param {number} until */
+  #wait(slot, until) {
     this.#state[slot] = WAITING
-    this.#when[slot] = when
+    this.#until[slot] = until
     this.#waiting++
   }
 
   /**
    * @param {number} slot
    * @param {number} now
-   * @returns {boolean} whether it was open before
+   * @returns {number} 1: it was open before
    */
   opened(slot, now) {
-    const before = this.#flags[slot] & BEFORE
+    const before = this.#before[slot]
     this.#state[slot] = OPEN
-    this.#flags[slot] |= BEFORE
+    this.#before[slot] = 1
     this.#level[slot] = 0
-    this.#when[slot] = now
     this.opening--
     this.open++
+    this.pinged(slot, now)
     if (this.#more) this.#fill(now)
-    return before > 0
+    return before
   }
 
-  /**
-   * What the server said about pings.
-   * @param {number} slot
-   * @param {number} seconds between them; 0: there are none
-   * @param {boolean} pong whether they are to be answered
-   * @param {number} now
-   */
-  pings(slot, seconds, pong, now) {
-    this.#interval[slot] = Math.min(65_535, seconds)
-    this.#flags[slot] = (this.#flags[slot] & ~PONG) | (pong ? PONG : 0)
-    this.#pinged[slot] = now
-  }
-
-  /** @param {number} slot @param {number} now @returns {boolean} whether the ping is to be answered */
+  /** @param {number} slot whose server lives @param {number} now */
   pinged(slot, now) {
-    this.#pinged[slot] = now
-    return (this.#flags[slot] & PONG) > 0
+    if (this.isOpen(slot)) this.#until[slot] = this.ping ? now + this.ping * 1000 + PING_GRACE : Infinity
   }
 
   /**
@@ -167,7 +147,7 @@ export class Pool {
     if (state === OPEN) this.open--
     else if (state === OPENING) this.opening--
     else if (state === WAITING) this.#waiting--
-    if (then === 'none') this.#state[slot] = this.#flags[slot] = this.#level[slot] = 0
+    if (then === 'none') this.#state[slot] = this.#before[slot] = this.#level[slot] = 0
     else this.#wait(slot, then === 'again' ? 0 : now + this.#delay(slot))
     return connection
   }
@@ -183,9 +163,16 @@ export class Pool {
   /** @param {number} now ms */
   tick(now) {
     const passed = Math.min(HELD_UP, Math.max(0, now - this.#ticked))
-    this.#tokens = Math.min(Math.max(1, this.rate * BURST), this.#tokens + (passed / 1000) * this.rate)
-    if (this.churn > 0) this.#churn(passed)
-    if (this.#waiting > 0) this.#fill(now)
+    const { rate } = this
+    // Without a bound there are always enough.
+    const tokens = this.#tokens + (passed / 1000) * rate
+    this.#tokens = rate > 0 ? Math.min(Math.max(1, rate * BURST), tokens) : Infinity
+    this.#churned += (passed / 1000) * this.churn
+    if (this.#churned >= 1) {
+      for (const slot of this.draw(Math.floor(this.#churned))) this.#host.shut(slot)
+      this.#churned %= 1
+    }
+    this.#fill(now)
     if (now - this.#swept > SWEEP) {
       if (now - this.#ticked < HELD_UP) this.#sweep(now)
       this.#swept = now
@@ -193,31 +180,18 @@ export class Pool {
     this.#ticked = now
   }
 
-  /** @param {number} passed ms */
-  #churn(passed) {
-    this.#churned = Math.min(this.open, this.#churned + (passed / 1000) * this.churn)
-    for (; this.#churned >= 1 && this.open > 0; this.#churned--) {
-      let slot = Math.floor(Math.random() * this.wanted)
-      while (this.#state[slot] !== OPEN) slot = (slot + 1) % this.wanted
-      this.#host.shut(slot)
-    }
-  }
-
   /** Opens what is due, as long as the bounds let it. @param {number} now */
   #fill(now) {
     this.#more = false
     for (let looked = 0; looked < this.wanted && this.#waiting > 0; looked++) {
       const slot = this.#cursor < this.wanted ? this.#cursor : 0
-      if (this.#state[slot] === WAITING && this.#when[slot] <= now) {
-        if (this.opening >= this.concurrency || (this.rate > 0 && this.#tokens < 1)) {
-          this.#more = true
-          return
-        }
-        if (this.rate > 0) this.#tokens--
+      if (this.#state[slot] === WAITING && this.#until[slot] <= now) {
+        this.#more = this.opening >= this.concurrency || this.#tokens < 1
+        if (this.#more) return
+        this.#tokens--
         this.#waiting--
         this.#state[slot] = OPENING
-        this.#when[slot] = now
-        this.#interval[slot] = 0
+        this.#until[slot] = now + OPEN_TIMEOUT
         this.opening++
         this.#connections[slot] = this.#host.dial(slot)
       }
@@ -227,30 +201,20 @@ export class Pool {
 
   /** @param {number} now */
   #sweep(now) {
-    for (let slot = 0; slot < this.wanted; slot++) {
-      if (this.#state[slot] === OPENING && now - this.#when[slot] > OPEN_TIMEOUT)
-        this.#host.fail(slot, 'not open after 20 s')
-      const interval = this.#interval[slot] * 1000
-      if (this.#state[slot] === OPEN && interval > 0 && now - this.#pinged[slot] > interval + PING_GRACE)
-        this.#host.fail(slot, 'no ping')
-    }
+    for (let slot = 0; slot < this.wanted; slot++)
+      if (this.#state[slot] > WAITING && this.#until[slot] < now)
+        this.#host.fail(slot, this.isOpen(slot) ? 'no ping' : 'not open after 20 s')
   }
 
   /**
-   * @param {number} share
-   * @returns {number[]} that share of the open slots, drawn at random (Knuth's algorithm S)
+   * @param {number} needed
+   * @returns {number[]} so many of the open slots, or all, drawn at random (Knuth's algorithm S)
    */
-  draw(share) {
+  draw(needed) {
     const drawn = []
-    let needed = Math.round(Math.min(1, Math.max(0, share)) * this.open)
     let left = this.open
-    for (let slot = 0; slot < this.wanted && needed > 0; slot++) {
-      if (this.#state[slot] !== OPEN) continue
-      if (Math.random() * left-- < needed) {
-        drawn.push(slot)
-        needed--
-      }
-    }
+    for (let slot = 0; slot < this.wanted; slot++)
+      if (this.isOpen(slot) && Math.random() * left-- < needed - drawn.length) drawn.push(slot)
     return drawn
   }
 }
