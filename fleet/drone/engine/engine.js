@@ -4,9 +4,10 @@ import { Dialer } from '../transport/dialer.js'
 import { Clock } from './clock.js'
 import { enlarge } from './enlarge.js'
 import { Figures } from './figures.js'
+import { startNumber } from './ledger.js'
 import { readPayload } from './payload.js'
 import { Pool } from './pool.js'
-import { Publishing } from './publishing.js'
+import { Publisher } from './publisher.js'
 import { Subscriptions } from './subscriptions.js'
 import { makeToken } from './token.js'
 
@@ -19,6 +20,10 @@ const TICK = 20
 const CLOSE_TIMEOUT = 5000
 /** For what is under way to be published. */
 const LAST_DRAIN = 1000
+/** The same when other settings come, ms. */
+const DRAIN = 5000
+/** Publishers whose ledgers are kept. */
+const LEDGERS = 8
 /** With others of these, other connections would be made: when one changes, all are opened anew. */
 const LASTING = ['targets', 'transport', 'first', 'channels', 'recover', 'user', 'addresses', 'ports']
 
@@ -45,7 +50,10 @@ export class Engine {
   #pool = new Pool(this)
   /** Dialled, and not closed yet. */
   #alive = 0
-  #publishing = new Publishing(this)
+  /** @type {Publisher[]} since publishing began, for their ledgers; the last one may be at work */
+  #publishers = []
+  /** What the last one does; '': nothing. */
+  #publishing = ''
   #timer
 
   /** @param {{allow: string[], apiKey?: string, tokenSecret?: string, machine: number}} options `machine`: its number, the `m` of payloads */
@@ -83,7 +91,7 @@ export class Engine {
     Object.assign(this.#pool, settings)
     this.#resize(connections)
     this.#subscriptions.publishing(settings.publishFrom, this.clock.now())
-    this.#publishing.apply(settings)
+    this.#publish(settings)
   }
 
   /**
@@ -93,6 +101,38 @@ export class Engine {
    */
   dialer(settings, transport, listener) {
     return new Dialer({ ...settings, transport, allow: this.options.allow }, listener)
+  }
+
+  /** @param {Settings} settings */
+  #publish(settings) {
+    const { publish, publishFrom, targets, user } = settings
+    // With others of these another publisher begins, whose sequences begin with 1; of the rest this one learns.
+    const publishing =
+      publish && publish.rate > 0 && publishFrom > 0
+        ? JSON.stringify([
+            publish.via,
+            publish.channels,
+            publish.part,
+            publish.parts,
+            publishFrom,
+            targets,
+            user,
+          ])
+        : ''
+    const load = /** @type {import('./publisher.js').Settings} */ (settings)
+    if (publishing !== this.#publishing) {
+      this.#endPublishing(DRAIN)
+      const since = publishFrom && startNumber(publishFrom)
+      this.#publishers = this.#publishers.filter(({ start }) => start >= since).slice(1 - LEDGERS)
+      if (publishing) this.#publishers.push(new Publisher(this, load))
+    }
+    this.#publishing = publishing
+    if (publishing) this.#publishers.at(-1)?.change(load)
+  }
+
+  /** @param {number} drain ms */
+  #endPublishing(drain) {
+    return Promise.all(this.#publishers.map(publisher => publisher.stop(drain)))
   }
 
   /** @param {number} wanted */
@@ -306,7 +346,7 @@ export class Engine {
 
   /** @returns {Ledger[]} of all publishers here since publishing began */
   ledgers() {
-    return this.#publishing.ledgers()
+    return this.#publishers.map(publisher => publisher.ledger())
   }
 
   /**
@@ -322,7 +362,7 @@ export class Engine {
   async stop() {
     clearInterval(this.#timer)
     this.#resize(0)
-    await this.#publishing.stop(LAST_DRAIN)
+    await this.#endPublishing(LAST_DRAIN)
     for (let left = CLOSE_TIMEOUT; this.#alive > 0 && left > 0; left -= TICK) await sleep(TICK)
   }
 }

@@ -1,6 +1,6 @@
 import { channelNumber } from '../../subjects.js'
 import { OPEN } from '../transport/wire.js'
-import { ApiWire } from './api-wire.js'
+import { ApiWire, PATIENCE } from './api-wire.js'
 import { makePayload } from './payload.js'
 
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
@@ -20,8 +20,6 @@ const ROOM = 1024
 /** Of one request: a WebSocket message may have 65,536 bytes, if nothing else is configured. */
 const BATCH = 256
 const BATCH_BYTES = 56_000
-/** s until a batch has failed. */
-const PATIENCE = 10
 /** ms */
 const BACKOFF_MIN = 100
 const BACKOFF_MAX = 5000
@@ -43,23 +41,16 @@ export class Lane {
   #queue = []
   /** @type {Message[]} under way */
   #batch = []
-  /** A batch is under way, or is waited for after one that failed. */
-  #busy = false
-  #failures = 0
-  /** @type {ApiWire | null} */
-  #wire = null
-  /** @type {Connection | null} of one that publishes as a client */
-  #connection = null
-  /** Its connect reply has come. */
-  #ready = false
-  #pong = false
-  /** Commands under way, and what they were answered. */
   #text = ''
-  /** @type {Fault[]} */
+  /** @type {ApiWire | Connection | null} over which it goes */
+  #link = null
+  /** @type {Fault[]} what a client's commands were answered */
   #faults = []
   #left = 0
-  /** @type {NodeJS.Timeout | undefined} of the attempt, or until the next one */
-  #timer
+  #pong = false
+  /** Attempts in a row, and the time of the next one. */
+  #failures = 0
+  #after = 0
 
   /** @param {import('./publisher.js').Publisher} publisher @param {number} number */
   constructor(publisher, number) {
@@ -72,63 +63,51 @@ export class Lane {
   }
 
   get idle() {
-    return !this.#busy && this.#queue.length === 0
+    return this.#queue.length + this.#batch.length === 0
   }
 
-  /** @param {number} at place in the books @param {number} time Unix ms */
+  /** @param {number} at place of the subject @param {number} time Unix ms */
   add(at, time) {
     this.#queue.push({ at, time, sequence: 0, again: false })
   }
 
-  /** Sends what waits, if nothing is under way. */
-  flush() {
-    if (this.#busy || this.#queue.length === 0) return
-    this.#busy = true
+  /** Sends what waits, if nothing is under way. @param {number} now */
+  flush(now) {
+    if (this.#queue.length === 0 || this.#batch.length > 0 || now < this.#after) return
+    const { settings, targets, engine } = this.#publisher
     const texts = this.#take()
-    const { via } = this.#publisher.settings.publish
-    if (via === 'api') {
-      const { targets, engine } = this.#publisher
-      const target = targets[(this.#number + this.#failures) % targets.length]
-      const body = Buffer.from(`{"commands":[${texts.map(text => `{"publish":${text}}`)}]}`)
-      const head = target.head(
-        'POST /api/batch',
-        `X-API-Key: ${engine.options.apiKey}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`,
-      )
-      if (this.#wire?.state !== OPEN) this.#wire = new ApiWire(target, this)
-      this.#wire.ask(Buffer.concat([Buffer.from(head), body]), PATIENCE)
+    const target = targets[(this.#number + this.#failures) % targets.length]
+    const api = settings.publish.via === 'api'
+    if (api) {
+      const body = `{"commands":[${texts.map(text => `{"publish":${text}}`)}]}`
+      this.#text =
+        target.head(
+          'POST /api/batch',
+          `X-API-Key: ${engine.options.apiKey}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`,
+        ) + body
     } else {
       this.#text = texts.map((text, n) => `{"id":${n + 2},"publish":${text}}`).join('\n')
       this.#faults = []
       this.#left = texts.length
-      this.#timer = setTimeout(() => this.#fail('timeout'), PATIENCE * 1000)
-      if (this.#ready) this.#connection?.send(this.#text)
-      else this.#connection = this.#publisher.dial(this.#number)
     }
+    if (this.#link?.state === OPEN) this.opened(this.#link)
+    else this.#link = api ? new ApiWire(target, this) : this.#publisher.dial(this.#number)
   }
 
   /** @returns {string[]} JSON of the publish requests that go next */
   #take() {
-    const { books, engine, settings } = this.#publisher
-    const { sequences } = books
+    const { subject, sequences, start, engine, settings } = this.#publisher
+    const { size, part, parts } = settings.publish
     const o = Math.round(engine.clock.state.offset * 1000)
+    const m = engine.options.machine
     const texts = []
     for (let bytes = 0; texts.length < this.#queue.length && texts.length < BATCH; ) {
       const message = this.#queue[texts.length]
-      const { at, time, again } = message
-      const channel = books.name(at)
+      const { at, again } = message
+      const channel = subject.nameOf(part + at * parts)
+      const t = Math.round(message.time * 1000)
       const s = message.sequence || sequences[at] + 1
-      const data = makePayload(
-        {
-          t: Math.round(time * 1000),
-          s,
-          c: channelNumber(channel),
-          e: books.start,
-          m: engine.options.machine,
-          o,
-        },
-        settings.publish.size,
-        again,
-      )
+      const data = makePayload({ t, s, c: channelNumber(channel), e: start, m, o }, size, again)
       bytes += data.length + channel.length + 50
       if (texts.length > 0 && bytes > BATCH_BYTES) break
       if (!message.sequence) message.sequence = sequences[at] = s
@@ -138,47 +117,38 @@ export class Lane {
     return texts
   }
 
-  /** @param {string} text answer of the server API @param {string} reason why there is none */
-  replied(text, reason) {
+  /** @param {ApiWire | Connection} link that can take what is to be sent */
+  opened(link) {
+    link.send(this.#text)
+    link.target.dialer.watch(link, PATIENCE)
+  }
+
+  /** @param {ApiWire} link @param {string} text answer of the server API @param {number} status */
+  replied(link, text, status) {
     let faults = null
     try {
       faults = JSON.parse(text).replies.map((/** @type {any} */ reply) => reply.error)
     } catch {}
-    if (faults?.length === this.#batch.length) this.#answered(faults, '')
-    else this.#answered(null, reason || 'no answer to each command')
+    if (link === this.#link)
+      this.#answered(faults?.length === this.#batch.length ? faults : null, `HTTP ${status}`)
   }
 
-  /** @param {Connection} connection @param {any} reply */
-  message(connection, reply) {
-    if (connection !== this.#connection) return
+  /** @param {Connection} link @param {any} reply */
+  message(link, reply) {
+    if (link !== this.#link) return
     if (reply.id > 1) {
       this.#faults[reply.id - 2] = reply.error
       if (--this.#left === 0) this.#answered(this.#faults, '')
     } else if (reply.connect) {
-      this.#ready = true
       this.#pong = reply.connect.pong
-      connection.send(this.#text)
-    } else if (reply.error) this.#fail(`connect: ${reply.error.code}`)
-    else if (!reply.push && this.#pong) connection.send('{}')
+      this.opened(link)
+    } else if (reply.error) this.closed(link, `connect: ${reply.error.code}`)
+    else if (!reply.push && this.#pong) link.send('{}')
   }
 
-  /** @param {Connection} connection @param {string} reason */
-  closed(connection, reason) {
-    if (connection === this.#connection) this.#fail(reason)
-  }
-
-  /** @param {string} reason */
-  #fail(reason) {
-    this.#hangUp()
-    if (this.#left > 0) this.#answered(null, reason)
-  }
-
-  #hangUp() {
-    clearTimeout(this.#timer)
-    this.#wire?.end('closed')
-    this.#connection?.close()
-    this.#connection = null
-    this.#ready = false
+  /** @param {ApiWire | Connection} link @param {string} reason */
+  closed(link, reason) {
+    if (link === this.#link) this.#answered(null, reason)
   }
 
   /**
@@ -186,57 +156,51 @@ export class Lane {
    * @param {string} reason why there are none
    */
   #answered(faults, reason) {
-    const { figures, clock } = this.#publisher.engine
+    const { clock, figures } = this.#publisher.engine
+    const now = clock.now()
     const batch = this.#batch
-    clearTimeout(this.#timer)
-    this.#left = 0
     this.#batch = []
-    let again = 0
+    if (faults) this.#link?.target.dialer.unwatch(this.#link)
+    else this.#hangUp()
     // From the last one, so that those that are refused give their sequences back.
-    for (let n = batch.length - 1; n >= 0; n--) {
-      const message = batch[n]
+    for (const [n, message] of [...batch.entries()].reverse()) {
       const fault = faults?.[n]
       message.again = true
       if (fault) reason = `${fault.code} ${fault.message ?? ''}`
       if (faults && !fault) {
         figures.counters.published++
-        figures.answer.record(clock.now() - message.time)
+        figures.answer.record(now - message.time)
       } else if (!fault || fault.temporary || PASSING.includes(fault.code)) {
         this.#queue.unshift(message)
-        again++
+        this.#after = Infinity
       } else this.#giveUp(message, reason)
     }
-    if (!faults) this.#hangUp()
-    if (again === 0) {
-      this.#failures = 0
-      return this.#free()
-    }
-    figures.fault(`publish: ${reason}`)
-    const delay = Math.min(BACKOFF_MAX, BACKOFF_MIN * 2 ** this.#failures++)
-    this.#timer = setTimeout(() => this.#free(), delay * (0.5 + Math.random() / 2))
+    if (this.#after > now) {
+      figures.fault(`publish: ${reason}`)
+      const delay = Math.min(BACKOFF_MAX, BACKOFF_MIN * 2 ** this.#failures++)
+      this.#after = now + delay * (0.5 + Math.random() / 2)
+    } else this.#failures = 0
+    this.#publisher.pump()
   }
 
-  #free() {
-    this.#busy = false
-    this.#publisher.pump()
-    this.flush()
+  #hangUp() {
+    const link = this.#link
+    this.#link = null
+    link?.close()
   }
 
   /** @param {Message} message @param {string} reason */
   #giveUp({ at, sequence }, reason) {
-    const { books, engine } = this.#publisher
-    if (sequence && books.sequences[at] === sequence) books.sequences[at]--
+    const { sequences, engine } = this.#publisher
+    if (sequence && sequences[at] === sequence) sequences[at]--
     engine.figures.counters.unpublished++
     engine.figures.fault(`publish: ${reason}`)
   }
 
   /** What was not confirmed is given up. */
   close() {
-    const left = [...this.#batch, ...this.#queue]
-    this.#queue = this.#batch = []
-    this.#left = 0
-    this.#busy = true
     this.#hangUp()
-    for (const message of left.reverse()) this.#giveUp(message, 'given up')
+    for (const message of [...this.#batch, ...this.#queue].reverse()) this.#giveUp(message, 'given up')
+    this.#queue = this.#batch = []
   }
 }

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { parseSubject } from '../../subjects.js'
 import { Target } from '../transport/target.js'
+import { enlarge } from './enlarge.js'
 import { Lane } from './lane.js'
-import { Books } from './ledger.js'
+import { packSequences, startNumber } from './ledger.js'
 
 /** @typedef {import('../../schema.js').Settings & {publish: import('../../schema.js').Publish}} Settings that publish */
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
@@ -12,6 +14,8 @@ const LANES = 4
 const FAST = 1000
 /** ms after which the gateway is asked for its time again: a publisher has no other connections that would be told. */
 const ASK_TIME = 5000
+/** ms after which lanes are looked after, though nothing new is due. */
+const IDLE = 50
 
 /**
  * Publishes messages that are meant to be sent at evenly spaced times. One that cannot be sent in time is sent as soon as possible,
@@ -32,7 +36,10 @@ export class Publisher {
   #random
   /** @type {NodeJS.Timeout | undefined} */
   #timer
-  #stopped = false
+  /** @type {Promise<void> | null} it stops */
+  #end = null
+  /** Last sequence of each subject of its part. */
+  sequences = new Uint32Array(0)
 
   /**
    * Begins with `change`.
@@ -44,58 +51,58 @@ export class Publisher {
     const begin = Math.max(publishFrom, engine.clock.now())
     this.engine = engine
     this.settings = settings
-    this.books = new Books(publish, begin)
+    this.start = startNumber(begin)
+    this.subject = parseSubject(publish.channels)
     this.#dialer = engine.dialer(settings, 'websocket', this)
     this.targets = targets.map(url => new Target(this.#dialer, url, null, false))
-    this.#random = (this.books.start ^ (publish.part << 16)) | 1
+    this.#random = (this.start ^ (publish.part << 16)) | 1
     // Publishers begin one after another, so that all messages together are evenly spaced.
     this.#due = begin + (1000 / publish.rate) * (publish.part / publish.parts)
   }
 
   /** @param {Settings} settings other rate, size, order or total */
   change(settings) {
+    const { publish, total } = settings
     const now = this.engine.clock.now()
     // There was nobody to publish to.
-    if (this.books.sequences.length === 0) this.#due = Math.max(this.#due, now)
-    this.books.grow(settings.total)
+    if (this.sequences.length === 0) this.#due = Math.max(this.#due, now)
+    // With connections, subjects of their own may have come.
+    const places = ((this.subject.span || this.subject.count(total)) - publish.part) / publish.parts
+    this.sequences = enlarge(this.sequences, Math.max(this.sequences.length, Math.ceil(places)))
     // What is behind stays due; what is to come, comes at the new rate.
-    if (this.#due > now)
-      this.#due = now + (this.#due - now) * (this.settings.publish.rate / settings.publish.rate)
+    if (this.#due > now) this.#due = now + (this.#due - now) * (this.settings.publish.rate / publish.rate)
     this.settings = settings
     this.pump()
   }
 
   /** Sends what is due, as far as there is room. */
   pump() {
-    clearTimeout(this.#timer)
-    if (this.#stopped || this.books.sequences.length === 0) return
-    const now = this.engine.clock.now()
     const { rate } = this.settings.publish
-    if (now - this.#asked > ASK_TIME) {
-      this.#asked = now
-      this.#asker?.close()
-      this.#asker = this.dial(LANES)
+    const now = this.engine.clock.now()
+    if (!this.#end && this.sequences.length > 0) {
+      if (now - this.#asked > ASK_TIME) {
+        this.#asked = now
+        this.#asker?.close()
+        this.#asker = this.dial(LANES)
+      }
+      while (this.#due <= now) {
+        if (this.#next < 0) this.#next = this.#draw()
+        const lane = this.#lanes[this.#next % LANES]
+        if (lane.full) break
+        lane.add(this.#next, this.#due)
+        this.#next = -1
+        this.#due += 1000 / rate
+      }
     }
-    while (this.#due <= now) {
-      if (this.#next < 0) this.#next = this.#draw()
-      const lane = this.#lanes[this.#next % LANES]
-      // It will call when it has room again.
-      if (lane.full) break
-      lane.add(this.#next, this.#due)
-      this.#next = -1
-      this.#due += 1000 / rate
-    }
-    for (const lane of this.#lanes) lane.flush()
-    if (this.#due > now)
-      this.#timer = setTimeout(
-        () => this.pump(),
-        Math.min(ASK_TIME, Math.max(rate > FAST ? 2 : 1, this.#due - now)),
-      )
+    for (const lane of this.#lanes) lane.flush(now)
+    clearTimeout(this.#timer)
+    const pause = Math.max(rate > FAST ? 2 : 1, Math.min(IDLE, this.#due - now))
+    this.#timer = setTimeout(() => this.pump(), pause)
   }
 
-  /** @returns {number} place in the books */
+  /** @returns {number} place of the next message's subject */
   #draw() {
-    const places = this.books.sequences.length
+    const places = this.sequences.length
     if (this.settings.publish.order === 'sequential') return (this.#place = (this.#place + 1) % places)
     // xorshift32 (Marsaglia, 2003)
     this.#random ^= this.#random << 13
@@ -130,25 +137,35 @@ export class Publisher {
     this.#lanes[connection.slot]?.closed(connection, reason || `${code}`)
   }
 
+  /** @returns {import('../../schema.js').Ledger} */
+  ledger() {
+    const { channels, part, parts } = this.settings.publish
+    return { channels, part, parts, start: this.start, sequences: packSequences(this.sequences) }
+  }
+
   /**
    * No more messages; those that are due are given up, and what waits in lanes when its time is over.
    * @param {number} drain ms that it has
-   * @returns {Promise<void>} when nothing is under way any more; to be called once
+   * @returns {Promise<void>} when nothing is under way any more
    */
-  async stop(drain) {
+  stop(drain) {
+    this.#end ??= this.#drain(drain)
+    return this.#end
+  }
+
+  /** @param {number} left ms */
+  async #drain(left) {
     const { clock, figures } = this.engine
     const { rate } = this.settings.publish
-    this.#stopped = true
-    clearTimeout(this.#timer)
-    this.#asker?.close()
-    const end = clock.now() + drain
     const behind = Math.ceil(((clock.now() - this.#due) * rate) / 1000)
     // A timer is never that exact: what became due since it was set is no failure.
     if (behind > rate / 20 + 1) {
       figures.counters.unpublished += behind
       figures.fault('publish: given up', behind)
     }
-    while (this.#lanes.some(lane => !lane.idle) && clock.now() < end) await sleep(20)
+    this.#asker?.close()
+    for (; left > 0 && this.#lanes.some(lane => !lane.idle); left -= 20) await sleep(20)
+    clearTimeout(this.#timer)
     for (const lane of this.#lanes) lane.close()
   }
 }
