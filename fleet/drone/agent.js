@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { dialLink } from '../link/dial.js'
 import { listenLinks } from '../link/listen.js'
 import { channelNumber } from '../subjects.js'
@@ -9,63 +7,55 @@ import { checkOrder } from './orders.js'
 
 /** @typedef {import('../link/line.js').Line} Line */
 /** @typedef {import('../schema.js').Settings} Settings */
-/** @typedef {'info' | 'warn' | 'error'} Level */
 
-/** ms between two samples. */
-const SAMPLED = 1000
-/** ms before the controller is dialled again, at first; doubles. */
-const REDIAL = 200
-const MAX_REDIAL = 5_000
+/** ms between two samples, and between two attempts to reach the controller. */
+const TICK = 1000
 /** Events that wait for a controller. */
 const MAX_EVENTS = 20
 
 /** A drone: hears what a controller says, has its processes do it, and tells how it goes. */
 export class Agent {
   #config
-  #place
   #log
   #crew
   #hello
-  #born = performance.now()
   #usage = new Usage()
   #revision = 0
   /** @type {Settings | null} */
   #settings = null
   /** @type {Line | null} */
   #line = null
-  /** @type {{type: 'event', level: Level, text: string}[]} */
+  /** @type {import('../schema.js').EventMessage[]} */
   #events = []
-  #redial = REDIAL
   /** What was said about the controller last: once is enough. */
   #said = ''
-  /** @type {NodeJS.Timeout[]} run while there is no controller */
-  #lonely = []
+  /** Seconds without a controller. */
+  #alone = 0
+  #dialling = false
   #stopping = false
   #onEnd
 
   /**
-   * @param {import('../schema.js').LaunchConfig} config
-   * @param {{host: string, port: number, secret: string}} place where its controller is, or where it listens
+   * @param {ReturnType<import('./config.js').parseConfig>} config
    * @param {object} options
    * @param {string} options.version
    * @param {() => import('node:child_process').ChildProcess} options.fork a process of this drone
-   * @param {(level: Level, text: string) => void} options.log
+   * @param {(text: string) => void} options.log
    * @param {() => void} options.onEnd it is over
    */
-  constructor(config, place, { version, fork, log, onEnd }) {
-    const { id, run, allow, apiKey, tokenSecret, hangAfter = 20 } = config
-    const { facts, perProcess } = lookAround(config.perProcess || undefined)
+  constructor(config, { version, fork, log, onEnd }) {
+    const { id, run, hangAfter } = config
+    const facts = lookAround(config.perProcess)
     this.#config = config
-    this.#place = place
     this.#log = log
     this.#onEnd = onEnd
-    this.#hello = { type: 'hello', id, run, start: randomBytes(8).toString('hex'), version, facts }
+    this.#hello = { type: 'hello', id, run, start: `${performance.timeOrigin}`, version, facts }
     this.#crew = new Crew({
       fork,
-      launch: { allow, apiKey, tokenSecret, machine: channelNumber(facts.bootId) },
-      perProcess,
+      launch: { ...config, machine: channelNumber(facts.bootId) },
+      perProcess: facts.perProcess,
       hangAfter,
-      onDeath: text => this.event('warn', text),
+      onDeath: text => this.#event(text),
     })
   }
 
@@ -74,100 +64,54 @@ export class Agent {
    * @throws {Error} it cannot listen
    */
   async start() {
-    this.#mourn()
-    setInterval(() => this.#sample(), SAMPLED)
-    if (!this.#config.listen) return void this.#dial()
+    setInterval(() => this.#tick(), TICK)
+    const config = this.#config
+    if (!config.listen) return this.#dial()
     const { port } = await listenLinks({
-      ...this.#place,
-      run: this.#config.run,
-      onLine: line => void this.#onLine(line),
+      ...config,
+      onLine: line => this.#onLine(line),
       // Who scans ports is no news, and must not fill the disk.
       onFault: () => {},
     })
-    this.#log('info', `listens on port ${port}`)
+    this.#log(`listens on port ${port}`)
   }
 
   async #dial() {
     const { run, id } = this.#config
-    while (!this.#stopping) {
-      try {
-        await this.#onLine(await dialLink({ ...this.#place, identity: `${run}/${id}` }))
-      } catch (error) {
-        this.#say('warn', `controller ${error.message}`)
-      }
-      // Not all drones at the same moment.
-      await sleep(this.#redial * (0.5 + Math.random() / 2))
-      this.#redial = Math.min(MAX_REDIAL, this.#redial * 2)
+    this.#dialling = true
+    try {
+      this.#onLine(await dialLink({ ...this.#config, identity: `${run}/${id}` }))
+    } catch (error) {
+      this.#say(`controller ${error.message}`)
     }
+    this.#dialling = false
   }
 
-  /** @param {Level} level @param {string} text */
-  #say(level, text) {
-    if (text !== this.#said) this.#log(level, text)
+  /** @param {string} text */
+  #say(text) {
+    if (text !== this.#said) this.#log(text)
     this.#said = text
   }
 
-  /**
-   * @param {Line} line
-   * @returns {Promise<void>} when it is closed
-   */
+  /** @param {Line} line */
   #onLine(line) {
-    const before = this.#line
+    this.#line?.close('another controller has come')
     this.#line = line
-    before?.close('another controller has come')
-    for (const timer of this.#lonely) clearTimeout(timer)
-    this.#say('info', 'has a controller')
-    line.onMessage = message => {
-      this.#redial = REDIAL
-      this.#order(line, message)
+    this.#say('has a controller')
+    line.onMessage = message => this.#order(line, message)
+    line.onClose = reason => {
+      if (this.#line !== line) return
+      this.#line = null
+      this.#say(`has lost its controller: ${reason}`)
     }
     line.send(this.#hello)
-    for (const event of this.#events.splice(0)) line.send(event)
-    return new Promise(resolve => {
-      line.onClose = reason => {
-        resolve()
-        if (this.#line !== line) return
-        this.#line = null
-        this.#say('warn', `has lost its controller: ${reason}`)
-        this.#mourn()
-      }
-    })
   }
 
-  /** Without a controller it does not load for long, and is not there for ever. */
-  #mourn() {
-    if (this.#stopping) return
-    const { orphanAfter = 30, exitAfter = 600 } = this.#config
-    const end = () => {
-      this.#log('warn', `ends: no controller for ${exitAfter} s`)
-      this.stop()
-    }
-    // Timers go no further than 24 days.
-    const later = (/** @type {() => void} */ run, /** @type {number} */ seconds) =>
-      setTimeout(run, Math.min(2e6, seconds) * 1000)
-    this.#lonely = [later(() => this.#rest(orphanAfter), orphanAfter)]
-    if (exitAfter > 0) this.#lonely.push(later(end, exitAfter))
-  }
-
-  /** @param {number} seconds */
-  #rest(seconds) {
-    if (!this.#settings) return
-    this.event('warn', `no controller for ${seconds} s: it stops loading`)
-    this.#revision = 0
-    this.#settings = { ...this.#settings, connections: 0, publish: null, publishFrom: 0 }
-    this.#crew.apply(this.#settings).catch(() => {})
-  }
-
-  /**
-   * Tells the controller, and the log.
-   * @param {Level} level
-   * @param {string} text
-   */
-  event(level, text) {
-    this.#log(level, text)
-    const event = { type: /** @type {const} */ ('event'), level, text }
-    if (this.#line) this.#line.send(event)
-    else if (this.#events.push(event) > MAX_EVENTS) this.#events.shift()
+  /** Tells the controller, and the log. @param {string} text */
+  #event(text) {
+    this.#log(text)
+    this.#events.push({ type: 'event', level: 'warn', text })
+    this.#events = this.#events.slice(-MAX_EVENTS)
   }
 
   /**
@@ -187,23 +131,29 @@ export class Agent {
   }
 
   /** @param {import('../schema.js').ToDrone} message checked */
-  #do(message) {
+  async #do(message) {
+    const crew = this.#crew
     switch (message.type) {
       case 'settings':
         return this.#set(message)
-      case 'cut':
-        return this.#crew
-          .ask('cut', message.share, message.how)
-          .then(cuts => ({ cut: cuts.reduce((sum, count) => sum + count, 0) }))
+      case 'cut': {
+        const cuts = await crew.ask('cut', message.share, message.how)
+        return { cut: cuts.reduce((sum, count) => sum + count, 0) }
+      }
+      case 'reckon': {
+        /** @type {Record<string, number>} */
+        const sum = { expected: 0, lost: 0, unknown: 0 }
+        for (const part of await crew.ask('reckon', message.ledgers))
+          for (const name in sum) sum[name] += part[name]
+        return sum
+      }
       case 'ledgers':
-        return this.#crew.ask('ledgers')
-      case 'reckon':
-        return this.#reckon(message.ledgers)
+        return crew.ask('ledgers')
       case 'restart':
-        return this.#crew.restart()
+        return crew.restart()
       case 'stop':
         this.#stopping = true
-        return this.#crew.stop()
+        return crew.stop()
     }
   }
 
@@ -220,28 +170,43 @@ export class Agent {
     this.#revision = revision
   }
 
-  /** @param {import('../schema.js').Ledger[]} ledgers */
-  async #reckon(ledgers) {
-    /** @type {Record<string, number>} */
-    const sum = { expected: 0, lost: 0, unknown: 0 }
-    for (const part of await this.#crew.ask('reckon', ledgers))
-      for (const name in sum) sum[name] += part[name]
-    return sum
-  }
-
-  async #sample() {
-    const { processes, ...sample } = await this.#crew.sample()
-    this.#line?.send({
+  async #tick() {
+    if (this.#line) this.#alone = 0
+    else this.#mourn(++this.#alone)
+    const sample = await this.#crew.sample()
+    const line = this.#line
+    if (!line) return
+    for (const event of this.#events.splice(0)) line.send(event)
+    line.send({
       type: 'sample',
       sample: {
-        at: Date.now(),
-        up: Math.round(performance.now() - this.#born),
-        revision: this.#revision,
-        processes: [{ role: 'agent', connections: 0, ...this.#usage.now() }, ...processes],
-        machine: machineNow(),
         ...sample,
+        at: Date.now(),
+        up: Math.round(performance.now()),
+        revision: this.#revision,
+        processes: [this.#usage.now('agent', 0), ...sample.processes],
+        machine: machineNow(),
       },
     })
+  }
+
+  /**
+   * Looks for a controller. Without one it does not load for long, and is not there for ever.
+   * @param {number} seconds
+   */
+  #mourn(seconds) {
+    const { listen, orphanAfter, exitAfter } = this.#config
+    if (!listen && !this.#dialling) this.#dial()
+    if (seconds >= orphanAfter && this.#settings && this.#revision) {
+      this.#event(`no controller for ${seconds} s: it stops loading`)
+      this.#revision = 0
+      this.#settings = { ...this.#settings, connections: 0, publish: null, publishFrom: 0 }
+      this.#crew.apply(this.#settings).catch(() => {})
+    }
+    if (exitAfter && seconds >= exitAfter) {
+      this.#say(`ends: no controller for ${seconds} s`)
+      this.stop()
+    }
   }
 
   /** Closes all connections, in order, and ends. */
@@ -255,7 +220,7 @@ export class Agent {
   async #leave() {
     const line = this.#line
     this.#line = null
-    await line?.close('the drone ends')
+    await line?.close()
     this.#onEnd()
   }
 }

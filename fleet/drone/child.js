@@ -5,63 +5,61 @@ import { Usage } from './machine.js'
 
 /** Connections that have come or gone after which it is worth it to collect what that has left behind. */
 const WORTH = 200
-/** Seconds without change after which a ramp is over. */
-const CALM = 2
 
 /**
- * What an agent asks, and how it is answered: `[number, method, ...parameters]`, `[number, result, error]`. Methods are those of an engine,
- * beside `begin`, which has the parameters of its constructor.
+ * What an agent says is `[method, ...parameters]`, of an engine. Each is answered, in their order: `['result', value]` or
+ * `['error', text]`. But `['sample']` is answered with `['sample', ProcessSample]`, whenever it comes, and so is `['stop']`, at the end.
  */
 export class EngineServer {
-  /** @type {any} */
   #engine
-  #collect
-  /** @type {Usage | undefined} */
+  #options
   #usage
+  #role
   #changes = 0
   #collected = 0
-  #calm = 0
-
-  /** @param {() => void} collect garbage, if that can be done */
-  constructor(collect) {
-    this.#collect = collect
-  }
 
   /**
-   * @param {[number, string, ...any]} message
-   * @param {(answer: [number, any, string?]) => void} answer
+   * @param {ConstructorParameters<typeof Engine>[0] & {role: 'connections' | 'publisher'}} launch
+   * @param {object} options
+   * @param {(kind: string, value: any, then?: () => void) => void} options.tell the agent
+   * @param {() => void} options.collect garbage, if that can be done
+   * @param {() => void} options.end this process
    */
-  async take([ask, method, ...values], answer) {
-    try {
-      answer([ask, await this.#do(method, values)])
-    } catch (error) {
-      answer([ask, null, error.message])
-    }
+  constructor(launch, options) {
+    this.#options = options
+    this.#engine = new Engine(launch)
+    options.collect()
+    this.#usage = new Usage()
+    this.#role = launch.role
   }
 
-  /** @param {string} method @param {any[]} values */
-  async #do(method, values) {
-    if (method === 'begin') {
-      this.#engine = new Engine(values[0])
-      this.#collect()
-      this.#usage = new Usage()
-      return
+  /** @param {[string, ...any]} message */
+  async take([method, ...values]) {
+    const { tell, end } = this.#options
+    /** @type {any} */
+    const engine = this.#engine
+    if (method === 'sample') return tell(method, this.#sample())
+    if (method === 'stop') {
+      await engine.stop()
+      return tell('sample', this.#sample(), end)
     }
-    if (method === 'sample') return this.#sample()
-    const result = await this.#engine[method](...values)
-    return method === 'stop' ? this.#sample() : result
+    try {
+      tell('result', engine[method](...values))
+    } catch (error) {
+      tell('error', error.message)
+    }
   }
 
   #sample() {
     const sample = this.#engine.sample()
     const { opened, ended, closed } = sample.counters
     const changes = opened + ended + closed
-    if (changes !== this.#changes || sample.gauges.opening > 0) this.#calm = 0
-    else if (++this.#calm === CALM && changes - this.#collected > WORTH) {
+    // When a ramp is over, not in the midst of it.
+    if (changes !== this.#changes) this.#changes = changes
+    else if (changes - this.#collected > WORTH) {
       this.#collected = changes
-      this.#collect()
+      this.#options.collect()
     }
-    this.#changes = changes
-    return { ...sample, usage: this.#usage?.now() }
+    return { ...sample, process: this.#usage.now(this.#role, sample.gauges.open) }
   }
 }

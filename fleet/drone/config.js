@@ -1,33 +1,34 @@
 // What a drone is launched with, which nothing from afar can change.
 
-import { compare, FRACTION } from './compare.js'
+import { compare } from './compare.js'
 
-const NEEDED = { id: '', run: '', secret: '', allow: [''] }
-const OTHERS = {
+/** What there may be, each an example of its type, and what holds where nothing is said. */
+const DEFAULTS = {
+  id: '',
+  run: '',
+  secret: '',
   controller: '',
   listen: '',
+  allow: [''],
   apiKey: '',
   tokenSecret: '',
-  perProcess: 0,
-  orphanAfter: FRACTION,
-  exitAfter: FRACTION,
-  hangAfter: FRACTION,
+  perProcess: 18_000,
+  orphanAfter: 30,
+  exitAfter: 600,
+  hangAfter: 20,
 }
 
 /**
  * @param {string} json
- * @returns {{config: import('../schema.js').LaunchConfig, place: {host: string, port: number, secret: string}}} `place`: where to dial or
- *   to listen
+ * @returns {typeof DEFAULTS & {host: string, port: number}} `host`, `port`: where to dial or to listen
  * @throws {Error} with one line
  */
 export function parseConfig(json) {
-  const config = Object(JSON.parse(json))
-  compare(NEEDED, config)
-  compare(OTHERS, { ...OTHERS, ...config })
-  for (const key in config) if (!(key in { ...NEEDED, ...OTHERS })) throw new Error(`"${key}" is unknown`)
-  const { controller, listen, secret } = config
-  if (!/^[\da-f]{64}$/i.test(secret)) throw new Error('"secret" is not 64 hex digits')
-  const [, host, port] = /^\[?(.+?)\]?:(\d+)$/.exec(controller ?? listen) ?? []
-  if (!host || (controller && listen)) throw new Error('either "controller" or "listen" is host:port')
-  return { config, place: { host, port: Number(port), secret } }
+  const config = { ...DEFAULTS, ...JSON.parse(json) }
+  for (const name in config) compare(DEFAULTS[/** @type {'id'} */ (name)], config[name], name)
+  const { id, run, secret, controller, listen } = config
+  const place = /^\[?([^:]+|[\da-f:]+)\]?:(\d+)$/.exec(controller + listen)
+  if (!id || !run || !place || !/^[\da-f]{64}$/i.test(secret))
+    throw new Error('id, run, secret (64 hex digits), and controller or listen (host:port) are needed')
+  return { ...config, host: place[1], port: Number(place[2]) }
 }

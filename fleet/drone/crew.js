@@ -4,22 +4,17 @@ import { shareOut } from './shares.js'
 import { Totals } from './totals.js'
 
 /** @typedef {import('../schema.js').Settings} Settings */
+/** @typedef {import('../schema.js').EngineSample} EngineSample */
 
 /** ms that the processes may take to tell their figures; those that take longer tell them with the next sample. */
-const PATIENCE = 700
-/** Change of what a process may open at once that is worth telling it. */
-const WORTH = 0.2
+const PATIENCE = 500
 
 /** The drone's processes: as many as its connections need, and one that publishes. */
 export class Crew {
   #options
   #totals = new Totals()
-  /** @type {Member[]} in the order of their slots */
+  /** Also those on their way out, which have still to say what they have counted. @type {Member[]} in the order of their slots */
   #members = []
-  /** @type {Member | null} there as soon as it was needed once: it alone knows what it has published */
-  #publisher = null
-  /** @type {Set<Member>} on their way out, but not without a word of what they have counted */
-  #leaving = new Set()
   /** @type {Settings | null} */
   #settings = null
 
@@ -35,21 +30,8 @@ export class Crew {
     this.#options = options
   }
 
-  /** @param {'connections' | 'publisher'} role */
-  #member(role) {
-    return new Member({ ...this.#options, role, totals: this.#totals })
-  }
-
-  get #all() {
-    return [...this.#members, ...(this.#publisher ? [this.#publisher] : [])]
-  }
-
-  #shares() {
-    if (!this.#settings) return []
-    const missing = this.#members.map(({ settings, sample }) =>
-      Math.max(0, (settings?.connections ?? 0) - (sample?.gauges.open ?? 0)),
-    )
-    return shareOut(this.#settings, this.#options.perProcess, missing)
+  get #staying() {
+    return this.#members.filter(({ leaving }) => !leaving)
   }
 
   /**
@@ -59,49 +41,43 @@ export class Crew {
    */
   async apply(settings) {
     this.#settings = settings
-    const shares = this.#shares()
-    for (const member of this.#members.splice(shares.length)) this.#dismiss(member)
-    const told = shares.map((share, i) => {
-      this.#members[i] ??= this.#member('connections')
-      return this.#members[i].apply(share)
-    })
-    if (settings.publish) this.#publisher ??= this.#member('publisher')
-    if (this.#publisher)
-      told.push(this.#publisher.apply({ ...settings, connections: 0, churn: 0, ports: '', addresses: [] }))
-    await Promise.all(told)
+    const { perProcess } = this.#options
+    const holders = this.#staying.filter(({ role }) => role === 'connections')
+    const open = holders.map(({ sample }) => sample?.gauges.open ?? 0)
+    const shares = shareOut(settings, perProcess, open)
+    for (const member of holders.slice(shares.length)) member.stop()
+    const told = shares.map((share, i) => (holders[i] ?? this.#add('connections')).apply(share))
+    // It stays when it has nothing to do: it alone knows what it has published.
+    let publisher = this.#staying.find(({ role }) => role === 'publisher')
+    if (settings.publish) publisher ??= this.#add('publisher')
+    await Promise.all([
+      ...told,
+      publisher?.apply({ ...settings, connections: 0, churn: 0, ports: '', addresses: [] }),
+    ])
   }
 
-  /** @param {Member} member */
-  async #dismiss(member) {
-    this.#leaving.add(member)
-    await member.stop()
-    this.#leaving.delete(member)
+  /** @param {Member['role']} role */
+  #add(role) {
+    const member = new Member({ ...this.#options, role, totals: this.#totals })
+    this.#members.push(member)
+    return member
   }
 
   /**
-   * @returns {Promise<import('../schema.js').EngineSample & {deaths: number, processes: import('../schema.js').DroneProcess[]}>} what has
-   *   come since the last one, of all together
+   * @returns {Promise<EngineSample & {deaths: number, processes: import('../schema.js').DroneProcess[]}>} what has come since the last
+   *   one, of all together
    */
   async sample() {
-    const told = Promise.all(this.#all.map(member => member.look()))
-    await Promise.race([told, sleep(PATIENCE, null, { ref: false })])
-    this.#balance()
-    const all = [...this.#all, ...this.#leaving]
-    const samples = all.flatMap(({ sample }) => sample ?? [])
+    // The bounds are the drone's: when one process has opened all of its connections, others may open more.
+    if (this.#settings) this.apply(this.#settings).catch(() => {})
+    this.#members = this.#members.filter(({ gone }) => !gone)
+    for (const member of this.#members) member.look()
+    await sleep(PATIENCE)
+    const samples = this.#members.flatMap(({ sample }) => sample ?? [])
     return {
       ...this.#totals.take(samples, this.#settings?.connections ?? 0),
-      deaths: this.#totals.deaths,
-      processes: all.flatMap(member => member.facts()),
+      processes: samples.map(sample => sample.process),
     }
-  }
-
-  /** The bounds are the drone's: when one process has opened all of its connections, others may open more. */
-  #balance() {
-    this.#shares().forEach((share, i) => {
-      const member = this.#members[i]
-      const before = member?.settings?.concurrency ?? 0
-      if (before && Math.abs(share.concurrency / before - 1) > WORTH) member.apply(share).catch(() => {})
-    })
   }
 
   /**
@@ -110,21 +86,21 @@ export class Crew {
    * @returns {Promise<any[]>} what those that are there have answered; lists are one list
    */
   async ask(method, ...values) {
-    const answers = await Promise.all(this.#all.map(member => member.ask(method, ...values)))
+    const answers = await Promise.all(this.#staying.map(member => member.ask(method, ...values)))
     return answers.flatMap(answer => answer ?? [])
   }
 
   /** All processes anew, with what they have to do. */
   async restart() {
+    const settings = this.#settings
     await this.stop()
-    if (this.#settings) await this.apply(this.#settings)
+    const wanted = this.#settings ?? settings
+    if (wanted) await this.apply(wanted)
   }
 
   /** @returns {Promise<void>} when all are gone */
   async stop() {
-    const all = [...this.#all, ...this.#leaving]
-    this.#members = []
-    this.#publisher = null
-    await Promise.all(all.map(member => this.#dismiss(member)))
+    this.#settings = null
+    await Promise.all(this.#members.map(member => member.stop()))
   }
 }

@@ -4,6 +4,8 @@ import { parseSubject } from '../subjects.js'
 import { compare, FRACTION } from './compare.js'
 import { Dialer } from './transport/dialer.js'
 
+const PUBLISH = { via: '', channels: '', order: '', rate: FRACTION, size: 0, part: 0, parts: 0 }
+
 /** What orders look like: everything is of the same type. @type {Record<string, object>} */
 const ORDERS = {
   settings: {
@@ -32,7 +34,6 @@ const ORDERS = {
   restart: {},
   stop: {},
 }
-const PUBLISH = { via: '', channels: '', order: '', rate: FRACTION, size: 0, part: 0, parts: 0 }
 
 /**
  * @param {any} message an object
@@ -40,25 +41,18 @@ const PUBLISH = { via: '', channels: '', order: '', rate: FRACTION, size: 0, par
  * @param {number} capacity connections
  * @throws {Error} with one line
  */
-export function checkOrder(message, allow, capacity) {
-  const { type } = message
-  if (!Object.hasOwn(ORDERS, type)) throw new Error(`there is no order ${`${type}`.slice(0, 50)}`)
+export function checkOrder({ type, ...message }, allow, capacity) {
+  if (!Object.hasOwn(ORDERS, type)) throw new Error('there is no such order')
   compare(ORDERS[type], message, type)
-  if (type === 'cut' && !/^(close|reset)$/.test(message.how)) throw new Error('"how" is close or reset')
+  const { settings, how } = message
+  if (type === 'cut' && how !== 'close' && how !== 'reset') throw new Error('"how" is wrong')
   if (type !== 'settings') return
-  /** @type {import('../schema.js').Settings} */
-  const settings = message.settings
-  const { targets, connections, publish, channels, user, transport } = settings
-  if (!/^(uni_)?(websocket|http_stream|sse)$|^long_poll$/.test(transport))
-    throw new Error(`transport "${transport}" is not known`)
-  if (publish !== null) {
-    compare(PUBLISH, publish, 'publish')
-    if (publish.size > 1e6 || publish.part >= publish.parts) throw new Error('"publish" is not possible')
-  }
+  const { targets, connections, publish, channels, user } = settings
   if (connections > capacity)
     throw new Error(`this drone can hold ${capacity} connections, not ${connections}`)
+  if (publish) compare(PUBLISH, publish, 'publish')
+  if (publish?.size > 1e6 || publish?.part >= publish?.parts) throw new Error('"publish" is wrong')
   for (const template of [...channels, user, publish?.channels]) if (template) parseSubject(template)
   // Says what it does not like about targets, addresses and ports, and connects to nothing before it is told to.
-  if (targets.length > 0 || connections > 0 || publish)
-    new Dialer({ ...settings, allow }, /** @type {any} */ ({}))
+  if (targets[0] || connections || publish) new Dialer({ ...settings, allow }, /** @type {any} */ ({}))
 }

@@ -1,30 +1,27 @@
 // A drone's settings are shared out among its processes: each has a stretch of the connections' slots, which it keeps.
 
-/** What a process without missing connections has of the rate: it may lose some. */
+/** A process that has all of its connections may lose some: it counts as if this share of them were missing. */
 const LEAST = 0.02
 
 /**
  * @param {import('../schema.js').Settings} settings of the drone
  * @param {number} perProcess connections
- * @param {number[]} missing connections that are not open yet, of each process
+ * @param {number[]} open connections of each process
  * @returns {import('../schema.js').Settings[]} one for each process that holds connections; who has more to open may open more at once
  */
-export function shareOut(settings, perProcess, missing) {
+export function shareOut(settings, perProcess, open) {
   const { connections, concurrency, rate, churn, first } = settings
   const counts = []
   for (let left = connections; left > 0; left -= perProcess) counts.push(Math.min(perProcess, left))
-  const absent = counts.map((count, i) => Math.min(count, missing[i] ?? count))
-  const all = absent.reduce((sum, count) => sum + count, 0)
-  return counts.map((count, i) => {
-    const share = Math.max(LEAST, all > 0 ? absent[i] / all : count / connections)
-    return {
-      ...settings,
-      connections: count,
-      first: first + i * perProcess,
-      concurrency: Math.max(1, Math.round(concurrency * share)),
-      rate: rate * share,
-      churn: (churn * count) / connections,
-      publish: null,
-    }
-  })
+  const missing = counts.map((count, i) => Math.max(count * LEAST, count - (open[i] ?? 0)))
+  const all = missing.reduce((sum, count) => sum + count, 0)
+  return counts.map((count, i) => ({
+    ...settings,
+    connections: count,
+    first: first + i * perProcess,
+    concurrency: Math.ceil((concurrency * missing[i]) / all),
+    rate: (rate * missing[i]) / all,
+    churn: (churn * count) / connections,
+    publish: null,
+  }))
 }

@@ -3,7 +3,6 @@ import { Recorder } from '../statistics/recorder.js'
 
 /** @typedef {import('../schema.js').EngineSample} EngineSample */
 
-const DISTRIBUTIONS = /** @type {const} */ (['latency', 'probe', 'connect', 'answer'])
 /** Kinds of faults that are told apart. */
 const MAX_FAULTS = 29
 
@@ -14,18 +13,22 @@ export class Totals {
   #past = zeroCounters()
   /** @type {Record<string, number>} */
   #faults = Object.create(null)
-  #distributions = DISTRIBUTIONS.map(() => new Recorder())
+  /** @type {Record<string, Recorder>} */
+  #recorders = {
+    latency: new Recorder(),
+    probe: new Recorder(),
+    connect: new Recorder(),
+    answer: new Recorder(),
+  }
 
-  /** @param {EngineSample} sample whose distributions and faults are taken up */
+  /** @param {any} sample whose distributions and faults are taken up */
   merge(sample) {
     const faults = this.#faults
-    for (const [kind, times] of Object.entries(sample.faults)) {
+    for (const kind in sample.faults) {
       const known = kind in faults || Object.keys(faults).length < MAX_FAULTS ? kind : 'other'
-      faults[known] = (faults[known] ?? 0) + times
+      faults[known] = (faults[known] ?? 0) + sample.faults[kind]
     }
-    DISTRIBUTIONS.forEach((name, i) => {
-      this.#distributions[i].merge(sample[name])
-    })
+    for (const name in this.#recorders) this.#recorders[name].merge(sample[name])
   }
 
   /** @param {EngineSample} sample the last one of a process that has ended */
@@ -38,28 +41,25 @@ export class Totals {
   /**
    * @param {EngineSample[]} samples the last ones of all processes
    * @param {number} wanted connections
-   * @returns {EngineSample} of the drone; distributions begin anew
+   * @returns {EngineSample & {deaths: number}} of the drone; distributions begin anew
    */
   take(samples, wanted) {
-    const counters = addCounters(zeroCounters(), this.#past)
     const gauges = { wanted, opening: 0, open: 0 }
-    /** @type {import('../schema.js').Clock} */
-    let clock = { offset: 0, error: 0, against: 'none' }
+    const counters = { ...this.#past }
     for (const sample of samples) {
       addCounters(counters, sample.counters)
       gauges.opening += sample.gauges.opening
       gauges.open += sample.gauges.open
-      if (
-        sample.clock.against === 'gateway' &&
-        !(clock.against === 'gateway' && clock.error <= sample.clock.error)
-      )
-        clock = sample.clock
     }
-    const [latency, probe, connect, answer] = this.#distributions.map(distribution => {
-      const wire = distribution.toWire()
-      distribution.reset()
-      return wire
-    })
-    return { gauges, counters, latency, probe, connect, answer, faults: this.#faults, clock }
+    const [clock = { offset: 0, error: 0, against: 'none' }] = samples
+      .flatMap(({ clock }) => (clock.against === 'gateway' ? clock : []))
+      .sort((a, b) => a.error - b.error)
+    /** @type {any} */
+    const sample = { gauges, counters, faults: this.#faults, clock, deaths: this.deaths }
+    for (const name in this.#recorders) {
+      sample[name] = this.#recorders[name].toWire()
+      this.#recorders[name].reset()
+    }
+    return sample
   }
 }
