@@ -5,7 +5,7 @@ set -u
 root=${HALLEY_ROOT:-}
 home=$root/opt/halley
 metadata=${HALLEY_METADATA:-http://169.254.169.254}
-pause=${HALLEY_PAUSE:-2}
+pause=${HALLEY_PAUSE:-5}
 . "$home/launch.env"
 
 log() { echo "halley: $*"; }
@@ -32,12 +32,10 @@ give_up() {
 retry() {
   what=$1
   shift
-  wait=$pause
   for attempt in 1 2 3 4 5 6 7 8; do
     "$@" && return
     log "$what: attempt $attempt failed"
-    [ "$attempt" = 8 ] || sleep "$wait"
-    [ "$wait" -ge 60 ] || wait=$((wait * 2))
+    sleep $((attempt * pause))
   done
   give_up "$what failed"
 }
@@ -51,42 +49,36 @@ read_index() {
   case $index in '' | *[!0-9]*) return 1 ;; esac
 }
 retry 'asking which machine this is' read_index
-(umask 077 && sed "s/@ID@/$ID_PREFIX$((ID_FIRST + index))/" "$root/etc/halley/drone.json.in" >"$root/etc/halley/drone.json") ||
-  give_up 'writing the configuration failed'
+config=$root/etc/halley/drone.json
+(umask 077 && sed "s/@ID@/$ID_PREFIX$((ID_FIRST + index))/" "$config.in" >"$config") || give_up 'writing the configuration failed'
 
-enough() { [ "$("$1" -p 'process.versions.node.split(".")[0] >= 20' 2>/dev/null)" = true ]; }
+enough() { [ "$("$1" -p 'parseInt(process.versions.node) >= 20' 2>/dev/null)" = true ]; }
 
+# Of what is packed with gzip: every machine can unpack that.
 install_node() {
   case $(uname -m) in
-    x86_64) arch=x64 ;;
     aarch64) arch=arm64 ;;
-    *) give_up "there is no Node.js for $(uname -m)" ;;
+    *) arch=x64 ;;
   esac
-  kind=tar.gz
-  ! command -v xz >/dev/null || kind=tar.xz
-  case $NODE_VERSION in
-    *.*) from=$NODE_URL/v$NODE_VERSION ;;
-    *) from=$NODE_URL/latest-v$NODE_VERSION.x ;;
-  esac
-  fetch -o "$work/sums" "$from/SHASUMS256.txt" || return
-  line=$(grep -E "^[0-9a-f]{64}  node-v[0-9.]+-linux-$arch\.$kind\$" "$work/sums") || return
+  fetch -o sums "$NODE_FROM/SHASUMS256.txt" || return
+  line=$(grep -E "^[0-9a-f]{64}  node-v[0-9.]+-linux-$arch.tar.gz\$" sums) || return
   file=${line#*  }
-  fetch -o "$work/$file" "$from/$file" || return
-  echo "$line" | (cd "$work" && sha256sum -c --quiet -) || return
-  tar -xf "$work/$file" -C "$home/bin" --strip-components=2 "${file%."$kind"}/bin/node" || return
-  enough "$home/bin/node"
+  fetch -o "$file" "$NODE_FROM/$file" || return
+  echo "$line" | sha256sum -c --quiet - || return
+  tar -xf "$file" --strip-components=1 "${file%.tar.gz}/bin/node" || return
+  rm "$file"
+  enough bin/node
 }
 mkdir -p "$home/bin"
+cd "$home"
 if node=$(command -v node) && enough "$node"; then
-  ln -sf "$node" "$home/bin/node"
+  ln -sf "$node" bin/node
 else
-  work=$(mktemp -d)
   retry 'installing Node.js' install_node
-  rm -rf "$work"
 fi
 
 # The drone came packed.
-"$home/bin/node" "$home/unpack.cjs" "$home/drone.packed" "$home/drone.mjs" || give_up 'unpacking the drone failed'
+bin/node unpack.cjs drone.packed drone.mjs || give_up 'unpacking the drone failed'
 
 # Keys that this kernel does not have are left out.
 sysctl -q -e -p "$root/etc/sysctl.d/90-halley.conf" || log 'some kernel settings could not be made'

@@ -42,8 +42,6 @@ export async function setupScript() {
  */
 const DRONE_SERVICE = `[Unit]
 Description=Halley load drone
-Wants=network-online.target
-After=network-online.target
 StartLimitIntervalSec=0
 
 [Service]
@@ -92,23 +90,22 @@ export async function cloudConfig({ config, prefix, first, drone, ends, nodeVers
   const seconds = Math.ceil(ends / 1000)
   const launch = {
     ENDS: seconds,
-    NODE_VERSION: nodeVersion,
-    NODE_URL: nodeUrl,
+    NODE_FROM: `${nodeUrl}/${nodeVersion.includes('.') ? `v${nodeVersion}` : `latest-v${nodeVersion}.x`}`,
     ID_PREFIX: prefix,
     ID_FIRST: first,
   }
   const environment = Object.entries(launch)
     .map(([name, value]) => `${name}=${word(String(value))}\n`)
     .join('')
-  /** @type {[path: string, mode: string, text: string][]} */
+  /** @type {[path: string, text: string][]} */
   const files = [
-    ['/opt/halley/launch.env', '0644', environment],
-    ['/opt/halley/setup.sh', '0755', await setupScript()],
-    ['/etc/halley/drone.json.in', '0600', `${JSON.stringify({ ...config, id: '@ID@' })}\n`],
-    ['/etc/sysctl.d/90-halley.conf', '0644', sysctl],
-    ['/etc/systemd/system/halley-drone.service', '0644', DRONE_SERVICE],
-    ['/opt/halley/unpack.cjs', '0644', unpacker()],
-    ['/opt/halley/drone.packed', '0644', `${drone.size} ${drone.packed.toString('base64')}\n`],
+    ['/opt/halley/launch.env', environment],
+    ['/opt/halley/setup.sh', await setupScript()],
+    ['/etc/halley/drone.json.in', `${JSON.stringify({ ...config, id: '@ID@' })}\n`],
+    ['/etc/sysctl.d/90-halley.conf', sysctl],
+    ['/etc/systemd/system/halley-drone.service', DRONE_SERVICE],
+    ['/opt/halley/unpack.cjs', unpacker()],
+    ['/opt/halley/drone.packed', `${drone.size} ${drone.packed.toString('base64')}\n`],
   ]
   // bootcmd is the first thing that runs, at every boot, when nothing of systemd may be asked yet.
   const loop = `setsid sh -c 'while [ $(date +%s) -lt ${seconds} ]; do sleep 15; done; ${OFF}' >/dev/null 2>&1 &`
@@ -119,9 +116,10 @@ export async function cloudConfig({ config, prefix, first, drone, ends, nodeVers
     'runcmd:',
     '- [sh, /opt/halley/setup.sh]',
     'write_files:',
-    ...files.map(
-      ([path, mode, text]) => `- path: ${path}\n  permissions: "${mode}"\n  content: ${scalar(text)}`,
-    ),
+    ...files.map(([path, text]) => {
+      const mode = text.includes(config.secret) ? '  permissions: "0600"\n' : ''
+      return `- path: ${path}\n${mode}  content: ${scalar(text)}`
+    }),
     '',
   ].join('\n')
 }
