@@ -1,7 +1,7 @@
 // A run as it is going to be, before anything of it is started.
 
 import { availableParallelism } from 'node:os'
-import { loopbackAddresses } from '../scenarios/sizing.js'
+import { loopbackAddresses, SOURCE_PORTS } from '../scenarios/sizing.js'
 import { filesLimit } from './machine.js'
 import { RunError } from './run-error.js'
 import { isLoopback } from './target.js'
@@ -56,7 +56,10 @@ export async function planRun({
   const most = Math.max(...steps.map(({ settings }) => settings.n ?? 0))
   const loopback = own || target.every(isLoopback)
   if (local && loopback && overrides.addresses === undefined)
-    for (const { settings } of steps) settings.addresses = loopbackAddresses(most)
+    for (const { settings } of steps) {
+      settings.addresses = loopbackAddresses(most)
+      if (settings.addresses.length > 0) settings.ports ??= SOURCE_PORTS
+    }
   return {
     ...plan,
     drones: drones ?? plan.drones,

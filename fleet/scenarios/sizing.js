@@ -13,8 +13,14 @@ const PER_MACHINE = 25_000
 const PER_LOCAL_DRONE = 60_000
 /** A core opens about so many connections in a second, when drones and gateway share it. */
 const OPENED_PER_CORE = 1000
-/** Local ports of one source address to one port: 28,232 by default, and some are in TIME_WAIT. */
-const PER_ADDRESS = 20_000
+/** What one source address and the kernel's own choice of ports are enough for. */
+const PER_DEFAULT_ADDRESS = 20_000
+/**
+ * Ports that are named. The kernel looks for a free one longer and longer: 100,000 connections from six addresses took four minutes to
+ * open, three of them its own; from ports in sequence it was 50 s, the rate that was asked for.
+ */
+export const SOURCE_PORTS = '20000-65000'
+const PER_ADDRESS = 40_000
 /** Source addresses on loopback beside 127.0.0.1. */
 const MOST_ADDRESSES = 250
 
@@ -54,8 +60,8 @@ export const openingRate = (published, { cores, local }) =>
  * @returns {string[]} source addresses on loopback that are enough for them; empty: one is
  */
 export function loopbackAddresses(connections) {
-  const needed = Math.ceil(connections / PER_ADDRESS)
-  return needed <= 1 ? [] : [`127.0.1.1-127.0.1.${Math.min(MOST_ADDRESSES, needed + 1)}`]
+  if (connections <= PER_DEFAULT_ADDRESS) return []
+  return [`127.0.1.1-127.0.1.${Math.min(MOST_ADDRESSES, Math.ceil(connections / PER_ADDRESS) + 1)}`]
 }
 
 /**
