@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseSubject } from '../../subjects.js'
 import { Dialer } from '../transport/dialer.js'
 import { Clock } from './clock.js'
-import { enlarge } from './enlarge.js'
 import { Figures } from './figures.js'
 import { startNumber } from './ledger.js'
 import { readPayload } from './payload.js'
@@ -45,8 +44,8 @@ export class Engine {
   figures = new Figures()
   #counters = this.figures.counters
   #subscriptions = new Subscriptions([], false, this.#counters)
-  /** Answers that a slot waits for. */
-  #answers = new Uint8Array(0)
+  /** Answers that a slot waits for. @type {number[]} */
+  #answers = []
   #pool = new Pool(this)
   /** Dialled, and not closed yet. */
   #alive = 0
@@ -83,7 +82,6 @@ export class Engine {
       this.#dialer = dialer
       this.#twoWay = !transport.startsWith('uni_')
       this.#subscriptions = new Subscriptions(subjects, recover, this.#counters)
-      this.#subscriptions.grow(this.#pool.room)
     }
     this.#lasting = lasting
     this.#settings = settings
@@ -138,16 +136,8 @@ export class Engine {
   /** @param {number} wanted */
   #resize(wanted) {
     const pool = this.#pool
-    for (let slot = pool.wanted - 1; slot >= wanted; slot--) {
-      this.shut(slot, 'none')
-      this.#subscriptions.forget(slot)
-    }
-    if (wanted > pool.room) {
-      const room = Math.max(wanted, 2 * pool.room)
-      pool.grow(room)
-      this.#subscriptions.grow(room)
-      this.#answers = enlarge(this.#answers, room)
-    }
+    for (let slot = pool.wanted - 1; slot >= wanted; slot--) this.shut(slot, 'none')
+    for (let slot = pool.wanted; slot < wanted; slot++) this.#subscriptions.begin(slot)
     pool.resize(wanted)
   }
 

@@ -1,5 +1,3 @@
-import { enlarge } from './enlarge.js'
-
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
 
 /** States of a slot; 0: it is not wanted. */
@@ -26,7 +24,7 @@ const BURST = 0.1
 
 /**
  * The slots in which connections are held, 0 to `wanted` - 1: which are to be opened when. One tick looks after all of them; what is
- * kept of one is its connection and 11 bytes.
+ * kept of one is its connection and four numbers.
  *
  *      0 -> WAITING -> OPENING -> OPEN
  *              ^----------+---------+   lost: after a back-off; closed here: at once
@@ -47,13 +45,14 @@ export class Pool {
   #waiting = 0
   /** @type {(Connection | null)[]} */
   #connections = []
-  #state = new Uint8Array(0)
-  /** 1: was open before. */
-  #before = new Uint8Array(0)
-  /** Attempts that failed since it was open. */
-  #level = new Uint8Array(0)
-  /** When its time is over: it may be opened; it has to be open; there has to be a ping. */
-  #until = new Float64Array(0)
+  /** @type {number[]} */
+  #state = []
+  /** 1: was open before. @type {number[]} */
+  #before = []
+  /** Attempts that failed since it was open. @type {number[]} */
+  #level = []
+  /** When its time is over: it may be opened; it has to be open; there has to be a ping. @type {number[]} */
+  #until = []
   #cursor = 0
   /** Whether fill() stopped for a bound. */
   #more = false
@@ -65,19 +64,6 @@ export class Pool {
   /** @param {PoolHost} host */
   constructor(host) {
     this.#host = host
-  }
-
-  /** Slots that there is room for. */
-  get room() {
-    return this.#state.length
-  }
-
-  /** @param {number} size */
-  grow(size) {
-    this.#state = enlarge(this.#state, size)
-    this.#before = enlarge(this.#before, size)
-    this.#level = enlarge(this.#level, size)
-    this.#until = enlarge(this.#until, size)
   }
 
   /** @param {number} slot */
@@ -95,10 +81,11 @@ export class Pool {
     return this.#until[slot] - OPEN_TIMEOUT
   }
 
-  /** @param {number} wanted at most `room`; what is too much has to be let go of before */
+  /** @param {number} wanted what is too much has to be let go of before */
   resize(wanted) {
     for (let slot = this.wanted; slot < wanted; slot++) {
       this.#connections[slot] = null
+      this.#before[slot] = this.#level[slot] = 0
       this.#wait(slot, 0)
     }
     this.wanted = wanted
@@ -147,7 +134,7 @@ export class Pool {
     if (state === OPEN) this.open--
     else if (state === OPENING) this.opening--
     else if (state === WAITING) this.#waiting--
-    if (then === 'none') this.#state[slot] = this.#before[slot] = this.#level[slot] = 0
+    if (then === 'none') this.#state[slot] = 0
     else this.#wait(slot, then === 'again' ? 0 : now + this.#delay(slot))
     return connection
   }

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseSubject } from '../../subjects.js'
 import { Target } from '../transport/target.js'
-import { enlarge } from './enlarge.js'
 import { Lane } from './lane.js'
 import { packSequences, startNumber } from './ledger.js'
 
@@ -68,7 +67,9 @@ export class Publisher {
     if (this.sequences.length === 0) this.#due = Math.max(this.#due, now)
     // With connections, subjects of their own may have come.
     const places = ((this.subject.span || this.subject.count(total)) - publish.part) / publish.parts
-    this.sequences = enlarge(this.sequences, Math.max(this.sequences.length, Math.ceil(places)))
+    const before = this.sequences
+    this.sequences = new Uint32Array(Math.max(before.length, Math.ceil(places)))
+    this.sequences.set(before)
     // What is behind stays due; what is to come, comes at the new rate.
     if (this.#due > now) this.#due = now + (this.#due - now) * (this.settings.publish.rate / publish.rate)
     this.settings = settings

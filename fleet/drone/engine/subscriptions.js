@@ -1,5 +1,4 @@
 import { channelNumber } from '../../subjects.js'
-import { enlarge } from './enlarge.js'
 import { readLedger, startNumber } from './ledger.js'
 
 /** @typedef {import('../../subjects.js').Subject} Subject */
@@ -21,8 +20,8 @@ const OF_ALL = 50_000
 const SEQUENCES = 2 ** 32
 
 /**
- * All subscriptions of a process, by index: slot * width + place in the list of templates. What is kept of one is 17 bytes in typed
- * arrays, 25 and its epoch when it is to be recovered.
+ * All subscriptions of a process, by index: slot * width + place in the list of templates. What is kept of one is five numbers,
+ * and its offset and epoch when it is to be recovered.
  *
  * What is right for each, and each publisher's start `e`: sequences 1, 2, 3 ... A greater sequence than the next one leaves a hole. A
  * lower one was in a hole (late), or was here before (a duplicate). The first one that comes of a later start has to be 1, except that
@@ -34,14 +33,18 @@ export class Subscriptions {
   #counters
   /** When the publishers began or will begin, as startNumber; 0: they do not publish. */
   #phase = 0
-  /** Greatest sequence that came, of #start. */
-  #last = new Uint32Array(0)
-  #start = new Uint32Array(0)
-  /** What came before that is not this subscription's. */
-  #baseline = new Uint32Array(0)
-  #channel = new Uint32Array(0)
-  #flags = new Uint8Array(0)
-  #offset = new Float64Array(0)
+  /** Greatest sequence that came, of #start. @type {number[]} */
+  #last = []
+  /** @type {number[]} */
+  #start = []
+  /** What came before that is not this subscription's. @type {number[]} */
+  #baseline = []
+  /** @type {number[]} */
+  #channel = []
+  /** @type {number[]} */
+  #flags = []
+  /** @type {number[]} */
+  #offset = []
   /** @type {string[]} */
   #epoch = []
   /** @type {Map<number, number>} key of a missing publication -> whether the subscription was away, as AWAY or 0 */
@@ -61,15 +64,13 @@ export class Subscriptions {
     this.width = subjects.length
   }
 
-  /** @param {number} slots that there is room for */
-  grow(slots) {
-    const size = slots * this.width
-    this.#last = enlarge(this.#last, size)
-    this.#start = enlarge(this.#start, size)
-    this.#baseline = enlarge(this.#baseline, size)
-    this.#channel = enlarge(this.#channel, size)
-    this.#flags = enlarge(this.#flags, size)
-    if (this.#recover) this.#offset = enlarge(this.#offset, size)
+  /** @param {number} slot that is new, or comes back as a new one: the next one that there was none of, or one that was */
+  begin(slot) {
+    for (let i = slot * this.width; i < (slot + 1) * this.width; i++) {
+      if (i < this.#flags.length) this.#missing.clear()
+      this.#last[i] = this.#start[i] = this.#baseline[i] = this.#channel[i] = this.#flags[i] = 0
+      if (this.#recover) this.#offset[i] = 0
+    }
   }
 
   /**
@@ -133,13 +134,6 @@ export class Subscriptions {
   away(slot) {
     for (let i = slot * this.width; i < (slot + 1) * this.width; i++)
       this.#flags[i] = (this.#flags[i] & ~READY) | AWAY
-  }
-
-  /** @param {number} slot that will not come back */
-  forget(slot) {
-    for (let i = slot * this.width; i < (slot + 1) * this.width; i++)
-      this.#last[i] = this.#start[i] = this.#baseline[i] = this.#flags[i] = 0
-    this.#missing.clear()
   }
 
   /**

@@ -19,7 +19,6 @@ function makePool(settings, wanted) {
     shut: slot => pool.leave(slot, 'again', now),
   })
   Object.assign(pool, { concurrency: 1000, ...settings })
-  pool.grow(wanted)
   pool.tick(now)
   pool.resize(wanted)
   const pass = (ms, step = 10) => {
