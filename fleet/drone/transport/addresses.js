@@ -5,8 +5,9 @@ import { isIP } from 'node:net'
 
 const MAX_ADDRESSES = 65_536
 
-/** @param {string} address IPv4 */
-const toNumber = address => address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
+/** @param {string} address @returns {number} NaN: it is not IPv4 */
+const toNumber = address =>
+  isIP(address) === 4 ? address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0) : Number.NaN
 
 /** @param {number} number */
 const toAddress = number => [24, 16, 8, 0].map(shift => (number >>> shift) & 255).join('.')
@@ -19,32 +20,17 @@ const toAddress = number => [24, 16, 8, 0].map(shift => (number >>> shift) & 255
 export function parseAddresses(ranges) {
   /** @type {string[]} */
   const addresses = []
-  for (const range of ranges.flatMap(text => text.split(',')).map(text => text.trim())) {
-    if (range === '') continue
-    const [first, last = first, more] = range.split('-')
-    const family = more === undefined ? isIP(first) : 0
-    const from = family === 4 ? toNumber(first) : 0
-    const to = isIP(last) === 4 ? toNumber(last) : 0
-    const alone = first === last
-    if (family === 0 || (!alone && (family !== 4 || to <= from)))
-      throw new Error(`"${range}" is no range of addresses`)
-    if (addresses.length + to - from >= MAX_ADDRESSES) throw new Error(`more than ${MAX_ADDRESSES} addresses`)
-    if (alone) addresses.push(first)
-    else for (let at = from; at <= to; at++) addresses.push(toAddress(at))
+  for (const range of ranges.join().split(/[, ]+/)) {
+    const [first, last = first] = range.split(/-(.+)/)
+    const to = toNumber(last)
+    let at = toNumber(first)
+    if (at <= to) {
+      if (addresses.length + to - at >= MAX_ADDRESSES) throw new Error(`more than ${MAX_ADDRESSES} addresses`)
+      while (at <= to) addresses.push(toAddress(at++))
+    } else if (isIP(range) === 6) addresses.push(range)
+    else if (range) throw new Error(`"${range}" is no range of addresses`)
   }
   return addresses
-}
-
-/**
- * @param {string} text `1024-65535`, or ''
- * @returns {{first: number, count: number}} `count` 0: the kernel's choice
- * @throws {Error} one line
- */
-export function parsePorts(text) {
-  if (text === '') return { first: 0, count: 0 }
-  const [, first, last] = (/^(\d{1,5})-(\d{1,5})$/.exec(text) ?? []).map(Number)
-  if (!(first >= 1 && last >= first && last <= 65_535)) throw new Error(`"${text}" is no range of ports`)
-  return { first, count: last - first + 1 }
 }
 
 /**
@@ -52,23 +38,23 @@ export function parsePorts(text) {
  * TIME_WAIT is over when it is taken again.
  */
 export class Sources {
-  /** A bit for each pair that is in use here. */
-  #used
-  #cursor = -1
-  #free
+  /** @type {Set<number>} pairs that are in use here */
+  #used = new Set()
+  #next = -1
 
   /**
    * @param {string[]} addresses none: the kernel's choice
-   * @param {{first: number, count: number}} ports
+   * @param {string} ports `1024-65535`; '': the kernel's choice
+   * @throws {Error} one line
    */
   constructor(addresses, ports) {
-    this.addresses = addresses
-    this.ports = ports.count
-    this.first = ports.first
-    this.size = Math.max(1, addresses.length) * Math.max(1, ports.count)
-    this.family = addresses.length === 0 ? 0 : isIP(addresses[0])
-    this.#used = new Uint8Array(ports.count === 0 ? 0 : Math.ceil(this.size / 8))
-    this.#free = this.size
+    const [, first, last] = (/^(\d{1,5})-(\d{1,5})$/.exec(ports || '0-0') ?? []).map(Number)
+    if (!(last >= first && last <= 65_535 && (first || !ports)))
+      throw new Error(`"${ports}" is no range of ports`)
+    this.first = first
+    this.addresses = addresses.length > 0 ? addresses : ['']
+    this.size = this.addresses.length * (last - first + 1)
+    this.family = isIP(this.addresses[0])
   }
 
   /**
@@ -76,7 +62,7 @@ export class Sources {
    * @param {number} number of a connection
    */
   begin(number) {
-    if (this.#cursor < 0) this.#cursor = number % this.size
+    if (this.#next < 0) this.#next = number
   }
 
   /**
@@ -84,34 +70,23 @@ export class Sources {
    * @returns {number} index of a pair, -1: none is left
    */
   take(tries) {
-    const { size } = this
-    if (tries > 8) this.#cursor = (this.#cursor + 2 ** (tries - 8)) % size
-    if (this.#free === 0) return -1
-    for (;;) {
-      const pair = this.#cursor
-      this.#cursor = (pair + 1) % size
-      if (this.ports === 0) return pair
-      if (this.#used[pair >> 3] & (1 << (pair & 7))) continue
-      this.#used[pair >> 3] |= 1 << (pair & 7)
-      this.#free--
-      return pair
-    }
+    if (this.#used.size === this.size) return -1
+    if (tries > 8) this.#next += 2 ** (tries - 8)
+    while (this.#used.has(this.#next % this.size)) this.#next++
+    const pair = this.#next++ % this.size
+    if (this.first) this.#used.add(pair)
+    return pair
   }
 
   /** @param {number} pair or -1 */
   release(pair) {
-    if (pair < 0 || this.ports === 0) return
-    this.#used[pair >> 3] &= ~(1 << (pair & 7))
-    this.#free++
+    this.#used.delete(pair)
   }
 
-  /** @param {number} pair @returns {string | undefined} */
-  address(pair) {
-    return this.addresses[pair % this.addresses.length]
-  }
-
-  /** @param {number} pair @returns {number | undefined} */
-  port(pair) {
-    return this.ports === 0 ? undefined : this.first + Math.floor(pair / Math.max(1, this.addresses.length))
+  /** @param {number} pair what a socket has to be told */
+  at(pair) {
+    const { addresses, first } = this
+    const { length } = addresses
+    return { localAddress: addresses[pair % length], localPort: first && first + Math.floor(pair / length) }
   }
 }

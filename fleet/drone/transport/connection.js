@@ -1,13 +1,12 @@
 // A connection as the engine sees it: messages come, and in the end it is closed, once.
 
 import { HttpWire } from './http.js'
-import { CLOSED, OPEN, OPENING, Remainder } from './wire.js'
+import { lineEnd, MAX_UNSENT, OPEN, OPENING, Remainder } from './wire.js'
 
 /** A message may be as long as a gateway lets it, and what is around it. */
 export const MAX_MESSAGE = (1 << 20) + (1 << 16)
-const LF = 10
 
-/** What a subclass has: `opened`, `answered`, `parse`, and `send` if it is two-way. */
+/** What a subclass has: `opened`, `answered`, `parse`, and `flush`. */
 export class Connection extends HttpWire {
   /**
    * @param {import('./target.js').Target} target
@@ -20,36 +19,48 @@ export class Connection extends HttpWire {
     this.slot = slot
     this.number = number
     /** Commands that wait to be sent; at first the connect request. */
-    this.outbox = JSON.stringify(target.dialer.oneWay ? params : { id: 1, connect: params })
+    this.outbox = JSON.stringify(this.dialer.oneWay ? params : { id: 1, connect: params })
+    /** @type {Remainder | null} what is not whole yet */
+    this.rest = null
   }
 
-  /** Sends JSON commands, separated by line feeds. One-way transports have nobody who hears. @param {string} _text */
-  send(_text) {}
+  /** Sends JSON commands, separated by line feeds. One-way transports have nobody who hears. @param {string} text */
+  send(text) {
+    if (this.dialer.oneWay || this.state > OPEN) return
+    this.outbox += this.outbox === '' ? text : `\n${text}`
+    if (this.outbox.length > MAX_UNSENT) this.end('target does not read')
+    else this.flush()
+  }
+
+  /** Sends what is in the outbox, when it can. */
+  flush() {}
 
   /** Closes it in an orderly way. */
   close() {
     this.end('closed')
   }
 
-  /** Ends it as if the network had cut it. */
+  /** Ends it as if the network had cut it, which TLS sockets cannot. */
   reset() {
-    this.end('reset', 0, true)
+    if (!this.target.secure) this.socket?.resetAndDestroy()
+    this.end('reset')
   }
 
   /** @override @param {Buffer} buffer @param {number} start @param {number} end */
   body(buffer, start, end) {
     let { rest } = this
-    if (rest === null) {
-      const used = this.parse(buffer, start, end)
-      if (used < end) rest = new Remainder(buffer, used, end)
-    } else {
+    if (rest) {
       rest.append(buffer, start, end)
-      const used = this.parse(rest.bytes, 0, rest.length)
-      if (used === rest.length) rest = null
-      else rest.drop(used)
+      buffer = rest.bytes
+      start = 0
+      end = rest.length
     }
+    start = this.parse(buffer, start, end)
+    if (start === end) rest = null
+    else if (rest) rest.drop(start)
+    else (rest = new Remainder()).append(buffer, start, end)
     this.rest = rest
-    if (rest !== null && rest.length > MAX_MESSAGE) this.end('message too long', 0, true)
+    if (rest && rest.length > MAX_MESSAGE) this.end('message too long')
   }
 
   /**
@@ -60,13 +71,12 @@ export class Connection extends HttpWire {
    * @returns {number} where that ends
    */
   parse(buffer, at, end) {
-    while (at < end) {
+    for (;;) {
       const stop = lineEnd(buffer, at, end)
-      if (stop === end) break
+      if (stop === end) return at
       this.line(buffer, at, stop)
       at = stop + 1
     }
-    return at
   }
 
   /** @param {Buffer} buffer @param {number} start @param {number} end */
@@ -74,9 +84,9 @@ export class Connection extends HttpWire {
     if (start === end) return
     if (this.state === OPENING) {
       this.state = OPEN
-      this.target.dialer.unwatch(this)
+      this.dialer.unwatch(this)
     }
-    if (this.state === OPEN) this.target.dialer.listener.message(this, buffer, start, end)
+    if (this.state === OPEN) this.dialer.listener.message(this, buffer, start, end)
   }
 
   /** @override */
@@ -86,30 +96,7 @@ export class Connection extends HttpWire {
 
   /** @override */
   gone() {
-    const { dialer } = this.target
-    if (this.state === CLOSED) return
-    this.state = CLOSED
     this.rest = null
-    dialer.unwatch(this)
-    dialer.listener.closed(this, this.code, this.reason || 'closed by target')
+    this.dialer.listener.closed(this, this.code, this.reason)
   }
-}
-
-/**
- * @param {Buffer} buffer
- * @param {number} from
- * @param {number} to
- * @returns {number} where the first line feed of [from, to) is, `to` if there is none
- */
-export function lineEnd(buffer, from, to) {
-  if (to === buffer.length) {
-    const at = buffer.indexOf(LF, from)
-    return at < 0 ? to : at
-  }
-  // A line feed behind it is where the search ends: what is further behind is long.
-  const behind = buffer[to]
-  buffer[to] = LF
-  const at = buffer.indexOf(LF, from)
-  buffer[to] = behind
-  return at
 }

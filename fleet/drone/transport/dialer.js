@@ -1,23 +1,23 @@
 // Opens connections to the targets, over any transport, and tells one listener what they receive.
 
-import { parseAddresses, parsePorts, Sources } from './addresses.js'
+import { parseAddresses, Sources } from './addresses.js'
 import { LongPollConnection } from './long-poll.js'
 import { SseConnection } from './sse.js'
 import { StreamConnection } from './stream.js'
 import { Target } from './target.js'
 import { WebSocketConnection } from './websocket.js'
 
-/** s until the first message must have come. */
-const OPEN_TIMEOUT = 20
 const READ_SIZE = 65_536
 
-/** @type {Record<string, typeof WebSocketConnection | typeof StreamConnection>} */
-const CONNECTIONS = {
-  websocket: WebSocketConnection,
-  http_stream: StreamConnection,
-  sse: SseConnection,
-  long_poll: LongPollConnection,
-}
+/** @type {Map<string, typeof WebSocketConnection | typeof StreamConnection>} */
+const CONNECTIONS = new Map(
+  /** @type {any} */ ([
+    ['websocket', WebSocketConnection],
+    ['http_stream', StreamConnection],
+    ['sse', SseConnection],
+    ['long_poll', LongPollConnection],
+  ]),
+)
 
 /**
  * @typedef {import('./connection.js').Connection} Connection
@@ -35,7 +35,6 @@ const CONNECTIONS = {
  * @property {import('../../schema.js').Transport} transport
  * @property {string[]} addresses ranges of local addresses, `127.0.1.1-127.0.1.50`; none: the kernel's choice
  * @property {string} ports range of source ports on each of them, `1024-65535`; '': the kernel's choice
- * @property {boolean} [insecure] any certificate will do
  */
 
 export class Dialer {
@@ -57,19 +56,18 @@ export class Dialer {
    * @param {Listener} listener
    * @throws {Error} one line: a target that is not allowed, a range that cannot be read
    */
-  constructor({ targets, allow, transport, addresses, ports, insecure = false }, listener) {
+  constructor({ targets, allow, transport, addresses, ports }, listener) {
     this.listener = listener
     this.oneWay = transport.startsWith('uni_')
-    this.path = `/connection/${transport === 'long_poll' ? 'poll' : transport}`
-    this.#Connection = CONNECTIONS[transport.replace('uni_', '')]
-    if (!this.#Connection) throw new Error(`transport "${transport}" is not known`)
+    this.path = `/connection/${transport.replace('long_', '')}`
+    const Connection = CONNECTIONS.get(transport.replace('uni_', ''))
+    if (!Connection) throw new Error(`transport "${transport}" is not known`)
     if (targets.length === 0) throw new Error('no target')
+    this.#Connection = Connection
     const from = parseAddresses(addresses)
-    const range = parsePorts(ports)
     this.#targets = targets.map(url => {
-      const sources = from.length === 0 && range.count === 0 ? null : new Sources(from, range)
-      const target = new Target(this, url, sources, insecure)
-      if (!target.allowedBy(allow))
+      const target = new Target(this, url, new Sources(from, ports))
+      if (!allow.some(entry => target.names.includes(entry.toLowerCase())))
         throw new Error(`target ${url} is not allowed; allowed: ${allow.join(', ') || 'none'}`)
       return target
     })
@@ -85,8 +83,7 @@ export class Dialer {
   dial(slot, number, params) {
     const target = this.#targets[number % this.#targets.length]
     const connection = new this.#Connection(target, slot, number, params)
-    target.sources?.begin(number)
-    this.watch(connection, OPEN_TIMEOUT)
+    target.sources.begin(number)
     connection.open()
     return connection
   }

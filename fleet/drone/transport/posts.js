@@ -1,14 +1,12 @@
 // POSTs of all connections to a target: over a few connections of their own that are kept open while there is something to do.
 
 import { HttpWire } from './http.js'
-import { OPEN } from './wire.js'
+import { OPEN, PATIENCE } from './wire.js'
 
 /** Connections at once, at most. */
 const MAX_WIRES = 64
 /** s without a POST after which a connection is closed: before servers do, in whose closing a POST would be lost. */
 const IDLE = 3
-/** s that an answer may take. */
-const PATIENCE = 20
 
 /**
  * Who has something to send.
@@ -17,10 +15,9 @@ const PATIENCE = 20
 
 export class Posts {
   /** @type {Sender[]} each once at most */
-  #queue = []
-  /** @type {PostWire[]} */
-  #idle = []
-  #wires = 0
+  queue = []
+  /** @type {Set<PostWire>} */
+  wires = new Set()
   #target
 
   /** @param {import('./target.js').Target} target */
@@ -30,98 +27,57 @@ export class Posts {
 
   /** @param {Sender} sender whose `request` is asked for when it is its turn */
   push(sender) {
-    const wire = this.#idle.pop()
-    if (wire) wire.post(sender) || this.#idle.push(wire)
-    else if (this.#wires === MAX_WIRES) this.#queue.push(sender)
-    else {
-      this.#wires++
-      new PostWire(this.#target, this, sender).open()
-    }
+    this.queue.push(sender)
+    for (const wire of this.wires) if (wire.state === OPEN && !wire.sender) return wire.next()
+    this.more()
   }
 
-  /** @param {PostWire} wire has nothing to do */
-  free(wire) {
-    for (let sender = this.#queue.shift(); sender; sender = this.#queue.shift()) {
-      if (wire.post(sender)) return
-    }
-    this.#idle.push(wire)
-  }
-
-  /** @param {PostWire} wire takes no more */
-  drop(wire) {
-    const at = this.#idle.indexOf(wire)
-    if (at >= 0) this.#idle.splice(at, 1)
-  }
-
-  /** @param {PostWire} wire */
-  gone(wire) {
-    this.#wires--
-    this.drop(wire)
-    const sender = this.#queue.shift()
-    if (sender) this.push(sender)
+  more() {
+    if (this.queue.length > 0 && this.wires.size < MAX_WIRES) new PostWire(this.#target, this).open()
   }
 }
 
 class PostWire extends HttpWire {
-  /** @param {import('./target.js').Target} target @param {Posts} posts @param {Sender} sender */
-  constructor(target, posts, sender) {
+  /** @type {Sender | undefined} whose POST is under way */
+  sender
+
+  /** @param {import('./target.js').Target} target @param {Posts} posts */
+  constructor(target, posts) {
     super(target)
     this.posts = posts
-    /** @type {Sender | null} whose POST is under way */
-    this.sender = sender
-    target.dialer.watch(this, PATIENCE)
+    posts.wires.add(this)
   }
 
-  /** @param {Sender} sender @returns {boolean} false: it has nothing to send any more */
-  post(sender) {
-    const request = sender.request()
-    if (request === null) return false
-    this.sender = sender
-    this.target.dialer.watch(this, PATIENCE)
-    this.write(request)
-    return true
+  next() {
+    let request
+    while (!request && (this.sender = this.posts.queue.shift())) request = this.sender.request()
+    this.dialer.watch(this, request ? PATIENCE : IDLE)
+    if (request) this.write(request)
   }
 
   /** @override */
   opened() {
-    const { sender } = this
     this.state = OPEN
-    this.sender = null
-    if (!sender || !this.post(sender)) this.#free()
-  }
-
-  /** @override @param {Parameters<HttpWire['end']>} args */
-  end(...args) {
-    this.posts.drop(this)
-    super.end(...args)
-  }
-
-  #free() {
-    this.target.dialer.watch(this, IDLE)
-    this.posts.free(this)
-  }
-
-  /** @override */
-  answered() {
-    // An answer that nobody asked for.
-    if (this.sender === null) this.end('unasked answer')
+    this.next()
   }
 
   /** @override */
   done() {
     const { sender, status } = this
-    this.sender = null
-    sender?.posted(status, '')
-    if (this.kept) this.#free()
-    else this.end('closed')
+    this.sender = undefined
+    if (!this.kept) this.end('closed')
+    // It may have more, and take this wire for it.
+    sender?.posted(status, `HTTP ${status}`)
+    if (this.state === OPEN && !this.sender) this.next()
   }
 
   /** @override */
   gone() {
-    const { sender } = this
-    this.sender = null
-    this.target.dialer.unwatch(this)
-    this.posts.gone(this)
-    sender?.posted(0, this.reason || 'closed by target')
+    const { posts } = this
+    posts.wires.delete(this)
+    // One that was never connected has not come to any.
+    if (this.status === 0) this.sender ??= posts.queue.shift()
+    this.sender?.posted(0, this.reason)
+    posts.more()
   }
 }

@@ -3,10 +3,6 @@
 import { Connection } from './connection.js'
 import { OPEN, OPENING } from './wire.js'
 
-/** What may wait to be sent, characters. */
-const MAX_OUTBOX = 1 << 20
-/** Commands that leave in one POST, characters: servers take 64 KiB, and quotes are escaped. */
-const MAX_POST = 30_000
 const D = 100
 
 /** @param {Buffer} buffer @param {number} start @param {number} end @returns {any} undefined: no JSON */
@@ -20,15 +16,16 @@ export class StreamConnection extends Connection {
   /** @param {ConstructorParameters<typeof Connection>} args */
   constructor(...args) {
     super(...args)
-    /** What a POST begins with; '' before the connect reply. */
+    /** Known when the target has answered: commands are sent then. */
     this.session = ''
+    this.node = ''
     /** Whether a POST waits or is under way: one after another keep their order. */
     this.posting = false
   }
 
   /** @override */
   opened() {
-    this.write(this.target.post(this.target.dialer.path, this.outbox))
+    this.write(this.target.post(this.dialer.path, this.outbox))
     this.outbox = ''
   }
 
@@ -39,46 +36,39 @@ export class StreamConnection extends Connection {
 
   /** @override @param {Buffer} buffer @param {number} start @param {number} end */
   line(buffer, start, end) {
-    const { oneWay } = this.target.dialer
     // {"disconnect": ... or {"push":{"disconnect": ...
-    if (buffer[start + (oneWay ? 2 : 10)] === D) {
+    if (this.state === OPENING || buffer[start + 2] === D || buffer[start + 10] === D) {
       const message = parse(buffer, start, end)
-      const disconnect = (oneWay ? message : message?.push)?.disconnect
+      const { disconnect } = message?.push ?? message ?? {}
       if (disconnect) return this.end(`${disconnect.reason}`, Number(disconnect.code) || 0)
+      if (message?.connect) {
+        this.session ||= message.connect.session
+        this.node = message.connect.node
+        this.flush()
+      }
     }
-    if (this.state === OPENING && !oneWay) this.named(parse(buffer, start, end)?.connect)
     super.line(buffer, start, end)
   }
 
-  /** The connect reply has come. @param {{session?: string, node?: string} | undefined} reply */
-  named(reply) {
-    if (reply) this.session = JSON.stringify({ session: reply.session, node: reply.node })
-    if (this.outbox !== '') this.send('')
-  }
-
-  /** @override @param {string} text */
-  send(text) {
-    if (this.target.dialer.oneWay || this.state > OPEN) return
-    this.outbox += this.outbox === '' || text === '' ? text : `\n${text}`
-    if (this.outbox.length > MAX_OUTBOX) return this.end('outbox is full', 0, true)
-    if (this.session === '' || this.posting) return
+  /** @override */
+  flush() {
+    if (!this.session || this.posting || !this.outbox) return
     this.posting = true
     this.target.posts.push(this)
   }
 
-  /** @returns {string} the commands to send next */
+  /** @returns {string} the commands to send next: servers take 64 KiB, and quotes are escaped */
   commands() {
-    const { outbox } = this
-    const cut = outbox.length > MAX_POST ? outbox.lastIndexOf('\n', MAX_POST) : -1
-    this.outbox = cut > 0 ? outbox.slice(cut + 1) : ''
-    return cut > 0 ? outbox.slice(0, cut) : outbox
+    const [commands] = /^.{1,30000}(?=\n|$)/s.exec(this.outbox) ?? [this.outbox]
+    this.outbox = this.outbox.slice(commands.length + 1)
+    return commands
   }
 
   /** @returns {Buffer | null} the request to make; null: there is none any more */
   request() {
     if (this.state > OPEN) return null
-    const data = JSON.stringify(this.commands())
-    return this.target.post('/emulation', `${this.session.slice(0, -1)},"data":${data}}`)
+    const { session, node } = this
+    return this.target.post('/emulation', JSON.stringify({ session, node, data: this.commands() }))
   }
 
   /**
@@ -88,7 +78,7 @@ export class StreamConnection extends Connection {
    */
   posted(status, reason) {
     this.posting = false
-    if (status !== 204 && status !== 200) this.end(`send: ${status ? `HTTP ${status}` : reason}`)
-    else if (this.outbox !== '') this.send('')
+    if (status !== 204 && status !== 200) this.end(`send: ${reason}`)
+    else this.flush()
   }
 }

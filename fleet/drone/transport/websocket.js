@@ -1,42 +1,38 @@
 // WebSocket (RFC 6455), the client's side: websocket and uni_websocket. Frames are read where they are.
 
-import { Connection, lineEnd, MAX_MESSAGE } from './connection.js'
-import { RAW } from './http.js'
-import { CLOSING, OPEN, OVER, Remainder } from './wire.js'
+import { Connection, MAX_MESSAGE } from './connection.js'
+import { CLOSING, OPEN, Remainder } from './wire.js'
 
 /** The key is not secret and need not be random (RFC 6455, 1.3: it proves that the server speaks WebSocket). */
-const KEY = 'dGhlIHNhbXBsZSBub25jZQ=='
-const ACCEPT = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo='
 const HEADERS =
-  `Connection: Upgrade\r\nUpgrade: websocket\r\n` +
-  `Sec-WebSocket-Key: ${KEY}\r\nSec-WebSocket-Version: 13\r\n`
+  'Connection: Upgrade\r\nUpgrade: websocket\r\n' +
+  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n'
 
-const TEXT = 1
-const CLOSE = 8
-const PING = 9
+/** First bytes of frames: the last one of its message, and the opcode. */
+const TEXT = 0x81
+const CLOSE = 0x88
+const PING = 0x89
+const PONG = 0x8a
 /** s that the target has to close the connection when both have said so. */
 const CLOSE_TIMEOUT = 5
 
 /**
- * @param {number} opcode
+ * @param {number} first byte
  * @param {string | Uint8Array} payload
  * @returns {Buffer} a frame, masked with a key of zeros
  */
-function frame(opcode, payload) {
-  const length = Buffer.byteLength(payload)
-  const head = length < 126 ? 6 : length < 65_536 ? 8 : 14
-  const bytes = Buffer.allocUnsafe(head + length)
-  bytes.fill(0, 0, head)
-  bytes[0] = 0x80 | opcode
-  bytes[1] = 0x80 | (length < 126 ? length : head === 8 ? 126 : 127)
-  if (head === 8) bytes.writeUInt16BE(length, 2)
-  else if (head === 14) bytes.writeUInt32BE(length, 6)
-  if (typeof payload === 'string') bytes.write(payload, head)
-  else bytes.set(payload, head)
-  return bytes
+function frame(first, payload) {
+  const bytes = Buffer.from(/** @type {string} */ (payload))
+  const { length } = bytes
+  const size = [length >> 8, length]
+  const head =
+    length < 126
+      ? [length | 128]
+      : length < 65_536
+        ? [254, ...size]
+        : [255, 0, 0, 0, 0, length >> 24, length >> 16, ...size]
+  return Buffer.concat([Buffer.of(first, ...head, 0, 0, 0, 0), bytes])
 }
-
-const PONG_COMMAND = frame(TEXT, '{}')
 
 export class WebSocketConnection extends Connection {
   /** @param {ConstructorParameters<typeof Connection>} args */
@@ -48,68 +44,58 @@ export class WebSocketConnection extends Connection {
 
   /** @override */
   opened() {
-    this.write(this.target.head(`GET ${this.target.dialer.path}`, HEADERS))
+    this.write(Buffer.from(this.target.head(`GET ${this.dialer.path}`, HEADERS)))
   }
 
-  /** @override @param {number} status @param {string} head */
-  answered(status, head) {
-    if (status !== 101) return this.end(`HTTP ${status}`)
-    if (!head.includes(ACCEPT)) return this.end('no WebSocket')
+  /** @override @param {number} status */
+  answered(status) {
+    if (status === 101) this.flush()
+    else this.end(`HTTP ${status}`)
+  }
+
+  /** @override */
+  flush() {
+    if (this.status !== 101) return
     this.write(frame(TEXT, this.outbox))
     this.outbox = ''
   }
 
-  /** @override @param {string} text */
-  send(text) {
-    if (this.target.dialer.oneWay || this.state > OPEN) return
-    if (this.outbox !== '') this.outbox += `\n${text}`
-    else this.write(text === '{}' ? PONG_COMMAND : frame(TEXT, text))
-  }
-
   /** @override */
   close() {
-    if (this.phase !== RAW) return super.close()
+    if (this.status !== 101 || this.state > OPEN) return super.close()
     this.blame('closed')
-    this.#close(1000)
+    this.#leave(Uint8Array.of(1000 >> 8, 1000))
   }
 
-  /** @param {number} code */
-  #close(code) {
-    if (this.state > OPEN) return
-    this.write(frame(CLOSE, code === 0 ? '' : Uint8Array.of(code >> 8, code & 255)))
-    this.state = CLOSING
-    this.target.dialer.watch(this, CLOSE_TIMEOUT)
+  /** @param {Uint8Array} code */
+  #leave(code) {
+    this.write(frame(CLOSE, code))
+    this.state = Math.max(this.state, CLOSING)
+    this.dialer.watch(this, CLOSE_TIMEOUT)
   }
 
   /** @override @param {Buffer} buffer @param {number} at @param {number} end */
   parse(buffer, at, end) {
-    while (end - at >= 2 && this.state < OVER) {
+    while (this.state <= OPEN) {
+      const first = buffer[at]
       let length = buffer[at + 1]
-      const head = length === 126 ? 4 : length === 127 ? 10 : 2
-      if (end - at < head) break
-      if (head === 4) length = buffer.readUInt16BE(at + 2)
-      else if (head === 10) length = buffer.readUInt32BE(at + 2) * 2 ** 32 + buffer.readUInt32BE(at + 6)
-      if (buffer[at + 1] > 127 || buffer[at] & 0x70) this.end('bad frame')
-      else if (length > MAX_MESSAGE) this.end('message too long', 0, true)
-      else if (at + head + length > end) break
-      else {
-        const start = at + head
-        const first = buffer[at]
-        at = start + length
-        if (first === (0x80 | TEXT) && this.fragments === null) this.#message(buffer, start, at)
-        else this.#other(first, buffer, start, at)
+      let start = at + 2
+      if (length > 125) {
+        const stop = start + (length === 126 ? 2 : 8)
+        for (length = 0; start < stop; start++) length = length * 256 + buffer[start]
       }
+      // Or it is not a number: there is nothing.
+      if (!(start + length <= end)) return at
+      at = start + length
+      if (first === TEXT && !this.fragments) this.#message(buffer, start, at)
+      else this.#other(first, buffer, start, at)
     }
-    return this.state < OVER ? at : end
+    return end
   }
 
-  /** @param {Buffer} buffer @param {number} start @param {number} end */
+  /** Lines, of which the last one has no end. @param {Buffer} buffer @param {number} start @param {number} end */
   #message(buffer, start, end) {
-    while (start < end && this.state <= OPEN) {
-      const stop = lineEnd(buffer, start, end)
-      this.line(buffer, start, stop)
-      start = stop + 1
-    }
+    this.line(buffer, super.parse(buffer, start, end), end)
   }
 
   /**
@@ -120,31 +106,21 @@ export class WebSocketConnection extends Connection {
    * @param {number} end
    */
   #other(first, buffer, start, end) {
-    const opcode = first & 15
-    const last = first > 127
-    const { fragments } = this
-    if (opcode > 7) {
-      if (!last || end - start > 125 || opcode > 10 || (opcode === CLOSE && end - start === 1))
-        this.end('bad frame')
-      else if (opcode === CLOSE) this.#closed(buffer, start, end)
-      else if (opcode === PING && this.state < CLOSING) this.write(frame(10, buffer.subarray(start, end)))
-    } else if (opcode > 2 || (opcode === 0) === (fragments === null)) this.end('bad frame')
-    else if (fragments === null) {
-      if (last) this.#message(buffer, start, end)
-      else this.fragments = new Remainder(buffer, start, end)
-    } else {
-      fragments.append(buffer, start, end)
-      if (fragments.length > MAX_MESSAGE) this.end('message too long', 0, true)
-      if (!last) return
+    const payload = buffer.subarray(start, end)
+    if (first === CLOSE) {
+      this.blame(
+        `${payload.subarray(2)}` || 'closed by target',
+        end - start < 2 ? 1005 : payload.readUInt16BE(),
+      )
+      this.#leave(payload.subarray(0, 2))
+    } else if (first === PING) this.write(frame(PONG, payload))
+    else if ((first & 127) < 3) {
+      this.fragments ??= new Remainder()
+      const { fragments } = this
+      if (fragments.append(buffer, start, end) > MAX_MESSAGE) this.end('message too long')
+      if (first < 128) return
       this.fragments = null
       this.#message(fragments.bytes, 0, fragments.length)
-    }
-  }
-
-  /** @param {Buffer} buffer @param {number} start @param {number} end */
-  #closed(buffer, start, end) {
-    const code = end > start ? buffer.readUInt16BE(start) : 0
-    this.blame(buffer.toString('utf8', start + 2, end) || 'closed by target', code || 1005)
-    this.#close(code)
+    } else if (first !== PONG) this.end('bad frame')
   }
 }

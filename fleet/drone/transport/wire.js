@@ -6,14 +6,16 @@ export const OPENING = 0
 export const OPEN = 1
 /** Both sides are told; what still comes is not delivered. */
 export const CLOSING = 2
-/** It is decided how it ended; the socket is being closed. */
-export const OVER = 3
-export const CLOSED = 4
+/** It is decided how it ended; the socket is closed, or being closed. */
+export const CLOSED = 3
 
+/** s that a target has to answer. */
+export const PATIENCE = 20
 /** Pairs of address and port that one wire tries, when others have taken them. */
 const MAX_TRIES = 24
 /** What may wait to be sent, bytes: a server that does not read for so long is left. */
-const MAX_UNSENT = 1 << 20
+export const MAX_UNSENT = 1 << 20
+const LF = 10
 
 /**
  * @typedef {import('./target.js').Target} Target
@@ -25,10 +27,11 @@ export class Wire {
   /** @param {Target} target */
   constructor(target) {
     this.target = target
+    this.dialer = target.dialer
     this.state = OPENING
     /** @type {WireSocket | null} */
     this.socket = null
-    /** Index of the source address and port; -1: the kernel's choice. */
+    /** Index of the source address and port. */
     this.pair = -1
     this.tries = 0
     /** Tick of the dialer at which `expire` is called, if it is watched. */
@@ -38,48 +41,42 @@ export class Wire {
     this.reason = ''
   }
 
-  /** Connects, as soon as the target's address is known. */
+  /** Connects. */
   open() {
     const { target } = this
-    if (this.state >= OVER) return
-    if (target.addresses.length === 0) return target.resolve(this)
-    const { sources } = target
-    if (sources !== null && (this.pair = sources.take(this.tries)) < 0)
-      return this.end('no source port is left')
-    const socket = target.connect(this.pair, this.tries)
+    this.reason = ''
+    this.dialer.watch(this, PATIENCE)
+    this.pair = target.sources.take(this.tries)
+    const socket = target.connect(this.pair)
     this.socket = socket
     socket.wire = this
     socket.on('error', onError)
     socket.on('close', onClose)
-    socket.on(target.opened, onOpened)
+    socket.once(target.opened, onOpened)
+    if (this.pair < 0) this.end('no source port is left')
   }
 
-  /** @param {string | Uint8Array} data strings are ASCII */
+  /** @param {Uint8Array} data */
   write(data) {
     const { socket } = this
-    if (socket === null || this.state >= OVER) return
-    this.target.dialer.bytesOut += data.length
-    socket.write(data, /** @type {any} */ ('latin1'))
-    if (socket.writableLength > MAX_UNSENT) this.end('target does not read', 0, true)
+    if (!socket || this.state === CLOSED) return
+    this.dialer.bytesOut += data.length
+    socket.write(data)
+    if (socket.writableLength > MAX_UNSENT) this.end('target does not read')
   }
 
   /**
-   * Ends it, whatever state it is in. What is said first, holds.
+   * Ends it, whatever state it is in.
    * @param {string} reason
    * @param {number} [code]
-   * @param {boolean} [reset] as if the network had cut it
    */
-  end(reason, code = 0, reset = false) {
-    if (this.state >= OVER) return
-    this.state = OVER
+  end(reason, code) {
     this.blame(reason, code)
-    const { socket } = this
-    if (socket === null) process.nextTick(tell, this)
-    else if (reset && !socket.connecting && !this.target.secure) socket.resetAndDestroy()
-    else socket.destroy()
+    this.state = CLOSED
+    this.socket?.destroy()
   }
 
-  /** @param {string} reason @param {number} [code] */
+  /** Why it ends. What is said first, holds. @param {string} reason @param {number} [code] */
   blame(reason, code = 0) {
     if (this.reason !== '') return
     this.reason = reason
@@ -92,6 +89,11 @@ export class Wire {
   /** @param {Buffer} _buffer @param {number} _start @param {number} _end */
   receive(_buffer, _start, _end) {}
 
+  /** Whether it is opened once more, now that its socket was closed. */
+  again() {
+    return this.tries > 0
+  }
+
   /** The socket is closed. */
   gone() {}
 
@@ -101,18 +103,12 @@ export class Wire {
   }
 }
 
-/** @param {Wire} wire */
-function tell(wire) {
-  wire.gone()
-}
-
 /** @this {WireSocket} @param {NodeJS.ErrnoException & {address?: string}} error */
 function onError({ code, syscall, address, message }) {
   const { wire } = this
-  const { sources } = wire.target
   // Others on this machine may have the pair, or it has not rested for long enough.
   const taken = code === 'EADDRINUSE' || (code === 'EADDRNOTAVAIL' && syscall === 'connect')
-  if (taken && sources?.ports && wire.state < CLOSING && ++wire.tries < MAX_TRIES) return
+  if (taken && wire.target.sources.first && ++wire.tries < MAX_TRIES) return
   wire.tries = 0
   wire.blame(syscall === 'bind' ? `${code} ${address}` : (code ?? message))
 }
@@ -120,17 +116,17 @@ function onError({ code, syscall, address, message }) {
 /** @this {WireSocket} */
 function onClose() {
   const { wire } = this
-  wire.socket = null
-  wire.target.sources?.release(wire.pair)
-  wire.pair = -1
-  if (wire.tries > 0 && wire.state < CLOSING) wire.open()
-  else wire.gone()
+  wire.target.sources.release(wire.pair)
+  if (wire.state < CLOSING && wire.again()) return wire.open()
+  wire.state = CLOSED
+  wire.dialer.unwatch(wire)
+  wire.reason ||= 'closed by target'
+  wire.gone()
 }
 
 /** @this {WireSocket} */
 function onOpened() {
   const { wire } = this
-  this.removeListener(wire.target.opened, onOpened)
   wire.tries = 0
   wire.opened()
 }
@@ -143,30 +139,27 @@ function onOpened() {
  */
 export function onRead(length, buffer) {
   const { wire } = this
-  wire.target.dialer.bytesIn += length
+  wire.dialer.bytesIn += length
   wire.receive(buffer, 0, length)
   return true
 }
 
 /** Bytes that are not whole yet. Grows by doubling, so that many small pieces cost no more than a large one. */
 export class Remainder {
-  /** @param {Buffer} from @param {number} start @param {number} end */
-  constructor(from, start, end) {
-    // Not from Node's pool, which a piece would keep whole.
-    this.bytes = Buffer.allocUnsafeSlow(end - start)
-    this.length = from.copy(this.bytes, 0, start, end)
-  }
+  // Not from Node's pool, which a piece would keep whole.
+  bytes = Buffer.allocUnsafeSlow(0)
+  length = 0
 
-  /** @param {Buffer} from @param {number} start @param {number} end */
+  /** @param {Buffer} from @param {number} start @param {number} end @returns {number} length of the whole */
   append(from, start, end) {
     const length = this.length + end - start
     if (length > this.bytes.length) {
       const bytes = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.bytes.length))
-      this.bytes.copy(bytes, 0, 0, this.length)
+      this.bytes.copy(bytes)
       this.bytes = bytes
     }
     from.copy(this.bytes, this.length, start, end)
-    this.length = length
+    return (this.length = length)
   }
 
   /** @param {number} count from the front */
@@ -174,4 +167,19 @@ export class Remainder {
     this.bytes.copyWithin(0, count, this.length)
     this.length -= count
   }
+}
+
+/**
+ * @param {Buffer} buffer
+ * @param {number} from
+ * @param {number} to
+ * @returns {number} where the first line feed of [from, to) is, `to` if there is none
+ */
+export function lineEnd(buffer, from, to) {
+  // A line feed behind it, if there is a behind, is where the search ends: it may be long.
+  const behind = buffer[to]
+  buffer[to] = LF
+  const at = buffer.indexOf(LF, from)
+  buffer[to] = behind
+  return at < 0 ? to : at
 }
