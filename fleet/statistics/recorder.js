@@ -62,11 +62,17 @@ export class Recorder {
     const { count, mean, m2 } = this
     /** @type {number[]} */
     const buckets = []
-    if (count === 0) return { count, min: 0, max: 0, mean, m2, buckets }
     this.buckets.forEach((times, index) => {
       if (times > 0) buckets.push(index, times)
     })
-    return { count, min: this.min, max: this.max, mean, m2, buckets }
+    return { count, min: count && this.min, max: count && this.max, mean, m2, buckets }
+  }
+
+  /** @returns {DistributionWire} and begins anew */
+  take() {
+    const wire = this.toWire()
+    this.reset()
+    return wire
   }
 
   reset() {

@@ -39,7 +39,6 @@ export class Engine {
   #users = null
   /** @type {Dialer | null} */
   #dialer = null
-  #twoWay = true
   clock = new Clock()
   figures = new Figures()
   #counters = this.figures.counters
@@ -80,7 +79,6 @@ export class Engine {
       this.#resize(0)
       this.#countBytes(this.#counters)
       this.#dialer = dialer
-      this.#twoWay = !transport.startsWith('uni_')
       this.#subscriptions = new Subscriptions(subjects, recover, this.#counters)
     }
     this.#lasting = lasting
@@ -150,13 +148,14 @@ export class Engine {
   /** @param {number} slot */
   dial(slot) {
     const number = /** @type {Settings} */ (this.#settings).first + slot
-    const requests = this.#twoWay ? [] : this.#subscriptions.requests(slot, number)
+    const dialer = /** @type {Dialer} */ (this.#dialer)
+    const requests = dialer.oneWay ? this.#subscriptions.requests(slot, number) : []
     const subs = requests.length > 0 && {
       subs: Object.fromEntries(requests.map(wish => [wish.channel, wish])),
     }
     this.#answers[slot] = this.#subscriptions.width
     this.#alive++
-    return /** @type {Dialer} */ (this.#dialer).dial(slot, number, { ...this.token(number), ...subs })
+    return dialer.dial(slot, number, { ...this.token(number), ...subs })
   }
 
   /** @param {Connection} connection @param {number} code @param {string} reason */
@@ -173,8 +172,7 @@ export class Engine {
   fail(slot, reason) {
     this.#counters[this.#pool.isOpen(slot) ? 'ended' : 'failed']++
     this.figures.fault(reason || 'closed')
-    this.#subscriptions.away(slot)
-    this.#pool.leave(slot, 'lost', this.clock.now())?.close()
+    this.#leave(slot, 'lost')?.close()
   }
 
   /**
@@ -185,8 +183,13 @@ export class Engine {
    */
   shut(slot, then = 'again', how = 'close') {
     if (this.#pool.isOpen(slot)) this.#counters.closed++
+    this.#leave(slot, then)?.[how]()
+  }
+
+  /** @param {number} slot @param {'lost' | 'again' | 'none'} then */
+  #leave(slot, then) {
     this.#subscriptions.away(slot)
-    this.#pool.leave(slot, then, this.clock.now())?.[how]()
+    return this.#pool.leave(slot, then, this.clock.now())
   }
 
   /**
@@ -268,7 +271,7 @@ export class Engine {
     Object.assign(this.#pool, { ping, pong })
     const requests = this.#subscriptions.requests(slot, number)
     if (requests.length === 0) this.#ready(slot)
-    else if (this.#twoWay)
+    else if (!this.#dialer?.oneWay)
       connection.send(
         requests.map((subscribe, place) => JSON.stringify({ id: place + 2, subscribe })).join('\n'),
       )

@@ -26,20 +26,17 @@ export class Figures {
 
   /** @returns {Omit<EngineSample, 'gauges' | 'clock'>} distributions and faults are those since the last call */
   sample() {
-    const { latency, probe, connect, answer } = this
+    const { counters, latency, probe, connect, answer } = this
     const faults = this.#faults
-    const ofHere = probe.toWire()
-    latency.merge(ofHere)
-    const sample = {
-      counters: { ...this.counters },
-      latency: latency.toWire(),
-      probe: ofHere,
-      connect: connect.toWire(),
-      answer: answer.toWire(),
+    this.#faults = {}
+    latency.merge(probe.toWire())
+    return {
+      counters: { ...counters },
+      latency: latency.take(),
+      probe: probe.take(),
+      connect: connect.take(),
+      answer: answer.take(),
       faults,
     }
-    for (const recorder of [latency, probe, connect, answer]) recorder.reset()
-    this.#faults = {}
-    return sample
   }
 }

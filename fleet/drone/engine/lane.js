@@ -17,9 +17,8 @@ import { makePayload } from './payload.js'
 
 /** Messages that wait. */
 const ROOM = 1024
-/** Of one request: a WebSocket message may have 65,536 bytes, if nothing else is configured. */
-const BATCH = 256
-const BATCH_BYTES = 56_000
+/** Bytes of one request: a WebSocket message may have 65,536 bytes, if nothing else is configured. */
+const BATCH = 56_000
 /** ms */
 const BACKOFF_MIN = 100
 const BACKOFF_MAX = 5000
@@ -101,7 +100,7 @@ export class Lane {
     const o = Math.round(engine.clock.state.offset * 1000)
     const m = engine.options.machine
     const texts = []
-    for (let bytes = 0; texts.length < this.#queue.length && texts.length < BATCH; ) {
+    for (let bytes = 0; texts.length < this.#queue.length; ) {
       const message = this.#queue[texts.length]
       const { at, again } = message
       const channel = subject.nameOf(part + at * parts)
@@ -109,7 +108,7 @@ export class Lane {
       const s = message.sequence || sequences[at] + 1
       const data = makePayload({ t, s, c: channelNumber(channel), e: start, m, o }, size, again)
       bytes += data.length + channel.length + 50
-      if (texts.length > 0 && bytes > BATCH_BYTES) break
+      if (texts.length > 0 && bytes > BATCH) break
       if (!message.sequence) message.sequence = sequences[at] = s
       texts.push(`{"channel":${JSON.stringify(channel)},"data":${data}}`)
     }

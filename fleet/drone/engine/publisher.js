@@ -29,10 +29,8 @@ export class Publisher {
   #asked = 0
   /** Unix ms, when the next message is meant to be sent. */
   #due
-  /** Place of the next message; -1: not drawn yet. */
-  #next = -1
+  /** Place of the last message's subject. */
   #place = -1
-  #random
   /** @type {NodeJS.Timeout | undefined} */
   #timer
   /** @type {Promise<void> | null} it stops */
@@ -54,7 +52,6 @@ export class Publisher {
     this.subject = parseSubject(publish.channels)
     this.#dialer = engine.dialer(settings, 'websocket', this)
     this.targets = targets.map(url => new Target(this.#dialer, url, null, false))
-    this.#random = (this.start ^ (publish.part << 16)) | 1
     // Publishers begin one after another, so that all messages together are evenly spaced.
     this.#due = begin + (1000 / publish.rate) * (publish.part / publish.parts)
   }
@@ -78,7 +75,7 @@ export class Publisher {
 
   /** Sends what is due, as far as there is room. */
   pump() {
-    const { rate } = this.settings.publish
+    const { rate, order } = this.settings.publish
     const now = this.engine.clock.now()
     if (!this.#end && this.sequences.length > 0) {
       if (now - this.#asked > ASK_TIME) {
@@ -87,29 +84,18 @@ export class Publisher {
         this.#asker = this.dial(LANES)
       }
       while (this.#due <= now) {
-        if (this.#next < 0) this.#next = this.#draw()
-        const lane = this.#lanes[this.#next % LANES]
+        const places = this.sequences.length
+        const place = order === 'sequential' ? (this.#place + 1) % places : Math.floor(Math.random() * places)
+        const lane = this.#lanes[place % LANES]
         if (lane.full) break
-        lane.add(this.#next, this.#due)
-        this.#next = -1
+        lane.add(place, this.#due)
+        this.#place = place
         this.#due += 1000 / rate
       }
     }
     for (const lane of this.#lanes) lane.flush(now)
     clearTimeout(this.#timer)
-    const pause = Math.max(rate > FAST ? 2 : 1, Math.min(IDLE, this.#due - now))
-    this.#timer = setTimeout(() => this.pump(), pause)
-  }
-
-  /** @returns {number} place of the next message's subject */
-  #draw() {
-    const places = this.sequences.length
-    if (this.settings.publish.order === 'sequential') return (this.#place = (this.#place + 1) % places)
-    // xorshift32 (Marsaglia, 2003)
-    this.#random ^= this.#random << 13
-    this.#random ^= this.#random >>> 17
-    this.#random ^= this.#random << 5
-    return (this.#random >>> 0) % places
+    this.#timer = setTimeout(() => this.pump(), rate > FAST ? 2 : Math.min(IDLE, this.#due - now))
   }
 
   /** @param {number} slot a lane's, or LANES @returns {Connection} as a client */
