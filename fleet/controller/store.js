@@ -1,8 +1,9 @@
 // What a controller knows of its fleet, on disk: one that was killed finds its drones again.
 
 import { randomUUID } from 'node:crypto'
-import { chmod, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { chmod, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { makeFolder } from '../../src/doctor/folder.js'
 import { defaultSettings } from '../settings.js'
 
 /** @typedef {import('../schema.js').Handle} Handle */
@@ -44,6 +45,14 @@ export class StateError extends Error {}
 
 const VERSION = 1
 
+const REASONS = /** @type {Record<string, string>} */ ({
+  ENOENT: 'no folder can be made there',
+  ENOTDIR: 'part of the path is a file',
+  EEXIST: 'it is a file',
+  EACCES: 'this user may not write there',
+  EROFS: 'it is read-only',
+})
+
 /** @param {string} dir */
 export const stateFile = dir => join(dir, 'state.json')
 
@@ -53,11 +62,11 @@ export const stateFile = dir => join(dir, 'state.json')
  */
 export async function prepareFolder(dir) {
   try {
-    await mkdir(dir, { recursive: true, mode: 0o700 })
+    await makeFolder(dir, 0o700)
     // Somebody's home or /tmp is not ours to close.
     if ((await readdir(dir)).length === 0) await chmod(dir, 0o700)
   } catch (error) {
-    throw new Error(`${dir} cannot be the fleet's folder: ${error.message}`)
+    throw new Error(`${dir} cannot be the fleet's folder: ${REASONS[error.code] ?? error.message}`)
   }
   const { mode, uid } = await stat(dir)
   if ((mode & 0o022) !== 0 || uid !== process.getuid?.())

@@ -2,9 +2,10 @@
 
 import { spawn } from 'node:child_process'
 import { constants } from 'node:fs'
-import { access, mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { access, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { makeFolder } from '../../src/doctor/folder.js'
 import { writeDrone } from '../pack.js'
 import { LaunchError, ProviderError } from './contract.js'
 import { handleOf, lives, processesOf, signal } from './processes.js'
@@ -147,7 +148,7 @@ export const local = Object.freeze({
         if (nodeOf(flags).includes('/'))
           throw new ProviderError(`--node ${flags.node} is no program that can be run`)
       })
-      await mkdir(folderOf(dir), { recursive: true, mode: 0o700 })
+      await makeFolder(folderOf(dir), 0o700)
       onProgress('the drone is packed')
       await writeDrone(programOf(dir))
       for (const config of configs) {

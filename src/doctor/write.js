@@ -1,6 +1,7 @@
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { filesOf } from './examine.js'
+import { makeFolder } from './folder.js'
 
 /** Where each file belongs, below the folder that is given: `/` for this machine. */
 export const PLACES = Object.freeze({
@@ -16,6 +17,7 @@ const FAULTS = /** @type {Record<string, string>} */ ({
   EACCES: 'this user may not write there',
   EPERM: 'this user may not write there',
   EROFS: 'it is read-only',
+  ENOENT: 'no folder can be made there',
   ENOSPC: 'the disk is full',
   EDQUOT: 'the disk is full',
   ENOTDIR: 'part of the path is a file',
@@ -31,7 +33,7 @@ const FAULTS = /** @type {Record<string, string>} */ ({
 async function replace(file, text) {
   const draft = join(dirname(file), `.90-halley.${process.pid}.draft`)
   try {
-    await mkdir(dirname(file), { recursive: true })
+    await makeFolder(dirname(file))
     await writeFile(draft, text, { mode: 0o644 })
     await rename(draft, file)
   } catch (error) {

@@ -199,6 +199,9 @@ t.test('what cannot be written is one line, and 1', async t => {
   const folder = await doctor('--root', root, '-n', '1000', '--write', join(root, 'out'))
   t.match(folder.err, /^halley: [^\n]+: cannot be written: it is a folder\n$/)
   t.same(readdirSync(join(root, 'out/etc/sysctl.d')), ['90-halley.conf'], 'no draft is left')
+  if (process.platform !== 'linux') return
+  const nowhere = await doctor('--root', root, '-n', '1000', '--write', '/proc/nowhere')
+  t.match(nowhere.err, /^halley: [^\n]+: cannot be written: no folder can be made there\n$/)
 })
 
 t.test(
