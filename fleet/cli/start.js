@@ -119,7 +119,7 @@ async function requestOf(io, flags) {
     keep: flags.keep === true,
     patience: flags.patience === undefined ? undefined : seconds(flags.patience, '--patience') * 1000,
     launch: {
-      allow: flags.allow ?? allowOf(settings.host ?? []),
+      allow: flags.allow?.map(target) ?? allowOf(settings.host ?? []),
       apiKey: flags['api-key'] ?? io.env.HALLEY_FLEET_API_KEY,
       tokenSecret: flags['token-secret'] ?? io.env.HALLEY_FLEET_TOKEN_SECRET,
       perProcess:
@@ -129,6 +129,16 @@ async function requestOf(io, flags) {
       listen: flags.listen === true,
     },
   }
+}
+
+/**
+ * @param {string} text
+ * @returns {string}
+ * @throws {UsageError} no target could ever be that
+ */
+function target(text) {
+  if (/^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/i.test(text)) return text
+  throw new UsageError(`--allow: "${text}" is no HOST or HOST:PORT`)
 }
 
 /** @typedef {Awaited<ReturnType<typeof requestOf>>} Request */
@@ -163,7 +173,8 @@ async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise
     provider,
     launch: { ...launch, allow },
   })
-  const plan = await provider.plan({ drones: configs, flags: flags ?? known?.flags ?? {}, dir })
+  const before = known !== null && known.drones.length > 0 ? known.flags : {}
+  const plan = await provider.plan({ drones: configs, flags: flags ?? before, dir })
   const { price } = plan
   for (const line of plan.lines) stdout(`${line}\n`)
   if (!launch.listen && (told.port || at.port) === 0)

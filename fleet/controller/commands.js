@@ -32,7 +32,9 @@ export const COMMANDS = {
     const allow = launch.allow.length > 0 ? launch.allow : allowOf(fleet.settings.host)
     if (allow.length === 0)
       throw new Error('--host or --allow has to say which targets the drones may ever connect to')
-    const plan = await fleet.plan(n, { ...launch, allow, ...(flags === undefined ? {} : { flags }) })
+    // Those of drones that are no more, or never were, are nobody's.
+    const own = flags ?? (fleet.size === 0 ? {} : undefined)
+    const plan = await fleet.plan(n, { ...launch, allow, ...(own === undefined ? {} : { flags: own }) })
     if (!(await confirm({ lines: plan.lines, price: plan.price })) || signal.aborted)
       throw new Error('nothing was launched')
     const { up, fault: missing } = await fleet.launch(plan, {

@@ -15,6 +15,8 @@ export class ControlServer {
   #lines = new Set()
   /** When the last command has ended. */
   quietSince = Date.now()
+  /** The last command was in vain: the next one may come with another environment (credentials). */
+  vain = false
 
   /**
    * @param {Host} host
@@ -91,11 +93,13 @@ export class ControlServer {
    * @param {import('./commands.js').Call} call
    */
   async #run(line, { command }, call) {
+    this.vain = false
     try {
       if (!Object.hasOwn(COMMANDS, command))
         throw new Error(`this controller knows no command "${command}": is it of another version?`)
       line.send({ result: (await COMMANDS[command](this.#host, call)) ?? {} })
     } catch (error) {
+      this.vain = command === 'start'
       // What is thrown on purpose needs no stack; a mistake of ours does.
       if (error instanceof TypeError || error instanceof ReferenceError)
         this.#log(error.stack ?? error.message)

@@ -8,7 +8,7 @@ import { takeLock } from './lock.js'
 import { socketPath } from './paths.js'
 import { prepareFolder } from './store.js'
 
-/** ms without drones and without commands after which it ends. */
+/** ms without drones and without commands after which it ends; after a start that failed at once. */
 const IDLE = 10_000
 
 /**
@@ -39,8 +39,8 @@ export async function beController(dir, { log, onReady, foreground = false }) {
     await server.listen(path)
     const idle = setInterval(() => {
       if (foreground) return
-      if ((host.fleet?.size ?? 0) === 0 && server.idle && Date.now() - server.quietSince > IDLE)
-        end('there are no drones')
+      const quiet = server.idle && Date.now() - server.quietSince > (server.vain ? 0 : IDLE)
+      if ((host.fleet?.size ?? 0) === 0 && quiet) end('there are no drones')
     }, 1000)
     for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']))
       process.once(signal, () =>
