@@ -59,7 +59,8 @@ export function seconds(text, what) {
  * @throws {UsageError}
  */
 export function count(text, what, most = 10_000) {
-  const value = /^\d[\d_,]*$/.test(text ?? '') ? Number(text?.replace(/[_,]/g, '')) : Number.NaN
+  if (text === undefined) throw new UsageError(`${what} is missing`)
+  const value = /^\d[\d_,]*$/.test(text) ? Number(text.replace(/[_,]/g, '')) : Number.NaN
   if (!(value >= 1 && value <= most))
     throw new UsageError(`${what}: "${text}" is no number from 1 to ${most}`)
   return value

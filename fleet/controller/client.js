@@ -29,6 +29,8 @@ function dial(dir) {
     socket.once('error', error => {
       const { code } = /** @type {NodeJS.ErrnoException} */ (error)
       if (code === 'ENOENT' || code === 'ECONNREFUSED') resolve(null)
+      else if (code === 'ENOTDIR')
+        reject(new Error(`${dir} cannot be the fleet's folder: it is a file, or below one`))
       else if (code === 'EACCES') reject(new Error(`the controller of ${dir} is another user's`))
       else reject(error)
     })

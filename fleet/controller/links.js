@@ -11,6 +11,14 @@ import { listenLinks } from '../link/listen.js'
 const HELLO = 10_000
 /** ms between two attempts to dial a drone that listens: the first, and the longest. */
 const REDIAL = { first: 250, longest: 5000 }
+const REASONS = /** @type {Record<string, string>} */ ({
+  EADDRINUSE: 'is in use',
+  EADDRNOTAVAIL: 'is not of this machine',
+  EACCES: 'may not be taken by this user',
+  ENOTFOUND: 'has a name that is not known',
+  EAI_AGAIN: 'has a name that is not known',
+})
+
 /** ms in which refused strangers are told of once. */
 const QUIET = 10_000
 
@@ -71,8 +79,7 @@ export class Links {
       })
     } catch (error) {
       const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
-      const why =
-        code === 'EADDRINUSE' ? 'is in use' : code === 'EADDRNOTAVAIL' ? 'is not of this machine' : message
+      const why = REASONS[code ?? ''] ?? message
       throw new Error(`${host}:${port}, where the drones are to call, ${why}`)
     }
     return this.#server.port

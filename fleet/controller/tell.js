@@ -42,11 +42,18 @@ export async function tell(drones, messageOf) {
   }
   return {
     refusals: [...refusals].map(
-      ([text, ids]) => `${some(ids)} ${ids.length > 1 ? 'refuse' : 'refuses'}: ${text}`,
+      ([text, ids]) => `${some(inOrder(ids, drones))} ${ids.length > 1 ? 'refuse' : 'refuses'}: ${text}`,
     ),
     silent: silent.length > 0 ? [`${some(silent)} did not answer within ${PATIENCE / 1000} s`] : [],
   }
 }
+
+/**
+ * @param {string[]} ids
+ * @param {Drone[]} drones
+ * @returns {string[]} in the drones' order, whoever publishes
+ */
+const inOrder = (ids, drones) => drones.map(({ id }) => id).filter(id => ids.includes(id))
 
 const SILENT = Symbol('silent')
 

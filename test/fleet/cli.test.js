@@ -67,10 +67,13 @@ t.test('from start to stop', async t => {
       cli.run(['start', '1', ...host, '--spot']),
       cli.run(['start', '1', ...host, '--provider', 'ec3']),
       cli.run(['ramp', '--to', '5', '--over', 'long']),
+      cli.run(['start', '1', '--allow', 'http://127.0.0.1:8000']),
+      cli.run(['start']),
+      cli.run(['set', 'n', '1', '--dir', join(cli.dir, 'state.json')]),
     ])
     t.same(
       wrong.map(({ code }) => code),
-      [2, 2, 1, 1, 2, 2, 2, 2],
+      [2, 2, 1, 1, 2, 2, 2, 2, 2, 2, 1],
     )
     for (const [i, text] of [
       'did you mean channels?',
@@ -81,6 +84,9 @@ t.test('from start to stop', async t => {
       '--spot is for --provider ec2, not for local',
       'unknown provider "ec3"; did you mean ec2?',
       '"long" is no duration like 300s or 5m',
+      '--allow: "http://127.0.0.1:8000" is no HOST or HOST:PORT',
+      'the number of drones is missing',
+      'it is a file, or below one',
     ].entries())
       t.match(wrong[i].stderr, text)
     for (const { stderr } of wrong) t.match(stderr, /^halley: [^\n]+\n$/, 'one line')
