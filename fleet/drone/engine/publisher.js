@@ -51,7 +51,7 @@ export class Publisher {
     this.start = startNumber(begin)
     this.subject = parseSubject(publish.channels)
     this.#dialer = engine.dialer(settings, 'websocket', this)
-    this.targets = targets.map(url => new Target(this.#dialer, url, null, false))
+    this.targets = targets.map(url => new Target(this.#dialer, url))
     // Publishers begin one after another, so that all messages together are evenly spaced.
     this.#due = begin + (1000 / publish.rate) * (publish.part / publish.parts)
   }
