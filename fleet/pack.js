@@ -29,7 +29,7 @@ export async function packDrone() {
     legalComments: 'none',
     logLevel: 'silent',
     define: { 'globalThis.HALLEY_VERSION': JSON.stringify(version) },
-    banner: { js: `// Halley ${version}: a load drone. node FILE --help` },
+    banner: { js: `// Halley ${version}: a load drone` },
   })
   return outputFiles[0].text
 }

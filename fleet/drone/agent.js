@@ -95,7 +95,7 @@ export class Agent {
 
   /** @param {Line} line */
   #onLine(line) {
-    this.#line?.close('another controller has come')
+    this.#line?.close()
     this.#line = line
     this.#say('has a controller')
     line.onMessage = message => this.#order(line, message)

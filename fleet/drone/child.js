@@ -9,57 +9,45 @@ const WORTH = 200
 /**
  * What an agent says is `[method, ...parameters]`, of an engine. Each is answered, in their order: `['result', value]` or
  * `['error', text]`. But `['sample']` is answered with `['sample', ProcessSample]`, whenever it comes, and so is `['stop']`, at the end.
+ *
+ * @param {ConstructorParameters<typeof Engine>[0] & {role: 'connections' | 'publisher'}} launch
+ * @param {(kind: string, value: any, then?: () => void) => void} tell the agent
+ * @param {() => void} collect garbage, if that can be done
+ * @param {() => void} end this process
+ * @returns {(message: [string, ...any]) => Promise<void>} takes what the agent says
  */
-export class EngineServer {
-  #engine
-  #options
-  #usage
-  #role
-  #changes = 0
-  #collected = 0
+export function serveEngine(launch, tell, collect, end) {
+  /** @type {any} */
+  const engine = new Engine(launch)
+  collect()
+  const usage = new Usage()
+  let changes = 0
+  let collected = 0
 
-  /**
-   * @param {ConstructorParameters<typeof Engine>[0] & {role: 'connections' | 'publisher'}} launch
-   * @param {object} options
-   * @param {(kind: string, value: any, then?: () => void) => void} options.tell the agent
-   * @param {() => void} options.collect garbage, if that can be done
-   * @param {() => void} options.end this process
-   */
-  constructor(launch, options) {
-    this.#options = options
-    this.#engine = new Engine(launch)
-    options.collect()
-    this.#usage = new Usage()
-    this.#role = launch.role
+  /** @param {() => void} [then] */
+  const tellSample = then => {
+    const sample = engine.sample()
+    const { opened, ended, closed } = sample.counters
+    const before = changes
+    changes = opened + ended + closed
+    // When a ramp is over, not in the midst of it.
+    if (changes === before && changes - collected > WORTH) {
+      collected = changes
+      collect()
+    }
+    tell('sample', { ...sample, process: usage.now(launch.role, sample.gauges.open) }, then)
   }
 
-  /** @param {[string, ...any]} message */
-  async take([method, ...values]) {
-    const { tell, end } = this.#options
-    /** @type {any} */
-    const engine = this.#engine
-    if (method === 'sample') return tell(method, this.#sample())
+  return async ([method, ...values]) => {
+    if (method === 'sample') return tellSample()
     if (method === 'stop') {
       await engine.stop()
-      return tell('sample', this.#sample(), end)
+      return tellSample(end)
     }
     try {
       tell('result', engine[method](...values))
     } catch (error) {
       tell('error', error.message)
     }
-  }
-
-  #sample() {
-    const sample = this.#engine.sample()
-    const { opened, ended, closed } = sample.counters
-    const changes = opened + ended + closed
-    // When a ramp is over, not in the midst of it.
-    if (changes !== this.#changes) this.#changes = changes
-    else if (changes - this.#collected > WORTH) {
-      this.#collected = changes
-      this.#options.collect()
-    }
-    return { ...sample, process: this.#usage.now(this.#role, sample.gauges.open) }
   }
 }

@@ -3,7 +3,7 @@
 import { fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { Agent } from './agent.js'
-import { EngineServer } from './child.js'
+import { serveEngine } from './child.js'
 import { parseConfig } from './config.js'
 
 const ENGINE = '--engine'
@@ -16,15 +16,12 @@ const [, program, file = '--help'] = process.argv
 const end = () => process.exit()
 
 function beEngine() {
-  /** @param {string} kind @param {any} value */
-  const tell = (kind, value, then = () => {}) => process.send?.([kind, value], then)
-  process.once('message', launch => {
-    const server = new EngineServer(/** @type {any} */ (launch), {
-      tell,
-      collect: () => globalThis.gc?.(),
-      end,
-    })
-    process.on('message', message => server.take(/** @type {any} */ (message)))
+  // That the agent is gone is known by the end of the line.
+  const tell = (/** @type {string} */ kind, /** @type {any} */ value, then = () => {}) =>
+    process.send?.([kind, value], then)
+  process.once('message', (/** @type {any} */ launch) => {
+    const take = serveEngine(launch, tell, () => globalThis.gc?.(), end)
+    process.on('message', message => take(/** @type {any} */ (message)))
   })
   // Whoever ends the agent, and however: nobody loads a target without it.
   process.on('disconnect', end)

@@ -51,19 +51,16 @@ export class Member {
     if (this.leaving) return
     this.#silent = 0
     this.#fault = ''
-    let child
-    try {
-      child = this.#options.fork()
-    } catch (error) {
-      return this.#onEnd(error.message)
-    }
-    this.#child = child
-    new Promise(resolve => {
+    new Promise((resolve, reject) => {
+      const child = this.#options.fork()
+      this.#child = child
       child.on('message', message => this.#onMessage(/** @type {any} */ (message)))
-      child.on('error', error => child.pid ?? resolve(error.message))
+      child.on('error', error => child.pid ?? reject(error))
       // After all that it has said.
       child.on('close', (code, signal) => resolve(signal ?? `exit code ${code}`))
-    }).then(why => this.#onEnd(why))
+    })
+      .catch(error => error.message)
+      .then(why => this.#onEnd(why))
     const { launch, role } = this.#options
     this.#tell({ ...launch, role })
     if (this.#settings) this.apply(this.#settings).catch(() => {})

@@ -48,8 +48,7 @@ export function checkOrder({ type, ...message }, allow, capacity) {
   if (type === 'cut' && how !== 'close' && how !== 'reset') throw new Error('"how" is wrong')
   if (type !== 'settings') return
   const { targets, connections, publish, channels, user } = settings
-  if (connections > capacity)
-    throw new Error(`this drone can hold ${capacity} connections, not ${connections}`)
+  if (connections > capacity) throw new Error(`it can hold ${capacity} connections`)
   if (publish) compare(PUBLISH, publish, 'publish')
   if (publish?.size > 1e6 || publish?.part >= publish?.parts) throw new Error('"publish" is wrong')
   for (const template of [...channels, user, publish?.channels]) if (template) parseSubject(template)

@@ -23,7 +23,7 @@ export function dialLink({ host, port, secret, identity, timeout = HANDSHAKE }) 
       pskCallback: () => ({ psk, identity }),
       // The key stands for who the other side is: one with a certificate, whoever has signed it, has not proven anything.
       checkServerIdentity: (_, { subject }) =>
-        subject ? new Error('it has a certificate, not the secret') : undefined,
+        subject ? new Error('a certificate is no secret') : undefined,
       ca: [],
     })
     const timer = setTimeout(() => socket.destroy(new Error(`no answer within ${timeout / 1000} s`)), timeout)

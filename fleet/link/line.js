@@ -35,7 +35,7 @@ export class Line {
     this.identity = identity
     socket.setNoDelay().setEncoding('utf8')
     this.#beat = setInterval(() => {
-      if (++this.#silent > MAX_SILENT) this.close(`no sign of life for ${(BEAT * MAX_SILENT) / 1000} s`)
+      if (++this.#silent > MAX_SILENT) this.close('no sign of life')
       else this.#write('')
     }, BEAT)
     this.#gone = new Promise(resolve => {
@@ -79,7 +79,7 @@ export class Line {
 
   /** @param {string} text of a line */
   #write(text) {
-    if (text.length >= MAX_LINE) throw new RangeError(`${text.length} bytes are too many for the line`)
+    if (text.length >= MAX_LINE) throw new RangeError(`${text.length} bytes are too many`)
     if (this.reason) return
     if (this.#socket.writableLength > MAX_LINE) this.close('the other side does not read')
     else this.#socket.write(`${text}\n`)
@@ -112,7 +112,7 @@ export class Line {
       if (this.#rest && !this.reason) this.#take(this.#rest)
       this.#rest = line
     }
-    if (this.#rest.length > MAX_LINE) this.close(`a line of more than ${MAX_LINE >> 20} MiB`)
+    if (this.#rest.length > MAX_LINE) this.close('a line of more than 16 MiB')
   }
 
   /** @param {string} line */

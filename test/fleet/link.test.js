@@ -85,7 +85,7 @@ t.test('both ends of a line get objects, in order, also such of many MiB', async
   })
   server.lines[0].send({ type: 'd' })
   t.same(await back, { type: 'd' })
-  t.throws(() => line.send({ long: 'x'.repeat(MAX_LINE) }), /too many for the line/)
+  t.throws(() => line.send({ long: 'x'.repeat(MAX_LINE) }), /too many/)
   const closed = new Promise(resolve => {
     server.lines[0].onClose = resolve
   })

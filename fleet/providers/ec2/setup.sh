@@ -1,12 +1,11 @@
-#!/bin/sh
 # Makes an Ubuntu machine into a drone. cloud-init runs it as root, once, at the end of the first boot; what it says is in
-# /var/log/cloud-init-output.log. HALLEY_ROOT stands before all paths, so that it can be run in any folder.
+# /var/log/cloud-init-output.log. HALLEY_ROOT stands before all paths, so that it can be run in any folder. What is different for each launch
+# (see user-data.js) is written above it.
 set -u
 root=${HALLEY_ROOT:-}
 home=$root/opt/halley
 metadata=${HALLEY_METADATA:-http://169.254.169.254}
 pause=${HALLEY_PAUSE:-5}
-. "$home/launch.env"
 
 log() { echo "halley: $*"; }
 

@@ -31,10 +31,14 @@ const CONNECTIONS = 64_000
 
 const SETUP = new URL('./setup.sh', import.meta.url)
 
-/** @returns {Promise<string>} as it is sent, without its comments: every byte counts */
-export async function setupScript() {
-  const [first, ...lines] = (await readFile(SETUP, 'utf8')).split('\n')
-  return `${[first, ...lines.filter(line => !/^\s*(?:#.*)?$/.test(line))].join('\n')}\n`
+/**
+ * @param {Record<string, string | number>} [values] shell variables
+ * @returns {Promise<string>} the script as it is sent, without its comments: every byte counts
+ */
+export async function setupScript(values = {}) {
+  const given = Object.entries(values).map(([name, value]) => `${name}=${word(String(value))}`)
+  const lines = (await readFile(SETUP, 'utf8')).split('\n')
+  return `${[...given, ...lines.filter(line => !/^\s*(?:#.*)?$/.test(line))].join('\n')}\n`
 }
 
 /**
@@ -88,19 +92,15 @@ const word = text => `'${text.replaceAll("'", "'\\''")}'`
 export async function cloudConfig({ config, prefix, first, drone, ends, nodeVersion, nodeUrl, memory }) {
   const { sysctl } = recipes({ connections: CONNECTIONS, role: 'drone', memory, comments: false })
   const seconds = Math.ceil(ends / 1000)
-  const launch = {
+  const setup = await setupScript({
     ENDS: seconds,
     NODE_FROM: `${nodeUrl}/${nodeVersion.includes('.') ? `v${nodeVersion}` : `latest-v${nodeVersion}.x`}`,
     ID_PREFIX: prefix,
     ID_FIRST: first,
-  }
-  const environment = Object.entries(launch)
-    .map(([name, value]) => `${name}=${word(String(value))}\n`)
-    .join('')
+  })
   /** @type {[path: string, text: string][]} */
   const files = [
-    ['/opt/halley/launch.env', environment],
-    ['/opt/halley/setup.sh', await setupScript()],
+    ['/opt/halley/setup.sh', setup],
     ['/etc/halley/drone.json.in', `${JSON.stringify({ ...config, id: '@ID@' })}\n`],
     ['/etc/sysctl.d/90-halley.conf', sysctl],
     ['/etc/systemd/system/halley-drone.service', DRONE_SERVICE],
