@@ -1,5 +1,5 @@
 import { HttpWire } from '../transport/http.js'
-import { CLOSED, OPEN } from '../transport/wire.js'
+import { OPEN } from '../transport/wire.js'
 
 /** s until a batch has failed. */
 export const PATIENCE = 10
@@ -11,8 +11,8 @@ export class ApiWire extends HttpWire {
     super(target)
     this.lane = lane
     this.text = ''
-    target.dialer.watch(this, PATIENCE)
     this.open()
+    target.dialer.watch(this, PATIENCE)
   }
 
   /** @override */
@@ -45,8 +45,6 @@ export class ApiWire extends HttpWire {
 
   /** @override */
   gone() {
-    this.state = CLOSED
-    this.target.dialer.unwatch(this)
-    this.lane.closed(this, this.reason || 'closed by target')
+    this.lane.closed(this, this.reason)
   }
 }

@@ -91,12 +91,11 @@ export class Connection extends HttpWire {
 
   /** @override */
   done() {
-    this.end('closed by target')
+    this.end('')
   }
 
   /** @override */
   gone() {
-    this.rest = null
     this.dialer.listener.closed(this, this.code, this.reason)
   }
 }

@@ -79,10 +79,10 @@ export class HttpWire extends Wire {
     this.head = ''
     // Others than 101 only announce the answer.
     if (status < 200 && status !== 101) return
-    const chunked = /chunked/i.test(field(head, 'transfer-encoding'))
+    const chunked = /\ntransfer-encoding:.*chunked/i.test(head)
     const length = status === 204 ? '0' : field(head, 'content-length')
     this.status = status
-    this.kept = version === '1' && !/close/i.test(field(head, 'connection'))
+    this.kept = version === '1' && !/\nconnection:.*close/i.test(head)
     this.phase = chunked ? SIZE : BODY
     this.left = chunked ? 0 : length === '' ? Infinity : Number.parseInt(length, 10)
     this.answered(status, head)

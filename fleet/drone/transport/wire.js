@@ -67,7 +67,7 @@ export class Wire {
 
   /**
    * Ends it, whatever state it is in.
-   * @param {string} reason
+   * @param {string} reason '': the target closed it
    * @param {number} [code]
    */
   end(reason, code) {

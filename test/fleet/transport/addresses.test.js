@@ -170,9 +170,10 @@ t.test('only what is allowed is ever connected to', async t => {
       message: `target "${bad}" is no URL like http://127.0.0.1:8000`,
     })
   t.throws(() => start({ targets: [] }), { message: 'no target' })
-  t.throws(() => start({ targets: [url], transport: /** @type {any} */ ('x') }), {
-    message: 'transport "x" is not known',
-  })
+  for (const transport of /** @type {any[]} */ (['x', 'toString']))
+    t.throws(() => start({ targets: [url], transport }), {
+      message: `transport "${transport}" is not known`,
+    })
 })
 
 t.test('names are looked up once; one that is not there ends each connection', async t => {
