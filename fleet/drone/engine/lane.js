@@ -1,6 +1,5 @@
 import { channelNumber } from '../../subjects.js'
-import { OPEN } from '../transport/wire.js'
-import { ApiWire, PATIENCE } from './api-wire.js'
+import { OPEN, PATIENCE } from '../transport/wire.js'
 import { makePayload } from './payload.js'
 
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
@@ -41,7 +40,9 @@ export class Lane {
   /** @type {Message[]} under way */
   #batch = []
   #text = ''
-  /** @type {ApiWire | Connection | null} over which it goes */
+  /** @type {Buffer | null} request of the server API */
+  #request = null
+  /** @type {Connection | null} over which it goes, as a client's */
   #link = null
   /** @type {Fault[]} what a client's commands were answered */
   #faults = []
@@ -76,21 +77,17 @@ export class Lane {
     const { settings, targets, engine } = this.#publisher
     const texts = this.#take()
     const target = targets[(this.#number + this.#failures) % targets.length]
-    const api = settings.publish.via === 'api'
-    if (api) {
+    if (settings.publish.via === 'api') {
       const body = `{"commands":[${texts.map(text => `{"publish":${text}}`)}]}`
-      this.#text =
-        target.head(
-          'POST /api/batch',
-          `X-API-Key: ${engine.options.apiKey}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`,
-        ) + body
+      this.#request = target.post('/api/batch', body, `X-API-Key: ${engine.options.apiKey}\r\n`)
+      target.posts.push(this)
     } else {
       this.#text = texts.map((text, n) => `{"id":${n + 2},"publish":${text}}`).join('\n')
       this.#faults = []
       this.#left = texts.length
+      if (this.#link?.state === OPEN) this.#say(this.#link)
+      else this.#link = this.#publisher.dial(this.#number)
     }
-    if (this.#link?.state === OPEN) this.opened(this.#link)
-    else this.#link = api ? new ApiWire(target, this) : this.#publisher.dial(this.#number)
   }
 
   /** @returns {string[]} JSON of the publish requests that go next */
@@ -116,20 +113,25 @@ export class Lane {
     return texts
   }
 
-  /** @param {ApiWire | Connection} link that can take what is to be sent */
-  opened(link) {
-    link.send(this.#text)
-    link.target.dialer.watch(link, PATIENCE)
+  /** What the server API is asked. */
+  request() {
+    return this.#request
   }
 
-  /** @param {ApiWire} link @param {string} text answer of the server API @param {number} status */
-  replied(link, text, status) {
+  /** @param {number} _status @param {string} reason why there is no answer @param {string} text answer */
+  posted(_status, reason, text) {
     let faults = null
     try {
       faults = JSON.parse(text).replies.map((/** @type {any} */ reply) => reply.error)
     } catch {}
-    if (link === this.#link)
-      this.#answered(faults?.length === this.#batch.length ? faults : null, `HTTP ${status}`)
+    // At the end nobody waits for it any more.
+    if (this.#batch.length > 0) this.#answered(faults?.length === this.#batch.length ? faults : null, reason)
+  }
+
+  /** @param {Connection} link that can take what is to be sent */
+  #say(link) {
+    link.send(this.#text)
+    link.dialer.watch(link, PATIENCE)
   }
 
   /** @param {Connection} link @param {any} reply */
@@ -140,12 +142,12 @@ export class Lane {
       if (--this.#left === 0) this.#answered(this.#faults, '')
     } else if (reply.connect) {
       this.#pong = reply.connect.pong
-      this.opened(link)
+      this.#say(link)
     } else if (reply.error) this.closed(link, `connect: ${reply.error.code}`)
     else if (!reply.push && this.#pong) link.send('{}')
   }
 
-  /** @param {ApiWire | Connection} link @param {string} reason */
+  /** @param {Connection} link @param {string} reason */
   closed(link, reason) {
     if (link === this.#link) this.#answered(null, reason)
   }
@@ -159,7 +161,7 @@ export class Lane {
     const now = clock.now()
     const batch = this.#batch
     this.#batch = []
-    if (faults) this.#link?.target.dialer.unwatch(this.#link)
+    if (faults) this.#link?.dialer.unwatch(this.#link)
     else this.#hangUp()
     // From the last one, so that those that are refused give their sequences back.
     for (const [n, message] of [...batch.entries()].reverse()) {

@@ -9,8 +9,8 @@ const MAX_WIRES = 64
 const IDLE = 3
 
 /**
- * Who has something to send.
- * @typedef {{request: () => Buffer | null, posted: (status: number, reason: string) => void}} Sender
+ * Who has something to send. `text`: of the answer, a character for each byte.
+ * @typedef {{request: () => Buffer | null, posted: (status: number, reason: string, text: string) => void}} Sender
  */
 
 export class Posts {
@@ -40,6 +40,7 @@ export class Posts {
 class PostWire extends HttpWire {
   /** @type {Sender | undefined} whose POST is under way */
   sender
+  text = ''
 
   /** @param {import('./target.js').Target} target @param {Posts} posts */
   constructor(target, posts) {
@@ -61,13 +62,19 @@ class PostWire extends HttpWire {
     this.next()
   }
 
+  /** @override @param {Buffer} buffer @param {number} start @param {number} end */
+  body(buffer, start, end) {
+    this.text += buffer.toString('latin1', start, end)
+  }
+
   /** @override */
   done() {
-    const { sender, status } = this
+    const { sender, status, text } = this
+    this.text = ''
     this.sender = undefined
     if (!this.kept) this.end('closed')
     // It may have more, and take this wire for it.
-    sender?.posted(status, `HTTP ${status}`)
+    sender?.posted(status, `HTTP ${status}`, text)
     if (this.state === OPEN && !this.sender) this.next()
   }
 
@@ -77,7 +84,7 @@ class PostWire extends HttpWire {
     posts.wires.delete(this)
     // One that was never connected has not come to any.
     if (this.status === 0) this.sender ??= posts.queue.shift()
-    this.sender?.posted(0, this.reason)
+    this.sender?.posted(0, this.reason, '')
     posts.more()
   }
 }

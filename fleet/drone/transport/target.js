@@ -15,10 +15,10 @@ export class Target {
   /**
    * @param {import('./dialer.js').Dialer} dialer
    * @param {string} url http:, https:, ws: or wss:, with a prefix of the paths if there is one
-   * @param {Sources} [sources] none: the kernel's choice
+   * @param {Sources | null} [sources] none: the kernel's choice
    * @throws {Error} if it is none
    */
-  constructor(dialer, url, sources = new Sources([], '')) {
+  constructor(dialer, url, sources) {
     const parsed = URL.canParse(url) ? new URL(url) : null
     const scheme = parsed?.protocol.match(/^(?:http|ws)(s?):$/)
     if (!parsed || !scheme) throw new Error(`target "${url}" is no URL like http://127.0.0.1:8000`)
@@ -32,7 +32,7 @@ export class Target {
     this.prefix = pathname.replace(/\/+$/, '')
     /** Under which it may be allowed. */
     this.names = [name, hostname, `${hostname}:${port}`]
-    this.sources = sources
+    this.sources = sources ?? new Sources([], '')
     this.posts = new Posts(this)
     /** The event that tells that a socket is open. */
     this.opened = secure ? 'secureConnect' : 'connect'
@@ -78,10 +78,10 @@ export class Target {
     return `${start.replace(' ', ` ${this.prefix}`)} HTTP/1.1\r\nHost: ${this.host}\r\n${headers}\r\n`
   }
 
-  /** @param {string} path @param {string} body JSON */
-  post(path, body) {
+  /** @param {string} path @param {string} body JSON @param {string} [more] headers */
+  post(path, body, more = '') {
     const length = Buffer.byteLength(body)
-    const headers = `Content-Type: application/json\r\nContent-Length: ${length}\r\n`
+    const headers = `Content-Type: application/json\r\nContent-Length: ${length}\r\n${more}`
     return Buffer.from(this.head(`POST ${path}`, headers) + body)
   }
 
