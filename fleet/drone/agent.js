@@ -44,7 +44,7 @@ export class Agent {
    * @param {() => void} options.onEnd it is over
    */
   constructor(config, { version, fork, log, onEnd }) {
-    const { id, run, hangAfter } = config
+    const { id, run } = config
     const facts = lookAround(config.perProcess)
     this.#config = config
     this.#log = log
@@ -54,7 +54,7 @@ export class Agent {
       fork,
       launch: { ...config, machine: channelNumber(facts.bootId) },
       perProcess: facts.perProcess,
-      hangAfter,
+      hangAfter: config.hangAfter,
       onDeath: text => this.#event(text),
     })
   }

@@ -19,7 +19,7 @@ export function shareOut(settings, perProcess, open) {
     ...settings,
     connections: count,
     first: first + i * perProcess,
-    concurrency: Math.ceil((concurrency * missing[i]) / all),
+    concurrency: Math.max(1, Math.floor((concurrency * missing[i]) / all)),
     rate: (rate * missing[i]) / all,
     churn: (churn * count) / connections,
     publish: null,

@@ -7,12 +7,12 @@
  * Packs or unpacks: one function, so that the two cannot differ. It only adds, multiplies and divides, which every machine does alike.
  * Its own text goes to the drones' machines (see `unsqueezer`): no strings, comments on lines of their own, all names declared.
  *
- * @param {number[]} input what is to be packed, or was
- * @param {number} size bytes of the unpacked text
- * @param {boolean} unpack
- * @returns {number[]}
+ * @param {number[]} text when it is unpacked, all but its beginning is still to come, and its length is given
+ * @param {number} from bytes that both sides know already, and learn from
+ * @param {number[] | null} packed null: it is to be packed
+ * @returns {number[]} what is packed, or the text
  */
-function code(input, size, unpack) {
+function code(text, from, packed) {
   const models = 12
   const mul = Math.imul
   // Logistic function and its inverse, from -12 to 12, in steps that suffice for 12 bits.
@@ -49,13 +49,12 @@ function code(input, size, unpack) {
   let point = 0
   /** @type {number[]} */
   const output = []
-  const text = unpack ? output : input
-  if (unpack) while (taken < 4) point = point * 256 + input[taken++]
+  if (packed) while (taken < 4) point = point * 256 + packed[taken++]
   // The word that is under way, the one before it, and the signs between words.
   let word = 0
   let before = 0
   let signs = 0
-  for (let at = 0; at < size; at++) {
+  for (let at = 0; at < text.length; at++) {
     /** @param {number} distance */
     const back = distance => text[at - distance] | 0
     const contexts = [
@@ -92,11 +91,13 @@ function code(input, size, unpack) {
       }
       const share = Math.max(0.0003, Math.min(0.9997, chance((first + second) / 2)))
       const middle = low + Math.floor((high - low) * share)
-      const bit = unpack ? +(point <= middle) : (input[at] >> shift) & 1
-      if (bit) high = middle
-      else low = middle + 1
+      const bit = packed && at >= from ? +(point <= middle) : (text[at] >> shift) & 1
+      if (at >= from) {
+        if (bit) high = middle
+        else low = middle + 1
+      }
       while ((low ^ high) >>> 24 === 0) {
-        if (unpack) point = ((point << 8) | input[taken++]) >>> 0
+        if (packed) point = ((point << 8) | packed[taken++]) >>> 0
         else output.push(high >>> 24)
         low = (low << 8) >>> 0
         high = ((high << 8) | 255) >>> 0
@@ -121,7 +122,7 @@ function code(input, size, unpack) {
       known = known * 2 + bit
     }
     const byte = known & 255
-    if (unpack) output.push(byte)
+    text[at] = byte
     // Letters, digits, $, _ and #.
     if (
       byte === 35 ||
@@ -147,8 +148,8 @@ function code(input, size, unpack) {
     }
     places[latest] = at + 1
   }
-  if (!unpack) output.push(high >>> 24, (high >>> 16) & 255, 0, 0)
-  return output
+  output.push(high >>> 24, (high >>> 16) & 255, 0, 0)
+  return packed ? text : output
 }
 
 /**
@@ -160,17 +161,19 @@ function code(input, size, unpack) {
  */
 
 /**
+ * The text of the unpacker is there before, and what this has learnt from it about programs need not be sent.
+ *
  * @param {string} text
  * @returns {Squeezed}
  */
 export function squeeze(text) {
-  const bytes = Buffer.from(text)
-  return { packed: Buffer.from(code([...bytes], bytes.length, false)), size: bytes.length }
+  const [known, bytes] = [Buffer.from(unpacker()), Buffer.from(text)]
+  return { packed: Buffer.from(code([...known, ...bytes], known.length, null)), size: bytes.length }
 }
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'
 
-/** @returns {string} source of a function `(packed: number[], size: number, true) => number[]` */
+/** @returns {string} source of a function `(text: number[], from: number, packed: number[]) => number[]` */
 export function unsqueezer() {
   const source = code.toString().replace(/^\s*\/[/*].*\n/gm, '')
   const declared = source.matchAll(/(?:const|let) (\w+)|, (\w+) = |(\w+) =>|\((\w+), (\w+), (\w+)\)/g)
@@ -184,6 +187,7 @@ export function unsqueezer() {
 
 /** @returns {string} a program: `node FILE PACKED TEXT`, where PACKED has the size and the base64 of what `squeeze` made */
 export const unpacker = () =>
-  `const fs=require('fs'),[,,from,to]=process.argv,[n,p]=fs.readFileSync(from,'latin1').split(' ')
-fs.writeFileSync(to,Buffer.from((${unsqueezer()})([...Buffer.from(p,'base64')],+n,1)))
+  `const fs=require('fs'),[,own,from,to]=process.argv,[n,p]=fs.readFileSync(from,'latin1').split(' '),t=[...fs.readFileSync(own)],k=t.length
+t.length+=+n
+fs.writeFileSync(to,Buffer.from((${unsqueezer()})(t,k,[...Buffer.from(p,'base64')])).subarray(k))
 `
