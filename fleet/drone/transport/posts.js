@@ -40,7 +40,7 @@ export class Posts {
 class PostWire extends HttpWire {
   /** @type {Sender | undefined} whose POST is under way */
   sender
-  text = ''
+  answer = ''
 
   /** @param {import('./target.js').Target} target @param {Posts} posts */
   constructor(target, posts) {
@@ -64,17 +64,17 @@ class PostWire extends HttpWire {
 
   /** @override @param {Buffer} buffer @param {number} start @param {number} end */
   body(buffer, start, end) {
-    this.text += buffer.toString('latin1', start, end)
+    this.answer += buffer.toString('latin1', start, end)
   }
 
   /** @override */
   done() {
-    const { sender, status, text } = this
-    this.text = ''
+    const { sender, status, answer } = this
+    this.answer = ''
     this.sender = undefined
     if (!this.kept) this.end('closed')
     // It may have more, and take this wire for it.
-    sender?.posted(status, `HTTP ${status}`, text)
+    sender?.posted(status, `HTTP ${status}`, answer)
     if (this.state === OPEN && !this.sender) this.next()
   }
 

@@ -15,10 +15,10 @@ export class Target {
   /**
    * @param {import('./dialer.js').Dialer} dialer
    * @param {string} url http:, https:, ws: or wss:, with a prefix of the paths if there is one
-   * @param {Sources | null} [sources] none: the kernel's choice
+   * @param {Sources} [sources] none: the kernel's choice
    * @throws {Error} if it is none
    */
-  constructor(dialer, url, sources) {
+  constructor(dialer, url, sources = new Sources([], '')) {
     const parsed = URL.canParse(url) ? new URL(url) : null
     const scheme = parsed?.protocol.match(/^(?:http|ws)(s?):$/)
     if (!parsed || !scheme) throw new Error(`target "${url}" is no URL like http://127.0.0.1:8000`)
@@ -32,7 +32,7 @@ export class Target {
     this.prefix = pathname.replace(/\/+$/, '')
     /** Under which it may be allowed. */
     this.names = [name, hostname, `${hostname}:${port}`]
-    this.sources = sources ?? new Sources([], '')
+    this.sources = sources
     this.posts = new Posts(this)
     /** The event that tells that a socket is open. */
     this.opened = secure ? 'secureConnect' : 'connect'
