@@ -6,7 +6,7 @@ import { defaultSettings } from '../settings.js'
 import { reachable } from './launch.js'
 import { Launcher } from './launcher.js'
 import { hostAndPort, Links } from './links.js'
-import { addTally, Statistics, snapshotOf, zeroTally } from './merge.js'
+import { addTally, Statistics, settled, snapshotOf, zeroTally } from './merge.js'
 import { Orders } from './orders.js'
 import { reckonAll } from './reckon.js'
 import { Roster } from './roster.js'
@@ -212,7 +212,7 @@ export class Fleet extends EventEmitter {
     const restarts = drone.state.start !== '' && drone.state.start !== hello.start
     const tally = drone.attach(line, asker, hello)
     if (before !== null) void before.close('it has dialled again')
-    if (tally !== null) addTally(this.#roster.state.past, tally)
+    if (tally !== null) addTally(this.#roster.state.past, settled(tally, 'ended'))
     if (restarts) this.#event('info', `${drone.id} is there again`)
     this.#launcher.greet(drone)
     if (drone.state.member) {

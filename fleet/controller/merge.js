@@ -35,6 +35,17 @@ export function addTally(to, from) {
   return to
 }
 
+/**
+ * Of a drone's start that is over: what it had open, which nobody was there to count, or to tell of.
+ * @param {Tally} tally
+ * @param {'ended' | 'closed'} as the drone died, or was stopped
+ * @returns {Tally}
+ */
+export function settled({ counters, faults }, as) {
+  const open = Math.max(0, counters.opened - counters.ended - counters.closed)
+  return { counters: { ...counters, [as]: counters[as] + open }, faults }
+}
+
 /** The distributions that a sample has, beside its counters. */
 const DISTRIBUTIONS = /** @type {const} */ (['latency', 'probe', 'connect', 'answer'])
 

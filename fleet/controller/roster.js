@@ -1,7 +1,7 @@
 // The fleet's drones and what is known of the fleet, in memory and on disk.
 
 import { Drone } from './drone.js'
-import { addTally, zeroTally } from './merge.js'
+import { addTally, settled, zeroTally } from './merge.js'
 import { Store } from './store.js'
 
 /** @typedef {import('./store.js').FleetState} FleetState */
@@ -85,7 +85,7 @@ export class Roster {
 
   /** @param {Drone} drone whose counts are the fleet's past */
   drop(drone) {
-    addTally(this.state.past, drone.state.tally)
+    addTally(this.state.past, settled(drone.state.tally, drone.gone === '' ? 'closed' : 'ended'))
     this.#drones.delete(drone.id)
     void drone.line?.close('stopped')
   }

@@ -70,6 +70,7 @@ t.test(
       t.not(after.drones[0].handle, first.handle)
       t.equal(after.counters.received, before.counters.received)
       t.equal(after.counters.opened, before.counters.opened + 25)
+      t.equal(after.counters.ended, before.counters.ended + 25, 'what it had open has ended')
       t.ok(after.events.some(({ text }) => /^d1 died/.test(text)))
     })
 
@@ -115,6 +116,8 @@ t.test(
         ['d1'],
       )
       t.ok(alone.counters.received >= done.counters.received, 'what was counted by the other one stays')
+      const { opened, ended, closed } = alone.counters
+      t.equal(opened - ended - closed, 60, 'what is open is what was opened, and has not gone')
       t.same(await fleet.stop('all'), ['d1'])
       t.notOk(await lives(first.handle))
       t.same(await local.find('all', { dir, flags: {} }), [])
