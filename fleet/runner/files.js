@@ -1,4 +1,5 @@
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { rename, rm, writeFile } from 'node:fs/promises'
+import { makeFolder as make } from '../../src/doctor/folder.js'
 import { RunError } from './run-error.js'
 
 /**
@@ -24,7 +25,7 @@ export async function writeWhole(file, text) {
  */
 export async function makeFolder(folder) {
   try {
-    await mkdir(folder, { recursive: true })
+    await make(folder)
   } catch (error) {
     throw new RunError(`${folder}: cannot be made: ${reasonOf(error)}`)
   }
@@ -32,6 +33,7 @@ export async function makeFolder(folder) {
 
 /** @type {Record<string, string>} */
 const REASONS = {
+  ENOENT: 'there is no such folder',
   ENOSPC: 'the disk is full',
   EDQUOT: 'the quota is used up',
   EACCES: 'permission denied',
