@@ -172,7 +172,7 @@ export class Agent {
 
   async #tick() {
     if (this.#line) this.#alone = 0
-    else this.#mourn(++this.#alone)
+    else this.#mourn(this.#alone++)
     const sample = await this.#crew.sample()
     const line = this.#line
     if (!line) return
@@ -192,7 +192,7 @@ export class Agent {
 
   /**
    * Looks for a controller. Without one it does not load for long, and is not there for ever.
-   * @param {number} seconds
+   * @param {number} seconds that have passed, at least
    */
   #mourn(seconds) {
     const { listen, orphanAfter, exitAfter } = this.#config

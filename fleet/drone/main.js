@@ -44,7 +44,7 @@ async function beAgent() {
 }
 
 if (file === ENGINE) process.connected && beEngine()
-else if (file[0] === '-')
+else if (/^--(help|version)$/.test(file))
   process.stdout.write(`Halley ${version}: a load drone. usage: node FILE CONFIG.json\n`)
 else
   await beAgent().catch(error => {
