@@ -173,6 +173,9 @@ t.test('numbers are asked for, and refused in words', async t => {
   t.match(press(state, 'r').notice?.text, 'select a drone first')
   const lost = reduce(state, { type: 'lost', reason: 'x', now: state.now })
   t.match(press(lost, '+').notice?.text, 'there is no controller')
+  t.match(screen(lost), /controller gone for/)
+  const over = reduce(state, { type: 'lost', reason: 'no fleet is in /x; `halley ...`', now: state.now })
+  t.match(screen(over), /the fleet was stopped 0[^;]* ago; figures of [\d:]+/)
 })
 
 t.test('the history is bounded, and seconds that are missing are gaps', async t => {

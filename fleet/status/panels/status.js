@@ -32,6 +32,8 @@ export const status = {
 function troubleOf({ lost, heard, now }, time) {
   if (lost === null)
     return `nothing has come for ${duration(now - heard)}: controller stuck or stopped; figures of ${time}`
+  if (/^no fleet is in/.test(lost.reason))
+    return `the fleet was stopped ${duration(now - lost.since)} ago; figures of ${time}`
   // That it has gone is said already.
   const reason = lost.reason === '' || /^the controller has/.test(lost.reason) ? '' : ` (${lost.reason})`
   return `controller gone for ${duration(now - lost.since)}; figures of ${time}; looking for it${reason}`
