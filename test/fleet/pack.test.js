@@ -12,7 +12,7 @@ import { packageVersion } from '../../src/version.js'
 const run = promisify(execFile)
 
 /** Bytes of the drone as it is sent to a machine of EC2: its start-up script, the unpacker and a long configuration need the rest. */
-const ROOM = USER_DATA_LIMIT - 3600
+const ROOM = USER_DATA_LIMIT - 3200
 
 t.test('the drone is one module that says what it is, and needs nothing but Node', async t => {
   const text = await packDrone()

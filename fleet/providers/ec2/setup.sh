@@ -14,16 +14,15 @@ off_in() {
   left=$(((ENDS - $(date +%s)) / 60))
   [ "$left" -lt "$1" ] || left=$1
   [ "$left" -gt 0 ] || left=0
-  shutdown -P "+$left" || log "cannot set the time to power off; the loop of bootcmd stays"
+  shutdown -P "+$left"
 }
 
 # Before anything that may fail.
 off_in 1000000
-systemd-run -q --unit=halley-end --on-calendar="$(date -u -d "@$ENDS" '+%F %T UTC')" systemctl poweroff || log 'no timer for the end'
 
 # A machine without a drone is of no use: it may be looked at for ten minutes.
 give_up() {
-  log "$*; this machine powers off in ten minutes"
+  log "$*, powers off in 10 minutes"
   off_in 10
   exit 1
 }
@@ -80,8 +79,7 @@ fi
 bin/node unpack.cjs drone.packed drone.mjs || give_up 'unpacking the drone failed'
 
 # Keys that this kernel does not have are left out.
-sysctl -q -e -p "$root/etc/sysctl.d/90-halley.conf" || log 'some kernel settings could not be made'
+sysctl -q -e -p "$root/etc/sysctl.d/90-halley.conf"
 # What would take the processor away in the middle of a measurement.
 systemctl stop apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service 2>/dev/null
 systemctl daemon-reload && systemctl enable --now halley-drone.service || give_up 'starting the drone failed'
-log 'the drone is started'

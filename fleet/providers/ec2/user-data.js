@@ -42,10 +42,9 @@ export async function setupScript(values = {}) {
 }
 
 /**
- * The configuration is root's alone, and the service gets a copy that only it can read. The capability is for source ports below 1024.
+ * The configuration is root's alone, and the service gets a copy that only it can read.
  */
 const DRONE_SERVICE = `[Unit]
-Description=Halley load drone
 StartLimitIntervalSec=0
 
 [Service]
@@ -56,8 +55,6 @@ ExecStart=/opt/halley/bin/node /opt/halley/drone.mjs \${CREDENTIALS_DIRECTORY}/d
 Restart=always
 RestartSec=2
 LimitNOFILE=1048576
-TasksMax=infinity
-AmbientCapabilities=CAP_NET_BIND_SERVICE
 
 [Install]
 WantedBy=multi-user.target
