@@ -74,7 +74,9 @@ export async function gatewayFigures(file, steps) {
   if (table === null || !table.columns.time?.some(time => time > 0)) return null
   const { columns } = table
   const { connection, peaks, sums } = summarize(columns)
-  const ofOne = (/** @type {number} */ value) => (peaks.connections >= ENOUGH ? orNull(value) : null)
+  // What a young heap gave back may be more than what the connections took: then nothing can be said of them.
+  const plausible = peaks.connections >= ENOUGH && connection.heap > 0 && connection.native > 0
+  const ofOne = (/** @type {number} */ value) => (plausible ? orNull(value) : null)
   return {
     gateway: {
       facts: table.facts.at(-1)?.facts ?? {},

@@ -33,6 +33,7 @@ t.test('a drone publishes with a process of its own, and accounts for every mess
     ['agent', 'connections', 'connections', 'publisher'],
   )
   t.equal(busy.clock.against, 'none')
+  t.ok(busy.counters.bytesOut > 128 * busy.counters.published, 'what publishers send is counted')
   t.ok(busy.probe.count > 0 && busy.latency.count >= busy.probe.count)
 
   // No more of them: what is told now is all that there is to tell.

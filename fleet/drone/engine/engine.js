@@ -77,7 +77,6 @@ export class Engine {
       // Before it was told anything, a drone has no targets.
       const dialer = targets.length + connections > 0 ? this.dialer(settings, transport, this) : null
       this.#resize(0)
-      this.#countBytes(this.#counters)
       this.#dialer = dialer
       this.#subscriptions = new Subscriptions(subjects, recover, this.#counters)
     }
@@ -96,7 +95,7 @@ export class Engine {
    * @param {import('../transport/dialer.js').Listener} listener
    */
   dialer(settings, transport, listener) {
-    return new Dialer({ ...settings, transport, allow: this.options.allow }, listener)
+    return new Dialer({ ...settings, transport, allow: this.options.allow }, listener, this.#counters)
   }
 
   /** @param {Settings} settings */
@@ -323,18 +322,10 @@ export class Engine {
     return slots.length
   }
 
-  /** @param {import('../../schema.js').Counters} counters of all dialers but this one */
-  #countBytes(counters) {
-    counters.bytesIn += this.#dialer?.bytesIn ?? 0
-    counters.bytesOut += this.#dialer?.bytesOut ?? 0
-  }
-
   /** @returns {import('../../schema.js').EngineSample} distributions and faults are those since the last call */
   sample() {
     const { wanted, opening, open } = this.#pool
-    const sample = { ...this.figures.sample(), gauges: { wanted, opening, open }, clock: this.clock.state }
-    this.#countBytes(sample.counters)
-    return sample
+    return { ...this.figures.sample(), gauges: { wanted, opening, open }, clock: this.clock.state }
   }
 
   /** @returns {Ledger[]} of all publishers here since publishing began */

@@ -38,8 +38,6 @@ const CONNECTIONS = new Map(
  */
 
 export class Dialer {
-  bytesIn = 0
-  bytesOut = 0
   /** Into which all sockets are read; what is not whole is copied out of it at once. */
   buffer = Buffer.allocUnsafeSlow(READ_SIZE)
   /** Seconds that something was watched. */
@@ -54,10 +52,16 @@ export class Dialer {
   /**
    * @param {DialerOptions} options
    * @param {Listener} listener
+   * @param {{bytesIn: number, bytesOut: number}} bytes to which those of the application's layer are added
    * @throws {Error} one line: a target that is not allowed, a range that cannot be read
    */
-  constructor({ targets, allow, transport, addresses, ports }, listener) {
+  constructor(
+    { targets, allow, transport, addresses, ports },
+    listener,
+    bytes = { bytesIn: 0, bytesOut: 0 },
+  ) {
     this.listener = listener
+    this.bytes = bytes
     this.oneWay = transport.startsWith('uni_')
     this.path = `/connection/${transport.replace('long_', '')}`
     const Connection = CONNECTIONS.get(transport.replace('uni_', ''))

@@ -60,7 +60,7 @@ export class Wire {
   write(data) {
     const { socket } = this
     if (!socket || this.state === CLOSED) return
-    this.dialer.bytesOut += data.length
+    this.dialer.bytes.bytesOut += data.length
     socket.write(data)
     if (socket.writableLength > MAX_UNSENT) this.end('target does not read')
   }
@@ -139,7 +139,7 @@ function onOpened() {
  */
 export function onRead(length, buffer) {
   const { wire } = this
-  wire.dialer.bytesIn += length
+  wire.dialer.bytes.bytesIn += length
   wire.receive(buffer, 0, length)
   return true
 }

@@ -50,7 +50,7 @@ export async function testTransport(t, gateway, transport) {
     )
     for (const [n, size] of SIZES.entries())
       t.ok(all[n].p === payload(n, size).p, `one of ${size} bytes is whole`)
-    t.ok(dialer.bytesIn > 300_000 && dialer.bytesOut > 100, 'bytes are counted')
+    t.ok(dialer.bytes.bytesIn > 300_000 && dialer.bytes.bytesOut > 100, 'bytes are counted')
     connection.close()
     t.match(await heard.end(connection), { code: 0, reason: 'closed' })
   })
