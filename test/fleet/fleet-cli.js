@@ -1,6 +1,7 @@
 // `halley fleet` as users run it.
 
 import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +11,21 @@ import { local } from '../../fleet/providers/local.js'
 import { signal } from '../../fleet/providers/processes.js'
 
 const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
+
+/** @type {Set<string>} folders of fleets that may have a controller */
+const running = new Set()
+
+/** A test that is ended from outside does not come to its teardown. Drones without a controller end by themselves. */
+function endAll() {
+  for (const dir of running) {
+    try {
+      process.kill(Number.parseInt(readFileSync(join(dir, 'controller.lock'), 'utf8'), 10), 'SIGKILL')
+    } catch {}
+  }
+  running.clear()
+}
+process.once('exit', endAll)
+for (const name of /** @type {const} */ (['SIGTERM', 'SIGALRM', 'SIGINT'])) process.once(name, endAll)
 
 /** The commands on one folder, of which nothing is left after the test. */
 export class FleetCli {
@@ -21,7 +37,9 @@ export class FleetCli {
   /** @param {any} t @returns {Promise<FleetCli>} */
   static async make(t) {
     const cli = new FleetCli(await mkdtemp(join(tmpdir(), 'halley-cli-')))
+    running.add(cli.dir)
     t.teardown(async () => {
+      running.delete(cli.dir)
       const pid = await holder(cli.dir)
       if (pid !== 0) process.kill(pid, 'SIGKILL')
       for (const { handle } of await cli.drones()) await signal(handle, 'SIGKILL')
