@@ -59,7 +59,7 @@ export function verdictOf({ partial, steps, accounting, limits, notes }) {
   const broken = limits.filter(limit => limit.broken)
   const calm = steps.every(({ disturbances }) => disturbances.every(({ left }) => left))
   const lost = lossText(accounting, steps)
-  const { expected, received, missed, pings, ended, reconnects } = accounting
+  const { expected, received, missed, pings, ended, reconnects, published, unpublished } = accounting
   const lines = []
   if (expected > 0) {
     const away =
@@ -77,6 +77,10 @@ export function verdictOf({ partial, steps, accounting, limits, notes }) {
   if (expected === 0 && received === 0 && pings > 0)
     lines.push(
       `${count(pings)} pings came, ${ended === 0 ? 'and no connection ended' : `and ${count(ended)} connections ended`}.`,
+    )
+  if (unpublished > 0)
+    lines.push(
+      `${count(unpublished)} of ${count(published + unpublished)} messages that were to be published were not confirmed: refused, or more than could be published in that time.`,
     )
   if (!calm)
     lines.push(

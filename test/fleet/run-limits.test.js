@@ -117,6 +117,10 @@ t.test('a run in a few words', async t => {
     title: 'Not everything arrived',
     lines: [/7 lost/],
   })
+  t.match(verdictOf(result({ accounting: { ...step().accounting, unpublished: 500 } })), {
+    title: 'Nothing was lost',
+    lines: [/due/, /^500 of 1,500 messages that were to be published were not confirmed/],
+  })
   t.match(verdictOf(result({ partial: true, notes: ['Why.'] })), { state: 'open', title: 'Not to its end' })
 })
 
