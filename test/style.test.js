@@ -48,6 +48,7 @@ const OPEN_TO_DRONE =
 const PACKAGES_OF_FLEET = [
   ['@aws-sdk/client-ec2', 'fleet/providers/ec2'],
   ['esbuild', 'fleet/pack.js'],
+  ['terser', 'fleet/pack.js'],
 ]
 const FLEET_ROOTS = /^fleet\/(?:cli\/|drone\/main\.js$|controller\/daemon\.js$|runner\/gateway-main\.js$)/
 const ROOTS = ['src/worker.js', 'src/worker-pool.js', 'src/telemetry.js', 'src/primary.js', 'src/index.js']
