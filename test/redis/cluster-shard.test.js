@@ -6,13 +6,15 @@ import { errors } from '../../src/errors.js'
 import { masterOf, moveSlot, publish, refusal, ShardRig, send, slotOf, subscribe } from './cluster-rig.js'
 import { pause, startCluster, until } from './servers.js'
 
+/** Nobody takes over from a server here: on a busy machine one that is slow must not count as gone, ms. */
+const PATIENT = 15_000
 /** A server that knows no sharded pub/sub, as those before version 7. */
 const PLAIN = ['--rename-command', 'SPUBLISH', '']
 
 for (const sharded of [true, false]) {
   const kind = sharded ? 'sharded pub/sub' : 'plain pub/sub'
   t.test(kind, async t => {
-    const cluster = await startCluster(t, { replicas: 0, args: sharded ? [] : PLAIN })
+    const cluster = await startCluster(t, { replicas: 0, args: sharded ? [] : PLAIN, timeout: PATIENT })
 
     t.test(`${kind}: commands, subscriptions and publications reach the master in charge`, async t => {
       const rig = new ShardRig(t, cluster)
@@ -168,7 +170,7 @@ for (const sharded of [true, false]) {
 }
 
 t.test('a slot that moves while subscriptions in it end mixes up no replies', async t => {
-  const cluster = await startCluster(t, { masters: 2, replicas: 0 })
+  const cluster = await startCluster(t, { masters: 2, replicas: 0, timeout: PATIENT })
   const rig = new ShardRig(t, cluster)
   await rig.whole()
   const [moving, ...others] = rig.shard.partitions
