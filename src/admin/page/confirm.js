@@ -11,9 +11,25 @@ export function confirm({ title, text, yes }) {
   byId('confirm-title').textContent = title
   byId('confirm-text').textContent = text
   byId('confirm-yes').textContent = yes
-  dialog.returnValue = 'no'
   dialog.showModal()
+  // The button tells, not `close`, which comes later: the next question may be there by then.
   return new Promise(resolve => {
-    dialog.addEventListener('close', () => resolve(dialog.returnValue === 'yes'), { once: true })
+    const asked = new AbortController()
+    const { signal } = asked
+    /** @param {boolean} sure */
+    const answer = sure => {
+      asked.abort()
+      resolve(sure)
+    }
+    dialog.addEventListener(
+      'submit',
+      event => {
+        const button = /** @type {HTMLButtonElement | null} */ (event.submitter)
+        answer(button?.value === 'yes')
+      },
+      { signal },
+    )
+    // Without a button: Escape. It may be the end of the question before, while this one is asked.
+    dialog.addEventListener('close', () => dialog.open || answer(false), { signal })
   })
 }
