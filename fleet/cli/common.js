@@ -3,7 +3,7 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { UsageError } from '../../src/cli/args.js'
-import { nearest } from '../../src/config/nearest.js'
+import { didYouMean } from '../../src/config/nearest.js'
 import { PROVIDERS } from '../providers/index.js'
 import { SETTINGS, SettingError } from '../settings.js'
 
@@ -76,7 +76,9 @@ export function settingOf(name) {
   const setting = SETTINGS.find(known => known.name === plain)
   if (setting !== undefined) return setting
   const names = SETTINGS.map(known => known.name)
-  throw new UsageError(`unknown setting "${name}"; did you mean ${nearest(name, names)}?`)
+  throw new UsageError(
+    `unknown setting "${name}"${didYouMean(name, names)} (halley fleet set --help has them all)`,
+  )
 }
 
 /**
@@ -121,7 +123,7 @@ export const shown = value => (Array.isArray(value) ? value.join(',') : String(v
  */
 export function providerFlags(flags, name) {
   if (!Object.hasOwn(PROVIDERS, name))
-    throw new UsageError(`unknown provider "${name}"; did you mean ${nearest(name, Object.keys(PROVIDERS))}?`)
+    throw new UsageError(`unknown provider "${name}"; there are ${Object.keys(PROVIDERS).join(' and ')}`)
   const given = Object.keys(PROVIDER_FLAGS).filter(flag => flags[flag] !== undefined)
   for (const flag of given) {
     if (Object.hasOwn(PROVIDERS[name].flags, flag)) continue

@@ -21,8 +21,9 @@ export const fleetStop = {
   summary: 'end drones',
   help: `Usage: halley fleet stop N|all [flags]
 
-Ends the last N drones, whose connections the others take over; or all drones and the controller. \`all\` also ends what was left by
-a controller that was killed: processes of this folder and, with --provider ec2, instances that are tagged as drones of any run.
+Ends the last N drones, or all if there are fewer, and says so; the others take over their connections. \`all\` ends all drones and the
+controller, and what was left by a controller that was killed: processes of this folder and, with --provider ec2, instances that are
+tagged as drones of any run.
 statistics.csv and controller.log stay in the folder.
 
       --provider NAME        also look for what this provider's runs have left
@@ -73,7 +74,10 @@ async function stopSome({ stdout }, dir, n, progress) {
   const { ask } = await import('../controller/client.js')
   const { ids, left } = await ask(dir, 'stop', { n }, { onProgress: text => progress.show(text) })
   progress.clear()
-  stdout(`ended: ${ids.join(', ') || 'none'}; ${left === 0 ? 'no drone is left' : `${left} left`}\n`)
+  const rest = left === 0 ? 'no drone is left' : `${left} left`
+  const fewer =
+    ids.length < n ? ` (asked for ${n}, there ${ids.length === 1 ? 'was' : 'were'} only ${ids.length})` : ''
+  stdout(`ended: ${ids.join(', ') || 'none'}; ${rest}${fewer}\n`)
   return 0
 }
 

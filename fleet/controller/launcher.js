@@ -1,7 +1,7 @@
 // Launches drones, starts those anew that died, and stops them.
 
 import { EventEmitter } from 'node:events'
-import { nearest } from '../../src/config/nearest.js'
+import { didYouMean } from '../../src/config/nearest.js'
 import { LaunchError, ProviderError } from '../providers/contract.js'
 import { Healer } from './healer.js'
 import { arrival, launchConfigs, missingLine, some } from './launch.js'
@@ -274,8 +274,7 @@ export class Launcher {
     const drones = ids.map(id => {
       const drone = this.#roster.get(id)
       if (drone !== undefined) return drone
-      const hint = nearest(id, known)
-      throw new Error(`there is no drone ${id}${hint === '' ? '' : `; did you mean ${hint}?`}`)
+      throw new Error(`there is no drone ${id}${didYouMean(id, known)}`)
     })
     await Promise.all(
       drones.map(async drone => {

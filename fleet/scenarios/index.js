@@ -1,6 +1,6 @@
 // The scenarios, by name.
 
-import { nearest } from '../../src/config/nearest.js'
+import { didYouMean } from '../../src/config/nearest.js'
 import { bigChannel } from './big-channel.js'
 import { chaos } from './chaos.js'
 import { churn } from './churn.js'
@@ -36,7 +36,5 @@ export function findScenario(name) {
   const found = SCENARIOS.find(scenario => scenario.name === name)
   if (found !== undefined) return found
   const names = SCENARIOS.map(scenario => scenario.name)
-  throw new ScenarioError(
-    `unknown scenario "${name}"; did you mean ${nearest(name, names)}? (--list has them all)`,
-  )
+  throw new ScenarioError(`unknown scenario "${name}"${didYouMean(name, names)} (--list has them all)`)
 }

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { nearest } from '../config/nearest.js'
+import { didYouMean } from '../config/nearest.js'
 
 /** A command line that cannot be understood; the message is one line. */
 export class UsageError extends Error {}
@@ -38,9 +38,7 @@ export function parseFlags(args, own, most = 0) {
     if (token.kind !== 'option') continue
     const flag = flags[token.name]
     if (flag === undefined || token.rawName === `-${token.name}`) {
-      // One letter is near to everything.
-      const hint = token.name.length > 1 ? `; did you mean --${nearest(token.name, Object.keys(flags))}?` : ''
-      throw new UsageError(`unknown flag ${token.rawName}${hint}`)
+      throw new UsageError(`unknown flag ${token.rawName}${didYouMean(token.name, Object.keys(flags), '--')}`)
     }
     const { value } = token
     if (flag.type === 'boolean') {

@@ -1,5 +1,5 @@
 import { ConfigError } from '../config/load.js'
-import { nearest } from '../config/nearest.js'
+import { didYouMean } from '../config/nearest.js'
 import { packageVersion } from '../version.js'
 import { parseFlags, UsageError } from './args.js'
 import { configCheck, configDefaults, configDoc } from './config.js'
@@ -92,16 +92,14 @@ function findCommand(commands, args) {
   if (single !== undefined) return { command: single, rest: args.slice(1) }
   if (inGroup(commands, first).length === 0) {
     const words = [...new Set([...commands, ...GROUPS].map(({ name }) => name.split(' ')[0])), 'help']
-    throw new UsageError(
-      `unknown command "${first}"; did you mean ${nearest(first, words)}? (see halley --help)`,
-    )
+    throw new UsageError(`unknown command "${first}"${didYouMean(first, words)} (see halley --help)`)
   }
   if (second === undefined || second.startsWith('-')) return { group: first, rest: args.slice(1) }
   const command = commands.find(({ name }) => name === `${first} ${second}`)
   if (command === undefined) {
     const words = inGroup(commands, first).map(({ name }) => name.split(' ')[1])
     throw new UsageError(
-      `unknown command "${first} ${second}"; did you mean ${first} ${nearest(second, words)}? (see halley ${first} --help)`,
+      `unknown command "${first} ${second}"${didYouMean(second, words, `${first} `)} (see halley ${first} --help)`,
     )
   }
   return { command, rest: args.slice(2) }

@@ -109,7 +109,7 @@ export class Draft {
       else if (option !== undefined) this.#set(target, option, full, full, () => readValue(option, value))
       else if (keys.isLater(path)) this.#warnLeaves(full, value)
       else if (!keys.isSection(path)) {
-        this.report.fault(full, `unknown key; the nearest known one is ${base}${keys.nearest(path)}`)
+        this.report.fault(full, `unknown key${hint(base, keys.nearest(path))}`)
       } else if (isObject(value)) {
         this.#walk(keys, /** @type {Record<string, unknown>} */ (value), base, target, `${path}.`)
       } else this.report.fault(full, `${show(value)} is not an object with keys`)
@@ -188,7 +188,7 @@ export class Draft {
       this.report.warn(name, LATER)
     } else {
       const best = rootKeys.nearestVariable(name.slice('HALLEY_'.length))
-      this.report.fault(name, `unknown variable; the nearest known one is HALLEY_${best}`)
+      this.report.fault(name, `unknown variable${hint('HALLEY_', best)}`)
     }
   }
 
@@ -222,8 +222,11 @@ export class Draft {
       this.report.warn(name, LATER)
     } else {
       const best = namespaceKeys.nearestVariable(rest)
-      this.report.fault(name, `unknown variable; the nearest known one is ${prefix}${best}`)
+      this.report.fault(name, `unknown variable${hint(prefix, best)}`)
     }
     return true
   }
 }
+
+/** @param {string} before @param {string} best '' if nothing is near */
+const hint = (before, best) => (best === '' ? '' : `; the nearest known one is ${before}${best}`)

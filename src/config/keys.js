@@ -52,7 +52,7 @@ class Keys {
     return this.#later.has(path) || this.#open.some(open => path.startsWith(`${open}.`))
   }
 
-  /** @param {string} path */
+  /** @param {string} path @returns {string} '' if none is near */
   nearest(path) {
     return nearest(path, [...this.#own.keys(), ...this.#sections, ...this.#later])
   }
@@ -63,7 +63,7 @@ class Keys {
     return this.#open.some(open => name.startsWith(`${variable(open)}_`))
   }
 
-  /** @param {string} name as for laterVariable */
+  /** @param {string} name as for laterVariable @returns {string} '' if none is near */
   nearestVariable(name) {
     return variable(nearest(name, [...this.#own.keys(), ...this.#later]))
   }

@@ -22,8 +22,8 @@ function distance(a, b) {
   return previous[b.length]
 }
 
-/** Edits that a forgotten leading section costs: `port` is near to `http_server.port`. */
-const SECTION = 0.5
+/** Edits that a forgotten word costs: `port` is near to `http_server.port`. */
+const WORD = 0.5
 
 /** Nobody means a name this long; comparing it would only take time. */
 const LONGEST = 200
@@ -31,25 +31,57 @@ const LONGEST = 200
 /** Case, dots and dashes are no difference worth counting. @param {string} name */
 const plain = name => name.toLowerCase().replace(/[-.]/g, '_')
 
+/** More edits than this make another name, however long it is. */
+const MOST_EDITS = 3
+
 /**
- * The known name that is nearest to an unknown one. Names may be paths with dots.
+ * One error in three letters is a slip, or one in four where words are missing too. More is another word: `nope` is not `ladder`.
+ * @param {number} edits
+ * @param {string} typed
+ * @param {string} part of a known name
+ * @param {boolean} whole whether that is all of the name
+ */
+function isSlip(edits, typed, part, whole) {
+  const shortest = Math.min(typed.length, part.length)
+  const longest = Math.max(typed.length, part.length)
+  const most = whole ? Math.max(1, Math.floor(longest / 3)) : Math.floor(longest / 4)
+  return edits <= Math.min(MOST_EDITS, most) && edits < shortest
+}
+
+/**
+ * The known name that is nearest to an unknown one, which may lack words at the beginning or at the end. Names may be paths with dots.
  * @param {string} name
  * @param {Iterable<string>} known the first of equally near ones wins
- * @returns {string} '' if nothing is known
+ * @returns {string} '' if none is near enough to be what was meant
  */
 export function nearest(name, known) {
   const wanted = plain(name.slice(0, LONGEST))
   let best = ''
   let least = Number.POSITIVE_INFINITY
   for (const candidate of known) {
-    const segments = candidate.split('.')
-    for (let skipped = 0; skipped < segments.length; skipped++) {
-      const edits = distance(wanted, plain(segments.slice(skipped).join('.'))) + skipped * SECTION
-      if (edits < least) {
-        least = edits
+    const words = plain(candidate).split('_')
+    for (let from = 0; from < words.length; from++) {
+      for (let to = words.length; to > from; to--) {
+        const part = words.slice(from, to).join('_')
+        const edits = distance(wanted, part)
+        const cost = edits + (words.length - (to - from)) * WORD
+        if (cost >= least || !isSlip(edits, wanted, part, to - from === words.length)) continue
+        least = cost
         best = candidate
       }
     }
   }
   return best
+}
+
+/**
+ * The end of an error about an unknown name.
+ * @param {string} name
+ * @param {Iterable<string>} known
+ * @param {string} [before] what stands before a known name: `--`
+ * @returns {string} `; did you mean port?`, or '' if none is near
+ */
+export function didYouMean(name, known, before = '') {
+  const best = nearest(name, known)
+  return best === '' ? '' : `; did you mean ${before}${best}?`
 }

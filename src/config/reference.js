@@ -15,7 +15,7 @@ defaults, file, variables, flags. Names and meaning are those of Centrifugo v6 w
 - \`halley config check -c FILE\` says what is wrong with a file; \`halley config defaults\` prints all defaults as a file
   (\`--yaml\` for YAML); \`halley config doc\` prints this page.
 - A key that Centrifugo v6 has and Halley has not yet gives a warning and is ignored. Any other unknown key is refused,
-  with the nearest known one named.
+  with the nearest known one named if it looks like a slip.
 - Durations are text with a unit: \`25s\`, \`300ms\`, \`1h30m\`. \`0\` needs none.
 - The variable of a key is \`HALLEY_\` and the path in upper case with \`_\`: \`client.token.hmac_secret_key\` is
   \`HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY\`. An empty variable counts as unset. Lists of strings are separated by spaces.

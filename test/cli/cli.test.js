@@ -106,6 +106,8 @@ t.test('--version and --help work everywhere', async t => {
 t.test('what cannot be understood is one line, the nearest thing, and exit code 2', async t => {
   for (const [line, said] of /** @type {[string, RegExp][]} */ ([
     ['srve', /unknown command "srve"; did you mean serve\?/],
+    ['nonsense', /unknown command "nonsense" \(see halley --help\)/],
+    ['serve --nonsense', /serve: unknown flag --nonsense /],
     ['config chek', /unknown command "config chek"; did you mean config check\?/],
     ['config', /one of the commands check, defaults, doc is needed/],
     ['serve --prot 1', /serve: unknown flag --prot; did you mean --port\?/],

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { rootKeys } from '../../src/config/keys.js'
-import { nearest } from '../../src/config/nearest.js'
+import { didYouMean, nearest } from '../../src/config/nearest.js'
 
 t.test('the nearest known key is the one that was meant', async t => {
   for (const [typed, meant] of [
@@ -20,7 +20,24 @@ t.test('the nearest known key is the one that was meant', async t => {
   }
 })
 
-t.test('a name of any length gets an answer, nothing known gets none', async t => {
-  t.equal(nearest('x'.repeat(100_000), ['y']), 'y')
-  t.equal(nearest('x', []), '')
+t.test('what is no slip gets no answer: a key, a command, a flag, a drone', async t => {
+  for (const [typed, known] of [
+    ['nope', ['ladder', 'stop', 'set']],
+    ['nonsense', ['serve', 'config', 'fleet', 'dashboard']],
+    ['x', ['y']],
+    ['verbosity', ['version', 'workers', 'port']],
+    ['x'.repeat(100_000), ['y']],
+    ['d77', ['d1', 'd2']],
+    ['', ['a']],
+    ['x', []],
+  ])
+    t.equal(nearest(String(typed), known), '', String(typed).slice(0, 20))
+  for (const typed of ['nonsense', 'foo', 'http_server.nonsense', 'quux.port_of_call'])
+    t.equal(rootKeys.nearest(typed), '', typed)
+})
+
+t.test('the end of an error about a name', async t => {
+  t.equal(didYouMean('srve', ['fleet', 'serve']), '; did you mean serve?')
+  t.equal(didYouMean('prot', ['port'], '--'), '; did you mean --port?')
+  t.equal(didYouMean('nonsense', ['serve']), '')
 })

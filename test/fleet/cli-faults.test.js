@@ -75,4 +75,8 @@ t.test('a start that is interrupted takes back what it has launched', async t =>
 
   await gone(cli)
   t.match(await cli.run(['start', '1', '--allow', '127.0.0.1']), { code: 0, stdout: '1 drone is up\n' })
+  t.match(await cli.run(['stop', '5']), {
+    code: 0,
+    stdout: /^ended: d\d; no drone is left \(asked for 5, there was only 1\)\n$/,
+  })
 })

@@ -82,7 +82,7 @@ t.test('from start to stop', async t => {
       'there is no drone d9; did you mean d1?',
       'the number of drones: "0" is no number from 1',
       '--spot is for --provider ec2, not for local',
-      'unknown provider "ec3"; did you mean ec2?',
+      'unknown provider "ec3"; there are local and ec2',
       '"long" is no duration like 300s or 5m',
       '--allow: "http://127.0.0.1:8000" is no HOST or HOST:PORT',
       'the number of drones is missing',

@@ -181,7 +181,8 @@ function partitionHome(region, configured) {
 function near(region, open) {
   const around = open.filter(name => name.split('-')[0] === region.split('-')[0])
   const best = nearest(region, open)
-  return [...new Set([best, ...(around.length > 0 ? around : open)])].slice(0, 6)
+  const others = around.length > 0 ? around : open
+  return [...new Set(best === '' ? others : [best, ...others])].slice(0, 6)
 }
 
 /**
