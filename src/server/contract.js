@@ -100,6 +100,8 @@
  * @property {(stream: Stream, data: string | Uint8Array) => void} write whole messages; no client sees a chunk border inside one. All that one
  *   turn of the event loop writes to a stream leaves together, in one chunk. `data` MUST NOT be changed afterwards. Never throws,
  *   also not on a stream that is over; the same data may be written to many streams, at no more than a few hundred ns each
+ * @property {(stream: Stream) => void} flush what has been written to the stream leaves now, in a chunk of its own. `overflow` may be called
+ *   from within
  * @property {(stream: Stream, data: string | Uint8Array) => void} end writes data ('' = nothing), then ends the response. A client that does
  *   not read is cut off after 5 s
  * @property {(stream: Stream) => void} cut ends the connection at once, unsent data is dropped

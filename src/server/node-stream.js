@@ -54,9 +54,14 @@ export class NodeStream {
     this.#hold()
   }
 
-  /** Lets go what one turn of the event loop has written. @param {ChunkMaker} chunks */
+  /** The turn of the event loop is over. @param {ChunkMaker} chunks */
   release(chunks) {
     this.#held = false
+    this.flush(chunks)
+  }
+
+  /** Lets go what has been written. @param {ChunkMaker} chunks */
+  flush(chunks) {
     if (this.#over) return
     if (this.#pending === null) this.#res.flushHeaders()
     else this.#res.write(chunks.make(this.#pending))

@@ -220,6 +220,11 @@ export class NodeServer {
     stream.write(data)
   }
 
+  /** @param {any} stream */
+  flush(stream) {
+    stream.flush(this.#chunks)
+  }
+
   /**
    * @param {any} stream
    * @param {string | Uint8Array} data

@@ -146,6 +146,14 @@ export class UwsStreams {
     if (stream.state === OPEN && data.length > 0) this.#add(stream, data)
   }
 
+  /** @param {UwsStream} stream */
+  flush(stream) {
+    const { pending } = stream
+    if (pending === null) return
+    stream.pending = null
+    this.#send(stream, pending)
+  }
+
   /**
    * @param {UwsStream} stream
    * @param {string | Uint8Array} data
@@ -226,11 +234,7 @@ export class UwsStreams {
     const cut = this.#cut
     this.#dirty = []
     this.#cut = []
-    for (const stream of dirty) {
-      const { pending } = stream
-      stream.pending = null
-      if (pending !== null) this.#send(stream, pending)
-    }
+    for (const stream of dirty) this.flush(stream)
     this.#chunks.clear()
     for (const stream of cut) stream.group.route.close(stream)
   }

@@ -113,6 +113,11 @@ export class UwsServer extends UwsWebSockets {
     this.#host.streams.write(stream, data)
   }
 
+  /** @param {any} stream */
+  flush(stream) {
+    this.#host.streams.flush(stream)
+  }
+
   /**
    * @param {any} stream
    * @param {string | Uint8Array} data

@@ -4,8 +4,18 @@ import { events } from './framing.js'
 import { StreamTransport } from './stream-transport.js'
 
 export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
-/** What the body begins with, so that a proxy that waits for the first byte lets the head through. */
-export const PREAMBLE = '\r\n'
+const PREAMBLE = '\r\n'
+
+/**
+ * What the body begins with, so that a proxy that waits for the first byte lets the head through. In a chunk of its own: npm `eventsource` 2
+ * swallows an event that comes in the same one.
+ * @param {import('../../server/contract.js').SocketServer} server
+ * @param {import('../../server/contract.js').Stream} stream
+ */
+export function writePreamble(server, stream) {
+  server.write(stream, PREAMBLE)
+  server.flush(stream)
+}
 
 /**
  * Two-way server-sent events (client protocol, section 16.2): the first commands come with the request, later ones through the emulation
@@ -52,10 +62,10 @@ export class SseTransport extends StreamTransport {
     if (!this.admission.admits()) return exchange.reply(503, head, '')
     const stream = exchange.stream(200, head, this.route)
     if (stream === null) return
-    this.server.write(stream, PREAMBLE)
     const session = new Session(this, stream, this.gateway.codecs.json, 0)
     session.user = user
     this.opened(session, stream)
+    writePreamble(this.server, stream)
     session.receive(commands)
   }
 

@@ -2,7 +2,7 @@ import { Kind } from '../../session/subscription.js'
 import { queryValue } from '../query.js'
 import { eventId, readEventId } from './event-id.js'
 import { events } from './framing.js'
-import { EVENT_STREAM, PREAMBLE } from './sse.js'
+import { EVENT_STREAM, writePreamble } from './sse.js'
 import { UniStreamTransport } from './uni-stream.js'
 
 /**
@@ -56,7 +56,7 @@ export class UniSseTransport extends UniStreamTransport {
 
   /** @param {import('../../server/contract.js').Stream} stream */
   preface(stream) {
-    this.server.write(stream, PREAMBLE)
+    writePreamble(this.server, stream)
   }
 
   /** @param {import('../../protocol/contract.js').Encoded} message */

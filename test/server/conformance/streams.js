@@ -45,6 +45,20 @@ export function streamConformance(t, driver) {
     t.same(stream.session, { belongs: 'to the transport' })
   })
 
+  t.test('what is flushed leaves in a chunk of its own', async t => {
+    const rig = await streams(t, driver, {}, (stream, server) => {
+      server.write(stream, 'first ')
+      server.write(stream, 'things ')
+      server.flush(stream)
+      server.flush(stream)
+      server.write(stream, 'then ')
+      server.write(stream, 'the rest')
+    })
+    const { client } = await open(t, rig)
+    await client.until('the rest')
+    t.same(dechunk(client).sizes, ['first things '.length, 'then the rest'.length])
+  })
+
   t.test('a stream may begin later, also with the body of a POST', async t => {
     const recorder = new StreamRecorder()
     const { url } = await serve(t, driver, server => {
