@@ -65,8 +65,10 @@ class Watcher {
   /** @param {string} path */
   constructor(path) {
     this.#socket = connect(path)
-    this.#socket.on('error', () => {})
-    createInterface({ input: this.#socket }).on('line', line => {
+    const lines = createInterface({ input: this.#socket })
+    // The interface emits the errors of its input again.
+    for (const emitter of [this.#socket, lines]) emitter.on('error', () => {})
+    lines.on('line', line => {
       const message = JSON.parse(line)
       if (message.type === 'snapshot') this.seen.push({ at: performance.now(), snapshot: message.snapshot })
     })

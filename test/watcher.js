@@ -13,9 +13,11 @@ export class Watcher {
   /** @param {string} path of the socket */
   constructor(path) {
     this.#socket = connect(path)
-    this.#socket.on('error', () => {})
-    this.closed = new Promise(resolve => this.#socket.once('close', resolve))
-    createInterface({ input: this.#socket }).on('line', line => {
+    const lines = createInterface({ input: this.#socket })
+    // The interface emits the errors of its input again.
+    for (const emitter of [this.#socket, lines]) emitter.on('error', () => {})
+    this.closed = new Promise(resolve => this.#socket.once('close', () => resolve(false)))
+    lines.on('line', line => {
       const message = JSON.parse(line)
       this.messages.push(message)
       for (const waiting of this.#waiting) {
@@ -34,7 +36,8 @@ export class Watcher {
   static async at(t, path) {
     const watcher = new Watcher(path)
     t.teardown(() => watcher.#socket.destroy())
-    await watcher.next(({ type }) => type === 'hello')
+    const greeted = watcher.next(({ type }) => type === 'hello').then(() => true)
+    if (!(await Promise.race([greeted, watcher.closed]))) throw new Error(`no gateway greets at ${path}`)
     return watcher
   }
 

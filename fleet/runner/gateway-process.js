@@ -86,35 +86,42 @@ export class GatewayProcess {
   async #comeUp() {
     await this.#process.started
     const end = Date.now() + START_PATIENCE
-    for (;;) {
-      const answer = await fetch(`${this.url}/health`, { signal: AbortSignal.timeout(5000) }).catch(
-        () => null,
-      )
-      await answer?.body?.cancel()
-      if (answer?.ok) break
+    while (!(await this.#isHealthy()) || !(await this.#follow())) {
       if (this.#process.hasEnded || Date.now() > end) {
         const last = (await this.#process.lastLines()).map(messageOf).slice(-2).join('; ')
         throw new RunError(`the gateway does not come up: ${last || 'it says nothing'}`)
       }
       await new Promise(resolve => setTimeout(resolve, PAUSE))
     }
-    await this.#follow()
   }
 
-  /** Workers by their process ids, from the stats socket. */
+  /** @returns {Promise<boolean>} whether a worker answers */
+  async #isHealthy() {
+    const answer = await fetch(`${this.url}/health`, { signal: AbortSignal.timeout(5000) }).catch(() => null)
+    await answer?.body?.cancel()
+    return answer?.ok ?? false
+  }
+
+  /**
+   * Keeps the process ids of the workers, from the stats socket. Workers answer before the primary opens that socket.
+   * @returns {Promise<boolean>} whether they are known; false: the connection ended before
+   */
   #follow() {
     return new Promise(resolve => {
       const socket = connect(this.#socket)
       this.#watch = socket
-      socket.on('error', () => resolve(undefined))
-      createInterface({ input: socket }).on('line', line => {
-        const message = JSON.parse(line)
-        const snapshot = message.type === 'snapshot' ? message.snapshot : message.history?.at(-1)
+      const lines = createInterface({ input: socket })
+      // The interface emits the errors of its input again.
+      for (const emitter of [socket, lines]) emitter.on('error', () => {})
+      socket.once('close', () => resolve(false))
+      lines.on('line', line => {
+        const message = parse(line)
+        const snapshot = message?.type === 'snapshot' ? message.snapshot : message?.history?.at(-1)
         if (!snapshot) return
         this.workerPids = snapshot.workers
           .map((/** @type {any} */ { sample }) => sample?.pid ?? 0)
           .filter((/** @type {number} */ pid) => pid > 0)
-        resolve(undefined)
+        resolve(true)
       })
     })
   }
@@ -180,5 +187,14 @@ function messageOf(line) {
     return String(JSON.parse(line).msg ?? line)
   } catch {
     return line
+  }
+}
+
+/** @param {string} line @returns {any} null: it is not whole, because the gateway was killed while it wrote */
+function parse(line) {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return null
   }
 }

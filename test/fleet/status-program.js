@@ -33,8 +33,10 @@ if (!mute)
       socket.write(`${JSON.stringify({ ask: last, name, params })}\n`)
     })
 
-socket.on('error', () => {})
-createInterface({ input: socket }).on('line', line => {
+const lines = createInterface({ input: socket })
+// The interface emits the errors of its input again.
+for (const emitter of [socket, lines]) emitter.on('error', () => {})
+lines.on('line', line => {
   const { snapshot, lost, answer, error } = JSON.parse(line)
   if (snapshot !== undefined) onSnapshot(snapshot)
   if (lost !== undefined) onLost(lost)

@@ -27,7 +27,10 @@ export class StatsWatcher {
     const socket = connect(path)
     await once(socket, 'connect')
     const watcher = new StatsWatcher()
-    createInterface({ input: socket }).on('line', line => {
+    const lines = createInterface({ input: socket })
+    // The interface emits the errors of its input again.
+    for (const emitter of [socket, lines]) emitter.on('error', () => {})
+    lines.on('line', line => {
       const message = JSON.parse(line)
       if (message.type !== 'snapshot') return
       watcher.#latest = message.snapshot

@@ -66,8 +66,10 @@ if (!bare) {
   process.on('uncaughtException', leave)
   process.on('SIGTERM', leave)
 }
-socket.on('error', () => {})
-createInterface({ input: socket }).on('line', line => {
+const lines = createInterface({ input: socket })
+// The interface emits the errors of its input again.
+for (const emitter of [socket, lines]) emitter.on('error', () => {})
+lines.on('line', line => {
   for (const [name, argument] of Object.entries(JSON.parse(line))) commands[name](argument)
 })
 terminal.open()

@@ -1,0 +1,29 @@
+// The gateway of a run, as the runner starts and follows it.
+
+import t from 'tap'
+import { GatewayProcess } from '../../fleet/runner/gateway-process.js'
+
+/** Makes the primary open its stats socket only after its workers have answered for a while, as on a busy machine. */
+const LATE_SOCKET = `import net from 'node:net'
+const { listen } = net.Server.prototype
+net.Server.prototype.listen = function (...args) {
+  const path = args.find(arg => typeof arg === 'string' && arg.startsWith('/')) ?? args[0]?.path
+  if (!path) return listen.apply(this, args)
+  setTimeout(() => listen.apply(this, args), 1000)
+  return this
+}`
+
+t.test('its workers are known once it has started, however late its stats socket opens', async t => {
+  const gateway = await GatewayProcess.start({
+    plan: {
+      config: {},
+      workers: 1,
+      redis: false,
+      nodeFlags: [`--import=data:text/javascript,${encodeURIComponent(LATE_SOCKET)}`],
+    },
+    out: t.testdir(),
+  })
+  t.teardown(() => gateway.stop())
+  t.equal(gateway.workerPids.length, 1)
+  t.equal(gateway.killWorker(0), gateway.workerPids[0])
+})
