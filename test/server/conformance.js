@@ -3,12 +3,11 @@ import { closingConformance } from './conformance/closing.js'
 import { compressionConformance } from './conformance/compression.js'
 import { httpConformance } from './conformance/http.js'
 import { listeningConformance } from './conformance/listening.js'
-import { slowStreamConformance } from './conformance/slow-streams.js'
 import { streamConformance } from './conformance/streams.js'
 import { webSocketConformance } from './conformance/websocket.js'
 
 /**
- * Holds a socket server to src/server/contract.js.
+ * Holds a socket server to src/server/contract.js. What takes seconds is in conformance/slow-clients.js.
  *
  * @param {import('tap').Test} t
  * @param {'uws' | 'node'} driver
@@ -21,14 +20,4 @@ export function conformance(t, driver) {
   t.test('compression', async t => compressionConformance(t, driver))
   t.test('what clients have not taken', async t => backlogConformance(t, driver))
   t.test('closing', async t => closingConformance(t, driver))
-}
-
-/**
- * What takes so long that it has a file of its own.
- *
- * @param {import('tap').Test} t
- * @param {'uws' | 'node'} driver
- */
-export function slowConformance(t, driver) {
-  slowStreamConformance(t, driver)
 }

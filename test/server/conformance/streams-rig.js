@@ -26,6 +26,8 @@ class Dechunker {
   sizes = []
   /** @type {Buffer[]} */
   body = []
+  /** Bytes of the body. */
+  received = 0
   ended = false
 
   push(data) {
@@ -48,6 +50,7 @@ class Dechunker {
       }
       if (this.#rest.length < end + 2 + size) return
       this.sizes.push(size)
+      this.received += size
       this.body.push(this.#rest.subarray(end + 2, end + 2 + size))
       this.#rest = this.#rest.subarray(end + 2 + size)
     }

@@ -1,7 +1,17 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import { post, RawClient, serve } from './rig.js'
-import { dechunk, get, kernelBuffers, left, open, StreamRecorder, streams, turn } from './streams-rig.js'
+import {
+  dechunk,
+  fill,
+  get,
+  kernelBuffers,
+  left,
+  open,
+  StreamRecorder,
+  streams,
+  turn,
+} from './streams-rig.js'
 
 /** The contract's sentences about HTTP responses that go on. */
 export function streamConformance(t, driver) {
@@ -284,6 +294,79 @@ export function streamConformance(t, driver) {
     t.equal(await rig.recorder.next('overflow'), stream)
     rig.server.cut(stream)
     await rig.recorder.next('close')
+  })
+
+  t.test('a slow reader gets every byte in order, in whole messages', async t => {
+    const rig = await streams(t, driver, { maxBuffered: 30_000_000 })
+    const { client, stream } = await open(t, rig)
+    client.socket.pause()
+    const messages = []
+    let written = 0
+    // From a few bytes to more than any buffer of the library, in turns with one message and with many.
+    for (let i = 0; written < 16_000_000; i++) {
+      const size = i % 7 === 0 ? (i * 7919) % 90_000 : (i * 104_729) % 2000
+      const message = `${i}:${'x'.repeat(size)}\n`
+      messages.push(message)
+      written += message.length
+      rig.server.write(stream, i % 3 === 0 ? Buffer.from(message) : message)
+      if (i % 4 === 0) await turn()
+    }
+    const chunks = dechunk(client)
+    for (let i = 0; i < 10; i++) {
+      client.socket.resume()
+      await once(client.socket, 'data')
+      client.socket.pause()
+      rig.server.write(stream, `and ${i}\n`)
+      messages.push(`and ${i}\n`)
+    }
+    rig.server.end(stream, 'the end\n')
+    messages.push('the end\n')
+    client.socket.resume()
+    while (!chunks.ended) await once(client.socket, 'data')
+    t.ok(chunks.text === messages.join(''))
+    t.ok(
+      chunks.body.every(chunk => chunk.at(-1) === 10),
+      'no chunk ends within a message',
+    )
+    t.equal(await rig.recorder.next('close'), stream)
+    t.equal(rig.recorder.count('overflow'), 0)
+  })
+
+  t.test('the end waits for a slow reader, whose connection is good for more', async t => {
+    const rig = await streams(t, driver)
+    const { client, stream } = await open(t, rig)
+    client.socket.pause()
+    const count = await fill(rig.server, stream, rig.recorder, i => `${i} ${'x'.repeat(40_000)}\n`)
+    rig.server.write(stream, 'almost ')
+    rig.server.end(stream, 'the end')
+    const other = await open(t, rig)
+    rig.server.end(other.stream, 'of another')
+    t.equal(await rig.recorder.next('close'), other.stream, 'not of the slow one')
+    const chunks = dechunk(client)
+    client.socket.resume()
+    while (!chunks.ended) await once(client.socket, 'data')
+    t.ok(chunks.text.endsWith('\nalmost the end'))
+    t.equal(chunks.text.split('\n').length, count + 1)
+    t.equal(await rig.recorder.next('close'), stream)
+    client.write(get('/stream'))
+    rig.server.end(await rig.recorder.next('stream'), 'good for more')
+    await once(client.socket, 'data')
+  })
+
+  t.test('a client that leaves with a backlog, also while its end waits, is told once', async t => {
+    const rig = await streams(t, driver)
+    for (const ending of [false, true]) {
+      const { client, stream } = await open(t, rig)
+      client.socket.pause()
+      while (rig.recorder.count('overflow') === 0)
+        await fill(rig.server, stream, rig.recorder, () => 'x'.repeat(40_000))
+      if (ending) rig.server.end(stream, '')
+      client.socket.destroy()
+      t.equal(await rig.recorder.next('close'), stream)
+      rig.server.write(stream, 'x')
+    }
+    await turn()
+    t.equal(rig.recorder.count('close'), 2)
   })
 
   t.test('a HEAD of what would be a stream is answered, and no more', async t => {

@@ -1,0 +1,143 @@
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { clientFrame, pair, post, RawClient, Recorder, serve } from './rig.js'
+import { dechunk, fill, get, left, open, StreamRecorder, streams, turn } from './streams-rig.js'
+
+/** uWebSockets.js closes a response after 10 s of failed writes, and looks every 4 s. */
+const LIBRARY_TIMEOUT = 14_000
+
+/**
+ * What the contract says of clients that are slow for seconds; side by side, because they wait.
+ *
+ * @param {import('tap').Test} t
+ * @param {'uws' | 'node'} driver
+ */
+export function slowClientConformance(t, driver) {
+  t.jobs = 10
+
+  t.test('a slow reader that has caught up may rest', async t => {
+    const rig = await streams(t, driver, { maxBuffered: 3_000_000 })
+    const { client, stream } = await open(t, rig)
+    client.socket.pause()
+    const count = await fill(rig.server, stream, rig.recorder, () => 'x'.repeat(40_000))
+    await sleep(3000)
+    const chunks = dechunk(client)
+    client.socket.resume()
+    while (chunks.received < 40_000 * count) await once(client.socket, 'data')
+    await sleep(LIBRARY_TIMEOUT)
+    t.equal(rig.recorder.count('close'), 0)
+    rig.server.write(stream, 'still here')
+    await once(client.socket, 'data')
+    t.ok(chunks.text.endsWith('still here'))
+  })
+
+  t.test('a client that reads nothing for long, but has not left too much, is not cut', async t => {
+    const rig = await streams(t, driver, { maxBuffered: 30_000_000 })
+    const { client, stream } = await open(t, rig)
+    client.socket.pause()
+    for (let i = 0; i < 20_000; i++) {
+      rig.server.write(stream, 'x'.repeat(1000))
+      if (i % 10 === 0) await turn()
+    }
+    await sleep(LIBRARY_TIMEOUT)
+    t.equal(rig.recorder.count('close'), 0)
+    const chunks = dechunk(client)
+    client.socket.resume()
+    rig.server.end(stream, 'end')
+    while (!chunks.ended) await once(client.socket, 'data')
+    t.equal(chunks.text.length, 20_000_003)
+    t.equal(await rig.recorder.next('close'), stream)
+  })
+
+  t.test('a stream on which nothing happens stays, also one that began with a body', async t => {
+    const recorder = new StreamRecorder()
+    const { server, port } = await serve(t, driver, server => {
+      server.route('POST', '/', exchange => {
+        exchange.body(100, body => {
+          const stream = exchange.stream(200, null, recorder.route)
+          if (String(body) === 'written') server.write(stream, 'begun')
+          recorder.put('stream', stream)
+        })
+      })
+    })
+    const clients = []
+    for (const body of ['written', 'silent']) {
+      const client = await RawClient.connect(t, port)
+      client.write(post('/', body))
+      clients.push({ client, stream: await recorder.next('stream') })
+    }
+    await sleep(LIBRARY_TIMEOUT)
+    t.equal(recorder.count('close'), 0)
+    for (const { client, stream } of clients) {
+      server.write(stream, 'still here')
+      await client.until('still here')
+    }
+  })
+
+  t.test('the patience with a slow end is over with it; the connection is not', async t => {
+    const rig = await streams(t, driver)
+    const { client, stream } = await open(t, rig)
+    client.socket.pause()
+    await fill(rig.server, stream, rig.recorder, () => 'x'.repeat(40_000))
+    rig.server.end(stream, 'the end')
+    await sleep(3000)
+    t.equal(rig.recorder.count('close'), 0)
+    const chunks = dechunk(client)
+    client.socket.resume()
+    while (!chunks.ended) await once(client.socket, 'data')
+    t.equal(await rig.recorder.next('close'), stream)
+    client.write(get('/stream'))
+    const next = await rig.recorder.next('stream')
+    await sleep(4000)
+    rig.server.end(next, 'and more')
+    await once(client.socket, 'data')
+    t.equal(await rig.recorder.next('close'), next)
+  })
+
+  t.test('a client that does not read the end is cut off', async t => {
+    const rig = await streams(t, driver)
+    const { client, stream } = await open(t, rig)
+    client.socket.pause()
+    await fill(rig.server, stream, rig.recorder, () => 'x'.repeat(40_000))
+    const start = performance.now()
+    rig.server.end(stream, 'the end')
+    t.equal(await rig.recorder.next('close'), stream)
+    const waited = performance.now() - start
+    t.ok(waited > 4500, `after ${Math.round(waited)} ms`)
+    const chunks = dechunk(client)
+    client.socket.resume()
+    await left(client)
+    t.notOk(chunks.ended)
+    t.equal(rig.recorder.count('close'), 1)
+  })
+
+  t.test('a peer that does not read is cut off', async t => {
+    const { server, recorder, client, connection } = await pair(t, driver, { maxBuffered: 100_000_000 })
+    client.socket.pause()
+    for (let i = 0; i < 50; i++) server.send(connection, Buffer.alloc(200_000), true)
+    await new Promise(resolve => setImmediate(resolve))
+    const start = performance.now()
+    server.close(connection, 3008, 'slow')
+    const { code } = await recorder.next('close')
+    t.equal(code, 3008)
+    const waited = performance.now() - start
+    t.ok(waited > 4500, `after ${Math.round(waited)} ms`)
+    client.socket.resume()
+    t.equal((await client.next('close')).code, 1006)
+    t.equal(recorder.count('close'), 1)
+  })
+
+  t.test('a peer that reads but never answers is cut off', async t => {
+    const recorder = new Recorder()
+    const { server, port } = await serve(t, driver, server => server.websocket('/ws', recorder.route))
+    const client = await RawClient.upgraded(t, port)
+    server.close(await recorder.opened(), 3000, 'x')
+    await client.until('\x88\x03\x0b\xb8x')
+    // Only a connection whose descriptor the server has given up refuses what is sent to it.
+    const pump = setInterval(() => client.write(clientFrame(1, 'hello?')), 100)
+    t.teardown(() => clearInterval(pump))
+    await client.gone()
+    t.equal((await recorder.next('close')).code, 3000)
+    t.equal(recorder.count('message'), 0)
+  })
+}

@@ -1,0 +1,7 @@
+import t from 'tap'
+import { slowClientConformance } from './conformance/slow-clients.js'
+
+t.jobs = 2
+for (const driver of /** @type {const} */ (['uws', 'node'])) {
+  t.test(driver, async t => slowClientConformance(t, driver))
+}

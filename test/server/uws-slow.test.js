@@ -1,4 +1,0 @@
-import t from 'tap'
-import { slowConformance } from './conformance.js'
-
-slowConformance(t, 'uws')
