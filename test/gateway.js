@@ -124,7 +124,8 @@ export class TestGateway {
  * Starts a gateway and waits until every worker listens. It is stopped with the test.
  *
  * @param {any} t
- * @param {any} [config] over these: two workers, a free port of loopback, API key `key`, every origin, health, debug log
+ * @param {any} [config] over these: two workers, a free port of loopback, API key `key`, every origin, health, debug log, no
+ *   pings for ten minutes (raw clients do not answer them)
  * @param {{args?: string[], env?: Record<string, string>}} [options]
  * @returns {Promise<TestGateway>}
  */
@@ -139,7 +140,7 @@ export async function startGateway(t, config = {}, { args = [], env = {} } = {})
     ...config,
     http_server: { address: '127.0.0.1', port, ...config.http_server },
     http_api: { key: 'key', ...config.http_api },
-    client: { allowed_origins: ['*'], ...config.client },
+    client: { allowed_origins: ['*'], ping_interval: '10m', ...config.client },
   }
   await writeFile(file, JSON.stringify(whole))
   const child = spawn(process.execPath, [bin, 'serve', '-c', file, ...args], {

@@ -5,6 +5,7 @@ for (const driver of ['uws', 'node']) {
   t.test(`with an internal port, what is not for clients is there and nowhere else (${driver})`, async t => {
     const internal = await freePort()
     const gateway = await startGateway(t, {
+      workers: 1,
       http_server: { internal_port: internal, driver },
       client: { insecure: true },
       uni_sse: { enabled: true },
@@ -30,12 +31,10 @@ for (const driver of ['uws', 'node']) {
     const sse = '/connection/uni_sse?cf_connect=%7B%7D'
     t.equal(await status(gateway.url + sse), 200)
     t.equal(await status(inside + sse), 404, 'clients have nothing to look for on the internal port')
+    await t.rejects(
+      startGateway(t, { workers: 1, http_server: { internal_port: gateway.port, driver } }),
+      { message: new RegExp(`cannot listen on 127.0.0.1:${gateway.port}: EADDRINUSE`) },
+      'one that is taken is one clear line',
+    )
   })
 }
-
-t.test('an internal port that is taken is one clear line', async t => {
-  const taken = await startGateway(t)
-  await t.rejects(startGateway(t, { http_server: { internal_port: taken.port } }), {
-    message: new RegExp(`cannot listen on 127.0.0.1:${taken.port}: EADDRINUSE`),
-  })
-})

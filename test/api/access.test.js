@@ -2,12 +2,12 @@ import t from 'tap'
 import { startApi } from './support.js'
 
 t.test('insecure: no key is asked for', async t => {
-  const api = await startApi(t, { http_api: { insecure: true } })
+  const api = await startApi(t, { workers: 1, http_api: { insecure: true } })
   t.equal((await api.request('POST', '/api/channels', '{}', {})).text, '{"result":{"channels":{}}}')
 })
 
 t.test('without a key nobody may call', async t => {
-  const api = await startApi(t, { http_api: {} })
+  const api = await startApi(t, { workers: 1, http_api: {} })
   t.equal((await api.request('POST', '/api/info', '{}', {})).status, 401)
   t.equal((await api.request('POST', '/api/info', '{}', { 'x-api-key': '' })).status, 401)
   t.equal((await api.request('POST', '/api/info?api_key=', '{}', {})).status, 401)
@@ -15,6 +15,7 @@ t.test('without a key nobody may call', async t => {
 
 t.test('prefix and error mode by configuration', async t => {
   const api = await startApi(t, {
+    workers: 1,
     http_api: { key: 'k', handler_prefix: '/backend/v1', error_mode: 'transport' },
   })
   const ask = (path, body) => api.request('POST', path, body, { 'x-api-key': 'k' })
@@ -31,6 +32,6 @@ t.test('prefix and error mode by configuration', async t => {
 })
 
 t.test('disabled', async t => {
-  const api = await startApi(t, { http_api: { key: 'k', disabled: true } })
+  const api = await startApi(t, { workers: 1, http_api: { key: 'k', disabled: true } })
   t.equal((await api.request('POST', '/api/info', '{}', { 'x-api-key': 'k' })).status, 404)
 })

@@ -30,7 +30,7 @@ t.test('with tokens', async t => {
 
   t.test('a valid token connects its user', async t => {
     const client = await user(t, gateway, { sub: 'valid', exp: at(3600), info: { n: 1 } })
-    t.match(client.connect, { client: UUID, version: /^halley /, expires: true, ping: 25, pong: true })
+    t.match(client.connect, { client: UUID, version: /^halley /, expires: true, ping: 600, pong: true })
     t.ok(client.connect.ttl > 3590 && client.connect.ttl <= 3600)
     t.strictSame(Object.keys(client.connect).sort(), ['client', 'expires', 'ping', 'pong', 'ttl', 'version'])
     await client.subscribe('who')
@@ -171,6 +171,7 @@ t.test('with tokens', async t => {
 
 t.test('without tokens', async t => {
   const gateway = await startGateway(t, {
+    workers: 1,
     client: {
       allow_anonymous_connect_without_token: true,
       connect_include_server_time: true,
@@ -190,7 +191,7 @@ t.test('without tokens', async t => {
         headers: { h: 'x' },
         flag: 1,
       })
-      t.match(client.connect, { client: UUID, version: /^halley /, ping: 25, pong: true })
+      t.match(client.connect, { client: UUID, version: /^halley /, ping: 600, pong: true })
       t.ok(client.connect.time >= before && client.connect.time <= Date.now())
       t.strictSame(Object.keys(client.connect).sort(), ['client', 'ping', 'pong', 'time', 'version'])
       const other = await anonymous(t, gateway)
@@ -214,6 +215,7 @@ t.test('without tokens', async t => {
 
 t.test('a trusted header names the user, where anonymous clients are not let in', async t => {
   const gateway = await startGateway(t, {
+    workers: 1,
     client: tokenClient({ user_id_http_header: 'X-User-Id', stale_close_delay: '300ms' }),
     channel: { without_namespace: open },
   })
@@ -234,7 +236,7 @@ t.test('a trusted header names the user, where anonymous clients are not let in'
 })
 
 t.test('insecure mode lets everybody in and forgets what expires', async t => {
-  const gateway = await startGateway(t, { client: tokenClient({ insecure: true }) })
+  const gateway = await startGateway(t, { workers: 1, client: tokenClient({ insecure: true }) })
   const client = await anonymous(t, gateway)
   t.match(await client.subscribe('anything'), { subscribe: {} })
   t.strictSame((await client.subscribe('$private')).error, error(103, 'permission denied'))

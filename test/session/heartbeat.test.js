@@ -46,7 +46,6 @@ for (const driver of drivers) {
         t.ok(times[0] - connected >= INTERVAL / 2 - slack)
         t.ok(times[1] - times[0] >= INTERVAL - slack)
         t.ok(times[2] - times[1] >= INTERVAL - slack)
-        t.ok(times[2] - connected < 3 * INTERVAL + 1000)
       },
     )
 

@@ -4,11 +4,11 @@ import { once } from 'node:events'
 import t from 'tap'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
-import { anonymous, drivers, error, open, roundTrip } from './support.js'
+import { anonymous, drivers, error, history, open, roundTrip } from './support.js'
 
 const config = {
   client: { allow_anonymous_connect_without_token: true, queue_max_size: 200_000 },
-  channel: { without_namespace: open },
+  channel: { without_namespace: { ...open, ...history } },
 }
 
 /** A publish command of exactly so many bytes. @param {number} bytes */
@@ -71,6 +71,31 @@ for (const driver of drivers) {
       t.strictSame((await client.subscribe('one more')).error, error(106, 'limit exceeded'))
     })
 
+    t.test('a thousand commands at once are answered in their order', async t => {
+      const client = await anonymous(t, gateway)
+      const all = Array.from({ length: 1000 }, (_, i) => {
+        const id = i + 1
+        const channel = `flood ${id % 7}`
+        const kinds = [
+          { publish: { channel, data: id } },
+          { subscribe: { channel } },
+          { unsubscribe: { channel } },
+        ]
+        return { id, ...(id % 11 === 0 ? { history: { channel, limit: 1 } } : kinds[id % 3]) }
+      })
+      for (let i = 0; i < all.length; i += 100) client.send(...all.slice(i, i + 100))
+      await client.next(({ id }) => id === 1000)
+      const ids = client.messages.filter(({ id }) => id).map(({ id }) => id)
+      t.strictSame(
+        ids,
+        Array.from({ length: 999 }, (_, i) => i + 1),
+      )
+      t.notOk(
+        client.messages.some(({ error }) => error && error.code !== 105),
+        'and none has failed',
+      )
+    })
+
     t.test('who stops reading is closed with 3008, and disturbs nobody', async t => {
       const slow = await anonymous(t, gateway)
       const quick = await anonymous(t, gateway)
@@ -82,8 +107,10 @@ for (const driver of drivers) {
       let sent = 0
       // The kernel takes some megabytes before anything is left unread at the gateway.
       for (;;) {
-        for (let i = 0; i < 20; i++)
-          await gateway.api('publish', { channel: 'much', data: `${sent++}-${data}` })
+        const commands = Array.from({ length: 40 }, () => ({
+          publish: { channel: 'much', data: `${sent++}-${data}` },
+        }))
+        await gateway.api('batch', { commands })
         const { presence } = (await gateway.api('presence', { channel: 'much' })).result
         if (!(client in presence)) break
       }

@@ -82,7 +82,7 @@ for (const driver of drivers) {
         ),
         true,
       )
-      t.match(await client.next(), { id: 1, connect: { ping: 25, pong: true } })
+      t.match(await client.next(), { id: 1, connect: { ping: 600, pong: true } })
       t.strictSame(await client.next(), { id: 2, subscribe: {} })
       const { presence } = await client.next()
       t.equal(Object.keys(presence.presence).length, 1, 'the subscription was made before')

@@ -28,7 +28,7 @@ for (const driver of drivers) {
       t.test(`${transport}: the whole protocol, posts landing on any worker`, async t => {
         const client = await StreamClient.connected(url, transport)
         t.match(client.connect.session, /^[0-9a-f]{8}-[0-9a-f]{4}-4/)
-        t.match(client.connect, { node: String, client: String, ping: 25, pong: true })
+        t.match(client.connect, { node: String, client: String, ping: 600, pong: true })
         const channel = `${transport}:${driver}`.replace(':', '-')
         t.match(await client.subscribe(channel), { subscribe: { recoverable: true, epoch: String } })
         for (let n = 1; n <= 20; n++) {
