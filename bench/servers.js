@@ -28,7 +28,8 @@ const API_KEY = 'key'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 /** A process needs files for itself: code, pipes, the publishers' connections. */
 const OWN_FILES = 500
-const START_PATIENCE = 30_000
+/** One that ends is noticed at once; one that is slow to start on a busy machine is waited for, ms. */
+const START_PATIENCE = 120_000
 const STOP_PATIENCE = 15_000
 /** Halley's defaults. */
 const CHANNEL_LIMIT = 128

@@ -1,61 +1,13 @@
 import t from 'tap'
+import { compareBooks } from '../bench/books.js'
 import { Histogram } from '../bench/load/histogram.js'
 import { PayloadReader, Payloads } from '../bench/load/payload.js'
-import { bench, countsAll, NO_FAULT, run, script, skip } from './bench-runs.js'
-
-// Each run takes what it measures, a second of warm-up, and a server's start and end.
-t.setTimeout(120_000)
-// Most of it is waiting, and none of the figures matters here.
-t.jobs = 6
-
-countsAll(t, [
-  ['fan --channels=10 --rate=200 --workers=2', 5],
-  ['fan --channels=10 --rate=200 --server=ws', 5],
-  ['one2one --rate=500', 1],
-  ['big --rate=30 --transport=protobuf --loaders=3', 50],
-  ['big --rate=30 --transport=uni_sse', 50],
-  ['big --rate=30 --transport=uni_http_stream', 50],
-])
-
-t.test('memory: every client connects, and costs something', { skip }, async t => {
-  const [result] = await bench('memory')
-  t.match(result, { connections: 50, failed: 0, closed: 0 })
-  t.ok(result.base_mb > 1)
-  t.ok(result.connect_cpu_us > 0)
-})
-
-t.test('poll: every message is in the answer to each poll of its channel', { skip }, async t => {
-  const [result, control] = await bench('poll --channels=5 --against=ws --runs=1')
-  for (const { connections, faults, rounds, answers, received, expected, cpu_us_per_round } of [
-    result,
-    control,
-  ]) {
-    t.same([connections, faults], [50, 0])
-    t.equal(answers, rounds * 10)
-    t.equal(received, expected)
-    t.ok(cpu_us_per_round > 0)
-  }
-})
-
-t.test('a control runs in turn with the gateway, medians and ratios follow', { skip }, async t => {
-  const lines = await bench('fan --against=uws --runs=1 --rate=100')
-  t.strictSame(
-    lines.map(({ server, run, median_of, ratio_to }) => [server, run, median_of, ratio_to]),
-    [
-      ['halley', 1, undefined, undefined],
-      ['uws', 1, undefined, undefined],
-      ['halley', undefined, 1, undefined],
-      ['uws', undefined, 1, undefined],
-      ['halley', undefined, undefined, 'uws'],
-    ],
-  )
-  const [halley, uws, , , ratio] = lines
-  t.match(halley, NO_FAULT)
-  t.match(uws, NO_FAULT)
-  t.equal(ratio.cpu_us_per_message, Number((halley.cpu_us_per_message / uws.cpu_us_per_message).toFixed(3)))
-})
+import { HELP, parseOptions } from '../bench/options.js'
+import { parseRestartOptions } from '../bench/restarts.js'
+import { run, script } from './bench-runs.js'
 
 t.test('a wrong command line is refused with one clear line', async t => {
+  /** @type {[string, RegExp][]} */
   const cases = [
     ['fam', /no scenario "fam"; there are memory, fan, one2one, big, poll/],
     ['fan --conns=many', /--conns is a whole number from 1, not "many"/],
@@ -63,36 +15,30 @@ t.test('a wrong command line is refused with one clear line', async t => {
     ['fan --server=nginx', /a server is one of halley, uws, ws, embedded, not "nginx"/],
     ['fan --nodes=2', /--nodes and --redis want --engine redis/],
     ['channels --against=uws', /channels is for Halley only, not for uws/],
-    ['restarts --kill=all', /--kill is redis or node, not "all"/],
     ['fan --speed=9', /Unknown option '--speed'/],
   ]
-  for (const [args, message] of cases) {
-    await t.rejects(run(process.execPath, [script, ...String(args).split(' ')]), {
-      code: 2,
-      stderr: message,
-    })
-  }
-})
-
-t.test('more clients than files may be open are refused before anything starts', { skip }, async t => {
-  const all = run(process.execPath, [script, 'fan', '--server=uws', '--conns=9999999'])
-  await t.rejects(all, { code: 1, stderr: /fan: the limit of open files leaves uws room for \d+ clients/ })
+  for (const [args, message] of cases) t.throws(() => parseOptions(args.split(' ')), { message })
+  t.throws(() => parseRestartOptions(['--kill=all']), { message: /--kill is redis or node, not "all"/ })
+  await t.rejects(run(process.execPath, [script, 'fam']), { code: 2, stderr: /^bench: no scenario "fam"/ })
 })
 
 t.test('--help names every scenario', async t => {
-  const { stdout } = await run(process.execPath, [script, '--help'])
-  t.match(stdout, /memory .*\n.*fan .*\n.*one2one .*\n.*big .*\n.*poll .*\n.*latency .*\n.*channels /)
+  t.equal(parseOptions(['--help']), null)
+  t.match(HELP, /memory .*\n.*fan .*\n.*one2one .*\n.*big .*\n.*poll .*\n.*latency .*\n.*channels /)
 })
 
 t.test('a histogram knows every value to within 1.6 %, and its maximum exactly', async t => {
+  const wrong = []
   for (let value = 1; value < 2 ** 37; value = Math.ceil(value * 1.37)) {
     const histogram = new Histogram()
     histogram.add(value)
     histogram.add(2 ** 37)
     const seen = histogram.percentile(50)
-    t.ok(seen >= value && seen <= value * (1 + 1 / 64), `${value} is seen as ${seen}`)
-    t.equal(histogram.percentile(100), 2 ** 37)
+    const maximum = histogram.percentile(100)
+    if (seen < value || seen > value * (1 + 1 / 64) || maximum !== 2 ** 37)
+      wrong.push({ value, seen, maximum })
   }
+  t.same(wrong, [])
 })
 
 t.test('merged histograms give the percentiles of all values', async t => {
@@ -125,4 +71,35 @@ t.test('a reader finds each payload in whatever envelope, and sees which are dam
   const damaged = Buffer.from(first.replace('xyz', 'xy'))
   t.ok(reader.next(damaged, 0, damaged.length) > 0)
   t.match(reader, { sequence: 41, whole: false })
+})
+
+t.test('the books tell of what is missing, repeated and out of order', async t => {
+  const positions = Object.entries({ 'e:1': 'a', 'e:2': 'b', 'e:3': 'c' })
+  const load = {
+    acks: 3,
+    acknowledged: new Map([['c', new Map(positions)]]),
+    errors: new Map([[100, 2]]),
+    unanswered: 1,
+    faults: [],
+  }
+  const got = new Map(Object.entries({ 'e:1': 'a', 'e:2': 'x', 'e:4': 'd' }))
+  const client = {
+    faults: ['c: 1 (a) after 2 of e', 'c: a twice', 'c: error 108'],
+    returns: 1,
+    tracks: new Map([['c', { channel: 'c', got, told: 0 }]]),
+  }
+  const books = compareBooks(/** @type {any} */ (load), [/** @type {any} */ (client)])
+  t.match(books.figures, {
+    acknowledged: 3,
+    refused: 2,
+    expected: 3,
+    delivered: 1,
+    delivered_unacknowledged: 2,
+    missing: 1,
+    repeated: 1,
+    out_of_order: 1,
+    other_faults: 2,
+  })
+  t.equal(books.said, 6)
+  t.equal(books.faults.length, 5)
 })

@@ -1,0 +1,59 @@
+// Runs of the benchmarks in a tiny size.
+
+import t from 'tap'
+import { bench, countsAll, NO_FAULT, run, script, skip } from './bench-runs.js'
+
+// A run is mostly waiting: a second of warm-up and a second that is measured. None of the figures matters here.
+t.jobs = 3
+
+countsAll(t, [
+  ['fan --channels=10 --rate=200 --workers=2', 5],
+  ['fan --channels=10 --rate=200 --server=ws', 5],
+  ['one2one --rate=500', 1],
+  ['big --rate=30 --transport=protobuf --loaders=3', 50],
+  ['big --rate=30 --transport=uni_sse', 50],
+  ['big --rate=30 --transport=uni_http_stream', 50],
+])
+
+t.test('memory: every client connects, and costs something', { skip }, async t => {
+  const [result] = await bench('memory')
+  t.match(result, { connections: 50, failed: 0, closed: 0 })
+  t.ok(result.base_mb > 1)
+  t.ok(result.connect_cpu_us > 0)
+})
+
+t.test('poll: every message is in the answer to each poll of its channel', { skip }, async t => {
+  const [result, control] = await bench('poll --channels=5 --against=ws --runs=1')
+  for (const { connections, faults, rounds, answers, received, expected, cpu_us_per_round } of [
+    result,
+    control,
+  ]) {
+    t.same([connections, faults], [50, 0])
+    t.equal(answers, rounds * 10)
+    t.equal(received, expected)
+    t.ok(cpu_us_per_round > 0)
+  }
+})
+
+t.test('a control runs in turn with the gateway, medians and ratios follow', { skip }, async t => {
+  const lines = await bench('fan --against=uws --runs=1 --rate=100')
+  t.strictSame(
+    lines.map(({ server, run, median_of, ratio_to }) => [server, run, median_of, ratio_to]),
+    [
+      ['halley', 1, undefined, undefined],
+      ['uws', 1, undefined, undefined],
+      ['halley', undefined, 1, undefined],
+      ['uws', undefined, 1, undefined],
+      ['halley', undefined, undefined, 'uws'],
+    ],
+  )
+  const [halley, uws, , , ratio] = lines
+  t.match(halley, NO_FAULT)
+  t.match(uws, NO_FAULT)
+  t.equal(ratio.cpu_us_per_message, Number((halley.cpu_us_per_message / uws.cpu_us_per_message).toFixed(3)))
+})
+
+t.test('more clients than files may be open are refused before anything starts', { skip }, async t => {
+  const all = run(process.execPath, [script, 'fan', '--server=uws', '--conns=9999999'])
+  await t.rejects(all, { code: 1, stderr: /fan: the limit of open files leaves uws room for \d+ clients/ })
+})
