@@ -14,15 +14,17 @@ export const namespaces = [
 ]
 
 /**
- * Starts one gateway of two workers.
+ * Starts one gateway.
  *
  * @param {any} t ends with this test
  * @param {string | string[]} address of Redis
- * @param {{redis?: Record<string, unknown>, config?: any}} [options] more of `engine.redis`, more of the configuration
+ * @param {{redis?: Record<string, unknown>, workers?: number, config?: any}} [options] `redis`: more of `engine.redis`; `config`: more
+ *   of the configuration
  */
-export function startNode(t, address, { redis = {}, config = {} } = {}) {
+export function startNode(t, address, { redis = {}, workers = 2, config = {} } = {}) {
   return startGateway(t, {
     ...config,
+    workers,
     engine: { type: 'redis', redis: { address, connect_timeout: '500ms', ...redis } },
     client: {
       allow_anonymous_connect_without_token: true,
@@ -46,12 +48,3 @@ export const channels = (namespace, count) => Array.from({ length: count }, (_, 
  */
 export const memory = pid =>
   Number(readFileSync(`/proc/${pid}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)?.[1] ?? 0) / 1024
-
-/**
- * How many rounds, how long and how much: little in `npm test`, FAULTS=long for what the figures in docs/ are from.
- *
- * @template T
- * @param {T} short
- * @param {T} long
- */
-export const size = (short, long) => (process.env.FAULTS === 'long' ? long : short)

@@ -1,72 +1,18 @@
-// The line to a master that sentinels name.
+// A master that sentinels look after is killed. The `sentinel*.slow.js` do more of it.
 
 import t from 'tap'
-import { refusal, send } from './cluster-rig.js'
-import { joinSentinels } from './sentinel-rig.js'
-import { startSentinels, until } from './servers.js'
+import { failover } from './failover.js'
+import { startSentinels } from './servers.js'
 
-t.test('one master after another', async t => {
-  const set = await startSentinels(t, { password: 'pass+word' })
-
-  t.test('the sentinels choose another master though theirs lives', async t => {
-    const { ups, port } = joinSentinels(t, set)
-    await ups(1)
-    const master = await set.master()
-    // Soon after another failover, sentinels may undo each other's work.
-    const promoted = await set.failover()
-    await ups(2)
-    t.not(promoted.port, master.port)
-    t.equal(await port(), promoted.port)
-    await set.whole()
-  })
-
-  t.test('a master is killed', async t => {
-    const { partition, lines, ups, port } = joinSentinels(t, set)
-    await ups(1)
-    const master = await set.master()
-    t.equal(await port(), master.port)
-    await master.kill()
-    const promoted = await set.replaced(master)
-    await ups(2)
-    t.equal(await port(), promoted.port)
-    // Sentinels end connections once more when they tell everybody of the new master.
-    await until(() => partition.up && lines.length > 0 && lines.length % 2 === 0)
-    const told = lines.map(({ msg }) => msg)
-    t.ok(told.every((msg, i) => msg === (i % 2 === 0 ? 'redis is out of reach' : 'redis is back')))
-    t.notOk(JSON.stringify(lines).includes('word'))
-    await master.start()
-    await set.whole()
-  })
-
-  t.test('a master that stands still', async t => {
-    const { partition, ups, port } = joinSentinels(t, set)
-    await ups(1)
-    const master = await set.master()
-    master.stop()
-    t.ok(await refusal(send(partition, 'get', 'a')), 'fails within io_timeout')
-    await ups(2)
-    t.not(await port(), master.port)
-    master.cont()
-    await set.whole()
-    t.not(await port(), master.port)
-  })
-
-  t.test('a master that becomes a replica of another one is left', async t => {
-    const { events, partition, ups, port } = joinSentinels(t, set)
-    await ups(1)
-    const master = await set.master()
-    const other = /** @type {any} */ (set.servers.find(server => server !== master))
-    // Nobody keeps it from this while no sentinel looks.
-    for (const sentinel of set.sentinels) sentinel.stop()
-    await other.call('REPLICAOF', 'NO', 'ONE')
-    await master.call('REPLICAOF', other.host, other.port)
-    await until(async () => {
-      await refusal(send(partition, 'set', 'a', 'b'))
-      return events.includes('down')
-    })
-    for (const sentinel of set.sentinels) sentinel.cont()
-    await ups(2)
-    t.equal(await port(), (await set.master()).port)
-    await set.whole()
+t.test('sentinels', async t => {
+  const set = await startSentinels(t, { sentinels: 1 })
+  const { servers } = set
+  await failover(t, {
+    address: set.address,
+    masters: async () => [await set.master()],
+    replicaOf: async master => /** @type {any} */ (servers.find(server => server !== master)),
+    stepDown: () => set.failover(),
+    exact: false,
+    whole: () => set.whole(),
   })
 })

@@ -323,6 +323,22 @@ export async function begin(t, listeners) {
 }
 
 /**
+ * @param {(Listener | SdkListener)[]} listeners
+ * @returns {number[]} for each and each channel: how often it was told that something is missing
+ */
+export const timesTold = listeners =>
+  listeners.flatMap(({ tracks }) => [...tracks.values()].map(({ told }) => told))
+
+/**
+ * @param {(Listener | SdkListener)[]} listeners
+ * @param {string} channel
+ * @param {{epoch: string, offset: number}} position
+ * @returns {Promise<unknown>} when all that follow the channel have come so far
+ */
+export const reachedBy = (listeners, channel, position) =>
+  Promise.all(listeners.map(({ tracks }) => tracks.get(channel)?.reaches(position)))
+
+/**
  * Waits until everybody has come to the ends of their channels, and compares the books.
  *
  * @param {any} t
@@ -335,8 +351,7 @@ export async function audit(t, load, listeners, gateway) {
   for (const channel of channels) {
     // A worker whom nobody has asked for this channel may find out only now that it is elsewhere.
     const result = await until(async () => (await gateway.api('history', { channel, limit: 0 })).result)
-    const tracks = listeners.flatMap(({ tracks }) => tracks.get(channel) ?? [])
-    await Promise.all(tracks.map(track => track.reaches(result)))
+    await reachedBy(listeners, channel, result)
   }
   const faults = listeners.flatMap(({ faults, tracks }) => [
     ...faults,

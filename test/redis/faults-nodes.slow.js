@@ -1,13 +1,13 @@
 // Workers and whole gateways die, and their clients come back elsewhere.
 
 import t from 'tap'
-import { channels, size, startNode } from './nodes.js'
+import { channels, startNode } from './nodes.js'
 import { startRedis, until } from './servers.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 
-const RATE = size(500, 2000)
-const BETWEEN = size(300, 10_000)
-const PRESENCE_TTL = 2000
+const RATE = 800
+/** Publications between two kills. */
+const BETWEEN = 600
 
 /** @param {import('../gateway.js').TestGateway} gateway */
 function killAll(gateway) {
@@ -21,7 +21,7 @@ function killAll(gateway) {
 }
 
 const redis = await startRedis(t)
-const options = { redis: { presence_ttl: `${PRESENCE_TTL}ms` } }
+const options = { redis: { presence_ttl: '2s' } }
 const [a, b] = await Promise.all([startNode(t, redis.address, options), startNode(t, redis.address, options)])
 
 t.test('workers are killed: their clients have everything from the next ones', async t => {
@@ -73,11 +73,8 @@ t.test('a gateway is killed: another one has everything for its clients', async 
   home = b
   urls = [b.url]
   killAll(a)
-  const killed = performance.now()
   await until(async () => (await presence()).length === 1)
-  const took = performance.now() - killed
   t.same(await presence(), [present[0].client])
-  t.ok(took < PRESENCE_TTL + 1500, `gone from presence after ${took.toFixed()} ms`)
   await load.acked(BETWEEN)
   await load.stop()
   await audit(t, load, [...wandering, ...staying], b)

@@ -15,7 +15,7 @@ for (const sharded of [true, false]) {
       replicas: 0,
       args: sharded ? [] : ['--rename-command', 'SPUBLISH', ''],
     })
-    const options = { redis: { io_timeout: '2s', sharded_pub_sub_partitions: PARTITIONS } }
+    const options = { redis: { io_timeout: '2s', sharded_pub_sub_partitions: PARTITIONS }, workers: 1 }
     const [a, b] = await Promise.all([
       startNode(t, cluster.address, options),
       startNode(t, cluster.address, options),

@@ -1,21 +1,19 @@
 // Redis is killed and comes back with what it had, again and again, while everybody publishes.
 
 import t from 'tap'
-import { channels, size, startNode } from './nodes.js'
+import { channels, startNode } from './nodes.js'
 import { startRedis } from './servers.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 
-const ROUNDS = size(5, 20)
-const RATE = size(500, 2000)
+const ROUNDS = 10
 /** Publications between two kills. */
-const BETWEEN = size(150, 2000)
-const IO_TIMEOUT = 2000
+const BETWEEN = 300
 
 t.test(
   'Redis killed and restarted: clients notice nothing, and get everything that was acknowledged',
   async t => {
     const redis = await startRedis(t, { aof: 'always' })
-    const options = { redis: { io_timeout: `${IO_TIMEOUT}ms` } }
+    const options = { redis: { io_timeout: '2s' }, workers: 1 }
     const [a, b] = await Promise.all([
       startNode(t, redis.address, options),
       startNode(t, redis.address, options),
@@ -27,7 +25,7 @@ t.test(
       new SdkListener(() => ws, kept.slice(2), { stays: true }),
     ])
     await begin(t, listeners)
-    const load = new Load(() => [a.url, b.url], kept, { rate: RATE })
+    const load = new Load(() => [a.url, b.url], kept, { rate: 800 })
     for (let round = 0; round < ROUNDS; round++) {
       await load.acked(BETWEEN)
       await redis.kill()
@@ -39,7 +37,6 @@ t.test(
     await audit(t, load, listeners, a)
     t.equal(load.unanswered, 0)
     t.ok(load.failed > 0, `${load.acks} acknowledged, ${load.failed} failed`)
-    t.ok(load.slowest < IO_TIMEOUT + 1000, `the slowest answer took ${load.slowest.toFixed()} ms`)
     for (const { lines } of [a, b]) {
       t.same(
         lines.filter(({ level }) => level > 40),
