@@ -138,8 +138,8 @@ const KEYS = {
   k: state => moved(state, -1),
   down: state => moved(state, 1),
   j: state => moved(state, 1),
-  'page-up': state => paged(state, -10),
-  'page-down': state => paged(state, 10),
+  pageup: state => paged(state, -10),
+  pagedown: state => paged(state, 10),
   home: state => moved(state, -1e6),
   end: state => moved(state, 1e6),
   enter: detail,
@@ -151,7 +151,7 @@ const KEYS = {
   c: state => ({ ...state, chart: (state.chart + 1) % CHARTS.length }),
   tab: state => ({ ...state, chart: (state.chart + 1) % CHARTS.length }),
   q: quit,
-  'ctrl-c': quit,
+  'C-c': quit,
 }
 
 /**
@@ -165,11 +165,11 @@ function inDialog(state, name) {
   if (dialog === null) return state
   if (dialog.kind === 'quit') {
     // Somebody who presses ctrl-c twice wants to be gone.
-    if (name === 's' || name === 'ctrl-c') return doing(done, { type: 'finish', reason: 'stop' })
+    if (name === 's' || name === 'C-c') return doing(done, { type: 'finish', reason: 'stop' })
     if (name === 'l') return doing(done, { type: 'finish', reason: 'leave' })
     return ['escape', 'n', 'q', 'enter'].includes(name) ? done : state
   }
-  if (name === 'ctrl-c') return quit(done)
+  if (name === 'C-c') return quit(done)
   if (['escape', 'n', 'q'].includes(name)) return done
   if (dialog.kind === 'restart' && name === 'y') {
     const { worker } = dialog

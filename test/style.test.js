@@ -34,6 +34,9 @@ const LAYERS = [
 ]
 /** Served to the demo page beside its own files, from outside of src/. */
 const SERVED = ['src/demo/page/long-poll-socket.js', 'src/charts/uplot.js']
+/** The only file that knows blessed, and who loads it: when there is something to be drawn. */
+const BLESSED = 'dashboard/terminal/terminal.js'
+const LOADS_BLESSED = ['src/cli/dashboard.js', 'fleet/status/view.js']
 /** They start the dashboard, each in its way. */
 const STARTS_DASHBOARD = ['src/cli/dashboard.js', 'src/terminal-view.js']
 /** It runs the fleet's commands. */
@@ -176,14 +179,24 @@ t.test('everything that is imported is there', async t => {
   }
 })
 
+t.test('blessed is loaded only where something is drawn', async t => {
+  const importers = (/** @type {string} */ target) =>
+    [...graph].filter(([, targets]) => targets.includes(target)).map(([file]) => file)
+  t.same(importers('blessed'), [BLESSED])
+  t.same(importers(BLESSED).sort(), LOADS_BLESSED.toSorted())
+  for (const file of LOADS_BLESSED)
+    t.notMatch(code(file), /^import .*terminal\/terminal\.js'/m, `${file} imports it later`)
+})
+
 t.test('the dashboard knows the gateway only by what it tells everybody', async t => {
   for (const file of dashboard) {
     for (const target of graph.get(file) ?? [])
-      t.match(
-        target,
-        /^(?:dashboard\/|node:|src\/stats\/(?:schema|limits)\.js$)/,
-        `${file} imports ${target}`,
-      )
+      if (target !== 'blessed')
+        t.match(
+          target,
+          /^(?:dashboard\/|node:|src\/stats\/(?:schema|limits)\.js$)/,
+          `${file} imports ${target}`,
+        )
   }
   for (const [file, targets] of graph) {
     if (dashboard.includes(file) || STARTS_DASHBOARD.includes(file)) continue

@@ -1,5 +1,5 @@
 /**
- * @typedef {0 | 16 | 256 | 'truecolor'} Colors
+ * @typedef {0 | 16 | 256} Colors blessed has no more than 256
  *
  * @typedef {object} Capabilities what can be shown on a terminal
  * @property {boolean} unicode box drawing, blocks and braille dots; else only ASCII
@@ -9,9 +9,8 @@
 
 /** Those that know no colours. */
 const MONOCHROME = /^(?:dumb|vt\d+|xterm-mono|xtermm|.*-m|unknown)$/
-/** They all show any colour, and do not always say so (COLORTERM is lost on the way through SSH). */
-const TRUECOLOR = /-direct|-truecolor|kitty|alacritty|^foot|ghostty|wezterm|contour/
-const SHADES = /256color|256$/
+/** Those with more than 16; some do not say so (COLORTERM is lost on the way through SSH). */
+const SHADES = /256color|256$|-direct|-truecolor|kitty|alacritty|^foot|ghostty|wezterm|contour/
 
 /**
  * @param {object} about
@@ -46,8 +45,7 @@ function colorsOf(env, isTTY) {
   const { FORCE_COLOR: force, NO_COLOR: no } = env
   if (force !== undefined) {
     if (force === '0' || force === 'false') return 0
-    if (force === '2') return 256
-    if (force === '3') return 'truecolor'
+    if (force === '2' || force === '3') return 256
     return fromTerminal(env) || 16
   }
   if (!isTTY || (no !== undefined && no !== '')) return 0
@@ -61,11 +59,10 @@ function colorsOf(env, isTTY) {
 function fromTerminal(env) {
   const term = env.TERM ?? ''
   const full = /^(?:truecolor|24bit)$/i.test(env.COLORTERM ?? '')
-  if (term === '') return env.WT_SESSION === undefined && !full ? 0 : 'truecolor'
+  if (term === '') return env.WT_SESSION === undefined && !full ? 0 : 256
   if (MONOCHROME.test(term)) return 0
   // GNU screen passes COLORTERM of the terminal outside on, and shows such colours wrong; tmux, under the same name, does not.
   const inScreen = term.startsWith('screen') && env.TMUX === undefined
-  if ((full && !inScreen) || TRUECOLOR.test(term)) return 'truecolor'
-  if (SHADES.test(term)) return 256
+  if ((full && !inScreen) || SHADES.test(term)) return 256
   return 16
 }

@@ -164,8 +164,8 @@ const KEYS = {
   k: state => moved(state, -1),
   down: state => moved(state, 1),
   j: state => moved(state, 1),
-  'page-up': state => paged(state, -10),
-  'page-down': state => paged(state, 10),
+  pageup: state => paged(state, -10),
+  pagedown: state => paged(state, 10),
   home: state => moved(state, -1e9),
   end: state => moved(state, 1e9),
   enter: detail,
@@ -179,7 +179,7 @@ const KEYS = {
   '+': state => commanding(state, state => stepped(state, 1)),
   '-': state => commanding(state, state => stepped(state, -1)),
   q: quit,
-  'ctrl-c': quit,
+  'C-c': quit,
 }
 
 /** @type {import('../settings.js').Setting} */
@@ -194,7 +194,7 @@ function inDialog(state, name) {
   const { dialog } = state
   if (dialog === null) return state
   const done = { ...state, dialog: null }
-  if (name === 'ctrl-c') return quit(done)
+  if (name === 'C-c') return quit(done)
   if (name === 'escape') return done
   if (dialog.kind === 'restart') {
     if (name === 'n' || name === 'q') return done

@@ -1,8 +1,6 @@
 import { detectCapabilities } from '../../dashboard/terminal/capabilities.js'
 import { plain } from '../../dashboard/terminal/line.js'
-import { Terminal } from '../../dashboard/terminal/terminal.js'
 import { clean, toAsciiText } from '../../dashboard/terminal/text.js'
-import { Theme } from '../../dashboard/terminal/theme.js'
 import { runView } from './app.js'
 import { page, render } from './screen.js'
 import { initialState, reduce } from './state.js'
@@ -10,8 +8,6 @@ import { initialState, reduce } from './state.js'
 /**
  * @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot
  * @typedef {import('./source.js').Source} Source
- * @typedef {import('../../dashboard/terminal/line.js').Line} Line
- * @typedef {import('../../dashboard/terminal/capabilities.js').Colors} Colors
  */
 
 /** Columns of what is no terminal. */
@@ -37,10 +33,12 @@ export async function openView({ source, stdin, stdout, env, flags, patience = P
   const { unicode, colors } = capabilities
   if (!capabilities.screen) {
     const snapshot = await firstSnapshot(source, patience)
-    const lines = renderStatus(snapshot, { columns: stdout.columns || PAGE, colours: colors, unicode })
+    const lines = renderStatus(snapshot, { columns: stdout.columns || PAGE, unicode })
     stdout.write(`${lines.join('\n')}\n`)
     return
   }
+  // Blessed is loaded where there is a screen only.
+  const { Terminal } = await import('../../dashboard/terminal/terminal.js')
   const terminal = new Terminal({ input: stdin, output: stdout, capabilities })
   await runView({ source, terminal, look: { unicode, colors: colors !== 0 } })
 }
@@ -78,28 +76,16 @@ function firstSnapshot(source, patience) {
  * @param {object} options
  * @param {number} options.columns
  * @param {number} [options.rows] a screen of that height; without it a page without charts, as long as it needs
- * @param {Colors | boolean} [options.colours] with sequences for a terminal that has them
  * @param {boolean} [options.unicode]
  * @returns {string[]} lines, without blanks at their ends
  */
-export function renderStatus(snapshot, { columns, rows, colours = false, unicode = true }) {
-  const colors = colours === true ? 16 : colours || 0
-  const look = { unicode, colors: colors !== 0 }
+export function renderStatus(snapshot, { columns, rows, unicode = true }) {
+  const look = { unicode, colors: false }
   const now = snapshot.time
   const size = { columns, rows: rows ?? 24 }
   const state = reduce(initialState({ look, size, now }), { type: 'snapshot', snapshot, now })
-  const theme = new Theme(colors)
   return (rows === undefined ? page(state) : render(state)).map(line => {
-    const text = unicode ? clean(plain(line)) : toAsciiText(plain(line))
-    return colors === 0 ? text.trimEnd() : painted(line, theme, unicode)
+    const text = plain(line)
+    return (unicode ? clean(text) : toAsciiText(text)).trimEnd()
   })
 }
-
-/**
- * @param {Line} line
- * @param {Theme} theme
- * @param {boolean} unicode
- * @returns {string}
- */
-const painted = (line, theme, unicode) =>
-  `${line.map(([text, style]) => `${theme.sequence(style)}${unicode ? clean(text) : toAsciiText(text)}`).join('')}\x1b[0m`

