@@ -2,6 +2,7 @@
 
 import { Distribution } from '../statistics/distribution.js'
 import { zeroTally } from './merge.js'
+import { checkResult } from './messages.js'
 
 /** @typedef {import('../schema.js').DroneRow} DroneRow */
 /** @typedef {import('../schema.js').DroneSample} DroneSample */
@@ -40,8 +41,6 @@ export class Drone {
   facts = null
   /** @type {import('../link/line.js').Line | null} */
   line = null
-  /** @type {import('../link/asker.js').Asker | null} */
-  asker = null
   /** Its process or machine is being started anew. */
   restarting = false
   /** Why it is gone; '' if it is not. */
@@ -56,6 +55,8 @@ export class Drone {
   #window = []
   #rates = zeroRates()
   #cpu = 0
+  /** @type {import('../link/asker.js').Asker | null} */
+  #asker = null
 
   /** @param {DroneState} state */
   constructor(state) {
@@ -83,7 +84,7 @@ export class Drone {
    */
   attach(line, asker, hello) {
     this.line = line
-    this.asker = asker
+    this.#asker = asker
     this.facts = hello.facts
     this.restarting = false
     this.gone = ''
@@ -99,7 +100,18 @@ export class Drone {
 
   detach() {
     this.line = null
-    this.asker = null
+    this.#asker = null
+  }
+
+  /**
+   * @param {{type: string, [field: string]: any}} message an order without its `ask`
+   * @param {{timeout?: number}} [options] ms
+   * @returns {Promise<any>} what it answers, checked
+   * @throws {Error} one line: it refuses, does not answer, or has no line
+   */
+  async ask(message, options) {
+    if (this.#asker === null) throw new Error(`${this.id} does not report`)
+    return checkResult(message.type, await this.#asker.ask(message, options))
   }
 
   /**

@@ -229,14 +229,8 @@ export class Fleet extends EventEmitter {
     const drone = this.#roster.get(id)
     if (drone === undefined || drone.line !== line) return
     if (message.type === 'sample') {
-      try {
-        drone.take(message.sample, Date.now())
-        this.#statistics.add(message.sample)
-      } catch (error) {
-        // One of another version, at worst: nothing that the others have to suffer from.
-        this.#event('error', `${id} tells what cannot be read: ${error.message}`)
-        void line.close('its samples cannot be read')
-      }
+      drone.take(message.sample, Date.now())
+      this.#statistics.add(message.sample)
     } else if (message.type === 'event') this.#event(message.level, `${id}: ${message.text}`)
   }
 
@@ -289,7 +283,7 @@ export class Fleet extends EventEmitter {
   async cut(share, how) {
     const up = this.#roster.all.filter(drone => drone.up)
     if (up.length === 0) throw new Error('no drone reports')
-    const answers = await Promise.all(up.map(drone => drone.asker?.ask({ type: 'cut', share, how })))
+    const answers = await Promise.all(up.map(drone => drone.ask({ type: 'cut', share, how })))
     return answers.reduce((sum, { cut }) => sum + cut, 0)
   }
 

@@ -3,6 +3,7 @@
 import { Asker } from '../link/asker.js'
 import { dialLink } from '../link/dial.js'
 import { listenLinks } from '../link/listen.js'
+import { checkMessage } from './messages.js'
 
 /** @typedef {import('../link/line.js').Line} Line */
 /** @typedef {import('../schema.js').Hello} Hello */
@@ -25,7 +26,7 @@ const QUIET = 10_000
 /**
  * @typedef {object} LinkEvents
  * @property {(hello: Hello, line: Line, asker: Asker) => string} onHello '' when the drone is known; else why it is not
- * @property {(id: string, line: Line, message: any) => void} onMessage
+ * @property {(id: string, line: Line, message: any) => void} onMessage checked
  * @property {(id: string, line: Line, reason: string) => void} onLost
  * @property {(text: string) => void} onFault
  */
@@ -109,15 +110,21 @@ export class Links {
     let id = ''
     const timer = setTimeout(() => void line.close('no hello'), HELLO)
     const refuse = (/** @type {string} */ why) => {
-      this.#stranger(`${remote} was refused: ${why}`)
+      clearTimeout(timer)
+      this.#stranger(`${id || remote} was refused: ${why}`)
       void line.close(why)
     }
     asker.onMessage = message => {
+      try {
+        checkMessage(message)
+      } catch (error) {
+        return refuse(`it says what cannot be read: ${error.message}`)
+      }
       if (id !== '') return this.#events.onMessage(id, line, message)
       clearTimeout(timer)
       if (message.type !== 'hello' || message.run !== this.#run) return refuse('it is no drone of this run')
-      if (message.id !== (expected ?? line.identity.slice(this.#run.length + 1)))
-        return refuse(`it says that it is ${message.id}`)
+      const known = expected ?? line.identity.slice(this.#run.length + 1)
+      if (message.id !== known) return refuse(`it says that it is ${message.id}, and dialled as ${known}`)
       const why = this.#events.onHello(message, line, asker)
       if (why !== '') return refuse(why)
       id = message.id

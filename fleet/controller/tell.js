@@ -59,18 +59,18 @@ const SILENT = Symbol('silent')
 
 /**
  * @param {Drone} drone
- * @param {object} message
+ * @param {{type: string, [field: string]: any}} message
  * @returns {Promise<string | typeof SILENT>} '': it agrees, or its line is gone and it will be told when it is back
  */
 async function answerOf(drone, message) {
-  const { line, asker } = drone
-  if (line === null || asker === null) return ''
+  const { line } = drone
+  if (line === null) return ''
   /** @type {NodeJS.Timeout | undefined} */
   let timer
   const over = new Promise(resolve => {
     timer = setTimeout(() => resolve(SILENT), PATIENCE)
   })
-  const answer = asker.ask(message).then(
+  const answer = drone.ask(message).then(
     () => '',
     /** @param {Error} error */ error => (line.reason === '' ? error.message : ''),
   )

@@ -7,6 +7,7 @@ import { checkOrder } from './orders.js'
 
 /** @typedef {import('../link/line.js').Line} Line */
 /** @typedef {import('../schema.js').Settings} Settings */
+/** @typedef {import('../schema.js').EventMessage['level']} Level */
 
 /** ms between two samples, and between two attempts to reach the controller. */
 const TICK = 1000
@@ -40,7 +41,7 @@ export class Agent {
    * @param {object} options
    * @param {string} options.version
    * @param {() => import('node:child_process').ChildProcess} options.fork a process of this drone
-   * @param {(text: string) => void} options.log
+   * @param {(level: Level, text: string) => void} options.log
    * @param {() => void} options.onEnd it is over
    */
   constructor(config, { version, fork, log, onEnd }) {
@@ -55,7 +56,7 @@ export class Agent {
       launch: { ...config, machine: channelNumber(facts.bootId) },
       perProcess: facts.perProcess,
       hangAfter: config.hangAfter,
-      onDeath: text => this.#event(text),
+      onDeath: text => this.tell('warn', text),
     })
   }
 
@@ -73,7 +74,7 @@ export class Agent {
       // Who scans ports is no news, and must not fill the disk.
       onFault: () => {},
     })
-    this.#log(`listens on port ${port}`)
+    this.#log('info', `listens on port ${port}`)
   }
 
   async #dial() {
@@ -82,35 +83,35 @@ export class Agent {
     try {
       this.#onLine(await dialLink({ ...this.#config, identity: `${run}/${id}` }))
     } catch (error) {
-      this.#say(`controller ${error.message}`)
+      this.#say('warn', `controller ${error.message}`)
     }
     this.#dialling = false
   }
 
-  /** @param {string} text */
-  #say(text) {
-    if (text !== this.#said) this.#log(text)
+  /** @param {Level} level @param {string} text */
+  #say(level, text) {
+    if (text !== this.#said) this.#log(level, text)
     this.#said = text
   }
 
   /** @param {Line} line */
   #onLine(line) {
-    this.#line?.close()
+    this.#line?.close('another controller has come')
     this.#line = line
-    this.#say('has a controller')
+    this.#say('info', 'has a controller')
     line.onMessage = message => this.#order(line, message)
     line.onClose = reason => {
       if (this.#line !== line) return
       this.#line = null
-      this.#say(`has lost its controller: ${reason}`)
+      this.#say('warn', `has lost its controller: ${reason}`)
     }
     line.send(this.#hello)
   }
 
-  /** Tells the controller, and the log. @param {string} text */
-  #event(text) {
-    this.#log(text)
-    this.#events.push({ type: 'event', level: 'warn', text })
+  /** Tells the controller, and the log. @param {Level} level @param {string} text */
+  tell(level, text) {
+    this.#log(level, text)
+    this.#events.push({ type: 'event', level, text })
     this.#events = this.#events.slice(-MAX_EVENTS)
   }
 
@@ -198,13 +199,13 @@ export class Agent {
     const { listen, orphanAfter, exitAfter } = this.#config
     if (!listen && !this.#dialling) this.#dial()
     if (seconds >= orphanAfter && this.#settings && this.#revision) {
-      this.#event(`no controller for ${seconds} s: it stops loading`)
+      this.tell('warn', `no controller for ${seconds} s: it stops loading`)
       this.#revision = 0
       this.#settings = { ...this.#settings, connections: 0, publish: null, publishFrom: 0 }
       this.#crew.apply(this.#settings).catch(() => {})
     }
     if (exitAfter && seconds >= exitAfter) {
-      this.#say(`ends: no controller for ${seconds} s`)
+      this.#say('warn', `ends: no controller for ${seconds} s`)
       this.stop()
     }
   }
@@ -220,7 +221,7 @@ export class Agent {
   async #leave() {
     const line = this.#line
     this.#line = null
-    await line?.close()
+    await line?.close('the drone ends')
     this.#onEnd()
   }
 }

@@ -1,4 +1,4 @@
-// A process of the drone: an engine that does what its agent says.
+// A process of the drone: an engine that does what its parent says.
 
 import { Engine } from './engine/engine.js'
 import { Usage } from './machine.js'
@@ -7,14 +7,14 @@ import { Usage } from './machine.js'
 const WORTH = 200
 
 /**
- * What an agent says is `[method, ...parameters]`, of an engine. Each is answered, in their order: `['result', value]` or
- * `['error', text]`. But `['sample']` is answered with `['sample', ProcessSample]`, whenever it comes, and so is `['stop']`, at the end.
+ * What its parent says is `{id, method, params}`; each is answered by its number (see engine-process.js). Methods are those of an engine,
+ * but `sample` and `stop` are answered with a ProcessSample, and after `stop` the process ends.
  *
  * @param {ConstructorParameters<typeof Engine>[0] & {role: 'connections' | 'publisher'}} launch
- * @param {(kind: string, value: any, then?: () => void) => void} tell the agent
+ * @param {(message: object, then?: () => void) => void} tell the parent
  * @param {() => void} collect garbage, if that can be done
  * @param {() => void} end this process
- * @returns {(message: [string, ...any]) => Promise<void>} takes what the agent says
+ * @returns {(message: {id: number, method: string, params: any[]}) => Promise<void>} takes what the parent says
  */
 export function serveEngine(launch, tell, collect, end) {
   /** @type {any} */
@@ -24,8 +24,7 @@ export function serveEngine(launch, tell, collect, end) {
   let changes = 0
   let collected = 0
 
-  /** @param {() => void} [then] */
-  const tellSample = then => {
+  const takeSample = () => {
     const sample = engine.sample()
     const { opened, ended, closed } = sample.counters
     const before = changes
@@ -35,19 +34,36 @@ export function serveEngine(launch, tell, collect, end) {
       collected = changes
       collect()
     }
-    tell('sample', { ...sample, process: usage.now(launch.role, sample.gauges.open) }, then)
+    return { ...sample, process: usage.now(launch.role, sample.gauges.open) }
   }
 
-  return async ([method, ...values]) => {
-    if (method === 'sample') return tellSample()
-    if (method === 'stop') {
-      await engine.stop()
-      return tellSample(end)
-    }
+  return async ({ id, method, params }) => {
     try {
-      tell('result', engine[method](...values))
+      if (method === 'stop') {
+        await engine.stop()
+        tell({ id, result: takeSample() }, end)
+      } else tell({ id, result: method === 'sample' ? takeSample() : engine[method](...params) })
     } catch (error) {
-      tell('error', error.message)
+      tell({ id, error: error.message })
     }
   }
+}
+
+/**
+ * Makes a process that was forked an engine's.
+ * @param {NodeJS.Process} own this process
+ */
+export function beEngine(own) {
+  const end = () => own.exit()
+  const tell = (/** @type {object} */ message, then = () => {}) => own.send?.(message, then)
+  own.once('message', (/** @type {any} */ launch) => {
+    const take = serveEngine(launch, tell, () => globalThis.gc?.(), end)
+    own.on('message', message => take(/** @type {any} */ (message)))
+  })
+  // Whoever ends the parent, and however: nobody loads a target without it.
+  own.on('disconnect', end)
+  // They mean the parent, which ends this process in order.
+  for (const signal of ['SIGINT', 'SIGTERM']) own.on(signal, () => {})
+  // It ends by itself then, and writes where that was; this is for the controller.
+  own.on('uncaughtExceptionMonitor', error => tell({ fault: error.message }))
 }

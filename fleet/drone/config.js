@@ -1,15 +1,31 @@
 // What a drone is launched with, which nothing from afar can change.
 
-import { compare } from './compare.js'
+import { listOf, matching, number, text, whole } from '../link/shape.js'
 
-/** What there may be, each an example of its type, and what holds where nothing is said. */
+const name = matching(/^[\w.-]{1,64}$/, '1 to 64 letters, digits, dots, dashes or underscores')
+const place = matching(/^$|^(?:[^:[\]]+|\[[\da-f:.]+\]):\d{1,5}$/i, 'host:port')
+const seconds = number(0, 1e9)
+
+/** What there may be. @type {Record<string, import('../link/shape.js').Shape>} */
+const SHAPES = {
+  id: name,
+  run: name,
+  secret: matching(/^[\da-f]{64}$/i, '64 hex digits'),
+  controller: place,
+  listen: place,
+  allow: listOf(text(300, 1)),
+  apiKey: text(),
+  tokenSecret: text(10_000),
+  perProcess: whole(1, 1e6),
+  orphanAfter: seconds,
+  exitAfter: seconds,
+  hangAfter: number(1, 1e9),
+}
+
+/** What holds where nothing is said; the others are needed. */
 const DEFAULTS = {
-  id: '',
-  run: '',
-  secret: '',
   controller: '',
   listen: '',
-  allow: [''],
   apiKey: '',
   tokenSecret: '',
   perProcess: 18_000,
@@ -20,15 +36,27 @@ const DEFAULTS = {
 
 /**
  * @param {string} json
- * @returns {typeof DEFAULTS & {host: string, port: number}} `host`, `port`: where to dial or to listen
+ * @returns {Required<import('../schema.js').LaunchConfig> & {host: string, port: number}} `host`, `port`: where to dial or to listen
  * @throws {Error} with one line
  */
 export function parseConfig(json) {
-  const config = { ...DEFAULTS, ...JSON.parse(json) }
-  for (const name in config) compare(DEFAULTS[/** @type {'id'} */ (name)], config[name], name)
-  const { id, run, secret, controller, listen } = config
-  const place = /^\[?([^:]+|[\da-f:]+)\]?:(\d+)$/.exec(controller + listen)
-  if (!id || !run || !place || !/^[\da-f]{64}$/i.test(secret))
-    throw new Error('id, run, secret (64 hex digits), and controller or listen (host:port) are needed')
-  return { ...config, host: place[1], port: Number(place[2]) }
+  let given
+  try {
+    given = JSON.parse(json)
+  } catch (error) {
+    throw new Error(`it is no JSON: ${error.message}`)
+  }
+  if (given?.constructor !== Object) throw new Error('it is no JSON object')
+  for (const key in given)
+    if (!Object.hasOwn(SHAPES, key))
+      throw new Error(`${key} is unknown; there may be ${Object.keys(SHAPES).join(', ')}`)
+  const config = { ...DEFAULTS, ...given }
+  for (const [key, check] of Object.entries(SHAPES)) check(config[key], key)
+  const { controller, listen } = config
+  if (!controller === !listen)
+    throw new Error(`${listen ? 'only ' : ''}one of controller and listen must be host:port`)
+  const [, host, port] = /** @type {string[]} */ (/^\[?(.+?)\]?:(\d+)$/.exec(controller || listen))
+  if (Number(port) > 65_535)
+    throw new Error(`${listen ? 'listen' : 'controller'} has port ${port}: it must be at most 65535`)
+  return { ...config, host, port: Number(port) }
 }

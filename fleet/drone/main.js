@@ -1,53 +1,65 @@
 // The drone's one program: an agent, and the processes that it forks from the same file.
 
 import { fork } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { Agent } from './agent.js'
-import { serveEngine } from './child.js'
+import { beEngine } from './child.js'
 import { parseConfig } from './config.js'
+import { lookAround } from './machine.js'
 
 const ENGINE = '--engine'
+const HELP = `Usage: node FILE CONFIG.json [--check]
+
+A load drone of Halley: it does what the controller says that the configuration names.
+
+      --check     prints what this machine can hold, or what is wrong with the configuration, and ends
+  -h, --help      this text
+  -V, --version   the version
+`
 /** A small young generation keeps what lives long in few pages; and garbage of a ramp is collected when it is over. */
 const FLAGS = ['--max-semi-space-size=2', '--expose-gc']
 
 // Filled in when it is packed.
 const version = /** @type {any} */ (globalThis).HALLEY_VERSION ?? 'unpacked'
-const [, program, file = '--help'] = process.argv
-const end = () => process.exit()
+const [, program, file = '--help', ...more] = process.argv
 
-function beEngine() {
-  // That the agent is gone is known by the end of the line.
-  const tell = (/** @type {string} */ kind, /** @type {any} */ value, then = () => {}) =>
-    process.send?.([kind, value], then)
-  process.once('message', (/** @type {any} */ launch) => {
-    const take = serveEngine(launch, tell, () => globalThis.gc?.(), end)
-    process.on('message', message => take(/** @type {any} */ (message)))
-  })
-  // Whoever ends the agent, and however: nobody loads a target without it.
-  process.on('disconnect', end)
-  // They mean the agent, which ends this process in order.
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {})
-  // It ends by itself then, and writes where that was; this is for the controller.
-  process.on('uncaughtExceptionMonitor', error => tell('fault', error.message))
+/** @param {string} text @param {number} code */
+function fail(text, code) {
+  process.stderr.write(`drone: ${text}\n`)
+  process.exit(code)
+}
+
+function readConfig() {
+  try {
+    return parseConfig(readFileSync(file, 'utf8'))
+  } catch (error) {
+    return fail(`${file}: ${error.message}`, 2)
+  }
 }
 
 async function beAgent() {
-  const agent = new Agent(parseConfig(readFileSync(file, 'utf8')), {
+  const config = /** @type {ReturnType<typeof parseConfig>} */ (readConfig())
+  if (more.includes('--check'))
+    return void process.stdout.write(`${JSON.stringify(lookAround(config.perProcess))}\n`)
+  const agent = new Agent(config, {
     version,
-    log: text => process.stdout.write(`${new Date().toISOString()} ${text}\n`),
-    onEnd: end,
+    log: (level, text) => process.stdout.write(`${new Date().toISOString()} ${level} ${text}\n`),
+    onEnd: () => process.exit(),
     fork: () => fork(program, [ENGINE], { execArgv: FLAGS, serialization: 'advanced' }),
   })
   process.stdout.on('error', () => {})
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => agent.stop())
-  await agent.start()
+  if (statSync(file).mode & 0o077)
+    agent.tell('warn', `${file} can be read by other users, and has the secret in it: chmod 600 ${file}`)
+  await agent.start().catch(error => fail(`cannot listen on ${config.listen}: ${error.message}`, 1))
 }
 
-if (file === ENGINE) process.connected && beEngine()
-else if (/^--(help|version)$/.test(file))
-  process.stdout.write(`Halley ${version}: a load drone. usage: node FILE CONFIG.json\n`)
-else
-  await beAgent().catch(error => {
-    process.stderr.write(`drone: ${file}: ${error.message}\n`)
-    process.exit(2)
-  })
+if (file === ENGINE) process.connected && beEngine(process)
+else if (file === '--version' || file === '-V') process.stdout.write(`${version}\n`)
+else if (file === '--help' || file === '-h') process.stdout.write(HELP)
+else if (file.startsWith('-') || more.some(option => option !== '--check'))
+  fail(
+    `unknown option ${file.startsWith('-') ? file : more.find(option => option !== '--check')}\n\n${HELP}`,
+    2,
+  )
+else await beAgent()

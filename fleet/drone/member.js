@@ -1,3 +1,5 @@
+import { EngineProcess, ProcessEnded } from './engine-process.js'
+
 /** @typedef {import('../schema.js').Settings} Settings */
 /** @typedef {import('../schema.js').EngineSample & {process: import('../schema.js').DroneProcess}} ProcessSample */
 
@@ -14,14 +16,10 @@ const GRACE = 6_000
  */
 export class Member {
   #options
-  /** @type {import('node:child_process').ChildProcess | null} */
-  #child = null
-  /** What was asked, and not answered yet. @type {Record<string, (value?: any) => void>[]} */
-  #asked = []
+  /** @type {EngineProcess | null} */
+  #process = null
   /** Samples that it was asked for since the last one. */
   #silent = 0
-  /** What it said before it died. */
-  #fault = ''
   /** @type {Settings | null} */
   #settings = null
   /** @type {ProcessSample | null} the last one of the process that is there now */
@@ -44,31 +42,20 @@ export class Member {
   }
 
   get gone() {
-    return this.leaving && !this.#child
+    return this.leaving && !this.#process
   }
 
   #start() {
     if (this.leaving) return
+    const { launch, role, fork } = this.#options
     this.#silent = 0
-    this.#fault = ''
-    new Promise((resolve, reject) => {
-      const child = this.#options.fork()
-      this.#child = child
-      child.on('message', message => this.#onMessage(/** @type {any} */ (message)))
-      child.on('error', error => child.pid ?? reject(error))
-      // After all that it has said.
-      child.on('close', (code, signal) => resolve(signal ?? `exit code ${code}`))
-    })
-      .catch(error => error.message)
-      .then(why => this.#onEnd(why))
-    const { launch, role } = this.#options
-    this.#tell({ ...launch, role })
+    try {
+      this.#process = new EngineProcess(fork, { ...launch, role })
+    } catch (error) {
+      return this.#onEnd(error.message)
+    }
+    this.#process.ended.then(why => this.#onEnd(why))
     if (this.#settings) this.apply(this.#settings).catch(() => {})
-  }
-
-  /** That it could not be told is known by its end. @param {object} message */
-  #tell(message) {
-    this.#child?.send(message, () => {})
   }
 
   /**
@@ -83,48 +70,47 @@ export class Member {
 
   /**
    * @param {string} method
-   * @param {...any} values
+   * @param {...any} params
    * @returns {Promise<any>} undefined when there is no process, or it dies meanwhile
    * @throws {Error} what the engine says
    */
-  async ask(method, ...values) {
-    if (!this.#child) return
-    this.#tell([method, ...values])
-    return new Promise((result, reject) => {
-      this.#asked.push({ result, error: text => reject(new Error(text)) })
-    })
-  }
-
-  /** @param {[string, any]} message */
-  #onMessage([kind, value]) {
-    if (kind === 'fault') this.#fault = value
-    else if (kind === 'sample') {
-      this.#silent = 0
-      this.sample = value
-      this.#options.totals.merge(value)
-    } else this.#asked.shift()?.[kind](value)
+  async ask(method, ...params) {
+    try {
+      return await this.#process?.ask(method, ...params)
+    } catch (error) {
+      if (!(error instanceof ProcessEnded)) throw error
+    }
   }
 
   /** Asks for a sample. A process that never answers hangs. */
   look() {
-    if (this.#silent++ <= this.#options.hangAfter) return this.#tell(['sample'])
-    this.#fault = 'it did not answer'
-    this.#child?.kill('SIGKILL')
+    if (this.#silent++ <= this.#options.hangAfter) return void this.#take('sample')
+    this.#process?.kill('it did not answer')
+  }
+
+  /** @param {'sample' | 'stop'} method whose answer is a sample */
+  async #take(method) {
+    const process = this.#process
+    // What its engine cannot say is known by its silence.
+    const sample = await this.ask(method).catch(() => null)
+    if (!sample) return
+    this.#options.totals.merge(sample)
+    this.#silent = 0
+    if (this.#process === process) this.sample = sample
   }
 
   /** @param {string} why */
   #onEnd(why) {
     const { totals, onDeath } = this.#options
     const { sample, role } = this
-    const pid = this.#child?.pid
-    this.#child = this.sample = null
-    for (const { result } of this.#asked.splice(0)) result()
+    const pid = this.#process?.pid
+    this.#process = this.sample = null
     if (sample) totals.bury(sample)
     if (this.leaving) return
     setTimeout(() => this.#start(), BACKOFF)
     totals.deaths++
     onDeath(
-      `${role} process ${pid} with ${sample?.gauges.open ?? 0} connections ended (${this.#fault || why}) and is replaced`,
+      `${role} process ${pid} with ${sample?.gauges.open ?? 0} connections ended (${why}) and is replaced`,
     )
   }
 
@@ -134,9 +120,11 @@ export class Member {
    */
   async stop() {
     this.leaving = true
-    const force = setTimeout(() => this.#child?.kill('SIGKILL'), GRACE)
-    // Its end is the answer.
-    await this.ask('stop')
+    const process = this.#process
+    if (!process) return
+    const force = setTimeout(() => process.kill(), GRACE)
+    this.#take('stop')
+    await process.ended
     clearTimeout(force)
   }
 }

@@ -44,14 +44,14 @@ export class Asker {
     })
   }
 
-  /** @param {{ask: number, result?: any, error?: string}} answer */
+  /** One that was not asked for, or was answered before, is nobody's. @param {{ask: number, result?: any, error?: any}} answer */
   #onAnswer({ ask, result, error }) {
     const asked = this.#asked.get(ask)
     if (!asked) return
     this.#asked.delete(ask)
     clearTimeout(asked.timer)
     if (error === undefined) asked.resolve(result)
-    else asked.reject(new Error(error))
+    else asked.reject(new Error(String(error)))
   }
 
   /** @param {object} message to which no answer is expected */

@@ -3,16 +3,14 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { host, packedDrone, SECRET, startDrone } from './agent-process.js'
-
-const file = await packedDrone(t)
+import { DRONE, host, SECRET, startDrone } from './agent-process.js'
 
 t.test('a drone of another secret does not get in, and says so', async t => {
-  const drone = await startDrone(t, file)
+  const drone = await startDrone(t)
   const other = { id: 'd2', run: 'r1', secret: SECRET.replace('5e', '5f'), allow: [host], exitAfter: 1 }
   const { controller } = JSON.parse(readFileSync(drone.config, 'utf8'))
   const folder = t.testdir({ 'config.json': JSON.stringify({ ...other, controller }) })
-  const { stdout } = await promisify(execFile)(process.execPath, [file, join(folder, 'config.json')])
+  const { stdout } = await promisify(execFile)(process.execPath, [DRONE, join(folder, 'config.json')])
   t.match(stdout, /the other side has not the secret of this run/)
   t.equal(drone.hellos.length, 1)
 })
@@ -23,26 +21,32 @@ t.test('a configuration that cannot be is one line, and exit code 2', async t =>
   const check = (/** @type {string} */ text) => {
     const config = join(folder, 'config.json')
     writeFileSync(config, text, { mode: 0o600 })
-    return spawnSync(process.execPath, [file, config], { encoding: 'utf8' })
+    return spawnSync(process.execPath, [DRONE, config], { encoding: 'utf8' })
   }
   for (const [some, fault] of /** @type {[any, RegExp][]} */ ([
-    [{ id: undefined }, /id, .* are needed/],
-    [{ secret: 'abc' }, /secret \(64 hex digits\)/],
-    [{ secret: 7 }, /"secret"/],
-    [{ allow: 'x' }, /"allow"/],
-    [{ controler: 'x' }, /"controler" is wrong/],
-    [{ listen: '0.0.0.0:1' }, /controller or listen/],
-    [{ perProcess: '9' }, /"perProcess"/],
-    [{ exitAfter: -1 }, /"exitAfter"/],
+    [{ id: undefined }, /id is missing: it must be 1 to 64 letters/],
+    [{ secret: 'abc' }, /secret is "abc": it must be 64 hex digits/],
+    [{ secret: 7 }, /secret is 7: /],
+    [{ allow: 'x' }, /allow is "x": it must be a list/],
+    [{ controler: 'x' }, /controler is unknown; there may be id, run, .*controller/],
+    [{ listen: '0.0.0.0:1' }, /only one of controller and listen must be host:port/],
+    [{ controller: '' }, /: one of controller and listen must be host:port/],
+    [{ controller: 'h:70000' }, /controller has port 70000: it must be at most 65535/],
+    [{ perProcess: '9' }, /perProcess is "9": it must be a whole number from 1/],
+    [{ exitAfter: -1 }, /exitAfter is -1: it must be a number from 0/],
   ])) {
     const { status, stderr } = check(JSON.stringify({ ...good, ...some }))
     t.equal(status, 2)
     t.match(stderr, fault)
     t.equal(stderr.trim().split('\n').length, 1)
   }
-  t.match(check('{').stderr, /config\.json: .*JSON/)
-  t.match(check('null').stderr, /id, .* are needed/)
-  const nowhere = spawnSync(process.execPath, [file, join(folder, 'none.json')], { encoding: 'utf8' })
+  t.match(check('{').stderr, /config\.json: it is no JSON: /)
+  t.match(check('null').stderr, /it is no JSON object/)
+  const nowhere = spawnSync(process.execPath, [DRONE, join(folder, 'none.json')], { encoding: 'utf8' })
   t.match([nowhere.status, nowhere.stderr], [2, /none\.json: ENOENT/])
-  t.equal(spawnSync(process.execPath, [file, '--what']).status, 2)
+  const what = spawnSync(process.execPath, [DRONE, '--what'], { encoding: 'utf8' })
+  t.match([what.status, what.stderr], [2, /unknown option --what\n\nUsage: /])
+  writeFileSync(join(folder, 'config.json'), JSON.stringify(good))
+  const sound = spawnSync(process.execPath, [DRONE, join(folder, 'config.json'), '--check'])
+  t.match(JSON.parse(String(sound.stdout)), { capacity: Number, files: Number, node: process.version })
 })

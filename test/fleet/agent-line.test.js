@@ -2,14 +2,13 @@ import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import t from 'tap'
 import { freePort, startGateway } from '../gateway.js'
-import { host, packedDrone, SECRET, startDrone } from './agent-process.js'
+import { host, SECRET, startDrone } from './agent-process.js'
 
-const file = await packedDrone(t)
 const gateway = await startGateway(t, { workers: 1, client: { allow_anonymous_connect_without_token: true } })
 const target = { targets: [gateway.url], backoff: { min: 50, max: 200 } }
 
 t.test('without its controller it loads on for a while, then rests, and goes on when one comes', async t => {
-  const drone = await startDrone(t, file, { orphanAfter: 1, exitAfter: 60 })
+  const drone = await startDrone(t, { orphanAfter: 1, exitAfter: 60 })
   await drone.set({ ...target, connections: 10 })
   const before = await drone.sample(({ gauges }) => gauges.open === 10)
   await drone.leave()
@@ -33,7 +32,7 @@ t.test('without its controller it loads on for a while, then rests, and goes on 
 })
 
 t.test('without a controller for long enough it ends', async t => {
-  const drone = await startDrone(t, file, { orphanAfter: 0.2, exitAfter: 1 })
+  const drone = await startDrone(t, { orphanAfter: 0.2, exitAfter: 1 })
   await drone.set({ ...target, connections: 5 })
   await drone.sample(({ gauges }) => gauges.open === 5)
   await drone.leave()
@@ -43,7 +42,7 @@ t.test('without a controller for long enough it ends', async t => {
 
 t.test('a drone that is told to listen waits for its controller; the newest one is obeyed', async t => {
   const place = `${host}:${await freePort()}`
-  const drone = await startDrone(t, file, { listen: place })
+  const drone = await startDrone(t, { listen: place })
   await drone.until(() => drone.output.includes('listens on port'))
   const stranger = connect(Number(place.split(':')[1]), host)
   stranger.on('error', () => {}).write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')

@@ -1,17 +1,19 @@
-// A drone as users have it: the packed file, a process, and a controller of the test's own at the other end of its line.
+// A drone as users have it: a process, and a controller of the test's own at the other end of its line.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { Asker } from '../../fleet/link/asker.js'
 import { dialLink } from '../../fleet/link/dial.js'
 import { listenLinks } from '../../fleet/link/listen.js'
-import { writeDrone } from '../../fleet/pack.js'
 
 export const SECRET = '5e'.repeat(32)
 export const host = '127.0.0.1'
+/** The drone's program. */
+export const DRONE = fileURLToPath(new URL('../../fleet/drone/main.js', import.meta.url))
 
 /** @returns {import('../../fleet/schema.js').Settings} @param {any} [some] */
 export const settingsOf = (some = {}) => ({
@@ -138,25 +140,12 @@ export class TestDrone {
 }
 
 /**
- * @param {any} t
- * @returns {Promise<string>} the packed drone
- */
-export async function packedDrone(t) {
-  const folder = await mkdtemp(join(tmpdir(), 'halley-drone-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
-  const file = join(folder, 'drone.mjs')
-  await writeDrone(file)
-  return file
-}
-
-/**
  * Starts a drone, and a controller for it unless it listens itself, and waits for its hello.
  *
  * @param {any} t
- * @param {string} file packed drone
  * @param {any} [some] of its configuration
  */
-export async function startDrone(t, file, some = {}) {
+export async function startDrone(t, some = {}) {
   const drone = new TestDrone()
   const folder = await mkdtemp(join(tmpdir(), 'halley-drone-'))
   const config = join(folder, 'config.json')
@@ -181,7 +170,7 @@ export async function startDrone(t, file, some = {}) {
   }
   if (server) launch.controller = `${host}:${port}`
   await writeFile(config, JSON.stringify(launch), { mode: 0o600 })
-  const child = spawn(process.execPath, [file, config], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [DRONE, config], { stdio: ['ignore', 'pipe', 'pipe'] })
   drone.attach(child)
   t.teardown(async () => {
     child.kill('SIGKILL')

@@ -1,9 +1,8 @@
 import t from 'tap'
 import { COUNTERS } from '../../fleet/statistics/counters.js'
 import { startGateway } from '../gateway.js'
-import { lives, packedDrone, startDrone } from './agent-process.js'
+import { lives, startDrone } from './agent-process.js'
 
-const file = await packedDrone(t)
 const gateway = await startGateway(t, { workers: 1, client: { allow_anonymous_connect_without_token: true } })
 const target = { targets: [gateway.url], backoff: { min: 50, max: 200 } }
 
@@ -14,7 +13,7 @@ const falls = samples =>
   )
 
 t.test('a drone shares its connections out among processes, and they add up', async t => {
-  const drone = await startDrone(t, file, { perProcess: 40 })
+  const drone = await startDrone(t, { perProcess: 40 })
   const { facts, id, run } = drone.hellos[0]
   t.same({ id, run }, { id: 'd1', run: 'r1' })
   t.match(facts, { hostname: String, bootId: String, node: process.version, cores: Number, memory: Number })
@@ -49,7 +48,7 @@ t.test('a drone shares its connections out among processes, and they add up', as
 
   t.test('one that hangs is ended by force', async t => {
     const [pid] = drone.pids
-    const hanging = await startDrone(t, file, { perProcess: 40, hangAfter: 2 })
+    const hanging = await startDrone(t, { perProcess: 40, hangAfter: 2 })
     await hanging.set({ ...target, connections: 5 })
     await hanging.sample(({ gauges }) => gauges.open === 5)
     process.kill(hanging.pids[0], 'SIGSTOP')
@@ -82,19 +81,28 @@ t.test('a drone shares its connections out among processes, and they add up', as
     t.match(await refused({ targets: ['http://192.0.2.1:80'] }), /192\.0\.2\.1:80 is not allowed/)
     t.match(await refused({ targets: ['file:///etc/passwd'] }), /is no URL/)
     t.match(await refused({ channels: ['a{'] }), /"a\{" is no channel/)
-    t.match(await refused({ connections: -1 }), /"connections"/)
-    t.match(await refused({ connections: 1e9 }), /can hold \d+ connections/)
-    t.match(await refused({ first: 0.5 }), /"first"/)
-    t.match(await refused({ channels: [1] }), /"channels"/)
-    t.match(await refused({ backoff: null }), /"backoff"/)
-    t.match(await refused({ publish: {} }), /"via"/)
+    t.match(await refused({ connections: -1 }), /settings\.connections is -1: it must be a whole number/)
+    t.match(
+      await refused({ connections: 1e9 }),
+      /connections is 1000000000: this drone can hold \d+ connections/,
+    )
+    t.match(await refused({ first: 0.5 }), /settings\.first is 0\.5: it must be a whole number/)
+    t.match(await refused({ channels: [1] }), /settings\.channels\[0\] is 1: it must be text/)
+    t.match(await refused({ backoff: null }), /settings\.backoff is null: it must be an object/)
+    t.match(
+      await refused({ publish: {} }),
+      /settings\.publish\.via is missing: it must be one of api, client/,
+    )
     t.match(await refused({ transport: 'toString' }), /transport/)
     t.match(await refused({ ports: '9-1' }), /ports/)
-    await t.rejects(drone.ask('shell'), /no such order/)
-    await t.rejects(drone.ask('constructor'), /no such order/)
-    await t.rejects(drone.ask('settings'), /"revision"/)
-    await t.rejects(drone.ask('cut', { share: 2, how: 'stop' }), /how/)
-    await t.rejects(drone.ask('reckon', { ledgers: [1] }), /"ledgers"/)
+    await t.rejects(drone.ask('shell'), /no order "shell"; orders are settings, cut/)
+    await t.rejects(drone.ask('constructor'), /no order/)
+    await t.rejects(drone.ask('settings'), /settings\.revision is missing/)
+    await t.rejects(
+      drone.ask('cut', { share: 2, how: 'stop' }),
+      /cut\.share is 2: it must be a number from 0 to 1/,
+    )
+    await t.rejects(drone.ask('reckon', { ledgers: [1] }), /reckon\.ledgers\[0\] is 1: it must be an object/)
     drone.asker?.send({ type: { toString: null } })
     const sample = await drone.sample()
     t.same(sample.gauges, { wanted: 30, opening: 0, open: 30 })
@@ -115,7 +123,7 @@ t.test('a drone shares its connections out among processes, and they add up', as
 
 t.test('an agent that is killed leaves no process, one that is told to end neither', async t => {
   for (const signal of /** @type {const} */ (['SIGKILL', 'SIGTERM'])) {
-    const drone = await startDrone(t, file, { perProcess: 5 })
+    const drone = await startDrone(t, { perProcess: 5 })
     await drone.set({ ...target, connections: 10 })
     await drone.sample(({ gauges }) => gauges.open === 10)
     const { pids } = drone

@@ -1,0 +1,206 @@
+// What somebody with the run's secret may say to the controller: anything.
+
+import t from 'tap'
+import { Drone } from '../../../fleet/controller/drone.js'
+import { Fleet } from '../../../fleet/controller/fleet.js'
+import { Statistics, zeroTally } from '../../../fleet/controller/merge.js'
+import { checkMessage, checkResult } from '../../../fleet/controller/messages.js'
+import { Engine } from '../../../fleet/drone/engine/engine.js'
+import { lookAround, machineNow, Usage } from '../../../fleet/drone/machine.js'
+import { Asker } from '../../../fleet/link/asker.js'
+import { dialLink } from '../../../fleet/link/dial.js'
+
+/** As a real drone says them, so that the shapes cannot be stricter than what comes. */
+async function realMessages() {
+  const engine = new Engine({ allow: [], machine: 1 })
+  engine.figures.latency.record(1.5)
+  engine.figures.fault('ECONNREFUSED')
+  const sample = engine.sample()
+  await engine.stop()
+  const facts = lookAround(100)
+  return JSON.parse(
+    JSON.stringify([
+      { type: 'hello', id: 'd1', run: 'r1', start: `${performance.timeOrigin}`, version: '1.2.3', facts },
+      {
+        type: 'sample',
+        sample: {
+          ...sample,
+          deaths: 0,
+          at: Date.now(),
+          up: Math.round(performance.now()),
+          revision: 1,
+          processes: [new Usage().now('agent', 0), new Usage().now('connections', 3)],
+          machine: machineNow(),
+        },
+      },
+      { type: 'event', level: 'warn', text: 'a process ended' },
+    ]),
+  )
+}
+
+const ODD = [null, undefined, -1, 0.5, 1e300, '', 'x', true, [], {}, [null], [[]], 'x'.repeat(100_000)]
+
+/** @param {any} value @param {string[]} [path] @returns {Generator<string[]>} of all that is in it */
+function* pathsOf(value, path = []) {
+  if (path.length > 0) yield path
+  if (typeof value !== 'object' || value === null) return
+  for (const key of Object.keys(value)) yield* pathsOf(value[key], [...path, key])
+}
+
+/** @param {any} message @param {string[]} path @param {any} value */
+function withAt(message, path, value) {
+  const copy = structuredClone(message)
+  let at = copy
+  for (const key of path.slice(0, -1)) at = at[key]
+  const last = /** @type {string} */ (path.at(-1))
+  if (value === undefined) delete at[last]
+  else at[last] = value
+  return copy
+}
+
+t.test('each field of each message with each odd value: refused in a line, or harmless', async t => {
+  const messages = await realMessages()
+  for (const message of messages) t.equal(checkMessage(message), message, `${message.type}: a sound one`)
+  const offenders = []
+  let refused = 0
+  for (const message of messages)
+    for (const path of pathsOf(message))
+      for (const odd of ODD) {
+        const mutant = withAt(message, path, odd)
+        try {
+          checkMessage(mutant)
+        } catch (error) {
+          refused++
+          const { length } = error.message
+          if (error.constructor !== Error || /\n/.test(error.message) || length > 400)
+            offenders.push(error.stack)
+          continue
+        }
+        if (mutant.type !== 'sample') continue
+        const drone = new Drone(
+          /** @type {any} */ ({ id: 'd1', handle: null, start: 's', tally: zeroTally(), restarts: 0 }),
+        )
+        const statistics = new Statistics()
+        for (let i = 0; i < 2; i++) {
+          drone.take(structuredClone(mutant.sample), Date.now())
+          statistics.add(mutant.sample)
+        }
+        const text = JSON.stringify(drone.row(Date.now(), drone.latencyNow(Date.now())))
+        if (/NaN|"rates":\{[^}]*null/.test(text)) offenders.push(`${path.join('.')}: ${text}`)
+      }
+  t.same(offenders, [])
+  t.ok(refused > 1000, `${refused} refused`)
+})
+
+t.test('an error names the field, its value, and what it must be', async t => {
+  const [hello, sample] = await realMessages()
+  const { facts, ...without } = hello
+  t.ok(facts)
+  t.throws(() => checkMessage(without), { message: 'hello.facts is missing: it must be an object' })
+  t.throws(() => checkMessage(withAt(sample, ['sample', 'gauges', 'open'], -1)), {
+    message: 'sample.sample.gauges.open is -1: it must be a whole number from 0 to 1000000000000000',
+  })
+  t.throws(() => checkMessage({ type: 'shell' }), { message: 'there is no message "shell" of a drone' })
+  t.throws(() => checkMessage({ type: { toString: null } }), { message: /^there is no message/ })
+  t.throws(() => checkResult('cut', {}), {
+    message: /^the answer to cut\.cut is missing: it must be a whole/,
+  })
+  t.throws(() => checkResult('ledgers', [1]), { message: /^the answer to ledgers\[0\] is 1: it must be an/ })
+})
+
+/** A provider whose drones are the test's own connections. */
+const hands = /** @type {any} */ ({
+  name: 'hands',
+  help: '',
+  flags: {},
+  plan: async (/** @type {any} */ { drones }) => ({ lines: [], price: null, details: drones }),
+  launch: async (/** @type {any} */ { details }) =>
+    details.map((/** @type {any} */ { id, run }) => ({ id, run, handle: id, where: 'here', state: 'up' })),
+  find: async () => [],
+  stop: async () => {},
+  restart: async (/** @type {any} */ handle) => handle,
+})
+
+t.test('a controller outlives whatever comes over its lines', async t => {
+  const fleet = await Fleet.open({ dir: t.testdir(), provider: hands })
+  t.teardown(() => fleet.close())
+  /** @type {string[]} */
+  const events = []
+  fleet.on('event', ({ text }) => events.push(text))
+  const plan = await fleet.plan(1, { allow: ['127.0.0.1'] })
+  const [{ secret, controller }] = plan.details
+  const [host, port] = controller.split(':')
+  const dial = () => dialLink({ host, port: Number(port), secret, identity: `${fleet.run}/d1` })
+  const [sound, sample] = await realMessages()
+  const hello = { ...sound, run: fleet.run }
+  const launched = fleet.launch(plan, { patience: 60_000 })
+
+  for (const odd of [
+    (({ facts, ...rest }) => rest)(hello),
+    { ...hello, facts: null },
+    { ...hello, facts: { ...hello.facts, capacity: 'many' } },
+    { ...hello, id: ['d1'] },
+    { ...hello, run: { toString: null } },
+    { ...hello, id: 'd2' },
+    { ...hello, start: 7 },
+    sample,
+    { type: 'answer', ask: 1, result: {} },
+    {},
+  ]) {
+    const line = await dial()
+    const closed = new Promise(resolve => {
+      line.onClose = resolve
+    })
+    line.onMessage = () => {}
+    line.send(odd)
+    // An answer that nobody asked for is passed over.
+    if (odd.type === 'answer') line.send({ type: 'nothing' })
+    await closed
+  }
+  t.match(events.join('\n'), /was refused: it says what cannot be read: hello\.facts is missing/)
+
+  const line = await dial()
+  const asker = new Asker(line)
+  /** @type {any[]} */
+  const orders = []
+  /** What an order is answered. */
+  let answer = (/** @type {any} */ order) => ({ type: 'answer', ask: order.ask, result: {} })
+  asker.onMessage = order => {
+    orders.push(order)
+    line.send(answer(order))
+  }
+  line.send(hello)
+  t.same((await launched).up, ['d1'])
+  line.send(sample)
+  line.send({ type: 'answer', ask: 'x', error: {} })
+
+  for (const result of [null, [], {}, { cut: 'all' }, { cut: -1 }]) {
+    answer = ({ ask }) => ({ type: 'answer', ask, result })
+    await t.rejects(fleet.cut(1, 'close'), { message: /^the answer to cut/ })
+  }
+  answer = ({ ask, type }) => ({ type: 'answer', ask, result: type === 'ledgers' ? [{}] : {} })
+  await t.rejects(fleet.reckon(), { message: /^the answer to ledgers\[0\]\.channels is missing/ })
+  answer = ({ ask }) => ({ type: 'answer', ask, error: { not: 'text' } })
+  await t.rejects(fleet.cut(1, 'close'), { message: '[object Object]' })
+  // Answers come in any order: each is that of its number.
+  const two = /** @type {any[]} */ ([])
+  answer = order => {
+    two.push(order)
+    if (two.length < 2) return { type: 'event', level: 'info', text: 'waits' }
+    line.send({ type: 'answer', ask: two[1].ask, result: { cut: two[1].share * 10 } })
+    return { type: 'answer', ask: two[0].ask, result: { cut: two[0].share * 10 } }
+  }
+  t.same(await Promise.all([fleet.cut(0.1, 'close'), fleet.cut(0.5, 'reset')]), [1, 5])
+
+  t.equal(fleet.snapshot().drones[0].state, 'up')
+  const lost = new Promise(resolve => {
+    asker.onClose = resolve
+  })
+  line.send({ type: 'sample', sample: { ...sample.sample, counters: {} } })
+  t.match(await lost, /closed/)
+  t.match(
+    events.join('\n'),
+    /the line to d1 is gone: it says what cannot be read: sample\.sample\.counters\.opened is missing/,
+  )
+  t.match(JSON.stringify(fleet.snapshot()), /"opened":0/)
+})
