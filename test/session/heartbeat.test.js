@@ -1,10 +1,12 @@
 // Ping and pong (client protocol, section 7), on short intervals.
 
 import { once } from 'node:events'
+import { Centrifuge } from 'centrifuge/build/protobuf'
 import t from 'tap'
 import WebSocket from 'ws'
 import { startGateway } from '../gateway.js'
 import { RawClient } from '../raw-client.js'
+import { ProtobufClient } from '../transport/protobuf-client.js'
 import { anonymous, drivers, open } from './support.js'
 
 const BAD = { code: 3501, reason: 'bad request' }
@@ -128,6 +130,47 @@ for (const driver of drivers) {
       t.strictSame(client.messages, [])
       client.sendText('{}')
       t.strictSame(await client.closed, BAD, 'where there are no pings, a pong is one too many')
+    })
+
+    t.test('in Protobuf pings and pongs are one zero byte', async t => {
+      const [lively, silent] = [
+        await ProtobufClient.connected(gateway.ws),
+        await ProtobufClient.connected(gateway.ws),
+      ]
+      t.match(lively.connect, { ping: 1, pong: true })
+      for (let i = 0; i < 2; i++) {
+        t.strictSame(await lively.next(), {})
+        const { data, binary } = lively.frames.at(-1) ?? {}
+        t.strictSame([...(data ?? [])], [0])
+        t.ok(binary)
+        lively.sendBytes(Buffer.from([0]))
+      }
+      t.strictSame(await silent.closed, { code: 3012, reason: 'no pong' })
+      lively.sendBytes(Buffer.from([0]))
+      t.strictSame(await lively.closed, BAD, 'a second pong for one ping')
+    })
+
+    t.test('the SDK in its Protobuf mode answers pings', async t => {
+      let pongs = 0
+      let enough = () => {}
+      class Socket extends WebSocket {
+        /** @param {Uint8Array} data @param {any} options */
+        send(data, options) {
+          super.send(data, options)
+          if (data.length === 1 && data[0] === 0 && ++pongs === 3) enough()
+        }
+      }
+      const answered = new Promise(resolve => (enough = () => resolve(undefined)))
+      const client = new Centrifuge(gateway.ws, { websocket: Socket })
+      t.teardown(() => client.disconnect())
+      client.connect()
+      await client.ready()
+      let ended = 0
+      client.on('disconnected', () => ended++)
+      client.on('connecting', () => ended++)
+      await answered
+      t.match(await client.history('nope').catch((/** @type {any} */ error) => error), { code: 108 })
+      t.equal(ended, 0)
     })
 
     t.test('and who does not answer those is closed', async t => {

@@ -19,71 +19,77 @@ t.jobs = 2
 
 for (const driver of drivers) {
   t.test(driver, async t => {
-    t.test('SDK clients are told to come back, and find the next gateway', async t => {
-      const gateway = await startGateway(t, { ...config, http_server: { driver } })
-      const { port } = gateway
-      const clients = Array.from({ length: 6 }, (_, i) => {
-        const centrifuge = new Centrifuge(gateway.ws, {
-          websocket: WebSocket,
-          token: token({ sub: `u${i}`, channels: ['server-side'] }),
-          minReconnectDelay: 20,
-          maxReconnectDelay: 200,
+    t.test(
+      'SIGTERM: clients get what was published before, are told to come back, and find the next gateway',
+      async t => {
+        const gateway = await startGateway(t, { ...config, http_server: { driver } })
+        const { port } = gateway
+        const clients = Array.from({ length: 6 }, (_, i) => {
+          const centrifuge = new Centrifuge(gateway.ws, {
+            websocket: WebSocket,
+            token: token({ sub: `u${i}`, channels: ['server-side'] }),
+            minReconnectDelay: 20,
+            maxReconnectDelay: 200,
+          })
+          const subscription = centrifuge.newSubscription('news')
+          t.teardown(() => centrifuge.disconnect())
+          return { centrifuge, subscription }
         })
-        const subscription = centrifuge.newSubscription('news')
-        t.teardown(() => centrifuge.disconnect())
-        return { centrifuge, subscription }
-      })
-      const all = (/** @type {(client: typeof clients[0]) => Promise<any>} */ wait) =>
-        Promise.all(clients.map(wait))
-      const ready = all(({ subscription }) => next(subscription, 'subscribed'))
-      for (const { centrifuge, subscription } of clients) {
-        subscription.subscribe()
-        centrifuge.connect()
-      }
-      await ready
-      const first = all(({ subscription }) => next(subscription, 'publication'))
-      await gateway.api('publish', { channel: 'news', data: 1 })
-      for (const { data } of await first) t.equal(data, 1)
+        const all = (/** @type {(client: typeof clients[0]) => Promise<any>} */ wait) =>
+          Promise.all(clients.map(wait))
+        const ready = all(({ subscription }) => next(subscription, 'subscribed'))
+        for (const { centrifuge, subscription } of clients) {
+          subscription.subscribe()
+          centrifuge.connect()
+        }
+        await ready
+        const first = all(({ subscription }) => next(subscription, 'publication'))
+        await gateway.api('publish', { channel: 'news', data: 1 })
+        for (const { data } of await first) t.equal(data, 1)
 
-      const told = all(({ centrifuge }) => next(centrifuge, 'connecting'))
-      t.match(await gateway.stop(), { code: 0 })
-      for (const { code, reason } of await told)
-        t.strictSame({ code, reason }, { code: 3001, reason: 'shutdown' })
-
-      const again = all(({ subscription }) => next(subscription, 'subscribed'))
-      const other = await startGateway(t, { ...config, http_server: { driver, port } })
-      for (const context of await again) {
-        t.match(
-          context,
-          { wasRecovering: true, recovered: false },
-          'what the first gateway knew is gone, and they are told',
+        const readers = []
+        for (let i = 0; i < 4; i++) {
+          const reader = await anonymous(t, gateway)
+          await reader.subscribe('last')
+          readers.push(reader)
+        }
+        for (let n = 1; n <= 50; n++) await gateway.api('publish', { channel: 'last', data: n })
+        const told = all(({ centrifuge }) => next(centrifuge, 'connecting'))
+        t.strictSame(await gateway.stop(), { code: 0, signal: null })
+        for (const { code, reason } of await told)
+          t.strictSame({ code, reason }, { code: 3001, reason: 'shutdown' })
+        for (const reader of readers) {
+          t.strictSame(await reader.closed, { code: 3001, reason: 'shutdown' })
+          t.equal(
+            reader.messages.filter(({ push }) => push?.pub).length,
+            50,
+            'all of what was published before',
+          )
+        }
+        t.ok(gateway.lines.some(({ msg }) => msg === 'bye'))
+        t.same(
+          gateway.lines.filter(({ level }) => level >= 40),
+          [],
+          'without complaint',
         )
-      }
-      const second = all(({ subscription }) => next(subscription, 'publication'))
-      const served = all(({ centrifuge }) => next(centrifuge, 'publication'))
-      await other.api('publish', { channel: 'news', data: 2 })
-      await other.api('publish', { channel: 'server-side', data: 3 })
-      for (const { data } of await second) t.equal(data, 2)
-      for (const { data } of await served) t.equal(data, 3)
-    })
 
-    t.test('what was published before the end arrives before the close', async t => {
-      const gateway = await startGateway(t, { ...config, http_server: { driver } })
-      const clients = []
-      for (let i = 0; i < 4; i++) {
-        const client = await anonymous(t, gateway)
-        await client.subscribe('news')
-        clients.push(client)
-      }
-      for (let n = 1; n <= 50; n++) await gateway.api('publish', { channel: 'news', data: n })
-      const ended = gateway.stop()
-      for (const client of clients) {
-        t.strictSame(await client.closed, { code: 3001, reason: 'shutdown' })
-        t.equal(client.messages.filter(({ push }) => push?.pub).length, 50)
-      }
-      t.strictSame(await ended, { code: 0, signal: null })
-      t.ok(gateway.lines.some(({ msg }) => msg === 'bye'))
-    })
+        const again = all(({ subscription }) => next(subscription, 'subscribed'))
+        const other = await startGateway(t, { ...config, http_server: { driver, port } })
+        for (const context of await again) {
+          t.match(
+            context,
+            { wasRecovering: true, recovered: false },
+            'what the first gateway knew is gone, and they are told',
+          )
+        }
+        const second = all(({ subscription }) => next(subscription, 'publication'))
+        const served = all(({ centrifuge }) => next(centrifuge, 'publication'))
+        await other.api('publish', { channel: 'news', data: 2 })
+        await other.api('publish', { channel: 'server-side', data: 3 })
+        for (const { data } of await second) t.equal(data, 2)
+        for (const { data } of await served) t.equal(data, 3)
+      },
+    )
 
     t.test(
       'SIGINT does the same, and clients that never connected or never read do not hold it up',

@@ -320,27 +320,3 @@ for (const driver of drivers) {
     })
   })
 }
-
-t.test('pings and pongs are one zero byte', async t => {
-  for (const driver of drivers) {
-    const gateway = await startGateway(t, {
-      client: { allow_anonymous_connect_without_token: true, ping_interval: '800ms', pong_timeout: '500ms' },
-      http_server: { driver },
-    })
-    const [lively, silent] = [
-      await ProtobufClient.connected(gateway.ws),
-      await ProtobufClient.connected(gateway.ws),
-    ]
-    t.match(lively.connect, { ping: 1, pong: true })
-    for (let i = 0; i < 2; i++) {
-      t.strictSame(await lively.next(), {})
-      const { data, binary } = lively.frames.at(-1) ?? {}
-      t.strictSame([...(data ?? [])], [0])
-      t.ok(binary)
-      lively.sendBytes(Buffer.from([0]))
-    }
-    t.strictSame(await silent.closed, { code: 3012, reason: 'no pong' })
-    lively.sendBytes(Buffer.from([0]))
-    t.strictSame(await lively.closed, BAD_REQUEST, 'a second pong for one ping')
-  }
-})

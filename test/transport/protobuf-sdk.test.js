@@ -227,36 +227,5 @@ for (const driver of drivers) {
       stranger.connect()
       t.match((await out)[0], { code: 3500, reason: 'invalid token' })
     })
-
-    t.test('answers pings', async t => {
-      const gateway = await startGateway(t, {
-        client: {
-          allow_anonymous_connect_without_token: true,
-          ping_interval: '500ms',
-          pong_timeout: '300ms',
-        },
-        http_server: { driver },
-      })
-      let pongs = 0
-      let enough = () => {}
-      class Socket extends WebSocket {
-        /** @param {Uint8Array} data @param {any} options */
-        send(data, options) {
-          super.send(data, options)
-          if (data.length === 1 && data[0] === 0 && ++pongs === 3) enough()
-        }
-      }
-      const answered = new Promise(resolve => (enough = () => resolve(undefined)))
-      const client = new Centrifuge(gateway.ws, { websocket: Socket })
-      t.teardown(() => client.disconnect())
-      client.connect()
-      await client.ready()
-      let ended = 0
-      client.on('disconnected', () => ended++)
-      client.on('connecting', () => ended++)
-      await answered
-      t.match(await client.history('nope').catch((/** @type {any} */ error) => error), { code: 108 })
-      t.equal(ended, 0)
-    })
   })
 }

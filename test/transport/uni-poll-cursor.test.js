@@ -31,20 +31,22 @@ t.test('nothing else can be read', async t => {
   const cursors = new Cursors(key, 65536)
   const cursor = cursors.write(places.slice(0, 1))
   t.ok(cursors.read(cursor))
+  const wrong = [...Array(500).keys()].map(size => randomBytes(size).toString('base64url'))
   for (let at = 0; at < cursor.length; at++) {
-    for (const letter of 'AQgw_9') {
-      const damaged = cursor.slice(0, at) + letter + cursor.slice(at + 1)
-      if (damaged !== cursor) t.equal(cursors.read(damaged), null)
-    }
+    wrong.push(cursor.slice(0, at))
+    for (const letter of 'AQgw_9') wrong.push(cursor.slice(0, at) + letter + cursor.slice(at + 1))
   }
-  for (let size = 0; size < cursor.length; size++) t.equal(cursors.read(cursor.slice(0, size)), null)
+  t.same(
+    wrong.filter(text => text !== cursor && cursors.read(text) !== null),
+    [],
+    'damaged, cut off, random',
+  )
   for (const text of [`${cursor}A`, `${cursor}=`, `${cursor}\n`, ` ${cursor}`, `${cursor}${cursor}`, 'ü', ''])
     t.equal(cursors.read(text), null)
   t.equal(cursors.read(cursor.replace('_', '/').replace('-', '+') + (/[-_]/.test(cursor) ? '' : '=')), null)
   t.equal(new Cursors(randomBytes(32), 65536).read(cursor), null, 'signed with another key')
   t.equal(new Cursors(key, cursor.length - 1).read(cursor), null, 'longer than allowed')
   t.ok(new Cursors(key, cursor.length).read(cursor))
-  for (let i = 0; i < 500; i++) t.equal(cursors.read(randomBytes(i).toString('base64url')), null)
 })
 
 t.test('a wave of polls is signed once, and much is not remembered', async t => {

@@ -321,6 +321,7 @@ for (const driver of drivers) {
       { code: 3500, to: { status_code: 403, body: 'go away' } },
     ]
     const gateway = await startGateway(t, {
+      workers: 1,
       http_server: { driver },
       uni_websocket: { enabled: true, join_push_messages: true },
       uni_sse: { enabled: true, connect_code_to_http_response: { enabled: true, transforms } },

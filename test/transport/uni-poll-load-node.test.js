@@ -1,4 +1,0 @@
-import t from 'tap'
-import { testLoad } from './uni-poll-load.js'
-
-testLoad(t, 'node')
