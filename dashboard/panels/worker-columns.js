@@ -11,6 +11,7 @@ import {
   percent,
   perSecond,
 } from '../format.js'
+import { choose } from '../view/table.js'
 
 /**
  * @typedef {import('./panel.js').Line} Line
@@ -29,11 +30,8 @@ import {
  * @property {(sample: WorkerSample, look: Look, view: WorkerView) => Line} cell
  * @property {(snapshot: Snapshot, look: Look) => Line} total
  *
- * @typedef {object} Chosen
- * @property {Column[]} list
- * @property {{width: number, align: 'left' | 'right'}[]} layout
- * @property {number} gap between columns
- * @property {number} trend width of what is left behind them for a picture of the ticks; 0: nothing is
+ * @typedef {import('../view/table.js').Chosen<Column> & {trend: number}} Chosen trend: width of what is left behind the columns for a
+ *   picture of the ticks; 0: nothing is
  */
 
 /** @param {string} text @returns {Line} */
@@ -306,7 +304,6 @@ const COLUMNS = [
 ]
 
 const TREND = { least: 12, most: 60 }
-const MAX_GAP = 3
 
 /**
  * @param {Snapshot} snapshot
@@ -316,20 +313,12 @@ const MAX_GAP = 3
  */
 export function chosenColumns({ workers }, width, { colors }) {
   const pid = Math.max(5, ...workers.map(({ sample }) => sample?.pid.toString().length ?? 0))
-  let list = COLUMNS.map(column => {
+  const columns = COLUMNS.map(column => {
     if (column.name === 'pid') return { ...column, width: pid }
     return column.marked && !colors ? { ...column, width: column.width + 1 } : column
   })
-  const needed = (/** @type {number} */ gap) =>
-    list.reduce((sum, column) => sum + column.width + gap, 0) - gap + 1
-  while (list.length > 1 && needed(1) > width) {
-    const rank = Math.max(...list.map(column => column.rank))
-    const at = list.findLastIndex(column => column.rank === rank)
-    list = list.toSpliced(at, 1)
-  }
-  let gap = 1
-  while (gap < MAX_GAP && needed(gap + 1) <= width) gap++
-  const rest = width - needed(gap) - gap
-  const trend = list.length === COLUMNS.length && rest >= TREND.least ? Math.min(TREND.most, rest) : 0
-  return { list, layout: list.map(({ width }) => ({ width, align: 'right' })), gap, trend }
+  const chosen = choose(columns, width)
+  const rest = width - chosen.used - chosen.gap
+  const trend = chosen.list.length === COLUMNS.length && rest >= TREND.least ? Math.min(TREND.most, rest) : 0
+  return { ...chosen, trend }
 }

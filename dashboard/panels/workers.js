@@ -2,19 +2,15 @@ import { sparkline } from '../chart.js'
 import { duration, people, whole } from '../format.js'
 import { orderedWorkers } from '../order.js'
 import { shown } from '../picture.js'
-import { columns, over, pad } from '../terminal/line.js'
-import { spread } from './parts.js'
+import { columns } from '../terminal/line.js'
+import { AROUND, table } from '../view/table.js'
 import { chosenColumns } from './worker-columns.js'
 
 /**
  * @typedef {import('./panel.js').Line} Line
  * @typedef {import('../state.js').State} State
  * @typedef {import('../../src/stats/schema.js').WorkerView} WorkerView
- * @typedef {import('./worker-columns.js').Chosen} Chosen
  */
-
-/** Rows around the workers' own: the groups, the titles, the totals. */
-const AROUND = 3
 
 /**
  * A row for each worker, and one for all.
@@ -31,105 +27,46 @@ export const workers = {
 
   draw(state, width, rows) {
     const snapshot = /** @type {import('../state.js').Snapshot} */ (shown(state).snapshot)
-    const chosen = chosenColumns(snapshot, width, state.look)
-    const ordered = orderedWorkers(state)
-    const room = Math.max(1, rows - AROUND)
-    const from = firstRow(ordered, state.selected, room)
-    const seen = ordered.slice(from, from + room)
-    return [
-      groupLine(state, chosen, width, ordered.length > room ? `${from + 1} to ${from + seen.length}` : ''),
-      titleLine(state, chosen, width),
-      ...seen.map(view => workerLine(state, chosen, view, width)),
-      totalLine(state, chosen),
-    ]
-  },
-}
-
-/**
- * @param {WorkerView[]} ordered
- * @param {number | null} selected
- * @param {number} room rows
- * @returns {number} of the first worker that is seen: the selected one always is, in the middle if it can
- */
-function firstRow(ordered, selected, room) {
-  const at = ordered.findIndex(({ index }) => index === selected)
-  return Math.max(0, Math.min(ordered.length - room, at - Math.floor(room / 2)))
-}
-
-/**
- * @param {State} state
- * @param {Chosen} chosen
- * @param {number} width
- * @param {string} part which of them are seen
- * @returns {Line} a line across, with the names of groups of columns above these
- */
-function groupLine(state, { list, gap }, width, part) {
-  const { workers, totals } = /** @type {import('../state.js').Snapshot} */ (shown(state).snapshot)
-  const up =
-    totals.workers === workers.length ? `${workers.length}` : `${totals.workers} of ${workers.length} up`
-  const title = `workers ${up}${part === '' ? '' : `, ${part}`}`
-  /** @type {Line} */
-  const line = [
-    ['─ ', 'border'],
-    [title, 'header'],
-    [' ', ''],
-  ]
-  let at = title.length + 3
-  let column = 0
-  for (let first = 0; first < list.length; ) {
-    let last = first
-    let span = list[first].width
-    while (last + 1 < list.length && list[last + 1].group === list[first].group)
-      span += gap + list[++last].width
-    const { group } = list[first]
-    const start = column + span - group.length - 2
-    if (group !== '' && start > at) {
-      line.push(['─'.repeat(start - at), 'border'], [` ${group} `, 'label'])
-      at = start + group.length + 2
-    }
-    column += span + gap
-    first = last + 1
-  }
-  if (at < width) line.push(['─'.repeat(width - at), 'border'])
-  return line
-}
-
-/**
- * @param {State} state
- * @param {Chosen} chosen
- * @param {number} width
- * @returns {Line}
- */
-function titleLine({ sort }, { list, layout, gap, trend }, width) {
-  const cells = list.map(
-    ({ name, title }) => /** @type {Line} */ ([[title, name === sort.column ? 'key' : 'label']]),
-  )
-  const line = columns(cells, layout, gap)
-  return trend === 0 ? line : spread(line, [['longest ticks', 'label']], width)
-}
-
-/**
- * @param {State} state
- * @param {Chosen} chosen
- * @param {WorkerView} view
- * @param {number} width
- * @returns {Line}
- */
-function workerLine(state, { list, layout, gap, trend }, view, width) {
-  const { sample } = view
-  const line =
-    sample !== null && view.state === 'up'
-      ? columns(
-          list.map(({ cell }) => cell(sample, state.look, view)),
+    const { look } = state
+    const { workers, totals } = snapshot
+    const { trend, ...chosen } = chosenColumns(snapshot, width, look)
+    const { list, layout, gap } = chosen
+    const up =
+      totals.workers === workers.length ? `${workers.length}` : `${totals.workers} of ${workers.length} up`
+    return table(
+      {
+        title: `workers ${up}`,
+        chosen,
+        sort: state.sort.column,
+        rows: orderedWorkers(state),
+        isSelected: ({ index }) => index === state.selected,
+        line: view => {
+          const { sample } = view
+          if (sample === null || view.state !== 'up') return absentLine(view, layout[0].width + gap)
+          return columns(
+            list.map(({ cell }) => cell(sample, look, view)),
+            layout,
+            gap,
+          )
+        },
+        total: columns(
+          list.map(({ total }) => total(snapshot, look)),
           layout,
           gap,
-        )
-      : absentLine(view, list[0].width + gap)
-  const table = width - (trend === 0 ? 0 : trend + gap)
-  const row =
-    view.index === state.selected ? over(pad([['▸', ''], ...withoutFirst(line)], table), 'selected') : line
-  if (trend === 0) return row
-  return [...pad(row, table + gap), [trendOf(state, view.index, trend), 'series4']]
+        ),
+        tail:
+          trend === 0
+            ? null
+            : {
+                title: 'longest ticks',
+                width: trend,
+                line: ({ index }) => [[trendOf(state, index, trend), 'series4']],
+              },
+      },
+      width,
+      rows,
+    )
+  },
 }
 
 /**
@@ -164,29 +101,4 @@ function trendOf(state, index, width) {
       return max === undefined || Number.isNaN(max) ? null : Math.log10(Math.max(1, max))
     })
   return sparkline(values, width, state.look.unicode, { min: 0, max: 3 })
-}
-
-/**
- * @param {Line} line
- * @returns {Line} without its first character, a blank
- */
-function withoutFirst([[text, style], ...rest]) {
-  return text.length > 1 ? [[text.slice(1), style], ...rest] : rest
-}
-
-/**
- * @param {State} state
- * @param {Chosen} chosen
- * @returns {Line}
- */
-function totalLine(state, { list, layout, gap }) {
-  const snapshot = /** @type {import('../state.js').Snapshot} */ (shown(state).snapshot)
-  return over(
-    columns(
-      list.map(({ total }) => total(snapshot, state.look)),
-      layout,
-      gap,
-    ),
-    'header',
-  )
 }

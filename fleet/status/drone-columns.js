@@ -1,4 +1,5 @@
 import { bytes, count, duration, health, healthy, people, percent } from '../../dashboard/format.js'
+import { choose } from '../../dashboard/view/table.js'
 import { clockText, fine } from './format.js'
 
 /**
@@ -16,16 +17,10 @@ import { clockText, fine } from './format.js'
  * @property {'left' | 'right'} align
  * @property {number} rank those with a high one go first when the terminal is narrow
  * @property {(row: DroneRow, look: Look) => Line} cell
- * @property {(snapshot: FleetSnapshot, p99: number | null, look: Look) => string | Line} total
- *
- * @typedef {object} Chosen
- * @property {Column[]} list
- * @property {{width: number, align: 'left' | 'right'}[]} layout
- * @property {number} gap between columns
+ * @property {(snapshot: FleetSnapshot, p99: number | null, look: Look) => Line} total
  */
 
 const WIDEST = 22
-const MAX_GAP = 3
 
 /** @type {Record<DroneRow['state'], string>} */
 export const STATE_STYLES = {
@@ -67,7 +62,7 @@ const column = ({
   rank,
   align,
   cell: cell ?? (row => [[text(row), 'value']]),
-  total,
+  total: (snapshot, p99) => [[total(snapshot, p99), 'value']],
 })
 
 /**
@@ -263,7 +258,7 @@ const FITTED = [
 /**
  * @param {FleetSnapshot} snapshot
  * @param {number} width columns of the terminal
- * @returns {Chosen} what of the table fits
+ * @returns {import('../../dashboard/view/table.js').Chosen<Column>} what of the table fits
  */
 export function chosenColumns({ drones }, width) {
   const widths = new Map(
@@ -275,20 +270,9 @@ export function chosenColumns({ drones }, width) {
       ),
     ]),
   )
-  let list = COLUMNS.map(column => {
+  const columns = COLUMNS.map(column => {
     const fitted = widths.get(/** @type {any} */ (column.name))
     return fitted === undefined ? column : { ...column, width: fitted }
   })
-  const needed = (/** @type {number} */ gap) =>
-    list.reduce((sum, column) => sum + column.width + gap, 0) - gap + 2
-  while (list.length > 1 && needed(1) > width) {
-    const rank = Math.max(...list.map(column => column.rank))
-    list = list.toSpliced(
-      list.findLastIndex(column => column.rank === rank),
-      1,
-    )
-  }
-  let gap = 1
-  while (gap < MAX_GAP && needed(gap + 1) <= width) gap++
-  return { list, layout: list.map(({ width, align }) => ({ width, align })), gap }
+  return choose(columns, width)
 }

@@ -21,7 +21,7 @@ async function dashboard(t, args, env = {}) {
 }
 
 /** @param {import('../gateway.js').TestGateway} gateway */
-const rowsOf = gateway => gateway.workerPids.slice(-2).map(pid => new RegExp(`^[ ▸] ?[01] +${pid} `, 'm'))
+const rowsOf = gateway => gateway.workerPids.slice(-2).map(pid => new RegExp(`^[ ▸] *[01] +${pid} `, 'm'))
 
 t.test('over the Unix socket: workers, a death, a restart by key, the log', async t => {
   const runtime = await folder(t)
@@ -33,7 +33,7 @@ t.test('over the Unix socket: workers, a death, a restart by key, the log', asyn
   process.kill(first, 'SIGKILL')
   await tmux.until(/worker \d died: .*SIGKILL/)
   await tmux.until(
-    screen => /workers 2 ─/.test(screen) && !new RegExp(`^. ?[01] +${first} `, 'm').test(screen),
+    screen => /workers 2 ─/.test(screen) && !new RegExp(`^. *[01] +${first} `, 'm').test(screen),
   )
   await tmux.keys('Down', 'r')
   await tmux.until('restart worker 0?')

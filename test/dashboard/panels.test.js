@@ -115,8 +115,8 @@ t.test('80x24: machine, workers, totals, one chart, the last event, the file, th
   t.match(lines[4], /about [\d,]+ more connections fit {2}2\.05 KB each \+ 2\.29 KB kernel/)
   t.match(lines[5], /workers 3 .* heap .* ticks, ms .* msg\/s/)
   t.match(lines[6], /# +pid +cpu +rss +clients +used\/total +loop +avg +p90 +max +in +out +gc/)
-  t.match(lines[7], /^ {2}0 +4001 +\d+% +[\d.]+M +10,000 +[\d.]+\/[\d.]+M +\d+% +[\d.]+ +[\d.]+ +[\d.]+ /)
-  t.match(lines[10], /^all +\d+% +[\d.]+M +30,000/)
+  t.match(lines[7], /^ +0 +4001 +\d+% +[\d.]+M +10,000 +[\d.]+\/[\d.]+M +\d+% +[\d.]+ +[\d.]+ +[\d.]+ /)
+  t.match(lines[10], /^ all +\d+% +[\d.]+M +30,000/)
   t.match(lines[11], /connections ─+ 30,000 {2}1\/6/)
   t.match(lines[21], /slow client was closed/)
   t.match(lines[22], /csv {2}halley\.csv {2}\d+ KB of 100 MB \(0%\) {2}rotations 0/)
@@ -173,7 +173,7 @@ t.test('the selected worker is marked, and stays on the screen', async t => {
   const many = mockSnapshots({ workers: 40, seconds: 5, connections: 4000 })
   for (const presses of [1, 20, 40]) {
     const state = stateOf(many, { keys: new Array(presses).fill('j') })
-    t.match(screen(state), new RegExp(`▸ ?${presses - 1} +${4000 + presses} `))
+    t.match(screen(state), new RegExp(`▸ +${presses - 1} +${4000 + presses} `))
     t.ok(stylesOf(state, /▸/).every(style => /selected/.test(style)))
   }
   t.match(screen(stateOf(many)), /workers 40, 1 to \d+/)
@@ -304,6 +304,6 @@ t.test('a page of text has no charts and no colours', async t => {
   const state = stateOf(calm, { size: { columns: 100, rows: 24 }, look: { unicode: true, colors: false } })
   const text = page(state).map(plain).join('\n')
   t.match(text, /Halley 0\.1\.0/)
-  t.match(text, /^all /m)
+  t.match(text, /^ all /m)
   t.notMatch(text, /5m ago/)
 })

@@ -13,7 +13,7 @@ import { Tmux } from './tmux.js'
 t.test('the gateway of this terminal is asked about, and the answer is the exit code', async t => {
   const gateway = await mock(t)
   const { tmux, settings } = await open(t, `${gateway.path} --owner`)
-  await tmux.until(/^all /m)
+  await tmux.until(/^ all /m)
   await tmux.keys('q')
   await tmux.until('what is to become of the gateway?')
   await tmux.keys('n')
@@ -23,7 +23,7 @@ t.test('the gateway of this terminal is asked about, and the answer is the exit 
   await tmux.keys('s')
   await isAsBefore(t, tmux, settings, EXIT_CODES.stop)
   await tmux.line(`clear; ${process.execPath} ${BIN} dashboard ${gateway.path} --owner; echo exit $?`)
-  await tmux.until(/^all /m)
+  await tmux.until(/^ all /m)
   await tmux.keys('q')
   await tmux.until('leave it running')
   await tmux.keys('l')
@@ -33,7 +33,7 @@ t.test('the gateway of this terminal is asked about, and the answer is the exit 
 t.test('a fault of the dashboard gives the terminal back first, and is told then', async t => {
   const gateway = await mock(t)
   const { tmux, settings } = await open(t, gateway.path)
-  await tmux.until(/^all /m)
+  await tmux.until(/^ all /m)
   const last = /** @type {any} */ (gateway.snapshots.at(-1))
   gateway.send({ ...last, totals: { memory: null } })
   const screen = await isAsBefore(t, tmux, settings, 1)
@@ -50,7 +50,7 @@ t.test('signals end it as q does', async t => {
     const settings = await tmux.settings()
     const command = `echo $$ >${file}; exec ${process.execPath} ${BIN} dashboard ${gateway.path}`
     await tmux.line(`sh -c '${command}'; echo exit $?`)
-    await tmux.until(/^all /m)
+    await tmux.until(/^ all /m)
     process.kill(Number(await readFile(file, 'utf8')), signal)
     await isAsBefore(t, tmux, settings, EXIT_CODES.left)
   }
@@ -69,7 +69,7 @@ t.test('the gateway of this machine is found; with several it is asked which', a
   await mkdir(join(runtime, 'halley'), { mode: 0o700 })
   const first = await mock(t, {}, path(8000))
   const { tmux } = await open(t, '', { env })
-  await tmux.until(/^all .*20,000/m)
+  await tmux.until(/^ all .*20,000/m)
   const second = await mock(t, { connections: 5000 }, path(9000))
   t.match(await run(['--once'], env), {
     code: 1,
@@ -84,7 +84,7 @@ t.test('the gateway of this machine is found; with several it is asked which', a
   second.send(mockSnapshots({ seconds: 1, connections: 5000 })[0])
   const { code, out } = await once
   t.equal(code, 0)
-  t.match(out, /Halley 0\.1\.0[\s\S]*\nall /)
+  t.match(out, /Halley 0\.1\.0[\s\S]*\n all /)
   const ascii = run(['--once', '9000', '--ascii'], env)
   await second.until(({ connections }) => connections > 0)
   second.send(mockSnapshots({ seconds: 1, connections: 5000 })[0])

@@ -1,5 +1,6 @@
 import { count } from '../../../dashboard/format.js'
 import { columns } from '../../../dashboard/terminal/line.js'
+import { fitting } from '../../../dashboard/view/table.js'
 import { Distribution } from '../../statistics/distribution.js'
 import { fine } from '../format.js'
 import { shown } from '../picture.js'
@@ -83,17 +84,10 @@ export const statistics = {
   draw(state, width, rows) {
     const { snapshot } = shown(state)
     if (snapshot === null) return []
-    let list = [...COLUMNS]
-    const needed = () => list.reduce((sum, column) => sum + column.width + 1, NAMES + 1)
-    while (list.length > 1 && needed() > width) {
-      const rank = Math.max(...list.map(column => column.rank))
-      list = list.toSpliced(
-        list.findLastIndex(column => column.rank === rank),
-        1,
-      )
-    }
+    const list = fitting(COLUMNS, width - NAMES - 1)
+    const needed = list.reduce((sum, column) => sum + column.width + 1, NAMES + 1)
     const layout = list.map(({ width }) => ({ width, align: /** @type {const} */ ('right') }))
-    const gap = Math.max(1, Math.min(3, Math.floor((width - needed()) / list.length) + 1))
+    const gap = Math.max(1, Math.min(3, Math.floor((width - needed) / list.length) + 1))
     const line = (/** @type {[string, string]} */ name, /** @type {Line} */ cells) =>
       /** @type {Line} */ ([[' ', ''], [name[0].padEnd(NAMES), name[1]], ...columns(cells, layout, gap)])
     return [

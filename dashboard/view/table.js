@@ -1,0 +1,165 @@
+import { whole } from '../format.js'
+import { clip, columns, over, pad } from '../terminal/line.js'
+
+/**
+ * @typedef {import('../terminal/line.js').Line} Line
+ * @typedef {import('../terminal/line.js').Align} Align
+ *
+ * @typedef {object} Column as far as the layout is concerned
+ * @property {string} name that of the sort, where there is one
+ * @property {string} title
+ * @property {string} group stands above it
+ * @property {number} width columns
+ * @property {Align} [align] right, if not said otherwise
+ * @property {number} rank those with a high one go first when the terminal is narrow
+ */
+
+/**
+ * @template {Column} C
+ * @typedef {object} Chosen what of a table fits
+ * @property {C[]} list
+ * @property {{width: number, align: Align}[]} layout
+ * @property {number} gap between columns
+ * @property {number} used columns of the screen, with the one of the mark
+ */
+
+/**
+ * @template Row
+ * @typedef {object} Table
+ * @property {string} title
+ * @property {Chosen<Column>} chosen
+ * @property {string} sort name of the column by which it is sorted
+ * @property {Row[]} rows
+ * @property {(row: Row) => boolean} isSelected
+ * @property {(row: Row) => Line} line
+ * @property {Line} total
+ * @property {{title: string, width: number, line: (row: Row) => Line} | null} [tail] a picture behind the columns
+ */
+
+/** Rows around those of the table: the groups, the titles, the totals. */
+export const AROUND = 3
+const MAX_GAP = 3
+/** Before the first column: it marks the selected row. */
+const MARK = 1
+
+/**
+ * @template {{width: number, rank: number}} C
+ * @param {readonly C[]} columns
+ * @param {number} width for all of them, and a blank behind each
+ * @returns {C[]} without those that have the highest rank, until the rest fits
+ */
+export function fitting(columns, width) {
+  let list = [...columns]
+  while (list.length > 1 && list.reduce((sum, column) => sum + column.width + 1, 0) > width) {
+    const rank = Math.max(...list.map(column => column.rank))
+    list = list.toSpliced(
+      list.findLastIndex(column => column.rank === rank),
+      1,
+    )
+  }
+  return list
+}
+
+/**
+ * @template {Column} C
+ * @param {readonly C[]} columns
+ * @param {number} width of the screen
+ * @returns {Chosen<C>}
+ */
+export function choose(columns, width) {
+  const list = fitting(columns, width - MARK + 1)
+  const needed = (/** @type {number} */ gap) =>
+    list.reduce((sum, column) => sum + column.width + gap, 0) - gap + MARK
+  let gap = 1
+  while (gap < MAX_GAP && needed(gap + 1) < width) gap++
+  const layout = list.map(({ width, align = /** @type {const} */ ('right') }) => ({ width, align }))
+  return { list, layout, gap, used: needed(gap) }
+}
+
+/**
+ * A table that scrolls: the selected row is always seen, in the middle if it can, and is one bar from edge to edge.
+ *
+ * @template Row
+ * @param {Table<Row>} table
+ * @param {number} width
+ * @param {number} height rows, AROUND included
+ * @returns {Line[]}
+ */
+export function table({ title, chosen, sort, rows, isSelected, line, total, tail = null }, width, height) {
+  const { list, layout, gap } = chosen
+  const room = Math.max(1, height - AROUND)
+  const from = Math.max(0, Math.min(rows.length - room, rows.findIndex(isSelected) - Math.floor(room / 2)))
+  const seen = rows.slice(from, from + room)
+  const part = rows.length > room ? `, ${whole(from + 1)} to ${whole(from + seen.length)}` : ''
+  const before = width - (tail?.width ?? 0)
+  const withTail = (/** @type {Line} */ own, /** @type {Line} */ end) =>
+    tail === null ? own : [...pad(own, before), ...pad(end, tail.width)]
+  const titles = list.map(
+    ({ name, title }) => /** @type {Line} */ ([[title, name === sort ? 'key' : 'label']]),
+  )
+  return [
+    groupLine(`${title}${part}`, chosen, width),
+    withTail(marked(' ', columns(titles, layout, gap)), [[tail?.title ?? '', 'label']]),
+    ...seen.map(row => {
+      const selected = isSelected(row)
+      const own = marked(selected ? '▸' : ' ', line(row))
+      const all = withTail(
+        tail === null ? clip(own, width, '…') : clip(own, before - 1, '…'),
+        tail?.line(row) ?? [],
+      )
+      return selected ? bar(all, width) : all
+    }),
+    over(marked(' ', total), 'header'),
+  ]
+}
+
+/**
+ * @param {string} mark
+ * @param {Line} line
+ * @returns {Line}
+ */
+const marked = (mark, line) => [[mark, ''], ...line]
+
+/**
+ * @param {Line} line
+ * @param {number} width
+ * @returns {Line} on one background: with colours of their own its parts would be bars of several colours
+ */
+const bar = (line, width) =>
+  pad(line, width).map(([text, style]) => [
+    text,
+    /\b(?:warn|bad)\b/.test(style) ? 'header selected' : 'selected',
+  ])
+
+/**
+ * @param {string} title
+ * @param {Chosen<Column>} chosen
+ * @param {number} width
+ * @returns {Line} a line across, with the names of groups of columns above these
+ */
+function groupLine(title, { list, gap }, width) {
+  /** @type {Line} */
+  const line = [
+    ['─ ', 'border'],
+    [title, 'header'],
+    [' ', ''],
+  ]
+  let at = title.length + 3
+  let column = MARK
+  for (let first = 0; first < list.length; ) {
+    let last = first
+    let span = list[first].width
+    while (last + 1 < list.length && list[last + 1].group === list[first].group)
+      span += gap + list[++last].width
+    const { group } = list[first]
+    const start = column + span - group.length - 2
+    if (group !== '' && start > at) {
+      line.push(['─'.repeat(start - at), 'border'], [` ${group} `, 'label'])
+      at = start + group.length + 2
+    }
+    column += span + gap
+    first = last + 1
+  }
+  if (at < width) line.push(['─'.repeat(width - at), 'border'])
+  return line
+}

@@ -1,0 +1,80 @@
+import t from 'tap'
+import { plain, width } from '../../../dashboard/terminal/line.js'
+import { Theme } from '../../../dashboard/terminal/theme.js'
+import { choose, table } from '../../../dashboard/view/table.js'
+
+/** @typedef {import('../../../dashboard/terminal/line.js').Line} Line */
+
+const COLUMNS = [
+  { name: 'id', title: 'id', group: '', width: 3, rank: 0, align: /** @type {const} */ ('left') },
+  { name: 'in', title: 'in', group: 'messages', width: 6, rank: 1 },
+  { name: 'out', title: 'out', group: 'messages', width: 6, rank: 2 },
+]
+
+/**
+ * @param {object} [options]
+ * @param {number} [options.selected]
+ * @param {boolean} [options.tail]
+ * @returns {Line[]} of 20 rows, of which five are shown on 40 columns
+ */
+function drawn({ selected = -1, tail = false } = {}) {
+  const rows = Array.from({ length: 20 }, (_, id) => id)
+  return table(
+    {
+      title: 'rows 20',
+      chosen: choose(COLUMNS, 40),
+      sort: 'in',
+      rows,
+      isSelected: id => id === selected,
+      line: id => [
+        [`${id}`.padEnd(6), 'value'],
+        ['12', 'bad'],
+        ['34', 'good'],
+      ],
+      total: [['all', 'value']],
+      tail: tail ? { title: 'trend', width: 8, line: () => [['▁▂▃', 'series4']] } : null,
+    },
+    40,
+    8,
+  )
+}
+
+t.test('the selected row is one unbroken bar from edge to edge', async t => {
+  for (const tail of [false, true]) {
+    const lines = drawn({ selected: 10, tail })
+    const selected = lines.filter(line => line.some(([, style]) => /selected/.test(style)))
+    t.equal(selected.length, 1)
+    t.match(plain(selected[0]), /^▸10 /)
+    t.equal(width(selected[0]), 40)
+    for (const colors of /** @type {const} */ ([0, 16, 256])) {
+      const theme = new Theme(colors)
+      const attributes = selected[0].map(([, style]) => theme.attributes(style))
+      t.ok(
+        attributes.every(value => ((value >> 18) & 8) === 8),
+        'reversed everywhere',
+      )
+      t.equal(new Set(attributes.map(value => value & 0x3ffff)).size, 1, 'in the same colours')
+    }
+    t.ok(
+      selected[0].some(([text, style]) => text === '12' && style === 'header selected'),
+      'what is bad still stands out',
+    )
+  }
+})
+
+t.test('it scrolls: the selected row is in the middle, and the title says which rows are seen', async t => {
+  t.match(drawn().map(plain), [/^─ rows 20, 1 to 5 ─+ messages ─+$/, /^ id +in +out/, /^ 0 /])
+  t.match(drawn({ selected: 10 }).map(plain)[0], /9 to 13/)
+  t.match(drawn({ selected: 19 }).map(plain)[0], /16 to 20/)
+  t.match(plain(drawn({ selected: 19 })[6]), /^▸19 /)
+  t.match(plain(drawn()[7]), /^ all/)
+})
+
+t.test('columns of the highest rank go first when there is no room', async t => {
+  const names = (/** @type {number} */ width) => choose(COLUMNS, width).list.map(({ name }) => name)
+  t.same(names(18), ['id', 'in', 'out'])
+  t.same(names(17), ['id', 'in'])
+  t.same(names(10), ['id'])
+  t.equal(choose(COLUMNS, 18).gap, 1)
+  t.equal(choose(COLUMNS, 40).gap, 3)
+})
