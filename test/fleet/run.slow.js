@@ -1,0 +1,168 @@
+// Whole runs, small: a gateway and drones are started, every message is accounted for, and nothing is left behind.
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { local } from '../../fleet/providers/local.js'
+import { parseLimits } from '../../fleet/runner/limits.js'
+import { runScenario } from '../../fleet/runner/run.js'
+import { fan100 } from '../../fleet/scenarios/fan-100.js'
+import { startGateway } from '../gateway.js'
+import { until } from '../redis/waiting.js'
+import { CliRun, processesWith } from './run-rig.js'
+
+// They wait more than they work, so they wait together.
+t.jobs = 4
+
+t.test('chaos: workers killed, connections cut, and each message once', { buffered: true }, async t => {
+  const run = await CliRun.start(
+    t,
+    'chaos',
+    '--scale',
+    '0.02',
+    '--seconds',
+    '6',
+    '--no-loss',
+    '--max-max',
+    '1us',
+  )
+  t.equal(await run.code, 1, 'the other limit cannot hold')
+  const { steps, accounting, gateway, limits } = await run.result()
+  const happened = steps[0].disturbances.map(({ text }) => text).join('; ')
+  t.match(
+    happened,
+    /worker \d+ killed.*connections cut \(30 %\).*worker \d+ killed.*connections cut \(100 %\)/,
+  )
+  t.equal(gateway?.workerDeaths, 2)
+  t.ok(accounting.expected > 1000)
+  t.equal(accounting.received, accounting.expected)
+  t.ok(accounting.recovered >= 200, 'each connection was cut at least once')
+  t.match(accounting, {
+    lost: 0,
+    duplicates: 0,
+    disordered: 0,
+    damaged: 0,
+    unknown: 0,
+    unrecovered: 0,
+    missed: 0,
+  })
+  t.same(
+    limits.map(({ limit, broken }) => [limit, broken]),
+    [
+      ['--max-max', true],
+      ['--no-loss', false],
+    ],
+  )
+  t.match(run.stdout, /broken {2}--max-max 1us \(200 connections\): [\d.,]+\sm?s/)
+  t.match(run.stderr, /halley: a limit is broken\n$/)
+})
+
+t.test('chaos with Redis, which is stopped and started again', { buffered: true }, async t => {
+  const run = await CliRun.start(t, 'chaos', '--redis', '--scale', '0.005', '--seconds', '8', '--no-loss')
+  t.equal(await run.code, 0, run.stderr + run.stdout)
+  const { steps, gateway, accounting } = await run.result()
+  t.equal(gateway?.facts.engine, 'redis')
+  t.match(steps[0].disturbances.map(({ text }) => text).join('; '), /Redis stopped.*Redis started again/)
+  t.equal(accounting.received, accounting.expected)
+  t.ok(accounting.expected > 300)
+})
+
+t.test('a ladder of steps against a server that is there already', { buffered: true }, async t => {
+  const gateway = await startGateway(t, {
+    client: { allow_anonymous_connect_without_token: true },
+    channel: {
+      without_namespace: { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true },
+    },
+  })
+  // The first step and the last: eight of them would take their time.
+  const scenario = {
+    ...fan100,
+    plan: (/** @type {import('../../fleet/scenarios/contract.js').PlanOptions} */ options) => {
+      const plan = fan100.plan(options)
+      return { ...plan, steps: [plan.steps[0], plan.steps[7]] }
+    },
+  }
+  const out = t.testdir()
+  const said = /** @type {string[]} */ ([])
+  const { result, failure } = await runScenario({
+    scenario,
+    scale: 0.001,
+    out,
+    provider: local,
+    target: [gateway.url],
+    apiKey: 'key',
+    seconds: 2,
+    limits: parseLimits({ 'no-loss': true, 'max-p99': '0.1us', 'min-connections': '24' }),
+    progress: text => said.push(text),
+  })
+  t.equal(failure, '')
+  t.same(
+    result.steps.map(({ connections }) => connections.open),
+    [24, 192],
+  )
+  for (const { received, connections, latency, accounting } of result.steps) {
+    const asked = connections.open * 10
+    t.ok(received > asked / 2 && received < asked * 2, `${received} of about ${asked} messages a second`)
+    t.ok(latency.count > 0 && latency.min > 0 && latency.p50 <= latency.p99 && latency.p99 <= latency.max)
+    t.ok(latency.mean95.low < latency.mean && latency.mean < latency.mean95.high)
+    t.equal(accounting.received, accounting.expected)
+    t.equal(accounting.lost, 0)
+  }
+  t.equal(result.gateway, null)
+  t.equal(existsSync(join(out, 'gateway.csv')), false)
+  t.same(
+    result.limits.map(({ limit, step, broken }) => `${limit} ${step} ${broken}`),
+    [
+      '--max-p99 24,000 published true',
+      '--max-p99 192,000 published true',
+      '--min-connections 24,000 published false',
+      '--min-connections 192,000 published false',
+      '--no-loss  false',
+    ],
+  )
+  const measuring = said.filter(text => text.includes('measuring')).at(-1) ?? ''
+  t.match(
+    measuring,
+    /192,000 published: measuring 2\/2 s · 192 of 192 connections · [\d,]+\/s received · p99 .*0 lost/,
+  )
+})
+
+t.test('a target without what the scenario needs is said in one line', { buffered: true }, async t => {
+  const gateway = await startGateway(t, { client: { allow_anonymous_connect_without_token: true } })
+  const [transport, channels] = await Promise.all([
+    CliRun.start(t, 'comet-million', '--scale', '0.00001', '--target', gateway.url),
+    CliRun.start(t, 'one-to-one', '--scale', '0.000001', '--target', gateway.url, '--api-key', 'key'),
+  ])
+  t.equal(await transport.code, 1)
+  t.match(
+    transport.stderr,
+    /^halley: .* takes no connections: HTTP 404: there is no uni_http_stream transport/m,
+  )
+  t.equal(await channels.code, 1)
+  t.match(channels.stderr, /^halley: .* refuses the subscriptions: .*103 permission denied/m)
+  t.notMatch(channels.stderr, /at .*\.js:\d+/, 'no stack')
+  t.equal(existsSync(join(channels.out, 'result.json')), false)
+})
+
+t.test('a run that is interrupted keeps what it has, and says so', { buffered: true }, async t => {
+  const run = await CliRun.start(t, 'one-to-one', '--scale', '0.00001', '--seconds', '600')
+  await run.said(/measuring/)
+  run.child.kill('SIGINT')
+  t.equal(await run.code, 1)
+  t.match(run.stderr, /ending the run; what was measured so far is kept/)
+  t.match(run.stdout, /Not to its end/)
+  const result = await run.result()
+  t.equal(result.partial, true)
+  t.same(result.notes, ['The run was ended before its end.'])
+  t.match(await run.report(), /Not to its end/)
+  t.same(await processesWith(run.dir), [])
+})
+
+t.test('a run that is killed leaves no process behind', { buffered: true }, async t => {
+  const run = await CliRun.start(t, 'chaos', '--redis', '--scale', '0.005', '--seconds', '600')
+  await run.said(/settling|measuring/)
+  t.ok((await processesWith(run.dir)).length >= 6, 'gateway, workers, Redis, their keepers, drone')
+  run.child.kill('SIGKILL')
+  await until(async () => (await processesWith(run.dir)).length === 0)
+  t.same(await processesWith(run.dir), [])
+})
