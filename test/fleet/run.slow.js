@@ -1,6 +1,7 @@
 // Whole runs, small: a gateway and drones are started, every message is accounted for, and nothing is left behind.
 
 import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { local } from '../../fleet/providers/local.js'
@@ -13,6 +14,31 @@ import { CliRun, processesWith } from './run-rig.js'
 
 // They wait more than they work, so they wait together.
 t.jobs = 4
+
+t.test('comet-million, a little of it: nothing lost, and a report', { buffered: true }, async t => {
+  const run = await CliRun.start(t, 'comet-million', '--scale', '0.0003', '--seconds', '3', '--no-loss')
+  t.equal(await run.code, 0, run.stderr)
+  t.match(run.stdout, /holds {3}--no-loss: nothing lost/)
+  t.match(run.stdout, /out\/report\.html/)
+  const files = ['fleet.csv', 'gateway.csv', 'gateway.json', 'gateway.log', 'report.html', 'result.json']
+  t.same((await readdir(run.out)).sort(), files)
+  const result = await run.result()
+  t.match(result, { scenario: 'comet-million', scale: 0.0003, partial: false, ownGateway: true, notes: [] })
+  t.equal(result.plan?.config.client.ping_interval, '20s')
+  const [step] = result.steps
+  t.match(step.connections, { wanted: 300, open: 300, least: 300 })
+  t.equal(step.ramp.opened, 300)
+  t.ok(step.ramp.peak > 0)
+  t.ok((step.gateway?.cpu ?? 0) > 0, 'the gateway was watched')
+  t.match(step.drones, [{ where: 'local', connections: 300 }])
+  t.ok(step.drones[0].cpu > 0)
+  t.ok(step.drones[0].memory > 1e6)
+  t.match(result.accounting, { opened: 300, ended: 0, failed: 0 })
+  t.match(result.comparison[0], { label: 'Connections', value: '1,000,000', ours: '300' })
+  t.ok(result.machine.kernel['net.core.somaxconn'])
+  t.match(await run.report(), /Published, and here/)
+  t.same(await processesWith(run.dir), [], 'nothing is left')
+})
 
 t.test('chaos: workers killed, connections cut, and each message once', { buffered: true }, async t => {
   const run = await CliRun.start(
@@ -31,7 +57,7 @@ t.test('chaos: workers killed, connections cut, and each message once', { buffer
   const happened = steps[0].disturbances.map(({ text }) => text).join('; ')
   t.match(
     happened,
-    /worker \d+ killed.*connections cut \(30 %\).*worker \d+ killed.*connections cut \(100 %\)/,
+    /worker \d+ killed.*connections cut \(30\s%\).*worker \d+ killed.*connections cut \(100\s%\)/,
   )
   t.equal(gateway?.workerDeaths, 2)
   t.ok(accounting.expected > 1000)
