@@ -6,12 +6,15 @@
 //
 //   --jobs=N       files at a time (default: two for each core, since tests wait half of their time)
 //   --timeout=S    seconds that a file may take (default 150)
+//   --grace=S      seconds that a file has to end after that time, and what it has started after the file (default 10)
 //   --slowest=N    list the N files that took longest
 //
 // A file is plain `node FILE`, which prints TAP. tap's own runner takes 7 s to start and has a loader in every process that a test starts.
+// A file fails, too, when a test of it has no assertions, and when processes are left that it has started: they are found by a variable
+// in their environment, and killed.
 
 import { spawn } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -22,17 +25,40 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const TIERS = { test: /\.test\.js$/, slow: /\.slow\.js$/ }
 /** Seconds of each file in the last run on this machine: long files start first. */
 const durationsFile = join(root, 'node_modules/.cache/halley/test-durations.json')
-/** Characters of a failing file's output that are printed. */
-const MAX_OUTPUT = 20_000
+/** Characters of a file's output that are kept, and of a failure and its other output that are printed. */
+const KEPT_OUTPUT = 200_000
+const PRINTED_OUTPUT = 10_000
+/** Variable that a file's processes inherit: process id of the runner, and number of the file. */
+const MARK = 'TEST_FILE_RUN'
+/** ms that files may take to end when the run is interrupted. */
+const INTERRUPT_PATIENCE = 3000
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     jobs: { type: 'string', default: String(2 * availableParallelism()) },
     timeout: { type: 'string', default: '150' },
+    grace: { type: 'string', default: '10' },
     slowest: { type: 'string', default: '0' },
   },
 })
+
+/**
+ * @param {string} text
+ * @returns {never}
+ */
+function refuse(text) {
+  console.error(`test/run.js: ${text}`)
+  process.exit(2)
+}
+
+/** @param {'jobs' | 'timeout' | 'grace' | 'slowest'} flag @param {number} least @returns {number} */
+function numberOf(flag, least) {
+  const value = Number(values[flag])
+  if (!Number.isSafeInteger(value) || value < least)
+    refuse(`--${flag} must be a whole number of at least ${least}`)
+  return value
+}
 
 /**
  * @param {string} path a file or a folder
@@ -40,6 +66,7 @@ const { values, positionals } = parseArgs({
  * @returns {string[]} absolute paths
  */
 function filesBelow(path, name) {
+  if (!existsSync(path)) refuse(`no such file or folder: ${path}`)
   if (statSync(path).isFile()) return [path]
   return readdirSync(path, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile() && name.test(entry.name))
@@ -62,110 +89,215 @@ function readDurations() {
  * @property {number} pass
  * @property {number} fail
  * @property {number} skip
- * @property {string[]} faults what failed
- * @property {string} output
+ * @property {string[]} faults what failed, in a line each
+ * @property {string[]} skipped tests and their reasons
+ * @property {string} report of a failing file, for people
  */
+
+/** @param {Outcome} outcome @param {string} fault that no test of the file reports */
+function addFault(outcome, fault) {
+  outcome.fail++
+  outcome.faults.push(fault)
+}
+
+/**
+ * Counts what a file reports.
+ * @param {Outcome} outcome
+ * @returns {Parser}
+ */
+function counting(outcome) {
+  /** @param {Parser} parser */
+  const watch = parser => {
+    parser.on('child', child => {
+      watch(child)
+      child.on('complete', ({ count, bailout }) => {
+        if (count === 0 && !bailout) addFault(outcome, `${child.fullname}: no assertions`)
+      })
+    })
+  }
+  const parser = new Parser()
+  watch(parser)
+  parser.on('pass', () => outcome.pass++)
+  parser.on('skip', ({ fullname, skip }) => {
+    outcome.skip++
+    outcome.skipped.push(`${fullname}: ${typeof skip === 'string' ? skip : 'no reason given'}`)
+  })
+  parser.on('fail', ({ fullname, diag }) => {
+    addFault(outcome, fullname)
+    outcome.report += `  not ok: ${fullname}\n${diagnosis(diag)}`
+  })
+  parser.on('complete', ({ ok, bailout }) => {
+    if (ok || outcome.fail > 0) return
+    addFault(outcome, bailout ? `bail out: ${bailout}` : 'the output ends before its last test')
+  })
+  return parser
+}
+
+/**
+ * @param {any} diag of a failure
+ * @returns {string} indented lines
+ */
+function diagnosis(diag) {
+  if (!diag) return ''
+  const lines = Object.entries(diag).flatMap(([key, value]) => {
+    const text = (typeof value === 'string' ? value : JSON.stringify(value)).trimEnd()
+    return text.includes('\n')
+      ? [`${key}:`, ...text.split('\n').map(line => `  ${line}`)]
+      : [`${key}: ${text}`]
+  })
+  return `${lines.map(line => `    ${line}\n`).join('')}`.slice(0, PRINTED_OUTPUT)
+}
+
+let fileNumber = 0
 
 /**
  * @param {string} file
  * @param {number} timeout in seconds
- * @returns {Promise<Outcome>} once the file has ended
+ * @returns {Promise<Outcome>} once the file has ended, and all that it has started
  */
-function runFile(file, timeout) {
-  const started = performance.now()
-  const outcome = {
-    file,
-    seconds: 0,
-    pass: 0,
-    fail: 0,
-    skip: 0,
-    faults: /** @type {string[]} */ ([]),
-    output: '',
-  }
+async function runFile(file, timeout) {
+  const began = performance.now()
+  /** @type {Outcome} */
+  const outcome = { file, seconds: 0, pass: 0, fail: 0, skip: 0, faults: [], skipped: [], report: '' }
+  const mark = `${process.pid}.${++fileNumber}`
   const child = spawn(process.execPath, [file], {
     cwd: root,
-    env: { ...process.env, TAP_TIMEOUT: String(timeout) },
+    env: { ...process.env, TAP_TIMEOUT: String(timeout), [MARK]: mark },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A group of its own: what a file that hangs has started ends with it.
+    // A group of its own: Ctrl-C is for the runner alone.
     detached: true,
   })
   running.add(child)
-  const parser = new Parser()
-  parser.on('pass', () => outcome.pass++)
-  parser.on('skip', () => outcome.skip++)
-  parser.on('fail', result => {
-    outcome.fail++
-    outcome.faults.push(result.fullname ? `${result.fullname} > ${result.name}` : result.name)
+  const parser = counting(outcome)
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', text => {
+    stdout = (stdout + text).slice(-KEPT_OUTPUT)
+    parser.write(text)
   })
-  const keep = (/** @type {Buffer} */ chunk) => {
-    outcome.output = (outcome.output + chunk).slice(-10 * MAX_OUTPUT)
-  }
-  child.stdout.on('data', chunk => {
-    keep(chunk)
-    parser.write(chunk)
+  child.stderr.setEncoding('utf8').on('data', text => {
+    stderr = (stderr + text).slice(-KEPT_OUTPUT)
   })
-  child.stderr.on('data', keep)
   // tap ends a file that takes too long and says which tests were open. Only a file that cannot even do that is ended here.
-  const timer = setTimeout(() => killGroup(child), (timeout + 10) * 1000)
-  return new Promise(done => {
-    child.once('close', (code, signal) => {
-      clearTimeout(timer)
-      running.delete(child)
-      parser.end()
-      outcome.seconds = (performance.now() - started) / 1000
-      if (outcome.fail === 0 && (code !== 0 || signal !== null)) {
-        outcome.fail = 1
-        outcome.faults.push(signal === null ? `exit code ${code}` : `ended by ${signal}`)
-      }
-      if (outcome.pass + outcome.fail + outcome.skip === 0) {
-        outcome.fail = 1
-        outcome.faults.push('no test ran')
-      }
-      done(outcome)
-    })
+  const timer = setTimeout(
+    () => {
+      addFault(outcome, `killed: it did not end within ${timeout + grace} s`)
+      child.kill('SIGKILL')
+    },
+    (timeout + grace) * 1000,
+  )
+  const closed = new Promise(resolve => child.once('close', resolve))
+  const [code, signal] = await new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('exit', (...how) => resolve(how))
   })
+  clearTimeout(timer)
+  // Its outputs stay open for as long as one of its processes has them.
+  const left = await killLeftovers(mark, interrupted ? 0 : grace * 1000)
+  const giveUp = setTimeout(() => {
+    for (const stream of [child.stdout, child.stderr]) stream.destroy()
+  }, grace * 1000)
+  await closed
+  clearTimeout(giveUp)
+  running.delete(child)
+  parser.end()
+  outcome.seconds = (performance.now() - began) / 1000
+  if (outcome.fail === 0 && (code !== 0 || signal !== null))
+    addFault(outcome, signal === null ? `exit status ${code}` : `ended by ${signal}`)
+  if (outcome.pass + outcome.fail + outcome.skip === 0) addFault(outcome, 'no test ran')
+  for (const command of left) addFault(outcome, `left a process behind: ${command}`)
+  if (outcome.fail > 0) {
+    if (outcome.report === '') outcome.report = tail('its output', stdout)
+    outcome.report += tail('its standard error', stderr)
+  }
+  return outcome
 }
 
-/** @type {Set<import('node:child_process').ChildProcess>} */
-const running = new Set()
+/** @param {string} what @param {string} text @returns {string} its end, for people */
+function tail(what, text) {
+  const end = text.trimEnd().slice(-PRINTED_OUTPUT)
+  return end === '' ? '' : `  ${what}:\n${end.replaceAll(/^/gm, '    ')}\n`
+}
 
-/** @param {import('node:child_process').ChildProcess} child */
-function killGroup(child) {
+/**
+ * @param {string} mark of a file, or the beginning of several
+ * @returns {{pid: number, command: string}[]} its processes; none where there is no /proc
+ */
+function processesOf(mark) {
+  const found = []
+  for (const pid of existsSync('/proc/self/environ')
+    ? readdirSync('/proc').filter(name => /^\d+$/.test(name))
+    : []) {
+    try {
+      const marked = `\0${readFileSync(`/proc/${pid}/environ`, 'utf8')}`.includes(`\0${MARK}=${mark}`)
+      const command = marked ? readFileSync(`/proc/${pid}/cmdline`, 'utf8') : ''
+      if (command !== '') found.push({ pid: Number(pid), command: command.replaceAll('\0', ' ').trim() })
+    } catch {
+      // It has ended, or belongs to another user.
+    }
+  }
+  return found
+}
+
+/**
+ * @param {string} mark of a file that has ended
+ * @param {number} patience ms that its processes have to end by themselves
+ * @returns {Promise<string[]>} commands of those that did not, and were killed
+ */
+async function killLeftovers(mark, patience) {
+  const end = performance.now() + patience
+  let left = processesOf(`${mark}\0`)
+  while (left.length > 0 && performance.now() < end) {
+    await new Promise(resolve => setTimeout(resolve, 50))
+    left = processesOf(`${mark}\0`)
+  }
+  for (const { pid } of left) kill(pid)
+  return left.map(({ command }) => command)
+}
+
+/** @param {number} pid */
+function kill(pid) {
   try {
-    process.kill(-(/** @type {number} */ (child.pid)), 'SIGKILL')
+    process.kill(pid, 'SIGKILL')
   } catch {
     // It has ended.
   }
 }
 
-for (const [signal, code] of /** @type {const} */ ([
+/** @type {Set<import('node:child_process').ChildProcess>} */
+const running = new Set()
+let interrupted = false
+
+function killAll() {
+  for (const child of running) child.kill('SIGKILL')
+  for (const { pid } of processesOf(`${process.pid}.`)) kill(pid)
+}
+
+for (const [signal, status] of /** @type {const} */ ([
+  ['SIGHUP', 129],
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ])) {
-  process.once(signal, () => {
-    for (const child of running) killGroup(child)
-    process.exit(code)
+  process.on(signal, () => {
+    if (interrupted) {
+      killAll()
+      process.exit(status)
+    }
+    interrupted = true
+    queue.length = 0
+    for (const child of running) child.kill('SIGTERM')
+    setTimeout(killAll, INTERRUPT_PATIENCE).unref()
+    process.once('exit', () => {
+      killAll()
+      process.exitCode = status
+    })
   })
 }
 
-/**
- * @param {string} output
- * @returns {string} the failing test points with their diagnostics, or its end where there is none
- */
-function excerpt(output) {
-  const lines = output.split('\n')
-  /** @type {string[]} */
-  const kept = []
-  for (let i = 0; i < lines.length; i++) {
-    if (!/^\s*not ok/.test(lines[i])) continue
-    kept.push(lines[i])
-    if (!/^\s*---/.test(lines[i + 1] ?? '')) continue
-    do kept.push(lines[++i])
-    while (i < lines.length - 1 && !/^\s*\.\.\./.test(lines[i]))
-  }
-  return (kept.length > 0 ? kept.join('\n') : lines.slice(-60).join('\n')).slice(0, MAX_OUTPUT)
-}
-
+const jobs = numberOf('jobs', 1)
+const timeout = numberOf('timeout', 1)
+const grace = numberOf('grace', 0)
+const longest = numberOf('slowest', 0)
 const targets = positionals.length > 0 ? positionals : ['test']
 const durations = readDurations()
 const files = [
@@ -187,30 +319,35 @@ const outcomes = []
 
 async function worker() {
   for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
-    const outcome = await runFile(file, Number(values.timeout))
+    const outcome = await runFile(file, timeout)
+    if (interrupted) return
     outcomes.push(outcome)
     durations[file] = Number(outcome.seconds.toFixed(1))
     const { seconds, pass, fail, skip } = outcome
     const counts = `${pass} passed${fail ? `, ${fail} FAILED` : ''}${skip ? `, ${skip} skipped` : ''}`
     console.log(`${fail ? 'not ok' : 'ok    '} ${seconds.toFixed(1).padStart(6)} s  ${file}: ${counts}`)
-    if (fail > 0) console.log(excerpt(outcome.output))
+    if (fail > 0) process.stdout.write(outcome.report)
   }
 }
 
-await Promise.all(Array.from({ length: Math.min(Number(values.jobs), files.length) }, worker))
+await Promise.all(Array.from({ length: Math.min(jobs, files.length) }, worker))
 mkdirSync(join(durationsFile, '..'), { recursive: true })
 writeFileSync(durationsFile, JSON.stringify(durations))
 
 const sum = (/** @type {'pass' | 'fail' | 'skip'} */ key) =>
   outcomes.reduce((total, one) => total + one[key], 0)
-const slowest = outcomes.toSorted((a, b) => b.seconds - a.seconds).slice(0, Number(values.slowest))
+const slowest = outcomes.toSorted((a, b) => b.seconds - a.seconds).slice(0, longest)
 for (const { file, seconds } of slowest) console.log(`${seconds.toFixed(1).padStart(6)} s  ${file}`)
-const failed = outcomes.filter(({ fail }) => fail > 0)
-if (failed.length > 0) {
-  console.log('\nFailed:')
-  for (const { file, faults } of failed) for (const fault of faults) console.log(`  ${file}: ${fault}`)
+const list = (/** @type {string} */ title, /** @type {'faults' | 'skipped'} */ key) => {
+  const lines = outcomes.flatMap(outcome => outcome[key].map(text => `  ${outcome.file}: ${text}`))
+  if (lines.length > 0) console.log(`\n${title}:\n${lines.join('\n')}`)
 }
+list('Skipped', 'skipped')
+list('Failed', 'faults')
 const total = sum('pass') + sum('fail') + sum('skip')
-console.log(`\n${files.length} files in ${((performance.now() - started) / 1000).toFixed(0)} s`)
+const seconds = ((performance.now() - started) / 1000).toFixed(0)
+console.log(
+  `\n${outcomes.length} of ${files.length} files in ${seconds} s${interrupted ? ', interrupted' : ''}`,
+)
 console.log(`# { total: ${total}, pass: ${sum('pass')}, fail: ${sum('fail')}, skip: ${sum('skip')} }`)
-process.exitCode = failed.length > 0 || files.length === 0 ? 1 : 0
+process.exitCode = sum('fail') > 0 || outcomes.length < files.length || files.length === 0 ? 1 : 0

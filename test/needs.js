@@ -1,0 +1,40 @@
+// What a test needs of the machine that it runs on. Without it the test is skipped and says why; with CI=true, where .ci/run installs all of
+// it, that is a failure.
+
+import { accessSync, constants } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+/** @param {string} program @returns {boolean} whether it is on the PATH */
+function isInstalled(program) {
+  return (process.env.PATH ?? '').split(delimiter).some(folder => {
+    try {
+      accessSync(join(folder, program), constants.X_OK)
+      return true
+    } catch {
+      return false
+    }
+  })
+}
+
+/**
+ * For the option `skip` of a test.
+ * @param {boolean} there
+ * @param {string} reason
+ * @returns {string | false} the reason, where it is not there
+ * @throws {Error} in CI
+ */
+export function unless(there, reason) {
+  if (there) return false
+  if (process.env.CI === 'true') throw new Error(`CI=true leaves no test out: ${reason}`)
+  return reason
+}
+
+/**
+ * For the option `skip` of a test.
+ * @param {string} program
+ * @param {string} [debian] package that it is in
+ * @returns {string | false} the reason, where it is not installed
+ * @throws {Error} in CI
+ */
+export const withoutProgram = (program, debian = program) =>
+  unless(isInstalled(program), `${program} is not on the PATH (Debian: apt-get install ${debian})`)

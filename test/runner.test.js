@@ -1,0 +1,130 @@
+// The runner of the tests, on files that print what a test would: nothing passes because nothing ran, and nothing is left behind.
+
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { until } from './fleet.js'
+
+const runner = fileURLToPath(new URL('run.js', import.meta.url))
+
+/**
+ * @param {string[]} args
+ * @returns {{child: import('node:child_process').ChildProcess, ended: Promise<{status: number | null, stdout: string, stderr: string}>}}
+ */
+function run(...args) {
+  const child = spawn(process.execPath, [runner, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const said = { stdout: '', stderr: '' }
+  for (const name of /** @type {const} */ (['stdout', 'stderr']))
+    child[name].setEncoding('utf8').on('data', text => {
+      said[name] += text
+    })
+  return {
+    child,
+    ended: new Promise(resolve => child.once('close', status => resolve({ status, ...said }))),
+  }
+}
+
+/** @param {string} tap @returns {string} a file that prints it */
+const prints = tap => `console.log(${JSON.stringify(tap)})\n`
+
+/** Starts a process in a group of its own that never ends, and writes its id to `pid`. */
+const ORPHAN = `
+import { spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'inherit', detached: true })
+writeFileSync(new URL('pid', import.meta.url), String(child.pid))
+`
+
+/** @param {string} dir @returns {boolean} whether the process that ORPHAN has started runs */
+function orphanLives(dir) {
+  try {
+    // One that is dead, but that nobody has waited for yet, has no command line.
+    return readFileSync(`/proc/${readFileSync(join(dir, 'pid'), 'utf8')}/cmdline`, 'utf8') !== ''
+  } catch {
+    return false
+  }
+}
+
+t.test('files that pass are counted, with what they skip', async t => {
+  const dir = t.testdir({
+    'a.test.js': prints('TAP version 14\nok 1 - one\nok 2 - two # SKIP no such program here\n1..2'),
+    'b.slow.js': prints('TAP version 14\n# Subtest: all\n    ok 1 - three\n    1..1\nok 1 - all\n1..1'),
+    'helper.js': prints('not ok 1 - this is no test file\n1..1'),
+  })
+  const { status, stdout } = await run(dir).ended
+  t.equal(status, 0, stdout)
+  t.match(stdout, /^ok .* s {2}\S*a\.test\.js: 1 passed, 1 skipped$/m)
+  t.match(stdout, /^Skipped:\n {2}\S+a\.test\.js: two: no such program here$/m)
+  t.match(stdout, /^2 of 2 files in \d+ s\n# \{ total: 3, pass: 2, fail: 0, skip: 1 \}\n$/m)
+})
+
+t.test('a file fails when it says so, ends early, crashes, or tests nothing', async t => {
+  const dir = t.testdir({
+    'says.test.js': `${prints('# Subtest: deep\n    not ok 1 - is wrong\n      ---\n      found: 5\n      ...\n    1..1\nnot ok 1 - deep\n1..1')}
+console.error('and this beside it')
+process.exitCode = 1`,
+    'early.test.js': prints('TAP version 14\nok 1 - one\n# the rest never comes'),
+    'crash.test.js': `throw new Error('not even loaded')`,
+    'nothing.test.js': prints('TAP version 14\n1..0'),
+    'empty.test.js': prints('TAP version 14\n# Subtest: hollow\n    1..0\nok 1 - hollow\n1..1'),
+  })
+  const { status, stdout } = await run(dir).ended
+  t.equal(status, 1)
+  t.match(stdout, /not ok: deep > is wrong\n {4}found: 5\n {2}its standard error:\n {4}and this beside it\n/)
+  t.match(stdout, /its standard error:\n.*not even loaded/s)
+  const failed = stdout.slice(stdout.indexOf('\nFailed:'))
+  for (const [file, fault] of Object.entries({
+    says: 'deep > is wrong',
+    early: 'the output ends before its last test',
+    crash: 'exit status 1',
+    nothing: 'no test ran',
+    empty: 'hollow: no assertions',
+  }))
+    t.match(failed, new RegExp(`^  \\S+${file}\\.test\\.js: ${fault}$`, 'm'))
+  t.match(failed, /, fail: 5, skip: \d+ \}/)
+})
+
+t.test('a file that hangs is killed, with what it has started', async t => {
+  const dir = t.testdir({ 'hangs.test.js': `${ORPHAN}${prints('ok 1 - one')}setInterval(() => {}, 1000)` })
+  const { status, stdout } = await run(dir, '--timeout=1', '--grace=1').ended
+  t.equal(status, 1)
+  t.match(stdout, /hangs\.test\.js: killed: it did not end within 2 s/)
+  t.notOk(orphanLives(dir))
+})
+
+t.test('a file that leaves a process behind fails, and the process is killed', async t => {
+  const dir = t.testdir({ 'leaves.test.js': `${ORPHAN}${prints('ok 1 - one\n1..1')}child.unref()` })
+  const { status, stdout } = await run(dir, '--grace=1').ended
+  t.equal(status, 1)
+  t.match(stdout, /leaves\.test\.js: left a process behind: .*setInterval/)
+  t.notOk(orphanLives(dir))
+})
+
+t.test('an interrupted run ends what it has started, and fails', async t => {
+  const dir = t.testdir({
+    'hangs.test.js': `${ORPHAN}process.on('SIGTERM', () => {})\nsetInterval(() => {}, 1000)`,
+    'never.test.js': prints('ok 1 - one\n1..1'),
+  })
+  const { child, ended } = run(join(dir, 'hangs.test.js'), join(dir, 'never.test.js'), '--jobs=1')
+  await until(() => existsSync(join(dir, 'pid')) && orphanLives(dir))
+  child.kill('SIGINT')
+  const { status, stdout } = await ended
+  t.equal(status, 130)
+  t.match(stdout, /^0 of 2 files in \d+ s, interrupted$/m)
+  await until(() => !orphanLives(dir))
+})
+
+t.test('what cannot be run is refused in one line', async t => {
+  const dir = t.testdir()
+  for (const [args, said] of /** @type {[string[], string][]} */ ([
+    [[join(dir, 'nowhere')], `no such file or folder: ${join(dir, 'nowhere')}`],
+    [[dir, '--jobs=x'], '--jobs must be a whole number of at least 1'],
+  ])) {
+    const { status, stderr } = await run(...args).ended
+    t.equal(status, 2)
+    t.equal(stderr, `test/run.js: ${said}\n`)
+  }
+  t.equal((await run(dir).ended).status, 1, 'no files are no success')
+})
