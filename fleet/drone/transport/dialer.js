@@ -19,6 +19,9 @@ const CONNECTIONS = new Map(
   ]),
 )
 
+/** @type {string[]} */
+const TRANSPORTS = [...CONNECTIONS.keys(), 'uni_websocket', 'uni_http_stream', 'uni_sse']
+
 /**
  * @typedef {import('./connection.js').Connection} Connection
  * @typedef {import('./wire.js').Wire} Wire
@@ -65,8 +68,9 @@ export class Dialer {
     this.oneWay = transport.startsWith('uni_')
     this.path = `/connection/${transport.replace('long_', '')}`
     const Connection = CONNECTIONS.get(transport.replace('uni_', ''))
-    if (!Connection) throw new Error(`transport "${transport}" is not known`)
-    if (targets.length === 0) throw new Error('no target')
+    if (!Connection || !TRANSPORTS.includes(transport))
+      throw new Error(`transport "${transport}" is not known; there are ${TRANSPORTS.join(', ')}`)
+    if (targets.length === 0) throw new Error('targets is empty: at least one is needed')
     this.#Connection = Connection
     const from = parseAddresses(addresses)
     this.#targets = targets.map(url => {

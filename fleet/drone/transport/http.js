@@ -1,14 +1,23 @@
-// Answers of an HTTP/1.1 server, as they come: one after another, with a length, in chunks or until the end.
+// Answers of an HTTP/1.1 server (RFC 9112), as they come: one after another, with a length, in chunks, or until the end. What is no such
+// answer ends the connection with a reason; nothing that a server sends is kept without a bound.
 
 import { CLOSED, lineEnd, Wire } from './wire.js'
 
-/** What the lines are that come when no data is left: of the head, of a chunk's size (empty behind its data), of the trailer. */
+/** What comes next, a line unless there is data left: of the head, data, a chunk's size, the end of its data, of the trailer. */
 const HEAD = 0
 const BODY = 1
 const SIZE = 2
-const TRAILER = 3
+const CHUNK_END = 3
+const TRAILER = 4
 
+/** Characters of a head, or of a trailer. */
 const MAX_HEAD = 16_384
+/** Characters of the line of a chunk's size, extensions included. */
+const MAX_LINE = 1024
+
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [^\n]*)?\r?$/
+/** A chunk of 4 GiB is none that a gateway sends. */
+const CHUNK_SIZE = /^([\da-f]{1,8})[ \t]*(?:;.*)?\r?$/i
 
 /** What a subclass has: `opened`, `answered`, `body`, `done` and `gone`. */
 export class HttpWire extends Wire {
@@ -18,6 +27,8 @@ export class HttpWire extends Wire {
     this.phase = HEAD
     /** The head, or the line, as far as it has come. */
     this.head = ''
+    /** Characters of the trailer. */
+    this.trailer = 0
     /** Bytes of data that are to come; Infinity: until the end of the connection, or of another protocol. */
     this.left = 0
     this.status = 0
@@ -38,40 +49,56 @@ export class HttpWire extends Wire {
   /** The answer is complete. */
   done() {}
 
+  /** Whether an answer has begun that says how long it is, and is not complete. */
+  get unfinished() {
+    if (this.phase === HEAD) return this.head !== ''
+    return this.phase === CHUNK_END || (this.left > 0 && this.left < Infinity)
+  }
+
   /** @override @param {Buffer} buffer @param {number} at @param {number} end */
   receive(buffer, at, end) {
     while (at < end && this.state < CLOSED) {
-      const stop = this.left > 0 ? Math.min(end, at + this.left) : lineEnd(buffer, at, end)
       if (this.left > 0) {
+        const stop = Math.min(end, at + this.left)
         this.left -= stop - at
         this.body(buffer, at, stop)
         at = stop
-        if (this.left === 0 && this.phase === BODY) this.#done()
+        if (this.left > 0) continue
+        if (this.phase === BODY) this.#done()
+        else this.phase = CHUNK_END
       } else {
+        const stop = lineEnd(buffer, at, end)
         this.head += buffer.toString('latin1', at, stop)
         at = stop + 1
-        if (this.head.length > MAX_HEAD) this.end('headers too long')
+        if (this.phase === SIZE && this.head.length > MAX_LINE) this.end('bad chunk size')
+        else if (this.head.length + this.trailer > MAX_HEAD) this.end('headers too long')
         else if (stop < end) this.#line()
       }
     }
   }
 
-  /** A line is whole. */
+  /** A line is whole: the last one of `head`. */
   #line() {
     const { phase, head } = this
     if (phase === HEAD) {
-      this.head += '\n'
-      const [, version, status] = /^HTTP\/1\.(.) (\d{3})/.exec(head) ?? []
-      if (!status) this.end('no HTTP')
-      else if (/\n\r?$/.test(head)) this.#begin(version, Number(status), head)
+      const first = head.indexOf('\n')
+      const match = STATUS_LINE.exec(first < 0 ? head : head.slice(0, first))
+      if (!match) return this.end('no HTTP')
+      if (/\n\r?$/.test(head)) this.#begin(match[1], Number(match[2]), head)
+      else this.head += '\n'
       return
     }
-    const size = Number.parseInt(head, 16)
     this.head = ''
-    if (phase === TRAILER) {
-      if (head.length < 2) this.#done()
-    } else if (size > 0) this.left = size
-    else if (size === 0) this.phase = TRAILER
+    if (phase === SIZE) {
+      const [, size] = CHUNK_SIZE.exec(head) ?? []
+      if (size === undefined) return this.end('bad chunk size')
+      this.left = Number.parseInt(size, 16)
+      if (this.left === 0) this.phase = TRAILER
+    } else if (phase === CHUNK_END) {
+      if (head !== '' && head !== '\r') return this.end('bad chunk end')
+      this.phase = SIZE
+    } else if (head === '' || head === '\r') this.#done()
+    else this.trailer += head.length
   }
 
   /** @param {string} version @param {number} status @param {string} head */
@@ -79,14 +106,20 @@ export class HttpWire extends Wire {
     this.head = ''
     // Others than 101 only announce the answer.
     if (status < 200 && status !== 101) return
-    const chunked = /\ntransfer-encoding:.*chunked/i.test(head)
-    const length = status === 204 ? '0' : field(head, 'content-length')
+    const encoding = field(head, 'transfer-encoding').toLowerCase()
+    const length = status === 204 || status === 304 ? '0' : field(head, 'content-length')
+    if (encoding !== '' && encoding !== 'chunked') return this.end('unknown Transfer-Encoding')
+    if (!/^\d{0,15}$/.test(length)) return this.end('bad Content-Length')
     this.status = status
-    this.kept = version === '1' && !/\nconnection:.*close/i.test(head)
-    this.phase = chunked ? SIZE : BODY
-    this.left = chunked ? 0 : length === '' ? Infinity : Number.parseInt(length, 10)
+    this.kept = version === '1' && !/close/i.test(field(head, 'connection'))
+    this.trailer = 0
+    if (status !== 101 && encoding) this.phase = SIZE
+    else {
+      this.phase = BODY
+      this.left = status === 101 || length === '' ? Infinity : Number(length)
+    }
     this.answered(status, head)
-    if (!chunked && !this.left && this.state < CLOSED) this.#done()
+    if (this.phase === BODY && this.left === 0 && this.state < CLOSED) this.#done()
   }
 
   #done() {
@@ -95,11 +128,19 @@ export class HttpWire extends Wire {
   }
 }
 
+/** @type {Map<string, RegExp>} by the name of the field: a few, which the transports ask for */
+const FIELDS = new Map()
+
 /**
  * @param {string} head
  * @param {string} name
- * @returns {string} '' if there is none. It may keep the whole head in memory
+ * @returns {string} all its values, with commas; '' if there is none. It may keep the whole head in memory
  */
 export function field(head, name) {
-  return new RegExp(`\n${name}: *(.*)`, 'i').exec(head)?.[1] ?? ''
+  let pattern = FIELDS.get(name)
+  if (!pattern) {
+    pattern = new RegExp(`\n${name}:[ \t]*([^\r\n]*)`, 'gi')
+    FIELDS.set(name, pattern)
+  }
+  return [...head.matchAll(pattern)].map(([, value]) => value.trim()).join(', ')
 }

@@ -5,6 +5,8 @@ import { OPEN, PATIENCE } from './wire.js'
 
 /** Connections at once, at most. */
 const MAX_WIRES = 64
+/** Bytes of an answer: a reply to each command of a batch. */
+const MAX_ANSWER = 1 << 22
 /** s without a POST after which a connection is closed: before servers do, in whose closing a POST would be lost. */
 const IDLE = 3
 
@@ -62,9 +64,15 @@ class PostWire extends HttpWire {
     this.next()
   }
 
+  /** @override */
+  answered() {
+    if (!this.sender) this.end('answer to no request')
+  }
+
   /** @override @param {Buffer} buffer @param {number} start @param {number} end */
   body(buffer, start, end) {
     this.answer += buffer.toString('latin1', start, end)
+    if (this.answer.length > MAX_ANSWER) this.end('answer too long')
   }
 
   /** @override */

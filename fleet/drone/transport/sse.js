@@ -6,6 +6,11 @@ const D = 100
 const SPACE = 32
 
 export class SseConnection extends StreamConnection {
+  /** @override @param {string} type */
+  takes(type) {
+    return type === '' || type.startsWith('text/event-stream')
+  }
+
   /** @override @param {Buffer} buffer @param {number} start @param {number} end */
   line(buffer, start, end) {
     const from = start + (buffer[start + 5] === SPACE ? 6 : 5)

@@ -1,6 +1,7 @@
 // http_stream and uni_http_stream: lines of JSON in the endless answer to a POST. Commands go to the emulation endpoint.
 
 import { Connection } from './connection.js'
+import { field } from './http.js'
 import { OPEN, OPENING } from './wire.js'
 
 const D = 100
@@ -29,9 +30,16 @@ export class StreamConnection extends Connection {
     this.outbox = ''
   }
 
-  /** @override @param {number} status @param {string} _head */
-  answered(status, _head) {
-    if (status !== 200) this.end(`HTTP ${status}`)
+  /** @override @param {number} status @param {string} head */
+  answered(status, head) {
+    if (status !== 200) return this.end(`HTTP ${status}`)
+    const type = field(head, 'content-type').toLowerCase()
+    if (!this.takes(type)) this.end(`wrong content type ${type.slice(0, 50)}`)
+  }
+
+  /** A web page is what a proxy or another server answers. @param {string} type of content, '' if the target says none */
+  takes(type) {
+    return !type.startsWith('text/html')
   }
 
   /** @override @param {Buffer} buffer @param {number} start @param {number} end */

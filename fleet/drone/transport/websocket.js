@@ -1,37 +1,76 @@
 // WebSocket (RFC 6455), the client's side: websocket and uni_websocket. Frames are read where they are.
 
+import { isUtf8 } from 'node:buffer'
 import { Connection, MAX_MESSAGE } from './connection.js'
+import { field } from './http.js'
 import { CLOSING, OPEN, Remainder } from './wire.js'
 
-/** The key is not secret and need not be random (RFC 6455, 1.3: it proves that the server speaks WebSocket). */
+/**
+ * The key is not secret: it proves that the server speaks WebSocket, and has not just repeated an answer (1.3). The same one for all
+ * connections saves a hash for each of a million.
+ */
+const KEY = 'dGhlIHNhbXBsZSBub25jZQ=='
+const ACCEPT = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo='
 const HEADERS =
   'Connection: Upgrade\r\nUpgrade: websocket\r\n' +
-  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n'
+  `Sec-WebSocket-Key: ${KEY}\r\nSec-WebSocket-Version: 13\r\n`
 
-/** First bytes of frames: the last one of its message, and the opcode. */
-const TEXT = 0x81
-const CLOSE = 0x88
-const PING = 0x89
-const PONG = 0x8a
+/** Opcodes; those from 8 on are of control frames. */
+const CONTINUATION = 0
+const TEXT = 1
+const BINARY = 2
+const CLOSE = 8
+const PING = 9
+const PONG = 10
+/** First byte of a frame: the last one of its message; what no extension that was agreed on has set. */
+const FIN = 0x80
+const RESERVED = 0x70
+/** Second byte. */
+const MASKED = 0x80
+const MAX_CONTROL = 125
+
+/** Close codes (7.4.1). */
+const NORMAL = 1000
+const PROTOCOL_ERROR = 1002
+const NO_CODE = 1005
+const NOT_UTF8 = 1007
+const TOO_BIG = 1009
 /** s that the target has to close the connection when both have said so. */
 const CLOSE_TIMEOUT = 5
 
 /**
- * @param {number} first byte
+ * @param {number} opcode
  * @param {string | Uint8Array} payload
- * @returns {Buffer} a frame, masked with a key of zeros
+ * @returns {Buffer} a whole frame. The mask is zero: as valid as any other, and the payload need not be touched
  */
-function frame(first, payload) {
-  const bytes = Buffer.from(/** @type {string} */ (payload))
-  const { length } = bytes
-  const size = [length >> 8, length]
-  const head =
-    length < 126
-      ? [length | 128]
-      : length < 65_536
-        ? [254, ...size]
-        : [255, 0, 0, 0, 0, length >> 24, length >> 16, ...size]
-  return Buffer.concat([Buffer.of(first, ...head, 0, 0, 0, 0), bytes])
+function frame(opcode, payload) {
+  const length = Buffer.byteLength(payload)
+  const head = length <= MAX_CONTROL ? 6 : length < 65_536 ? 8 : 14
+  const bytes = Buffer.allocUnsafe(head + length)
+  bytes.fill(0, 0, head)
+  bytes[0] = FIN | opcode
+  bytes[1] = MASKED | (head === 6 ? length : head === 8 ? 126 : 127)
+  if (head === 8) bytes.writeUInt16BE(length, 2)
+  else if (head === 14) bytes.writeUInt32BE(length, 6)
+  if (typeof payload === 'string') bytes.write(payload, head)
+  else bytes.set(payload, head)
+  return bytes
+}
+
+const PONG_COMMAND = frame(TEXT, '{}')
+
+/** @param {number} code @returns {boolean} whether it may stand in a close frame (7.4.2) */
+const isCloseCode = code =>
+  (code >= 1000 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || (code >= 3000 && code <= 4999)
+
+/** @param {string} head @returns {string} what is wrong with the answer to the handshake (4.1); '' if nothing is */
+function handshakeFault(head) {
+  if (field(head, 'upgrade').toLowerCase() !== 'websocket') return 'no WebSocket: wrong Upgrade'
+  if (!/(?:^|,)\s*upgrade\s*(?:,|$)/i.test(field(head, 'connection'))) return 'no WebSocket: wrong Connection'
+  if (field(head, 'sec-websocket-accept') !== ACCEPT) return 'no WebSocket: wrong Sec-WebSocket-Accept'
+  if (field(head, 'sec-websocket-extensions')) return 'WebSocket extension that was not asked for'
+  if (field(head, 'sec-websocket-protocol')) return 'WebSocket subprotocol that was not asked for'
+  return ''
 }
 
 export class WebSocketConnection extends Connection {
@@ -40,6 +79,8 @@ export class WebSocketConnection extends Connection {
     super(...args)
     /** @type {Remainder | null} the message whose last fragment is not there */
     this.fragments = null
+    /** Whether that message is text. */
+    this.isText = false
   }
 
   /** @override */
@@ -47,16 +88,18 @@ export class WebSocketConnection extends Connection {
     this.write(Buffer.from(this.target.head(`GET ${this.dialer.path}`, HEADERS)))
   }
 
-  /** @override @param {number} status */
-  answered(status) {
-    if (status === 101) this.flush()
-    else this.end(`HTTP ${status}`)
+  /** @override @param {number} status @param {string} head */
+  answered(status, head) {
+    if (status !== 101) return this.end(`HTTP ${status}`)
+    const fault = handshakeFault(head)
+    if (fault) this.end(fault)
+    else this.flush()
   }
 
   /** @override */
   flush() {
     if (this.status !== 101) return
-    this.write(frame(TEXT, this.outbox))
+    this.write(this.outbox === '{}' ? PONG_COMMAND : frame(TEXT, this.outbox))
     this.outbox = ''
   }
 
@@ -64,63 +107,116 @@ export class WebSocketConnection extends Connection {
   close() {
     if (this.status !== 101 || this.state > OPEN) return super.close()
     this.blame('closed')
-    this.#leave(Uint8Array.of(1000 >> 8, 1000))
+    this.#leave(NORMAL)
   }
 
-  /** @param {Uint8Array} code */
+  /** Says goodbye, and waits for the target to close. @param {number} code */
   #leave(code) {
-    this.write(frame(CLOSE, code))
+    this.#sayClose(code)
     this.state = Math.max(this.state, CLOSING)
     this.dialer.watch(this, CLOSE_TIMEOUT)
   }
 
-  /** @override @param {Buffer} buffer @param {number} at @param {number} end */
-  parse(buffer, at, end) {
-    while (this.state <= OPEN) {
-      const first = buffer[at]
-      let length = buffer[at + 1]
-      let start = at + 2
-      if (length > 125) {
-        const stop = start + (length === 126 ? 2 : 8)
-        for (length = 0; start < stop; start++) length = length * 256 + buffer[start]
-      }
-      // Or it is not a number: there is nothing.
-      if (!(start + length <= end)) return at
-      at = start + length
-      if (first === TEXT && !this.fragments) this.#message(buffer, start, at)
-      else this.#other(first, buffer, start, at)
-    }
-    return end
+  /** @param {number} code NO_CODE: without one */
+  #sayClose(code) {
+    this.write(frame(CLOSE, code === NO_CODE ? '' : Uint8Array.of(code >> 8, code & 255)))
   }
 
-  /** Lines, of which the last one has no end. @param {Buffer} buffer @param {number} start @param {number} end */
-  #message(buffer, start, end) {
+  /** What the target sent breaks the rules: it is told so, and the connection ends. @param {string} reason @param {number} [code] */
+  #refuse(reason, code = PROTOCOL_ERROR) {
+    this.#sayClose(code)
+    this.end(reason)
+  }
+
+  /** @override @param {Buffer} buffer @param {number} at @param {number} end */
+  parse(buffer, at, end) {
+    while (end - at >= 2 && this.state <= OPEN) {
+      let length = buffer[at + 1]
+      let start = at + 2
+      if (length === 126) start += 2
+      else if (length === 127) start += 8
+      if (start > end) return at
+      if (length === 126) length = buffer.readUInt16BE(at + 2)
+      else if (length === 127) length = buffer.readUInt32BE(at + 2) * 2 ** 32 + buffer.readUInt32BE(at + 6)
+      const fault = this.#headFault(buffer[at], buffer[at + 1])
+      if (fault) this.#refuse(fault)
+      else if (length > MAX_MESSAGE) this.#refuse('message too long', TOO_BIG)
+      else if (start + length > end) return at
+      else {
+        const first = buffer[at]
+        at = start + length
+        if (first === (FIN | TEXT)) this.#message(buffer, start, at, true)
+        else if (first & 8) this.#control(first & 15, buffer, start, at)
+        else this.#fragment(first, buffer, start, at)
+      }
+    }
+    return this.state <= OPEN ? at : end
+  }
+
+  /**
+   * @param {number} first byte of a frame
+   * @param {number} second
+   * @returns {string} which rule it breaks (5.1 to 5.5); '': none
+   */
+  #headFault(first, second) {
+    const opcode = first & 15
+    if (first & RESERVED) return 'frame with reserved bits'
+    if (second & MASKED) return 'masked frame'
+    if (opcode > PONG || (opcode > BINARY && opcode < CLOSE)) return 'frame with a reserved opcode'
+    if (opcode >= CLOSE) {
+      if (!(first & FIN)) return 'fragmented control frame'
+      return second > MAX_CONTROL ? 'control frame too long' : ''
+    }
+    if (opcode === CONTINUATION) return this.fragments ? '' : 'continuation of no message'
+    return this.fragments ? 'message within a fragmented one' : ''
+  }
+
+  /**
+   * Lines, of which the last one has no end.
+   * @param {Buffer} buffer
+   * @param {number} start
+   * @param {number} end
+   * @param {boolean} isText
+   */
+  #message(buffer, start, end, isText) {
+    if (isText && !isUtf8(buffer.subarray(start, end))) return this.#refuse('text is no UTF-8', NOT_UTF8)
     this.line(buffer, super.parse(buffer, start, end), end)
   }
 
   /**
-   * A fragment, a control frame or a binary one.
    * @param {number} first byte of the frame
    * @param {Buffer} buffer
    * @param {number} start
    * @param {number} end
    */
-  #other(first, buffer, start, end) {
+  #fragment(first, buffer, start, end) {
+    if ((first & 15) !== CONTINUATION) {
+      this.fragments = new Remainder()
+      this.isText = (first & 15) === TEXT
+    }
+    const fragments = /** @type {Remainder} */ (this.fragments)
+    if (fragments.append(buffer, start, end) > MAX_MESSAGE) return this.#refuse('message too long', TOO_BIG)
+    if (!(first & FIN)) return
+    this.fragments = null
+    this.#message(fragments.bytes, 0, fragments.length, this.isText)
+  }
+
+  /**
+   * @param {number} opcode
+   * @param {Buffer} buffer
+   * @param {number} start
+   * @param {number} end
+   */
+  #control(opcode, buffer, start, end) {
     const payload = buffer.subarray(start, end)
-    if (first === CLOSE) {
-      this.blame(
-        `${payload.subarray(2)}` || 'closed by target',
-        end - start < 2 ? 1005 : payload.readUInt16BE(),
-      )
-      this.#leave(payload.subarray(0, 2))
-    } else if (first === PING) this.write(frame(PONG, payload))
-    else if ((first & 127) < 3) {
-      this.fragments ??= new Remainder()
-      const { fragments } = this
-      if (fragments.append(buffer, start, end) > MAX_MESSAGE) this.end('message too long')
-      if (first < 128) return
-      this.fragments = null
-      this.#message(fragments.bytes, 0, fragments.length)
-    } else if (first !== PONG) this.end('bad frame')
+    if (opcode === PING) this.write(frame(PONG, payload))
+    if (opcode !== CLOSE) return
+    if (payload.length === 1) return this.#refuse('close frame of one byte')
+    const code = payload.length === 0 ? NO_CODE : payload.readUInt16BE()
+    if (payload.length > 0 && !isCloseCode(code)) return this.#refuse('close frame with a reserved code')
+    const reason = payload.subarray(2)
+    if (!isUtf8(reason)) return this.#refuse('close reason is no UTF-8', NOT_UTF8)
+    this.blame(`${reason}` || 'closed by target', code)
+    this.#leave(code)
   }
 }

@@ -89,6 +89,11 @@ export class Wire {
   /** @param {Buffer} _buffer @param {number} _start @param {number} _end */
   receive(_buffer, _start, _end) {}
 
+  /** Whether something has begun to come, and is not complete. */
+  get unfinished() {
+    return false
+  }
+
   /** Whether it is opened once more, now that its socket was closed. */
   again() {
     return this.tries > 0
@@ -120,7 +125,7 @@ function onClose() {
   if (wire.state < CLOSING && wire.again()) return wire.open()
   wire.state = CLOSED
   wire.dialer.unwatch(wire)
-  wire.reason ||= 'closed by target'
+  wire.reason ||= wire.unfinished ? 'answer cut off' : 'closed by target'
   wire.gone()
 }
 

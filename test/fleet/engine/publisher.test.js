@@ -199,7 +199,7 @@ t.test('settings that cannot be are refused, and those before hold on', async t 
   refused({ user: 'u{own}' }, 'a user needs a token secret')
   refused({ channels: ['s{1..'] }, /no channel/)
   refused({ targets: ['http://example.com:80'] }, /example.com/)
-  refused({ targets: [], connections: 1 }, 'no target')
+  refused({ targets: [], connections: 1 }, 'targets is empty: at least one is needed')
   refused({ publish: publishOf('s{x}', { via: 'client' }), connections: 1 }, /no channel/)
   t.equal(test.sample().gauges.wanted, 0)
   test.engine.apply(settingsOf(url, { targets: [] }))

@@ -169,7 +169,7 @@ t.test('only what is allowed is ever connected to', async t => {
     t.throws(() => start({ targets: [bad] }), {
       message: `target "${bad}" is no URL like http://127.0.0.1:8000`,
     })
-  t.throws(() => start({ targets: [] }), { message: 'no target' })
+  t.throws(() => start({ targets: [] }), { message: 'targets is empty: at least one is needed' })
   for (const transport of /** @type {any[]} */ (['x', 'toString']))
     t.throws(() => start({ targets: [url], transport }), {
       message: `transport "${transport}" is not known`,

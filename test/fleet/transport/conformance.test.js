@@ -12,7 +12,7 @@ async function testDriver(t, driver) {
     client: {
       allow_anonymous_connect_without_token: true,
       ping_interval: '2s',
-      pong_timeout: '1500ms',
+      pong_timeout: '1900ms',
       queue_max_size: 4_000_000,
     },
     websocket: { message_size_limit: 1_000_000 },

@@ -5,6 +5,11 @@ import { frame, rawServer, request, SWITCHING, start } from './support.js'
 
 const MIB = 1 << 20
 const OK = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+const PROOF = [
+  'Upgrade: WebSocket',
+  'Connection: keep-alive, upgrade',
+  'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=',
+]
 const CONNECTED = '{"id":1,"connect":{"client":"c","session":"s","node":"n"}}'
 
 /** @param {string} text */
@@ -14,10 +19,10 @@ const chunk = text => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
  * What comes of a server that answers like this.
  * @param {any} t
  * @param {string} transport
- * @param {(socket: import('node:net').Socket, head: string) => void} answer
+ * @param {(socket: import('node:net').Socket, head: string, t: any) => void} answer
  */
 async function against(t, transport, answer) {
-  const server = await rawServer(t, async socket => answer(socket, await request(socket)))
+  const server = await rawServer(t, async socket => answer(socket, await request(socket), t))
   const { dialer, heard } = start({ targets: [server.url], transport: /** @type {any} */ (transport) })
   const connection = dialer.dial(3, 7, {})
   t.match(connection, { slot: 3, number: 7 })
@@ -30,11 +35,11 @@ async function against(t, transport, answer) {
   return { ...end, texts: heard.of(connection) }
 }
 
-/** @type {[string, string, (socket: import('node:net').Socket) => void, object][]} */
+/** @type {[string, string, (socket: import('node:net').Socket, head: string, t: any) => void, object][]} */
 const CASES = [
   ['garbage', 'websocket', socket => socket.write('SSH-2.0-OpenSSH_9.2\r\n'), { reason: 'no HTTP' }],
   ['garbage', 'http_stream', socket => socket.write(`${'\xff'.repeat(100)}\n`), { reason: 'no HTTP' }],
-  ['half a header', 'websocket', socket => socket.end('HTTP/1.1 101 Swi'), { reason: 'closed by target' }],
+  ['half a header', 'websocket', socket => socket.end('HTTP/1.1 101 Swi'), { reason: 'answer cut off' }],
   ['silence', 'sse', socket => socket.end(), { reason: 'closed by target' }],
   ['a cut', 'long_poll', socket => socket.resetAndDestroy(), { reason: 'ECONNRESET' }],
   ['no number', 'sse', socket => socket.write('HTTP/1.1 abc\r\n\r\n'), { reason: 'no HTTP' }],
@@ -55,20 +60,61 @@ const CASES = [
   [
     'a huge chunk',
     'http_stream',
-    socket => socket.write(`${OK}ffffffffffff\r\n${'x'.repeat(2 * MIB)}`),
+    socket => socket.write(`${OK}ffffffff\r\n${'x'.repeat(2 * MIB)}`),
     { reason: 'message too long' },
+  ],
+  ['a chunk of TiB', 'sse', socket => socket.write(`${OK}ffffffffffff\r\n`), { reason: 'bad chunk size' }],
+  ['a negative chunk', 'sse', socket => socket.write(`${OK}-5\r\n`), { reason: 'bad chunk size' }],
+  ['a chunk in words', 'sse', socket => socket.write(`${OK}0x5\r\nabcde\r\n`), { reason: 'bad chunk size' }],
+  [
+    'a chunk longer than it says',
+    'http_stream',
+    socket => socket.write(`${OK}3\r\nabcdef\r\n`),
+    { reason: 'bad chunk end' },
+  ],
+  ['endless trailers', 'sse', socket => trailers(socket), { reason: 'headers too long' }],
+  ['a chunk cut off', 'http_stream', socket => socket.end(`${OK}ff\r\nabc`), { reason: 'answer cut off' }],
+  [
+    'a body cut off',
+    'long_poll',
+    socket => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nabc'),
+    { reason: 'answer cut off' },
+  ],
+  [
+    'two lengths',
+    'long_poll',
+    socket => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 7\r\n\r\nabcdefg'),
+    { reason: 'bad Content-Length' },
+  ],
+  [
+    'another encoding',
+    'sse',
+    socket => socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n'),
+    { reason: 'unknown Transfer-Encoding' },
+  ],
+  [
+    'a web page',
+    'http_stream',
+    socket => socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\n<html'),
+    { reason: 'wrong content type text/html' },
+  ],
+  [
+    'JSON for events',
+    'uni_sse',
+    socket => socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{}\n'),
+    { reason: 'wrong content type application/json' },
   ],
   [
     'a chunk without size',
     'sse',
     socket => socket.write(`${OK}${'x'.repeat(20_000)}`),
-    { reason: 'headers too long' },
+    { reason: 'bad chunk size' },
   ],
   [
     'an odd length',
     'sse',
     socket => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0.5e9\r\n\r\nabc'),
-    { reason: 'closed by target' },
+    { reason: 'bad Content-Length' },
   ],
   [
     'an ended stream',
@@ -101,8 +147,117 @@ const CASES = [
       socket.write(`${OK}${chunk('\r\ndata: {"disconnect":{"code":3500,"reason":"invalid token"}}\n\n')}`),
     { code: 3500, reason: 'invalid token' },
   ],
-  ['reserved bits', 'websocket', switched(Buffer.of(0xc1, 0)), { reason: 'bad frame' }],
-  ['a reserved opcode', 'websocket', switched(Buffer.of(0x83, 0)), { reason: 'bad frame' }],
+  ['no upgrade', 'websocket', handshake('Connection: Upgrade'), { reason: 'no WebSocket: wrong Upgrade' }],
+  [
+    'another upgrade',
+    'websocket',
+    handshake('Upgrade: h2c', 'Connection: Upgrade'),
+    { reason: 'no WebSocket: wrong Upgrade' },
+  ],
+  [
+    'a connection that is not upgraded',
+    'websocket',
+    handshake('Upgrade: websocket', 'Connection: keep-alive'),
+    { reason: 'no WebSocket: wrong Connection' },
+  ],
+  [
+    'no proof',
+    'websocket',
+    handshake('Upgrade: websocket', 'Connection: Upgrade'),
+    { reason: 'no WebSocket: wrong Sec-WebSocket-Accept' },
+  ],
+  [
+    'a wrong proof',
+    'uni_websocket',
+    handshake(
+      'Upgrade: websocket',
+      'Connection: Upgrade',
+      'Sec-WebSocket-Accept: x3pPLMBiTxaQ9kYGzzhZRbK+xOo=',
+    ),
+    { reason: 'no WebSocket: wrong Sec-WebSocket-Accept' },
+  ],
+  [
+    'an extension',
+    'websocket',
+    handshake(...PROOF, 'Sec-WebSocket-Extensions: permessage-deflate'),
+    { reason: 'WebSocket extension that was not asked for' },
+  ],
+  [
+    'a subprotocol',
+    'websocket',
+    handshake(...PROOF, 'Sec-WebSocket-Protocol: mqtt'),
+    { reason: 'WebSocket subprotocol that was not asked for' },
+  ],
+  ['reserved bits', 'websocket', switched(Buffer.of(0xc1, 0), 1002), { reason: 'frame with reserved bits' }],
+  [
+    'a reserved opcode',
+    'websocket',
+    switched(Buffer.of(0x83, 0), 1002),
+    { reason: 'frame with a reserved opcode' },
+  ],
+  [
+    'a reserved control opcode',
+    'websocket',
+    switched(Buffer.of(0x8b, 0), 1002),
+    { reason: 'frame with a reserved opcode' },
+  ],
+  [
+    'a mask',
+    'websocket',
+    switched(Buffer.of(0x81, 0x82, 0, 0, 0, 0, 123, 125), 1002),
+    { reason: 'masked frame' },
+  ],
+  [
+    'a long control frame',
+    'websocket',
+    switched(frame('x'.repeat(126), 0x89), 1002),
+    { reason: 'control frame too long' },
+  ],
+  [
+    'a fragmented control frame',
+    'websocket',
+    switched(frame('x', 0x09), 1002),
+    { reason: 'fragmented control frame' },
+  ],
+  [
+    'a continuation of nothing',
+    'websocket',
+    switched(frame('x', 0x80), 1002),
+    { reason: 'continuation of no message' },
+  ],
+  [
+    'a message within another',
+    'websocket',
+    switched(Buffer.concat([frame('{', 0x01), frame('}', 0x81)]), 1002),
+    { reason: 'message within a fragmented one' },
+  ],
+  [
+    'text that is no UTF-8',
+    'websocket',
+    switched(frame(Buffer.from('7b22c3282220', 'hex')), 1007),
+    { reason: 'text is no UTF-8' },
+  ],
+  [
+    'fragments that are no UTF-8',
+    'websocket',
+    switched(Buffer.concat([frame(Buffer.of(0xc3), 0x01), frame('x', 0x80)]), 1007),
+    { reason: 'text is no UTF-8' },
+  ],
+  [
+    'a close reason that is no UTF-8',
+    'websocket',
+    switched(frame(Buffer.from('0fa1c328', 'hex'), 0x88), 1007),
+    { reason: 'close reason is no UTF-8' },
+  ],
+  ...[0, 999, 1004, 1005, 1006, 1015, 2999, 5000].map(
+    code =>
+      /** @type {[string, string, any, object]} */ ([
+        `close code ${code}`,
+        'websocket',
+        switched(frame(Buffer.of(code >> 8, code & 255), 0x88), 1002),
+        { reason: 'close frame with a reserved code' },
+      ]),
+  ),
   [
     'a huge frame',
     'websocket',
@@ -112,14 +267,16 @@ const CASES = [
   [
     'endless fragments',
     'websocket',
-    switched(Buffer.concat(Array.from({ length: 20 }, () => frame('x'.repeat(65_536), 0x01)))),
+    switched(
+      Buffer.concat(Array.from({ length: 20 }, (_, i) => frame('x'.repeat(65_536), i === 0 ? 0x01 : 0x00))),
+    ),
     { reason: 'message too long' },
   ],
   [
     'half a close code',
     'websocket',
-    switched(Buffer.of(0x88, 1, 3)),
-    { code: 1005, reason: 'closed by target' },
+    switched(Buffer.of(0x88, 1, 3), 1002),
+    { reason: 'close frame of one byte' },
   ],
   [
     'a close without code',
@@ -152,13 +309,37 @@ function endless(socket) {
   more()
 }
 
-/** @param {Buffer} bytes */
-function switched(bytes) {
-  return (/** @type {import('node:net').Socket} */ socket) => {
+/**
+ * @param {Buffer} bytes
+ * @param {number} [code] with which the client has to close
+ */
+function switched(bytes, code = 0) {
+  return (
+    /** @type {import('node:net').Socket} */ socket,
+    /** @type {string} */ _head,
+    /** @type {any} */ t,
+  ) => {
     socket.write(Buffer.concat([Buffer.from(SWITCHING), bytes]))
-    // Closes when the client has answered a close.
-    socket.on('data', data => data.includes(0x88) && socket.end())
+    socket.on('data', data => {
+      const at = data.indexOf(0x88)
+      if (at < 0) return
+      if (code) t.equal(data.readUInt16BE(at + 6), code, 'the code that it is told')
+      // Closes when the client has answered a close.
+      socket.end()
+    })
   }
+}
+
+/** @param {...string} headers */
+function handshake(...headers) {
+  return (/** @type {import('node:net').Socket} */ socket) =>
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\n${headers.join('\r\n')}\r\n\r\n`)
+}
+
+/** @param {import('node:net').Socket} socket */
+function trailers(socket) {
+  socket.write(`${OK}0\r\n`)
+  for (let i = 0; i < 100; i++) socket.write(`X-Trailer: ${'x'.repeat(500)}\r\n`)
 }
 
 for (const [name, transport, answer, expected] of CASES)
