@@ -6,6 +6,7 @@ import { CsvWriter } from './stats/csv-writer.js'
 import { MachineWatch } from './stats/machine.js'
 import { Monitor } from './stats/monitor.js'
 import { ProcessSampler } from './stats/process-sample.js'
+import { SocketMemory } from './stats/socket-memory.js'
 import { socketPath } from './stats/socket-path.js'
 import { StatsRelay } from './stats/stats-relay.js'
 import { StatsSocket } from './stats/stats-socket.js'
@@ -30,6 +31,7 @@ export class Telemetry {
   #output
   #onStop
   #machine
+  #sockets
   #process = new ProcessSampler(PRIMARY_GRID_MS)
   #monitor
   #relay
@@ -73,13 +75,16 @@ export class Telemetry {
       node_version: process.version,
       workers: slots.length,
     }
+    const { port, internal_port } = config.http_server
     this.#machine = new MachineWatch()
+    this.#sockets = new SocketMemory([port, internal_port])
     this.#monitor = new Monitor({
       node: this.#facts,
       workers: slots.length,
       connectionLimit: config.client.connection_limit,
       machine: this.#machine,
       process: this.#process,
+      sockets: this.#sockets,
       log,
       csv: () => this.#csv?.status ?? null,
       channels: () => (config.engine.type === 'memory' ? pool.channels : null),
@@ -154,7 +159,7 @@ export class Telemetry {
     this.#monitor.stop()
     this.#rounds?.stop()
     this.#process.stop()
-    await Promise.all([this.#socket?.close(), this.#csv?.close()])
+    await Promise.all([this.#socket?.close(), this.#csv?.close(), this.#sockets.close()])
     this.#machine.close()
   }
 

@@ -119,7 +119,6 @@ export function commonDifferences({ scale, cores, local, target }) {
     if (!target)
       sentences.push(
         'All traffic went over loopback: no network card, no driver, no packet loss, and next to no delay on the way.',
-        'Kernel memory is that of the whole machine: of both ends of each connection, and of whatever else ran.',
       )
   }
   return sentences

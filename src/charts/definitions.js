@@ -29,7 +29,7 @@ export const CHARTS = Object.freeze([
   {
     id: 'memory',
     title: 'Memory',
-    note: 'Kernel: slab and TCP buffers of the whole machine. Native and JS heap: resident memory of all processes.',
+    note: 'Of the gateway. Kernel: sockets of its connections, and what is queued in them. Native and JS heap: resident memory of its processes.',
     unit: 'bytes',
     right: 'count',
     stacked: true,
@@ -129,7 +129,13 @@ export const CHARTS = Object.freeze([
  */
 export const COMPARED = Object.freeze([
   one('connections', 'Connections', '', 'count', 'connections'),
-  one('memory', 'Memory', 'Resident memory of all processes, slab and TCP buffers.', 'bytes', 'memory_bytes'),
+  one(
+    'memory',
+    'Memory',
+    'Resident memory of the gateway, and what the kernel holds for its connections.',
+    'bytes',
+    'memory_bytes',
+  ),
   one('cpu', 'CPU', 'Of the gateway; 100 % is one core.', 'pct', 'cpu_pct'),
   {
     ...one('ticks', 'Event-loop ticks, p90', 'Moving average.', 'ms', 'tick_p90_ms'),

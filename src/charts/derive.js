@@ -161,7 +161,6 @@ const each = name => (columns, length) => {
 /** @type {Record<string, Rule>} in the order in which they need each other */
 const RULES = {
   ...Object.fromEntries(RATES.map(name => [`${name}_s`, rate(columns => columns[name] ?? null)])),
-  kernel_bytes: sumOf(['slab_bytes', 'tcp_memory_bytes']),
   memory_bytes: sumOf(['rss_bytes', 'kernel_bytes']),
   machine_cpu_busy_pct: sumOf(['machine_cpu_user_pct', 'machine_cpu_system_pct', 'machine_cpu_steal_pct']),
   gc_minor_pause_ms: rate(sumOf(['gc_minor_ms'])),

@@ -1,13 +1,12 @@
 // Memory and processors. The figures are those of docs/performance.md and docs/gc.md: where they come from another machine, they are
 // estimates, and are called so.
 
+import { SOCKET_BYTES } from '../stats/socket-memory.js'
 import { bytes, count, finding } from './finding.js'
 import { DRONE_PROCESS } from './recipes.js'
 
 /** Bytes of a process without connections. */
 const PROCESS = 80 * 1024 ** 2
-/** Bytes of a socket in the kernel with its file, while nothing is queued: TCP, inode, dentry, file, epoll entry. */
-const SOCKET = 4500
 /** Bytes of user space for each connection: of an idle WebSocket, and of everything in the published run of a million (its 10.1 KB without the kernel's). */
 const USER = { server: [1500, 6450], drone: [4096, 5000] }
 /** Microseconds of a core that a connection takes in a second while it is idle: 1.1 with a WebSocket, 2.7 with a stream. */
@@ -25,10 +24,10 @@ const PLANNED = 0.8
 /** @param {Facts} facts @param {Aim} aim @returns {Finding} */
 function memory(facts, { connections, role, workers }) {
   const processes = role === 'drone' ? Math.ceil(connections / DRONE_PROCESS) : workers + 1
-  const [least, most] = USER[role].map(user => user + SOCKET)
+  const [least, most] = USER[role].map(user => user + SOCKET_BYTES)
   const base = processes * PROCESS
   const should = `${bytes(base + connections * most)} (or ${bytes(base + connections * least)})`
-  const why = `${count(connections)} x ${bytes(most)} (idle WebSockets: ${bytes(least)}), of which ${bytes(SOCKET)} are the kernel's; ${count(processes)} x ${bytes(PROCESS)} for processes`
+  const why = `${count(connections)} x ${bytes(most)} (idle WebSockets: ${bytes(least)}), of which ${bytes(SOCKET_BYTES)} are the kernel's; ${count(processes)} x ${bytes(PROCESS)} for processes`
   if (facts.memory === null) return finding('memory', 'memory', { should, why, status: 'cannot tell' })
   const { available, total, limited } = facts.memory
   return finding('memory', 'memory', {

@@ -66,7 +66,7 @@ export const machine = Object.freeze([
     'Memory that programs could have without swapping.',
     ({ memory }) => memory.available,
   ),
-  now('slab_bytes', 'Kernel memory in slabs, those of sockets included.', ({ memory }) => memory.slab),
+  now('slab_bytes', 'Kernel memory in slabs, whoever they are for.', ({ memory }) => memory.slab),
   now('sockets', 'Sockets in use.', ({ sockets }) => sockets?.used),
   now('tcp_sockets', 'TCP sockets in use.', ({ sockets }) => sockets?.tcp.inuse),
   now('tcp_orphans', 'TCP sockets that no process has any more.', ({ sockets }) => sockets?.tcp.orphan),
@@ -76,7 +76,7 @@ export const machine = Object.freeze([
     ({ sockets }) => sockets?.tcp.time_wait,
   ),
   now('tcp_allocated', 'TCP sockets that are allocated, of all states.', ({ sockets }) => sockets?.tcp.alloc),
-  now('tcp_memory_bytes', 'Buffers of TCP sockets.', ({ sockets }) => sockets?.tcp.memory),
+  now('tcp_memory_bytes', 'Buffers of all TCP sockets of the machine.', ({ sockets }) => sockets?.tcp.memory),
   sum(
     'network_received_bytes_total',
     'Bytes received since the gateway started; without the loopback interface, unless there is only that.',

@@ -74,6 +74,12 @@ export const node = Object.freeze([
     one(({ snapshot }) => snapshot.totals.outbox.largest),
   ),
   gauge(
+    'halley_kernel_memory_bytes',
+    'Kernel memory for all connections of the gateway: their sockets, and what is queued in them.',
+    [],
+    one(({ snapshot }) => snapshot.totals.memory.kernel),
+  ),
+  gauge(
     'halley_connection_memory_bytes',
     'User-space memory for each connection, above that of the gateway without connections. Not below 1,000 connections.',
     [],
@@ -81,7 +87,7 @@ export const node = Object.freeze([
   ),
   gauge(
     'halley_connection_kernel_memory_bytes',
-    'Kernel memory (slab, TCP buffers) for each connection. Not below 1,000 connections.',
+    'Kernel memory for each connection: its socket, and what is queued in it. Not below 1,000 connections.',
     [],
     one(({ snapshot }) => snapshot.capacity.kernel_per_connection),
   ),

@@ -106,7 +106,12 @@ export const FIGURES = Object.freeze([
       figure('JS heap', 'bytes', ({ connection }) => connection.heap),
       figure('Native', 'bytes', ({ connection }) => connection.native),
       figure('User space', 'bytes', ({ connection }) => connection.user, 'JS heap and native'),
-      figure('Kernel', 'bytes', ({ connection }) => connection.kernel, 'slab and TCP buffers'),
+      figure(
+        'Kernel',
+        'bytes',
+        ({ connection }) => connection.kernel,
+        'its socket, and what is queued in it',
+      ),
       figure('Together', 'bytes', ({ connection }) => connection.total, 'user space and kernel'),
     ],
   },

@@ -66,7 +66,6 @@ export class CapacityWatch {
   #connectionLimit
   /** @type {Map<number, Baseline>} of processes, by pid */
   #processes = new Map()
-  #kernel = new Baseline()
   #each = new Smooth()
   #kernelEach = new Smooth()
   #memory = new Smooth()
@@ -85,21 +84,17 @@ export class CapacityWatch {
     this.#baseline(pid).above(rss, 0)
   }
 
-  /** The gateway has no connections yet. @param {MachineSample} machine */
-  beginKernel(machine) {
-    this.#kernelSpace(machine, 0)
-  }
-
   /**
    * @param {ProcessSample} primary
    * @param {WorkerSample[]} samples of all workers that are there
    * @param {MachineSample} machine
+   * @param {number | null} kernel bytes that the kernel holds for a connection; null where it is not known
    * @returns {Capacity}
    */
-  measure(primary, samples, machine) {
+  measure(primary, samples, machine, kernel) {
     const open = samples.reduce((sum, { connections }) => sum + connections.open, 0)
     const each = this.#each.add(this.#userSpace(primary, samples, open))
-    const kernelEach = this.#kernelEach.add(this.#kernelSpace(machine, open))
+    const kernelEach = this.#kernelEach.add(each === null ? null : kernel)
     const known = each !== null && each + (kernelEach ?? 0) > 0
     const spare = machine.memory.available - RESERVE * machine.memory.total
     const memory = this.#memory.add(known ? Math.max(0, spare) / (each + (kernelEach ?? 0)) : null)
@@ -148,17 +143,6 @@ export class CapacityWatch {
     let baseline = this.#processes.get(pid)
     if (!baseline) this.#processes.set(pid, (baseline = new Baseline()))
     return baseline
-  }
-
-  /**
-   * @param {MachineSample} machine
-   * @param {number} open connections
-   * @returns {number | null} bytes of the kernel for each
-   */
-  #kernelSpace({ memory, sockets }, open) {
-    if (memory.slab === null || sockets === null) return null
-    const { bytes, connections } = this.#kernel.above(memory.slab + sockets.tcp.memory, open)
-    return connections >= LEAST_CONNECTIONS ? Math.max(0, bytes / connections) : null
   }
 }
 

@@ -181,12 +181,16 @@ export const CSV_COLUMNS = Object.freeze([
     s => s.machine.memory.caches,
     'buffers and caches',
   ),
-  column('slab_bytes', "the kernel's own objects, sockets among them", s => s.machine.memory.slab),
+  column('slab_bytes', "the kernel's own objects, of the whole machine", s => s.machine.memory.slab),
   column('sockets', 'sockets of all kinds in use', s => s.machine.sockets?.used ?? null),
   column('tcp_sockets', 'TCP sockets in use', s => s.machine.sockets?.tcp.inuse ?? null),
   column('tcp_orphans', 'TCP sockets that no process holds', s => s.machine.sockets?.tcp.orphan ?? null),
   column('tcp_time_wait', 'TCP sockets in TIME_WAIT', s => s.machine.sockets?.tcp.time_wait ?? null),
-  column('tcp_memory_bytes', 'buffers of TCP sockets', s => s.machine.sockets?.tcp.memory ?? null),
+  column(
+    'tcp_memory_bytes',
+    'buffers of all TCP sockets of the machine',
+    s => s.machine.sockets?.tcp.memory ?? null,
+  ),
   column('net_rx_bytes_s', 'received over the network', s => s.machine.network?.rx_bytes ?? null),
   column('net_tx_bytes_s', 'sent over the network', s => s.machine.network?.tx_bytes ?? null),
   column('net_rx_packets_s', 'packets received', s => s.machine.network?.rx_packets ?? null),
@@ -205,14 +209,21 @@ export const CSV_COLUMNS = Object.freeze([
     'user-space memory above that of the idle gateway, for each connection; from 1,000 connections on',
     s => rounded(s.capacity.bytes_per_connection),
   ),
-  column('kernel_bytes_per_connection', 'slab and TCP memory, likewise', s =>
-    rounded(s.capacity.kernel_per_connection),
+  column(
+    'kernel_bytes_per_connection',
+    'of the kernel, for each connection: its socket, and what is queued in it; from 1,000 connections on',
+    s => rounded(s.capacity.kernel_per_connection),
   ),
   column('fits', 'about so many more connections fit', s => rounded(s.capacity.fits)),
   column(
     'facts',
     'in the first row that a gateway writes to a file: what it is and where it runs, form-encoded',
     () => null,
+  ),
+  column(
+    'kernel_bytes',
+    'of the kernel, for all connections of the gateway: their sockets, and what is queued in them',
+    s => s.totals.memory.kernel,
   ),
 ])
 

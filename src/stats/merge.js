@@ -152,9 +152,13 @@ function mergeConnections(samples) {
   return sum
 }
 
-/** @param {ProcessSample[]} samples */
-function mergeMemory(samples) {
-  const sum = { rss: 0, heap_used: 0, heap_total: 0, external: 0, native: 0 }
+/**
+ * @param {ProcessSample[]} samples
+ * @param {number | null} kernel bytes
+ * @returns {Totals['memory']}
+ */
+function mergeMemory(samples, kernel) {
+  const sum = { rss: 0, heap_used: 0, heap_total: 0, external: 0, native: 0, kernel }
   for (const { memory } of samples) {
     sum.rss += memory.rss
     sum.heap_used += memory.heap_used
@@ -173,9 +177,10 @@ function mergeMemory(samples) {
  * @param {ProcessSample} parts.primary
  * @param {Counts[]} parts.lost counts of workers that are gone, told by no snapshot
  * @param {number | null} parts.channels with subscribers, where the primary knows that
+ * @param {number | null} parts.kernel bytes that the kernel holds for a connection; null where it is not known
  * @returns {Totals}
  */
-export function mergeTotals({ views, fresh, primary, lost, channels }) {
+export function mergeTotals({ views, fresh, primary, lost, channels, kernel }) {
   const samples = views.flatMap(({ sample }) => sample ?? [])
   const counts = emptyCounts()
   for (const sample of fresh) addCounts(counts, sample.counts)
@@ -196,13 +201,15 @@ export function mergeTotals({ views, fresh, primary, lost, channels }) {
     outbox.bytes += sample.outbox.bytes
     outbox.largest = Math.max(outbox.largest, sample.outbox.largest)
   }
+  const connections = mergeConnections(samples)
+  const kernelBytes = kernel === null ? null : Math.round(kernel * connections.open)
   return {
     workers: views.filter(({ state }) => state === 'up').length,
     cpu: { user: tenThousandths(cpu.user), system: tenThousandths(cpu.system) },
-    memory: mergeMemory([...samples, primary]),
+    memory: mergeMemory([...samples, primary], kernelBytes),
     loop: { utilization, ticks: mergeTicks(fresh.map(({ loop }) => loop.ticks)) },
     gc: mergeGc(fresh.map(({ gc }) => gc)),
-    connections: mergeConnections(samples),
+    connections,
     subscriptions,
     channels: channels ?? ofWorkers,
     outbox,

@@ -21,6 +21,8 @@ const HELD_UP_MS = 2500
 /** Workers send their samples at the full second: so much later they are here. */
 const OFFSET_MS = 150
 const SLOW = '3008'
+/** Elsewhere than on Linux. */
+const UNKNOWN = { read: () => null }
 
 /**
  * A snapshot on its way to all who listen: its text is made for the first who wants it.
@@ -54,7 +56,7 @@ const numbered = (count, one, many) => `${count} ${count === 1 ? one : many}`
  * ```
  * const machine = new MachineWatch()
  * const monitor = new Monitor({ node, workers: slots.length, connectionLimit: config.client.connection_limit, machine,
- *   process: new ProcessSampler(), log, csv: () => csv?.status ?? null, channels: () => host.channels })
+ *   process: new ProcessSampler(), sockets: new SocketMemory([port]), log, csv: () => csv?.status ?? null, channels: () => host.channels })
  * pool.observer = {
  *   starting: index => monitor.workerState(index, 'starting'),
  *   listening: index => monitor.workerState(index, 'up'),          // + monitor.event({kind: 'worker_started' ...})
@@ -79,6 +81,7 @@ export class Monitor {
   #node
   #machine
   #process
+  #sockets
   #log
   #channels
   #csv
@@ -108,6 +111,7 @@ export class Monitor {
    * @param {number} options.connectionLimit of the node; 0 for none
    * @param {{sample(): MachineSample}} options.machine
    * @param {{sample(): ProcessSample & {interval: number}}} options.process of the primary
+   * @param {{read(): number | null}} [options.sockets] bytes that the kernel holds for a connection
    * @param {Pick<import('pino').Logger, 'error'>} options.log
    * @param {() => number | null} [options.channels] how many have subscribers, where the primary knows: with the embedded broker
    * @param {() => Snapshot['csv']} [options.csv] how the file of figures is doing
@@ -120,6 +124,7 @@ export class Monitor {
     connectionLimit,
     machine,
     process,
+    sockets = UNKNOWN,
     log,
     channels = () => null,
     csv = () => null,
@@ -129,6 +134,7 @@ export class Monitor {
     this.#node = node
     this.#machine = machine
     this.#process = process
+    this.#sockets = sockets
     this.#log = log
     this.#channels = channels
     this.#csv = csv
@@ -137,18 +143,7 @@ export class Monitor {
     this.#at = now()
     this.#places = Array.from({ length: workers }, (_, index) => new WorkerPlace(index, now))
     this.#capacity = new CapacityWatch(connectionLimit)
-    this.#begin()
     this.#lifetimes = new Lifetimes(workers)
-  }
-
-  /** Looks at the machine before there are connections. */
-  #begin() {
-    try {
-      this.#lastMachine = this.#machine.sample()
-      this.#capacity.beginKernel(this.#lastMachine)
-    } catch {
-      // The first snapshot says so, if it still cannot be read.
-    }
   }
 
   /** @returns {number} of workers, there or not */
@@ -270,7 +265,8 @@ export class Monitor {
     const views = this.#places.map(place => place.view())
     const fresh = this.#places.flatMap(place => place.fresh ?? [])
     const channels = this.#channels()
-    const totals = mergeTotals({ views, fresh, primary, lost: this.#lost, channels })
+    const kernel = this.#sockets.read()
+    const totals = mergeTotals({ views, fresh, primary, lost: this.#lost, channels, kernel })
     addCounts(this.#counters, totals.counts)
     for (const place of this.#places) place.fresh = null
     this.#lost = []
@@ -289,7 +285,7 @@ export class Monitor {
       counters: addCounts(emptyCounts(), this.#counters),
       lifetimes: this.#lifetimes.read(),
       machine,
-      capacity: this.#capacity.measure(primary, samples, machine),
+      capacity: this.#capacity.measure(primary, samples, machine, kernel),
       events: this.#events.take(),
       csv: this.#csv(),
     }

@@ -118,8 +118,8 @@ export const SCHEMA_VERSION = 1
  * @typedef {object} Totals
  * @property {number} workers that are up
  * @property {{user: number, system: number}} cpu shares of one core, the primary included
- * @property {{rss: number, heap_used: number, heap_total: number, external: number, native: number}} memory the primary included; native: rss
- *   without heap_total
+ * @property {{rss: number, heap_used: number, heap_total: number, external: number, native: number, kernel: number | null}} memory the primary
+ *   included; native: rss without heap_total; kernel: of the kernel for open connections, see socket-memory.js; null elsewhere than on Linux
  * @property {{utilization: number, ticks: Ticks}} loop of the workers: the busiest loop; merged ticks
  * @property {{minor: GcKind, major: GcKind, incremental: GcKind, weak: GcKind}} gc of the workers
  * @property {Connections} connections
@@ -150,7 +150,8 @@ export const SCHEMA_VERSION = 1
  * @typedef {object} Capacity what was measured of a connection, and what follows from it
  * @property {number | null} bytes_per_connection user-space memory above that of the gateway without connections, for each; null below 1,000
  *   connections
- * @property {number | null} kernel_per_connection the same of slab and TCP memory
+ * @property {number | null} kernel_per_connection what the kernel holds for each: the socket, and what is queued in it; null likewise, and
+ *   elsewhere than on Linux
  * @property {number | null} fits about so many more connections; null when it is not known
  * @property {'memory' | 'files' | 'connection_limit' | null} bound what ends first
  */

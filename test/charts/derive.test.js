@@ -19,15 +19,17 @@ t.test('rates are of a second, whatever the interval was', async t => {
 })
 
 t.test(
-  'kernel memory is slab and TCP buffers; what is not known counts nothing, unless nothing is',
+  "memory is that of the gateway and of its sockets, not the machine's slab; what is not known counts nothing, unless nothing is",
   async t => {
-    const { kernel_bytes } = derive({
+    const { memory_bytes } = derive({
       time: [0, 1, 2],
-      slab_bytes: [100, 100, null],
-      tcp_memory_bytes: [5, null, null],
+      rss_bytes: [100, 100, null],
+      kernel_bytes: [5, null, null],
+      slab_bytes: [1e9, 2e9, 3e9],
+      tcp_memory_bytes: [1e9, 2e9, 3e9],
     })
-    t.same([...kernel_bytes], [105, 100, Number.NaN])
-    t.notOk('kernel_bytes' in derive({ time: [0] }))
+    t.same([...memory_bytes], [105, 100, Number.NaN])
+    t.notOk('memory_bytes' in derive({ time: [0], slab_bytes: [1e9] }))
   },
 )
 

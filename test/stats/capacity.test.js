@@ -12,7 +12,7 @@ const [blank] = mockSnapshots({ seconds: 1, workers: 2, connections: 0 })
  * @param {number[]} state.open connections of each worker
  * @param {number[]} [state.rss] of each worker; 60 MB and 2,000 bytes a connection
  * @param {number[]} [state.pids]
- * @param {number} [state.kernel] bytes a connection
+ * @param {number | null} [state.kernel] bytes a connection
  * @param {number} [state.available]
  * @param {number} [state.files] limit of each worker
  */
@@ -24,7 +24,6 @@ function node({
   available = 8 * GB,
   files = 1_000_000,
 }) {
-  const all = open.reduce((sum, count) => sum + count, 0)
   const samples = structuredClone(blank.workers).map(({ sample }, index) => {
     if (!sample) throw new Error('no sample')
     sample.pid = pids[index]
@@ -36,9 +35,7 @@ function node({
   const machine = structuredClone(blank.machine)
   machine.memory.total = 10 * GB
   machine.memory.available = available
-  machine.memory.slab = 300 * MB + all * kernel
-  if (machine.sockets) machine.sockets.tcp.memory = 0
-  return /** @type {const} */ ([blank.primary, samples, machine])
+  return /** @type {const} */ ([blank.primary, samples, machine, kernel])
 }
 
 t.test('below a thousand connections nothing is said of them', async t => {
@@ -96,6 +93,16 @@ t.test('what ends first bounds: descriptors, or the limit on connections', async
   t.match(limit.measure(...node({ open: [2600, 2600] })), { fits: 0, bound: 'connection_limit' })
 })
 
+t.test("what other programs make of the machine's slab and sockets is no cost of a connection", async t => {
+  const watch = new CapacityWatch(0)
+  watch.measure(...node({ open: [0, 0] }))
+  const state = node({ open: [3000, 2000] })
+  const [, , machine] = state
+  machine.memory.slab = 8 * GB
+  if (machine.sockets) machine.sockets.tcp.memory = GB
+  t.match(watch.measure(...state), { bytes_per_connection: 2000, kernel_per_connection: 3000 })
+})
+
 t.test('a tenth of the memory is left free', async t => {
   const watch = new CapacityWatch(0)
   watch.measure(...node({ open: [0, 0] }))
@@ -115,13 +122,12 @@ t.test('a collection of garbage makes no figure jump', async t => {
 
 t.test('elsewhere than on Linux the kernel and descriptors are left out of it', async t => {
   const watch = new CapacityWatch(0)
-  const strip = (/** @type {ReturnType<typeof node>} */ [primary, samples, machine]) => {
+  const strip = (/** @type {ReturnType<typeof node>} */ [primary, samples, machine, kernel]) => {
     for (const sample of samples) sample.files = { open: null, limit: null }
-    machine.memory.slab = null
-    return /** @type {const} */ ([primary, samples, { ...machine, sockets: null, files: null }])
+    return /** @type {const} */ ([primary, samples, { ...machine, files: null }, kernel])
   }
-  watch.measure(...strip(node({ open: [0, 0] })))
-  t.same(watch.measure(...strip(node({ open: [3000, 2000] }))), {
+  watch.measure(...strip(node({ open: [0, 0], kernel: null })))
+  t.same(watch.measure(...strip(node({ open: [3000, 2000], kernel: null }))), {
     bytes_per_connection: 2000,
     kernel_per_connection: null,
     fits: Math.floor((7 * GB) / 2000),
@@ -133,10 +139,9 @@ t.test(
   'clients of a gateway that was restarted, who are here before its first figures, are counted',
   async t => {
     const watch = new CapacityWatch(0)
-    const [primary, samples, machine] = node({ open: [0, 0] })
+    const [primary, samples] = node({ open: [0, 0] })
     watch.begin(primary.pid, primary.memory.rss)
     for (const { pid, memory } of samples) watch.begin(pid, memory.rss)
-    watch.beginKernel(machine)
     t.match(watch.measure(...node({ open: [3000, 2000] })), {
       bytes_per_connection: 2000,
       kernel_per_connection: 3000,

@@ -27,6 +27,7 @@ t.test('totals are the sums of all workers, the primary included where it counts
       primary,
       lost: [],
       channels: totals.channels,
+      kernel: Number(totals.memory.kernel) / Math.max(1, totals.connections.open),
     })
     const rounded = { user: merged.cpu.user.toFixed(2), system: merged.cpu.system.toFixed(2) }
     t.same(rounded, { user: totals.cpu.user.toFixed(2), system: totals.cpu.system.toFixed(2) })
@@ -46,6 +47,7 @@ t.test('histograms are merged: a percentile of all is no average of percentiles'
     primary: snapshot.primary,
     lost: [],
     channels: null,
+    kernel: null,
   })
   const { count, p90, p99, max, avg } = loop.ticks
   t.equal(count, 200)
@@ -58,14 +60,14 @@ t.test('histograms are merged: a percentile of all is no average of percentiles'
 t.test('channels of several workers count for each, unless the primary knows better', async t => {
   const [{ workers, primary }] = mockSnapshots({ seconds: 1, workers: 2 })
   const merge = (/** @type {number | null} */ channels) =>
-    mergeTotals({ views: workers, fresh: [], primary, lost: [], channels }).channels
+    mergeTotals({ views: workers, fresh: [], primary, lost: [], channels, kernel: null }).channels
   t.equal(merge(null), (workers[0].sample?.channels ?? 0) + (workers[1].sample?.channels ?? 0))
   t.equal(merge(7), 7)
 })
 
 t.test('a sample that was told before counts no work a second time, but its state stands', async t => {
   const [{ workers, primary }] = mockSnapshots({ seconds: 1, workers: 2 })
-  const totals = mergeTotals({ views: workers, fresh: [], primary, lost: [], channels: null })
+  const totals = mergeTotals({ views: workers, fresh: [], primary, lost: [], channels: null, kernel: null })
   t.same(totals.counts, emptyCounts())
   t.same(totals.cpu, primary.cpu)
   t.equal(totals.loop.ticks.count, 0)
@@ -76,7 +78,7 @@ t.test('a sample that was told before counts no work a second time, but its stat
 t.test('what a worker told before it ended counts', async t => {
   const [{ workers, primary, totals }] = mockSnapshots({ seconds: 1, workers: 1 })
   const counts = /** @type {any} */ (workers[0].sample).counts
-  const merged = mergeTotals({ views: [], fresh: [], primary, lost: [counts], channels: null })
+  const merged = mergeTotals({ views: [], fresh: [], primary, lost: [counts], channels: null, kernel: null })
   t.same(merged.counts, totals.counts)
 })
 

@@ -10,6 +10,8 @@ const MB = 1024 * 1024
 const GB = 1024 * MB
 /** A process may open so many. */
 const FILES = 1_000_000
+/** Bytes that the kernel holds for a connection. */
+const KERNEL = 4700
 /** Clients: how many of a hundred come by which transport and codec. */
 const WAYS = /** @type {const} */ ([
   ['websocket', 'json', 70],
@@ -236,6 +238,7 @@ function totalsOf(views, primary) {
       heap_total: sum(s => s.memory.heap_total),
       external: sum(s => s.memory.external),
       native: sum(s => s.memory.rss - s.memory.heap_total),
+      kernel: connections.open * KERNEL,
     },
     loop: {
       utilization: Math.max(0, ...samples.map(({ loop }) => loop.utilization)),
@@ -428,12 +431,13 @@ export function mockSnapshots({
     if (elsewhere) {
       machine.memory.slab = null
       Object.assign(machine, { sockets: null, network: null, listen: null, files: null })
+      totals.memory.kernel = null
     }
     lifetimes.addPrimary(primary, 1000)
     for (const { sample } of fresh) if (sample) lifetimes.addWorker(sample)
     lifetimes.addMachine(machine, 1000)
     const known = all >= 1000
-    const kernel = known && !elsewhere ? 2348 : null
+    const kernel = known && !elsewhere ? KERNEL : null
     snapshots.push({
       version: SCHEMA_VERSION,
       seq: second + 1,
