@@ -39,6 +39,8 @@ export { bar, sparkline, stackedBar } from './chart/bars.js'
 
 /** Of a series, where there is no braille. */
 const MARKS = '*+ox#%'
+/** Eighths of a row from which on an area is seen. */
+const LEAST_PART = 2
 /** Less is no picture. */
 const MIN_PLOT = 4
 /** From so many rows on there is room for a line below the picture. */
@@ -196,27 +198,50 @@ function drawAreas(canvas, { series, unicode = true, colors = true }, all, scale
     let sum = 0
     // Where each area ends, in eighths of a row.
     const ends = values.map(of => Math.round(scale.place((sum += of[column] ?? 0)) * rows * 8))
+    const owners = ownersOf(ends, rows)
     for (let row = 0; row < rows; row++) {
       const bottom = (rows - 1 - row) * 8
       const filled = Math.min(8, (ends.at(-1) ?? 0) - bottom)
       if (filled <= 0) continue
-      // A cell has one colour: that of the area that has most of it.
-      let most = 0
-      let owner = 0
-      let from = bottom
-      for (let index = 0; index < ends.length; index++) {
-        const end = ends[index]
-        const part = Math.min(bottom + 8, end) - from
-        if (part > most) {
-          most = part
-          owner = index
-        }
-        from = Math.max(from, Math.min(bottom + 8, end))
-      }
+      const owner = owners[row]
       if (unicode && colors) canvas.cell(column, row, LEVELS[filled], series[owner].style)
       else if (filled >= 4) canvas.cell(column, row, pattern(owner, unicode, colors), series[owner].style)
     }
   }
+}
+
+/**
+ * A cell has one colour: that of the area that has most of it. A low area that would have no cell at all gets the one that it has
+ * most of, if the area that loses it keeps others.
+ *
+ * @param {number[]} ends of each area, in eighths of a row from the bottom
+ * @param {number} rows
+ * @returns {number[]} area by row, from the top
+ */
+function ownersOf(ends, rows) {
+  const owners = Array(rows).fill(0)
+  const cells = ends.map(() => 0)
+  const best = ends.map(() => ({ part: 0, row: 0 }))
+  for (let row = 0; row < rows; row++) {
+    const bottom = (rows - 1 - row) * 8
+    let most = 0
+    let from = bottom
+    for (let index = 0; index < ends.length; index++) {
+      const part = Math.min(bottom + 8, ends[index]) - from
+      from = Math.max(from, Math.min(bottom + 8, ends[index]))
+      if (part > best[index].part) best[index] = { part, row }
+      if (part <= most) continue
+      most = part
+      owners[row] = index
+    }
+    if (most > 0) cells[owners[row]]++
+  }
+  best.forEach(({ part, row }, index) => {
+    if (cells[index] > 0 || part < LEAST_PART || cells[owners[row]] < 2) return
+    cells[owners[row]]--
+    owners[row] = index
+  })
+  return owners
 }
 
 /**

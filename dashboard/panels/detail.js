@@ -1,4 +1,5 @@
-import { bar, sparkline } from '../chart.js'
+import { bar } from '../chart.js'
+import { WORKER_CHARTS } from '../charts.js'
 import {
   busy,
   bytes,
@@ -14,8 +15,10 @@ import {
   whole,
 } from '../format.js'
 import { shown } from '../picture.js'
+import { workerAt } from '../points.js'
 import { beside, pad } from '../terminal/line.js'
 import { rule, scrolled } from './parts.js'
+import { chartBlock, joined, widthOfEach } from './plot.js'
 
 /**
  * @typedef {import('./panel.js').Line} Line
@@ -26,6 +29,10 @@ import { rule, scrolled } from './parts.js'
 
 /** Columns of a block, and between two of them. */
 const BLOCK = { least: 25, most: 40, gap: 2 }
+/** Of a chart with its title; beside each other there are two of them, or all from this width of the terminal on. */
+const CHART = { least: 5, most: 20, all: 190 }
+/** Rows that figures below the charts have at least. */
+const LEAST_FIGURES = 8
 
 /** @type {Line} */
 const BACK = [
@@ -36,7 +43,7 @@ const BACK = [
 const MORE = [['page down', 'key'], [' more  ', 'label'], ...BACK]
 
 /**
- * Everything about one worker.
+ * Everything about one worker: its last minutes, and the figures of this second.
  * @type {import('./panel.js').Panel}
  */
 export const detail = {
@@ -46,7 +53,7 @@ export const detail = {
   turn: 3,
 
   draw(state, width, rows) {
-    const { snapshot, history } = shown(state)
+    const { snapshot } = shown(state)
     const view = snapshot?.workers.find(({ index }) => index === state.selected)
     if (view === undefined) return [[[' this worker is not there any more', 'label']]]
     const { sample } = view
@@ -58,30 +65,60 @@ export const detail = {
     const columns = Math.max(1, Math.floor((width - 1 + BLOCK.gap) / (BLOCK.least + BLOCK.gap)))
     const used = Math.min(columns, 5)
     const each = Math.min(BLOCK.most, Math.floor((width - 1 + BLOCK.gap) / used) - BLOCK.gap)
-    const ticks = history.map(moment => moment?.ticks[view.index] ?? null)
-    const blocks = blocksOf(sample, state, each, ticks)
-    const stacks = stacked(blocks, used, rows - 1)
+    const blocks = blocksOf(sample, state, each)
+    const stacks = stacked(blocks, used)
+    const needed = Math.max(...stacks.map(({ length }) => length))
+    const charts = chartLines(state, view.index, width, rows - 1, needed)
+    const room = rows - 1 - charts.length
     const lines = beside(stacks, new Array(used).fill(each), BLOCK.gap).map(
       line => /** @type {Line} */ ([[' ', ''], ...line]),
     )
-    const right = lines.length < rows ? BACK : MORE
-    return [rule(title, width, right), ...scrolled(lines, rows - 1, state.scroll)]
+    const right = lines.length <= room ? BACK : MORE
+    return [rule(title, width, right), ...charts, ...scrolled(lines, room, state.scroll)]
   },
+}
+
+/**
+ * @param {State} state
+ * @param {number} index of the worker
+ * @param {number} width
+ * @param {number} rows for charts and figures
+ * @param {number} needed rows of all figures
+ * @returns {Line[]} charts get what figures leave, but never less than they need; where not all fit, `c` goes through them
+ */
+function chartLines(state, index, width, rows, needed) {
+  const count = WORKER_CHARTS.length
+  const wide = width >= CHART.all ? count : 2
+  const high = wide === count || rows < 2 * CHART.least + LEAST_FIGURES ? 1 : count / wide
+  const all = Math.min(high * CHART.most, Math.max(high * CHART.least, rows - needed))
+  const first = wide * high === count ? 0 : state.chart
+  return Array.from({ length: high }, (_, row) => {
+    const height = Math.floor((all * (row + 1)) / high) - Math.floor((all * row) / high)
+    return joined(
+      Array.from({ length: wide }, (_, column) => {
+        const which = (first + row * wide + column) % count
+        const plot = {
+          definition: WORKER_CHARTS[which],
+          id: `worker ${index} ${which}`,
+          pick: (/** @type {import('../points.js').Moment} */ moment) => workerAt(moment, index),
+        }
+        return chartBlock(plot, { look: state.look, picture: shown(state) }, widthOfEach(width, wide), height)
+      }),
+    )
+  }).flat()
 }
 
 /**
  * @param {Line[][]} blocks the most important ones first
  * @param {number} columns
- * @param {number} rows that are seen at once
- * @returns {Line[][]} a stack for each column: each block on the first one that has room for it, or else on the lowest
+ * @returns {Line[][]} a stack for each column: each block on the lowest
  */
-function stacked(blocks, columns, rows) {
+function stacked(blocks, columns) {
   /** @type {Line[][]} */
   const stacks = Array.from({ length: columns }, () => [])
   for (const block of blocks) {
     if (block.length < 2) continue
-    let stack = stacks.find(({ length }) => length + block.length + Number(length > 0) <= rows)
-    stack ??= stacks.toSorted((a, b) => a.length - b.length)[0]
+    const [stack] = stacks.toSorted((a, b) => a.length - b.length)
     if (stack.length > 0) stack.push([])
     stack.push(...block)
   }
@@ -92,16 +129,15 @@ function stacked(blocks, columns, rows) {
  * @param {WorkerSample} sample
  * @param {State} state
  * @param {number} width of a block
- * @param {(number | null)[]} ticks
  * @returns {Line[][]} of each the first line is the title
  */
-function blocksOf(sample, state, width, ticks) {
+function blocksOf(sample, state, width) {
   const { look } = state
   const row = (/** @type {string} */ name, /** @type {string | Span} */ value) => figure(name, value, width)
   const { counts, interval, memory, loop, cpu, gc, files, outbox } = sample
   const tick = (/** @type {string} */ name, /** @type {number} */ value, /** @type {any} */ limit) =>
     row(
-      `ticks ${name}`,
+      `delay ${name}`,
       limit === null ? `${ms(value)} ms` : healthy(`${ms(value)} ms`, health(value, limit), look.colors),
     )
   const rate = (/** @type {number} */ value) => `${count(perSecond(value, interval))}/s`
@@ -120,7 +156,6 @@ function blocksOf(sample, state, width, ticks) {
       tick('p90', loop.ticks.p90, 'tickP90'),
       tick('p99', loop.ticks.p99, null),
       tick('max', loop.ticks.max, 'tickMax'),
-      [[sparkline(logarithms(ticks), width, look.unicode, { min: 0, max: 3 }), 'series4']],
     ],
     [
       title('process'),
@@ -245,7 +280,3 @@ const renamed = ({ 0: left, ...closes }) => (left === undefined ? closes : { ...
  */
 const prefixed = (prefix, figures) =>
   Object.fromEntries(Object.entries(figures).map(([name, value]) => [`${prefix}${name}`, value]))
-
-/** @param {(number | null)[]} values ms */
-const logarithms = values =>
-  values.map(value => (value === null || Number.isNaN(value) ? null : Math.log10(Math.max(1, value))))

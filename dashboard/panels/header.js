@@ -21,8 +21,9 @@ const BAR = { least: 10, most: 30 }
 export const header = {
   name: 'header',
   visible: state => shown(state).snapshot !== null,
-  rows: ({ size, view }) => {
-    const all = size.columns >= WIDE ? 3 : 5
+  rows: state => {
+    const { size, view } = state
+    const all = (size.columns >= WIDE ? 3 : 5) + Number(hasKey(state))
     // What is opened in front needs the room more.
     return { least: 1, most: view === 'main' || size.rows >= 40 ? all + Number(size.rows >= 40) : 1 }
   },
@@ -32,6 +33,11 @@ export const header = {
     const snapshot = /** @type {Snapshot} */ (shown(state).snapshot)
     const title = titleLine(snapshot, width)
     if (rows === 1) return [title]
+    if (hasKey(state)) {
+      const { draw } = header
+      const [, ...others] = draw({ ...state, key: '' }, width, rows - 1)
+      return [title, keyLine(state.key), ...others]
+    }
     if (width < WIDE) {
       const lines = [cpuLine, fitsLine, memoryLine, networkLine].slice(0, rows - 1)
       const order = [cpuLine, memoryLine, networkLine, fitsLine].filter(line => lines.includes(line))
@@ -43,6 +49,22 @@ export const header = {
     return [title, ...beside([left, right], [half, width - half - 3], 3).slice(0, rows - 1)]
   },
 }
+
+/**
+ * A key that the gateway has generated is needed for the first publication, and nowhere else to be found.
+ * @param {import('../state.js').State} state
+ */
+const hasKey = ({ key, view }) => key !== '' && view === 'main'
+
+/**
+ * @param {string} key
+ * @returns {Line}
+ */
+const keyLine = key => [
+  [' key  ', 'header'],
+  [key, 'accent'],
+  ['  of the API and the admin page', 'label'],
+]
 
 /**
  * @param {Snapshot} snapshot
@@ -135,18 +157,22 @@ function cpuLine({ machine }, width, look) {
  * @param {number} width
  * @param {Look} look
  */
-function memoryLine({ machine }, width, look) {
-  const { total, used, available, caches, free, slab } = machine.memory
+function memoryLine({ machine, totals }, width, look) {
+  const { total, used, available, caches, free } = machine.memory
+  // Pages that processes share count for each, and those of programs are caches to the machine.
+  const gateway = totals.memory.rss + (totals.memory.kernel ?? 0)
+  const others = Math.max(0, used - gateway)
   const parts = [
-    { share: used / total, style: 'series1' },
+    { share: (used - others) / total, style: 'series1' },
+    { share: others / total, style: 'series2' },
     { share: caches / total, style: 'series3' },
   ]
   const full = health(1 - available / total, 'full')
   const items = [
-    named('used', healthy(size(used), full, look.colors), 'series1'),
+    named('gateway', size(gateway), 'series1'),
+    named('others', size(others), 'series2'),
     named('caches', size(caches), 'series3'),
-    named('slab', size(slab)),
-    named('free', size(free)),
+    named('free', healthy(size(free), full, look.colors)),
     named('of', size(total)),
   ]
   return withBar('mem', parts, items, width, look)

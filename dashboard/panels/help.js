@@ -26,9 +26,9 @@ const KEYS = [
 
 /** @type {readonly [name: string, limit: keyof typeof LIMITS, format: (value: number) => string][]} */
 const HEALTH = [
-  ['ticks avg', 'tickAvg', value => `${ms(value)} ms`],
-  ['ticks p90', 'tickP90', value => `${ms(value)} ms`],
-  ['ticks max', 'tickMax', value => `${ms(value)} ms`],
+  ['delay avg', 'tickAvg', value => `${ms(value)} ms`],
+  ['delay p90', 'tickP90', value => `${ms(value)} ms`],
+  ['delay max', 'tickMax', value => `${ms(value)} ms`],
   ['loop', 'loop', percent],
   ['worker cpu', 'cpu', percent],
   ['gc a second', 'gc', value => `${ms(value)} ms`],
@@ -40,11 +40,13 @@ const HEALTH = [
 
 /** @type {readonly [name: string, text: string][]} */
 const WORDS = [
-  ['ticks', 'how long events wait'],
+  ['delay', 'event-loop delay: how long events wait'],
   ['loop', 'share of time it is busy'],
   ['gc', 'ms of pauses in a second'],
   ['outbox', 'bytes not taken by clients'],
   ['native', 'memory of processes beyond V8'],
+  ['kernel', 'sockets of clients, what is queued'],
+  ['others', 'other programs of the machine'],
   ['room', 'by measured bytes a client'],
 ]
 

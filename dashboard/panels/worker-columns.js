@@ -31,7 +31,7 @@ import { choose } from '../view/table.js'
  * @property {(snapshot: Snapshot, look: Look) => Line} total
  *
  * @typedef {import('../view/table.js').Chosen<Column> & {trend: number}} Chosen trend: width of what is left behind the columns for a
- *   picture of the ticks; 0: nothing is
+ *   picture of the event-loop delay; 0: nothing is
  */
 
 /** @param {string} text @returns {Line} */
@@ -86,7 +86,7 @@ const vital = (name, title, group, width, rank, limit, format, value, total, jud
 })
 
 /**
- * Ticks are green when they are well: they are what one looks for first.
+ * The event-loop delay is green when it is well: it is what one looks for first.
  * @param {'avg' | 'p90' | 'max'} which
  * @param {'tickAvg' | 'tickP90' | 'tickMax'} limit
  * @returns {Column}
@@ -99,7 +99,7 @@ const tick = (which, limit) => {
   return {
     name: which,
     title: which,
-    group: 'ticks, ms',
+    group: 'delay, ms',
     width: 4,
     rank: 0,
     marked: true,
@@ -303,7 +303,8 @@ const COLUMNS = [
   ),
 ]
 
-const TREND = { least: 12, most: 60 }
+/** Of the picture of delays: columns, and of the terminal from which on it is there. */
+const TREND = { least: 13, most: 60, from: 100 }
 
 /**
  * @param {Snapshot} snapshot
@@ -317,8 +318,9 @@ export function chosenColumns({ workers }, width, { colors }) {
     if (column.name === 'pid') return { ...column, width: pid }
     return column.marked && !colors ? { ...column, width: column.width + 1 } : column
   })
-  const chosen = choose(columns, width)
+  const kept = width >= TREND.from ? TREND.least + 1 : 0
+  const chosen = choose(columns, width - kept)
   const rest = width - chosen.used - chosen.gap
-  const trend = chosen.list.length === COLUMNS.length && rest >= TREND.least ? Math.min(TREND.most, rest) : 0
+  const trend = kept > 0 && rest >= TREND.least ? Math.min(TREND.most, rest) : 0
   return { ...chosen, trend }
 }

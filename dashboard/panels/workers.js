@@ -2,6 +2,7 @@ import { sparkline } from '../chart.js'
 import { duration, people, whole } from '../format.js'
 import { orderedWorkers } from '../order.js'
 import { shown } from '../picture.js'
+import { workerAt } from '../points.js'
 import { columns } from '../terminal/line.js'
 import { AROUND, table } from '../view/table.js'
 import { chosenColumns } from './worker-columns.js'
@@ -58,7 +59,7 @@ export const workers = {
           trend === 0
             ? null
             : {
-                title: 'longest ticks',
+                title: 'longest delay',
                 width: trend,
                 line: ({ index }) => [[trendOf(state, index, trend), 'series4']],
               },
@@ -91,14 +92,14 @@ function absentLine({ index, state, age, deaths, sample }, indent) {
  * @param {State} state
  * @param {number} index
  * @param {number} width
- * @returns {string} the longest ticks of the last seconds, on a logarithmic scale from 1 to 1000 ms
+ * @returns {string} the longest event-loop delay of the last seconds, on a logarithmic scale from 1 to 1000 ms
  */
 function trendOf(state, index, width) {
   const values = shown(state)
     .history.slice(-width)
     .map(moment => {
-      const max = moment?.ticks[index]
-      return max === undefined || Number.isNaN(max) ? null : Math.log10(Math.max(1, max))
+      const point = workerAt(moment, index)
+      return point && Math.log10(Math.max(1, point.max))
     })
   return sparkline(values, width, state.look.unicode, { min: 0, max: 3 })
 }

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { logLine } from '../../dashboard/panels/log.js'
+import { SPAN, toPoint, withPoint, workerAt } from '../../dashboard/points.js'
 import { layout, page, render, SMALLEST } from '../../dashboard/screen.js'
 import { initialState, reduce } from '../../dashboard/state.js'
 import { plain, width } from '../../dashboard/terminal/line.js'
@@ -17,13 +18,14 @@ const look = { unicode: true, colors: true }
  * @param {{unicode: boolean, colors: boolean}} [options.look]
  * @param {string[]} [options.keys]
  * @param {boolean} [options.owner]
+ * @param {string} [options.key] of the API
  * @returns {State}
  */
 function stateOf(
   snapshots,
-  { size = { columns: 80, rows: 24 }, look: shows = look, keys = [], owner = false } = {},
+  { size = { columns: 80, rows: 24 }, look: shows = look, keys = [], owner = false, key = '' } = {},
 ) {
-  let state = initialState({ look: shows, size, source: 'test.sock', now: NOW, owner })
+  let state = initialState({ look: shows, size, source: 'test.sock', now: NOW, owner, key })
   state = reduce(state, { type: 'link', state: 'open', text: '', now: NOW })
   const events = snapshots.flatMap(({ events }) => events)
   const { node } = snapshots[0]
@@ -107,13 +109,13 @@ t.test('80x24: machine, workers, totals, one chart, the last event, the file, th
     /Halley 0\.1\.0 {2}gateway-1_8000 {2}http:\/\/127\.0\.0\.1:8000 .* up 2:01 {2}\d\d:\d\d:\d\d/,
   )
   t.match(lines[1], /cpu +█+░+ +\d+% {2}user +\d+% {2}sys +\d+% {2}steal +\d+% {2}idle +\d+% {2}load/)
-  t.match(lines[2], /mem .*used [\d.]+ GB {2}caches 4\.00 GB {2}slab \d+ MB {2}free [\d.]+ GB/)
+  t.match(lines[2], /mem .*gateway [\d.]+ MB {2}others [\d.]+ GB {2}caches 4\.00 GB {2}free [\d.]+ GB/)
   t.match(
     lines[3],
     /net {2}in [\d.]+ MB\/s {2}out [\d.]+ MB\/s {2}sockets 30,200 {2}tcp [\d.]+ MB {2}overflows 0/,
   )
-  t.match(lines[4], /about [\d,]+ more connections fit {2}2\.05 KB each \+ 2\.29 KB kernel/)
-  t.match(lines[5], /workers 3 .* heap .* ticks, ms .* msg\/s/)
+  t.match(lines[4], /about [\d,]+ more connections fit {2}2\.05 KB each \+ 4\.59 KB kernel/)
+  t.match(lines[5], /workers 3 .* heap .* delay, ms .* msg\/s/)
   t.match(lines[6], /# +pid +cpu +rss +clients +used\/total +loop +avg +p90 +max +in +out +gc/)
   t.match(lines[7], /^ +0 +4001 +\d+% +[\d.]+M +10,000 +[\d.]+\/[\d.]+M +\d+% +[\d.]+ +[\d.]+ +[\d.]+ /)
   t.match(lines[10], /^ all +\d+% +[\d.]+M +30,000/)
@@ -127,7 +129,7 @@ t.test('c goes through all charts', async t => {
   const titles = [
     'connections',
     'messages a second',
-    'ticks, ms',
+    'event-loop delay, ms',
     'memory',
     'bytes a connection',
     'CPU, of one core',
@@ -142,9 +144,9 @@ t.test('c goes through all charts', async t => {
 
 t.test('220x60: all columns, all charts beside each other, the last events', async t => {
   const text = screen(stateOf(calm, { size: { columns: 220, rows: 60 } }))
-  t.match(text, /─ connections .*─ messages a second .*─ ticks, ms /)
+  t.match(text, /─ connections .*─ messages a second .*─ event-loop delay, ms /)
   t.match(text, /─ memory .*─ bytes a connection .*─ CPU, of one core /)
-  t.match(text, /# +pid +up +died +cpu +rss +clients +new\/s +subs +chans .* outbox +largest +longest ticks/)
+  t.match(text, /# +pid +up +died +cpu +rss +clients +new\/s +subs +chans .* outbox +largest +longest delay/)
   t.match(text, /primary 4000 +\d+% [\d.]+ MB/)
   t.match(text, /─ events ─/)
 })
@@ -191,7 +193,10 @@ t.test('narrow terminals lose the columns that matter least', async t => {
 t.test('where it is no Linux, what is not known is no zero', async t => {
   const text = screen(stateOf(mockSnapshots({ seconds: 5, elsewhere: true })))
   t.match(text, /net {2}in -\/s {2}out -\/s {2}sockets - {2}tcp - {2}overflows -/)
-  t.match(text, /slab -/)
+  t.match(
+    screen(stateOf(mockSnapshots({ seconds: 5, elsewhere: true }), { keys: ['c', 'c', 'c'] })),
+    /kernel - ─|kernel - /,
+  )
 })
 
 t.test('with few connections it is not guessed how many more fit', async t => {
@@ -205,7 +210,7 @@ t.test('the detail of a worker: loop, heap spaces, GC, transports, close codes',
   const text = screen(stateOf(calm, { keys: ['j', 'enter'], size: { columns: 220, rows: 60 } }))
   t.match(text, /─ worker 0 {2}up {2}pid 4001 {2}up 2:01 ─/)
   for (const what of [
-    /ticks p99 +[\d.]+ ms/,
+    /delay p99 +[\d.]+ ms/,
     /old +█* .*[\d.]+M\/[\d.]+M/,
     /large object/,
     /minor +\d+\/s +[\d.]+ ms/,
@@ -219,6 +224,87 @@ t.test('the detail of a worker: loop, heap spaces, GC, transports, close codes',
     /page down more/,
     'where it does not fit, there is more',
   )
+})
+
+t.test("the detail has charts of that worker's last minutes, on every terminal", async t => {
+  const died = mockSnapshots({ workers: 3, seconds: 120, connections: 30_000, down: 1 })
+  for (const [columns, rows, delay] of /** @type {const} */ ([
+    [60, 15, 'delay, ms'],
+    [80, 24, 'delay, ms'],
+    [120, 40, 'event-loop delay, ms'],
+    [220, 60, 'event-loop delay, ms'],
+  ])) {
+    const show = (/** @type {string[]} */ ...keys) => screen(stateOf(died, { size: { columns, rows }, keys }))
+    const text = show('enter')
+    t.match(text, new RegExp(`─ ${delay} [^]*─ heap `), `${columns}x${rows}`)
+    if (columns >= 80) {
+      t.match(text, /─ heap ─+ ━ total [\d.]+M {2}━ used [\d.]+M ─/)
+      t.match(text, /─ connections ─+ 10,000 ─.*─ messages(?:\/s| a second) ─+ ━ out \d.* ━ in \d+ ─/)
+    }
+    const ages = text.match(/m ago .*now/g) ?? []
+    t.ok(ages.length >= (columns < 80 || columns > 200 ? 1 : 2))
+    // The worker that died is another one's neighbour: their charts are not the same.
+    t.not(text, show('j', 'j', 'enter').replace('worker 1', 'worker 0'))
+  }
+  t.match(
+    screen(stateOf(calm, { size: { columns: 60, rows: 15 }, keys: ['c', 'c', 'enter'] })),
+    /─ connections .*─ messages/,
+    'where not all fit, c goes through them',
+  )
+  const gone = died.findIndex(({ workers }) => workers[1].state === 'down')
+  const history = stateOf(died).live.history
+  t.equal(workerAt(history[gone], 1), null, 'while nobody is there, there is a gap')
+  t.match(workerAt(/** @type {any} */ (history.at(-1)), 1), { clients: 10_000 }, 'and then its successor')
+})
+
+t.test('the history of 256 workers is bounded', async t => {
+  const many = mockSnapshots({ workers: 256, seconds: 3, connections: 2560 })
+  let { history } = stateOf(many).live
+  const last = many[2]
+  for (let second = 1; second <= 400; second++) {
+    history = withPoint(history, toPoint({ ...last, time: last.time + second * 1000 }))
+  }
+  t.equal(history.length, SPAN)
+  const bytes = history.reduce((sum, moment) => sum + (moment?.workers.byteLength ?? 0), 0)
+  t.ok(bytes < 2.5 * 1024 ** 2, `${bytes} bytes`)
+  t.match(workerAt(history[SPAN - 1], 255), { clients: 10 })
+})
+
+t.test('a key that the gateway has generated is on the first screen', async t => {
+  const key = '0123456789abcdef0123456789abcdef'
+  for (const size of [
+    { columns: 60, rows: 15 },
+    { columns: 80, rows: 24 },
+    { columns: 220, rows: 60 },
+  ]) {
+    const lines = texts(stateOf(calm, { size, key, owner: true }))
+    t.match(lines[1], new RegExp(` key {2}${key}`))
+    t.match(lines[2], / cpu {2}|room/)
+    t.notMatch(texts(stateOf(calm, { size })).join('\n'), / key {2}/)
+  }
+})
+
+t.test('heap is seen in the chart of memory, however little it is of it', async t => {
+  const state = stateOf(calm, { size: { columns: 120, rows: 40 } })
+  const moments = state.live.history.map(
+    moment => moment && { ...moment, heap: 30e6, native: 400e6, kernel: 9e6 },
+  )
+  const live = { ...state.live, history: moments, charted: { lines: moments, areas: moments } }
+  const shown = { ...state, live }
+  t.match(screen(shown), /─ memory ─+ █ heap 28\.6M {2}█ native 381M {2}█ kernel 8\.58M ─/)
+  const below = texts(shown).findIndex(line => line.includes('─ memory ─')) + 1
+  const areas = render(shown)
+    .slice(below)
+    .flat()
+    .filter(([text]) => /█{20}/.test(text))
+  t.same(new Set(areas.map(([, style]) => style)), new Set(['series1', 'series2']))
+})
+
+t.test('at 120 columns each worker has a picture of its delays', async t => {
+  const lines = texts(stateOf(calm, { size: { columns: 120, rows: 40 } }))
+  t.match(lines[7], /longest delay *$/)
+  for (const line of lines.slice(8, 11)) t.match(line, /[▁-█]{12,}$/)
+  t.match(texts(stateOf(calm, { size: { columns: 100, rows: 30 } }))[6], /longest delay *$/)
 })
 
 t.test('help names every key and every limit', async t => {
