@@ -15,11 +15,15 @@ import { startRedis, until } from './servers.js'
 
 const SECRET = 'secret'
 const kept = { history_size: 100, history_ttl: '60s', force_recovery: true }
+const ADMIN_PASSWORD = 'the admin key of the tests'
 const config = {
   ...transports,
+  admin: { password: ADMIN_PASSWORD },
+  demo: { enabled: true },
   client: { token: { hmac_secret_key: SECRET }, user_connection_limit: 8 },
   channel: {
     namespaces: [
+      { name: 'demo', ...open },
       { name: 'kept', ...open, ...kept, history_meta_ttl: '600s' },
       { name: 'live', ...open },
       { name: 'people', ...open, join_leave: true, force_push_join_leave: true },
@@ -295,8 +299,81 @@ t.test('a one-way poll goes on at the other node where it was at the first', asy
   t.same((await waiting).data, [8])
 })
 
+t.test('one admin page is enough for all nodes', async t => {
+  const call = async (node, name, params, token = '') => {
+    const answer = await fetch(`${node.url}/admin/api/${name}`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}` },
+      body: JSON.stringify(params),
+    })
+    return answer.json()
+  }
+  const { token } = await call(nodes[0], 'login', { password: ADMIN_PASSWORD })
+  const clients = await Promise.all(
+    [...nodes, ...nodes, ...nodes].map(({ ws }) =>
+      RawClient.connected(ws, { token: makeToken({ sub: 'anna' }, SECRET) }),
+    ),
+  )
+  for (const client of clients) await client.subscribe('live:admin')
+
+  for (const node of nodes) {
+    const { result } = await call(node, 'connections', { user: 'anna' }, token)
+    t.equal(result.total, 6, 'the token of one node is good at the other')
+    t.same(
+      result.connections.map(({ client }) => client).sort(),
+      clients.map(({ connect }) => connect.client).sort(),
+    )
+    t.equal(new Set(result.connections.map(({ node }) => node.uid)).size, 2)
+    const channels = await call(node, 'channels', { pattern: 'live:admin' }, token)
+    t.same(channels.result, { total: 1, channels: [{ name: 'live:admin', clients: 6 }] })
+    t.equal((await call(node, 'info', {}, token)).result.nodes.length, 2)
+  }
+
+  const far = clients[1].connect.client
+  await call(nodes[0], 'disconnect', { user: 'anna', client: far }, token)
+  t.equal((await clients[1].closed).code, 3503, 'also at the other node')
+  await call(nodes[0], 'disconnect', { user: 'anna' }, token)
+  for (const client of clients) t.equal((await client.closed).code, 3503)
+
+  // Each node counts for itself.
+  const guess = async node =>
+    (
+      await fetch(`${node.url}/admin/api/login`, {
+        method: 'POST',
+        headers: { Connection: 'close' },
+        body: '{"password":"guess"}',
+      })
+    ).status
+  for (let n = 0; n < 10; n++) t.equal(await guess(nodes[0]), 401)
+  t.equal(await guess(nodes[0]), 429, 'whichever of its workers it comes to')
+  t.equal(await guess(nodes[1]), 401)
+})
+
+t.test('the vital signs of the demo page are those of one node', async t => {
+  const [one, other] = await Promise.all(nodes.map(({ ws }) => RawClient.connected(ws)))
+  await Promise.all([one.subscribe('demo:vitals'), other.subscribe('demo:vitals')])
+  /** A worker has signs from its second second on. */
+  const first = async client => {
+    for (;;) {
+      const { data } = (await client.push('pub')).pub
+      if (data.workers.length > 1) return data
+    }
+  }
+  const samples = [await first(one)]
+  while (samples.length < 3) samples.push((await one.push('pub')).pub.data)
+  t.same((await first(other)).workers.length, 2, 'clients of both nodes get them')
+  for (const { workers } of samples) {
+    t.same(
+      workers.map(({ worker }) => worker),
+      [0, 1],
+    )
+  }
+  t.equal(new Set(samples.flatMap(({ workers }) => workers.map(({ pid }) => pid))).size, 2)
+  await Promise.all([one.close(), other.close()])
+})
+
 t.test('a node that ends is forgotten at once, and its clients may come to the other', async t => {
-  const c = await startNode(t, redis.address, { config: { ...config, node: { name: 'c' } } })
+  const c = await startNode(t, redis.address, { workers: 1, config: { ...config, node: { name: 'c' } } })
   await until(async () => (await a.api('info')).result.nodes.length === 3)
   const client = await known(c, 'mover')
   await client.subscribe('live:moving')
@@ -309,7 +386,7 @@ t.test('a node that ends is forgotten at once, and its clients may come to the o
 })
 
 t.test('gateways with another prefix are not of this company', async t => {
-  const other = await startNode(t, redis.address, { redis: { prefix: 'other' }, config })
+  const other = await startNode(t, redis.address, { redis: { prefix: 'other' }, workers: 1, config })
   const client = await anonymous(other)
   await client.subscribe('kept:prefix')
   await a.api('publish', { channel: 'kept:prefix', data: 'theirs' })
