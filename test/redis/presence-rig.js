@@ -9,6 +9,9 @@ const quiet = () => {}
 const log = /** @type {any} */ ({ debug: quiet, info: quiet, warn: quiet, error: quiet })
 let workers = 0
 
+export const ids = (count, from = 0) => Array.from({ length: count }, (_, i) => `client ${from + i}`).sort()
+export const same = (a, b) => JSON.stringify(a) === JSON.stringify(b)
+
 /** ClientInfo as JSON text. */
 export const info = (user, client, more = {}) => JSON.stringify({ user, client, ...more })
 
@@ -18,6 +21,7 @@ export class Worker {
   told = []
   /** How often its line has come up. */
   ups = 0
+  /** @type {NodeJS.Timeout | undefined} */
   #timer
 
   /**
@@ -52,7 +56,7 @@ export class Worker {
     const { placement, uid } = this
     this.presence = new Presence({ placement, uid, ttl, log })
     this.users = new Users({ placement, uid, lease: ttl, log })
-    this.#timer = every > 0 ? setInterval(() => this.tick(), every) : undefined
+    if (every > 0) this.ticks(every)
     placement.connect()
     t.teardown(() => this.die())
   }
@@ -66,6 +70,11 @@ export class Worker {
 
   get up() {
     return this.placement.up
+  }
+
+  /** @param {number} every ms; from now on */
+  ticks(every) {
+    this.#timer = setInterval(() => this.tick(), every)
   }
 
   tick() {
@@ -129,6 +138,12 @@ export async function keptForEver(server) {
   for (const key of await server.call('KEYS', '*'))
     if ((await server.call('PTTL', key)) === -1) kept.push(key)
   return kept
+}
+
+/** @returns {Promise<Record<string, string>>} what Redis has of a user: worker -> connections */
+export async function countsOf(server, user) {
+  const found = await server.call('HGETALL', `test.user.${user}`)
+  return Object.fromEntries(found.flatMap((uid, i) => (i % 2 === 0 ? [[uid, found[i + 1]]] : [])))
 }
 
 /** Ends the connections of all workers. */

@@ -84,12 +84,6 @@ t.test('halley serve ends with one line and exit code 1', async t => {
     stdout: '',
     stderr: `halley: cannot reach redis at 127.0.0.1:${port}: connection refused\n`,
   })
-  const redis = await startRedis(t, { password: 'secret' })
-  t.same(await serve(t, { HALLEY_ENGINE_REDIS_ADDRESS: `redis://:wrong@127.0.0.1:${redis.port}` }), {
-    code: 1,
-    stdout: '',
-    stderr: `halley: redis at 127.0.0.1:${redis.port} refuses the password (engine.redis.password)\n`,
-  })
   t.same(await serve(t, { HALLEY_ENGINE_REDIS_ADDRESS: 'redis://:secret/x@h' }), {
     code: 1,
     stdout: '',
@@ -101,9 +95,13 @@ t.test('halley serve ends with one line and exit code 1', async t => {
 t.test('a gateway starts, and prints nothing odd, with a password that nobody wants', async t => {
   const redis = await startRedis(t)
   const address = `redis://:unwanted@127.0.0.1:${redis.port}`
-  const gateway = await startGateway(t, { engine: { type: 'redis', redis: { address } } })
+  const gateway = await startGateway(t, { workers: 1, engine: { type: 'redis', redis: { address } } })
   t.same(await gateway.stop(), { code: 0, signal: null })
-  for (const line of gateway.lines) t.ok(line.level, `${line.msg} is a line of the log`)
+  t.same(
+    gateway.lines.filter(({ level }) => !level),
+    [],
+    'what is printed is a line of the log',
+  )
 })
 
 t.test('one server: what is wrong is said in one line', async t => {
@@ -203,14 +201,16 @@ t.test('permissions are asked for every command that the engine sends', async t 
   const needed = new Set(neededCommands(true, false).concat(neededCommands(true, true)))
   const names = new Set([...needed].map(name => name.split('|')[0]))
   let found = 0
+  const missing = []
   for (const file of files.filter(name => /\.(?:js|lua)$/.test(name))) {
     const text = readFileSync(`${folder}${file}`, 'utf8')
     for (const [, name] of text.matchAll(/\b(?:(?:send|issue)\(\s*'|redis\.p?call\(\s*['"])(\w+)['"]/g)) {
       found++
       if (name === 'hello' || name === 'evalsha') continue
-      t.ok(names.has(name.toLowerCase()), `${name} of ${file}`)
+      if (!names.has(name.toLowerCase())) missing.push(`${name} of ${file}`)
     }
   }
+  t.same(missing, [])
   t.ok(found > 20, `${found} found`)
 })
 

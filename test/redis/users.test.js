@@ -1,7 +1,7 @@
 import t from 'tap'
 import { errors } from '../../src/errors.js'
 import { failure } from '../broker/conformance/peer.js'
-import { cutAll, keptForEver, Worker } from './presence-rig.js'
+import { countsOf, cutAll, keptForEver, Worker } from './presence-rig.js'
 import { startRedis, until } from './servers.js'
 
 const server = await startRedis(t)
@@ -23,11 +23,8 @@ async function admits(worker, user, limit) {
   return admitted
 }
 
-/** @returns {Promise<Record<string, string>>} what Redis has of a user */
-async function counts(user) {
-  const found = await server.call('HGETALL', `test.user.${user}`)
-  return Object.fromEntries(found.flatMap((uid, i) => (i % 2 === 0 ? [[uid, found[i + 1]]] : [])))
-}
+/** @param {string} user */
+const counts = user => countsOf(server, user)
 
 test('the connections of a user are counted over all workers', async t => {
   const [a, b] = [await join(t), await join(t)]
@@ -90,15 +87,15 @@ test('the connections of a worker that dies count no more', async t => {
 
 test('a worker that was thought to be dead counts again', async t => {
   const [a, b] = [await join(t, SHORT), await join(t, { ttl: SHORT.ttl })]
-  for (const user of names) t.equal(await b.claim(user, 1), true)
+  t.ok((await Promise.all(names.map(user => b.claim(user, 1)))).every(admitted => admitted))
   await until(() => admits(a, names[0], 1))
-  b.tick()
-  for (const user of names) await until(async () => !(await admits(a, user, 1)))
+  b.ticks(SHORT.every)
+  await Promise.all(names.map(user => until(async () => !(await admits(a, user, 1)))))
 })
 
 test('after a flush everything is counted again', async t => {
   const [a, b] = [await join(t, SHORT), await join(t, SHORT)]
-  for (const user of names) await a.claim(user, 1)
+  await Promise.all(names.map(user => a.claim(user, 1)))
   await server.call('FLUSHALL')
   await until(async () => (await server.call('DBSIZE')) === names.length + 3)
   t.equal(await b.claim(names[0], 1), false)
@@ -107,7 +104,7 @@ test('after a flush everything is counted again', async t => {
 test('after a restart with nothing left everything is counted again, but not what has ended meanwhile', async t => {
   const own = await startRedis(t)
   const [a, b] = [await Worker.join(t, own), await Worker.join(t, own)]
-  for (const user of names) await a.claim(user, 1)
+  await Promise.all(names.map(user => a.claim(user, 1)))
   t.same([await a.claim('u', 2), await a.claim('u', 2), await b.claim('u', 2)], [true, true, false])
   await own.kill()
   await until(() => !a.up && !b.up)
@@ -168,49 +165,4 @@ test('what arrives late, from a connection that has been given up, does nothing'
   await until(async () => (await server.call('KEYS', 'test.user.*')).length === 0)
   for (const call of calls.slice(0, 3)) await server.call('EVALSHA', ...call)
   t.same([await b.claim('u', 1), await b.claim('w', 1)], [true, true])
-})
-
-test('whatever happens to lines and data, Redis has in the end what there is', async t => {
-  const workers = []
-  for (let i = 0; i < 3; i++) workers.push(await join(t, { every: 50, ttl: 3000 }))
-  const users = ['x', 'y', 'z']
-  /** @type {Map<string, number>[]} */
-  const held = workers.map(() => new Map(users.map(user => [user, 0])))
-  const dice = (/** @type {number} */ n) => Math.floor(Math.random() * n)
-  const act = (/** @type {number} */ i) => {
-    const user = users[dice(3)]
-    const count = held[i].get(user) ?? 0
-    if (dice(2) === 0 && count > 0) {
-      held[i].set(user, count - 1)
-      workers[i].release(user)
-    } else if (dice(2) === 0) {
-      return workers[i].claim(user, 10).then(
-        admitted => admitted && held[i].set(user, (held[i].get(user) ?? 0) + 1),
-        () => {},
-      )
-    }
-  }
-  for (let round = 0; round < 20; round++) {
-    const event = round % 2 === 0 ? cutAll(server) : server.call('FLUSHALL')
-    const under = []
-    for (let step = 0; step < 20; step++) {
-      for (let i = 0; i < workers.length; i++) under.push(act(i))
-      if (dice(3) === 0) await new Promise(setImmediate)
-    }
-    await Promise.all([event, ...under])
-    await until(() => workers.every(({ up }) => up))
-  }
-  for (const user of users) {
-    const expected = Object.fromEntries(
-      workers.flatMap(({ uid }, i) => {
-        const count = held[i].get(user) ?? 0
-        return count > 0 ? [[uid, `${count}`]] : []
-      }),
-    )
-    await until(async () => {
-      const found = await counts(user)
-      return Object.keys({ ...found, ...expected }).every(uid => found[uid] === expected[uid])
-    })
-  }
-  t.same(await keptForEver(server), [])
 })
