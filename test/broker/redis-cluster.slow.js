@@ -8,8 +8,8 @@ for (const [name, args] of /** @type {[string, string[]][]} */ ([
   ['redis cluster without sharded pub/sub', ['--rename-command', 'SPUBLISH', '']],
 ])) {
   t.test(`${name}: the broker`, async t => {
-    const cluster = await startCluster(t, { args })
-    const servers = cluster.servers.slice(0, 3)
-    brokerConformance(t, t => startRedisRig(t, { address: cluster.address, servers }))
+    // Nobody takes over from a server here: on a busy machine one that is slow must not count as gone.
+    const { address, servers } = await startCluster(t, { replicas: 0, timeout: 15_000, args })
+    brokerConformance(t, t => startRedisRig(t, { address, servers }))
   })
 }

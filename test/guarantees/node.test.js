@@ -1,4 +1,4 @@
 import t from 'tap'
-import { testGuarantees } from './suite.js'
+import { SHORT, testGuarantees } from './suite.js'
 
-testGuarantees(t, 'node')
+testGuarantees(t, 'node', SHORT)

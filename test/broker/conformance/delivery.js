@@ -215,7 +215,10 @@ export function order(test) {
       // Asked last, so answered last.
       await a.position('stream')
       t.equal(seen.length, 67)
-      for (const [offset, delivered] of seen) t.equal(delivered, offset)
+      t.same(
+        seen.filter(([offset, delivered]) => delivered !== offset),
+        [],
+      )
       t.same(offsets(a.told), upTo(100))
     },
   )

@@ -1,0 +1,4 @@
+import t from 'tap'
+import { LARGE, testGuarantees } from './suite.js'
+
+testGuarantees(t, 'uws', LARGE)
