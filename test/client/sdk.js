@@ -6,7 +6,6 @@ import { at, history, open, SECRET, token } from '../session/support.js'
 import { TcpProxy } from '../tcp-proxy.js'
 
 const config = (/** @type {string} */ driver, /** @type {any} */ more = {}) => ({
-  workers: 3,
   poll: { enabled: true },
   http_server: { driver },
   client: {
@@ -193,7 +192,13 @@ export function sdkSuite(t, driver) {
       }
     })
   })
+}
 
+/**
+ * @param {any} t
+ * @param {'uws' | 'node'} driver
+ */
+export function sdkStorm(t, driver) {
   t.test(
     `${driver}: thousands of messages over a network that cuts connections: each once, in order`,
     async t => {

@@ -1,4 +1,4 @@
-// The official SDK over thousands of edits: what it reconstructs is what was published.
+// The official SDK reads deltas. `sdk.slow.js` does more of it.
 
 import { Centrifuge } from 'centrifuge'
 import { Centrifuge as ProtobufCentrifuge } from 'centrifuge/build/protobuf'
@@ -6,200 +6,25 @@ import t from 'tap'
 import WebSocket from 'ws'
 import { startGateway } from '../gateway.js'
 import { chance } from './chance.js'
-import { TestDocument } from './document.js'
+import { config, testEdits } from './sdk.js'
 
-const PUBLICATIONS = { doc: 900, passing: 300 }
-/** Publications of one request: they leave the gateway together. */
-const MAX_BATCH = 8
+const [gateway, other] = await Promise.all(
+  ['uws', 'node'].map(driver => startGateway(t, { ...config, workers: 1, http_server: { driver } })),
+)
 
-const open = {
-  allow_subscribe_for_client: true,
-  allow_subscribe_for_anonymous: true,
-  allowed_delta_types: ['fossil'],
-}
-const config = {
-  client: { allow_anonymous_connect_without_token: true, queue_max_size: 16 * 1024 * 1024 },
-  channel: {
-    without_namespace: open,
-    namespaces: [
-      { name: 'doc', ...open, history_size: 8, history_ttl: '60s', force_recovery: true },
-      { name: 'passing', ...open, delta_publish: true },
-      {
-        ...{ name: 'bytes', ...open, history_size: 8, history_ttl: '60s', force_recovery: true },
-        ...{ delta_publish: true, publication_data_format: 'binary' },
-      },
-    ],
-  },
-}
-
-/** What was published, in order: the text of each payload, and whether it is in history. */
-class Record {
-  /** @type {{text: string, kept: boolean}[]} */
-  published = []
-
-  /** @param {unknown} data */
-  static number(data) {
-    return typeof data === 'number' ? data : /** @type {any} */ (data).n
-  }
-}
-
-/** One subscriber, which holds what it gets against the record. */
-class Reader {
-  faults = []
-  /** The number of the last one that it got. */
-  last = -1
-  got = 0
-  recoveries = { done: 0, failed: 0 }
-  bytes = 0
-  /** What may be missing before the next one: 'nothing', 'passing' what is not in history, 'anything'. */
-  #gap = 'anything'
-  /** Whether what comes was recovered; the SDK hands that over together with the event `subscribed`. */
-  #recovering = false
-  #record
-  #wake = () => {}
-
-  /**
-   * @param {string} url
-   * @param {string} channel
-   * @param {Record} record
-   * @param {{protobuf: boolean, delta: boolean}} way
-   */
-  constructor(url, channel, record, { protobuf, delta }) {
-    this.#record = record
-    const reader = this
-    class CountingSocket extends WebSocket {
-      constructor(address, protocols) {
-        super(address, protocols, { perMessageDeflate: false })
-        this.on('message', data => {
-          reader.bytes += /** @type {Buffer} */ (data).length
-        })
-      }
-    }
-    const Client = protobuf ? ProtobufCentrifuge : Centrifuge
-    this.client = new Client(url, { websocket: CountingSocket, minReconnectDelay: 1, maxReconnectDelay: 5 })
-    this.subscription = this.client.newSubscription(channel, {
-      minResubscribeDelay: 1,
-      maxResubscribeDelay: 5,
-      ...(delta ? { delta: 'fossil' } : null),
-    })
-    this.subscription.on('subscribed', ({ wasRecovering, recovered }) => {
-      this.#gap = recovered ? 'passing' : 'anything'
-      this.#recovering = true
-      queueMicrotask(() => {
-        this.#recovering = false
-      })
-      if (wasRecovering) this.recoveries[recovered ? 'done' : 'failed']++
-    })
-    this.subscription.on('publication', ({ data }) =>
-      this.#take(protobuf ? JSON.parse(Buffer.from(data).toString()) : data),
-    )
-    this.subscription.on('error', ({ error }) => this.faults.push(`subscription: ${error.message}`))
-    this.client.on('disconnected', ({ code, reason }) => {
-      if (code !== 0) this.faults.push(`ended with ${code} ${reason}`)
-    })
-    this.subscription.subscribe()
-    this.client.connect()
-  }
-
-  /** @param {unknown} data */
-  #take(data) {
-    const n = Record.number(data)
-    const { published } = this.#record
-    if (JSON.stringify(data) !== published[n]?.text) this.faults.push(`${n} is not what was published`)
-    const missing = published.slice(this.last + 1, n)
-    if (n <= this.last) this.faults.push(`${n} after ${this.last}`)
-    else if (this.#gap === 'nothing' && missing.length > 0) this.faults.push(`${n} after ${this.last}`)
-    else if (this.#gap === 'passing' && missing.some(({ kept }) => kept)) {
-      this.faults.push(`${n} after ${this.last}, recovered`)
-    }
-    if (!this.#recovering) this.#gap = 'nothing'
-    this.last = n
-    this.got++
-    this.#wake()
-  }
-
-  /** @param {number} n waits for it, or for a fault */
-  async until(n) {
-    while (this.last < n && this.faults.length === 0) {
-      await new Promise(resolve => {
-        this.#wake = () => resolve(undefined)
-        this.client.once('disconnected', this.#wake)
-      })
-    }
-  }
-}
-
-for (const [i, driver] of ['uws', 'node'].entries()) {
-  for (const namespace of ['doc', 'passing']) {
-    t.test(`${driver}, ${namespace}`, async t => {
-      const gateway = await startGateway(t, { ...config, http_server: { driver } })
-      const random = chance(100 + i)
-      const channel = `${namespace}:1`
-      const record = new Record()
-      const ways = [
-        { protobuf: false, delta: true },
-        { protobuf: false, delta: true },
-        { protobuf: false, delta: false },
-        { protobuf: true, delta: true },
-        { protobuf: true, delta: false },
-      ]
-      const readers = ways.map(way => new Reader(gateway.ws, channel, record, way))
-      // These stay connected, so that their bytes can be compared.
-      const [steady, steadyPlain] = [readers[0], readers[2]]
-      t.teardown(() => {
-        for (const { client } of readers) client.disconnect()
-      })
-      await Promise.all(readers.map(({ subscription }) => subscription.ready()))
-
-      const document = new TestDocument(random)
-      while (record.published.length < PUBLICATIONS[namespace]) {
-        const commands = []
-        for (let left = 1 + random.below(MAX_BATCH); left > 0; left--) {
-          const n = record.published.length
-          const data = document.edited(n)
-          const skip_history = random.hit(0.05)
-          const tags = random.hit(0.1) ? { some: 'tag' } : undefined
-          record.published.push({ text: JSON.stringify(data), kept: namespace === 'doc' && !skip_history })
-          commands.push({ publish: { channel, data, skip_history, tags, delta: random.hit(0.9) } })
-        }
-        const { replies } = await gateway.api('batch', { commands })
-        if (replies.some(({ error }) => error)) throw new Error('a publish failed')
-        if (!random.hit(0.2)) continue
-        const reader = random.pick(readers)
-        if (reader === steady || reader === steadyPlain) continue
-        // Gone for a moment, or for longer than the history reaches.
-        if (reader.client.state !== 'disconnected') {
-          reader.client.disconnect()
-          if (random.hit(0.5)) reader.client.connect()
-        } else {
-          reader.client.connect()
-        }
-      }
-      for (const { client } of readers) client.connect()
-      await Promise.all(readers.map(({ subscription }) => subscription.ready()))
-      const n = record.published.length
-      record.published.push({ text: JSON.stringify({ n }), kept: true })
-      await gateway.api('publish', { channel, data: { n } })
-      await Promise.all(readers.map(reader => reader.until(n)))
-
-      for (const [index, { faults, got }] of readers.entries()) {
-        t.strictSame(faults, [], `reader ${index}`)
-        t.ok(got > n / 10, `reader ${index} got ${got}`)
-      }
-      t.equal(steady.got, n + 1)
-      if (namespace === 'passing') return
-      const { numDeltaPayloads, numFullPayloads } = steady.subscription.deltaStats()
-      t.ok(numDeltaPayloads > numFullPayloads * 2, `${numDeltaPayloads} deltas, ${numFullPayloads} full`)
-      t.ok(steady.bytes < steadyPlain.bytes / 3, `${steady.bytes} bytes for ${steadyPlain.bytes}`)
-      const recoveries = readers.map(({ recoveries }) => recoveries)
-      const sum = kind => recoveries.reduce((sum, recovery) => sum + recovery[kind], 0)
-      t.ok(sum('done') > 0 && sum('failed') > 0, `${sum('done')} recoveries, ${sum('failed')} that failed`)
-    })
-  }
+for (const [driver, gatewayOf] of /** @type {const} */ ([
+  ['uws', gateway],
+  ['node', other],
+])) {
+  t.test(`${driver}: edits of a document`, t =>
+    testEdits(t, gatewayOf, 'doc', { publications: 120, seed: 100 }),
+  )
+  t.test(`${driver}: edits that are not in history`, t =>
+    testEdits(t, gatewayOf, 'passing', { publications: 40, seed: 100 }),
+  )
 }
 
 t.test('payloads that are no text, in Protobuf', async t => {
-  const gateway = await startGateway(t, config)
   const random = chance(5)
   const client = new ProtobufCentrifuge(gateway.ws, { websocket: WebSocket })
   t.teardown(() => client.disconnect())
@@ -209,7 +34,7 @@ t.test('payloads that are no text, in Protobuf', async t => {
   const all = new Promise(resolve => {
     subscription.on('publication', ({ data }) => {
       got.push(Buffer.from(data).toString('base64'))
-      if (got.length === 300) resolve(undefined)
+      if (got.length === 100) resolve(undefined)
     })
     client.on('disconnected', resolve)
   })
@@ -217,7 +42,7 @@ t.test('payloads that are no text, in Protobuf', async t => {
   client.connect()
   await subscription.ready()
   let data = Buffer.from(Array.from({ length: 2000 }, () => random.below(256)))
-  for (let n = 0; n < 300; n++) {
+  for (let n = 0; n < 100; n++) {
     data = Buffer.from(data)
     for (let edits = random.below(5); edits > 0; edits--) data[random.below(data.length)] = random.below(256)
     if (random.hit(0.1)) data = Buffer.concat([data.subarray(700), data.subarray(0, 700)])
@@ -226,7 +51,7 @@ t.test('payloads that are no text, in Protobuf', async t => {
   }
   await all
   t.strictSame(got, published)
-  t.equal(subscription.deltaStats().numDeltaPayloads, 299)
+  t.equal(subscription.deltaStats().numDeltaPayloads, 99)
 })
 
 for (const [name, Client] of [
@@ -236,10 +61,10 @@ for (const [name, Client] of [
   t.test(
     `${name}: the server API subscribes a client that reads deltas already, which goes on reading`,
     async t => {
-      const gateway = await startGateway(t, config)
+      const channel = `doc:${name}`
       const client = new Client(gateway.ws, { websocket: WebSocket })
       t.teardown(() => client.disconnect())
-      const subscription = client.newSubscription('doc:1', { delta: 'fossil' })
+      const subscription = client.newSubscription(channel, { delta: 'fossil' })
       const got = []
       let wake = () => {}
       subscription.on('publication', ({ offset, data }) => {
@@ -257,9 +82,9 @@ for (const [name, Client] of [
       client.connect()
       await subscription.ready()
       const publish = n =>
-        gateway.api('publish', { channel: 'doc:1', data: { fill: 'x'.repeat(200), n }, delta: true })
+        gateway.api('publish', { channel: channel, data: { fill: 'x'.repeat(200), n }, delta: true })
       for (const n of [1, 2]) await publish(n)
-      await gateway.api('subscribe', { user: '', client: await id, channel: 'doc:1' })
+      await gateway.api('subscribe', { user: '', client: await id, channel: channel })
       for (const n of [3, 4, 5]) await publish(n)
       while (got.at(-1) !== 5 && !ended) {
         await new Promise(resolve => {

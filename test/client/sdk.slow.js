@@ -1,0 +1,5 @@
+import t from 'tap'
+import { sdkStorm } from './sdk.js'
+
+sdkStorm(t, 'uws')
+sdkStorm(t, 'node')
