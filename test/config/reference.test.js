@@ -19,13 +19,19 @@ t.test('every key is on the page once', async t => {
     ...channelOptions.map(option => option.path),
   ]
   t.same(named.sort(), expected.sort())
-  for (const path of laterOptions) t.match(page, `- \`${path}\``)
+  t.same(
+    laterOptions.filter(path => !page.includes(`- \`${path}\``)),
+    [],
+  )
 })
 
 t.test('no key is in two lists, and every row has a doc', async t => {
   const paths = [...options.map(option => option.path), ...laterOptions]
   t.equal(new Set(paths).size, paths.length)
-  for (const option of options) t.ok(option.doc.length > 0, option.path)
+  t.same(
+    options.filter(({ doc }) => doc.length === 0),
+    [],
+  )
 })
 
 t.test('the defaults as a file give the same configuration as no file', async t => {
