@@ -3,10 +3,11 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { unless } from './needs.js'
 
 export const run = promisify(execFile)
 export const script = fileURLToPath(new URL('../bench/index.js', import.meta.url))
-export const skip = process.platform !== 'linux' && 'the benchmarks read /proc'
+export const skip = unless(process.platform === 'linux', 'the benchmarks read /proc')
 
 /**
  * @param {string} args of a run with 50 clients, one second, and one worker if they do not say more

@@ -6,6 +6,7 @@ import { Asker } from '../../fleet/link/asker.js'
 import { dialLink } from '../../fleet/link/dial.js'
 import { MAX_LINE } from '../../fleet/link/line.js'
 import { listenLinks } from '../../fleet/link/listen.js'
+import { withoutProgram } from '../needs.js'
 
 const SECRET = 'ab'.repeat(32)
 const host = '127.0.0.1'
@@ -115,9 +116,12 @@ t.test('another secret and another run are refused, on both sides with a clear l
   t.equal(server.lines.length, 0)
 })
 
-t.test('a certificate that everybody trusts does not stand for the secret', async t => {
-  const folder = t.testdir({
-    'evil.js': `
+t.test(
+  'a certificate that everybody trusts does not stand for the secret',
+  { skip: withoutProgram('openssl') },
+  async t => {
+    const folder = t.testdir({
+      'evil.js': `
       import { readFileSync } from 'node:fs'
       import { createServer } from 'node:tls'
       import { dialLink } from '${new URL('../../fleet/link/dial.js', import.meta.url)}'
@@ -127,19 +131,20 @@ t.test('a certificate that everybody trusts does not stand for the secret', asyn
         dialLink({ host: '${host}', port: server.address().port, secret: '${SECRET}', identity: 'r1/d1' })
           .then(() => 'a line', error => error.message)
           .then(text => { console.log(text); process.exit() }))`,
-    'package.json': '{"type":"module"}',
-  })
-  const options = { cwd: folder, encoding: /** @type {const} */ ('utf8') }
-  const made = spawnSync(
-    'openssl',
-    'req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=evil'.split(' '),
-    options,
-  )
-  if (made.status !== 0) return t.skip('no openssl here')
-  const env = { ...process.env, NODE_EXTRA_CA_CERTS: 'cert.pem' }
-  const { stdout } = spawnSync(process.execPath, ['evil.js'], { ...options, env })
-  t.match(stdout, /has not the secret of this run/)
-})
+      'package.json': '{"type":"module"}',
+    })
+    const options = { cwd: folder, encoding: /** @type {const} */ ('utf8') }
+    const made = spawnSync(
+      'openssl',
+      'req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=evil'.split(' '),
+      options,
+    )
+    t.equal(made.status, 0, made.stderr)
+    const env = { ...process.env, NODE_EXTRA_CA_CERTS: 'cert.pem' }
+    const { stdout } = spawnSync(process.execPath, ['evil.js'], { ...options, env })
+    t.match(stdout, /has not the secret of this run/)
+  },
+)
 
 t.test('plain HTTP, garbage and silence are refused, and others are served meanwhile', async t => {
   const server = await listen(t, { listen: { handshakeTimeout: 300 } })

@@ -8,9 +8,10 @@ import t from 'tap'
 import { MachineWatch } from '../../src/stats/machine.js'
 import { groupsOf } from '../../src/stats/memory-limit.js'
 import { ProcFile, pageSize } from '../../src/stats/proc-reader.js'
+import { unless } from '../needs.js'
 import { meminfo, netstat, sockstat } from './proc-texts.js'
 
-const linux = process.platform === 'linux' ? {} : { skip: 'this machine has no /proc' }
+const linux = { skip: unless(process.platform === 'linux', 'this machine has no /proc') }
 const GB = 1024 ** 3
 
 /**

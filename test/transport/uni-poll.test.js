@@ -1,15 +1,15 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import { createInterface } from 'node:readline'
 import t from 'tap'
 import { startGateway } from '../gateway.js'
+import { withoutProgram } from '../needs.js'
 import { drivers, history, open } from '../session/support.js'
 import { clients, poll, query, request } from '../uni-poll-client.js'
 
 const docs = readFileSync(new URL('../../docs/uni-poll.md', import.meta.url), 'utf8')
-const noCurl = spawnSync('curl', ['--version']).error ? 'there is no curl here' : false
 
 const config = (/** @type {string} */ driver) => ({
   workers: 3,
@@ -296,7 +296,7 @@ for (const driver of drivers) {
       })
     })
 
-    t.test('curl, as in docs/uni-poll.md', { skip: noCurl }, async t => {
+    t.test('curl, as in docs/uni-poll.md', { skip: withoutProgram('curl') }, async t => {
       const [, script] = docs.match(/```sh\n(poll=[\s\S]*?)```/) ?? []
       const shell = spawn('sh', ['-c', script.replace('http://127.0.0.1:8000', gateway.url)])
       t.teardown(() => shell.kill('SIGKILL'))
