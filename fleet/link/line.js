@@ -112,7 +112,7 @@ export class Line {
       if (this.#rest && !this.reason) this.#take(this.#rest)
       this.#rest = line
     }
-    if (this.#rest.length > MAX_LINE) this.close('a line of more than 16 MiB')
+    if (this.#rest.length > MAX_LINE) this.close('a line of more than 16 MB')
   }
 
   /** @param {string} line */

@@ -74,13 +74,13 @@ export const cometMillion = {
       ours: ours.connectionMemory,
     },
     {
-      label: 'Event-loop ticks',
+      label: 'Event-loop delay',
       value: 'about 100 ms average',
       note: 'with default garbage collection',
       ours: ours.ticks,
     },
     {
-      label: 'Event-loop ticks while 400,000 leave at once',
+      label: 'Event-loop delay while 400,000 leave at once',
       value: '400 ms',
       note: 'ours: while 40 % leave',
       ours: ours.of(LEAVE).ticks,

@@ -43,7 +43,7 @@ export const CHARTS = Object.freeze([
   },
   {
     id: 'ticks',
-    title: 'Event-loop ticks',
+    title: 'Event-loop delay',
     note: 'How long an event waited for the loop, on a 10 ms grid; the lines are moving averages.',
     unit: 'ms',
     logarithmic: true,
@@ -138,7 +138,7 @@ export const COMPARED = Object.freeze([
   ),
   one('cpu', 'CPU', 'Of the gateway; 100 % is one core.', 'pct', 'cpu_pct'),
   {
-    ...one('ticks', 'Event-loop ticks, p90', 'Moving average.', 'ms', 'tick_p90_ms'),
+    ...one('ticks', 'Event-loop delay, p90', 'Moving average.', 'ms', 'tick_p90_ms'),
     logarithmic: true,
     smooth: true,
   },

@@ -11,7 +11,7 @@ export const report = {
   summary: 'make a page of charts from CSV files',
   help: `Usage: halley report FILE.csv [FILE2.csv ...] -o FILE.html [flags]
 
-Makes one page of what gateways wrote with --csv: memory, CPU, event-loop ticks, messages, bandwidth, collections, and a table of
+Makes one page of what gateways wrote with --csv: memory, CPU, event-loop delay, messages, bandwidth, collections, and a table of
 peaks and of the steady state. Several files are compared. The page needs no other file and no network.
 
   -o, --output FILE      the page

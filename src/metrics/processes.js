@@ -161,7 +161,7 @@ export const processes = Object.freeze([
   {
     name: 'halley_event_loop_delay_seconds',
     type: 'histogram',
-    help: 'Event-loop ticks: how long events waited for the event loop, measured every 10 ms.',
+    help: 'Event-loop delay: how long events waited for the event loop, measured every 10 ms.',
     labels: WORKER,
     read: facts =>
       lifetimes(facts).map(
@@ -176,7 +176,7 @@ export const processes = Object.freeze([
   ...['avg', 'p50', 'p90', 'p99', 'max'].map(figure =>
     gauge(
       `halley_event_loop_delay_${figure}_seconds`,
-      `Event-loop ticks of the last second: ${{ avg: 'average', max: 'maximum' }[figure] ?? `${figure.slice(1)}th percentile`}.`,
+      `Event-loop delay of the last second: ${{ avg: 'average', max: 'maximum' }[figure] ?? `${figure.slice(1)}th percentile`}.`,
       WORKER,
       ofEach(({ loop }) => seconds(/** @type {any} */ (loop.ticks)[figure])),
     ),

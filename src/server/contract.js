@@ -46,7 +46,7 @@
  *
  * @typedef {object} StreamRoute
  * @property {number} maxBuffered bytes a client may leave unread before `overflow` is called (the driver may be late by what it cannot
- *   see of its library's and the kernel's buffers, never by more than 64 KiB and the longest message)
+ *   see of its library's and the kernel's buffers, never by more than 64 KB and the longest message)
  * @property {(stream: Stream) => void} overflow the client has more than maxBuffered bytes unread. Never called from within `write`,
  *   but soon after; the route answers with `end` or `cut`
  * @property {(stream: Stream) => void} close called exactly once for each stream, when its client has left or its end was asked for and has

@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 
 /** A young generation that has grown beyond this after a burst of connections is worth a collection, bytes. */
 const YOUNG_BYTES = 6 * 1024 * 1024
-/** Above this a collection takes too long to be asked for: about 1.5 ms for each MiB. V8 then does it by itself, in steps. */
+/** Above this a collection takes too long to be asked for: about 1.5 ms for each MB. V8 then does it by itself, in steps. */
 const HEAP_BYTES = 32 * 1024 * 1024
 /** The time between two ticks, ms. */
 export const TRIM_TICK_MS = 250

@@ -196,7 +196,7 @@ t.test('lines that are too long or no JSON object close the line, with the reaso
     ['[1]\n', /no JSON/],
     ['"a"\n', /no JSON/],
     ['null\n', /no JSON/],
-    ['x'.repeat(MAX_LINE + 1), /more than 16 MiB/],
+    ['x'.repeat(MAX_LINE + 1), /more than 16 MB/],
   ])) {
     const count = server.lines.length
     const socket = connect({

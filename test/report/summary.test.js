@@ -95,7 +95,14 @@ t.test('the table has a column for each run, and leaves out what no run knows', 
   )
   t.same(
     headlines(run).map(({ label }) => label),
-    ['Connections', 'Memory of a connection', 'Accepts', 'Messages out', 'Ticks, p90', 'CPU, of a core'],
+    [
+      'Connections',
+      'Memory of a connection',
+      'Accepts',
+      'Messages out',
+      'Event-loop delay, p90',
+      'CPU, of a core',
+    ],
   )
 })
 

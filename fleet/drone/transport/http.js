@@ -16,7 +16,7 @@ const MAX_HEAD = 16_384
 const MAX_LINE = 1024
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [^\n]*)?\r?$/
-/** A chunk of 4 GiB is none that a gateway sends. */
+/** A chunk of 4 GB is none that a gateway sends. */
 const CHUNK_SIZE = /^([\da-f]{1,8})[ \t]*(?:;.*)?\r?$/i
 
 /** What a subclass has: `opened`, `answered`, `body`, `done` and `gone`. */

@@ -65,7 +65,7 @@ export class StreamConnection extends Connection {
     this.target.posts.push(this)
   }
 
-  /** @returns {string} the commands to send next: servers take 64 KiB, and quotes are escaped */
+  /** @returns {string} the commands to send next: servers take 64 KB, and quotes are escaped */
   commands() {
     const [commands] = /^.{1,30000}(?=\n|$)/s.exec(this.outbox) ?? [this.outbox]
     this.outbox = this.outbox.slice(commands.length + 1)

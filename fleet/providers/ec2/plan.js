@@ -91,7 +91,7 @@ function linesOf({ run, options, places, batches, rules }, size, script) {
     const here = own.reduce((sum, batch) => sum + batch.count, 0)
     const market = spot ? `spot${maxPrice === null ? '' : ` (at most $${maxPrice}/h each)`}` : 'on-demand'
     lines.push(
-      `${region}: ${here} x ${type.name} (${type.architecture}, ${type.cores} vCPU, ${(type.memory / 2 ** 30).toFixed(1)} GiB), ${market}`,
+      `${region}: ${here} x ${type.name} (${type.architecture}, ${type.cores} vCPU, ${(type.memory / 2 ** 30).toFixed(1)} GB), ${market}`,
       `  drones ${own.map(namesOf).join(', ')}, in ${own.length} ${own.length === 1 ? 'call' : 'calls'}`,
       `  image ${image.id} ${image.name} of ${image.created.slice(0, 10)}`,
       `  ${subnet === '' ? 'subnet of the default VPC, chosen by EC2' : `subnet ${subnet}`}`,

@@ -50,8 +50,8 @@ const COLUMNS = [
   figure('Heap', 'JavaScript heap in use', ({ memory }) => memory.heap_used, bytes),
   figure('Clients', 'connected', ({ connections }) => connections.connected, whole),
   figure(
-    'Tick avg',
-    'ms that events waited for the event loop',
+    'Delay avg',
+    'event-loop delay: ms that events waited for the loop',
     ({ loop }) => loop.ticks.avg,
     ms,
     healthBy('tickAvg'),

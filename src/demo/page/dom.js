@@ -58,19 +58,19 @@ export function fitCanvas(canvas) {
   return { context, width, height }
 }
 
-const GIB = 2 ** 30
-const MIB = 2 ** 20
+const GB = 2 ** 30
+const MB = 2 ** 20
 
 /** @param {number} bytes */
-export const gib = bytes => (bytes / GIB).toFixed(bytes < 100 * GIB ? 1 : 0)
+export const gigabytes = bytes => (bytes / GB).toFixed(bytes < 100 * GB ? 1 : 0)
 
 /** @param {number} bytes */
-export const mib = bytes => `${Math.round(bytes / MIB)} MiB`
+export const megabytes = bytes => `${Math.round(bytes / MB)} MB`
 
 /** @param {number} bytes that came over the network */
 export function transferred(bytes) {
   if (bytes < 1000) return `${bytes} B`
-  const [share, unit] = bytes < 1e6 ? [bytes / 1e3, 'kB'] : [bytes / 1e6, 'MB']
+  const [share, unit] = bytes < 1000 * 1024 ? [bytes / 1024, 'KB'] : [bytes / MB, 'MB']
   return `${share.toFixed(share < 100 ? 1 : 0)} ${unit}`
 }
 

@@ -1,5 +1,5 @@
 import { Chart, roundCeiling } from './chart.js'
-import { byId, canvasById, gib, make, mib, milliseconds, plural } from './dom.js'
+import { byId, canvasById, gigabytes, make, megabytes, milliseconds, plural } from './dom.js'
 
 const CHANNEL = 'demo:vitals'
 const HISTORY = 50
@@ -64,7 +64,7 @@ export class VitalsPanel {
   })
   #memory = new Chart(canvasById('memory-chart'), {
     ceiling: () => this.#total,
-    label: value => `Memory in use, last minute, now ${gib(value)} GiB`,
+    label: value => `Memory in use, last minute, now ${gigabytes(value)} GB`,
   })
 
   /**
@@ -111,9 +111,9 @@ export class VitalsPanel {
     write('delay-note', `longest · ${milliseconds(mean)} ms on average`)
     write('messages-value', messages.toLocaleString('en'))
     write('messages-note', `delivered to ${plural(connections, 'connection')}`)
-    write('memory-value', gib(memory.used))
+    write('memory-value', gigabytes(memory.used))
     const own = workers.reduce((sum, worker) => sum + worker.memory, 0)
-    write('memory-note', `of ${gib(memory.total)} · workers ${mib(own)}`)
+    write('memory-note', `of ${gigabytes(memory.total)} · workers ${megabytes(own)}`)
     this.#list(workers, longest)
   }
 
@@ -136,7 +136,7 @@ export class VitalsPanel {
           make('td', '', String(pid)),
           make('td', '', connections.toLocaleString('en')),
           make('td', '', messages.toLocaleString('en')),
-          make('td', '', mib(memory)),
+          make('td', '', megabytes(memory)),
           make(
             'td',
             'wide',

@@ -54,7 +54,7 @@ t.test('a dry run says all that would be launched, and writes nothing', async t 
   const { run } = drones[0]
   for (const part of [
     `run ${run}: 7 drones on EC2, in 3 regions`,
-    'us-east-1: 3 x t3.small (x86_64, 2 vCPU, 2.0 GiB), on-demand',
+    'us-east-1: 3 x t3.small (x86_64, 2 vCPU, 2.0 GB), on-demand',
     'eu-west-1: 2 x t3.small',
     'drones d6-d7',
     `image ${NEWEST} ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20250610 of 2025-06-10`,
