@@ -180,7 +180,7 @@ for (const driver of ['uws', 'node']) {
         const plain = await client.subscribe(name('stream'), { flag: 2 })
         t.match(plain.subscribe, { positioned: true }, 'no matter where nothing is to be recovered')
         const off = await client.subscribe(`off${++last}`, { recover: true, flag: 2 })
-        t.equal(off.error?.code, 112, 'nor does a channel without history recover anything')
+        t.strictSame(off.subscribe, { was_recovering: true }, 'nor where the subscription cannot recover')
       },
     )
 

@@ -54,12 +54,13 @@ export const presenceStats = {
  * @returns {string} JSON text
  */
 function publicationText({ data, json, offset, info, tags }) {
+  let text = ''
   // Payloads that are no JSON text have no place in a JSON answer, other than in base64.
-  let text = json ? `{"data":${data}` : `{"b64data":"${data.toString('base64')}"`
+  if (data.length > 0) text = json ? `,"data":${data}` : `,"b64data":"${data.toString('base64')}"`
   if (info !== '') text += `,"info":${info}`
   if (offset !== 0) text += `,"offset":${offset}`
   if (tags) text += `,"tags":${JSON.stringify(tags)}`
-  return `${text}}`
+  return `{${text.slice(1)}}`
 }
 
 /** @type {Method} */

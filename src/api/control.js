@@ -30,7 +30,9 @@ function checkChannel(channel, { rules }) {
  * @param {object} params
  */
 async function tellAll({ broker }, op, params) {
-  await broker.survey(op, params)
+  const refusals = await broker.survey(op, params)
+  // As the reference server says it.
+  if (refusals.includes(true)) throw errors.internal
   return '{}'
 }
 

@@ -112,9 +112,11 @@ const operations = Object.freeze({
     }
   },
 
+  /** @returns true: there are connections to subscribe, but the time until which is over */
   subscribe(gateway, { channel, expireAt, info, data, recoverSince, override, ...target }) {
     const namespace = gateway.rules.resolve(channel)
     if (!namespace) return
+    if (expireAt > 0 && expireAt <= gateway.now()) return targets(gateway, target).length > 0
     const request = recoverSince ? { recover: true, ...recoverSince } : {}
     const grant = { info, data, expireAt, override }
     for (const session of targets(gateway, target)) {

@@ -91,18 +91,16 @@ export class Publisher {
     ) {
       return plain
     }
-    const historySize = params.skip_history ? 0 : plain.historySize
     return {
-      historySize,
+      historySize: params.skip_history ? 0 : plain.historySize,
       historyTtl: params.skip_history ? 0 : plain.historyTtl,
       metaTtl: plain.metaTtl,
       json: payload.json,
       delta: plain.delta || params.delta,
       tags: params.tags,
       idempotencyKey: params.idempotency_key,
-      // Versions are compared with the one that the stream keeps, so without history they mean nothing.
-      version: historySize > 0 ? params.version : 0n,
-      versionEpoch: historySize > 0 ? params.version_epoch : '',
+      version: params.version,
+      versionEpoch: params.version_epoch,
     }
   }
 }

@@ -49,11 +49,15 @@ function text(value) {
   return value
 }
 
-/** @param {any} value */
+/** A number as JSON writes it. */
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+
+/** @param {any} value a number, or the text of one: careless issuers write that */
 function date(value) {
   if (value === undefined || value === null) return undefined
-  if (typeof value !== 'number' || !Number.isFinite(value)) throw malformed
-  return value
+  const number = typeof value === 'string' && NUMBER.test(value) ? Number(value) : value
+  if (typeof number !== 'number' || !Number.isFinite(number)) throw malformed
+  return number
 }
 
 /** @param {any} value */
@@ -210,6 +214,7 @@ function lazyMembers(json) {
  */
 export function readConnectClaims(claims, json, userClaim) {
   const raw = lazyMembers(json)
+  text(claims.jti)
   return {
     user: readUser(claims, userClaim),
     channel: text(claims.channel),
@@ -230,6 +235,7 @@ export function readConnectClaims(claims, json, userClaim) {
  */
 export function readSubscribeClaims(claims, json, userClaim) {
   const options = readSubOptions(claims, lazyMembers(json))
+  text(claims.jti)
   return {
     user: readUser(claims, userClaim),
     channel: text(claims.channel),

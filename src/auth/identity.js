@@ -22,7 +22,7 @@ const NO_SUBS = new Map()
  * @throws disconnects.badRequest (there is no way in without a token), and what `tokens.connect` throws
  */
 export function identify({ client, tokens }, token, trusted) {
-  if (token) return tokens.connect(token)
+  if (token) return tokens.connect(token, !client.insecure)
   if (client.allow_anonymous_connect_without_token || client.insecure)
     return { user: '', expireAt: 0, subs: NO_SUBS }
   if (trusted !== '') return { user: trusted, expireAt: 0, subs: NO_SUBS }

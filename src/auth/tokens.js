@@ -92,7 +92,6 @@ class Verifier {
   #endpoint = null
   #jwks
   #skipSignature
-  #insecure
   #clock
   #onUnreachable
   // Nearly all tokens begin with the same header.
@@ -111,7 +110,6 @@ class Verifier {
     this.#clock = options.clock
     this.#onUnreachable = options.onUnreachable
     this.#skipSignature = Boolean(client.insecure_skip_token_signature_verify)
-    this.#insecure = Boolean(client.insecure)
     this.#userClaim = /** @type {string} */ (settings.user_id_claim || 'sub')
     if (!/^[a-zA-Z_]+$/.test(this.#userClaim)) {
       throw new Error(`${block}.user_id_claim may hold only letters and underscores`)
@@ -168,7 +166,7 @@ class Verifier {
       this.#header = header
     }
     const header = this.#header
-    if (typeof header.alg !== 'string') throw malformed
+    if (typeof header.alg !== 'string' || typeof (header.kid ?? '') !== 'string') throw malformed
     const json = decodeSegment(token.slice(first + 1, second))
     return { token, header, payload: parseObject(json), json }
   }
@@ -223,14 +221,15 @@ class Verifier {
 
   /**
    * @param {Jwt} jwt
+   * @param {boolean} expires whether the connection does
    * @returns {ConnectClaims}
    */
-  finishConnect({ payload, json }) {
+  finishConnect({ payload, json }, expires) {
     const claims = readConnectClaims(payload, json, this.#userClaim)
     this.#checkParties(payload)
     // A subscription token must not open a connection.
     if (claims.channel !== '') throw malformed
-    const expireAt = this.#expiry(claims)
+    const expireAt = this.#expiry(claims, expires)
     return { user: claims.user, expireAt, info: claims.info, meta: claims.meta, subs: claims.subs }
   }
 
@@ -243,7 +242,7 @@ class Verifier {
     this.#checkParties(payload)
     if (claims.channel === '') throw malformed
     const { user, channel, client, info, data, override } = claims
-    return { user, channel, client, expireAt: this.#expiry(claims), info, data, override }
+    return { user, channel, client, expireAt: this.#expiry(claims, true), info, data, override }
   }
 
   /** @param {Record<string, any>} payload */
@@ -255,13 +254,14 @@ class Verifier {
 
   /**
    * @param {CommonClaims} claims
+   * @param {boolean} expires whether what the token allows ends at all
    * @returns {number} unix s, 0 = never
    */
-  #expiry({ exp, nbf, expireAt }) {
+  #expiry({ exp, nbf, expireAt }, expires) {
     const now = this.#clock()
     if (exp !== undefined && exp * 1000 <= now) throw errors.tokenExpired
     if (nbf !== undefined && nbf * 1000 > now) throw errors.tokenExpired
-    if (this.#insecure) return 0
+    if (!expires) return 0
     // Rounded up, so that a token good for half a second more makes no connection that is expired at its birth.
     if (expireAt === undefined) return exp === undefined ? 0 : Math.ceil(exp)
     if (expireAt <= 0) return 0
@@ -308,13 +308,16 @@ class Tokens {
    * Of connect and refresh. Whether namespaces exist and whether the user may be anonymous is the caller's to check.
    *
    * @param {string} token
+   * @param {boolean} [expires] false: the connection never ends by its token, but the token itself must not have expired
    * @returns {ConnectClaims | Promise<ConnectClaims>} a Promise only when keys must be fetched
    * @throws disconnects.invalidToken, errors.tokenExpired, errors.expired (`expire_at` has passed), errors.internal (the
    *   JWKS endpoint is out of reach)
    */
-  connect(token) {
+  connect(token, expires = true) {
     const verifier = this.#connect
-    return answer(disconnects.invalidToken, () => verifier.verify(token, jwt => verifier.finishConnect(jwt)))
+    return answer(disconnects.invalidToken, () =>
+      verifier.verify(token, jwt => verifier.finishConnect(jwt, expires)),
+    )
   }
 
   /**

@@ -9,7 +9,7 @@
  * @property {string} info ClientInfo as JSON text, '' unless a client published it
  * @property {Record<string, string> | null} tags
  * @property {bigint} version 0n = none
- * @property {boolean} json whether `data` is a JSON text (what is not cannot be sent to JSON subscribers)
+ * @property {boolean} json whether `data` is a JSON text, or empty (anything else cannot be sent to JSON subscribers)
  * @property {boolean} delta whether it may be sent as a delta against the publication before it
  */
 
@@ -24,7 +24,7 @@
  * @typedef {HistoryRules & {
  *   info?: string, tags?: Record<string, string> | null, idempotencyKey?: string,
  *   version?: bigint, versionEpoch?: string, json?: boolean, delta?: boolean
- * }} PublishOptions `json: false` marks a payload that is not a JSON text
+ * }} PublishOptions `json: false` marks a payload that is neither a JSON text nor empty
  */
 
 /**

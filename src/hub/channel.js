@@ -6,8 +6,10 @@ export class Cohort {
   /** Members in this worker. */
   count = 0
   /** @type {Set<import('../session/session.js').Session> | null} with `delta`: members that must get a full payload before any delta;
-   *   null: they can read deltas */
+   *   null: there are none */
   fresh = null
+  /** With `delta`: its members get full payloads for ever. */
+  full = false
 
   /**
    * @param {string} key
@@ -24,6 +26,11 @@ export class Cohort {
     this.events = events
     this.filter = filter
     this.delta = delta
+  }
+
+  /** Whether its members can read a delta. */
+  get follows() {
+    return this.delta && this.fresh === null && !this.full
   }
 }
 

@@ -29,7 +29,7 @@ export class DeltaCache {
   between(channel, publications) {
     return publications.map((publication, index) => {
       const before = publications[index - 1]
-      if (!publication.delta || before?.offset !== publication.offset - 1) return null
+      if (before?.offset !== publication.offset - 1) return null
       return this.#delta(channel, before, publication)
     })
   }

@@ -19,10 +19,11 @@ const MAX_MOVES = 4096
  *     |                                      v
  *     +--> fresh -- one full payload --> following -- deltas
  *
- * A full payload is right for everybody at any time; a delta only for those who follow.
+ * A full payload is right for everybody at any time; a delta only for those who follow. Those who do not rely on their position get
+ * nothing else: what they miss, and with it a base, is noticed by nobody.
  */
 export class Deltas {
-  /** @type {Cohort[]} for each codec at most one that is fresh and one that follows */
+  /** @type {Cohort[]} for each codec at most one that is fresh, one that follows, and one of full payloads */
   cohorts = []
   /** @type {Buffer | null} payload of the base; null: the next publication goes out in full */
   #base = null
@@ -33,17 +34,19 @@ export class Deltas {
 
   /**
    * @param {Session} session
+   * @param {boolean} positioned whether it relies on its position
    * @param {Publication | null} received what it has got last of the stream, null: nothing yet
    * @param {() => string} newTopic
    * @returns {Cohort}
    */
-  join(session, received, newTopic) {
+  join(session, positioned, received, newTopic) {
     const { codec } = session
-    const follows = received !== null && this.#isBase(received)
-    let cohort = this.#find(codec, follows)
+    const follows = positioned && received !== null && this.#isBase(received)
+    let cohort = this.#find(codec, follows, !positioned)
     if (!cohort) {
       cohort = new Cohort('', newTopic(), codec, false, null, true)
-      if (!follows) cohort.fresh = new Set()
+      cohort.full = !positioned
+      if (positioned && !follows) cohort.fresh = new Set()
       this.cohorts = [...this.cohorts, cohort]
     }
     cohort.count++
@@ -68,16 +71,17 @@ export class Deltas {
   /**
    * @param {Codec} codec
    * @param {boolean} follows
+   * @param {boolean} full
    */
-  #find(codec, follows) {
+  #find(codec, follows, full) {
     return this.cohorts.find(
-      cohort => (cohort.fresh === null) === follows && cohort.codec.name === codec.name,
+      cohort => cohort.follows === follows && cohort.full === full && cohort.codec.name === codec.name,
     )
   }
 
   /** Whether anybody can read a delta. */
   get #followed() {
-    return this.cohorts.some(({ fresh }) => fresh === null)
+    return this.cohorts.some(({ follows }) => follows)
   }
 
   /**
@@ -111,7 +115,7 @@ export class Deltas {
     let moves = MAX_MOVES
     for (const cohort of this.cohorts) {
       if (cohort.fresh === null) continue
-      const following = this.#find(cohort.codec, true)
+      const following = this.#find(cohort.codec, true, false)
       if (following) moves -= this.#move(channel, cohort, following, moves)
       else cohort.fresh = null
     }

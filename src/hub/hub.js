@@ -184,7 +184,12 @@ export class Hub {
   join(session, channel, { positioned, events, filter, delta = false, received = null }) {
     if (positioned) (channel.positioned ??= new Set()).add(session)
     const cohort = delta
-      ? (channel.deltas ??= new Deltas()).join(/** @type {Session} */ (session), received, this.#newTopic)
+      ? (channel.deltas ??= new Deltas()).join(
+          /** @type {Session} */ (session),
+          positioned,
+          received,
+          this.#newTopic,
+        )
       : this.#cohort(channel, session.codec, false, filter)
     session.follow(cohort.topic)
     if (!events) return { cohort, events: null }
@@ -302,7 +307,7 @@ export class Hub {
         this.#refuse(name, cohort)
         continue
       }
-      const readable = cohort.fresh === null && (isText || codec.binary) ? delta : null
+      const readable = cohort.follows && (isText || codec.binary) ? delta : null
       const bytes = codec.deltaPublication(name, publication, readable)
       this.#fanout.publish(cohort, bytes, publication)
       this.delivered += cohort.count

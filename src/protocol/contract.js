@@ -69,8 +69,8 @@
  * @property {(channel: string, publication: import('../broker/contract.js').Publication) => Uint8Array} publication valid until
  *   the next call
  * @property {(channel: string, publication: import('../broker/contract.js').Publication, delta: Buffer | null) => Uint8Array} deltaPublication
- *   for delta-negotiated subscriptions: the delta, or the full payload where it is null (a JSON string in both cases; no `epoch`, no
- *   `version`); valid until the next call
+ *   for delta-negotiated subscriptions: the delta, or the full payload where it is null (a JSON string in both cases; no
+ *   `epoch`); valid until the next call
  * @property {(channel: string, info: string, joined: boolean) => Encoded} event a join or a leave
  * @property {(channel: string, code: number, reason: string) => Encoded} unsubscribed
  * @property {(channel: string, result: SubscribeResult) => Encoded} subscribed a new server-side subscription

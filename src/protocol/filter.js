@@ -35,7 +35,7 @@ const withValue = Object.freeze(
   }),
 )
 
-const DECIMAL = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?$/
+const DECIMAL = /^([+-]?)(\d*)(?:\.(\d*))?$/
 
 /**
  * @param {string | undefined} text
@@ -44,10 +44,10 @@ const DECIMAL = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?$/
 function parseDecimal(text) {
   const match = text === undefined ? null : DECIMAL.exec(text)
   if (!match) return null
-  const [, sign, whole = '', fraction = '', exponent = '0'] = match
+  const [, sign, whole = '', fraction = ''] = match
   if (whole === '' && fraction === '') return null
   const digits = BigInt(whole + fraction)
-  return { digits: sign === '-' ? -digits : digits, scale: fraction.length - Number(exponent) }
+  return { digits: sign === '-' ? -digits : digits, scale: fraction.length }
 }
 
 /**
@@ -90,7 +90,7 @@ function compileLeaf({ key = '', cmp = '', val = '', vals = [] }) {
   if (key === '') throw errors.badRequest
   const tag = (/** @type {Tags} */ tags) => (Object.hasOwn(tags, key) ? tags[key] : undefined)
   if (cmp === 'in' || cmp === 'nin') {
-    if (val !== '') throw errors.badRequest
+    if (val !== '' || vals.length === 0) throw errors.badRequest
     const list = new Set(vals)
     const wanted = cmp === 'in'
     return tags => list.has(tag(tags) ?? '') === wanted

@@ -10,6 +10,9 @@ const quote = JSON.stringify
 /** Of a publication: its data is a delta. Of a subscription: they may be. */
 const DELTA = ',"delta":true'
 
+/** What stands in a JSON string for an empty payload: SDKs parse it. */
+const EMPTY_TEXT = 'null'
+
 /**
  * The fields of a publication behind its data.
  * @param {Publication} publication
@@ -27,21 +30,19 @@ function publicationTail({ offset, epoch, info, tags, version }, live) {
 
 /** @param {Publication[]} publications */
 function publicationList(publications) {
-  const texts = publications.map(
-    publication => `{"data":${publication.data}${publicationTail(publication, false)}}`,
-  )
+  const texts = publications.map(publication => {
+    const tail = publicationTail(publication, false)
+    return publication.data.length > 0 ? `{"data":${publication.data}${tail}}` : `{${tail.slice(1)}}`
+  })
   return `[${texts.join(',')}]`
 }
 
 /**
- * The same for delta-negotiated subscriptions, which are not told versions.
+ * The same for delta-negotiated subscriptions.
  * @param {Publication} publication
  * @param {Buffer | null} delta
  */
-function deltaTail(publication, delta) {
-  const versionless = publication.version > 0n ? { ...publication, version: 0n } : publication
-  return publicationTail(versionless, false) + (delta ? DELTA : '')
-}
+const deltaTail = (publication, delta) => publicationTail(publication, false) + (delta ? DELTA : '')
 
 /**
  * The publications of a delta-negotiated subscription: their data are strings, deltas or not.
@@ -51,7 +52,7 @@ function deltaTail(publication, delta) {
 function deltaList(publications, deltas) {
   const texts = publications.map((publication, index) => {
     const delta = deltas[index]
-    const data = quote((delta ?? publication.data).toString())
+    const data = quote((delta ?? publication.data).toString() || EMPTY_TEXT)
     return `{"data":${data}${deltaTail(publication, delta)}}`
   })
   return `[${texts.join(',')}]`
@@ -205,8 +206,10 @@ export class JsonCodec {
   /** @type {Codec['publication']} */
   publication(channel, publication) {
     const { data } = publication
-    const head = `${this.#channel}${quote(channel)},"pub":{"data":`
-    const tail = `${publicationTail(publication, true)}${this.#end}`
+    const empty = data.length === 0
+    const head = `${this.#channel}${quote(channel)},"pub":{${empty ? '' : '"data":'}`
+    const fields = publicationTail(publication, true)
+    const tail = `${empty ? fields.slice(1) : fields}${this.#end}`
     const scratch = this.#room((head.length + tail.length) * 3 + data.length)
     let end = scratch.write(head, 0)
     scratch.set(data, end)
@@ -218,7 +221,7 @@ export class JsonCodec {
   /** @type {Codec['deltaPublication']} */
   deltaPublication(channel, publication, delta) {
     // What is escaped in a string is ASCII, so the bytes of a character may go through as characters of their own.
-    const data = quote((delta ?? publication.data).toString('latin1'))
+    const data = quote((delta ?? publication.data).toString('latin1') || EMPTY_TEXT)
     const head = `${this.#channel}${quote(channel)},"pub":{"data":`
     const tail = `${deltaTail(publication, delta)}${this.#end}`
     const scratch = this.#room((head.length + tail.length) * 3 + data.length)

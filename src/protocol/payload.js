@@ -5,12 +5,12 @@ import { jsonText } from './base64.js'
 /**
  * @typedef {object} Payload
  * @property {string | Buffer} data '' when there is none
- * @property {boolean} json whether it is a JSON text
+ * @property {boolean} json whether JSON clients can be sent it: a JSON text, or nothing, which leaves out the field
  * @property {boolean} object whether it is the text of a JSON object
  */
 
 /** @type {Payload} */
-export const NO_PAYLOAD = Object.freeze({ data: '', json: false, object: false })
+export const NO_PAYLOAD = Object.freeze({ data: '', json: true, object: false })
 
 /** @param {string} text a JSON text */
 const isObjectText = text => text.charCodeAt(0) === 0x7b || text.trimStart().startsWith('{')
@@ -26,6 +26,7 @@ export const textPayload = text => ({ data: text, json: true, object: isObjectTe
  * @returns {Payload}
  */
 export function bytesPayload(bytes) {
+  if (bytes.length === 0) return NO_PAYLOAD
   const text = jsonText(bytes)
   if (text === undefined) return { data: bytes, json: false, object: false }
   // The bytes go on as they are, unless a line break in them would break the framing: to SSE a carriage return is one, too.
@@ -43,7 +44,7 @@ export function fitsFormat(payload, format) {
     case 'binary':
       return true
     case 'json':
-      return payload.json
+      return payload.json && payload.data.length > 0
     case 'json_object':
       return payload.object
     default:

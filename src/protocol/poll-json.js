@@ -25,8 +25,9 @@ export class PollJsonCodec extends JsonCodec {
    * @returns {string} byte string: payloads go through as they are, and it lives in the heap without what a Buffer costs
    */
   text(channel, { data, json, offset, tags, info }) {
-    const payload = json ? `"data":${data.toString('latin1')}` : `"b64data":"${data.toString('base64')}"`
-    let text = `{"channel":${bytesOf(quote(channel))},${payload}`
+    let text = `{"channel":${bytesOf(quote(channel))}`
+    if (data.length > 0)
+      text += json ? `,"data":${data.toString('latin1')}` : `,"b64data":"${data.toString('base64')}"`
     if (offset > 0) text += `,"offset":${offset}`
     if (tags) text += `,"tags":${bytesOf(quote(tags))}`
     if (info !== '') text += `,"info":${bytesOf(info)}`

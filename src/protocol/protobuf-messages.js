@@ -92,7 +92,7 @@ export class MessageWriter extends WireWriter {
    * @param {Publication} publication
    * @param {boolean} live the first publication of a stream tells its epoch, but only live
    * @param {Uint8Array | null} delta what stands in the place of its data
-   * @param {boolean} bare without epoch and version, for delta-negotiated subscriptions
+   * @param {boolean} bare without epoch, for delta-negotiated subscriptions
    */
   publication(field, publication, live, delta, bare) {
     const data = delta ?? publication.data
@@ -103,10 +103,8 @@ export class MessageWriter extends WireWriter {
     this.uint(6, offset)
     if (tags) this.#tags(7, tags)
     this.bool(8, delta !== null)
-    if (!bare) {
-      if (live && offset === 1) this.text(14, publication.epoch)
-      this.uint64(16, publication.version)
-    }
+    if (live && !bare && offset === 1) this.text(14, publication.epoch)
+    this.uint64(16, publication.version)
     this.close()
   }
 

@@ -52,12 +52,13 @@ export class Plan {
     const { rules } = session.gateway
     const { override } = grant
     const on = (/** @type {string} */ name) => override?.[name] ?? options[name]
-    const readsHistory = historyOn && rules.mayReadHistory(namespace, session.user, true)
-    const recoverable =
-      historyOn &&
-      (on('force_recovery') || Boolean(request.recoverable && (options.allow_recovery || readsHistory)))
+    const readsHistory = rules.mayReadHistory(namespace, session.user, true)
+    const recovery =
+      on('force_recovery') || Boolean(request.recoverable && (options.allow_recovery || readsHistory))
+    // Without history nobody can tell what was missed: `recovered` would be a promise that is not kept.
+    const recoverable = recovery && historyOn
     const positioned =
-      recoverable ||
+      recovery ||
       on('force_positioning') ||
       Boolean(request.positioned && (options.allow_positioning || readsHistory))
     const joinLeave = on('join_leave')
@@ -67,14 +68,15 @@ export class Plan {
     this.channel = channel
     this.namespace = namespace
     this.grant = grant
+    // An override makes the subscription's own joins and leaves. Which ones a client may ask for, the channel says.
+    const asksForEvents = request.join_leave && options.join_leave && !serverSide
     this.events =
-      joinLeave &&
-      (on('force_push_join_leave') ||
-        Boolean(request.join_leave && rules.mayReadPresence(namespace, session.user, true)))
+      on('force_push_join_leave') ||
+      Boolean(asksForEvents && rules.mayReadPresence(namespace, session.user, true))
     this.cache = recoverable && options.force_recovery_mode === 'cache'
     this.wasRecovering = Boolean(request.recover) || (this.cache && options.auto_cache_recover)
     this.recovering = this.wasRecovering && recoverable
-    this.rejectUnrecovered = Boolean(request.recover && (request.flag ?? 0) & REJECT_UNRECOVERED)
+    this.rejectUnrecovered = Boolean(recoverable && request.recover && request.flag & REJECT_UNRECOVERED)
     this.offset = request.recover ? (request.offset ?? 0) : 0
     this.epoch = request.recover ? (request.epoch ?? '') : ''
     /** @type {Filter | null} */
@@ -130,7 +132,7 @@ export class Plan {
     if (!this.cache) return matching
     // Cache mode: the newest publication is all that counts, whatever the client had.
     if (offset > 0 && this.offset === offset && this.epoch === epoch) return []
-    return publications.length > 0 ? matching.slice(-1) : null
+    return matching.length > 0 ? matching.slice(-1) : null
   }
 
   /**

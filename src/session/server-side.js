@@ -1,5 +1,6 @@
 import { disconnects, errors } from '../errors.js'
 import { Plan } from './plan.js'
+import { Kind } from './subscription.js'
 
 /**
  * @typedef {import('./session.js').Session} Session
@@ -33,13 +34,15 @@ export function planServerSide(session, request, { user, subs: grants }) {
 
   /** @type {Plan[]} */
   const plans = []
+  const personal = enabled && user !== '' ? rules.personalChannel(user) : ''
   for (const [channel, grant] of grants) {
     const namespace = rules.resolve(channel)
     if (!namespace) throw errors.unknownChannel
-    plans.push(plan(session, channel, namespace, request, wishes, grant))
+    const granted = plan(session, channel, namespace, request, wishes, grant)
+    // The personal channel is the user's without a token, too.
+    if (channel !== personal) granted.kind |= Kind.FROM_CONNECTION_TOKEN
+    plans.push(granted)
   }
-  if (grants.size > 0) session.tokenChannels = [...grants.keys()].sort()
-  const personal = enabled && user !== '' ? rules.personalChannel(user) : ''
   if (personal !== '') {
     const namespace = rules.resolve(personal)
     // A user id may look like a namespace: `#tenant:42`.

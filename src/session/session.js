@@ -48,8 +48,6 @@ export class Session {
     this.expireAt = 0
     /** @type {import('./own-subscriptions.js').Own} */
     this.subscriptions = null
-    /** @type {string[] | null} channels of the connection token, sorted */
-    this.tokenChannels = null
     /** @type {any[] | null} raw commands that wait while one is being handled */
     this.queue = null
     /** Publishes that the broker has not answered yet. */

@@ -9,6 +9,8 @@ export const Kind = Object.freeze({
   ANNOUNCED: 16,
   /** The client keeps it alive with subscription tokens. */
   REFRESHED_BY_CLIENT: 32,
+  /** A refresh with a token that does not list its channel any more closes the connection. */
+  FROM_CONNECTION_TOKEN: 64,
 })
 
 /**

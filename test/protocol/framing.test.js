@@ -125,7 +125,7 @@ const accepted = [
     '{"id":9,"unsubscribe":{"channel":"a"}}\n{"id":9,"rpc":{"method":"x"}}',
     [
       { id: 9, unsubscribe: {} },
-      { id: 9, error: { code: 104, message: 'method not found' } },
+      { id: 9, error: { code: 108, message: 'not available' } },
     ],
   ],
   [

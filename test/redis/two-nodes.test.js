@@ -227,7 +227,7 @@ t.test('what is said to a user reaches all connections, whichever node is asked'
   )
   for (const client of clients) t.same(await client.closed, { code: 4001, reason: 'go' })
   for (const client of [survivor, ...others]) {
-    t.match(await client.call('rpc', { method: 'none' }), { error: { code: 104 } }, 'is still here')
+    t.match(await client.call('rpc', { method: 'none' }), { error: { code: 108 } }, 'is still here')
   }
   await leave([survivor, ...others])
 })
@@ -249,7 +249,7 @@ t.test('a post for a session of one node may go to the other', async t => {
     const client = await StreamClient.connected(a.url, transport)
     client.base = b.url
     for (let i = 0; i < 8; i++)
-      t.match(await client.call('rpc', { method: 'none' }), { error: { code: 104 } })
+      t.match(await client.call('rpc', { method: 'none' }), { error: { code: 108 } })
     t.ok((await client.subscribe('live:stream')).subscribe)
     await b.api('publish', { channel: 'live:stream', data: { n: 1 } })
     t.same((await client.push('pub')).pub, { data: { n: 1 } })

@@ -278,10 +278,10 @@ t.test('commands', async t => {
     t.match(await client.call('history', { channel: 'subscribers:h' }), { history: { offset: 0 } })
   })
 
-  t.test('rpc has no methods', async t => {
+  t.test('rpc has nobody to answer it', async t => {
     const client = await user(t, gateway)
     for (const request of [{}, { method: 'ping' }, { method: 'x', data: 1 }]) {
-      t.strictSame((await client.call('rpc', request)).error, error(104, 'method not found'))
+      t.strictSame((await client.call('rpc', request)).error, error(108, 'not available'))
     }
   })
 

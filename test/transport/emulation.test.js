@@ -66,7 +66,7 @@ for (const driver of drivers) {
     t.notOk(answered, 'who posts more than the way there carries has to wait')
     process.kill(pid, 'SIGCONT')
     t.equal(await posted, 204)
-    t.match(await client.next(), { id: 2, error: { code: 104 } })
+    t.match(await client.next(), { id: 2, error: { code: 108 } })
     await client.close()
   })
 }

@@ -146,7 +146,7 @@ export class EmbeddedBroker {
     if (history) flags |= Flag.HISTORY
     if (info) flags |= Flag.INFO
     if (tags) flags |= Flag.TAGS
-    if (history && version) flags |= Flag.VERSION
+    if (version) flags |= Flag.VERSION
     if (json === false) flags |= Flag.NOT_JSON
     if (idempotencyKey) flags |= Flag.IDEMPOTENT
     if (delta) flags |= Flag.DELTA
@@ -158,7 +158,7 @@ export class EmbeddedBroker {
     writer.u8(flags).f64(0).epoch('').string(channel).payload(data)
     if (info) writer.string(info)
     if (tags) writer.string(JSON.stringify(tags))
-    if (history && version) writer.u64(version)
+    if (version) writer.u64(version)
     if (history || idempotencyKey) {
       writer.u32(historySize).f64(options.historyTtl).f64(options.metaTtl)
       writer.string(options.versionEpoch ?? '').string(idempotencyKey ?? '')

@@ -113,14 +113,14 @@ export class Stream {
    * @param {number | undefined} since exclusive
    * @param {number} limit -1 = all
    * @param {boolean} reverse newest first
-   * @returns {Entry[]} none when `since` is beyond the top, or, in reverse, when its first entry is trimmed
+   * @returns {Entry[]} none when the first one would be beyond the top, or, in reverse, is trimmed
    */
   read(since, limit, reverse) {
     const first = this.top - this.length + 1
     let from = reverse ? (since ?? this.top + 1) - 1 : Math.max((since ?? 0) + 1, first)
     /** @type {Entry[]} */
     const entries = []
-    if (since !== undefined && since > this.top) return entries
+    if (from > this.top) return entries
     const wanted = limit < 0 ? this.length : Math.min(limit, this.length)
     for (; entries.length < wanted; from += reverse ? -1 : 1) {
       const entry = this.#at(from)

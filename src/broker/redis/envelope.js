@@ -11,14 +11,11 @@ const Flag = { INFO: 1, TAGS: 2, VERSION: 4, NOT_JSON: 8, DELTA: 16 }
  * @param {import('../contract.js').PublishOptions} options
  * @returns {Buffer}
  */
-export function encode(
-  data,
-  { info = '', tags = null, version = 0n, json = true, delta = false, historySize },
-) {
+export function encode(data, { info = '', tags = null, version = 0n, json = true, delta = false }) {
   const tagsText = tags === null ? '' : JSON.stringify(tags)
   const infoSize = info === '' ? 0 : 4 + Buffer.byteLength(info)
   const tagsSize = tags === null ? 0 : 4 + Buffer.byteLength(tagsText)
-  const versioned = version > 0n && historySize > 0
+  const versioned = version > 0n
   const dataSize = typeof data === 'string' ? Buffer.byteLength(data) : data.length
   const bytes = Buffer.allocUnsafe(1 + infoSize + tagsSize + (versioned ? 8 : 0) + dataSize)
   let flags = 0

@@ -65,7 +65,7 @@ export const clientOptions = [
   ),
   bool(
     'client.insecure',
-    'No tokens needed, subscribe and publish allowed everywhere. For development only.',
+    'No tokens needed; subscribe, publish, presence and history allowed everywhere. For development only.',
   ),
   bool(
     'client.insecure_skip_token_signature_verify',

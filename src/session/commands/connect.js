@@ -94,7 +94,7 @@ function admit(session, id, request, identity) {
   const { client } = config
   session.user = identity.user
   session.info = identity.info ?? ''
-  session.expireAt = client.insecure ? 0 : identity.expireAt
+  session.expireAt = identity.expireAt
   if (identity.user === '' && request.token && client.disallow_anonymous_connection_tokens) {
     throw disconnects.permissionDenied
   }

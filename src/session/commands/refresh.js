@@ -1,5 +1,7 @@
 import { disconnects, errors } from '../../errors.js'
 import { expireConnection } from '../expiry.js'
+import { list } from '../own-subscriptions.js'
+import { Kind } from '../subscription.js'
 import { withClaims } from './claims.js'
 
 /**
@@ -25,7 +27,19 @@ export function refresh(session, id, { token }) {
 
 /** @param {Error} error */
 function refusal(error) {
-  return error === errors.tokenExpired || error === errors.expired ? disconnects.connectionExpired : error
+  return error === errors.tokenExpired ? disconnects.connectionExpired : error
+}
+
+/**
+ * @param {Session} session
+ * @param {Map<string, any>} subs channels of a new token
+ * @returns {boolean} whether the connection lacks one of them, or has one of the token before that is not among them any more
+ */
+function channelsChanged(session, subs) {
+  for (const channel of subs.keys()) if (!session.subscription(channel)) return true
+  return list(session.subscriptions).some(
+    subscription => subscription.is(Kind.FROM_CONNECTION_TOKEN) && !subs.has(subscription.channel.name),
+  )
 }
 
 /**
@@ -35,12 +49,13 @@ function refusal(error) {
  */
 function extend(session, id, claims) {
   const { gateway, codec } = session
+  for (const channel of claims.subs.keys()) if (!gateway.rules.resolve(channel)) throw errors.unknownChannel
   if (claims.user !== session.user) throw disconnects.invalidToken
-  const channels = [...claims.subs.keys()].sort()
-  if (channels.join('\0') !== (session.tokenChannels ?? []).join('\0')) throw disconnects.insufficientState
+  // The client comes back, and gets the channels of its new token.
+  if (channelsChanged(session, claims.subs)) throw disconnects.insufficientState
   session.info = claims.info ?? ''
   const former = session.expireAt
-  session.expireAt = gateway.config.client.insecure ? 0 : claims.expireAt
+  session.expireAt = claims.expireAt
   const expires = session.expireAt > 0
   if (expires && session.expireAt !== former) expireConnection(session)
   session.send(codec.refreshed(id, 'refresh', { expires, ttl: expires ? gateway.ttl(session.expireAt) : 0 }))

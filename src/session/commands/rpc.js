@@ -7,6 +7,7 @@ import { errors } from '../../errors.js'
  */
 export function rpc(session, id, { method = '' }) {
   const { ping } = session.gateway.config.rpc
-  if (!ping.enabled || method !== ping.method) throw errors.methodNotFound
+  if (!ping.enabled) throw errors.notAvailable
+  if (method !== ping.method) throw errors.methodNotFound
   session.send(session.codec.empty(id, 'rpc'))
 }

@@ -59,8 +59,7 @@ export function subscribe(session, id, request) {
 export function grant(session, channel, claims) {
   const foreign = claims.user !== session.user || claims.channel !== channel
   if (foreign || (claims.client && claims.client !== session.id)) throw disconnects.invalidToken
-  const { info, data, override } = claims
-  const expireAt = session.gateway.config.client.insecure ? 0 : claims.expireAt
+  const { info, data, override, expireAt } = claims
   return { info, data, override, expireAt, token: true }
 }
 

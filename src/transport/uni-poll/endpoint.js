@@ -189,7 +189,7 @@ export class UniPollEndpoint {
    * @returns {number} ms; nobody waits on a token that has expired
    */
   #patience(timeout, { expireAt }) {
-    if (expireAt === 0 || this.#gateway.config.client.insecure) return timeout
+    if (expireAt === 0) return timeout
     return Math.max(0, Math.min(timeout, expireAt * 1000 - this.#gateway.clock()))
   }
 

@@ -85,7 +85,9 @@ export function history(test) {
       [{ limit: 3, sinceOffset: 9, reverse: true }, [8, 7, 6]],
       [{ limit: -1, sinceOffset: 9, reverse: true }, [8, 7, 6, 5]],
       [{ limit: -1, sinceOffset: 5, reverse: true }, [], 'the first entry is trimmed'],
-      [{ limit: -1, sinceOffset: 20, reverse: true }, [], 'beyond the top'],
+      [{ limit: -1, sinceOffset: 15, reverse: true }, upTo(10, 5).reverse(), 'from the top'],
+      [{ limit: 2, sinceOffset: 15, reverse: true }, [14, 13]],
+      [{ limit: -1, sinceOffset: 16, reverse: true }, [], 'beyond the top'],
     ]
     for (const [filter, expected, why] of rows) {
       const result = await a.history('h', filter)
@@ -212,5 +214,15 @@ export function repetition(test) {
     t.equal(await offset(publish(a, '1', 1n)), 6, 'a publication without version resets it')
     await a.position('v')
     t.same(texts(a.told), ['5', '6', '1 of f', '2', 'none', '1'])
+    a.told.length = 0
+    for (const version of [9n, 8n]) {
+      t.same(await a.publish('v', '', { version, historySize: 0 }), { offset: 0, epoch: '' })
+    }
+    await a.hears(2)
+    t.same(
+      a.told.map(({ version }) => version),
+      [9n, 8n],
+      'without history there is none to compare with',
+    )
   })
 }

@@ -77,7 +77,7 @@ const errorsOf = {
   presence: [102, 103, 107, 108],
   presence_stats: [102, 103, 107, 108],
   history: [102, 103, 107, 108, 112],
-  rpc: [104],
+  rpc: [108],
   sub_refresh: [103, 107],
 }
 

@@ -45,12 +45,12 @@ local function after(stream, top, size, offset, limit)
 end
 
 local function page(stream, top, size, limit, since, order)
-  if limit == 0 or (since and since > top) then return {} end
+  if limit == 0 then return {} end
   local first = oldest(stream, top, size)
   local count = limit > 0 and limit or nil
   if order == '+' then return entries('XRANGE', stream, id(math.max(first, since and since + 1 or 0)), '+', count) end
   local last = since and since - 1 or top
-  if last < first then return {} end
+  if last < first or last > top then return {} end
   return entries('XREVRANGE', stream, id(last), id(first), count)
 end
 
