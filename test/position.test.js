@@ -125,6 +125,7 @@ t.test('nothing is published: the position is checked all the same', async t => 
 t.test('a position that is checked stays while the stream lives', async t => {
   const gateway = await startGateway(t, {
     ...config,
+    workers: 1,
     client: { ...config.client, channel_position_check_delay: '100ms', presence_update_interval: '100ms' },
   })
   const client = await clientSide(gateway, 'long:a')

@@ -28,8 +28,8 @@ for (const driver of drivers) {
           const centrifuge = new Centrifuge(gateway.ws, {
             websocket: WebSocket,
             token: token({ sub: `u${i}`, channels: ['server-side'] }),
-            minReconnectDelay: 20,
-            maxReconnectDelay: 200,
+            minReconnectDelay: 100,
+            maxReconnectDelay: 500,
           })
           const subscription = centrifuge.newSubscription('news')
           t.teardown(() => centrifuge.disconnect())
