@@ -53,12 +53,14 @@ for (const driver of drivers) {
     })
 
     t.test('every method is POST, and below its own path', async t => {
-      for (const name of METHODS) {
+      const allowed = []
+      for (const path of ['', ...METHODS.map(name => `/${name}`)]) {
         for (const method of ['GET', 'PUT', 'DELETE']) {
-          t.equal((await api.request(method, `/api/${name}`)).status, 405, `${method} ${name}`)
+          const { status } = await api.request(method, `/api${path}`)
+          if (status !== 405) allowed.push(`${method} /api${path}: ${status}`)
         }
       }
-      t.equal((await api.request('GET', '/api')).status, 405)
+      t.same(allowed, [])
       t.equal((await api.request('POST', '/api/nothing', '{}')).status, 404)
       t.equal((await api.request('POST', '/api/connections', '{}')).status, 404)
       t.equal((await api.request('POST', '/api/publish/x', '{}')).status, 404)
@@ -79,14 +81,15 @@ for (const driver of drivers) {
         '{"channel":1}',
         '{"channel":["a"]}',
       ]
-      for (const name of ['publish', 'history', 'subscribe', 'presence']) {
-        for (const body of bodies) {
-          const answer = await api.request('POST', `/api/${name}`, body)
-          t.equal(answer.status, 400, `${name} ${body}`)
-          t.equal(answer.text.trim(), 'Bad Request')
-        }
+      const taken = []
+      const refuse = async (name, body) => {
+        const { status, text } = await api.request('POST', `/api/${name}`, body)
+        if (status !== 400 || text.trim() !== 'Bad Request') taken.push(`${name} ${body}: ${status} ${text}`)
       }
-      t.equal((await api.request('POST', '/api/info', '')).status, 400, 'info needs an object too')
+      for (const name of ['publish', 'history', 'subscribe', 'presence'])
+        for (const body of bodies) await refuse(name, body)
+      // Info has no fields, but wants an object, too.
+      await refuse('info', '')
 
       const wrong = {
         publish: [
@@ -131,10 +134,8 @@ for (const driver of drivers) {
         ],
         channels: ['{"pattern":1}'],
       }
-      for (const [name, texts] of Object.entries(wrong)) {
-        for (const text of texts)
-          t.equal((await api.request('POST', `/api/${name}`, text)).status, 400, `${name} ${text}`)
-      }
+      for (const [name, texts] of Object.entries(wrong)) for (const text of texts) await refuse(name, text)
+      t.same(taken, [])
     })
 
     t.test('null is absent, unknown fields are ignored', async t => {

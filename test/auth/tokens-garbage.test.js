@@ -68,28 +68,22 @@ t.test('claims of a wrong type make a token bad', async t => {
     { b64data: {} },
     { override: { force_recovery: { value: 'true' } } },
   ]
-  for (const claims of [...common, ...ofConnect]) {
-    t.equal(
-      thrown(() => connect(claims)),
-      disconnects.invalidToken,
-      JSON.stringify(claims),
-    )
-    t.equal(
-      thrown(() => connect({ exp: PAST, ...claims })),
-      disconnects.invalidToken,
-      'also when expired',
-    )
-  }
-  for (const claims of [...common, ...ofSubscribe]) {
-    t.equal(
-      thrown(() => subscribe({ channel: 'x', ...claims })),
-      errors.permissionDenied,
-      JSON.stringify(claims),
-    )
-  }
-  t.equal(
-    thrown(() => connect('{"exp":1e999}')),
-    disconnects.invalidToken,
+  const payloads = [
+    ...common,
+    ...ofConnect,
+    ...[...common, ...ofConnect].map(claims => ({ exp: PAST, ...claims })),
+    '{"exp":1e999}',
+  ]
+  t.same(
+    payloads.filter(payload => thrown(() => connect(payload)) !== disconnects.invalidToken),
+    [],
+    'connection tokens, also expired ones',
+  )
+  const subscriptions = [...common, ...ofSubscribe].map(claims => ({ channel: 'x', ...claims }))
+  t.same(
+    subscriptions.filter(payload => thrown(() => subscribe(payload)) !== errors.permissionDenied),
+    [],
+    'subscription tokens',
   )
 })
 
@@ -139,25 +133,20 @@ t.test('garbage is a bad token and never anything else', async t => {
     `${'.'.repeat(100_000)}`,
     makeToken({ channel: 'x' }, SECRET, { crit: ['b64'], b64: false }),
   ]
-  for (const token of garbage) {
-    t.equal(
-      thrown(() => plain.connect(token)),
-      disconnects.invalidToken,
-      token.slice(0, 60),
-    )
-    t.equal(
-      thrown(() => plain.subscribe(token)),
-      errors.permissionDenied,
-      token.slice(0, 60),
-    )
-  }
-  for (const token of [undefined, null, 1, {}, [], Buffer.from(good)]) {
-    t.equal(
-      thrown(() => plain.connect(/** @type {any} */ (token))),
-      disconnects.invalidToken,
-      String(token),
-    )
-  }
+  const noStrings = [undefined, null, 1, {}, [], Buffer.from(good)]
+  const shown = (/** @type {any} */ token) => String(token).slice(0, 60)
+  t.same(
+    [...garbage, ...noStrings]
+      .filter(token => thrown(() => plain.connect(/** @type {any} */ (token))) !== disconnects.invalidToken)
+      .map(shown),
+    [],
+    'as connection tokens',
+  )
+  t.same(
+    garbage.filter(token => thrown(() => plain.subscribe(token)) !== errors.permissionDenied).map(shown),
+    [],
+    'as subscription tokens',
+  )
 })
 
 t.test('generated garbage: an answer of the table, whatever comes', async t => {
@@ -205,7 +194,7 @@ t.test('generated garbage: an answer of the table, whatever comes', async t => {
     'override',
   ]
   let good = 0
-  for (let round = 0; round < 5000; round++) {
+  for (let round = 0; round < 2000; round++) {
     const claims = Object.fromEntries(
       names.filter(() => random(4) === 0).map(name => [name, values[random(values.length)]]),
     )
@@ -222,5 +211,5 @@ t.test('generated garbage: an answer of the table, whatever comes', async t => {
       }
     }
   }
-  t.ok(good > 100, `${good} good ones among them`)
+  t.ok(good > 40, `${good} good ones among them`)
 })
