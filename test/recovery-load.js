@@ -4,6 +4,7 @@ import { Centrifuge } from 'centrifuge'
 import WebSocket from 'ws'
 import { makeToken } from './auth/jwt.js'
 import { startGateway } from './gateway.js'
+import { randomness } from './guarantees/account.js'
 import { RawClient } from './raw-client.js'
 
 const SECRET = 'secret'
@@ -28,15 +29,6 @@ function config(total) {
         { name: 'live', ...open },
       ],
     },
-  }
-}
-
-/** Random numbers below n, the same ones in each run. */
-function randomness(seed) {
-  let state = seed
-  return n => {
-    state = (state * 1103515245 + 12345) % 2 ** 31
-    return state % n
   }
 }
 

@@ -1,6 +1,7 @@
 // Clients of the HTTP transports: a response that goes on, posts to the emulation endpoint.
 
 import http from 'node:http'
+import { ProtocolClient } from './protocol-client.js'
 
 /**
  * Posts on a connection of its own, so that any worker may get it.
@@ -26,20 +27,13 @@ export function post(url, body, headers = { 'Content-Type': 'application/json' }
 }
 
 /**
- * One stream. Every message is kept in order; `next` takes them one by one.
+ * One stream.
  */
-export class StreamClient {
-  /** @type {any[]} parsed messages not taken yet; pings are `{}` */
-  messages = []
+export class StreamClient extends ProtocolClient {
   /** @type {Buffer[]} the chunks as they came */
   chunks = []
   /** @type {string[]} ids of events */
   ids = []
-  /** @type {any} the connect result */
-  connect = null
-  ended = false
-  #wake = () => {}
-  #lastId = 0
   #rest = ''
   #sse
 
@@ -49,6 +43,7 @@ export class StreamClient {
    * @param {string} base
    */
   constructor(request, response, base) {
+    super()
     this.request = request
     this.response = response
     this.base = base
@@ -57,8 +52,7 @@ export class StreamClient {
     /** @type {Promise<void>} */
     this.closed = new Promise(resolve => {
       const end = () => {
-        this.ended = true
-        this.#wake()
+        this.left('the stream has ended')
         resolve()
       }
       response.on('close', end)
@@ -99,7 +93,7 @@ export class StreamClient {
             body: command,
             ...options,
           })
-    client.#lastId = 1
+    client.lastId = 1
     const reply = await client.next(message => message.id === 1)
     if (reply.error) throw new Error(`connect: ${reply.error.code}`)
     client.connect = reply.connect
@@ -112,81 +106,36 @@ export class StreamClient {
     const end = this.#sse ? '\n\n' : '\n'
     const parts = (this.#rest + chunk.toString()).replace(/^\r\n/, '').split(end)
     this.#rest = /** @type {string} */ (parts.pop())
-    for (const part of parts) this.#message(part)
-    this.#wake()
+    this.received(parts.flatMap(part => this.#messages(part)))
   }
 
   /** @param {string} part a line, or an event */
-  #message(part) {
-    if (!this.#sse) {
-      this.messages.push(JSON.parse(part))
-      return
-    }
+  #messages(part) {
+    if (!this.#sse) return [JSON.parse(part)]
+    const messages = []
     for (const line of part.split('\n')) {
       if (line.startsWith('id: ')) this.ids.push(line.slice(4))
-      if (line.startsWith('data: ')) this.messages.push(JSON.parse(line.slice(6)))
+      if (line.startsWith('data: ')) messages.push(JSON.parse(line.slice(6)))
     }
-  }
-
-  /**
-   * @param {(message: any) => boolean} [matches] messages that do not match stay
-   * @returns {Promise<any>} rejects when the stream ends first
-   */
-  async next(matches = () => true) {
-    for (;;) {
-      const index = this.messages.findIndex(matches)
-      if (index >= 0) return this.messages.splice(index, 1)[0]
-      if (this.ended) throw new Error('the stream has ended')
-      await new Promise(resolve => {
-        this.#wake = () => resolve(undefined)
-      })
-    }
+    return messages
   }
 
   /** Waits until an event with an id has come. @returns {Promise<string>} */
   async id() {
-    while (this.ids.length === 0) {
-      await new Promise(resolve => {
-        this.#wake = () => resolve(undefined)
-      })
-    }
+    while (this.ids.length === 0) await this.more()
     return /** @type {string} */ (this.ids.at(-1))
   }
 
-  /** @param {object[]} commands in one post */
-  send(...commands) {
-    return this.sendText(commands.map(command => JSON.stringify(command)).join('\n'))
+  /** @param {...object} commands in one post */
+  async send(...commands) {
+    const { status } = await this.sendText(commands.map(command => JSON.stringify(command)).join('\n'))
+    if (status !== 204) throw new Error(`HTTP ${status}`)
   }
 
   /** @param {string} data framed commands */
   sendText(data) {
     const { session, node } = this.connect
     return post(`${this.base}/emulation`, JSON.stringify({ session, node, data }))
-  }
-
-  /**
-   * Sends a command and waits for its reply.
-   * @param {string} method
-   * @param {object} request
-   */
-  async call(method, request = {}) {
-    const id = ++this.#lastId
-    const { status } = await this.send({ id, [method]: request })
-    if (status !== 204) throw new Error(`HTTP ${status}`)
-    return this.next(message => message.id === id)
-  }
-
-  /**
-   * @param {string} channel
-   * @param {object} [request]
-   */
-  async subscribe(channel, request = {}) {
-    return this.call('subscribe', { channel, ...request })
-  }
-
-  /** @param {string} [type] of the push */
-  async push(type) {
-    return (await this.next(message => message.push && (!type || type in message.push))).push
   }
 
   close() {

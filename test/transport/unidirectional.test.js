@@ -4,47 +4,11 @@ import { once } from 'node:events'
 import t from 'tap'
 import WebSocket from 'ws'
 import { startGateway } from '../gateway.js'
+import { RawClient } from '../raw-client.js'
 import { at, drivers, history, open, token, tokenClient } from '../session/support.js'
 import { post, StreamClient } from '../stream-client.js'
 
 const transports = /** @type {const} */ (['uni_websocket', 'uni_sse', 'uni_http_stream'])
-
-/**
- * One one-way connection, with messages as they come: the same over each transport.
- */
-class UniClient {
-  /** @type {any[]} */
-  messages = []
-  /** @type {string[]} */
-  frames = []
-  #wake = () => {}
-
-  /** @param {WebSocket} socket */
-  constructor(socket) {
-    this.socket = socket
-    socket.on('message', data => {
-      this.frames.push(data.toString())
-      for (const line of data.toString().split('\n')) this.messages.push(JSON.parse(line))
-      this.#wake()
-    })
-    this.closed = once(socket, 'close').then(([code, reason]) => ({ code, reason: reason.toString() }))
-  }
-
-  async next(matches = (/** @type {any} */ _message) => true) {
-    for (;;) {
-      const index = this.messages.findIndex(matches)
-      if (index >= 0) return this.messages.splice(index, 1)[0]
-      await new Promise(resolve => {
-        this.#wake = () => resolve(undefined)
-      })
-    }
-  }
-
-  close() {
-    this.socket.close()
-    return this.closed
-  }
-}
 
 /**
  * @param {import('../gateway.js').TestGateway} gateway
@@ -60,7 +24,7 @@ async function connect({ url }, transport, request, headers = {}) {
     const socket = new WebSocket(`${url.replace('http', 'ws')}${path}`, { headers })
     socket.on('error', () => {})
     socket.on('open', () => socket.send(text))
-    return new UniClient(socket)
+    return new RawClient(socket)
   }
   if (transport === 'uni_sse') {
     return StreamClient.open(url, `${path}?cf_connect=${encodeURIComponent(text)}`, { headers })
@@ -306,7 +270,7 @@ for (const driver of drivers) {
     t.test('uni_websocket: one push in a frame, and the request may stand in the URL', async t => {
       const request = encodeURIComponent(JSON.stringify({ subs: { frames: {} } }))
       const url = gateway.url.replace('http', 'ws')
-      const client = new UniClient(new WebSocket(`${url}/connection/uni_websocket?cf_connect=${request}`))
+      const client = new RawClient(new WebSocket(`${url}/connection/uni_websocket?cf_connect=${request}`))
       await client.next()
       for (let n = 0; n < 50; n++) await gateway.api('publish', { channel: 'frames', data: n })
       for (let n = 0; n < 50; n++) t.equal((await client.next(message => message.pub)).pub.data, n)

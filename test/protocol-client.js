@@ -1,0 +1,114 @@
+// What clients of the two-way protocol have in common, whatever carries their messages.
+
+/**
+ * Every message is kept in order; `next` takes them one by one.
+ */
+export class ProtocolClient {
+  /** @type {any[]} parsed messages not taken yet; pings are `{}` */
+  messages = []
+  /** @type {any} the connect result */
+  connect = null
+  /** Why nothing more comes; '' while the connection is open. */
+  #left = ''
+  #wake = () => {}
+  lastId = 0
+
+  /** @param {any[]} messages */
+  received(messages) {
+    this.messages.push(...messages)
+    this.#wake()
+  }
+
+  /** @param {string} why nothing more comes */
+  left(why) {
+    this.#left = why
+    this.#wake()
+  }
+
+  /**
+   * @param {(message: any) => boolean} [matches] messages that do not match stay
+   * @returns {Promise<any>} rejects when the connection closes first
+   */
+  async next(matches = () => true) {
+    for (;;) {
+      const index = this.messages.findIndex(matches)
+      if (index >= 0) return this.messages.splice(index, 1)[0]
+      if (this.#left !== '') throw new Error(this.#left)
+      await this.more()
+    }
+  }
+
+  /** @returns {Promise<void>} when something has come, or nothing more will */
+  more() {
+    return new Promise(resolve => {
+      this.#wake = () => resolve(undefined)
+    })
+  }
+
+  /**
+   * @param {...object} _commands
+   * @returns {void | Promise<any>}
+   */
+  send(..._commands) {
+    throw new Error('each kind of client sends in its own way')
+  }
+
+  /**
+   * Sends a command and waits for its reply.
+   * @param {string} method
+   * @param {object} [request]
+   */
+  async call(method, request = {}) {
+    const id = ++this.lastId
+    await this.send({ id, [method]: request })
+    return this.next(message => message.id === id)
+  }
+
+  /** @param {object} [request] of the connect command; throws when it is refused */
+  async login(request = {}) {
+    const { connect, error } = await this.call('connect', request)
+    if (error) throw new Error(`connect: ${error.code}`)
+    this.connect = connect
+  }
+
+  /**
+   * @param {string} channel
+   * @param {object} [request]
+   */
+  async subscribe(channel, request = {}) {
+    return this.call('subscribe', { channel, ...request })
+  }
+
+  /** @param {string} [type] of the push: pub, join, leave, unsubscribe, subscribe, refresh ... */
+  async push(type) {
+    return (await this.next(message => message.push && (!type || type in message.push))).push
+  }
+}
+
+/**
+ * A client over one WebSocket.
+ */
+export class WebSocketClient extends ProtocolClient {
+  /** @type {{code: number, reason: string} | null} */
+  ended = null
+
+  /** @param {import('ws').WebSocket} socket */
+  constructor(socket) {
+    super()
+    this.socket = socket
+    /** @type {Promise<{code: number, reason: string}>} */
+    this.closed = new Promise(resolve =>
+      socket.once('close', (code, reason) => {
+        this.ended = { code, reason: reason.toString() }
+        this.left(`closed with ${code} ${reason}`)
+        resolve(this.ended)
+      }),
+    )
+    socket.on('error', () => {})
+  }
+
+  close() {
+    this.socket.close()
+    return this.closed
+  }
+}
