@@ -20,16 +20,26 @@ const killAll = () => {
 process.once('exit', killAll)
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGALRM', 'SIGINT'])) process.once(signal, killAll)
 
+// Below the ports that Linux gives to outgoing connections, and first some for each process: gateways share a port without a word
+// (SO_REUSEPORT), so two tests that run side by side must not get the same one.
+const FIRST_PORT = 10_000
+const PORTS = 22_000
+const PORTS_OF_PROCESS = 20
+let ports = 0
+
 /** @returns {Promise<number>} a port that nobody listens on */
-export function freePort() {
-  return new Promise((resolve, reject) => {
+export async function freePort() {
+  for (;;) {
+    const port = FIRST_PORT + ((process.pid * PORTS_OF_PROCESS + ports++) % PORTS)
     const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-      server.close(() => resolve(port))
+    const listens = await new Promise(resolve => {
+      server.once('error', () => resolve(false))
+      server.listen(port, '127.0.0.1', () => resolve(true))
     })
-  })
+    if (!listens) continue
+    await new Promise(resolve => server.close(resolve))
+    return port
+  }
 }
 
 /**

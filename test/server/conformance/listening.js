@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import { createServer } from '../../../src/server/index.js'
-import { connect, freePort, pair, Recorder, serve } from './rig.js'
+import { freePort } from '../../gateway.js'
+import { connect, pair, Recorder, serve } from './rig.js'
 
 const connects = async port => {
   const socket = net.connect(port, '127.0.0.1')

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { WebSocket } from 'ws'
 import { createServer } from '../../../src/server/index.js'
+import { freePort } from '../../gateway.js'
 
 /** Values by name, in the order they came; whoever asks for one that is not there yet waits for it. */
 export class Inbox {
@@ -159,15 +160,6 @@ export function post(path, body, extra = '') {
 export function clientFrame(opcode, data) {
   const payload = Buffer.from(data)
   return Buffer.concat([Buffer.from([0x80 | opcode, 0x80 | payload.length, 0, 0, 0, 0]), payload])
-}
-
-export async function freePort() {
-  const probe = net.createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address()
-  probe.close()
-  await once(probe, 'close')
-  return port
 }
 
 /** A listening server; `build` gets it before it listens. */
