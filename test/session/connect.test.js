@@ -175,7 +175,7 @@ t.test('without tokens', async t => {
     client: {
       allow_anonymous_connect_without_token: true,
       connect_include_server_time: true,
-      stale_close_delay: '300ms',
+      stale_close_delay: '1s',
     },
     channel: { without_namespace: open },
   })
@@ -216,7 +216,7 @@ t.test('without tokens', async t => {
 t.test('a trusted header names the user, where anonymous clients are not let in', async t => {
   const gateway = await startGateway(t, {
     workers: 1,
-    client: tokenClient({ user_id_http_header: 'X-User-Id', stale_close_delay: '300ms' }),
+    client: tokenClient({ user_id_http_header: 'X-User-Id', stale_close_delay: '1s' }),
     channel: { without_namespace: open },
   })
   const client = await RawClient.connected(gateway.ws, {}, { headers: { 'X-User-Id': 'behind the proxy' } })
