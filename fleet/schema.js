@@ -222,7 +222,9 @@
  * @typedef {{type: 'sample', sample: DroneSample}} SampleMessage
  * @typedef {{type: 'event', level: 'info' | 'warn' | 'error', text: string}} EventMessage
  * @typedef {{type: 'answer', ask: number, result?: any, error?: string}} Answer
- * @typedef {Hello | SampleMessage | EventMessage | Answer} FromDrone
+ * @typedef {{type: 'program', ask: number, id: string, run: string, sha256: string}} ProgramRequest instead of a hello, by a machine that
+ *   has no drone yet (drone/bootstrap.js); answered with the base64 of the archive (program.js), or an error
+ * @typedef {Hello | SampleMessage | EventMessage | Answer | ProgramRequest} FromDrone
  *
  * @typedef {object} DroneFacts
  * @property {string} hostname

@@ -46,16 +46,13 @@ const STARTS_FLEET = 'src/cli/main.js'
 /** What the fleet may know of the gateway: what is published, and what has nothing to do with it. */
 const OPEN_TO_FLEET =
   /^(?:fleet\/|node:|src\/(?:stats\/(?:schema|limits|tick-histogram|csv-\w+)|charts\/format|cli\/(?:args|command)|config\/nearest|version)\.js$|src\/(?:report|doctor)\/|dashboard\/(?:terminal|chart|view)\/|dashboard\/(?:chart|format|overlay|panels\/parts)\.js$)/
-/** What is packed into the drone, which is one file that needs nothing else. */
+/** What is sent to the drones' machines, where there is nothing else. */
 const IN_DRONE = /^fleet\/(?:drone|link|statistics)\/|^fleet\/subjects\.js$/
 const OPEN_TO_DRONE =
-  /^(?:fleet\/(?:drone|link|statistics)\/|fleet\/subjects\.js$|node:|src\/stats\/tick-histogram\.js$)/
-const PACKAGES_OF_FLEET = [
-  ['@aws-sdk/client-ec2', 'fleet/providers/ec2'],
-  ['esbuild', 'fleet/pack.js'],
-  ['terser', 'fleet/pack.js'],
-]
-const FLEET_ROOTS = /^fleet\/(?:cli\/|drone\/main\.js$|controller\/daemon\.js$|runner\/gateway-main\.js$)/
+  /^(?:fleet\/(?:drone|link|statistics)\/|fleet\/subjects\.js$|node:|src\/(?:stats\/tick-histogram|version)\.js$)/
+const PACKAGES_OF_FLEET = [['@aws-sdk/client-ec2', 'fleet/providers/ec2']]
+const FLEET_ROOTS =
+  /^fleet\/(?:cli\/|drone\/(?:bootstrap|main)\.js$|controller\/daemon\.js$|runner\/gateway-main\.js$)/
 const ROOTS = ['src/worker.js', 'src/worker-pool.js', 'src/telemetry.js', 'src/primary.js', 'src/index.js']
 
 /**
@@ -175,8 +172,8 @@ t.test('drivers are named only where the parts are put together', async t => {
 })
 
 t.test('everything that is imported is there', async t => {
-  const { dependencies, optionalDependencies } = JSON.parse(read('package.json'))
-  const packages = new Set(Object.keys({ ...dependencies, ...optionalDependencies }))
+  const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(read('package.json'))
+  const packages = new Set(Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies }))
   const missing = importsWhere((_file, target) => {
     if (target.startsWith('node:')) return false
     if (/^(?:src|dashboard|fleet)\//.test(target)) return !graph.has(target) && !SERVED.includes(target)

@@ -2,6 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
+import { readProgram } from '../program.js'
 import { defaultSettings } from '../settings.js'
 import { reachable } from './launch.js'
 import { Launcher } from './launcher.js'
@@ -114,6 +115,7 @@ export class Fleet extends EventEmitter {
     const roster = new Roster(dir, state, onEvent)
     const links = new Links(state, {
       onHello: (hello, line, asker) => this.#onHello(hello, line, asker),
+      onProgram: sha256 => readProgram(dir, sha256),
       onMessage: (id, line, message) => this.#onMessage(id, line, message),
       onLost: (id, line, reason) => this.#onLost(id, line, reason),
       onFault: text => this.#event('warn', text),

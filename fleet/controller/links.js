@@ -10,6 +10,8 @@ import { checkMessage } from './messages.js'
 
 /** ms after which a line that has not said who it is is closed. */
 const HELLO = 10_000
+/** ms after which a line over which a program was sent is closed; its drone closes it when it has it all. */
+const DELIVERY = 120_000
 /** ms between two attempts to dial a drone that listens: the first, and the longest. */
 const REDIAL = { first: 250, longest: 5000 }
 const REASONS = /** @type {Record<string, string>} */ ({
@@ -26,6 +28,8 @@ const QUIET = 10_000
 /**
  * @typedef {object} LinkEvents
  * @property {(hello: Hello, line: Line, asker: Asker) => string} onHello '' when the drone is known; else why it is not
+ * @property {(sha256: unknown) => Promise<import('../program.js').Program>} onProgram a drone asks for its program; rejects with a line
+ *   that says why it cannot have it
  * @property {(id: string, line: Line, message: any) => void} onMessage checked
  * @property {(id: string, line: Line, reason: string) => void} onLost
  * @property {(text: string) => void} onFault
@@ -103,12 +107,13 @@ export class Links {
    * @param {Line} line
    * @param {string} remote
    * @param {string} [expected] id of the drone that was dialled
-   * @returns {Promise<void>} when it is closed
+   * @returns {Promise<boolean>} when it is closed: whether it was of any use
    */
   #greet(line, remote, expected) {
     const asker = new Asker(line)
     let id = ''
-    const timer = setTimeout(() => void line.close('no hello'), HELLO)
+    let served = false
+    let timer = setTimeout(() => void line.close('no hello'), HELLO)
     const refuse = (/** @type {string} */ why) => {
       clearTimeout(timer)
       this.#stranger(`${id || remote} was refused: ${why}`)
@@ -122,9 +127,19 @@ export class Links {
       }
       if (id !== '') return this.#events.onMessage(id, line, message)
       clearTimeout(timer)
-      if (message.type !== 'hello' || message.run !== this.#run) return refuse('it is no drone of this run')
+      const greets = message.type === 'hello' || message.type === 'program'
+      if (!greets || message.run !== this.#run) return refuse('it is no drone of this run')
       const known = expected ?? line.identity.slice(this.#run.length + 1)
       if (message.id !== known) return refuse(`it says that it is ${message.id}, and dialled as ${known}`)
+      if (message.type === 'program') {
+        // One for each line.
+        asker.onMessage = () => {}
+        timer = setTimeout(() => void line.close('the program was not taken in time'), DELIVERY)
+        void this.#serve(line, message).then(sent => {
+          served = sent
+        })
+        return
+      }
       const why = this.#events.onHello(message, line, asker)
       if (why !== '') return refuse(why)
       id = message.id
@@ -133,9 +148,27 @@ export class Links {
       asker.onClose = reason => {
         clearTimeout(timer)
         if (id !== '') this.#events.onLost(id, line, reason)
-        resolve()
+        resolve(id !== '' || served)
       }
     })
+  }
+
+  /**
+   * Answers a machine's request for the drone's program.
+   * @param {Line} line
+   * @param {{id: string, ask: number, sha256: unknown}} request
+   * @returns {Promise<boolean>} whether it was sent
+   */
+  async #serve(line, { id, ask, sha256 }) {
+    try {
+      const { bytes } = await this.#events.onProgram(sha256)
+      line.send({ type: 'answer', ask, result: bytes.toString('base64') })
+      return true
+    } catch (error) {
+      line.send({ type: 'answer', ask, error: error.message })
+      this.#stranger(`${id} cannot have its program: ${error.message}`)
+      return false
+    }
   }
 
   /**
@@ -168,8 +201,8 @@ export class Links {
         })
         if (signal.aborted) return void line.close()
         this.#lines.add(line)
-        wait = REDIAL.first
-        await this.#greet(line, `${host}:${port}`, id)
+        // One that answers, and has nothing to say or must be refused, is not dialled four times a second.
+        if (await this.#greet(line, `${host}:${port}`, id)) wait = REDIAL.first
         this.#lines.delete(line)
       } catch (error) {
         if (wait === REDIAL.longest) this.#stranger(`${id} cannot be dialled: ${error.message}`)

@@ -2,6 +2,7 @@
 
 import { fork } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
+import { packageVersion } from '../../src/version.js'
 import { Agent } from './agent.js'
 import { beEngine } from './child.js'
 import { parseConfig } from './config.js'
@@ -19,8 +20,7 @@ A load drone of Halley: it does what the controller says that the configuration 
 /** A small young generation keeps what lives long in few pages; and garbage of a ramp is collected when it is over. */
 const FLAGS = ['--max-semi-space-size=2', '--expose-gc']
 
-// Filled in when it is packed.
-const version = /** @type {any} */ (globalThis).HALLEY_VERSION ?? 'unpacked'
+const version = packageVersion()
 const [, program, file = '--help', ...more] = process.argv
 
 /** @param {string} text @param {number} code */

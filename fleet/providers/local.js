@@ -5,8 +5,8 @@ import { constants } from 'node:fs'
 import { access, open, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { makeFolder } from '../../src/doctor/folder.js'
-import { writeDrone } from '../pack.js'
 import { LaunchError, ProviderError } from './contract.js'
 import { handleOf, lives, processesOf, signal } from './processes.js'
 
@@ -21,13 +21,13 @@ const POLL = 25
 /** Bytes at the end of a log in which its last line is looked for. */
 const TAIL = 2000
 
+const PROGRAM = fileURLToPath(new URL('../drone/main.js', import.meta.url))
+
 /** @type {Record<string, import('../../src/cli/args.js').Flag>} */
 const FLAGS = { node: { type: 'string' } }
 
 /** @param {string} dir of the fleet */
 const folderOf = dir => join(dir, 'drones')
-/** @param {string} dir */
-const programOf = dir => join(folderOf(dir), 'drone.mjs')
 /** @param {string} dir @param {string} id */
 const configOf = (dir, id) => join(folderOf(dir), `${id}.json`)
 /** @param {string} dir @param {string} id */
@@ -60,7 +60,7 @@ async function writePrivate(file, text) {
 async function startDrone(dir, id, run, flags) {
   const log = await open(logOf(dir, id), 'a', 0o600)
   try {
-    const child = spawn(nodeOf(flags), [programOf(dir), configOf(dir, id)], {
+    const child = spawn(nodeOf(flags), [PROGRAM, configOf(dir, id)], {
       cwd: folderOf(dir),
       detached: true,
       stdio: ['ignore', log.fd, log.fd],
@@ -131,7 +131,7 @@ export const local = Object.freeze({
       `${configs.length} ${configs.length === 1 ? 'process' : 'processes'} on this machine, with their files in ${folderOf(dir)}`,
     ]
     for (const { id, secret, apiKey, tokenSecret, ...rest } of configs) {
-      lines.push(`${id}: ${nodeOf(flags)} ${programOf(dir)} ${configOf(dir, id)}`)
+      lines.push(`${id}: ${nodeOf(flags)} ${PROGRAM} ${configOf(dir, id)}`)
       const hidden = { id, ...rest, secret: '***' }
       if (apiKey) Object.assign(hidden, { apiKey: '***' })
       if (tokenSecret) Object.assign(hidden, { tokenSecret: '***' })
@@ -149,8 +149,6 @@ export const local = Object.freeze({
           throw new ProviderError(`--node ${flags.node} is no program that can be run`)
       })
       await makeFolder(folderOf(dir), 0o700)
-      onProgress('the drone is packed')
-      await writeDrone(programOf(dir))
       for (const config of configs) {
         await writePrivate(configOf(dir, config.id), `${JSON.stringify(config)}\n`)
         launched.push(await startDrone(dir, config.id, config.run, flags))
@@ -217,7 +215,6 @@ export const local = Object.freeze({
     if (handle !== '' && (await lives(handle))) await signal(handle, 'SIGKILL')
     const config = await readConfig(configOf(dir, id))
     if (config === null) throw new ProviderError(`${id} cannot be started: ${configOf(dir, id)} is gone`)
-    await access(programOf(dir)).catch(() => writeDrone(programOf(dir)))
     return await startDrone(dir, id, run, flags)
   },
 

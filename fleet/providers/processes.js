@@ -70,7 +70,7 @@ export async function processesOf(folder) {
     const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
     const args = text.split('\0')
     const config = args.find(arg => arg.endsWith('.json') && dirname(arg) === folder)
-    if (config === undefined || !args.some(arg => arg.endsWith('/drone.mjs'))) continue
+    if (config === undefined || !args.some(arg => arg.endsWith('/drone/main.js'))) continue
     const handle = await handleOf(Number(pid))
     if (!handle.endsWith('@')) found.set(basename(config, '.json'), handle)
   }

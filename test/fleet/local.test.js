@@ -6,6 +6,7 @@ import t from 'tap'
 import { LaunchError } from '../../fleet/providers/contract.js'
 import { local } from '../../fleet/providers/local.js'
 import { handleOf, lives, signal } from '../../fleet/providers/processes.js'
+import { DRONE } from './agent-process.js'
 
 const SECRET = 'c0ffee'.repeat(10).padEnd(64, '0')
 
@@ -47,7 +48,7 @@ t.test('a plan says what would be launched, without secrets, and does nothing', 
   const { lines, price } = await local.plan({ drones: configsOf(['d1', 'd2']), flags: {}, dir })
   const text = lines.join('\n')
   t.equal(price, null)
-  t.match(text, `d2: ${process.execPath} ${dir}/drones/drone.mjs ${dir}/drones/d2.json`)
+  t.match(text, `d2: ${process.execPath} ${DRONE} ${dir}/drones/d2.json`)
   t.match(text, '"exitAfter":120', 'forgotten drones end')
   t.notMatch(text, SECRET)
   t.notMatch(text, 'api-key-1')

@@ -2,16 +2,33 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { nearest } from '../../../src/config/nearest.js'
+import { ProviderError } from '../contract.js'
 import { Ec2Error, explained, THROTTLED } from './errors.js'
 
 /** Regions that are asked at once. */
 const ABREAST = 8
 
-/** Ms to connect, and for an answer: a network that swallows everything is told of after seconds, not minutes. */
-const TIMEOUTS = Object.freeze({ connectionTimeout: 5000, requestTimeout: 30_000 })
+/** Ms to connect, and for an answer, which the SDK would only warn of: a network that swallows everything is an error. */
+const TIMEOUTS = Object.freeze({
+  connectionTimeout: 5000,
+  requestTimeout: 30_000,
+  throwOnRequestTimeout: true,
+})
 
 /** Own attempts after those of the SDK, and ms before the first, doubling: the bucket of RunInstances fills at 2 calls/s. */
 const AGAIN = Object.freeze({ attempts: 4, pause: 2000 })
+
+const SDK = '@aws-sdk/client-ec2'
+
+/**
+ * @returns {Promise<typeof import('@aws-sdk/client-ec2')>}
+ * @throws {ProviderError} it is not installed: it is an optional peer dependency
+ */
+const loadSdk = () =>
+  import('@aws-sdk/client-ec2').catch(error => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND' || !error.message.includes(`'${SDK}'`)) throw error
+    throw new ProviderError(`drones on EC2 need the AWS SDK, which is not installed: npm install ${SDK}`)
+  })
 
 export class Ec2 {
   #sdk
@@ -22,10 +39,10 @@ export class Ec2 {
   /**
    * @param {{endpoint?: string}} options endpoint: a URL for all regions
    * @returns {Promise<Ec2>}
-   * @throws {Ec2Error} when there are no credentials
+   * @throws {ProviderError} the SDK is not installed, or there are no credentials
    */
   static async open({ endpoint }) {
-    const ec2 = new Ec2(await import('@aws-sdk/client-ec2'), endpoint)
+    const ec2 = new Ec2(await loadSdk(), endpoint)
     try {
       await ec2.#client('us-east-1').config.credentials()
     } catch (error) {

@@ -156,11 +156,10 @@ export async function stop(handles, { flags }, onProgress) {
  *
  * @param {Handle} handle
  * @param {Options} options
- * @param {() => Promise<string>} pack
  * @returns {Promise<Handle>}
  * @throws {ProviderError}
  */
-export async function restart(handle, { flags, dir }, pack) {
+export async function restart(handle, { flags, dir }) {
   const ec2 = await Ec2.open(readPlace(flags))
   try {
     const region = handle.where
@@ -169,7 +168,7 @@ export async function restart(handle, { flags, dir }, pack) {
       await ec2.send(region, 'RebootInstances', { InstanceIds: [now.handle] })
       return now
     }
-    return await relaunch(ec2, handle, dir, pack)
+    return await relaunch(ec2, handle, dir)
   } finally {
     ec2.close()
   }

@@ -4,6 +4,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { packProgram, readProgram, saveProgram } from '../../program.js'
 import { LaunchError, ProviderError } from '../contract.js'
 import { namesOf } from './batches.js'
 import { abreast, Ec2 } from './client.js'
@@ -11,7 +12,6 @@ import { ensureGroup } from './groups.js'
 import { handleOf, instancesOf } from './handles.js'
 import { readPlace } from './options.js'
 import { bootOf, tagsOf } from './plan.js'
-import { squeeze } from './squeeze.js'
 import { userData } from './user-data.js'
 
 /**
@@ -162,6 +162,7 @@ export async function launch({ details }, onProgress) {
   try {
     const ends = Date.now() + options.timeLimit
     await remember(dir, details, ends)
+    await keepProgram(dir, details.program)
     /** @type {Handle[]} */
     const launched = []
     const regions = places.map((/** @type {import('./plan.js').Place} */ { region }) => region)
@@ -214,12 +215,27 @@ async function addresses(ec2, launched, onProgress) {
   }
 }
 
+/**
+ * @param {string} dir
+ * @param {import('../../program.js').Program} program
+ * @throws {ProviderError}
+ */
+async function keepProgram(dir, program) {
+  try {
+    await saveProgram(dir, program)
+  } catch (error) {
+    throw new ProviderError(`the drone's program cannot be kept in ${dir}: ${error.message}`)
+  }
+}
+
+/** @typedef {Omit<Details, 'program'> & {sha256: string}} Remembered */
+
 /** @param {string} dir */
 const memoryFile = dir => join(dir, 'ec2-launches.json')
 
 /**
  * @param {string} dir
- * @returns {Promise<{details: Omit<Details, 'drone'>, ends: number}[]>} launches whose time limit is not over
+ * @returns {Promise<{details: Remembered, ends: number}[]>} launches whose time limit is not over
  */
 async function recall(dir) {
   try {
@@ -235,8 +251,8 @@ async function recall(dir) {
  * @param {Details} details
  * @param {number} ends
  */
-async function remember(dir, { drone, ...details }, ends) {
-  const launches = [...(await recall(dir)), { details, ends }]
+async function remember(dir, { program, ...details }, ends) {
+  const launches = [...(await recall(dir)), { details: { ...details, sha256: program.sha256 }, ends }]
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const part = `${memoryFile(dir)}.${randomBytes(4).toString('hex')}`
   try {
@@ -255,11 +271,10 @@ async function remember(dir, { drone, ...details }, ends) {
  * @param {Ec2} ec2
  * @param {Handle} handle
  * @param {string} dir
- * @param {() => Promise<string>} pack
  * @returns {Promise<Handle>}
  * @throws {ProviderError}
  */
-export async function relaunch(ec2, handle, dir, pack) {
+export async function relaunch(ec2, handle, dir) {
   for (const { details, ends } of await recall(dir)) {
     const number = Number(/\d+$/.exec(handle.id)?.[0])
     const batch = details.batches.find(
@@ -270,7 +285,10 @@ export async function relaunch(ec2, handle, dir, pack) {
         number < first + count,
     )
     if (details.run !== handle.run || batch === undefined) continue
-    const again = { ...details, nonce: randomBytes(8).toString('hex'), drone: squeeze(await pack()) }
+    // The program of the others, also when Halley was upgraded meanwhile.
+    const program = await readProgram(dir, details.sha256).catch(() => packProgram())
+    await keepProgram(dir, program)
+    const again = { ...details, nonce: randomBytes(8).toString('hex'), program }
     /** @type {Handle[]} */
     const launched = []
     const single = { ...batch, first: number, count: 1 }

@@ -2,6 +2,7 @@
 
 import { isIP } from 'node:net'
 import { ProviderError } from '../contract.js'
+import { PRICES_OF } from './price.js'
 
 /** @type {Record<string, import('../../../src/cli/args.js').Flag>} */
 export const FLAGS = Object.freeze({
@@ -32,7 +33,7 @@ export const HELP = `      --region NAME          where; several spread the dron
       --subnet ID            one for each region, in their order; default: those of the default VPC
       --node-version N       of Node.js that is installed: 22, or 22.11.0 (default 22)
       --node-url URL         of a Node.js distribution (default https://nodejs.org/dist)
-      --price DOLLARS        of an instance for an hour, where the estimate is wrong
+      --price DOLLARS        of an instance for an hour. Default: list prices of ${PRICES_OF}, or today's spot price
       --endpoint URL         of the EC2 API (or AWS_ENDPOINT_URL_EC2)`
 
 /**

@@ -1,13 +1,13 @@
 // What would be launched, all of it, found out by reading only.
 
 import { randomBytes } from 'node:crypto'
+import { packProgram } from '../../program.js'
 import { batchesOf, namesOf } from './batches.js'
 import { abreast, allOf, Ec2 } from './client.js'
 import { groupName, onlyFrom } from './groups.js'
 import { findImage, machineType } from './machines.js'
 import { meeting, readOptions, readPlace } from './options.js'
 import { priceOf } from './price.js'
-import { squeeze } from './squeeze.js'
 import { setupScript, USER_DATA_LIMIT, userData } from './user-data.js'
 
 /**
@@ -28,7 +28,7 @@ import { setupScript, USER_DATA_LIMIT, userData } from './user-data.js'
  * @property {Place[]} places
  * @property {import('./batches.js').Batch[]} batches
  * @property {import('./groups.js').Rule[]} rules
- * @property {import('./squeeze.js').Squeezed} drone
+ * @property {import('../../program.js').Program} program of the drones
  */
 
 /** @param {number} ms @returns {string} */
@@ -79,7 +79,7 @@ async function look(ec2, region, subnet, options) {
  * @param {string} script
  * @returns {string[]}
  */
-function linesOf({ run, options, places, batches, rules }, size, script) {
+function linesOf({ run, options, places, batches, rules, program }, size, script) {
   const { timeLimit, spot, maxPrice, keyName } = options
   const { config } = batches[0]
   const count = batches.reduce((sum, batch) => sum + batch.count, 0)
@@ -109,7 +109,8 @@ function linesOf({ run, options, places, batches, rules }, size, script) {
     config.listen === undefined ? `drones dial ${config.controller}` : `drones listen at ${config.listen}`,
     `targets allowed: ${config.allow.join(', ')}`,
     `Node.js ${options.nodeVersion} from ${options.nodeUrl}, where the image has none`,
-    `user data: ${size} of ${USER_DATA_LIMIT} bytes, compressed: packed drone, service, kernel settings, and this script, run once:`,
+    `drone program: SHA-256 ${program.sha256}, ${program.bytes.length} bytes, which instances fetch from the controller`,
+    `user data: ${size} of ${USER_DATA_LIMIT} bytes, compressed: bootstrap, service, kernel settings, and this script, run once:`,
     ...script
       .trimEnd()
       .split('\n')
@@ -131,11 +132,10 @@ export const tagsOf = ({ run, names, ends }) => [
 
 /**
  * @param {import('../contract.js').LaunchOptions} options
- * @param {() => Promise<string>} pack
  * @returns {Promise<import('../contract.js').LaunchPlan>}
  * @throws {import('../contract.js').ProviderError}
  */
-export async function plan({ drones, flags, dir }, pack) {
+export async function plan({ drones, flags, dir }) {
   const options = readOptions(flags)
   const { endpoint } = readPlace(flags)
   // Before anybody is asked: what is wrong with the command line.
@@ -148,12 +148,12 @@ export async function plan({ drones, flags, dir }, pack) {
     const chosen = await ec2.regions(options.regions)
     const batches = batchesOf(configs, chosen)
     const regions = chosen.filter(region => batches.some(batch => batch.region === region))
-    const [places, rules, drone, script] = await Promise.all([
+    const [places, rules, program, script] = await Promise.all([
       abreast(regions, region =>
         look(ec2, region, options.subnets[chosen.indexOf(region)] ?? '', options),
       ).then(allOf),
       rulesOf(options, configs[0]),
-      pack().then(squeeze),
+      packProgram(),
       setupScript(),
     ])
     const { run } = configs[0]
@@ -167,7 +167,7 @@ export async function plan({ drones, flags, dir }, pack) {
       places,
       batches,
       rules,
-      drone,
+      program,
     }
     const ends = Date.now() + options.timeLimit
     let size = 0
@@ -179,18 +179,18 @@ export async function plan({ drones, flags, dir }, pack) {
 }
 
 /**
- * @param {Pick<Details, 'options' | 'places' | 'drone'>} details
+ * @param {Pick<Details, 'options' | 'places' | 'program'>} details
  * @param {import('./batches.js').Batch} batch
  * @param {number} ends
  * @returns {import('./user-data.js').Boot}
  */
-export function bootOf({ options, places, drone }, { region, config, prefix, first }, ends) {
+export function bootOf({ options, places, program }, { region, config, prefix, first }, ends) {
   const memory = places.find(place => place.region === region)?.type.memory ?? 0
   return {
     config,
     prefix,
     first,
-    drone,
+    sha256: program.sha256,
     ends,
     nodeVersion: options.nodeVersion,
     nodeUrl: options.nodeUrl,

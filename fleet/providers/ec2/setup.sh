@@ -75,9 +75,6 @@ else
   retry 'installing Node.js' install_node
 fi
 
-# The drone came packed.
-bin/node unpack.cjs drone.packed drone.mjs || give_up 'unpacking the drone failed'
-
 # Keys that this kernel does not have are left out.
 sysctl -q -e -p "$root/etc/sysctl.d/90-halley.conf"
 # What would take the processor away in the middle of a measurement.

@@ -1,12 +1,11 @@
-// What an instance gets at launch: a cloud-config with the drone, its configuration, its service and the script that sets it up.
+// What an instance gets at launch: a cloud-config with the drone's bootstrap, its configuration, its service and the script that sets it up.
 
 import { readFile } from 'node:fs/promises'
-import { buffer } from 'node:stream/consumers'
 import { promisify } from 'node:util'
-import { constants, createGzip } from 'node:zlib'
+import { gzip } from 'node:zlib'
 import { recipes } from '../../../src/doctor/index.js'
+import { sourcesOf, withoutComments } from '../../program.js'
 import { ProviderError } from '../contract.js'
-import { unpacker } from './squeeze.js'
 
 /** EC2 takes so many bytes, before they are encoded in base64. */
 export const USER_DATA_LIMIT = 16_384
@@ -19,7 +18,7 @@ export const USER_DATA_LIMIT = 16_384
  * @property {import('../../schema.js').LaunchConfig} config its `id` is not used
  * @property {string} prefix of the drones' ids
  * @property {number} first number of the first drone's id
- * @property {import('./squeeze.js').Squeezed} drone the packed one
+ * @property {string} sha256 of the drone's program
  * @property {number} ends Unix ms at which the instance powers itself off
  * @property {string} nodeVersion `22` or `22.11.0`
  * @property {string} nodeUrl of a Node.js distribution
@@ -30,10 +29,11 @@ export const USER_DATA_LIMIT = 16_384
 const CONNECTIONS = 64_000
 
 const SETUP = new URL('./setup.sh', import.meta.url)
+const BOOTSTRAP = 'fleet/drone/bootstrap.js'
 
 /**
  * @param {Record<string, string | number>} [values] shell variables
- * @returns {Promise<string>} the script as it is sent, without its comments: every byte counts
+ * @returns {Promise<string>} the script as it is sent, without its comments
  */
 export async function setupScript(values = {}) {
   const given = Object.entries(values).map(([name, value]) => `${name}=${word(String(value))}`)
@@ -42,16 +42,19 @@ export async function setupScript(values = {}) {
 }
 
 /**
- * The configuration is root's alone, and the service gets a copy that only it can read.
+ * The configuration is root's alone, and the service gets a copy that only it can read. The program is pinned by its hash.
+ *
+ * @param {string} sha256
  */
-const DRONE_SERVICE = `[Unit]
+const droneService = sha256 => `[Unit]
 StartLimitIntervalSec=0
 
 [Service]
 User=halley
 DynamicUser=yes
+StateDirectory=halley
 LoadCredential=drone.json:/etc/halley/drone.json
-ExecStart=/opt/halley/bin/node /opt/halley/drone.mjs \${CREDENTIALS_DIRECTORY}/drone.json
+ExecStart=/opt/halley/bin/node /opt/halley/${BOOTSTRAP} \${CREDENTIALS_DIRECTORY}/drone.json ${sha256} \${STATE_DIRECTORY}
 Restart=always
 RestartSec=2
 LimitNOFILE=1048576
@@ -86,7 +89,7 @@ const word = text => `'${text.replaceAll("'", "'\\''")}'`
  * @param {Boot} boot
  * @returns {Promise<string>} the cloud-config, not compressed
  */
-export async function cloudConfig({ config, prefix, first, drone, ends, nodeVersion, nodeUrl, memory }) {
+export async function cloudConfig({ config, prefix, first, sha256, ends, nodeVersion, nodeUrl, memory }) {
   const { sysctl } = recipes({ connections: CONNECTIONS, role: 'drone', memory, comments: false })
   const seconds = Math.ceil(ends / 1000)
   const setup = await setupScript({
@@ -100,10 +103,10 @@ export async function cloudConfig({ config, prefix, first, drone, ends, nodeVers
     ['/opt/halley/setup.sh', setup],
     ['/etc/halley/drone.json.in', `${JSON.stringify({ ...config, id: '@ID@' })}\n`],
     ['/etc/sysctl.d/90-halley.conf', sysctl],
-    ['/etc/systemd/system/halley-drone.service', DRONE_SERVICE],
-    ['/opt/halley/unpack.cjs', unpacker()],
-    ['/opt/halley/drone.packed', `${drone.size} ${drone.packed.toString('base64')}\n`],
+    ['/etc/systemd/system/halley-drone.service', droneService(sha256)],
   ]
+  for (const [path, text] of await sourcesOf(BOOTSTRAP))
+    files.push([`/opt/halley/${path}`, withoutComments(text).trimStart()])
   // bootcmd is the first thing that runs, at every boot, when nothing of systemd may be asked yet.
   const loop = `setsid sh -c 'while [ $(date +%s) -lt ${seconds} ]; do sleep 15; done; ${OFF}' >/dev/null 2>&1 &`
   return [
@@ -127,19 +130,10 @@ export async function cloudConfig({ config, prefix, first, drone, ends, nodeVers
  * @throws {ProviderError} when it is more than EC2 takes
  */
 export async function userData(boot) {
-  const text = await cloudConfig(boot)
-  // What is packed already has no repetitions, and its letters a code of their own: apart from the rest it takes 4 % less.
-  const start = text.lastIndexOf(' ', text.length - 2)
-  /** @type {any} its `params` is not declared */
-  const gzip = createGzip({ level: 9, memLevel: 9 })
-  const whole = buffer(gzip)
-  gzip.write(text.slice(0, start))
-  await promisify(gzip.params.bind(gzip))(9, constants.Z_HUFFMAN_ONLY)
-  gzip.end(text.slice(start))
-  const packed = await whole
+  const packed = await promisify(gzip)(await cloudConfig(boot), { level: 9 })
   if (packed.length > USER_DATA_LIMIT)
     throw new ProviderError(
-      `the user data of a drone takes ${packed.length} bytes, compressed (its program ${boot.drone.packed.length}), and EC2 takes ${USER_DATA_LIMIT}: allow fewer targets`,
+      `the user data of a drone takes ${packed.length} bytes, compressed, and EC2 takes ${USER_DATA_LIMIT}: its configuration is too long (${boot.config.allow.length} targets in --allow, --api-key, --token-secret)`,
     )
   return packed
 }

@@ -3,16 +3,19 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer, request } from 'node:http'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { freePort } from '../../gateway.js'
 
 const run = promisify(execFile)
-const VENV = join(tmpdir(), 'halley-moto')
+/** The version that the tests were written against; .ci/run installs the same one. */
+const MOTO = 'moto[server]==5.2.5'
+const VENV = fileURLToPath(new URL('../../../node_modules/.cache/halley/moto-5.2.5', import.meta.url))
 
 /**
  * @returns {Promise<string>} path of the program: $MOTO_SERVER, or that of a virtual environment that is made once
@@ -22,10 +25,16 @@ async function program() {
   if (process.env.MOTO_SERVER) return process.env.MOTO_SERVER
   const cached = join(VENV, 'bin', 'moto_server')
   if (existsSync(cached)) return cached
+  await mkdir(dirname(VENV), { recursive: true })
   // Several may do so at once: each makes its own one, and the last one stays.
   const venv = await mkdtemp(`${VENV}-`)
-  await run('python3', ['-m', 'venv', venv])
-  await run(join(venv, 'bin', 'pip'), ['install', '--quiet', 'moto[server]'], { timeout: 280_000 })
+  try {
+    await run('python3', ['-m', 'venv', venv])
+    await run(join(venv, 'bin', 'pip'), ['install', '--quiet', MOTO], { timeout: 280_000 })
+  } catch (error) {
+    await rm(venv, { recursive: true, force: true })
+    throw error
+  }
   await symlink(venv, `${venv}.link`)
   await rename(`${venv}.link`, VENV)
   return join(venv, 'bin', 'moto_server')

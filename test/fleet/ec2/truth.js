@@ -75,6 +75,6 @@ const PROVIDER = new URL('../../../fleet/providers/ec2/index.js', import.meta.ur
 export async function alone(body, env) {
   const script = `const { ec2 } = await import('${PROVIDER}')\n${body}`
   const args = ['--input-type=module', '-e', script]
-  const { stdout } = await promisify(execFile)(process.execPath, args, { env })
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env, timeout: 120_000 })
   return stdout
 }

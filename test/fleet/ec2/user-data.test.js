@@ -1,275 +1,53 @@
-import { execFile, spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
-import { gunzipSync } from 'node:zlib'
+import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { parse } from 'yaml'
-import { listenLinks } from '../../../fleet/link/listen.js'
-import { packDrone } from '../../../fleet/pack.js'
-import { squeeze } from '../../../fleet/providers/ec2/squeeze.js'
-import { USER_DATA_LIMIT, userData } from '../../../fleet/providers/ec2/user-data.js'
+import { cloudConfigOf } from './machine.js'
 
-const run = promisify(execFile)
-const SECRET = 'c0ffee'.repeat(10).padEnd(64, '0')
-const ARCH = { x64: 'x64', arm64: 'arm64' }[process.arch]
-const VERSION = 'v22.99.0'
+const PLACES = { dial: { controller: '203.0.113.7:7400' }, listen: { listen: '0.0.0.0:7410' } }
+/** Bytes: half of what EC2 takes. */
+const MOST = 8192
 
-const folder = await mkdtemp(join(tmpdir(), 'halley-boot-'))
-t.teardown(() => rm(folder, { recursive: true, force: true }))
-
-/** What EC2 and the distribution of Node.js serve: a token first, the launch index, and an archive that is damaged at first. */
-const asked = /** @type {string[]} */ ([])
-let damaged = 1
-const archive = join(folder, 'node.tar.gz')
-const server = createServer(async (request, response) => {
-  const path = `${request.method} ${request.url}`
-  asked.push(path)
-  const name = `node-${VERSION}-linux-${ARCH}.tar.gz`
-  if (path === 'PUT /latest/api/token' && request.headers['x-aws-ec2-metadata-token-ttl-seconds'])
-    return void response.end('a-token')
-  if (
-    path === 'GET /latest/meta-data/ami-launch-index' &&
-    request.headers['x-aws-ec2-metadata-token'] === 'a-token'
-  )
-    return void response.end('3')
-  if (path === 'GET /dist/latest-v22.x/SHASUMS256.txt') {
-    const sum = createHash('sha256')
-      .update(await readFile(archive))
-      .digest('hex')
-    return void response.end(
-      `${'0'.repeat(64)}  node-${VERSION}.tar.gz\n${sum}  ${name}\n${sum}  win-x64/node.exe\n`,
-    )
-  }
-  if (path === `GET /dist/latest-v22.x/${name}`)
-    return void response.end(damaged-- > 0 ? 'half of it' : await readFile(archive))
-  response.writeHead(404).end()
-})
-server.listen(0, '127.0.0.1')
-await once(server, 'listening')
-t.teardown(() => server.close())
-const here = `http://127.0.0.1:${/** @type {import('node:net').AddressInfo} */ (server.address()).port}`
-
-// The lines of drones arrive here.
-/** @type {(hello: any) => void} */
-let greet
-const hello = new Promise(resolve => {
-  greet = resolve
-})
-const links = await listenLinks({
-  host: '127.0.0.1',
-  port: 0,
-  secret: SECRET,
-  onLine: line => {
-    line.onMessage = greet
-  },
-  onFault: text => t.comment(text),
-})
-t.teardown(() => links.close())
-
-const program = await packDrone()
-const boot = {
-  config: {
-    id: 'ignored',
-    run: 'run-7k2m',
-    secret: SECRET,
-    controller: `127.0.0.1:${links.port}`,
-    allow: ['198.51.100.4:8000', "it's.example.org"],
-    tokenSecret: 'a "quoted" \\ secret',
-  },
-  prefix: 'd',
-  first: 5,
-  drone: squeeze(program),
-  ends: Date.now() + 7_200_000,
-  nodeVersion: '22',
-  nodeUrl: `${here}/dist`,
-  memory: 2 * 2 ** 30,
-}
-const packed = await userData(boot)
-const text = gunzipSync(packed).toString()
-const config = parse(text)
-
-/**
- * A clean machine: the files that cloud-init writes, and a PATH with what Ubuntu has, but no Node.js. What would change this machine
- * only writes down that it was called.
- *
- * @param {string} name
- */
-async function machine(name) {
-  const root = join(folder, name)
-  for (const { path, permissions = '0644', content } of config.write_files) {
-    await mkdir(join(root, dirname(path)), { recursive: true })
-    await writeFile(join(root, path), content)
-    await chmod(join(root, path), Number.parseInt(permissions, 8))
-  }
-  const bin = join(root, 'usr/bin')
-  await mkdir(bin, { recursive: true })
-  const tools = 'sh date sed grep curl tar gzip sha256sum uname mkdir ln rm cat sleep'.split(' ')
-  for (const tool of tools)
-    await symlink((await run('sh', ['-c', `command -v ${tool}`])).stdout.trim(), join(bin, tool))
-  const log = join(root, 'called')
-  for (const tool of ['shutdown', 'systemctl', 'sysctl']) {
-    await writeFile(join(bin, tool), `#!/bin/sh\necho "${tool} $*" >>${log}\n`, { mode: 0o755 })
-  }
-  const env = { PATH: bin, HALLEY_ROOT: root, HALLEY_METADATA: here, HALLEY_PAUSE: '0' }
-  return {
-    root,
-    bin,
-    /** @returns {Promise<{code: number, output: string, called: string[]}>} */
-    async setUp() {
-      const child = spawn(join(bin, 'sh'), [join(root, config.runcmd[0][1])], { env, cwd: '/' })
-      let output = ''
-      for (const stream of [child.stdout, child.stderr]) stream.on('data', data => (output += data))
-      const [code] = await once(child, 'close')
-      return { code, output, called: (await readFile(log, 'utf8')).trim().split('\n') }
-    },
-  }
-}
-
-t.test('the user data fits, and is what cloud-init takes', async t => {
-  t.ok(packed.length <= USER_DATA_LIMIT, `${packed.length} of ${USER_DATA_LIMIT} bytes`)
-  t.match(text, /^#cloud-config\n/)
-  const file = join(folder, 'cloud-config.yaml')
-  await writeFile(file, text)
-  const found = await run('sh', ['-c', 'command -v cloud-init']).catch(() => null)
-  if (found === null) return t.skip('there is no cloud-init here')
-  const { stdout } = await run('cloud-init', ['schema', '--config-file', file])
-  t.match(stdout, /^Valid (?:cloud-config|schema)/)
+/** As users have them: keys that cannot be compressed. */
+const drone = () => ({
+  id: 'ignored',
+  run: randomBytes(4).toString('hex'),
+  secret: randomBytes(32).toString('hex'),
+  allow: ['gateway-1.eu.example.org:8000', 'gateway-2.us.example.org:8000', '203.0.113.77:443'],
+  apiKey: randomBytes(48).toString('base64url'),
+  tokenSecret: randomBytes(64).toString('hex'),
 })
 
-t.test('the time limit is armed before all else, at every boot, and by systemd too', async t => {
-  const [first] = Object.keys(config)
-  t.equal(first, 'bootcmd')
-  const ends = Math.ceil(boot.ends / 1000)
-  const [shell, option, loop] = config.bootcmd[0]
-  t.strictSame([shell, option], ['sh', '-c'])
-  t.ok(loop.includes(`-lt ${ends} ]`))
-  // It is run with a time limit that is over, and with a poweroff that writes it down.
-  const log = join(folder, 'off')
-  await mkdir(join(folder, 'off-bin'))
-  for (const tool of ['systemctl', 'poweroff'])
-    await writeFile(join(folder, 'off-bin', tool), `#!/bin/sh\necho "${tool} $*" >>${log}; kill -9 $PPID\n`, {
-      mode: 0o755,
-    })
-  const env = { PATH: `${join(folder, 'off-bin')}:${process.env.PATH}` }
-  const script = loop.replace(`-lt ${ends}`, '-lt 1').replace(/ >\/dev\/null 2>&1 &$/, '')
-  await run('sh', ['-c', script], { env }).catch(() => {})
-  t.equal(await readFile(log, 'utf8'), 'systemctl poweroff\n')
-})
-
-t.test('the secret is for root alone', async t => {
-  const { root } = await machine('modes')
-  const secret = config.write_files.filter((/** @type {any} */ { content }) => content.includes(SECRET))
-  t.strictSame(
-    secret.map((/** @type {any} */ { path }) => path),
-    ['/etc/halley/drone.json.in'],
-  )
-  t.equal((await stat(join(root, '/etc/halley/drone.json.in'))).mode & 0o777, 0o600)
-})
-
-t.test('systemd takes the units', async t => {
-  const units = config.write_files.filter((/** @type {any} */ { path }) => path.startsWith('/etc/systemd/'))
-  const files = []
-  for (const { path, content } of units) {
-    files.push(join(folder, path.split('/').at(-1)))
-    // The programs are not on this machine.
-    await writeFile(files.at(-1) ?? '', content.replaceAll('/opt/halley/bin/node', '/bin/sh'))
-  }
-  const found = await run('sh', ['-c', 'command -v systemd-analyze']).catch(() => null)
-  if (found === null) return t.skip('there is no systemd here')
-  const { stderr } = await run('systemd-analyze', ['verify', '--man=no', ...files], {
-    env: { ...process.env, SYSTEMD_UNIT_PATH: `${folder}:` },
-  }).catch(error => error)
-  t.notMatch(stderr, /halley.*(?:Unknown|Invalid|Failed to parse|bad)/i)
-})
-
-t.test('the script sets up a clean machine, and the service it starts calls its controller', async t => {
-  // An archive as that of the distribution, with the Node.js of this machine.
-  const tree = join(folder, `node-${VERSION}-linux-${ARCH}`)
-  await mkdir(join(tree, 'bin'), { recursive: true })
-  await writeFile(join(tree, 'bin/node'), `#!/bin/sh\nexec ${process.execPath} "$@"\n`, { mode: 0o755 })
-  await writeFile(join(tree, 'README.md'), 'not needed')
-  await run('tar', ['-czf', archive, '-C', folder, `node-${VERSION}-linux-${ARCH}`])
-
-  const { root, setUp } = await machine('clean')
-  const { code, output, called } = await setUp()
-  t.equal(code, 0, output)
-  t.match(output, /installing Node\.js: attempt 1 failed/, 'a damaged archive is not taken')
-  t.equal(asked.filter(path => path.endsWith('.tar.gz')).length, 2)
-  t.match(called[0], /^shutdown -P \+1(?:19|20)$/, 'the time limit comes first')
-  t.match(called.slice(1), [
-    /^sysctl -q -e -p .*\/etc\/sysctl\.d\/90-halley\.conf$/,
-    /^systemctl stop apt-daily/,
-    'systemctl daemon-reload',
-    'systemctl enable --now halley-drone.service',
-  ])
-  t.match(
-    await readFile(join(root, 'etc/sysctl.d/90-halley.conf'), 'utf8'),
-    /ip_local_port_range = 1024 65535/,
-  )
-  const written = join(root, 'etc/halley/drone.json')
-  t.equal((await stat(written)).mode & 0o777, 0o600)
-  t.strictSame(
-    JSON.parse(await readFile(written, 'utf8')),
-    { ...boot.config, id: 'd8' },
-    'the fourth machine of the call',
-  )
-  t.equal(await readFile(join(root, 'opt/halley/drone.mjs'), 'utf8'), program)
-
-  // As systemd would: the credential in a folder of the service's own, and the unit's command line.
-  const unit = config.write_files.find((/** @type {any} */ { path }) =>
-    path.endsWith('halley-drone.service'),
-  ).content
-  for (const line of [
-    'Restart=always',
-    'LimitNOFILE=1048576',
-    'User=halley',
-    'LoadCredential=drone.json:/etc/halley/drone.json',
-  ])
-    t.ok(unit.split('\n').includes(line), line)
-  const credentials = join(root, 'run/credentials')
-  await mkdir(credentials, { recursive: true })
-  await copyFile(written, join(credentials, 'drone.json'))
-  const words =
-    /^ExecStart=(.*)$/m
-      .exec(unit)?.[1]
-      .replaceAll(/\$\{CREDENTIALS_DIRECTORY\}/g, credentials)
-      .split(' ') ?? []
-  const [node, ...args] = words.map(word => (word.startsWith('/opt/') ? join(root, word) : word))
-  const drone = spawn(node, args, {
-    env: { PATH: '/usr/bin:/bin', CREDENTIALS_DIRECTORY: credentials },
-    cwd: '/',
+for (const [how, place] of Object.entries(PLACES))
+  t.test(`drones that ${how}: two random keys and three targets take less than 8 KB`, async t => {
+    for (let i = 0; i < 20; i++) {
+      const { size } = await cloudConfigOf({
+        config: { ...drone(), ...place },
+        sha256: randomBytes(32).toString('hex'),
+      })
+      if (i === 0 || size >= MOST) t.ok(size < MOST, `${size} of ${MOST} bytes`)
+    }
   })
-  let said = ''
-  for (const stream of [drone.stdout, drone.stderr]) stream.on('data', data => (said += data))
-  const ended = once(drone, 'exit')
-  t.teardown(() => drone.kill('SIGKILL'))
-  const first = await Promise.race([hello, ended.then(([code]) => `it ended with ${code}: ${said}`)])
-  t.match(first, { type: 'hello', id: 'd8', run: 'run-7k2m' })
-  drone.kill('SIGTERM')
-  await ended
+
+t.test('what is too long for EC2 is refused with what it is made of', async t => {
+  const allow = Array.from({ length: 2000 }, () => `${randomBytes(8).toString('hex')}.example.org:8000`)
+  await t.rejects(cloudConfigOf({ config: { ...drone(), ...PLACES.dial, allow } }), {
+    name: 'Error',
+    message:
+      /^the user data of a drone takes \d+ bytes, compressed, and EC2 takes 16384: its configuration is too long \(2000 targets in --allow, --api-key, --token-secret\)$/,
+  })
 })
 
-t.test('a machine that has a Node.js that will do keeps it', async t => {
-  const { root, bin, setUp } = await machine('ready')
-  await symlink(process.execPath, join(bin, 'node'))
-  const before = asked.length
-  const { code, output } = await setUp()
-  t.equal(code, 0, output)
-  t.notOk(asked.slice(before).some(path => path.includes('/dist/')))
-  t.equal((await run(join(root, 'opt/halley/bin/node'), ['--version'])).stdout.trim(), process.version)
-})
-
-t.test('a machine that cannot be set up says why and powers off soon', async t => {
-  const { setUp } = await machine('failing')
-  damaged = 1000
-  const { code, output, called } = await setUp()
-  t.equal(code, 1)
-  t.match(output, /installing Node\.js failed, powers off in 10 minutes/)
-  t.equal(called.at(-1), 'shutdown -P +10')
-  t.notOk(called.some(call => call.includes('halley-drone.service')))
+t.test('the secret is for root alone, and the program is pinned', async t => {
+  const config = { ...drone(), ...PLACES.dial }
+  const sha256 = randomBytes(32).toString('hex')
+  const { config: made } = await cloudConfigOf({ config, sha256 })
+  const files = /** @type {{path: string, permissions?: string, content: string}[]} */ (made.write_files)
+  for (const key of [config.secret, config.apiKey, config.tokenSecret])
+    t.match(
+      files.filter(({ content }) => content.includes(key)),
+      [{ path: '/etc/halley/drone.json.in', permissions: '0600' }],
+    )
+  t.match(
+    files.filter(({ content }) => content.includes(sha256)).map(({ path }) => path),
+    ['/etc/systemd/system/halley-drone.service'],
+  )
 })

@@ -1,0 +1,138 @@
+// What the user data of a machine carries instead of the drone: gets the drone's program from the controller, and starts it.
+//
+//   node bootstrap.js CONFIG SHA256 FOLDER
+//
+// The program is an archive whose SHA-256 was fixed at launch: nobody can have the machine run another one, not even who has the
+// controller. It is kept in FOLDER, so a drone that is started again needs no controller for it.
+
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
+import { gunzipSync } from 'node:zlib'
+import { Asker } from '../link/asker.js'
+import { dialLink } from '../link/dial.js'
+import { listenLinks } from '../link/listen.js'
+import { parseConfig } from './config.js'
+
+/** ms between two attempts: the first pause, and the longest. */
+const PAUSE = { first: 1000, longest: 30_000 }
+/** ms that the archive may take to arrive. */
+const TIMEOUT = 120_000
+/** Bytes of the program, unpacked. */
+const MAX_SIZE = 64 << 20
+
+const [, , configFile, sha256, folder] = process.argv
+
+/** @param {string} text */
+const log = text => process.stdout.write(`bootstrap: ${text}\n`)
+process.stdout.on('error', () => {})
+
+/** @param {Buffer} bytes */
+const sha256Of = bytes => createHash('sha256').update(bytes).digest('hex')
+
+/**
+ * @param {ReturnType<typeof parseConfig>} config
+ * @returns {Promise<{line: import('../link/line.js').Line, close: () => Promise<void>}>} the line to the controller, whoever dials
+ */
+async function connect(config) {
+  if (!config.listen) {
+    const line = await dialLink({ ...config, identity: `${config.run}/${config.id}` })
+    return { line, close: () => line.close() }
+  }
+  /** @type {(line: import('../link/line.js').Line) => void} */
+  let onLine = () => {}
+  /** @type {Promise<import('../link/line.js').Line>} */
+  const line = new Promise(resolve => {
+    onLine = resolve
+  })
+  // Who scans ports is no news, and must not fill the disk.
+  const { close } = await listenLinks({ ...config, onLine, onFault: () => {} })
+  log(`waits for the controller on port ${config.port}`)
+  return { line: await line, close }
+}
+
+/**
+ * @param {ReturnType<typeof parseConfig>} config
+ * @returns {Promise<Buffer>} the archive
+ * @throws {Error} with one line
+ */
+async function download(config) {
+  const { line, close } = await connect(config)
+  try {
+    const { id, run } = config
+    const request = { type: 'program', id, run, sha256 }
+    const bytes = Buffer.from(String(await new Asker(line).ask(request, { timeout: TIMEOUT })), 'base64')
+    if (sha256Of(bytes) !== sha256)
+      throw new Error(`the controller sent another program (SHA-256 ${sha256Of(bytes)}), which is refused`)
+    return bytes
+  } finally {
+    // When this listens, the port is free for the drone, and the controller waits longer after each fault.
+    await close()
+  }
+}
+
+/**
+ * @param {string} archive path
+ * @param {Buffer} bytes
+ */
+async function save(archive, bytes) {
+  const draft = `${archive}.part`
+  try {
+    await mkdir(folder, { recursive: true })
+    await writeFile(draft, bytes)
+    await rename(draft, archive)
+  } catch (error) {
+    await rm(draft, { force: true })
+    throw error
+  }
+}
+
+/**
+ * Writes the program's files, as far as they are not there already.
+ *
+ * @param {Buffer} bytes checked archive
+ * @param {string} target folder
+ */
+async function unpack(bytes, target) {
+  const files = JSON.parse(gunzipSync(bytes, { maxOutputLength: MAX_SIZE }).toString())
+  for (const [path, text] of files) {
+    const file = join(target, path)
+    if (!file.startsWith(join(target, '/'))) throw new Error(`the program has a file ${path}`)
+    if ((await readFile(file, 'utf8').catch(() => null)) === text) continue
+    await mkdir(dirname(file), { recursive: true })
+    await writeFile(file, text)
+  }
+}
+
+/** @returns {Promise<string>} the drone's program, checked */
+async function prepare() {
+  const config = parseConfig(readFileSync(configFile, 'utf8'))
+  const archive = join(folder, `${sha256}.json.gz`)
+  const target = join(folder, sha256)
+  for (let pause = PAUSE.first; ; pause = Math.min(2 * pause, PAUSE.longest)) {
+    try {
+      /** @type {Buffer} */
+      let bytes = await readFile(archive).catch(() => Buffer.alloc(0))
+      if (sha256Of(bytes) !== sha256) {
+        bytes = await download(config)
+        await save(archive, bytes)
+        log(`program ${sha256} has arrived`)
+      }
+      await unpack(bytes, target)
+      return join(target, 'fleet/drone/main.js')
+    } catch (error) {
+      log(`no program yet: ${error.message}; next attempt in ${pause / 1000} s`)
+      await sleep(pause)
+    }
+  }
+}
+
+const program = await prepare().catch(error => {
+  process.stderr.write(`bootstrap: ${configFile}: ${error.message}\n`)
+  process.exit(2)
+})
+process.argv = [process.argv[0], program, configFile]
+await import(pathToFileURL(program).href)

@@ -1,0 +1,92 @@
+import { execFile } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { gunzipSync } from 'node:zlib'
+import t from 'tap'
+import { packProgram, readProgram, saveProgram, sourcesOf, withoutComments } from '../../fleet/program.js'
+import { packageVersion } from '../../src/version.js'
+
+const run = promisify(execFile)
+
+/** @param {Buffer} bytes */
+const programOf = bytes => ({ sha256: createHash('sha256').update(bytes).digest('hex'), bytes })
+
+t.test('the program is its source files, and the same each time', async t => {
+  const { sha256, bytes } = await packProgram()
+  t.strictSame(await packProgram(), { sha256, bytes })
+  t.equal(programOf(bytes).sha256, sha256)
+  /** @type {[string, string][]} */
+  const files = JSON.parse(gunzipSync(bytes).toString())
+  const root = new URL('../../', import.meta.url)
+  const different = []
+  for (const [path, text] of files)
+    if (path !== 'package.json' && text !== (await readFile(new URL(path, root), 'utf8')))
+      different.push(path)
+  t.strictSame(different, [])
+  const paths = files.map(([path]) => path)
+  t.strictSame(paths, [...paths].sort())
+  t.ok(paths.includes('src/stats/tick-histogram.js'), 'also what is imported from elsewhere')
+})
+
+t.test('it runs in a folder with nothing else', async t => {
+  const folder = t.testdir()
+  for (const [path, text] of await sourcesOf('fleet/drone/main.js')) {
+    await mkdir(dirname(join(folder, path)), { recursive: true })
+    await writeFile(join(folder, path), text)
+  }
+  // Others than the one that runs this test may be named: `HALLEY_TEST_NODES=/a/node:/b/node`.
+  const nodes = [process.execPath, ...(process.env.HALLEY_TEST_NODES?.split(':') ?? [])]
+  for (const node of nodes) {
+    const { stdout } = await run(node, [join(folder, 'fleet/drone/main.js'), '--help'], { cwd: '/', env: {} })
+    t.match(stdout, `Halley ${packageVersion()}: a load drone`)
+  }
+})
+
+t.test('a source that needs a package is refused', async t => {
+  await t.rejects(sourcesOf('src/server/node.js'), {
+    message: /^src\/\S+\.js imports ws: a drone has only what Node has$/,
+  })
+})
+
+t.test('comments are left out, and nothing else', async t => {
+  const text = `// one
+/**
+ * two
+ */
+const a = '/* kept */' // kept
+  /** @type {any} three */
+  const b = 2 /* kept */ * 3
+`
+  t.equal(withoutComments(text), "const a = '/* kept */' // kept\n  const b = 2 /* kept */ * 3\n")
+})
+
+t.test("a fleet's folder keeps the latest programs, each under its hash", async t => {
+  const dir = t.testdir()
+  const programs = Array.from({ length: 10 }, () => programOf(randomBytes(100)))
+  for (const [i, program] of programs.entries()) {
+    await saveProgram(dir, program)
+    // The order of saving, also where a file system counts in seconds.
+    await utimes(join(dir, 'programs', `${program.sha256}.json.gz`), 1e9 + i, 1e9 + i)
+  }
+  t.equal((await readdir(join(dir, 'programs'))).length, 8)
+  t.strictSame(await readProgram(dir, programs[2].sha256), programs[2])
+  await t.rejects(readProgram(dir, programs[1].sha256), /the controller has no program [0-9a-f]{64}: stop/)
+  // Launched with again, it is the latest one.
+  await saveProgram(dir, programs[2])
+  await saveProgram(dir, programOf(randomBytes(100)))
+  t.strictSame(await readProgram(dir, programs[2].sha256), programs[2])
+  await t.rejects(readProgram(dir, programs[3].sha256))
+})
+
+t.test('what is no hash, or no longer what it was, is not read', async t => {
+  const dir = t.testdir({ 'secret.json.gz': 'x' })
+  for (const odd of ['../secret', '', 7, null, undefined, ['a'], 'A'.repeat(64), 'g'.repeat(64)])
+    await t.rejects(readProgram(dir, odd), /by its SHA-256, 64 hex digits/)
+  const program = programOf(randomBytes(100))
+  await saveProgram(dir, program)
+  await writeFile(join(dir, 'programs', `${program.sha256}.json.gz`), 'damaged')
+  await t.rejects(readProgram(dir, program.sha256), /copy of program [0-9a-f]{64} is damaged/)
+  await t.rejects(saveProgram(join(dir, 'secret.json.gz'), program), { code: 'ENOTDIR' })
+})
