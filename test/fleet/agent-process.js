@@ -10,8 +10,6 @@ import { Asker } from '../../fleet/link/asker.js'
 import { dialLink } from '../../fleet/link/dial.js'
 import { listenLinks } from '../../fleet/link/listen.js'
 
-/** The drone's program. */
-export const DRONE = fileURLToPath(new URL('../../fleet/drone/main.js', import.meta.url))
 export const SECRET = '5e'.repeat(32)
 export const host = '127.0.0.1'
 /** The drone's program. */

@@ -10,6 +10,7 @@ import t from 'tap'
 import { packProgram, readProgram, saveProgram } from '../../../fleet/program.js'
 import { LaunchError, ProviderError } from '../../../fleet/providers/contract.js'
 import { ec2 } from '../../../fleet/providers/ec2/index.js'
+import { unless } from '../../needs.js'
 import { Moto, NEWEST, NEWEST_ARM } from './moto.js'
 import { alone, configs, REGIONS, Truth } from './truth.js'
 
@@ -26,9 +27,7 @@ const VCPU =
 // Where there is no moto yet, its installation takes a while.
 t.setTimeout(400_000)
 const moto = await Moto.start().catch(error => {
-  const why = `no moto_server: ${error.message.split('\n')[0]}`
-  if (process.env.CI === 'true') throw new Error(why)
-  t.plan(0, why)
+  t.plan(0, /** @type {string} */ (unless(false, `no moto_server: ${error.message.split('\n')[0]}`)))
   process.exit()
 })
 t.teardown(() => moto.stop())

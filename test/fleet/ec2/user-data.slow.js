@@ -11,8 +11,8 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { Links } from '../../../fleet/controller/links.js'
 import { packProgram } from '../../../fleet/program.js'
+import { withoutProgram } from '../../needs.js'
 import { cloudConfigOf, commandOf, fileOf, writeFiles } from './machine.js'
-import { missing } from './tools.js'
 
 const run = promisify(execFile)
 const RUN = 'run-7k2m'
@@ -130,7 +130,7 @@ async function machine(name) {
   }
 }
 
-t.test('cloud-init takes it', { skip: await missing(t, 'cloud-init') }, async t => {
+t.test('cloud-init takes it', { skip: withoutProgram('cloud-init') }, async t => {
   t.match(text, /^#cloud-config\n/)
   const file = join(folder, 'cloud-config.yaml')
   await writeFile(file, text)
@@ -158,7 +158,7 @@ t.test('the time limit is armed before all else, at every boot, and by systemd t
   t.equal(await readFile(log, 'utf8'), 'systemctl poweroff\n')
 })
 
-t.test('systemd takes the service', { skip: await missing(t, 'systemd-analyze') }, async t => {
+t.test('systemd takes the service', { skip: withoutProgram('systemd-analyze', 'systemd') }, async t => {
   const unit = join(folder, 'halley-drone.service')
   // The program is not on this machine.
   await writeFile(
