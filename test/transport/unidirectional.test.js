@@ -219,21 +219,29 @@ for (const driver of drivers) {
       await first.close()
     })
 
-    t.test('uni_sse: the id of an event stands behind what it counts as received', async t => {
-      const channel = 'asked:behind'
-      const subs = { [channel]: { recoverable: true } }
-      const client = await connect(gateway, 'uni_sse', { subs })
-      await client.next()
-      const begin = await client.id()
-      await client.close()
-      await gateway.api('publish', { channel, data: 'missed' })
-      const again = await connect(gateway, 'uni_sse', { subs }, { 'Last-Event-ID': begin })
-      const { epoch } = (await again.next()).connect.subs[channel]
-      t.equal((await again.id()).split(':').slice(1).join(':'), `1:${epoch}`)
-      const text = Buffer.concat(again.chunks).toString()
-      t.ok(text.indexOf('"missed"') < text.indexOf('\nid: '), text)
-      await again.close()
-    })
+    t.test(
+      'uni_sse: an id is part of the event that brings the last of what it counts as received',
+      async t => {
+        const channel = 'asked:behind'
+        const subs = { [channel]: { recoverable: true } }
+        const client = await connect(gateway, 'uni_sse', { subs })
+        await client.next()
+        const begin = await client.id()
+        await client.close()
+        await gateway.api('publish', { channel, data: 'missed' })
+        const again = await connect(gateway, 'uni_sse', { subs }, { 'Last-Event-ID': begin })
+        const { epoch } = (await again.next()).connect.subs[channel]
+        t.equal((await again.id()).split(':').slice(1).join(':'), `1:${epoch}`)
+        const text = Buffer.concat(again.chunks).toString()
+        // In an event of its own it would be lost with a connection that ends in between, and all of it would come again.
+        t.match(
+          text.split('\n\n').find(event => event.includes('"missed"')),
+          /"missed".*\nid: /,
+          text,
+        )
+        await again.close()
+      },
+    )
 
     t.test('uni_sse: clients of one channel of which only one recovers keep ids of their own', async t => {
       const [one, other] = ['asked:one', 'asked:other']

@@ -22,6 +22,8 @@ const idLine = channels => `id: ${eventId(channels)}\n`
 export class UniSseTransport extends UniStreamTransport {
   name = 'uni_sse'
   contentType = EVENT_STREAM
+  /** Line for the event that is framed next. */
+  #id = ''
 
   get responses() {
     return this.gateway.config.uni_sse.connect_code_to_http_response
@@ -61,19 +63,31 @@ export class UniSseTransport extends UniStreamTransport {
 
   /** @param {import('../../protocol/contract.js').Encoded} message */
   frame(message) {
-    return events(message)
+    const event = events(message)
+    if (this.#id === '') return event
+    // Inside of the last event, before the line feed that ends it.
+    const end = `${this.#id}\n`
+    this.#id = ''
+    return typeof event === 'string'
+      ? event.slice(0, -1) + end
+      : Buffer.concat([event.subarray(0, -1), Buffer.from(end)])
   }
 
   /**
-   * Where the connection stands is known only when it has joined its channels: an event of its own, without data.
+   * Where the connection stands is known only when it has joined its channels. The id counts the recovered publications of the connect push
+   * as received, so both are one event: a client has both or neither when its connection ends.
    * @param {Session} session
    */
   connected(session) {
     const channels = recoverable(session)
     if (channels.length === 0) return
-    // Behind the connect push, whose recovered publications it counts as received.
+    this.#id = idLine(channels)
     this.gateway.outbox.flush()
-    if (!session.closed) this.server.write(session.connection, `${idLine(channels)}\n`)
+    if (this.#id === '') return
+    // Everything has left already.
+    const id = this.#id
+    this.#id = ''
+    if (!session.closed) this.server.write(session.connection, `${id}\n`)
   }
 
   /** @type {StreamDelivery} @typedef {import('../contract.js').Carrier['deliver']} StreamDelivery */
