@@ -119,5 +119,5 @@ t.test('what serves no statistics is no reason to fall over', async t => {
   t.teardown(() => server.close())
   await new Promise(resolve => server.listen(path, () => resolve(undefined)))
   const { tmux } = await open(t, path)
-  await tmux.until('a line is not JSON')
+  t.ok(await tmux.until('a line is not JSON'))
 })
