@@ -1,10 +1,11 @@
 // Many channels with one subscriber each.
 
+import { setTimeout as sleep } from 'node:timers/promises'
+import { makePayload } from '../fleet/drone/engine/payload.js'
+import { channelNumber } from '../fleet/subjects.js'
 import { leastMemory, rounded } from './figures.js'
-import { nowMicros, sleep } from './load/clock.js'
-import { Load } from './load/load.js'
-import { Payloads } from './load/payload.js'
-import { post } from './load/post.js'
+import { channelOf, Load } from './load.js'
+import { post } from './servers.js'
 
 /** Channels of those that are published to, to see that they have their subscribers again. */
 const PROBES = 200
@@ -16,9 +17,6 @@ const PATIENCE = 60_000
 /** An API that refuses may not do so any more, ms. */
 const AGAIN_AFTER = 10
 
-/** Only WebSocket clients subscribe when they are connected. */
-const CONNECTED = { path: '/connection/websocket', wire: 'connected' }
-
 /** @typedef {import('./deployment.js').Deployment} Deployment */
 /** @typedef {import('./redis.js').SharedRedis} SharedRedis */
 
@@ -29,7 +27,8 @@ const CONNECTED = { path: '/connection/websocket', wire: 'connected' }
 export async function channels(deployment, sizes, show) {
   const { redis, apis } = deployment
   const subscriptions = sizes.subscriptions ?? 1
-  const targets = deployment.targets.map(target => ({ ...target, ...CONNECTED }))
+  // Only WebSocket clients subscribe when they are connected.
+  const targets = deployment.targets.map(({ url }) => ({ url, transport: 'websocket' }))
   const load = new Load({ targets, apis }, { ...sizes, subscriptions }, show)
   try {
     const connected = await load.connect()
@@ -64,7 +63,7 @@ export async function channels(deployment, sizes, show) {
       }),
     }
     const cut = redis && (await cutAndWait(deployment, redis, load, { ...sizes, subscriptions }, show))
-    const { closed, unsubscribed } = await load.report()
+    const { ended, refused: unsubscribed } = (await load.sample()).counters
     return {
       ...result,
       ...(cut && {
@@ -75,8 +74,8 @@ export async function channels(deployment, sizes, show) {
         resubscribe_cpu_us: each(cut.use.server),
         redis_resubscribe_cpu_us: each(cut.use.redis),
       }),
-      unsubscribed,
-      closed,
+      unsubscribed: unsubscribed - refused,
+      closed: ended,
       connected_mb: rounded(before / 1e6, 1),
     }
   } finally {
@@ -91,7 +90,7 @@ export async function channels(deployment, sizes, show) {
  */
 async function usage(deployment, since = { server: 0, redis: 0, seconds: 0 }) {
   const redis = (await deployment.redis?.cpu()) ?? 0
-  const seconds = nowMicros() / 1e6
+  const seconds = performance.now() / 1e3
   return {
     server: deployment.cpu() - since.server,
     redis: redis - since.redis,
@@ -113,7 +112,7 @@ async function cutAndWait(deployment, redis, load, { conns, subscriptions, size 
   show.progress('connections to redis are cut')
   const all = await redis.channels()
   const used = await usage(deployment)
-  const cutAt = nowMicros()
+  const cutAt = performance.timeOrigin + performance.now()
   await redis.cut()
   const patience = Date.now() + PATIENCE
   // What the gateways asked for before the cut is no longer in there: their connections have ended when `cut` has been answered.
@@ -121,29 +120,31 @@ async function cutAndWait(deployment, redis, load, { conns, subscriptions, size 
     if (Date.now() > patience) throw new Error('the gateways have not subscribed again')
     await sleep(LOOK_EVERY)
   }
-  const resubscribed = nowMicros() - cutAt
+  const resubscribed = performance.timeOrigin + performance.now() - cutAt
   const total = conns * subscriptions
   const probes = Math.min(PROBES, total)
   const { apis } = deployment
-  const payloads = new Payloads(size)
   let next = 0
   const publisher = async () => {
     while (next < probes) {
       const probe = next++
       // The last channel is one of them.
-      const channel = `ch${Math.floor(((probe + 1) * total) / probes) - 1}`
-      const body = () => `{"channel":"${channel}","data":${payloads.make(nowMicros(), 1)}}`
+      const index = Math.floor(((probe + 1) * total) / probes) - 1
+      const channel = channelOf(index % subscriptions, Math.floor(index / subscriptions))
+      const numbers = { s: 1, c: channelNumber(channel), e: 1, m: 1, o: 0 }
+      const body = () =>
+        `{"channel":"${channel}","data":${makePayload({ t: Date.now() * 1000, ...numbers }, size, false)}}`
       while (!(await post(apis[probe % apis.length], 'publish', body())) && Date.now() < patience)
         await sleep(AGAIN_AFTER)
     }
   }
   await Promise.all(Array.from({ length: PROBES_AT_ONCE }, publisher))
-  const { received, lastAt } = await load.drain(probes)
+  const { counters, lastAt } = await load.drain(probes)
   return {
-    resubscribed: Math.round(resubscribed / 1e3),
-    delivering: Math.round((lastAt - cutAt) / 1e3),
+    resubscribed: Math.round(resubscribed),
+    delivering: Math.round(lastAt - cutAt),
     probes,
-    delivered: received,
+    delivered: counters.received,
     use: await usage(deployment, used),
   }
 }

@@ -7,7 +7,7 @@ import { capacityOf, Server } from './servers.js'
  * @typedef {object} DeploymentOptions
  * @property {number} workers of each node of Halley; the controls are one process each
  * @property {string} driver of Halley
- * @property {string} transport how clients connect to Halley: one of WIRES; to a bare library always by WebSocket
+ * @property {string} transport how clients connect to Halley: one of TRANSPORTS; to a bare library always by WebSocket
  * @property {'memory' | 'redis'} engine of Halley
  * @property {string[]} redis addresses of the Redis to use; none: a server of its own
  * @property {number} nodes of Halley

@@ -1,4 +1,4 @@
-import { sleep } from './load/clock.js'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** A server that has just started still allocates and compiles, ms. */
 export const SETTLE = 1_000
@@ -8,8 +8,8 @@ const LOOK_EVERY = 500
 /** @param {number} value @param {number} digits */
 export const rounded = (value, digits) => Number(value.toFixed(digits))
 
-/** @param {number} micros */
-export const toMs = micros => rounded(micros / 1e3, 2)
+/** @param {number} ms */
+export const toMs = ms => rounded(ms, 2)
 
 /**
  * @param {import('./deployment.js').Deployment} deployment

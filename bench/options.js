@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
+import { TRANSPORTS } from './connections.js'
 import { KINDS } from './deployment.js'
-import { TRANSPORTS } from './load/wires.js'
 import { SCENARIOS } from './scenarios.js'
 import { UsageError } from './usage-error.js'
 

@@ -2,12 +2,12 @@
 // Everybody keeps books, so that it is known in the end what came of each publication. The publishers and listeners are
 // those of the tests.
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import { startRedis } from '../test/redis/servers.js'
 import { Listener, Load, SdkListener } from '../test/redis/traffic.js'
 import { compareBooks, soundBooks } from './books.js'
 import { rounded } from './figures.js'
 import { parseFlags } from './flags.js'
-import { sleep } from './load/clock.js'
 import { table } from './report.js'
 import { Server } from './servers.js'
 import { UsageError } from './usage-error.js'
@@ -110,7 +110,7 @@ export class Restarts {
     const names = Array.from({ length: channels }, (_, i) => `c${i}`)
     const listeners = this.#listeners(names)
     await Promise.all(listeners.map(({ ready }) => ready))
-    const urls = () => this.#alive().map(({ api }) => `http://${api.host}:${api.port}`)
+    const urls = () => this.#alive().map(({ api }) => api.url)
     const load = new Load(urls, names, { rate, connections: CONNECTIONS })
     const began = performance.now()
     for (let round = 1; round <= rounds; round++) {
@@ -172,8 +172,8 @@ export class Restarts {
     const { clients, subscriptions } = this.#options
     return Array.from({ length: clients }, (_, i) => {
       const url = () => {
-        const { host, port, path } = (this.#nodes[i % NODES] ?? this.#alive()[0]).target
-        return `ws://${host}:${port}${path}`
+        const { url } = this.#nodes[i % NODES] ?? this.#alive()[0]
+        return `${url.replace('http', 'ws')}/connection/websocket`
       }
       const own = Array.from({ length: subscriptions }, (_, k) => names[(i + k) % names.length])
       const listener = i % SDK_EVERY === SDK_EVERY - 1 ? new SdkListener(url, own) : new Listener(url, own)
@@ -217,9 +217,9 @@ export class Restarts {
    * @param {string[]} names of the channels
    */
   async #settle(listeners, names) {
-    const { host, port, key } = this.#alive()[0].api
+    const { url, key } = this.#alive()[0].api
     const reached = names.map(async channel => {
-      const answer = await fetch(`http://${host}:${port}/api/history`, {
+      const answer = await fetch(`${url}/api/history`, {
         method: 'POST',
         headers: { 'X-API-Key': key },
         body: JSON.stringify({ channel, limit: 0 }),

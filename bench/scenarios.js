@@ -1,8 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { channels } from './channels.js'
 import { leastMemory, rounded, SETTLE, toMs } from './figures.js'
-import { sleep, sleepUntil } from './load/clock.js'
-import { Load } from './load/load.js'
-import { Pollers } from './load/pollers.js'
+import { Load } from './load.js'
+import { Pollers } from './pollers.js'
 import { openFilesLimit } from './proc.js'
 
 /**
@@ -52,11 +52,11 @@ async function memory(deployment, sizes, show) {
     show.progress('all connected, memory settles')
     const least = await leastMemory(deployment, sizes.seconds)
     const idle = (deployment.cpu() - cpuAfter) / sizes.seconds
-    const { closed } = await load.report()
+    const { counters } = await load.sample()
     return {
       connections: connected.ready,
       failed: connected.failed,
-      closed,
+      closed: counters.ended,
       bytes_per_connection: Math.round((least - before) / connected.ready),
       connect_cpu_us: rounded(((cpuAfter - cpuBefore) / connected.ready) * 1e6, 1),
       connects_per_s: Math.round(connected.ready / connected.seconds),
@@ -90,7 +90,7 @@ const latency = (deployment, sizes, show) =>
 
 /**
  * @param {Deployment} deployment
- * @param {import('./load/load.js').Ends} ends
+ * @param {import('./load.js').Ends} ends
  * @param {Sizes} sizes
  * @param {Show} show
  * @returns {Promise<Result>}
@@ -100,48 +100,52 @@ async function flowBetween(deployment, ends, sizes, show) {
   const load = new Load(ends, sizes, show)
   try {
     const connected = await load.connect()
-    const { from, to, done } = await load.publish(WARM_UP, sizes.seconds)
+    const from = await load.publish(WARM_UP)
     show.progress(`publishing for ${WARM_UP} + ${sizes.seconds} s`)
-    await sleepUntil(from)
+    await sleep(Math.max(0, from - Date.now()))
+    const before = await load.sample()
+    const started = performance.now()
     const cpuBefore = deployment.cpu()
     const ownBefore = load.cpu()
     const redisBefore = await redis?.cpu()
-    await sleepUntil(to)
+    await sleep(sizes.seconds * 1e3)
     const cpu = deployment.cpu() - cpuBefore
     const own = load.cpu().map((used, i) => used - ownBefore[i])
     const redisCpu = redisBefore === undefined ? undefined : Number(await redis?.cpu()) - redisBefore
-    const published = await done
+    const seconds = (performance.now() - started) / 1e3
+    const after = await load.sample()
     show.progress('waiting for the last messages')
-    const expected = load.expected(published.byChannel)
-    await load.drain(expected)
-    const got = await load.report()
+    const { expected, all } = await load.finish()
+    const { received, ended, duplicates, disordered, gaps, damaged } = all.counters
+    const counted = after.counters.received - before.counters.received
+    const published = after.publisher.published - before.publisher.published
     const perPublish = connected.ready / load.channels
     return {
       connections: connected.ready,
       failed: connected.failed,
-      closed: got.closed,
-      published: published.total,
+      closed: ended,
+      published: all.publisher.published,
       expected,
-      delivered: got.received,
-      missing: expected - got.received,
-      order_faults: got.orderFaults,
-      damaged: got.damaged,
-      publish_errors: published.errors,
+      delivered: received,
+      missing: expected - received,
+      order_faults: duplicates + disordered + gaps,
+      damaged,
+      publish_errors: all.publisher.unpublished,
       ...(sizes.rate > 0 && { offered_per_s: Math.round(sizes.rate * perPublish) }),
-      published_per_s: Math.round(published.counted / sizes.seconds),
-      delivered_per_s: Math.round(got.counted / sizes.seconds),
-      cpu_us_per_message: rounded((cpu / Math.max(1, got.counted)) * 1e6, 2),
-      p50_ms: toMs(got.latency.percentile(50)),
-      p99_ms: toMs(got.latency.percentile(99)),
-      max_ms: toMs(got.latency.max),
-      publish_p99_ms: toMs(published.answers.percentile(99)),
-      server_cpu_percent: Math.round((cpu / sizes.seconds) * 100),
+      published_per_s: Math.round(published / seconds),
+      delivered_per_s: Math.round(counted / seconds),
+      cpu_us_per_message: rounded((cpu / Math.max(1, counted)) * 1e6, 2),
+      p50_ms: toMs(after.latency.percentile(50)),
+      p99_ms: toMs(after.latency.percentile(99)),
+      max_ms: toMs(after.latency.max),
+      publish_p99_ms: toMs(after.answer.percentile(99)),
+      server_cpu_percent: Math.round((cpu / seconds) * 100),
       ...(redisCpu !== undefined && {
-        redis_cpu_percent: rounded((redisCpu / sizes.seconds) * 100, 1),
-        redis_cpu_us_per_publish: rounded((redisCpu / Math.max(1, published.counted)) * 1e6, 2),
+        redis_cpu_percent: rounded((redisCpu / seconds) * 100, 1),
+        redis_cpu_us_per_publish: rounded((redisCpu / Math.max(1, published)) * 1e6, 2),
       }),
-      load_cpu_percent: Math.round((own.reduce((sum, used) => sum + used, 0) / sizes.seconds) * 100),
-      busiest_loader_percent: Math.round((Math.max(...own) / sizes.seconds) * 100),
+      load_cpu_percent: Math.round((own.reduce((sum, used) => sum + used, 0) / seconds) * 100),
+      busiest_loader_percent: Math.round((Math.max(...own) / seconds) * 100),
     }
   } finally {
     load.stop()
@@ -162,7 +166,7 @@ async function poll(deployment, { conns, channels: asked, size, seconds }, show)
   const once = async round => {
     const answers = pollers.answers + perRound
     await pollers.publish(round % count, size)
-    await pollers.answered(answers)
+    await pollers.wait(answers)
     // The next polls have to come in.
     await sleep(BETWEEN_ROUNDS)
   }

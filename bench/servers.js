@@ -4,16 +4,20 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { sleep } from './load/clock.js'
 import { openFilesLimit, processTree } from './proc.js'
 
 /**
  * @typedef {'halley' | 'uws' | 'ws'} ServerKind
+ * @typedef {object} Api where to publish
+ * @property {string} url
+ * @property {string} key
+ *
  * @typedef {object} ServerOptions
  * @property {number} workers of Halley; the controls are one process each
  * @property {string} driver of Halley
- * @property {string} transport how clients connect to Halley: one of WIRES; to a bare library always by WebSocket
+ * @property {string} transport how clients connect to Halley: one of TRANSPORTS; to a bare library always by WebSocket
  * @property {Record<string, string | undefined>} env
  * @property {object | null} redis `engine.redis` of Halley; null: the embedded engine
  * @property {number} history publications that each channel of Halley keeps for its clients to recover; 0: none
@@ -103,17 +107,18 @@ export class Server {
     return /** @type {number} */ (this.#process.pid)
   }
 
-  /** @returns {import('./load/subscribers.js').Target} how its clients connect and subscribe */
-  get target() {
-    const { port } = this
-    if (this.kind !== 'halley') return { host: HOST, port, path: '/?ch=ch%d', wire: 'bare' }
-    const endpoint = this.#transport === 'protobuf' ? 'websocket' : this.#transport
-    return { host: HOST, port, path: `/connection/${endpoint}`, wire: this.#transport }
+  get url() {
+    return `http://${HOST}:${this.port}`
   }
 
-  /** @returns {{host: string, port: number, key: string}} where its publishers publish */
+  /** @returns {import('./load.js').Target} how its clients connect */
+  get target() {
+    return { url: this.url, transport: this.kind === 'halley' ? this.#transport : 'uni_bare' }
+  }
+
+  /** @returns {Api} where its publishers publish */
   get api() {
-    return { host: HOST, port: this.port, key: API_KEY }
+    return { url: this.url, key: API_KEY }
   }
 
   /**
@@ -208,4 +213,20 @@ async function halleyCommand(
   const [, ...start] = scripts.start.split(' ')
   const program = start.findIndex((/** @type {string} */ word) => !word.startsWith('-'))
   return [...(flags ?? start.slice(0, program)), ...start.slice(program), '-c', file, '--no-dashboard']
+}
+
+/**
+ * Calls the server API.
+ * @param {Api} api
+ * @param {string} method
+ * @param {string} body JSON
+ * @returns {Promise<boolean>} whether it was done; rejects when there is nobody to answer
+ */
+export async function post({ url, key }, method, body) {
+  const response = await fetch(`${url}/api/${method}`, {
+    method: 'POST',
+    headers: { 'X-API-Key': key },
+    body,
+  })
+  return response.status === 200 && !(await response.text()).startsWith('{"error"')
 }

@@ -6,10 +6,10 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { rounded } from './figures.js'
 import { parseFlags } from './flags.js'
-import { sleep } from './load/clock.js'
-import { Load } from './load/load.js'
+import { Load } from './load.js'
 import { cpuOf, processTree } from './proc.js'
 import { table } from './report.js'
 import { capacityOf, Server } from './servers.js'
@@ -136,10 +136,11 @@ export class WatchRun {
     this.#load = load
     const { ready } = await load.connect()
     show.progress(`${rate} publishes a second for ${seconds} s`)
-    const { done } = await load.publish(1, seconds)
+    const to = (await load.publish(1)) + seconds * 1e3
     const cpu = await this.#cpu(watcher, server.pid)
-    const published = await done
-    const { received } = await load.drain(load.expected(published.byChannel))
+    await sleep(Math.max(0, to - Date.now()))
+    const { all } = await load.finish()
+    const { received } = all.counters
     await watcher.next()
     const { snapshot } = await watcher.next()
     const { totals, counters } = snapshot
@@ -151,7 +152,7 @@ export class WatchRun {
       accepts_off_pct: off(counters.accepts, ready),
       deliveries: counters.deliveries,
       deliveries_off_pct: off(counters.deliveries, received),
-      publishes_off_pct: off(counters.publishes, published.total),
+      publishes_off_pct: off(counters.publishes, all.publisher.published),
       cpu_off_pct: off(cpu.told, cpu.counted),
       rss_off_pct: off(totals.memory.rss, rss),
       ...(await this.#blocked(watcher, snapshot, block)),

@@ -68,6 +68,9 @@
  * @property {number} part this publisher has the subjects whose index mod `parts` is `part`: each subject has one publisher, and its
  *   messages one sequence from 1
  * @property {number} parts
+ * @property {boolean} [single] each message is a request of its own (`/api/publish`), from this machine: the benchmarks' publishers. Their
+ *   `rate` may be Infinity: the next one as soon as one is answered
+ * @property {number} [lanes] requests under way at once
  */
 
 /**

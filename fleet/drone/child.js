@@ -34,7 +34,8 @@ export function serveEngine(launch, tell, collect, end) {
       collected = changes
       collect()
     }
-    return { ...sample, process: usage.now(launch.role, sample.gauges.open) }
+    const { subscribed, lastAt } = engine
+    return { ...sample, subscribed, lastAt, process: usage.now(launch.role, sample.gauges.open) }
   }
 
   return async ({ id, method, params }) => {
@@ -52,12 +53,13 @@ export function serveEngine(launch, tell, collect, end) {
 /**
  * Makes a process that was forked an engine's.
  * @param {NodeJS.Process} own this process
+ * @param {Partial<ConstructorParameters<typeof Engine>[0]>} [more] options of the engine that cannot be told it
  */
-export function beEngine(own) {
+export function beEngine(own, more = {}) {
   const end = () => own.exit()
   const tell = (/** @type {object} */ message, then = () => {}) => own.send?.(message, then)
   own.once('message', (/** @type {any} */ launch) => {
-    const take = serveEngine(launch, tell, () => globalThis.gc?.(), end)
+    const take = serveEngine({ ...launch, ...more }, tell, () => globalThis.gc?.(), end)
     own.on('message', message => take(/** @type {any} */ (message)))
   })
   // Whoever ends the parent, and however: nobody loads a target without it.

@@ -4,7 +4,7 @@ import { Dialer } from '../transport/dialer.js'
 import { Clock } from './clock.js'
 import { Figures } from './figures.js'
 import { startNumber } from './ledger.js'
-import { readPayload } from './payload.js'
+import { PayloadReader } from './payload.js'
 import { Pool } from './pool.js'
 import { Publisher } from './publisher.js'
 import { Subscriptions } from './subscriptions.js'
@@ -23,6 +23,10 @@ const LAST_DRAIN = 1000
 const DRAIN = 5000
 /** Publishers whose ledgers are kept. */
 const LEDGERS = 8
+/** What is no JSON is a push of another format. */
+const BRACE = 0x7b
+/** Letters that pushes begin with. */
+const [P, U, C, H] = [...'puch'].map(letter => letter.charCodeAt(0))
 /** With others of these, other connections would be made: when one changes, all are opened anew. */
 const LASTING = ['targets', 'transport', 'first', 'channels', 'recover', 'user', 'addresses', 'ports']
 
@@ -32,6 +36,12 @@ const label = ({ code, message, reason }) => `${code || ''} ${message ?? reason 
 /** Holds connections, checks what they receive, and publishes: as its settings say, whatever was before. */
 export class Engine {
   options
+  /** Subscriptions that were made. */
+  subscribed = 0
+  /** When the last publication came, ms. */
+  lastAt = 0
+  /** Connections whose subscriptions were asked for by `subscribe`. */
+  #asked = 0
   /** @type {Settings | null} */
   #settings = null
   #lasting = ''
@@ -52,9 +62,19 @@ export class Engine {
   #publishers = []
   /** What the last one does; '': nothing. */
   #publishing = ''
+  #payload = new PayloadReader()
   #timer
 
-  /** @param {{allow: string[], apiKey?: string, tokenSecret?: string, machine: number}} options `machine`: its number, the `m` of payloads */
+  /**
+   * @param {object} options
+   * @param {string[]} options.allow
+   * @param {string} [options.apiKey]
+   * @param {string} [options.tokenSecret]
+   * @param {number} options.machine its number, the `m` of payloads
+   * @param {boolean} [options.together] connect and subscribe requests leave together, over a two-way WebSocket
+   * @param {boolean} [options.later] subscriptions are made by `subscribe`, of connections that are open
+   * @param {import('../transport/dialer.js').DialerOptions['transports']} [options.transports] more transports
+   */
   constructor(options) {
     this.options = options
     this.#timer = setInterval(() => this.#pool.tick(this.clock.now()), TICK)
@@ -95,7 +115,8 @@ export class Engine {
    * @param {import('../transport/dialer.js').Listener} listener
    */
   dialer(settings, transport, listener) {
-    return new Dialer({ ...settings, transport, allow: this.options.allow }, listener, this.#counters)
+    const { allow, transports } = this.options
+    return new Dialer({ ...settings, transport, allow, transports }, listener, this.#counters)
   }
 
   /** @param {Settings} settings */
@@ -148,13 +169,39 @@ export class Engine {
   dial(slot) {
     const number = /** @type {Settings} */ (this.#settings).first + slot
     const dialer = /** @type {Dialer} */ (this.#dialer)
-    const requests = dialer.oneWay ? this.#subscriptions.requests(slot, number) : []
-    const subs = requests.length > 0 && {
+    const { together } = this.options
+    const requests = dialer.oneWay || together ? this.#subscriptions.requests(slot, number) : []
+    const subs = dialer.oneWay && {
       subs: Object.fromEntries(requests.map(wish => [wish.channel, wish])),
     }
     this.#answers[slot] = this.#subscriptions.width
     this.#alive++
-    return dialer.dial(slot, number, { ...this.token(number), ...subs })
+    const connection = dialer.dial(slot, number, { ...this.token(number), ...subs })
+    if (together && requests.length > 0) connection.send(this.#commands(requests))
+    return connection
+  }
+
+  /** @param {object[]} requests of subscriptions, in the order of the templates */
+  #commands(requests) {
+    return requests.map((subscribe, place) => JSON.stringify({ id: place + 2, subscribe })).join('\n')
+  }
+
+  /**
+   * Asks for the subscriptions of some more connections, of an engine whose subscriptions come later.
+   * @param {number} connections at most
+   * @returns {{left: number, subscribed: number, refused: number}} `left`: connections that were not asked for
+   */
+  subscribe(connections) {
+    const first = this.#settings?.first ?? 0
+    for (let n = 0; n < connections && this.#asked < this.#pool.wanted; this.#asked++) {
+      const slot = this.#asked
+      if (!this.#pool.isOpen(slot)) continue
+      n++
+      this.#answers[slot] = this.#subscriptions.width
+      this.#pool.at(slot)?.send(this.#commands(this.#subscriptions.requests(slot, first + slot)))
+    }
+    const { refused } = this.#counters
+    return { left: this.#pool.wanted - this.#asked, subscribed: this.subscribed, refused }
   }
 
   /** @param {Connection} connection @param {number} code @param {string} reason */
@@ -206,9 +253,13 @@ export class Engine {
       if (this.#pool.pong) connection.send('{}')
       return
     }
-    const text = buffer.toString('latin1', start, end)
     // A push is {"push":{"channel":... or, one-way, {"channel":... Replies may have publications in them, which are not read like this.
-    if (/^{"(push|ch)/.test(text) && this.#publication(slot, text)) return
+    const letter = buffer[start + 2]
+    const isPush =
+      buffer[start] !== BRACE ||
+      (letter === P && buffer[start + 3] === U) ||
+      (letter === C && buffer[start + 3] === H)
+    if (isPush && this.#publication(slot, buffer, start, end)) return
     let message
     try {
       message = JSON.parse(buffer.toString('utf8', start, end))
@@ -225,15 +276,17 @@ export class Engine {
 
   /**
    * @param {number} slot
-   * @param {string} text JSON
+   * @param {Buffer} buffer
+   * @param {number} start
+   * @param {number} end
    * @returns {boolean} false: there is no whole payload in it
    */
-  #publication(slot, text) {
-    const payload = readPayload(text)
-    if (payload === null) return false
-    const { t, s, c, e, m, o, again, offset } = payload
+  #publication(slot, buffer, start, end) {
+    if (!this.#payload.read(buffer, start, end)) return false
+    const { t, s, c, e, m, o, again, offset } = this.#payload
     const { clock, figures } = this
     const now = clock.now()
+    this.lastAt = now
     if (m === this.options.machine) figures.probe.record(now - t / 1000)
     else figures.latency.record(now + clock.state.offset - (t + o) / 1000)
     const i = this.#subscriptions.find(slot, c)
@@ -268,12 +321,11 @@ export class Engine {
     const now = this.clock.now()
     if (time) this.clock.learn(time, this.#pool.began(slot), now)
     Object.assign(this.#pool, { ping, pong })
-    const requests = this.#subscriptions.requests(slot, number)
+    const { together, later } = this.options
+    if (together && !this.#dialer?.oneWay && this.#subscriptions.width > 0) return
+    const requests = later ? [] : this.#subscriptions.requests(slot, number)
     if (requests.length === 0) this.#ready(slot)
-    else if (!this.#dialer?.oneWay)
-      connection.send(
-        requests.map((subscribe, place) => JSON.stringify({ id: place + 2, subscribe })).join('\n'),
-      )
+    else if (!this.#dialer?.oneWay) connection.send(this.#commands(requests))
     else
       requests.forEach(({ channel }, place) => {
         const subscribe = subs?.[channel]
@@ -295,12 +347,15 @@ export class Engine {
       if (error.temporary) return this.fail(slot, `subscribe: ${label(error)}`)
       this.figures.fault(`subscribe: ${label(error)}`)
     } else {
+      this.subscribed++
       const i = slot * this.#subscriptions.width + place
       this.#subscriptions.answered(i, subscribe, this.clock.now(), this.#settings?.publishFrom ?? 0)
-      for (const { data, offset } of subscribe.publications ?? [])
-        if (!this.#publication(slot, JSON.stringify({ data, offset }))) this.#damaged()
+      for (const { data, offset } of subscribe.publications ?? []) {
+        const bytes = Buffer.from(JSON.stringify({ data, offset }))
+        if (!this.#publication(slot, bytes, 0, bytes.length)) this.#damaged()
+      }
     }
-    if (--this.#answers[slot] === 0) this.#ready(slot)
+    if (--this.#answers[slot] === 0 && !this.options.later) this.#ready(slot)
   }
 
   /** @param {number} slot */

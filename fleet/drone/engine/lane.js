@@ -14,7 +14,7 @@ import { makePayload } from './payload.js'
  * @typedef {{code: number, message?: string, temporary?: boolean} | undefined} Fault what a command was answered
  */
 
-/** Messages that wait. */
+/** Messages that wait; of a publisher that publishes as fast as it is answered, none waits behind another. */
 const ROOM = 1024
 /** Bytes of one request: a WebSocket message may have 65,536 bytes, if nothing else is configured. */
 const BATCH = 56_000
@@ -51,15 +51,25 @@ export class Lane {
   /** Attempts in a row, and the time of the next one. */
   #failures = 0
   #after = 0
+  /** Place of the subject whose turn is next, where each lane takes its own in turn. */
+  #turn
 
   /** @param {import('./publisher.js').Publisher} publisher @param {number} number */
   constructor(publisher, number) {
     this.#publisher = publisher
     this.#number = number
+    this.#turn = number
   }
 
   get full() {
     return this.#queue.length >= ROOM
+  }
+
+  /** @param {number} places @param {number} lanes @returns {number} place of the next subject of this lane */
+  turn(places, lanes) {
+    const place = this.#turn
+    this.#turn = place + lanes < places ? place + lanes : place % lanes
+    return place
   }
 
   get idle() {
@@ -78,8 +88,10 @@ export class Lane {
     const texts = this.#take()
     const target = targets[(this.#number + this.#failures) % targets.length]
     if (settings.publish.via === 'api') {
-      const body = `{"commands":[${texts.map(text => `{"publish":${text}}`)}]}`
-      this.#request = target.post('/api/batch', body, `X-API-Key: ${engine.options.apiKey}\r\n`)
+      const key = `X-API-Key: ${engine.options.apiKey}\r\n`
+      this.#request = settings.publish.single
+        ? target.post('/api/publish', texts[0], key)
+        : target.post('/api/batch', `{"commands":[${texts.map(text => `{"publish":${text}}`)}]}`, key)
       target.posts.push(this)
     } else {
       this.#text = texts.map((text, n) => `{"id":${n + 2},"publish":${text}}`).join('\n')
@@ -97,7 +109,8 @@ export class Lane {
     const o = Math.round(engine.clock.state.offset * 1000)
     const m = engine.options.machine
     const texts = []
-    for (let bytes = 0; texts.length < this.#queue.length; ) {
+    const most = settings.publish.single ? 1 : this.#queue.length
+    for (let bytes = 0; texts.length < Math.min(most, this.#queue.length); ) {
       const message = this.#queue[texts.length]
       const { at, again } = message
       const channel = subject.nameOf(part + at * parts)
@@ -118,11 +131,13 @@ export class Lane {
     return this.#request
   }
 
-  /** @param {number} _status @param {string} reason why there is no answer @param {string} text answer */
-  posted(_status, reason, text) {
+  /** @param {number} status @param {string} reason why there is no answer @param {string} text answer */
+  posted(status, reason, text) {
     let faults = null
     try {
-      faults = JSON.parse(text).replies.map((/** @type {any} */ reply) => reply.error)
+      const answer = JSON.parse(text)
+      const replies = this.#publisher.settings.publish.single && status === 200 ? [answer] : answer.replies
+      faults = replies.map((/** @type {any} */ reply) => reply.error)
     } catch {}
     // At the end nobody waits for it any more.
     if (this.#batch.length > 0) this.#answered(faults?.length === this.#batch.length ? faults : null, reason)

@@ -23,7 +23,8 @@ const IDLE = 50
  */
 export class Publisher {
   #dialer
-  #lanes = Array.from({ length: LANES }, (_, n) => new Lane(this, n))
+  /** @type {Lane[]} */
+  #lanes
   /** @type {Connection | null} whose connect reply tells the gateway's time */
   #asker = null
   #asked = 0
@@ -50,6 +51,7 @@ export class Publisher {
     this.settings = settings
     this.start = startNumber(begin)
     this.subject = parseSubject(publish.channels)
+    this.#lanes = Array.from({ length: publish.lanes ?? LANES }, (_, n) => new Lane(this, n))
     this.#dialer = engine.dialer(settings, 'websocket', this)
     this.targets = targets.map(url => new Target(this.#dialer, url))
     // Publishers begin one after another, so that all messages together are evenly spaced.
@@ -68,37 +70,47 @@ export class Publisher {
     this.sequences = new Uint32Array(Math.max(before.length, Math.ceil(places)))
     this.sequences.set(before)
     // What is behind stays due; what is to come, comes at the new rate.
-    if (this.#due > now) this.#due = now + (this.#due - now) * (this.settings.publish.rate / publish.rate)
+    if (this.#due > now && publish.rate < Infinity)
+      this.#due = now + (this.#due - now) * (this.settings.publish.rate / publish.rate)
     this.settings = settings
     this.pump()
   }
 
   /** Sends what is due, as far as there is room. */
   pump() {
-    const { rate, order } = this.settings.publish
+    const { rate, order, single } = this.settings.publish
+    const lanes = this.#lanes.length
     const now = this.engine.clock.now()
     if (!this.#end && this.sequences.length > 0) {
-      if (now - this.#asked > ASK_TIME) {
+      // Alone on a machine with the gateway, it need not be asked.
+      if (!single && now - this.#asked > ASK_TIME) {
         this.#asked = now
         this.#asker?.close()
-        this.#asker = this.dial(LANES)
+        this.#asker = this.dial(lanes)
       }
-      while (this.#due <= now) {
-        const places = this.sequences.length
-        const place = order === 'sequential' ? (this.#place + 1) % places : Math.floor(Math.random() * places)
-        const lane = this.#lanes[place % LANES]
-        if (lane.full) break
-        lane.add(place, this.#due)
-        this.#place = place
-        this.#due += 1000 / rate
-      }
+      const places = this.sequences.length
+      if (rate === Infinity && this.#due <= now) {
+        for (const lane of this.#lanes) if (lane.idle) lane.add(lane.turn(places, lanes), now)
+      } else
+        while (this.#due <= now) {
+          const place =
+            order === 'sequential' ? (this.#place + 1) % places : Math.floor(Math.random() * places)
+          const lane = this.#lanes[place % lanes]
+          if (lane.full) break
+          lane.add(place, this.#due)
+          this.#place = place
+          this.#due += 1000 / rate
+        }
     }
     for (const lane of this.#lanes) lane.flush(now)
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.pump(), rate > FAST ? 2 : Math.min(IDLE, this.#due - now))
+    this.#timer = setTimeout(
+      () => this.pump(),
+      rate > FAST ? (single ? 1 : 2) : Math.min(IDLE, this.#due - now),
+    )
   }
 
-  /** @param {number} slot a lane's, or LANES @returns {Connection} as a client */
+  /** @param {number} slot a lane's, or one more than they are @returns {Connection} as a client */
   dial(slot) {
     const number = this.settings.publish.part + slot
     return this.#dialer.dial(slot, number, { ...this.engine.token(number) })
@@ -112,7 +124,7 @@ export class Publisher {
    */
   message(connection, buffer, start, end) {
     const reply = JSON.parse(buffer.toString('utf8', start, end))
-    if (connection.slot < LANES) return this.#lanes[connection.slot].message(connection, reply)
+    if (connection.slot < this.#lanes.length) return this.#lanes[connection.slot].message(connection, reply)
     const { clock } = this.engine
     const time = reply.connect?.time
     if (time && connection === this.#asker) clock.learn(time, this.#asked, clock.now())
@@ -144,7 +156,7 @@ export class Publisher {
   async #drain(left) {
     const { clock, figures } = this.engine
     const { rate } = this.settings.publish
-    const behind = Math.ceil(((clock.now() - this.#due) * rate) / 1000)
+    const behind = rate === Infinity ? 0 : Math.ceil(((clock.now() - this.#due) * rate) / 1000)
     // A timer is never that exact: what became due since it was set is no failure.
     if (behind > rate / 20 + 1) {
       figures.counters.unpublished += behind

@@ -37,6 +37,7 @@ const TRANSPORTS = [...CONNECTIONS.keys(), 'uni_websocket', 'uni_http_stream', '
  * @property {string[]} allow `host` or `host:port`; no other target is ever connected to
  * @property {import('../../schema.js').Transport} transport
  * @property {string[]} addresses ranges of local addresses, `127.0.1.1-127.0.1.50`; none: the kernel's choice
+ * @property {Record<string, any>} [transports] classes of more transports, by name
  * @property {string} ports range of source ports on each of them, `1024-65535`; '': the kernel's choice
  */
 
@@ -59,7 +60,7 @@ export class Dialer {
    * @throws {Error} one line: a target that is not allowed, a range that cannot be read
    */
   constructor(
-    { targets, allow, transport, addresses, ports },
+    { targets, allow, transport, addresses, ports, transports = {} },
     listener,
     bytes = { bytesIn: 0, bytesOut: 0 },
   ) {
@@ -67,8 +68,8 @@ export class Dialer {
     this.bytes = bytes
     this.oneWay = transport.startsWith('uni_')
     this.path = `/connection/${transport.replace('long_', '')}`
-    const Connection = CONNECTIONS.get(transport.replace('uni_', ''))
-    if (!Connection || !TRANSPORTS.includes(transport))
+    const Connection = transports[transport] ?? CONNECTIONS.get(transport.replace('uni_', ''))
+    if (!Connection || (!TRANSPORTS.includes(transport) && !transports[transport]))
       throw new Error(`transport "${transport}" is not known; there are ${TRANSPORTS.join(', ')}`)
     if (targets.length === 0) throw new Error('targets is empty: at least one is needed')
     this.#Connection = Connection

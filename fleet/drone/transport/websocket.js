@@ -18,7 +18,7 @@ const HEADERS =
 /** Opcodes; those from 8 on are of control frames. */
 const CONTINUATION = 0
 const TEXT = 1
-const BINARY = 2
+export const BINARY = 2
 const CLOSE = 8
 const PING = 9
 const PONG = 10
@@ -43,7 +43,7 @@ const CLOSE_TIMEOUT = 5
  * @param {string | Uint8Array} payload
  * @returns {Buffer} a whole frame. The mask is zero: as valid as any other, and the payload need not be touched
  */
-function frame(opcode, payload) {
+export function frame(opcode, payload) {
   const length = Buffer.byteLength(payload)
   const head = length <= MAX_CONTROL ? 6 : length < 65_536 ? 8 : 14
   const bytes = Buffer.allocUnsafe(head + length)
@@ -83,9 +83,13 @@ export class WebSocketConnection extends Connection {
     this.isText = false
   }
 
+  get path() {
+    return this.dialer.path
+  }
+
   /** @override */
   opened() {
-    this.write(Buffer.from(this.target.head(`GET ${this.dialer.path}`, HEADERS)))
+    this.write(Buffer.from(this.target.head(`GET ${this.path}`, HEADERS)))
   }
 
   /** @override @param {number} status @param {string} head */
@@ -145,7 +149,7 @@ export class WebSocketConnection extends Connection {
       else {
         const first = buffer[at]
         at = start + length
-        if (first === (FIN | TEXT)) this.#message(buffer, start, at, true)
+        if (first === (FIN | TEXT)) this.#text(buffer, start, at)
         else if (first & 8) this.#control(first & 15, buffer, start, at)
         else this.#fragment(first, buffer, start, at)
       }
@@ -171,15 +175,14 @@ export class WebSocketConnection extends Connection {
     return this.fragments ? 'message within a fragmented one' : ''
   }
 
-  /**
-   * Lines, of which the last one has no end.
-   * @param {Buffer} buffer
-   * @param {number} start
-   * @param {number} end
-   * @param {boolean} isText
-   */
-  #message(buffer, start, end, isText) {
-    if (isText && !isUtf8(buffer.subarray(start, end))) return this.#refuse('text is no UTF-8', NOT_UTF8)
+  /** @param {Buffer} buffer @param {number} start @param {number} end of a text */
+  #text(buffer, start, end) {
+    if (isUtf8(buffer.subarray(start, end))) this.message(buffer, start, end)
+    else this.#refuse('text is no UTF-8', NOT_UTF8)
+  }
+
+  /** A whole message: lines, of which the last one has no end. @param {Buffer} buffer @param {number} start @param {number} end */
+  message(buffer, start, end) {
     this.line(buffer, super.parse(buffer, start, end), end)
   }
 
@@ -198,7 +201,8 @@ export class WebSocketConnection extends Connection {
     if (fragments.append(buffer, start, end) > MAX_MESSAGE) return this.#refuse('message too long', TOO_BIG)
     if (!(first & FIN)) return
     this.fragments = null
-    this.#message(fragments.bytes, 0, fragments.length, this.isText)
+    if (this.isText) this.#text(fragments.bytes, 0, fragments.length)
+    else this.message(fragments.bytes, 0, fragments.length)
   }
 
   /**

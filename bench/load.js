@@ -1,0 +1,332 @@
+// The load generator: processes with the drone's engine (fleet/drone/engine), some with clients, one that publishes.
+
+import { fork } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { EngineProcess } from '../fleet/drone/engine-process.js'
+import { COUNTERS, zeroCounters } from '../fleet/statistics/counters.js'
+import { Distribution } from '../fleet/statistics/distribution.js'
+import { cpuOf, openFilesLimit } from './proc.js'
+
+/**
+ * @typedef {import('../fleet/schema.js').Settings} Settings
+ * @typedef {{process: EngineProcess, settings: Settings}} Member
+ */
+
+const ENGINE = fileURLToPath(new URL('engine.js', import.meta.url))
+const FLAGS = ['--max-semi-space-size=32', '--expose-gc']
+/** A process needs files for itself. */
+const OWN_FILES = 200
+/** Connects under way at once, over all processes: less than a listen backlog of 512 holds. */
+const CONCURRENCY = 256
+/** Subscriptions that are asked for at once, of one process. */
+const SUBSCRIPTIONS = 2_000
+/** Connections of one address to one port: they leave the kernel some ports to choose from. */
+const CONNECTIONS_PER_ADDRESS = 20_000
+const PROGRESS_EVERY = 100
+/** Connects that make no progress for so long are given up, ms. */
+const CONNECT_PATIENCE = 15_000
+const SUBSCRIBE_PATIENCE = 20_000
+/** Messages that do not come for so long are lost, ms. */
+const DRAIN_PATIENCE = 2_000
+/** From the order to publish until the publishers begin, ms: each process with clients knows of it before. */
+const LEAD = 300
+
+/**
+ * @typedef {object} Ends
+ * @property {Target[]} targets over which clients are spread
+ * @property {import('./servers.js').Api[]} apis over which publishers are spread
+ *
+ * @typedef {object} Target
+ * @property {string} url
+ * @property {string} transport
+ */
+
+/** @param {number} total @param {number} parts @returns {{first: number, count: number}[]} `total` things spread evenly */
+const spread = (total, parts) =>
+  Array.from({ length: parts }, (_, part) => {
+    const first = Math.floor((total * part) / parts)
+    return { first, count: Math.floor((total * (part + 1)) / parts) - first }
+  })
+
+export class Load {
+  #ends
+  #sizes
+  #show
+  /** @type {Member[]} */
+  #clients = []
+  /** @type {Member | null} */
+  #publisher = null
+  /** @type {any[]} */
+  #ledgers = []
+
+  /**
+   * @param {Ends} ends
+   * @param {import('./scenarios.js').Sizes} sizes
+   * @param {import('./scenarios.js').Show} show
+   */
+  constructor(ends, sizes, show) {
+    this.#ends = ends
+    this.#sizes = sizes
+    this.#show = show
+    this.channels = sizes.channels || sizes.conns
+  }
+
+  /** @param {Partial<Settings>} some @returns {Settings} */
+  #settings(some) {
+    const { conns, subscriptions = 0 } = this.#sizes
+    const { targets } = this.#ends
+    const addresses = Math.ceil(conns / CONNECTIONS_PER_ADDRESS)
+    return {
+      targets: targets.map(({ url }) => url),
+      transport: /** @type {any} */ (targets[0].transport),
+      connections: 0,
+      first: 0,
+      total: conns,
+      concurrency: 1,
+      rate: 0,
+      addresses: addresses > 1 ? [`127.1.0.1-127.1.0.${addresses}`] : [],
+      ports: '',
+      channels:
+        subscriptions > 0
+          ? Array.from({ length: subscriptions }, (_, k) => channelOf(k, `{0..${conns - 1}}`))
+          : [`ch{0..${this.channels - 1}}`],
+      recover: false,
+      user: '',
+      churn: 0,
+      backoff: { min: 60_000, max: 60_000 },
+      publish: null,
+      publishFrom: 0,
+      ...some,
+    }
+  }
+
+  /** @param {'connections' | 'publisher'} role @param {Settings} settings */
+  async #spawn(role, settings) {
+    const { targets, apis } = this.#ends
+    const allow = [...targets, ...apis].map(({ url }) => new URL(url).host)
+    const launch = {
+      role,
+      allow,
+      apiKey: apis[0].key,
+      machine: 1,
+      together: !this.#sizes.subscriptions,
+      later: (this.#sizes.subscriptions ?? 0) > 0,
+    }
+    const process = new EngineProcess(
+      () => fork(ENGINE, { execArgv: FLAGS, serialization: 'advanced' }),
+      launch,
+    )
+    const member = { process, settings }
+    if (role === 'publisher') this.#publisher = member
+    else this.#clients.push(member)
+    await process.ask('apply', settings)
+  }
+
+  /**
+   * @param {Member[]} members
+   * @returns {Promise<{counters: import('../fleet/schema.js').Counters, open: number, lastAt: number, latency: Distribution,
+   *   connect: Distribution, answer: Distribution, faults: Record<string, number>}>} what all of them have counted, and measured since the
+   *   last call
+   */
+  async #sample(members) {
+    const samples = await Promise.all(members.map(({ process }) => process.ask('sample')))
+    const all = {
+      counters: zeroCounters(),
+      open: 0,
+      lastAt: 0,
+      latency: new Distribution(),
+      connect: new Distribution(),
+      answer: new Distribution(),
+      faults: /** @type {Record<string, number>} */ ({}),
+    }
+    for (const sample of samples) {
+      for (const name of COUNTERS) all.counters[name] += sample.counters[name]
+      all.open += sample.gauges.open
+      all.lastAt = Math.max(all.lastAt, sample.lastAt)
+      for (const name of /** @type {const} */ (['latency', 'connect', 'answer']))
+        all[name].merge(sample[name])
+      for (const kind in sample.faults) all.faults[kind] = (all.faults[kind] ?? 0) + sample.faults[kind]
+    }
+    for (const kind in all.faults) this.#show.warning(`${all.faults[kind]} times: ${kind}`)
+    return all
+  }
+
+  /** What clients and publishers have counted, and measured since the last call. */
+  async sample() {
+    const clients = await this.#sample(this.#clients)
+    const publisher = await this.#sample(this.#publisher ? [this.#publisher] : [])
+    return { ...clients, answer: publisher.answer, publisher: publisher.counters }
+  }
+
+  /**
+   * Connects all clients, and subscribes those that do not subscribe later.
+   * @returns {Promise<{ready: number, failed: number, seconds: number, latency: Distribution}>} `latency` ms
+   */
+  async connect() {
+    const { conns, loaders } = this.#sizes
+    const parts = Math.max(loaders, Math.ceil(conns / (openFilesLimit() - OWN_FILES)))
+    const concurrency = Math.ceil(CONCURRENCY / parts)
+    const started = performance.now()
+    await Promise.all(
+      spread(conns, parts).map(({ first, count }) =>
+        this.#spawn('connections', this.#settings({ first, connections: count, concurrency })),
+      ),
+    )
+    const latency = new Distribution()
+    let ready = 0
+    let failed = 0
+    for (let quietSince = Date.now(); ready + failed < conns; ) {
+      await sleep(Math.min(PROGRESS_EVERY, 10 + ready / 20))
+      const { open, connect, counters } = await this.#sample(this.#clients)
+      latency.merge(connect.toWire())
+      if (open + counters.failed > ready + failed) quietSince = Date.now()
+      ready = open
+      failed = counters.failed
+      if (Date.now() - quietSince > CONNECT_PATIENCE) break
+      this.#show.progress(`${ready.toLocaleString('en')} of ${conns.toLocaleString('en')} connected`)
+    }
+    const seconds = (performance.now() - started) / 1e3
+    if (ready === 0) throw new Error('no client got its subscription')
+    return { ready, failed: conns - ready, seconds, latency }
+  }
+
+  /**
+   * Subscribes all clients of a run with several subscriptions for each.
+   * @returns {Promise<{subscribed: number, refused: number, seconds: number}>}
+   */
+  async subscribe() {
+    const { subscriptions = 1, conns } = this.#sizes
+    const started = performance.now()
+    const results = await Promise.all(
+      this.#clients.map(({ process, settings }) =>
+        subscribeAll(process, settings.connections * subscriptions, subscriptions),
+      ),
+    )
+    const seconds = (performance.now() - started) / 1e3
+    const subscribed = results.reduce((sum, count) => sum + count, 0)
+    return { subscribed, refused: conns * subscriptions - subscribed, seconds }
+  }
+
+  /**
+   * Some of the clients leave, all at once.
+   * @param {number} share 0 to 1
+   * @returns {Promise<number>} how many those are
+   */
+  async leave(share) {
+    let left = 0
+    await Promise.all(
+      this.#clients.map(member => {
+        const stay = member.settings.connections - Math.round(member.settings.connections * share)
+        left += member.settings.connections - stay
+        member.settings = { ...member.settings, connections: stay }
+        return member.process.ask('apply', member.settings)
+      }),
+    )
+    return left
+  }
+
+  /**
+   * Starts to publish.
+   * @param {number} warmUp s
+   * @returns {Promise<number>} Unix ms when that is over
+   */
+  async publish(warmUp) {
+    const { rate, size, publishers } = this.#sizes
+    const lanes = Math.min(publishers, this.channels)
+    const publishFrom = Date.now() + LEAD
+    for (const member of this.#clients) {
+      member.settings = { ...member.settings, publishFrom }
+      await member.process.ask('apply', member.settings)
+    }
+    await this.#spawn(
+      'publisher',
+      this.#settings({
+        targets: this.#ends.apis.map(({ url }) => url),
+        transport: 'websocket',
+        channels: [],
+        publishFrom,
+        publish: {
+          via: 'api',
+          channels: `ch{0..${this.channels - 1}}`,
+          order: 'sequential',
+          rate: rate || Infinity,
+          size,
+          part: 0,
+          parts: 1,
+          single: true,
+          lanes,
+        },
+      }),
+    )
+    return publishFrom + warmUp * 1e3
+  }
+
+  /**
+   * Ends publishing, and waits until everything has come, or nothing comes any more.
+   * @returns {Promise<{expected: number, all: Awaited<ReturnType<Load['sample']>>}>} `expected`: what all clients should have got
+   */
+  async finish() {
+    const publisher = /** @type {Member} */ (this.#publisher)
+    await publisher.process.ask('apply', { ...publisher.settings, publish: null })
+    for (let before = ''; ; await sleep(50)) {
+      this.#ledgers = await publisher.process.ask('ledgers')
+      const { counters } = await this.#sample([publisher])
+      const now = JSON.stringify([this.#ledgers, counters.published, counters.unpublished])
+      if (now === before) break
+      before = now
+    }
+    const parts = await Promise.all(this.#clients.map(({ process }) => process.ask('reckon', this.#ledgers)))
+    const expected = parts.reduce((sum, part) => sum + part.expected, 0)
+    return { expected, all: await this.drain(expected) }
+  }
+
+  /**
+   * Waits until everything has come, or nothing comes any more.
+   * @param {number} expected deliveries
+   */
+  async drain(expected) {
+    for (let received = -1, quietSince = Date.now(); ; await sleep(20)) {
+      const all = await this.sample()
+      if (all.counters.received > received) quietSince = Date.now()
+      received = all.counters.received
+      if (received >= expected || Date.now() - quietSince > DRAIN_PATIENCE) return all
+    }
+  }
+
+  /** @returns {number[]} seconds of processor time that each process of the load generator has used */
+  cpu() {
+    const all = this.#publisher ? [...this.#clients, this.#publisher] : this.#clients
+    return all.map(({ process }) => cpuOf(process.pid ?? 0))
+  }
+
+  /** Ends its processes. */
+  stop() {
+    for (const { process } of [...this.#clients, ...(this.#publisher ? [this.#publisher] : [])])
+      process.kill()
+  }
+}
+
+/** @param {number} k place among a client's channels @param {number | string} client @returns {string} its name */
+export const channelOf = (k, client) => `ch${k}x${client}`
+
+/**
+ * @param {EngineProcess} process
+ * @param {number} wanted subscriptions
+ * @param {number} width subscriptions of a client
+ * @returns {Promise<number>} how many were made
+ */
+async function subscribeAll(process, wanted, width) {
+  const atOnce = Math.max(1, Math.floor(SUBSCRIPTIONS / width))
+  let asked = 0
+  let settled = 0
+  for (let quietSince = Date.now(); Date.now() - quietSince < SUBSCRIBE_PATIENCE; await sleep(1)) {
+    const more = asked - settled < SUBSCRIPTIONS ? atOnce : 0
+    const { left, subscribed, refused } = await process.ask('subscribe', more)
+    asked = wanted - left * width
+    if (subscribed + refused > settled) quietSince = Date.now()
+    settled = subscribed + refused
+    if (left === 0 && settled >= wanted) return subscribed
+  }
+  return (await process.ask('subscribe', 0)).subscribed
+}

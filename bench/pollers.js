@@ -1,0 +1,173 @@
+import { Dialer } from '../fleet/drone/transport/dialer.js'
+import { HttpWire } from '../fleet/drone/transport/http.js'
+import { Target } from '../fleet/drone/transport/target.js'
+import { OPEN } from '../fleet/drone/transport/wire.js'
+import { post } from './servers.js'
+
+/** Connections that are opened at once: less than a listen backlog of 512 holds. */
+const CONCURRENCY = 256
+/** Seconds that a poll may wait: longer than any round. */
+const TIMEOUT = 60
+
+/** One client: it polls again as soon as it is answered, on a connection that it keeps. */
+class Poller extends HttpWire {
+  #text = ''
+  #resolve
+
+  /**
+   * @param {Target} target
+   * @param {string} channel
+   * @param {Pollers} group
+   * @param {() => void} resolve when it is connected, or never will be
+   */
+  constructor(target, channel, group, resolve) {
+    super(target)
+    this.channel = channel
+    this.group = group
+    this.#resolve = resolve
+  }
+
+  /** @override */
+  opened() {
+    this.state = OPEN
+    this.dialer.unwatch(this)
+    this.#poll('')
+    this.#resolve()
+  }
+
+  /** @param {string} cursor */
+  #poll(cursor) {
+    const path = `/connection/uni_poll?channel=${this.channel}&timeout=${TIMEOUT}&cursor=${cursor}`
+    this.write(Buffer.from(this.target.head(`GET ${path}`, '')))
+  }
+
+  /** @override @param {Buffer} buffer @param {number} start @param {number} end */
+  body(buffer, start, end) {
+    this.#text += buffer.toString('latin1', start, end)
+  }
+
+  /** @override */
+  done() {
+    const text = this.#text
+    this.#text = ''
+    this.group.answered(this.status, text)
+    this.#poll(/"cursor":"([^"]*)"/.exec(text)?.[1] ?? '')
+  }
+
+  /** @override */
+  gone() {
+    this.group.ended()
+    this.#resolve()
+  }
+}
+
+/** @param {number} channel @returns {string} its name: one that keeps history, so that there is something for cursors to do */
+const nameOf = channel => `kept:ch${channel}`
+
+/**
+ * Clients that poll again as soon as they are answered, each on a connection that it keeps.
+ */
+export class Pollers {
+  /** Answers since the start. */
+  answers = 0
+  /** Publications in them. */
+  received = 0
+  /** Answers that were none, and connections that ended. */
+  faults = 0
+  #apis
+  #conns
+  #channels
+  /** @type {Poller[]} */
+  #pollers = []
+  #stopping = false
+  /** @type {{until: number, resolve: () => void} | null} */
+  #waiting = null
+
+  /**
+   * @param {import('./servers.js').Api[]} apis over which they are spread; who publishes is at the first one
+   * @param {number} conns
+   * @param {number} channels
+   */
+  constructor(apis, conns, channels) {
+    this.#apis = apis
+    this.#conns = conns
+    this.#channels = channels
+  }
+
+  /** Connects all, and lets them poll for the first time. */
+  async start() {
+    const dialer = new Dialer(
+      {
+        targets: this.#apis.map(({ url }) => url),
+        allow: this.#apis.map(({ url }) => new URL(url).host),
+        transport: 'websocket',
+        addresses: [],
+        ports: '',
+      },
+      /** @type {any} */ ({}),
+    )
+    const targets = this.#apis.map(({ url }) => new Target(dialer, url))
+    let next = 0
+    const one = async () => {
+      while (next < this.#conns) {
+        const i = next++
+        const api = (i + Math.floor(i / this.#channels)) % this.#apis.length
+        await this.#connect(targets[api], nameOf(i % this.#channels))
+      }
+    }
+    await Promise.all(Array.from({ length: CONCURRENCY }, one))
+  }
+
+  /**
+   * @param {Target} target
+   * @param {string} channel
+   * @returns {Promise<void>} when it is connected
+   */
+  #connect(target, channel) {
+    return new Promise(resolve => {
+      const poller = new Poller(target, channel, this, resolve)
+      this.#pollers.push(poller)
+      poller.open()
+    })
+  }
+
+  /** A connection has ended. */
+  ended() {
+    if (!this.#stopping) this.faults++
+  }
+
+  /** @param {number} status @param {string} answer */
+  answered(status, answer) {
+    this.answers++
+    if (status !== 200) this.faults++
+    this.received += answer.split('"data":').length - 1
+    if (this.#waiting === null || this.answers < this.#waiting.until) return
+    this.#waiting.resolve()
+    this.#waiting = null
+  }
+
+  /**
+   * @param {number} until
+   * @returns {Promise<void>} when there have been so many answers
+   */
+  wait(until) {
+    return new Promise(resolve => {
+      if (this.answers >= until) resolve()
+      else this.#waiting = { until, resolve }
+    })
+  }
+
+  /**
+   * @param {number} channel
+   * @param {number} size bytes of the payload
+   */
+  async publish(channel, size) {
+    const data = { text: 'x'.repeat(Math.max(0, size - 11)) }
+    await post(this.#apis[0], 'publish', JSON.stringify({ channel: nameOf(channel), data }))
+  }
+
+  stop() {
+    this.#stopping = true
+    for (const poller of this.#pollers) poller.end('closed')
+  }
+}
