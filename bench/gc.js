@@ -2,7 +2,7 @@
 // which leave all at once, once for each way in which V8 is told to collect. Each run writes a CSV file, all together a report.
 
 import { mkdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runReport } from '../src/report/index.js'
 import { readCsv } from '../src/stats/csv-reader.js'
@@ -154,7 +154,7 @@ export class GcRuns {
         config: {
           client: { ping_interval: `${ping}s`, pong_timeout: `${Math.max(1, ping - 1)}s` },
           gc: { idle, interval: interval ? `${every}s` : '0s' },
-          stats: { socket: 'none', csv: { file: join(process.cwd(), file) } },
+          stats: { socket: 'none', csv: { file: resolve(file) } },
         },
       })
       this.#server = server
