@@ -4,7 +4,7 @@ import { Dialer } from '../transport/dialer.js'
 import { Clock } from './clock.js'
 import { Figures } from './figures.js'
 import { startNumber } from './ledger.js'
-import { PayloadReader } from './payload.js'
+import { isPush, PayloadReader } from './payload.js'
 import { Pool } from './pool.js'
 import { Publisher } from './publisher.js'
 import { Subscriptions } from './subscriptions.js'
@@ -23,10 +23,6 @@ const LAST_DRAIN = 1000
 const DRAIN = 5000
 /** Publishers whose ledgers are kept. */
 const LEDGERS = 8
-/** What is no JSON is a push of another format. */
-const BRACE = 0x7b
-/** Letters that pushes begin with. */
-const [P, U, C, H] = [...'puch'].map(letter => letter.charCodeAt(0))
 /** With others of these, other connections would be made: when one changes, all are opened anew. */
 const LASTING = ['targets', 'transport', 'first', 'channels', 'recover', 'user', 'addresses', 'ports']
 
@@ -253,13 +249,7 @@ export class Engine {
       if (this.#pool.pong) connection.send('{}')
       return
     }
-    // A push is {"push":{"channel":... or, one-way, {"channel":... Replies may have publications in them, which are not read like this.
-    const letter = buffer[start + 2]
-    const isPush =
-      buffer[start] !== BRACE ||
-      (letter === P && buffer[start + 3] === U) ||
-      (letter === C && buffer[start + 3] === H)
-    if (isPush && this.#publication(slot, buffer, start, end)) return
+    if (isPush(buffer, start) && this.#publication(slot, buffer, start, end)) return
     let message
     try {
       message = JSON.parse(buffer.toString('utf8', start, end))

@@ -153,3 +153,17 @@ function offsetAfter(bytes, from, to) {
   }
   return 0
 }
+
+/** Letters that pushes begin with. */
+const [LETTER_P, U, LETTER_C, H] = [...'puch'].map(letter => letter.charCodeAt(0))
+
+/**
+ * A push is {"push":{"channel":... or, one-way, {"channel":... Replies may have publications in them, which are not read like this. What
+ * is no JSON is a push of another format.
+ * @param {Uint8Array} bytes
+ * @param {number} at where a message begins
+ */
+export const isPush = (bytes, at) =>
+  bytes[at] !== BRACE ||
+  (bytes[at + 2] === LETTER_P && bytes[at + 3] === U) ||
+  (bytes[at + 2] === LETTER_C && bytes[at + 3] === H)
