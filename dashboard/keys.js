@@ -1,14 +1,13 @@
 import { CHARTS } from './charts.js'
 import { orderedWorkers, SORTS } from './order.js'
 import { shown } from './picture.js'
+import { commonKeys } from './view/keys.js'
+import { saying } from './view/state.js'
 
 /**
  * @typedef {import('./state.js').State} State
  * @typedef {import('./state.js').Effect} Effect
  */
-
-/** ms for which the keys' own notices are shown. */
-const NOTICE = 6000
 
 /**
  * @param {State} state
@@ -27,81 +26,8 @@ export function onKey(state, name) {
  */
 const doing = (state, ...effects) => ({ ...state, effects })
 
-/**
- * @param {State} state
- * @param {string} text
- * @param {string} [style]
- * @returns {State}
- */
-const saying = (state, text, style = 'label') => ({
-  ...state,
-  notice: { text, style, at: state.now, until: state.now + NOTICE },
-})
-
-/**
- * @param {State} state
- * @param {State['view']} view
- * @returns {State} with it open, or closed when it was
- */
-const toggled = (state, view) => ({ ...state, view: state.view === view ? 'main' : view, scroll: 0 })
-
 /** Lines of the help, and of what is known of a worker, where one column has to do. */
 const LONGEST = 70
-/** Rows that are there besides what is scrolled. */
-const FIXED = 4
-
-/**
- * @param {State} state
- * @param {number} by rows
- * @returns {State}
- */
-function scrolledBy(state, by) {
-  const lines = state.view === 'events' ? shown(state).events.length : LONGEST
-  const most = Math.max(0, lines - (state.size.rows - FIXED))
-  return { ...state, scroll: Math.min(most, Math.max(0, state.scroll + by)) }
-}
-
-/**
- * @param {State} state
- * @param {number} by rows
- * @returns {State}
- */
-function moved(state, by) {
-  if (state.view === 'help' || state.view === 'events') return scrolledBy(state, by)
-  const workers = orderedWorkers(state)
-  if (workers.length === 0) return state
-  const at = workers.findIndex(({ index }) => index === state.selected)
-  const to = at < 0 ? (by > 0 ? 0 : workers.length - 1) : Math.min(workers.length - 1, Math.max(0, at + by))
-  return { ...state, selected: workers[to].index }
-}
-
-/**
- * @param {State} state
- * @param {number} by rows
- * @returns {State}
- */
-function paged(state, by) {
-  return state.view === 'detail' ? scrolledBy(state, by) : moved(state, by)
-}
-
-/** @param {State} state */
-function sorted(state) {
-  const at = SORTS.findIndex(({ name }) => name === state.sort.column)
-  const { name, down } = SORTS[(at + 1) % SORTS.length]
-  return { ...state, sort: { column: name, down } }
-}
-
-/** @param {State} state */
-function detail(state) {
-  if (state.view !== 'main') return { ...state, view: /** @type {const} */ ('main'), scroll: 0 }
-  const selected = state.selected ?? orderedWorkers(state)[0]?.index ?? null
-  return selected === null ? state : { ...state, selected, view: /** @type {const} */ ('detail'), scroll: 0 }
-}
-
-/** @param {State} state */
-function paused(state) {
-  return { ...state, frozen: state.frozen === null ? state.live : null }
-}
 
 /** @param {State} state */
 function logged(state) {
@@ -124,32 +50,19 @@ function quit(state) {
   return doing(state, { type: 'finish', reason: 'quit' })
 }
 
-/** @param {State} state */
-const closed = state => ({ ...state, view: /** @type {const} */ ('main'), scroll: 0 })
-
 /** @type {Record<string, (state: State) => State>} */
 const KEYS = {
-  h: state => toggled(state, 'help'),
-  '?': state => toggled(state, 'help'),
-  e: state => toggled(state, 'events'),
-  s: sorted,
-  S: state => ({ ...state, sort: { ...state.sort, down: !state.sort.down } }),
-  up: state => moved(state, -1),
-  k: state => moved(state, -1),
-  down: state => moved(state, 1),
-  j: state => moved(state, 1),
-  pageup: state => paged(state, -10),
-  pagedown: state => paged(state, 10),
-  home: state => moved(state, -1e6),
-  end: state => moved(state, 1e6),
-  enter: detail,
-  escape: state => (state.view === 'main' ? { ...state, selected: null, notice: null } : closed(state)),
-  p: paused,
+  .../** @type {Record<string, (state: State) => State>} */ (
+    commonKeys({
+      sorts: SORTS,
+      charts: CHARTS.length,
+      rows: state => orderedWorkers(state).map(({ index }) => index),
+      lines: state => (state.view === 'events' ? shown(state).events.length : LONGEST),
+    })
+  ),
   l: logged,
   g: state => ({ ...state, dialog: { kind: 'gc', worker: state.selected } }),
   r: restart,
-  c: state => ({ ...state, chart: (state.chart + 1) % CHARTS.length }),
-  tab: state => ({ ...state, chart: (state.chart + 1) % CHARTS.length }),
   q: quit,
   'C-c': quit,
 }

@@ -1,14 +1,7 @@
-/** @typedef {import('./state.js').State} State */
+import { STALE } from './view/state.js'
 
-/** ms without a snapshot after which the picture counts as old. */
-export const STALE = 3000
+export { shown } from './view/state.js'
 
-/**
- * @param {State} state
- * @returns {import('./state.js').Picture} what is on the screen
- */
-export const shown = state => state.frozen ?? state.live
-
-/** @param {State} state */
+/** @param {import('./state.js').State} state */
 export const isStale = state =>
   state.link.state !== 'open' || (state.live.snapshot !== null && state.now - state.heard > STALE)

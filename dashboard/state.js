@@ -1,6 +1,7 @@
 import { onKey } from './keys.js'
 import { isStale } from './picture.js'
 import { toPoint, withHistory, withPoint } from './points.js'
+import { initialView, onTick, saying } from './view/state.js'
 
 /**
  * @typedef {import('../src/stats/schema.js').Snapshot} Snapshot
@@ -20,32 +21,23 @@ import { toPoint, withHistory, withPoint } from './points.js'
  *
  * @typedef {{kind: 'restart', worker: number} | {kind: 'gc', worker: number | null} | {kind: 'quit'}} Dialog
  *
- * @typedef {object} State everything that the screen is made of; never changed, always replaced
- * @property {{unicode: boolean, colors: boolean}} look
+ * @typedef {object} OwnState what only this view has
  * @property {boolean} owner whether this dashboard belongs to the gateway's own terminal
  * @property {string} key that the gateway has generated, to be shown; '' if none
  * @property {string} source name of the source
- * @property {{columns: number, rows: number}} size of the terminal
- * @property {number} now unix ms
  * @property {{state: import('./source/source.js').LinkState, text: string, since: number}} link
- * @property {number} heard when the last snapshot came, unix ms
- * @property {Picture} live
- * @property {Picture | null} frozen what is shown while it is paused
  * @property {{on: boolean, lines: string[]}} log
  * @property {'main' | 'detail' | 'help' | 'events'} view
- * @property {number} scroll lines of help or events that are above the screen
  * @property {number | null} selected index of a worker
- * @property {{column: string, down: boolean}} sort
- * @property {number} chart the first one that is shown where not all fit
  * @property {Dialog | null} dialog
- * @property {{text: string, style: string, at: number, until: number} | null} notice
  * @property {Effect[]} effects to be carried out by whoever called reduce()
+ *
+ * @typedef {import('./view/state.js').ViewState<Picture> & OwnState} State everything that the screen is made of; never changed, always
+ *   replaced
  *
  * @typedef {{type: 'message', message: import('../src/stats/schema.js').StatsMessage, now: number}
  *   | {type: 'link', state: import('./source/source.js').LinkState, text: string, now: number}
- *   | {type: 'key', name: string, now: number}
- *   | {type: 'size', columns: number, rows: number}
- *   | {type: 'tick', now: number}} Action
+ *   | import('./view/state.js').ViewAction} Action
  */
 
 /** Seconds after which charts move on. A dot of a line stands for 2 s at least, a column of an area for 4, up to 75 columns. */
@@ -54,8 +46,6 @@ const AREAS = 4
 const MAX_EVENTS = 200
 const MAX_LOG = 500
 const MAX_LOG_LINE = 2000
-/** ms for which an answer to a command is shown. */
-const NOTICE = 6000
 
 /**
  * @param {object} options
@@ -68,25 +58,17 @@ const NOTICE = 6000
  * @returns {State}
  */
 export function initialState({ look, size, source, now, owner = false, key = '' }) {
+  const live = { snapshot: null, history: [], charted: { lines: [], areas: [] }, events: [] }
   return {
-    look,
+    ...initialView({ look, size, now, sort: 'worker', live: /** @type {Picture} */ (live) }),
     owner,
     key,
     source,
-    size,
-    now,
     link: { state: 'connecting', text: '', since: now },
-    heard: now,
-    live: { snapshot: null, history: [], charted: { lines: [], areas: [] }, events: [] },
-    frozen: null,
     log: { on: false, lines: [] },
     view: 'main',
-    scroll: 0,
     selected: null,
-    sort: { column: 'worker', down: false },
-    chart: 0,
     dialog: null,
-    notice: null,
     effects: [],
   }
 }
@@ -108,7 +90,7 @@ export function reduce(before, action) {
     case 'size':
       return { ...state, size: { columns: action.columns, rows: action.rows } }
     case 'tick':
-      return onTick(state, action.now)
+      return onTick(state, action.now, isStale)
   }
 }
 
@@ -173,9 +155,9 @@ function onDone(state, { command, error }) {
   if (error === null && command === 'log') return state
   const what = command === 'gc' ? 'garbage collection' : command
   const log = command === 'log' ? { ...state.log, on: false } : state.log
-  const said =
-    error === null ? { text: `${what}: done`, style: 'good' } : { text: `${what}: ${error}`, style: 'bad' }
-  return { ...state, log, notice: { ...said, at: state.now, until: state.now + NOTICE } }
+  return error === null
+    ? saying({ ...state, log }, `${what}: done`, 'good')
+    : saying({ ...state, log }, `${what}: ${error}`, 'bad')
 }
 
 /**
@@ -193,18 +175,6 @@ function onLink(state, { state: link, text, now }) {
   // Tries that fail say the same again and again: what counts is since when.
   const down = link !== 'open' && state.link.state !== 'open' && state.link.state !== 'connecting'
   return { ...state, now, link: { state: link, text, since: down ? state.link.since : now }, effects }
-}
-
-/**
- * @param {State} state
- * @param {number} now
- * @returns {State}
- */
-function onTick(state, now) {
-  const over = state.notice !== null && now >= state.notice.until
-  const next = { ...state, now, notice: over ? null : state.notice }
-  // The time of day comes with the snapshots; without them the seconds of the wait are counted.
-  return over || isStale(next) ? next : state
 }
 
 /**

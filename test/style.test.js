@@ -45,7 +45,7 @@ const STARTS_DASHBOARD = ['src/cli/dashboard.js', 'src/terminal-view.js']
 const STARTS_FLEET = 'src/cli/main.js'
 /** What the fleet may know of the gateway: what is published, and what has nothing to do with it. */
 const OPEN_TO_FLEET =
-  /^(?:fleet\/|node:|src\/(?:stats\/(?:schema|limits|tick-histogram|csv-\w+)|charts\/format|cli\/(?:args|command)|config\/nearest|version)\.js$|src\/(?:report|doctor)\/|dashboard\/(?:terminal|chart|view)\/|dashboard\/(?:chart|format|overlay|panels\/parts)\.js$)/
+  /^(?:fleet\/|node:|src\/(?:stats\/(?:schema|limits|tick-histogram|csv-\w+)|charts\/format|cli\/(?:args|command)|config\/nearest|version)\.js$|src\/(?:report|doctor)\/|dashboard\/(?:terminal|chart|view)\/|dashboard\/(?:chart|format|panels\/parts)\.js$)/
 /** What is sent to the drones' machines, where there is nothing else. */
 const IN_DRONE = /^fleet\/(?:drone|link|statistics)\/|^fleet\/subjects\.js$/
 const OPEN_TO_DRONE =

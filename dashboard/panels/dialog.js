@@ -1,7 +1,6 @@
 import { people } from '../format.js'
-import { overlay } from '../overlay.js'
 import { shown } from '../picture.js'
-import { pad, width as widthOf } from '../terminal/line.js'
+import { withQuestion } from '../view/dialog.js'
 
 /**
  * @typedef {import('./panel.js').Line} Line
@@ -10,7 +9,7 @@ import { pad, width as widthOf } from '../terminal/line.js'
 
 /**
  * @param {State} state with a dialog
- * @returns {{title: string, text: string, keys: [key: string, text: string][]}}
+ * @returns {import('../view/dialog.js').Question}
  */
 function contents(state) {
   const { dialog } = state
@@ -26,7 +25,7 @@ function contents(state) {
             : `its ${people(clients)} clients`
       return {
         title: `restart worker ${dialog.worker}?`,
-        text: clients === 0 ? 'it has no clients' : `${whom} will have to connect again`,
+        text: [[clients === 0 ? 'it has no clients' : `${whom} will have to connect again`, 'value']],
         keys: [
           ['y', 'restart'],
           ['n', 'leave it'],
@@ -36,7 +35,7 @@ function contents(state) {
     case 'gc':
       return {
         title: 'garbage collection',
-        text: 'it stops a worker for some milliseconds; which one?',
+        text: [['it stops a worker for some milliseconds; which one?', 'value']],
         keys: [
           ...(dialog.worker === null
             ? []
@@ -48,7 +47,7 @@ function contents(state) {
     default:
       return {
         title: 'quit',
-        text: 'what is to become of the gateway?',
+        text: [['what is to become of the gateway?', 'value']],
         keys: [
           ['s', 'stop it'],
           ['l', 'leave it running, without dashboard'],
@@ -59,39 +58,9 @@ function contents(state) {
 }
 
 /**
- * A question, in front of everything.
- *
  * @param {Line[]} lines
  * @param {State} state
- * @returns {Line[]}
+ * @returns {Line[]} with the question in front of them, if there is one
  */
-export function withDialog(lines, state) {
-  if (state.dialog === null) return lines
-  const { columns, rows } = state.size
-  const { title, text, keys } = contents(state)
-  /** @type {Line} */
-  const choice = keys.flatMap(
-    ([key, what]) =>
-      /** @type {Line} */ ([
-        [` ${key} `, 'key selected'],
-        [` ${what}   `, 'value'],
-      ]),
-  )
-  const inner = Math.min(columns - 4, Math.max(text.length, widthOf(choice), title.length + 4))
-  const row = (/** @type {Line} */ line) =>
-    /** @type {Line} */ ([['│ ', 'accent'], ...pad(line, inner, 'left', '…'), [' │', 'accent']])
-  /** @type {Line[]} */
-  const box = [
-    [
-      ['╭ ', 'accent'],
-      [title, 'header'],
-      [` ${'─'.repeat(Math.max(0, inner - title.length))}╮`, 'accent'],
-    ],
-    row([[text, 'value']]),
-    row([]),
-    row(choice),
-    [[`╰${'─'.repeat(inner + 2)}╯`, 'accent']],
-  ]
-  const left = Math.max(0, Math.floor((columns - inner - 4) / 2))
-  return overlay(lines, box, Math.max(0, Math.floor((rows - box.length) / 2)), left)
-}
+export const withDialog = (lines, state) =>
+  state.dialog === null ? lines : withQuestion(lines, state.size, contents(state))

@@ -1,11 +1,8 @@
-import { clock, mark } from '../format.js'
 import { shown } from '../picture.js'
-import { levelStyle, rule, scrolled } from './parts.js'
+import { eventListOf, newestEvents } from '../view/events.js'
+import { rule } from './parts.js'
 
-/**
- * @typedef {import('./panel.js').Line} Line
- * @typedef {import('../state.js').State} State
- */
+/** @typedef {import('../state.js').State} State */
 
 /** Rows of the newest events on a high terminal. */
 const MOST = 6
@@ -27,58 +24,12 @@ export const eventLine = {
 
   draw(state, width, rows) {
     const { events } = shown(state)
-    const { notice } = state
-    const titled = rows > 1
-    const room = titled ? rows - 1 : 1
-    /** @type {Line[]} */
-    const lines = events.slice(-room).map(event => eventText(event, state.look))
-    if (notice !== null) {
-      if (lines.length === room) lines.shift()
-      lines.push([
-        [` ${clock(notice.at)} `, 'label'],
-        [notice.text, notice.style],
-      ])
-    }
-    if (lines.length === 0) lines.push([[' nothing has happened yet', 'label']])
-    return titled ? [rule('events', width), ...lines] : lines
+    return rows > 1
+      ? [rule('events', width), ...newestEvents(events, state, rows - 1)]
+      : newestEvents(events, state, 1)
   },
 }
 
-/**
- * All that are known, the newest ones first.
- * @type {import('./panel.js').Panel}
- */
-export const eventList = {
-  name: 'events',
-  visible: state => shown(state).snapshot !== null && state.view === 'events',
-  rows: () => ({ least: 3, most: Number.POSITIVE_INFINITY }),
-  turn: 3,
-
-  draw(state, width, rows) {
-    const events = shown(state).events.toReversed()
-    const lines = events.map(event => eventText(event, state.look))
-    if (lines.length === 0) lines.push([[' nothing has happened yet', 'label']])
-    const title = `events, ${events.length}, the newest first`
-    return [
-      rule(title, width, [
-        ['esc', 'key'],
-        [' back', 'label'],
-      ]),
-      ...scrolled(lines, rows - 1, state.scroll),
-    ]
-  },
-}
-
-/**
- * @param {import('../../src/stats/schema.js').GatewayEvent} event
- * @param {State['look']} look
- * @returns {Line}
- */
-function eventText({ time, level, text }, { colors }) {
-  const state = level === 'error' ? 'bad' : level === 'warn' ? 'warn' : 'good'
-  return [
-    [` ${clock(time)} `, 'label'],
-    [colors ? '' : `${mark(state)} `, ''],
-    [text, levelStyle(level)],
-  ]
-}
+export const eventList = eventListOf((/** @type {State} */ state) =>
+  shown(state).snapshot === null ? null : shown(state).events,
+)

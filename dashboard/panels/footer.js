@@ -1,6 +1,6 @@
 import { percent, size, whole } from '../format.js'
 import { shown } from '../picture.js'
-import { width as widthOf } from '../terminal/line.js'
+import { footerOf } from '../view/footer.js'
 import { named } from './parts.js'
 
 /**
@@ -76,32 +76,4 @@ function keysOf(state) {
   }
 }
 
-/**
- * The keys; those that do not fit are in the help.
- * @type {import('./panel.js').Panel}
- */
-export const footer = {
-  name: 'footer',
-  visible: () => true,
-  rows: () => ({ least: 1, most: 1 }),
-  turn: 0,
-
-  draw(state, width) {
-    const [quit, ...others] = keysOf(state).map(
-      ([key, text]) =>
-        /** @type {Line} */ ([
-          [key, 'key'],
-          [` ${text}`, 'label'],
-        ]),
-    )
-    /** @type {Line} */
-    const line = [[' ', '']]
-    let room = width - 2 - widthOf(quit)
-    for (const item of others) {
-      room -= widthOf(item) + 2
-      if (room < 0) break
-      line.push(...item, ['  ', ''])
-    }
-    return [[...line, ...quit]]
-  },
-}
+export const footer = footerOf(keysOf)

@@ -1,27 +1,17 @@
 import { LIMITS } from '../../src/stats/limits.js'
 import { mark, ms, percent, size } from '../format.js'
-import { beside, width as widthOf } from '../terminal/line.js'
-import { rule, scrolled } from './parts.js'
+import { helpOf } from '../view/help.js'
 
 /**
  * @typedef {import('./panel.js').Line} Line
  * @typedef {import('../state.js').State} State
  */
 
-/** @type {readonly [key: string, text: string][]} */
+/** Those that only this view has. @type {readonly [key: string, text: string][]} */
 const KEYS = [
-  ['h ?', 'this help'],
-  ['↑ ↓ k j', 'select a worker'],
-  ['enter', 'its detail; esc goes back'],
-  ['pgup pgdn', 'scroll'],
-  ['s S', 'sort by the next column, turn round'],
-  ['c tab', 'the next chart'],
-  ['p', 'pause, go on'],
   ['l', 'log, on or off'],
-  ['e', 'all events'],
   ['g', 'ask for a garbage collection'],
   ['r', 'restart the selected worker'],
-  ['ctrl-l', 'paint the screen anew'],
 ]
 
 /** @type {readonly [name: string, limit: keyof typeof LIMITS, format: (value: number) => string][]} */
@@ -54,27 +44,14 @@ const WORDS = [
  * Keys, words and limits.
  * @type {import('./panel.js').Panel}
  */
-export const help = {
-  name: 'help',
-  visible: state => state.view === 'help',
-  rows: () => ({ least: 3, most: Number.POSITIVE_INFINITY }),
-  turn: 3,
-
-  draw(state, width, rows) {
-    const left = [...generated(state.key), ...keys(state.owner)]
-    const right = [...limits(state.look.colors), [], ...words()]
-    const half = Math.max(...left.map(widthOf)) + 2
-    const lines =
-      width >= half + 36 ? beside([left, right], [half, width - half - 2], 2) : [...left, [], ...right]
-    return [
-      rule('help', width, [
-        ['esc', 'key'],
-        [' back', 'label'],
-      ]),
-      ...scrolled(lines, rows - 1, state.scroll),
-    ]
-  },
-}
+export const help = helpOf({
+  first: state => generated(state.key),
+  keys: ({ owner }) => [
+    ...KEYS,
+    ['q ctrl-c', owner ? 'quit: asks about the gateway' : 'quit; the gateway goes on'],
+  ],
+  words: state => [...limits(state.look.colors), [], ...words()],
+})
 
 /**
  * What was printed at the start stands behind the dashboard.
@@ -84,18 +61,6 @@ export const help = {
 function generated(key) {
   if (key === '') return []
   return [[[' API key, and that of the admin page', 'label']], [[` ${key}`, 'accent']], []]
-}
-
-/**
- * @param {boolean} owner
- * @returns {Line[]}
- */
-function keys(owner) {
-  const quit = owner ? 'quit: asks about the gateway' : 'quit; the gateway goes on'
-  return [...KEYS, ['q ctrl-c', quit]].map(([key, text]) => [
-    [` ${key.padEnd(10)}`, 'key'],
-    [text, 'value'],
-  ])
 }
 
 /**

@@ -8,6 +8,12 @@ import { clip, pad, width as widthOf } from '../terminal/line.js'
 /** @type {Line} */
 const NOTHING = []
 
+/** At the right end of what is open in front. @type {Line} */
+export const BACK = [
+  ['esc', 'key'],
+  [' back', 'label'],
+]
+
 /**
  * @param {string} name
  * @param {string | Span} value

@@ -1,5 +1,6 @@
 import { clock, duration } from '../format.js'
 import { isStale, shown } from '../picture.js'
+import { centred } from '../view/centred.js'
 
 /** @typedef {import('../state.js').State} State */
 
@@ -61,20 +62,18 @@ export const waiting = {
         : link.state === 'lost'
           ? `${link.text}; trying again for ${duration(state.now - link.since)}`
           : troubleOf(state)
-    const lines = [
-      { text: 'Halley', style: 'title' },
-      { text: state.source, style: 'accent' },
-      { text: '', style: '' },
-      ...wrapped(said, Math.max(10, width - 8)).map(text => ({ text, style: STYLES[link.state] })),
-    ]
-    const above = Math.max(0, Math.floor((rows - lines.length) / 2))
-    return [
-      ...new Array(above).fill([]),
-      ...lines.map(({ text, style }) => [
-        [' '.repeat(Math.max(0, Math.floor((width - text.length) / 2))), ''],
-        [text, style],
-      ]),
-    ].slice(0, rows)
+    return centred(
+      [
+        ['Halley', 'title'],
+        [state.source, 'accent'],
+        ['', ''],
+        ...wrapped(said, Math.max(10, width - 8)).map(
+          text => /** @type {import('./panel.js').Span} */ ([text, STYLES[link.state]]),
+        ),
+      ],
+      width,
+      rows,
+    )
   },
 }
 

@@ -1,4 +1,6 @@
 import { whole } from '../../dashboard/format.js'
+import { commonKeys, toggled } from '../../dashboard/view/keys.js'
+import { saying } from '../../dashboard/view/state.js'
 import { SETTINGS, SettingError } from '../settings.js'
 import { CHARTS } from './charts.js'
 import { orderedDrones, SORTS } from './order.js'
@@ -9,10 +11,6 @@ import { shown } from './picture.js'
  * @typedef {import('./state.js').Effect} Effect
  */
 
-/** ms for which the keys' own notices are shown. */
-const NOTICE = 6000
-/** Rows that are there besides what is scrolled. */
-const FIXED = 4
 /** What is scrolled and whose length is not known here ends somewhere. */
 const LONGEST = 120
 /** Characters of a number that somebody types. */
@@ -26,78 +24,6 @@ const TYPED = 12
 export function onKey(state, name) {
   if (state.dialog !== null) return inDialog(state, name)
   return Object.hasOwn(KEYS, name) ? KEYS[name](state) : state
-}
-
-/**
- * @param {State} state
- * @param {string} text
- * @param {string} [style]
- * @returns {State}
- */
-const saying = (state, text, style = 'label') => ({
-  ...state,
-  notice: { text, style, at: state.now, until: state.now + NOTICE },
-})
-
-/**
- * @param {State} state
- * @param {State['view']} view
- * @returns {State} with it open, or closed when it was
- */
-const toggled = (state, view) => ({ ...state, view: state.view === view ? 'main' : view, scroll: 0 })
-
-/**
- * @param {State} state
- * @param {number} by rows
- * @returns {State}
- */
-function scrolledBy(state, by) {
-  const { snapshot } = shown(state)
-  const lines =
-    state.view === 'events'
-      ? (snapshot?.events.length ?? 0)
-      : state.view === 'faults'
-        ? Object.keys(snapshot?.faults ?? {}).length
-        : LONGEST
-  const most = Math.max(0, lines - (state.size.rows - FIXED))
-  return { ...state, scroll: Math.min(most, Math.max(0, state.scroll + by)) }
-}
-
-/**
- * @param {State} state
- * @param {number} by rows
- * @returns {State}
- */
-function moved(state, by) {
-  if (state.view !== 'main' && state.view !== 'detail') return scrolledBy(state, by)
-  const drones = orderedDrones(state)
-  if (drones.length === 0) return state
-  const at = drones.findIndex(({ id }) => id === state.selected)
-  // Where none is selected, down begins at the first one, and up at the last one.
-  const from = at < 0 && by < 0 ? drones.length : at
-  const to = Math.min(drones.length - 1, Math.max(0, from + by))
-  return { ...state, selected: drones[to].id }
-}
-
-/**
- * @param {State} state
- * @param {number} by rows
- * @returns {State}
- */
-const paged = (state, by) => (state.view === 'detail' ? scrolledBy(state, by) : moved(state, by))
-
-/** @param {State} state */
-function sorted(state) {
-  const at = SORTS.findIndex(({ name }) => name === state.sort.column)
-  const { name, down } = SORTS[(at + 1) % SORTS.length]
-  return { ...state, sort: { column: name, down } }
-}
-
-/** @param {State} state @returns {State} */
-function detail(state) {
-  if (state.view !== 'main') return { ...state, view: 'main', scroll: 0 }
-  const selected = state.selected ?? orderedDrones(state)[0]?.id ?? null
-  return selected === null ? state : { ...state, selected, view: 'detail', scroll: 0 }
 }
 
 /**
@@ -144,35 +70,30 @@ function stepped(state, direction) {
 }
 
 /** @param {State} state @returns {State} */
-const closed = state => ({ ...state, view: 'main', scroll: 0 })
-
-/** @param {State} state @returns {State} */
 const quit = state => ({ ...state, effects: [{ type: 'finish' }] })
 
-/** @param {State} state @returns {State} */
-const nextChart = state => ({ ...state, chart: (state.chart + 1) % CHARTS.length })
+/**
+ * @param {State} state
+ * @returns {number} lines of what is scrolled just now
+ */
+function lines(state) {
+  const { snapshot } = shown(state)
+  if (state.view === 'events') return snapshot?.events.length ?? 0
+  if (state.view === 'faults') return Object.keys(snapshot?.faults ?? {}).length
+  return LONGEST
+}
 
 /** @type {Record<string, (state: State) => State>} */
 const KEYS = {
-  h: state => toggled(state, 'help'),
-  '?': state => toggled(state, 'help'),
-  e: state => toggled(state, 'events'),
+  .../** @type {Record<string, (state: State) => State>} */ (
+    commonKeys({
+      sorts: SORTS,
+      charts: CHARTS.length,
+      rows: state => orderedDrones(state).map(({ id }) => id),
+      lines,
+    })
+  ),
   f: state => toggled(state, 'faults'),
-  s: sorted,
-  S: state => ({ ...state, sort: { ...state.sort, down: !state.sort.down } }),
-  up: state => moved(state, -1),
-  k: state => moved(state, -1),
-  down: state => moved(state, 1),
-  j: state => moved(state, 1),
-  pageup: state => paged(state, -10),
-  pagedown: state => paged(state, 10),
-  home: state => moved(state, -1e9),
-  end: state => moved(state, 1e9),
-  enter: detail,
-  escape: state => (state.view === 'main' ? { ...state, selected: null, notice: null } : closed(state)),
-  p: state => ({ ...state, frozen: state.frozen === null ? state.live : null }),
-  c: nextChart,
-  tab: nextChart,
   t: state => ({ ...state, recent: !state.recent }),
   r: state => commanding(state, restart),
   n: state => commanding(state, state => ({ ...state, dialog: { kind: 'wanted', text: '' } })),

@@ -1,3 +1,4 @@
+import { initialView, onTick, saying } from '../../dashboard/view/state.js'
 import { toPoint, withPoint } from './history.js'
 import { onKey } from './keys.js'
 import { isStale } from './picture.js'
@@ -6,9 +7,7 @@ import { isStale } from './picture.js'
  * @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot
  * @typedef {import('./history.js').Moment} Moment
  *
- * @typedef {object} Look what the terminal can show
- * @property {boolean} unicode
- * @property {boolean} colors
+ * @typedef {{unicode: boolean, colors: boolean}} Look what the terminal can show
  *
  * @typedef {object} Picture
  * @property {FleetSnapshot | null} snapshot
@@ -18,36 +17,24 @@ import { isStale } from './picture.js'
  * @typedef {{type: 'command', name: string, params: Record<string, any>, what: string} | {type: 'finish'}} Effect
  * @typedef {{kind: 'restart', id: string} | {kind: 'wanted', text: string}} Dialog
  *
- * @typedef {object} State everything that the screen is made of; never changed, always replaced
- * @property {Look} look
+ * @typedef {object} OwnState what only this view has
  * @property {string} source name of the source; '' if it has none
  * @property {boolean} commands whether the controller can be told something
- * @property {{columns: number, rows: number}} size of the terminal
- * @property {number} now Unix ms
- * @property {number} heard when the last snapshot came
  * @property {{reason: string, since: number} | null} lost the controller has gone
- * @property {Picture} live
- * @property {Picture | null} frozen what is shown while it is paused
  * @property {'main' | 'detail' | 'help' | 'events' | 'faults'} view
- * @property {number} scroll lines above the screen
  * @property {string | null} selected id of a drone
- * @property {{column: string, down: boolean}} sort
- * @property {number} chart the first one that is shown where not all fit
  * @property {boolean} recent the histogram is that of the last 5 s
  * @property {Dialog | null} dialog
- * @property {{text: string, style: string, at: number, until: number} | null} notice
  * @property {Effect[]} effects to be carried out by whoever called reduce()
+ *
+ * @typedef {import('../../dashboard/view/state.js').ViewState<Picture> & OwnState} State everything that the screen is made of; never
+ *   changed, always replaced
  *
  * @typedef {{type: 'snapshot', snapshot: FleetSnapshot, now: number}
  *   | {type: 'lost', reason: string, now: number}
- *   | {type: 'key', name: string, now: number}
  *   | {type: 'answer', what: string, error: string | null, now: number}
- *   | {type: 'size', columns: number, rows: number}
- *   | {type: 'tick', now: number}} Action
+ *   | import('../../dashboard/view/state.js').ViewAction} Action
  */
-
-/** ms for which an answer to a command is shown. */
-const NOTICE = 6000
 
 /**
  * @param {object} options
@@ -59,24 +46,16 @@ const NOTICE = 6000
  * @returns {State}
  */
 export function initialState({ look, size, now, source = '', commands = false }) {
+  const live = { snapshot: null, previous: null, history: [] }
   return {
-    look,
+    ...initialView({ look, size, now, sort: 'id', live: /** @type {Picture} */ (live) }),
     source,
     commands,
-    size,
-    now,
-    heard: now,
     lost: null,
-    live: { snapshot: null, previous: null, history: [] },
-    frozen: null,
     view: 'main',
-    scroll: 0,
     selected: null,
-    sort: { column: 'id', down: false },
-    chart: 0,
     recent: false,
     dialog: null,
-    notice: null,
     effects: [],
   }
 }
@@ -100,13 +79,14 @@ export function reduce(before, action) {
       return onKey({ ...state, now: action.now }, action.name)
     case 'answer': {
       const { what, error, now } = action
-      const said = error === null ? [`${what}: done`, 'good'] : [`${what}: ${error}`, 'bad']
-      return { ...state, now, notice: { text: said[0], style: said[1], at: now, until: now + NOTICE } }
+      return error === null
+        ? saying({ ...state, now }, `${what}: done`, 'good')
+        : saying({ ...state, now }, `${what}: ${error}`, 'bad')
     }
     case 'size':
       return { ...state, size: { columns: action.columns, rows: action.rows } }
     case 'tick':
-      return onTick(state, action.now)
+      return onTick(state, action.now, isStale)
   }
 }
 
@@ -124,18 +104,6 @@ function onSnapshot(state, snapshot, now) {
     history: withPoint(live.history, toPoint(snapshot)),
   }
   return forgotten({ ...state, now, heard: now, lost: null, live: picture })
-}
-
-/**
- * @param {State} state
- * @param {number} now
- * @returns {State}
- */
-function onTick(state, now) {
-  const over = state.notice !== null && now >= state.notice.until
-  const next = { ...state, now, notice: over ? null : state.notice }
-  // The time of day comes with the snapshots; without them the seconds of the wait are counted.
-  return over || isStale(next) ? next : state
 }
 
 /**

@@ -1,7 +1,7 @@
 import { detectCapabilities } from '../../dashboard/terminal/capabilities.js'
 import { plain } from '../../dashboard/terminal/line.js'
 import { clean, toAsciiText } from '../../dashboard/terminal/text.js'
-import { runView } from './app.js'
+import { runFleetView } from './app.js'
 import { page, render } from './screen.js'
 import { initialState, reduce } from './state.js'
 
@@ -40,7 +40,7 @@ export async function openView({ source, stdin, stdout, env, flags, patience = P
   // Blessed is loaded where there is a screen only.
   const { Terminal } = await import('../../dashboard/terminal/terminal.js')
   const terminal = new Terminal({ input: stdin, output: stdout, capabilities })
-  await runView({ source, terminal, look: { unicode, colors: colors !== 0 } })
+  await runFleetView({ source, terminal, look: { unicode, colors: colors !== 0 } })
 }
 
 /**

@@ -1,9 +1,10 @@
 import t from 'tap'
 import { logLine } from '../../dashboard/panels/log.js'
 import { SPAN, toPoint, withPoint, workerAt } from '../../dashboard/points.js'
-import { layout, page, render, SMALLEST } from '../../dashboard/screen.js'
+import { layout, page, render } from '../../dashboard/screen.js'
 import { initialState, reduce } from '../../dashboard/state.js'
 import { plain, width } from '../../dashboard/terminal/line.js'
+import { SMALLEST } from '../../dashboard/view/screen.js'
 import { mockSnapshots } from '../stats/mock.js'
 
 /** @typedef {import('../../dashboard/state.js').State} State */

@@ -2,11 +2,12 @@
 
 import t from 'tap'
 import { plain, width } from '../../dashboard/terminal/line.js'
+import { SMALLEST } from '../../dashboard/view/screen.js'
 import { Distribution } from '../../fleet/statistics/distribution.js'
 import { histogram, logBuckets } from '../../fleet/status/histogram.js'
 import { KEPT, openedRate, spanOf, withPoint } from '../../fleet/status/history.js'
 import { orderedDrones, SORTS } from '../../fleet/status/order.js'
-import { layout, render, SMALLEST } from '../../fleet/status/screen.js'
+import { layout, render } from '../../fleet/status/screen.js'
 import { initialState, reduce } from '../../fleet/status/state.js'
 import { openView, renderStatus } from '../../fleet/status/view.js'
 import { mockSnapshots } from './mock-snapshot.js'
@@ -15,6 +16,9 @@ import { mockSnapshots } from './mock-snapshot.js'
  * @typedef {import('../../fleet/status/state.js').State} State
  * @typedef {import('../../fleet/schema.js').FleetSnapshot} FleetSnapshot
  */
+
+/** States after their snapshots. @type {Map<FleetSnapshot[], State>} */
+const fed = new Map()
 
 /**
  * @param {FleetSnapshot[]} snapshots
@@ -26,14 +30,20 @@ import { mockSnapshots } from './mock-snapshot.js'
  * @returns {State}
  */
 function stateOf(snapshots, { columns = 80, rows = 24, keys = [], colors = true } = {}) {
-  let state = initialState({
-    look: { unicode: true, colors },
-    size: { columns, rows },
-    now: 0,
-    commands: true,
-  })
-  for (const snapshot of snapshots) state = reduce(state, { type: 'snapshot', snapshot, now: snapshot.time })
-  return press(state, ...keys)
+  let state = fed.get(snapshots)
+  if (state === undefined) {
+    state = initialState({
+      look: { unicode: true, colors: true },
+      size: { columns, rows },
+      now: 0,
+      commands: true,
+    })
+    for (const snapshot of snapshots)
+      state = reduce(state, { type: 'snapshot', snapshot, now: snapshot.time })
+    fed.set(snapshots, state)
+  }
+  const look = { unicode: true, colors }
+  return press(reduce({ ...state, look }, { type: 'size', columns, rows }), ...keys)
 }
 
 /** @param {State} state @param {...string} keys */

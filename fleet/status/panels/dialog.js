@@ -1,6 +1,5 @@
 import { people, whole } from '../../../dashboard/format.js'
-import { overlay } from '../../../dashboard/overlay.js'
-import { pad, width as widthOf } from '../../../dashboard/terminal/line.js'
+import { withQuestion } from '../../../dashboard/view/dialog.js'
 import { shown } from '../picture.js'
 
 /**
@@ -11,7 +10,7 @@ import { shown } from '../picture.js'
 /**
  * @param {State} state
  * @param {NonNullable<State['dialog']>} dialog
- * @returns {{title: string, text: Line, keys: [key: string, text: string][]}}
+ * @returns {import('../../../dashboard/view/dialog.js').Question}
  */
 function contents(state, dialog) {
   const { snapshot } = shown(state)
@@ -43,39 +42,9 @@ function contents(state, dialog) {
 }
 
 /**
- * A question, in front of everything.
- *
  * @param {Line[]} lines
  * @param {State} state
- * @returns {Line[]}
+ * @returns {Line[]} with the question in front of them, if there is one
  */
-export function withDialog(lines, state) {
-  if (state.dialog === null) return lines
-  const { columns, rows } = state.size
-  const { title, text, keys } = contents(state, state.dialog)
-  /** @type {Line} */
-  const choice = keys.flatMap(
-    ([key, what]) =>
-      /** @type {Line} */ ([
-        [` ${key} `, 'key selected'],
-        [` ${what}   `, 'value'],
-      ]),
-  )
-  const inner = Math.min(columns - 4, Math.max(widthOf(text), widthOf(choice), title.length + 4, 40))
-  const row = (/** @type {Line} */ line) =>
-    /** @type {Line} */ ([['│ ', 'accent'], ...pad(line, inner, 'left', '…'), [' │', 'accent']])
-  /** @type {Line[]} */
-  const box = [
-    [
-      ['╭ ', 'accent'],
-      [title, 'header'],
-      [` ${'─'.repeat(Math.max(0, inner - title.length))}╮`, 'accent'],
-    ],
-    row(text),
-    row([]),
-    row(choice),
-    [[`╰${'─'.repeat(inner + 2)}╯`, 'accent']],
-  ]
-  const left = Math.max(0, Math.floor((columns - inner - 4) / 2))
-  return overlay(lines, box, Math.max(0, Math.floor((rows - box.length) / 2)), left)
-}
+export const withDialog = (lines, state) =>
+  state.dialog === null ? lines : withQuestion(lines, state.size, contents(state, state.dialog))

@@ -1,7 +1,8 @@
 import { bar } from '../../../dashboard/chart.js'
-import { clock, mark, people, percent, whole } from '../../../dashboard/format.js'
-import { flow, levelStyle, rule, scrolled } from '../../../dashboard/panels/parts.js'
+import { people, percent } from '../../../dashboard/format.js'
+import { BACK, flow, rule, scrolled } from '../../../dashboard/panels/parts.js'
 import { beside, clip, pad } from '../../../dashboard/terminal/line.js'
+import { eventListOf, newestEvents } from '../../../dashboard/view/events.js'
 import { shown } from '../picture.js'
 
 /**
@@ -18,13 +19,6 @@ const WIDE = 100
 /** Columns of the kind of a fault. */
 const KIND = 40
 
-/** @type {Line} */
-const BACK = [
-  ['esc', 'key'],
-  [' back', 'label'],
-]
-/** @type {Line} */
-const NO_EVENTS = [[' nothing has happened yet', 'label']]
 /** @type {Line} */
 const NO_FAULTS = [[' no faults', 'good']]
 
@@ -73,20 +67,9 @@ export const eventLine = {
   turn: 4,
 
   draw(state, width, rows) {
-    const { notice } = state
-    const titled = rows > 1
-    const room = titled ? rows - 1 : 1
-    const events = shown(state).snapshot?.events ?? []
-    const lines = events.slice(-room).map(event => eventText(event, state.look))
-    if (notice !== null) {
-      if (lines.length === room) lines.shift()
-      lines.push([
-        [` ${clock(notice.at)} `, 'label'],
-        [notice.text, notice.style],
-      ])
-    }
-    if (lines.length === 0) lines.push(NO_EVENTS)
-    if (!titled) return lines
+    const room = Math.max(1, rows - 1)
+    const lines = newestEvents(shown(state).snapshot?.events ?? [], state, room)
+    if (rows === 1) return lines
     const left = Math.floor(width * 0.62)
     const right = width - left - 2
     const faults = faultRows(state, right).slice(0, room)
@@ -101,26 +84,7 @@ export const eventLine = {
   },
 }
 
-/**
- * All that are known, the newest ones first.
- * @type {import('./panel.js').Panel}
- */
-export const eventList = {
-  name: 'events',
-  visible: state => shown(state).snapshot !== null && state.view === 'events',
-  rows: () => ({ least: 3, most: Number.POSITIVE_INFINITY }),
-  turn: 5,
-
-  draw(state, width, rows) {
-    const events = (shown(state).snapshot?.events ?? []).toReversed()
-    const lines = events.map(event => clip(eventText(event, state.look), width, '…'))
-    if (lines.length === 0) lines.push(NO_EVENTS)
-    return [
-      rule(`events, the last ${whole(events.length)}, the newest first`, width, BACK),
-      ...scrolled(lines, rows - 1, state.scroll),
-    ]
-  },
-}
+export const eventList = eventListOf((/** @type {State} */ state) => shown(state).snapshot?.events ?? null)
 
 /**
  * All kinds of faults.
@@ -158,18 +122,4 @@ function faultRows(state, width) {
     [` ${percent(times / all).padStart(4)} `, 'label'],
     ...bar(times / all, size, state.look.unicode, 'warn'),
   ])
-}
-
-/**
- * @param {import('../../schema.js').FleetSnapshot['events'][number]} event
- * @param {State['look']} look
- * @returns {Line}
- */
-export function eventText({ time, level, text }, { colors }) {
-  const state = level === 'error' ? 'bad' : level === 'warn' ? 'warn' : 'good'
-  return [
-    [` ${clock(time)} `, 'label'],
-    [colors ? '' : `${mark(state)} `, ''],
-    [text, levelStyle(level)],
-  ]
 }

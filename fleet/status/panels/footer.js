@@ -1,4 +1,4 @@
-import { width as widthOf } from '../../../dashboard/terminal/line.js'
+import { footerOf } from '../../../dashboard/view/footer.js'
 import { shown } from '../picture.js'
 
 /**
@@ -57,32 +57,4 @@ function keysOf(state) {
   }
 }
 
-/**
- * The keys; those that do not fit are in the help.
- * @type {import('./panel.js').Panel}
- */
-export const footer = {
-  name: 'footer',
-  visible: () => true,
-  rows: () => ({ least: 1, most: 1 }),
-  turn: 0,
-
-  draw(state, width) {
-    const [quit, ...others] = keysOf(state).map(
-      ([key, text]) =>
-        /** @type {Line} */ ([
-          [key, 'key'],
-          [` ${text}`, 'label'],
-        ]),
-    )
-    /** @type {Line} */
-    const line = [[' ', '']]
-    let room = width - 2 - widthOf(quit)
-    for (const item of others) {
-      room -= widthOf(item) + 2
-      if (room < 0) break
-      line.push(...item, ['  ', ''])
-    }
-    return [[...line, ...quit]]
-  },
-}
+export const footer = footerOf(keysOf)

@@ -32,6 +32,8 @@ export const pictures = {
   rows: ({ size }) => ({
     least: size.rows < 20 ? 0 : 6,
     most: HIGHEST * Math.ceil(CHARTS.length / across(size.columns)),
+    // A thousand drones would fill any terminal.
+    share: Math.floor(size.rows / 3),
   }),
   turn: 6,
 

@@ -1,10 +1,8 @@
 import { clock, duration } from '../../../dashboard/format.js'
+import { centred } from '../../../dashboard/view/centred.js'
 import { isStale, shown } from '../picture.js'
 
-/**
- * @typedef {import('./panel.js').Line} Line
- * @typedef {import('./panel.js').State} State
- */
+/** @typedef {import('./panel.js').State} State */
 
 /**
  * Why the figures are not those of this second: it is there only when they are not.
@@ -55,22 +53,15 @@ export const waiting = {
       lost === null
         ? `the first figures come within a second${now - heard > 2000 ? ` (${duration(now - heard)})` : ''}`
         : `no controller for ${duration(now - lost.since)}${lost.reason === '' ? '' : `: ${lost.reason}`}`
-    const lines = [
-      { text: 'halley fleet', style: 'title' },
-      { text: source, style: 'accent' },
-      { text: '', style: '' },
-      { text: said, style: lost === null ? 'label' : 'warn' },
-    ]
-    const above = Math.max(0, Math.floor((rows - lines.length) / 2))
-    return [
-      ...new Array(above).fill([]),
-      ...lines.map(
-        ({ text, style }) =>
-          /** @type {Line} */ ([
-            [' '.repeat(Math.max(0, Math.floor((width - text.length) / 2))), ''],
-            [text, style],
-          ]),
-      ),
-    ].slice(0, rows)
+    return centred(
+      [
+        ['halley fleet', 'title'],
+        [source, 'accent'],
+        ['', ''],
+        [said, lost === null ? 'label' : 'warn'],
+      ],
+      width,
+      rows,
+    )
   },
 }

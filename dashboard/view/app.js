@@ -1,0 +1,136 @@
+/**
+ * @typedef {object} Screen a Terminal, as far as it is used here
+ * @property {{columns: number, rows: number}} size
+ * @property {(name: string) => void} onKey
+ * @property {(size: {columns: number, rows: number}) => void} onResize
+ * @property {() => void} onEnd
+ * @property {() => void} open
+ * @property {() => void} close
+ * @property {(lines: import('../terminal/line.js').Line[]) => void} draw
+ */
+
+/**
+ * @template State, Action, Effect
+ * @typedef {object} View
+ * @property {Screen} terminal opened, and closed whatever happens
+ * @property {State & {effects: Effect[]}} state the first one
+ * @property {(state: State & {effects: Effect[]}, action: Action | import('./state.js').ViewAction) => State & {effects: Effect[]}} reduce
+ * @property {(state: State & {effects: Effect[]}) => import('../terminal/line.js').Line[]} render
+ * @property {(dispatch: (action: Action) => void) => void} start begins to give it what it shows
+ * @property {(effect: Effect, parts: {dispatch: (action: Action) => void, finish: (ending?: any) => void}) => void} onEffect
+ * @property {() => void} close ends what start has begun
+ * @property {() => boolean} [orphaned] whether whoever has started this is gone: then it ends, too
+ * @property {() => number} [now] Unix ms
+ * @property {Pick<NodeJS.Process, 'on' | 'off'>} [host] the process
+ */
+
+/** ms between two pictures, at least. */
+const PICTURE = 250
+/** ms between two looks at whether the picture has become old. */
+const TICK = 1000
+const SIGNALS = /** @type {const} */ (['SIGTERM', 'SIGHUP', 'SIGINT'])
+
+/**
+ * Shows something until somebody quits.
+ *
+ * @template State, Action, Effect
+ * @param {View<State, Action, Effect>} view
+ * @returns {Promise<any>} what onEffect has finished with; undefined after a signal, or without the terminal. Rejects, with the
+ *   terminal closed, when something in here goes wrong
+ */
+export function runView({
+  terminal,
+  state: first,
+  reduce,
+  render,
+  start,
+  onEffect,
+  close,
+  orphaned = () => false,
+  now = Date.now,
+  host = process,
+}) {
+  return new Promise((resolve, reject) => {
+    let state = first
+    /** @type {typeof state | null} what is on the screen */
+    let drawn = null
+    let drawnAt = Number.NEGATIVE_INFINITY
+    /** @type {NodeJS.Timeout | null} */
+    let waiting = null
+    let ended = false
+
+    const end = () => {
+      ended = true
+      if (waiting) clearTimeout(waiting)
+      clearInterval(ticking)
+      host.off('uncaughtException', fail)
+      for (const signal of SIGNALS) host.off(signal, quit)
+      close()
+      terminal.close()
+    }
+    const finish = (/** @type {any} */ ending) => {
+      if (ended) return
+      end()
+      resolve(ending)
+    }
+    const fail = (/** @type {Error} */ error) => {
+      if (ended) return
+      end()
+      reject(error)
+    }
+    const quit = () => finish(undefined)
+
+    const draw = () => {
+      waiting = null
+      drawnAt = performance.now()
+      drawn = state
+      terminal.draw(render(state))
+    }
+    /** Pictures come at most so often, and only when there is something new. */
+    const drawSoon = () => {
+      if (state === drawn || waiting || ended) return
+      waiting = setTimeout(safely(draw), Math.max(0, drawnAt + PICTURE - performance.now()))
+    }
+    const dispatch = safely((/** @type {Action | import('./state.js').ViewAction} */ action) => {
+      state = reduce(state, action)
+      for (const effect of state.effects) onEffect(effect, { dispatch, finish })
+      drawSoon()
+    })
+    /**
+     * Callers are not to swallow what goes wrong in here.
+     * @template {unknown[]} A
+     * @param {(...args: A) => void} run
+     * @returns {(...args: A) => void}
+     */
+    function safely(run) {
+      return (...args) => {
+        if (ended) return
+        try {
+          run(...args)
+        } catch (error) {
+          fail(error)
+        }
+      }
+    }
+
+    host.on('uncaughtException', fail)
+    for (const signal of SIGNALS) host.on(signal, quit)
+    const ticking = setInterval(() => {
+      if (orphaned()) quit()
+      else dispatch({ type: 'tick', now: now() })
+    }, TICK)
+    terminal.onKey = name => dispatch({ type: 'key', name, now: now() })
+    terminal.onEnd = quit
+    // A terminal of another size shows nothing of use until it is drawn anew.
+    terminal.onResize = safely(({ columns, rows }) => {
+      state = reduce(state, { type: 'size', columns, rows })
+      if (waiting) clearTimeout(waiting)
+      draw()
+    })
+    safely(() => {
+      terminal.open()
+      draw()
+      start(dispatch)
+    })()
+  })
+}

@@ -1,0 +1,104 @@
+// `npm start` on a real terminal.
+
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { freePort } from '../gateway.js'
+import { eventually, Tmux } from './tmux.js'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/**
+ * `npm start` on a terminal.
+ * @param {any} t
+ * @param {string} [flags]
+ */
+export async function start(t, flags = '') {
+  const port = await freePort()
+  const folder = await mkdtemp(join(tmpdir(), 'halley-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const env = { HALLEY_STATS_SOCKET: join(folder, 's'), HALLEY_WORKERS: '2' }
+  const tmux = await Tmux.start(t, { columns: 100, rows: 30, env })
+  const settings = await tmux.settings()
+  await tmux.line(`cd ${root} && npm start -- --port ${port} ${flags}; echo ended with $?`)
+  return { tmux, settings, port }
+}
+
+/** @param {number} port */
+export async function answers(port) {
+  const answer = await fetch(`http://127.0.0.1:${port}/health`).catch(() => null)
+  await answer?.body?.cancel()
+  return answer?.status === 200
+}
+
+/**
+ * The screen is the shell's again, whether or not something goes on.
+ * @param {any} t
+ * @param {{tmux: Tmux}} terminal
+ */
+export async function isLeft(t, { tmux }) {
+  t.equal(
+    await eventually(
+      () => tmux.ask('alternate_on'),
+      on => on === '0',
+    ),
+    '0',
+  )
+  t.equal(
+    await eventually(
+      () => tmux.ask('cursor_flag'),
+      on => on === '1',
+    ),
+    '1',
+  )
+}
+
+/**
+ * @param {any} t
+ * @param {{tmux: Tmux, settings: string}} terminal
+ */
+export async function isFree(t, terminal) {
+  const { tmux, settings } = terminal
+  await isLeft(t, terminal)
+  t.equal(
+    await eventually(
+      () => tmux.settings(),
+      now => now === settings,
+    ),
+    settings,
+  )
+}
+
+/**
+ * @param {number} parent
+ * @returns {Promise<{pid: number, command: string}[]>} those that it has started, and so on
+ */
+export async function descendants(parent) {
+  const children = await readFile(`/proc/${parent}/task/${parent}/children`, 'utf8').catch(() => '')
+  const pids = children.split(' ').filter(Boolean).map(Number)
+  const found = []
+  for (const pid of pids) {
+    const command = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).replaceAll('\0', ' ')
+    found.push({ pid, command }, ...(await descendants(pid)))
+  }
+  return found
+}
+
+/**
+ * @param {Tmux} tmux
+ * @param {RegExp} command
+ * @returns {Promise<number>}
+ */
+export async function pidOf(tmux, command) {
+  const shell = Number(await tmux.ask('pane_pid'))
+  const all = await eventually(
+    () => descendants(shell),
+    all => all.some(process => command.test(process.command)),
+  )
+  // npm and its shell have the words of the gateway in theirs.
+  return /** @type {{pid: number}} */ (all.find(process => command.test(process.command))).pid
+}
+
+export const DASHBOARD = /^\S*node .*halley\.js dashboard/
+export const GATEWAY = /^node .*bin\/halley\.js serve/

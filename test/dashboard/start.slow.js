@@ -1,0 +1,95 @@
+import { existsSync } from 'node:fs'
+import t from 'tap'
+import { answers, DASHBOARD, descendants, GATEWAY, isFree, isLeft, pidOf, start } from './npm-start.js'
+import { eventually } from './tmux.js'
+
+t.test('the gateway may run on without dashboard: its log lines go on in the terminal', async t => {
+  const terminal = await start(t)
+  const { tmux, port } = terminal
+  await tmux.until('workers 2')
+  await tmux.keys('q')
+  await tmux.keys('l')
+  await tmux.until('the gateway runs on')
+  t.ok(await answers(port))
+  const shell = Number(await tmux.ask('pane_pid'))
+  const worker = (await descendants(shell)).find(({ command }) => command.includes('src/worker.js'))
+  process.kill(/** @type {{pid: number}} */ (worker).pid, 'SIGKILL')
+  await tmux.until('worker died')
+  await tmux.keys('C-c')
+  await tmux.until('bye')
+  await isFree(t, terminal)
+})
+
+t.test('a dashboard that is killed leaves terminal and gateway as they were', async t => {
+  const terminal = await start(t)
+  const { tmux, port } = terminal
+  await tmux.until('workers 2')
+  process.kill(await pidOf(tmux, DASHBOARD), 'SIGKILL')
+  await tmux.until('the dashboard ended: SIGKILL')
+  t.ok(await answers(port))
+  await isLeft(t, terminal)
+  await tmux.keys('C-c')
+  await tmux.until('bye')
+  await isFree(t, terminal)
+})
+
+t.test('a gateway that is killed takes the dashboard with it, and leaves the terminal as it was', async t => {
+  const terminal = await start(t)
+  const { tmux } = terminal
+  await tmux.until('workers 2')
+  process.kill(await pidOf(tmux, GATEWAY), 'SIGKILL')
+  await tmux.until(/ended with \d/)
+  await isFree(t, terminal)
+})
+
+t.test('a terminal that is closed ends both', async t => {
+  const { tmux, port } = await start(t)
+  await tmux.until('workers 2')
+  const gateway = await pidOf(tmux, GATEWAY)
+  await tmux.end()
+  t.equal(
+    await eventually(
+      () => descendants(gateway),
+      found => found.length === 0,
+    ).then(found => found.length),
+    0,
+  )
+  t.equal(
+    await eventually(
+      () => existsSync(`/proc/${gateway}`),
+      there => !there,
+    ),
+    false,
+  )
+  t.notOk(await answers(port))
+})
+
+t.test('SIGTERM ends both', async t => {
+  const terminal = await start(t)
+  const { tmux } = terminal
+  await tmux.until('workers 2')
+  process.kill(await pidOf(tmux, GATEWAY), 'SIGTERM')
+  await tmux.until(/ended with \d/)
+  t.match(await tmux.screen(), 'bye')
+  await isFree(t, terminal)
+})
+
+t.test('a dashboard that hangs does not hold up the end of the gateway', async t => {
+  const terminal = await start(t)
+  const { tmux } = terminal
+  await tmux.until('workers 2')
+  process.kill(await pidOf(tmux, DASHBOARD), 'SIGSTOP')
+  process.kill(await pidOf(tmux, GATEWAY), 'SIGTERM')
+  await tmux.until(/ended with \d/)
+  t.match(await tmux.screen(), 'bye')
+  await isFree(t, terminal)
+})
+
+t.test('--no-dashboard is for log lines', async t => {
+  const { tmux, port } = await start(t, '--no-dashboard')
+  await tmux.until('halley listens')
+  t.equal(await tmux.ask('alternate_on'), '0')
+  t.ok(await answers(port))
+  await tmux.keys('C-c')
+  await tmux.until('bye')
+})

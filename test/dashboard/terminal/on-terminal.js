@@ -1,0 +1,101 @@
+// program.js on a real terminal.
+
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { eventually, Tmux } from '../tmux.js'
+
+const PROGRAM = fileURLToPath(new URL('program.js', import.meta.url))
+
+/**
+ * The program on a terminal, started from a shell that has shown something before.
+ *
+ * @param {import('tap').Test} t
+ * @param {object} [options] of the program
+ * @param {Parameters<typeof Tmux.start>[1]} [place]
+ */
+export async function start(t, options = {}, place = {}) {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const tmux = await Tmux.start(t, place)
+  await tmux.line("clear; echo what was bef''ore")
+  await tmux.until('what was before')
+  const settings = await tmux.settings()
+  await tmux.line(`node ${PROGRAM} ${port} '${JSON.stringify(options)}'`)
+  const [socket] = await once(server, 'connection')
+  t.teardown(() => socket.destroy())
+  socket.on('error', () => {})
+  const lines = createInterface({ input: socket })[Symbol.asyncIterator]()
+  const program = {
+    tmux,
+    settings,
+    /** @param {object} command */
+    tell: command => socket.write(`${JSON.stringify(command)}\n`),
+    /**
+     * @param {string} what
+     * @returns {Promise<any>} the next message that tells it
+     */
+    hear: async what => {
+      for (;;) {
+        const { value, done } = await lines.next()
+        if (done) throw new Error(`the program has ended before it told ${what}`)
+        const message = JSON.parse(value)
+        if (what in message) return message
+      }
+    },
+    /** @param {...string} lines */
+    draw: (...lines) => program.tell({ draw: lines.map(text => [[text, '']]) }),
+  }
+  return { ...program, ...(await program.hear('pid')) }
+}
+
+/**
+ * @param {import('tap').Test} t
+ * @param {Awaited<ReturnType<typeof start>>} program that has ended, or stands still
+ */
+export async function isAsBefore(t, { tmux, settings }) {
+  const state = () => tmux.do('display-message', '-p', '#{alternate_on} #{cursor_flag} #{wrap_flag}')
+  t.equal(
+    (await eventually(state, now => now === '0 1 1\n')).trim(),
+    '0 1 1',
+    'main screen, cursor, wrapping',
+  )
+  t.equal(
+    await eventually(
+      () => tmux.settings(),
+      now => now === settings,
+    ),
+    settings,
+    'stty -a',
+  )
+  t.match(await tmux.screen(), 'what was before', 'what was on the screen')
+  await tmux.line("echo o''k")
+  await tmux.until(/^(?:\S+ )?ok$/m)
+  t.match(await tmux.styled(), /^(?:\S+ )?ok *$/m, 'no style is left over')
+}
+
+/**
+ * @param {number} pid
+ * @returns {string} '' when it is not there
+ */
+export function stateOf(pid) {
+  try {
+    return execFileSync('ps', ['-o', 'stat=', '-p', `${pid}`], { encoding: 'utf8' })
+      .trim()
+      .replace(/^Z.*/, '')
+  } catch {
+    return ''
+  }
+}
+
+/** @param {number} pid */
+export const childrenOf = pid =>
+  execFileSync('ps', ['-eo', 'pid=,ppid='], { encoding: 'utf8' })
+    .split('\n')
+    .map(line => line.trim().split(/ +/).map(Number))
+    .filter(([, parent]) => parent === pid)
+    .map(([child]) => child)

@@ -1,0 +1,269 @@
+import { writeFileSync } from 'node:fs'
+import t from 'tap'
+import { eventually } from '../tmux.js'
+import { childrenOf, isAsBefore, start, stateOf } from './on-terminal.js'
+
+/**
+ * @param {string} styled what tmux says of a screen: the same look may be said in several ways
+ * @returns {string[]} each row as characters with their looks, without plain blanks at its end
+ */
+function looks(styled) {
+  let look = ''
+  return styled.split('\n').map(row => {
+    const cells = []
+    for (const [, codes, character] of row.matchAll(/\x1b\[([\d;]*)m|([^\x1b])/gu)) {
+      if (character !== undefined) cells.push(character + look)
+      else if (codes.startsWith('38')) look = look.replace(/\/.*|$/, `/${codes}`)
+      else if (codes === '39') look = look.replace(/\/.*/, '')
+      else if (codes !== '49')
+        look = codes.startsWith('0') ? codes.replace(/^0;?/, '') : look.replace(/^/, codes)
+    }
+    while (cells.at(-1) === ' ') cells.pop()
+    return cells.join(' ')
+  })
+}
+
+t.test('an exit right after the end leaves nothing behind', async t => {
+  const program = await start(t)
+  program.draw('something')
+  await program.tmux.until('something')
+  const [guard] = await eventually(
+    () => childrenOf(program.pid),
+    found => found.length === 1,
+  )
+  program.tell({ exit: true })
+  await eventually(
+    () => stateOf(program.pid),
+    state => state === '',
+  )
+  t.equal(
+    await eventually(
+      () => stateOf(guard),
+      state => state === '',
+    ),
+    '',
+    'the guard has gone',
+  )
+  await isAsBefore(t, program)
+})
+
+for (const [how, options, kill] of /** @type {[string, object, (program: any) => void][]} */ ([
+  ['an exception that the program handles', {}, program => program.tell({ throw: true })],
+  ['an exception that nobody handles', { bare: true }, program => program.tell({ throw: true })],
+  ['SIGTERM that the program handles', {}, program => process.kill(program.pid, 'SIGTERM')],
+  ['SIGTERM that nobody handles', { bare: true }, program => process.kill(program.pid, 'SIGTERM')],
+  ['SIGHUP', {}, program => process.kill(program.pid, 'SIGHUP')],
+  ['SIGKILL', {}, program => process.kill(program.pid, 'SIGKILL')],
+]))
+  t.test(`after ${how} the terminal is as it was`, async t => {
+    const program = await start(t, options)
+    program.draw('something')
+    await program.tmux.until('something')
+    const [guard] = await eventually(
+      () => childrenOf(program.pid),
+      found => found.length === 1,
+    )
+    kill(program)
+    await eventually(
+      () => stateOf(program.pid),
+      state => state === '',
+    )
+    await isAsBefore(t, program)
+    t.equal(
+      await eventually(
+        () => stateOf(guard),
+        state => state === '',
+      ),
+      '',
+      'the guard has gone',
+    )
+  })
+
+t.test('keys come by their names, whatever Ctrl is held', async t => {
+  const { tmux, hear, pid } = await start(t)
+  for (const [key, name] of [
+    ['q', 'q'],
+    ['G', 'G'],
+    ['é', 'é'],
+    ['Space', 'space'],
+    ['Up', 'up'],
+    ['PageDown', 'pagedown'],
+    ['Home', 'home'],
+    ['F1', 'f1'],
+    ['F5', 'f5'],
+    ['Enter', 'enter'],
+    ['Tab', 'tab'],
+    ['BTab', 'S-tab'],
+    ['BSpace', 'backspace'],
+    ['C-c', 'C-c'],
+    ['C-s', 'C-s'],
+    ['C-Right', 'C-right'],
+    ['M-x', 'M-x'],
+    ['Escape', 'escape'],
+  ]) {
+    await tmux.keys(key)
+    t.equal((await hear('key')).key, name, key)
+  }
+  t.not(stateOf(pid), '', 'Ctrl-C ends nothing by itself')
+})
+
+t.test('it tells when the terminal has another size, and paints for it', async t => {
+  const { tmux, hear, draw } = await start(t)
+  draw('a line that is longer than forty columns: here is its end')
+  await tmux.until('its end')
+  await tmux.resize(40, 10)
+  t.strictSame((await hear('size')).size, { columns: 40, rows: 10 })
+  t.equal(await tmux.until('than fo'), 'a line that is longer than forty columns')
+  await tmux.resize(100, 30)
+  t.strictSame((await hear('size')).size, { columns: 100, rows: 30 })
+  t.equal(await tmux.until('its end'), 'a line that is longer than forty columns: here is its end')
+})
+
+t.test('Ctrl-Z gives the terminal to the shell, and fg takes it again', async t => {
+  const program = await start(t)
+  const { tmux, draw, hear, pid } = program
+  draw('here we are')
+  await tmux.until('here we are')
+  await tmux.keys('C-z')
+  t.match(
+    await eventually(
+      () => stateOf(pid),
+      state => state.startsWith('T'),
+    ),
+    /^T/,
+    'it stands still',
+  )
+  await isAsBefore(t, program)
+  await tmux.line('fg')
+  t.equal(await tmux.until('here we are'), 'here we are')
+  t.equal(await tmux.ask('alternate_on'), '1')
+  await tmux.keys('x')
+  t.equal((await hear('key')).key, 'x')
+  program.tell({ end: true })
+  await isAsBefore(t, program)
+})
+
+t.test('it can be told to stop by a signal, and comes back by another', async t => {
+  // A shell that takes the terminal back by itself.
+  const program = await start(t, {}, { command: ['bash', '--norc'] })
+  const { tmux, draw, hear, pid } = program
+  draw('here we are')
+  await tmux.until('here we are')
+  process.kill(pid, 'SIGTSTP')
+  await eventually(
+    () => stateOf(pid),
+    state => state.startsWith('T'),
+  )
+  await isAsBefore(t, program)
+  await tmux.line('fg')
+  await tmux.until('here we are')
+  // This one it cannot see coming. The shell takes the terminal, and writes on our screen.
+  process.kill(pid, 'SIGSTOP')
+  await tmux.line('clear')
+  await tmux.until(screen => !screen.includes('here we are'))
+  await tmux.line('fg')
+  t.equal(await tmux.until('here we are'), 'here we are')
+  await tmux.keys('x')
+  t.equal((await hear('key')).key, 'x', 'keys come again')
+  program.tell({ end: true })
+  await tmux.until('what was before')
+})
+
+t.test('a program that others depend on is not stopped by Ctrl-Z', async t => {
+  const { tmux, hear } = await start(t, { suspendable: false })
+  await tmux.keys('C-z')
+  t.equal((await hear('key')).key, 'C-z')
+})
+
+t.test('Ctrl-L paints what others have painted over', async t => {
+  const { tmux, draw } = await start(t)
+  draw('one', 'two', 'three')
+  await tmux.until('three')
+  writeFileSync(await tmux.ask('pane_tty'), '\x1b[2;1Hrubbish')
+  await tmux.until('rubbish')
+  await tmux.keys('C-l')
+  t.equal(await tmux.until('two'), 'one\ntwo\nthree')
+})
+
+t.test(
+  'a terminal that does not read holds nobody up, and shows the last frame when it reads again',
+  async t => {
+    const { tmux, tell, hear } = await start(t)
+    const server = Number(await tmux.ask('pid'))
+    process.kill(server, 'SIGSTOP')
+    try {
+      tell({ flood: true })
+      for (let frames = 0; frames < 5000; ) frames = (await hear('flood')).flood
+      tell({ last: [[['the last frame', '']]] })
+    } finally {
+      process.kill(server, 'SIGCONT')
+    }
+    t.equal(await tmux.until('the last frame'), 'the last frame')
+  },
+)
+
+t.test('changes come to the same picture as painting it anew', async t => {
+  const { tmux, tell, hear } = await start(t, {}, { columns: 60, rows: 12 })
+  let seed = 1
+  /** @param {number} below */
+  const random = below => (seed = (seed * 48271) % 2147483647) % below
+  const texts = [
+    'abc',
+    '   ',
+    '─┤│',
+    '漢字',
+    '⣿⠁',
+    'é',
+    '⚠',
+    '🙂',
+    'e\u0301',
+    '한',
+    ' x',
+    '\x1b[31m',
+    'ก็',
+    '½',
+  ]
+  const styles = ['', 'good', 'bad', 'selected', 'title', 'dim', 'selected warn']
+  for (let frame = 0; frame < 12; frame++) {
+    const lines = Array.from({ length: 11 }, () =>
+      Array.from({ length: random(25) }, () => [texts[random(texts.length)], styles[random(styles.length)]]),
+    )
+    tell({ draw: [...lines, [[`frame ${frame}.`, '']]] })
+    await hear('drawn')
+    await tmux.until(`frame ${frame}.`)
+    const changed = looks(await tmux.styled())
+    // The marker is on the last line: when it is there again, so is everything else.
+    writeFileSync(await tmux.ask('pane_tty'), '\x1b[0m\x1b[2J')
+    await tmux.until(screen => screen === '')
+    await tmux.keys('C-l')
+    await tmux.until(`frame ${frame}.`)
+    if (!t.strictSame(looks(await tmux.styled()), changed, `frame ${frame}`)) break
+  }
+})
+
+t.test('foreign text moves no cursor and sets no colours', async t => {
+  const { tmux, draw } = await start(t)
+  draw(
+    'before',
+    'log: \x1b[2J\x1b[9;9H\x1b[31mred\x1b]0;title\x07 \x9b5Aup\r\nover\ttab\b\b \x1b(0 \u202eright',
+    'after',
+  )
+  t.equal(await tmux.until('after'), 'before\nlog: red up  over tab?? ?(0 right\nafter')
+  t.notMatch(await tmux.styled(), '\x1b[31m')
+  t.not(await tmux.ask('pane_title'), 'title')
+})
+
+t.test('without UTF-8 and colours it writes neither', async t => {
+  const { tmux, tell, capabilities } = await start(t, {}, { env: { LC_ALL: 'C', NO_COLOR: '1' } })
+  t.strictSame(capabilities, { unicode: false, colors: 0, screen: true })
+  tell({
+    draw: [
+      [
+        ['│ é 漢 µs … ⣿ ', 'bad'],
+        ['good', 'good'],
+      ],
+    ],
+  })
+  t.equal(await tmux.until('good'), '| e ?? us . ? good')
+  t.notMatch(await tmux.styled(), /\x1b\[[0-9;]*[34][0-8]/)
+})

@@ -1,0 +1,71 @@
+// The real view on real terminals of all kinds, and its ends.
+
+import t from 'tap'
+import { eventually } from '../dashboard/tmux.js'
+import { isAsBefore, open, snapshots } from './status-terminal.js'
+
+t.test('a controller that goes leaves its last picture, and is there again', async t => {
+  const { tmux, tell, beat } = await open(t, { fed: false })
+  await tmux.until('the first figures come within a second')
+  tell({ lost: 'ECONNREFUSED' })
+  await tmux.until(/no controller for .*ECONNREFUSED/)
+  for (const snapshot of snapshots) tell({ snapshot })
+  await tmux.until(/^ all .*100,000/m)
+  tell({ lost: 'it has ended' })
+  t.match(await tmux.until(/controller gone for .*it has ended/), /^ all .*100,000/m)
+  beat()
+  await tmux.until(screen => !screen.includes('controller gone'))
+  await tmux.until(/nothing has come for .*: controller stuck or stopped/)
+})
+
+t.test('another size is another layout, down to one that is too small', async t => {
+  const { tmux } = await open(t, { place: { columns: 220, rows: 60 } })
+  const wide = await tmux.until(
+    /─ connections .*─ latency of all, ms .*─ messages a second .*─ latency of 5 s/,
+  )
+  t.match(wide, /─ events ─+ {2}─ faults ─/)
+  await tmux.resize(40, 10)
+  await tmux.until('terminal too small')
+  await tmux.resize(120, 40)
+  t.match(await tmux.until(/─ connections .*─ latency of all, ms ─/), /q leave, load goes on$/)
+})
+
+t.test('signals end it as q does', async t => {
+  const { tmux, settings, pid } = await open(t)
+  await tmux.until(/^ all .*100,000/m)
+  process.kill(pid, 'SIGTERM')
+  await isAsBefore(t, tmux, settings, /the view has ended\nexit 0/)
+})
+
+t.test('killed, it leaves the terminal as it was, too', async t => {
+  const { tmux, settings, pid } = await open(t)
+  await tmux.until(/^ all .*100,000/m)
+  process.kill(pid, 'SIGKILL')
+  const away = await eventually(
+    () => tmux.ask('alternate_on'),
+    on => on === '0',
+  )
+  t.equal(away, '0')
+  // What the shell says meanwhile may be lost with the screen.
+  const after = await eventually(
+    () => tmux.settings(),
+    now => now === settings,
+  )
+  t.equal(after, settings)
+  await tmux.line("echo a''gain")
+  await isAsBefore(t, tmux, settings, /again/)
+})
+
+t.test('without a screen it is one page of text: dumb terminals, pipes, no colours, ASCII', async t => {
+  const dumb = await open(t, { place: { term: 'dumb', rows: 50 } })
+  t.match(await dumb.tmux.until('exit 0'), /halley fleet {2}r-7f3a90[\s\S]*\n all /)
+  const piped = await open(t, { pipe: ' | cat', place: { columns: 130, rows: 50, env: { LC_ALL: 'C' } } })
+  const page = await piped.tmux.until('exit 0')
+  t.match(page, /halley fleet {2}r-7f3a90[\s\S]*\n all /)
+  t.match(page, /^[ -~\n]*$/)
+  const ascii = await open(t, { flags: { ascii: true, noColor: true, mute: true } })
+  t.match(await ascii.tmux.until(/^ all .*100,000/m), /^[ -~\n]*$/)
+  t.notMatch(await ascii.tmux.styled(), /\x1b\[[0-9;]*3[0-8]/, 'no colours')
+  await ascii.tmux.keys('+')
+  await ascii.tmux.until('this view only shows')
+})
