@@ -5,7 +5,7 @@ import { isAsBefore, open } from './status-terminal.js'
 
 t.test('80x24: everything is there, keys work, q gives the terminal back', async t => {
   const { tmux, settings, asked, tell } = await open(t)
-  const screen = await tmux.until(/^ all .*100,000/m)
+  const screen = await tmux.until(/^ all .*100,000[\s\S]* q leave, load goes on$/m)
   t.match(screen, /^ halley fleet {2}r-7f3a90 .*\n open .*\n rates .*\n checked .*lost 0 /)
   t.match(screen, /─ connections ─+ 100,000 .*1\/4 ─/)
   t.match(screen, /q leave, load goes on$/)
