@@ -1,0 +1,35 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
+
+t.test('where the AWS SDK is not installed, one line names the command that installs it', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'halley-sdk-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  for (const part of ['bin', 'src', 'dashboard', 'fleet', 'package.json'])
+    cpSync(join(ROOT, part), join(folder, part), { recursive: true })
+  mkdirSync(join(folder, 'node_modules'))
+  for (const name of readdirSync(join(ROOT, 'node_modules')))
+    if (name !== '@aws-sdk' && !name.startsWith('.'))
+      symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
+  const flags = [
+    '--provider',
+    'ec2',
+    '--dry-run',
+    '--host',
+    'http://198.51.100.4',
+    '--controller',
+    '203.0.113.7:7000',
+  ]
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [join(folder, 'bin/halley.js'), 'fleet', 'start', '1', ...flags, '--dir', join(folder, 'state')],
+    { encoding: 'utf8', cwd: folder },
+  )
+  t.equal(status, 1, stdout)
+  t.match(stderr, /^halley: [^\n]*not installed: npm install @aws-sdk\/client-ec2\n$/)
+})
