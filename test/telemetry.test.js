@@ -92,7 +92,11 @@ t.test('a worker that starts while the dashboard is closed shows its log lines',
   const told = []
   const log = /** @type {any} */ ({ error() {} })
   const pool = /** @type {any} */ ({
-    config: { engine: { type: 'memory' }, client: { connection_limit: 0 } },
+    config: {
+      engine: { type: 'memory' },
+      client: { connection_limit: 0 },
+      http_server: { address: '127.0.0.1', port: 8000 },
+    },
     node: {},
     slots: [{}],
     tell() {},

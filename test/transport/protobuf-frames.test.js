@@ -152,7 +152,7 @@ for (const driver of drivers) {
         (await client.call(method, request)).error
       t.strictSame(await error('subscribe', { channel: 'nope:a' }), { code: 102, message: 'unknown channel' })
       t.strictSame(await error('subscribe', { channel: '$a' }), { code: 103, message: 'permission denied' })
-      t.strictSame(await error('rpc', { method: 'nope' }), { code: 104, message: 'method not found' })
+      t.strictSame(await error('rpc', { method: 'nope' }), { code: 108, message: 'not available' })
       t.strictSame(await error('history', { channel: 'plain:a' }), { code: 108, message: 'not available' })
       client.send({ send: { data: BYTES } })
       t.strictSame(await client.closed, { code: 3508, reason: 'not available' })
