@@ -85,6 +85,6 @@ t.test('workers end with their primary', async t => {
   const gateway = await startGateway(t, config)
   const clients = await crowd(gateway, 4)
   gateway.process.kill('SIGKILL')
-  await Promise.all(clients.map(({ closed }) => closed))
+  t.equal((await Promise.all(clients.map(({ closed }) => closed))).length, 4)
   await silence(gateway.port)
 })
