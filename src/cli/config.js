@@ -1,4 +1,3 @@
-import { stringify } from 'yaml'
 import { ConfigError } from '../config/load.js'
 import { configureServer } from '../config/profile.js'
 import { configReference, defaultTree } from '../config/reference.js'
@@ -63,9 +62,9 @@ Examples:
 `,
   flags: { yaml: { type: 'boolean' } },
 
-  run({ stdout }, flags) {
+  async run({ stdout }, flags) {
     const tree = defaultTree()
-    stdout(flags.yaml ? stringify(tree) : `${JSON.stringify(tree, null, 2)}\n`)
+    stdout(flags.yaml ? (await import('yaml')).stringify(tree) : `${JSON.stringify(tree, null, 2)}\n`)
     return 0
   },
 }
