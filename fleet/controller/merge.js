@@ -18,7 +18,7 @@ const MOST_FAULTS = 60
 const OTHER_FAULTS = 'others'
 
 /** @returns {Tally} */
-export const zeroTally = () => ({ counters: zeroCounters(), faults: {} })
+export const zeroTally = () => ({ counters: zeroCounters(), faults: Object.create(null) })
 
 /**
  * @param {Tally} to

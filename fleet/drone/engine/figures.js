@@ -14,8 +14,8 @@ export class Figures {
   probe = new Recorder()
   connect = new Recorder()
   answer = new Recorder()
-  /** @type {Record<string, number>} */
-  #faults = {}
+  /** @type {Record<string, number>} by kind: some are words of a server, so no name is there before */
+  #faults = Object.create(null)
 
   /** @param {string} kind @param {number} [times] */
   fault(kind, times = 1) {
@@ -28,7 +28,7 @@ export class Figures {
   sample() {
     const { counters, latency, probe, connect, answer } = this
     const faults = this.#faults
-    this.#faults = {}
+    this.#faults = Object.create(null)
     latency.merge(probe.toWire())
     return {
       counters: { ...counters },

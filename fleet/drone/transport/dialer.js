@@ -68,8 +68,10 @@ export class Dialer {
     this.bytes = bytes
     this.oneWay = transport.startsWith('uni_')
     this.path = `/connection/${transport.replace('long_', '')}`
-    const Connection = transports[transport] ?? CONNECTIONS.get(transport.replace('uni_', ''))
-    if (!Connection || (!TRANSPORTS.includes(transport) && !transports[transport]))
+    const Connection = Object.hasOwn(transports, transport)
+      ? transports[transport]
+      : TRANSPORTS.includes(transport) && CONNECTIONS.get(transport.replace('uni_', ''))
+    if (!Connection)
       throw new Error(`transport "${transport}" is not known; there are ${TRANSPORTS.join(', ')}`)
     if (targets.length === 0) throw new Error('targets is empty: at least one is needed')
     this.#Connection = Connection

@@ -29,14 +29,17 @@ const ELSEWHERE = 1.3
 const ADDRESS = 0.005
 const DISK = 0.0009
 
+/** @param {Record<string, number>} table @param {string} name */
+const own = (table, name) => (Object.hasOwn(table, name) ? table[name] : undefined)
+
 /** @param {string} type `c7g.2xlarge` @param {string} region @returns {number | null} dollars an hour; null: not in the table */
 export function listPrice(type, region) {
   const [family, size = ''] = type.split('.')
-  const large = /** @type {Record<string, number>} */ (LARGE)[family]
+  const large = own(LARGE, family)
   const times = /^(\d+)xlarge$/.exec(size)
-  const factor = times ? Number(times[1]) * 2 : /** @type {Record<string, number>} */ (SIZES)[size]
+  const factor = times ? Number(times[1]) * 2 : own(SIZES, size)
   if (large === undefined || factor === undefined) return null
-  return large * factor * (REGIONS[region] ?? ELSEWHERE)
+  return large * factor * (own(REGIONS, region) ?? ELSEWHERE)
 }
 
 /**

@@ -160,3 +160,13 @@ t.test('kinds of faults are bounded', async t => {
     200,
   )
 })
+
+t.test('a fault may be called like a property that objects have', async t => {
+  const tally = zeroTally()
+  for (let i = 0; i < 2; i++)
+    addTally(tally, { counters: zeroCounters(), faults: JSON.parse('{"constructor":2,"__proto__":3}') })
+  t.same(Object.entries(tally.faults), [
+    ['constructor', 4],
+    ['__proto__', 6],
+  ])
+})

@@ -36,3 +36,9 @@ t.test('what the documentation reckons is what the table says', async t => {
     `\`c7i.4xlarge\` (16 vCPU, 32 GB, about $${listPrice('c7i.4xlarge', 'us-east-1')?.toFixed(2)} an hour)`,
   )
 })
+
+t.test('a machine that is not in the table has no price', async t => {
+  for (const type of ['x9z.large', 'c7g', 'c7g.huge', 'constructor.large', 'c7g.constructor'])
+    t.equal(listPrice(type, 'us-east-1'), null, type)
+  t.equal(listPrice('c7g.large', 'constructor'), listPrice('c7g.large', 'nowhere'))
+})

@@ -1,5 +1,7 @@
 // What an engine may rely on whatever the transport is: the same tests over each of them, against a real gateway.
 
+import { TRANSPORTS } from '../../../fleet/settings.js'
+import { startGateway } from '../../gateway.js'
 import { start } from './support.js'
 
 /** Long enough for frames of 64 KiB and more, and for pieces that do not come in one read. */
@@ -9,13 +11,38 @@ const MANY = 300
 /** @param {number} n @param {number} size */
 const payload = (n, size) => ({ n, p: `${'ä'.repeat(Math.floor(size / 2))}${'x'.repeat(size % 2)}` })
 
-/**
- * @param {any} t
- * @param {import('../../gateway.js').TestGateway} gateway
- * @param {string} transport
- */
-export async function testTransport(t, gateway, transport) {
-  const oneWay = transport.startsWith('uni_')
+const on = { enabled: true }
+
+/** @param {any} t @param {'uws' | 'node'} driver @param {object} [clients] more settings of them */
+export const startAll = (t, driver, clients) =>
+  startGateway(t, {
+    workers: 1,
+    http_server: { driver },
+    client: { allow_anonymous_connect_without_token: true, queue_max_size: 4_000_000, ...clients },
+    websocket: { message_size_limit: 1_000_000 },
+    http_stream: on,
+    sse: on,
+    poll: on,
+    uni_websocket: on,
+    uni_http_stream: on,
+    uni_sse: on,
+    channel: {
+      without_namespace: {
+        allow_subscribe_for_client: true,
+        allow_subscribe_for_anonymous: true,
+        allow_publish_for_client: true,
+        allow_publish_for_anonymous: true,
+        presence: true,
+      },
+    },
+  })
+
+/** @param {string} transport */
+const isOneWay = transport => transport.startsWith('uni_')
+
+/** @param {import('../../gateway.js').TestGateway} gateway @param {string} transport */
+function client(gateway, transport) {
+  const oneWay = isOneWay(transport)
   const { dialer, heard } = start({ targets: [gateway.url], transport: /** @type {any} */ (transport) })
   let slot = 0
 
@@ -29,6 +56,16 @@ export async function testTransport(t, gateway, transport) {
     if (!oneWay) await heard.message1(connection, text => text.startsWith('{"id":2,"subscribe":{'))
     return connection
   }
+  return { dialer, heard, subscribed }
+}
+
+/**
+ * @param {any} t
+ * @param {import('../../gateway.js').TestGateway} gateway
+ * @param {string} transport
+ */
+export async function testTransport(t, gateway, transport) {
+  const { dialer, heard, subscribed } = client(gateway, transport)
 
   await t.test('publications come whole and in order', async t => {
     const channel = `${transport}-order`
@@ -55,7 +92,7 @@ export async function testTransport(t, gateway, transport) {
     t.match(await heard.end(connection), { code: 0, reason: 'closed' })
   })
 
-  if (!oneWay)
+  if (!isOneWay(transport))
     await t.test('commands arrive in order, each once', async t => {
       const channel = `${transport}-commands`
       const connection = await subscribed(channel)
@@ -77,25 +114,6 @@ export async function testTransport(t, gateway, transport) {
       )
       connection.close()
       await heard.end(connection)
-    })
-
-  await t.test('pings come, and who answers them stays', async t => {
-    const connection = await subscribed(`${transport}-pings`)
-    await heard.until(() => heard.open(connection).texts.filter(text => text === '{}').length >= 2)
-    t.notOk(
-      heard.ends.find(each => each.connection === connection),
-      'is there after them',
-    )
-    connection.close()
-    await heard.end(connection)
-  })
-
-  if (!oneWay)
-    await t.test('who does not answer is told so, with the code of the gateway', async t => {
-      heard.pong = false
-      const connection = await subscribed(`${transport}-silence`)
-      t.same(await heard.end(connection), { code: 3012, reason: 'no pong' })
-      heard.pong = true
     })
 
   await t.test('a disconnect of the server comes with code and reason', async t => {
@@ -124,9 +142,64 @@ export async function testTransport(t, gateway, transport) {
     for (let clients = 9; clients > left; ) {
       const { result } = await gateway.api('presence_stats', { channel })
       clients = result.num_clients
+      if (clients > left) await new Promise(resolve => setTimeout(resolve, 20))
     }
     t.equal(heard.ends.filter(({ connection }) => connections.includes(connection)).length, 6)
   })
 
   return { dialer, heard, subscribed }
+}
+
+/**
+ * @param {any} t
+ * @param {import('../../gateway.js').TestGateway} gateway that pings often
+ * @param {string} transport
+ */
+export async function testPings(t, gateway, transport) {
+  const { heard, subscribed } = client(gateway, transport)
+
+  await t.test('pings come, and who answers them stays', async t => {
+    const connection = await subscribed(`${transport}-pings`)
+    await heard.until(() => heard.open(connection).texts.filter(text => text === '{}').length >= 2)
+    t.notOk(
+      heard.ends.find(each => each.connection === connection),
+      'is there after them',
+    )
+    connection.close()
+    await heard.end(connection)
+  })
+
+  if (!isOneWay(transport))
+    await t.test('who does not answer is told so, with the code of the gateway', async t => {
+      heard.pong = false
+      const connection = await subscribed(`${transport}-silence`)
+      t.same(await heard.end(connection), { code: 3012, reason: 'no pong' })
+      heard.pong = true
+    })
+}
+
+/** @param {any} t @param {'uws' | 'node'} driver @param {readonly string[]} [transports] */
+export async function testDriver(t, driver, transports = TRANSPORTS) {
+  const gateway = await startAll(t, driver)
+  /** @type {Map<string, any>} */
+  const all = new Map()
+  for (const transport of transports)
+    await t.test(transport, async t => {
+      all.set(transport, await testTransport(t, gateway, transport))
+    })
+
+  await t.test('workers that are killed end their connections', async t => {
+    const connections = []
+    for (const [transport, { subscribed, heard }] of all)
+      for (let i = 0; i < 4; i++)
+        connections.push({ transport, heard, connection: await subscribed(`kill-${transport}`) })
+    for (const pid of gateway.workerPids) process.kill(pid, 'SIGKILL')
+    for (const { transport, heard, connection } of connections) {
+      const { code, reason } = await heard.end(connection)
+      t.equal(code, 0, `${transport}: ${reason}`)
+      t.ok(reason)
+    }
+    for (const { heard } of all.values())
+      t.equal(new Set(heard.ends.map(({ connection }) => connection)).size, heard.ends.length, 'each once')
+  })
 }
