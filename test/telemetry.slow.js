@@ -1,0 +1,16 @@
+import t from 'tap'
+import { majors, watched } from './telemetry-rig.js'
+
+t.test('garbage is collected at an interval, one worker after another', async t => {
+  const { watcher } = await watched(t, { gc: { idle: false } }, { args: ['--gc-interval', '2400ms'] })
+  const counts = [0, 0]
+  let together = 0
+  await watcher.snapshot(({ workers }) => {
+    const collected = workers.filter(worker => majors(worker) > 0)
+    for (const { index } of collected) counts[index]++
+    if (collected.length === 2) together++
+    return Math.min(...counts) >= 2
+  })
+  // V8 collects when it thinks fit, too, while a worker starts.
+  t.ok(together <= 1, `${together} times both in one second`)
+})
