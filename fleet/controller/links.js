@@ -2,12 +2,15 @@
 
 import { Asker } from '../link/asker.js'
 import { dialLink } from '../link/dial.js'
+import { MAX_LINE } from '../link/line.js'
 import { listenLinks } from '../link/listen.js'
 import { checkMessage } from './messages.js'
 
 /** @typedef {import('../link/line.js').Line} Line */
 /** @typedef {import('../schema.js').Hello} Hello */
 
+/** Letters of a hello, or of a request for the program. Longer lines are taken from drones that are known. */
+const FIRST_LINE = 65_536
 /** ms after which a line that has not said who it is is closed. */
 const HELLO = 10_000
 /** ms after which a line over which a program was sent is closed; its drone closes it when it has it all. */
@@ -34,6 +37,9 @@ const QUIET = 10_000
  * @property {(id: string, line: Line, reason: string) => void} onLost
  * @property {(text: string) => void} onFault
  */
+
+/** @param {number} ms @returns {number} half of it at least: many that wait do not all come at once */
+const jittered = ms => ms * (0.5 + Math.random() / 2)
 
 /** @param {string} address host:port, the host perhaps in brackets */
 export function hostAndPort(address) {
@@ -111,6 +117,7 @@ export class Links {
    */
   #greet(line, remote, expected) {
     const asker = new Asker(line)
+    line.limit = FIRST_LINE
     let id = ''
     let served = false
     let timer = setTimeout(() => void line.close('no hello'), HELLO)
@@ -143,6 +150,7 @@ export class Links {
       const why = this.#events.onHello(message, line, asker)
       if (why !== '') return refuse(why)
       id = message.id
+      line.limit = MAX_LINE
     }
     return new Promise(resolve => {
       asker.onClose = reason => {
@@ -209,7 +217,7 @@ export class Links {
       }
       if (signal.aborted) return
       await new Promise(resolve => {
-        const timer = setTimeout(resolve, wait)
+        const timer = setTimeout(resolve, jittered(wait))
         signal.addEventListener('abort', () => {
           clearTimeout(timer)
           resolve(undefined)

@@ -92,7 +92,7 @@ const MESSAGES = {
   hello,
   sample: object({ sample }),
   // A machine that has no drone yet asks for the program.
-  program: object({ id: name, run: name }),
+  program: object({ id: name, run: name, ask: whole(1) }),
   event: object({ level: oneOf('info', 'warn', 'error'), text: text(10_000) }),
 }
 

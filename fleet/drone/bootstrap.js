@@ -17,7 +17,7 @@ import { dialLink } from '../link/dial.js'
 import { listenLinks } from '../link/listen.js'
 import { parseConfig } from './config.js'
 
-/** ms between two attempts: the first pause, and the longest. */
+/** ms between two attempts, at most: the first pause, and the longest. At least half of it, so that machines do not all come at once. */
 const PAUSE = { first: 1000, longest: 30_000 }
 /** ms that the archive may take to arrive. */
 const TIMEOUT = 120_000
@@ -124,8 +124,8 @@ async function prepare() {
       await unpack(bytes, target)
       return join(target, 'fleet/drone/main.js')
     } catch (error) {
-      log(`no program yet: ${error.message}; next attempt in ${pause / 1000} s`)
-      await sleep(pause)
+      log(`no program yet: ${error.message}; next attempt within ${pause / 1000} s`)
+      await sleep(pause * (0.5 + Math.random() / 2))
     }
   }
 }

@@ -2,8 +2,10 @@
 
 export { Asker } from './asker.js'
 
-/** Letters that a line may have, and that may wait for the other side to read; then it is taken for one that does not. */
+/** Letters that a line may have, if nothing else is said, and that may wait for the other side to read: more, and it does not read. */
 export const MAX_LINE = 16 << 20
+const KB = 1 << 10
+const MB = 1 << 20
 /** ms */
 const BEAT = 5_000
 /** Beats without a word from the other side, after which it is dead. */
@@ -23,6 +25,8 @@ export class Line {
   #onClose = () => {}
   /** @type {Promise<void>} */
   #gone
+  /** Letters of the longest line that is taken. */
+  limit = MAX_LINE
   /** Why it is closed; '' while it is open. */
   reason = ''
 
@@ -112,11 +116,17 @@ export class Line {
       if (this.#rest && !this.reason) this.#take(this.#rest)
       this.#rest = line
     }
-    if (this.#rest.length > MAX_LINE) this.close('a line of more than 16 MB')
+    if (this.#rest.length > this.limit) this.#tooLong()
+  }
+
+  #tooLong() {
+    this.#rest = ''
+    this.close(`a line of more than ${this.limit >= MB ? `${this.limit / MB} MB` : `${this.limit / KB} KB`}`)
   }
 
   /** @param {string} line */
   #take(line) {
+    if (line.length > this.limit) return this.#tooLong()
     let message
     try {
       message = JSON.parse(line)

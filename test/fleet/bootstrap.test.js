@@ -104,7 +104,7 @@ t.test(
           .launch(await fleet.plan(1, { allow: ['127.0.0.1:1'] }), { signal: abort.signal })
           .catch(error => error)
         while (provider.machines.length === 0) await once(fleet, 'snapshot')
-        await provider.machines[0].said(/next attempt in 2 s/)
+        await provider.machines[0].said(/next attempt within 2 s/)
         abort.abort()
         t.match((await launched).message, /interrupted/)
       })(),

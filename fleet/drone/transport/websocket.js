@@ -1,16 +1,17 @@
 // WebSocket (RFC 6455), the client's side: websocket and uni_websocket. Frames are read where they are.
 
 import { isUtf8 } from 'node:buffer'
+import { createHash, randomBytes } from 'node:crypto'
 import { Connection, MAX_MESSAGE } from './connection.js'
 import { field } from './http.js'
 import { CLOSING, OPEN, Remainder } from './wire.js'
 
 /**
- * The key is not secret: it proves that the server speaks WebSocket, and has not just repeated an answer (1.3). The same one for all
- * connections saves a hash for each of a million.
+ * The answer to the key shows that the server speaks WebSocket, and has not just repeated an answer (1.3). One key for all connections of
+ * a process saves a hash for each of a million.
  */
-const KEY = 'dGhlIHNhbXBsZSBub25jZQ=='
-const ACCEPT = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo='
+export const KEY = randomBytes(16).toString('base64')
+const ACCEPT = createHash('sha1').update(`${KEY}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
 const HEADERS =
   'Connection: Upgrade\r\nUpgrade: websocket\r\n' +
   `Sec-WebSocket-Key: ${KEY}\r\nSec-WebSocket-Version: 13\r\n`

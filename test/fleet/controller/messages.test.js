@@ -1,5 +1,9 @@
 // What somebody with the run's secret may say to the controller: anything.
 
+import { createHash } from 'node:crypto'
+import { EventEmitter, once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { connect as tlsConnect } from 'node:tls'
 import t from 'tap'
 import { Drone } from '../../../fleet/controller/drone.js'
 import { Fleet } from '../../../fleet/controller/fleet.js'
@@ -9,6 +13,8 @@ import { Engine } from '../../../fleet/drone/engine/engine.js'
 import { lookAround, machineNow, Usage } from '../../../fleet/drone/machine.js'
 import { Asker } from '../../../fleet/link/asker.js'
 import { dialLink } from '../../../fleet/link/dial.js'
+import { saveProgram } from '../../../fleet/program.js'
+import { until } from './fleet-of.js'
 
 /** As a real drone says them, so that the shapes cannot be stricter than what comes. */
 async function realMessages() {
@@ -203,4 +209,159 @@ t.test('a controller outlives whatever comes over its lines', async t => {
     /the line to d1 is gone: it says what cannot be read: sample\.sample\.counters\.opened is missing/,
   )
   t.match(JSON.stringify(fleet.snapshot()), /"opened":0/)
+})
+
+/**
+ * A controller, and the means to speak to it as its drones.
+ * @param {any} t
+ * @param {number} count of drones that are launched
+ */
+async function controllerOf(t, count) {
+  const dir = t.testdir()
+  const fleet = await Fleet.open({ dir, provider: hands })
+  t.teardown(() => fleet.close())
+  /** @type {string[]} */
+  const events = []
+  fleet.on('event', ({ text }) => events.push(text))
+  const plan = await fleet.plan(count, { allow: ['127.0.0.1'] })
+  const [{ secret, controller }] = plan.details
+  const [host, port] = controller.split(':')
+  const dial = (/** @type {string} */ id) =>
+    dialLink({ host, port: Number(port), secret, identity: `${fleet.run}/${id}` })
+  return { fleet, dir, events, plan, dial, secret, host, port: Number(port) }
+}
+
+t.test('a program goes to the drone that dialled, once for each line, and to nobody else', async t => {
+  const { fleet, dir, events, plan, dial } = await controllerOf(t, 1)
+  const program = {
+    sha256: createHash('sha256').update('program').digest('hex'),
+    bytes: Buffer.from('program'),
+  }
+  await saveProgram(dir, program)
+  const launched = fleet.launch(plan, { patience: 60_000 })
+  const asked = { type: 'program', id: 'd1', run: fleet.run, sha256: program.sha256, ask: 1 }
+
+  /** @param {object[]} messages @returns {Promise<any[]>} what is answered until the controller closes the line */
+  const refused = async (...messages) => {
+    const line = await dial('d1')
+    /** @type {any[]} */
+    const answers = []
+    const closed = new Promise(resolve => {
+      line.onClose = resolve
+    })
+    line.onMessage = answer => answers.push(answer)
+    for (const message of messages) line.send(message)
+    await closed
+    return answers
+  }
+  for (const wrong of [
+    { ...asked, id: 'd2' },
+    { ...asked, run: 'another' },
+    { ...asked, run: undefined },
+    { ...asked, ask: {} },
+    { ...asked, ask: undefined },
+    // Whoever is not known yet has little to say.
+    { ...asked, more: 'x'.repeat(70_000) },
+  ])
+    t.strictSame(await refused(wrong), [], JSON.stringify(wrong).slice(0, 200))
+  t.match(events.join('\n'), /it says that it is d2, and dialled as d1/)
+
+  const line = await dial('d1')
+  t.teardown(() => line.close())
+  /** @type {any[]} */
+  const answers = []
+  const answered = new Promise(resolve => {
+    line.onMessage = answer => resolve(answers.push(answer))
+  })
+  line.send(asked)
+  line.send({ ...asked, ask: 2 })
+  await answered
+  const { line: drone } = await sayHello(dial, 'd1', fleet.run)
+  t.same((await launched).up, ['d1'])
+  t.strictSame(answers, [{ type: 'answer', ask: 1, result: program.bytes.toString('base64') }])
+  // It is no drone's line: nothing that comes over it counts.
+  line.send({ type: 'event', level: 'error', text: 'not heard' })
+  drone.send({ type: 'event', level: 'info', text: 'heard' })
+  while (!events.join('\n').includes('heard')) await once(fleet, 'event')
+  t.notMatch(events.join('\n'), /not heard/)
+  await drone.close()
+})
+
+/**
+ * A drone that agrees to all orders, as long as it is not told to be mute.
+ * @param {(id: string) => Promise<import('../../../fleet/link/line.js').Line>} dial
+ * @param {string} id
+ * @param {string} run
+ */
+async function sayHello(dial, id, run) {
+  const line = await dial(id)
+  const drone = { line, mute: false, told: new EventEmitter() }
+  line.onMessage = order => {
+    if (!drone.mute) line.send({ type: 'answer', ask: order.ask, result: {} })
+    drone.told.emit('order', order)
+  }
+  const [sound] = await realMessages()
+  line.send({ ...sound, id, run })
+  return drone
+}
+
+/**
+ * The same over a socket that may stop to read.
+ * @param {any} t
+ * @param {{fleet: Fleet, secret: string, host: string, port: number}} controller
+ * @param {string} id
+ */
+async function sayHelloOverSocket(t, { fleet, secret, host, port }, id) {
+  const socket = tlsConnect({
+    host,
+    port,
+    minVersion: 'TLSv1.3',
+    pskCallback: () => ({ psk: Buffer.from(secret, 'hex'), identity: `${fleet.run}/${id}` }),
+    checkServerIdentity: () => undefined,
+  })
+  t.teardown(() => socket.destroy())
+  const lines = createInterface({ input: socket })
+  for (const emitter of [socket, lines]) emitter.on('error', () => {})
+  lines.on('line', text => {
+    if (text !== '')
+      socket.write(`${JSON.stringify({ type: 'answer', ask: JSON.parse(text).ask, result: {} })}\n`)
+  })
+  await once(socket, 'secureConnect')
+  const [sound] = await realMessages()
+  socket.write(`${JSON.stringify({ ...sound, id, run: fleet.run })}\n`)
+  return socket
+}
+
+t.test('a drone that does not read, and one that does not answer, hold up no other', async t => {
+  const controller = await controllerOf(t, 3)
+  const { fleet, plan, dial } = controller
+  const launched = fleet.launch(plan, { patience: 60_000 })
+  const mute = await sayHello(dial, 'd1', fleet.run)
+  const deaf = await sayHelloOverSocket(t, controller, 'd2')
+  const quick = await sayHello(dial, 'd3', fleet.run)
+  t.same((await launched).up.sort(), ['d1', 'd2', 'd3'])
+
+  mute.mute = true
+  deaf.pause()
+  const heard = new Promise(resolve =>
+    quick.told.on('order', order => order.settings?.connections > 0 && resolve(order)),
+  )
+  const unheard = once(mute.told, 'order')
+  let settled = false
+  const set = fleet.set({ host: ['http://127.0.0.1:1'], n: 3 }).finally(() => {
+    settled = true
+  })
+  t.match(await heard, { type: 'settings', settings: { connections: 1 } })
+  await unheard
+  // Its samples count meanwhile.
+  const [, sample] = await realMessages()
+  const counted = until(fleet, ({ drones }) => Boolean(drones.find(({ id }) => id === 'd3')?.sample))
+  quick.line.send(sample)
+  await counted
+  t.notOk(settled, 'the others are still waited for')
+  // What is gone is not waited for.
+  deaf.destroy()
+  await mute.line.close()
+  await set
+  await quick.line.close()
 })

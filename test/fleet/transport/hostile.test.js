@@ -1,15 +1,11 @@
 // Servers that do what none should: a connection ends once, with a reason, and nothing is thrown.
 
 import t from 'tap'
-import { frame, rawServer, request, SWITCHING, start } from './support.js'
+import { ACCEPT, frame, rawServer, request, SWITCHING, start } from './support.js'
 
 const MIB = 1 << 20
 const OK = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
-const PROOF = [
-  'Upgrade: WebSocket',
-  'Connection: keep-alive, upgrade',
-  'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=',
-]
+const PROOF = ['Upgrade: WebSocket', 'Connection: keep-alive, upgrade', `Sec-WebSocket-Accept: ${ACCEPT}`]
 const CONNECTED = '{"id":1,"connect":{"client":"c","session":"s","node":"n"}}'
 
 /** @param {string} text */

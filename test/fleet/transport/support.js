@@ -1,7 +1,9 @@
 // A listener for tests that remembers what it heard, and a raw server that says what a test wants.
 
+import { createHash } from 'node:crypto'
 import { createServer } from 'node:net'
 import { Dialer } from '../../../fleet/drone/transport/dialer.js'
+import { KEY } from '../../../fleet/drone/transport/websocket.js'
 
 /** @typedef {import('../../../fleet/drone/transport/connection.js').Connection} Connection */
 
@@ -145,9 +147,12 @@ export const request = socket =>
     socket.on('data', onData)
   })
 
+/** The answer to the key of a drone in this process (RFC 6455, 4.2.2). */
+export const ACCEPT = createHash('sha1').update(`${KEY}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
+
 export const SWITCHING =
   'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
-  'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n'
+  `Sec-WebSocket-Accept: ${ACCEPT}\r\n\r\n`
 
 /** @param {string | Buffer} payload @param {number} [first] @returns {Buffer} a server's frame */
 export function frame(payload, first = 0x81) {
