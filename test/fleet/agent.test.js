@@ -46,17 +46,6 @@ t.test('a drone shares its connections out among processes, and they add up', as
     t.match(drone.events, [/connections process \d+ with 40 connections ended \(SIGKILL\)/])
   })
 
-  t.test('one that hangs is ended by force', async t => {
-    const [pid] = drone.pids
-    const hanging = await startDrone(t, { perProcess: 40, hangAfter: 2 })
-    await hanging.set({ ...target, connections: 5 })
-    await hanging.sample(({ gauges }) => gauges.open === 5)
-    process.kill(hanging.pids[0], 'SIGSTOP')
-    await hanging.sample(({ deaths, gauges }) => deaths === 1 && gauges.open === 5)
-    t.match(hanging.events, [/did not answer/])
-    t.ok(lives(pid))
-  })
-
   t.test('fewer connections are fewer processes; what is cut comes back', async t => {
     await drone.set({ ...target, connections: 30 })
     const fewer = await drone.sample(({ gauges, processes }) => gauges.open === 30 && processes.length === 2)
@@ -119,17 +108,4 @@ t.test('a drone shares its connections out among processes, and they add up', as
       0,
     )
   })
-})
-
-t.test('an agent that is killed leaves no process, one that is told to end neither', async t => {
-  for (const signal of /** @type {const} */ (['SIGKILL', 'SIGTERM'])) {
-    const drone = await startDrone(t, { perProcess: 5 })
-    await drone.set({ ...target, connections: 10 })
-    await drone.sample(({ gauges }) => gauges.open === 10)
-    const { pids } = drone
-    t.equal(pids.length, 2)
-    drone.child?.kill(signal)
-    t.same(await drone.exited, signal === 'SIGKILL' ? { code: null, signal } : { code: 0, signal: null })
-    while (pids.some(lives)) await new Promise(resolve => setTimeout(resolve, 20))
-  }
 })
