@@ -5,7 +5,7 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-const FILES = 40_000
+const FILES = 10_000
 const SOCKETS = 40
 const EACH = 2 * 1024 * 1024
 
@@ -24,7 +24,7 @@ server.listen(0, '127.0.0.1', () => {
   for (let i = 0; i < SOCKETS; i++) {
     const client = connect(port, '127.0.0.1', () => {
       client.pause()
-      if (--left === 0) setTimeout(() => process.send?.('full'), 200)
+      if (--left === 0) process.send?.('full')
     })
     client.on('error', () => {})
   }
