@@ -56,7 +56,11 @@ const numbers = (count, from = 1) => Array.from({ length: count }, (_, i) => fro
 
 for (const driver of ['uws', 'node']) {
   t.test(driver, async t => {
-    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+    const gateway = await startGateway(t, {
+      ...config,
+      workers: driver === 'uws' ? 2 : 1,
+      http_server: { driver },
+    })
     let last = 0
     /** A channel of its own for each test. */
     const name = namespace => `${namespace}:${++last}`

@@ -21,7 +21,7 @@ const METHODS = [
 
 for (const driver of drivers) {
   t.test(`server ${driver}`, async t => {
-    const api = await startApi(t, { http_server: { driver } })
+    const api = await startApi(t, { workers: driver === 'uws' ? 2 : 1, http_server: { driver } })
     t.test('the key is taken from three places', async t => {
       const status = async (headers, query = '') =>
         (await api.request('POST', `/api/channels${query}`, '{}', headers)).status

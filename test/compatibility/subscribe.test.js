@@ -35,7 +35,11 @@ const refused = (/** @type {number} */ code) => ({ error: { code } })
 
 for (const driver of drivers) {
   t.test(driver, async t => {
-    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+    const gateway = await startGateway(t, {
+      ...config,
+      workers: driver === 'uws' ? 2 : 1,
+      http_server: { driver },
+    })
     let serial = 0
     const name = (/** @type {string} */ namespace) => `${namespace}:${driver}${++serial}`
 

@@ -237,7 +237,11 @@ const entry = (table, code) => Object.values(table).find(entry => entry.code ===
 
 for (const driver of drivers) {
   t.test(driver, async t => {
-    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+    const gateway = await startGateway(t, {
+      ...config,
+      workers: driver === 'uws' ? 2 : 1,
+      http_server: { driver },
+    })
 
     t.test('codes', async t => {
       t.jobs = 32

@@ -300,6 +300,7 @@ t.test('commands', async t => {
 t.test('keys that cannot be fetched are a passing trouble: error 100', async t => {
   // Nobody answers there.
   const gateway = await startGateway(t, {
+    workers: 1,
     client: tokenClient({
       subscription_token: { enabled: true, jwks_public_endpoint: 'http://127.0.0.1:9/keys' },
     }),

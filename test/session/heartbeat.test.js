@@ -29,7 +29,7 @@ t.jobs = 2
 
 for (const driver of drivers) {
   t.test(driver, async t => {
-    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+    const gateway = await startGateway(t, { ...config, workers: 1, http_server: { driver } })
     t.jobs = 8
 
     t.test(

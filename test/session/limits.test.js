@@ -22,7 +22,7 @@ const tcp = client => /** @type {any} */ (client.socket)._socket
 
 for (const driver of drivers) {
   t.test(driver, async t => {
-    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+    const gateway = await startGateway(t, { ...config, workers: 1, http_server: { driver } })
 
     t.test('a message of 65536 bytes passes, one more closes with 1009 and no reason', async t => {
       const watcher = await anonymous(t, gateway)

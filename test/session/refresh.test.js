@@ -136,6 +136,7 @@ t.test('refresh and sub_refresh', async t => {
 t.test('what is not refreshed ends', async t => {
   t.jobs = 5
   const gateway = await startGateway(t, {
+    workers: 1,
     client: tokenClient({
       expired_close_delay: '1s',
       expired_sub_close_delay: '1s',

@@ -29,7 +29,11 @@ t.jobs = 2
 
 for (const driver of drivers) {
   t.test(driver, async t => {
-    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+    const gateway = await startGateway(t, {
+      ...config,
+      workers: driver === 'uws' ? 2 : 1,
+      http_server: { driver },
+    })
 
     /** @param {any} t @param {object} [options] */
     function sdk(t, options = {}) {

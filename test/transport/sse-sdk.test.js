@@ -24,7 +24,11 @@ const versions = [
 
 for (const driver of drivers) {
   t.test(driver, async t => {
-    const gateway = await startGateway(t, { ...config, http_server: { driver } })
+    const gateway = await startGateway(t, {
+      ...config,
+      workers: driver === 'uws' ? 2 : 1,
+      http_server: { driver },
+    })
 
     for (const { name, eventsource } of versions) {
       t.test(name, async t => {

@@ -11,6 +11,8 @@ const OPEN = { ...open, ...history, force_recovery: true }
 
 /** @param {string} driver */
 const config = driver => ({
+  // The posts of both servers reach other workers in emulation.test.js.
+  workers: driver === 'uws' ? 2 : 1,
   http_server: { driver },
   http_stream: { enabled: true },
   sse: { enabled: true },

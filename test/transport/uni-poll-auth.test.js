@@ -35,7 +35,7 @@ t.test('with tokens', async t => {
     subscribe_to_user_personal_channel: { enabled: true, personal_channel_namespace: 'personal' },
     disallow_anonymous_connection_tokens: true,
   })
-  const gateway = await startGateway(t, { ...base, client })
+  const gateway = await startGateway(t, { ...base, workers: 1, client })
   const bearer = (/** @type {string} */ token) => ({ headers: { Authorization: `Bearer ${token}` } })
   const ann = token({ sub: 'ann' })
 

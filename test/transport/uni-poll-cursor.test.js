@@ -79,7 +79,7 @@ t.test('the key is that of the configuration: the first secret that there is', a
 const uni_poll = { enabled: true, cursor_secret_key: 'shared' }
 const client = { allow_anonymous_connect_without_token: true, history_max_publication_limit: 10 }
 const config = {
-  workers: 3,
+  workers: 2,
   uni_poll,
   client,
   channel: {

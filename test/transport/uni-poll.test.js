@@ -12,7 +12,7 @@ import { clients, poll, query, request } from '../uni-poll-client.js'
 const docs = readFileSync(new URL('../../docs/uni-poll.md', import.meta.url), 'utf8')
 
 const config = (/** @type {string} */ driver) => ({
-  workers: 3,
+  workers: 2,
   uni_poll: { enabled: true, timeout: '15s', max_timeout: '20s', max_request_body_size: 20_000 },
   http_server: { driver },
   client: {

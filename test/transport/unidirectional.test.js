@@ -35,6 +35,7 @@ async function connect({ url }, transport, request, headers = {}) {
 for (const driver of drivers) {
   t.test(`one-way transports on ${driver}`, async t => {
     const gateway = await startGateway(t, {
+      workers: driver === 'uws' ? 2 : 1,
       http_server: { driver },
       uni_websocket: { enabled: true },
       uni_sse: { enabled: true },

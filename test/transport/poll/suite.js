@@ -5,7 +5,7 @@ import { history, open } from '../../session/support.js'
 import { post } from '../../stream-client.js'
 
 const config = (/** @type {string} */ driver, /** @type {any} */ more = {}) => ({
-  workers: more.workers ?? 3,
+  workers: more.workers ?? 2,
   poll: { enabled: true, ...more.poll },
   http_server: { driver },
   client: { allow_anonymous_connect_without_token: true, ...more.client },
@@ -60,7 +60,7 @@ export function pollSuite(t, driver) {
     t.test('any worker takes any POST', async t => {
       const client = await PollClient.connected(gateway)
       await client.call('subscribe', { channel: 'any' })
-      // Each on a connection of its own: the kernel spreads them over three workers.
+      // Each on a connection of its own: the kernel spreads them over both workers.
       for (let i = 1; i <= 30; i++) {
         await client.send({ id: 1000 + i, publish: { channel: 'any', data: i } })
         t.equal((await client.push('pub')).pub.data, i)
