@@ -17,7 +17,7 @@ import { packageVersion } from '../src/version.js'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const PROGRAM = 'fleet/drone/main.js'
-/** Bytes of an archive that is served: in base64 it has to fit into one line of the link (16 MiB). */
+/** Bytes of an archive that is served: in base64 it has to fit into one line of the link (16 MB). */
 const MAX_BYTES = 8 << 20
 /** Programs that a fleet's folder keeps: the current one and those of earlier versions of Halley. */
 const KEPT = 8

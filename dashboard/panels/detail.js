@@ -29,8 +29,10 @@ import { chartBlock, joined, widthOfEach } from './plot.js'
 
 /** Columns of a block, and between two of them. */
 const BLOCK = { least: 25, most: 40, gap: 2 }
-/** Of a chart with its title; beside each other there are two of them, or all from this width of the terminal on. */
-const CHART = { least: 5, most: 20, all: 190 }
+/** Of a chart with its title, rows. */
+const CHART = { least: 5, most: 20 }
+/** Two charts stand beside each other; all of them in a terminal of these columns, unless these rows are there for charts. */
+const ALL_BESIDE = { columns: 190, rows: 30 }
 /** Rows that figures below the charts have at least. */
 const LEAST_FIGURES = 8
 
@@ -88,7 +90,7 @@ export const detail = {
  */
 function chartLines(state, index, width, rows, needed) {
   const count = WORKER_CHARTS.length
-  const wide = width >= CHART.all ? count : 2
+  const wide = width >= ALL_BESIDE.columns && rows - needed < ALL_BESIDE.rows ? count : 2
   const high = wide === count || rows < 2 * CHART.least + LEAST_FIGURES ? 1 : count / wide
   const all = Math.min(high * CHART.most, Math.max(high * CHART.least, rows - needed))
   const first = wide * high === count ? 0 : state.chart

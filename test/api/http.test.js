@@ -189,7 +189,7 @@ for (const driver of drivers) {
       t.equal((await ask({ channel: 'plain' }, { 'x-centrifugo-error-mode': 'other' })).status, 200)
     })
 
-    t.test('a body may have 16 MiB', async t => {
+    t.test('a body may have 16 MB', async t => {
       const data = 'x'.repeat(16 * 1024 * 1024)
       const answer = await api.request('POST', '/api/publish', JSON.stringify({ channel: 'plain', data }))
       t.equal(answer.status, 413)
