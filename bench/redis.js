@@ -4,7 +4,7 @@ import { loadConfig } from '../src/config/load.js'
 import { startRedis } from '../test/redis/servers.js'
 
 /** Name of the gateway's connections in CLIENT LIST. */
-export const CLIENT_NAME = 'halley-bench'
+const CLIENT_NAME = 'halley-bench'
 
 /**
  * @param {string} text lines `name:value`, of which there may be several

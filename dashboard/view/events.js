@@ -15,7 +15,7 @@ const NOTHING = [[' nothing has happened yet', 'label']]
  * @param {{colors: boolean}} look
  * @returns {Line}
  */
-export function eventText({ time, level, text }, { colors }) {
+function eventText({ time, level, text }, { colors }) {
   const state = level === 'error' ? 'bad' : level === 'warn' ? 'warn' : 'good'
   return [
     [` ${clock(time)} `, 'label'],
