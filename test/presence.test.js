@@ -250,77 +250,76 @@ for (const driver of ['uws', 'node']) {
         await Promise.all(staying.map(client => client.close()))
       },
     )
-  })
 
-  t.test(`${driver}: the clients of a killed worker leave at once, and come back`, async t => {
-    const gateway = await startGateway(t, { ...config, http_server: { driver } })
-    const channel = 'room:crash'
-    const raw = []
-    for (let i = 0; i < 20; i++) {
-      const client = await RawClient.connected(gateway.ws, { token: token({ sub: `raw${i}` }) })
-      await client.subscribe(channel)
-      raw.push(client)
-    }
-    const sdks = await Promise.all(
-      Array.from({ length: 8 }, async (_, i) => {
-        const client = new Centrifuge(gateway.ws, {
-          websocket: WebSocket,
-          token: token({ sub: `sdk${i}` }),
-          minReconnectDelay: 5,
-          maxReconnectDelay: 100,
-        })
-        t.teardown(() => client.disconnect())
-        const subscription = client.newSubscription(channel)
-        subscription.subscribe()
-        client.connect()
-        await subscription.ready()
-        return { client, subscription, user: `sdk${i}` }
-      }),
-    )
-    const present = async () => (await api(gateway, 'presence', { channel })).result.presence
-    const before = Object.keys(await present())
-    t.equal(before.length, 28)
+    t.test('the clients of a killed worker leave at once, and come back', async t => {
+      const channel = 'room:crash'
+      const raw = []
+      for (let i = 0; i < 20; i++) {
+        const client = await RawClient.connected(gateway.ws, { token: token({ sub: `raw${i}` }) })
+        await client.subscribe(channel)
+        raw.push(client)
+      }
+      const sdks = await Promise.all(
+        Array.from({ length: 8 }, async (_, i) => {
+          const client = new Centrifuge(gateway.ws, {
+            websocket: WebSocket,
+            token: token({ sub: `sdk${i}` }),
+            minReconnectDelay: 5,
+            maxReconnectDelay: 100,
+          })
+          t.teardown(() => client.disconnect())
+          const subscription = client.newSubscription(channel)
+          subscription.subscribe()
+          client.connect()
+          await subscription.ready()
+          return { client, subscription, user: `sdk${i}` }
+        }),
+      )
+      const present = async () => (await api(gateway, 'presence', { channel })).result.presence
+      const before = Object.keys(await present())
+      t.equal(before.length, 28)
 
-    process.kill(gateway.workerPids[0], 'SIGKILL')
-    // Who is hit hears of it by its socket, the others answer.
-    const alive = []
-    await Promise.all(
-      raw.map(client =>
-        client.call('presence', { channel }).then(
-          () => alive.push(client),
-          () => {},
+      process.kill(gateway.workerPids[0], 'SIGKILL')
+      // Who is hit hears of it by its socket, the others answer.
+      const alive = []
+      await Promise.all(
+        raw.map(client =>
+          client.call('presence', { channel }).then(
+            () => alive.push(client),
+            () => {},
+          ),
         ),
-      ),
-    )
-    const dead = raw.filter(client => !alive.includes(client)).map(idOf)
-    t.ok(alive.length > 0 && dead.length > 0, `${dead.length} of ${raw.length} were hit`)
-    let now
-    do now = await present()
-    while (dead.some(id => id in now))
-    for (const client of alive) t.ok(idOf(client) in now)
+      )
+      const dead = raw.filter(client => !alive.includes(client)).map(idOf)
+      t.ok(alive.length > 0 && dead.length > 0, `${dead.length} of ${raw.length} were hit`)
+      let now
+      do now = await present()
+      while (dead.some(id => id in now))
+      for (const client of alive) t.ok(idOf(client) in now)
 
-    for (const { subscription } of sdks) await subscription.ready()
-    // SDKs that were hit have a new client id once they are back.
-    do now = await present()
-    while (Object.keys(now).length !== alive.length + sdks.length)
-    const users = [
-      ...alive.map(client => raw.indexOf(client)).map(i => `raw${i}`),
-      ...sdks.map((_, i) => `sdk${i}`),
-    ]
-    t.strictSame(
-      Object.values(now)
-        .map(({ user }) => user)
-        .sort(),
-      users.sort(),
-    )
-    const left = before.filter(id => !(id in now)).sort()
-    for (const client of alive) {
-      const told = []
-      while (told.length < left.length) told.push((await client.push('leave')).leave.info.client)
-      t.strictSame(told.sort(), left, 'each leave is announced, once')
-      t.notOk(client.messages.some(({ push }) => push?.leave))
-      client.close()
-    }
+      for (const { subscription } of sdks) await subscription.ready()
+      // SDKs that were hit have a new client id once they are back.
+      do now = await present()
+      while (Object.keys(now).length !== alive.length + sdks.length)
+      const users = [
+        ...alive.map(client => raw.indexOf(client)).map(i => `raw${i}`),
+        ...sdks.map((_, i) => `sdk${i}`),
+      ]
+      t.strictSame(
+        Object.values(now)
+          .map(({ user }) => user)
+          .sort(),
+        users.sort(),
+      )
+      const left = before.filter(id => !(id in now)).sort()
+      for (const client of alive) {
+        const told = []
+        while (told.length < left.length) told.push((await client.push('leave')).leave.info.client)
+        t.strictSame(told.sort(), left, 'each leave is announced, once')
+        t.notOk(client.messages.some(({ push }) => push?.leave))
+        client.close()
+      }
+    })
   })
 }
 

@@ -11,11 +11,11 @@ const SECRET = 'secret'
 const PUBLISHERS = 4
 const BATCH = 8
 const open = { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true }
-/** @param {number} total publications of each channel */
-function config(total) {
+/** @param {number} total publications of each channel @param {number} workers */
+function config(total, workers) {
   const kept = { history_size: 2 * total, history_ttl: '60s' }
   return {
-    workers: 3,
+    workers,
     log: { level: 'info' },
     client: {
       allow_anonymous_connect_without_token: true,
@@ -168,12 +168,12 @@ function follow(gateway, channel, account, random) {
  *
  * @param {any} t
  * @param {'uws' | 'node'} driver
- * @param {{batches: number, wanderers: number}} size batches of each publisher; clients that subscribe, half as many with server-side
+ * @param {{batches: number, wanderers: number, workers?: number}} size batches of each publisher; clients that subscribe, half as many with server-side
  *   subscriptions, and a third as many SDKs
  */
-export async function recoveryUnderLoad(t, driver, { batches, wanderers }) {
+export async function recoveryUnderLoad(t, driver, { batches, wanderers, workers = 3 }) {
   const total = PUBLISHERS * batches * BATCH
-  const gateway = await startGateway(t, { ...config(total), http_server: { driver } })
+  const gateway = await startGateway(t, { ...config(total, workers), http_server: { driver } })
   const channels = ['busy:1', 'busy:2']
   const payloads = channels.map(() => new Map())
   const random = randomness(driver.length)

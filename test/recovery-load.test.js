@@ -2,5 +2,5 @@ import t from 'tap'
 import { recoveryUnderLoad } from './recovery-load.js'
 
 for (const driver of /** @type {const} */ (['uws', 'node'])) {
-  t.test(driver, async t => recoveryUnderLoad(t, driver, { batches: 8, wanderers: 6 }))
+  t.test(driver, async t => recoveryUnderLoad(t, driver, { batches: 5, wanderers: 6, workers: 2 }))
 }

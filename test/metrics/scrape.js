@@ -35,5 +35,8 @@ export function scrape({ port }) {
 export const settled = (gateway, holds) =>
   until(async () => {
     const got = await scrape(gateway)
-    return holds(got) ? got : null
+    if (holds(got)) return got
+    // To ask is dear: the whole text is made and parsed each time.
+    await new Promise(resolve => setTimeout(resolve, 50))
+    return null
   })
