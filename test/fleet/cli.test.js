@@ -60,16 +60,16 @@ t.test('from start to stop', async t => {
     t.equal((await cli.run(['set', 'publish-rate', '0'])).code, 0)
     const wrong = await Promise.all([
       cli.run(['set', 'chanels', 'x']),
-      cli.run(['set', 'n', 'many']),
-      cli.run(['set', 'host', 'http://127.0.0.1:1']),
-      cli.run(['restart', 'd9']),
-      cli.run(['start', '0', ...host]),
-      cli.run(['start', '1', ...host, '--spot']),
-      cli.run(['start', '1', ...host, '--provider', 'ec3']),
-      cli.run(['ramp', '--to', '5', '--over', 'long']),
-      cli.run(['start', '1', '--allow', 'http://127.0.0.1:8000']),
-      cli.run(['start']),
-      cli.run(['set', 'n', '1', '--dir', join(cli.dir, 'state.json')]),
+      cli.say(['set', 'n', 'many']),
+      cli.say(['set', 'host', 'http://127.0.0.1:1']),
+      cli.say(['restart', 'd9']),
+      cli.say(['start', '0', ...host]),
+      cli.say(['start', '1', ...host, '--spot']),
+      cli.say(['start', '1', ...host, '--provider', 'ec3']),
+      cli.say(['ramp', '--to', '5', '--over', 'long']),
+      cli.say(['start', '1', '--allow', 'http://127.0.0.1:8000']),
+      cli.say(['start']),
+      cli.say(['set', 'n', '1', '--dir', join(cli.dir, 'state.json')]),
     ])
     t.same(
       wrong.map(({ code }) => code),
@@ -90,9 +90,9 @@ t.test('from start to stop', async t => {
     ].entries())
       t.match(wrong[i].stderr, text)
     for (const { stderr } of wrong) t.match(stderr, /^halley: [^\n]+\n$/, 'one line')
-    const { stdout } = await cli.run(['set'])
+    const { stdout } = await cli.say(['set'])
     for (const { name, doc } of SETTINGS) t.match(stdout, new RegExp(`^${name} .*${doc.slice(0, 20)}`, 'm'))
-    t.match((await cli.run(['set', 'n'])).stdout, /^n +50 /)
+    t.match((await cli.say(['set', 'n'])).stdout, /^n +50 /)
   })
 
   t.test('ramp raises the number and waits for it', async t => {

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { holder } from '../../fleet/controller/lock.js'
 import { local } from '../../fleet/providers/local.js'
 import { signal } from '../../fleet/providers/processes.js'
+import { main } from '../../src/cli/main.js'
 
 const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 
@@ -66,6 +67,26 @@ export class FleetCli {
    */
   run(args, env) {
     return this.done(this.spawn(args, env))
+  }
+
+  /**
+   * The same without a process of its own, for what ends by itself.
+   * @param {string[]} args
+   * @returns {Promise<{code: number | undefined, stdout: string, stderr: string}>}
+   */
+  async say(args) {
+    let [stdout, stderr] = ['', '']
+    const code = await main(['fleet', ...args], {
+      env: { ...process.env, HALLEY_FLEET_DIR: this.dir },
+      cwd: process.cwd(),
+      stdout: text => {
+        stdout += text
+      },
+      stderr: text => {
+        stderr += text
+      },
+    })
+    return { code, stdout, stderr }
   }
 
   /**

@@ -67,7 +67,16 @@ const calm = mockSnapshots()
 const states = /** @type {const} */ ({ d2: 'silent', d3: 'gone', d5: 'launching', d6: 'restarting' })
 const counters = { lost: 17, unrecovered: 3, missed: 5 }
 const faults = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`HTTP ${500 + at}`, 1000 - at]))
-const crowd = mockSnapshots({ drones: 1000, n: 12e6, seconds: 42, provider: 'ec2', states, counters, faults })
+const crowd = mockSnapshots({
+  drones: 1000,
+  n: 12e6,
+  seconds: 6,
+  ramp: 4,
+  provider: 'ec2',
+  states,
+  counters,
+  faults,
+})
 
 t.test('every size is filled to its last row, and nothing is wider than the terminal', async t => {
   for (const [columns, rows] of [
