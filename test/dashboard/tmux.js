@@ -63,6 +63,8 @@ export class Tmux {
       if (error.code !== 'ENOENT') throw error
       throw new Error('this test needs tmux: apt-get install tmux')
     }
+    // tmux sets up the terminal in the new process: before the shell asks, its settings may still change.
+    if (options.command === undefined) await tmux.until(/[$#]/)
     return tmux
   }
 

@@ -89,16 +89,16 @@ for (const [name, fault, answer] of FAULTS)
 t.test('a controller that is away is waited for', async t => {
   const { machine, listening } = await rig(t, (socket, good) => socket.end(good))
   machine.start()
-  await machine.said(/no program yet: .*ECONNREFUSED; next attempt within 1 s/)
+  t.ok(await machine.said(/no program yet: .*ECONNREFUSED; next attempt within 1 s/))
   await listening()
-  await machine.said(arrived)
+  t.ok(await machine.said(arrived))
 })
 
 t.test('a controller with another secret gets no request', async t => {
   const { machine, listening } = await rig(t, () => t.fail('a request'), { secret: randomBytes(32) })
   await listening()
   machine.start()
-  await machine.said(/has not the secret of this run; next attempt within 2 s/)
+  t.ok(await machine.said(/has not the secret of this run; next attempt within 2 s/))
 })
 
 t.test('a disk that is full, and a stored program that is damaged', async t => {
@@ -109,6 +109,6 @@ t.test('a disk that is full, and a stored program that is damaged', async t => {
   await writeFile(archive, program.bytes.subarray(0, 100))
   await symlink('/dev/full', `${archive}.part`)
   machine.start()
-  await machine.said(/no program yet: ENOSPC: .*; next attempt within 1 s/)
-  await machine.said(arrived)
+  t.ok(await machine.said(/no program yet: ENOSPC: .*; next attempt within 1 s/))
+  t.ok(await machine.said(arrived))
 })

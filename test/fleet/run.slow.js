@@ -187,7 +187,8 @@ t.test('a run that is interrupted keeps what it has, and says so', { buffered: t
 t.test('a run that is killed leaves no process behind', { buffered: true }, async t => {
   const run = await CliRun.start(t, 'chaos', '--redis', '--scale', '0.005', '--seconds', '600')
   await run.said(/settling|measuring/)
-  t.ok((await processesWith(run.dir)).length >= 6, 'gateway, workers, Redis, their keepers, drone')
+  // Gateway, workers, Redis, their keepers, drone.
+  await until(async () => (await processesWith(run.dir)).length >= 6)
   run.child.kill('SIGKILL')
   await until(async () => (await processesWith(run.dir)).length === 0)
   t.same(await processesWith(run.dir), [])

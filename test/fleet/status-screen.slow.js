@@ -20,10 +20,10 @@ t.test('a controller that goes leaves its last picture, and is there again', asy
 
 t.test('another size is another layout, down to one that is too small', async t => {
   const { tmux } = await open(t, { place: { columns: 220, rows: 60 } })
-  const wide = await tmux.until(
+  t.match(
+    await tmux.until(/─ events ─+ {2}─ faults ─/),
     /─ connections .*─ latency of all, ms .*─ messages a second .*─ latency of 5 s/,
   )
-  t.match(wide, /─ events ─+ {2}─ faults ─/)
   await tmux.resize(40, 10)
   await tmux.until('terminal too small')
   await tmux.resize(120, 40)
