@@ -21,7 +21,7 @@ const FEWEST = 200
 export const RATES = ['opened', 'failed', 'ended', 'received', 'published', 'bytesIn', 'bytesOut']
 
 /** @returns {Rates} */
-export const zeroRates = () => ({
+const zeroRates = () => ({
   opened: 0,
   failed: 0,
   ended: 0,

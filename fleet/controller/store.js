@@ -41,7 +41,7 @@ import { defaultSettings } from '../settings.js'
  */
 
 /** A state that cannot be read; the message is one line. */
-export class StateError extends Error {}
+class StateError extends Error {}
 
 const VERSION = 1
 

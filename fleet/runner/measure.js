@@ -15,7 +15,7 @@ const cpuOf = ({ sample }) => (sample?.processes ?? []).reduce((sum, { cpu }) =>
  * @param {FleetSnapshot} last
  * @returns {DroneResult[]}
  */
-export function droneResults(first, last) {
+function droneResults(first, last) {
   return last.drones.map(row => {
     const before = first.drones.find(({ id }) => id === row.id)
     const { sample } = row
@@ -43,7 +43,7 @@ export function droneResults(first, last) {
  * @param {FleetSnapshot} snapshot
  * @returns {StepResult['clock']} publisher and receiver may both be off
  */
-export function clockOf({ drones, latency, probe }) {
+function clockOf({ drones, latency, probe }) {
   if (latency.count === probe.count) return { error: 0, against: 'same machine' }
   const clocks = drones.map(({ sample }) => sample?.clock).filter(clock => clock !== undefined)
   const unknown = clocks.some(({ against }) => against === 'none')

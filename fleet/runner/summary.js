@@ -24,7 +24,7 @@ const LOSSES = {
  * @param {Pick<StepResult, 'disturbances' | 'recover'>[]} steps that it is of
  * @returns {string} '' if nothing was lost
  */
-export const lossText = (accounting, steps) =>
+const lossText = (accounting, steps) =>
   losses(accounting, steps)
     .map(({ name, count: times }) => LOSSES[name](count(times)))
     .join(', ')

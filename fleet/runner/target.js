@@ -9,7 +9,7 @@ const PATIENCE = 5000
  * @param {string} url
  * @returns {{host: string, port: number}}
  */
-export function hostOf(url) {
+function hostOf(url) {
   const { hostname, port, protocol } = new URL(url)
   return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (protocol === 'https:' ? 443 : 80) }
 }

@@ -128,4 +128,4 @@ export function commonDifferences({ scale, cores, local, target }) {
  * @param {number} scale
  * @returns {string} `10 %`, `0.03 %`
  */
-export const shareText = scale => `${Number((scale * 100).toPrecision(3))}\u202f%`
+const shareText = scale => `${Number((scale * 100).toPrecision(3))}\u202f%`

@@ -236,7 +236,7 @@ const rssOf = ({ sample }) => sample?.processes.reduce((sum, { rss }) => sum + r
  * @param {DroneRow[]} drones
  * @returns {number} bytes a connection, of all connections of the drones that can say it
  */
-export function eachOf(drones) {
+function eachOf(drones) {
   let all = 0
   let open = 0
   for (const { bytesPerConnection, sample } of drones) {

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createServer } from 'node:tls'
 import t from 'tap'
@@ -111,4 +111,5 @@ t.test('a disk that is full, and a stored program that is damaged', async t => {
   machine.start()
   t.ok(await machine.said(/no program yet: ENOSPC: .*; next attempt within 1 s/))
   t.ok(await machine.said(arrived))
+  t.strictSame(await readFile(archive), program.bytes)
 })

@@ -87,7 +87,7 @@ const SAME = {
 }
 
 /** @param {unknown} error @param {number} [most] @returns {string} one line */
-export function oneLine(error, most = 300) {
+function oneLine(error, most = 300) {
   const text = String(/** @type {any} */ (error)?.message || error)
     .replace(/\s+/g, ' ')
     .trim()

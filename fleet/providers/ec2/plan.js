@@ -32,7 +32,7 @@ import { setupScript, USER_DATA_LIMIT, userData } from './user-data.js'
  */
 
 /** @param {number} ms @returns {string} */
-export const spell = ms => (ms % 3_600_000 === 0 ? `${ms / 3_600_000} h` : `${Math.round(ms / 60_000)} min`)
+const spell = ms => (ms % 3_600_000 === 0 ? `${ms / 3_600_000} h` : `${Math.round(ms / 60_000)} min`)
 
 /** @param {number} dollars */
 const money = dollars => (dollars < 1 ? dollars.toFixed(4) : dollars.toFixed(2))

@@ -50,7 +50,7 @@ export function listPrice(type, region) {
  * @param {string} type
  * @returns {Promise<number | null>} dollars an hour; null: EC2 does not say
  */
-export async function spotPrice(ec2, region, type) {
+async function spotPrice(ec2, region, type) {
   // Of this moment: the last price of each zone.
   const now = new Date()
   const prices = await ec2.all(region, 'DescribeSpotPriceHistory', 'SpotPriceHistory', {

@@ -89,7 +89,7 @@ const word = text => `'${text.replaceAll("'", "'\\''")}'`
  * @param {Boot} boot
  * @returns {Promise<string>} the cloud-config, not compressed
  */
-export async function cloudConfig({ config, prefix, first, sha256, ends, nodeVersion, nodeUrl, memory }) {
+async function cloudConfig({ config, prefix, first, sha256, ends, nodeVersion, nodeUrl, memory }) {
   const { sysctl } = recipes({ connections: CONNECTIONS, role: 'drone', memory, comments: false })
   const seconds = Math.ceil(ends / 1000)
   const setup = await setupScript({

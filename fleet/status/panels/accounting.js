@@ -73,7 +73,7 @@ function linesOf(state, width) {
  * @param {State['look']} look
  * @returns {Line} green when it is nothing
  */
-export function accountItem(name, value, health, { colors }) {
+function accountItem(name, value, health, { colors }) {
   const [text, style] = healthy(people(value), value > 0 ? health : 'good', colors)
   return [
     [`${name} `, value > 0 ? style : 'label'],
