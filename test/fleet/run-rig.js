@@ -1,7 +1,7 @@
 // `halley fleet run` as users run it, each run in a folder of its own, and nothing of it left after the test.
 
 import { spawn } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,14 +10,15 @@ const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 
 /**
  * @param {string} text
- * @returns {Promise<number[]>} processes whose command line has it
+ * @returns {Promise<number[]>} processes whose command line has it, or that work in that folder
  */
 export async function processesWith(text) {
   const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
   const found = await Promise.all(
     pids.map(async pid => {
       const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
-      return line.includes(text) && pid !== process.pid ? pid : 0
+      const cwd = await readlink(`/proc/${pid}/cwd`).catch(() => '')
+      return (line.includes(text) || cwd.startsWith(text)) && pid !== process.pid ? pid : 0
     }),
   )
   return found.filter(pid => pid > 0)

@@ -1,7 +1,4 @@
 import t from 'tap'
-import { drivers } from '../session/support.js'
 import { testLoad } from './uni-poll-load.js'
 
-for (const driver of drivers) {
-  t.test(driver, async t => testLoad(t, driver, { pollers: 4, publications: 60, crowd: 200 }))
-}
+t.test('uws', async t => testLoad(t, 'uws', { pollers: 4, publications: 60, crowd: 200 }))
