@@ -7,7 +7,7 @@ import { isAsBefore, mock, open } from './support.js'
 t.test('80x24: everything is there, figures move on, q gives the terminal back', async t => {
   const gateway = await mock(t)
   const { tmux, settings } = await open(t, gateway.path)
-  const screen = await tmux.until(/^ all .*20,000[\s\S]* q quit$/m)
+  const screen = await tmux.until(/^ all .*20,000[\s\S]*─ connections ─+ 20,000[\s\S]* q quit$/m)
   t.match(screen, /cpu {2}█+░+ .*\n mem .*\n net .*\n room .*\n─ workers 2 ─/)
   t.match(screen, /─ connections ─+ 20,000 {2}1\/6 ─/)
   t.match(screen, /halley\.csv/)

@@ -128,7 +128,11 @@ export class Tmux {
     const needle = typeof what === 'string' ? (/** @type {string} */ s) => s.includes(what) : shows
     for (const deadline = Date.now() + 20_000; ; await wait(20)) {
       const screen = await this.screen()
-      if (needle(screen)) return screen
+      if (needle(screen)) {
+        // A picture may arrive in pieces.
+        await wait(20)
+        if ((await this.screen()) === screen) return screen
+      }
       if (Date.now() > deadline) throw new Error(`the screen does not come to show ${what}:\n${screen}`)
     }
   }

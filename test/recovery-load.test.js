@@ -1,6 +1,0 @@
-import t from 'tap'
-import { recoveryUnderLoad } from './recovery-load.js'
-
-for (const driver of /** @type {const} */ (['uws', 'node'])) {
-  t.test(driver, async t => recoveryUnderLoad(t, driver, { batches: 5, wanderers: 6, workers: 2 }))
-}
