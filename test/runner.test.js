@@ -1,7 +1,7 @@
 // The runner of the tests, on files that print what a test would: nothing passes because nothing ran, and nothing is left behind.
 
 import { spawn } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -40,8 +40,9 @@ writeFileSync(new URL('pid', import.meta.url), String(child.pid))
 /** @param {string} dir @returns {boolean} whether the process that ORPHAN has started runs */
 function orphanLives(dir) {
   try {
-    // One that is dead, but that nobody has waited for yet, has no command line.
-    return readFileSync(`/proc/${readFileSync(join(dir, 'pid'), 'utf8')}/cmdline`, 'utf8') !== ''
+    const pid = readFileSync(join(dir, 'pid'), 'utf8')
+    // The file may not be written yet: /proc//cmdline is the kernel's. A dead process that nobody has waited for has no command line.
+    return pid !== '' && readFileSync(`/proc/${pid}/cmdline`, 'utf8') !== ''
   } catch {
     return false
   }
@@ -104,11 +105,11 @@ t.test('a file that leaves a process behind fails, and the process is killed', a
 
 t.test('an interrupted run ends what it has started, and fails', async t => {
   const dir = t.testdir({
-    'hangs.test.js': `${ORPHAN}process.on('SIGTERM', () => {})\nsetInterval(() => {}, 1000)`,
+    'hangs.test.js': `process.on('SIGTERM', () => {})\n${ORPHAN}setInterval(() => {}, 1000)`,
     'never.test.js': prints('ok 1 - one\n1..1'),
   })
   const { child, ended } = run(join(dir, 'hangs.test.js'), join(dir, 'never.test.js'), '--jobs=1')
-  await until(() => existsSync(join(dir, 'pid')) && orphanLives(dir))
+  await until(() => orphanLives(dir))
   child.kill('SIGINT')
   const { status, stdout } = await ended
   t.equal(status, 130)
