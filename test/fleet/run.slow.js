@@ -129,7 +129,9 @@ t.test('a ladder of steps against a server that is there already', { buffered: t
   for (const { received, connections, latency, accounting } of result.steps) {
     const asked = connections.open * 10
     t.ok(received > asked / 2 && received < asked * 2, `${received} of about ${asked} messages a second`)
-    t.ok(latency.count > 0 && latency.min > 0 && latency.p50 <= latency.p99 && latency.p99 <= latency.max)
+    // Not above 0: the clocks of two processes are known to a fraction of a millisecond only.
+    const { count, min, p50, p99, max } = latency
+    t.ok(count > 0 && min <= p50 && p50 <= p99 && p99 <= max, JSON.stringify({ count, min, p50, p99, max }))
     t.ok(latency.mean95.low < latency.mean && latency.mean < latency.mean95.high)
     t.equal(accounting.received, accounting.expected)
     t.equal(accounting.lost, 0)
