@@ -7,12 +7,13 @@ import t from 'tap'
 import { EXIT_CODES } from '../../dashboard/exit-codes.js'
 import { socketPath } from '../../src/stats/socket-path.js'
 import { mockSnapshots } from '../stats/mock.js'
-import { BIN, folder, isAsBefore, mock, open, run } from './support.js'
-import { Tmux } from './tmux.js'
+import { BIN, folder, mock, open, run } from './support.js'
+import { isAsBefore, Tmux } from './tmux.js'
 
 t.test('the gateway of this terminal is asked about, and the answer is the exit code', async t => {
   const gateway = await mock(t)
-  const { tmux, settings } = await open(t, `${gateway.path} --owner`)
+  const terminal = await open(t, `${gateway.path} --owner`)
+  const { tmux } = terminal
   await tmux.until(/^ all /m)
   await tmux.keys('q')
   await tmux.until('what is to become of the gateway?')
@@ -21,7 +22,7 @@ t.test('the gateway of this terminal is asked about, and the answer is the exit 
   await tmux.keys('C-c')
   await tmux.until('what is to become of the gateway?')
   await tmux.keys('s')
-  await isAsBefore(t, tmux, settings, EXIT_CODES.stop)
+  await isAsBefore(t, terminal, `exit ${EXIT_CODES.stop}`)
   await tmux.line(`clear; ${process.execPath} ${BIN} dashboard ${gateway.path} --owner; echo exit $?`)
   await tmux.until(/^ all /m)
   await tmux.keys('q')
@@ -32,11 +33,12 @@ t.test('the gateway of this terminal is asked about, and the answer is the exit 
 
 t.test('a fault of the dashboard gives the terminal back first, and is told then', async t => {
   const gateway = await mock(t)
-  const { tmux, settings } = await open(t, gateway.path)
+  const terminal = await open(t, gateway.path)
+  const { tmux } = terminal
   await tmux.until(/^ all /m)
   const last = /** @type {any} */ (gateway.snapshots.at(-1))
   gateway.send({ ...last, totals: { memory: null } })
-  const screen = await isAsBefore(t, tmux, settings, 1)
+  const screen = await isAsBefore(t, terminal, 'exit 1')
   t.match(screen, /TypeError/)
 })
 
@@ -44,15 +46,13 @@ t.test('signals end it as q does', async t => {
   const gateway = await mock(t)
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT']) {
     const file = join(await folder(t), 'pid')
-    const tmux = await Tmux.start(t)
-    await tmux.line("clear; echo what was bef''ore")
-    await tmux.until('what was before')
-    const settings = await tmux.settings()
+    const terminal = await Tmux.shell(t)
+    const { tmux } = terminal
     const command = `echo $$ >${file}; exec ${process.execPath} ${BIN} dashboard ${gateway.path}`
     await tmux.line(`sh -c '${command}'; echo exit $?`)
     await tmux.until(/^ all /m)
     process.kill(Number(await readFile(file, 'utf8')), signal)
-    await isAsBefore(t, tmux, settings, EXIT_CODES.left)
+    await isAsBefore(t, terminal, `exit ${EXIT_CODES.left}`)
   }
 })
 
@@ -111,6 +111,24 @@ t.test('without a terminal it says so in one line', async t => {
   for (const target of ['localhost:8000', 'ftp://localhost'])
     t.match(await run([target, '--once']), { code: 2, err: /no path; a URL begins with http/ })
   t.match(await run(['--key', 'x', '--once']), { code: 2, err: /--key is for a URL/ })
+})
+
+t.test('a terminal of an unknown kind is drawn on as xterm is, and given back', async t => {
+  const gateway = await mock(t)
+  const terminal = await open(t, gateway.path, { term: 'nonsense' })
+  const { tmux } = terminal
+  t.match(await tmux.until(/^ all .*20,000[\s\S]* q quit$/m), /─ connections ─+ 20,000 {2}1\/6 ─/)
+  t.equal(await tmux.ask('alternate_on'), '1')
+  t.match(await tmux.styled(), /\x1b\[[0-9;]*3[1-6]m/, 'in colours')
+  await tmux.keys('Down')
+  await tmux.until(/^▸ +0 /m)
+  await tmux.keys('q')
+  const screen = await isAsBefore(t, terminal, `exit ${EXIT_CODES.left}`)
+  t.match(
+    screen,
+    /what was before\n[^\n]*\n?[^\n]*echo exit[^\n]*\nexit 0\n/,
+    'and nothing of terminfo is printed',
+  )
 })
 
 t.test('what serves no statistics is no reason to fall over', async t => {

@@ -2,11 +2,13 @@
 
 import t from 'tap'
 import { EXIT_CODES } from '../../dashboard/exit-codes.js'
-import { isAsBefore, mock, open } from './support.js'
+import { mock, open } from './support.js'
+import { isAsBefore } from './tmux.js'
 
 t.test('80x24: everything is there, figures move on, q gives the terminal back', async t => {
   const gateway = await mock(t)
-  const { tmux, settings } = await open(t, gateway.path)
+  const terminal = await open(t, gateway.path)
+  const { tmux } = terminal
   const screen = await tmux.until(/^ all .*20,000[\s\S]*─ connections ─+ 20,000[\s\S]* q quit$/m)
   t.match(screen, /cpu {2}█+░+ .*\n mem .*\n net .*\n room .*\n─ workers 2 ─/)
   t.match(screen, /─ connections ─+ 20,000 {2}1\/6 ─/)
@@ -21,5 +23,5 @@ t.test('80x24: everything is there, figures move on, q gives the terminal back',
   })
   await tmux.until(/─ connections ─+ 31,415 /)
   await tmux.keys('q')
-  await isAsBefore(t, tmux, settings, EXIT_CODES.left)
+  await isAsBefore(t, terminal, `exit ${EXIT_CODES.left}`)
 })

@@ -36,27 +36,9 @@ export async function mock(t, options = {}, path = '') {
  * @param {Parameters<typeof Tmux.start>[1]} [place]
  */
 export async function open(t, args, place = {}) {
-  const tmux = await Tmux.start(t, place)
-  await tmux.line("clear; echo what was bef''ore")
-  await tmux.until('what was before')
-  const settings = await tmux.settings()
-  await tmux.line(`${process.execPath} ${BIN} dashboard ${args}; echo exit $?`)
-  return { tmux, settings }
-}
-
-/**
- * @param {import('tap').Test} t
- * @param {Tmux} tmux
- * @param {string} settings
- * @param {number} code
- */
-export async function isAsBefore(t, tmux, settings, code) {
-  const screen = await tmux.until(`exit ${code}`)
-  t.match(screen, 'what was before', 'the screen is the one from before')
-  t.equal(await tmux.settings(), settings, 'stty says the same')
-  t.equal(await tmux.ask('alternate_on'), '0')
-  t.equal(await tmux.ask('cursor_flag'), '1')
-  return screen
+  const terminal = await Tmux.shell(t, place)
+  await terminal.tmux.line(`${process.execPath} ${BIN} dashboard ${args}; echo exit $?`)
+  return terminal
 }
 
 /**

@@ -40,20 +40,8 @@ export class Tmux {
     const { columns = 80, rows = 24, env = {}, command = ['sh'], term = 'tmux-256color' } = options
     const tmux = new Tmux()
     const set = Object.entries({ PS1: '$ ', LC_ALL: 'C.UTF-8', ENV: '', ...env })
-    const args = ['-f', '/dev/null', 'start-server', ';', 'set', '-g', 'default-terminal', term, ';']
-    args.push(
-      'set',
-      '-g',
-      'history-limit',
-      '200',
-      ';',
-      'new-session',
-      '-d',
-      '-x',
-      `${columns}`,
-      '-y',
-      `${rows}`,
-    )
+    const setup = `start-server ; set -g default-terminal ${term} ; set -g history-limit 200 ; new-session -d`
+    const args = ['-f', '/dev/null', ...setup.split(' '), '-x', `${columns}`, '-y', `${rows}`]
     for (const [name, value] of set) args.push('-e', `${name}=${value}`)
     process.once('exit', tmux.#onExit)
     t.teardown(() => tmux.end())
@@ -66,6 +54,21 @@ export class Tmux {
     // tmux sets up the terminal in the new process: before the shell asks, its settings may still change.
     if (options.command === undefined) await tmux.until(/[$#]/)
     return tmux
+  }
+
+  /**
+   * A terminal with a shell that has printed something: it must be on the screen again when a program has ended.
+   *
+   * @param {import('tap').Test} t
+   * @param {Parameters<typeof Tmux.start>[1]} [options]
+   * @returns {Promise<{tmux: Tmux, settings: string}>} settings: of the terminal, as `stty -a` prints them
+   */
+  static async shell(t, options) {
+    const tmux = await Tmux.start(t, options)
+    await tmux.line("clear; echo what was bef''ore")
+    // Some shells change the settings before each prompt.
+    await tmux.until(/^what was before\n.*[$#]/m)
+    return { tmux, settings: await tmux.settings() }
   }
 
   /**
@@ -148,6 +151,27 @@ export class Tmux {
     await this.do('kill-server').catch(() => {})
     rmSync(this.#folder, { recursive: true, force: true })
   }
+}
+
+/**
+ * A program has ended and given the terminal back.
+ *
+ * @param {import('tap').Test} t
+ * @param {{tmux: Tmux, settings: string}} terminal of Tmux.shell()
+ * @param {string | RegExp} [ended] what the shell shows then
+ * @returns {Promise<string>} the screen
+ */
+export async function isAsBefore(t, { tmux, settings }, ended = 'what was before') {
+  const screen = await tmux.until(ended)
+  t.match(screen, 'what was before', 'the screen from before')
+  const state = () => tmux.ask('alternate_on} #{cursor_flag} #{wrap_flag')
+  t.equal(await eventually(state, now => now === '0 1 1'), '0 1 1', 'main screen, cursor, wrapping')
+  const stty = await eventually(
+    () => tmux.settings(),
+    now => now === settings,
+  )
+  t.equal(stty, settings, 'stty -a')
+  return screen
 }
 
 /**

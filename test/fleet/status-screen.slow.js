@@ -1,8 +1,8 @@
 // The real view on real terminals of all kinds, and its ends.
 
 import t from 'tap'
-import { eventually } from '../dashboard/tmux.js'
-import { isAsBefore, open, snapshots } from './status-terminal.js'
+import { isAsBefore } from '../dashboard/tmux.js'
+import { open, snapshots } from './status-terminal.js'
 
 t.test('a controller that goes leaves its last picture, and is there again', async t => {
   const { tmux, tell, beat } = await open(t, { fed: false })
@@ -31,29 +31,32 @@ t.test('another size is another layout, down to one that is too small', async t 
 })
 
 t.test('signals end it as q does', async t => {
-  const { tmux, settings, pid } = await open(t)
+  const terminal = await open(t)
+  const { tmux, pid } = terminal
   await tmux.until(/^ all .*100,000/m)
   process.kill(pid, 'SIGTERM')
-  await isAsBefore(t, tmux, settings, /the view has ended\nexit 0/)
+  await isAsBefore(t, terminal, /the view has ended\nexit 0/)
 })
 
 t.test('killed, it leaves the terminal as it was, too', async t => {
-  const { tmux, settings, pid } = await open(t)
+  const terminal = await open(t)
+  const { tmux, pid } = terminal
   await tmux.until(/^ all .*100,000/m)
   process.kill(pid, 'SIGKILL')
-  const away = await eventually(
-    () => tmux.ask('alternate_on'),
-    on => on === '0',
-  )
-  t.equal(away, '0')
-  // What the shell says meanwhile may be lost with the screen.
-  const after = await eventually(
-    () => tmux.settings(),
-    now => now === settings,
-  )
-  t.equal(after, settings)
+  // What the shell prints meanwhile may be lost with the screen.
+  await isAsBefore(t, terminal)
   await tmux.line("echo a''gain")
-  await isAsBefore(t, tmux, settings, /again/)
+  await isAsBefore(t, terminal, /again/)
+})
+
+t.test('a terminal of an unknown kind is drawn on as xterm is, and given back', async t => {
+  const terminal = await open(t, { place: { term: 'nonsense' } })
+  const { tmux } = terminal
+  t.match(await tmux.until(/^ all .*100,000[\s\S]* q leave, load goes on$/m), /─ connections ─+ 100,000 /)
+  await tmux.keys('Down')
+  await tmux.until(/^▸d1 /m)
+  await tmux.keys('q')
+  await isAsBefore(t, terminal, /the view has ended\nexit 0/)
 })
 
 t.test('without a screen it is one page of text: dumb terminals, pipes, no colours, ASCII', async t => {

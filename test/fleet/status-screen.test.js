@@ -1,10 +1,12 @@
 // The real view on a real terminal: what is seen, what keys do, and that the terminal is given back.
 
 import t from 'tap'
-import { isAsBefore, open } from './status-terminal.js'
+import { isAsBefore } from '../dashboard/tmux.js'
+import { open } from './status-terminal.js'
 
 t.test('80x24: everything is there, keys work, q gives the terminal back', async t => {
-  const { tmux, settings, asked, tell } = await open(t)
+  const terminal = await open(t)
+  const { tmux, asked, tell } = terminal
   const screen = await tmux.until(/^ all .*100,000[\s\S]* q leave, load goes on$/m)
   t.match(screen, /^ halley fleet {2}r-7f3a90 .*\n open .*\n rates .*\n checked .*lost 0 /)
   t.match(screen, /─ connections ─+ 100,000 .*1\/4 ─/)
@@ -53,5 +55,5 @@ t.test('80x24: everything is there, keys work, q gives the terminal back', async
     ],
   )
   await tmux.keys('q')
-  await isAsBefore(t, tmux, settings, /the view has ended\nexit 0/)
+  await isAsBefore(t, terminal, /the view has ended\nexit 0/)
 })

@@ -24,10 +24,7 @@ export async function open(t, { flags = {}, place = {}, fed = true, pipe = '' } 
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
-  const tmux = await Tmux.start(t, place)
-  await tmux.line("clear; echo what was bef''ore")
-  await tmux.until('what was before')
-  const settings = await tmux.settings()
+  const { tmux, settings } = await Tmux.shell(t, place)
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
   await tmux.line(`${process.execPath} ${PROGRAM} ${port} '${JSON.stringify(flags)}'${pipe}; echo exit $?`)
   const [socket] = await once(server, 'connection')
@@ -58,12 +55,4 @@ export async function open(t, { flags = {}, place = {}, fed = true, pipe = '' } 
     t.teardown(() => clearInterval(beating))
   }
   return { tmux, settings, asked, tell, beat, pid }
-}
-
-/** @param {import('tap').Test} t @param {Tmux} tmux @param {string} settings @param {RegExp} ended */
-export async function isAsBefore(t, tmux, settings, ended) {
-  t.match(await tmux.until(ended), 'what was before', 'the screen is the one from before')
-  t.equal(await tmux.settings(), settings, 'stty says the same')
-  t.equal(await tmux.ask('alternate_on'), '0')
-  t.equal(await tmux.ask('cursor_flag'), '1')
 }

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { eventually, Tmux } from '../tmux.js'
+import { isAsBefore, Tmux } from '../tmux.js'
 
 const PROGRAM = fileURLToPath(new URL('program.js', import.meta.url))
 
@@ -21,10 +21,7 @@ export async function start(t, options = {}, place = {}) {
   await once(server, 'listening')
   t.teardown(() => server.close())
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  const tmux = await Tmux.start(t, place)
-  await tmux.line("clear; echo what was bef''ore")
-  await tmux.until('what was before')
-  const settings = await tmux.settings()
+  const { tmux, settings } = await Tmux.shell(t, place)
   await tmux.line(`node ${PROGRAM} ${port} '${JSON.stringify(options)}'`)
   const [socket] = await once(server, 'connection')
   t.teardown(() => socket.destroy())
@@ -57,22 +54,9 @@ export async function start(t, options = {}, place = {}) {
  * @param {import('tap').Test} t
  * @param {Awaited<ReturnType<typeof start>>} program that has ended, or stands still
  */
-export async function isAsBefore(t, { tmux, settings }) {
-  const state = () => tmux.do('display-message', '-p', '#{alternate_on} #{cursor_flag} #{wrap_flag}')
-  t.equal(
-    (await eventually(state, now => now === '0 1 1\n')).trim(),
-    '0 1 1',
-    'main screen, cursor, wrapping',
-  )
-  t.equal(
-    await eventually(
-      () => tmux.settings(),
-      now => now === settings,
-    ),
-    settings,
-    'stty -a',
-  )
-  t.match(await tmux.screen(), 'what was before', 'what was on the screen')
+export async function isLeft(t, program) {
+  const { tmux } = program
+  await isAsBefore(t, program)
   await tmux.line("echo o''k")
   await tmux.until(/^(?:\S+ )?ok$/m)
   t.match(await tmux.styled(), /^(?:\S+ )?ok *$/m, 'no style is left over')

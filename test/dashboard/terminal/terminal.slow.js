@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
 import { eventually } from '../tmux.js'
-import { childrenOf, isAsBefore, start, stateOf } from './on-terminal.js'
+import { childrenOf, isLeft, start, stateOf } from './on-terminal.js'
 
 /**
  * @param {string} styled what tmux says of a screen: the same look may be said in several ways
@@ -44,7 +44,7 @@ t.test('an exit right after the end leaves nothing behind', async t => {
     '',
     'the guard has gone',
   )
-  await isAsBefore(t, program)
+  await isLeft(t, program)
 })
 
 for (const [how, options, kill] of /** @type {[string, object, (program: any) => void][]} */ ([
@@ -68,7 +68,7 @@ for (const [how, options, kill] of /** @type {[string, object, (program: any) =>
       () => stateOf(program.pid),
       state => state === '',
     )
-    await isAsBefore(t, program)
+    await isLeft(t, program)
     t.equal(
       await eventually(
         () => stateOf(guard),
@@ -133,14 +133,14 @@ t.test('Ctrl-Z gives the terminal to the shell, and fg takes it again', async t 
     /^T/,
     'it stands still',
   )
-  await isAsBefore(t, program)
+  await isLeft(t, program)
   await tmux.line('fg')
   t.equal(await tmux.until('here we are'), 'here we are')
   t.equal(await tmux.ask('alternate_on'), '1')
   await tmux.keys('x')
   t.equal((await hear('key')).key, 'x')
   program.tell({ end: true })
-  await isAsBefore(t, program)
+  await isLeft(t, program)
 })
 
 t.test('it can be told to stop by a signal, and comes back by another', async t => {
@@ -154,7 +154,7 @@ t.test('it can be told to stop by a signal, and comes back by another', async t 
     () => stateOf(pid),
     state => state.startsWith('T'),
   )
-  await isAsBefore(t, program)
+  await isLeft(t, program)
   await tmux.line('fg')
   await tmux.until('here we are')
   // This one it cannot see coming. The shell takes the terminal, and writes on our screen.

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { eventually } from '../tmux.js'
-import { childrenOf, isAsBefore, start, stateOf } from './on-terminal.js'
+import { childrenOf, isLeft, start, stateOf } from './on-terminal.js'
 
 t.test('it takes the screen, shows lines, and gives everything back at its end', async t => {
   const program = await start(t)
@@ -17,7 +17,7 @@ t.test('it takes the screen, shows lines, and gives everything back at its end',
   )
   t.ok(guard, 'a guard is there')
   program.tell({ end: true })
-  await isAsBefore(t, program)
+  await isLeft(t, program)
   t.equal(
     await eventually(
       () => stateOf(guard),
@@ -42,5 +42,5 @@ t.test('after SIGKILL the terminal is as it was', async t => {
     () => stateOf(guard),
     state => state === '',
   )
-  await isAsBefore(t, program)
+  await isLeft(t, program)
 })
