@@ -3,8 +3,8 @@
 import { ConfigError, loadConfig } from './config/load.js'
 import { checkExposure } from './config/profile.js'
 import { createLog, LogOutput } from './log.js'
-import { Telemetry } from './telemetry.js'
-import { WorkerPool } from './worker-pool.js'
+import { Telemetry } from './primary/telemetry.js'
+import { WorkerPool } from './primary/worker-pool.js'
 
 export { ConfigError }
 

@@ -8,28 +8,17 @@ const MAX_LINES = 400
 
 /** From the bottom to the top; parts of one row do not import each other. */
 const LAYERS = [
-  [
-    'errors.js',
-    'version.js',
-    'log.js',
-    'gc-rounds.js',
-    'terminal-view.js',
-    'config',
-    'stats',
-    'server',
-    'charts',
-    'demo/page',
-  ],
+  ['errors.js', 'version.js', 'log.js', 'config', 'stats', 'server', 'charts', 'demo/page'],
   ['protocol', 'broker', 'doctor', 'admin/page'],
   ['auth'],
   ['hub'],
   ['session'],
-  ['gateway.js', 'transport'],
+  ['transport'],
   ['api', 'demo', 'metrics', 'report'],
   ['admin'],
-  ['worker-pool.js', 'worker.js'],
-  ['telemetry.js'],
-  ['primary.js', 'index.js'],
+  ['worker'],
+  ['primary'],
+  ['index.js'],
   ['cli'],
 ]
 /** Served to the demo page beside its own files, from outside of src/. */
@@ -40,7 +29,7 @@ const LOADS_BLESSED = ['src/cli/dashboard.js', 'fleet/status/view.js']
 /** What the dashboard may know of the gateway. */
 const OPEN_TO_DASHBOARD = /^(?:dashboard\/|blessed$|node:|src\/stats\/(?:schema|limits)\.js$)/
 /** They start the dashboard, each in its way. */
-const STARTS_DASHBOARD = ['src/cli/dashboard.js', 'src/terminal-view.js']
+const STARTS_DASHBOARD = ['src/cli/dashboard.js', 'src/primary/terminal-view.js']
 /** It runs the fleet's commands. */
 const STARTS_FLEET = 'src/cli/main.js'
 /** What the fleet may know of the gateway: what is published, and what has nothing to do with it. */
@@ -53,7 +42,13 @@ const OPEN_TO_DRONE =
 const PACKAGES_OF_FLEET = [['@aws-sdk/client-ec2', 'fleet/providers/ec2']]
 const FLEET_ROOTS =
   /^fleet\/(?:cli\/|drone\/(?:bootstrap|main)\.js$|controller\/daemon\.js$|runner\/gateway-main\.js$)/
-const ROOTS = ['src/worker.js', 'src/worker-pool.js', 'src/telemetry.js', 'src/primary.js', 'src/index.js']
+const ROOTS = [
+  'src/worker/main.js',
+  'src/primary/worker-pool.js',
+  'src/primary/telemetry.js',
+  'src/primary/serve.js',
+  'src/index.js',
+]
 
 /**
  * @param {string} folder
@@ -120,8 +115,8 @@ const importsWhere = condition =>
   )
 
 t.test('imports are found where they are', async t => {
-  t.ok(graph.get('src/worker.js')?.includes('src/hub/hub.js'))
-  t.ok(graph.get('src/worker.js')?.includes('src/demo/index.js'), 'later ones, too')
+  t.ok(graph.get('src/worker/main.js')?.includes('src/hub/hub.js'))
+  t.ok(graph.get('src/worker/main.js')?.includes('src/demo/index.js'), 'later ones, too')
   t.ok(graph.get('src/server/node.js')?.includes('ws'))
   t.notOk(graph.get('src/hub/hub.js')?.includes('src/session/session.js'), 'types are none')
 })

@@ -5,7 +5,7 @@ import { Kind } from '../session/subscription.js'
 import { compileGlob } from './glob.js'
 
 /**
- * @typedef {import('../gateway.js').Gateway} Gateway
+ * @typedef {import('../worker/context.js').WorkerContext} WorkerContext
  * @typedef {import('../session/session.js').Session} Session
  * @typedef {import('./context.js').NodeIdentity} NodeIdentity
  * @typedef {{user: string, client?: string, session?: string}} Target which connections are meant
@@ -14,7 +14,7 @@ import { compileGlob } from './glob.js'
  */
 
 /**
- * @param {Gateway} gateway
+ * @param {WorkerContext} context
  * @param {Target} target
  * @returns {Session[]}
  */
@@ -51,7 +51,7 @@ function describe(session) {
 
 /**
  * What one worker does when the server API, on whichever worker, asks for it. Each answers at once.
- * @type {Record<string, (gateway: Gateway, params: any, node: NodeIdentity) => any>}
+ * @type {Record<string, (context: WorkerContext, params: any, node: NodeIdentity) => any>}
  */
 const operations = Object.freeze({
   channels({ hub }, { pattern }) {
@@ -75,32 +75,32 @@ const operations = Object.freeze({
   },
 
   /** Those of a user, at most `limit` of them; `total` says how many there are. */
-  connections(gateway, { limit, ...target }, { uid, name }) {
-    const found = targets(gateway, target)
+  connections(context, { limit, ...target }, { uid, name }) {
+    const found = targets(context, target)
     return {
       node: { uid, name },
-      worker: gateway.worker,
+      worker: context.worker,
       total: found.length,
       connections: found.slice(0, limit).map(describe),
     }
   },
 
-  disconnect(gateway, { whitelist, code, reason, ...target }) {
+  disconnect(context, { whitelist, code, reason, ...target }) {
     const disconnect = new Disconnect(code, reason)
-    for (const session of targets(gateway, target))
+    for (const session of targets(context, target))
       if (!whitelist?.includes(session.id)) session.close(disconnect)
   },
 
-  unsubscribe(gateway, { channel, ...target }) {
-    for (const session of targets(gateway, target)) {
+  unsubscribe(context, { channel, ...target }) {
+    for (const session of targets(context, target)) {
       const subscription = session.subscription(channel)
       if (subscription) session.unsubscribe(subscription, unsubscribes.server)
     }
   },
 
-  refresh(gateway, { expired, expireAt, info, ...target }) {
-    for (const session of targets(gateway, target)) {
-      if (expired || (expireAt > 0 && expireAt <= gateway.now())) {
+  refresh(context, { expired, expireAt, info, ...target }) {
+    for (const session of targets(context, target)) {
+      if (expired || (expireAt > 0 && expireAt <= context.now())) {
         session.close(disconnects.connectionExpired)
         continue
       }
@@ -108,18 +108,18 @@ const operations = Object.freeze({
       if (info) session.info = info
       const expires = session.expireAt > 0
       if (expires) expireConnection(session)
-      session.send(session.codec.refresh({ expires, ttl: expires ? gateway.ttl(session.expireAt) : 0 }))
+      session.send(session.codec.refresh({ expires, ttl: expires ? context.ttl(session.expireAt) : 0 }))
     }
   },
 
   /** @returns true: there are connections to subscribe, but the time until which is over */
-  subscribe(gateway, { channel, expireAt, info, data, recoverSince, override, ...target }) {
-    const namespace = gateway.rules.resolve(channel)
+  subscribe(context, { channel, expireAt, info, data, recoverSince, override, ...target }) {
+    const namespace = context.rules.resolve(channel)
     if (!namespace) return
-    if (expireAt > 0 && expireAt <= gateway.now()) return targets(gateway, target).length > 0
+    if (expireAt > 0 && expireAt <= context.now()) return targets(context, target).length > 0
     const request = recoverSince ? { recover: true, ...recoverSince } : {}
     const grant = { info, data, expireAt, override }
-    for (const session of targets(gateway, target)) {
+    for (const session of targets(context, target)) {
       serverSubscribe(session, new Plan(session, channel, namespace, request, grant, true))
     }
   },
@@ -130,14 +130,14 @@ const operations = Object.freeze({
  * @param {Plan} plan
  */
 function serverSubscribe(session, plan) {
-  const { hub, config } = session.gateway
+  const { hub, config } = session.context
   const held = session.subscription(plan.channel) !== undefined
   if (!held && session.subscriptionCount >= config.client.channel_limit) {
     return session.close(disconnects.channelLimit)
   }
   hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
     if (error)
-      return session.gateway.log.error({ err: error, channel: plan.channel }, 'server-side subscribe failed')
+      return session.context.log.error({ err: error, channel: plan.channel }, 'server-side subscribe failed')
     if (session.closed) return plan.abandon(channel)
     const { publications, ...result } = plan.result(answer)
     if (!session.reads(publications)) {
@@ -163,21 +163,21 @@ function serverSubscribe(session, plan) {
     const subscription = plan.join(channel)
     if (subscription.details.expireAt > 0) expireSubscription(session, subscription)
     if (subscription.is(Kind.ANNOUNCED)) {
-      const { broker } = session.gateway
+      const { broker } = session.context
       broker.announce(plan.channel, session.clientInfo(subscription.details.info), true)
     }
   })
 }
 
 /**
- * @param {Gateway} gateway
+ * @param {WorkerContext} context
  * @param {NodeIdentity} node
  * @returns {(op: string, params: any) => any} what `BrokerEvents.survey` is
  */
-export function createOperations(gateway, node) {
+export function createOperations(context, node) {
   return (op, params) => {
     const operation = Object.hasOwn(operations, op) ? operations[op] : undefined
     if (!operation) throw new Error(`unknown operation ${op}`)
-    return operation(gateway, params, node)
+    return operation(context, params, node)
   }
 }

@@ -24,18 +24,18 @@ const hundredths = value => Math.round(value * 100) / 100
  * share a channel, one of them publishes, so that the page shows one machine and not now this one, now that one.
  */
 export class VitalsFeed {
-  #gateway
+  #context
   #sampler
   /** @type {MachineWatch | undefined} of the worker that publishes */
   #machine
   #busy = false
 
   /**
-   * @param {import('../gateway.js').Gateway} gateway
+   * @param {import('../worker/context.js').WorkerContext} context
    * @param {{last: import('../stats/schema.js').WorkerSample | null}} sampler of this worker
    */
-  constructor(gateway, sampler) {
-    this.#gateway = gateway
+  constructor(context, sampler) {
+    this.#context = context
     this.#sampler = sampler
   }
 
@@ -45,7 +45,7 @@ export class VitalsFeed {
    * @returns {{node: string, sample: WorkerSample | null}} null for another node, and in the first second
    */
   answer({ node }) {
-    const own = this.#gateway.node
+    const own = this.#context.node
     return { node: own, sample: node === own ? this.#sample() : null }
   }
 
@@ -66,8 +66,8 @@ export class VitalsFeed {
 
   /** To be called in one worker of a node only: it asks the others. */
   start() {
-    if (!this.#gateway.rules.resolve(CHANNEL)) {
-      return this.#gateway.log.warn(
+    if (!this.#context.rules.resolve(CHANNEL)) {
+      return this.#context.log.warn(
         'demo.enabled: channel.namespaces has no `demo`, so the page gets no vital signs',
       )
     }
@@ -89,7 +89,7 @@ export class VitalsFeed {
     // A worker that hangs answers late: its second is left out, and not made up for.
     if (this.#busy) return
     this.#busy = true
-    const { broker, clock, log, node } = this.#gateway
+    const { broker, clock, log, node } = this.#context
     try {
       /** @type {ReturnType<VitalsFeed['answer']>[]} */
       const answers = await broker.survey(OPERATION, { node })
@@ -106,7 +106,7 @@ export class VitalsFeed {
 
   /** @param {string} data */
   #send(data) {
-    const { broker, rules, log } = this.#gateway
+    const { broker, rules, log } = this.#context
     const namespace = rules.resolve(CHANNEL)
     if (!namespace) return
     const { options, historyOn, metaTtl } = namespace

@@ -75,18 +75,18 @@ function renderPage(config, version) {
  * Puts the page at `/`, its files below `/demo/`, and starts the feed of vital signs.
  *
  * @param {object} parts
- * @param {import('../gateway.js').Gateway} parts.gateway
+ * @param {import('../worker/context.js').WorkerContext} parts.context
  * @param {import('../server/contract.js').SocketServer} parts.server not listening yet
  * @param {string} parts.version of the gateway
  * @param {number} parts.index of this worker; the first one publishes
  * @param {{last: import('../stats/schema.js').WorkerSample | null}} parts.sampler of this worker
  * @returns {Record<string, (params: any) => any>} what this worker answers in a survey, by operation
  */
-export function mountDemo({ gateway, server, version, index, sampler }) {
-  server.route('*', '/', serveBody(renderPage(gateway.config, version), '.html'))
+export function mountDemo({ context, server, version, index, sampler }) {
+  server.route('*', '/', serveBody(renderPage(context.config, version), '.html'))
   for (const name of FILES) server.route('*', `${ASSETS}${name}`, serveFile(pathOf(name)))
   for (const [name, file] of Object.entries(OTHERS)) server.route('*', `${ASSETS}${name}`, serveFile(file))
-  const feed = new VitalsFeed(gateway, sampler)
+  const feed = new VitalsFeed(context, sampler)
   if (index === 0) feed.start()
   return { [OPERATION]: params => feed.answer(params) }
 }

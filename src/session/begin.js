@@ -6,7 +6,7 @@ import { dispatch } from './commands/index.js'
  * @param {any} request type-checked
  */
 export function begin(session, request) {
-  const { outbox } = session.gateway
+  const { outbox } = session.context
   outbox.open(session)
   try {
     dispatch(session, { id: 1, method: 'connect', request, ping: false })

@@ -16,7 +16,7 @@ class ConnectionExpiry {
   constructor(session) {
     this.#session = session
     this.#expireAt = session.expireAt
-    this.at = session.expireAt * 1000 + session.gateway.config.client.expired_close_delay
+    this.at = session.expireAt * 1000 + session.context.config.client.expired_close_delay
   }
 
   get gone() {
@@ -42,7 +42,7 @@ class SubscriptionExpiry {
     this.#session = session
     this.#subscription = subscription
     this.#expireAt = subscription.details.expireAt
-    this.at = this.#expireAt * 1000 + session.gateway.config.client.expired_sub_close_delay
+    this.at = this.#expireAt * 1000 + session.context.config.client.expired_sub_close_delay
   }
 
   get gone() {
@@ -63,7 +63,7 @@ class SubscriptionExpiry {
  * @param {Session} session whose expireAt was set
  */
 export function expireConnection(session) {
-  session.gateway.deadlines.add(new ConnectionExpiry(session))
+  session.context.deadlines.add(new ConnectionExpiry(session))
 }
 
 /**
@@ -72,5 +72,5 @@ export function expireConnection(session) {
  * @param {Subscription} subscription whose expireAt was set
  */
 export function expireSubscription(session, subscription) {
-  session.gateway.deadlines.add(new SubscriptionExpiry(session, subscription))
+  session.context.deadlines.add(new SubscriptionExpiry(session, subscription))
 }

@@ -49,7 +49,7 @@ export class Plan {
    */
   constructor(session, channel, namespace, request, grant, serverSide) {
     const { options, historyOn } = namespace
-    const { rules } = session.gateway
+    const { rules } = session.context
     const { override } = grant
     const on = (/** @type {string} */ name) => override?.[name] ?? options[name]
     const readsHistory = rules.mayReadHistory(namespace, session.user, true)
@@ -104,7 +104,7 @@ export class Plan {
   wants() {
     const { session, kind } = this
     if ((kind & (Kind.POSITIONED | Kind.PRESENT)) === 0) return WANTS_NOTHING
-    const { recovery_max_publication_limit } = session.gateway.config.client
+    const { recovery_max_publication_limit } = session.context.config.client
     // Only the newest one counts in cache mode, but with a filter the newest that matches.
     const limit = this.cache ? (this.filter ? 0 : 1) : recovery_max_publication_limit
     const present = (kind & Kind.PRESENT) !== 0
@@ -158,7 +158,7 @@ export class Plan {
     }
     if (this.delta) result.delta = true
     if (this.wasRecovering) {
-      const { traffic } = this.session.gateway
+      const { traffic } = this.session.context
       result.was_recovering = true
       if (result.recovered) traffic.recovered++
       else traffic.unrecovered++
@@ -166,7 +166,7 @@ export class Plan {
     if (this.grant.data) result.data = this.grant.data
     if (this.kind & Kind.REFRESHED_BY_CLIENT) {
       result.expires = true
-      result.ttl = this.session.gateway.ttl(this.grant.expireAt ?? 0)
+      result.ttl = this.session.context.ttl(this.grant.expireAt ?? 0)
     }
     return result
   }
@@ -176,8 +176,8 @@ export class Plan {
    * @returns {(Buffer | null)[]} for each its delta as far as the client's codec can carry it
    */
   #deltas(publications) {
-    const { codec, gateway } = this.session
-    const deltas = gateway.hub.recoveredDeltas.between(this.channel, publications)
+    const { codec, context } = this.session
+    const deltas = context.hub.recoveredDeltas.between(this.channel, publications)
     return codec.binary ? deltas : deltas.map(delta => (delta && isUtf8(delta) ? delta : null))
   }
 
@@ -189,7 +189,7 @@ export class Plan {
   buffer(channel) {
     const { session, filter, kind, delta } = this
     const positioned = (kind & Kind.POSITIONED) !== 0
-    this.buffering = session.gateway.hub.buffer(channel, session.codec, filter, positioned, delta)
+    this.buffering = session.context.hub.buffer(channel, session.codec, filter, positioned, delta)
     return this.buffering
   }
 
@@ -200,7 +200,7 @@ export class Plan {
    */
   join(channel) {
     const { session, kind, grant, buffering } = this
-    const { cohort, events } = session.gateway.hub.join(session, channel, {
+    const { cohort, events } = session.context.hub.join(session, channel, {
       positioned: (kind & Kind.POSITIONED) !== 0,
       events: this.events,
       filter: this.filter,
@@ -220,7 +220,7 @@ export class Plan {
    */
   withdraw(former) {
     const { session, channel, kind } = this
-    const { broker } = session.gateway
+    const { broker } = session.context
     if (former.is(Kind.PRESENT) && !(kind & Kind.PRESENT)) broker.removePresence(channel, session.id)
     if (former.is(Kind.ANNOUNCED) && !(kind & Kind.ANNOUNCED)) {
       broker.announce(channel, session.clientInfo(former.details.info), false)
@@ -232,7 +232,7 @@ export class Plan {
    * @param {Channel} channel
    */
   abandon(channel) {
-    const { hub, broker } = this.session.gateway
+    const { hub, broker } = this.session.context
     if (this.kind & Kind.PRESENT) broker.removePresence(channel.name, this.session.id)
     hub.release(channel)
   }

@@ -26,7 +26,7 @@ const NO_PLANS = []
  * @throws {import('../errors.js').ReplyError | import('../errors.js').Disconnect}
  */
 export function planServerSide(session, request, { user, subs: grants }) {
-  const { config, rules } = session.gateway
+  const { config, rules } = session.context
   /** @type {Map<string, any>} */
   const wishes = request.subs ?? NO_WISHES
   const { enabled } = config.client.subscribe_to_user_personal_channel

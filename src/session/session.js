@@ -57,8 +57,8 @@ export class Session {
     this.slotIndex = -1
   }
 
-  get gateway() {
-    return this.transport.gateway
+  get context() {
+    return this.transport.context
   }
 
   get connected() {
@@ -70,7 +70,7 @@ export class Session {
   /** @param {Buffer} frame valid only during the call */
   receive(frame) {
     if (this.state === State.CLOSED) return
-    const { outbox } = this.gateway
+    const { outbox } = this.context
     outbox.open(this)
     try {
       const raws = this.codec.split(frame)
@@ -124,7 +124,7 @@ export class Session {
     if (queue.length % 64 !== 0) return
     let bytes = 0
     for (const waiting of queue) bytes += (typeof waiting === 'function' ? 0 : this.codec.size(waiting)) + 16
-    if (bytes > this.gateway.config.websocket.message_size_limit * MAX_WAITING_MESSAGES) {
+    if (bytes > this.context.config.websocket.message_size_limit * MAX_WAITING_MESSAGES) {
       this.close(disconnects.tooManyRequests)
     }
   }
@@ -143,7 +143,7 @@ export class Session {
     const waiting = this.queue
     this.queue = null
     if (this.state === State.CLOSED) return
-    const { outbox } = this.gateway
+    const { outbox } = this.context
     const nested = outbox.owner === this
     if (!nested) outbox.open(this)
     try {
@@ -208,7 +208,7 @@ export class Session {
    */
   fail(id, error) {
     if (error instanceof Disconnect) return this.close(error)
-    const { log, traffic } = this.gateway
+    const { log, traffic } = this.context
     if (!(error instanceof ReplyError)) log.error({ err: error, client: this.id }, 'command failed')
     const known = error instanceof ReplyError ? error : errors.internal
     traffic.errors.add(known.code)
@@ -219,7 +219,7 @@ export class Session {
 
   /** @param {Encoded} message */
   send(message) {
-    const { outbox } = this.gateway
+    const { outbox } = this.context
     if (outbox.owner === this) outbox.add(message)
     else this.transmit(message, 1)
   }
@@ -294,7 +294,7 @@ export class Session {
   /** @param {Subscription} subscription that gives way to another one of the same channel */
   replaceSubscription({ channel, cohort, events }) {
     this.subscriptions = remove(this.subscriptions, channel.name)
-    this.gateway.hub.leave(this, channel, cohort, events)
+    this.context.hub.leave(this, channel, cohort, events)
   }
 
   /**
@@ -303,7 +303,7 @@ export class Session {
    */
   removeSubscription(subscription) {
     const { name } = subscription.channel
-    const { broker } = this.gateway
+    const { broker } = this.context
     if (subscription.is(Kind.PRESENT)) broker.removePresence(name, this.id)
     const info = subscription.is(Kind.ANNOUNCED) ? this.clientInfo(subscription.details.info) : ''
     this.replaceSubscription(subscription)
@@ -318,7 +318,7 @@ export class Session {
   unsubscribe(subscription, { code, reason }) {
     const { name } = subscription.channel
     this.removeSubscription(subscription)
-    this.gateway.traffic.unsubscribes.add(code)
+    this.context.traffic.unsubscribes.add(code)
     this.send(this.codec.unsubscribed(name, code, reason))
   }
 
@@ -365,7 +365,7 @@ export class Session {
    */
   close(disconnect, cause = disconnect) {
     if (this.state === State.CLOSED) return
-    const { outbox } = this.gateway
+    const { outbox } = this.context
     if (outbox.owner === this) {
       outbox.flush()
       // Sending may have ended it: a full outbox does.
@@ -388,7 +388,7 @@ export class Session {
     const wasConnected = this.state === State.CONNECTED
     this.state = State.CLOSED
     for (const subscription of list(this.subscriptions)) this.removeSubscription(subscription)
-    const { sessions, broker, traffic } = this.gateway
+    const { sessions, broker, traffic } = this.context
     traffic.closes.add(code)
     sessions.closed(this, wasConnected)
     if (this.traits & Trait.CLAIMED) broker.releaseUser(this.user)

@@ -6,7 +6,7 @@
  * @typedef {object} Transport
  * @property {string} name as told to proxies and metrics
  * @property {boolean} emulated whether its clients send through the emulation endpoint: their connect reply names session and node
- * @property {import('../gateway.js').Gateway} gateway
+ * @property {import('../worker/context.js').WorkerContext} context
  * @property {import('../stats/traffic.js').TransportTraffic} traffic what is counted of it. Sessions count what they take and say; the transport
  *   counts what only it knows of
  * @property {(session: Session, frame: import('../protocol/contract.js').Encoded) => void} send

@@ -11,20 +11,20 @@ const NOTHING = Buffer.alloc(0)
  * of any node takes the post; the session may be elsewhere.
  */
 export class Emulation {
-  #gateway
+  #context
   #server
   #cors
   #calls
 
   /**
    * @param {object} parts
-   * @param {import('../gateway.js').Gateway} parts.gateway
+   * @param {import('../worker/context.js').WorkerContext} parts.context
    * @param {import('../server/contract.js').SocketServer} parts.server
    * @param {import('./cors.js').Cors} parts.cors
    * @param {import('./calls.js').Calls} parts.calls
    */
-  constructor({ gateway, server, cors, calls }) {
-    this.#gateway = gateway
+  constructor({ context, server, cors, calls }) {
+    this.#context = context
     this.#server = server
     this.#cors = cors
     this.#calls = calls
@@ -32,7 +32,7 @@ export class Emulation {
 
   /** Takes the path that the configuration names. */
   mount() {
-    const { handler_prefix, max_request_body_size } = this.#gateway.config.emulation
+    const { handler_prefix, max_request_body_size } = this.#context.config.emulation
     this.#cors.post(this.#server, handler_prefix, exchange => {
       const headers = this.#cors.headers(exchange)
       const binary = exchange.header('content-type') === 'application/octet-stream'
@@ -55,7 +55,7 @@ export class Emulation {
    * @param {(status: number) => void} done 404: there is no such node. A session that is not there is no error
    */
   #pass({ node, session, data }, done) {
-    const { broker, worker, node: own } = this.#gateway
+    const { broker, worker, node: own } = this.#context
     const owner = workerOf(session)
     if (node === '') return done(404)
     if (node === own && owner === worker) {
@@ -78,7 +78,7 @@ export class Emulation {
    * @param {Buffer} data framed commands, valid during the call
    */
   #receive(sessionId, data) {
-    const session = this.#gateway.sessions.find(sessionId)
+    const session = this.#context.sessions.find(sessionId)
     if (session?.transport.emulated) session.receive(data)
   }
 }

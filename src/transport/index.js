@@ -32,7 +32,7 @@ const transports = Object.freeze([
  * Opens every way in that the configuration names.
  *
  * @param {object} parts
- * @param {import('../gateway.js').Gateway} parts.gateway
+ * @param {import('../worker/context.js').WorkerContext} parts.context
  * @param {import('../server/contract.js').SocketServer} parts.server
  * @param {import('./fanout.js').Fanout} parts.fanout
  * @param {import('./calls.js').Calls} parts.calls
@@ -41,8 +41,8 @@ const transports = Object.freeze([
  * @returns {{admission: Admission, shutDown: () => void, backlogs: {outbox: () => Unread}[]}} `admission` is to be told how many connections
  *   the other workers have, `shutDown` ends what waits without a session, `backlogs`: what waits beside the sockets
  */
-export function mountTransports({ gateway, server, fanout, calls, workers, cursorKey }) {
-  const { config, sessions, clock } = gateway
+export function mountTransports({ context, server, fanout, calls, workers, cursorKey }) {
+  const { config, sessions, clock } = context
   const { client } = config
   const admission = new Admission({
     limit: client.connection_limit,
@@ -52,7 +52,7 @@ export function mountTransports({ gateway, server, fanout, calls, workers, curso
   })
   const allowsOrigin = createOriginCheck(client.allowed_origins)
   const cors = new Cors(allowsOrigin)
-  const parts = { gateway, server, fanout, calls, cors, admission, allowsOrigin, cursorKey }
+  const parts = { context, server, fanout, calls, cors, admission, allowsOrigin, cursorKey }
   const mounted = transports
     .filter(({ enabled }) => enabled(config))
     .map(({ Transport }) => new Transport(parts))

@@ -21,7 +21,7 @@ import { queryValue } from './query.js'
 export class UniWebSocketTransport {
   name = 'uni_websocket'
   emulated = false
-  gateway
+  context
   traffic
   #server
   #allowsOrigin
@@ -29,14 +29,14 @@ export class UniWebSocketTransport {
 
   /**
    * @param {object} parts
-   * @param {import('../gateway.js').Gateway} parts.gateway
+   * @param {import('../worker/context.js').WorkerContext} parts.context
    * @param {import('../server/contract.js').SocketServer} parts.server
    * @param {(origin: string) => boolean} parts.allowsOrigin
    * @param {import('./admission.js').Admission} parts.admission
    */
-  constructor({ gateway, server, allowsOrigin, admission }) {
-    this.gateway = gateway
-    this.traffic = gateway.traffic.of(this.name)
+  constructor({ context, server, allowsOrigin, admission }) {
+    this.context = context
+    this.traffic = context.traffic.of(this.name)
     this.#server = server
     this.#allowsOrigin = allowsOrigin
     this.#admission = admission
@@ -44,7 +44,7 @@ export class UniWebSocketTransport {
 
   /** Takes the path that the configuration names. */
   mount() {
-    const { uni_websocket, client } = this.gateway.config
+    const { uni_websocket, client } = this.context.config
     this.#server.websocket(uni_websocket.handler_prefix, {
       maxMessage: uni_websocket.message_size_limit,
       maxBuffered: client.queue_max_size,
@@ -71,7 +71,7 @@ export class UniWebSocketTransport {
     if (!this.#allowsOrigin(exchange.header('origin'))) return 403
     if (!this.#admission.admits()) return 503
     return {
-      user: trustedUser(exchange, this.gateway.config),
+      user: trustedUser(exchange, this.context.config),
       request: queryValue(exchange.query, 'cf_connect') ?? '',
       token: bearerToken(exchange) || queryValue(exchange.query, 'token') || '',
     }
@@ -82,11 +82,11 @@ export class UniWebSocketTransport {
    * @param {Accepted} accepted
    */
   #open(connection, { user, request, token }) {
-    const session = new Session(this, connection, this.gateway.codecs.uniJson, 0)
+    const session = new Session(this, connection, this.context.codecs.uniJson, 0)
     session.user = user
-    session.sessionId = this.gateway.newSessionId()
+    session.sessionId = this.context.newSessionId()
     connection.session = session
-    this.gateway.sessions.opened(session)
+    this.context.sessions.opened(session)
     if (request !== '') {
       this.traffic.received(1, sizeOf(request))
       begin(session, request, token)
@@ -95,7 +95,7 @@ export class UniWebSocketTransport {
 
   /** @type {Transport['send']} */
   send({ connection, codec }, message) {
-    if (typeof message !== 'string' || this.gateway.config.uni_websocket.join_push_messages) {
+    if (typeof message !== 'string' || this.context.config.uni_websocket.join_push_messages) {
       this.#server.send(connection, message, false)
     } else {
       for (const push of message.split('\n')) this.#server.send(connection, push, false)
@@ -118,7 +118,7 @@ export class UniWebSocketTransport {
 
   /** @type {Transport['close']} */
   close({ connection, codec }, { code, reason }, _cause) {
-    if (!this.gateway.config.uni_websocket.disable_disconnect_push) {
+    if (!this.context.config.uni_websocket.disable_disconnect_push) {
       const push = codec.disconnect(code, reason)
       this.traffic.sent(1, sizeOf(push))
       this.#server.send(connection, push, false)

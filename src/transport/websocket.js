@@ -32,14 +32,14 @@ export class WebSocketTransport {
 
   /**
    * @param {object} parts
-   * @param {import('../gateway.js').Gateway} parts.gateway
+   * @param {import('../worker/context.js').WorkerContext} parts.context
    * @param {SocketServer} parts.server
    * @param {(origin: string) => boolean} parts.allowsOrigin
    * @param {import('./admission.js').Admission} parts.admission
    */
-  constructor({ gateway, server, allowsOrigin, admission }) {
-    this.gateway = gateway
-    this.traffic = gateway.traffic.of(this.name)
+  constructor({ context, server, allowsOrigin, admission }) {
+    this.context = context
+    this.traffic = context.traffic.of(this.name)
     this.#server = server
     this.#allowsOrigin = allowsOrigin
     this.#admission = admission
@@ -47,7 +47,7 @@ export class WebSocketTransport {
 
   /** Takes the path that the configuration names. */
   mount() {
-    const { websocket, client } = this.gateway.config
+    const { websocket, client } = this.context.config
     this.#server.websocket(websocket.handler_prefix, {
       maxMessage: websocket.message_size_limit,
       maxBuffered: client.queue_max_size,
@@ -72,7 +72,7 @@ export class WebSocketTransport {
   #upgrade(exchange, protocol) {
     if (!this.#allowsOrigin(exchange.header('origin'))) return 403
     if (!this.#admission.admits()) return 503
-    const user = trustedUser(exchange, this.gateway.config)
+    const user = trustedUser(exchange, this.context.config)
     const query = exchange.query === '' ? null : new URLSearchParams(exchange.query)
     const framePings = query?.get('cf_ws_frame_ping_pong') === 'true'
     const protobuf =
@@ -86,11 +86,11 @@ export class WebSocketTransport {
    * @param {Accepted} accepted
    */
   #open(connection, { protobuf, traits, user }) {
-    const { codecs } = this.gateway
+    const { codecs } = this.context
     const session = new Session(this, connection, protobuf ? codecs.protobuf : codecs.json, traits)
     session.user = user
     connection.session = session
-    this.gateway.sessions.opened(session)
+    this.context.sessions.opened(session)
   }
 
   /** @type {Transport['send']} */

@@ -12,7 +12,7 @@ t.test('the gateway may run on without dashboard: its log lines go on in the ter
   await tmux.until('the gateway runs on')
   t.ok(await answers(port))
   const shell = Number(await tmux.ask('pane_pid'))
-  const worker = (await descendants(shell)).find(({ command }) => command.includes('src/worker.js'))
+  const worker = (await descendants(shell)).find(({ command }) => command.includes('src/worker/main.js'))
   process.kill(/** @type {{pid: number}} */ (worker).pid, 'SIGKILL')
   await tmux.until('worker died')
   await tmux.keys('C-c')

@@ -28,7 +28,7 @@ import { disconnectFor } from '../unidirectional.js'
 export function connect(session, id, request) {
   session.state = State.CONNECTING
   guarded(session, id, () => {
-    const { config, tokens } = session.gateway
+    const { config, tokens } = session.context
     // Until now `user` holds what the trusted header said.
     const identity = identify({ client: config.client, tokens }, request.token, session.user)
     if (!(identity instanceof Promise)) return admit(session, id, request, identity)
@@ -69,10 +69,10 @@ function guarded(session, id, work) {
  */
 function refuse(session, id, error) {
   if (session.codec.unidirectional) {
-    const { client } = session.gateway.config
+    const { client } = session.context.config
     let cause = error
     if (!(error instanceof Disconnect || error instanceof ReplyError)) {
-      session.gateway.log.error({ err: error }, 'connect of a one-way client failed')
+      session.context.log.error({ err: error }, 'connect of a one-way client failed')
       // What went wrong inside is not for those outside.
       cause = errors.internal
     }
@@ -90,7 +90,7 @@ function refuse(session, id, error) {
  * @param {Identity} identity
  */
 function admit(session, id, request, identity) {
-  const { config, broker } = session.gateway
+  const { config, broker } = session.context
   const { client } = config
   session.user = identity.user
   session.info = identity.info ?? ''
@@ -98,7 +98,7 @@ function admit(session, id, request, identity) {
   if (identity.user === '' && request.token && client.disallow_anonymous_connection_tokens) {
     throw disconnects.permissionDenied
   }
-  session.id = session.gateway.newClientId()
+  session.id = session.context.newClientId()
   const plans = planServerSide(session, request, identity)
   const limit = client.user_connection_limit
   if (limit === 0 || identity.user === '') return subscribeAll(session, id, plans)
@@ -126,7 +126,7 @@ function admit(session, id, request, identity) {
  */
 function subscribeAll(session, id, plans) {
   if (plans.length === 0) return welcome(session, id, null)
-  const { hub } = session.gateway
+  const { hub } = session.context
   /** @type {Ready[]} */
   const ready = []
   /** @type {Error | null} */
@@ -181,8 +181,8 @@ function resultsOf(ready) {
  * @param {Ready[] | null} ready
  */
 function welcome(session, id, ready) {
-  const { gateway, codec } = session
-  const { config, sessions, broker } = gateway
+  const { context, codec } = session
+  const { config, sessions, broker } = context
   const { client } = config
   const framePings = (session.traits & Trait.FRAME_PINGS) !== 0
   const pings = client.ping_interval > 0 && !framePings
@@ -191,15 +191,15 @@ function welcome(session, id, ready) {
   session.send(
     codec.connect(id, {
       client: session.id,
-      version: gateway.version,
+      version: context.version,
       expires: session.expireAt > 0,
-      ttl: session.expireAt > 0 ? gateway.ttl(session.expireAt) : 0,
+      ttl: session.expireAt > 0 ? context.ttl(session.expireAt) : 0,
       subs: ready && resultsOf(ready),
       ping: pings ? Math.max(1, Math.round(client.ping_interval / 1000)) : 0,
       pong: pings && client.pong_timeout > 0 && !codec.unidirectional,
       session: session.sessionId,
-      node: session.transport.emulated ? gateway.node : '',
-      time: client.connect_include_server_time ? gateway.clock() : 0,
+      node: session.transport.emulated ? context.node : '',
+      time: client.connect_include_server_time ? context.clock() : 0,
     }),
   )
   if (session.expireAt > 0) expireConnection(session)
@@ -215,6 +215,6 @@ function welcome(session, id, ready) {
     const { code, reason } = disconnects.connectionLimit
     broker
       .survey('disconnect', { user: session.user, whitelist: [session.id], code, reason })
-      .catch(error => gateway.log.error({ err: error }, 'other connections of the user were not closed'))
+      .catch(error => context.log.error({ err: error }, 'other connections of the user were not closed'))
   }
 }

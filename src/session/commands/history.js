@@ -6,7 +6,7 @@ import { disconnects, errors } from '../../errors.js'
  * @param {any} request
  */
 export function history(session, id, { channel, limit = 0, since, reverse = false }) {
-  const { rules, broker, config } = session.gateway
+  const { rules, broker, config } = session.context
   const namespace = rules.resolve(channel)
   if (!namespace) throw errors.unknownChannel
   if (!rules.checkName(channel, namespace)) throw errors.badRequest

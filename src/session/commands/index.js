@@ -48,7 +48,7 @@ export function dispatch(session, { id, method, request, ping }) {
   if (method === '') return session.pong()
   if (id === 0 && method !== 'send') throw disconnects.badRequest
   const { run, place } = commands[method]
-  session.gateway.traffic.commands[place]++
+  session.context.traffic.commands[place]++
   try {
     if (ping) throw errors.notAvailable
     if (request.channel === undefined || request.channel === '') {

@@ -7,7 +7,7 @@ import { errors } from '../../errors.js'
  * @param {string} channel
  */
 function check(session, channel) {
-  const { rules } = session.gateway
+  const { rules } = session.context
   const namespace = rules.resolve(channel)
   if (!namespace) throw errors.unknownChannel
   if (!rules.checkName(channel, namespace)) throw errors.badRequest
@@ -23,7 +23,7 @@ function check(session, channel) {
  */
 export function presence(session, id, { channel }) {
   check(session, channel)
-  session.resumeAfter(id, session.gateway.broker.presence(channel), presence =>
+  session.resumeAfter(id, session.context.broker.presence(channel), presence =>
     session.send(session.codec.presence(id, presence)),
   )
 }
@@ -35,7 +35,7 @@ export function presence(session, id, { channel }) {
  */
 export function presenceStats(session, id, { channel }) {
   check(session, channel)
-  session.resumeAfter(id, session.gateway.broker.presenceStats(channel), stats =>
+  session.resumeAfter(id, session.context.broker.presenceStats(channel), stats =>
     session.send(session.codec.presenceStats(id, stats)),
   )
 }

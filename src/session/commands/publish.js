@@ -16,7 +16,7 @@ function payloadOf(data) {
  * @param {any} request
  */
 export function publish(session, id, { channel, data }) {
-  const { rules, broker, traffic } = session.gateway
+  const { rules, broker, traffic } = session.context
   const namespace = rules.resolve(channel)
   if (!namespace) throw errors.unknownChannel
   if (!rules.checkName(channel, namespace)) throw errors.badRequest

@@ -15,7 +15,7 @@ import { withClaims } from './claims.js'
  */
 export function refresh(session, id, { token }) {
   if (!token) throw disconnects.badRequest
-  const { tokens } = session.gateway
+  const { tokens } = session.context
   withClaims(
     session,
     id,
@@ -48,8 +48,8 @@ function channelsChanged(session, subs) {
  * @param {import('../../auth/tokens.js').ConnectClaims} claims
  */
 function extend(session, id, claims) {
-  const { gateway, codec } = session
-  for (const channel of claims.subs.keys()) if (!gateway.rules.resolve(channel)) throw errors.unknownChannel
+  const { context, codec } = session
+  for (const channel of claims.subs.keys()) if (!context.rules.resolve(channel)) throw errors.unknownChannel
   if (claims.user !== session.user) throw disconnects.invalidToken
   // The client comes back, and gets the channels of its new token.
   if (channelsChanged(session, claims.subs)) throw disconnects.insufficientState
@@ -58,5 +58,5 @@ function extend(session, id, claims) {
   session.expireAt = claims.expireAt
   const expires = session.expireAt > 0
   if (expires && session.expireAt !== former) expireConnection(session)
-  session.send(codec.refreshed(id, 'refresh', { expires, ttl: expires ? gateway.ttl(session.expireAt) : 0 }))
+  session.send(codec.refreshed(id, 'refresh', { expires, ttl: expires ? context.ttl(session.expireAt) : 0 }))
 }

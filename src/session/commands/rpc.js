@@ -6,7 +6,7 @@ import { errors } from '../../errors.js'
  * @param {any} request
  */
 export function rpc(session, id, { method = '' }) {
-  const { ping } = session.gateway.config.rpc
+  const { ping } = session.context.config.rpc
   if (!ping.enabled) throw errors.notAvailable
   if (method !== ping.method) throw errors.methodNotFound
   session.send(session.codec.empty(id, 'rpc'))

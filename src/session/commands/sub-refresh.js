@@ -13,7 +13,7 @@ import { grant } from './subscribe.js'
  * @param {any} request
  */
 export function subRefresh(session, id, { channel, token }) {
-  const { tokens } = session.gateway
+  const { tokens } = session.context
   const subscription = session.subscription(channel)
   if (!subscription) throw errors.permissionDenied
   if (!token) throw errors.badRequest
@@ -39,7 +39,7 @@ function refusal(error) {
  * @param {import('../../auth/tokens.js').SubscribeClaims} claims
  */
 function extend(session, id, channel, claims) {
-  const { gateway, codec } = session
+  const { context, codec } = session
   const subscription = session.subscription(channel)
   if (!subscription) throw errors.permissionDenied
   const { info = '', expireAt = 0 } = grant(session, channel, claims)
@@ -49,7 +49,7 @@ function extend(session, id, channel, claims) {
   session.send(
     codec.refreshed(id, 'sub_refresh', {
       expires: expireAt > 0,
-      ttl: expireAt > 0 ? gateway.ttl(expireAt) : 0,
+      ttl: expireAt > 0 ? context.ttl(expireAt) : 0,
     }),
   )
 }

@@ -19,7 +19,7 @@ const NO_GRANT = Object.freeze({})
  * @param {any} request
  */
 export function subscribe(session, id, request) {
-  const { config, rules, tokens } = session.gateway
+  const { config, rules, tokens } = session.context
   const { channel, token } = request
   const namespace = rules.resolve(channel)
   if (!namespace) throw errors.unknownChannel
@@ -73,7 +73,7 @@ export function grant(session, channel, claims) {
 function start(session, id, request, namespace, grant) {
   const plan = new Plan(session, request.channel, namespace, request, grant, false)
   session.hold()
-  session.gateway.hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
+  session.context.hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
     if (session.closed && !error) plan.abandon(channel)
     session.resume(id, () => {
       if (error) throw error
@@ -92,7 +92,7 @@ function start(session, id, request, namespace, grant) {
 function finish(session, id, plan, channel, answer) {
   // The server API may have been quicker.
   if (session.subscription(plan.channel)) {
-    session.gateway.hub.release(channel)
+    session.context.hub.release(channel)
     throw errors.alreadySubscribed
   }
   const result = plan.result(answer)
@@ -108,6 +108,6 @@ function finish(session, id, plan, channel, answer) {
   const subscription = plan.join(channel)
   if (subscription.details.expireAt > 0) expireSubscription(session, subscription)
   if (subscription.is(Kind.ANNOUNCED)) {
-    session.gateway.broker.announce(plan.channel, session.clientInfo(subscription.details.info), true)
+    session.context.broker.announce(plan.channel, session.clientInfo(subscription.details.info), true)
   }
 }

@@ -24,7 +24,7 @@ const EXPOSED = 'Halley-Session, Halley-Seq, Halley-Close'
  * The endpoint of two-way long-poll (docs/long-poll.md). Any worker takes any post: where the session lives on another one, it is asked.
  */
 export class PollEndpoint {
-  #gateway
+  #context
   #server
   #cors
   #admission
@@ -36,35 +36,35 @@ export class PollEndpoint {
   #abandoned = (/** @type {Mailbox} */ mailbox, /** @type {HttpAsker<Mailbox>} */ asker) =>
     this.#transport.abandon(mailbox, asker)
   #abandonedElsewhere = (/** @type {Elsewhere} */ { request, owner, poll }) =>
-    this.#gateway.broker.call(
+    this.#context.broker.call(
       request.node,
       owner,
-      encodeCall(request, this.#gateway.worker, poll, null),
+      encodeCall(request, this.#context.worker, poll, null),
       null,
     )
 
   /**
    * @param {object} parts
-   * @param {import('../../gateway.js').Gateway} parts.gateway
+   * @param {import('../../worker/context.js').WorkerContext} parts.context
    * @param {import('../../server/contract.js').SocketServer} parts.server
    * @param {import('../fanout.js').Fanout} parts.fanout
    * @param {import('../cors.js').Cors} parts.cors
    * @param {import('../admission.js').Admission} parts.admission
    * @param {import('../calls.js').Calls} parts.calls
    */
-  constructor({ gateway, server, fanout, cors, admission, calls }) {
-    this.#gateway = gateway
+  constructor({ context, server, fanout, cors, admission, calls }) {
+    this.#context = context
     this.#server = server
     this.#cors = cors
     this.#admission = admission
     this.#calls = calls
-    this.#transport = new PollTransport(gateway, fanout)
+    this.#transport = new PollTransport(context, fanout)
     this.#desk = new PollDesk(this.#transport)
   }
 
   /** Takes the path that the configuration names. */
   mount() {
-    this.#cors.post(this.#server, this.#gateway.config.poll.handler_prefix, exchange =>
+    this.#cors.post(this.#server, this.#context.config.poll.handler_prefix, exchange =>
       this.#request(exchange),
     )
     this.#calls.on(Call.POLL, (call, answer) => this.#desk.called(call, answer))
@@ -76,13 +76,13 @@ export class PollEndpoint {
 
   /** @param {Exchange} exchange */
   #request(exchange) {
-    const { poll } = this.#gateway.config
+    const { poll } = this.#context.config
     const head = this.#head(exchange)
     const request = readRequest(exchange.query, poll.timeout)
     if (typeof request === 'string') return this.#refuse(exchange, head, badRequest(request))
     const opens = request.session === ''
     const binary = opens && exchange.header('content-type') === PROTOBUF
-    const user = opens ? trustedUser(exchange, this.#gateway.config) : ''
+    const user = opens ? trustedUser(exchange, this.#context.config) : ''
     exchange.body(poll.max_request_body_size, body => {
       if (body === null) this.#refuse(exchange, head, answers.tooLong)
       else if (opens) this.#open(exchange, head, request, binary, user, body)
@@ -118,7 +118,7 @@ export class PollEndpoint {
    */
   #open(exchange, head, { timeout }, binary, user, body) {
     if (!this.#admission.admits()) return this.#refuse(exchange, head, answers.full)
-    const { codecs, node } = this.#gateway
+    const { codecs, node } = this.#context
     const mailbox = this.#transport.open(binary ? codecs.protobuf : codecs.json, user)
     const name = sessionName(mailbox.session.sessionId, node)
     // Without an answer nobody knows of the session.
@@ -134,7 +134,7 @@ export class PollEndpoint {
    * @param {Buffer} body
    */
   #pass(exchange, head, request, body) {
-    const { broker, worker, node } = this.#gateway
+    const { broker, worker, node } = this.#context
     const owner = workerOf(request.session)
     if (owner < 0) return this.#refuse(exchange, head, answers.unknown)
     if (owner === worker && (request.node === '' || request.node === node)) {

@@ -26,7 +26,7 @@ const AT_ONCE = 128
 export class PollTransport {
   name = 'poll'
   emulated = true
-  gateway
+  context
   traffic
   #fanout
   #sessionTimeout
@@ -41,22 +41,22 @@ export class PollTransport {
   #work = () => this.#workOff()
 
   /**
-   * @param {import('../../gateway.js').Gateway} gateway
+   * @param {import('../../worker/context.js').WorkerContext} context
    * @param {import('../fanout.js').Fanout} fanout
    */
-  constructor(gateway, fanout) {
-    this.gateway = gateway
-    this.traffic = gateway.traffic.of(this.name)
+  constructor(context, fanout) {
+    this.context = context
+    this.traffic = context.traffic.of(this.name)
     this.#fanout = fanout
-    this.#sessionTimeout = gateway.config.poll.session_timeout
-    this.#limit = gateway.config.client.queue_max_size
-    this.#wheel = new Wheel(TICK_MS, gateway.clock())
+    this.#sessionTimeout = context.config.poll.session_timeout
+    this.#limit = context.config.client.queue_max_size
+    this.#wheel = new Wheel(TICK_MS, context.clock())
     setInterval(() => this.tick(), TICK_MS).unref()
   }
 
   /** Polls whose time has passed, and sessions that nobody asks for. */
   tick() {
-    this.#wheel.tick(this.gateway.clock(), mailbox => this.#look(mailbox))
+    this.#wheel.tick(this.context.clock(), mailbox => this.#look(mailbox))
   }
 
   /** @returns {{bytes: number, largest: number}} what clients have not said they have */
@@ -85,8 +85,8 @@ export class PollTransport {
     const mailbox = new Mailbox(session, this.#limit)
     session.connection = mailbox
     session.user = user
-    session.sessionId = this.gateway.newSessionId()
-    this.gateway.sessions.opened(session)
+    session.sessionId = this.context.newSessionId()
+    this.context.sessions.opened(session)
     this.#rest(mailbox)
     return mailbox
   }
@@ -96,7 +96,7 @@ export class PollTransport {
    * @returns {Mailbox | undefined} also of a session that has ended, for a while
    */
   find(sessionId) {
-    const session = this.gateway.sessions.find(sessionId)
+    const session = this.context.sessions.find(sessionId)
     if (session === undefined) return this.#farewells.get(sessionId)
     return session.transport === this ? session.connection : undefined
   }
@@ -113,7 +113,7 @@ export class PollTransport {
     // The client has given up on the one before, or lost it: empty, it changes nothing.
     before?.give(this.#empty(mailbox))
     if (mailbox.something || mailbox.farewell || timeout === 0) this.#answer(mailbox)
-    else this.#wheel.set(mailbox, this.gateway.clock() + timeout)
+    else this.#wheel.set(mailbox, this.context.clock() + timeout)
   }
 
   /**
@@ -141,7 +141,7 @@ export class PollTransport {
    * @param {Mailbox} mailbox
    */
   #rest(mailbox) {
-    this.#wheel.set(mailbox, this.gateway.clock() + this.#sessionTimeout)
+    this.#wheel.set(mailbox, this.context.clock() + this.#sessionTimeout)
   }
 
   /** @param {Mailbox} mailbox */

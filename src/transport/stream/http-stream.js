@@ -15,7 +15,7 @@ export class HttpStreamTransport extends StreamTransport {
 
   /** Takes the path that the configuration names. */
   mount() {
-    this.cors.post(this.server, this.gateway.config.http_stream.handler_prefix, exchange =>
+    this.cors.post(this.server, this.context.config.http_stream.handler_prefix, exchange =>
       this.#request(exchange),
     )
   }
@@ -24,7 +24,7 @@ export class HttpStreamTransport extends StreamTransport {
   #request(exchange) {
     const binary = exchange.header('content-type') === PROTOBUF
     const { user, head } = this.visitor(exchange, binary ? PROTOBUF : TEXT)
-    const { codecs, config } = this.gateway
+    const { codecs, config } = this.context
     exchange.body(config.http_stream.max_request_body_size, body => {
       if (body === null) return exchange.reply(413, head, '')
       // Only now: while a body takes its time, others come.

@@ -27,7 +27,7 @@ export class SseTransport extends StreamTransport {
 
   /** Takes the path that the configuration names. */
   mount() {
-    const path = this.gateway.config.sse.handler_prefix
+    const path = this.context.config.sse.handler_prefix
     this.server.route('GET', path, exchange => this.#get(exchange))
     this.server.route('POST', path, exchange => this.#post(exchange))
     this.server.route('*', path, exchange =>
@@ -46,7 +46,7 @@ export class SseTransport extends StreamTransport {
   /** @param {import('../../server/contract.js').Exchange} exchange */
   #post(exchange) {
     const { user, head } = this.visitor(exchange, EVENT_STREAM)
-    exchange.body(this.gateway.config.sse.max_request_body_size, body => {
+    exchange.body(this.context.config.sse.max_request_body_size, body => {
       if (body === null) exchange.reply(413, head, '')
       else this.#open(exchange, head, user, body)
     })
@@ -62,7 +62,7 @@ export class SseTransport extends StreamTransport {
     if (!this.admission.admits()) return exchange.reply(503, head, '')
     const stream = exchange.stream(200, head, this.route)
     if (stream === null) return
-    const session = new Session(this, stream, this.gateway.codecs.json, 0)
+    const session = new Session(this, stream, this.context.codecs.json, 0)
     session.user = user
     this.opened(session, stream)
     writePreamble(this.server, stream)

@@ -10,7 +10,7 @@ import { trustedUser } from '../credentials.js'
  * @typedef {import('../contract.js').Transport} Transport
  *
  * @typedef {object} StreamParts
- * @property {import('../../gateway.js').Gateway} gateway
+ * @property {import('../../worker/context.js').WorkerContext} context
  * @property {import('../../server/contract.js').SocketServer} server
  * @property {import('../fanout.js').Fanout} fanout
  * @property {import('../cors.js').Cors} cors
@@ -43,7 +43,7 @@ function headOf(contentType) {
 export class StreamTransport {
   name = ''
   emulated = false
-  gateway
+  context
   /** @type {import('../../stats/traffic.js').TransportTraffic | null} */
   #traffic = null
   server
@@ -54,14 +54,14 @@ export class StreamTransport {
   route
 
   /** @param {StreamParts} parts */
-  constructor({ gateway, server, fanout, cors, admission }) {
-    this.gateway = gateway
+  constructor({ context, server, fanout, cors, admission }) {
+    this.context = context
     this.server = server
     this.fanout = fanout
     this.cors = cors
     this.admission = admission
     this.route = {
-      maxBuffered: gateway.config.client.queue_max_size,
+      maxBuffered: context.config.client.queue_max_size,
       overflow: stream => stream.session.close(disconnects.slow),
       close: stream => stream.session.ended(),
     }
@@ -69,7 +69,7 @@ export class StreamTransport {
 
   get traffic() {
     // A subclass has its name only when this class's constructor has returned.
-    return (this.#traffic ??= this.gateway.traffic.of(this.name))
+    return (this.#traffic ??= this.context.traffic.of(this.name))
   }
 
   /**
@@ -89,7 +89,7 @@ export class StreamTransport {
    */
   visitor(exchange, contentType) {
     return {
-      user: trustedUser(exchange, this.gateway.config),
+      user: trustedUser(exchange, this.context.config),
       head: this.cors.headers(exchange, headOf(contentType)),
     }
   }
@@ -99,9 +99,9 @@ export class StreamTransport {
    * @param {any} connection a stream, or what becomes one
    */
   opened(session, connection) {
-    session.sessionId = this.gateway.newSessionId()
+    session.sessionId = this.context.newSessionId()
     connection.session = session
-    this.gateway.sessions.opened(session)
+    this.context.sessions.opened(session)
   }
 
   /** @type {Transport['send']} */

@@ -9,12 +9,12 @@ export class UniHttpStreamTransport extends UniStreamTransport {
   contentType = 'text/plain; charset=utf-8'
 
   get responses() {
-    return this.gateway.config.uni_http_stream.connect_code_to_http_response
+    return this.context.config.uni_http_stream.connect_code_to_http_response
   }
 
   /** Takes the path that the configuration names. */
   mount() {
-    const { handler_prefix, max_request_body_size } = this.gateway.config.uni_http_stream
+    const { handler_prefix, max_request_body_size } = this.context.config.uni_http_stream
     this.cors.post(this.server, handler_prefix, exchange => {
       const caller = this.caller(exchange)
       exchange.body(max_request_body_size, body => {

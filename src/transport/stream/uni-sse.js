@@ -26,12 +26,12 @@ export class UniSseTransport extends UniStreamTransport {
   #id = ''
 
   get responses() {
-    return this.gateway.config.uni_sse.connect_code_to_http_response
+    return this.context.config.uni_sse.connect_code_to_http_response
   }
 
   /** Takes the path that the configuration names. */
   mount() {
-    const { handler_prefix, max_request_body_size } = this.gateway.config.uni_sse
+    const { handler_prefix, max_request_body_size } = this.context.config.uni_sse
     this.server.route('GET', handler_prefix, exchange => {
       const caller = this.caller(exchange)
       this.begin(exchange, queryValue(exchange.query, 'cf_connect') || '{}', caller)
@@ -82,7 +82,7 @@ export class UniSseTransport extends UniStreamTransport {
     const channels = recoverable(session)
     if (channels.length === 0) return
     this.#id = idLine(channels)
-    this.gateway.outbox.flush()
+    this.context.outbox.flush()
     if (this.#id === '') return
     // Everything has left already.
     const id = this.#id

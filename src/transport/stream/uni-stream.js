@@ -73,7 +73,7 @@ export class UniStreamTransport extends StreamTransport {
     if (!this.admission.admits()) return exchange.reply(503, caller.head, '')
     request.token ||= caller.token || undefined
     this.complete(request, caller)
-    const { codecs } = this.gateway
+    const { codecs } = this.context
     const connection = this.responses.enabled
       ? new Undecided(exchange, caller.head)
       : exchange.stream(200, caller.head, this.route)

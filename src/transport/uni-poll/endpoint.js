@@ -26,7 +26,7 @@ const MAX_HEADS = 100
  * The endpoint of one-way long-poll (docs/uni-poll.md): requests that each say where they want to go on, and no sessions.
  */
 export class UniPollEndpoint {
-  #gateway
+  #context
   #server
   #cors
   #admission
@@ -37,26 +37,26 @@ export class UniPollEndpoint {
 
   /**
    * @param {object} parts
-   * @param {import('../../gateway.js').Gateway} parts.gateway
+   * @param {import('../../worker/context.js').WorkerContext} parts.context
    * @param {import('../../server/contract.js').SocketServer} parts.server
    * @param {import('../fanout.js').Fanout} parts.fanout
    * @param {import('../cors.js').Cors} parts.cors
    * @param {import('../admission.js').Admission} parts.admission
    * @param {string} parts.cursorKey base64
    */
-  constructor({ gateway, server, fanout, cors, admission, cursorKey }) {
-    const { max_request_body_size } = gateway.config.uni_poll
-    this.#gateway = gateway
+  constructor({ context, server, fanout, cors, admission, cursorKey }) {
+    const { max_request_body_size } = context.config.uni_poll
+    this.#context = context
     this.#server = server
     this.#cors = cors
     this.#admission = admission
     this.#cursors = new Cursors(Buffer.from(cursorKey, 'base64'), max_request_body_size)
-    this.#polls = new Polls(gateway, fanout, this.#cursors, new PollJsonCodec())
+    this.#polls = new Polls(context, fanout, this.#cursors, new PollJsonCodec())
   }
 
   /** Takes the path that the configuration names. */
   mount() {
-    const { handler_prefix } = this.#gateway.config.uni_poll
+    const { handler_prefix } = this.#context.config.uni_poll
     this.#server.route('GET', handler_prefix, exchange => this.#get(exchange))
     this.#server.route('POST', handler_prefix, exchange => this.#post(exchange))
     this.#server.route('OPTIONS', handler_prefix, exchange =>
@@ -85,7 +85,7 @@ export class UniPollEndpoint {
     if (!this.#admission.admits()) return this.#refuse(exchange, head, refusals.tooMany)
     const visitor = this.#visitor(exchange)
     const json = /\bjson\b/i.test(exchange.header('content-type'))
-    exchange.body(this.#gateway.config.uni_poll.max_request_body_size, body => {
+    exchange.body(this.#context.config.uni_poll.max_request_body_size, body => {
       if (body === null) this.#refuse(exchange, head, refusals.tooLong)
       else this.#begin(exchange, head, visitor, body, json)
     })
@@ -112,7 +112,7 @@ export class UniPollEndpoint {
    * @param {Exchange} exchange
    */
   #visitor(exchange) {
-    return { bearer: bearerToken(exchange), user: trustedUser(exchange, this.#gateway.config) }
+    return { bearer: bearerToken(exchange), user: trustedUser(exchange, this.#context.config) }
   }
 
   /**
@@ -123,7 +123,7 @@ export class UniPollEndpoint {
    * @param {boolean} json whether the body says that it is JSON
    */
   #begin(exchange, head, visitor, body, json) {
-    const { config, tokens, traffic } = this.#gateway
+    const { config, tokens, traffic } = this.#context
     try {
       const request = readRequest(exchange.query, body, json, config.uni_poll)
       traffic.of('uni_poll').received(1, exchange.query.length + (body?.length ?? 0))
@@ -147,7 +147,7 @@ export class UniPollEndpoint {
    */
   #failed(exchange, head, error) {
     const refusal = refusalFor(error)
-    if (refusal === null) this.#gateway.log.error({ err: error }, 'a poll failed')
+    if (refusal === null) this.#context.log.error({ err: error }, 'a poll failed')
     this.#refuse(exchange, head, refusal ?? refusals.internal)
   }
 
@@ -170,7 +170,7 @@ export class UniPollEndpoint {
    */
   #poll(exchange, head, request, token, identity) {
     if (exchange.gone) return
-    const { client } = this.#gateway.config
+    const { client } = this.#context.config
     if (identity.user === '' && token && client.disallow_anonymous_connection_tokens) throw refusals.anonymous
     if (request.channels.length > client.channel_limit) throw refusals.tooManyChannels
     const positions = request.cursor === '' ? null : this.#cursors.read(request.cursor)
@@ -190,7 +190,7 @@ export class UniPollEndpoint {
    */
   #patience(timeout, { expireAt }) {
     if (expireAt === 0) return timeout
-    return Math.max(0, Math.min(timeout, expireAt * 1000 - this.#gateway.clock()))
+    return Math.max(0, Math.min(timeout, expireAt * 1000 - this.#context.clock()))
   }
 
   /**
@@ -200,7 +200,7 @@ export class UniPollEndpoint {
    * @returns {Namespace}
    */
   #admit(channel, { user, subs }) {
-    const { config, rules } = this.#gateway
+    const { config, rules } = this.#context
     const namespace = rules.resolve(channel)
     if (!namespace) throw unknownNamespace(channel)
     const personal = config.client.subscribe_to_user_personal_channel.enabled && user !== ''
@@ -224,7 +224,7 @@ export class UniPollEndpoint {
     if (since === null || !namespace.historyOn) return { offset: Begin.NOW, epoch: '' }
     // What was published before it came is for those to see who may recover, or read history.
     const { options } = namespace
-    const { config, rules } = this.#gateway
+    const { config, rules } = this.#context
     const may =
       options.force_recovery ||
       options.allow_recovery ||

@@ -76,7 +76,7 @@ export class Polls {
   #last = null
 
   /**
-   * @param {import('../../gateway.js').Gateway} gateway
+   * @param {import('../../worker/context.js').WorkerContext} context
    * @param {import('../fanout.js').Fanout} fanout
    * @param {import('./cursor.js').Cursors} cursors
    * @param {import('../../protocol/poll-json.js').PollJsonCodec} codec

@@ -13,14 +13,14 @@ function setUp() {
   const sessions = new Sessions({ pingInterval: 0, pongTimeout: 0, staleDelay: 0, clock: () => now })
   const traffic = new Traffic([])
   const fanout = new Fanout({ publish: () => {} }, traffic)
-  const gateway = {
+  const context = {
     config: { poll: { session_timeout: 30_000 }, client: { queue_max_size: 1_000_000 } },
     sessions,
     traffic,
     clock: () => now,
     newSessionId: () => `session ${++last}`,
   }
-  const transport = new PollTransport(/** @type {any} */ (gateway), fanout)
+  const transport = new PollTransport(/** @type {any} */ (context), fanout)
   const codec = new JsonCodec()
   const cohort = new Cohort('', 'topic', codec, false, null, false)
   return {

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { Telemetry } from '../src/telemetry.js'
-import { crowd } from './fleet.js'
-import { RawClient } from './raw-client.js'
+import { Telemetry } from '../../src/primary/telemetry.js'
+import { crowd } from '../fleet.js'
+import { RawClient } from '../raw-client.js'
 import { majors, watched } from './telemetry-rig.js'
 
 t.test('a gateway that is watched, from its first second to its last', async t => {

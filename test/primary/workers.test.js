@@ -1,10 +1,10 @@
 // Who dies is replaced.
 
 import t from 'tap'
-import { makeToken } from './auth/jwt.js'
-import { config, crowd, health, silence, until } from './fleet.js'
-import { startGateway } from './gateway.js'
-import { RawClient } from './raw-client.js'
+import { makeToken } from '../auth/jwt.js'
+import { config, crowd, health, silence, until } from '../fleet.js'
+import { startGateway } from '../gateway.js'
+import { RawClient } from '../raw-client.js'
 
 for (const driver of ['uws', 'node']) {
   t.test(`${driver}: a worker that dies is replaced, later and later if it goes on dying`, async t => {

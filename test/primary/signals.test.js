@@ -5,10 +5,10 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { config, health, silence } from './fleet.js'
-import { freePort, startGateway } from './gateway.js'
+import { config, health, silence } from '../fleet.js'
+import { freePort, startGateway } from '../gateway.js'
 
-const bin = fileURLToPath(new URL('../bin/halley.js', import.meta.url))
+const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 
 /** A stopped process must not outlive a test that fails. */
 function end(pid) {

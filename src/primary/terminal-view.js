@@ -3,14 +3,14 @@
 
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { EXIT_CODES } from '../dashboard/exit-codes.js'
+import { EXIT_CODES } from '../../dashboard/exit-codes.js'
 
 /** What is written before the guard of a killed dashboard has given the terminal back would be lost with its screen, ms. */
 const GUARD_MS = 500
 /** So long a dashboard that was asked to end may take for it, ms. */
 const END_MS = 2000
 
-const BIN = fileURLToPath(new URL('../bin/halley.js', import.meta.url))
+const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 
 export class TerminalView {
   #socket

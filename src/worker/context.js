@@ -2,31 +2,31 @@
 const MAX_TTL = 365 * 24 * 3600
 
 /**
- * @typedef {import('./protocol/contract.js').Codec} Codec
+ * @typedef {import('../protocol/contract.js').Codec} Codec
  * @typedef {{json: Codec, protobuf: Codec, uniJson: Codec}} Codecs one of each, because the hub encodes once for each codec
  */
 
 /**
  * The parts of one worker, for those who need several of them.
  */
-export class Gateway {
+export class WorkerContext {
   /**
    * @param {object} parts
    * @param {any} parts.config frozen
-   * @param {ReturnType<typeof import('./auth/channel-rules.js').createChannelRules>} parts.rules
-   * @param {ReturnType<typeof import('./auth/tokens.js').createTokens>} parts.tokens
-   * @param {import('./broker/contract.js').Broker} parts.broker
-   * @param {import('./hub/hub.js').Hub} parts.hub
+   * @param {ReturnType<typeof import('../auth/channel-rules.js').createChannelRules>} parts.rules
+   * @param {ReturnType<typeof import('../auth/tokens.js').createTokens>} parts.tokens
+   * @param {import('../broker/contract.js').Broker} parts.broker
+   * @param {import('../hub/hub.js').Hub} parts.hub
    * @param {Codecs} parts.codecs
-   * @param {import('./session/sessions.js').Sessions} parts.sessions
-   * @param {import('./session/outbox.js').Outbox} parts.outbox
-   * @param {import('./session/deadlines.js').Deadlines} parts.deadlines
+   * @param {import('../session/sessions.js').Sessions} parts.sessions
+   * @param {import('../session/outbox.js').Outbox} parts.outbox
+   * @param {import('../session/deadlines.js').Deadlines} parts.deadlines
    * @param {import('pino').Logger} parts.log
    * @param {() => string} parts.newClientId
    * @param {() => string} parts.newSessionId for sessions that are found by posts
    * @param {{id: string, worker: number}} parts.place this node, and this worker in it
-   * @param {import('./stats/counter-window.js').CounterWindow} parts.metrics what `info` of the server API tells
-   * @param {import('./stats/traffic.js').Traffic} parts.traffic
+   * @param {import('../stats/counter-window.js').CounterWindow} parts.metrics what `info` of the server API tells
+   * @param {import('../stats/traffic.js').Traffic} parts.traffic
    * @param {string} parts.version told to clients
    * @param {() => number} parts.clock ms
    */

@@ -1,15 +1,15 @@
 // What the primary knows of its gateway, and whom it tells: puts the monitor, the CSV file, the stats socket and the workers' own
 // questions together.
 
+import { CsvWriter } from '../stats/csv-writer.js'
+import { MachineWatch } from '../stats/machine.js'
+import { Monitor } from '../stats/monitor.js'
+import { ProcessSampler } from '../stats/process-sample.js'
+import { SocketMemory } from '../stats/socket-memory.js'
+import { socketPath } from '../stats/socket-path.js'
+import { StatsRelay } from '../stats/stats-relay.js'
+import { StatsSocket } from '../stats/stats-socket.js'
 import { GcRounds } from './gc-rounds.js'
-import { CsvWriter } from './stats/csv-writer.js'
-import { MachineWatch } from './stats/machine.js'
-import { Monitor } from './stats/monitor.js'
-import { ProcessSampler } from './stats/process-sample.js'
-import { SocketMemory } from './stats/socket-memory.js'
-import { socketPath } from './stats/socket-path.js'
-import { StatsRelay } from './stats/stats-relay.js'
-import { StatsSocket } from './stats/stats-socket.js'
 
 /**
  * @typedef {import('./worker-pool.js').WorkerPool} WorkerPool
@@ -54,7 +54,7 @@ export class Telemetry {
    * @param {object} options
    * @param {WorkerPool} options.pool whose workers are not started yet
    * @param {import('pino').Logger} options.log
-   * @param {import('./log.js').LogOutput | null} options.output of the log; null: it is somebody else's
+   * @param {import('../log.js').LogOutput | null} options.output of the log; null: it is somebody else's
    * @param {() => void} options.onStop somebody who may has asked to end the gateway
    */
   constructor({ pool, log, output, onStop }) {

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startGateway } from './gateway.js'
-import { Watcher } from './watcher.js'
+import { startGateway } from '../gateway.js'
+import { Watcher } from '../watcher.js'
 
 /** A gateway, and somebody who watches it. */
 export async function watched(t, config = {}, options = {}) {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { freePort, startGateway } from './gateway.js'
+import { freePort, startGateway } from '../gateway.js'
 
 for (const driver of ['uws', 'node']) {
   t.test(`with an internal port, what is not for clients is there and nowhere else (${driver})`, async t => {

@@ -1,34 +1,34 @@
 // A worker process: builds the parts, hands them to each other, listens. Forked by the primary.
 
 import { Socket } from 'node:net'
-import { createApi } from './api/index.js'
-import { NodeInfo } from './api/info.js'
-import { createOperations } from './api/operations.js'
-import { createChannelRules } from './auth/channel-rules.js'
-import { createTokens } from './auth/tokens.js'
-import { EmbeddedBroker } from './broker/embedded/client.js'
-import { disconnects } from './errors.js'
-import { Gateway } from './gateway.js'
-import { Hub } from './hub/hub.js'
-import { createLog, LogOutput } from './log.js'
-import { JsonCodec } from './protocol/json.js'
-import { ProtobufCodec } from './protocol/protobuf.js'
-import { UniJsonCodec } from './protocol/uni-json.js'
-import { createServer } from './server/index.js'
-import { createClientIds } from './session/client-id.js'
-import { methods } from './session/commands/index.js'
-import { Deadlines } from './session/deadlines.js'
-import { Outbox } from './session/outbox.js'
-import { createSessionIds } from './session/session-id.js'
-import { Sessions } from './session/sessions.js'
-import { CounterWindow } from './stats/counter-window.js'
-import { collector, HeapTrim, TRIM_TICK_MS } from './stats/heap-trim.js'
-import { StatsView } from './stats/stats-view.js'
-import { Traffic } from './stats/traffic.js'
-import { WorkerSampler } from './stats/worker-sample.js'
-import { Calls } from './transport/calls.js'
-import { Fanout } from './transport/fanout.js'
-import { mountTransports } from './transport/index.js'
+import { createApi } from '../api/index.js'
+import { NodeInfo } from '../api/info.js'
+import { createOperations } from '../api/operations.js'
+import { createChannelRules } from '../auth/channel-rules.js'
+import { createTokens } from '../auth/tokens.js'
+import { EmbeddedBroker } from '../broker/embedded/client.js'
+import { disconnects } from '../errors.js'
+import { Hub } from '../hub/hub.js'
+import { createLog, LogOutput } from '../log.js'
+import { JsonCodec } from '../protocol/json.js'
+import { ProtobufCodec } from '../protocol/protobuf.js'
+import { UniJsonCodec } from '../protocol/uni-json.js'
+import { createServer } from '../server/index.js'
+import { createClientIds } from '../session/client-id.js'
+import { methods } from '../session/commands/index.js'
+import { Deadlines } from '../session/deadlines.js'
+import { Outbox } from '../session/outbox.js'
+import { createSessionIds } from '../session/session-id.js'
+import { Sessions } from '../session/sessions.js'
+import { CounterWindow } from '../stats/counter-window.js'
+import { collector, HeapTrim, TRIM_TICK_MS } from '../stats/heap-trim.js'
+import { StatsView } from '../stats/stats-view.js'
+import { Traffic } from '../stats/traffic.js'
+import { WorkerSampler } from '../stats/worker-sample.js'
+import { Calls } from '../transport/calls.js'
+import { Fanout } from '../transport/fanout.js'
+import { mountTransports } from '../transport/index.js'
+import { WorkerContext } from './context.js'
 
 /** The descriptor that the primary opens for the bus. */
 const BUS_FD = 4
@@ -64,7 +64,7 @@ function openBus() {
 }
 
 /**
- * @param {import('./worker-pool.js').WorkerStart} start
+ * @param {import('../primary/worker-pool.js').WorkerStart} start
  */
 async function run({ config, index, workers, node, terminal, quiet, cursorKey }) {
   const output = new LogOutput(config.log, terminal)
@@ -82,10 +82,11 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     config.http_server.internal_port === 0
       ? server
       : await createServer({ driver: server.name, logger: index === 0 ? log : undefined })
-  const redis = config.engine.type === 'redis' ? await import('./broker/redis/broker.js') : null
-  const demo = config.demo.enabled ? await import('./demo/index.js') : null
-  const metricsPage = config.prometheus.enabled ? await import('./metrics/index.js') : null
-  const admin = config.admin.enabled && config.admin.password !== '' ? await import('./admin/index.js') : null
+  const redis = config.engine.type === 'redis' ? await import('../broker/redis/broker.js') : null
+  const demo = config.demo.enabled ? await import('../demo/index.js') : null
+  const metricsPage = config.prometheus.enabled ? await import('../metrics/index.js') : null
+  const admin =
+    config.admin.enabled && config.admin.password !== '' ? await import('../admin/index.js') : null
   // From here to `listen` nothing waits: what the bus brings finds every part in its place.
   const { socket, read } = openBus()
 
@@ -94,7 +95,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   /** @type {(op: string, params: any) => any} */
   let control
   const calls = new Calls(log)
-  /** @type {import('./broker/contract.js').BrokerEvents} */
+  /** @type {import('../broker/contract.js').BrokerEvents} */
   const events = {
     publication: (channel, publication) => hub.publication(channel, publication),
     presence: (channel, info, joined) => hub.presence(channel, info, joined),
@@ -134,7 +135,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     connects: sessions.connects,
     publications_delivered: hub.delivered,
   }))
-  const gateway = new Gateway({
+  const context = new WorkerContext({
     config,
     rules: createChannelRules(config),
     tokens: createTokens(config, tokenOptions),
@@ -153,7 +154,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     version: `halley ${node.version}`,
     clock,
   })
-  control = createOperations(gateway, node)
+  control = createOperations(context, node)
 
   let allListening = false
   const {
@@ -161,7 +162,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     backlogs,
     shutDown: endPolls,
   } = mountTransports({
-    gateway,
+    context,
     server,
     fanout,
     calls,
@@ -169,23 +170,32 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     cursorKey,
   })
   // Rules change with the configuration file, so the API asks for them each time.
-  const rules = { resolve: (/** @type {string} */ channel) => gateway.rules.resolve(channel) }
+  const rules = { resolve: (/** @type {string} */ channel) => context.rules.resolve(channel) }
   const api = createApi({ config, rules, broker, node, traffic, logger: log, clock })
   api.mount(internal)
   const view = new StatsView(message => process.send?.(message))
-  const { context } = api
   // Each node tells of itself, so nobody else's workers are asked.
   const nodeInfo = new NodeInfo(node, bus, config.node.info_metrics_aggregate_interval, clock)
   const nodes = () => redisBroker?.nodes || null
   metricsPage?.mountMetrics({ server: internal, config, view, node, nodeInfo, nodes, log })
   const { version } = node
-  admin?.mountAdmin({ config, server: internal, view, context, broker, calls, version, index, clock })
+  admin?.mountAdmin({
+    config,
+    server: internal,
+    view,
+    context: api.context,
+    broker,
+    calls,
+    version,
+    index,
+    clock,
+  })
   const sampler = new WorkerSampler({ index, sessions, hub, traffic, backlogs: [server, ...backlogs], clock })
   const tellSample = (/** @type {any} */ sample) => process.send?.({ type: 'sample', sample })
   sampler.start(tellSample)
   if (demo) {
     const operations = control
-    const own = demo.mountDemo({ gateway, server, version: node.version, index, sampler })
+    const own = demo.mountDemo({ context, server, version: node.version, index, sampler })
     control = (op, params) => (Object.hasOwn(own, op) ? own[op](params) : operations(op, params))
   }
   if (config.health.enabled) {
@@ -222,7 +232,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   const positionDelay = client.channel_position_check_delay
   if (positionDelay > 0) {
     setInterval(
-      () => hub.checkPositions(positionDelay, channel => gateway.rules.resolve(channel)?.metaTtl ?? 0),
+      () => hub.checkPositions(positionDelay, channel => context.rules.resolve(channel)?.metaTtl ?? 0),
       Math.max(100, Math.min(positionDelay, client.presence_update_interval || positionDelay)),
     )
   }
@@ -250,9 +260,9 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
         admission.elsewhere = message.count
         break
       case 'reload':
-        gateway.config = message.config
-        gateway.rules = createChannelRules(message.config)
-        gateway.tokens = createTokens(message.config, tokenOptions)
+        context.config = message.config
+        context.rules = createChannelRules(message.config)
+        context.tokens = createTokens(message.config, tokenOptions)
         break
       case 'shutdown':
         shutDown()

@@ -1,8 +1,8 @@
 // A worker that does nothing any more, without being dead.
 
 import t from 'tap'
-import { ApiLine, config, crowd } from './fleet.js'
-import { startGateway } from './gateway.js'
+import { ApiLine, config, crowd } from '../fleet.js'
+import { startGateway } from '../gateway.js'
 
 t.test('a worker that is stopped stops nobody else', async t => {
   const gateway = await startGateway(t, config)

@@ -1,7 +1,7 @@
 // The primary process of `halley serve`: signals in, log lines out.
 
 import { closeSync, openSync } from 'node:fs'
-import { createLog, LogOutput } from './log.js'
+import { createLog, LogOutput } from '../log.js'
 import { Telemetry } from './telemetry.js'
 import { TerminalView } from './terminal-view.js'
 import { WorkerPool } from './worker-pool.js'

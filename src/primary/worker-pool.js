@@ -5,9 +5,9 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { createServer } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { BrokerHost } from './broker/embedded/host.js'
-import { deriveCursorKey } from './transport/uni-poll/cursor-key.js'
-import { packageVersion } from './version.js'
+import { BrokerHost } from '../broker/embedded/host.js'
+import { deriveCursorKey } from '../transport/uni-poll/cursor-key.js'
+import { packageVersion } from '../version.js'
 
 /**
  * @typedef {object} WorkerStart what a worker is told first
@@ -15,7 +15,7 @@ import { packageVersion } from './version.js'
  * @property {any} config
  * @property {number} index 0 ...
  * @property {number} workers how many there are
- * @property {import('./api/context.js').NodeIdentity} node
+ * @property {import('../api/context.js').NodeIdentity} node
  * @property {boolean} terminal
  * @property {boolean} quiet whether its log lines go to the primary, and not to standard output
  * @property {string} cursorKey
@@ -107,7 +107,7 @@ export class WorkerPool {
   #log
   #terminal
   #host
-  /** @type {import('./api/context.js').NodeIdentity} */
+  /** @type {import('../api/context.js').NodeIdentity} */
   node
   /** One for all workers, those that come later included. */
   #cursorKey
@@ -154,7 +154,7 @@ export class WorkerPool {
     const found = await probe(address, port)
     if (internal_port !== 0) await probe(internal_address || address, internal_port)
     if (given.engine.type === 'redis') {
-      const { probeRedis } = await import('./broker/redis/probe.js')
+      const { probeRedis } = await import('../broker/redis/probe.js')
       await probeRedis(given.engine.redis, log)
     }
     return new WorkerPool({ ...given, http_server: { ...given.http_server, port: found } }, log, terminal)
@@ -175,7 +175,7 @@ export class WorkerPool {
   /** Resolves when every worker listens, rejects when one cannot. */
   start() {
     cluster.setupPrimary({
-      exec: fileURLToPath(new URL('./worker.js', import.meta.url)),
+      exec: fileURLToPath(new URL('../worker/main.js', import.meta.url)),
       args: [],
       // A worker's own share of the machine's memory is what it needs, so the flags are handed on as they are.
       execArgv: process.execArgv,

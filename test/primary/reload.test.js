@@ -3,10 +3,10 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { makeToken } from './auth/jwt.js'
-import { config, health, kept, open, until } from './fleet.js'
-import { startGateway } from './gateway.js'
-import { RawClient } from './raw-client.js'
+import { makeToken } from '../auth/jwt.js'
+import { config, health, kept, open, until } from '../fleet.js'
+import { startGateway } from '../gateway.js'
+import { RawClient } from '../raw-client.js'
 
 t.test('SIGHUP takes over channel options and token keys, also for workers to come', async t => {
   const gateway = await startGateway(t, {
