@@ -2,11 +2,13 @@
 
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { freePort } from './ports.js'
+
+export { freePort }
 
 const bin = fileURLToPath(new URL('../bin/halley.js', import.meta.url))
 
@@ -19,28 +21,6 @@ const killAll = () => {
 // A test that is ended from outside, as one that takes too long is, does not come to stop what it has started.
 process.once('exit', killAll)
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGALRM', 'SIGINT'])) process.once(signal, killAll)
-
-// Below the ports that Linux gives to outgoing connections, and first some for each process: gateways share a port without a word
-// (SO_REUSEPORT), so two tests that run side by side must not get the same one.
-const FIRST_PORT = 10_000
-const PORTS = 22_000
-const PORTS_OF_PROCESS = 20
-let ports = 0
-
-/** @returns {Promise<number>} a port that nobody listens on */
-export async function freePort() {
-  for (;;) {
-    const port = FIRST_PORT + ((process.pid * PORTS_OF_PROCESS + ports++) % PORTS)
-    const server = createServer()
-    const listens = await new Promise(resolve => {
-      server.once('error', () => resolve(false))
-      server.listen(port, '127.0.0.1', () => resolve(true))
-    })
-    if (!listens) continue
-    await new Promise(resolve => server.close(resolve))
-    return port
-  }
-}
 
 /**
  * A running gateway. Its log lines are kept, and can be waited for.

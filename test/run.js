@@ -5,8 +5,8 @@
 //   node test/run.js PATH...           files, or all files below folders, of both tiers
 //
 //   --jobs=N       files at a time (default: two for each core, since tests wait half of their time)
-//   --timeout=S    seconds that a file may take (default 150)
-//   --grace=S      seconds that a file has to end after that time, and what it has started after the file (default 10)
+//   --timeout=S    seconds that a file may take (default 300)
+//   --grace=S      seconds that a file has to end after that time, and what it has started after the file (default 30)
 //   --slowest=N    list the N files that took longest
 //
 // A file is plain `node FILE`, which prints TAP. tap's own runner takes 7 s to start and has a loader in every process that a test starts.
@@ -37,8 +37,8 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     jobs: { type: 'string', default: String(2 * availableParallelism()) },
-    timeout: { type: 'string', default: '150' },
-    grace: { type: 'string', default: '10' },
+    timeout: { type: 'string', default: '300' },
+    grace: { type: 'string', default: '30' },
     slowest: { type: 'string', default: '0' },
   },
 })

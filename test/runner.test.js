@@ -92,7 +92,7 @@ t.test('a file that hangs is killed, with what it has started', async t => {
   const { status, stdout } = await run(dir, '--timeout=1', '--grace=1').ended
   t.equal(status, 1)
   t.match(stdout, /hangs\.test\.js: killed: it did not end within 2 s/)
-  t.notOk(orphanLives(dir))
+  t.ok(await until(() => !orphanLives(dir)))
 })
 
 t.test('a file that leaves a process behind fails, and the process is killed', async t => {
@@ -100,7 +100,7 @@ t.test('a file that leaves a process behind fails, and the process is killed', a
   const { status, stdout } = await run(dir, '--grace=1').ended
   t.equal(status, 1)
   t.match(stdout, /leaves\.test\.js: left a process behind: .*setInterval/)
-  t.notOk(orphanLives(dir))
+  t.ok(await until(() => !orphanLives(dir)))
 })
 
 t.test('an interrupted run ends what it has started, and fails', async t => {
@@ -114,7 +114,7 @@ t.test('an interrupted run ends what it has started, and fails', async t => {
   const { status, stdout } = await ended
   t.equal(status, 130)
   t.match(stdout, /^0 of 2 files in \d+ s, interrupted$/m)
-  await until(() => !orphanLives(dir))
+  t.ok(await until(() => !orphanLives(dir)))
 })
 
 t.test('what cannot be run is refused in one line', async t => {

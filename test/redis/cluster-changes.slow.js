@@ -3,7 +3,7 @@
 import t from 'tap'
 import { errors } from '../../src/errors.js'
 import { masterOf, moveSlot, publish, refusal, ShardRig, send, slotOf, subscribe } from './cluster-rig.js'
-import { redisPort, serverArgs, spawnRedis, startCluster, startRedis, until } from './servers.js'
+import { freePort, serverArgs, spawnRedis, startCluster, startRedis, until } from './servers.js'
 
 const PARTIAL = ['--cluster-require-full-coverage', 'no']
 
@@ -11,7 +11,7 @@ const PARTIAL = ['--cluster-require-full-coverage', 'no']
 function startAlone(t) {
   return spawnRedis(t, async (port, dir) => [
     ...serverArgs({ port, dir }),
-    ...['--cluster-enabled', 'yes', '--cluster-port', `${await redisPort()}`],
+    ...['--cluster-enabled', 'yes', '--cluster-port', `${await freePort()}`],
     ...['--cluster-node-timeout', '1000'],
     ...PARTIAL,
   ])

@@ -1,6 +1,6 @@
 // A Redis Cluster for tests.
 
-import { fields, redisPort, serverArgs, spawnRedis, until } from './servers.js'
+import { fields, freePort, serverArgs, spawnRedis, until } from './servers.js'
 
 /** @typedef {import('./servers.js').RedisServer} RedisServer */
 
@@ -178,7 +178,7 @@ export async function startCluster(
         t,
         async (port, dir) => [
           ...serverArgs({ port, dir, password, aof, args }),
-          ...['--cluster-enabled', 'yes', '--cluster-port', `${await redisPort()}`],
+          ...['--cluster-enabled', 'yes', '--cluster-port', `${await freePort()}`],
           ...['--cluster-node-timeout', `${timeout}`],
         ],
         { password },

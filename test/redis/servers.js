@@ -3,12 +3,13 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Redis } from 'ioredis'
+import { freePort } from '../ports.js'
 
+export { freePort } from '../ports.js'
 export { startCluster } from './cluster.js'
 export { startSentinels } from './sentinels.js'
 export { pause, until } from './waiting.js'
@@ -18,12 +19,6 @@ const MISSING = `${BINARY} cannot be run: the tests want a Redis server (Debian:
 /** Ends what it runs with the test's process, even when that one is killed. */
 const GUARD = ['/usr/bin/setpriv', '--pdeathsig', 'KILL']
 const READY = /Ready to accept connections|Sentinel ID is/
-/**
- * Below the ports that the system gives to outgoing connections: one of those might sit on the port of a server that is away for a
- * moment, and who connects again and again to such a port on the same machine may meet himself.
- */
-const FIRST_PORT = 12_000
-const LAST_PORT = 31_000
 const TRIES = 20
 
 /** @type {Set<import('node:child_process').ChildProcess>} */
@@ -31,21 +26,6 @@ const running = new Set()
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
-
-const isFree = (/** @type {number} */ port) =>
-  new Promise(resolve => {
-    const server = createServer()
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-  })
-
-/** @returns {Promise<number>} a port that nobody listens on, and that no outgoing connection gets */
-export async function redisPort() {
-  for (;;) {
-    const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT))
-    if (await isFree(port)) return port
-  }
-}
 
 /** One server. */
 export class RedisServer {
@@ -212,7 +192,7 @@ export function fields(text) {
  */
 export async function spawnRedis(t, args, { port, dir, password } = {}) {
   for (let tried = 1; ; tried++) {
-    const chosen = port ?? (await redisPort())
+    const chosen = port ?? (await freePort())
     const folder = dir ?? (await mkdtemp(join(tmpdir(), 'halley-redis-')))
     const server = new RedisServer(chosen, folder, await args(chosen, folder), password)
     try {

@@ -7,7 +7,7 @@ import { parseTargets } from '../../src/broker/redis/address.js'
 import { probeRedis } from '../../src/broker/redis/probe.js'
 import { loadConfig } from '../../src/config/load.js'
 import { makeAuthority } from './certificates.js'
-import { redisPort, serverArgs, spawnRedis, startRedis, until } from './servers.js'
+import { freePort, serverArgs, spawnRedis, startRedis, until } from './servers.js'
 
 const folder = t.testdir({})
 const authority = makeAuthority(folder, 'authority')
@@ -25,7 +25,7 @@ const stranger = other.sign('stranger', 'DNS:gateway')
  * @returns {Promise<string>} host and port
  */
 async function startSecure(t, certificate, args = ['--tls-auth-clients', 'no']) {
-  const port = await redisPort()
+  const port = await freePort()
   const files = ['--tls-cert-file', certificate.file, '--tls-key-file', certificate.keyFile]
   await startRedis(t, {
     args: ['--tls-port', `${port}`, ...files, '--tls-ca-cert-file', authority.file, ...args],
@@ -163,7 +163,7 @@ t.test('sentinels and their master behind TLS', async t => {
 
 t.test('a cluster behind TLS', async t => {
   const files = ['--tls-cert-file', ours.file, '--tls-key-file', ours.keyFile]
-  const bus = await redisPort()
+  const bus = await freePort()
   const node = await spawnRedis(t, (port, dir) =>
     serverArgs({
       port: 0,

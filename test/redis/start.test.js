@@ -12,7 +12,7 @@ import { neededCommands } from '../../src/broker/redis/permissions.js'
 import { probeRedis } from '../../src/broker/redis/probe.js'
 import { loadConfig } from '../../src/config/load.js'
 import { startGateway } from '../gateway.js'
-import { pause, redisPort, startRedis, startSentinels, until } from './servers.js'
+import { freePort, pause, startRedis, startSentinels, until } from './servers.js'
 
 const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 
@@ -78,7 +78,7 @@ async function fakeRedis(t, answer) {
 }
 
 t.test('halley serve ends with one line and exit code 1', async t => {
-  const port = await redisPort()
+  const port = await freePort()
   t.same(await serve(t, { HALLEY_ENGINE_REDIS_ADDRESS: `127.0.0.1:${port}` }), {
     code: 1,
     stdout: '',
@@ -134,7 +134,7 @@ t.test('one server: what is wrong is said in one line', async t => {
 
 t.test('all shards are looked at', async t => {
   const redis = await startRedis(t)
-  const away = [`127.0.0.1:${await redisPort()}`, `127.0.0.1:${await redisPort()}`]
+  const away = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`]
   t.equal(
     await faultOf([away[0], redis.address, away[1]]),
     away.map(place => `cannot reach redis at ${place}: connection refused`).join('; '),
@@ -225,7 +225,7 @@ t.test('a replica', async t => {
 
 t.test('clusters', async t => {
   const node = await startRedis(t, {
-    args: ['--cluster-enabled', 'yes', '--cluster-port', `${await redisPort()}`],
+    args: ['--cluster-enabled', 'yes', '--cluster-port', `${await freePort()}`],
   })
   const place = `127.0.0.1:${node.port}`
   t.equal(
@@ -239,7 +239,7 @@ t.test('clusters', async t => {
   await node.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
   await until(async () => String(await node.call('CLUSTER', 'INFO')).includes('cluster_state:ok'))
   t.equal(await faultOf(`redis+cluster://${place}`), '')
-  const away = `127.0.0.1:${await redisPort()}`
+  const away = `127.0.0.1:${await freePort()}`
   t.equal(await faultOf(`redis+cluster://${away}?addr=${place}`), '', 'one node that answers is enough')
   t.equal(await faultOf(`redis+cluster://${away}`), `cannot reach redis at ${away}: connection refused`)
   await node.call('ACL', 'SETUSER', 'app', 'on', '>pw', '~*', '&*', '+@all', '-spublish')
@@ -255,7 +255,7 @@ t.test('sentinels', async t => {
   const place = `127.0.0.1:${sentinel.port}`
   const master = `127.0.0.1:${(await set.master()).port}`
   t.equal(await faultOf(set.address), '')
-  const away = `127.0.0.1:${await redisPort()}`
+  const away = `127.0.0.1:${await freePort()}`
   const rest = `sentinel_master_name=mymaster`
   t.equal(
     await faultOf(`redis+sentinel://:secret@${away}?${rest}&addr=${place}`),
@@ -290,7 +290,7 @@ t.test('sentinels', async t => {
 
 t.test('a sentinel that is away is not worth a word while another one answers', async t => {
   const set = await startSentinels(t, { replicas: 0, sentinels: 1 })
-  const gone = await redisPort()
+  const gone = await freePort()
   const address = set.address.replace('://', `://127.0.0.1:${gone}?addr=`).replace('?sentinel', '&sentinel')
   const { config } = loadConfig({ base: { engine: { redis: { address } } } })
   const printed = ['log', 'warn', 'error'].map(name => t.capture(console, name))
