@@ -1,7 +1,7 @@
 // Workers of several nodes in one process: what they have to do with each other over Redis, without channels.
 
 import { Control } from '../../src/broker/redis/control.js'
-import { SingleShard } from '../../src/broker/redis/single-shard.js'
+import { SingleShard } from '../../src/broker/redis/placement.js'
 import { errors } from '../../src/errors.js'
 import { createTestLog } from '../broker/embedded/rig.js'
 import { TcpProxy } from '../tcp-proxy.js'

@@ -1,7 +1,7 @@
 // A worker's line to the master that sentinels name.
 
 import { parseTargets } from '../../src/broker/redis/address.js'
-import { SingleShard } from '../../src/broker/redis/single-shard.js'
+import { SingleShard } from '../../src/broker/redis/placement.js'
 import { redisConfig } from '../broker/redis/rig.js'
 import { keepLog, send } from './cluster-rig.js'
 import { until } from './servers.js'

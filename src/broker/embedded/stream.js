@@ -1,16 +1,7 @@
-import { randomBytes } from 'node:crypto'
-
-const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+import { newEpoch } from '../shared.js'
 
 /** What an entry costs beside its bytes: the object, the string's header, its place in the list. */
 const ENTRY_OVERHEAD = 96
-
-/** @returns {string} 8 random ASCII letters: the name of one life of a stream */
-function newEpoch() {
-  let epoch = ''
-  for (const byte of randomBytes(8)) epoch += LETTERS[byte % LETTERS.length]
-  return epoch
-}
 
 /**
  * @typedef {object} Entry a kept publication

@@ -1,10 +1,9 @@
 import { errors } from '../../errors.js'
+import { newEpoch } from '../shared.js'
 import { parseTargets } from './address.js'
-import { State } from './channel.js'
-import { Channels } from './channels.js'
+import { Channels, State } from './channels.js'
 import { Control } from './control.js'
 import { encode } from './envelope.js'
-import { newEpoch } from './epoch.js'
 import { Placement } from './placement.js'
 import { Presence } from './presence.js'
 import { Batches } from './publishes.js'
@@ -16,7 +15,7 @@ import { Users } from './users.js'
  * @typedef {import('../contract.js').Broker} Broker
  * @typedef {import('../contract.js').SubscribeWants} SubscribeWants
  * @typedef {import('../contract.js').SubscribeAnswer} SubscribeAnswer
- * @typedef {import('./channel.js').Channel} Channel
+ * @typedef {import('./channels.js').Channel} Channel
  * @typedef {import('./partition.js').Partition} Partition
  * @typedef {import('./reads.js').Answer} Answer
  */

@@ -1,12 +1,9 @@
-import { inquire } from './cluster-inquiry.js'
-import { ClusterNode } from './cluster-node.js'
-import { slotOf } from './cluster-view.js'
-import { Partition } from './partition.js'
-import { dispatch } from './topic.js'
+import { ClusterNode, inquire, slotOf } from './cluster-node.js'
+import { dispatch, Partition } from './partition.js'
 
 /**
- * @typedef {import('./cluster-view.js').ClusterServer} ClusterServer
- * @typedef {import('./cluster-view.js').ClusterView} ClusterView
+ * @typedef {import('./cluster-node.js').ClusterServer} ClusterServer
+ * @typedef {import('./cluster-node.js').ClusterView} ClusterView
  */
 
 /** How often each master is asked what it is in charge of, without any reason (ms). */

@@ -1,8 +1,7 @@
 import { errors } from '../../errors.js'
-import { decode, Kind } from './control-message.js'
-import { EVERYBODY, Mail } from './mail.js'
-import { Members } from './members.js'
-import { RemoteCalls } from './remote-calls.js'
+import { RemoteCalls } from './calls.js'
+import { decode, EVERYBODY, Kind, Mail } from './inboxes.js'
+import { Members } from './registry.js'
 import { Surveys } from './surveys.js'
 
 /** Without a sign of life for so long a worker counts as dead, ms. */

@@ -1,9 +1,8 @@
 import { ClusterShard } from './cluster-shard.js'
-import { SingleShard } from './single-shard.js'
+import { Line } from './connection.js'
+import { dispatch, Partition } from './partition.js'
 
 /**
- * @typedef {import('./partition.js').Partition} Partition
- *
  * @typedef {object} ShardEvents
  * @property {(partition: Partition) => void} up its line can be used from now on, and has no subscriptions; it may be another line than before
  * @property {(partition: Partition) => void} down what was under way has failed, and its subscriptions are gone
@@ -17,6 +16,59 @@ import { SingleShard } from './single-shard.js'
  * @property {() => void} connect
  * @property {() => void} close
  */
+
+/**
+ * One Redis server, or the one that a sentinel set names.
+ * @implements {Shard}
+ */
+export class SingleShard {
+  #line
+  #told = false
+
+  /**
+   * @param {import('./address.js').Target} target
+   * @param {string} prefix
+   * @param {ShardEvents} events
+   * @param {import('pino').Logger} log
+   */
+  constructor({ name, options }, prefix, events, log) {
+    this.name = name
+    const partition = new Partition(`${prefix}.`, false)
+    const prefixLength = Buffer.byteLength(partition.prefix)
+    this.#line = new Line(
+      name,
+      options,
+      {
+        up: () => events.up(partition),
+        down: () => events.down(partition),
+        message: (topic, message) => dispatch(topic, message, prefixLength, events),
+        misplaced: (_line, reason) => {
+          if (this.#told) return
+          this.#told = true
+          log.error(
+            { redis: name, reason },
+            'this redis is a node of a cluster: its address wants redis+cluster://',
+          )
+        },
+      },
+      log,
+    )
+    partition.line = this.#line
+    this.partitions = [partition]
+  }
+
+  get up() {
+    return this.#line.up
+  }
+
+  connect() {
+    this.#line.connect()
+  }
+
+  close() {
+    this.#line.close()
+  }
+}
 
 /**
  * @param {string} name

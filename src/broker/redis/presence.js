@@ -1,4 +1,4 @@
-import { keysOf, Roster } from './roster.js'
+import { keysOf, Roster } from './local-presence.js'
 import { presenceAlive, presenceStats } from './scripts.js'
 
 /**
@@ -136,7 +136,7 @@ export class Presence {
 }
 
 /**
- * @param {(done: import('./line.js').Done) => void} send
+ * @param {(done: import('./connection.js').Done) => void} send
  * @returns {Promise<any>}
  */
 function reply(send) {

@@ -1,17 +1,16 @@
-// Looks at every Redis once before any worker starts: what will not work is told in one line, and not found out by
-// workers that try again and again.
-
 import { setTimeout as sleep } from 'node:timers/promises'
 import { showPlace } from '../../config/redis-address.js'
 import { parseTargets } from './address.js'
-import { askView } from './cluster-view.js'
-import { Refusal } from './conversation.js'
-import { refusedCommands } from './permissions.js'
-import { examine, Fault, Loading, showUser, visit } from './visit.js'
+import { askView } from './cluster-node.js'
+import { Refusal } from './probe-client.js'
+import { examine, Fault, Loading, refusedCommands, showUser, visit } from './server-check.js'
+
+// Looks at every Redis once before any worker starts: what will not work is told in one line, and not found out by
+// workers that try again and again.
 
 /**
  * @typedef {import('./address.js').Target} Target
- * @typedef {import('./visit.js').Login} Login
+ * @typedef {import('./server-check.js').Login} Login
  * @typedef {import('../../config/redis-address.js').Place} Place
  */
 
@@ -120,7 +119,7 @@ async function visitSentinels(target, prefix) {
 /**
  * @param {Target} target
  * @param {Place} place
- * @returns {Promise<import('./cluster-view.js').ClusterView>}
+ * @returns {Promise<import('./cluster-node.js').ClusterView>}
  */
 function askNode(target, place) {
   const to = login(target, place, `redis at ${showPlace(place)}`)

@@ -1,5 +1,5 @@
 import { errors } from '../../errors.js'
-import { newEpoch } from './epoch.js'
+import { newEpoch } from '../shared.js'
 import { publish } from './scripts.js'
 
 /**

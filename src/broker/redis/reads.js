@@ -1,6 +1,6 @@
 import { errors } from '../../errors.js'
+import { newEpoch } from '../shared.js'
 import { decodeEntries } from './envelope.js'
-import { newEpoch } from './epoch.js'
 import { read } from './scripts.js'
 
 /**

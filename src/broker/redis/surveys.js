@@ -1,6 +1,5 @@
 import { errors } from '../../errors.js'
-import { encode, Kind } from './control-message.js'
-import { Parcels } from './parcels.js'
+import { encode, Kind, Parcels } from './inboxes.js'
 
 /** Seconds that a worker may take to answer. */
 const MAX_TICKS = 5
@@ -37,8 +36,8 @@ export class Surveys {
   /**
    * @param {object} parts
    * @param {import('./partition.js').Partition} parts.partition
-   * @param {import('./mail.js').Mail} parts.mail
-   * @param {import('./members.js').Members} parts.members
+   * @param {import('./inboxes.js').Mail} parts.mail
+   * @param {import('./registry.js').Members} parts.members
    * @param {string} parts.uid of this worker
    * @param {import('../contract.js').BrokerEvents} parts.events
    * @param {import('pino').Logger} parts.log

@@ -1,6 +1,6 @@
 import { errors } from '../../errors.js'
+import { nextItems } from '../shared.js'
 import { userClaim, userWrite } from './scripts.js'
-import { take } from './take.js'
 
 /**
  * @typedef {import('./partition.js').Partition} Partition
@@ -158,7 +158,7 @@ export class Users {
   }
 
   #writeNext() {
-    const batch = take(this.#rest, BATCH)
+    const batch = nextItems(this.#rest, BATCH)
     this.#rewriting = batch.length > 0
     if (!this.#rewriting) return
     this.#write(batch, error => {
@@ -177,7 +177,7 @@ export class Users {
     this.#share = Math.max(this.#share, Math.ceil(this.#users.size / ROUND))
     for (let left = Math.max(1, this.#share); left > 0 && this.#round; left -= BATCH) {
       const count = Math.min(left, BATCH)
-      const batch = take(this.#round, count)
+      const batch = nextItems(this.#round, count)
       if (batch.length < count) this.#round = null
       this.#write(batch, () => {})
     }

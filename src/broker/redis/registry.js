@@ -1,4 +1,4 @@
-import { encode, Kind } from './control-message.js'
+import { encode, Kind } from './inboxes.js'
 import { bury, join } from './scripts.js'
 
 /** Ticks between two signs of life. */
@@ -63,7 +63,7 @@ export class Members {
   /**
    * @param {object} parts
    * @param {import('./partition.js').Partition} parts.partition
-   * @param {import('./mail.js').Mail} parts.mail
+   * @param {import('./inboxes.js').Mail} parts.mail
    * @param {string} parts.uid of this worker
    * @param {string} parts.node
    * @param {number} parts.worker its index
@@ -244,7 +244,7 @@ export class Members {
    * @param {string} place
    * @param {string} uid
    * @param {string} topic
-   * @param {import('./line.js').Done} done
+   * @param {import('./connection.js').Done} done
    */
   #bury(place, uid, topic, done) {
     const { publishCommand } = this.#partition

@@ -1,7 +1,6 @@
 import { Redis } from 'ioredis'
 import { errors } from '../../errors.js'
-import { EncodedCommand } from './command.js'
-import { SCRIPTS } from './scripts.js'
+import { EncodedCommand, SCRIPTS } from './scripts.js'
 
 /**
  * @typedef {(error: Error | null, reply: any) => void} Done of a command: `reply` as Redis gave it, texts as Buffers. The error is

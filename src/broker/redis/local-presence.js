@@ -1,6 +1,6 @@
 import { errors } from '../../errors.js'
+import { nextItems } from '../shared.js'
 import { presenceBeat, presenceChange, presenceOwn, presenceSweep } from './scripts.js'
-import { take } from './take.js'
 
 /**
  * @typedef {import('./partition.js').Partition} Partition
@@ -241,7 +241,7 @@ export class Roster {
     if (this.#round === null) return
     this.#share = Math.max(this.#share, BATCH, Math.ceil(this.#channels.size / this.#ticks))
     for (let left = this.#share; left > 0 && this.#round; left -= BATCH) {
-      const batch = take(this.#round, Math.min(left, BATCH))
+      const batch = nextItems(this.#round, Math.min(left, BATCH))
       if (batch.length < Math.min(left, BATCH)) this.#round = null
       this.#beat(batch, () => {})
     }
@@ -257,7 +257,7 @@ export class Roster {
    * @param {Iterator<Own>} rest
    */
   #check(rest) {
-    const batch = take(rest, BATCH)
+    const batch = nextItems(rest, BATCH)
     if (batch.length > 0) this.#beat(batch, error => error ?? this.#check(rest))
   }
 

@@ -1,5 +1,5 @@
 import { errors } from '../../errors.js'
-import { encode, Kind } from './control-message.js'
+import { encode, Kind } from './inboxes.js'
 
 /** @typedef {(error: Error | null, answer: Buffer) => void} Done */
 
@@ -29,7 +29,7 @@ export class RemoteCalls {
 
   /**
    * @param {object} parts
-   * @param {import('./mail.js').Mail} parts.mail
+   * @param {import('./inboxes.js').Mail} parts.mail
    * @param {string} parts.uid of this worker
    * @param {import('../contract.js').BrokerEvents} parts.events
    * @param {import('pino').Logger} parts.log

@@ -1,0 +1,232 @@
+import { errors } from '../../errors.js'
+
+// What workers of different nodes write to each other: a letter, fields, a line feed, and a body of any bytes.
+// Fields are ids of workers (letters and digits) and numbers.
+
+/** What a message is, with its fields; what stands in brackets is its body. */
+export const Kind = Object.freeze({
+  /** uid, index of the worker [id of its node]: this worker can be reached from now on */
+  HERE: '+',
+  /** uid: this worker has ended */
+  GONE: '-',
+  /** who asks, number of the survey [JSON: operation, parameters] */
+  ASK: '?',
+  /** number of the survey, who answers [JSON] */
+  TOLD: '=',
+  /** number of the survey, who answers, bytes: the answer has been left in Redis */
+  LEFT: '@',
+  /** number of the survey, who has no answer */
+  UNTOLD: '!',
+  /** who calls, number of the call, 0 = no answer is wanted [request] */
+  CALL: 'c',
+  /** number of the call [answer] */
+  ANSWER: 'a',
+  /** number of the call: there will be no answer */
+  FAILED: 'f',
+  /** who calls [JSON: numbers of its calls]: which of them are not known? */
+  PROBE: 'p',
+})
+
+/**
+ * @param {string} kind
+ * @param {(string | number)[]} fields
+ * @param {string | Buffer} [body] is copied
+ * @returns {string | Buffer}
+ */
+export function encode(kind, fields, body = '') {
+  const head = `${kind}${fields.join(' ')}\n`
+  return typeof body === 'string' ? head + body : Buffer.concat([Buffer.from(head), body])
+}
+
+/**
+ * @param {Buffer} message
+ * @returns {{kind: string, fields: string[], body: Buffer}} the body is a part of the message
+ */
+export function decode(message) {
+  const end = message.indexOf('\n')
+  const head = message.toString('latin1', 0, Math.max(end, 0))
+  return { kind: head.slice(0, 1), fields: head.slice(1).split(' '), body: message.subarray(end + 1) }
+}
+
+/** Bytes of replies that may wait for Redis to come back. */
+const MAX_KEPT = 16 * 1024 * 1024
+
+/** The topic of all workers. */
+export const EVERYBODY = 'workers'
+
+/**
+ * @typedef {string | Buffer} Message
+ * @typedef {import('./partition.js').Partition} Partition
+ */
+
+/**
+ * The topics by which workers of all nodes reach each other: `worker.<uid>` is that of one, `workers` that of all. What is sent by one
+ * worker arrives in the order in which it was sent, for all topics are on one server.
+ */
+export class Mail {
+  #partition
+  #patience
+  /** @type {{uid: string, message: Message, since: number}[]} replies that have not left */
+  #kept = []
+  #keptBytes = 0
+
+  /**
+   * @param {Partition} partition
+   * @param {number} patience ms after which nobody waits for a reply any more that could not leave
+   */
+  constructor(partition, patience) {
+    this.#partition = partition
+    this.#patience = patience
+  }
+
+  get everybody() {
+    return this.#partition.prefix + EVERYBODY
+  }
+
+  /** @param {string} uid */
+  topicOf(uid) {
+    return this.#partition.key('worker', uid)
+  }
+
+  /**
+   * @param {string} uid
+   * @param {Message} message
+   * @param {(error: Error | null, receivers: number) => void} done
+   */
+  send(uid, message, done) {
+    this.#partition.send(this.#partition.publishCommand, [this.topicOf(uid), message], done)
+  }
+
+  /**
+   * @param {Message} message
+   * @param {(error: Error | null) => void} done
+   */
+  broadcast(message, done) {
+    this.#partition.send(this.#partition.publishCommand, [this.everybody, message], done)
+  }
+
+  /**
+   * Sends what somebody waits for. If Redis is away, it leaves when Redis is back, and may then arrive twice.
+   * @param {string} uid
+   * @param {Message} message
+   * @param {Message} instead a short one, if too many wait for Redis already
+   */
+  reply(uid, message, instead) {
+    this.#reply(uid, message, instead, performance.now())
+  }
+
+  /**
+   * @param {string} uid
+   * @param {Message} message
+   * @param {Message} instead
+   * @param {number} since
+   */
+  #reply(uid, message, instead, since) {
+    const keep = () => {
+      const kept = this.#keptBytes + message.length > MAX_KEPT ? instead : message
+      this.#keptBytes += kept.length
+      this.#kept.push({ uid, message: kept, since })
+    }
+    // Not past those that wait.
+    if (this.#kept.length > 0) return keep()
+    this.send(uid, message, error => {
+      if (error) keep()
+    })
+  }
+
+  /** Sends what could not leave before: to be called when Redis is back, and now and then. */
+  flush() {
+    if (this.#kept.length === 0 || !this.#partition.up) return
+    const kept = this.#kept
+    this.#kept = []
+    this.#keptBytes = 0
+    const oldest = performance.now() - this.#patience
+    for (const { uid, message, since } of kept) {
+      if (since >= oldest) this.#reply(uid, message, message, since)
+    }
+  }
+
+  /** Forgets what nobody waits for any more. */
+  tick() {
+    const oldest = performance.now() - this.#patience
+    this.#kept = this.#kept.filter(({ message, since }) => {
+      if (since >= oldest) return true
+      this.#keptBytes -= message.length
+      return false
+    })
+    this.flush()
+  }
+}
+
+const PIECE = 512 * 1024
+/** How long a parcel waits for the one it is for, ms. */
+const TTL = 15_000
+
+/**
+ * What is too large for a message: Redis ends the connection of a subscriber that has too much before it. It is left under a key,
+ * and taken away, piece by piece.
+ */
+export class Parcels {
+  #partition
+  /** @type {{key: string, size: number, wanted: () => boolean, done: (error: Error | null, bytes: Buffer) => void}[]} to be taken, one after another */
+  #waiting = []
+
+  /** @param {import('./partition.js').Partition} partition */
+  constructor(partition) {
+    this.#partition = partition
+  }
+
+  /**
+   * @param {string} key
+   * @param {Buffer} bytes not empty
+   * @param {(error: Error | null) => void} done
+   */
+  leave(key, bytes, done) {
+    let at = 0
+    const next = (/** @type {Error | null} */ error) => {
+      if (error || at === bytes.length) return done(error)
+      const piece = bytes.subarray(at, at + PIECE)
+      const first = at === 0
+      at += piece.length
+      if (first) this.#partition.send('set', [key, piece, 'PX', TTL], next)
+      else this.#partition.send('append', [key, piece], next)
+    }
+    next(null)
+  }
+
+  /**
+   * @param {string} key
+   * @param {number} size bytes
+   * @param {() => boolean} wanted whether it still is, when its turn comes
+   * @param {(error: Error | null, bytes: Buffer) => void} done not called if it is not wanted any more
+   */
+  take(key, size, wanted, done) {
+    this.#waiting.push({ key, size, wanted, done })
+    if (this.#waiting.length === 1) this.#takeNext()
+  }
+
+  #takeNext() {
+    while (this.#waiting.length > 0 && !this.#waiting[0].wanted()) this.#waiting.shift()
+    if (this.#waiting.length === 0) return
+    const { key, size, wanted, done } = this.#waiting[0]
+    /** @type {Buffer[]} */
+    const pieces = []
+    let at = 0
+    const finish = (/** @type {Error | null} */ error) => {
+      this.#partition.send('del', [key], () => {})
+      this.#waiting.shift()
+      if (wanted()) done(error, Buffer.concat(pieces))
+      this.#takeNext()
+    }
+    const next = () => {
+      if (at === size || !wanted()) return finish(null)
+      this.#partition.send('getrange', [key, at, at + PIECE - 1], (error, piece) => {
+        if (error || piece.length === 0) return finish(errors.internal)
+        pieces.push(piece)
+        at += piece.length
+        next()
+      })
+    }
+    next()
+  }
+}

@@ -1,0 +1,34 @@
+// What both engines need.
+
+import { randomBytes } from 'node:crypto'
+
+const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+let pool = Buffer.alloc(0)
+let at = 0
+
+/** @returns {string} 8 random ASCII letters: names one life of a stream, or of a worker */
+export function newEpoch() {
+  if (at + 8 > pool.length) {
+    pool = randomBytes(4096)
+    at = 0
+  }
+  let epoch = ''
+  for (const end = at + 8; at < end; at++) epoch += LETTERS[pool[at] % LETTERS.length]
+  return epoch
+}
+
+/**
+ * @template T
+ * @param {Iterator<T>} iterator
+ * @param {number} count
+ * @returns {T[]} the next `count` items: fewer at the end
+ */
+export function nextItems(iterator, count) {
+  const items = []
+  while (items.length < count) {
+    const { done, value } = iterator.next()
+    if (done) break
+    items.push(value)
+  }
+  return items
+}
