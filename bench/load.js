@@ -28,8 +28,10 @@ const PROGRESS_EVERY = 100
 const CONNECT_PATIENCE = 15_000
 const SUBSCRIBE_PATIENCE = 20_000
 /** Messages that do not come for so long are lost, ms. */
-const DRAIN_PATIENCE = 2_000
-/** From the order to publish until the publishers begin, ms: each process with clients knows of it before. */
+const DRAIN_PATIENCE = 10_000
+/** ms after the end of publishing in which messages that are due or under way have to be answered. */
+const PUBLISH_PATIENCE = 60_000
+/** ms from the announcement of publishing to its beginning. */
 const LEAD = 300
 
 /**
@@ -57,8 +59,6 @@ export class Load {
   #clients = []
   /** @type {Member | null} */
   #publisher = null
-  /** @type {any[]} */
-  #ledgers = []
 
   /**
    * @param {Ends} ends
@@ -121,6 +121,12 @@ export class Load {
     if (role === 'publisher') this.#publisher = member
     else this.#clients.push(member)
     await process.ask('apply', settings)
+  }
+
+  /** @param {Member} member @param {Partial<Settings>} some */
+  #change(member, some) {
+    member.settings = { ...member.settings, ...some }
+    return member.process.ask('apply', member.settings)
   }
 
   /**
@@ -219,8 +225,7 @@ export class Load {
       this.#clients.map(member => {
         const stay = member.settings.connections - Math.round(member.settings.connections * share)
         left += member.settings.connections - stay
-        member.settings = { ...member.settings, connections: stay }
-        return member.process.ask('apply', member.settings)
+        return this.#change(member, { connections: stay })
       }),
     )
     return left
@@ -234,10 +239,12 @@ export class Load {
   async publish(warmUp) {
     const { rate, size, publishers } = this.#sizes
     const lanes = Math.min(publishers, this.channels)
-    const publishFrom = Date.now() + LEAD
-    for (const member of this.#clients) {
-      member.settings = { ...member.settings, publishFrom }
-      await member.process.ask('apply', member.settings)
+    let publishFrom = 0
+    // Each client process knows when publishing begins before it does: then it expects each channel's first message.
+    for (let lead = LEAD; ; lead *= 2) {
+      publishFrom = Date.now() + lead
+      await Promise.all(this.#clients.map(member => this.#change(member, { publishFrom })))
+      if (Date.now() < publishFrom) break
     }
     await this.#spawn(
       'publisher',
@@ -259,26 +266,30 @@ export class Load {
         },
       }),
     )
-    return publishFrom + warmUp * 1e3
+    return Math.max(publishFrom, Date.now()) + warmUp * 1e3
   }
 
   /**
    * Ends publishing, and waits until everything has come, or nothing comes any more.
-   * @returns {Promise<{expected: number, all: Awaited<ReturnType<Load['sample']>>}>} `expected`: what all clients should have got
+   *
+   * Messages are counted by their sequence numbers, over the whole run with its warm-up: each channel's are 1, 2, 3 ... up to the last
+   * one in the publisher's ledger. The ledger is final only when the publisher has an answer to everything that was due: a ledger that
+   * is read before lacks messages that subscribers will still get.
+   * @returns {Promise<{expected: number, all: Awaited<ReturnType<Load['sample']>>}>} `expected`: deliveries to all clients by the
+   *   ledger, which `all.counters.received` reaches when nothing is lost
    */
   async finish() {
-    const publisher = /** @type {Member} */ (this.#publisher)
-    await publisher.process.ask('apply', { ...publisher.settings, publish: null })
-    for (let before = ''; ; await sleep(50)) {
-      this.#ledgers = await publisher.process.ask('ledgers')
-      const { counters } = await this.#sample([publisher])
-      const now = JSON.stringify([this.#ledgers, counters.published, counters.unpublished])
-      if (now === before) break
-      before = now
-    }
-    const parts = await Promise.all(this.#clients.map(({ process }) => process.ask('reckon', this.#ledgers)))
-    const expected = parts.reduce((sum, part) => sum + part.expected, 0)
-    return { expected, all: await this.drain(expected) }
+    const { process } = /** @type {Member} */ (this.#publisher)
+    const ledgers = await process.ask('finish', PUBLISH_PATIENCE)
+    const all = await this.drain(await this.#expected(ledgers))
+    // A client that came while others were published to expects what follows its first message.
+    return { expected: await this.#expected(ledgers), all }
+  }
+
+  /** @param {import('../fleet/schema.js').Ledger[]} ledgers */
+  async #expected(ledgers) {
+    const parts = await Promise.all(this.#clients.map(({ process }) => process.ask('reckon', ledgers)))
+    return parts.reduce((sum, { expected }) => sum + expected, 0)
   }
 
   /**

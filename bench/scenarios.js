@@ -103,17 +103,18 @@ async function flowBetween(deployment, ends, sizes, show) {
     const from = await load.publish(WARM_UP)
     show.progress(`publishing for ${WARM_UP} + ${sizes.seconds} s`)
     await sleep(Math.max(0, from - Date.now()))
+    // Rates: what was counted between two samples. Both ends read the clocks in the same order, so that delays cancel out.
     const before = await load.sample()
+    const redisBefore = await redis?.cpu()
     const started = performance.now()
     const cpuBefore = deployment.cpu()
     const ownBefore = load.cpu()
-    const redisBefore = await redis?.cpu()
     await sleep(sizes.seconds * 1e3)
-    const cpu = deployment.cpu() - cpuBefore
-    const own = load.cpu().map((used, i) => used - ownBefore[i])
+    const after = await load.sample()
     const redisCpu = redisBefore === undefined ? undefined : Number(await redis?.cpu()) - redisBefore
     const seconds = (performance.now() - started) / 1e3
-    const after = await load.sample()
+    const cpu = deployment.cpu() - cpuBefore
+    const own = load.cpu().map((used, i) => used - ownBefore[i])
     show.progress('waiting for the last messages')
     const { expected, all } = await load.finish()
     const { received, ended, duplicates, disordered, gaps, damaged } = all.counters

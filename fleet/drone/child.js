@@ -43,7 +43,7 @@ export function serveEngine(launch, tell, collect, end) {
       if (method === 'stop') {
         await engine.stop()
         tell({ id, result: takeSample() }, end)
-      } else tell({ id, result: method === 'sample' ? takeSample() : engine[method](...params) })
+      } else tell({ id, result: method === 'sample' ? takeSample() : await engine[method](...params) })
     } catch (error) {
       tell({ id, error: error.message })
     }

@@ -25,6 +25,8 @@ const DRAIN = 5000
 const LEDGERS = 8
 /** With others of these, other connections would be made: when one changes, all are opened anew. */
 const LASTING = ['targets', 'transport', 'first', 'channels', 'recover', 'user', 'addresses', 'ports']
+/** With others of these another publisher begins, whose sequences begin with 1; of the rest the one at work learns. */
+const PUBLISHING = ['via', 'channels', 'part', 'parts', 'publishFrom', 'targets', 'user']
 
 /** @param {{code: number, message?: string, reason?: string}} fault */
 const label = ({ code, message, reason }) => `${code || ''} ${message ?? reason ?? ''}`.trim()
@@ -118,18 +120,9 @@ export class Engine {
   /** @param {Settings} settings */
   #publish(settings) {
     const { publish, publishFrom, targets, user } = settings
-    // With others of these another publisher begins, whose sequences begin with 1; of the rest this one learns.
     const publishing =
       publish && publish.rate > 0 && publishFrom > 0
-        ? JSON.stringify([
-            publish.via,
-            publish.channels,
-            publish.part,
-            publish.parts,
-            publishFrom,
-            targets,
-            user,
-          ])
+        ? JSON.stringify({ ...publish, publishFrom, targets, user }, PUBLISHING)
         : ''
     const load = /** @type {import('./publisher.js').Settings} */ (settings)
     if (publishing !== this.#publishing) {
@@ -371,6 +364,16 @@ export class Engine {
   sample() {
     const { wanted, opening, open } = this.#pool
     return { ...this.figures.sample(), gauges: { wanted, opening, open }, clock: this.clock.state }
+  }
+
+  /**
+   * Ends publishing, whatever the settings say.
+   * @param {number} drain ms that messages have which are due or under way
+   * @returns {Promise<Ledger[]>} final: nothing is under way any more
+   */
+  async finish(drain) {
+    await this.#endPublishing(drain)
+    return this.ledgers()
   }
 
   /** @returns {Ledger[]} of all publishers here since publishing began */

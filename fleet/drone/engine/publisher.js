@@ -143,8 +143,8 @@ export class Publisher {
   }
 
   /**
-   * No more messages; those that are due are given up, and what waits in lanes when its time is over.
-   * @param {number} drain ms that it has
+   * No more messages. Those that are due are sent as far as there is room, and given up when their time is over.
+   * @param {number} drain ms that they have
    * @returns {Promise<void>} when nothing is under way any more
    */
   stop(drain) {
@@ -156,8 +156,10 @@ export class Publisher {
   async #drain(left) {
     const { clock, figures } = this.engine
     const { rate } = this.settings.publish
+    // The timer may be late: what became due since it was set is sent.
+    this.pump()
     const behind = rate === Infinity ? 0 : Math.ceil(((clock.now() - this.#due) * rate) / 1000)
-    // A timer is never that exact: what became due since it was set is no failure.
+    // The lanes are full. What became due since the line above is not meant.
     if (behind > rate / 20 + 1) {
       figures.counters.unpublished += behind
       figures.fault('publish: given up', behind)
