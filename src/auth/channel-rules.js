@@ -8,7 +8,7 @@ import { compilePattern } from '../config/pattern.js'
  * @property {boolean} historyOn
  * @property {number} metaTtl ms, own or global
  * @property {'' | 'json' | 'json_object' | 'binary'} dataFormat own or global
- * @property {RegExp | null} regex channel_regex
+ * @property {import('../config/pattern.js').Pattern | null} regex channel_regex
  */
 
 /**

@@ -67,7 +67,7 @@ function parseObject(json) {
  * @param {any} settings
  * @param {'audience' | 'issuer'} claim
  * @param {string} block
- * @returns {RegExp | null}
+ * @returns {import('../config/pattern.js').Pattern | null}
  */
 function readPattern(settings, claim, block) {
   const pattern = settings[`${claim}_regex`]

@@ -57,7 +57,7 @@ export const channelOptions = [
   bool('allow_history_for_anonymous', 'So may anonymous ones; does nothing without one of the former.'),
   bool('allow_user_limited_channels', 'Names with `#` and user ids are for these users only.'),
 
-  string('channel_regex', '', 'Pattern for the name behind the namespace; replaces the ASCII check.'),
+  string('channel_regex', '', 'Pattern (RE2) for the name behind the namespace; replaces the ASCII check.'),
   string(
     'publication_data_format',
     '',

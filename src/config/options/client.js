@@ -34,9 +34,9 @@ const tokenOptions = block => [
     'URL of a JWKS. With it the keys above are not used. May hold `{{name}}` of a named group of a regex below.',
   ),
   string(`${block}.audience`, '', 'Required `aud`. Excludes audience_regex.'),
-  string(`${block}.audience_regex`, '', 'Pattern that `aud` must match. Excludes audience.'),
+  string(`${block}.audience_regex`, '', 'Pattern (RE2) that `aud` must match. Excludes audience.'),
   string(`${block}.issuer`, '', 'Required `iss`. Excludes issuer_regex.'),
-  string(`${block}.issuer_regex`, '', 'Pattern that `iss` must match. Excludes issuer.'),
+  string(`${block}.issuer_regex`, '', 'Pattern (RE2) that `iss` must match. Excludes issuer.'),
   string(`${block}.user_id_claim`, '', 'Claim with the user id, letters and `_` only. Empty: `sub`.'),
   bool(
     `${block}.insecure_skip_jwks_endpoint_safety_check`,
