@@ -87,6 +87,34 @@ t.test('claims of a wrong type make a token bad', async t => {
   )
 })
 
+t.test('a key id must be text, also where no key is looked up by it', async t => {
+  /** @param {unknown} kid */
+  const signed = kid => makeToken({ sub: '42', channel: 'x' }, SECRET, { kid })
+  const skipping = tokens({}, { insecure_skip_token_signature_verify: true })
+  for (const kid of [5, 0, 1.5, true, {}, []]) {
+    for (const it of [plain, skipping]) {
+      const connection = makeToken({ sub: '42' }, SECRET, { kid })
+      t.equal(
+        thrown(() => it.connect(connection)),
+        disconnects.invalidToken,
+        `connect ${JSON.stringify(kid)}`,
+      )
+      t.equal(
+        thrown(() => it.subscribe(signed(kid))),
+        errors.permissionDenied,
+        `subscribe ${JSON.stringify(kid)}`,
+      )
+    }
+  }
+  for (const kid of ['5', '', null, undefined]) {
+    t.equal(
+      thrown(() => plain.subscribe(signed(kid))),
+      undefined,
+      `text or nothing: ${JSON.stringify(kid)}`,
+    )
+  }
+})
+
 t.test('garbage is a bad token and never anything else', async t => {
   const good = makeToken({ sub: '42', channel: 'x' }, SECRET)
   const [header, payload, signature] = good.split('.')
