@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { BrokerHost } from '../broker/embedded/host.js'
-import { deriveCursorKey } from '../transport/uni-poll/cursor-key.js'
+import { deriveCursorKey } from '../transport/uni-poll/cursor.js'
 import { packageVersion } from '../version.js'
 
 /**

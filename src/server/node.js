@@ -1,13 +1,11 @@
 import http from 'node:http'
 import { WebSocketServer } from 'ws'
-import { Backlog } from './backlog.js'
 import { ChunkMaker } from './chunk-maker.js'
-import { DEFLATE_OFFER, offersDeflate } from './deflate-offer.js'
-import { NodeConnection } from './node-connection.js'
+import { Backlog } from './contract.js'
+import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
+import { NodeConnection, Topics } from './node-connection.js'
 import { NodeExchange } from './node-exchange.js'
 import { Routes } from './routes.js'
-import { chooseSubprotocol } from './subprotocol.js'
-import { Topics } from './topics.js'
 import { encodeCompressed, encodeMessage } from './websocket-frame.js'
 
 /**

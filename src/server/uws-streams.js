@@ -1,5 +1,5 @@
 import { ChunkMaker, withPiece } from './chunk-maker.js'
-import { writeHead } from './uws-head.js'
+import { writeHead } from './uws-exchange.js'
 
 /**
  * @typedef {import('./contract.js').StreamRoute} StreamRoute
@@ -188,7 +188,7 @@ export class UwsStreams {
     }
   }
 
-  /** @param {import('./backlog.js').Backlog} backlog to which what is unread is added */
+  /** @param {import('./contract.js').Backlog} backlog to which what is unread is added */
   addTo(backlog) {
     for (const { outbox } of this.#slow) {
       if (outbox !== null) backlog.add(outbox.waiting + (outbox.blocked ? outbox.stuck : 0))

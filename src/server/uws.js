@@ -1,4 +1,4 @@
-import { Backlog } from './backlog.js'
+import { Backlog } from './contract.js'
 import { Routes } from './routes.js'
 import { UwsExchange } from './uws-exchange.js'
 import { UwsStreams } from './uws-streams.js'

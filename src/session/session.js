@@ -1,9 +1,8 @@
 import { Disconnect, disconnects, errors, ReplyError, unsubscribes } from '../errors.js'
 import { sizeOf } from '../stats/traffic.js'
 import { dispatch } from './commands/index.js'
-import { add, count, find, list, remove } from './own-subscriptions.js'
 import { State, Trait } from './state.js'
-import { Kind } from './subscription.js'
+import { add, count, find, Kind, list, remove } from './subscription.js'
 
 /**
  * @typedef {import('./subscription.js').Subscription} Subscription
@@ -25,7 +24,7 @@ const HELD = []
  */
 export class Session {
   /**
-   * @param {import('../transport/contract.js').Transport} transport shared by all sessions of its kind
+   * @param {import('../transport/index.js').Transport} transport shared by all sessions of its kind
    * @param {any} connection the transport's handle
    * @param {import('../protocol/contract.js').Codec} codec
    * @param {number} traits bits of Trait
@@ -46,7 +45,7 @@ export class Session {
     this.info = ''
     /** unix s, 0 = never */
     this.expireAt = 0
-    /** @type {import('./own-subscriptions.js').Own} */
+    /** @type {import('./subscription.js').Own} */
     this.subscriptions = null
     /** @type {any[] | null} raw commands that wait while one is being handled */
     this.queue = null

@@ -1,6 +1,6 @@
 import { errors } from '../errors.js'
 import { readEmulationRequest } from '../protocol/emulation-request.js'
-import { workerOf } from '../session/session-id.js'
+import { workerOf } from '../session/ids.js'
 import { Call } from './calls.js'
 
 const SESSION_ID_SIZE = 36
@@ -20,7 +20,7 @@ export class Emulation {
    * @param {object} parts
    * @param {import('../worker/context.js').WorkerContext} parts.context
    * @param {import('../server/contract.js').SocketServer} parts.server
-   * @param {import('./cors.js').Cors} parts.cors
+   * @param {import('./origin.js').Cors} parts.cors
    * @param {import('./calls.js').Calls} parts.calls
    */
   constructor({ context, server, cors, calls }) {

@@ -1,5 +1,5 @@
 /**
- * @typedef {import('./contract.js').Carrier} Carrier
+ * @typedef {import('./index.js').Carrier} Carrier
  *
  * @typedef {object} Group those of one carrier who follow one topic
  * @property {Carrier} carrier

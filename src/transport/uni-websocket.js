@@ -1,12 +1,11 @@
 import { disconnects } from '../errors.js'
 import { parseConnectRequest } from '../protocol/json-commands.js'
-import { begin as beginSession } from '../session/begin.js'
+import { begin as beginSession } from '../session/commands/index.js'
 import { Session } from '../session/session.js'
 import { State } from '../session/state.js'
 import { sizeOf } from '../stats/traffic.js'
-import { closeCode } from './close-code.js'
-import { bearerToken, trustedUser } from './credentials.js'
-import { queryValue } from './query.js'
+import { bearerToken, queryValue, trustedUser } from './http-request.js'
+import { closeCode } from './websocket.js'
 
 /**
  * @typedef {import('../server/contract.js').Exchange} Exchange
@@ -16,7 +15,7 @@ import { queryValue } from './query.js'
 /**
  * WebSocket for clients that only receive (client protocol, section 17).
  * @implements {Transport}
- * @typedef {import('./contract.js').Transport} Transport
+ * @typedef {import('./index.js').Transport} Transport
  */
 export class UniWebSocketTransport {
   name = 'uni_websocket'

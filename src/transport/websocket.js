@@ -1,8 +1,7 @@
 import { disconnects } from '../errors.js'
 import { Session } from '../session/session.js'
 import { Trait } from '../session/state.js'
-import { closeCode } from './close-code.js'
-import { trustedUser } from './credentials.js'
+import { trustedUser } from './http-request.js'
 
 /**
  * @typedef {import('../server/contract.js').SocketServer} SocketServer
@@ -21,7 +20,7 @@ const PROTOBUF = 'centrifuge-protobuf'
 /**
  * The Centrifuge protocol over WebSocket (client protocol, section 15). One object serves all sessions.
  * @implements {Transport}
- * @typedef {import('./contract.js').Transport} Transport
+ * @typedef {import('./index.js').Transport} Transport
  */
 export class WebSocketTransport {
   name = 'websocket'
@@ -120,3 +119,16 @@ export class WebSocketTransport {
     this.#server.close(connection, code, reason)
   }
 }
+
+/** What a WebSocket client says that has nothing to complain of. */
+const NORMAL = 1000
+/** The last one that the WebSocket protocol itself gives a meaning. */
+const LAST = 1015
+
+/**
+ * How a WebSocket has ended that the client has closed. Codes above those of the protocol are the gateway's own: a client may say any of
+ * them, which must not pass for ours, nor fill counts with names that it invents.
+ * @param {number} code
+ * @returns {number}
+ */
+export const closeCode = code => (code >= NORMAL && code <= LAST ? code : NORMAL)

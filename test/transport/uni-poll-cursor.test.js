@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { Cursors } from '../../src/transport/uni-poll/cursor.js'
-import { deriveCursorKey } from '../../src/transport/uni-poll/cursor-key.js'
+import { Cursors, deriveCursorKey } from '../../src/transport/uni-poll/cursor.js'
 import { startGateway } from '../gateway.js'
 import { history, open } from '../session/support.js'
 import { poll, query } from '../uni-poll-client.js'

@@ -4,7 +4,6 @@ import { expireConnection } from '../expiry.js'
 import { planServerSide } from '../server-side.js'
 import { State, Trait } from '../state.js'
 import { Kind } from '../subscription.js'
-import { disconnectFor } from '../unidirectional.js'
 
 /**
  * @typedef {import('../session.js').Session} Session
@@ -217,4 +216,26 @@ function welcome(session, id, ready) {
       .survey('disconnect', { user: session.user, whitelist: [session.id], code, reason })
       .catch(error => context.log.error({ err: error }, 'other connections of the user were not closed'))
   }
+}
+
+/** Clients that can only receive have no use for an error reply (client protocol, section 17). */
+const DISCONNECTS = new Map([
+  [errors.tokenExpired.code, disconnects.connectionExpired],
+  [errors.expired.code, disconnects.connectionExpired],
+  [errors.tooManyRequests.code, disconnects.tooManyRequests],
+  [errors.permissionDenied.code, disconnects.permissionDenied],
+])
+
+/**
+ * How the failed connect of a one-way client ends its connection.
+ * @param {Error & {code?: number}} error
+ * @param {{enabled: boolean, transforms: {code: number, to: {code: number, reason: string}}[]}} overrides
+ *   client.connect_code_to_unidirectional_disconnect
+ * @returns {Disconnect}
+ */
+export function disconnectFor(error, { enabled, transforms }) {
+  if (error instanceof Disconnect) return error
+  const own = enabled ? transforms.find(({ code }) => code === error.code)?.to : undefined
+  if (own) return new Disconnect(own.code, own.reason)
+  return DISCONNECTS.get(error.code ?? 0) ?? disconnects.internal
 }

@@ -1,15 +1,10 @@
 import { disconnects, errors } from '../../errors.js'
 import { State } from '../state.js'
 import { connect } from './connect.js'
-import { history } from './history.js'
-import { presence, presenceStats } from './presence.js'
-import { publish } from './publish.js'
+import { publish, rpc, send } from './publish.js'
+import { history, presence, presenceStats } from './read.js'
 import { refresh } from './refresh.js'
-import { rpc } from './rpc.js'
-import { send } from './send.js'
-import { subRefresh } from './sub-refresh.js'
-import { subscribe } from './subscribe.js'
-import { unsubscribe } from './unsubscribe.js'
+import { subRefresh, subscribe, unsubscribe } from './subscribe.js'
 
 /** @typedef {import('../session.js').Session} Session */
 
@@ -61,3 +56,19 @@ export function dispatch(session, { id, method, request, ping }) {
 }
 
 const withoutChannel = new Set(['connect', 'rpc', 'send', 'refresh'])
+
+/**
+ * Takes the connect request of a one-way client, which has no frame around it.
+ * @param {import('../session.js').Session} session
+ * @param {any} request type-checked
+ */
+export function begin(session, request) {
+  const { outbox } = session.context
+  outbox.open(session)
+  try {
+    dispatch(session, { id: 1, method: 'connect', request, ping: false })
+  } catch (error) {
+    session.fail(0, error)
+  }
+  outbox.flush()
+}

@@ -1,4 +1,4 @@
-import { errors } from '../../errors.js'
+import { disconnects, errors } from '../../errors.js'
 import { bytesPayload, fitsFormat, NO_PAYLOAD, textPayload } from '../../protocol/payload.js'
 
 /**
@@ -44,4 +44,21 @@ export function publish(session, id, { channel, data }) {
         session.send(session.codec.empty(id, 'publish'))
       }),
   )
+}
+
+/**
+ * @param {import('../session.js').Session} session
+ * @param {number} id
+ * @param {any} request
+ */
+export function rpc(session, id, { method = '' }) {
+  const { ping } = session.context.config.rpc
+  if (!ping.enabled) throw errors.notAvailable
+  if (method !== ping.method) throw errors.methodNotFound
+  session.send(session.codec.empty(id, 'rpc'))
+}
+
+/** Asynchronous messages to the server: nothing takes them. */
+export function send() {
+  throw disconnects.notAvailable
 }

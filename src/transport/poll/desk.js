@@ -1,9 +1,8 @@
-import { answers } from './answer.js'
-import { CallAsker } from './askers.js'
+import { answers, CallAsker } from './answer.js'
 import { decodeCall } from './request.js'
 
 /**
- * @typedef {import('./askers.js').Asker} Asker
+ * @typedef {import('./answer.js').Asker} Asker
  * @typedef {import('./request.js').PollRequest} PollRequest
  */
 

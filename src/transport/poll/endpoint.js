@@ -1,10 +1,9 @@
 import { errors } from '../../errors.js'
-import { workerOf } from '../../session/session-id.js'
+import { workerOf } from '../../session/ids.js'
 import { Call } from '../calls.js'
-import { NO_CACHE } from '../cors.js'
-import { trustedUser } from '../credentials.js'
-import { answers, badRequest, decodeAnswer } from './answer.js'
-import { HttpAsker } from './askers.js'
+import { trustedUser } from '../http-request.js'
+import { NO_CACHE } from '../origin.js'
+import { answers, badRequest, decodeAnswer, HttpAsker } from './answer.js'
 import { PollDesk } from './desk.js'
 import { encodeCall, readRequest, sessionName } from './request.js'
 import { PollTransport } from './transport.js'
@@ -48,7 +47,7 @@ export class PollEndpoint {
    * @param {import('../../worker/context.js').WorkerContext} parts.context
    * @param {import('../../server/contract.js').SocketServer} parts.server
    * @param {import('../fanout.js').Fanout} parts.fanout
-   * @param {import('../cors.js').Cors} parts.cors
+   * @param {import('../origin.js').Cors} parts.cors
    * @param {import('../admission.js').Admission} parts.admission
    * @param {import('../calls.js').Calls} parts.calls
    */

@@ -3,14 +3,13 @@ import { Session } from '../../session/session.js'
 import { sizeOf } from '../../stats/traffic.js'
 import { lines } from '../stream/framing.js'
 import { Wheel } from '../wheel.js'
-import { Farewells } from './farewells.js'
-import { Mailbox } from './mailbox.js'
+import { Farewells, Mailbox } from './mailbox.js'
 
 /**
- * @typedef {import('../contract.js').Transport} Transport
- * @typedef {import('../contract.js').Carrier} Carrier
+ * @typedef {import('../index.js').Transport} Transport
+ * @typedef {import('../index.js').Carrier} Carrier
  * @typedef {import('../../protocol/contract.js').Encoded} Encoded
- * @typedef {import('./askers.js').Asker} Asker
+ * @typedef {import('./answer.js').Asker} Asker
  */
 
 const TICK_MS = 100

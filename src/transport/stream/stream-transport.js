@@ -1,19 +1,19 @@
 import { disconnects } from '../../errors.js'
 import { sizeOf } from '../../stats/traffic.js'
-import { NO_CACHE } from '../cors.js'
-import { trustedUser } from '../credentials.js'
+import { trustedUser } from '../http-request.js'
+import { NO_CACHE } from '../origin.js'
 
 /**
  * @typedef {import('../../session/session.js').Session} Session
  * @typedef {import('../../server/contract.js').Exchange} Exchange
  * @typedef {import('../../protocol/contract.js').Encoded} Encoded
- * @typedef {import('../contract.js').Transport} Transport
+ * @typedef {import('../index.js').Transport} Transport
  *
  * @typedef {object} StreamParts
  * @property {import('../../worker/context.js').WorkerContext} context
  * @property {import('../../server/contract.js').SocketServer} server
  * @property {import('../fanout.js').Fanout} fanout
- * @property {import('../cors.js').Cors} cors
+ * @property {import('../origin.js').Cors} cors
  * @property {import('../admission.js').Admission} admission
  */
 
@@ -38,7 +38,7 @@ function headOf(contentType) {
  * A transport whose sessions each hold an HTTP response. What a subclass adds is the framing of messages, and how a request becomes a session.
  * @implements {Transport}
  * @implements {Carrier}
- * @typedef {import('../contract.js').Carrier} Carrier
+ * @typedef {import('../index.js').Carrier} Carrier
  */
 export class StreamTransport {
   name = ''

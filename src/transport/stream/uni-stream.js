@@ -1,10 +1,9 @@
 import { disconnects } from '../../errors.js'
 import { parseConnectRequest } from '../../protocol/json-commands.js'
-import { begin } from '../../session/begin.js'
+import { begin } from '../../session/commands/index.js'
 import { Session } from '../../session/session.js'
 import { sizeOf } from '../../stats/traffic.js'
-import { bearerToken } from '../credentials.js'
-import { queryValue } from '../query.js'
+import { bearerToken, queryValue } from '../http-request.js'
 import { StreamTransport } from './stream-transport.js'
 
 /**

@@ -1,7 +1,7 @@
 import { identify } from '../../auth/identity.js'
 import { PollJsonCodec } from '../../protocol/poll-json.js'
-import { NO_CACHE } from '../cors.js'
-import { bearerToken, trustedUser } from '../credentials.js'
+import { bearerToken, trustedUser } from '../http-request.js'
+import { NO_CACHE } from '../origin.js'
 import { Cursors } from './cursor.js'
 import { Begin } from './poll.js'
 import { Polls } from './polls.js'
@@ -40,7 +40,7 @@ export class UniPollEndpoint {
    * @param {import('../../worker/context.js').WorkerContext} parts.context
    * @param {import('../../server/contract.js').SocketServer} parts.server
    * @param {import('../fanout.js').Fanout} parts.fanout
-   * @param {import('../cors.js').Cors} parts.cors
+   * @param {import('../origin.js').Cors} parts.cors
    * @param {import('../admission.js').Admission} parts.admission
    * @param {string} parts.cursorKey base64
    */

@@ -4,7 +4,7 @@ import { Place, Poll } from './poll.js'
 import { RETRY, refusals } from './refusal.js'
 
 /**
- * @typedef {import('../contract.js').Carrier} Carrier
+ * @typedef {import('../index.js').Carrier} Carrier
  * @typedef {import('../../server/contract.js').Exchange} Exchange
  * @typedef {import('../../auth/channel-rules.js').Namespace} Namespace
  * @typedef {import('../../broker/contract.js').Publication} Publication

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { Farewells } from '../../../src/transport/poll/farewells.js'
-import { CUT, Mailbox } from '../../../src/transport/poll/mailbox.js'
+import { CUT, Farewells, Mailbox } from '../../../src/transport/poll/mailbox.js'
 
 const mailbox = (limit = 1000, sessionId = 's') => new Mailbox(/** @type {any} */ ({ sessionId }), limit)
 
