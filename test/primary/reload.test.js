@@ -53,13 +53,18 @@ t.test('SIGHUP takes over channel options and token keys, also for workers to co
   await writeFile(file, JSON.stringify(changed))
   gateway.process.kill('SIGHUP')
   await gateway.line(({ msg }) => /^configuration reloaded/.test(msg))
-  // The line is the primary's: each worker follows.
-  const clients = []
-  await until(async () => {
-    const client = await connects('new')
-    if (client instanceof RawClient) clients.push(client)
-    return clients.length === 12
-  })
+  // The line is the primary's: each worker follows, and has done so when one connection after the other is accepted.
+  const everywhere = key =>
+    until(async () => {
+      const clients = []
+      for (let i = 0; i < 12; i++) {
+        const client = await connects(key)
+        if (!(client instanceof RawClient)) return null
+        clients.push(client)
+      }
+      return clients
+    })
+  const clients = await everywhere('new')
   for (const client of clients) t.match(await client.subscribe('bb:x'), { subscribe: { recoverable: true } })
   t.match(await old.subscribe('aa:x'), { subscribe: {} }, 'who is connected stays, under the new rules')
   t.equal(await connects('old'), 3500)
@@ -73,7 +78,7 @@ t.test('SIGHUP takes over channel options and token keys, also for workers to co
   gateway.process.kill('SIGHUP')
   await until(() => gateway.lines.filter(({ msg }) => /^configuration reloaded/.test(msg)).length === 2)
   await until(async () => (await health(gateway)) === 200)
-  await until(async () => (await connects('third')) instanceof RawClient)
+  await everywhere('third')
   const outcomes = []
   for (let i = 0; i < 16; i++) outcomes.push(await connects('new'))
   t.strictSame(outcomes, Array(16).fill(3500))

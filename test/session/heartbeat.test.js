@@ -10,9 +10,11 @@ import { ProtobufClient } from '../transport/protobuf-client.js'
 import { anonymous, drivers, open } from './support.js'
 
 const BAD = { code: 3501, reason: 'bad request' }
-const INTERVAL = 2000
+const INTERVAL = 3000
 // Long enough for a test on a busy machine to answer in time.
-const PONG_TIMEOUT = 1500
+const PONG_TIMEOUT = 2500
+/** The server counts in ticks, ms. */
+const SLACK = 150
 const config = {
   client: {
     allow_anonymous_connect_without_token: true,
@@ -37,18 +39,19 @@ for (const driver of drivers) {
       async t => {
         const connected = performance.now()
         const client = await anonymous(t, gateway)
-        t.match(client.connect, { ping: 2, pong: true })
+        t.match(client.connect, { ping: 3, pong: true })
         const times = []
         for (let i = 0; i < 3; i++) {
           await client.next(isPing)
           times.push(performance.now())
           client.sendText('{}')
         }
-        // The server counts in ticks, and both clocks are read after the fact.
-        const slack = 150
-        t.ok(times[0] - connected >= INTERVAL / 2 - slack)
+        // The server counts in ticks, and a busy test sees a ping late: far less than half an interval late.
+        const slack = INTERVAL / 4
+        t.ok(times[0] - connected >= INTERVAL / 2 - SLACK)
         t.ok(times[1] - times[0] >= INTERVAL - slack)
         t.ok(times[2] - times[1] >= INTERVAL - slack)
+        t.ok(times[2] - connected >= 2.5 * INTERVAL - SLACK)
       },
     )
 
@@ -71,14 +74,14 @@ for (const driver of drivers) {
     })
 
     t.test('who does not answer is closed with 3012, whatever else it sends', async t => {
+      const begin = performance.now()
       const client = await anonymous(t, gateway)
       const silent = await anonymous(t, gateway)
       await client.next(isPing)
-      const pinged = performance.now()
       const talking = setInterval(() => client.send({ id: 50, unsubscribe: { channel: 'a' } }), 20)
       t.teardown(() => clearInterval(talking))
       t.strictSame(await client.closed, { code: 3012, reason: 'no pong' })
-      t.ok(performance.now() - pinged >= PONG_TIMEOUT - 150)
+      t.ok(performance.now() - begin >= INTERVAL / 2 + PONG_TIMEOUT - SLACK)
       t.strictSame(await silent.closed, { code: 3012, reason: 'no pong' })
     })
 
@@ -138,7 +141,7 @@ for (const driver of drivers) {
         await ProtobufClient.connected(gateway.ws),
         await ProtobufClient.connected(gateway.ws),
       ]
-      t.match(lively.connect, { ping: 2, pong: true })
+      t.match(lively.connect, { ping: 3, pong: true })
       for (let i = 0; i < 2; i++) {
         t.strictSame(await lively.next(), {})
         const { data, binary } = lively.frames.at(-1) ?? {}
@@ -183,7 +186,7 @@ for (const driver of drivers) {
       t.strictSame(await client.closed, { code: 3012, reason: 'no pong' })
       const other = await RawClient.connected(`${gateway.ws}?cf_ws_frame_ping_pong=false`)
       t.teardown(() => other.socket.terminate())
-      t.match(other.connect, { ping: 2, pong: true })
+      t.match(other.connect, { ping: 3, pong: true })
     })
   })
 }

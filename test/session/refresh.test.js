@@ -147,15 +147,15 @@ t.test('what is not refreshed ends', async t => {
   const claims = { sub: 'u1', channel: '$a' }
 
   t.test('a connection closes with 3005 when its time and the delay have passed', async t => {
-    const end = at(3)
+    const end = at(4)
     const client = await user(t, gateway, { sub: 'u1', exp: end })
     t.strictSame(await client.closed, { code: 3005, reason: 'connection expired' })
     t.ok(Date.now() >= (end + 1) * 1000)
   })
 
   t.test('a refresh keeps it open', async t => {
-    const client = await user(t, gateway, { sub: 'u1', exp: at(3) })
-    const other = await user(t, gateway, { sub: 'u1', exp: at(3) })
+    const client = await user(t, gateway, { sub: 'u1', exp: at(4) })
+    const other = await user(t, gateway, { sub: 'u1', exp: at(4) })
     await client.call('refresh', { token: token({ sub: 'u1', exp: at(60) }) })
     t.equal((await other.closed).code, 3005)
     await roundTrip(client)
@@ -163,8 +163,8 @@ t.test('what is not refreshed ends', async t => {
 
   t.test('a subscription ends with 2501, and can be made again', async t => {
     const client = await user(t, gateway)
-    const end = at(3)
-    await client.subscribe('$kept', { token: token({ ...claims, channel: '$kept', exp: at(3) }) })
+    const end = at(4)
+    await client.subscribe('$kept', { token: token({ ...claims, channel: '$kept', exp: at(4) }) })
     await client.subscribe('$a', { token: token({ ...claims, exp: end }) })
     await client.call('sub_refresh', {
       channel: '$kept',
@@ -181,13 +181,13 @@ t.test('what is not refreshed ends', async t => {
 
   t.test('a server-side subscription that expires closes the connection with 3006', async t => {
     const client = await user(t, gateway, { sub: 'temporary' })
-    await gateway.api('subscribe', { user: 'temporary', channel: 'for a while', expire_at: at(3) })
+    await gateway.api('subscribe', { user: 'temporary', channel: 'for a while', expire_at: at(4) })
     t.match(await client.push('subscribe'), { channel: 'for a while' })
     t.strictSame(await client.closed, { code: 3006, reason: 'subscription expired' })
   })
 
   t.test('the server API moves the end of connections', async t => {
-    const client = await user(t, gateway, { sub: 'moved', exp: at(3) })
+    const client = await user(t, gateway, { sub: 'moved', exp: at(4) })
     await gateway.api('refresh', { user: 'moved', expire_at: at(60) })
     const { refresh } = await client.push('refresh')
     t.equal(refresh.expires, true)

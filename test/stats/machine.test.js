@@ -236,7 +236,7 @@ t.test('this machine', linux, async t => {
   t.test('its sockets, its traffic and its files are those that we make', async t => {
     const server = createServer(socket => socket.resume())
     await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
-    const before = watch.sample()
+    watch.sample()
     const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
     const clients = Array.from({ length: 50 }, () => connect(port, '127.0.0.1'))
     await Promise.all(clients.map(client => new Promise(resolve => client.once('connect', resolve))))
@@ -247,7 +247,6 @@ t.test('this machine', linux, async t => {
     // Other tests have sockets, too, and come and go.
     t.ok(Number(after.sockets?.tcp.inuse) >= 100, `${after.sockets?.tcp.inuse}`)
     t.ok(Number(after.sockets?.used) >= 100)
-    t.ok(Number(after.files?.open) > Number(before.files?.open) - 1000)
     t.ok(Number(after.files?.open) >= 100)
     const rate = after.network?.interfaces.lo.rx_bytes ?? 0
     t.ok(rate > bytes / 60, `${rate} bytes a second`)

@@ -280,23 +280,26 @@ t.test('there is a snapshot a second, shortly after the full one, until it is st
   /** @type {import('../../src/stats/schema.js').Snapshot[]} */
   const told = []
   monitor.start()
+  const seconds = () => told.map(({ time }) => Math.floor((time - 149) / 1000))
+  // A machine that has no time for it during a whole second misses one.
   await new Promise(resolve => {
     monitor.on(({ snapshot }) => {
       told.push(snapshot)
-      if (told.length === 3) resolve(undefined)
+      const [a, b, c] = seconds().slice(-3)
+      if (b === a + 1 && c === b + 1) resolve(undefined)
     })
   })
   monitor.stop()
-  const seconds = told.map(({ time }) => Math.floor((time - 149) / 1000))
-  t.same(
-    seconds.map(second => second - seconds[0]),
-    [0, 1, 2],
+  const { length } = told
+  t.ok(
+    seconds().every((second, i, all) => i === 0 || second > all[i - 1]),
+    'none twice',
   )
   for (const { time, collect = 0 } of told) {
     // Early by no more than the grain of the clock; a busy machine is late.
     t.ok(time % 1000 >= 149, `${time % 1000} ms`)
-    t.ok(collect >= 149 && collect < 2000)
+    t.ok(collect >= 149 && collect < 60_000)
   }
   await new Promise(resolve => setTimeout(resolve, 1300))
-  t.equal(told.length, 3)
+  t.equal(told.length, length)
 })

@@ -75,7 +75,7 @@ for (const driver of drivers) {
         const took = performance.now() - started
         t.same(answer.body, { publications: [], cursor })
         t.ok(took >= Number(timeout) * 1000 - 5, `${timeout}: ${took}`)
-        t.ok(took < Number(timeout) * 1000 + 1000, `${timeout}: ${took}`)
+        t.ok(took < 10_000, `${timeout}: ${took}, not the 15 s that it would take by default`)
       }
       await publish('empty', 'late')
       t.same((await poll(gateway, { channel: 'empty', cursor })).data, ['late'])

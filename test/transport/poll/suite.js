@@ -379,7 +379,7 @@ export function pollSuite(t, driver) {
       t,
       config(driver, {
         workers: 2,
-        poll: { session_timeout: '1500ms' },
+        poll: { session_timeout: '2500ms' },
         client: { pong_timeout: '400ms' },
         channel: { join_leave: true, force_push_join_leave: true },
       }),
@@ -396,7 +396,7 @@ export function pollSuite(t, driver) {
       const isClient = (/** @type {any} */ { info }) => info.client === client.connect.client
       for (;;) if (isClient((await watcher.push('join')).join)) break
       t.same(
-        (await client.poll(2.5)).filter(({ push }) => !push?.join),
+        (await client.poll(3.5)).filter(({ push }) => !push?.join),
         [],
         'a poll that waits for longer keeps it',
       )
