@@ -32,15 +32,15 @@ const zeroRates = () => ({
 })
 
 /**
- * A drone's state, its line, and what its samples said.
+ * A drone's state, its link, and what its samples said.
  */
 export class Drone {
   /** @type {DroneState} */
   state
   /** @type {import('../schema.js').DroneFacts | null} */
   facts = null
-  /** @type {import('../link/line.js').Line | null} */
-  line = null
+  /** @type {import('../link/link.js').Link | null} */
+  link = null
   /** Its process or machine is being started anew. */
   restarting = false
   /** Why it is gone; '' if it is not. */
@@ -55,8 +55,6 @@ export class Drone {
   #window = []
   #rates = zeroRates()
   #cpu = 0
-  /** @type {import('../link/asker.js').Asker | null} */
-  #asker = null
 
   /** @param {DroneState} state */
   constructor(state) {
@@ -68,7 +66,7 @@ export class Drone {
   }
 
   get up() {
-    return this.line !== null
+    return this.link !== null
   }
 
   /** @returns {DroneSample | null} */
@@ -77,14 +75,12 @@ export class Drone {
   }
 
   /**
-   * @param {import('../link/line.js').Line} line
-   * @param {import('../link/asker.js').Asker} asker
+   * @param {import('../link/link.js').Link} link
    * @param {import('../schema.js').Hello} hello
    * @returns {import('./merge.js').Tally | null} what it had counted before it was started anew
    */
-  attach(line, asker, hello) {
-    this.line = line
-    this.#asker = asker
+  attach(link, hello) {
+    this.link = link
     this.facts = hello.facts
     this.restarting = false
     this.gone = ''
@@ -99,19 +95,18 @@ export class Drone {
   }
 
   detach() {
-    this.line = null
-    this.#asker = null
+    this.link = null
   }
 
   /**
    * @param {{type: string, [field: string]: any}} message an order without its `ask`
    * @param {{timeout?: number}} [options] ms
    * @returns {Promise<any>} what it answers, checked
-   * @throws {Error} one line: it refuses, does not answer, or has no line
+   * @throws {Error} one line: it refuses, does not answer, or is not connected
    */
-  async ask(message, options) {
-    if (this.#asker === null) throw new Error(`${this.id} does not report`)
-    return checkResult(message.type, await this.#asker.ask(message, options))
+  async request(message, options) {
+    if (this.link === null) throw new Error(`${this.id} does not report`)
+    return checkResult(message.type, await this.link.request(message, options))
   }
 
   /**

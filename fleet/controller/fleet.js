@@ -114,10 +114,10 @@ export class Fleet extends EventEmitter {
     const onEvent = (level, text) => this.#event(level, text)
     const roster = new Roster(dir, state, onEvent)
     const links = new Links(state, {
-      onHello: (hello, line, asker) => this.#onHello(hello, line, asker),
+      onHello: (hello, link) => this.#onHello(hello, link),
       onProgram: sha256 => readProgram(dir, sha256),
-      onMessage: (id, line, message) => this.#onMessage(id, line, message),
-      onLost: (id, line, reason) => this.#onLost(id, line, reason),
+      onMessage: (id, link, message) => this.#onMessage(id, link, message),
+      onLost: (id, link, reason) => this.#onLost(id, link, reason),
       onFault: text => this.#event('warn', text),
     })
     const orders = new Orders(roster, onEvent)
@@ -206,13 +206,13 @@ export class Fleet extends EventEmitter {
   }
 
   /** @type {import('./links.js').LinkEvents['onHello']} */
-  #onHello(hello, line, asker) {
+  #onHello(hello, link) {
     const drone = this.#roster.get(hello.id)
     if (drone === undefined || drone.leaving) return `the fleet has no drone ${hello.id}`
-    const { line: before } = drone
+    const { link: before } = drone
     const { capacity } = drone.state
     const restarts = drone.state.start !== '' && drone.state.start !== hello.start
-    const tally = drone.attach(line, asker, hello)
+    const tally = drone.attach(link, hello)
     if (before !== null) void before.close('it has dialled again')
     if (tally !== null) addTally(this.#roster.state.past, settled(tally, 'ended'))
     if (restarts) this.#event('info', `${drone.id} is there again`)
@@ -227,9 +227,9 @@ export class Fleet extends EventEmitter {
   }
 
   /** @type {import('./links.js').LinkEvents['onMessage']} */
-  #onMessage(id, line, message) {
+  #onMessage(id, link, message) {
     const drone = this.#roster.get(id)
-    if (drone === undefined || drone.line !== line) return
+    if (drone === undefined || drone.link !== link) return
     if (message.type === 'sample') {
       drone.take(message.sample, Date.now())
       this.#statistics.add(message.sample)
@@ -237,12 +237,12 @@ export class Fleet extends EventEmitter {
   }
 
   /** @type {import('./links.js').LinkEvents['onLost']} */
-  #onLost(id, line, reason) {
+  #onLost(id, link, reason) {
     const drone = this.#roster.get(id)
-    if (drone === undefined || drone.line !== line) return
+    if (drone === undefined || drone.link !== link) return
     drone.detach()
     if (drone.leaving || this.#closed) return
-    this.#event('warn', `the line to ${id} is gone: ${reason}`)
+    this.#event('warn', `the connection to ${id} is lost: ${reason}`)
     this.#launcher.miss(drone)
   }
 
@@ -285,7 +285,7 @@ export class Fleet extends EventEmitter {
   async cut(share, how) {
     const up = this.#roster.all.filter(drone => drone.up)
     if (up.length === 0) throw new Error('no drone reports')
-    const answers = await Promise.all(up.map(drone => drone.ask({ type: 'cut', share, how })))
+    const answers = await Promise.all(up.map(drone => drone.request({ type: 'cut', share, how })))
     return answers.reduce((sum, { cut }) => sum + cut, 0)
   }
 

@@ -232,7 +232,7 @@ export class Launcher {
     let ended = 0
     const farewells = drones.map(async drone => {
       // One that does not answer is ended by its provider.
-      await drone.ask({ type: 'stop' }, { timeout: FAREWELL }).catch(() => {})
+      await drone.request({ type: 'stop' }, { timeout: FAREWELL }).catch(() => {})
       onProgress(`${++ended} of ${drones.length} drones have ended`)
     })
     await Promise.all(farewells)
@@ -281,7 +281,7 @@ export class Launcher {
         if (!drone.up) return await this.#startAnew(drone)
         drone.restarting = true
         try {
-          await drone.ask({ type: 'restart' })
+          await drone.request({ type: 'restart' })
         } catch (error) {
           // An agent that starts itself anew may not come to answer.
           if (drone.up) throw new Error(`${drone.id}: ${error.message}`)

@@ -1,12 +1,10 @@
 // The lines to the drones: those that dial in, and those that are dialled because they listen.
 
-import { Asker } from '../link/asker.js'
-import { dialLink } from '../link/dial.js'
-import { MAX_LINE } from '../link/line.js'
-import { listenLinks } from '../link/listen.js'
+import { MAX_LINE } from '../link/link.js'
+import { dialLink, listenLinks } from '../link/tls.js'
 import { checkMessage } from './messages.js'
 
-/** @typedef {import('../link/line.js').Line} Line */
+/** @typedef {import('../link/link.js').Link} Link */
 /** @typedef {import('../schema.js').Hello} Hello */
 
 /** Letters of a hello, or of a request for the program. Longer lines are taken from drones that are known. */
@@ -30,11 +28,11 @@ const QUIET = 10_000
 
 /**
  * @typedef {object} LinkEvents
- * @property {(hello: Hello, line: Line, asker: Asker) => string} onHello '' when the drone is known; else why it is not
+ * @property {(hello: Hello, link: Link) => string} onHello '' when the drone is known; else why it is not
  * @property {(sha256: unknown) => Promise<import('../program.js').Program>} onProgram a drone asks for its program; rejects with a line
  *   that says why it cannot have it
- * @property {(id: string, line: Line, message: any) => void} onMessage checked
- * @property {(id: string, line: Line, reason: string) => void} onLost
+ * @property {(id: string, link: Link, message: any) => void} onMessage checked
+ * @property {(id: string, link: Link, reason: string) => void} onLost
  * @property {(text: string) => void} onFault
  */
 
@@ -57,8 +55,8 @@ export class Links {
   #server = null
   /** @type {Map<string, AbortController>} drones that are dialled */
   #dialled = new Map()
-  /** @type {Set<Line>} that were dialled; the server closes its own */
-  #lines = new Set()
+  /** @type {Set<Link>} that were dialled; the server closes its own */
+  #links = new Set()
   #refused = 0
   #toldAt = 0
 
@@ -85,7 +83,7 @@ export class Links {
         port,
         secret: this.#secret,
         run: this.#run,
-        onLine: (line, remote) => this.#greet(line, remote),
+        onLink: (link, remote) => this.#greet(link, remote),
         onFault: text => this.#stranger(text),
       })
     } catch (error) {
@@ -110,52 +108,51 @@ export class Links {
   }
 
   /**
-   * @param {Line} line
+   * @param {Link} link
    * @param {string} remote
    * @param {string} [expected] id of the drone that was dialled
    * @returns {Promise<boolean>} when it is closed: whether it was of any use
    */
-  #greet(line, remote, expected) {
-    const asker = new Asker(line)
-    line.limit = FIRST_LINE
+  #greet(link, remote, expected) {
+    link.limit = FIRST_LINE
     let id = ''
     let served = false
-    let timer = setTimeout(() => void line.close('no hello'), HELLO)
+    let timer = setTimeout(() => void link.close('no hello'), HELLO)
     const refuse = (/** @type {string} */ why) => {
       clearTimeout(timer)
       this.#stranger(`${id || remote} was refused: ${why}`)
-      void line.close(why)
+      void link.close(why)
     }
-    asker.onMessage = message => {
+    link.onMessage = message => {
       try {
         checkMessage(message)
       } catch (error) {
         return refuse(`it says what cannot be read: ${error.message}`)
       }
-      if (id !== '') return this.#events.onMessage(id, line, message)
+      if (id !== '') return this.#events.onMessage(id, link, message)
       clearTimeout(timer)
       const greets = message.type === 'hello' || message.type === 'program'
       if (!greets || message.run !== this.#run) return refuse('it is no drone of this run')
-      const known = expected ?? line.identity.slice(this.#run.length + 1)
+      const known = expected ?? link.identity.slice(this.#run.length + 1)
       if (message.id !== known) return refuse(`it says that it is ${message.id}, and dialled as ${known}`)
       if (message.type === 'program') {
         // One for each line.
-        asker.onMessage = () => {}
-        timer = setTimeout(() => void line.close('the program was not taken in time'), DELIVERY)
-        void this.#serve(line, message).then(sent => {
+        link.onMessage = () => {}
+        timer = setTimeout(() => void link.close('the program was not taken in time'), DELIVERY)
+        void this.#serve(link, message).then(sent => {
           served = sent
         })
         return
       }
-      const why = this.#events.onHello(message, line, asker)
+      const why = this.#events.onHello(message, link)
       if (why !== '') return refuse(why)
       id = message.id
-      line.limit = MAX_LINE
+      link.limit = MAX_LINE
     }
     return new Promise(resolve => {
-      asker.onClose = reason => {
+      link.onClose = reason => {
         clearTimeout(timer)
-        if (id !== '') this.#events.onLost(id, line, reason)
+        if (id !== '') this.#events.onLost(id, link, reason)
         resolve(id !== '' || served)
       }
     })
@@ -163,17 +160,17 @@ export class Links {
 
   /**
    * Answers a machine's request for the drone's program.
-   * @param {Line} line
+   * @param {Link} link
    * @param {{id: string, ask: number, sha256: unknown}} request
    * @returns {Promise<boolean>} whether it was sent
    */
-  async #serve(line, { id, ask, sha256 }) {
+  async #serve(link, { id, ask, sha256 }) {
     try {
       const { bytes } = await this.#events.onProgram(sha256)
-      line.send({ type: 'answer', ask, result: bytes.toString('base64') })
+      link.send({ type: 'answer', ask, result: bytes.toString('base64') })
       return true
     } catch (error) {
-      line.send({ type: 'answer', ask, error: error.message })
+      link.send({ type: 'answer', ask, error: error.message })
       this.#stranger(`${id} cannot have its program: ${error.message}`)
       return false
     }
@@ -200,18 +197,18 @@ export class Links {
     let wait = REDIAL.first
     while (!signal.aborted) {
       try {
-        const line = await dialLink({
+        const link = await dialLink({
           host,
           port,
           secret: this.#secret,
           identity: `${this.#run}/controller`,
           timeout: 5000,
         })
-        if (signal.aborted) return void line.close()
-        this.#lines.add(line)
+        if (signal.aborted) return void link.close()
+        this.#links.add(link)
         // One that answers, and has nothing to say or must be refused, is not dialled four times a second.
-        if (await this.#greet(line, `${host}:${port}`, id)) wait = REDIAL.first
-        this.#lines.delete(line)
+        if (await this.#greet(link, `${host}:${port}`, id)) wait = REDIAL.first
+        this.#links.delete(link)
       } catch (error) {
         if (wait === REDIAL.longest) this.#stranger(`${id} cannot be dialled: ${error.message}`)
       }
@@ -235,7 +232,7 @@ export class Links {
 
   async close() {
     for (const id of [...this.#dialled.keys()]) this.hangUp(id)
-    await Promise.all([...this.#lines].map(line => line.close()))
+    await Promise.all([...this.#links].map(link => link.close()))
     await this.#server?.close()
   }
 }

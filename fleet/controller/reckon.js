@@ -11,9 +11,9 @@ export async function reckonAll(drones) {
   const missing = drones.filter(drone => !drone.up).map(({ id }) => id)
   const up = drones.filter(drone => drone.up)
   /** @type {Ledger[]} */
-  const ledgers = (await Promise.all(up.map(drone => drone.ask({ type: 'ledgers' })))).flat()
+  const ledgers = (await Promise.all(up.map(drone => drone.request({ type: 'ledgers' })))).flat()
   const total = { expected: 0, lost: 0, unknown: 0, publishers: ledgers.length, missing }
-  const parts = await Promise.all(up.map(drone => drone.ask({ type: 'reckon', ledgers })))
+  const parts = await Promise.all(up.map(drone => drone.request({ type: 'reckon', ledgers })))
   for (const { expected, lost, unknown } of parts) {
     total.expected += expected
     total.lost += lost

@@ -87,7 +87,7 @@ export class Roster {
   drop(drone) {
     addTally(this.state.past, settled(drone.state.tally, drone.gone === '' ? 'closed' : 'ended'))
     this.#drones.delete(drone.id)
-    void drone.line?.close('stopped')
+    void drone.link?.close('stopped')
   }
 
   /** @returns {Promise<void>} */

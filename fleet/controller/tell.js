@@ -63,16 +63,16 @@ const SILENT = Symbol('silent')
  * @returns {Promise<string | typeof SILENT>} '': it agrees, or its line is gone and it will be told when it is back
  */
 async function answerOf(drone, message) {
-  const { line } = drone
-  if (line === null) return ''
+  const { link } = drone
+  if (link === null) return ''
   /** @type {NodeJS.Timeout | undefined} */
   let timer
   const over = new Promise(resolve => {
     timer = setTimeout(() => resolve(SILENT), PATIENCE)
   })
-  const answer = drone.ask(message).then(
+  const answer = drone.request(message).then(
     () => '',
-    /** @param {Error} error */ error => (line.reason === '' ? error.message : ''),
+    /** @param {Error} error */ error => (link.reason === '' ? error.message : ''),
   )
   const first = await Promise.race([answer, /** @type {Promise<typeof SILENT>} */ (over)])
   clearTimeout(timer)

@@ -1,11 +1,10 @@
-import { dialLink } from '../link/dial.js'
-import { listenLinks } from '../link/listen.js'
+import { dialLink, listenLinks } from '../link/tls.js'
 import { channelNumber } from '../subjects.js'
 import { Crew } from './crew.js'
 import { lookAround, machineNow, Usage } from './machine.js'
 import { checkOrder } from './orders.js'
 
-/** @typedef {import('../link/line.js').Line} Line */
+/** @typedef {import('../link/link.js').Link} Link */
 /** @typedef {import('../schema.js').Settings} Settings */
 /** @typedef {import('../schema.js').EventMessage['level']} Level */
 
@@ -24,7 +23,7 @@ export class Agent {
   #revision = 0
   /** @type {Settings | null} */
   #settings = null
-  /** @type {Line | null} */
+  /** @type {Link | null} */
   #line = null
   /** @type {import('../schema.js').EventMessage[]} */
   #events = []
@@ -70,7 +69,7 @@ export class Agent {
     if (!config.listen) return this.#dial()
     const { port } = await listenLinks({
       ...config,
-      onLine: line => this.#onLine(line),
+      onLink: line => this.#onLine(line),
       // Who scans ports is no news, and must not fill the disk.
       onFault: () => {},
     })
@@ -94,7 +93,7 @@ export class Agent {
     this.#said = text
   }
 
-  /** @param {Line} line */
+  /** @param {Link} line */
   #onLine(line) {
     this.#line?.close('another controller has come')
     this.#line = line
@@ -116,7 +115,7 @@ export class Agent {
   }
 
   /**
-   * @param {Line} line
+   * @param {Link} line
    * @param {any} message
    */
   async #order(line, message) {

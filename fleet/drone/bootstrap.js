@@ -12,9 +12,7 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { gunzipSync } from 'node:zlib'
-import { Asker } from '../link/asker.js'
-import { dialLink } from '../link/dial.js'
-import { listenLinks } from '../link/listen.js'
+import { dialLink, listenLinks } from '../link/tls.js'
 import { parseConfig } from './config.js'
 
 /** ms between two attempts, at most: the first pause, and the longest. At least half of it, so that machines do not all come at once. */
@@ -35,21 +33,21 @@ const sha256Of = bytes => createHash('sha256').update(bytes).digest('hex')
 
 /**
  * @param {ReturnType<typeof parseConfig>} config
- * @returns {Promise<{line: import('../link/line.js').Line, close: () => Promise<void>}>} the line to the controller, whoever dials
+ * @returns {Promise<{line: import('../link/link.js').Link, close: () => Promise<void>}>} the line to the controller, whoever dials
  */
 async function connect(config) {
   if (!config.listen) {
     const line = await dialLink({ ...config, identity: `${config.run}/${config.id}` })
     return { line, close: () => line.close() }
   }
-  /** @type {(line: import('../link/line.js').Line) => void} */
+  /** @type {(line: import('../link/link.js').Link) => void} */
   let onLine = () => {}
-  /** @type {Promise<import('../link/line.js').Line>} */
+  /** @type {Promise<import('../link/link.js').Link>} */
   const line = new Promise(resolve => {
     onLine = resolve
   })
   // Who scans ports is no news, and must not fill the disk.
-  const { close } = await listenLinks({ ...config, onLine, onFault: () => {} })
+  const { close } = await listenLinks({ ...config, onLink: onLine, onFault: () => {} })
   log(`waits for the controller on port ${config.port}`)
   return { line: await line, close }
 }
@@ -64,7 +62,7 @@ async function download(config) {
   try {
     const { id, run } = config
     const request = { type: 'program', id, run, sha256 }
-    const bytes = Buffer.from(String(await new Asker(line).ask(request, { timeout: TIMEOUT })), 'base64')
+    const bytes = Buffer.from(String(await line.request(request, { timeout: TIMEOUT })), 'base64')
     if (sha256Of(bytes) !== sha256)
       throw new Error(`the controller sent another program (SHA-256 ${sha256Of(bytes)}), which is refused`)
     return bytes

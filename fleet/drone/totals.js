@@ -1,5 +1,5 @@
 import { addCounters, zeroCounters } from '../statistics/counters.js'
-import { Recorder } from '../statistics/recorder.js'
+import { Distribution } from '../statistics/distribution.js'
 
 /** @typedef {import('../schema.js').EngineSample} EngineSample */
 
@@ -13,12 +13,12 @@ export class Totals {
   #past = zeroCounters()
   /** @type {Record<string, number>} */
   #faults = Object.create(null)
-  /** @type {Record<string, Recorder>} */
+  /** @type {Record<string, Distribution>} */
   #recorders = {
-    latency: new Recorder(),
-    probe: new Recorder(),
-    connect: new Recorder(),
-    answer: new Recorder(),
+    latency: new Distribution(),
+    probe: new Distribution(),
+    connect: new Distribution(),
+    answer: new Distribution(),
   }
 
   /** @param {any} sample whose distributions and faults are taken up */

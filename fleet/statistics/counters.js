@@ -22,14 +22,3 @@ export function addCounters(to, from) {
   for (const name of COUNTERS) to[name] += from[name]
   return to
 }
-
-/**
- * @param {Counters} a
- * @param {Counters} b
- * @returns {Counters} a - b, a new one
- */
-export function subtractCounters(a, b) {
-  const difference = zeroCounters()
-  for (const name of COUNTERS) difference[name] = a[name] - b[name]
-  return difference
-}

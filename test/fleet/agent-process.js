@@ -6,9 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Asker } from '../../fleet/link/asker.js'
-import { dialLink } from '../../fleet/link/dial.js'
-import { listenLinks } from '../../fleet/link/listen.js'
+import { dialLink, listenLinks } from '../../fleet/link/tls.js'
 
 export const SECRET = '5e'.repeat(32)
 export const host = '127.0.0.1'
@@ -59,8 +57,8 @@ export class TestDrone {
   #revision = 0
   /** @type {Set<() => void>} */
   #looks = new Set()
-  /** @type {Asker | null} */
-  asker = null
+  /** @type {import('../../fleet/link/link.js').Link | null} */
+  link = null
 
   /** @param {import('node:child_process').ChildProcess} child */
   attach(child) {
@@ -76,18 +74,17 @@ export class TestDrone {
     })
   }
 
-  /** @param {import('../../fleet/link/line.js').Line} line */
-  take(line) {
-    const asker = new Asker(line)
-    this.asker = asker
-    asker.onMessage = message => {
+  /** @param {import('../../fleet/link/link.js').Link} link */
+  take(link) {
+    this.link = link
+    link.onMessage = message => {
       if (message.type === 'hello') this.hellos.push(message)
       if (message.type === 'event') this.events.push(message.text)
       if (message.type === 'sample') this.samples.push(message.sample)
       this.changed()
     }
-    asker.onClose = () => {
-      if (this.asker === asker) this.asker = null
+    link.onClose = () => {
+      if (this.link === link) this.link = null
       this.changed()
     }
     this.changed()
@@ -123,7 +120,7 @@ export class TestDrone {
 
   /** @param {string} type @param {any} [rest] @returns {Promise<any>} */
   async ask(type, rest) {
-    return /** @type {Asker} */ (this.asker).ask({ type, ...rest })
+    return /** @type {import('../../fleet/link/link.js').Link} */ (this.link).request({ type, ...rest })
   }
 
   /** @param {any} some settings */
@@ -154,7 +151,7 @@ export async function startDrone(t, some = {}) {
     host,
     secret: SECRET,
     run: 'r1',
-    onLine: (/** @type {any} */ line) => drone.take(line),
+    onLink: (/** @type {any} */ link) => drone.take(link),
     onFault: (/** @type {string} */ text) => drone.faults.push(text),
   }
   let server = listening ? null : await listenLinks({ ...link, port: 0 })
@@ -200,7 +197,7 @@ export async function startDrone(t, some = {}) {
         secret: SECRET,
         identity: 'r1/controller',
       })
-      drone.take(line)
+      drone.take(link)
       await drone.until(() => drone.hellos.length > 0)
       return line
     },

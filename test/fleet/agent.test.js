@@ -92,7 +92,7 @@ t.test('a drone shares its connections out among processes, and they add up', as
       /cut\.share is 2: it must be a number from 0 to 1/,
     )
     await t.rejects(drone.ask('reckon', { ledgers: [1] }), /reckon\.ledgers\[0\] is 1: it must be an object/)
-    drone.asker?.send({ type: { toString: null } })
+    drone.link?.send({ type: { toString: null } })
     const sample = await drone.sample()
     t.same(sample.gauges, { wanted: 30, opening: 0, open: 30 })
     t.equal(sample.deaths, 1)

@@ -2,10 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { connect as connectTcp } from 'node:net'
 import { connect } from 'node:tls'
 import t from 'tap'
-import { Asker } from '../../fleet/link/asker.js'
-import { dialLink } from '../../fleet/link/dial.js'
-import { MAX_LINE } from '../../fleet/link/line.js'
-import { listenLinks } from '../../fleet/link/listen.js'
+import { MAX_LINE } from '../../fleet/link/link.js'
+import { dialLink, listenLinks } from '../../fleet/link/tls.js'
 import { withoutProgram } from '../needs.js'
 
 const SECRET = 'ab'.repeat(32)
@@ -30,9 +28,9 @@ async function listen(t, options = {}) {
     port: 0,
     secret: SECRET,
     run: 'r1',
-    onLine: line => {
+    onLink: line => {
       lines.push(line)
-      options.onLine?.(line)
+      options.onLink?.(line)
       changed()
     },
     onFault: text => {
@@ -95,7 +93,7 @@ t.test('both ends of a line get objects, in order, also such of many MiB', async
 })
 
 t.test('what is sent as soon as the line is there is not lost', async t => {
-  const server = await listen(t, { onLine: (/** @type {any} */ line) => line.send({ type: 'first' }) })
+  const server = await listen(t, { onLink: (/** @type {any} */ line) => line.send({ type: 'first' }) })
   const line = await dial(server.port)
   await new Promise(resolve => setImmediate(resolve))
   const message = await new Promise(resolve => {
@@ -124,7 +122,7 @@ t.test(
       'evil.js': `
       import { readFileSync } from 'node:fs'
       import { createServer } from 'node:tls'
-      import { dialLink } from '${new URL('../../fleet/link/dial.js', import.meta.url)}'
+      import { dialLink } from '${new URL('../../fleet/link/tls.js', import.meta.url)}'
       const server = createServer({ key: readFileSync('key.pem'), cert: readFileSync('cert.pem') })
       server.on('secureConnection', socket => socket.on('error', () => {}))
       server.listen(0, '${host}', () =>
@@ -245,15 +243,15 @@ t.test('questions get their answers, refusals and ends are errors', async t => {
     )
   }
   await server.until(() => server.lines.length === 1)
-  const asker = new Asker(server.lines[0])
+  const link = server.lines[0]
   let others = 0
-  asker.onMessage = () => others++
-  const answers = await Promise.allSettled([asker.ask({ type: 'good' }), asker.ask({ type: 'bad' })])
+  link.onMessage = () => others++
+  const answers = await Promise.allSettled([link.request({ type: 'good' }), link.request({ type: 'bad' })])
   t.match(answers, [{ value: { n: 1 } }, { reason: { message: 'no' } }])
   t.equal(others, 2)
-  await t.rejects(asker.ask({ type: 'late' }, { timeout: 50 }), { message: /no answer within 0.05 s/ })
-  const lost = t.rejects(asker.ask({ type: 'late' }), { message: /closed/ })
+  await t.rejects(link.request({ type: 'late' }, { timeout: 50 }), { message: /no answer within 0.05 s/ })
+  const lost = t.rejects(link.request({ type: 'late' }), { message: /closed/ })
   line.close()
   await lost
-  await t.rejects(asker.ask({ type: 'good' }), { message: /closed/ })
+  await t.rejects(link.request({ type: 'good' }), { message: /closed/ })
 })

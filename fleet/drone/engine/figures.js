@@ -1,5 +1,5 @@
 import { zeroCounters } from '../../statistics/counters.js'
-import { Recorder } from '../../statistics/recorder.js'
+import { Distribution } from '../../statistics/distribution.js'
 
 /** @typedef {import('../../schema.js').EngineSample} EngineSample */
 
@@ -10,10 +10,10 @@ const KINDS = 30
 export class Figures {
   counters = zeroCounters()
   /** Of messages of other machines; those of this one are in `probe`, and put together in the sample: each is recorded once. */
-  latency = new Recorder()
-  probe = new Recorder()
-  connect = new Recorder()
-  answer = new Recorder()
+  latency = new Distribution()
+  probe = new Distribution()
+  connect = new Distribution()
+  answer = new Distribution()
   /** @type {Record<string, number>} by kind: some are words of a server, so no name is there before */
   #faults = Object.create(null)
 

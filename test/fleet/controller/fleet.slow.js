@@ -1,5 +1,5 @@
 import t from 'tap'
-import { dialLink } from '../../../fleet/link/dial.js'
+import { dialLink } from '../../../fleet/link/tls.js'
 import { local } from '../../../fleet/providers/local.js'
 import { lives, signal } from '../../../fleet/providers/processes.js'
 import { startGateway } from '../../gateway.js'

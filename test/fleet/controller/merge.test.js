@@ -46,8 +46,7 @@ function sample(at, counters, waits = [], more = {}) {
   }
 }
 
-const line = /** @type {any} */ ({ close() {} })
-const asker = /** @type {any} */ ({})
+const link = /** @type {any} */ ({ close() {} })
 const state = /** @type {any} */ ({
   run: 'r',
   provider: 'local',
@@ -62,13 +61,13 @@ t.test('what a drone has counted is not lost when it is started anew', async t =
   const total = (/** @type {number} */ time) =>
     snapshotOf({ time, state: { ...state, past }, drones: [drone], statistics: new Statistics(), events: [] })
       .counters
-  t.same(drone.attach(line, asker, hello('d1', 'a')), zeroTally(), 'nothing before its first start')
+  t.same(drone.attach(link, hello('d1', 'a')), zeroTally(), 'nothing before its first start')
   drone.take(sample(NOW, { received: 70, lost: 2 }, [], { faults: { ECONNREFUSED: 3 } }), NOW)
   t.equal(total(NOW).received, 70)
   drone.detach()
   t.equal(total(NOW).received, 70, 'nor when it is away')
-  t.equal(drone.attach(line, asker, hello('d1', 'a')), null, 'the same start goes on with its counters')
-  const before = drone.attach(line, asker, hello('d1', 'b'))
+  t.equal(drone.attach(link, hello('d1', 'a')), null, 'the same start goes on with its counters')
+  const before = drone.attach(link, hello('d1', 'b'))
   t.equal(before?.counters.received, 70)
   addTally(past, /** @type {any} */ (before))
   t.equal(total(NOW).received, 70)
@@ -80,7 +79,7 @@ t.test('what a drone has counted is not lost when it is started anew', async t =
 
 t.test('rates are those between two samples, and of one that is silent none', async t => {
   const drone = droneOf('d1')
-  drone.attach(line, asker, hello('d1', 'a'))
+  drone.attach(link, hello('d1', 'a'))
   drone.take(sample(NOW, { received: 1000 }), NOW)
   t.equal(drone.row(NOW, new Distribution()).rates.received, 0, 'a drone that another controller knew')
   drone.take(sample(NOW + 2000, { received: 3000, bytesIn: 512 }), NOW + 2000)
@@ -99,7 +98,7 @@ t.test('latency of all drones is one distribution; the last 5 s of it are kept',
   const whole = new Distribution()
   const recent = new Distribution()
   for (const [i, drone] of drones.entries()) {
-    drone.attach(line, asker, hello(drone.id, 'a'))
+    drone.attach(link, hello(drone.id, 'a'))
     for (let second = 0; second < 8; second++) {
       const waits = Array.from({ length: 50 }, (_, k) => 1 + i * 10 + second + k / 7)
       const at = NOW + second * 1000
@@ -135,7 +134,7 @@ t.test(
   'memory of a connection is what its processes take beyond their base; of few it is not said',
   async t => {
     const drone = droneOf('d1')
-    drone.attach(line, asker, hello('d1', 'a'))
+    drone.attach(link, hello('d1', 'a'))
     const processes = (/** @type {number} */ connections) => [
       { pid: 1, role: 'agent', connections: 0, cpu: 500, rss: 0, private: 9e6, base: 8e6 },
       { pid: 2, role: 'connections', connections, cpu: 2000, rss: 0, private: 12e6, base: 10e6 },

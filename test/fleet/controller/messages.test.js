@@ -11,8 +11,7 @@ import { Statistics, zeroTally } from '../../../fleet/controller/merge.js'
 import { checkMessage, checkResult } from '../../../fleet/controller/messages.js'
 import { Engine } from '../../../fleet/drone/engine/engine.js'
 import { lookAround, machineNow, Usage } from '../../../fleet/drone/machine.js'
-import { Asker } from '../../../fleet/link/asker.js'
-import { dialLink } from '../../../fleet/link/dial.js'
+import { dialLink } from '../../../fleet/link/tls.js'
 import { saveProgram } from '../../../fleet/program.js'
 import { until } from './fleet-of.js'
 
@@ -166,12 +165,11 @@ t.test('a controller outlives whatever comes over its lines', async t => {
   t.match(events.join('\n'), /was refused: it says what cannot be read: hello\.facts is missing/)
 
   const line = await dial()
-  const asker = new Asker(line)
   /** @type {any[]} */
   const orders = []
   /** What an order is answered. */
   let answer = (/** @type {any} */ order) => ({ type: 'answer', ask: order.ask, result: {} })
-  asker.onMessage = order => {
+  line.onMessage = order => {
     orders.push(order)
     line.send(answer(order))
   }
@@ -200,13 +198,13 @@ t.test('a controller outlives whatever comes over its lines', async t => {
 
   t.equal(fleet.snapshot().drones[0].state, 'up')
   const lost = new Promise(resolve => {
-    asker.onClose = resolve
+    line.onClose = resolve
   })
   line.send({ type: 'sample', sample: { ...sample.sample, counters: {} } })
   t.match(await lost, /closed/)
   t.match(
     events.join('\n'),
-    /the line to d1 is gone: it says what cannot be read: sample\.sample\.counters\.opened is missing/,
+    /the connection to d1 is lost: it says what cannot be read: sample\.sample\.counters\.opened is missing/,
   )
   t.match(JSON.stringify(fleet.snapshot()), /"opened":0/)
 })
@@ -241,18 +239,20 @@ t.test('a program goes to the drone that dialled, once for each line, and to nob
   const launched = fleet.launch(plan, { patience: 60_000 })
   const asked = { type: 'program', id: 'd1', run: fleet.run, sha256: program.sha256, ask: 1 }
 
-  /** @param {object[]} messages @returns {Promise<any[]>} what is answered until the controller closes the line */
-  const refused = async (...messages) => {
+  /** @param {any} message @returns {Promise<string>} why the controller closes the connection, or what it answers */
+  const refused = async message => {
     const line = await dial('d1')
-    /** @type {any[]} */
-    const answers = []
     const closed = new Promise(resolve => {
       line.onClose = resolve
     })
-    line.onMessage = answer => answers.push(answer)
-    for (const message of messages) line.send(message)
-    await closed
-    return answers
+    line.onMessage = () => {}
+    if (message.ask !== 1) line.send(message)
+    else
+      return line.request(message).then(
+        () => 'answered',
+        error => error.message,
+      )
+    return await closed
   }
   for (const wrong of [
     { ...asked, id: 'd2' },
@@ -263,33 +263,32 @@ t.test('a program goes to the drone that dialled, once for each line, and to nob
     // Whoever is not known yet has little to say.
     { ...asked, more: 'x'.repeat(70_000) },
   ])
-    t.strictSame(await refused(wrong), [], JSON.stringify(wrong).slice(0, 200))
+    t.match(await refused(wrong), /closed the connection|ECONNRESET/, JSON.stringify(wrong).slice(0, 200))
   t.match(events.join('\n'), /it says that it is d2, and dialled as d1/)
 
   const line = await dial('d1')
   t.teardown(() => line.close())
-  /** @type {any[]} */
-  const answers = []
-  const answered = new Promise(resolve => {
-    line.onMessage = answer => resolve(answers.push(answer))
-  })
-  line.send(asked)
-  line.send({ ...asked, ask: 2 })
-  await answered
+  const first = line.request(asked)
+  const second = line.request(asked).then(
+    () => 'answered',
+    () => 'closed',
+  )
+  t.equal(await first, program.bytes.toString('base64'))
   const { line: drone } = await sayHello(dial, 'd1', fleet.run)
   t.same((await launched).up, ['d1'])
-  t.strictSame(answers, [{ type: 'answer', ask: 1, result: program.bytes.toString('base64') }])
   // It is no drone's line: nothing that comes over it counts.
   line.send({ type: 'event', level: 'error', text: 'not heard' })
   drone.send({ type: 'event', level: 'info', text: 'heard' })
   while (!events.join('\n').includes('heard')) await once(fleet, 'event')
   t.notMatch(events.join('\n'), /not heard/)
+  await line.close()
+  t.equal(await second, 'closed', 'one program for each connection')
   await drone.close()
 })
 
 /**
  * A drone that agrees to all orders, as long as it is not told to be mute.
- * @param {(id: string) => Promise<import('../../../fleet/link/line.js').Line>} dial
+ * @param {(id: string) => Promise<import('../../../fleet/link/link.js').Link>} dial
  * @param {string} id
  * @param {string} run
  */
