@@ -1,4 +1,4 @@
-// The public API, for those who start a gateway from a program of their own.
+// The public API: starts a gateway from a program of your own.
 
 import { ConfigError, loadConfig } from './config/load.js'
 import { checkExposure } from './config/profile.js'
@@ -10,21 +10,21 @@ export { ConfigError }
 
 /**
  * @typedef {object} RunningGateway
- * @property {string} url where it listens
- * @property {() => Promise<void>} stop tells all clients to come back, and resolves when the last worker has ended,
- *   however often it is called
+ * @property {string} url address it listens on
+ * @property {() => Promise<void>} stop tells all clients to reconnect; resolves when the last worker has ended. Further
+ *   calls return the same promise
  */
 
 /**
- * Starts a gateway: this process becomes the primary, workers are forked from it. It touches no signals; `stop` it.
+ * Starts a gateway: this process becomes the primary and forks the workers. It installs no signal handlers; call `stop`.
  *
  * @param {object} [options] at least one of:
  * @param {string} [options.file] a configuration file, .json or .yaml
- * @param {Record<string, unknown>} [options.config] a configuration like that of a file; the file wins
- * @param {import('pino').Logger} [options.log] for what the primary says; workers log as `log.*` of the configuration says
+ * @param {Record<string, unknown>} [options.config] as in a file; values of the file win
+ * @param {import('pino').Logger} [options.log] of the primary; workers log as `log.*` of the configuration says
  * @returns {Promise<RunningGateway>} when every worker listens
- * @throws {ConfigError} for a configuration that is not valid, or not safe to expose
- * @throws {Error} when it cannot listen, or the engine cannot be worked with
+ * @throws {ConfigError} if the configuration is invalid or unsafe to expose
+ * @throws {Error} if it cannot listen or reach the engine
  */
 export async function createGateway({ file, config: base, log } = {}) {
   const { config, warnings } = loadConfig({ file, base })
@@ -39,7 +39,7 @@ export async function createGateway({ file, config: base, log } = {}) {
     await pool.stop()
     await telemetry.close()
   }
-  // Somebody at the stats socket may have asked for it before.
+  // A stats client may have stopped it before.
   const stop = () => (stopped ??= end())
   const telemetry = new Telemetry({ pool, log: ownLog, output: null, onStop: stop })
   try {

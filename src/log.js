@@ -1,23 +1,23 @@
 import { createRequire } from 'node:module'
 import { pino } from 'pino'
 
-/** For what few processes need: loading it takes each of them 15 ms. */
+/** For pino-pretty: loading it takes 15 ms and few processes need it. */
 const require = createRequire(import.meta.url)
 
 /**
- * Where the lines of one process's log go: to a file or standard output, and to whoever asks for them besides.
+ * Destination of one process's log lines: a file or standard output, and a forwarding function.
  */
 export class LogOutput {
-  /** Whether lines go to file or standard output. */
+  /** Whether lines are written to standard output; a file always gets them. */
   shown = true
   /** @type {((line: string) => void) | null} gets each line as JSON text, with its line feed */
   forward = null
   #destination
 
   /**
-   * JSON lines; on a terminal lines that a person reads.
+   * Writes JSON lines; readable lines to a terminal.
    * @param {{file: string}} options of `log`
-   * @param {boolean} terminal whether standard output is one
+   * @param {boolean} terminal whether standard output is a terminal
    */
   constructor({ file }, terminal) {
     this.toFile = file !== ''

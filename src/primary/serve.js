@@ -1,4 +1,9 @@
-// The primary process of `halley serve`: signals in, log lines out.
+// The primary process of a gateway. `serve.js` starts it for `halley serve`; `src/index.js` does for programs that embed it.
+//
+// It may import every room but cli/ and worker/ (workers are forked, not imported); nothing but cli/ imports it.
+// worker-pool.js    forks one worker per core, replaces those that die, hosts the embedded broker, drains on shutdown
+// telemetry.js      merges the workers' samples once a second; CSV file, stats socket, log lines, GC schedule
+// terminal-view.js  runs the dashboard of `npm start` as a child process: its failure never ends the gateway
 
 import { closeSync, openSync } from 'node:fs'
 import { createLog, LogOutput } from '../log.js'
@@ -12,7 +17,7 @@ import { WorkerPool } from './worker-pool.js'
  * @property {string[]} warnings
  * @property {'development' | 'configured'} profile
  * @property {() => {config: any, warnings: string[]}} [reload] reads the configuration again
- * @property {boolean} [dashboard] whether a terminal shows one
+ * @property {boolean} [dashboard] show a dashboard if the standard streams are a terminal
  */
 
 /**
@@ -34,7 +39,7 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
       process.exit(1)
     }
     telemetry.stopping()
-    // What is said from here on belongs into the terminal, once it is free.
+    // Later log lines must appear in the terminal: free it first.
     await view?.end()
     log.info('shutting down')
     const clean = await pool.stop()
@@ -43,10 +48,10 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
       log.info('bye')
       process.exit(0)
     }
-    log.error('shutdown.timeout has passed: workers that had not ended were killed')
+    log.error('shutdown.timeout has passed: the remaining workers were killed')
     process.exit(1)
   }
-  /** Somebody wants that, or nobody is left: no reason to hurry when it is under way. */
+  /** Unlike a second signal, a second call does not kill the workers. */
   const stop = () => {
     if (signals === 0) end()
   }
@@ -55,7 +60,7 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
   process.on('SIGINT', end)
   process.on('SIGHUP', () => {
     if (terminal && terminalGone()) {
-      // Nobody is left to read that, and writing to it fails. The shell may say it, too, so it comes twice.
+      // Writing to a closed terminal fails. SIGHUP may arrive twice: from the kernel and from the shell.
       output.shown = false
       return stop()
     }
@@ -86,19 +91,19 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
     return
   const key = profile === 'development' ? pool.config.http_api.key : ''
   const env = { ...process.env, HALLEY_GENERATED_KEY: key }
-  view = new TerminalView(telemetry.socket, env, ({ stop: asked, fault }) => {
+  view = new TerminalView(telemetry.socket, env, ({ stop: requested, fault }) => {
     telemetry.hold(false)
     if (terminalGone()) return
     if (fault !== '') log.error(`the dashboard ended: ${fault}; the gateway runs on`)
-    else if (!asked && signals === 0)
+    else if (!requested && signals === 0)
       log.info({ url: pool.url }, 'the dashboard is closed, the gateway runs on')
-    if (asked) stop()
+    if (requested) stop()
   })
   telemetry.hold(true)
   view.start()
 }
 
-/** Whether the terminal that this was started from has been closed: then, too, the kernel sends SIGHUP. */
+/** Whether the controlling terminal has been closed; the kernel sends SIGHUP then. */
 function terminalGone() {
   try {
     closeSync(openSync('/dev/tty', 'r'))
@@ -109,7 +114,7 @@ function terminalGone() {
 }
 
 /**
- * Says where the gateway is.
+ * Logs the address of the gateway; in a terminal, prints the development profile's key and an example.
  * @param {WorkerPool} pool
  * @param {'development' | 'configured'} profile
  * @param {import('pino').Logger} log

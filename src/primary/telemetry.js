@@ -1,5 +1,4 @@
-// What the primary knows of its gateway, and whom it tells: puts the monitor, the CSV file, the stats socket and the workers' own
-// questions together.
+// The primary's statistics: connects the monitor with the workers, the CSV file, the stats socket and the log.
 
 import { CsvWriter } from '../stats/csv-writer.js'
 import { MachineWatch } from '../stats/machine.js'
@@ -9,20 +8,19 @@ import { SocketMemory } from '../stats/socket-memory.js'
 import { socketPath } from '../stats/socket-path.js'
 import { StatsRelay } from '../stats/stats-relay.js'
 import { StatsSocket } from '../stats/stats-socket.js'
-import { GcRounds } from './gc-rounds.js'
 
 /**
  * @typedef {import('./worker-pool.js').WorkerPool} WorkerPool
  * @typedef {import('./worker-pool.js').PoolObserver} PoolObserver
  */
 
-/** The primary serves no clients, so its ticks are looked at less often than those of workers, ms. */
+/** The primary serves no clients, so its event-loop ticks are measured less often than a worker's, ms. */
 const PRIMARY_GRID_MS = 50
-/** Log lines that a dashboard which is opened later finds there. */
-const KEPT_LINES = 200
+/** Log lines kept for dashboards that connect later. */
+const MAX_LINES = 200
 
 /**
- * Watches a pool of workers.
+ * Statistics and remote control of one worker pool.
  * @implements {PoolObserver}
  */
 export class Telemetry {
@@ -39,23 +37,23 @@ export class Telemetry {
   #facts
   /** @type {CsvWriter | null} */
   #csv = null
-  /** @type {GcRounds | null} */
-  #rounds = null
+  /** @type {GcSchedule | null} */
+  #gcSchedule = null
   /** @type {StatsSocket | null} */
   #socket = null
-  /** @type {string[]} the last log lines, while somebody could ask for them */
+  /** @type {string[]} the last log lines, while log lines are forwarded */
   #lines = []
   /** @type {Set<(line: string) => void>} */
   #readers = new Set()
-  /** Whether log lines are kept for a dashboard, and not shown. */
+  /** Whether a dashboard owns the terminal: log lines are kept for it instead of shown. */
   #held = false
 
   /**
    * @param {object} options
-   * @param {WorkerPool} options.pool whose workers are not started yet
+   * @param {WorkerPool} options.pool not started yet
    * @param {import('pino').Logger} options.log
-   * @param {import('../log.js').LogOutput | null} options.output of the log; null: it is somebody else's
-   * @param {() => void} options.onStop somebody who may has asked to end the gateway
+   * @param {import('../log.js').LogOutput | null} options.output of the log; null if the log belongs to the embedding program
+   * @param {() => void} options.onStop called when a stats client stops the gateway
    */
   constructor({ pool, log, output, onStop }) {
     this.#pool = pool
@@ -94,19 +92,19 @@ export class Telemetry {
       gc: (/** @type {number | null} */ worker) => this.#collect(worker),
       restart: (/** @type {number} */ worker) => this.#restart(worker),
       stop: () => this.#onStop(),
-      log: (/** @type {(line: string) => void} */ reader) => this.#read(reader),
+      log: (/** @type {(line: string) => void} */ reader) => this.#readLog(reader),
     }
     this.#relay = new StatsRelay(this.#monitor, this.#actions)
     pool.observer = this
   }
 
-  /** Where dashboards find the gateway; null: nowhere. */
+  /** Path of the stats socket; null if there is none. */
   get socket() {
     return this.#socket?.path ?? null
   }
 
   /**
-   * Begins, once all workers listen.
+   * To be called once all workers listen.
    * @param {{runtimeDir?: string}} place of the stats socket
    */
   async start(place) {
@@ -115,8 +113,8 @@ export class Telemetry {
     this.#facts.driver = driver
     if (stats.csv.file !== '') this.#openCsv(stats.csv)
     if (gc.interval > 0) {
-      this.#rounds = new GcRounds(gc.interval, slots.length, worker =>
-        this.#pool.tellOne(worker, { type: 'gc' }),
+      this.#gcSchedule = new GcSchedule(gc.interval, slots.length, worker =>
+        this.#pool.sendTo(worker, { type: 'gc' }),
       )
     }
     const path = socketPath(stats.socket, server.port, place)
@@ -144,26 +142,24 @@ export class Telemetry {
     this.#monitor.on(({ snapshot }) => csv.write(snapshot))
   }
 
-  /** The configuration was read again. */
   reloaded() {
     this.#monitor.event({ level: 'info', kind: 'reloaded', text: 'configuration reloaded' })
   }
 
-  /** The gateway ends. */
   stopping() {
     this.#monitor.event({ level: 'info', kind: 'stopping', text: 'shutting down' })
   }
 
-  /** Ends; what was written is on its way to the disk. */
+  /** Resolves when the CSV file and the stats socket are closed. */
   async close() {
     this.#monitor.stop()
-    this.#rounds?.stop()
+    this.#gcSchedule?.stop()
     this.#process.stop()
     await Promise.all([this.#socket?.close(), this.#csv?.close(), this.#sockets.close()])
     this.#machine.close()
   }
 
-  // What happens to workers
+  // Events of the worker pool
 
   /** @type {PoolObserver['starting']} */
   starting(index) {
@@ -175,64 +171,63 @@ export class Telemetry {
     this.#monitor.workerState(index, 'up')
     const text = `worker ${index} listens`
     this.#monitor.event({ level: 'info', kind: 'worker_started', text, worker: index })
-    // What was told while it started it has not heard.
-    this.#pool.tellOne(index, this.#logging)
+    // It missed messages sent while it started.
+    this.#pool.sendTo(index, this.#logging)
   }
 
   /** @type {PoolObserver['ended']} */
-  ended(index, worker, { reason, asked }) {
-    this.#relay.gone(worker)
+  ended(index, worker, { reason, requested }) {
+    this.#relay.remove(worker)
     this.#monitor.processEnded(/** @type {number} */ (worker.process.pid))
-    this.#monitor.workerState(index, 'down', asked)
+    this.#monitor.workerState(index, 'down', requested)
     this.#monitor.event({
-      level: asked ? 'info' : 'error',
+      level: requested ? 'info' : 'error',
       kind: 'worker_died',
-      text: asked ? `worker ${index} has ended: ${reason}` : `worker ${index} died: ${reason}`,
+      text: requested ? `worker ${index} has ended: ${reason}` : `worker ${index} died: ${reason}`,
       worker: index,
     })
   }
 
-  /** @type {PoolObserver['heard']} */
-  heard(index, worker, message) {
+  /** @type {PoolObserver['message']} */
+  message(index, worker, message) {
     switch (message.type) {
       case 'ready-to-listen':
         this.#monitor.processBegins(/** @type {number} */ (worker.process.pid), message.rss)
         break
       case 'sample':
-        this.#monitor.take(index, message.sample)
+        this.#monitor.addSample(index, message.sample)
         break
       case 'redis':
         this.#monitor.redisState(index, message.up)
         break
       case 'stats':
-        this.#relay.take(worker, message)
+        this.#relay.onMessage(worker, message)
         break
       case 'log':
-        this.#line(message.line)
+        this.#addLine(message.line)
     }
   }
 
-  // What may be asked for
+  // Commands of stats clients
 
   /** @param {number | null} worker null: all */
   #collect(worker) {
-    if (worker === null) this.#pool.tell({ type: 'gc' })
-    else if (!this.#pool.tellOne(worker, { type: 'gc' })) throw new Error(`worker ${worker} is not up`)
+    if (worker === null) this.#pool.broadcast({ type: 'gc' })
+    else if (!this.#pool.sendTo(worker, { type: 'gc' })) throw new Error(`worker ${worker} is not up`)
     const text = worker === null ? 'GC of all workers' : `GC of worker ${worker}`
-    this.#monitor.event({ level: 'info', kind: 'gc', text: `${text} was asked for`, worker })
+    this.#monitor.event({ level: 'info', kind: 'gc', text: `${text} was requested`, worker })
   }
 
   /** @param {number} worker */
   #restart(worker) {
     this.#pool.restart(worker)
-    this.#log.info({ worker }, 'a restart was asked for')
+    this.#log.info({ worker }, 'restart requested')
   }
 
   // The log
 
   /**
-   * From now on log lines are kept for those who watch, and not shown; or they are shown again.
-   * @param {boolean} held
+   * @param {boolean} held true: log lines go to dashboards only, not to the terminal
    */
   hold(held) {
     this.#held = held
@@ -241,36 +236,65 @@ export class Telemetry {
     this.#forward()
   }
 
-  /** @returns {{type: 'log', shown: boolean, forward: boolean}} what workers do with their lines */
+  /** @returns {{type: 'log', shown: boolean, forward: boolean}} the message that tells workers where log lines go */
   get #logging() {
     return { type: 'log', shown: !this.#held, forward: this.#held || this.#readers.size > 0 }
   }
 
-  /** Lines come here, from all processes, if somebody wants them. */
+  /** Collects the log lines of all processes while anyone reads them. */
   #forward() {
     const logging = this.#logging
-    if (this.#output) this.#output.forward = logging.forward ? line => this.#line(line) : null
-    this.#pool.tell(logging)
+    if (this.#output) this.#output.forward = logging.forward ? line => this.#addLine(line) : null
+    this.#pool.broadcast(logging)
     if (!logging.forward) this.#lines = []
   }
 
   /** @param {string} line */
-  #line(line) {
+  #addLine(line) {
     this.#lines.push(line)
-    if (this.#lines.length > KEPT_LINES) this.#lines.shift()
+    if (this.#lines.length > MAX_LINES) this.#lines.shift()
     for (const reader of this.#readers) reader(line)
   }
 
   /**
    * @param {(line: string) => void} reader
-   * @returns {() => void}
+   * @returns {() => void} ends that
    */
-  #read(reader) {
+  #readLog(reader) {
     for (const line of this.#lines) reader(line)
     this.#readers.add(reader)
     if (this.#readers.size === 1) this.#forward()
     return () => {
       if (this.#readers.delete(reader) && this.#readers.size === 0) this.#forward()
     }
+  }
+}
+
+/**
+ * Collects garbage in one worker after another, so that no two pause at the same time.
+ *
+ * interval   |------------------------|
+ * worker 0   x                        x
+ * worker 1            x                        x
+ * worker 2                     x
+ */
+class GcSchedule {
+  #next = 0
+  #timer
+
+  /**
+   * @param {number} interval ms between two collections of the same worker
+   * @param {number} workers
+   * @param {(worker: number) => void} collect
+   */
+  constructor(interval, workers, collect) {
+    this.#timer = setInterval(() => {
+      collect(this.#next)
+      this.#next = (this.#next + 1) % workers
+    }, interval / workers)
+  }
+
+  stop() {
+    clearInterval(this.#timer)
   }
 }

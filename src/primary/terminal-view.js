@@ -1,13 +1,13 @@
-// The dashboard in the terminal of `npm start`: a process of its own, so that drawing disturbs no message, and so that neither of the two
-// takes the other one, or the terminal, with it when it fails.
+// The dashboard in the terminal of `npm start`. It is a process of its own: drawing delays no message, and if either process
+// fails, the other one and the terminal survive.
 
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { EXIT_CODES } from '../../dashboard/exit-codes.js'
 
-/** What is written before the guard of a killed dashboard has given the terminal back would be lost with its screen, ms. */
+/** A killed dashboard's guard needs this long to restore the terminal; earlier output would be lost, ms. */
 const GUARD_MS = 500
-/** So long a dashboard that was asked to end may take for it, ms. */
+/** Time for the dashboard to end before it is killed, ms. */
 const END_MS = 2000
 
 const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
@@ -24,8 +24,8 @@ export class TerminalView {
   /**
    * @param {string} socket path of the stats socket
    * @param {Record<string, string | undefined>} env
-   * @param {(end: {stop: boolean, fault: string}) => void} onEnd the terminal is free again. `stop`: the person wants the gateway to end;
-   *   `fault`: why the dashboard ended, if nobody asked it to
+   * @param {(end: {stop: boolean, fault: string}) => void} onEnd called when the terminal is free again. `stop`: the user
+   *   stopped the gateway; `fault`: why the dashboard failed, or empty
    */
   constructor(socket, env, onEnd) {
     this.#socket = socket
@@ -34,7 +34,7 @@ export class TerminalView {
   }
 
   start() {
-    // Flags of the gateway's own Node.js are about its heap, not about a small program's.
+    // The Node.js flags of the gateway tune its heap; the dashboard does not need them.
     const child = spawn(process.execPath, [BIN, 'dashboard', this.#socket, '--owner'], {
       stdio: 'inherit',
       env: this.#env,
@@ -49,8 +49,8 @@ export class TerminalView {
       }
       child.once('error', error => end({ stop: false, fault: error.message }))
       child.once('exit', (code, signal) => {
-        const asked = code === EXIT_CODES.left || code === EXIT_CODES.stop
-        const fault = asked ? '' : (signal ?? `exit code ${code}`)
+        const requested = code === EXIT_CODES.left || code === EXIT_CODES.stop
+        const fault = requested ? '' : (signal ?? `exit code ${code}`)
         setTimeout(() => end({ stop: code === EXIT_CODES.stop, fault }), signal === null ? 0 : GUARD_MS)
       })
     })
@@ -61,7 +61,6 @@ export class TerminalView {
     const child = this.#child
     if (child === null) return this.#gone
     child.kill('SIGTERM')
-    // One that hangs does not hear that.
     const late = setTimeout(() => child.kill('SIGKILL'), END_MS)
     return this.#gone.then(() => clearTimeout(late))
   }

@@ -1,4 +1,4 @@
-// The worker processes of a gateway, with the embedded broker that they share.
+// The worker processes of a gateway, and the embedded broker that they share.
 
 import cluster from 'node:cluster'
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -10,38 +10,37 @@ import { deriveCursorKey } from '../transport/uni-poll/cursor.js'
 import { packageVersion } from '../version.js'
 
 /**
- * @typedef {object} WorkerStart what a worker is told first
+ * @typedef {object} WorkerStart the first message to a worker
  * @property {'start'} type
  * @property {any} config
  * @property {number} index 0 ...
- * @property {number} workers how many there are
+ * @property {number} workers their number
  * @property {import('../api/context.js').NodeIdentity} node
  * @property {boolean} terminal
- * @property {boolean} quiet whether its log lines go to the primary, and not to standard output
+ * @property {boolean} quiet log lines go to the primary instead of standard output
  * @property {string} cursorKey
  *
  * @typedef {import('node:cluster').Worker} Worker
  *
- * @typedef {object} PoolObserver is told what happens to workers, by their index
+ * @typedef {object} PoolObserver gets the events of workers, by index
  * @property {(index: number) => void} starting
  * @property {(index: number) => void} listening
- * @property {(index: number, worker: Worker, end: {reason: string, asked: boolean}) => void} ended `asked`: it was restarted on purpose
- * @property {(index: number, worker: Worker, message: any) => void} heard what the pool itself does not know
+ * @property {(index: number, worker: Worker, end: {reason: string, requested: boolean}) => void} ended `requested`: restarted or
+ *   stopped on purpose
+ * @property {(index: number, worker: Worker, message: any) => void} message of a type that the pool does not handle
  */
 
 /** @type {PoolObserver} */
-const NOBODY = Object.freeze({ starting() {}, listening() {}, ended() {}, heard() {} })
+const NO_OBSERVER = Object.freeze({ starting() {}, listening() {}, ended() {}, message() {} })
 
 /** Descriptors of a worker: standard input and outputs, the channel of `cluster`, the bus. */
 const STDIO = /** @type {const} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
-/** A worker that lived this long was healthy: the next one need not wait, ms. */
+/** A worker that lived this long is replaced without delay, ms. */
 const HEALTHY_MS = 10_000
 const FIRST_DELAY_MS = 100
 const MAX_DELAY_MS = 30_000
 
-/**
- * The place of one worker, taken by one process after another.
- */
+/** The place of one worker: one process after another. */
 class Slot {
   /** @type {Worker | null} */
   worker = null
@@ -51,9 +50,9 @@ class Slot {
   listening = false
   open = 0
   reason = ''
-  /** Its worker was asked to end, and is to be replaced. */
+  /** Its worker is ending and will be replaced. */
   restarting = false
-  /** @type {any} the configuration that its worker has */
+  /** @type {any} last sent to its worker */
   config = null
 
   /** @param {number} index */
@@ -63,8 +62,8 @@ class Slot {
 }
 
 /**
- * Finds out, before any worker starts, whether the port can be had, and which one it is if any will do. Workers share the
- * port, so two gateways could do so by mistake.
+ * Checks that the port is free, and finds one for port 0, before workers start. Workers bind with SO_REUSEPORT, so without
+ * this check two gateways could share a port by mistake.
  * @param {string} address
  * @param {number} port
  * @returns {Promise<number>}
@@ -84,7 +83,7 @@ function probePort(address, port) {
  * @param {string} address
  * @param {number} port
  * @returns {Promise<number>}
- * @throws {Error} one clear line
+ * @throws {Error} with address and reason
  */
 async function probe(address, port) {
   try {
@@ -94,22 +93,20 @@ async function probe(address, port) {
   }
 }
 
-/**
- * Forks workers, replaces those that die, ends them cleanly.
- */
+/** Forks the workers, replaces those that die, drains and ends them. */
 export class WorkerPool {
-  /** Set by the first worker that listens. */
+  /** Name of the socket server: uws or node; known once a worker listens. */
   driver = ''
-  /** @type {PoolObserver} to be set before `start` */
-  observer = NOBODY
-  /** Whether workers that start now leave standard output alone. */
+  /** @type {PoolObserver} set it before `start` */
+  observer = NO_OBSERVER
+  /** Whether new workers start without log lines on standard output. */
   quiet = false
   #log
   #terminal
   #host
   /** @type {import('../api/context.js').NodeIdentity} */
   node
-  /** One for all workers, those that come later included. */
+  /** Shared by all workers, also later ones. */
   #cursorKey
   #stopping = false
   #tick
@@ -142,12 +139,12 @@ export class WorkerPool {
   }
 
   /**
-   * Finds a port and looks whether the engine can be worked with, but starts nothing yet.
+   * Checks port and engine; starts nothing yet.
    * @param {any} given the configuration
    * @param {import('pino').Logger} log
-   * @param {boolean} terminal whether workers log for a person
+   * @param {boolean} terminal whether workers format log lines for a terminal
    * @returns {Promise<WorkerPool>}
-   * @throws {Error} when the port cannot be had, or the engine is out of reach
+   * @throws {Error} if the port is taken or the engine cannot be reached
    */
   static async create(given, log, terminal) {
     const { address, port, internal_address, internal_port } = given.http_server
@@ -160,24 +157,24 @@ export class WorkerPool {
     return new WorkerPool({ ...given, http_server: { ...given.http_server, port: found } }, log, terminal)
   }
 
-  /** Channels with subscribers, of the embedded broker. */
+  /** Channels of the embedded broker that have subscribers. */
   get channels() {
     return this.#host.subscribed
   }
 
-  /** Where the gateway is. */
+  /** Public address of the gateway. */
   get url() {
     const { address, port } = this.config.http_server
     const host = address || '0.0.0.0'
     return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
   }
 
-  /** Resolves when every worker listens, rejects when one cannot. */
+  /** Resolves when every worker listens; rejects if one fails to start. */
   start() {
     cluster.setupPrimary({
       exec: fileURLToPath(new URL('../worker/main.js', import.meta.url)),
       args: [],
-      // A worker's own share of the machine's memory is what it needs, so the flags are handed on as they are.
+      // Heap flags hold for each worker as they are: each has a heap of its own.
       execArgv: process.execArgv,
       stdio: [...STDIO],
     })
@@ -205,9 +202,9 @@ export class WorkerPool {
     this.observer.starting(slot.index)
     const bus = /** @type {import('node:net').Socket} */ (/** @type {any} */ (worker.process.stdio[4]))
     this.#host.attach(bus, String(slot.index), slot.index)
-    worker.on('message', message => this.#hear(slot, worker, message))
+    worker.on('message', message => this.#onMessage(slot, worker, message))
     worker.on('error', error => this.#log.debug({ err: error, worker: slot.index }, 'worker channel failed'))
-    worker.on('exit', (code, signal) => this.#died(slot, worker, code, signal))
+    worker.on('exit', (code, signal) => this.#onExit(slot, worker, code, signal))
   }
 
   /**
@@ -215,7 +212,7 @@ export class WorkerPool {
    * @param {Worker} worker
    * @param {any} message
    */
-  #hear(slot, worker, message) {
+  #onMessage(slot, worker, message) {
     switch (message.type) {
       case 'ready':
         slot.config = this.config
@@ -234,9 +231,9 @@ export class WorkerPool {
         slot.listening = true
         this.driver = message.driver
         this.#log.debug({ worker: slot.index, pid: worker.process.pid }, 'worker listens')
-        this.#tellReadiness()
+        this.#sendReadiness()
         this.observer.listening(slot.index)
-        // What was told while it started it has not heard.
+        // It missed messages sent while it started.
         if (slot.config !== this.config) worker.send({ type: 'reload', config: (slot.config = this.config) })
         worker.send({ type: 'elsewhere', count: this.#open - slot.open })
         if (this.slots.every(({ listening }) => listening)) this.#started?.()
@@ -247,20 +244,20 @@ export class WorkerPool {
         break
       case 'open':
         slot.open = message.count
-        this.#tellCounts(slot)
+        this.#sendCounts(slot)
         break
       default:
-        this.observer.heard(slot.index, worker, message)
+        this.observer.message(slot.index, worker, message)
     }
   }
 
-  /** Tells every worker. @param {object} message */
-  tell(message) {
+  /** @param {object} message to all workers */
+  broadcast(message) {
     for (const { worker } of this.slots) if (worker?.isConnected()) worker.send(message)
   }
 
-  #tellReadiness() {
-    this.tell({ type: 'workers', ready: this.slots.every(({ listening }) => listening) })
+  #sendReadiness() {
+    this.broadcast({ type: 'workers', ready: this.slots.every(({ listening }) => listening) })
   }
 
   get #open() {
@@ -268,7 +265,7 @@ export class WorkerPool {
   }
 
   /** @param {Slot} changed */
-  #tellCounts(changed) {
+  #sendCounts(changed) {
     const total = this.#open
     for (const slot of this.slots) {
       if (slot !== changed && slot.worker?.isConnected())
@@ -277,12 +274,11 @@ export class WorkerPool {
   }
 
   /**
-   * Tells one worker.
-   * @param {number} index
+   * @param {number} index of a worker
    * @param {object} message
-   * @returns {boolean} whether there is one
+   * @returns {boolean} false if that worker is not running
    */
-  tellOne(index, message) {
+  sendTo(index, message) {
     const worker = this.slots[index]?.worker
     if (!worker?.isConnected()) return false
     worker.send(message)
@@ -290,9 +286,9 @@ export class WorkerPool {
   }
 
   /**
-   * Ends a worker as a shutdown does, its clients being told to come back, and puts another one in its place.
+   * Replaces a worker. Its clients are told to reconnect, as on shutdown.
    * @param {number} index
-   * @throws {Error} when there is nothing to restart
+   * @throws {Error} if there is no such worker, or it is not up
    */
   restart(index) {
     const slot = this.slots[index]
@@ -302,7 +298,7 @@ export class WorkerPool {
       throw new Error(`worker ${index} is not up`)
     slot.restarting = true
     worker.send({ type: 'shutdown' })
-    // One that hangs does not hear that.
+    // A hanging worker does not read the message.
     const late = setTimeout(() => worker.process.kill('SIGKILL'), this.config.shutdown.timeout)
     worker.once('exit', () => clearTimeout(late))
   }
@@ -313,22 +309,24 @@ export class WorkerPool {
    * @param {number | null} code
    * @param {string | null} signal
    */
-  #died(slot, worker, code, signal) {
+  #onExit(slot, worker, code, signal) {
     slot.worker = null
     slot.listening = false
     slot.open = 0
     if (this.#stopping) {
-      this.observer.ended(slot.index, worker, { reason: 'stopped', asked: true })
+      this.observer.ended(slot.index, worker, { reason: 'stopped', requested: true })
       if (this.slots.every(({ worker }) => worker === null)) this.#ended?.()
       return
     }
-    this.#tellReadiness()
-    this.#tellCounts(slot)
-    const asked = slot.restarting
-    const reason = asked ? 'restarted' : slot.reason || (signal ? `signal ${signal}` : `exit code ${code}`)
-    this.observer.ended(slot.index, worker, { reason, asked })
-    if (asked) {
-      this.#log.info({ worker: slot.index }, 'worker restarts as asked')
+    this.#sendReadiness()
+    this.#sendCounts(slot)
+    const requested = slot.restarting
+    const reason = requested
+      ? 'restarted'
+      : slot.reason || (signal ? `signal ${signal}` : `exit code ${code}`)
+    this.observer.ended(slot.index, worker, { reason, requested })
+    if (requested) {
+      this.#log.info({ worker: slot.index }, 'worker restarts on request')
       return this.#fork(slot)
     }
     const lived = Date.now() - slot.startedAt
@@ -353,7 +351,7 @@ export class WorkerPool {
     }
   }
 
-  /** @param {any} config whose channel options and token keys are taken over */
+  /** @param {any} config only its channel options and token keys are applied */
   reload(config) {
     const { channel, client } = config
     const { token, subscription_token } = client
@@ -369,8 +367,8 @@ export class WorkerPool {
   #ended = null
 
   /**
-   * Clients are told to come back.
-   * @returns {Promise<boolean>} when the last worker has ended; false if `shutdown.timeout` had to end one
+   * Tells clients to reconnect and ends the workers.
+   * @returns {Promise<boolean>} when the last worker has ended; false if one was killed after `shutdown.timeout`
    */
   stop() {
     this.#stopping = true
@@ -380,8 +378,8 @@ export class WorkerPool {
       this.#ended = () => resolve(undefined)
     })
     if (this.slots.every(({ worker }) => worker === null)) return Promise.resolve(clean)
-    this.tell({ type: 'shutdown' })
-    // One that has not come to listen does not hear that, and has no clients to tell.
+    this.broadcast({ type: 'shutdown' })
+    // A worker that does not listen yet has no clients: kill it.
     for (const { worker, listening } of this.slots) if (!listening) worker?.process.kill('SIGKILL')
     const late = setTimeout(() => {
       clean = false
@@ -393,7 +391,7 @@ export class WorkerPool {
     })
   }
 
-  /** Ends the workers at once. */
+  /** Kills all workers. */
   kill() {
     for (const { worker } of this.slots) worker?.process.kill('SIGKILL')
   }

@@ -1,3 +1,5 @@
+// Estimates how many more connections fit, from the measured memory of those that are open.
+
 /**
  * @typedef {import('./schema.js').Capacity} Capacity
  * @typedef {import('./schema.js').MachineSample} MachineSample
@@ -5,25 +7,22 @@
  * @typedef {import('./schema.js').WorkerSample} WorkerSample
  */
 
-/** Below that many, what a gateway needs by itself hides what its connections need. */
+/** With fewer connections, the gateway's own memory hides that of its connections. */
 const LEAST_CONNECTIONS = 1000
-/** So few make no difference. */
+/** Up to this many do not affect a baseline. */
 const FEW_CONNECTIONS = 100
-/** What is left free of all memory: the machine needs some to breathe. */
+/** Share of memory that stays free. */
 const RESERVE = 0.1
-/** Weight of a new second: what collections of garbage make of it evens out over some ten of them. */
+/** Weight of a new second: smooths the effect of garbage collection over about ten seconds. */
 const WEIGHT = 0.1
 
-/**
- * The least memory that something took, and the connections there were then. What has come since is theirs.
- */
+/** The lowest memory of a process, and its connections at that time. All memory above it is attributed to later connections. */
 class Baseline {
   #bytes = Number.POSITIVE_INFINITY
   #connections = Number.POSITIVE_INFINITY
 
   /**
-   * Takes over a lower one, if it was not lowered by what has nothing to do with connections: swapping, or caches that
-   * shrink.
+   * Lowers the baseline, unless many more connections show another cause: swapping, or shrinking caches.
    * @param {number} bytes
    * @param {number} connections
    * @returns {{bytes: number, connections: number}} above the baseline
@@ -37,7 +36,7 @@ class Baseline {
   }
 }
 
-/** A figure without its jumps. */
+/** Exponential moving average. */
 class Smooth {
   /** @type {number | null} */
   value = null
@@ -59,9 +58,7 @@ class Smooth {
  */
 const whole = value => value && Math.round(value)
 
-/**
- * What a connection costs, as measured, and how many more of them fit.
- */
+/** Measures the memory of a connection and how many more fit. */
 export class CapacityWatch {
   #connectionLimit
   /** @type {Map<number, Baseline>} of processes, by pid */
@@ -76,7 +73,7 @@ export class CapacityWatch {
   }
 
   /**
-   * A process has no connections yet: after a restart thousands may come before its first sample.
+   * Sets the baseline of a process before its first connection: thousands may arrive before its first sample.
    * @param {number} pid
    * @param {number} rss bytes
    */
@@ -86,9 +83,9 @@ export class CapacityWatch {
 
   /**
    * @param {ProcessSample} primary
-   * @param {WorkerSample[]} samples of all workers that are there
+   * @param {WorkerSample[]} samples of all running workers
    * @param {MachineSample} machine
-   * @param {number | null} kernel bytes that the kernel holds for a connection; null where it is not known
+   * @param {number | null} kernel kernel bytes of a connection; null if unknown
    * @returns {Capacity}
    */
   measure(primary, samples, machine, kernel) {
@@ -122,7 +119,7 @@ export class CapacityWatch {
    * @returns {number | null} bytes of user space for each
    */
   #userSpace(primary, samples, open) {
-    // History and presence live in the primary: they are there because of all connections.
+    // History and presence in the primary are shared by all connections.
     let bytes = this.#baseline(primary.pid).above(primary.memory.rss, open).bytes
     let connections = 0
     for (const sample of samples) {
@@ -133,7 +130,7 @@ export class CapacityWatch {
     return connections >= LEAST_CONNECTIONS ? Math.max(0, bytes / connections) : null
   }
 
-  /** A process has ended. @param {number} pid */
+  /** @param {number} pid of a process that has ended */
   end(pid) {
     this.#processes.delete(pid)
   }
@@ -149,7 +146,7 @@ export class CapacityWatch {
 /**
  * @param {WorkerSample[]} samples
  * @param {MachineSample} machine
- * @returns {number | null} descriptors that are left; null where a worker does not know
+ * @returns {number | null} unused descriptors; null if a worker does not know
  */
 function descriptors(samples, machine) {
   let left = 0

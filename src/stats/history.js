@@ -1,14 +1,17 @@
-/** @typedef {import('./schema.js').Snapshot} Snapshot */
+// The recent past of a gateway, kept in the primary: snapshots of five minutes and the latest events.
 
-/** Snapshots that are kept: five minutes. */
-const KEPT = 300
-/** With more workers than that the history tells of all of them together only: it is sent to whoever comes. */
+/** @typedef {import('./schema.js').Snapshot} Snapshot */
+/** @typedef {import('./schema.js').GatewayEvent} GatewayEvent */
+
+/** Five minutes. */
+const MAX_SNAPSHOTS = 300
+/** With more workers, history holds only their totals, to keep a first message small. */
 const MAX_WORKERS = 16
 
 /**
  * @template {import('./schema.js').ProcessSample} T
  * @param {T} sample
- * @returns {T} without what fills the most room
+ * @returns {T} without its largest fields
  */
 const thinProcess = sample => ({
   ...sample,
@@ -33,7 +36,7 @@ const thinCounts = counts => ({
 
 /**
  * @param {Snapshot} snapshot
- * @returns {Snapshot} of the same shape, but without lifetimes, buckets, heap spaces, interfaces and names of counts
+ * @returns {Snapshot} same shape, without lifetimes, buckets, heap spaces, interfaces and names of counts
  */
 export function thin(snapshot) {
   const { lifetimes, ...rest } = snapshot
@@ -61,9 +64,7 @@ function thinView(view) {
   return { ...view, sample: { ...thinProcess(view.sample), counts: thinCounts(view.sample.counts) } }
 }
 
-/**
- * The last minutes, for whoever comes to look: their charts begin with what was.
- */
+/** The last snapshots, thinned: the charts of a new stats client start with them. */
 export class History {
   /** @type {Snapshot[]} oldest first */
   #kept = []
@@ -71,17 +72,50 @@ export class History {
   /** @param {Snapshot} snapshot */
   add(snapshot) {
     this.#kept.push(thin(snapshot))
-    if (this.#kept.length > KEPT) this.#kept.shift()
+    if (this.#kept.length > MAX_SNAPSHOTS) this.#kept.shift()
   }
 
   /**
-   * To be read in parts: all of it takes longer to write than one turn of the primary should.
-   * @param {number} seq of the last one that was read; 0 for none
-   * @param {number} [count] at most
-   * @returns {Snapshot[]} what came next, oldest first
+   * Read it in parts: writing all of it takes too long for one turn of the primary's event loop.
+   * @param {number} seq of the last snapshot read; 0 for none
+   * @param {number} [count] maximum
+   * @returns {Snapshot[]} the next ones, oldest first
    */
-  after(seq, count = KEPT) {
+  after(seq, count = MAX_SNAPSHOTS) {
     const at = this.#kept.findIndex(snapshot => snapshot.seq > seq)
     return at < 0 ? [] : this.#kept.slice(at, at + count)
+  }
+}
+
+const MAX_EVENTS = 100
+/** Events that repeat every second must not displace rare ones. */
+const MAX_OF_A_KIND = 20
+
+/** Events: those not reported yet, and the latest ones. */
+export class EventLog {
+  /** @type {GatewayEvent[]} */
+  #fresh = []
+  /** @type {GatewayEvent[]} oldest first */
+  #last = []
+
+  /** @param {GatewayEvent} event */
+  add(event) {
+    this.#fresh.push(event)
+    this.#last.push(event)
+    const same = this.#last.filter(({ kind }) => kind === event.kind)
+    if (same.length > MAX_OF_A_KIND) this.#last.splice(this.#last.indexOf(same[0]), 1)
+    else if (this.#last.length > MAX_EVENTS) this.#last.shift()
+  }
+
+  /** @returns {GatewayEvent[]} added since the last drain */
+  drain() {
+    const fresh = this.#fresh
+    this.#fresh = []
+    return fresh
+  }
+
+  /** @returns {GatewayEvent[]} the latest ones, oldest first, without those `drain` will return: no client sees one twice */
+  recent() {
+    return this.#last.filter(event => !this.#fresh.includes(event))
   }
 }

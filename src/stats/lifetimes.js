@@ -1,5 +1,5 @@
-// What the node has done since it started, by place. A scrape comes now and then, and to any worker; what only grows loses
-// nothing between two of them, so it is kept in the primary.
+// Counters since the start of the node, by worker slot. They only grow, so a scrape at any time, answered by any worker, misses
+// nothing; therefore the primary keeps them.
 
 import { waitOf } from './tick-histogram.js'
 
@@ -12,7 +12,7 @@ import { waitOf } from './tick-histogram.js'
  * @typedef {import('./schema.js').Flow} Flow
  */
 
-/** Ticks are counted by these, ms. */
+/** Upper bounds of the counted ticks, ms. */
 export const TICK_BOUNDS = Object.freeze([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000])
 const GC_KINDS = /** @type {const} */ (['minor', 'major', 'incremental', 'weak'])
 
@@ -42,7 +42,7 @@ function addTo(sum, more, factor = 1) {
 /**
  * @param {Lifetime} lifetime
  * @param {ProcessSample} sample
- * @param {number} interval ms that it tells of
+ * @param {number} interval ms covered by the sample
  */
 function addProcess(lifetime, { cpu, loop, gc }, interval) {
   addTo(lifetime.cpu, cpu, interval)
@@ -60,7 +60,7 @@ function addProcess(lifetime, { cpu, loop, gc }, interval) {
   }
 }
 
-/** @returns {any} a copy that stays as it is, with what is worth telling of broken numbers */
+/** @returns {any} a deep copy, numbers rounded to three digits */
 function copy(/** @type {any} */ value) {
   if (typeof value === 'number') return Math.round(value * 1000) / 1000
   if (Array.isArray(value)) return value.map(copy)
@@ -68,7 +68,7 @@ function copy(/** @type {any} */ value) {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, copy(inner)]))
 }
 
-/** Adds up the samples of the primary, of the workers and of the machine. */
+/** Sums of the samples of the primary, the workers and the machine. */
 export class Lifetimes {
   #primary = begin()
   #workers
@@ -88,7 +88,7 @@ export class Lifetimes {
     addProcess(this.#primary, sample, interval)
   }
 
-  /** @param {WorkerSample} sample each one once */
+  /** @param {WorkerSample} sample to be added once */
   addWorker(sample) {
     const lifetime = this.#workers[sample.index]
     addProcess(lifetime, sample, sample.interval)
@@ -110,7 +110,7 @@ export class Lifetimes {
     if (listen) addTo((sums.listen ??= { overflows: 0, drops: 0 }), listen)
   }
 
-  /** @returns {All} as it is now */
+  /** @returns {All} a copy */
   read() {
     return copy({ primary: this.#primary, workers: this.#workers, machine: this.#machine })
   }

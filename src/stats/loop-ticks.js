@@ -1,41 +1,41 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { bucketOf, TickHistogram } from './tick-histogram.js'
 
-/** The grid on which the wait for the event loop is measured, ms: each look wakes the process, which is most of what all figures cost. */
+/** Interval of the measurement, ms: each one wakes the process, which is most of the cost of all statistics. */
 const GRID_MS = 10
 const NS_PER_MS = 1e6
-/** Where the ranks are first cut: what is told is looked at itself, and not guessed from its neighbours. */
+/** Percentiles that are read exactly: they are reported. */
 const CUTS = Object.freeze([50, 90, 99])
-/** A look takes some µs. */
+/** Further reads of the histogram, some µs each. */
 const MAX_LOOKS = 16
 
 /**
- * @typedef {{rank: number, interval: number}} Place an interval between two looks of the library, ms, and how many are not longer
+ * @typedef {{rank: number, interval: number}} Point an interval of the library's histogram, ms, and how many are not longer
  */
 
-/** What lies between two places, without them. */
+/** The values between two points, exclusive. */
 class Gap {
   /**
-   * @param {Place} low
-   * @param {Place} high
+   * @param {Point} low
+   * @param {Point} high
    */
   constructor(low, high) {
     this.low = low
     this.high = high
     this.count = high.rank - low.rank - 1
     this.span = high.interval - low.interval
-    /** How much is not known of it. */
+    /** Its uncertainty. */
     this.weight = bucketOf(low.interval) === bucketOf(high.interval) ? 0 : this.count * this.span
   }
 }
 
-/** The wait for this process's event loop, on a grid. */
+/** Waits for this process's event loop, measured at a fixed interval. */
 export class LoopTicks {
   #grid
   #histogram
-  /** What the histogram does not see, ms. */
+  /** A wait that the histogram missed, ms. */
   #unseen = 0
-  /** @type {TickHistogram} what is being read */
+  /** @type {TickHistogram} of the current read */
   #ticks = new TickHistogram()
   #n = 0
 
@@ -46,7 +46,7 @@ export class LoopTicks {
     this.#histogram.enable()
   }
 
-  /** @returns {import('./schema.js').Ticks} since the last sample */
+  /** @returns {import('./schema.js').Ticks} since the previous sample */
   sample() {
     const histogram = this.#histogram
     const ticks = (this.#ticks = new TickHistogram())
@@ -60,7 +60,7 @@ export class LoopTicks {
       ticks.record(this.#unseen)
       sum += this.#unseen
     }
-    // The library knows it better than the middles of buckets.
+    // The library's mean is more exact than the middles of buckets.
     ticks.sum = sum
     histogram.reset()
     this.#watchUnseen()
@@ -68,8 +68,8 @@ export class LoopTicks {
   }
 
   /**
-   * The library's histogram tells percentiles, but not what it is made of. So the waits are found by their ranks: what lies between two
-   * that are about the same need not be looked at, and the widest gaps are looked into first.
+   * The library's histogram gives percentiles but not its buckets. So waits are read by rank: the most uncertain gap is bisected
+   * first, and a gap between two nearly equal waits not at all.
    */
   #read() {
     const n = this.#n
@@ -82,7 +82,7 @@ export class LoopTicks {
     for (const percent of CUTS) {
       const rank = Math.ceil((percent / 100) * n)
       if (rank <= low.rank || rank >= n) continue
-      const high = this.#look(rank)
+      const high = this.#readRank(rank)
       gaps.push(new Gap(low, high))
       low = high
     }
@@ -94,7 +94,7 @@ export class LoopTicks {
       for (let i = 1; i < gaps.length; i++) if (gaps[i].weight > gaps[widest].weight) widest = i
       const { low, high, weight } = gaps[widest]
       if (weight === 0) break
-      const middle = this.#look((low.rank + high.rank) >> 1)
+      const middle = this.#readRank((low.rank + high.rank) >> 1)
       gaps[widest] = new Gap(low, middle)
       gaps.push(new Gap(middle, high))
     }
@@ -103,15 +103,15 @@ export class LoopTicks {
 
   /**
    * @param {number} rank from 1
-   * @returns {Place}
+   * @returns {Point}
    */
-  #look(rank) {
+  #readRank(rank) {
     const interval = this.#histogram.percentile((100 * rank) / this.#n) / NS_PER_MS
     this.#record(interval)
     return { rank, interval }
   }
 
-  /** What was not looked at lies evenly between its neighbours, as far as is known. @param {Gap} gap */
+  /** Spreads the values that were not read evenly over the gap. @param {Gap} gap */
   #fill({ low: { interval }, count, span, weight }) {
     if (weight === 0) return this.#record(interval + span / 2, count)
     this.#record(interval + span / 4, count >> 1)
@@ -119,7 +119,7 @@ export class LoopTicks {
   }
 
   /**
-   * The histogram holds whole intervals between two looks, so an idle loop shows the grid itself.
+   * The histogram holds whole intervals: those of an idle loop equal the grid.
    * @param {number} interval ms
    * @param {number} [times]
    */
@@ -127,7 +127,7 @@ export class LoopTicks {
     if (times > 0) this.#ticks.record(Math.max(0, interval - this.#grid), times)
   }
 
-  /** A reset histogram begins with its next tick, so that a long turn right behind the reset would go unnoticed. */
+  /** A reset histogram starts with its next tick and would miss a long turn right after the reset. */
   #watchUnseen() {
     this.#unseen = 0
     const due = performance.now() + this.#grid

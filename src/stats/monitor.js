@@ -1,11 +1,18 @@
+// The statistics of one node, in the primary. Workers send samples; here they become one snapshot a second.
+//
+// schema.js is the contract of this room: every figure, its unit, and the messages of the stats stream. It may import only Node.js,
+// and dashboards, fleet and reports may import schema.js, limits.js, csv-reader.js and tick-histogram.js.
+//   worker: worker-sample.js <- process-sample.js, traffic.js        machine: machine.js <- proc-files.js, memory-limit.js
+//   primary: monitor.js <- merge.js, capacity.js, lifetimes.js       out: csv-writer.js, stats-socket.js, stats-relay.js <-> stats-view.js
+// It promises that percentiles come from merged histograms, that counts are neither lost nor doubled when a worker dies, and that
+// a failing sink (disk, socket, listener) stops neither the gateway nor the other sinks.
+
 import { CapacityWatch } from './capacity.js'
-import { EventLog } from './event-log.js'
-import { History } from './history.js'
+import { EventLog, History } from './history.js'
 import { Lifetimes } from './lifetimes.js'
 import { addCounts, emptyCounts, mergeTotals } from './merge.js'
-import { RedisWatch } from './redis-watch.js'
 import { SCHEMA_VERSION } from './schema.js'
-import { WorkerPlace } from './worker-place.js'
+import { RedisOutage, WorkerState } from './worker-state.js'
 
 /**
  * @typedef {import('./schema.js').Snapshot} Snapshot
@@ -16,17 +23,16 @@ import { WorkerPlace } from './worker-place.js'
  */
 
 const INTERVAL_MS = 1000
-/** Between two snapshots: the primary itself has stood still. */
+/** A longer time between two snapshots means that the primary itself was blocked, ms. */
 const HELD_UP_MS = 2500
-/** Workers send their samples at the full second: so much later they are here. */
+/** Workers send their samples at the full second; snapshots follow this much later, ms. */
 const OFFSET_MS = 150
+/** Close code of slow clients. */
 const SLOW = '3008'
-/** Elsewhere than on Linux. */
+/** For systems other than Linux. */
 const UNKNOWN = { read: () => null }
 
-/**
- * A snapshot on its way to all who listen: its text is made for the first who wants it.
- */
+/** A snapshot for all listeners; its JSON text is made once, on first use. */
 export class Update {
   #line = ''
 
@@ -50,33 +56,12 @@ export class Update {
 const numbered = (count, one, many) => `${count} ${count === 1 ? one : many}`
 
 /**
- * What the primary knows of the whole node: takes the samples of the workers, looks at itself and at the machine, and once a
- * second makes one snapshot of it all.
- *
- * ```
- * const machine = new MachineWatch()
- * const monitor = new Monitor({ node, workers: slots.length, connectionLimit: config.client.connection_limit, machine,
- *   process: new ProcessSampler(), sockets: new SocketMemory([port]), log, csv: () => csv?.status ?? null, channels: () => host.channels })
- * pool.observer = {
- *   starting: index => monitor.workerState(index, 'starting'),
- *   listening: index => monitor.workerState(index, 'up'),          // + monitor.event({kind: 'worker_started' ...})
- *   ended: (index, worker, { asked }) => { monitor.workerState(index, 'down', asked); relay.gone(worker) },
- *   heard: (index, worker, message) => {
- *     if (message.type === 'sample') monitor.take(index, message.sample)
- *     else if (message.type === 'redis') monitor.redisState(index, message.up)
- *     else if (message.type === 'stats') relay.take(worker, message)
- *   },
- * }
- * const actions = { gc, restart, stop, log }                       // see StatsActions in stats-commands.js
- * const relay = new StatsRelay(monitor, actions)
- * const socket = await StatsSocket.open({ path, own, monitor, actions, log })   // null: it has said why
- * monitor.start()                                                  // monitor.stop(), socket?.close(), machine.close()
- * ```
+ * Makes one snapshot a second of the samples of the workers, of the primary and of the machine. Telemetry connects it with the
+ * worker pool.
  */
 export class Monitor {
   /** @type {Snapshot | null} */
   latest = null
-  /** The last minutes, thinned. */
   history = new History()
   #node
   #machine
@@ -87,15 +72,15 @@ export class Monitor {
   #csv
   #clock
   #now
-  #places
+  #workers
   #capacity
   #lifetimes
-  #redis = new RedisWatch()
+  #redis = new RedisOutage()
   #events = new EventLog()
   /** @type {Set<(update: Update) => void>} */
   #listeners = new Set()
   #counters = emptyCounts()
-  /** @type {import('./schema.js').Counts[]} told by workers that ended before a snapshot could say so */
+  /** @type {import('./schema.js').Counts[]} of workers that ended since the previous snapshot */
   #lost = []
   /** @type {MachineSample | null} */
   #lastMachine = null
@@ -106,17 +91,17 @@ export class Monitor {
 
   /**
    * @param {object} options
-   * @param {import('./schema.js').NodeFacts} options.node what of it becomes known later may be changed in place
-   * @param {number} options.workers how many places there are
+   * @param {import('./schema.js').NodeFacts} options.node may be updated in place
+   * @param {number} options.workers number of slots
    * @param {number} options.connectionLimit of the node; 0 for none
    * @param {{sample(): MachineSample}} options.machine
    * @param {{sample(): ProcessSample & {interval: number}}} options.process of the primary
    * @param {{read(): number | null}} [options.sockets] bytes that the kernel holds for a connection
    * @param {Pick<import('pino').Logger, 'error'>} options.log
-   * @param {() => number | null} [options.channels] how many have subscribers, where the primary knows: with the embedded broker
-   * @param {() => Snapshot['csv']} [options.csv] how the file of figures is doing
+   * @param {() => number | null} [options.channels] number with subscribers; null unless the embedded broker knows
+   * @param {() => Snapshot['csv']} [options.csv] state of the CSV file
    * @param {() => number} [options.clock] unix ms
-   * @param {() => number} [options.now] ms, on a clock that nobody sets
+   * @param {() => number} [options.now] ms, monotonic
    */
   constructor({
     node,
@@ -141,40 +126,39 @@ export class Monitor {
     this.#clock = clock
     this.#now = now
     this.#at = now()
-    this.#places = Array.from({ length: workers }, (_, index) => new WorkerPlace(index, now))
+    this.#workers = Array.from({ length: workers }, (_, index) => new WorkerState(index, now))
     this.#capacity = new CapacityWatch(connectionLimit)
     this.#lifetimes = new Lifetimes(workers)
   }
 
-  /** @returns {number} of workers, there or not */
-  get places() {
-    return this.#places.length
+  /** @returns {number} of worker slots */
+  get slots() {
+    return this.#workers.length
   }
 
   /**
-   * A worker's sample has come.
    * @param {number} index
    * @param {WorkerSample} sample
    */
-  take(index, sample) {
+  addSample(index, sample) {
     this.#lifetimes.addWorker(sample)
-    if (!this.#places[index].take(sample)) this.#lost.push(sample.counts)
+    if (!this.#workers[index].addSample(sample)) this.#lost.push(sample.counts)
   }
 
   /**
    * @param {number} index
    * @param {'starting' | 'up' | 'down'} state
-   * @param {boolean} [asked] whether it goes down on purpose: that is no death
+   * @param {boolean} [requested] it is stopped on purpose, which counts as no death
    */
-  workerState(index, state, asked = false) {
-    const untold = this.#places[index].enter(state, asked)
-    if (untold) this.#lost.push(untold.counts)
-    // One that has ended misses nothing any more.
+  workerState(index, state, requested = false) {
+    const unreported = this.#workers[index].enter(state, requested)
+    if (unreported) this.#lost.push(unreported.counts)
+    // A worker that has ended is no longer without Redis.
     if (state === 'down') this.redisState(index, true)
   }
 
   /**
-   * A process of the gateway has no connections yet.
+   * Sets the memory baseline of a process that has no connections yet.
    * @param {number} pid
    * @param {number} rss bytes
    */
@@ -193,7 +177,7 @@ export class Monitor {
    * @param {boolean} up
    */
   redisState(index, up) {
-    const event = this.#redis.take(index, up, this.#now())
+    const event = this.#redis.update(index, up, this.#now())
     if (event) this.event(event)
   }
 
@@ -211,20 +195,20 @@ export class Monitor {
     return () => this.#listeners.delete(listener)
   }
 
-  /** @returns {import('./schema.js').Hello} what is said first, with a history that is still empty: see `history` */
+  /** @returns {import('./schema.js').Hello} the first message to a client; its history is empty, see `history` */
   hello() {
     return {
       type: 'hello',
       schema: SCHEMA_VERSION,
       node: { ...this.#node },
-      events: this.#events.read(),
+      events: this.#events.recent(),
       history: [],
     }
   }
 
-  /** From now on there is a snapshot a second. */
+  /** Starts making a snapshot each second. */
   start() {
-    // Behind the other events of the turn: where the primary itself was held up, samples wait to be read.
+    // Run after the other events of the turn: if the primary was blocked, samples still wait to be read.
     const tick = () => setImmediate(() => this.#tick())
     const now = this.#clock()
     const second = Math.round((now - OFFSET_MS) / INTERVAL_MS) + 1
@@ -241,14 +225,14 @@ export class Monitor {
     try {
       this.snapshot()
     } catch (error) {
-      // Who watches must not bring down what is watched.
-      this.#log.error({ err: error }, 'no figures for this second')
+      // A fault in the statistics must not end the gateway.
+      this.#log.error({ err: error }, 'snapshot failed')
     }
     this.start()
   }
 
   /**
-   * Makes a snapshot of what came in since the last one, and tells all who listen.
+   * Makes a snapshot of the samples since the last one and passes it to all listeners.
    * @returns {Snapshot}
    */
   snapshot() {
@@ -260,15 +244,15 @@ export class Monitor {
     const machine = this.#readMachine()
     this.#lifetimes.addPrimary(primary, ofPrimary)
     this.#lifetimes.addMachine(machine, interval)
-    // Where the primary itself was held up or stopped, workers may have been so with it.
-    if (interval < HELD_UP_MS) this.#notice()
-    const views = this.#places.map(place => place.view())
-    const fresh = this.#places.flatMap(place => place.fresh ?? [])
+    // If the primary was blocked or stopped, workers may have been, too.
+    if (interval < HELD_UP_MS) this.#checkSilence()
+    const views = this.#workers.map(place => place.view())
+    const fresh = this.#workers.flatMap(place => place.fresh ?? [])
     const channels = this.#channels()
     const kernel = this.#sockets.read()
     const totals = mergeTotals({ views, fresh, primary, lost: this.#lost, channels, kernel })
     addCounts(this.#counters, totals.counts)
-    for (const place of this.#places) place.fresh = null
+    for (const place of this.#workers) place.fresh = null
     this.#lost = []
     this.#warn(totals.counts, machine, fresh)
     const samples = views.flatMap(({ sample }) => sample ?? [])
@@ -286,7 +270,7 @@ export class Monitor {
       lifetimes: this.#lifetimes.read(),
       machine,
       capacity: this.#capacity.measure(primary, samples, machine, kernel),
-      events: this.#events.take(),
+      events: this.#events.drain(),
       csv: this.#csv(),
     }
     snapshot.collect = this.#clock() - Math.floor(time / INTERVAL_MS) * INTERVAL_MS
@@ -303,7 +287,7 @@ export class Monitor {
       try {
         listener(update)
       } catch (error) {
-        this.#log.error({ err: error }, 'a listener to the figures has failed')
+        this.#log.error({ err: error }, 'snapshot listener failed')
       }
     }
   }
@@ -313,15 +297,15 @@ export class Monitor {
       this.#lastMachine = this.#machine.sample()
     } catch (error) {
       if (!this.#lastMachine) throw error
-      this.#log.error({ err: error }, 'the figures of the machine are those of a second ago')
+      this.#log.error({ err: error }, 'machine figures unavailable: those of the previous second are used')
     }
     return this.#lastMachine
   }
 
-  #notice() {
-    for (const [worker, place] of this.#places.entries()) {
-      const { silence } = place
-      const change = place.notice()
+  #checkSilence() {
+    for (const [worker, state] of this.#workers.entries()) {
+      const { silence } = state
+      const change = state.checkSilence()
       if (!change) continue
       if (change === 'silent') {
         const text = `worker ${worker} has said nothing for ${(silence / 1000).toFixed(1)} s: its event loop hangs`

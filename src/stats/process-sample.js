@@ -1,8 +1,124 @@
-import { performance } from 'node:perf_hooks'
+// One process's own figures: CPU, event loop, memory, garbage collections, open files.
+
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { constants, PerformanceObserver, performance } from 'node:perf_hooks'
 import v8 from 'node:v8'
-import { GcWatch } from './gc-watch.js'
 import { LoopTicks } from './loop-ticks.js'
-import { OpenFiles } from './open-files.js'
+
+/** @typedef {import('./schema.js').GcKind} GcKind */
+/** @typedef {Record<'minor' | 'major' | 'incremental' | 'weak', GcKind>} GcKinds */
+
+/** V8's minor mark-sweep (`--minor-ms`); Node.js names it only since version 24. */
+const MINOR_MARK = 2
+
+/** @returns {GcKinds} */
+const none = () => ({
+  minor: { count: 0, pause: 0 },
+  major: { count: 0, pause: 0 },
+  incremental: { count: 0, pause: 0 },
+  weak: { count: 0, pause: 0 },
+})
+
+/** @param {number} kind of `perf_hooks` */
+function nameOf(kind) {
+  switch (kind) {
+    case constants.NODE_PERFORMANCE_GC_MINOR:
+    case MINOR_MARK:
+      return 'minor'
+    case constants.NODE_PERFORMANCE_GC_INCREMENTAL:
+      return 'incremental'
+    case constants.NODE_PERFORMANCE_GC_WEAKCB:
+      return 'weak'
+    default:
+      return 'major'
+  }
+}
+
+/** Garbage collections of this process. */
+export class GcWatch {
+  #kinds = none()
+  #observer = new PerformanceObserver(list => this.#add(list.getEntries()))
+
+  constructor() {
+    this.#observer.observe({ entryTypes: ['gc'] })
+  }
+
+  /** @param {any[]} entries */
+  #add(entries) {
+    for (const { duration, detail } of entries) {
+      const kind = this.#kinds[nameOf(detail.kind)]
+      kind.count++
+      kind.pause += duration
+    }
+  }
+
+  /** @returns {GcKinds} since the last sample */
+  sample() {
+    // Entries that the observer has not delivered yet.
+    this.#add(this.#observer.takeRecords())
+    const kinds = this.#kinds
+    this.#kinds = none()
+    for (const kind of Object.values(kinds)) kind.pause = Math.round(kind.pause * 1000) / 1000
+    return kinds
+  }
+
+  stop() {
+    this.#observer.disconnect()
+  }
+}
+
+const FD_FOLDER = '/proc/self/fd'
+/** Counting one by one may use at most 1/4000 of the time. */
+const COUNT_SHARE = 4000
+/** Counting more would block the event loop for a millisecond or longer. */
+const MAX_COUNTED = 4096
+
+/** @returns {number | null} how many files this process may open; null if unknown */
+function softLimit() {
+  try {
+    const [, limit] =
+      /^Max open files\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return limit === undefined || limit === 'unlimited' ? null : Number(limit)
+  } catch {
+    return null
+  }
+}
+
+/** Open descriptors of this process, on systems with /proc. */
+export class OpenFiles {
+  /** Node.js raises it at its start; it stays the same from then on. */
+  limit = softLimit()
+  #folder
+  /** @type {number | null} */
+  #counted = null
+  #countAgain = 0
+
+  /** @param {string} [folder] holds one entry for each open file */
+  constructor(folder = FD_FOLDER) {
+    this.#folder = folder
+  }
+
+  /** @returns {number | null} null if unknown */
+  count() {
+    try {
+      // Since Linux 6.2 the size of the folder is the count.
+      return statSync(this.#folder).size || this.#countThem()
+    } catch {
+      return null
+    }
+  }
+
+  /** For older kernels: rarely, and never with very many descriptors. */
+  #countThem() {
+    const now = performance.now()
+    if (now < this.#countAgain) return this.#counted
+    const names = readdirSync(this.#folder).length
+    const taken = performance.now() - now
+    this.#countAgain = names > MAX_COUNTED ? Infinity : now + taken * COUNT_SHARE
+    this.#counted = names > MAX_COUNTED ? null : names
+    return this.#counted
+  }
+}
 
 /** @typedef {import('./schema.js').ProcessSample} ProcessSample */
 
@@ -12,7 +128,7 @@ const US_PER_MS = 1000
 /** @param {number} share */
 const tenThousandths = share => Math.round(share * 10_000) / 10_000
 
-/** This process, since it was looked at last. */
+/** Samples this process: figures since the previous sample. */
 export class ProcessSampler {
   #ticks
   #gc = new GcWatch()
@@ -22,7 +138,7 @@ export class ProcessSampler {
   #cpu = process.cpuUsage()
   #loop = performance.eventLoopUtilization()
 
-  /** @param {number} [grid] of the ticks, ms */
+  /** @param {number} [grid] of the event-loop ticks, ms */
   constructor(grid) {
     this.#ticks = new LoopTicks(grid)
   }
@@ -72,7 +188,6 @@ export class ProcessSampler {
     }
   }
 
-  /** Measures no more. */
   stop() {
     this.#ticks.stop()
     this.#gc.stop()

@@ -1,13 +1,14 @@
-// What may be asked of a gateway by those who watch it.
+// Commands of stats clients: collect garbage, restart a worker, stop the gateway, follow the log.
 
 /**
- * What the primary does when it is asked to. What throws or rejects is told to who asked.
+ * The commands that the primary carries out. Errors are returned to the caller.
  *
  * @typedef {object} StatsActions
- * @property {(worker: number | null) => unknown} gc collects garbage in one worker, or in all
+ * @property {(worker: number | null) => unknown} gc collects garbage in one worker; null: in all
  * @property {(worker: number) => unknown} restart
- * @property {() => unknown} stop begins to end the gateway
- * @property {(listener: (line: string) => void) => () => void} log each line of the log as JSON text from now on; returns what ends that
+ * @property {() => unknown} stop starts the shutdown
+ * @property {(listener: (line: string) => void) => () => void} log passes on each log line as JSON text; returns a
+ *   function that ends it
  */
 
 /** @typedef {import('./schema.js').StatsCommand} StatsCommand */
@@ -20,34 +21,34 @@ const isWorker = (value, workers) => Number.isInteger(value) && value >= 0 && va
 
 /**
  * @param {any} command from outside
- * @param {number} workers how many places there are
+ * @param {number} workers number of slots
  * @returns {StatsCommand}
- * @throws {Error} when it is none
+ * @throws {Error} if it is not a valid command
  */
 export function checkCommand(command, workers) {
   switch (command?.type) {
     case 'log':
-      if (typeof command.on !== 'boolean') throw new Error('log: `on` is true or false')
+      if (typeof command.on !== 'boolean') throw new Error('log: `on` must be true or false')
       return { type: 'log', on: command.on }
     case 'gc': {
       const { worker = null } = command
       if (worker !== null && !isWorker(worker, workers))
-        throw new Error('gc: `worker` is an index, or null for all')
+        throw new Error('gc: `worker` must be an index, or null for all')
       return { type: 'gc', worker }
     }
     case 'restart':
-      if (!isWorker(command.worker, workers)) throw new Error('restart: `worker` is an index')
+      if (!isWorker(command.worker, workers)) throw new Error('restart: `worker` must be an index')
       return { type: 'restart', worker: command.worker }
     case 'stop':
       return { type: 'stop' }
     default:
-      throw new Error('unknown command: there are log, gc, restart and stop')
+      throw new Error('unknown command: use log, gc, restart or stop')
   }
 }
 
 /**
  * @param {any} command
- * @returns {string} what a `done` message calls it
+ * @returns {string} the name used in the `done` message
  */
 export const commandName = command => (typeof command?.type === 'string' ? command.type.slice(0, 32) : '')
 
@@ -65,7 +66,7 @@ export async function carryOut(command, actions) {
       await actions.restart(command.worker)
       break
     case 'stop':
-      // Its end is the end of this process, so nobody could be told.
+      // Completion ends this process: there is nobody left to answer.
       Promise.resolve(actions.stop()).catch(() => {})
   }
 }

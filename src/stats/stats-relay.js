@@ -1,26 +1,23 @@
 import { carryOut, checkCommand } from './stats-commands.js'
 
 /**
- * A worker, as it is spoken to.
+ * A worker process.
  * @typedef {object} Peer
  * @property {(message: object, done?: (error: Error | null) => void) => unknown} send
  * @property {() => boolean} isConnected
  */
 
-/** Snapshots that a worker may leave unread. */
+/** Snapshots sent to a worker that it has not read yet. */
 const MAX_UNREAD = 3
 /** Snapshots of the history that one turn sends. */
 const PART = 20
-/** Watches of workers have no log: lines of several machines meet there. */
-const NO_LOG = 'log lines are told at the Unix socket only'
+const NO_LOG = 'log lines are available at the Unix socket only'
 
-/**
- * The primary's half of what workers know of the node: see StatsView.
- */
+/** Sends snapshots to workers and runs their commands, in the primary. The protocol is drawn in stats-view.js. */
 export class StatsRelay {
   #monitor
   #actions
-  /** @type {Map<Peer, {unread: number}>} workers that watch */
+  /** @type {Map<Peer, {unread: number}>} watching workers */
   #watching = new Map()
   /** @type {(() => void) | null} */
   #off = null
@@ -38,42 +35,42 @@ export class StatsRelay {
    * @param {Peer} peer
    * @param {any} message of type `stats`
    */
-  take(peer, message) {
+  onMessage(peer, message) {
     switch (message.op) {
       case 'latest':
-        this.#latest(peer, message.id)
+        this.#sendLatest(peer, message.id)
         break
       case 'watch':
-        this.#greet(peer, message.id, 0)
+        this.#sendHistory(peer, message.id, 0)
         break
       case 'unwatch':
-        this.gone(peer)
+        this.remove(peer)
         break
       case 'command':
-        this.#command(peer, message)
+        this.#runCommand(peer, message)
     }
   }
 
   /**
-   * Sends the history, a part at a time, and the first message at the end.
+   * Sends the history in parts, then the first message.
    * @param {Peer} peer
    * @param {number} id
-   * @param {number} seq of the last snapshot that it has
+   * @param {number} seq of the last snapshot sent
    */
-  #greet(peer, id, seq) {
+  #sendHistory(peer, id, seq) {
     if (!peer.isConnected()) return
     const part = this.#monitor.history.after(seq, PART)
     if (part.length > 0) {
       this.#send(peer, { id, part })
-      return void setImmediate(() => this.#greet(peer, id, part[part.length - 1].seq))
+      return void setImmediate(() => this.#sendHistory(peer, id, part[part.length - 1].seq))
     }
     this.#send(peer, { id, hello: this.#monitor.hello() })
     if (!this.#watching.has(peer)) this.#watching.set(peer, { unread: 0 })
-    this.#off ??= this.#monitor.on(update => this.#tell(update))
+    this.#off ??= this.#monitor.on(update => this.#broadcast(update))
   }
 
-  /** @param {Peer} peer that watches no more */
-  gone(peer) {
+  /** @param {Peer} peer stops watching */
+  remove(peer) {
     this.#watching.delete(peer)
     if (this.#watching.size > 0) return
     this.#off?.()
@@ -84,7 +81,7 @@ export class StatsRelay {
    * @param {Peer} peer
    * @param {number} id
    */
-  #latest(peer, id) {
+  #sendLatest(peer, id) {
     const { latest } = this.#monitor
     if (latest) return this.#send(peer, { id, snapshot: latest })
     const off = this.#monitor.on(({ snapshot }) => {
@@ -97,10 +94,10 @@ export class StatsRelay {
    * @param {Peer} peer
    * @param {{id: number, command: any}} message
    */
-  async #command(peer, { id, command: given }) {
+  async #runCommand(peer, { id, command: given }) {
     let error = null
     try {
-      const command = checkCommand(given, this.#monitor.places)
+      const command = checkCommand(given, this.#monitor.slots)
       if (command.type === 'log') throw new Error(NO_LOG)
       await carryOut(command, this.#actions)
     } catch (thrown) {
@@ -110,9 +107,9 @@ export class StatsRelay {
   }
 
   /** @param {import('./monitor.js').Update} update */
-  #tell({ snapshot }) {
+  #broadcast({ snapshot }) {
     for (const [peer, watch] of this.#watching) {
-      // A worker that hangs reads later: what it misses would only pile up here.
+      // A hanging worker skips snapshots; they would only pile up.
       if (watch.unread >= MAX_UNREAD) continue
       watch.unread++
       this.#send(peer, { snapshot }, () => watch.unread--)

@@ -1,17 +1,199 @@
+// The stats stream on a Unix socket, with the commands of dashboards.
+
 import { lstatSync, unlinkSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname } from 'node:path'
 import { checkLength, isAlive, ownFolder } from './socket-path.js'
-import { StatsClient } from './stats-client.js'
-
-/** Dashboards that may watch at once. */
-const MAX_CLIENTS = 64
-/** A socket of ours is ours alone. */
-const OTHERS = 0o177
+import { carryOut, checkCommand, commandName } from './stats-commands.js'
 
 /**
- * The stats stream on a Unix socket: one JSON text a line. Who can open the socket may watch the gateway, restart its workers and
- * stop it, so it is for this user only.
+ * @typedef {import('./monitor.js').Monitor} Monitor
+ * @typedef {import('./stats-commands.js').StatsActions} StatsActions
+ * @typedef {import('./schema.js').StatsMessage} StatsMessage
+ */
+
+/** Clients at the same time. */
+const MAX_CLIENTS = 64
+/** umask of the socket file: only its user may open it. */
+const OTHERS = 0o177
+/** Characters of a command. */
+const MAX_LINE = 4096
+/** Commands of one client under way at the same time. */
+const MAX_PENDING = 16
+/** Unread bytes above which a client skips snapshots and log lines. */
+const SKIP_BYTES = 1024 * 1024
+/** Unread bytes above which a client that sends commands is disconnected. */
+const MAX_BYTES = 32 * 1024 * 1024
+/** Consecutive snapshots (seconds) it may skip before it is disconnected. */
+const PATIENCE = 60
+/** Snapshots of the history written in one turn: the broker shares the primary's event loop. */
+const PART = 20
+/** End of the JSON text of a first message with an empty history. */
+const EMPTY = /\]\}$/
+
+/** One client of the stats socket: reads snapshots, writes commands. */
+class StatsClient {
+  #socket
+  #actions
+  #monitor
+  #ready = false
+  #behind = 0
+  #pending = 0
+  #partial = ''
+  /** @type {(() => void) | null} */
+  #endLog = null
+
+  /**
+   * @param {import('node:net').Socket} socket
+   * @param {StatsActions} actions
+   * @param {Monitor} monitor
+   */
+  constructor(socket, actions, monitor) {
+    this.#socket = socket
+    this.#actions = actions
+    this.#monitor = monitor
+    socket.setEncoding('utf8')
+    socket.on('error', () => socket.destroy())
+    socket.on('close', () => this.#log(false))
+  }
+
+  /** Writes the first message in parts, then accepts commands. */
+  sendHistory() {
+    const { events, history, ...hello } = this.#monitor.hello()
+    // `history` comes before `events`: events that occur while it is written are included.
+    this.#socket.write(JSON.stringify({ ...hello, history }).replace(EMPTY, ''))
+    this.#writeHistory(0, '')
+  }
+
+  /**
+   * @param {number} seq of the last snapshot written
+   * @param {string} separator
+   */
+  #writeHistory(seq, separator) {
+    if (this.#socket.destroyed) return
+    const part = this.#monitor.history.after(seq, PART)
+    if (part.length > 0) {
+      this.#socket.write(separator + part.map(snapshot => JSON.stringify(snapshot)).join(','))
+      return void setImmediate(() => this.#writeHistory(part[part.length - 1].seq, ','))
+    }
+    this.#socket.write(`],"events":${JSON.stringify(this.#monitor.hello().events)}}\n`)
+    this.#ready = true
+    this.#socket.on('data', chunk => this.#read(String(chunk)))
+  }
+
+  /** @param {import('./monitor.js').Update} update */
+  update(update) {
+    // Until the first message is complete, new snapshots are part of its history.
+    if (!this.#ready || !this.#keepsUp()) return
+    this.#behind = 0
+    this.#socket.write(update.line())
+  }
+
+  /** @returns {boolean} false while too much is unread; disconnects a client that never catches up */
+  #keepsUp() {
+    if (this.#socket.writableLength <= SKIP_BYTES) return true
+    if (++this.#behind > PATIENCE) this.#socket.destroy()
+    return false
+  }
+
+  /** @param {string} chunk */
+  #read(chunk) {
+    const lines = (this.#partial + chunk).split('\n')
+    this.#partial = lines.pop() ?? ''
+    for (const line of lines) {
+      if (line.length > MAX_LINE) return this.#refuse()
+      if (line.trim() !== '') this.#command(line)
+    }
+    if (this.#partial.length > MAX_LINE) this.#refuse()
+  }
+
+  #refuse() {
+    this.#partial = ''
+    this.#socket.removeAllListeners('data')
+    this.#socket.resume()
+    this.end(`a command has at most ${MAX_LINE} characters`)
+  }
+
+  /** @param {string} line */
+  async #command(line) {
+    let name = ''
+    try {
+      const given = parse(line)
+      name = commandName(given)
+      const command = checkCommand(given, this.#monitor.slots)
+      if (command.type === 'log') this.#log(command.on)
+      else await this.#carryOut(command)
+      this.#reply(name, null)
+    } catch (error) {
+      this.#reply(name, String(error?.message ?? error))
+    }
+  }
+
+  /** @param {Exclude<import('./schema.js').StatsCommand, {type: 'log'}>} command */
+  async #carryOut(command) {
+    if (this.#pending >= MAX_PENDING) throw new Error('too many commands at once')
+    this.#pending++
+    try {
+      await carryOut(command, this.#actions)
+    } finally {
+      this.#pending--
+    }
+  }
+
+  /**
+   * @param {string} command
+   * @param {string | null} error
+   */
+  #reply(command, error) {
+    if (!this.#socket.writable) return
+    if (this.#socket.writableLength > MAX_BYTES) this.#socket.destroy()
+    else this.#write({ type: 'done', command, error })
+  }
+
+  /** @param {StatsMessage} message */
+  #write(message) {
+    this.#socket.write(`${JSON.stringify(message)}\n`)
+  }
+
+  /** @param {boolean} on send log lines */
+  #log(on) {
+    if (!on) {
+      this.#endLog?.()
+      this.#endLog = null
+    } else {
+      this.#endLog ??= this.#actions.log(line => {
+        if (this.#socket.writableLength <= SKIP_BYTES) this.#write({ type: 'log', line: line.trimEnd() })
+      })
+    }
+  }
+
+  /** @param {string} error sent before the connection is closed */
+  end(error) {
+    this.#reply('', error)
+    this.#socket.end()
+    this.#socket.destroySoon()
+  }
+
+  close() {
+    this.#socket.destroy()
+  }
+}
+
+/**
+ * @param {string} line
+ * @throws {Error}
+ */
+function parse(line) {
+  try {
+    return JSON.parse(line)
+  } catch {
+    throw new Error('a command is one JSON text on a line')
+  }
+}
+
+/**
+ * The stats stream: one JSON text a line. A client may watch the gateway, restart its workers and stop it, so only the gateway's
+ * user can open the socket.
  */
 export class StatsSocket {
   #server
@@ -23,14 +205,14 @@ export class StatsSocket {
   /**
    * @param {import('node:net').Server} server that listens
    * @param {string} path
-   * @param {import('./monitor.js').Monitor} monitor
-   * @param {import('./stats-commands.js').StatsActions} actions
+   * @param {Monitor} monitor
+   * @param {StatsActions} actions
    */
   constructor(server, path, monitor, actions) {
     this.#server = server
     this.path = path
     this.#monitor = monitor
-    server.on('connection', socket => this.#greet(socket, actions))
+    server.on('connection', socket => this.#accept(socket, actions))
     this.#off = monitor.on(update => {
       for (const client of this.#clients) client.update(update)
     })
@@ -39,17 +221,17 @@ export class StatsSocket {
   /**
    * @param {object} options
    * @param {string} options.path see socketPath()
-   * @param {boolean} [options.own] whether its folder is made by us, and for us: not so for a path that somebody has named
-   * @param {import('./monitor.js').Monitor} options.monitor
-   * @param {import('./stats-commands.js').StatsActions} options.actions
+   * @param {boolean} [options.own] make its folder, for this user only; false for a configured path
+   * @param {Monitor} options.monitor
+   * @param {StatsActions} options.actions
    * @param {Pick<import('pino').Logger, 'error'>} options.log
-   * @returns {Promise<StatsSocket | null>} null when it cannot be had, which is logged: the gateway goes on without
+   * @returns {Promise<StatsSocket | null>} null if it cannot be opened, which is logged; the gateway runs without
    */
   static async open({ path, own = true, monitor, actions, log }) {
     try {
       checkLength(path)
       if (own) ownFolder(dirname(path))
-      await clear(path)
+      await removeStale(path)
       return new StatsSocket(await listen(path), path, monitor, actions)
     } catch (error) {
       log.error(`no stats socket, so \`halley dashboard\` cannot find this gateway: ${error.message}`)
@@ -59,17 +241,17 @@ export class StatsSocket {
 
   /**
    * @param {import('node:net').Socket} socket
-   * @param {import('./stats-commands.js').StatsActions} actions
+   * @param {StatsActions} actions
    */
-  #greet(socket, actions) {
+  #accept(socket, actions) {
     const client = new StatsClient(socket, actions, this.#monitor)
-    if (this.#clients.size >= MAX_CLIENTS) return client.end('too many watch this gateway')
+    if (this.#clients.size >= MAX_CLIENTS) return client.end(`too many stats clients (limit ${MAX_CLIENTS})`)
     this.#clients.add(client)
     socket.on('close', () => this.#clients.delete(client))
-    client.greet()
+    client.sendHistory()
   }
 
-  /** @returns {Promise<void>} when all are gone, and the file is */
+  /** @returns {Promise<void>} when all clients are disconnected and the file is removed */
   close() {
     this.#off()
     for (const client of this.#clients) client.close()
@@ -78,14 +260,14 @@ export class StatsSocket {
 }
 
 /**
- * Takes away what a gateway that was killed has left.
+ * Removes the socket file of a gateway that was killed.
  * @param {string} path
- * @throws {Error} when it is something else
+ * @throws {Error} if it is another kind of file, or in use
  */
-async function clear(path) {
+async function removeStale(path) {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   if (!stat) return
-  if (!stat.isSocket()) throw new Error(`${path} is there, and is no socket`)
+  if (!stat.isSocket()) throw new Error(`${path} exists and is not a socket`)
   if (await isAlive(path)) throw new Error(`another gateway listens at ${path}`)
   unlinkSync(path)
 }
@@ -96,15 +278,15 @@ async function clear(path) {
  */
 function listen(path) {
   return new Promise((resolve, reject) => {
-    // Who only asks something closes its half, and wants to read on.
+    // A client may end its sending side and still read the answers.
     const server = createServer({ allowHalfOpen: true })
     server.once('error', reject)
     server.once('listening', () => {
-      // Where descriptors are short, one that cannot be accepted is an error, too: it may come again.
+      // Failing to accept one connection (out of descriptors) is no reason to stop.
       server.on('error', () => {})
       resolve(server)
     })
-    // The file is made within this call: there is no moment in which others could open it.
+    // `listen` creates the file within this call, so others can never open it.
     const mask = process.umask(OTHERS)
     try {
       server.listen(path)

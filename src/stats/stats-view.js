@@ -8,17 +8,17 @@
 const PATIENCE_MS = 5000
 
 /**
- * A question to the primary.
- * @typedef {object} Question
+ * A request to the primary.
+ * @typedef {object} Request
  * @property {(answer: any) => void} resolve
  * @property {(error: Error) => void} reject
  * @property {NodeJS.Timeout} timer
- * @property {Snapshot[]} history as far as it has come
+ * @property {Snapshot[]} history received so far
  */
 
-/** A watch, and whether it has been greeted. */
+/** One watching client; `open` once it has had the first message. */
 class Watch {
-  greeted = false
+  open = false
 
   /** @param {(message: StatsMessage) => void} listener */
   constructor(listener) {
@@ -27,8 +27,8 @@ class Watch {
 }
 
 /**
- * What a worker knows of the whole node: it asks the primary, over the channel that both have. `take` is to be called with the
- * messages of type `stats` that come from there.
+ * A worker's view of the statistics of the whole node: requests to the primary over the IPC channel. `onMessage` gets the
+ * primary's messages of type `stats`.
  *
  * ```
  * worker                          primary (StatsRelay)
@@ -37,16 +37,16 @@ class Watch {
  *   watch()      -- watch   -->
  *                <-- history --   in parts
  *                <-- hello ----
- *                <-- snapshot --   each second, as long as one watches
- *   the last one leaves
+ *                <-- snapshot --   each second, while anyone watches
+ *   last watch ends
  *                -- unwatch -->
  * ```
  */
 export class StatsView {
   #send
   #lastId = 0
-  /** @type {Map<number, Question>} */
-  #questions = new Map()
+  /** @type {Map<number, Request>} */
+  #requests = new Map()
   /** @type {Set<Watch>} */
   #watches = new Set()
   #patience
@@ -61,11 +61,11 @@ export class StatsView {
   }
 
   /**
-   * @returns {Promise<Snapshot>} the last one of the node; shortly after its start, the first
-   * @throws {Error} when the primary does not answer
+   * @returns {Promise<Snapshot>} the latest one; just after the start, the first
+   * @throws {Error} if the primary does not answer
    */
   async latest() {
-    const { snapshot } = await this.#ask({ op: 'latest' })
+    const { snapshot } = await this.#request({ op: 'latest' })
     return snapshot
   }
 
@@ -76,77 +76,77 @@ export class StatsView {
   watch(listener) {
     const watch = new Watch(listener)
     this.#watches.add(watch)
-    this.#greet(watch)
+    this.#open(watch)
     return () => {
-      if (this.#watches.delete(watch) && this.#watches.size === 0) this.#tell({ op: 'unwatch' })
+      if (this.#watches.delete(watch) && this.#watches.size === 0) this.#post({ op: 'unwatch' })
     }
   }
 
   /**
    * @param {StatsCommand} command
    * @returns {Promise<void>} when it is done
-   * @throws {Error} what the primary says is wrong with it
+   * @throws {Error} the primary refused it or failed
    */
   async command(command) {
-    const { error } = await this.#ask({ op: 'command', command })
+    const { error } = await this.#request({ op: 'command', command })
     if (error) throw new Error(error)
   }
 
   /** @param {any} message from the primary */
-  take({ id, ...answer }) {
+  onMessage({ id, ...answer }) {
     if (id === undefined) {
       const { snapshot } = answer
-      for (const watch of this.#watches) if (watch.greeted) watch.listener({ type: 'snapshot', snapshot })
+      for (const watch of this.#watches) if (watch.open) watch.listener({ type: 'snapshot', snapshot })
       return
     }
-    const question = this.#questions.get(id)
-    if (!question) return
+    const request = this.#requests.get(id)
+    if (!request) return
     if (answer.part) {
-      question.history.push(...answer.part)
-      question.timer.refresh()
+      request.history.push(...answer.part)
+      request.timer.refresh()
       return
     }
-    if (answer.hello) answer.hello.history = question.history
-    this.#questions.delete(id)
-    clearTimeout(question.timer)
-    question.resolve(answer)
+    if (answer.hello) answer.hello.history = request.history
+    this.#requests.delete(id)
+    clearTimeout(request.timer)
+    request.resolve(answer)
   }
 
   /** @param {Watch} watch */
-  async #greet(watch) {
+  async #open(watch) {
     while (this.#watches.has(watch)) {
-      const answer = await this.#ask({ op: 'watch' }).catch(() => null)
-      // A primary that hangs is asked again: there is nothing without it.
+      const answer = await this.#request({ op: 'watch' }).catch(() => null)
+      // Keep trying while the primary hangs.
       if (!answer) continue
       if (!this.#watches.has(watch)) {
-        // It was not there yet when the last one left.
-        if (this.#watches.size === 0) this.#tell({ op: 'unwatch' })
+        // The watch began at the primary only after the last `unwatch`.
+        if (this.#watches.size === 0) this.#post({ op: 'unwatch' })
         return
       }
-      watch.greeted = true
+      watch.open = true
       watch.listener(answer.hello)
       return
     }
   }
 
   /**
-   * @param {object} question
+   * @param {object} request
    * @returns {Promise<any>}
    */
-  #ask(question) {
+  #request(request) {
     const id = ++this.#lastId
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        this.#questions.delete(id)
+        this.#requests.delete(id)
         reject(new Error('the primary process does not answer'))
       }, this.#patience)
-      this.#questions.set(id, { resolve, reject, timer: timer.unref(), history: [] })
-      this.#tell({ id, ...question })
+      this.#requests.set(id, { resolve, reject, timer: timer.unref(), history: [] })
+      this.#post({ id, ...request })
     })
   }
 
   /** @param {object} message */
-  #tell(message) {
+  #post(message) {
     this.#send({ type: 'stats', ...message })
   }
 }

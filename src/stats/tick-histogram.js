@@ -1,14 +1,14 @@
 /** @typedef {import('./schema.js').Ticks} Ticks */
 
-/** Buckets for each doubling of the wait. A bucket's middle is at most half of 1/64 off. */
+/** Buckets per doubling of the wait. The middle of a bucket is at most half of 1/64 off. */
 const PER_OCTAVE = 64
 const OCTAVE_BITS = 6
-/** What a bucket's index can be made of, µs: 35 minutes. */
+/** Largest wait a bucket index can hold, µs: 35 minutes. */
 const LONGEST = 2 ** 31 - 1
 
 /**
  * The bucket of a wait. Indexes grow with the wait: one for each µs below 128 µs, then 64 for each doubling, so that a bucket is
- * never wider than 1/64 of what is in it.
+ * never wider than 1/64 of its values.
  * @param {number} wait ms
  */
 export function bucketOf(wait) {
@@ -30,11 +30,11 @@ export function waitOf(index) {
 const wholeMicroseconds = ms => Math.round(ms * 1000) / 1000
 
 /**
- * Waits, as a histogram that can be merged with others: percentiles are those of all waits together, with an error below 1 %.
+ * A mergeable histogram of waits. Percentiles of a merged histogram are those of all waits, with an error below 1 %.
  */
 export class TickHistogram {
   count = 0
-  /** All waits together, ms. */
+  /** ms */
   sum = 0
   min = Infinity
   max = 0
@@ -61,7 +61,7 @@ export class TickHistogram {
     this.#buckets.set(index, (this.#buckets.get(index) ?? 0) + times)
   }
 
-  /** @param {Ticks} ticks of another histogram, which are added to these */
+  /** @param {Ticks} ticks to add */
   merge({ count, min, avg, max, buckets }) {
     if (count === 0) return
     this.count += count
@@ -71,14 +71,14 @@ export class TickHistogram {
     for (let i = 0; i < buckets.length; i += 2) this.#add(buckets[i], buckets[i + 1])
   }
 
-  /** @returns {Uint32Array} indexes of the buckets, shorter waits first */
+  /** @returns {Uint32Array} bucket indexes, ascending */
   #sorted() {
     return Uint32Array.from(this.#buckets.keys()).sort()
   }
 
   /**
    * @param {number} percent above 0, up to 100
-   * @returns {number} the wait that so many of the waits do not exceed, ms; 0 if there are none
+   * @returns {number} ms; 0 if empty
    */
   percentile(percent) {
     return this.#at(percent, this.#sorted())
@@ -90,7 +90,7 @@ export class TickHistogram {
    * @returns {number} ms
    */
   #at(percent, sorted) {
-    // Less than a wait off is no reason to take the next one: 0.07 * 100 is 7.000000000000001.
+    // Tolerates rounding errors: 0.07 * 100 is 7.000000000000001.
     const rank = (percent / 100) * this.count - 1e-6
     let seen = 0
     for (const index of sorted) {

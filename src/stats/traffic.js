@@ -7,17 +7,15 @@
  */
 export const sizeOf = message => (typeof message === 'string' ? Buffer.byteLength(message) : message.length)
 
-/**
- * What one transport carries, and whom: plain numbers, for it is told of every message.
- */
+/** Counts of one transport. Plain numbers: they change with every message. */
 export class TransportTraffic {
   inMessages = 0
   inBytes = 0
   outMessages = 0
   outBytes = 0
-  /** Clients that have connected. */
+  /** Completed connects. */
   connects = 0
-  /** Connected clients now, by codec. */
+  /** Currently connected clients, by codec. */
   json = 0
   protobuf = 0
 
@@ -40,7 +38,7 @@ export class TransportTraffic {
   }
 
   /**
-   * One message has gone to many.
+   * Counts one message to many clients.
    * @param {number} clients
    * @param {number} bytes of the message
    * @returns {number} `clients`
@@ -64,8 +62,8 @@ export class TransportTraffic {
     else this.json--
   }
 
-  /** @returns {import('./schema.js').TransportCounts | null} since it was asked last; null: nothing */
-  take() {
+  /** @returns {import('./schema.js').TransportCounts | null} since the last drain; null if nothing happened */
+  drain() {
     const { connects, inMessages, inBytes, outMessages, outBytes } = this
     if (inMessages === 0 && outMessages === 0 && connects === 0) return null
     this.connects = this.inMessages = this.inBytes = this.outMessages = this.outBytes = 0
@@ -77,7 +75,7 @@ export class TransportTraffic {
   }
 }
 
-/** Counts by name or code, of what is no message. */
+/** Counts by name or code, for events rarer than messages. */
 class Tally {
   /** @type {Map<string | number, number>} */
   #counts = new Map()
@@ -87,42 +85,39 @@ class Tally {
     this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1)
   }
 
-  /** @returns {Record<string, number>} since it was asked last */
-  take() {
+  /** @returns {Record<string, number>} since the last drain */
+  drain() {
     const counts = Object.fromEntries(this.#counts)
     this.#counts.clear()
     return counts
   }
 }
 
-/** One thing that is counted. */
 class Counter {
   count = 0
 }
 
 /**
- * @typedef {object} Totals what others count since the start
+ * @typedef {object} Totals counted by other parts since the start
  * @property {number} accepts
  * @property {number} connects
  * @property {number} deliveries
  */
 
-/**
- * What a worker does, counted where it happens.
- */
+/** Counts of one worker, incremented where things happen. */
 export class Traffic {
-  /** Publications that were taken. */
+  /** Accepted publications. */
   publishes = 0
-  /** Subscriptions that asked to recover. */
+  /** Subscriptions that requested recovery, by success. */
   recovered = 0
   unrecovered = 0
-  /** Commands of clients, by their place among the methods. */
+  /** Client commands, by index of the method. */
   commands
   /** Error replies, by code. */
   errors = new Tally()
-  /** Connections that ended, by code. */
+  /** Closed connections, by code. */
   closes = new Tally()
-  /** Subscriptions that ended without the client asking for it, by code. */
+  /** Subscriptions ended by the server, by code. */
   unsubscribes = new Tally()
   /** Errors of the server API, by code. */
   apiErrors = new Tally()
@@ -175,15 +170,15 @@ export class Traffic {
 
   /**
    * @param {Totals} totals
-   * @returns {Counts} since it was asked last
+   * @returns {Counts} since the last drain
    */
-  take(totals) {
+  drain(totals) {
     /** @type {Counts['transports']} */
     const transports = {}
     const into = { messages: 0, bytes: 0 }
     const out = { messages: 0, bytes: 0 }
     for (const [name, traffic] of this.#transports) {
-      const flows = traffic.take()
+      const flows = traffic.drain()
       if (flows === null) continue
       transports[name] = flows
       into.messages += flows.in.messages
@@ -203,17 +198,17 @@ export class Traffic {
       transports,
       publishes,
       deliveries: totals.deliveries - before.deliveries,
-      commands: this.#takeCommands(),
-      errors: this.errors.take(),
-      closes: this.closes.take(),
-      unsubscribes: this.unsubscribes.take(),
+      commands: this.#drainCommands(),
+      errors: this.errors.drain(),
+      closes: this.closes.drain(),
+      unsubscribes: this.unsubscribes.drain(),
       recoveries: { recovered, failed: unrecovered },
-      api: this.#takeApi(),
-      api_errors: this.apiErrors.take(),
+      api: this.#drainApi(),
+      api_errors: this.apiErrors.drain(),
     }
   }
 
-  #takeCommands() {
+  #drainCommands() {
     /** @type {Record<string, number>} */
     const counts = {}
     for (let i = 0; i < this.#methods.length; i++) {
@@ -223,7 +218,7 @@ export class Traffic {
     return counts
   }
 
-  #takeApi() {
+  #drainApi() {
     /** @type {Record<string, number>} */
     const counts = {}
     for (const [method, counter] of this.#api) {
@@ -231,5 +226,28 @@ export class Traffic {
       counter.count = 0
     }
     return counts
+  }
+}
+
+/** Growth of counters over the last complete window. */
+export class CounterWindow {
+  #read
+  #start
+  /** @type {Record<string, number> | undefined} undefined until the first window has passed */
+  last
+
+  /** @param {() => Record<string, number>} read */
+  constructor(read) {
+    this.#read = read
+    this.#start = read()
+  }
+
+  /** Ends a window and starts the next one. */
+  roll() {
+    const now = this.#read()
+    this.last = Object.fromEntries(
+      Object.entries(now).map(([name, count]) => [name, count - this.#start[name]]),
+    )
+    this.#start = now
   }
 }

@@ -3,7 +3,7 @@ import { ProcessSampler } from './process-sample.js'
 /** @typedef {import('./schema.js').WorkerSample} WorkerSample */
 
 const INTERVAL_MS = 1000
-/** Two samples are at least so far apart, ms. */
+/** Minimum time between two samples, ms. */
 const LEAST_MS = 200
 
 /** @param {import('./schema.js').Connections['by']} by */
@@ -14,16 +14,14 @@ function sumOf(by) {
 }
 
 /**
- * What clients have not taken yet, bytes: of all of them, and of the one with the most.
+ * Unsent bytes: of all clients, and of the client with the most.
  * @typedef {object} Backlog
  * @property {() => {bytes: number, largest: number}} outbox
  */
 
-/**
- * What a worker tells of itself once a second.
- */
+/** Samples one worker once a second. */
 export class WorkerSampler {
-  /** @type {WorkerSample | null} its last one */
+  /** @type {WorkerSample | null} */
   last = null
   #process = new ProcessSampler()
   #index
@@ -42,7 +40,7 @@ export class WorkerSampler {
    * @param {import('../session/sessions.js').Sessions} parts.sessions
    * @param {import('../hub/hub.js').Hub} parts.hub
    * @param {import('./traffic.js').Traffic} parts.traffic
-   * @param {Backlog[]} parts.backlogs the socket server, and the transports
+   * @param {Backlog[]} parts.backlogs of the socket server and the transports
    * @param {() => number} parts.clock ms
    */
   constructor({ index, sessions, hub, traffic, backlogs, clock }) {
@@ -54,7 +52,7 @@ export class WorkerSampler {
     this.#clock = clock
   }
 
-  /** @returns {WorkerSample} since the last one */
+  /** @returns {WorkerSample} since the previous sample */
   sample() {
     const sessions = this.#sessions
     const hub = this.#hub
@@ -67,12 +65,12 @@ export class WorkerSampler {
       time: this.#clock(),
       interval,
       ...own,
-      // One-way polls wait without a session.
+      // One-way polls have no session.
       connections: { open: sessions.open - sessions.count + connected, connected, by },
       subscriptions: hub.subscriptions,
       channels: hub.channels.size,
       outbox: this.#outbox(),
-      counts: traffic.take({
+      counts: traffic.drain({
         accepts: sessions.accepts,
         connects: sessions.connects,
         deliveries: hub.delivered,
@@ -93,7 +91,7 @@ export class WorkerSampler {
   }
 
   /**
-   * Samples at every full second of the clock; a loop that is held up, as soon as it can.
+   * Samples at every full second of the clock, or as soon as a blocked event loop allows.
    * @param {(sample: WorkerSample) => void} send
    */
   start(send) {
@@ -106,7 +104,7 @@ export class WorkerSampler {
 
   #wait() {
     let wait = INTERVAL_MS - (this.#clock() % INTERVAL_MS)
-    // Late by a good part of a second, or early by less than a ms.
+    // The timer was late by most of a second, or early by less than a millisecond.
     if (wait < LEAST_MS) wait += INTERVAL_MS
     this.#timer = setTimeout(this.#tick, wait).unref()
   }

@@ -25,7 +25,7 @@ export class WorkerContext {
    * @param {() => string} parts.newClientId
    * @param {() => string} parts.newSessionId for sessions that are found by posts
    * @param {{id: string, worker: number}} parts.place this node, and this worker in it
-   * @param {import('../stats/counter-window.js').CounterWindow} parts.metrics what `info` of the server API tells
+   * @param {import('../stats/traffic.js').CounterWindow} parts.metrics what `info` of the server API tells
    * @param {import('../stats/traffic.js').Traffic} parts.traffic
    * @param {string} parts.version told to clients
    * @param {() => number} parts.clock ms

@@ -19,10 +19,9 @@ import { Deadlines } from '../session/deadlines.js'
 import { createClientIds, createSessionIds } from '../session/ids.js'
 import { Outbox } from '../session/outbox.js'
 import { Sessions } from '../session/sessions.js'
-import { CounterWindow } from '../stats/counter-window.js'
 import { collector, HeapTrim, TRIM_TICK_MS } from '../stats/heap-trim.js'
 import { StatsView } from '../stats/stats-view.js'
-import { Traffic } from '../stats/traffic.js'
+import { CounterWindow, Traffic } from '../stats/traffic.js'
 import { WorkerSampler } from '../stats/worker-sample.js'
 import { Calls } from '../transport/calls.js'
 import { Fanout } from '../transport/fanout.js'
@@ -267,7 +266,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
         shutDown()
         break
       case 'stats':
-        view.take(message)
+        view.onMessage(message)
         break
       case 'gc':
         collect('major')

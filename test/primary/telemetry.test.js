@@ -113,8 +113,8 @@ t.test('a worker that starts while the dashboard is closed shows its log lines',
     },
     node: {},
     slots: [{}],
-    tell() {},
-    tellOne: (/** @type {number} */ index, /** @type {object} */ message) => told.push([index, message]),
+    broadcast() {},
+    sendTo: (/** @type {number} */ index, /** @type {object} */ message) => told.push([index, message]),
   })
   const telemetry = new Telemetry({ pool, log, output: null, onStop() {} })
   telemetry.hold(true)

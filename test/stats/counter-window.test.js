@@ -1,5 +1,5 @@
 import t from 'tap'
-import { CounterWindow } from '../../src/stats/counter-window.js'
+import { CounterWindow } from '../../src/stats/traffic.js'
 
 t.test('a window tells what the counters gained in it, and nothing before the first has passed', async t => {
   let connects = 5

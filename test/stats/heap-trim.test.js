@@ -1,8 +1,8 @@
 import { setImmediate as immediate, setTimeout as sleep } from 'node:timers/promises'
 import v8 from 'node:v8'
 import t from 'tap'
-import { GcWatch } from '../../src/stats/gc-watch.js'
 import { collector, HeapTrim, TRIM_TICK_MS } from '../../src/stats/heap-trim.js'
+import { GcWatch } from '../../src/stats/process-sample.js'
 
 const youngBytes = () =>
   v8.getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')?.physical_space_size ?? 0

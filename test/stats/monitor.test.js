@@ -10,8 +10,8 @@ const kinds = ({ events }) => events.map(({ kind }) => kind)
 
 t.test('a snapshot has the last word of every worker, and what they have done together', async t => {
   const { monitor, next } = monitorRig({ channels: () => 5 })
-  monitor.take(0, sampleOf(0, { counts: { accepts: 3 } }))
-  monitor.take(1, sampleOf(1, { counts: { accepts: 4, closes: { 1000: 1 } } }))
+  monitor.addSample(0, sampleOf(0, { counts: { accepts: 3 } }))
+  monitor.addSample(1, sampleOf(1, { counts: { accepts: 4, closes: { 1000: 1 } } }))
   const snapshot = next()
   t.match(snapshot, { version: 1, seq: 1, interval: 1000, csv: null })
   t.same(
@@ -28,7 +28,7 @@ t.test('a snapshot has the last word of every worker, and what they have done to
 
 t.test('work counts once, in the snapshot that comes next', async t => {
   const { monitor, next } = monitorRig()
-  monitor.take(0, sampleOf(0, { counts: { accepts: 3 } }))
+  monitor.addSample(0, sampleOf(0, { counts: { accepts: 3 } }))
   t.equal(next().totals.counts.accepts, 3)
   const second = next()
   t.equal(second.totals.counts.accepts, 0)
@@ -42,8 +42,8 @@ t.test('a sample that comes late does not get lost behind the next one', async t
   ticks.record(900)
   const late = sampleOf(0, { counts: { accepts: 3 } })
   late.loop.ticks = ticks.toTicks()
-  monitor.take(0, late)
-  monitor.take(0, sampleOf(0, { counts: { accepts: 4 } }))
+  monitor.addSample(0, late)
+  monitor.addSample(0, sampleOf(0, { counts: { accepts: 4 } }))
   const { workers, totals } = next()
   t.equal(totals.counts.accepts, 7)
   t.equal(workers[0].sample?.counts.accepts, 7)
@@ -52,10 +52,10 @@ t.test('a sample that comes late does not get lost behind the next one', async t
 
 t.test('counters never fall, whichever workers die', async t => {
   const { monitor, next } = monitorRig()
-  monitor.take(0, sampleOf(0, { counts: { accepts: 10, closes: { 1000: 2 } } }))
+  monitor.addSample(0, sampleOf(0, { counts: { accepts: 10, closes: { 1000: 2 } } }))
   const first = next()
   t.equal(first.counters.accepts, 10)
-  monitor.take(0, sampleOf(0, { counts: { accepts: 5, closes: { 1006: 1 } } }))
+  monitor.addSample(0, sampleOf(0, { counts: { accepts: 5, closes: { 1006: 1 } } }))
   monitor.workerState(0, 'down')
   const dead = next()
   t.equal(dead.totals.counts.accepts, 5, 'what it said before it died, and no snapshot had told')
@@ -64,7 +64,7 @@ t.test('counters never fall, whichever workers die', async t => {
   monitor.workerState(0, 'starting')
   t.match(next().workers[0], { state: 'starting', sample: null, deaths: 1, age: 0 })
   monitor.workerState(0, 'up')
-  monitor.take(0, sampleOf(0, { counts: { accepts: 1 } }))
+  monitor.addSample(0, sampleOf(0, { counts: { accepts: 1 } }))
   const back = next()
   t.match(back.workers[0], { state: 'up', deaths: 1 })
   t.match(back.counters, { accepts: 16, closes: { 1000: 2, 1006: 1 } })
@@ -74,9 +74,9 @@ t.test('counters never fall, whichever workers die', async t => {
 
 t.test('what arrives after a worker has ended brings it no life, but counts', async t => {
   const { monitor, next } = monitorRig()
-  monitor.take(0, sampleOf(0))
+  monitor.addSample(0, sampleOf(0))
   monitor.workerState(1, 'down')
-  monitor.take(1, sampleOf(1, { counts: { accepts: 2 } }))
+  monitor.addSample(1, sampleOf(1, { counts: { accepts: 2 } }))
   const { workers, totals } = next()
   t.match(workers[1], { state: 'down', sample: null })
   t.match(totals, { workers: 1, counts: { accepts: 2 } })
@@ -90,23 +90,23 @@ t.test('a restart that was asked for is no death', async t => {
 
 t.test('a worker that hangs is noticed within two seconds, and said once', async t => {
   const { monitor, pass, next } = monitorRig()
-  for (const index of [0, 1]) monitor.take(index, sampleOf(index))
+  for (const index of [0, 1]) monitor.addSample(index, sampleOf(index))
   pass(150)
   t.equal(next(0).workers[0].age, 150)
   pass(850)
-  monitor.take(1, sampleOf(1))
+  monitor.addSample(1, sampleOf(1))
   const second = next(150)
   t.match(second.workers[0], { state: 'up', age: 1150 }, 'one sample that is late is no silence')
   pass(850)
-  monitor.take(1, sampleOf(1))
+  monitor.addSample(1, sampleOf(1))
   const third = next(150)
   t.match(third.workers[0], { state: 'silent', age: 2150 })
   t.ok(third.workers[0].sample, 'what it said last')
   t.equal(third.totals.workers, 1)
   t.match(third.events, [{ kind: 'worker_silent', level: 'warn', worker: 0 }])
-  monitor.take(1, sampleOf(1))
+  monitor.addSample(1, sampleOf(1))
   t.same(kinds(next()), [])
-  monitor.take(0, sampleOf(0))
+  monitor.addSample(0, sampleOf(0))
   const back = next()
   t.equal(back.workers[0].state, 'up')
   t.match(back.events, [{ kind: 'worker_silent', level: 'info', worker: 0 }])
@@ -114,10 +114,10 @@ t.test('a worker that hangs is noticed within two seconds, and said once', async
 
 t.test('a primary that has been stopped accuses no worker of what may have stopped both', async t => {
   const { monitor, next } = monitorRig({ workers: 1 })
-  monitor.take(0, sampleOf(0))
+  monitor.addSample(0, sampleOf(0))
   next()
   t.same(kinds(next(40_000)), [])
-  monitor.take(0, sampleOf(0))
+  monitor.addSample(0, sampleOf(0))
   t.same(kinds(next()), [])
   t.same(kinds(next()), ['worker_silent'], 'one that stays silent is told of')
 })
@@ -133,10 +133,10 @@ t.test('a worker that never says anything is noticed, too', async t => {
 
 t.test('slow clients and full listen queues are events', async t => {
   const { monitor, machine, next } = monitorRig()
-  monitor.take(0, sampleOf(0, { counts: { closes: { 3008: 1 } } }))
+  monitor.addSample(0, sampleOf(0, { counts: { closes: { 3008: 1 } } }))
   t.match(next(0).events, [{ kind: 'slow_clients', worker: 0, text: '1 slow client was closed' }])
-  monitor.take(0, sampleOf(0, { counts: { closes: { 3008: 2 } } }))
-  monitor.take(1, sampleOf(1, { counts: { closes: { 3008: 2, 1000: 1 } } }))
+  monitor.addSample(0, sampleOf(0, { counts: { closes: { 3008: 2 } } }))
+  monitor.addSample(1, sampleOf(1, { counts: { closes: { 3008: 2, 1000: 1 } } }))
   t.match(next(0).events, [{ kind: 'slow_clients', worker: null, text: '4 slow clients were closed' }])
   machine.listen = { overflows: 12, drops: 12 }
   t.match(next(0).events, [{ kind: 'listen_overflow', level: 'warn', text: /^12 connections/ }])
@@ -196,7 +196,7 @@ t.test('the history has five minutes, without what fills the most room', async t
   const { monitor, next } = monitorRig()
   const [{ workers }] = mockSnapshots({ seconds: 1 })
   for (let second = 0; second < 310; second++) {
-    for (const { index, sample } of workers) if (sample) monitor.take(index, sample)
+    for (const { index, sample } of workers) if (sample) monitor.addSample(index, sample)
     next()
   }
   t.same(monitor.hello().history, [], 'it is to be read in parts')

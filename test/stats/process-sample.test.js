@@ -3,9 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import { GcWatch } from '../../src/stats/gc-watch.js'
-import { OpenFiles } from '../../src/stats/open-files.js'
-import { ProcessSampler } from '../../src/stats/process-sample.js'
+import { GcWatch, OpenFiles, ProcessSampler } from '../../src/stats/process-sample.js'
 import { unless } from '../needs.js'
 
 setFlagsFromString('--expose-gc')

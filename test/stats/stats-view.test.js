@@ -47,13 +47,13 @@ function node({ count = 1, actions = {}, patience } = {}) {
         if (!channel.reads) return
         setImmediate(() => {
           written?.(null)
-          view.take(JSON.parse(text))
+          view.onMessage(JSON.parse(text))
         })
       },
     }
     const view = new StatsView(message => {
       const text = JSON.stringify(message)
-      setImmediate(() => channel.connected && relay.take(peer, JSON.parse(text)))
+      setImmediate(() => channel.connected && relay.onMessage(peer, JSON.parse(text)))
     }, patience)
     return { view, peer, channel }
   })
@@ -164,10 +164,10 @@ t.test("a worker's death ends its watches", async t => {
   await Promise.all([dying.take(1), living.take(1)])
   one.channel.connected = false
   next()
-  relay.gone(one.peer)
+  relay.remove(one.peer)
   await living.take(2)
   t.equal(listeners(), 1)
-  relay.gone(two.peer)
+  relay.remove(two.peer)
   t.equal(listeners(), 0)
 })
 
@@ -228,7 +228,7 @@ t.test('the channel of a real process: greeted, told, and forgotten when it is k
   /** @type {(message: any) => void} */
   let heard = () => {}
   worker.on('message', (/** @type {any} */ message) =>
-    message.type === 'stats' ? relay.take(peer, message) : heard(message),
+    message.type === 'stats' ? relay.onMessage(peer, message) : heard(message),
   )
   const hear = () => new Promise(resolve => (heard = resolve))
   t.same(await hear(), { heard: 'hello', count: 60 })
@@ -240,5 +240,5 @@ t.test('the channel of a real process: greeted, told, and forgotten when it is k
   rig.next()
   await exited
   rig.next()
-  relay.gone(peer)
+  relay.remove(peer)
 })
