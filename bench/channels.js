@@ -3,8 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { makePayload } from '../fleet/drone/engine/payload.js'
 import { channelNumber } from '../fleet/subjects.js'
-import { leastMemory, rounded } from './figures.js'
 import { channelOf, Load } from './load.js'
+import { rounded } from './report.js'
 import { post } from './servers.js'
 
 /** Channels of those that are published to, to see that they have their subscribers again. */
@@ -33,7 +33,7 @@ export async function channels(deployment, sizes, show) {
   try {
     const connected = await load.connect()
     show.progress('all connected, memory settles')
-    const before = await leastMemory(deployment, sizes.seconds)
+    const before = await deployment.leastMemory(sizes.seconds)
     const redisBefore = await redis?.memory()
     const used = await usage(deployment)
     const { subscribed, refused, seconds } = await load.subscribe()
@@ -41,7 +41,7 @@ export async function channels(deployment, sizes, show) {
     if (subscribed === 0) throw new Error('no client got a subscription')
     show.progress('all subscribed, memory settles')
     const idleFrom = await usage(deployment)
-    const after = await leastMemory(deployment, sizes.seconds)
+    const after = await deployment.leastMemory(sizes.seconds)
     const idle = await usage(deployment, idleFrom)
     const redisAfter = await redis?.memory()
     /** @param {number} cpu */

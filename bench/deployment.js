@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { cpuOf, memoryOf, processTree } from './proc.js'
 import { capacityOf, Server } from './servers.js'
 
@@ -20,6 +21,9 @@ import { capacityOf, Server } from './servers.js'
 
 /** Publications of each channel with history. */
 const HISTORY_SIZE = 10
+
+/** ms between two readings of memory: garbage waits for its collector, so the least of several counts. */
+const LOOK_EVERY = 500
 
 /** What can be run: the servers themselves, and Halley without Redis, as a control for Halley with it. */
 export const KINDS = /** @type {const} */ (['halley', 'uws', 'ws', 'embedded'])
@@ -118,6 +122,16 @@ export class Deployment {
   /** @returns {number} bytes of user space that all its processes hold, without Redis */
   memory() {
     return this.#servers.reduce((sum, { pid }) => sum + memoryOf(pid), 0)
+  }
+
+  /** @param {number} seconds @returns {Promise<number>} the least bytes of that time */
+  async leastMemory(seconds) {
+    let least = Infinity
+    for (let waited = 0; waited < seconds * 1e3; waited += LOOK_EVERY) {
+      await sleep(LOOK_EVERY)
+      least = Math.min(least, this.memory())
+    }
+    return least
   }
 
   /** @returns {number} seconds of processor time that all its processes have used, without Redis */

@@ -1,6 +1,139 @@
-// A process of the load generator: a drone's engine, which also knows how to talk to bare libraries, and Protobuf.
+// A process of the load generator: a drone's engine with two more transports, bare WebSocket libraries and Protobuf.
 
 import { beEngine } from '../fleet/drone/child.js'
-import { BareConnection, ProtobufConnection } from './connections.js'
+import { BINARY, frame, WebSocketConnection } from '../fleet/drone/transport/websocket.js'
+import { CLOSED } from '../fleet/drone/transport/wire.js'
+
+/** A WebSocket to a bare library: subscribed by its path, as soon as the upgrade is done. */
+class BareConnection extends WebSocketConnection {
+  get #channel() {
+    return Object.keys(JSON.parse(this.outbox).subs ?? {})[0] ?? ''
+  }
+
+  /** @override */
+  get path() {
+    return `/?ch=${this.#channel}`
+  }
+
+  /** @override Nothing is sent. */
+  flush() {}
+
+  /** @override @param {number} status @param {string} head */
+  answered(status, head) {
+    super.answered(status, head)
+    if (this.state === CLOSED) return
+    const bytes = Buffer.from(`{"connect":{"subs":{"${this.#channel}":{}}}}`)
+    this.outbox = ''
+    this.line(bytes, 0, bytes.length)
+  }
+}
+
+/** Numbers of fields, and of their types, in Centrifuge's Protobuf. */
+const REPLY = { id: 1, error: 2, push: 4, connect: 5, subscribe: 6 }
+const ERROR = { code: 1, message: 2 }
+const CONNECT = { ping: 7, pong: 8, time: 11 }
+const VARINT = 0
+const FIXED64 = 1
+const BYTES = 2
+
+/** @param {number} value @returns {number[]} */
+const varint = value => (value < 128 ? [value] : [(value & 127) | 128, ...varint(Math.floor(value / 128))])
+
+/** @param {number[]} bytes @returns {number[]} with their length before them */
+const delimited = bytes => [...varint(bytes.length), ...bytes]
+
+/** @param {any} command connect, subscribe, or `{}`, a pong @returns {number[]} */
+function encode({ id, subscribe }) {
+  if (!id) return delimited([])
+  const body = subscribe
+    ? [0x2a, ...delimited([0x0a, ...delimited([...Buffer.from(subscribe.channel)])])]
+    : [0x22, ...delimited([])]
+  return delimited([0x08, ...varint(id), ...body])
+}
+
+/**
+ * @param {Buffer} bytes
+ * @param {number} at
+ * @param {number} end
+ * @returns {Record<number, any>} numbers, and [start, end] of what has a length, by field
+ */
+function fieldsOf(bytes, at, end) {
+  /** @type {Record<number, any>} */
+  const fields = {}
+  const next = () => {
+    let value = 0
+    for (let scale = 1; ; scale *= 128) {
+      const byte = bytes[at++]
+      value += (byte & 127) * scale
+      if (!(byte & 128)) return value
+    }
+  }
+  while (at < end) {
+    const tag = next()
+    const type = tag & 7
+    if (type === VARINT) fields[tag >> 3] = next()
+    else if (type === BYTES) {
+      const length = next()
+      fields[tag >> 3] = [at, at + length]
+      at += length
+    } else at += type === FIXED64 ? 8 : 4
+  }
+  return fields
+}
+
+/** The Centrifuge protocol in Protobuf: replies are told to the engine in JSON, publications as they are. */
+class ProtobufConnection extends WebSocketConnection {
+  /** @override */
+  get path() {
+    return '/connection/websocket?format=protobuf'
+  }
+
+  /** @override */
+  flush() {
+    if (this.status !== 101 || this.outbox === '') return
+    const commands = this.outbox.split('\n').flatMap(line => encode(JSON.parse(line)))
+    this.outbox = ''
+    this.write(frame(BINARY, Uint8Array.from(commands)))
+  }
+
+  /** @override @param {Buffer} buffer @param {number} at @param {number} end */
+  message(buffer, at, end) {
+    while (at < end) {
+      let length = 0
+      for (let scale = 1; ; scale *= 128) {
+        const byte = buffer[at++]
+        length += (byte & 127) * scale
+        if (!(byte & 128)) break
+      }
+      // A push's field comes first: it has no id.
+      if (length > 0 && buffer[at] === ((REPLY.push << 3) | BYTES)) this.line(buffer, at, at + length)
+      else this.#reply(buffer, at, at + length)
+      at += length
+    }
+  }
+
+  /** @param {Buffer} buffer @param {number} start @param {number} end */
+  #reply(buffer, start, end) {
+    const reply = fieldsOf(buffer, start, end)
+    /** @type {any} */
+    const message = start === end ? {} : { id: reply[REPLY.id] }
+    if (reply[REPLY.error]) {
+      const error = fieldsOf(buffer, .../** @type {[number, number]} */ (reply[REPLY.error]))
+      message.error = {
+        code: error[ERROR.code],
+        message: buffer.toString('utf8', ...(error[ERROR.message] ?? [0, 0])),
+      }
+    } else if (reply[REPLY.connect]) {
+      const connect = fieldsOf(buffer, .../** @type {[number, number]} */ (reply[REPLY.connect]))
+      message.connect = {
+        ping: connect[CONNECT.ping],
+        pong: connect[CONNECT.pong] === 1,
+        time: connect[CONNECT.time],
+      }
+    } else if (reply[REPLY.subscribe]) message.subscribe = {}
+    const bytes = Buffer.from(JSON.stringify(message))
+    this.line(bytes, 0, bytes.length)
+  }
+}
 
 beEngine(process, { transports: { uni_bare: BareConnection, protobuf: ProtobufConnection } })

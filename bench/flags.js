@@ -1,8 +1,10 @@
 import { parseArgs } from 'node:util'
-import { UsageError } from './usage-error.js'
+
+/** An invalid command line. */
+export class UsageError extends Error {}
 
 /**
- * The flags of one program of the bench: numbers, others, `--json` and `--help`.
+ * Parses the flags of one program of the bench: numbers, texts, `--json` and `--help`.
  * @template {Record<string, number>} T
  * @param {string[]} args
  * @param {T} defaults of the numbers, which are whole and at least 1
@@ -11,8 +13,11 @@ import { UsageError } from './usage-error.js'
  * @throws {UsageError}
  */
 export function parseFlags(args, defaults, texts = {}) {
-  const names = [...Object.keys(defaults), ...Object.keys(texts)]
-  const { help, ...given } = parse(args, names)
+  /** @type {import('node:util').ParseArgsConfig['options']} */
+  const options = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } }
+  for (const name in { ...defaults, ...texts }) options[name] = { type: 'string' }
+  /** @type {Record<string, any>} */
+  const { help, ...given } = parseStrictly({ args, options }).values
   if (help) return null
   /** @type {Record<string, any>} */
   const flags = { ...texts, ...given, json: given.json ?? false }
@@ -25,16 +30,14 @@ export function parseFlags(args, defaults, texts = {}) {
 }
 
 /**
- * @param {string[]} args
- * @param {string[]} names of flags with a value
- * @returns {Record<string, any>}
+ * @template {import('node:util').ParseArgsConfig} T
+ * @param {T} config
+ * @returns {ReturnType<typeof parseArgs<T>>}
+ * @throws {UsageError}
  */
-function parse(args, names) {
-  /** @type {Record<string, {type: 'boolean' | 'string', short?: string}>} */
-  const options = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } }
-  for (const name of names) options[name] = { type: 'string' }
+export function parseStrictly(config) {
   try {
-    return { ...parseArgs({ args, options }).values }
+    return parseArgs(config)
   } catch (error) {
     throw new UsageError(error.message.split('. ')[0])
   }

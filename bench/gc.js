@@ -6,12 +6,10 @@ import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runReport } from '../src/report/index.js'
 import { readCsv } from '../src/stats/csv-reader.js'
-import { rounded } from './figures.js'
-import { parseFlags } from './flags.js'
+import { parseFlags, UsageError } from './flags.js'
 import { Load } from './load.js'
-import { table } from './report.js'
+import { rounded, table } from './report.js'
 import { capacityOf, Server } from './servers.js'
-import { UsageError } from './usage-error.js'
 
 /** @typedef {import('./bench.js').Io} Io */
 
@@ -144,13 +142,9 @@ export class GcRuns {
     try {
       const server = await Server.spawn('halley', {
         workers,
-        driver: 'auto',
         transport: 'uni_http_stream',
         env,
-        redis: null,
-        history: 0,
-        subscriptions: 1,
-        flags: flags ?? undefined,
+        flags,
         config: {
           client: { ping_interval: `${ping}s`, pong_timeout: `${Math.max(1, ping - 1)}s` },
           gc: { idle, interval: interval ? `${every}s` : '0s' },

@@ -1,6 +1,13 @@
-import { Bench } from './bench.js'
-import { HELP, parseOptions } from './options.js'
-import { UsageError } from './usage-error.js'
+// `npm run bench`: measures Halley, and bare libraries under the same load, on this machine.
+//
+//   index.js     the command line: scenarios, or one of the programs below
+//   bench.js     runs scenarios (scenarios.js, channels.js) in turn against the servers of a deployment (deployment.js, servers.js)
+//   load.js      the load generator: processes with a drone's engine (engine.js); pollers.js for one-way long-polls
+//   restarts.js, gc.js, watch.js   programs with flags of their own
+//
+// It may import src/, fleet/drone/, fleet/statistics/ and the test's Redis; nothing imports it. Every figure comes with its unit in its name.
+
+import { UsageError } from './flags.js'
 
 /** On a terminal a line that is overwritten, elsewhere one line for each step. */
 class Progress {
@@ -20,12 +27,6 @@ class Progress {
   }
 }
 
-/** @throws {Error} elsewhere */
-function wantLinux() {
-  if (process.platform !== 'linux')
-    throw new Error(`the benchmarks read /proc and run on Linux only, this is ${process.platform}`)
-}
-
 const progress = new Progress()
 const io = {
   env: process.env,
@@ -34,73 +35,63 @@ const io = {
   warning: (/** @type {string} */ text) => progress.keep(text),
 }
 
-/** @param {{stop: () => Promise<void>}} running */
-function stopOnSignals(running) {
-  for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
+/**
+ * @typedef {object} Program
+ * @property {string} HELP
+ * @property {(args: string[]) => any} parse its options; null: help is wanted
+ * @property {new (options: any, io: import('./bench.js').Io) => {run: () => Promise<boolean | void>, stop: () => Promise<void>}} Run `run` resolves
+ *   with false when what was measured is wrong
+ */
+
+/** @type {Record<string, () => Promise<Program>>} */
+const PROGRAMS = {
+  restarts: async () => {
+    const { HELP, parseRestartOptions, Restarts } = await import('./restarts.js')
+    return { HELP, parse: parseRestartOptions, Run: Restarts }
+  },
+  gc: async () => {
+    const { HELP, parseGcOptions, GcRuns } = await import('./gc.js')
+    return { HELP, parse: parseGcOptions, Run: GcRuns }
+  },
+  watch: async () => {
+    const { HELP, parseWatchOptions, WatchRun } = await import('./watch.js')
+    return { HELP, parse: parseWatchOptions, Run: WatchRun }
+  },
+}
+
+/** @returns {Promise<Program>} */
+async function scenarios() {
+  const [{ Bench }, { HELP, parseOptions }] = await Promise.all([
+    import('./bench.js'),
+    import('./options.js'),
+  ])
+  return { HELP, parse: parseOptions, Run: Bench }
+}
+
+/** @param {string[]} args */
+async function main(args) {
+  const named = Object.hasOwn(PROGRAMS, args[0] ?? '')
+  const { HELP, parse, Run } = await (named ? PROGRAMS[args[0]] : scenarios)()
+  const options = parse(named ? args.slice(1) : args)
+  if (options === null) return void process.stdout.write(HELP)
+  if (process.platform !== 'linux')
+    throw new Error(`the benchmarks read /proc and run on Linux only, this is ${process.platform}`)
+  const running = new Run(options, io)
+  for (const signal of ['SIGINT', 'SIGTERM']) {
     process.once(signal, () => {
       progress.show('')
       running.stop().finally(() => process.exit(130))
     })
   }
-}
-
-/** @param {string[]} args */
-async function measure(args) {
-  const options = parseOptions(args)
-  if (options === null) return void process.stdout.write(HELP)
-  wantLinux()
-  const bench = new Bench(options, io)
-  stopOnSignals(bench)
-  await bench.run()
-}
-
-/** @param {string[]} args */
-async function restart(args) {
-  const { HELP, parseRestartOptions, Restarts } = await import('./restarts.js')
-  const options = parseRestartOptions(args)
-  if (options === null) return void process.stdout.write(HELP)
-  wantLinux()
-  const restarts = new Restarts(options, io)
-  stopOnSignals(restarts)
   try {
-    if (!(await restarts.run())) process.exitCode = 1
+    if ((await running.run()) === false) process.exitCode = 1
   } finally {
-    await restarts.stop()
-  }
-}
-
-/** @param {string[]} args */
-async function collect(args) {
-  const { HELP, parseGcOptions, GcRuns } = await import('./gc.js')
-  const options = parseGcOptions(args)
-  if (options === null) return void process.stdout.write(HELP)
-  wantLinux()
-  const runs = new GcRuns(options, io)
-  stopOnSignals(runs)
-  await runs.run()
-}
-
-/** @param {string[]} args */
-async function watch(args) {
-  const { HELP, parseWatchOptions, WatchRun } = await import('./watch.js')
-  const options = parseWatchOptions(args)
-  if (options === null) return void process.stdout.write(HELP)
-  wantLinux()
-  const run = new WatchRun(options, io)
-  stopOnSignals(run)
-  try {
-    await run.run()
-  } finally {
-    await run.stop()
+    await running.stop()
   }
 }
 
 try {
-  const [first, ...rest] = process.argv.slice(2)
-  if (first === 'restarts') await restart(rest)
-  else if (first === 'gc') await collect(rest)
-  else if (first === 'watch') await watch(rest)
-  else await measure(process.argv.slice(2))
+  await main(process.argv.slice(2))
 } catch (error) {
   process.stderr.write(`bench: ${error.message}\n`)
   if (error instanceof UsageError) process.stderr.write('npm run bench -- --help shows what there is\n')

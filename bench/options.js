@@ -1,8 +1,9 @@
-import { parseArgs } from 'node:util'
-import { TRANSPORTS } from './connections.js'
 import { KINDS } from './deployment.js'
+import { parseStrictly, UsageError } from './flags.js'
 import { SCENARIOS } from './scenarios.js'
-import { UsageError } from './usage-error.js'
+
+/** How clients can connect to Halley. */
+const TRANSPORTS = ['websocket', 'protobuf', 'uni_sse', 'uni_http_stream']
 
 /**
  * @typedef {import('./deployment.js').Kind} Kind
@@ -69,20 +70,8 @@ Examples:
   npm run bench -- restarts --help               # Redis or gateways killed under load, with books kept
 `
 
-const NUMBERS = /** @type {const} */ ([
-  'conns',
-  'channels',
-  'rate',
-  'size',
-  'publishers',
-  'seconds',
-  'loaders',
-  'runs',
-  'workers',
-  'nodes',
-  'subscriptions',
-])
-const LEAST = {
+/** Flags with a whole number, and the least one. */
+const NUMBERS = {
   conns: 1,
   channels: 0,
   rate: 0,
@@ -114,7 +103,14 @@ const FLAGS = /** @type {const} */ ({
  * @throws {UsageError}
  */
 export function parseOptions(args) {
-  const { values, positionals } = parse(args)
+  const numeric = Object.fromEntries(
+    Object.keys(NUMBERS).map(name => [name, { type: /** @type {const} */ ('string') }]),
+  )
+  const { values, positionals } = parseStrictly({
+    args,
+    options: { ...numeric, ...FLAGS },
+    allowPositionals: true,
+  })
   if (values.help) return null
   for (const name of positionals) {
     if (!Object.hasOwn(SCENARIOS, name))
@@ -147,30 +143,21 @@ export function parseOptions(args) {
   }
 }
 
-/** @param {string[]} args */
-function parse(args) {
-  const numeric = Object.fromEntries(NUMBERS.map(name => [name, { type: /** @type {const} */ ('string') }]))
-  try {
-    return parseArgs({ args, options: { ...numeric, ...FLAGS }, allowPositionals: true })
-  } catch (error) {
-    throw new UsageError(error.message.split('. ')[0])
-  }
-}
-
 /**
  * @param {Record<string, any>} values
- * @returns {Partial<Record<typeof NUMBERS[number], number>>}
+ * @returns {Partial<Record<keyof typeof NUMBERS, number>>}
+ * @throws {UsageError}
  */
 function numbers(values) {
-  /** @type {Partial<Record<typeof NUMBERS[number], number>>} */
+  /** @type {Partial<Record<keyof typeof NUMBERS, number>>} */
   const found = {}
-  for (const name of NUMBERS) {
+  for (const [name, least] of Object.entries(NUMBERS)) {
     const text = values[name]
     if (text === undefined) continue
     const value = Number(text)
-    if (!/^\d+$/.test(text) || value < LEAST[name])
-      throw new UsageError(`--${name} is a whole number from ${LEAST[name]}, not "${text}"`)
-    found[name] = value
+    if (!/^\d+$/.test(text) || value < least)
+      throw new UsageError(`--${name} is a whole number from ${least}, not "${text}"`)
+    found[/** @type {keyof typeof NUMBERS} */ (name)] = value
   }
   return found
 }

@@ -1,4 +1,12 @@
+// Figures for people: rounded, compared, and in tables.
+
 /** @typedef {import('./scenarios.js').Result} Result */
+
+/** @param {number} value @param {number} digits */
+export const rounded = (value, digits) => Number(value.toFixed(digits))
+
+/** @param {number} ms */
+export const toMs = ms => rounded(ms, 2)
 
 /**
  * @param {number[]} values at least one
@@ -26,7 +34,7 @@ export const ratios = (result, control) =>
   Object.fromEntries(
     Object.keys(result)
       .filter(name => control[name] > 0)
-      .map(name => [name, Number((result[name] / control[name]).toFixed(3))]),
+      .map(name => [name, rounded(result[name] / control[name], 3)]),
   )
 
 /** @param {number | undefined} value */

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { channels } from './channels.js'
-import { leastMemory, rounded, SETTLE, toMs } from './figures.js'
 import { Load } from './load.js'
 import { Pollers } from './pollers.js'
 import { openFilesLimit } from './proc.js'
+import { rounded, toMs } from './report.js'
 
 /**
  * @typedef {import('./deployment.js').Deployment} Deployment
@@ -30,6 +30,8 @@ import { openFilesLimit } from './proc.js'
  * @property {(deployment: Deployment, sizes: Sizes, show: Show) => Promise<Result>} run
  */
 
+/** A server that has just started still allocates and compiles, ms. */
+const SETTLE = 1_000
 /** Load runs for so long before it is measured, s. */
 const WARM_UP = 1
 /** A process needs files for itself. */
@@ -50,7 +52,7 @@ async function memory(deployment, sizes, show) {
     const connected = await load.connect()
     const cpuAfter = deployment.cpu()
     show.progress('all connected, memory settles')
-    const least = await leastMemory(deployment, sizes.seconds)
+    const least = await deployment.leastMemory(sizes.seconds)
     const idle = (deployment.cpu() - cpuAfter) / sizes.seconds
     const { counters } = await load.sample()
     return {
@@ -180,7 +182,7 @@ async function poll(deployment, { conns, channels: asked, size, seconds }, show)
     await sleep(SETTLE)
     const cpuAfter = deployment.cpu()
     show.progress('all wait, memory settles')
-    const least = await leastMemory(deployment, seconds)
+    const least = await deployment.leastMemory(seconds)
     const idle = (deployment.cpu() - cpuAfter) / seconds
     show.progress('rounds')
     let round = 0

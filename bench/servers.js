@@ -14,16 +14,16 @@ import { openFilesLimit, processTree } from './proc.js'
  * @property {string} url
  * @property {string} key
  *
- * @typedef {object} ServerOptions
- * @property {number} workers of Halley; the controls are one process each
- * @property {string} driver of Halley
- * @property {string} transport how clients connect to Halley: one of TRANSPORTS; to a bare library always by WebSocket
+ * @typedef {object} ServerOptions of Halley, except for `env`; the controls are one process each, their clients use WebSocket
  * @property {Record<string, string | undefined>} env
- * @property {object | null} redis `engine.redis` of Halley; null: the embedded engine
- * @property {number} history publications that each channel of Halley keeps for its clients to recover; 0: none
- * @property {number} subscriptions that one client of Halley may have, at least
- * @property {string[]} [flags] of Node.js for Halley, instead of those of `npm start`
- * @property {Record<string, any>} [config] of Halley: blocks that stand beside, or over, those of a run
+ * @property {number} workers
+ * @property {string} [driver] default auto
+ * @property {string} [transport] how clients connect, one of TRANSPORTS; default websocket
+ * @property {object | null} [redis] `engine.redis`; default null: the embedded engine
+ * @property {number} [history] publications that each channel keeps for its clients to recover; default 0
+ * @property {number} [subscriptions] that one client may have, at least; default 1
+ * @property {string[] | null} [flags] of Node.js, instead of those of `npm start`
+ * @property {Record<string, any>} [config] blocks beside, or over, those of a run
  */
 
 const HOST = '127.0.0.1'
@@ -89,7 +89,7 @@ export class Server {
    * @param {string[]} command arguments of node
    * @param {ServerOptions} options
    */
-  constructor(kind, port, folder, command, { env, transport }) {
+  constructor(kind, port, folder, command, { env, transport = 'websocket' }) {
     this.#transport = transport
     this.kind = kind
     this.port = port
@@ -180,7 +180,7 @@ export class Server {
 async function halleyCommand(
   folder,
   port,
-  { workers, driver, redis, history, subscriptions, flags, config: more = {} },
+  { workers, driver = 'auto', redis = null, history = 0, subscriptions = 1, flags = null, config: more = {} },
 ) {
   const file = join(folder, 'config.json')
   const config = {

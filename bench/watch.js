@@ -7,13 +7,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { rounded } from './figures.js'
-import { parseFlags } from './flags.js'
+import { parseFlags, UsageError } from './flags.js'
 import { Load } from './load.js'
 import { cpuOf, processTree } from './proc.js'
-import { table } from './report.js'
+import { rounded, table } from './report.js'
 import { capacityOf, Server } from './servers.js'
-import { UsageError } from './usage-error.js'
 
 /**
  * @typedef {import('./bench.js').Io} Io
@@ -119,12 +117,7 @@ export class WatchRun {
     const socket = join(tmpdir(), `halley-bench-${process.pid}.sock`)
     const server = await Server.spawn('halley', {
       workers,
-      driver: 'auto',
-      transport: 'websocket',
       env,
-      redis: null,
-      history: 0,
-      subscriptions: 1,
       config: { stats: { socket } },
     })
     this.#server = server

@@ -2,10 +2,9 @@ import { EventEmitter, once } from 'node:events'
 import { createServer } from 'node:http'
 import t from 'tap'
 import { WebSocketServer } from 'ws'
-import { compareBooks } from '../bench/books.js'
 import { Load } from '../bench/load.js'
 import { HELP, parseOptions } from '../bench/options.js'
-import { parseRestartOptions } from '../bench/restarts.js'
+import { compareBooks, parseRestartOptions } from '../bench/restarts.js'
 import { run, script, skip } from './bench-runs.js'
 
 t.test('a wrong command line is refused with one clear line', async t => {

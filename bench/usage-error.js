@@ -1,2 +1,0 @@
-/** A command line that means nothing. */
-export class UsageError extends Error {}
