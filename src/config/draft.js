@@ -7,7 +7,8 @@ import {
   rootKeys,
 } from './keys.js'
 import { channelOptions, envName, NAMESPACES, options } from './options.js'
-import { readText, readValue, show } from './values.js'
+import { readText, readValue } from './read.js'
+import { parseDuration, show } from './values.js'
 
 /** @typedef {import('./options/make.js').Option} Option */
 
@@ -29,8 +30,12 @@ function put(object, path, value) {
   object[last] = value
 }
 
-/** @param {Option} option */
-const defaultOf = option => (option.type === 'namespaces' ? [] : readValue(option, option.default))
+/** The value of a default; that each is valid is for the tests to say. @param {Option} option */
+function defaultOf({ type, single, default: value }) {
+  if (type === 'duration') return parseDuration(value)
+  if (single) return [value]
+  return Array.isArray(value) ? [...value] : value
+}
 
 /** Variables of Halley's other commands, which may stand in the same environment. */
 const OTHERS = /^HALLEY_(?:FLEET_|ADMIN_KEY$|GENERATED_KEY$)/
@@ -89,7 +94,7 @@ export class Draft {
       put(target, option.path, read())
     } catch (error) {
       this.report.unread.add(path)
-      this.report.fault(label, error.message)
+      this.report.fault(label + (error.at ?? ''), error.message)
     }
   }
 

@@ -2,6 +2,7 @@
 
 import { laterChannelOptions, laterOptions } from './centrifugo.js'
 import { nearest } from './nearest.js'
+import { string } from './options/make.js'
 import { channelOptions, envName, NAMESPACES, options } from './options.js'
 
 /** @typedef {import('./options/make.js').Option} Option */
@@ -76,13 +77,7 @@ const variable = path => path.replace(/[-.]/g, '_').toUpperCase()
 export const rootKeys = new Keys(options, laterOptions)
 
 /** One namespace. */
-export const namespaceKeys = new Keys(
-  [
-    Object.freeze({ path: 'name', type: /** @type {const} */ ('string'), default: '', doc: '' }),
-    ...channelOptions,
-  ],
-  laterChannelOptions,
-)
+export const namespaceKeys = new Keys([string('name', '', ''), ...channelOptions], laterChannelOptions)
 
 /** @type {Map<string, Option>} */
 const byVariable = new Map(options.map(option => [envName(option.path), option]))

@@ -19,6 +19,7 @@ const namespaces = Object.freeze({
   path: NAMESPACES,
   type: 'namespaces',
   default: [],
+  schema: { type: 'array' },
   doc: 'Namespaces: objects with a `name` (two or more of `-a-zA-Z0-9_.`) and any of the channel options.',
 })
 

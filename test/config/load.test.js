@@ -278,7 +278,10 @@ t.test('wrong types are refused with key, value and reason', async t => {
       'client.stale_close_delay: 0ms is out of range, it must be at least 1ms',
     ],
     [{ client: { allowed_origins: '*' } }, 'client.allowed_origins: "*" is not a list; write ["*"]'],
-    [{ client: { allowed_origins: [1] } }, 'client.allowed_origins: 1 in the list is not a string'],
+    [
+      { client: { allowed_origins: [1] } },
+      'client.allowed_origins[0]: 1 is a number, not text; write it in quotes',
+    ],
     [
       { client: { token: { hmac_secret_key: 123 } } },
       'client.token.hmac_secret_key: the value is a number, not text; write it in quotes',
@@ -299,6 +302,42 @@ t.test('wrong types are refused with key, value and reason', async t => {
     ],
   ])
   for (const [tree, line] of cases) t.same(faultsOf(tree), [line])
+})
+
+t.test('a fault within a list names the entry', async t => {
+  const key = 'client.connect_code_to_unidirectional_disconnect.transforms'
+  const block = 'connect_code_to_unidirectional_disconnect'
+  const good = { code: 109, to: { code: 4109, reason: 'old token' } }
+  const cases = /** @type {[unknown, string][]} */ ([
+    ['x', ': "x" is not a list; write ["x"]'],
+    [[1], '[0]: 1 is not an object with keys'],
+    [[{ ...good, code: '109' }], '[0].code: "109" is text, not a number; write it without quotes'],
+    [[{ code: 109 }], '[0]: to is missing'],
+    [[good, { ...good, tp: {} }], '[1]: unknown key "tp"'],
+    [[{ code: 109, to: { code: 4109 } }], '[0].to: reason is missing'],
+    [
+      [{ code: 109, to: { code: 200, reason: '' } }],
+      '[0].to.code: 200 is out of range, it must be at least 3000',
+    ],
+    [
+      [{ code: 109, to: { code: 4109, reason: 1 } }],
+      '[0].to.reason: 1 is a number, not text; write it in quotes',
+    ],
+  ])
+  for (const [transforms, end] of cases) {
+    t.same(faultsOf({ client: { [block]: { transforms } } }), [key + end])
+  }
+  const name = 'HALLEY_CLIENT_CONNECT_CODE_TO_UNIDIRECTIONAL_DISCONNECT_TRANSFORMS'
+  t.same(faultsOf({}, { [name]: '[' }), [`${name}: is not a JSON array`])
+  t.same(faultsOf({}, { [name]: '[{"code":1}]' }), [`${name}[0]: to is missing`])
+  const body = { ...good, to: { status_code: 401 } }
+  const { config } = loadConfig({
+    base: { uni_sse: { connect_code_to_http_response: { transforms: [body] } } },
+  })
+  t.same(config.uni_sse.connect_code_to_http_response.transforms, [
+    { code: 109, to: { status_code: 401, body: '' } },
+  ])
+  t.same(body.to, { status_code: 401 }, 'the given tree stays as it is')
 })
 
 t.test('all faults are told at once, a line each, and rules keep quiet about unread keys', async t => {

@@ -130,7 +130,7 @@ export const clientOptions = [
   transforms(
     'client.connect_code_to_unidirectional_disconnect.transforms',
     'Disconnect for error codes of connect; codes that are not named keep their own.',
-    { code: { type: 'int', min: 3000, max: 4999 }, reason: { type: 'string' } },
+    { code: { type: 'integer', minimum: 3000, maximum: 4999 }, reason: { type: 'string' } },
   ),
 
   bool(

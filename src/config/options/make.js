@@ -9,31 +9,55 @@
  * @property {any} default as it would stand in a file: durations as text with a unit
  * @property {string} doc one line
  * @property {string} [unit] of an int: bytes, seconds ...
- * @property {number} [min] durations in ms
- * @property {number} [max] durations in ms
+ * @property {Record<string, any>} schema JSON schema of the value; of durations, in ms
  * @property {string[]} [values] the only ones allowed
  * @property {Record<string, string>} [later] values that Centrifugo knows and Halley has not yet, and what to say
- * @property {boolean} [prefix] a URL path that handlers are mounted on
  * @property {boolean} [secret] never shown in messages
  * @property {boolean} [single] of strings: a text alone stands for a list of one
- * @property {Record<string, {type: 'int' | 'string', min?: number, max?: number, default?: any}>} [to] of a list of transforms `{code, to}`: the fields
- *   of `to`
  *
- * @typedef {Partial<Pick<Option, 'unit' | 'min' | 'max' | 'values' | 'later' | 'prefix' | 'secret' | 'to'>>} Extra
+ * @typedef {object} Extra
+ * @property {string} [unit]
+ * @property {number} [min] durations in ms
+ * @property {number} [max] durations in ms
+ * @property {string[]} [values] of lists: of each entry
+ * @property {Record<string, string>} [later]
+ * @property {boolean} [prefix] a URL path that handlers are mounted on
+ * @property {boolean} [secret]
  */
 
 /** Longest delay a Node timer can hold (2^31 - 1 ms); above that it would fire at once. */
 export const TIMER_MAX = 2147483647
 
+/** A leading slash, none at the end. */
+const PATH = '^/([^\\s?#*/]+(/[^\\s?#*/]+)*)?$'
+
 /** @param {Option} option */
 const row = option => Object.freeze(option)
+
+/**
+ * @param {number} minimum
+ * @param {number} maximum
+ */
+const integer = (minimum, maximum) => ({ type: 'integer', minimum, maximum })
+
+/** @param {string[] | undefined} values the only ones allowed */
+const text = values => ({ type: 'string', ...(values && { enum: values }) })
+
+/** @param {Record<string, any>} properties those without a default are required */
+const object = properties => ({
+  type: 'object',
+  additionalProperties: false,
+  required: Object.keys(properties).filter(name => properties[name].default === undefined),
+  properties,
+})
 
 /**
  * @param {string} path
  * @param {string} doc
  * @param {boolean} [on]
  */
-export const bool = (path, doc, on = false) => row({ path, type: 'bool', default: on, doc })
+export const bool = (path, doc, on = false) =>
+  row({ path, type: 'bool', default: on, doc, schema: { type: 'boolean' } })
 
 /**
  * @param {string} path
@@ -41,8 +65,8 @@ export const bool = (path, doc, on = false) => row({ path, type: 'bool', default
  * @param {string} doc
  * @param {Extra} [extra] min is 0 unless stated
  */
-export const int = (path, value, doc, extra = {}) =>
-  row({ path, type: 'int', default: value, doc, min: 0, max: Number.MAX_SAFE_INTEGER, ...extra })
+export const int = (path, value, doc, { unit, min = 0, max = Number.MAX_SAFE_INTEGER } = {}) =>
+  row({ path, type: 'int', default: value, doc, unit, schema: integer(min, max) })
 
 /**
  * @param {string} path
@@ -50,8 +74,8 @@ export const int = (path, value, doc, extra = {}) =>
  * @param {string} doc
  * @param {Extra} [extra] min is 1 ms unless stated
  */
-export const duration = (path, value, doc, extra = {}) =>
-  row({ path, type: 'duration', default: value, doc, min: 1, max: TIMER_MAX, ...extra })
+export const duration = (path, value, doc, { min = 1, max = TIMER_MAX } = {}) =>
+  row({ path, type: 'duration', default: value, doc, schema: integer(min, max) })
 
 /**
  * @param {string} path
@@ -59,15 +83,20 @@ export const duration = (path, value, doc, extra = {}) =>
  * @param {string} doc
  * @param {Extra} [extra]
  */
-export const string = (path, value, doc, extra = {}) =>
-  row({ path, type: 'string', default: value, doc, ...extra })
+export const string = (path, value, doc, { prefix, ...extra } = {}) => {
+  const schema = prefix ? { type: 'string', pattern: PATH } : text(extra.values)
+  return row({ path, type: 'string', default: value, doc, schema, ...extra })
+}
 
 /**
  * @param {string} path
  * @param {string} doc
- * @param {Extra} [extra] `values` are those of each entry
+ * @param {Extra} [extra]
  */
-export const strings = (path, doc, extra = {}) => row({ path, type: 'strings', default: [], doc, ...extra })
+export const strings = (path, doc, extra = {}) => {
+  const schema = { type: 'array', items: { ...text(extra.values), minLength: 1 } }
+  return row({ path, type: 'strings', default: [], doc, schema, ...extra })
+}
 
 /**
  * A list of strings with at least one entry, or that one entry alone.
@@ -76,13 +105,18 @@ export const strings = (path, doc, extra = {}) => row({ path, type: 'strings', d
  * @param {string} doc
  * @param {Extra} [extra]
  */
-export const oneOrMore = (path, value, doc, extra = {}) =>
-  row({ path, type: 'strings', single: true, default: value, doc, ...extra })
+export const oneOrMore = (path, value, doc, extra = {}) => {
+  const schema = { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 } }
+  return row({ path, type: 'strings', single: true, default: value, doc, schema, ...extra })
+}
 
 /**
  * A list of `{code, to: {...}}`: what becomes of a code.
  * @param {string} path
  * @param {string} doc
- * @param {Required<Option>['to']} to
+ * @param {Record<string, any>} to JSON schemas of the fields of `to`
  */
-export const transforms = (path, doc, to) => row({ path, type: 'transforms', default: [], doc, to })
+export const transforms = (path, doc, to) => {
+  const schema = { type: 'array', items: object({ code: { type: 'integer' }, to: object(to) }) }
+  return row({ path, type: 'transforms', default: [], doc, schema })
+}

@@ -26,7 +26,10 @@ const httpResponses = block => [
   transforms(
     `${block}.connect_code_to_http_response.transforms`,
     'Status and body for error and disconnect codes; a code that is not named gets 500, an empty body the reason.',
-    { status_code: { type: 'int', min: 200, max: 599 }, body: { type: 'string', default: '' } },
+    {
+      status_code: { type: 'integer', minimum: 200, maximum: 599 },
+      body: { type: 'string', default: '' },
+    },
   ),
 ]
 

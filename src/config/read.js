@@ -1,0 +1,161 @@
+// From what stands in a file, a variable or a flag to the value of an option. ajv checks types and ranges with the
+// schema in the option's row; what is here are Go's durations, values given as text, and the messages.
+
+import { createRequire } from 'node:module'
+import { formatDuration, parseDuration, show } from './values.js'
+
+/** @typedef {import('./options/make.js').Option} Option */
+
+const require = createRequire(import.meta.url)
+
+/** A value that an option cannot have. The message follows the key: `http_server.port: "x" is not a whole number`. */
+export class ValueError extends Error {
+  /**
+   * @param {string} message
+   * @param {string} [at] where in the value, to be put behind the key: `[2].to.code`
+   */
+  constructor(message, at = '') {
+    super(message)
+    this.at = at
+  }
+}
+
+/** @type {import('ajv').Ajv | undefined} */
+let ajv
+/** Validators by their schema: most options share one. @type {Map<string, import('ajv').ValidateFunction>} */
+const validators = new Map()
+
+/** @param {Option} option */
+function validatorOf({ schema }) {
+  const key = JSON.stringify(schema)
+  let validate = validators.get(key)
+  if (validate === undefined) {
+    // Loaded with the first value, in the primary only: it takes 50 ms and 8 MB.
+    const { Ajv } = /** @type {typeof import('ajv')} */ (require('ajv'))
+    ajv ??= new Ajv({ verbose: true, useDefaults: true, meta: false, validateSchema: false, strict: false })
+    validate = ajv.compile(schema)
+    validators.set(key, validate)
+  }
+  return validate
+}
+
+/**
+ * @param {string} type that the value must have, in JSON schema's words
+ * @param {unknown} value
+ * @param {string} shown the value in a message
+ */
+function typeFault(type, value, shown) {
+  if (type === 'boolean') return `${shown} is not true or false`
+  if (type === 'object') return `${shown} is not an object with keys`
+  if (type === 'array')
+    return `${shown} is not a list${typeof value === 'string' ? `; write [${shown}]` : ''}`
+  if (type === 'integer') {
+    const digits = typeof value === 'string' && /^-?\d+$/.test(value)
+    return `${shown} is ${digits ? 'text, not a number; write it without quotes' : 'not a whole number'}`
+  }
+  return `${shown} is ${typeof value === 'number' ? 'a number, not text; write it in quotes' : 'not text'}`
+}
+
+/**
+ * @param {import('ajv').ErrorObject} error
+ * @param {Option} option
+ * @returns {string}
+ */
+function faultOf(error, option) {
+  const { keyword, params, data } = error
+  const shown = option.secret && data !== null ? 'the value' : show(data)
+  const format = option.type === 'duration' ? formatDuration : String
+  switch (keyword) {
+    case 'minimum':
+    case 'maximum': {
+      const bound = `at ${keyword === 'minimum' ? 'least' : 'most'} ${format(params.limit)}`
+      return `${format(/** @type {number} */ (data))} is out of range, it must be ${bound}`
+    }
+    case 'enum':
+      return `${shown} is not one of ${params.allowedValues.map(show).join(', ')}`
+    case 'pattern':
+      return `${shown} is not a path like "/api" (a leading slash, none at the end)`
+    case 'minItems':
+      return 'the list is empty'
+    case 'minLength':
+      return 'is empty'
+    case 'required':
+      return `${params.missingProperty} is missing`
+    case 'additionalProperties':
+      return `unknown key ${show(params.additionalProperty)}`
+    default:
+      return option.single && !error.instancePath
+        ? `${shown} is not text or a list`
+        : typeFault(params.type, data, shown)
+  }
+}
+
+/**
+ * @param {unknown} value
+ * @returns {any} ms
+ */
+function readDuration(value) {
+  if (value === 0) return 0
+  if (typeof value === 'string') return parseDuration(value)
+  const shown = show(value)
+  const fault =
+    typeof value === 'number'
+      ? `has no unit; write "${value}s" or "${value}ms"`
+      : 'is not a duration like "25s", "300ms" or "1h30m"'
+  throw new ValueError(`${shown} ${fault}`)
+}
+
+/**
+ * The value of an option from a file.
+ * @param {Option} option any type but namespaces
+ * @param {unknown} given
+ * @returns {any} the caller's own; durations in ms
+ * @throws {ValueError}
+ */
+export function readValue(option, given) {
+  const alone = option.single && typeof given === 'string'
+  const value = option.type === 'duration' ? readDuration(given) : alone ? [given] : structuredClone(given)
+  const { later = {} } = option
+  if (typeof value === 'string' && Object.hasOwn(later, value)) {
+    throw new ValueError(`${show(value)}: ${later[value]}`)
+  }
+  const validate = validatorOf(option)
+  if (validate(value)) return value
+  const [error] = /** @type {import('ajv').ErrorObject[]} */ (validate.errors)
+  const at = alone ? '' : error.instancePath.replace(/\/(\d+)/g, '[$1]').replaceAll('/', '.')
+  throw new ValueError(faultOf(error, option), at)
+}
+
+/** @type {Readonly<Record<string, boolean>>} */
+const WORDS = { true: true, t: true, 1: true, false: false, f: false, 0: false }
+
+/**
+ * The value of an option from a variable or a flag, where everything is text.
+ * @param {Option} option any type but namespaces
+ * @param {string} text
+ * @returns {any} as readValue
+ * @throws {ValueError}
+ */
+export function readText(option, text) {
+  const trimmed = text.trim()
+  switch (option.type) {
+    case 'bool': {
+      const word = trimmed.toLowerCase()
+      return readValue(option, Object.hasOwn(WORDS, word) ? WORDS[word] : text)
+    }
+    case 'int':
+      return readValue(option, /^-?\d+$/.test(trimmed) ? Number(trimmed) : text)
+    case 'duration':
+      return readValue(option, trimmed)
+    case 'strings':
+      return readValue(option, trimmed === '' ? [] : trimmed.split(/\s+/))
+    case 'transforms':
+      try {
+        return readValue(option, JSON.parse(text))
+      } catch (error) {
+        throw error instanceof SyntaxError ? new ValueError('is not a JSON array') : error
+      }
+    default:
+      return readValue(option, text)
+  }
+}
