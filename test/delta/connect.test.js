@@ -23,7 +23,7 @@ for (const [name, meanwhile, kinds] of [
   t.test(`recovered, then ${name}: the client has the base of every delta`, async t => {
     const rig = startHub()
     const session = Object.assign(rig.session(), {
-      gateway: {
+      context: {
         hub: rig.hub,
         rules: { mayReadHistory: () => false },
         config: { client: { recovery_max_publication_limit: 300 } },

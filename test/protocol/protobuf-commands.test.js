@@ -303,10 +303,10 @@ t.test('hostile bytes are a command or a bad request, and cost no more than thei
     headers: nested(0x22, 0x32),
   }
   for (const [what, frame] of Object.entries(wide)) {
-    const before = process.hrtime.bigint()
+    const before = process.cpuUsage()
     parse(frame)
-    const ms = Number(process.hrtime.bigint() - before) / 1e6
-    t.ok(ms < 500, `${what}: ${ms} ms`)
+    const ms = process.cpuUsage(before).user / 1000
+    t.ok(ms < 500, `${what}: ${ms} ms of the processor`)
   }
 })
 

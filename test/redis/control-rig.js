@@ -7,7 +7,7 @@ import { createTestLog } from '../broker/embedded/rig.js'
 import { TcpProxy } from '../tcp-proxy.js'
 
 /** ms; ticks are as much shorter than a second as this is shorter than a real lease. */
-const LEASE = 700
+const LEASE = 1400
 
 /** A worker with its own way to Redis. */
 export class Worker {

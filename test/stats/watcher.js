@@ -9,6 +9,8 @@ import { createInterface } from 'node:readline'
 
 /** @typedef {import('../../src/stats/schema.js').Snapshot} Snapshot */
 
+/** ms that a busy gateway may take until it has read what a client has sent. */
+const HEARD = 300
 let last = 0
 
 /** @returns {string} a path for `stats.socket`: short, because such a path has little room */
@@ -56,9 +58,9 @@ export class StatsWatcher {
     }
   }
 
-  /** @returns {Promise<Snapshot>} one that knows everything that has happened until now */
+  /** @returns {Promise<Snapshot>} one that knows everything that clients have done until now: the gateway has had time to hear of it */
   now() {
-    const now = Date.now()
+    const now = Date.now() + HEARD
     return this.until(({ workers }) => workers.every(({ sample }) => sample !== null && sample.time > now))
   }
 }

@@ -42,7 +42,7 @@ t.test('patterns match the whole origin, in any case, and only their stars are s
 t.test('what is too long for an origin is none, and is not looked at', async t => {
   const allows = createOriginCheck(['http*://*.a*.example.com'])
   t.equal(allows(`https://${'b.'.repeat(120)}ab.example.com`), true)
-  const start = performance.now()
+  const before = process.cpuUsage()
   t.equal(allows(`http${'://.a'.repeat(12_000)}`), false)
-  t.ok(performance.now() - start < 100)
+  t.ok(process.cpuUsage(before).user < 100_000, 'microseconds of the processor')
 })
