@@ -59,7 +59,7 @@ class Admin {
     this.#context = context
     this.#clock = clock
     this.#tokens = new AdminTokens(config.admin)
-    this.#guard = new LoginGuard({ broker, calls, index, clock })
+    this.#guard = new LoginGuard({ control: broker.control, calls, index, clock })
     this.#stream = new StatsStream({ view, server, clock })
   }
 

@@ -12,20 +12,20 @@ const RIGHT = 1
  * may be given. A guesser learns nothing before his guess has been counted, however many connections he has.
  */
 export class LoginGuard {
-  #broker
+  #control
   #index
   #clock
   #failures = new Failures()
 
   /**
    * @param {object} parts
-   * @param {import('../broker/contract.js').Broker} parts.broker
+   * @param {import('../broker/contract.js').Control} parts.control
    * @param {import('../transport/calls.js').Calls} parts.calls
    * @param {number} parts.index of this worker
    * @param {() => number} parts.clock ms
    */
-  constructor({ broker, calls, index, clock }) {
-    this.#broker = broker
+  constructor({ control, calls, index, clock }) {
+    this.#control = control
     this.#index = index
     this.#clock = clock
     calls.on(Call.ADMIN_LOGIN, (request, answer) => {
@@ -49,7 +49,7 @@ export class LoginGuard {
         Buffer.from([Call.ADMIN_LOGIN, right ? RIGHT : 0]),
         Buffer.from(address),
       ])
-      this.#broker.call('', COUNTER, request, (error, answer) => {
+      this.#control.call('', COUNTER, request, (error, answer) => {
         clearTimeout(timer)
         resolve(error ? here() : Number(answer))
       })

@@ -19,7 +19,7 @@ const SAME = ['info', 'publish', 'disconnect', 'unsubscribe', 'presence', 'prese
 const channels = {
   fields: { pattern: string },
   async run({ pattern }, { broker }) {
-    const counts = [...(await countChannels(broker, pattern))]
+    const counts = [...(await countChannels(broker.control, pattern))]
     counts.sort(([a, clients], [b, others]) => others - clients || (a < b ? -1 : 1))
     const rows = counts.slice(0, MAX_ROWS).map(([name, clients]) => ({ name, clients }))
     return JSON.stringify({ total: counts.length, channels: rows })
@@ -33,7 +33,7 @@ const connections = {
     /** @type {(Connection & {node: {uid: string, name: string}, worker: number})[]} */
     const rows = []
     let total = 0
-    for (const answer of await broker.survey('connections', { user, client, limit: MAX_ROWS })) {
+    for (const answer of await broker.control.survey('connections', { user, client, limit: MAX_ROWS })) {
       const { node, worker } = answer
       total += answer.total
       for (const connection of answer.connections) {

@@ -32,7 +32,7 @@ export const presence = {
   async run({ channel }, context) {
     checkPresence(channel, context)
     const entries = []
-    for (const [client, info] of await context.broker.presence(channel)) {
+    for (const [client, info] of await context.broker.presence.list(channel)) {
       entries.push(`${JSON.stringify(client)}:${info}`)
     }
     return `{"presence":{${entries.join(',')}}}`
@@ -44,7 +44,7 @@ export const presenceStats = {
   fields: { channel: string },
   async run({ channel }, context) {
     checkPresence(channel, context)
-    const { clients, users } = await context.broker.presenceStats(channel)
+    const { clients, users } = await context.broker.presence.stats(channel)
     return `{"num_clients":${clients},"num_users":${users}}`
   },
 }
@@ -71,7 +71,7 @@ export const history = {
     if (!namespace.historyOn) throw errors.notAvailable
     // Nothing comes before the beginning.
     if (reverse && since !== null && since.offset === 0) throw errors.badRequest
-    const found = await context.broker.history(
+    const found = await context.broker.pubsub.history(
       channel,
       { limit: Math.max(limit, -1), sinceOffset: since?.offset, sinceEpoch: since?.epoch ?? '', reverse },
       namespace.metaTtl,
@@ -86,23 +86,23 @@ export const historyRemove = {
   fields: { channel: string },
   async run({ channel }, context) {
     if (!namespaceOf(channel, context).historyOn) throw errors.notAvailable
-    await context.broker.removeHistory(channel)
+    await context.broker.pubsub.removeHistory(channel)
     return '{}'
   },
 }
 
 /**
- * @param {import('../broker/contract.js').Broker} broker
+ * @param {import('../broker/contract.js').Control} control
  * @param {string} pattern a glob; '' = all
  * @returns {Promise<Map<string, number>>} subscribers of each channel, over all workers of all nodes
  * @throws {import('../errors.js').ReplyError} 100 for a pattern that is none
  */
-export async function countChannels(broker, pattern) {
+export async function countChannels(control, pattern) {
   // Every worker matches its own channels; here only what it could not compile is refused.
   if (pattern !== '' && compileGlob(pattern) === undefined) throw errors.internal
   /** @type {Map<string, number>} */
   const counts = new Map()
-  for (const answer of await broker.survey('channels', { pattern })) {
+  for (const answer of await control.survey('channels', { pattern })) {
     for (const [name, count] of Object.entries(answer)) counts.set(name, (counts.get(name) ?? 0) + count)
   }
   return counts
@@ -113,7 +113,7 @@ export const channels = {
   fields: { pattern: string },
   async run({ pattern }, { broker }) {
     const entries = []
-    for (const [name, count] of await countChannels(broker, pattern)) {
+    for (const [name, count] of await countChannels(broker.control, pattern)) {
       entries.push(`${JSON.stringify(name)}:{"num_clients":${count}}`)
     }
     return `{"channels":{${entries.join(',')}}}`

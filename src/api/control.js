@@ -30,7 +30,7 @@ function checkChannel(channel, { rules }) {
  * @param {object} params
  */
 async function tellAll({ broker }, op, params) {
-  const refusals = await broker.survey(op, params)
+  const refusals = await broker.control.survey(op, params)
   // As the reference server says it.
   if (refusals.includes(true)) throw errors.internal
   return '{}'

@@ -78,8 +78,8 @@ export function createApi({ config, rules, broker, node, traffic, logger, clock 
   const context = {
     rules,
     broker,
-    publisher: new Publisher(rules, broker, traffic),
-    nodeInfo: new NodeInfo(node, broker, config.node.info_metrics_aggregate_interval, clock),
+    publisher: new Publisher(rules, broker.pubsub, traffic),
+    nodeInfo: new NodeInfo(node, broker.control, config.node.info_metrics_aggregate_interval, clock),
     traffic,
     logger,
   }

@@ -47,7 +47,7 @@ class Counts {
 
 export class NodeInfo {
   #node
-  #broker
+  #control
   #interval
   #clock
   /** @type {Promise<string> | null} */
@@ -56,13 +56,13 @@ export class NodeInfo {
 
   /**
    * @param {import('./context.js').NodeIdentity} node this one
-   * @param {import('../broker/contract.js').Broker} broker
+   * @param {import('../broker/contract.js').Control} control
    * @param {number} interval ms that the metrics are summed over
    * @param {() => number} clock
    */
-  constructor(node, broker, interval, clock) {
+  constructor(node, control, interval, clock) {
     this.#node = node
-    this.#broker = broker
+    this.#control = control
     this.#interval = interval
     this.#clock = clock
   }
@@ -84,7 +84,7 @@ export class NodeInfo {
   async #count() {
     // The node that was asked comes first.
     const nodes = new Map([[this.#node.uid, new Counts(this.#node)]])
-    for (const answer of await this.#broker.survey('info', {})) {
+    for (const answer of await this.#control.survey('info', {})) {
       const { node } = answer
       let counts = nodes.get(node.uid)
       if (!counts) nodes.set(node.uid, (counts = new Counts(node)))

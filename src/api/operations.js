@@ -164,7 +164,7 @@ function serverSubscribe(session, plan) {
     if (subscription.details.expireAt > 0) expireSubscription(session, subscription)
     if (subscription.is(Kind.ANNOUNCED)) {
       const { broker } = session.context
-      broker.announce(plan.channel, session.clientInfo(subscription.details.info), true)
+      broker.pubsub.announce(plan.channel, session.clientInfo(subscription.details.info), true)
     }
   })
 }

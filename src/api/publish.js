@@ -29,7 +29,7 @@ const common = {
  */
 export class Publisher {
   #rules
-  #broker
+  #pubsub
   #traffic
   /**
    * The options of publications that ask for nothing special, so that they need not be made again each time.
@@ -39,12 +39,12 @@ export class Publisher {
 
   /**
    * @param {{resolve: (channel: string) => import('./context.js').Namespace | undefined}} rules
-   * @param {import('../broker/contract.js').Broker} broker
+   * @param {import('../broker/contract.js').PubSub} pubsub
    * @param {import('../stats/traffic.js').Traffic} traffic
    */
-  constructor(rules, broker, traffic) {
+  constructor(rules, pubsub, traffic) {
     this.#rules = rules
-    this.#broker = broker
+    this.#pubsub = pubsub
     this.#traffic = traffic
   }
 
@@ -60,7 +60,7 @@ export class Publisher {
     if (namespace === undefined) return done(errors.unknownChannel, 0, '')
     if (!fitsFormat(payload, namespace.dataFormat)) return done(errors.badRequest, 0, '')
     this.#traffic.publishes++
-    this.#broker.publish(channel, payload.data, this.#options(namespace, payload, params), done)
+    this.#pubsub.publish(channel, payload.data, this.#options(namespace, payload, params), done)
   }
 
   /**

@@ -1,23 +1,26 @@
-// The contract of a broker: publish/subscribe, history, presence and control between all workers of all nodes.
-// test/broker/conformance.js says the same in tests and runs over each implementation.
+// The contract of a broker, in three parts: publish/subscribe with history, presence, control between workers and nodes.
+// An engine implements some of them (see Engine); src/broker/index.js puts a worker's broker together.
+// Imports: errors, config. Nothing here knows sessions, transports or the server API.
+// Promise: one order of publications for each channel, the same in all workers; nothing kept for each connection but presence.
+// test/broker/conformance.js states the contract as tests and runs over every engine.
 
 /**
- * @typedef {object} Publication one message of a channel, as it travels
- * @property {Buffer} data payload, for JSON applications a JSON text without line feeds
+ * @typedef {object} Publication one message of a channel
+ * @property {Buffer} data payload; for JSON applications JSON text without line feeds
  * @property {number} offset position in the channel's stream, from 1; 0 = not in history
- * @property {string} epoch the life of the stream that the offset belongs to, '' with offset 0
+ * @property {string} epoch of the stream that the offset belongs to, '' with offset 0
  * @property {string} info ClientInfo as JSON text, '' unless a client published it
  * @property {Record<string, string> | null} tags
  * @property {bigint} version 0n = none
- * @property {boolean} json whether `data` is a JSON text, or empty (anything else cannot be sent to JSON subscribers)
- * @property {boolean} delta whether it may be sent as a delta against the publication before it
+ * @property {boolean} json whether `data` is JSON text or empty: anything else cannot be sent to JSON subscribers
+ * @property {boolean} delta whether it may be sent as a delta against the previous publication
  */
 
 /**
  * @typedef {object} HistoryRules
  * @property {number} historySize publications kept; 0 = no history
- * @property {number} historyTtl ms after the last publication until the kept ones go
- * @property {number} metaTtl ms after the last use until offset and epoch are forgotten
+ * @property {number} historyTtl ms from the last publication until the history expires
+ * @property {number} metaTtl ms from the last use until offset and epoch expire
  */
 
 /**
@@ -28,13 +31,13 @@
  */
 
 /**
- * @typedef {object} SubscribeWants what a subscription needs, answered in one step
- * @property {boolean} first the first subscription of this worker: publications shall flow from now on. If it fails, they do not, unless
+ * @typedef {object} SubscribeWants the parts of a subscription, answered in one step
+ * @property {boolean} first the first subscription of this worker: publications flow from now on. If it fails, they do not, unless
  *   another subscription has succeeded before
- * @property {boolean} position the position of the stream is wanted (created if there is none)
- * @property {{offset: number, epoch: string, limit: number} | null} recover publications after this position are wanted; limit 0: any
- *   number of them
- * @property {boolean} latest cache recovery: the newest publications, at most the limit, instead of the ones after a position
+ * @property {boolean} position return the position of the stream, which is created if there is none
+ * @property {{offset: number, epoch: string, limit: number} | null} recover return the publications after this position;
+ *   limit 0: any number of them
+ * @property {boolean} latest cache recovery: return the newest publications, at most the limit, instead
  * @property {number} metaTtl ms, for `position`
  * @property {string} client client id for presence; '' = not listed
  * @property {string} info ClientInfo as JSON text, for presence
@@ -45,7 +48,7 @@
  * @typedef {object} SubscribeAnswer
  * @property {number} offset top of the stream
  * @property {string} epoch
- * @property {boolean} recovered stream mode: `publications` is all that was missed
+ * @property {boolean} recovered stream mode: `publications` are all missed ones
  * @property {Publication[]} publications ascending
  */
 
@@ -58,55 +61,141 @@
  */
 
 /**
- * What the broker hands to the worker.
+ * What a broker calls in its worker.
  *
  * @typedef {object} BrokerEvents
  * @property {(channel: string, publication: Publication) => void} publication `publication` is valid only during the call
  * @property {(channel: string, info: string, joined: boolean) => void} presence a join or a leave
- * @property {(channel: string, offset: number, epoch: string) => void} lost what this worker has missed of the channel cannot be told any more: the next
- *   publication follows this position
- * @property {(op: string, params: any) => any} survey answers a survey; what it throws counts as no answer
- * @property {(request: Buffer, answer: (bytes: string | Buffer) => void) => void} called another worker calls this one. `request` is valid only
- *   during the call; `answer` is to be called once, now or (minutes) later, or never where the caller does not wait
+ * @property {(channel: string, offset: number, epoch: string) => void} lost missed publications cannot be recovered: the next
+ *   publication of the channel follows this position
+ * @property {(op: string, params: any) => any} survey answers a survey; if it throws, the survey fails
+ * @property {(request: Buffer, answer: (bytes: string | Buffer) => void) => void} called another worker calls this one. `request`
+ *   is valid only during the call; `answer` is called once, now or minutes later, or never if the caller wants no answer
  */
 
 /**
- * A broker MUST
+ * @callback SubscribeDone
+ * @param {Error | null} error
+ * @param {SubscribeAnswer} answer
+ * @returns {void}
+ *
+ * @callback PositionDone
+ * @param {Error | null} error
+ * @param {number} offset
+ * @param {string} epoch
+ * @returns {void}
+ *
+ * @callback CallDone
+ * @param {Error | null} error
+ * @param {Buffer} answer valid only during the call
+ * @returns {void}
+ *
+ * @callback ClaimDone
+ * @param {Error | null} error
+ * @param {boolean} admitted
+ * @returns {void}
+ */
+
+/**
+ * Each part of a broker has a start and an end.
+ *
+ * @typedef {object} Part
+ * @property {() => void} start called once, before any other method
+ * @property {() => void} close called once, at the end
+ */
+
+/**
+ * Publish/subscribe with history. It MUST
  * - deliver the publications of a channel to all workers in one order, that of their offsets;
- * - call `done` of `subscribe` in that order too: what was published up to the answered offset has been delivered to this
- *   worker before (if it was subscribed), and nothing after it. So a session that joins the fan-out inside `done` misses
+ * - call `done` of `subscribe` and `position` in that order too: publications up to the answered offset were delivered to this
+ *   worker before (if it was subscribed), later ones were not. So a session that joins the fan-out inside `done` misses
  *   nothing and gets nothing twice;
- * - call every `done` exactly once, never before the call returns; with an error when the broker is out of reach;
- * - call `done` of `publish` after the publication was delivered to this worker, if it is subscribed.
+ * - call every `done` exactly once, never before the method returns; with an error while the broker is out of reach;
+ * - call `done` of `publish` after the delivery to this worker, if it is subscribed.
  *
- * A broker that may lose its connection to where channels live MUST, when it is back, deliver what each channel of this worker has missed in
- * order before anything newer, or call `lost`. What it was asked for meanwhile fails with errors.internal, at once or after a stated time.
+ * A broker that may lose its connection MUST, after a reconnect, deliver the missed publications of each channel of this worker in
+ * order before any newer one, or call `lost`. Requests made meanwhile fail with errors.internal, at once or after a stated time.
  *
- * It MUST NOT keep anything for each connection beyond presence.
+ * @typedef {Part & {
+ *   subscribe: (channel: string, wants: SubscribeWants, done: SubscribeDone) => void,
+ *   unsubscribe: (channel: string) => void,
+ *   publish: (channel: string, data: string | Buffer, options: PublishOptions, done: PositionDone) => void,
+ *   announce: (channel: string, info: string, joined: boolean) => void,
+ *   history: (channel: string, filter: HistoryFilter, metaTtl: number) =>
+ *     Promise<{publications: Publication[], offset: number, epoch: string}>,
+ *   position: (channel: string, metaTtl: number, done: PositionDone) => void,
+ *   removeHistory: (channel: string) => Promise<void>
+ * }} PubSub
+ * - `unsubscribe`: the last subscription of this worker has ended
+ * - `publish`: answers offset 0 and epoch '' for a publication that is not in history
+ * - `announce`: publishes a join or a leave
+ * - `history`: rejects with errors.unrecoverablePosition on another epoch
+ * - `removeHistory`: offset and epoch stay
+ */
+
+/**
+ * Clients that are present in a channel, over all workers. `subscribe` adds them; the clients of a worker that dies are removed.
+ * It MUST NOT keep anything else for each connection.
+ *
+ * @typedef {Part & {
+ *   remove: (channel: string, client: string) => void,
+ *   list: (channel: string) => Promise<Map<string, string>>,
+ *   stats: (channel: string) => Promise<{clients: number, users: number}>
+ * }} Presence
+ * - `list`: client id -> ClientInfo as JSON text
+ * - `stats`: all anonymous clients count as one user
+ */
+
+/**
+ * Control between the workers of all nodes.
+ *
+ * @typedef {Part & {
+ *   survey: (op: string, params: any) => Promise<any[]>,
+ *   call: (node: string, worker: number, request: string | Buffer, done: CallDone | null) => void,
+ *   claimUser: (user: string, limit: number, done: ClaimDone) => void,
+ *   releaseUser: (user: string) => void,
+ *   nodes: () => number
+ * }} Control
+ * - `survey`: asks every worker of every node, this one included; rejects with errors.internal when one does not answer
+ * - `call`: one worker of one node, `node` '' being this one. Calls to one worker arrive in the order in which they were made.
+ *   `done` (null: no answer is wanted) gets errors.notFound if there is no such node or worker, or if it ends before its
+ *   answer; there is no time limit
+ * - `claimUser`: counts a connection of the user over all workers, unless there are `limit` already
+ * - `nodes`: connected nodes, this one included; 0: not known yet, or the engine connects no nodes
+ * - `close`: the other workers stop waiting for this one; calls under way are still answered
+ */
+
+/**
+ * What an engine provides. A part that it leaves out is that of the node's own broker, which lives in the primary.
+ *
+ * @typedef {object} Engine
+ * @property {PubSub} [pubsub]
+ * @property {Presence} [presence]
+ * @property {Control} [control]
+ * @property {() => boolean} ready whether its servers are within reach
+ * @property {(worker: number) => void} workerGone a worker of this node has ended; its index
+ *
+ * @typedef {object} EngineParts
+ * @property {any} config the whole configuration, checked
+ * @property {Control} local control of this node's own workers
+ * @property {BrokerEvents} events
+ * @property {string} node id of this node
+ * @property {number} worker index of this worker
+ * @property {() => void} onReady called each time when `ready` has become true
+ * @property {import('pino').Logger} log
+ */
+
+/**
+ * The broker of one worker.
  *
  * @typedef {object} Broker
- * @property {(channel: string, wants: SubscribeWants, done: (error: Error | null, answer: SubscribeAnswer) => void) => void} subscribe
- * @property {(channel: string) => void} unsubscribe the last subscription of this worker has gone
- * @property {(channel: string, data: string | Buffer, options: PublishOptions, done: (error: Error | null, offset: number, epoch: string) => void) => void} publish
- *   offset 0, epoch '': not in history
- * @property {(channel: string, info: string, joined: boolean) => void} announce a join or a leave
- * @property {(channel: string, client: string) => void} removePresence
- * @property {(channel: string) => Promise<Map<string, string>>} presence client id -> ClientInfo as JSON text
- * @property {(channel: string) => Promise<{clients: number, users: number}>} presenceStats
- * @property {(channel: string, filter: HistoryFilter, metaTtl: number) => Promise<{publications: Publication[], offset: number, epoch: string}>} history
- *   rejects with errors.unrecoverablePosition on another epoch
- * @property {(channel: string, metaTtl: number, done: (error: Error | null, offset: number, epoch: string) => void) => void} position in
- *   stream order, as `subscribe`
- * @property {(channel: string) => Promise<void>} removeHistory offset and epoch stay
- * @property {(op: string, params: any) => Promise<any[]>} survey asks every worker of every node, this one included
- * @property {(node: string, worker: number, request: string | Buffer, done: ((error: Error | null, answer: Buffer) => void) | null) => void} call one
- *   worker of one node, `node` '' being this one. Calls to one worker arrive in the order in which they were made. `done` (null: no answer is
- *   wanted) gets errors.notFound when there is no such node or worker, or when it ends before it has answered; no time limit. The
- *   answer is valid only during `done`
- * @property {(user: string, limit: number, done: (error: Error | null, admitted: boolean) => void) => void} claimUser counts a connection of the
- *   user over all workers, unless there are `limit` already
- * @property {(user: string) => void} releaseUser
- * @property {() => boolean} ready whether the broker is within reach
+ * @property {PubSub} pubsub
+ * @property {Presence} presence
+ * @property {Control} control
+ * @property {Control} local control of this node's own workers only
+ * @property {() => boolean} ready whether every part is within reach
+ * @property {(patience: number) => Promise<void>} start resolves when the broker is ready, or after `patience` ms
+ * @property {() => void} close
  */
 
 export {}

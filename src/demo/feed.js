@@ -92,7 +92,7 @@ export class VitalsFeed {
     const { broker, clock, log, node } = this.#context
     try {
       /** @type {ReturnType<VitalsFeed['answer']>[]} */
-      const answers = await broker.survey(OPERATION, { node })
+      const answers = await broker.control.survey(OPERATION, { node })
       if (answers.some(answer => answer.node < node)) return
       const workers = answers.flatMap(({ sample }) => sample ?? [])
       workers.sort((a, b) => a.worker - b.worker)
@@ -115,7 +115,7 @@ export class VitalsFeed {
       historyTtl: options.history_ttl,
       metaTtl,
     }
-    broker.publish(CHANNEL, data, history, error => {
+    broker.pubsub.publish(CHANNEL, data, history, error => {
       if (error) log.debug({ err: error }, 'vital signs not published')
     })
   }

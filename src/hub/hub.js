@@ -35,7 +35,7 @@ export class Hub {
   delivered = 0
   /** Subscriptions of this worker, those under way included. */
   subscriptions = 0
-  #broker
+  #pubsub
   #fanout
   #clock
   #forEachSession
@@ -48,13 +48,13 @@ export class Hub {
 
   /**
    * @param {object} parts
-   * @param {import('../broker/contract.js').Broker} parts.broker
+   * @param {import('../broker/contract.js').PubSub} parts.pubsub
    * @param {{publish: (cohort: Cohort, message: Uint8Array, publication: Publication | null) => void}} parts.fanout
    * @param {(visit: (session: Session) => void) => void} parts.forEachSession
    * @param {() => number} parts.clock ms
    */
-  constructor({ broker, fanout, forEachSession, clock }) {
-    this.#broker = broker
+  constructor({ pubsub, fanout, forEachSession, clock }) {
+    this.#pubsub = pubsub
     this.#fanout = fanout
     this.#forEachSession = forEachSession
     this.#clock = clock
@@ -85,7 +85,7 @@ export class Hub {
   #ask(channel, wants, done) {
     const first = !channel.asked
     channel.asked = true
-    this.#broker.subscribe(channel.name, { ...wants, first }, (error, answer) => {
+    this.#pubsub.subscribe(channel.name, { ...wants, first }, (error, answer) => {
       if (error) {
         // Unless another one that came meanwhile has been told to be subscribed.
         if (first && !channel.live) channel.asked = false
@@ -128,7 +128,7 @@ export class Hub {
     this.subscriptions--
     if (--channel.count > 0) return
     this.channels.delete(channel.name)
-    if (channel.asked) this.#broker.unsubscribe(channel.name)
+    if (channel.asked) this.#pubsub.unsubscribe(channel.name)
   }
 
   /**
@@ -382,7 +382,7 @@ export class Hub {
     for (const channel of this.channels.values()) {
       if (!channel.positioned || now - channel.confirmedAt < delay) continue
       channel.confirmedAt = now
-      this.#broker.position(channel.name, metaTtl(channel.name), (error, offset, epoch) => {
+      this.#pubsub.position(channel.name, metaTtl(channel.name), (error, offset, epoch) => {
         if (!error && channel.positioned) this.#settle(channel, { offset, epoch })
       })
     }

@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { BrokerHost } from '../broker/embedded/host.js'
+import { checkEngine } from '../broker/index.js'
 import { deriveCursorKey } from '../transport/uni-poll/cursor.js'
 import { packageVersion } from '../version.js'
 
@@ -150,10 +151,7 @@ export class WorkerPool {
     const { address, port, internal_address, internal_port } = given.http_server
     const found = await probe(address, port)
     if (internal_port !== 0) await probe(internal_address || address, internal_port)
-    if (given.engine.type === 'redis') {
-      const { probeRedis } = await import('../broker/redis/probe.js')
-      await probeRedis(given.engine.redis, log)
-    }
+    await checkEngine(given, log)
     return new WorkerPool({ ...given, http_server: { ...given.http_server, port: found } }, log, terminal)
   }
 

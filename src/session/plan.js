@@ -221,9 +221,9 @@ export class Plan {
   withdraw(former) {
     const { session, channel, kind } = this
     const { broker } = session.context
-    if (former.is(Kind.PRESENT) && !(kind & Kind.PRESENT)) broker.removePresence(channel, session.id)
+    if (former.is(Kind.PRESENT) && !(kind & Kind.PRESENT)) broker.presence.remove(channel, session.id)
     if (former.is(Kind.ANNOUNCED) && !(kind & Kind.ANNOUNCED)) {
-      broker.announce(channel, session.clientInfo(former.details.info), false)
+      broker.pubsub.announce(channel, session.clientInfo(former.details.info), false)
     }
   }
 
@@ -233,7 +233,7 @@ export class Plan {
    */
   abandon(channel) {
     const { hub, broker } = this.session.context
-    if (this.kind & Kind.PRESENT) broker.removePresence(channel.name, this.session.id)
+    if (this.kind & Kind.PRESENT) broker.presence.remove(channel.name, this.session.id)
     hub.release(channel)
   }
 }

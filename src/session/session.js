@@ -303,10 +303,10 @@ export class Session {
   removeSubscription(subscription) {
     const { name } = subscription.channel
     const { broker } = this.context
-    if (subscription.is(Kind.PRESENT)) broker.removePresence(name, this.id)
+    if (subscription.is(Kind.PRESENT)) broker.presence.remove(name, this.id)
     const info = subscription.is(Kind.ANNOUNCED) ? this.clientInfo(subscription.details.info) : ''
     this.replaceSubscription(subscription)
-    if (info) broker.announce(name, info, false)
+    if (info) broker.pubsub.announce(name, info, false)
   }
 
   /**
@@ -390,7 +390,7 @@ export class Session {
     const { sessions, broker, traffic } = this.context
     traffic.closes.add(code)
     sessions.closed(this, wasConnected)
-    if (this.traits & Trait.CLAIMED) broker.releaseUser(this.user)
+    if (this.traits & Trait.CLAIMED) broker.control.releaseUser(this.user)
     this.queue = null
   }
 }

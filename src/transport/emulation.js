@@ -68,7 +68,7 @@ export class Emulation {
     const head = Buffer.from(`${String.fromCharCode(Call.EMULATION)}${id}`, 'latin1')
     const request = Buffer.concat([head, data])
     // Answered when the other worker has it: whoever posts faster than the way there carries waits, instead of filling this one's memory.
-    broker.call(node, Math.max(owner, 0), request, error =>
+    broker.control.call(node, Math.max(owner, 0), request, error =>
       done(error === errors.notFound && node !== own ? 404 : 204),
     )
   }

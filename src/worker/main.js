@@ -6,7 +6,7 @@ import { NodeInfo } from '../api/info.js'
 import { createOperations } from '../api/operations.js'
 import { createChannelRules } from '../auth/channel-rules.js'
 import { createTokens } from '../auth/tokens.js'
-import { EmbeddedBroker } from '../broker/embedded/client.js'
+import { createBroker, loadEngine } from '../broker/index.js'
 import { disconnects } from '../errors.js'
 import { Hub } from '../hub/hub.js'
 import { createLog, LogOutput } from '../log.js'
@@ -34,8 +34,8 @@ const BUS_READ_SIZE = 256 * 1024
 const TICK_MS = 200
 /** How long clients have to read their close frames before the worker ends, ms. */
 const CLOSE_PATIENCE_MS = 500
-/** How long a worker that starts waits for Redis before it serves clients without, ms. */
-const REDIS_PATIENCE_MS = 2000
+/** How long a starting worker waits for its engine before it serves clients without, ms. */
+const ENGINE_PATIENCE_MS = 2000
 
 /**
  * The way to the primary's broker. Reading into one buffer again and again spares an allocation for each read.
@@ -80,7 +80,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     config.http_server.internal_port === 0
       ? server
       : await createServer({ driver: server.name, logger: index === 0 ? log : undefined })
-  const redis = config.engine.type === 'redis' ? await import('../broker/redis/broker.js') : null
+  const createEngine = await loadEngine(config)
   const demo = config.demo.enabled ? await import('../demo/index.js') : null
   const metricsPage = config.prometheus.enabled ? await import('../metrics/index.js') : null
   const admin =
@@ -101,19 +101,8 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     survey: (op, params) => control(op, params),
     called: (request, answer) => calls.called(request, answer),
   }
-  const bus = new EmbeddedBroker(socket, events, node.uid, log, worker => redisBroker?.gone(worker))
-  read.handle = chunk => bus.reader.push(chunk)
-  const redisBroker =
-    redis &&
-    new redis.RedisBroker({
-      config: config.engine.redis,
-      local: bus,
-      events,
-      node: node.uid,
-      worker: index,
-      log,
-    })
-  const broker = redisBroker ?? bus
+  const broker = createBroker(createEngine, { socket, config, events, node: node.uid, worker: index, log })
+  read.handle = broker.receive
 
   const sessions = new Sessions({
     pingInterval: client.ping_interval,
@@ -124,7 +113,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   const deadlines = new Deadlines()
   const traffic = new Traffic(methods)
   const fanout = new Fanout(server, traffic)
-  hub = new Hub({ broker, fanout, forEachSession: visit => sessions.forEach(visit), clock })
+  hub = new Hub({ pubsub: broker.pubsub, fanout, forEachSession: visit => sessions.forEach(visit), clock })
   const tokenOptions = {
     onUnreachable: (/** @type {Error} */ error) =>
       log.warn({ err: error }, 'token keys could not be fetched'),
@@ -173,8 +162,8 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   api.mount(internal)
   const view = new StatsView(message => process.send?.(message))
   // Each node tells of itself, so nobody else's workers are asked.
-  const nodeInfo = new NodeInfo(node, bus, config.node.info_metrics_aggregate_interval, clock)
-  const nodes = () => redisBroker?.nodes || null
+  const nodeInfo = new NodeInfo(node, broker.local, config.node.info_metrics_aggregate_interval, clock)
+  const nodes = () => broker.control.nodes() || null
   metricsPage?.mountMetrics({ server: internal, config, view, node, nodeInfo, nodes, log })
   const { version } = node
   admin?.mountAdmin({
@@ -216,7 +205,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     const now = clock()
     deadlines.tick(now)
     sessions.closeStale(now)
-    if (redisBroker === null || redisBroker.ready() === redisUp) return
+    if (createEngine === null || broker.ready() === redisUp) return
     redisUp = !redisUp
     process.send?.({ type: 'redis', up: redisUp })
   }, TICK_MS)
@@ -243,9 +232,9 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     endPolls()
     // It may end before its next second: all of them have been told that they have to go.
     tellSample(sampler.sample())
-    redisBroker?.leave()
+    broker.control.close()
     // Polls without a session, or of other workers' sessions, may wait here, too.
-    const awaited = open.length > 0 || config.poll.enabled || config.uni_poll.enabled || redis !== null
+    const awaited = open.length > 0 || config.poll.enabled || config.uni_poll.enabled || createEngine !== null
     setTimeout(() => process.exit(0), awaited ? CLOSE_PATIENCE_MS : 0)
   }
 
@@ -277,8 +266,8 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     }
   })
 
-  // Where Redis cannot be reached now it is waited for, while clients are served.
-  await redisBroker?.reached(REDIS_PATIENCE_MS)
+  // An engine that is out of reach for longer is connected while clients are served.
+  await broker.start(ENGINE_PATIENCE_MS)
   const { address, port, internal_address, internal_port } = config.http_server
   const host = address || '0.0.0.0'
   // What it takes without clients: those of a gateway that was restarted are here at once.

@@ -52,13 +52,14 @@ export async function startAdmin(t, { driver = 'uws', workers = 1, admin = {}, c
   const silent = new Set()
   const urls = []
   let survey = async (_op, _params) => []
-  const broker = {
+  const control = {
     survey: (op, params) => survey(op, params),
     call(_node, worker, request, done) {
       if (silent.has(worker)) return
       setImmediate(() => calls[worker].called(Buffer.from(request), bytes => done(null, Buffer.from(bytes))))
     },
   }
+  const broker = { control }
   const log = { error() {} }
   const rules = { resolve: () => undefined }
   for (let index = 0; index < workers; index++) {
@@ -69,7 +70,12 @@ export async function startAdmin(t, { driver = 'uws', workers = 1, admin = {}, c
         config: { admin: { password: PASSWORD, secret: '', handler_prefix: '/admin', ...admin } },
         server,
         view,
-        context: { rules, broker, logger: log, nodeInfo: new NodeInfo(NODE, broker, 60_000, clock) },
+        context: {
+          rules,
+          broker,
+          logger: log,
+          nodeInfo: new NodeInfo(NODE, /** @type {any} */ (control), 60_000, clock),
+        },
         broker,
         calls: calls[index],
         version: '0.0.0',

@@ -60,7 +60,7 @@ export function startHub() {
     },
   }
   const hub = new Hub({
-    broker: /** @type {any} */ (broker),
+    pubsub: /** @type {any} */ (broker),
     fanout,
     clock: () => now,
     forEachSession: visit => {

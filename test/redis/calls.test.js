@@ -70,7 +70,7 @@ t.test('a worker that says that it ends: its callers know at once', async t => {
   const held = hold(b)
   const pending = outcome(workers[0], b, 'x')
   await until(() => held.length === 1)
-  await workers[1].control.leave()
+  await workers[1].control.close()
   t.equal(await pending, NOT_FOUND)
   t.equal(await outcome(workers[0], b, 'y'), NOT_FOUND)
 })
@@ -125,7 +125,7 @@ t.test('a worker whose connection is away for a moment is out of reach, and not 
   const { b, workers } = await two(t, { lease: 60_000 })
   echo(b)
   workers[1].goAway()
-  await until(() => !workers[1].control.ready)
+  await until(() => !workers[1].control.joined)
   t.equal(await outcome(workers[0], b, 'x'), INTERNAL)
   workers[1].comeBack()
   await workers[1].known()
@@ -138,7 +138,7 @@ t.test('an answer that is given while Redis is out of reach arrives when it is b
   const pending = upTo(5).map(n => outcome(workers[0], b, `${n}`))
   await until(() => held.length === 5)
   workers[1].goAway()
-  await until(() => !workers[1].control.ready)
+  await until(() => !workers[1].control.joined)
   for (const { text, answer } of held.slice(0, 3)) answer(`answer ${text}`)
   workers[1].comeBack()
   t.same(await Promise.all(pending.slice(0, 3)), ['answer 1', 'answer 2', 'answer 3'])
@@ -158,7 +158,7 @@ t.test('a call that was lost on its way to a worker fails when the worker is bac
   workers[1].deaf = true
   const lost = upTo(3).map(n => outcome(workers[0], b, `lost ${n}`))
   workers[1].goAway()
-  await until(() => !workers[1].control.ready)
+  await until(() => !workers[1].control.joined)
   workers[1].deaf = false
   workers[1].comeBack()
   t.same(await Promise.all(lost), [INTERNAL, INTERNAL, INTERNAL])
@@ -202,7 +202,7 @@ t.test('no worker that lives is ever not found, while connections are cut and Re
     }
   }
   const asking = [ask(workers[0], b), ask(workers[1], a)]
-  const back = () => Promise.all(workers.map(worker => until(() => worker.control.ready)))
+  const back = () => Promise.all(workers.map(worker => until(() => worker.control.joined)))
   await server.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
   await back()
   await server.restart()

@@ -1,6 +1,6 @@
 // Workers of several nodes in one process: what they have to do with each other over Redis, without channels.
 
-import { Control } from '../../src/broker/redis/control.js'
+import { RedisControl } from '../../src/broker/redis/control.js'
 import { SingleShard } from '../../src/broker/redis/placement.js'
 import { errors } from '../../src/errors.js'
 import { createTestLog } from '../broker/embedded/rig.js'
@@ -44,8 +44,11 @@ export class Worker {
       log,
     )
     const placement = /** @type {any} */ ({ control: this.#shard.partitions[0] })
-    const joined = () => this.#joined()
-    this.control = new Control({ placement, uid, node, worker, events, log, lease, joined })
+    const onJoined = () => this.#joined()
+    const parts = { placement, uid, node, worker, events, log, lease, onJoined }
+    // Calls between workers of one node go through Redis, too.
+    const call = (_node, ...rest) => this.control.callNode(node, ...rest)
+    this.control = new RedisControl({ ...parts, local: /** @type {any} */ ({ call }), users: null })
     this.#timer = setInterval(() => this.#unread || this.control.tick(), lease / 7)
   }
 
@@ -77,7 +80,7 @@ export class Worker {
 
   /** @returns {Promise<void>} when it is known to others (again) */
   async known() {
-    while (!this.control.ready) {
+    while (!this.control.joined) {
       await new Promise(resolve => {
         this.#joined = () => resolve(undefined)
       })

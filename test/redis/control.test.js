@@ -58,10 +58,10 @@ t.test('everybody is asked from the moment on in which they have joined', async 
 
 t.test('a worker that says that it ends is not asked any more, and leaves no trace', async t => {
   const { workers, ask } = await three(t, { lease: LONG })
-  await workers[2].control.leave()
+  await workers[2].control.close()
   t.same(await ask(0), [0, 1])
   t.same((await places()).sort(), ['0 node-0', '0 node-1'])
-  await Promise.all([workers[0].control.leave(), workers[1].control.leave()])
+  await Promise.all([workers[0].control.close(), workers[1].control.close()])
   t.same(await server.call('KEYS', '*'), [])
 })
 
@@ -104,9 +104,9 @@ t.test('a worker of the own node that has ended is known to have by its siblings
   const siblings = [await start(3, 'node-2', 1), await start(4, 'node-2', 2)]
   workers[2].die()
   const surveyed = ask(0)
-  for (const { control } of siblings) control.gone(0)
+  for (const { control } of siblings) control.workerGone(0)
   t.same(await surveyed, [0, 1, 3, 4])
-  for (const { control } of siblings) control.gone(0)
+  for (const { control } of siblings) control.workerGone(0)
   t.same(await ask(1), [0, 1, 3, 4])
 })
 
@@ -115,7 +115,7 @@ t.test('who hears late that a worker has ended does not end the next one in its 
   const sibling = await start(3, 'node-2', 1)
   workers[2].die()
   await start(4, 'node-2', 0)
-  sibling.control.gone(0)
+  sibling.control.workerGone(0)
   await sibling.survey('who', {})
   t.same(await ask(0), [0, 1, 3, 4])
   t.same(
@@ -134,7 +134,7 @@ t.test('the next worker in a place is asked instead of the one before', async t 
   // The one before lives, and wants its place back.
   workers[2].deaf = false
   workers[2].goAway()
-  await until(() => !workers[2].control.ready)
+  await until(() => !workers[2].control.joined)
   workers[2].comeBack()
   await until(() => rig.log.lines.some(({ msg }) => msg?.includes('has taken the place')))
   t.same(await ask(1), [0, 1, 3])
@@ -144,7 +144,7 @@ t.test('the next worker in a place is asked instead of the one before', async t 
 t.test('a worker whose connection is away for a moment is waited for, and asked once', async t => {
   const { workers, asked, ask } = await three(t, { lease: LONG })
   workers[1].goAway()
-  await until(() => !workers[1].control.ready)
+  await until(() => !workers[1].control.joined)
   const surveyed = Promise.all([ask(0), ask(2), ask(0)])
   t.equal(await failure(ask(1)), errors.internal, 'without Redis nobody can be asked')
   workers[1].comeBack()
@@ -205,7 +205,7 @@ t.test(
         }
       }
     })
-    const back = () => Promise.all(workers.map(worker => until(() => worker.control.ready)))
+    const back = () => Promise.all(workers.map(worker => until(() => worker.control.joined)))
     await server.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
     await back()
     await server.restart()
@@ -224,7 +224,7 @@ t.test('answers of many megabytes arrive, and do not stay in Redis', async t => 
   const peers = [await Peer.join(rig), await Peer.join(rig), await Peer.join(rig)]
   const text = 'ключ 🎈'.repeat(1_500_000)
   for (const [i, peer] of peers.entries()) peer.survey = () => ({ i, text })
-  const answers = await peers[0].broker.survey('large', {})
+  const answers = await peers[0].broker.control.survey('large', {})
   t.same(answers.map(({ i }) => i).sort(), [0, 1, 2])
   t.ok(answers.every(answer => answer.text === text))
   await until(async () => (await server.call('KEYS', 'halley.answer.*')).length === 0)

@@ -1,7 +1,7 @@
 // What one worker tells the others through Redis of its clients and users, without the rest of the broker.
 
 import { Placement } from '../../src/broker/redis/placement.js'
-import { Presence } from '../../src/broker/redis/presence.js'
+import { RedisPresence } from '../../src/broker/redis/presence.js'
 import { Users } from '../../src/broker/redis/users.js'
 import { until } from './servers.js'
 
@@ -54,7 +54,7 @@ export class Worker {
       log,
     )
     const { placement, uid } = this
-    this.presence = new Presence({ placement, uid, ttl, log })
+    this.presence = new RedisPresence({ placement, uid, ttl, log })
     this.users = new Users({ placement, uid, lease: ttl, log })
     if (every > 0) this.ticks(every)
     placement.connect()

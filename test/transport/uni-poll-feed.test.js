@@ -75,7 +75,7 @@ function start() {
   const traffic = new Traffic([])
   const fanout = new Fanout({ publish() {} }, traffic)
   const clock = () => now
-  const hub = new Hub({ broker: /** @type {any} */ (broker), fanout, clock, forEachSession() {} })
+  const hub = new Hub({ pubsub: /** @type {any} */ (broker), fanout, clock, forEachSession() {} })
   const codec = new PollJsonCodec()
   let encoded = 0
   const text = codec.text.bind(codec)
@@ -84,7 +84,7 @@ function start() {
     return text(channel, publication)
   }
   const config = { client: { history_max_publication_limit: 10 } }
-  const parts = /** @type {any} */ ({ hub, broker, clock, config, traffic })
+  const parts = /** @type {any} */ ({ hub, broker: { pubsub: broker }, clock, config, traffic })
   const polls = new Polls(parts, fanout, new Cursors(Buffer.alloc(32), 65536), codec)
   return {
     hub,

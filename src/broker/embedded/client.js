@@ -1,14 +1,92 @@
 import { errors } from '../../errors.js'
-import { OwnCalls } from './calls.js'
+import { LocalControl } from './control.js'
 import { At, Flag, Frame, FrameReader, FrameWriter } from './frames.js'
 
 /**
  * @typedef {import('../contract.js').Publication} Publication
+ * @typedef {import('../contract.js').PubSub} PubSub
+ * @typedef {import('../contract.js').Presence} Presence
  * @typedef {import('./frames.js').FrameCursor} FrameCursor
- * @typedef {(error: Error | null, cursor: FrameCursor | null) => void} Done takes its answer from the cursor at once
+ * @typedef {(error: Error | null, cursor: FrameCursor | null) => void} Done reads its answer from the cursor at once
  */
 
 const errorsByCode = new Map(Object.values(errors).map(error => [error.code, error]))
+
+/** A worker's side of the bus to the primary: sends frames, and matches answers with requests. */
+export class Bus {
+  /** @type {(Done | null)[]} request number -> its callback */
+  #waiting = []
+  /** @type {number[]} free numbers of #waiting */
+  #free = []
+  open = true
+
+  /**
+   * @param {import('node:net').Socket} socket
+   * @param {import('pino').Logger} log
+   */
+  constructor(socket, log) {
+    this.writer = new FrameWriter(socket)
+    socket.on('error', error => log.debug({ err: error }, 'bus failed'))
+    socket.on('close', () => this.#closed())
+  }
+
+  #closed() {
+    this.open = false
+    for (const done of this.#waiting.splice(0)) done?.(errors.internal, null)
+    this.#free = []
+  }
+
+  /**
+   * @param {Done} done
+   * @returns {number} of the request whose answer `done` gets
+   */
+  number(done) {
+    if (!this.open) queueMicrotask(() => done(errors.internal, null))
+    const number = this.#free.pop() ?? this.#waiting.length
+    this.#waiting[number] = this.open ? done : null
+    return number
+  }
+
+  /**
+   * Starts the frame of a request.
+   * @param {number} type
+   * @param {Done} done
+   */
+  request(type, done) {
+    return this.writer.begin(type).u32(this.number(done))
+  }
+
+  /**
+   * @template T
+   * @param {number} type
+   * @param {(writer: FrameWriter) => void} write
+   * @param {(cursor: FrameCursor) => T} read
+   * @returns {Promise<T>}
+   */
+  ask(type, write, read) {
+    return new Promise((resolve, reject) => {
+      const writer = this.request(type, (error, cursor) => {
+        if (error) reject(error)
+        else resolve(read(/** @type {FrameCursor} */ (cursor)))
+      })
+      write(writer)
+      writer.end()
+    })
+  }
+
+  /**
+   * @param {number} number
+   * @param {Error | null} error
+   * @param {FrameCursor | null} cursor
+   */
+  answered(number, error, cursor) {
+    const done = this.#waiting[number]
+    if (!done) return
+    this.#waiting[number] = null
+    this.#free.push(number)
+    done(error, cursor)
+  }
+}
 
 /**
  * Reads what stands behind the channel name of a publication.
@@ -47,98 +125,20 @@ function readPublications(cursor, epoch) {
 }
 
 /**
- * The embedded broker's half in a worker: the broker contract over the bus to the primary.
- * @implements {Broker}
- * @typedef {import('../contract.js').Broker} Broker
+ * @implements {PubSub}
  */
-export class EmbeddedBroker {
-  #writer
-  #events
-  #log
-  /** @type {(Done | null)[]} request number -> who waits for the answer */
-  #waiting = []
-  /** @type {number[]} numbers of #waiting that are free */
-  #free = []
-  #open = true
-  #node
-  #onGone
-  #calls
+class LocalPubSub {
+  #bus
 
-  /**
-   * @param {import('node:net').Socket} socket to the primary; whoever made it calls `receive` with what it reads
-   * @param {import('../contract.js').BrokerEvents} events
-   * @param {string} node id of this node
-   * @param {import('pino').Logger} log
-   * @param {(worker: number) => void} [onGone] called with the index of a worker that has ended, or is being replaced
-   */
-  constructor(socket, events, node, log, onGone) {
-    this.#writer = new FrameWriter(socket)
-    this.#node = node
-    this.#onGone = onGone
-    this.#calls = new OwnCalls(
-      this.#writer,
-      done => this.#number(done),
-      request => this.#answered(request, errors.notFound, null),
-    )
-    this.#events = events
-    this.#log = log
-    this.reader = new FrameReader(
-      (type, cursor) => this.#handle(type, cursor),
-      error => log.error({ err: error }, 'frame from the primary failed'),
-    )
-    socket.on('error', error => log.debug({ err: error }, 'bus failed'))
-    socket.on('close', () => this.#closed())
+  /** @param {Bus} bus */
+  constructor(bus) {
+    this.#bus = bus
   }
 
-  ready() {
-    return this.#open
-  }
+  start() {}
+  close() {}
 
-  #closed() {
-    this.#open = false
-    for (const done of this.#waiting.splice(0)) done?.(errors.internal, null)
-    this.#free = []
-  }
-
-  /**
-   * @param {Done} done
-   * @returns {number} of the request that `done` waits for
-   */
-  #number(done) {
-    if (!this.#open) queueMicrotask(() => done(errors.internal, null))
-    const number = this.#free.pop() ?? this.#waiting.length
-    this.#waiting[number] = this.#open ? done : null
-    return number
-  }
-
-  /**
-   * Starts a request.
-   * @param {number} type
-   * @param {Done} done
-   */
-  #request(type, done) {
-    return this.#writer.begin(type).u32(this.#number(done))
-  }
-
-  /**
-   * @template T
-   * @param {number} type
-   * @param {(writer: FrameWriter) => void} write
-   * @param {(cursor: FrameCursor) => T} read
-   * @returns {Promise<T>}
-   */
-  #ask(type, write, read) {
-    return new Promise((resolve, reject) => {
-      const writer = this.#request(type, (error, cursor) => {
-        if (error) reject(error)
-        else resolve(read(/** @type {FrameCursor} */ (cursor)))
-      })
-      write(writer)
-      writer.end()
-    })
-  }
-
-  /** @type {Broker['publish']} */
+  /** @type {PubSub['publish']} */
   publish(channel, data, options, done) {
     const { historySize, info, tags, idempotencyKey, version, json, delta } = options
     const history = historySize > 0
@@ -150,7 +150,7 @@ export class EmbeddedBroker {
     if (json === false) flags |= Flag.NOT_JSON
     if (idempotencyKey) flags |= Flag.IDEMPOTENT
     if (delta) flags |= Flag.DELTA
-    const writer = this.#request(Frame.PUBLISH, (error, cursor) => {
+    const writer = this.#bus.request(Frame.PUBLISH, (error, cursor) => {
       if (error || !cursor) done(error, 0, '')
       else if (cursor.at === cursor.end) done(null, 0, '')
       else done(null, cursor.f64(), cursor.epoch())
@@ -166,9 +166,9 @@ export class EmbeddedBroker {
     writer.end()
   }
 
-  /** @type {Broker['subscribe']} */
+  /** @type {PubSub['subscribe']} */
   subscribe(channel, wants, done) {
-    const writer = this.#request(Frame.SUBSCRIBE, (error, cursor) => {
+    const writer = this.#bus.request(Frame.SUBSCRIBE, (error, cursor) => {
       if (error || !cursor) {
         return done(error ?? errors.internal, { offset: 0, epoch: '', recovered: false, publications: [] })
       }
@@ -180,46 +180,19 @@ export class EmbeddedBroker {
     writer.string(channel).string(JSON.stringify(wants)).end()
   }
 
-  /** @type {Broker['unsubscribe']} */
+  /** @type {PubSub['unsubscribe']} */
   unsubscribe(channel) {
-    this.#writer.begin(Frame.UNSUBSCRIBE).string(channel).end()
+    this.#bus.writer.begin(Frame.UNSUBSCRIBE).string(channel).end()
   }
 
-  /** @type {Broker['announce']} */
+  /** @type {PubSub['announce']} */
   announce(channel, info, joined) {
-    this.#writer
+    this.#bus.writer
       .begin(Frame.ANNOUNCE)
       .u8(joined ? 1 : 0)
       .string(channel)
       .string(info)
       .end()
-  }
-
-  /** @type {Broker['removePresence']} */
-  removePresence(channel, client) {
-    this.#writer.begin(Frame.REMOVE_PRESENCE).string(channel).string(client).end()
-  }
-
-  /** @type {Broker['presence']} */
-  presence(channel) {
-    return this.#ask(
-      Frame.PRESENCE,
-      writer => writer.string(channel),
-      cursor => {
-        const presence = new Map()
-        for (let count = cursor.u32(); count > 0; count--) presence.set(cursor.string(), cursor.string())
-        return presence
-      },
-    )
-  }
-
-  /** @type {Broker['presenceStats']} */
-  presenceStats(channel) {
-    return this.#ask(
-      Frame.PRESENCE_STATS,
-      writer => writer.string(channel),
-      cursor => ({ clients: cursor.u32(), users: cursor.u32() }),
-    )
   }
 
   /**
@@ -229,10 +202,10 @@ export class EmbeddedBroker {
    * @param {Done} done
    */
   #history(channel, filter, metaTtl, done) {
-    this.#request(Frame.HISTORY, done).string(channel).string(JSON.stringify({ filter, metaTtl })).end()
+    this.#bus.request(Frame.HISTORY, done).string(channel).string(JSON.stringify({ filter, metaTtl })).end()
   }
 
-  /** @type {Broker['history']} */
+  /** @type {PubSub['history']} */
   history(channel, filter, metaTtl) {
     return new Promise((resolve, reject) =>
       this.#history(channel, filter, metaTtl, (error, cursor) => {
@@ -244,7 +217,7 @@ export class EmbeddedBroker {
     )
   }
 
-  /** @type {Broker['position']} */
+  /** @type {PubSub['position']} */
   position(channel, metaTtl, done) {
     this.#history(channel, { limit: 0 }, metaTtl, (error, cursor) => {
       if (error || !cursor) done(error, 0, '')
@@ -252,42 +225,94 @@ export class EmbeddedBroker {
     })
   }
 
-  /** @type {Broker['removeHistory']} */
+  /** @type {PubSub['removeHistory']} */
   removeHistory(channel) {
-    return this.#ask(
+    return this.#bus.ask(
       Frame.REMOVE_HISTORY,
       writer => writer.string(channel),
       () => undefined,
     )
   }
+}
 
-  /** @type {Broker['survey']} */
-  survey(op, params) {
-    return this.#ask(
-      Frame.SURVEY,
-      writer => writer.string(op).string(JSON.stringify(params)),
-      cursor => JSON.parse(cursor.string()),
+/**
+ * @implements {Presence}
+ */
+class LocalPresence {
+  #bus
+
+  /** @param {Bus} bus */
+  constructor(bus) {
+    this.#bus = bus
+  }
+
+  start() {}
+  close() {}
+
+  /** @type {Presence['remove']} */
+  remove(channel, client) {
+    this.#bus.writer.begin(Frame.REMOVE_PRESENCE).string(channel).string(client).end()
+  }
+
+  /** @type {Presence['list']} */
+  list(channel) {
+    return this.#bus.ask(
+      Frame.PRESENCE,
+      writer => writer.string(channel),
+      cursor => {
+        const presence = new Map()
+        for (let count = cursor.u32(); count > 0; count--) presence.set(cursor.string(), cursor.string())
+        return presence
+      },
     )
   }
 
-  /** @type {Broker['call']} */
-  call(node, worker, request, done) {
-    // There are no other nodes.
-    if (node === '' || node === this.#node) return this.#calls.call(worker, request, done)
-    if (done) queueMicrotask(() => done(errors.notFound, Buffer.alloc(0)))
+  /** @type {Presence['stats']} */
+  stats(channel) {
+    return this.#bus.ask(
+      Frame.PRESENCE_STATS,
+      writer => writer.string(channel),
+      cursor => ({ clients: cursor.u32(), users: cursor.u32() }),
+    )
+  }
+}
+
+/** The node's own broker, in a worker: requests to the primary, and events from it. */
+export class LocalBroker {
+  #bus
+  #events
+  #log
+  #onGone
+  #reader
+
+  /**
+   * @param {import('node:net').Socket} socket to the primary; its owner calls `receive` with the bytes that it reads
+   * @param {import('../contract.js').BrokerEvents} events
+   * @param {string} node id of this node
+   * @param {import('pino').Logger} log
+   * @param {(worker: number) => void} onGone called with the index of a worker that has ended, or is being replaced
+   */
+  constructor(socket, events, node, log, onGone) {
+    this.#bus = new Bus(socket, log)
+    this.#events = events
+    this.#log = log
+    this.#onGone = onGone
+    this.pubsub = new LocalPubSub(this.#bus)
+    this.presence = new LocalPresence(this.#bus)
+    this.control = new LocalControl(this.#bus, events, node, log)
+    this.#reader = new FrameReader(
+      (type, cursor) => this.#handle(type, cursor),
+      error => log.error({ err: error }, 'frame from the primary failed'),
+    )
   }
 
-  /** @type {Broker['claimUser']} */
-  claimUser(user, limit, done) {
-    this.#request(Frame.CLAIM_USER, (error, cursor) => done(error, cursor?.u8() === 1))
-      .string(user)
-      .u32(limit)
-      .end()
+  /** @param {Buffer} chunk valid during the call */
+  receive(chunk) {
+    this.#reader.push(chunk)
   }
 
-  /** @type {Broker['releaseUser']} */
-  releaseUser(user) {
-    this.#writer.begin(Frame.RELEASE_USER).string(user).end()
+  ready() {
+    return this.#bus.open
   }
 
   /**
@@ -305,55 +330,21 @@ export class EmbeddedBroker {
       }
       case Frame.PUBLISHED:
       case Frame.ANSWER:
-        return this.#answered(cursor.u32(), null, cursor)
+        return this.#bus.answered(cursor.u32(), null, cursor)
       case Frame.FAILED:
-        return this.#answered(cursor.u32(), errorsByCode.get(cursor.u32()) ?? errors.internal, null)
+        return this.#bus.answered(cursor.u32(), errorsByCode.get(cursor.u32()) ?? errors.internal, null)
       case Frame.EVENT: {
         const joined = cursor.u8() === 1
         return this.#events.presence(cursor.string(), cursor.string(), joined)
       }
-      case Frame.ASK: {
-        const survey = cursor.u32()
-        // Before the frame is begun, because the operation may write frames of its own.
-        const answer = this.#tell(cursor.string(), cursor.string())
-        this.#writer.begin(Frame.TOLD).u32(survey).string(answer).end()
-        return
-      }
+      case Frame.SURVEY_QUESTION:
+        return this.control.asked(cursor)
       case Frame.CALLED:
-        return this.#calls.called(cursor, this.#events)
-      case Frame.GONE: {
-        const worker = this.#calls.gone(cursor)
-        return this.#onGone?.(worker)
-      }
+        return this.control.called(cursor)
+      case Frame.GONE:
+        return this.#onGone(this.control.gone(cursor))
       default:
         this.#log.error({ type }, 'unknown frame from the primary')
-    }
-  }
-
-  /**
-   * @param {number} number
-   * @param {Error | null} error
-   * @param {FrameCursor | null} cursor
-   */
-  #answered(number, error, cursor) {
-    const done = this.#waiting[number]
-    if (!done) return
-    this.#waiting[number] = null
-    this.#free.push(number)
-    done(error, cursor)
-  }
-
-  /**
-   * @param {string} op
-   * @param {string} params
-   * @returns {string} the answer as JSON text, '' if there is none
-   */
-  #tell(op, params) {
-    try {
-      return JSON.stringify(this.#events.survey(op, JSON.parse(params)) ?? null)
-    } catch (error) {
-      this.#log.error({ err: error, op }, 'survey failed')
-      return ''
     }
   }
 }

@@ -32,9 +32,9 @@ export const Frame = Object.freeze({
   EVENT: 24,
   CALLED: 25,
   GONE: 26,
-  // both ways: the primary asks with a survey's number, the worker answers with it
-  ASK: 30,
-  TOLD: 31,
+  // both ways, with the survey's number
+  SURVEY_QUESTION: 30,
+  SURVEY_ANSWER: 31,
 })
 
 /** Flags of a publication. */

@@ -1,9 +1,8 @@
 import { errors } from '../../errors.js'
-import { Calls } from './calls.js'
+import { Surveys } from '../surveys.js'
+import { Calls, Users } from './control.js'
 import { At, Flag, Frame, FrameReader, FrameWriter } from './frames.js'
 import { Store } from './store.js'
-import { Surveys } from './surveys.js'
-import { Users } from './users.js'
 
 /** A worker that leaves more than this unread makes the host stop taking requests, so that publishers wait, too. */
 const PAUSE_BYTES = 16 * 1024 * 1024
@@ -113,7 +112,7 @@ export class BrokerHost {
     this.#store.removeLink(link, (channel, info) => this.#announce(channel, info, false))
     this.#users.removeLink(link)
     this.#calls.removeLink(link)
-    this.#surveys.removeLink(link, answers => this.#answerSurvey(answers))
+    this.#surveys.removeWorker(link)
     this.#resume()
   }
 
@@ -123,7 +122,7 @@ export class BrokerHost {
    */
   tick() {
     this.#store.sweep()
-    this.#surveys.tick(answers => this.#answerSurvey(answers))
+    this.#surveys.tick()
     const stuck = []
     for (const link of this.#links) {
       link.behind = link.writer.backlog > PAUSE_BYTES ? link.behind + 1 : 0
@@ -182,8 +181,8 @@ export class BrokerHost {
         return this.#calls.call(link, cursor)
       case Frame.RETURN:
         return this.#calls.answer(link, cursor)
-      case Frame.TOLD:
-        return this.#surveys.told(link, cursor, answers => this.#answerSurvey(answers))
+      case Frame.SURVEY_ANSWER:
+        return this.#surveys.answered(cursor.u32(), link, cursor.string())
       default:
         return this.#request(link, type, cursor.u32(), cursor)
     }
@@ -206,14 +205,11 @@ export class BrokerHost {
           return this.#history(link, request, cursor)
         case Frame.REMOVE_HISTORY:
           this.#store.removeHistory(cursor.string())
-          writer.begin(Frame.ANSWER).u32(request)
+          begin(link, request)
           return this.#sent(link)
         case Frame.PRESENCE: {
           const presence = this.#store.channels.get(cursor.string())?.presence
-          writer
-            .begin(Frame.ANSWER)
-            .u32(request)
-            .u32(presence?.size ?? 0)
+          begin(link, request).u32(presence?.size ?? 0)
           for (const [client, present] of presence ?? []) writer.string(client).bytes(present.info)
           return this.#sent(link)
         }
@@ -221,26 +217,23 @@ export class BrokerHost {
           const presence = this.#store.channels.get(cursor.string())?.presence
           const users = new Set()
           for (const present of presence?.values() ?? []) users.add(JSON.parse(present.info).user)
-          writer
-            .begin(Frame.ANSWER)
-            .u32(request)
+          begin(link, request)
             .u32(presence?.size ?? 0)
             .u32(users.size)
           return this.#sent(link)
         }
         case Frame.CLAIM_USER: {
           const admitted = this.#users.claim(cursor.string(), cursor.u32(), link)
-          writer
-            .begin(Frame.ANSWER)
-            .u32(request)
-            .u8(admitted ? 1 : 0)
+          begin(link, request).u8(admitted ? 1 : 0)
           return this.#sent(link)
         }
         case Frame.SURVEY: {
-          const survey = this.#surveys.start(link, request, this.#links)
           const [op, params] = [cursor.string(), cursor.string()]
+          const survey = this.#surveys.start(this.#links, null, answers =>
+            this.#answerSurvey(link, request, answers),
+          )
           for (const asked of this.#links) {
-            asked.writer.begin(Frame.ASK).u32(survey).string(op).string(params)
+            asked.writer.begin(Frame.SURVEY_QUESTION).u32(survey).string(op).string(params)
             this.#sent(asked)
           }
           return
@@ -337,9 +330,7 @@ export class BrokerHost {
       const { offset, epoch, limit } = wants.recover
       entries = wants.latest ? stream.newest(limit || -1) : stream.since(offset, epoch, limit)
     }
-    writer
-      .begin(Frame.ANSWER)
-      .u32(request)
+    begin(link, request)
       .f64(stream?.top ?? 0)
       .epoch(stream?.epoch ?? '')
       .u8(entries ? 1 : 0)
@@ -356,7 +347,7 @@ export class BrokerHost {
     const name = cursor.string()
     const { filter, metaTtl } = JSON.parse(cursor.string())
     const { stream, entries } = this.#store.history(name, filter, metaTtl)
-    link.writer.begin(Frame.ANSWER).u32(request).f64(stream.top).epoch(stream.epoch)
+    begin(link, request).f64(stream.top).epoch(stream.epoch)
     this.#writeEntries(link.writer, entries)
     this.#sent(link)
   }
@@ -386,15 +377,23 @@ export class BrokerHost {
     }
   }
 
-  /** @param {{link: Link, request: number, answers: string[], complete: boolean}} survey */
-  #answerSurvey({ link, request, answers, complete }) {
+  /**
+   * @param {Link} link
+   * @param {number} request
+   * @param {string[] | null} answers null: the survey has failed
+   */
+  #answerSurvey(link, request, answers) {
     if (!this.#links.has(link)) return
-    if (complete)
-      link.writer
-        .begin(Frame.ANSWER)
-        .u32(request)
-        .string(`[${answers.join(',')}]`)
-    else link.writer.begin(Frame.FAILED).u32(request).u32(errors.internal.code)
+    const { writer } = link
+    if (answers === null) writer.begin(Frame.FAILED).u32(request).u32(errors.internal.code)
+    else begin(link, request).string(`[${answers.join(',')}]`)
     this.#sent(link)
   }
 }
+
+/**
+ * Begins the answer to a request.
+ * @param {Link} link
+ * @param {number} request
+ */
+const begin = (link, request) => link.writer.begin(Frame.ANSWER).u32(request)

@@ -5,7 +5,7 @@ import { encode, Kind } from './inboxes.js'
 
 const NOTHING = Buffer.alloc(0)
 /** In the place of a call's number: no answer is wanted. */
-const UNASKED = 0
+const NO_NUMBER = 0
 
 /**
  * Calls between workers of different nodes.
@@ -19,23 +19,23 @@ const UNASKED = 0
 export class RemoteCalls {
   /** @type {Map<number, {uid: string, done: Done}>} number of a call of this worker -> whom it went to */
   #pending = new Map()
-  #last = UNASKED
+  #last = NO_NUMBER
   /** @type {Map<string, Set<number>>} caller -> numbers of its calls that this worker has not answered yet */
   #owed = new Map()
-  #mail
+  #inboxes
   #uid
   #events
   #log
 
   /**
    * @param {object} parts
-   * @param {import('./inboxes.js').Mail} parts.mail
+   * @param {import('./inboxes.js').Inboxes} parts.inboxes
    * @param {string} parts.uid of this worker
    * @param {import('../contract.js').BrokerEvents} parts.events
    * @param {import('pino').Logger} parts.log
    */
-  constructor({ mail, uid, events, log }) {
-    this.#mail = mail
+  constructor({ inboxes, uid, events, log }) {
+    this.#inboxes = inboxes
     this.#uid = uid
     this.#events = events
     this.#log = log
@@ -48,11 +48,11 @@ export class RemoteCalls {
    */
   call(uid, request, done) {
     if (done === null) {
-      return this.#mail.send(uid, encode(Kind.CALL, [this.#uid, UNASKED], request), () => {})
+      return this.#inboxes.send(uid, encode(Kind.CALL, [this.#uid, NO_NUMBER], request), () => {})
     }
     const number = ++this.#last
     this.#pending.set(number, { uid, done })
-    this.#mail.send(uid, encode(Kind.CALL, [this.#uid, number], request), (error, receivers) => {
+    this.#inboxes.send(uid, encode(Kind.CALL, [this.#uid, number], request), (error, receivers) => {
       // Nobody listens: it is away for a moment, or has ended and nobody knows yet.
       if (error || receivers === 0) this.failed(number)
     })
@@ -107,8 +107,8 @@ export class RemoteCalls {
   here(uid) {
     const numbers = this.#pendingTo(uid)
     if (numbers.length === 0) return
-    const probe = encode(Kind.PROBE, [this.#uid], JSON.stringify(numbers))
-    this.#mail.reply(uid, probe, probe)
+    const probe = encode(Kind.CALL_PROBE, [this.#uid], JSON.stringify(numbers))
+    this.#inboxes.reply(uid, probe, probe)
   }
 
   /**
@@ -127,7 +127,7 @@ export class RemoteCalls {
    * @param {Buffer} request
    */
   called(caller, number, request) {
-    if (number !== UNASKED) {
+    if (number !== NO_NUMBER) {
       const owed = this.#owed.get(caller)
       if (owed) owed.add(number)
       else this.#owed.set(caller, new Set([number]))
@@ -159,7 +159,7 @@ export class RemoteCalls {
    */
   #answer(caller, number, bytes) {
     if (!this.#settle(caller, number)) return
-    this.#mail.reply(caller, encode(Kind.ANSWER, [number], bytes), encode(Kind.FAILED, [number]))
+    this.#inboxes.reply(caller, encode(Kind.CALL_ANSWER, [number], bytes), encode(Kind.CALL_FAILED, [number]))
   }
 
   /**
@@ -168,8 +168,8 @@ export class RemoteCalls {
    */
   #refuse(caller, number) {
     this.#settle(caller, number)
-    const failed = encode(Kind.FAILED, [number])
-    if (number !== UNASKED) this.#mail.reply(caller, failed, failed)
+    const failed = encode(Kind.CALL_FAILED, [number])
+    if (number !== NO_NUMBER) this.#inboxes.reply(caller, failed, failed)
   }
 
   /**

@@ -1,27 +1,37 @@
 import { errors } from '../../errors.js'
 import { RemoteCalls } from './calls.js'
-import { decode, EVERYBODY, Kind, Mail } from './inboxes.js'
-import { Members } from './registry.js'
-import { Surveys } from './surveys.js'
+import { ALL, decode, Inboxes, Kind } from './inboxes.js'
+import { Registry } from './registry.js'
+import { RedisSurveys } from './surveys.js'
 
 /** Without a sign of life for so long a worker counts as dead, ms. */
 const LEASE_MS = 7000
+const TICK_MS = 1000
 
 const NOTHING = Buffer.alloc(0)
 
+/** @typedef {import('../contract.js').Control} Control */
+
 /**
- * What workers of all nodes have to do with each other beyond channels: who is there, surveys, calls. All of it goes through one
- * partition, so that everything has one order.
+ * Control between the workers of all nodes: registry, surveys, calls, users. All of it goes through one partition, so that it has
+ * one order.
+ *
+ * @implements {Control}
  */
-export class Control {
+export class RedisControl {
   #partition
-  #mail
-  #members
+  #inboxes
+  #registry
   #surveys
   #calls
   #uid
-  #joined
-  /** Whether it is about to be known who is there. */
+  #node
+  #local
+  #users
+  #onJoined
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+  /** Whether the registry is being read. */
   #joining = false
   /** @type {(() => void)[]} surveys and calls that wait for that: it takes one answer of Redis */
   #waiting = []
@@ -34,36 +44,70 @@ export class Control {
    * @param {number} parts.worker index of this worker
    * @param {import('../contract.js').BrokerEvents} parts.events
    * @param {import('pino').Logger} parts.log
-   * @param {() => void} [parts.joined] called each time when this worker has become known to the others
+   * @param {Control} parts.local control of this node's own workers
+   * @param {import('./users.js').Users | null} parts.users
+   * @param {() => void} [parts.onJoined] called each time when this worker has joined the registry
    * @param {number} [parts.lease] ms
    */
-  constructor({ placement, uid, node, worker, events, log, joined = () => {}, lease = LEASE_MS }) {
+  constructor({
+    placement,
+    uid,
+    node,
+    worker,
+    events,
+    log,
+    local,
+    users,
+    onJoined = () => {},
+    lease = LEASE_MS,
+  }) {
     const partition = placement.control
     this.#partition = partition
     this.#uid = uid
-    this.#joined = joined
+    this.#node = node
+    this.#local = local
+    this.#users = users
+    this.#onJoined = onJoined
     // Who is out of reach for longer than a lease counts as dead: nobody waits for its replies.
-    this.#mail = new Mail(partition, 2 * lease)
-    const mail = this.#mail
-    const memberEvents = {
+    this.#inboxes = new Inboxes(partition, 2 * lease)
+    const inboxes = this.#inboxes
+    const registryEvents = {
       here: (/** @type {string} */ uid) => this.#here(uid),
       gone: (/** @type {string} */ uid) => this.#gone(uid),
-      buried: () => this.#failAll(),
+      removed: () => this.#failAll(),
       joined: () => this.#settle(),
     }
-    this.#members = new Members({ partition, mail, uid, node, worker, ttl: lease, events: memberEvents, log })
-    this.#surveys = new Surveys({ partition, mail, members: this.#members, uid, events, log })
-    this.#calls = new RemoteCalls({ mail, uid, events, log })
+    this.#registry = new Registry({
+      partition,
+      inboxes,
+      uid,
+      node,
+      worker,
+      ttl: lease,
+      events: registryEvents,
+      log,
+    })
+    this.#surveys = new RedisSurveys({ partition, inboxes, registry: this.#registry, uid, events, log })
+    this.#calls = new RemoteCalls({ inboxes, uid, events, log })
+  }
+
+  start() {
+    this.#timer = setInterval(() => this.tick(), TICK_MS)
+  }
+
+  /** @returns {Promise<void>} when this worker is no longer in the registry, or Redis is out of reach */
+  close() {
+    clearInterval(this.#timer)
+    return this.#registry.leave()
   }
 
   /** Whether this worker is known to the others, and knows them. */
-  get ready() {
-    return this.#members.ready
+  get joined() {
+    return this.#registry.ready
   }
 
-  /** How many nodes are one gateway, this one included; 0 when that is not known yet. */
-  get nodes() {
-    return this.#members.nodes()
+  nodes() {
+    return this.#registry.nodes()
   }
 
   /** @param {string} uid */
@@ -82,7 +126,7 @@ export class Control {
   #settle() {
     this.#joining = false
     for (const then of this.#waiting.splice(0)) then()
-    if (this.ready) this.#joined()
+    if (this.joined) this.#onJoined()
   }
 
   #failAll() {
@@ -92,28 +136,30 @@ export class Control {
 
   /** @param {import('./partition.js').Partition} partition */
   up(partition) {
+    this.#users?.up(partition)
     if (partition !== this.#partition) return
     this.#joining = true
-    partition.subscribe([this.#mail.everybody, this.#mail.topicOf(this.#uid)], error => {
+    partition.subscribe([this.#inboxes.all, this.#inboxes.topicOf(this.#uid)], error => {
       if (error) return this.#settle()
       // Before anybody hears that this worker is back, and asks what has become of those answers.
-      this.#mail.flush()
-      this.#members.up()
+      this.#inboxes.flush()
+      this.#registry.up()
     })
   }
 
   /** @param {import('./partition.js').Partition} partition */
   down(partition) {
     if (partition !== this.#partition) return
-    this.#members.down()
+    this.#registry.down()
     this.#failAll()
     this.#settle()
   }
 
   /** To be called once a second. */
   tick() {
-    this.#mail.tick()
-    this.#members.tick()
+    this.#users?.tick()
+    this.#inboxes.tick()
+    this.#registry.tick()
     this.#surveys.tick()
   }
 
@@ -127,52 +173,60 @@ export class Control {
     const [one, two, three] = fields
     switch (kind) {
       case Kind.HERE:
-        return this.#members.here(one, Number(two), body.toString())
+        return this.#registry.here(one, Number(two), body.toString())
       case Kind.GONE:
-        return this.#members.gone(one)
-      case Kind.ASK:
-        if (topic === EVERYBODY && !this.#members.announced) return
+        return this.#registry.gone(one)
+      case Kind.SURVEY:
+        if (topic === ALL && !this.#registry.announced) return
         return this.#surveys.asked(one, Number(two), body)
-      case Kind.TOLD:
-        return this.#surveys.told(Number(one), two, body.toString())
-      case Kind.LEFT:
-        return this.#surveys.left(Number(one), two, Number(three))
-      case Kind.UNTOLD:
-        return this.#surveys.untold(Number(one), two)
+      case Kind.SURVEY_ANSWER:
+        return this.#surveys.answered(Number(one), two, body.toString())
+      case Kind.SURVEY_LARGE:
+        return this.#surveys.answeredLarge(Number(one), two, Number(three))
+      case Kind.SURVEY_FAILED:
+        return this.#surveys.answered(Number(one), two, '')
       case Kind.CALL:
         return this.#calls.called(one, Number(two), body)
-      case Kind.ANSWER:
+      case Kind.CALL_ANSWER:
         return this.#calls.answered(Number(one), body)
-      case Kind.FAILED:
+      case Kind.CALL_FAILED:
         return this.#calls.failed(Number(one))
-      case Kind.PROBE:
+      case Kind.CALL_PROBE:
         return this.#calls.probed(one, JSON.parse(body.toString()))
     }
     // Nothing but the question whether anybody listens; or what only a newer version knows.
   }
 
-  /**
-   * Asks every worker of every node, this one included.
-   * @param {string} op
-   * @param {any} params
-   * @returns {Promise<any[]>} rejects with errors.internal when one does not answer
-   */
+  /** @type {Control['survey']} */
   survey(op, params) {
     if (!this.#joining) return this.#surveys.ask(op, params)
     return new Promise(resolve => this.#waiting.push(() => resolve(this.#surveys.ask(op, params))))
   }
 
-  /**
-   * Calls a worker of another node.
-   * @param {string} node
-   * @param {number} worker
-   * @param {string | Buffer} request
-   * @param {((error: Error | null, answer: Buffer) => void) | null} done as in the contract
-   */
+  /** @type {Control['call']} */
   call(node, worker, request, done) {
+    if (node === '' || node === this.#node) this.#local.call('', worker, request, done)
+    else this.callNode(node, worker, request, done)
+  }
+
+  /**
+   * Calls a worker through Redis.
+   * @type {Control['call']}
+   */
+  callNode(node, worker, request, done) {
     if (!this.#joining) return this.#call(node, worker, request, done)
     const kept = typeof request === 'string' ? request : Buffer.from(request)
     this.#waiting.push(() => this.#call(node, worker, kept, done))
+  }
+
+  /** @type {Control['claimUser']} */
+  claimUser(user, limit, done) {
+    this.#users?.claim(user, limit, done)
+  }
+
+  /** @type {Control['releaseUser']} */
+  releaseUser(user) {
+    this.#users?.release(user)
   }
 
   /**
@@ -182,21 +236,16 @@ export class Control {
    * @param {((error: Error | null, answer: Buffer) => void) | null} done
    */
   #call(node, worker, request, done) {
-    const uid = this.#members.find(node, worker)
-    if (this.ready && uid !== undefined) return this.#calls.call(uid, request, done)
-    if (done !== null) queueMicrotask(() => done(this.ready ? errors.notFound : errors.internal, NOTHING))
+    const uid = this.#registry.find(node, worker)
+    if (this.joined && uid !== undefined) return this.#calls.call(uid, request, done)
+    if (done !== null) queueMicrotask(() => done(this.joined ? errors.notFound : errors.internal, NOTHING))
   }
 
   /**
    * A worker of this node has ended.
    * @param {number} worker index
    */
-  gone(worker) {
-    this.#members.ended(worker)
-  }
-
-  /** @returns {Promise<void>} when this worker is no longer in the registry, or Redis is out of reach */
-  leave() {
-    return this.#members.leave()
+  workerGone(worker) {
+    this.#registry.ended(worker)
   }
 }

@@ -3,28 +3,28 @@ import { errors } from '../../errors.js'
 // What workers of different nodes write to each other: a letter, fields, a line feed, and a body of any bytes.
 // Fields are ids of workers (letters and digits) and numbers.
 
-/** What a message is, with its fields; what stands in brackets is its body. */
+/** Kinds of messages, with their fields; [body]. */
 export const Kind = Object.freeze({
   /** uid, index of the worker [id of its node]: this worker can be reached from now on */
   HERE: '+',
   /** uid: this worker has ended */
   GONE: '-',
-  /** who asks, number of the survey [JSON: operation, parameters] */
-  ASK: '?',
-  /** number of the survey, who answers [JSON] */
-  TOLD: '=',
-  /** number of the survey, who answers, bytes: the answer has been left in Redis */
-  LEFT: '@',
-  /** number of the survey, who has no answer */
-  UNTOLD: '!',
-  /** who calls, number of the call, 0 = no answer is wanted [request] */
+  /** uid of the worker that asks, number of the survey [JSON: operation, parameters] */
+  SURVEY: '?',
+  /** number of the survey, uid of the worker that answers [JSON] */
+  SURVEY_ANSWER: '=',
+  /** number of the survey, uid of the worker that answers, bytes: the answer lies in Redis */
+  SURVEY_LARGE: '@',
+  /** number of the survey, uid of the worker that has failed */
+  SURVEY_FAILED: '!',
+  /** uid of the caller, number of the call, 0 = no answer is wanted [request] */
   CALL: 'c',
   /** number of the call [answer] */
-  ANSWER: 'a',
+  CALL_ANSWER: 'a',
   /** number of the call: there will be no answer */
-  FAILED: 'f',
-  /** who calls [JSON: numbers of its calls]: which of them are not known? */
-  PROBE: 'p',
+  CALL_FAILED: 'f',
+  /** uid of the caller [JSON: numbers of its calls]: which of them are unknown? */
+  CALL_PROBE: 'p',
 })
 
 /**
@@ -52,7 +52,7 @@ export function decode(message) {
 const MAX_KEPT = 16 * 1024 * 1024
 
 /** The topic of all workers. */
-export const EVERYBODY = 'workers'
+export const ALL = 'workers'
 
 /**
  * @typedef {string | Buffer} Message
@@ -63,7 +63,7 @@ export const EVERYBODY = 'workers'
  * The topics by which workers of all nodes reach each other: `worker.<uid>` is that of one, `workers` that of all. What is sent by one
  * worker arrives in the order in which it was sent, for all topics are on one server.
  */
-export class Mail {
+export class Inboxes {
   #partition
   #patience
   /** @type {{uid: string, message: Message, since: number}[]} replies that have not left */
@@ -79,8 +79,8 @@ export class Mail {
     this.#patience = patience
   }
 
-  get everybody() {
-    return this.#partition.prefix + EVERYBODY
+  get all() {
+    return this.#partition.prefix + ALL
   }
 
   /** @param {string} uid */
@@ -102,7 +102,7 @@ export class Mail {
    * @param {(error: Error | null) => void} done
    */
   broadcast(message, done) {
-    this.#partition.send(this.#partition.publishCommand, [this.everybody, message], done)
+    this.#partition.send(this.#partition.publishCommand, [this.all, message], done)
   }
 
   /**
@@ -166,7 +166,7 @@ const TTL = 15_000
  * What is too large for a message: Redis ends the connection of a subscriber that has too much before it. It is left under a key,
  * and taken away, piece by piece.
  */
-export class Parcels {
+export class LargeMessages {
   #partition
   /** @type {{key: string, size: number, wanted: () => boolean, done: (error: Error | null, bytes: Buffer) => void}[]} to be taken, one after another */
   #waiting = []
@@ -181,7 +181,7 @@ export class Parcels {
    * @param {Buffer} bytes not empty
    * @param {(error: Error | null) => void} done
    */
-  leave(key, bytes, done) {
+  put(key, bytes, done) {
     let at = 0
     const next = (/** @type {Error | null} */ error) => {
       if (error || at === bytes.length) return done(error)
@@ -200,12 +200,12 @@ export class Parcels {
    * @param {() => boolean} wanted whether it still is, when its turn comes
    * @param {(error: Error | null, bytes: Buffer) => void} done not called if it is not wanted any more
    */
-  take(key, size, wanted, done) {
+  fetch(key, size, wanted, done) {
     this.#waiting.push({ key, size, wanted, done })
-    if (this.#waiting.length === 1) this.#takeNext()
+    if (this.#waiting.length === 1) this.#fetchNext()
   }
 
-  #takeNext() {
+  #fetchNext() {
     while (this.#waiting.length > 0 && !this.#waiting[0].wanted()) this.#waiting.shift()
     if (this.#waiting.length === 0) return
     const { key, size, wanted, done } = this.#waiting[0]
@@ -216,7 +216,7 @@ export class Parcels {
       this.#partition.send('del', [key], () => {})
       this.#waiting.shift()
       if (wanted()) done(error, Buffer.concat(pieces))
-      this.#takeNext()
+      this.#fetchNext()
     }
     const next = () => {
       if (at === size || !wanted()) return finish(null)

@@ -2,23 +2,29 @@ import { keysOf, Roster } from './local-presence.js'
 import { presenceAlive, presenceStats } from './scripts.js'
 
 /**
+ * @typedef {import('../contract.js').Presence} Presence
  * @typedef {import('./partition.js').Partition} Partition
  */
 
+const TICK_MS = 1000
 const CLIENT = 0x63 // c
 
 /**
  * Who is in a channel, over all workers of all nodes. Redis has, for each channel, the clients with the worker that each belongs to,
  * and the workers with their leases: a client counts while its worker prolongs its lease in the channel, so that what
  * it costs to stay is one small command for each channel of a worker, not one for each client.
+ *
+ * @implements {Presence}
  */
-export class Presence {
+export class RedisPresence {
   #placement
   #uid
   #ttl
   #log
   /** @type {Map<Partition, Roster>} */
   #rosters = new Map()
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
 
   /**
    * @param {object} options
@@ -32,6 +38,14 @@ export class Presence {
     this.#uid = uid
     this.#ttl = ttl
     this.#log = log
+  }
+
+  start() {
+    this.#timer = setInterval(() => this.tick(), TICK_MS)
+  }
+
+  close() {
+    clearInterval(this.#timer)
   }
 
   /** @param {string} channel */

@@ -1,21 +1,21 @@
 import { encode, Kind } from './inboxes.js'
-import { bury, join } from './scripts.js'
+import { registryJoin, registryRemove } from './scripts.js'
 
 /** Ticks between two signs of life. */
 const BEAT_TICKS = 2
 /** Ticks for which a worker that is said to have ended is looked after; then its lease does the rest. */
-const BURY_TICKS = 3
+const REMOVE_TICKS = 3
 
 /**
  * @typedef {object} Member
  * @property {string} uid
  * @property {number} missedAt when it was found not to be in the registry, 0: it is there
  *
- * @typedef {object} MemberEvents
+ * @typedef {object} RegistryEvents
  * @property {(uid: string) => void} here a worker can be reached from now on: a new one, or one that was out of reach
  * @property {(uid: string) => void} gone a worker has ended, or has given no sign of life for as long as a lease
  * @property {() => void} joined this worker has been announced, or could not be
- * @property {() => void} buried this worker counted as ended, but lives
+ * @property {() => void} removed this worker counted as ended, but lives
  */
 
 /**
@@ -32,7 +32,7 @@ const placeOf = (node, worker) => `${worker} ${node}`
  * When Redis comes back with less than it had, those who are missing there count as out of reach, not as gone, for the length
  * of a lease: they will be back as this one is. For the same reason nobody is taken out of the registry before that.
  */
-export class Members {
+export class Registry {
   /** Whether this worker is in the registry, and knows who else is. */
   ready = false
   /** Whether this worker has been announced since it listens: who asked before asks again. */
@@ -40,7 +40,7 @@ export class Members {
   /** @type {Map<string, Member>} place -> who has it */
   #members = new Map()
   #partition
-  #mail
+  #inboxes
   #uid
   #node
   #place
@@ -63,17 +63,17 @@ export class Members {
   /**
    * @param {object} parts
    * @param {import('./partition.js').Partition} parts.partition
-   * @param {import('./inboxes.js').Mail} parts.mail
+   * @param {import('./inboxes.js').Inboxes} parts.inboxes
    * @param {string} parts.uid of this worker
    * @param {string} parts.node
    * @param {number} parts.worker its index
    * @param {number} parts.ttl of a lease, ms
-   * @param {MemberEvents} parts.events
+   * @param {RegistryEvents} parts.events
    * @param {import('pino').Logger} parts.log
    */
-  constructor({ partition, mail, uid, node, worker, ttl, events, log }) {
+  constructor({ partition, inboxes, uid, node, worker, ttl, events, log }) {
     this.#partition = partition
-    this.#mail = mail
+    this.#inboxes = inboxes
     this.#uid = uid
     this.#node = node
     this.#place = placeOf(node, worker)
@@ -110,7 +110,7 @@ export class Members {
     this.#since = performance.now()
     this.#ticks = 0
     this.#beat()
-    this.#buryEnded()
+    this.#removeEnded()
   }
 
   down() {
@@ -123,8 +123,8 @@ export class Members {
   tick() {
     if (!this.#listening) return
     if (++this.#ticks % BEAT_TICKS === 0) this.#beat()
-    for (const [uid, ended] of this.#ended) if (++ended.ticks > BURY_TICKS) this.#ended.delete(uid)
-    this.#buryEnded()
+    for (const [uid, ended] of this.#ended) if (++ended.ticks > REMOVE_TICKS) this.#ended.delete(uid)
+    this.#removeEnded()
   }
 
   #keys() {
@@ -139,15 +139,15 @@ export class Members {
     if (!this.ready || this.#differs) flags += 'l'
     if (performance.now() - this.#since >= this.#ttl) flags += 'p'
     const { publishCommand } = this.#partition
-    const args = [this.#place, this.#uid, this.#ttl, flags, this.#here, this.#mail.everybody, publishCommand]
-    this.#partition.run(join, this.#keys(), args, (error, reply) => {
+    const args = [this.#place, this.#uid, this.#ttl, flags, this.#here, this.#inboxes.all, publishCommand]
+    this.#partition.run(registryJoin, this.#keys(), args, (error, reply) => {
       const joins = !this.ready
       if (!error) this.#beaten(reply)
       if (joins && this.#listening) this.#events.joined()
     })
   }
 
-  /** @param {number | Buffer[]} reply of join.lua */
+  /** @param {number | Buffer[]} reply of registry-join.lua */
   #beaten(reply) {
     this.announced = true
     if (reply === 0) {
@@ -214,7 +214,7 @@ export class Members {
     if (uid !== this.#uid || this.#left) return
     // This worker stood still for longer than its lease, or another one has its place now.
     this.ready = false
-    this.#events.buried()
+    this.#events.removed()
     if (this.#listening) this.#beat()
   }
 
@@ -227,15 +227,15 @@ export class Members {
     const uid = this.#members.get(place)?.uid
     if (uid === undefined || uid === this.#uid) return
     this.#ended.set(uid, { place, ticks: 0 })
-    this.#buryEnded()
+    this.#removeEnded()
   }
 
-  /** By its index alone it cannot be told from the next one in its place: who listens is not buried. */
-  #buryEnded() {
+  /** By its index alone it cannot be told from the next one in its place: who listens is not removed. */
+  #removeEnded() {
     if (!this.#listening) return
     for (const [uid, { place }] of this.#ended) {
-      this.#bury(place, uid, this.#mail.topicOf(uid), (error, buried) => {
-        if (!error && buried === 1) this.#ended.delete(uid)
+      this.#remove(place, uid, this.#inboxes.topicOf(uid), (error, removed) => {
+        if (!error && removed === 1) this.#ended.delete(uid)
       })
     }
   }
@@ -246,15 +246,15 @@ export class Members {
    * @param {string} topic
    * @param {import('./connection.js').Done} done
    */
-  #bury(place, uid, topic, done) {
+  #remove(place, uid, topic, done) {
     const { publishCommand } = this.#partition
-    const args = [place, uid, topic, this.#mail.everybody, publishCommand]
-    this.#partition.run(bury, this.#keys(), args, done)
+    const args = [place, uid, topic, this.#inboxes.all, publishCommand]
+    this.#partition.run(registryRemove, this.#keys(), args, done)
   }
 
   /** @returns {Promise<void>} when this worker is no longer in the registry, or Redis is out of reach */
   leave() {
     this.#left = true
-    return new Promise(resolve => this.#bury(this.#place, this.#uid, '', () => resolve()))
+    return new Promise(resolve => this.#remove(this.#place, this.#uid, '', () => resolve()))
   }
 }

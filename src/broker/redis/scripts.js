@@ -32,8 +32,8 @@ export const presenceStats = script('presence-stats')
 export const presenceSweep = script('presence-sweep')
 export const userClaim = script('user-claim')
 export const userWrite = script('user-write')
-export const join = script('join')
-export const bury = script('bury')
+export const registryJoin = script('registry-join')
+export const registryRemove = script('registry-remove')
 
 /**
  * @param {string} name

@@ -102,9 +102,9 @@ function admit(session, id, request, identity) {
   const limit = client.user_connection_limit
   if (limit === 0 || identity.user === '') return subscribeAll(session, id, plans)
   session.hold()
-  broker.claimUser(identity.user, limit, (error, admitted) => {
+  broker.control.claimUser(identity.user, limit, (error, admitted) => {
     if (session.closed) {
-      if (admitted) broker.releaseUser(identity.user)
+      if (admitted) broker.control.releaseUser(identity.user)
       return
     }
     session.resume(id, () =>
@@ -206,13 +206,13 @@ function welcome(session, id, ready) {
     for (const message of buffering?.messages ?? []) session.send(message)
     const subscription = plan.join(channel)
     if (!subscription.is(Kind.ANNOUNCED)) continue
-    broker.announce(plan.channel, session.clientInfo(subscription.details.info), true)
+    broker.pubsub.announce(plan.channel, session.clientInfo(subscription.details.info), true)
   }
   session.transport.connected?.(session)
   const personal = client.subscribe_to_user_personal_channel
   if (personal.enabled && personal.single_connection && session.user !== '') {
     const { code, reason } = disconnects.connectionLimit
-    broker
+    broker.control
       .survey('disconnect', { user: session.user, whitelist: [session.id], code, reason })
       .catch(error => context.log.error({ err: error }, 'other connections of the user were not closed'))
   }

@@ -27,7 +27,7 @@ export function publish(session, id, { channel, data }) {
   const { options, metaTtl } = namespace
   session.publishing()
   traffic.publishes++
-  broker.publish(
+  broker.pubsub.publish(
     channel,
     payload.data,
     {

@@ -43,7 +43,7 @@ export function history(session, id, { channel, limit = 0, since, reverse = fals
     sinceEpoch: since?.epoch ?? '',
     reverse,
   }
-  session.resumeAfter(id, broker.history(channel, filter, namespace.metaTtl), result => {
+  session.resumeAfter(id, broker.pubsub.history(channel, filter, namespace.metaTtl), result => {
     if (!session.reads(result.publications)) throw disconnects.inappropriateProtocol
     session.send(session.codec.history(id, result))
   })
@@ -56,7 +56,7 @@ export function history(session, id, { channel, limit = 0, since, reverse = fals
  */
 export function presence(session, id, { channel }) {
   readable(session, channel, hasPresence, 'mayReadPresence')
-  session.resumeAfter(id, session.context.broker.presence(channel), presence =>
+  session.resumeAfter(id, session.context.broker.presence.list(channel), presence =>
     session.send(session.codec.presence(id, presence)),
   )
 }
@@ -68,7 +68,7 @@ export function presence(session, id, { channel }) {
  */
 export function presenceStats(session, id, { channel }) {
   readable(session, channel, hasPresence, 'mayReadPresence')
-  session.resumeAfter(id, session.context.broker.presenceStats(channel), stats =>
+  session.resumeAfter(id, session.context.broker.presence.stats(channel), stats =>
     session.send(session.codec.presenceStats(id, stats)),
   )
 }

@@ -108,7 +108,7 @@ function finish(session, id, plan, channel, answer) {
   const subscription = plan.join(channel)
   if (subscription.details.expireAt > 0) expireSubscription(session, subscription)
   if (subscription.is(Kind.ANNOUNCED)) {
-    session.context.broker.announce(plan.channel, session.clientInfo(subscription.details.info), true)
+    session.context.broker.pubsub.announce(plan.channel, session.clientInfo(subscription.details.info), true)
   }
 }
 

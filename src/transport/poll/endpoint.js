@@ -35,7 +35,7 @@ export class PollEndpoint {
   #abandoned = (/** @type {Mailbox} */ mailbox, /** @type {HttpAsker<Mailbox>} */ asker) =>
     this.#transport.abandon(mailbox, asker)
   #abandonedElsewhere = (/** @type {Elsewhere} */ { request, owner, poll }) =>
-    this.#context.broker.call(
+    this.#context.broker.control.call(
       request.node,
       owner,
       encodeCall(request, this.#context.worker, poll, null),
@@ -148,7 +148,7 @@ export class PollEndpoint {
     }
     const poll = (this.#lastPoll = (this.#lastPoll + 1) >>> 0)
     const asker = new HttpAsker(exchange, head, '', { request, owner, poll }, this.#abandonedElsewhere)
-    broker.call(request.node, owner, encodeCall(request, worker, poll, body), (error, answer) => {
+    broker.control.call(request.node, owner, encodeCall(request, worker, poll, body), (error, answer) => {
       if (error) asker.give(error === errors.notFound ? answers.unknown : answers.noBroker)
       else asker.give(decodeAnswer(answer))
     })

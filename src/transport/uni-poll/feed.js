@@ -237,7 +237,7 @@ export class Feed {
       if (this.#reads?.size === 0) this.#reads = null
       return places.filter(({ poll }) => poll.exchange !== null)
     }
-    this.#polls.broker.history(this.name, filter, this.metaTtl).then(
+    this.#polls.broker.pubsub.history(this.name, filter, this.metaTtl).then(
       answer => this.#tell(over(), offset, answer),
       error => {
         for (const place of over()) {

@@ -33,7 +33,7 @@ export function calls(test) {
     b.called = (request, answer) => open.push({ text: String(request), answer })
     const answers = upTo(100).map(n => a.call(b, `${n}`))
     const { node, worker } = b.place
-    b.broker.call(node, worker, 'never answered', () => {})
+    b.broker.control.call(node, worker, 'never answered', () => {})
     while (open.length < 101) await new Promise(setImmediate)
     for (const { text, answer } of open.slice(0, 100).reverse()) {
       answer(`answer ${text}`)
@@ -54,8 +54,8 @@ export function calls(test) {
       }
       const { node, worker } = target.place
       for (let n = 0; n < 1000; n++) {
-        if (n % 3 === 0) a.broker.call(node, worker, `${n}`, null)
-        else a.broker.call(node, worker, `${n}`, () => {})
+        if (n % 3 === 0) a.broker.control.call(node, worker, `${n}`, null)
+        else a.broker.control.call(node, worker, `${n}`, () => {})
       }
       await a.call(target, '1000')
       t.same(got, upTo(1001, 0))
@@ -64,7 +64,7 @@ export function calls(test) {
 
   test('an answer that nobody wants goes nowhere', 2, async (t, _rig, a, b) => {
     b.called = (_request, answer) => answer('unwanted')
-    a.broker.call(b.place.node, b.place.worker, 'x', null)
+    a.broker.control.call(b.place.node, b.place.worker, 'x', null)
     b.called = (request, answer) => answer(`${request}`)
     t.equal(String(await a.call(b, 'y')), 'y')
   })
@@ -79,7 +79,7 @@ export function calls(test) {
     ]) {
       let returned = false
       await new Promise(resolve => {
-        a.broker.call(/** @type {any} */ (place[0]), /** @type {any} */ (place[1]), 'x', () => {
+        a.broker.control.call(/** @type {any} */ (place[0]), /** @type {any} */ (place[1]), 'x', () => {
           t.ok(returned)
           resolve(undefined)
         })
@@ -93,8 +93,8 @@ export function calls(test) {
     const { node, worker } = a.place
     t.equal(await failure(a.call({ place: { node: 'nowhere', worker } }, 'x')), errors.notFound)
     t.equal(await failure(a.call({ place: { node, worker: 999 } }, 'x')), errors.notFound)
-    a.broker.call('nowhere', worker, 'x', null)
-    a.broker.call(node, 999, 'x', null)
+    a.broker.control.call('nowhere', worker, 'x', null)
+    a.broker.control.call(node, 999, 'x', null)
     t.equal(String(await a.call(a, 'x')), 'here')
   })
 

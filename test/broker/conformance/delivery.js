@@ -93,13 +93,13 @@ export function delivery(test) {
     async (t, _rig, a, b) => {
       for (let round = 0; round < 20; round++) {
         // Without waiting: the two must not overtake each other.
-        a.broker.unsubscribe('room')
+        a.broker.pubsub.unsubscribe('room')
         const subscribed = a.subscribe('room', { position: false })
         await subscribed
         await b.publish('room', String(round), LIVE)
         await a.hears(round + 1)
       }
-      a.broker.unsubscribe('room')
+      a.broker.pubsub.unsubscribe('room')
       await a.position('room')
       await b.publish('room', 'unheard', LIVE)
       await a.position('room')
@@ -119,10 +119,10 @@ export function delivery(test) {
         calls[name] = [...(calls[name] ?? []), error?.code ?? 0]
       }
       const ask = () => {
-        a.broker.subscribe('x', WANTS, counted('subscribe'))
-        a.broker.publish('x', '1', KEPT, counted('publish'))
-        a.broker.position('x', HOUR, counted('position'))
-        a.broker.claimUser('u', 5, counted('claimUser'))
+        a.broker.pubsub.subscribe('x', WANTS, counted('subscribe'))
+        a.broker.pubsub.publish('x', '1', KEPT, counted('publish'))
+        a.broker.pubsub.position('x', HOUR, counted('position'))
+        a.broker.control.claimUser('u', 5, counted('claimUser'))
         returned = true
       }
       ask()
@@ -137,7 +137,7 @@ export function delivery(test) {
       t.notOk(a.broker.ready())
       returned = false
       ask()
-      t.equal(await failure(a.broker.presence('x')), errors.internal)
+      t.equal(await failure(a.broker.presence.list('x')), errors.internal)
       t.same(early, [])
       t.same(calls, {
         subscribe: [0, 100, 100],
@@ -184,7 +184,9 @@ export function order(test) {
       const channel = `stream${round}`
       const before = upTo(5).map(() => b.publish(channel, '0'))
       const subscribed = new Promise(resolve =>
-        a.broker.subscribe(channel, WANTS, (_error, { offset }) => resolve({ offset, heard: a.told.length })),
+        a.broker.pubsub.subscribe(channel, WANTS, (_error, { offset }) =>
+          resolve({ offset, heard: a.told.length }),
+        ),
       )
       const after = upTo(5).map(() => b.publish(channel, '0'))
       const { offset, heard } = await subscribed
@@ -206,8 +208,8 @@ export function order(test) {
       const publications = []
       for (let i = 0; i < 100; i++) {
         publications.push(b.publish('stream', String(i)))
-        if (i % 3 === 0) a.broker.subscribe('stream', { ...WANTS, first: false }, note)
-        if (i % 3 === 1) a.broker.position('stream', HOUR, (error, offset) => note(error, { offset }))
+        if (i % 3 === 0) a.broker.pubsub.subscribe('stream', { ...WANTS, first: false }, note)
+        if (i % 3 === 1) a.broker.pubsub.position('stream', HOUR, (error, offset) => note(error, { offset }))
         if (i % 10 === 0) await new Promise(setImmediate)
       }
       await Promise.all(publications)

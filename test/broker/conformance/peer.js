@@ -71,7 +71,7 @@ export class Peer {
   /** @returns {Promise<any>} the answer */
   subscribe(channel, wants = {}) {
     return new Promise((resolve, reject) =>
-      this.broker.subscribe(channel, { ...WANTS, ...wants }, (error, answer) =>
+      this.broker.pubsub.subscribe(channel, { ...WANTS, ...wants }, (error, answer) =>
         error ? reject(error) : resolve(answer),
       ),
     )
@@ -80,7 +80,7 @@ export class Peer {
   /** @returns {Promise<{offset: number, epoch: string}>} */
   publish(channel, data, options = {}) {
     return new Promise((resolve, reject) =>
-      this.broker.publish(channel, data, { ...KEPT, ...options }, (error, offset, epoch) =>
+      this.broker.pubsub.publish(channel, data, { ...KEPT, ...options }, (error, offset, epoch) =>
         error ? reject(error) : resolve({ offset, epoch }),
       ),
     )
@@ -89,14 +89,14 @@ export class Peer {
   /** @returns {Promise<{offset: number, epoch: string}>} */
   position(channel, metaTtl = HOUR) {
     return new Promise((resolve, reject) =>
-      this.broker.position(channel, metaTtl, (error, offset, epoch) =>
+      this.broker.pubsub.position(channel, metaTtl, (error, offset, epoch) =>
         error ? reject(error) : resolve({ offset, epoch }),
       ),
     )
   }
 
   history(channel, filter) {
-    return this.broker.history(channel, { limit: -1, ...filter }, HOUR)
+    return this.broker.pubsub.history(channel, { limit: -1, ...filter }, HOUR)
   }
 
   /**
@@ -106,7 +106,7 @@ export class Peer {
    */
   call({ place: { node, worker } }, request) {
     return new Promise((resolve, reject) =>
-      this.broker.call(node, worker, request, (error, answer) =>
+      this.broker.control.call(node, worker, request, (error, answer) =>
         error ? reject(error) : resolve(Buffer.from(answer)),
       ),
     )
@@ -114,7 +114,9 @@ export class Peer {
 
   claim(user, limit) {
     return new Promise((resolve, reject) =>
-      this.broker.claimUser(user, limit, (error, admitted) => (error ? reject(error) : resolve(admitted))),
+      this.broker.control.claimUser(user, limit, (error, admitted) =>
+        error ? reject(error) : resolve(admitted),
+      ),
     )
   }
 }

@@ -110,8 +110,8 @@ export function history(test) {
   test('removed history is gone, its position stays', 2, async (t, _rig, a, b) => {
     for (const n of upTo(3)) await a.publish('r', String(n))
     const before = await a.position('r')
-    await b.broker.removeHistory('r')
-    await b.broker.removeHistory('never seen')
+    await b.broker.pubsub.removeHistory('r')
+    await b.broker.pubsub.removeHistory('never seen')
     t.match(await a.history('r'), { publications: [], ...before })
     const recover = offset => a.subscribe('r', { recover: { offset, epoch: before.epoch, limit: 5 } })
     t.match(await recover(3), { recovered: true, publications: [] })

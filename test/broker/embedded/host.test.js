@@ -32,13 +32,13 @@ async function join(rig) {
     told,
     subscribe: (channel, wants) =>
       new Promise((resolve, reject) =>
-        broker.subscribe(channel, { ...WANTS, ...wants }, (error, answer) =>
+        broker.pubsub.subscribe(channel, { ...WANTS, ...wants }, (error, answer) =>
           error ? reject(error) : resolve(answer),
         ),
       ),
     publish: (channel, data, options) =>
       new Promise((resolve, reject) =>
-        broker.publish(
+        broker.pubsub.publish(
           channel,
           data,
           { historySize: 1000, historyTtl: HOUR, metaTtl: HOUR, ...options },
@@ -67,8 +67,8 @@ t.test(
     await a.subscribe('other', { client: 'a3', info: info('a3'), leave: true })
     rig.cut(a.broker)
     t.same(await b.hears(1), [{ channel: 'room', info: { user: 'ü', client: 'a1' }, joined: false }])
-    t.same([...(await b.broker.presence('room')).keys()], ['b1'])
-    t.same(await b.broker.presenceStats('other'), { clients: 0, users: 0 })
+    t.same([...(await b.broker.presence.list('room')).keys()], ['b1'])
+    t.same(await b.broker.presence.stats('other'), { clients: 0, users: 0 })
     t.equal(b.told.length, 1)
   },
 )
@@ -78,7 +78,7 @@ t.test('a worker that dies while asked does not keep a survey open', async t => 
   const [a, b] = [await join(rig), await join(rig)]
   const silent = await rig.socket('silent')
   const asked = once(silent, 'data')
-  const answer = a.broker.survey('who', {})
+  const answer = a.broker.control.survey('who', {})
   await asked
   silent.destroy()
   t.same(await answer, ['here', 'here'])
@@ -91,7 +91,7 @@ t.test('a worker that does not answer makes a survey fail after its time, and on
   const silent = await rig.socket('silent')
   const asked = once(silent, 'data')
   let ended = false
-  const answer = a.broker.survey('who', {}).then(
+  const answer = a.broker.control.survey('who', {}).then(
     () => t.fail('answered'),
     error => {
       ended = true

@@ -5,8 +5,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { EmbeddedBroker } from '../../../src/broker/embedded/client.js'
 import { BrokerHost } from '../../../src/broker/embedded/host.js'
+import { createBroker } from '../../../src/broker/index.js'
 
 const NODE = 'node-under-test'
 
@@ -57,10 +57,12 @@ export async function startEmbedded(t, { maxBytes = 2 ** 29 } = {}) {
       return socket
     },
 
-    async join(events, worker = sockets.size, onGone = undefined) {
+    /** @param {any} [createEngine] and its `config` */
+    async join(events, worker = sockets.size, createEngine = null, config = undefined) {
       const socket = await this.socket(String(worker), worker)
-      const broker = new EmbeddedBroker(socket, events, NODE, /** @type {any} */ (log), onGone)
-      socket.on('data', chunk => broker.reader.push(chunk))
+      const parts = { socket, config, events, node: NODE, worker, log: /** @type {any} */ (log) }
+      const broker = createBroker(createEngine, parts)
+      socket.on('data', broker.receive)
       sockets.set(broker, socket)
       workers.set(broker, worker)
       return broker

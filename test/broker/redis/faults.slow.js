@@ -115,10 +115,10 @@ t.test('what is asked of a Redis that is away fails at once, and works when it i
     failure(peer.subscribe('a', { first: false })),
     failure(peer.position('a')),
     failure(other.history('a')),
-    failure(other.broker.presence('a')),
-    failure(other.broker.presenceStats('a')),
-    failure(other.broker.removeHistory('a')),
-    failure(other.broker.survey('x', {})),
+    failure(other.broker.presence.list('a')),
+    failure(other.broker.presence.stats('a')),
+    failure(other.broker.pubsub.removeHistory('a')),
+    failure(other.broker.control.survey('x', {})),
     failure(other.claim('u', 1)),
   ])) {
     t.equal(result, errors.internal)

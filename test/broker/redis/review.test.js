@@ -32,7 +32,7 @@ t.test('who wants no position gets an answer while another subscriber waits for 
   const channels = upTo(100).map(n => `c${n}`)
   const second = await new Promise(resolve => {
     for (const channel of channels) {
-      peer.broker.subscribe(channel, { ...WANTS, recover }, () => {
+      peer.broker.pubsub.subscribe(channel, { ...WANTS, recover }, () => {
         if (channel === 'c1') resolve(peer.subscribe('c100', { first: false, position: false }))
       })
     }
@@ -55,7 +55,7 @@ t.test('a first subscription that fails late does not take the channel from thos
   const { server, peer, other } = await start(t)
   const listed = client => ({ client, info: `{"user":"","client":"${client}"}` })
   await peer.subscribe('a', listed('x'))
-  peer.broker.unsubscribe('a')
+  peer.broker.pubsub.unsubscribe('a')
   // Presence is compared first, and only then refused.
   await server.call('DEL', 'halley.presence.a')
   await server.call('SET', 'halley.presence-workers.a', 'no sorted set')
@@ -73,7 +73,7 @@ t.test('the position of a subscriber is exact however long its presence takes', 
   await peer.publish('a', '1')
   await server.call('DEL', 'halley.presence.a')
   const answered = new Promise(resolve =>
-    peer.broker.subscribe('a', { ...WANTS, ...listed('y'), first: false }, (error, answer) =>
+    peer.broker.pubsub.subscribe('a', { ...WANTS, ...listed('y'), first: false }, (error, answer) =>
       resolve({ error, answer, told: offsets(peer.told) }),
     ),
   )
@@ -81,7 +81,7 @@ t.test('the position of a subscriber is exact however long its presence takes', 
   const { error, answer, told } = await answered
   t.equal(error, null)
   t.same(told, upTo(answer.offset))
-  t.equal((await peer.broker.presence('a')).size, 2)
+  t.equal((await peer.broker.presence.list('a')).size, 2)
 })
 
 t.test('who is not subscribed because Redis refuses it is told', async t => {
@@ -98,10 +98,10 @@ t.test('who is not subscribed because Redis refuses it is told', async t => {
 t.test('each publication that is under way when the line ends is told so', async t => {
   const { peer } = await start(t)
   const failed = new Promise(resolve => {
-    peer.broker.publish('a', '1', { ...KEPT }, () => {
+    peer.broker.pubsub.publish('a', '1', { ...KEPT }, () => {
       throw new Error('whoever wanted to know is gone')
     })
-    peer.broker.publish('a', '2', { ...KEPT }, resolve)
+    peer.broker.pubsub.publish('a', '2', { ...KEPT }, resolve)
   })
   await new Promise(setImmediate)
   peer.broker.close()

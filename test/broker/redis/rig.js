@@ -1,7 +1,7 @@
 // Workers of the Redis engine in one process, over real Redis servers and real buses.
 
 import { Redis } from 'ioredis'
-import { RedisBroker } from '../../../src/broker/redis/broker.js'
+import { createRedisEngine } from '../../../src/broker/redis/engine.js'
 import { loadConfig } from '../../../src/config/load.js'
 import { startEmbedded } from '../embedded/rig.js'
 
@@ -48,7 +48,6 @@ export async function passTime({ host, port, password }, ms) {
 export async function startRedisRig(t, { address, servers, config = {} }) {
   const bus = await startEmbedded(t)
   const brokers = new Set()
-  const locals = new Map()
   t.teardown(() => {
     for (const broker of brokers) broker.close()
   })
@@ -64,8 +63,7 @@ export async function startRedisRig(t, { address, servers, config = {} }) {
     log: bus.log,
 
     /** @param {string} [own] address of its own, such as that of a proxy */
-    async join(events, worker = locals.size, own = undefined) {
-      let redis = null
+    async join(events, worker = brokers.size, own = undefined) {
       /** @type {(() => void)[] | null} calls that come before the caller of this has got its broker */
       let early = []
       const held = {
@@ -76,30 +74,24 @@ export async function startRedisRig(t, { address, servers, config = {} }) {
           early.push(() => events.called(copy, answer))
         },
       }
-      const local = await bus.join(held, worker, gone => redis?.gone(gone))
-      redis = new RedisBroker({
-        config: redisConfig({ sharded_pub_sub_partitions: 16, ...config, address: own ?? address }),
-        local,
-        events: { lost: () => {}, ...held },
-        node: bus.place(local).node,
-        worker,
-        log: /** @type {any} */ (bus.log),
+      const redis = redisConfig({ sharded_pub_sub_partitions: 16, ...config, address: own ?? address })
+      const broker = await bus.join({ lost: () => {}, ...held }, worker, createRedisEngine, {
+        engine: { redis },
       })
-      brokers.add(redis)
-      locals.set(redis, local)
-      await redis.reached(5000)
+      brokers.add(broker)
+      await broker.start(5000)
       setImmediate(() => {
         for (const call of early.splice(0)) call()
         early = null
       })
-      return redis
+      return broker
     },
 
-    place: broker => bus.place(locals.get(broker)),
+    place: bus.place,
 
     cut(broker) {
-      broker.close()
-      bus.cut(locals.get(broker))
+      broker.pubsub.close()
+      bus.cut(broker)
     },
 
     async pass(ms) {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Users } from '../../../src/broker/embedded/users.js'
+import { Users } from '../../../src/broker/embedded/control.js'
 
 t.test('a worker that dies gives back what it claimed, and nothing else', async t => {
   const users = new Users()

@@ -1,18 +1,12 @@
 import { errors } from '../../errors.js'
-import { newEpoch } from '../shared.js'
-import { parseTargets } from './address.js'
 import { Channels, State } from './channels.js'
-import { Control } from './control.js'
 import { encode } from './envelope.js'
-import { Placement } from './placement.js'
-import { Presence } from './presence.js'
 import { Batches } from './publishes.js'
 import { PartitionQueue } from './queue.js'
 import { NO_ANSWER } from './reads.js'
-import { Users } from './users.js'
 
 /**
- * @typedef {import('../contract.js').Broker} Broker
+ * @typedef {import('../contract.js').PubSub} PubSub
  * @typedef {import('../contract.js').SubscribeWants} SubscribeWants
  * @typedef {import('../contract.js').SubscribeAnswer} SubscribeAnswer
  * @typedef {import('./channels.js').Channel} Channel
@@ -21,77 +15,82 @@ import { Users } from './users.js'
  */
 
 const TICK_MS = 1000
-/** A position that keeps disagreeing with what has been delivered is taken as it is. */
+/** A position that keeps disagreeing with the delivered one is accepted after so many reads. */
 const MAX_ATTEMPTS = 3
 /** @type {SubscribeAnswer} */
 const NOTHING = Object.freeze({ offset: 0, epoch: '', recovered: false, publications: [] })
 
 /**
- * The Redis engine: the broker contract over one or more Redis servers, sentinel sets or clusters. One in each worker; workers of
- * one node call each other over the node's own bus, which works without Redis.
+ * Publish/subscribe and history in Redis.
  *
- *   subscribe, publish, history -> PartitionQueue -> Line -> Redis
- *   Redis -> Line -> Channels -> BrokerEvents
+ *   subscribe, publish, history -> PartitionQueue -> Connection -> Redis
+ *   Redis -> Connection -> Channels -> BrokerEvents
  *
- * @implements {Broker}
+ * @implements {PubSub}
  */
-export class RedisBroker {
+export class RedisPubSub {
   #placement
-  /** @type {Channels} */
-  #channels
   #presence
-  #users
-  #control
-  #local
-  #node
   #log
   #batches
+  /** @type {Channels} */
+  #channels
   /** @type {Map<Partition, PartitionQueue>} */
   #queues = new Map()
+  /** @type {NodeJS.Timeout | undefined} */
   #timer
-  #reached = () => {}
 
   /**
    * @param {object} parts
-   * @param {any} parts.config `engine.redis`
-   * @param {Broker} parts.local reaches the other workers of this node
+   * @param {import('./placement.js').Placement} parts.placement
+   * @param {import('./presence.js').RedisPresence} parts.presence
+   * @param {string} parts.uid of this worker: letters and digits
    * @param {import('../contract.js').BrokerEvents} parts.events
-   * @param {string} parts.node id of this node
-   * @param {number} parts.worker index of this worker
    * @param {import('pino').Logger} parts.log
    */
-  constructor({ config, local, events, node, worker, log }) {
-    const uid = newEpoch()
-    this.#local = local
-    this.#node = node
+  constructor({ placement, presence, uid, events, log }) {
+    this.#placement = placement
+    this.#presence = presence
     this.#log = log
     this.#batches = new Batches(uid)
-    const placement = new Placement(
-      parseTargets(config),
-      { prefix: config.prefix, partitions: config.sharded_pub_sub_partitions },
-      {
-        up: partition => this.#up(partition),
-        down: partition => this.#down(partition),
-        channelMessage: (channel, message) => this.#channels.message(channel, message),
-        controlMessage: (topic, message) => this.#control.message(topic, message),
-      },
-      log,
-    )
-    this.#placement = placement
     this.#channels = new Channels(events, partition => this.#queue(partition), this.#batches)
-    this.#presence = new Presence({ placement, uid, ttl: config.presence_ttl, log })
-    this.#users = new Users({ placement, uid, log })
-    this.#control = new Control({
-      placement,
-      uid,
-      node,
-      worker,
-      events,
-      log,
-      joined: () => this.#ready() && this.#reached(),
-    })
+  }
+
+  /** Connects to Redis, for all parts. */
+  start() {
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
-    placement.connect()
+    this.#placement.connect()
+  }
+
+  /** Ends all connections. */
+  close() {
+    clearInterval(this.#timer)
+    this.#placement.close()
+  }
+
+  #tick() {
+    this.#channels.tick()
+    this.#batches.tick()
+    this.#placement.probe()
+  }
+
+  /** @param {Partition} partition that can be used (again) */
+  up(partition) {
+    this.#channels.up(partition)
+  }
+
+  /** @param {Partition} partition whose connection is lost */
+  down(partition) {
+    this.#batches.release(partition)
+    this.#channels.down(partition)
+  }
+
+  /**
+   * @param {string} channel
+   * @param {Buffer} message valid only during the call
+   */
+  message(channel, message) {
+    this.#channels.message(channel, message)
   }
 
   /**
@@ -107,68 +106,7 @@ export class RedisBroker {
     return queue
   }
 
-  /** @param {Partition} partition */
-  #up(partition) {
-    this.#control.up(partition)
-    this.#users.up(partition)
-    this.#channels.up(partition)
-    this.#presence.up(partition)
-    if (this.#ready()) this.#reached()
-  }
-
-  /** @param {Partition} partition */
-  #down(partition) {
-    this.#batches.release(partition)
-    this.#channels.down(partition)
-    this.#control.down(partition)
-  }
-
-  #tick() {
-    this.#channels.tick()
-    this.#batches.tick()
-    this.#presence.tick()
-    this.#users.tick()
-    this.#control.tick()
-    this.#placement.probe()
-  }
-
-  /** A worker of this node has ended. @param {number} worker index */
-  gone(worker) {
-    this.#control.gone(worker)
-  }
-
-  /** This worker is about to end: the others need not find out by themselves. */
-  leave() {
-    this.#control.leave()
-  }
-
-  /** Ends all connections. */
-  close() {
-    clearInterval(this.#timer)
-    this.#placement.close()
-  }
-
-  /**
-   * @param {number} patience ms
-   * @returns {Promise<void>} when everything is within reach, or the patience is over
-   */
-  reached(patience) {
-    if (this.#ready()) return Promise.resolve()
-    return new Promise(resolve => {
-      this.#reached = resolve
-      setTimeout(resolve, patience)
-    })
-  }
-
-  #ready() {
-    return this.#placement.up && this.#control.ready
-  }
-
-  ready() {
-    return this.#ready() && this.#local.ready()
-  }
-
-  /** @type {Broker['subscribe']} */
+  /** @type {PubSub['subscribe']} */
   subscribe(name, wants, done) {
     const partition = this.#placement.of(name)
     if (!partition.up) return queueMicrotask(() => done(errors.internal, NOTHING))
@@ -243,39 +181,24 @@ export class RedisBroker {
     })
   }
 
-  /** @type {Broker['unsubscribe']} */
+  /** @type {PubSub['unsubscribe']} */
   unsubscribe(name) {
     this.#channels.close(name)
   }
 
-  /** @type {Broker['publish']} */
+  /** @type {PubSub['publish']} */
   publish(name, data, options, done) {
     const partition = this.#placement.of(name)
     if (!partition.up) return queueMicrotask(() => done(errors.internal, 0, ''))
     this.#queue(partition).publication(name, encode(data, options), options, done)
   }
 
-  /** @type {Broker['announce']} */
+  /** @type {PubSub['announce']} */
   announce(name, info, joined) {
     this.#queue(this.#placement.of(name)).event(name, `${joined ? 'j' : 'l'}${info}`)
   }
 
-  /** @type {Broker['removePresence']} */
-  removePresence(name, client) {
-    this.#presence.remove(name, client)
-  }
-
-  /** @type {Broker['presence']} */
-  presence(name) {
-    return this.#presence.list(name)
-  }
-
-  /** @type {Broker['presenceStats']} */
-  presenceStats(name) {
-    return this.#presence.stats(name)
-  }
-
-  /** @type {Broker['history']} */
+  /** @type {PubSub['history']} */
   history(name, { limit, sinceOffset, sinceEpoch = '', reverse = false }, metaTtl) {
     const since = sinceOffset === undefined ? '' : String(sinceOffset)
     const op = ['h', String(limit), since, sinceEpoch, reverse ? '-' : '+']
@@ -293,7 +216,7 @@ export class RedisBroker {
     )
   }
 
-  /** @type {Broker['position']} */
+  /** @type {PubSub['position']} */
   position(name, metaTtl, done) {
     const partition = this.#placement.of(name)
     if (!partition.up) return queueMicrotask(() => done(errors.internal, 0, ''))
@@ -304,7 +227,7 @@ export class RedisBroker {
     else this.#queue(partition).read(name, metaTtl, ['p'], then)
   }
 
-  /** @type {Broker['removeHistory']} */
+  /** @type {PubSub['removeHistory']} */
   removeHistory(name) {
     const partition = this.#placement.of(name)
     return new Promise((resolve, reject) =>
@@ -312,33 +235,6 @@ export class RedisBroker {
         error ? reject(error) : resolve(undefined),
       ),
     )
-  }
-
-  /** @type {Broker['survey']} */
-  survey(op, params) {
-    return this.#control.survey(op, params)
-  }
-
-  /** How many nodes are one gateway, this one included; 0 when that is not known yet. */
-  get nodes() {
-    return this.#control.nodes
-  }
-
-  /** @type {Broker['call']} */
-  call(node, worker, request, done) {
-    if (node === '' || node === this.#node) this.#local.call('', worker, request, done)
-    else this.#control.call(node, worker, request, done)
-  }
-
-  /** @type {Broker['claimUser']} */
-  claimUser(user, limit, done) {
-    if (this.#placement.control.up) this.#users.claim(user, limit, done)
-    else queueMicrotask(() => done(errors.internal, false))
-  }
-
-  /** @type {Broker['releaseUser']} */
-  releaseUser(user) {
-    this.#users.release(user)
   }
 }
 

@@ -1,6 +1,6 @@
 -- Takes a worker that has ended out of the registry, and tells all others.
 --
--- KEYS  places, leases: see join.lua
+-- KEYS  places, leases: see registry-join.lua
 -- ARGV  place
 --       id of the worker
 --       its topic: if anybody listens there, it lives. '' = it says so itself

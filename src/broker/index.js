@@ -1,0 +1,73 @@
+// The broker of a worker: the node's own broker (embedded/, state in the primary), with the parts of an engine over it.
+// Only this file knows the engines; a new one is a folder that exports an Engine (contract.js) and a row in ENGINES.
+
+import { LocalBroker } from './embedded/client.js'
+
+/**
+ * @typedef {import('./contract.js').Engine} Engine
+ * @typedef {import('./contract.js').EngineParts} EngineParts
+ * @typedef {(parts: EngineParts) => Engine} CreateEngine
+ * @typedef {ReturnType<typeof createBroker>} WorkerBroker
+ */
+
+/**
+ * `engine.type` -> how to load the engine, and how to check its servers before any worker starts.
+ * @type {Record<string, {load: () => Promise<CreateEngine | null>, check: (config: any, log: import('pino').Logger) => Promise<void>}>}
+ */
+const ENGINES = {
+  memory: { load: async () => null, check: async () => {} },
+  redis: {
+    load: async () => (await import('./redis/engine.js')).createRedisEngine,
+    check: async (config, log) => (await import('./redis/probe.js')).probeRedis(config.engine.redis, log),
+  },
+}
+
+/**
+ * Checks that the servers of the configured engine can be used.
+ * @param {any} config
+ * @param {import('pino').Logger} log
+ * @returns {Promise<void>}
+ * @throws {Error} one line that says what is wrong, without any password
+ */
+export const checkEngine = (config, log) => ENGINES[config.engine.type].check(config, log)
+
+/**
+ * @param {any} config
+ * @returns {Promise<CreateEngine | null>} null: the node's own broker is all there is
+ */
+export const loadEngine = config => ENGINES[config.engine.type].load()
+
+/**
+ * @param {CreateEngine | null} createEngine from `loadEngine`
+ * @param {Omit<EngineParts, 'local' | 'onReady'> & {socket: import('node:net').Socket}} parts `socket` leads to the primary; its
+ *   owner calls `receive` with the bytes that it reads
+ * @returns {import('./contract.js').Broker & {receive: (chunk: Buffer) => void}}
+ */
+export function createBroker(createEngine, { socket, ...parts }) {
+  let reached = () => {}
+  const { events, node, log } = parts
+  const own = new LocalBroker(socket, events, node, log, worker => engine?.workerGone(worker))
+  const local = own.control
+  const engine = createEngine?.({ ...parts, local, onReady: () => reached() }) ?? null
+  const { pubsub = own.pubsub, presence = own.presence, control = own.control } = engine ?? {}
+  const remote = engine ?? own
+  return {
+    pubsub,
+    presence,
+    control,
+    local,
+    receive: chunk => own.receive(chunk),
+    ready: () => remote.ready() && own.ready(),
+    start(patience) {
+      for (const part of [pubsub, presence, control]) part.start()
+      if (remote.ready()) return Promise.resolve()
+      return new Promise(resolve => {
+        reached = resolve
+        setTimeout(resolve, patience)
+      })
+    },
+    close() {
+      for (const part of [control, presence, pubsub]) part.close()
+    },
+  }
+}
