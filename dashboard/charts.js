@@ -1,68 +1,52 @@
-import { bytes, count, ms, people, percent, whole } from './format.js'
+import { bytes, count, ms, percent, quantity, whole } from './format.js'
 
 /**
- * @typedef {import('./points.js').Point} Point
- * @typedef {import('./points.js').WorkerPoint} WorkerPoint
+ * @typedef {import('./picture.js').Point} Point
+ * @typedef {import('./picture.js').WorkerPoint} WorkerPoint
  */
 
 /**
  * @template P
- * @typedef {object} ChartDefinition
- * @property {string} title
- * @property {string} [short] title where there is little room
- * @property {'linear' | 'log'} scale
- * @property {boolean} stacked
- * @property {(value: number) => string} format of the axis
- * @property {boolean} [binary] whether the axis goes by powers of 1024
- * @property {readonly {label: string, style: string, value: (point: P) => number | null}[]} series
- * @property {(value: number | null) => string} figure the newest value of a series, in words
- * @property {string} [unknown] instead of the figures, while none is known
+ * @typedef {import('./view/charts.js').ChartDefinition<P>} ChartDefinition
  */
 
-/** @type {Pick<ChartDefinition<any>, 'title' | 'short' | 'scale' | 'stacked' | 'format' | 'figure'>} */
+/** @type {ChartDefinition<Pick<Point, 'max' | 'p90'>>} */
 const DELAY = {
   title: 'event-loop delay, ms',
   short: 'delay, ms',
   scale: 'log',
-  stacked: false,
   format: value => (value < 1 ? value.toString() : count(value)),
   figure: ms,
+  series: [
+    { label: 'max', style: 'series4', value: ({ max }) => max },
+    { label: 'p90', style: 'series1', value: ({ p90 }) => p90 },
+  ],
 }
 
-/** @type {Pick<ChartDefinition<any>, 'title' | 'short' | 'scale' | 'stacked' | 'format' | 'figure'>} */
+/** @type {ChartDefinition<Pick<Point, 'in' | 'out'>>} */
 const MESSAGES = {
   title: 'messages a second',
   short: 'messages/s',
   scale: 'linear',
-  stacked: false,
   format: count,
   figure: count,
+  series: [
+    { label: 'out', style: 'series2', value: ({ out }) => out },
+    { label: 'in', style: 'series1', value: point => point.in },
+  ],
 }
 
-/** What is drawn over the last minutes, in the order in which `c` goes through them. @type {readonly ChartDefinition<Point>[]} */
+/** Charts of the last minutes, in the order of the key `c`. @type {readonly ChartDefinition<Point>[]} */
 export const CHARTS = [
   {
     title: 'connections',
     scale: 'linear',
-    stacked: false,
     format: count,
     series: [{ label: 'clients', style: 'series1', value: ({ connections }) => connections }],
-    figure: people,
+    figure: quantity,
   },
-  {
-    ...MESSAGES,
-    series: [
-      { label: 'out', style: 'series2', value: ({ out }) => out },
-      { label: 'in', style: 'series1', value: point => point.in },
-    ],
-  },
-  {
-    ...DELAY,
-    series: [
-      { label: 'max', style: 'series4', value: ({ max }) => max },
-      { label: 'p90', style: 'series1', value: ({ p90 }) => p90 },
-    ],
-  },
+  MESSAGES,
+  DELAY,
   {
     title: 'memory',
     scale: 'linear',
@@ -92,26 +76,18 @@ export const CHARTS = [
   {
     title: 'CPU, of one core',
     scale: 'linear',
-    stacked: false,
     format: percent,
     series: [{ label: 'all processes', style: 'series1', value: ({ cpu }) => cpu }],
     figure: percent,
   },
 ]
 
-/** Those of one worker. @type {readonly ChartDefinition<WorkerPoint>[]} */
+/** Charts of one worker. @type {readonly ChartDefinition<WorkerPoint>[]} */
 export const WORKER_CHARTS = [
-  {
-    ...DELAY,
-    series: [
-      { label: 'max', style: 'series4', value: ({ max }) => max },
-      { label: 'p90', style: 'series1', value: ({ p90 }) => p90 },
-    ],
-  },
+  DELAY,
   {
     title: 'heap',
     scale: 'linear',
-    stacked: false,
     format: bytes,
     binary: true,
     series: [
@@ -123,16 +99,9 @@ export const WORKER_CHARTS = [
   {
     title: 'connections',
     scale: 'linear',
-    stacked: false,
     format: count,
     series: [{ label: 'clients', style: 'series1', value: ({ clients }) => clients }],
-    figure: people,
+    figure: quantity,
   },
-  {
-    ...MESSAGES,
-    series: [
-      { label: 'out', style: 'series2', value: ({ out }) => out },
-      { label: 'in', style: 'series1', value: point => point.in },
-    ],
-  },
+  MESSAGES,
 ]

@@ -64,7 +64,7 @@ export function whole(value) {
  * @param {number | null | undefined} value
  * @returns {string} as `whole` up to 999,999, then as `count`: at most 7 characters
  */
-export const people = value => (known(value) && value >= 999_999.5 ? count(value) : whole(value))
+export const quantity = value => (known(value) && value >= 999_999.5 ? count(value) : whole(value))
 
 /**
  * @param {number | null | undefined} value bytes

@@ -1,8 +1,7 @@
 import { CHARTS } from './charts.js'
-import { orderedWorkers, SORTS } from './order.js'
-import { shown } from './picture.js'
+import { orderedWorkers, SORTS } from './picture.js'
 import { commonKeys } from './view/keys.js'
-import { saying } from './view/state.js'
+import { shown, withNotice } from './view/state.js'
 
 /**
  * @typedef {import('./state.js').State} State
@@ -40,7 +39,7 @@ function logged(state) {
 
 /** @param {State} state */
 function restart(state) {
-  if (state.selected === null) return saying(state, 'select a worker first: up, down')
+  if (state.selected === null) return withNotice(state, 'select a worker first: up, down')
   return { ...state, dialog: { kind: /** @type {const} */ ('restart'), worker: state.selected } }
 }
 
@@ -86,7 +85,7 @@ function inDialog(state, name) {
   if (['escape', 'n', 'q'].includes(name)) return done
   if (dialog.kind === 'restart' && name === 'y') {
     const { worker } = dialog
-    return doing(saying(done, `worker ${worker} is asked to restart`), {
+    return doing(withNotice(done, `worker ${worker} is asked to restart`), {
       type: 'send',
       command: { type: 'restart', worker },
     })
@@ -94,7 +93,7 @@ function inDialog(state, name) {
   if (dialog.kind === 'gc' && (name === 'a' || (name === 'w' && dialog.worker !== null))) {
     const worker = name === 'a' ? null : dialog.worker
     const whom = worker === null ? 'all workers are' : `worker ${worker} is`
-    return doing(saying(done, `${whom} asked for a garbage collection`), {
+    return doing(withNotice(done, `${whom} asked for a garbage collection`), {
       type: 'send',
       command: { type: 'gc', worker },
     })

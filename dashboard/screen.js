@@ -1,11 +1,11 @@
+// The table of panels, from the top of the screen to the bottom.
+
 import { charts } from './panels/charts.js'
 import { detail } from './panels/detail.js'
-import { withDialog } from './panels/dialog.js'
-import { eventLine, eventList } from './panels/events.js'
-import { csv, footer } from './panels/footer.js'
+import { csv, footer, withDialog } from './panels/footer.js'
 import { header } from './panels/header.js'
 import { help } from './panels/help.js'
-import { log } from './panels/log.js'
+import { eventLine, eventList, log } from './panels/log.js'
 import { status, waiting } from './panels/status.js'
 import { workers } from './panels/workers.js'
 import { isStale } from './picture.js'

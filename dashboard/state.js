@@ -1,13 +1,12 @@
 import { onKey } from './keys.js'
-import { isStale } from './picture.js'
-import { toPoint, withHistory, withPoint } from './points.js'
-import { initialView, onTick, saying } from './view/state.js'
+import { isStale, SPAN, toPoint, withHistory } from './picture.js'
+import { initialView, onTick, withPoint, withReply } from './view/state.js'
 
 /**
  * @typedef {import('../src/stats/schema.js').Snapshot} Snapshot
  * @typedef {import('../src/stats/schema.js').GatewayEvent} GatewayEvent
  * @typedef {import('../src/stats/schema.js').StatsCommand} StatsCommand
- * @typedef {import('./points.js').Moment} Moment
+ * @typedef {import('./picture.js').Moment} Moment
  *
  * @typedef {object} Picture what came from the gateway
  * @property {Snapshot | null} snapshot
@@ -25,18 +24,19 @@ import { initialView, onTick, saying } from './view/state.js'
  * @property {boolean} owner whether this dashboard belongs to the gateway's own terminal
  * @property {string} key that the gateway has generated, to be shown; '' if none
  * @property {string} source name of the source
- * @property {{state: import('./source/source.js').LinkState, text: string, since: number}} link
+ * @property {{state: import('./source/link.js').LinkState, text: string, since: number}} link
  * @property {{on: boolean, lines: string[]}} log
  * @property {'main' | 'detail' | 'help' | 'events'} view
  * @property {number | null} selected index of a worker
  * @property {Dialog | null} dialog
- * @property {Effect[]} effects to be carried out by whoever called reduce()
+ * @property {Effect[]} effects for the caller of reduce() to carry out
  *
  * @typedef {import('./view/state.js').ViewState<Picture> & OwnState} State everything that the screen is made of; never changed, always
  *   replaced
+ * @typedef {import('./view/screen.js').Panel<State>} Panel
  *
  * @typedef {{type: 'message', message: import('../src/stats/schema.js').StatsMessage, now: number}
- *   | {type: 'link', state: import('./source/source.js').LinkState, text: string, now: number}
+ *   | {type: 'link', state: import('./source/link.js').LinkState, text: string, now: number}
  *   | import('./view/state.js').ViewAction} Action
  */
 
@@ -112,7 +112,7 @@ function onMessage(state, message, now) {
       return {
         ...state,
         now,
-        heard: now,
+        receivedAt: now,
         live: { snapshot, history, charted: { lines: history, areas: history }, events },
       }
     }
@@ -120,9 +120,9 @@ function onMessage(state, message, now) {
       const { snapshot } = message
       const events =
         snapshot.events.length > 0 ? [...live.events, ...snapshot.events].slice(-MAX_EVENTS) : live.events
-      const history = withPoint(live.history, toPoint(snapshot))
+      const history = withPoint(live.history, toPoint(snapshot), SPAN)
       const charted = moved(live.charted, history, Math.round(snapshot.time / 1000))
-      return forgotten({ ...state, now, heard: now, live: { snapshot, history, charted, events } })
+      return forgotten({ ...state, now, receivedAt: now, live: { snapshot, history, charted, events } })
     }
     case 'log': {
       if (!log.on) return state
@@ -155,14 +155,12 @@ function onDone(state, { command, error }) {
   if (error === null && command === 'log') return state
   const what = command === 'gc' ? 'garbage collection' : command
   const log = command === 'log' ? { ...state.log, on: false } : state.log
-  return error === null
-    ? saying({ ...state, log }, `${what}: done`, 'good')
-    : saying({ ...state, log }, `${what}: ${error}`, 'bad')
+  return withReply({ ...state, log }, what, error)
 }
 
 /**
  * @param {State} state
- * @param {{state: import('./source/source.js').LinkState, text: string, now: number}} link
+ * @param {{state: import('./source/link.js').LinkState, text: string, now: number}} link
  * @returns {State}
  */
 function onLink(state, { state: link, text, now }) {

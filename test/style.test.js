@@ -25,7 +25,7 @@ const LAYERS = [
 const SERVED = ['src/demo/page/long-poll-socket.js', 'src/charts/uplot.js']
 /** The only file that knows blessed, and who loads it: when there is something to be drawn. */
 const BLESSED = 'dashboard/terminal/terminal.js'
-const LOADS_BLESSED = ['src/cli/dashboard.js', 'fleet/status/view.js']
+const LOADS_BLESSED = ['src/cli/dashboard.js', 'fleet/status/index.js']
 /** What the dashboard may know of the gateway. */
 const OPEN_TO_DASHBOARD = /^(?:dashboard\/|blessed$|node:|src\/stats\/(?:schema|limits)\.js$)/
 /** They start the dashboard, each in its way. */

@@ -8,75 +8,56 @@ import {
   health,
   healthy,
   ms,
-  people,
   percent,
   perSecond,
+  quantity,
   size,
   whole,
 } from '../format.js'
-import { shown } from '../picture.js'
-import { workerAt } from '../points.js'
-import { beside, pad } from '../terminal/line.js'
-import { rule, scrolled } from './parts.js'
-import { chartBlock, joined, widthOfEach } from './plot.js'
+import { workerAt } from '../picture.js'
+import { pad } from '../terminal/line.js'
+import { chartBlock, chartGrid } from '../view/charts.js'
+import { BACK, blockColumns, blockTitle, detailPage, figure, packed, rule } from '../view/parts.js'
+import { shown } from '../view/state.js'
+import { historyOf } from './charts.js'
 
 /**
- * @typedef {import('./panel.js').Line} Line
- * @typedef {import('./panel.js').Span} Span
+ * @typedef {import('../terminal/line.js').Line} Line
+ * @typedef {import('../terminal/line.js').Span} Span
  * @typedef {import('../state.js').State} State
  * @typedef {import('../../src/stats/schema.js').WorkerSample} WorkerSample
  */
 
-/** Columns of a block, and between two of them. */
-const BLOCK = { least: 25, most: 40, gap: 2 }
-/** Of a chart with its title, rows. */
+/** Rows of a chart with its title. */
 const CHART = { least: 5, most: 20 }
-/** Two charts stand beside each other; all of them in a terminal of these columns, unless these rows are there for charts. */
+/** Two charts stand side by side; all of them in a terminal of these columns, unless these rows are free for charts. */
 const ALL_BESIDE = { columns: 190, rows: 30 }
-/** Rows that figures below the charts have at least. */
+/** Least rows of the figures below the charts. */
 const LEAST_FIGURES = 8
-
-/** @type {Line} */
-const BACK = [
-  ['esc', 'key'],
-  [' back', 'label'],
-]
-/** @type {Line} */
-const MORE = [['page down', 'key'], [' more  ', 'label'], ...BACK]
 
 /**
  * Everything about one worker: its last minutes, and the figures of this second.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const detail = {
   name: 'detail',
   visible: state => state.view === 'detail' && shown(state).snapshot !== null,
   rows: () => ({ least: 8, most: Number.POSITIVE_INFINITY }),
-  turn: 3,
+  priority: 3,
 
   draw(state, width, rows) {
     const { snapshot } = shown(state)
     const view = snapshot?.workers.find(({ index }) => index === state.selected)
-    if (view === undefined) return [[[' this worker is not there any more', 'label']]]
+    if (view === undefined) return [[[' this worker is gone', 'label']]]
     const { sample } = view
     const about = sample === null ? '' : `  pid ${sample.pid}  up ${duration(sample.uptime)}`
     const died = view.deaths === 0 ? '' : `  died ${whole(view.deaths)}×`
     const title = `worker ${view.index}  ${view.state}${about}${died}`
-    if (sample === null)
-      return [rule(title, width, BACK), [[` nothing is known of it: it is ${view.state}`, 'warn']]]
-    const columns = Math.max(1, Math.floor((width - 1 + BLOCK.gap) / (BLOCK.least + BLOCK.gap)))
-    const used = Math.min(columns, 5)
-    const each = Math.min(BLOCK.most, Math.floor((width - 1 + BLOCK.gap) / used) - BLOCK.gap)
-    const blocks = blocksOf(sample, state, each)
-    const stacks = stacked(blocks, used)
-    const needed = Math.max(...stacks.map(({ length }) => length))
-    const charts = chartLines(state, view.index, width, rows - 1, needed)
-    const room = rows - 1 - charts.length
-    const lines = beside(stacks, new Array(used).fill(each), BLOCK.gap).map(
-      line => /** @type {Line} */ ([[' ', ''], ...line]),
-    )
-    const right = lines.length <= room ? BACK : MORE
-    return [rule(title, width, right), ...charts, ...scrolled(lines, room, state.scroll)]
+    if (sample === null) return [rule(title, width, BACK), [[` no figures: it is ${view.state}`, 'warn']]]
+    const columns = blockColumns(width)
+    const lines = packed(blocksOf(sample, state, columns.width), columns)
+    const charts = chartLines(state, view.index, width, rows - 1, lines.length)
+    return detailPage(title, charts, lines, state, width, rows)
   },
 }
 
@@ -86,7 +67,7 @@ export const detail = {
  * @param {number} width
  * @param {number} rows for charts and figures
  * @param {number} needed rows of all figures
- * @returns {Line[]} charts get what figures leave, but never less than they need; where not all fit, `c` goes through them
+ * @returns {Line[]} charts get the rows that figures leave, but at least their minimum; where not all fit, `c` goes through them
  */
 function chartLines(state, index, width, rows, needed) {
   const count = WORKER_CHARTS.length
@@ -94,37 +75,16 @@ function chartLines(state, index, width, rows, needed) {
   const high = wide === count || rows < 2 * CHART.least + LEAST_FIGURES ? 1 : count / wide
   const all = Math.min(high * CHART.most, Math.max(high * CHART.least, rows - needed))
   const first = wide * high === count ? 0 : state.chart
-  return Array.from({ length: high }, (_, row) => {
-    const height = Math.floor((all * (row + 1)) / high) - Math.floor((all * row) / high)
-    return joined(
-      Array.from({ length: wide }, (_, column) => {
-        const which = (first + row * wide + column) % count
-        const plot = {
-          definition: WORKER_CHARTS[which],
-          id: `worker ${index} ${which}`,
-          pick: (/** @type {import('../points.js').Moment} */ moment) => workerAt(moment, index),
-        }
-        return chartBlock(plot, { look: state.look, picture: shown(state) }, widthOfEach(width, wide), height)
-      }),
-    )
-  }).flat()
-}
-
-/**
- * @param {Line[][]} blocks the most important ones first
- * @param {number} columns
- * @returns {Line[][]} a stack for each column: each block on the lowest
- */
-function stacked(blocks, columns) {
-  /** @type {Line[][]} */
-  const stacks = Array.from({ length: columns }, () => [])
-  for (const block of blocks) {
-    if (block.length < 2) continue
-    const [stack] = stacks.toSorted((a, b) => a.length - b.length)
-    if (stack.length > 0) stack.push([])
-    stack.push(...block)
-  }
-  return stacks
+  const history = historyOf(shown(state))
+  return chartGrid({ wide, high, count: wide * high, width, rows: all }, (at, width, height) => {
+    const which = (first + at) % count
+    const plot = {
+      definition: WORKER_CHARTS[which],
+      id: `worker ${index} ${which}`,
+      pick: (/** @type {import('../picture.js').Moment} */ moment) => workerAt(moment, index),
+    }
+    return chartBlock(plot, history, state.look, width, height)
+  })
 }
 
 /**
@@ -144,14 +104,14 @@ function blocksOf(sample, state, width) {
     )
   const rate = (/** @type {number} */ value) => `${count(perSecond(value, interval))}/s`
   const named = (/** @type {string} */ name, /** @type {Record<string, number>} */ figures) => [
-    title(name),
+    blockTitle(name),
     ...Object.entries(figures)
       .sort(([, a], [, b]) => b - a)
       .map(([what, value]) => row(what, rate(value))),
   ]
   return [
     [
-      title('event loop'),
+      blockTitle('event loop'),
       row('busy', healthy(percent(loop.utilization), health(loop.utilization, 'loop'), look.colors)),
       tick('avg', loop.ticks.avg, 'tickAvg'),
       tick('p50', loop.ticks.p50, null),
@@ -160,7 +120,7 @@ function blocksOf(sample, state, width) {
       tick('max', loop.ticks.max, 'tickMax'),
     ],
     [
-      title('process'),
+      blockTitle('process'),
       row('cpu', healthy(percent(busy(cpu)), health(busy(cpu), 'cpu'), look.colors)),
       row('user, system', `${percent(cpu.user)} ${percent(cpu.system)}`),
       row('rss', size(memory.rss)),
@@ -171,21 +131,21 @@ function blocksOf(sample, state, width) {
       row('largest', healthy(size(outbox.largest), health(outbox.largest, 'outbox'), look.colors)),
     ],
     [
-      title('heap'),
+      blockTitle('heap'),
       row('used', size(memory.heap_used)),
       row('total', size(memory.heap_total)),
       row('limit', size(memory.heap_limit)),
       ...spaces(memory.spaces, width, look.unicode),
     ],
     [
-      title('garbage collection'),
+      blockTitle('garbage collection'),
       ...Object.entries(gc).map(([kind, { count: times, pause }]) =>
         row(kind, `${rate(times)} ${`${ms(perSecond(pause, interval))} ms`.padStart(8)}`),
       ),
     ],
     clients(sample, row),
     [
-      title('messages, in and out'),
+      blockTitle('messages, in and out'),
       ...Object.entries(counts.transports).map(([transport, flow]) =>
         row(
           transport,
@@ -207,27 +167,6 @@ function blocksOf(sample, state, width) {
     counts.recoveries.recovered + counts.recoveries.failed === 0
       ? []
       : named('recoveries', counts.recoveries),
-  ]
-}
-
-/**
- * @param {string} text
- * @returns {Line}
- */
-const title = text => [[text, 'header']]
-
-/**
- * @param {string} name
- * @param {string | Span} value at the right end
- * @param {number} width
- * @returns {Line}
- */
-function figure(name, value, width) {
-  const [text, style] = typeof value === 'string' ? [value, 'value'] : value
-  return [
-    ...pad([[name, 'label']], Math.max(0, width - text.length - 1), 'left', '…'),
-    [' ', ''],
-    [text, style],
   ]
 }
 
@@ -263,13 +202,13 @@ function clients({ connections, subscriptions, channels, counts, interval }, row
     Object.entries(codecs).map(([codec, value]) => ({ name: `${transport} ${codec}`, value })),
   )
   return [
-    title('clients'),
-    row('connected', people(connections.connected)),
-    row('open', people(connections.open)),
+    blockTitle('clients'),
+    row('connected', quantity(connections.connected)),
+    row('open', quantity(connections.open)),
     row('new', `${count(perSecond(counts.accepts, interval))}/s`),
-    ...by.sort((a, b) => b.value - a.value).map(({ name, value }) => row(name, people(value))),
-    row('subscriptions', people(subscriptions)),
-    row('channels', people(channels)),
+    ...by.sort((a, b) => b.value - a.value).map(({ name, value }) => row(name, quantity(value))),
+    row('subscriptions', quantity(subscriptions)),
+    row('channels', quantity(channels)),
   ]
 }
 

@@ -1,22 +1,22 @@
-import { percent, size, whole } from '../format.js'
-import { shown } from '../picture.js'
-import { footerOf } from '../view/footer.js'
-import { named } from './parts.js'
+import { percent, quantity, size, whole } from '../format.js'
+import { footerOf, withQuestion } from '../view/panels.js'
+import { named } from '../view/parts.js'
+import { shown } from '../view/state.js'
 
 /**
- * @typedef {import('./panel.js').Line} Line
+ * @typedef {import('../terminal/line.js').Line} Line
  * @typedef {import('../state.js').State} State
  */
 
 /**
  * The file to which the figures go, when there is one.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const csv = {
   name: 'csv',
   visible: state => Boolean(shown(state).snapshot?.csv) && state.view === 'main',
   rows: () => ({ least: 1, most: 1 }),
-  turn: 4,
+  priority: 4,
 
   draw(state) {
     const { csv } = /** @type {import('../state.js').Snapshot} */ (shown(state).snapshot)
@@ -77,3 +77,61 @@ function keysOf(state) {
 }
 
 export const footer = footerOf(keysOf)
+
+/**
+ * @param {State} state with a dialog
+ * @returns {import('../view/panels.js').Question}
+ */
+function contents(state) {
+  const { dialog } = state
+  switch (dialog?.kind) {
+    case 'restart': {
+      const view = shown(state).snapshot?.workers.find(({ index }) => index === dialog.worker)
+      const clients = view?.sample?.connections.connected
+      const whom =
+        clients === undefined
+          ? 'its clients'
+          : clients === 1
+            ? 'its client'
+            : `its ${quantity(clients)} clients`
+      return {
+        title: `restart worker ${dialog.worker}?`,
+        text: [[clients === 0 ? 'it has no clients' : `${whom} will have to connect again`, 'value']],
+        keys: [
+          ['y', 'restart'],
+          ['n', 'leave it'],
+        ],
+      }
+    }
+    case 'gc':
+      return {
+        title: 'garbage collection',
+        text: [['it stops a worker for some milliseconds; which one?', 'value']],
+        keys: [
+          ...(dialog.worker === null
+            ? []
+            : /** @type {[string, string][]} */ ([['w', `worker ${dialog.worker}`]])),
+          ['a', 'all workers'],
+          ['n', 'none'],
+        ],
+      }
+    default:
+      return {
+        title: 'quit',
+        text: [['what is to become of the gateway?', 'value']],
+        keys: [
+          ['s', 'stop it'],
+          ['l', 'leave it running, without dashboard'],
+          ['n', 'stay here'],
+        ],
+      }
+  }
+}
+
+/**
+ * @param {Line[]} lines
+ * @param {State} state
+ * @returns {Line[]} with the question in front of them, if there is one
+ */
+export const withDialog = (lines, state) =>
+  state.dialog === null ? lines : withQuestion(lines, state.size, contents(state))

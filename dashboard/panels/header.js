@@ -1,11 +1,11 @@
 import { stackedBar } from '../chart.js'
-import { clock, count, duration, health, healthy, people, percent, size, whole } from '../format.js'
-import { shown } from '../picture.js'
+import { clock, count, duration, health, healthy, percent, quantity, size, whole } from '../format.js'
 import { beside, width as widthOf } from '../terminal/line.js'
-import { flow, named, spread } from './parts.js'
+import { flow, named, spread } from '../view/parts.js'
+import { shown } from '../view/state.js'
 
 /**
- * @typedef {import('./panel.js').Line} Line
+ * @typedef {import('../terminal/line.js').Line} Line
  * @typedef {import('../../src/stats/schema.js').Snapshot} Snapshot
  * @typedef {{unicode: boolean, colors: boolean}} Look
  */
@@ -16,7 +16,7 @@ const BAR = { least: 10, most: 30 }
 
 /**
  * The node, and the machine under it.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const header = {
   name: 'header',
@@ -27,7 +27,7 @@ export const header = {
     // What is opened in front needs the room more.
     return { least: 1, most: view === 'main' || size.rows >= 40 ? all + Number(size.rows >= 40) : 1 }
   },
-  turn: 2,
+  priority: 2,
 
   draw(state, width, rows) {
     const snapshot = /** @type {Snapshot} */ (shown(state).snapshot)
@@ -191,13 +191,13 @@ function networkLine({ machine, interval }, width, look) {
   const items = [
     named('in', `${size(network?.rx_bytes)}/s`),
     named('out', `${size(network?.tx_bytes)}/s`),
-    named('sockets', people(sockets?.used)),
+    named('sockets', quantity(sockets?.used)),
     named('tcp', size(sockets?.tcp.memory)),
     named(
       'overflows',
       lost === 'good' ? count(overflows) : healthy(`${count(overflows)}/s`, lost, look.colors),
     ),
-    sockets === null ? [] : named('time-wait', people(sockets.tcp.time_wait)),
+    sockets === null ? [] : named('time-wait', quantity(sockets.tcp.time_wait)),
     network === null ? [] : named('packets', `${count(network.rx_packets)} ${count(network.tx_packets)}`),
   ]
   return [[' net  ', 'header'], ...flow(items, width - 6)]

@@ -1,9 +1,9 @@
 import { LIMITS } from '../../src/stats/limits.js'
 import { mark, ms, percent, size } from '../format.js'
-import { helpOf } from '../view/help.js'
+import { helpOf } from '../view/panels.js'
 
 /**
- * @typedef {import('./panel.js').Line} Line
+ * @typedef {import('../terminal/line.js').Line} Line
  * @typedef {import('../state.js').State} State
  */
 
@@ -42,13 +42,13 @@ const WORDS = [
 
 /**
  * Keys, words and limits.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const help = helpOf({
   first: state => generated(state.key),
   keys: ({ owner }) => [
     ...KEYS,
-    ['q ctrl-c', owner ? 'quit: asks about the gateway' : 'quit; the gateway goes on'],
+    ['q ctrl-c', owner ? 'quit: asks about the gateway' : 'quit; the gateway keeps running'],
   ],
   words: state => [...limits(state.look.colors), [], ...words()],
 })

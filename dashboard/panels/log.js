@@ -1,7 +1,42 @@
 import { clock } from '../format.js'
-import { rule } from './parts.js'
+import { eventListOf, newestEvents } from '../view/panels.js'
+import { rule } from '../view/parts.js'
+import { shown } from '../view/state.js'
 
-/** @typedef {import('./panel.js').Line} Line */
+/**
+ * @typedef {import('../terminal/line.js').Line} Line
+ * @typedef {import('../state.js').State} State
+ */
+
+/** Rows of the newest events on a high terminal. */
+const MOST = 6
+/** Rows of a terminal from which on there are more than one. */
+const HIGH = 40
+
+/**
+ * What has happened last; an answer to a key takes its place for a moment.
+ * @type {import('../state.js').Panel}
+ */
+export const eventLine = {
+  name: 'event line',
+  visible: state => shown(state).snapshot !== null && state.view !== 'events',
+  rows: ({ size, view, log }) => ({
+    least: 1,
+    most: size.rows >= HIGH && view === 'main' && !log.on ? MOST + 1 : 1,
+  }),
+  priority: 4,
+
+  draw(state, width, rows) {
+    const { events } = shown(state)
+    return rows > 1
+      ? [rule('events', width), ...newestEvents(events, state, rows - 1)]
+      : newestEvents(events, state, 1)
+  },
+}
+
+export const eventList = eventListOf((/** @type {State} */ state) =>
+  shown(state).snapshot === null ? null : shown(state).events,
+)
 
 /** Levels of the log by their numbers. */
 const LEVELS = /** @type {Record<number, [name: string, style: string]>} */ ({
@@ -17,17 +52,17 @@ const LEFT_OUT = new Set(['level', 'time', 'msg', 'hostname'])
 
 /**
  * The gateway's log, while somebody looks.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const log = {
   name: 'log',
   visible: ({ log, view }) => log.on && view !== 'help',
   rows: ({ size }) => ({ least: 4, most: Math.max(4, Math.floor(size.rows / 4)) }),
-  turn: 5,
+  priority: 5,
 
   draw({ log }, width, rows) {
     const lines = log.lines.slice(1 - rows).map(logLine)
-    if (lines.length === 0) lines.push([[' nothing has been logged since this was opened', 'label']])
+    if (lines.length === 0) lines.push([[' no log lines yet', 'label']])
     return [
       rule('log', width, [
         ['l', 'key'],

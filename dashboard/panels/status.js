@@ -1,94 +1,40 @@
-import { clock, duration } from '../format.js'
-import { isStale, shown } from '../picture.js'
-import { centred } from '../view/centred.js'
+import { duration } from '../format.js'
+import { isStale } from '../picture.js'
+import { statusOf, waitingOf } from '../view/panels.js'
 
 /** @typedef {import('../state.js').State} State */
 
-/**
- * Why the figures are not those of this second: it is there only when they are not.
- * @type {import('./panel.js').Panel}
- */
-export const status = {
-  name: 'status',
-  visible: state => (isStale(state) && shown(state).snapshot !== null) || state.frozen !== null,
-  rows: () => ({ least: 1, most: 1 }),
-  turn: 1,
-
-  draw(state, width) {
-    const time = shown(state).snapshot?.time
-    const figures = time === undefined ? '' : `; the figures are those of ${clock(time)}`
-    const [text, style] = isStale(state)
-      ? [`${troubleOf(state)}${figures}`, state.link.state === 'connecting' ? 'warn' : 'bad']
-      : [`paused${time === undefined ? '' : ` at ${clock(time)}`}; p goes on`, 'warn']
-    return [[[` ${text} `.padEnd(width), `${style} selected`]]]
-  },
-}
+/** @type {import('../state.js').Panel} */
+export const status = statusOf(isStale, (state, time) => [
+  `${staleReason(state)}; figures of ${time}`,
+  state.link.state === 'connecting' ? 'warn' : 'bad',
+])
 
 /**
- * @param {State} state of which the figures are old
+ * @param {State} state with old figures
  * @returns {string}
  */
-export function troubleOf({ link, heard, now }) {
+function staleReason({ link, receivedAt, now }) {
   switch (link.state) {
     case 'open':
-      return `nothing has come for ${duration(now - heard)}: the gateway's primary process is stuck or stopped`
+      return `no data for ${duration(now - receivedAt)}: the gateway's primary process is stuck or stopped`
     case 'refused':
       return link.text
     case 'lost':
-      return `gateway gone, trying again for ${duration(now - link.since)} (${link.text})`
+      return `gateway gone, retrying for ${duration(now - link.since)} (${link.text})`
     case 'connecting':
       return 'connecting'
   }
 }
 
-/** @type {Record<import('../source/source.js').LinkState, string>} */
+/** @type {Record<import('../source/link.js').LinkState, string>} */
 const STYLES = { connecting: 'label', open: 'label', lost: 'warn', refused: 'bad' }
 
-/**
- * In the place of everything else, until there are figures.
- * @type {import('./panel.js').Panel}
- */
-export const waiting = {
-  name: 'waiting',
-  visible: state => shown(state).snapshot === null && state.view !== 'help',
-  rows: () => ({ least: 1, most: Number.POSITIVE_INFINITY }),
-  turn: 3,
-
-  draw(state, width, rows) {
-    const { link } = state
-    const said =
-      link.state === 'open'
-        ? 'connected; the first figures come within a second'
-        : link.state === 'lost'
-          ? `${link.text}; trying again for ${duration(state.now - link.since)}`
-          : troubleOf(state)
-    return centred(
-      [
-        ['Halley', 'title'],
-        [state.source, 'accent'],
-        ['', ''],
-        ...wrapped(said, Math.max(10, width - 8)).map(
-          text => /** @type {import('./panel.js').Span} */ ([text, STYLES[link.state]]),
-        ),
-      ],
-      width,
-      rows,
-    )
-  },
-}
-
-/**
- * @param {string} text
- * @param {number} width columns
- * @returns {string[]} its lines, broken between words
- */
-function wrapped(text, width) {
-  /** @type {string[]} */
-  const lines = ['']
-  for (const word of text.split(' ')) {
-    const line = `${lines.at(-1)} ${word}`.trimStart()
-    if (line.length <= width) lines[lines.length - 1] = line
-    else lines.push(word)
-  }
-  return lines
-}
+/** @type {import('../state.js').Panel} */
+export const waiting = waitingOf('Halley', state => {
+  const { link, now } = state
+  const style = STYLES[link.state]
+  if (link.state === 'open') return ['connected; the first figures come within a second', style]
+  if (link.state === 'lost') return [`${link.text}; retrying for ${duration(now - link.since)}`, style]
+  return [staleReason(state), style]
+})

@@ -7,106 +7,131 @@ import {
   health,
   healthy,
   ms,
-  people,
   percent,
   perSecond,
+  quantity,
 } from '../format.js'
 import { choose } from '../view/table.js'
 
 /**
- * @typedef {import('./panel.js').Line} Line
+ * @typedef {import('../terminal/line.js').Line} Line
  * @typedef {import('../../src/stats/schema.js').WorkerSample} WorkerSample
  * @typedef {import('../../src/stats/schema.js').WorkerView} WorkerView
  * @typedef {import('../../src/stats/schema.js').Snapshot} Snapshot
  * @typedef {{unicode: boolean, colors: boolean}} Look
+ * @typedef {WorkerSample | Snapshot['totals']} Figures of one worker, or of all
  *
  * @typedef {object} Column
  * @property {string} name that of the sort, where there is one
  * @property {string} title
  * @property {string} group stands above it
  * @property {number} width columns
- * @property {boolean} [marked] whether it needs room for a mark where there are no colours
+ * @property {boolean} marked whether it needs room for a mark of health where there are no colours
  * @property {number} rank those with a high one go first when the terminal is narrow
  * @property {(sample: WorkerSample, look: Look, view: WorkerView) => Line} cell
  * @property {(snapshot: Snapshot, look: Look) => Line} total
  *
- * @typedef {import('../view/table.js').Chosen<Column> & {trend: number}} Chosen trend: width of what is left behind the columns for a
- *   picture of the event-loop delay; 0: nothing is
+ * @typedef {import('../view/table.js').Chosen<Column> & {trend: number}} Chosen trend: width behind the columns for a sparkline of
+ *   the event-loop delay; 0: none
  */
+
+/**
+ * A figure of each worker and of all.
+ *
+ * @param {object} column
+ * @param {string} column.name
+ * @param {string} [column.title]
+ * @param {string} [column.group]
+ * @param {number} column.width
+ * @param {number} column.rank
+ * @param {(figures: Figures, interval: number) => number} column.value interval: in which it was counted, ms
+ * @param {(value: number) => string} column.format
+ * @param {keyof typeof import('../../src/stats/limits.js').LIMITS} [column.limit] of its health
+ * @param {boolean} [column.judged] whether the total has a health, too
+ * @param {boolean} [column.green] whether a healthy figure is green
+ * @returns {Column}
+ */
+function figure({
+  name,
+  title = name,
+  group = '',
+  width,
+  rank,
+  value,
+  format,
+  limit,
+  judged = true,
+  green = false,
+}) {
+  const shown = (
+    /** @type {number} */ number,
+    /** @type {Look} */ { colors },
+    /** @type {boolean} */ own,
+  ) => {
+    if (limit === undefined) return plain(format(number))
+    if (!own && !judged) return plain(unmarked(format(number), colors))
+    const state = health(number, limit)
+    const [text, style] = healthy(format(number), state, colors)
+    return /** @type {Line} */ ([[text, green ? state : style]])
+  }
+  return {
+    name,
+    title,
+    group,
+    width,
+    rank,
+    marked: limit !== undefined,
+    cell: (sample, look) => shown(value(sample, sample.interval), look, true),
+    total: ({ totals, interval }, look) => shown(value(totals, interval), look, false),
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {string} title
+ * @param {number} width
+ * @param {number} rank
+ * @param {(sample: WorkerSample, view: WorkerView) => string} cell
+ * @param {(snapshot: Snapshot) => string} [total]
+ * @returns {Column}
+ */
+const text = (name, title, width, rank, cell, total = () => '') => ({
+  name,
+  title,
+  group: '',
+  width,
+  rank,
+  marked: false,
+  cell: (sample, _, view) => plain(cell(sample, view)),
+  total: snapshot => plain(total(snapshot)),
+})
 
 /** @param {string} text @returns {Line} */
 const plain = text => [[text, 'value']]
 
 /**
- * @param {string} name
- * @param {string} title
- * @param {string} group
- * @param {number} width
- * @param {number} rank
- * @param {(sample: WorkerSample, view: WorkerView) => string} cell
- * @param {(snapshot: Snapshot) => string} total
- * @returns {Column}
+ * @param {string} text
+ * @param {boolean} colors
+ * @returns {string} in line with figures that have a mark
  */
-const text = (name, title, group, width, rank, cell, total) => ({
-  name,
-  title,
-  group,
-  width,
-  rank,
-  cell: (sample, _, view) => plain(cell(sample, view)),
-  total: snapshot => plain(total(snapshot)),
-})
+const unmarked = (text, colors) => (colors ? text : `${text} `)
 
 /**
- * A figure that is healthy or not.
- * @param {string} name
- * @param {string} title
- * @param {string} group
- * @param {number} width
- * @param {number} rank
- * @param {keyof typeof import('../../src/stats/limits.js').LIMITS} limit
- * @param {(value: number) => string} format
- * @param {(sample: WorkerSample) => number} value
- * @param {(snapshot: Snapshot) => number} total
- * @param {boolean} [judged] whether the total is, too
- * @returns {Column}
- */
-const vital = (name, title, group, width, rank, limit, format, value, total, judged = true) => ({
-  name,
-  title,
-  group,
-  width,
-  rank,
-  marked: true,
-  cell: (sample, look) => [healthy(format(value(sample)), health(value(sample), limit), look.colors)],
-  total: (snapshot, look) =>
-    judged
-      ? [healthy(format(total(snapshot)), health(total(snapshot), limit), look.colors)]
-      : plain(`${format(total(snapshot))}${look.colors ? '' : ' '}`),
-})
-
-/**
- * The event-loop delay is green when it is well: it is what one looks for first.
- * @param {'avg' | 'p90' | 'max'} which
+ * The event-loop delay is green when it is healthy: it is what an operator looks for first.
+ * @param {'avg' | 'p90' | 'max'} name
  * @param {'tickAvg' | 'tickP90' | 'tickMax'} limit
- * @returns {Column}
  */
-const tick = (which, limit) => {
-  const shownAs = (/** @type {number} */ value, /** @type {Look} */ { colors }) => {
-    const state = health(value, limit)
-    return /** @type {Line} */ ([[healthy(ms(value), state, colors)[0], state]])
-  }
-  return {
-    name: which,
-    title: which,
+const tick = (name, limit) =>
+  figure({
+    name,
     group: 'delay, ms',
     width: 4,
     rank: 0,
-    marked: true,
-    cell: ({ loop }, look) => shownAs(loop.ticks[which], look),
-    total: ({ totals }, look) => shownAs(totals.loop.ticks[which], look),
-  }
-}
+    limit,
+    green: true,
+    format: ms,
+    value: ({ loop }) => loop.ticks[name],
+  })
 
 /**
  * @param {number} used
@@ -116,105 +141,65 @@ const tick = (which, limit) => {
 function usedOf(used, total) {
   const whole = bytes(total)
   const part = bytes(used)
-  if (part.at(-1) === whole.at(-1)) return `${part.slice(0, -1)}/${whole}`
-  return `${part}/${whole}`
+  return `${part.at(-1) === whole.at(-1) ? part.slice(0, -1) : part}/${whole}`
 }
+
+const messages = { group: 'msg/s', width: 5, format: count }
+const share = { width: 4, rank: 1, format: percent }
 
 /** @type {readonly Column[]} in the order of the screen */
 const COLUMNS = [
   text(
     'worker',
     '#',
-    '',
     3,
     0,
-    ({ index }) => index.toString(),
+    ({ index }) => `${index}`,
     () => 'all',
   ),
-  text(
-    'pid',
-    'pid',
-    '',
-    5,
-    3,
-    ({ pid }) => pid.toString(),
-    () => '',
-  ),
-  text(
-    'age',
-    'up',
-    '',
-    8,
-    14,
-    ({ uptime }) => duration(uptime),
-    () => '',
-  ),
+  text('pid', 'pid', 5, 3, ({ pid }) => `${pid}`),
+  text('age', 'up', 8, 14, ({ uptime }) => duration(uptime)),
   text(
     'died',
     'died',
-    '',
     4,
     13,
-    (_, { deaths }) => deaths.toString(),
-    ({ workers }) => workers.reduce((sum, { deaths }) => sum + deaths, 0).toString(),
+    (_, { deaths }) => `${deaths}`,
+    ({ workers }) => `${workers.reduce((sum, { deaths }) => sum + deaths, 0)}`,
   ),
-  vital(
-    'cpu',
-    'cpu',
-    '',
-    4,
-    1,
-    'cpu',
-    percent,
-    ({ cpu }) => busy(cpu),
-    ({ totals }) => busy(totals.cpu),
-    false,
-  ),
-  text(
-    'rss',
-    'rss',
-    '',
-    5,
-    2,
-    ({ memory }) => bytes(memory.rss),
-    ({ totals }) => bytes(totals.memory.rss),
-  ),
-  text(
-    'clients',
-    'clients',
-    '',
-    7,
-    0,
-    ({ connections }) => people(connections.connected),
-    ({ totals }) => people(totals.connections.connected),
-  ),
-  text(
-    'accepts',
-    'new/s',
-    '',
-    5,
-    9,
-    ({ counts, interval }) => count(perSecond(counts.accepts, interval)),
-    ({ totals, interval }) => count(perSecond(totals.counts.accepts, interval)),
-  ),
-  text(
-    'subscriptions',
-    'subs',
-    '',
-    7,
-    11,
-    ({ subscriptions }) => people(subscriptions),
-    ({ totals }) => people(totals.subscriptions),
-  ),
-  text(
-    'channels',
-    'chans',
-    '',
-    7,
-    12,
-    ({ channels }) => people(channels),
-    ({ totals }) => people(totals.channels),
-  ),
+  figure({ name: 'cpu', ...share, limit: 'cpu', judged: false, value: ({ cpu }) => busy(cpu) }),
+  figure({ name: 'rss', width: 5, rank: 2, format: bytes, value: ({ memory }) => memory.rss }),
+  figure({
+    name: 'clients',
+    width: 7,
+    rank: 0,
+    format: quantity,
+    value: ({ connections }) => connections.connected,
+  }),
+  figure({
+    name: 'accepts',
+    title: 'new/s',
+    width: 5,
+    rank: 9,
+    format: count,
+    value: ({ counts }, interval) => perSecond(counts.accepts, interval),
+  }),
+  figure({
+    name: 'subscriptions',
+    title: 'subs',
+    width: 7,
+    rank: 11,
+    format: quantity,
+    value: ({ subscriptions }) => subscriptions,
+  }),
+  figure({
+    name: 'channels',
+    title: 'chans',
+    width: 7,
+    rank: 12,
+    format: quantity,
+    value: ({ channels }) => channels,
+  }),
   {
     name: 'heap',
     title: 'used/total',
@@ -226,84 +211,55 @@ const COLUMNS = [
       healthy(usedOf(heap_used, heap_total), health(heap_used / heap_limit, 'full'), colors),
     ],
     total: ({ totals: { memory } }, { colors }) =>
-      plain(`${usedOf(memory.heap_used, memory.heap_total)}${colors ? '' : ' '}`),
+      plain(unmarked(usedOf(memory.heap_used, memory.heap_total), colors)),
   },
-  vital(
-    'loop',
-    'loop',
-    '',
-    4,
-    1,
-    'loop',
-    percent,
-    s => s.loop.utilization,
-    ({ totals }) => totals.loop.utilization,
-  ),
+  figure({ name: 'loop', ...share, limit: 'loop', value: ({ loop }) => loop.utilization }),
   tick('avg', 'tickAvg'),
   tick('p90', 'tickP90'),
   tick('max', 'tickMax'),
-  text(
-    'in',
-    'in',
-    'msg/s',
-    5,
-    2,
-    ({ counts, interval }) => count(perSecond(counts.in.messages, interval)),
-    ({ totals, interval }) => count(perSecond(totals.counts.in.messages, interval)),
-  ),
-  text(
-    'out',
-    'out',
-    'msg/s',
-    5,
-    1,
-    ({ counts, interval }) => count(perSecond(counts.out.messages, interval)),
-    ({ totals, interval }) => count(perSecond(totals.counts.out.messages, interval)),
-  ),
-  text(
-    'bytes',
-    'bytes/s',
-    'out',
-    7,
-    10,
-    ({ counts, interval }) => bytes(perSecond(counts.out.bytes, interval)),
-    ({ totals, interval }) => bytes(perSecond(totals.counts.out.bytes, interval)),
-  ),
-  vital(
-    'gc',
-    'gc',
-    'ms/s',
-    4,
-    2,
-    'gc',
-    ms,
-    ({ gc, interval }) => perSecond(gcPause(gc), interval),
-    ({ totals, interval }) => perSecond(gcPause(totals.gc), interval),
-    false,
-  ),
-  text(
-    'outbox',
-    'outbox',
-    '',
-    6,
-    4,
-    ({ outbox }) => bytes(outbox.bytes),
-    ({ totals }) => bytes(totals.outbox.bytes),
-  ),
-  vital(
-    'largest',
-    'largest',
-    '',
-    7,
-    8,
-    'outbox',
-    bytes,
-    ({ outbox }) => outbox.largest,
-    ({ totals }) => totals.outbox.largest,
-  ),
+  figure({
+    name: 'in',
+    ...messages,
+    rank: 2,
+    value: ({ counts }, interval) => perSecond(counts.in.messages, interval),
+  }),
+  figure({
+    name: 'out',
+    ...messages,
+    rank: 1,
+    value: ({ counts }, interval) => perSecond(counts.out.messages, interval),
+  }),
+  figure({
+    name: 'bytes',
+    title: 'bytes/s',
+    group: 'out',
+    width: 7,
+    rank: 10,
+    format: bytes,
+    value: ({ counts }, interval) => perSecond(counts.out.bytes, interval),
+  }),
+  figure({
+    name: 'gc',
+    group: 'ms/s',
+    width: 4,
+    rank: 2,
+    limit: 'gc',
+    judged: false,
+    format: ms,
+    value: ({ gc }, interval) => perSecond(gcPause(gc), interval),
+  }),
+  figure({ name: 'outbox', width: 6, rank: 4, format: bytes, value: ({ outbox }) => outbox.bytes }),
+  figure({
+    name: 'largest',
+    width: 7,
+    rank: 8,
+    limit: 'outbox',
+    format: bytes,
+    value: ({ outbox }) => outbox.largest,
+  }),
 ]
 
-/** Of the picture of delays: columns, and of the terminal from which on it is there. */
+/** The sparkline of delays: its width, and the width of the terminal that it needs. */
 const TREND = { least: 13, most: 60, from: 100 }
 
 /**
@@ -313,7 +269,7 @@ const TREND = { least: 13, most: 60, from: 100 }
  * @returns {Chosen} what of the table fits
  */
 export function chosenColumns({ workers }, width, { colors }) {
-  const pid = Math.max(5, ...workers.map(({ sample }) => sample?.pid.toString().length ?? 0))
+  const pid = Math.max(5, ...workers.map(({ sample }) => `${sample?.pid ?? ''}`.length))
   const columns = COLUMNS.map(column => {
     if (column.name === 'pid') return { ...column, width: pid }
     return column.marked && !colors ? { ...column, width: column.width + 1 } : column

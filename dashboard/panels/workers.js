@@ -1,21 +1,20 @@
 import { sparkline } from '../chart.js'
-import { duration, people, whole } from '../format.js'
-import { orderedWorkers } from '../order.js'
-import { shown } from '../picture.js'
-import { workerAt } from '../points.js'
+import { duration, quantity, whole } from '../format.js'
+import { orderedWorkers, workerAt } from '../picture.js'
 import { columns } from '../terminal/line.js'
+import { shown } from '../view/state.js'
 import { AROUND, table } from '../view/table.js'
 import { chosenColumns } from './worker-columns.js'
 
 /**
- * @typedef {import('./panel.js').Line} Line
+ * @typedef {import('../terminal/line.js').Line} Line
  * @typedef {import('../state.js').State} State
  * @typedef {import('../../src/stats/schema.js').WorkerView} WorkerView
  */
 
 /**
  * A row for each worker, and one for all.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const workers = {
   name: 'workers',
@@ -24,7 +23,7 @@ export const workers = {
     const count = shown(state).snapshot?.workers.length ?? 0
     return { least: AROUND + Math.min(1, count), most: AROUND + count }
   },
-  turn: 3,
+  priority: 3,
 
   draw(state, width, rows) {
     const snapshot = /** @type {import('../state.js').Snapshot} */ (shown(state).snapshot)
@@ -78,12 +77,12 @@ export const workers = {
 function absentLine({ index, state, age, deaths, sample }, indent) {
   const died = deaths === 0 ? '' : `, ${deaths === 1 ? 'died once' : `died ${whole(deaths)} times`}`
   const last =
-    sample === null ? '' : `, last ${people(sample.connections.connected)} clients, pid ${sample.pid}`
+    sample === null ? '' : `, last ${quantity(sample.connections.connected)} clients, pid ${sample.pid}`
   const since = state === 'starting' ? '' : ` for ${duration(age)}`
   return [
     [index.toString().padStart(indent - 1), 'value'],
     [' ', ''],
-    [`${state === 'silent' ? 'says nothing' : state}${since}`, state === 'down' ? 'bad' : 'warn'],
+    [`${state === 'silent' ? 'no data' : state}${since}`, state === 'down' ? 'bad' : 'warn'],
     [`${last}${died}`, 'label'],
   ]
 }

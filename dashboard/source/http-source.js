@@ -2,7 +2,7 @@ import http from 'node:http'
 import https from 'node:https'
 import { Link, RefusedError } from './link.js'
 
-/** @typedef {import('./source.js').Source} Source */
+/** @typedef {import('./link.js').Source} Source */
 
 const DEFAULT_PREFIX = '/admin'
 /** ms without a byte after which a connection counts as lost: a message comes every second. */
@@ -34,7 +34,7 @@ export class HttpSource {
     this.name = this.#base
   }
 
-  /** @param {(event: import('./source.js').SourceEvent) => void} listener */
+  /** @param {(event: import('./link.js').SourceEvent) => void} listener */
   start(listener) {
     this.#link.start(listener)
   }

@@ -1,11 +1,25 @@
 import { SCHEMA_VERSION } from '../../src/stats/schema.js'
-import { Lines } from './lines.js'
-import { readMessage } from './message.js'
-import { RETRY } from './source.js'
 
 /**
- * @typedef {import('./source.js').SourceEvent} SourceEvent
+ * Where the figures come from. An implementation MUST connect again for ever after `start`, MUST tell a change of its link
+ * before what came over it, MUST answer each command by a `done` message, its own if need be, and MUST NOT hold the process
+ * open after `close`. It MUST NOT throw at its listener for anything that the other side does.
+ *
+ * @typedef {object} Source
+ * @property {string} name path or URL, for people
+ * @property {(listener: (event: SourceEvent) => void) => void} start
+ * @property {(command: import('../../src/stats/schema.js').StatsCommand) => void} send
+ * @property {() => void} close
+ *
+ * @typedef {{type: 'message', message: import('../../src/stats/schema.js').StatsMessage}
+ *   | {type: 'link', state: LinkState, text: string}} SourceEvent `text`: why it is lost or refused, one line
+ *
+ * @typedef {'connecting' | 'open' | 'lost' | 'refused'} LinkState open: a hello has come; refused: trying again may help, but
+ *   somebody should do something (another key, a newer dashboard)
  */
+
+/** ms until the first try again, and at most; it doubles in between. */
+const RETRY = Object.freeze({ first: 250, most: 5000, refused: 30_000 })
 
 /**
  * What all sources share: bytes become messages, and what ends is begun again.
@@ -115,4 +129,89 @@ export class RefusedError extends Error {
     super(message)
     this.wait = wait
   }
+}
+
+/** A hello with the history of many workers is some megabytes. */
+const MAX_LINE = 64 * 1024 * 1024
+
+const NEWLINE = 10
+
+/**
+ * Bytes in, lines out, without ever keeping more than one line.
+ */
+export class Lines {
+  /** @type {Buffer[]} of the line that has not ended yet */
+  #parts = []
+  #length = 0
+  #most
+
+  /** @param {number} [most] bytes of a line */
+  constructor(most = MAX_LINE) {
+    this.#most = most
+  }
+
+  /**
+   * @param {Buffer} chunk
+   * @param {(line: string) => void} take
+   * @throws {Error} for a line that is too long; nothing may be pushed after it
+   */
+  push(chunk, take) {
+    let start = 0
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
+      this.#keep(chunk.subarray(start, end))
+      const line = this.#parts.length === 1 ? this.#parts[0] : Buffer.concat(this.#parts)
+      this.#parts = []
+      this.#length = 0
+      start = end + 1
+      if (line.length > 0) take(line.toString())
+    }
+    if (start < chunk.length) this.#keep(chunk.subarray(start))
+  }
+
+  /** @param {Buffer} part */
+  #keep(part) {
+    this.#length += part.length
+    if (this.#length > this.#most) throw new Error('this is no stream of statistics: a line is too long')
+    this.#parts.push(part)
+  }
+}
+
+/** @param {any} value */
+const isObject = value => Boolean(typeof value === 'object' && value !== null)
+
+/** @param {any} snapshot */
+const isSnapshot = snapshot =>
+  isObject(snapshot) &&
+  typeof snapshot.time === 'number' &&
+  Array.isArray(snapshot.workers) &&
+  Array.isArray(snapshot.events) &&
+  ['node', 'primary', 'totals', 'machine', 'capacity'].every(name => isObject(snapshot[name]))
+
+/** @type {Record<string, (message: any) => boolean>} */
+const SHAPES = {
+  hello: ({ schema, node, history, events }) =>
+    typeof schema === 'number' && isObject(node) && Array.isArray(history) && Array.isArray(events),
+  snapshot: ({ snapshot }) => isSnapshot(snapshot),
+  log: ({ line }) => typeof line === 'string',
+  done: ({ command, error }) => typeof command === 'string' && (error === null || typeof error === 'string'),
+}
+
+/**
+ * @param {string} line
+ * @returns {import('../../src/stats/schema.js').StatsMessage | null} null: of a kind that this dashboard does not know
+ * @throws {Error} when it is no message at all
+ */
+export function readMessage(line) {
+  let message
+  try {
+    message = JSON.parse(line)
+  } catch {
+    throw new Error('this is no stream of statistics: a line is not JSON')
+  }
+  if (!isObject(message) || typeof message.type !== 'string')
+    throw new Error('this is no stream of statistics: a line is no message')
+  const fits = Object.hasOwn(SHAPES, message.type) ? SHAPES[message.type] : null
+  if (fits === null) return null
+  if (!fits(message)) throw new Error(`this is no stream of statistics: a strange ${message.type}`)
+  return message
 }

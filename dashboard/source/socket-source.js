@@ -1,7 +1,7 @@
 import { createConnection } from 'node:net'
 import { Link } from './link.js'
 
-/** @implements {Source} @typedef {import('./source.js').Source} Source */
+/** @implements {Source} @typedef {import('./link.js').Source} Source */
 export class SocketSource {
   /** @type {import('node:net').Socket | null} */
   #socket = null
@@ -12,7 +12,7 @@ export class SocketSource {
     this.name = path
   }
 
-  /** @param {(event: import('./source.js').SourceEvent) => void} listener */
+  /** @param {(event: import('./link.js').SourceEvent) => void} listener */
   start(listener) {
     this.#link.start(listener)
   }

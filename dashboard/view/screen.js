@@ -1,5 +1,5 @@
 import { clip } from '../terminal/line.js'
-import { centred } from './centred.js'
+import { centred } from './parts.js'
 
 /**
  * @typedef {import('../terminal/line.js').Line} Line
@@ -14,7 +14,7 @@ import { centred } from './centred.js'
  * @property {(state: State) => boolean} visible
  * @property {(state: State) => {least: number, most: number, share?: number}} rows how many it cannot do without, and how many it can
  *   use; `share`: so many before others get more than their least
- * @property {number} turn panels with a low one get their rows before others
+ * @property {number} priority panels with a low one get their rows first
  * @property {(state: State, width: number, rows: number) => Line[]} draw at most `rows` lines; wider ones are cut
  */
 
@@ -47,7 +47,7 @@ export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
     const wanted = panels
       .filter(panel => panel.visible(state))
       .map(panel => ({ panel, share: 0, ...panel.rows(state), rows: 0 }))
-    const inTurn = wanted.toSorted((a, b) => a.panel.turn - b.panel.turn)
+    const inTurn = wanted.toSorted((a, b) => a.panel.priority - b.panel.priority)
     let left = state.size.rows
     const give = (/** @type {typeof wanted[number]} */ entry, /** @type {number} */ rows) => {
       const more = Math.max(0, Math.min(left, rows - entry.rows))

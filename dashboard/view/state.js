@@ -1,17 +1,17 @@
 /**
- * What every view has, whatever it shows.
+ * What the state of both views has.
  *
  * @template Picture
  * @typedef {object} ViewState
  * @property {{unicode: boolean, colors: boolean}} look what the terminal can show
  * @property {{columns: number, rows: number}} size of the terminal
  * @property {number} now Unix ms
- * @property {number} heard when the last snapshot came, Unix ms
- * @property {Picture} live what has come
- * @property {Picture | null} frozen what is shown while it is paused
+ * @property {number} receivedAt when the last snapshot came, Unix ms
+ * @property {Picture} live what the source has sent
+ * @property {Picture | null} frozen what is shown while the view is paused
  * @property {number} scroll lines above the screen
  * @property {{column: string, down: boolean}} sort
- * @property {number} chart the first one that is shown where not all fit
+ * @property {number} chart the first chart shown where not all fit
  * @property {{text: string, style: string, at: number, until: number} | null} notice
  */
 
@@ -21,9 +21,9 @@
  *   | {type: 'tick', now: number}} ViewAction
  */
 
-/** ms for which a notice is shown. */
+/** How long a notice is shown, ms. */
 const NOTICE = 6000
-/** ms without a snapshot after which the picture counts as old. */
+/** Time without a snapshot after which the picture is stale, ms. */
 export const STALE = 3000
 
 /**
@@ -32,7 +32,7 @@ export const STALE = 3000
  * @param {{unicode: boolean, colors: boolean}} options.look
  * @param {{columns: number, rows: number}} options.size
  * @param {number} options.now Unix ms
- * @param {string} options.sort the column by which it is sorted at first
+ * @param {string} options.sort first column to sort by
  * @param {Picture} options.live
  * @returns {ViewState<Picture>}
  */
@@ -40,7 +40,7 @@ export const initialView = ({ look, size, now, sort, live }) => ({
   look,
   size,
   now,
-  heard: now,
+  receivedAt: now,
   live,
   frozen: null,
   scroll: 0,
@@ -63,21 +63,70 @@ export const shown = state => state.frozen ?? state.live
  * @param {string} [style]
  * @returns {S & {notice: {text: string, style: string, at: number, until: number}}}
  */
-export const saying = (state, text, style = 'label') => ({
+export const withNotice = (state, text, style = 'label') => ({
   ...state,
   notice: { text, style, at: state.now, until: state.now + NOTICE },
 })
+
+/**
+ * @template {{now: number}} S
+ * @param {S} state
+ * @param {string} what was asked for
+ * @param {string | null} error
+ */
+export const withReply = (state, what, error) =>
+  error === null ? withNotice(state, `${what}: done`, 'good') : withNotice(state, `${what}: ${error}`, 'bad')
 
 /**
  * @template {ViewState<any>} S
  * @param {S} state
  * @param {number} now
  * @param {(state: S) => boolean} isStale
- * @returns {S} the same one when nothing has changed that is seen
+ * @returns {S} the same one when nothing visible has changed
  */
 export function onTick(state, now, isStale) {
   const over = state.notice !== null && now >= state.notice.until
   const next = { ...state, now, notice: over ? null : state.notice }
-  // The time of day comes with the snapshots; without them the seconds of the wait are counted.
+  // The time of day comes with the snapshots; while there are none, the screen counts the seconds.
   return over || isStale(next) ? next : state
+}
+
+/**
+ * @template {{time: number}} P
+ * @param {(P | null)[]} moments one a second, oldest first
+ * @param {P} point
+ * @param {number} span most seconds that are kept
+ * @returns {(P | null)[]} with the point at the end; null for each second that was missed
+ */
+export function withPoint(moments, point, span) {
+  const last = moments.at(-1)
+  if (!last) return [point]
+  const missed = Math.round((point.time - last.time) / 1000) - 1
+  if (missed < 0) {
+    // The same second again, or a clock that was set back: later points are not true any more.
+    const kept = moments.findLastIndex(moment => moment !== null && moment.time < point.time - 500) + 1
+    return withPoint(moments.slice(0, kept), point, span)
+  }
+  const gap = new Array(Math.min(missed, span)).fill(null)
+  return [...moments, ...gap, point].slice(-span)
+}
+
+/**
+ * @template Row
+ * @param {readonly Row[]} rows of the table
+ * @param {readonly {name: string, value: (row: Row) => number}[]} sorts
+ * @param {{column: string, down: boolean}} sort
+ * @param {(a: Row, b: Row) => number} byName by the first column; breaks ties
+ * @param {(row: Row, column: string) => boolean} isUnknown rows without figures come last
+ * @returns {Row[]}
+ */
+export function ordered(rows, sorts, { column, down }, byName, isUnknown) {
+  const { name, value } = sorts.find(({ name }) => name === column) ?? sorts[0]
+  const sign = down ? -1 : 1
+  if (name === sorts[0].name) return rows.toSorted((a, b) => sign * byName(a, b))
+  return rows.toSorted((a, b) => {
+    const unknown = Number(isUnknown(a, name)) - Number(isUnknown(b, name))
+    if (unknown !== 0) return unknown
+    return (isUnknown(a, name) ? 0 : sign * (value(a) - value(b))) || byName(a, b)
+  })
 }

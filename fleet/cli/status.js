@@ -45,7 +45,7 @@ Examples:
         io.stdout(`${JSON.stringify(snapshot)}\n`)
         return 0
       }
-      const { openView, renderStatus } = await import('../status/view.js')
+      const { openView, renderStatus } = await import('../status/index.js')
       const { stdin, stdout } = process
       if (flags.once || !stdout.isTTY || !stdin.isTTY) {
         const columns = stdout.columns || PAGE

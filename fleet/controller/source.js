@@ -5,7 +5,7 @@ import { ask } from './client.js'
 /** ms before a controller that is gone is looked for again. */
 const AGAIN = 1000
 
-/** @implements {Source} @typedef {import('../status/source.js').Source} Source */
+/** @implements {Source} @typedef {import('../status/index.js').Source} Source */
 export class ControllerSource {
   #dir
   /** @type {((snapshot: import('../schema.js').FleetSnapshot) => void)[]} */

@@ -1,18 +1,9 @@
-import { count, people } from '../../dashboard/format.js'
+import { count, quantity } from '../../dashboard/format.js'
 import { fine } from './format.js'
 
-/**
- * @typedef {import('./history.js').Point} Point
- *
- * @typedef {object} ChartDefinition
- * @property {string} title
- * @property {'linear' | 'log'} scale
- * @property {(value: number) => string} format of the axis
- * @property {readonly {label: string, style: string, value: (point: Point) => number | null}[]} series none: it is the histogram
- * @property {(point: Point) => string} now the newest figures, in words
- */
+/** @typedef {import('../../dashboard/view/charts.js').ChartDefinition<import('./picture.js').Point>} ChartDefinition */
 
-/** What is drawn, in the order in which `c` goes through them. @type {readonly ChartDefinition[]} */
+/** Charts in the order of the key `c`; null: the histogram of latencies. @type {readonly (ChartDefinition | null)[]} */
 export const CHARTS = [
   {
     title: 'connections',
@@ -22,21 +13,23 @@ export const CHARTS = [
       { label: 'wanted', style: 'series3', value: ({ wanted }) => wanted },
       { label: 'open', style: 'series1', value: ({ open }) => open },
     ],
-    now: ({ open }) => people(open),
+    figure: quantity,
   },
-  { title: 'latency', scale: 'log', format: fine, series: [], now: () => '' },
+  null,
   {
     title: 'messages a second',
+    short: 'messages/s',
     scale: 'linear',
     format: count,
     series: [
       { label: 'published', style: 'series2', value: ({ published }) => published },
       { label: 'received', style: 'series1', value: ({ received }) => received },
     ],
-    now: ({ received, published }) => `${count(received)}  ${count(published)}`,
+    figure: count,
   },
   {
     title: 'latency of 5 s, ms',
+    short: 'last 5 s, ms',
     scale: 'log',
     format: value => (value < 1 ? value.toString() : count(value)),
     series: [
@@ -44,6 +37,6 @@ export const CHARTS = [
       { label: 'p99', style: 'series1', value: ({ p99 }) => p99 },
       { label: 'p50', style: 'series3', value: ({ p50 }) => p50 },
     ],
-    now: ({ p99 }) => fine(p99),
+    figure: fine,
   },
 ]

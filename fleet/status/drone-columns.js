@@ -1,9 +1,9 @@
-import { bytes, count, duration, health, healthy, people, percent } from '../../dashboard/format.js'
+import { bytes, count, duration, health, healthy, percent, quantity } from '../../dashboard/format.js'
 import { choose } from '../../dashboard/view/table.js'
 import { clockText, fine } from './format.js'
 
 /**
- * @typedef {import('./panels/panel.js').Line} Line
+ * @typedef {import('../../dashboard/terminal/line.js').Line} Line
  * @typedef {import('../schema.js').DroneRow} DroneRow
  * @typedef {import('../schema.js').Counters} Counters
  * @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot
@@ -127,24 +127,24 @@ const COLUMNS = [
     group: 'connections',
     width: 7,
     rank: 0,
-    text: ({ sample }) => people(sample?.gauges.open),
-    total: ({ gauges }) => people(gauges.open),
+    text: ({ sample }) => quantity(sample?.gauges.open),
+    total: ({ gauges }) => quantity(gauges.open),
   }),
   column({
     name: 'wanted',
     group: 'connections',
     width: 7,
     rank: 1,
-    text: ({ sample }) => people(sample?.gauges.wanted),
-    total: ({ gauges }) => people(gauges.wanted),
+    text: ({ sample }) => quantity(sample?.gauges.wanted),
+    total: ({ gauges }) => quantity(gauges.wanted),
   }),
   column({
     name: 'opening',
     group: 'connections',
     width: 7,
     rank: 5,
-    text: ({ sample }) => people(sample?.gauges.opening),
-    total: ({ gauges }) => people(gauges.opening),
+    text: ({ sample }) => quantity(sample?.gauges.opening),
+    total: ({ gauges }) => quantity(gauges.opening),
   }),
   counter('failed', 3, 'warn'),
   counter('ended', 2, 'warn'),

@@ -1,10 +1,9 @@
 import { whole } from '../../dashboard/format.js'
 import { commonKeys, toggled } from '../../dashboard/view/keys.js'
-import { saying } from '../../dashboard/view/state.js'
+import { shown, withNotice } from '../../dashboard/view/state.js'
 import { SETTINGS, SettingError } from '../settings.js'
 import { CHARTS } from './charts.js'
-import { orderedDrones, SORTS } from './order.js'
-import { shown } from './picture.js'
+import { orderedDrones, SORTS } from './picture.js'
 
 /**
  * @typedef {import('./state.js').State} State
@@ -32,14 +31,15 @@ export function onKey(state, name) {
  * @returns {State}
  */
 function commanding(state, run) {
-  if (!state.commands) return saying(state, 'this view only shows: the fleet is told with halley fleet set')
-  if (state.lost !== null) return saying(state, 'there is no controller that could be told', 'warn')
+  if (!state.commands)
+    return withNotice(state, 'this view only shows: the fleet is told with halley fleet set')
+  if (state.lost !== null) return withNotice(state, 'there is no controller that could be told', 'warn')
   return run(state)
 }
 
 /** @param {State} state @returns {State} */
 function restart(state) {
-  if (state.selected === null) return saying(state, 'select a drone first: up, down')
+  if (state.selected === null) return withNotice(state, 'select a drone first: up, down')
   return { ...state, dialog: { kind: 'restart', id: state.selected } }
 }
 
@@ -53,7 +53,7 @@ function wanting(state, n) {
   if (n === before) return state
   const what = `n ${whole(before)} → ${whole(n)}`
   return {
-    ...saying(state, what),
+    ...withNotice(state, what),
     effects: [{ type: 'command', name: 'set', params: { n }, what }],
   }
 }
@@ -123,7 +123,7 @@ function inDialog(state, name) {
     const what = `restart of ${dialog.id}`
     const params = { ids: [dialog.id] }
     return {
-      ...saying(done, `${dialog.id} is asked to restart`),
+      ...withNotice(done, `${dialog.id} is asked to restart`),
       effects: [{ type: 'command', name: 'restart', params, what }],
     }
   }
@@ -134,7 +134,7 @@ function inDialog(state, name) {
     try {
       return wanting(done, N.parse(dialog.text))
     } catch (error) {
-      if (error instanceof SettingError) return saying(done, error.message, 'bad')
+      if (error instanceof SettingError) return withNotice(done, error.message, 'bad')
       throw error
     }
   }

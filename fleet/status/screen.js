@@ -1,13 +1,14 @@
+// The table of panels, from the top of the screen to the bottom.
+
 import { screenOf } from '../../dashboard/view/screen.js'
 import { accounting } from './panels/accounting.js'
+import { charts } from './panels/charts.js'
 import { detail } from './panels/detail.js'
-import { withDialog } from './panels/dialog.js'
 import { drones } from './panels/drones.js'
 import { eventLine, eventList, faultLine, faultList } from './panels/events.js'
-import { footer } from './panels/footer.js'
+import { footer, withDialog } from './panels/footer.js'
 import { header } from './panels/header.js'
 import { help } from './panels/help.js'
-import { pictures } from './panels/pictures.js'
 import { statistics } from './panels/statistics.js'
 import { status, waiting } from './panels/status.js'
 import { isStale } from './picture.js'
@@ -20,7 +21,7 @@ export const { render, page, layout } = screenOf({
     waiting,
     statistics,
     drones,
-    pictures,
+    charts,
     detail,
     help,
     eventList,

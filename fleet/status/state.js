@@ -1,11 +1,10 @@
-import { initialView, onTick, saying } from '../../dashboard/view/state.js'
-import { toPoint, withPoint } from './history.js'
+import { initialView, onTick, withPoint, withReply } from '../../dashboard/view/state.js'
 import { onKey } from './keys.js'
-import { isStale } from './picture.js'
+import { isStale, KEPT, toPoint } from './picture.js'
 
 /**
  * @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot
- * @typedef {import('./history.js').Moment} Moment
+ * @typedef {import('./picture.js').Moment} Moment
  *
  * @typedef {{unicode: boolean, colors: boolean}} Look what the terminal can show
  *
@@ -25,10 +24,11 @@ import { isStale } from './picture.js'
  * @property {string | null} selected id of a drone
  * @property {boolean} recent the histogram is that of the last 5 s
  * @property {Dialog | null} dialog
- * @property {Effect[]} effects to be carried out by whoever called reduce()
+ * @property {Effect[]} effects for the caller of reduce() to carry out
  *
  * @typedef {import('../../dashboard/view/state.js').ViewState<Picture> & OwnState} State everything that the screen is made of; never
  *   changed, always replaced
+ * @typedef {import('../../dashboard/view/screen.js').Panel<State>} Panel
  *
  * @typedef {{type: 'snapshot', snapshot: FleetSnapshot, now: number}
  *   | {type: 'lost', reason: string, now: number}
@@ -77,12 +77,8 @@ export function reduce(before, action) {
     }
     case 'key':
       return onKey({ ...state, now: action.now }, action.name)
-    case 'answer': {
-      const { what, error, now } = action
-      return error === null
-        ? saying({ ...state, now }, `${what}: done`, 'good')
-        : saying({ ...state, now }, `${what}: ${error}`, 'bad')
-    }
+    case 'answer':
+      return withReply({ ...state, now: action.now }, action.what, action.error)
     case 'size':
       return { ...state, size: { columns: action.columns, rows: action.rows } }
     case 'tick':
@@ -101,9 +97,9 @@ function onSnapshot(state, snapshot, now) {
   const picture = {
     snapshot,
     previous: live.snapshot,
-    history: withPoint(live.history, toPoint(snapshot)),
+    history: withPoint(live.history, toPoint(snapshot), KEPT),
   }
-  return forgotten({ ...state, now, heard: now, lost: null, live: picture })
+  return forgotten({ ...state, now, receivedAt: now, lost: null, live: picture })
 }
 
 /**

@@ -3,7 +3,7 @@ import { UsageError } from './args.js'
 /** How `npm start` hands over the key that it has generated: nobody else can read a process's environment. */
 const KEY_VARIABLE = 'HALLEY_GENERATED_KEY'
 /** ms for which `--once` waits for figures. */
-const PATIENCE = 5000
+const TIMEOUT = 5000
 /** Of its picture, where that goes to no terminal: as wide as lines in a log or a mail may be. */
 const PAGE_COLUMNS = 100
 /** Narrower ones would leave too much out. */
@@ -61,10 +61,10 @@ Examples:
       return 1
     }
     if (flags.once) {
-      const { onePicture } = await import('../../dashboard/once.js')
+      const { renderOnce } = await import('../../dashboard/index.js')
       const columns = output.isTTY ? Math.max(LEAST_COLUMNS, output.columns) : PAGE_COLUMNS
       try {
-        stdout(await onePicture({ source, columns, unicode: capabilities.unicode, patience: PATIENCE }))
+        stdout(await renderOnce({ source, columns, unicode: capabilities.unicode, timeout: TIMEOUT }))
         return 0
       } catch (error) {
         stderr(`halley dashboard: ${error.message}\n`)
@@ -76,7 +76,7 @@ Examples:
 }
 
 /**
- * @param {import('../../dashboard/source/source.js').Source} source
+ * @param {import('../../dashboard/source/link.js').Source} source
  * @param {import('../../dashboard/terminal/capabilities.js').Capabilities} capabilities
  * @param {boolean} owner
  * @param {string} key that the gateway has generated
@@ -85,7 +85,7 @@ Examples:
  */
 async function show(source, capabilities, owner, key, stderr) {
   const [{ runDashboard }, { Terminal }, { EXIT_CODES }] = await Promise.all([
-    import('../../dashboard/app.js'),
+    import('../../dashboard/index.js'),
     import('../../dashboard/terminal/terminal.js'),
     import('../../dashboard/exit-codes.js'),
   ])
@@ -114,7 +114,7 @@ async function show(source, capabilities, owner, key, stderr) {
 /**
  * @param {Record<string, any>} flags
  * @param {Readonly<Record<string, string | undefined>>} env
- * @returns {Promise<import('../../dashboard/source/source.js').Source | string>} text: why there is none
+ * @returns {Promise<import('../../dashboard/source/link.js').Source | string>} text: why there is none
  * @throws {UsageError}
  */
 async function sourceOf(flags, env) {

@@ -46,7 +46,7 @@ t.test('over the Unix socket: workers, a death, a restart by key, the log', asyn
     count => count === 4,
   )
   await tmux.keys('l')
-  await tmux.until('nothing has been logged since')
+  await tmux.until('no log lines yet')
   await gateway.api('publish', { channel: 'news', data: {} })
   await tmux.keys('g')
   await tmux.until('all workers')
@@ -66,7 +66,7 @@ t.test('a gateway that is killed, and is there again', async t => {
   for (const row of rowsOf(first)) await tmux.until(row)
   const workers = first.workerPids
   first.process.kill('SIGKILL')
-  await tmux.until(/gateway gone, trying again for [\d.]+ s/)
+  await tmux.until(/gateway gone, retrying for [\d.]+ s/)
   for (const pid of workers) t.ok(await ended(pid), 'workers do not outlive their primary')
   const second = await startGateway(t, config)
   for (const row of rowsOf(second)) await tmux.until(row)

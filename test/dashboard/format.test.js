@@ -8,9 +8,9 @@ import {
   health,
   healthy,
   ms,
-  people,
   percent,
   perSecond,
+  quantity,
   size,
   tickHealth,
   whole,
@@ -52,7 +52,7 @@ t.test('counts are whole as long as they fit, and have three digits then', async
 })
 
 t.test('numbers of connections are told to the last digit below a million', async t => {
-  formats(t, people, 7, [
+  formats(t, quantity, 7, [
     [0, '0'],
     [50_123, '50,123'],
     [999_999, '999,999'],

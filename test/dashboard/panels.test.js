@@ -1,10 +1,11 @@
 import t from 'tap'
 import { logLine } from '../../dashboard/panels/log.js'
-import { SPAN, toPoint, withPoint, workerAt } from '../../dashboard/points.js'
+import { SPAN, toPoint, workerAt } from '../../dashboard/picture.js'
 import { layout, page, render } from '../../dashboard/screen.js'
 import { initialState, reduce } from '../../dashboard/state.js'
 import { plain, width } from '../../dashboard/terminal/line.js'
 import { SMALLEST } from '../../dashboard/view/screen.js'
+import { withPoint } from '../../dashboard/view/state.js'
 import { mockSnapshots } from '../stats/mock.js'
 
 /** @typedef {import('../../dashboard/state.js').State} State */
@@ -169,7 +170,7 @@ t.test('a worker that is dead or silent says so in its row', async t => {
   t.match(dead.join('\n'), /worker 1 \(pid 4002\) died: signal SIGKILL/)
   t.match(texts(stateOf(bad.slice(0, 23)))[8], /1 starting, died once/)
   const silent = texts(stateOf(bad))
-  t.match(silent[9], /2 says nothing for 10\.2 s, last [\d,]+ clients, pid 4003/)
+  t.match(silent[9], /2 no data for 10\.2 s, last [\d,]+ clients, pid 4003/)
 })
 
 t.test('the selected worker is marked, and stays on the screen', async t => {
@@ -263,7 +264,7 @@ t.test('the history of 256 workers is bounded', async t => {
   let { history } = stateOf(many).live
   const last = many[2]
   for (let second = 1; second <= 400; second++) {
-    history = withPoint(history, toPoint({ ...last, time: last.time + second * 1000 }))
+    history = withPoint(history, toPoint({ ...last, time: last.time + second * 1000 }), SPAN)
   }
   t.equal(history.length, SPAN)
   const bytes = history.reduce((sum, moment) => sum + (moment?.workers.byteLength ?? 0), 0)
@@ -316,7 +317,7 @@ t.test('help names every key and every limit', async t => {
     'garbage collection',
     'pause',
     'log',
-    'quit; the gateway goes on',
+    'quit; the gateway keeps running',
     '20.0 ms',
   ])
     t.match(text, what)
@@ -344,23 +345,23 @@ t.test('a picture that is old is dim, and says why', async t => {
   state = reduce(state, { type: 'link', state: 'lost', text: 'there is no gateway', now: NOW })
   state = reduce(state, { type: 'tick', now: NOW + 12_000 })
   const at = texts(state).findIndex(line => line.includes('gateway gone'))
-  t.match(texts(state)[at], /gateway gone, trying again for 12\.0 s \(there is no gateway\); the figures are/)
+  t.match(texts(state)[at], /gateway gone, retrying for 12\.0 s \(there is no gateway\); figures of/)
   t.match(screen(state), /30,000/, 'the last picture stays')
   t.same(new Set(stylesOf(state, /30,000/)), new Set(['dim']))
   const silent = reduce(stateOf(calm), { type: 'tick', now: NOW + 9000 })
-  t.match(screen(silent), /nothing has come for 9\.0 s/)
-  t.match(screen(stateOf(calm, { keys: ['p'] })), /paused at \d\d:\d\d:\d\d; p goes on/)
+  t.match(screen(silent), /no data for 9\.0 s/)
+  t.match(screen(stateOf(calm, { keys: ['p'] })), /paused at \d\d:\d\d:\d\d; p continues/)
 })
 
 t.test('without any figures it says what it waits for', async t => {
   let state = initialState({ look, size: { columns: 80, rows: 24 }, source: '/run/8000.sock', now: NOW })
   t.match(screen(state), /Halley[\s\S]*\/run\/8000\.sock[\s\S]*connecting/)
   state = reduce(state, { type: 'link', state: 'lost', text: 'there is no gateway', now: NOW })
-  t.match(screen(state), /there is no gateway; trying again for 0\.0 s/)
+  t.match(screen(state), /there is no gateway; retrying for 0\.0 s/)
   t.equal(render(state).length, 24)
 })
 
-t.test('lines of the log are for people, whatever they are', async t => {
+t.test('lines of the log are for quantity, whatever they are', async t => {
   const line = JSON.stringify({
     level: 40,
     time: '2026-01-05T13:00:00.000Z',

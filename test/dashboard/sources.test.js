@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { HttpSource } from '../../dashboard/source/http-source.js'
-import { Lines } from '../../dashboard/source/lines.js'
+import { Lines } from '../../dashboard/source/link.js'
 import { SocketSource } from '../../dashboard/source/socket-source.js'
 import { SCHEMA_VERSION } from '../../src/stats/schema.js'
 import { mockSnapshots } from '../stats/mock.js'
@@ -32,7 +32,7 @@ class Told {
 
   /**
    * @param {import('tap').Test} t
-   * @param {import('../../dashboard/source/source.js').Source} source started here, closed with the test
+   * @param {import('../../dashboard/source/link.js').Source} source started here, closed with the test
    */
   constructor(t, source) {
     t.teardown(() => source.close())

@@ -1,8 +1,7 @@
 import t from 'tap'
-import { orderedWorkers, SORTS } from '../../dashboard/order.js'
-import { isStale, shown } from '../../dashboard/picture.js'
-import { SPAN } from '../../dashboard/points.js'
+import { isStale, orderedWorkers, SORTS, SPAN } from '../../dashboard/picture.js'
 import { initialState, reduce } from '../../dashboard/state.js'
+import { shown } from '../../dashboard/view/state.js'
 import { mockSnapshots } from '../stats/mock.js'
 
 /** @typedef {import('../../dashboard/state.js').State} State */

@@ -3,7 +3,7 @@
 
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
-import { openView } from '../../fleet/status/view.js'
+import { openView } from '../../fleet/status/index.js'
 
 const { mute = false, ...flags } = JSON.parse(process.argv[3] ?? '{}')
 const socket = connect(Number(process.argv[2]), '127.0.0.1')
@@ -15,7 +15,7 @@ let onLost = () => {}
 const asked = new Map()
 let last = 0
 
-/** @type {import('../../fleet/status/source.js').Source} */
+/** @type {import('../../fleet/status/index.js').Source} */
 const source = {
   name: 'test.sock',
   onSnapshot: listener => {

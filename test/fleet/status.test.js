@@ -3,13 +3,13 @@
 import t from 'tap'
 import { plain, width } from '../../dashboard/terminal/line.js'
 import { SMALLEST } from '../../dashboard/view/screen.js'
+import { withPoint } from '../../dashboard/view/state.js'
 import { Distribution } from '../../fleet/statistics/distribution.js'
 import { histogram, logBuckets } from '../../fleet/status/histogram.js'
-import { KEPT, openedRate, spanOf, withPoint } from '../../fleet/status/history.js'
-import { orderedDrones, SORTS } from '../../fleet/status/order.js'
+import { openView, renderStatus } from '../../fleet/status/index.js'
+import { KEPT, openedRate, orderedDrones, SORTS, spanOf } from '../../fleet/status/picture.js'
 import { layout, render } from '../../fleet/status/screen.js'
 import { initialState, reduce } from '../../fleet/status/state.js'
-import { openView, renderStatus } from '../../fleet/status/view.js'
 import { mockSnapshots } from './mock-snapshot.js'
 
 /**
@@ -93,7 +93,8 @@ t.test('every size is filled to its last row, and nothing is wider than the term
         const widest = Math.max(...lines.map(width))
         if (lines.length !== rows || widest > columns + 1)
           t.fail(`${columns}x${rows} ${keys}: ${lines.length} lines, ${widest} columns`)
-        if (columns >= 80 && !plain(lines[rows - 1]).includes('load goes on')) t.fail(`footer at ${columns}`)
+        if (columns >= 80 && !plain(lines[rows - 1]).includes('load continues'))
+          t.fail(`footer at ${columns}`)
       }
     }
   }
@@ -196,17 +197,17 @@ t.test('numbers are asked for, and refused in words', async t => {
 
 t.test('the history is bounded, and seconds that are missing are gaps', async t => {
   const point = (/** @type {number} */ second) => /** @type {any} */ ({ time: second * 1000, opened: 10 })
-  let history = withPoint([], point(0))
-  history = withPoint(history, point(3))
+  let history = withPoint([], point(0), KEPT)
+  history = withPoint(history, point(3), KEPT)
   t.same(
     history.map(moment => moment?.time ?? null),
     [0, null, null, 3000],
   )
   t.equal(openedRate(history, 10), 10)
-  t.equal(withPoint(history, point(3)).length, 4, 'a second that comes twice')
-  for (let second = 4; second < 2 * KEPT; second++) history = withPoint(history, point(second))
+  t.equal(withPoint(history, point(3), KEPT).length, 4, 'a second that comes twice')
+  for (let second = 4; second < 2 * KEPT; second++) history = withPoint(history, point(second), KEPT)
   t.equal(history.length, KEPT)
-  t.equal(withPoint(history, point(1e6)).length, KEPT)
+  t.equal(withPoint(history, point(1e6), KEPT).length, KEPT)
   t.equal(spanOf(history), KEPT)
   t.equal(spanOf(history.slice(0, 50)), 60)
 })
@@ -253,7 +254,7 @@ t.test('without a screen a controller that says nothing is an error', async t =>
   const stdout = /** @type {any} */ ({ isTTY: false, write: () => t.fail('nothing is written') })
   const parts = { stdin: process.stdin, stdout, env: {}, patience: 10 }
   const source = { onSnapshot: () => {}, close: () => closed++ }
-  await t.rejects(openView({ ...parts, source }), { message: /nothing has come from the controller/ })
+  await t.rejects(openView({ ...parts, source }), { message: /no data from the controller/ })
   const lost = { ...source, onLost: (/** @type {(reason: string) => void} */ listener) => listener('gone') }
   await t.rejects(openView({ ...parts, source: lost }), { message: 'gone' })
   t.equal(closed, 2)
@@ -261,5 +262,5 @@ t.test('without a screen a controller that says nothing is an error', async t =>
 
 t.test('panels keep their order, whatever there is room for', async t => {
   const names = layout(stateOf(crowd, { columns: 120, rows: 40 })).map(({ panel }) => panel.name)
-  t.same(names, ['header', 'accounting', 'statistics', 'drones', 'pictures', 'event line', 'footer'])
+  t.same(names, ['header', 'accounting', 'statistics', 'drones', 'charts', 'event line', 'footer'])
 })

@@ -1,10 +1,10 @@
-import { healthy, people } from '../../../dashboard/format.js'
+import { healthy, quantity } from '../../../dashboard/format.js'
 import { width as widthOf } from '../../../dashboard/terminal/line.js'
-import { shown } from '../picture.js'
+import { shown } from '../../../dashboard/view/state.js'
 
 /**
- * @typedef {import('./panel.js').Line} Line
- * @typedef {import('./panel.js').State} State
+ * @typedef {import('../../../dashboard/terminal/line.js').Line} Line
+ * @typedef {import('../state.js').State} State
  * @typedef {import('../../schema.js').Counters} Counters
  */
 
@@ -26,7 +26,7 @@ const NAME = ' checked '
 
 /**
  * Whether everything came, and came once. Nothing of it is ever left out: it takes another line where one is not enough.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const accounting = {
   name: 'accounting',
@@ -35,7 +35,7 @@ export const accounting = {
     const lines = linesOf(state, state.size.columns).length
     return { least: lines, most: lines }
   },
-  turn: 3,
+  priority: 3,
   draw: (state, width) => linesOf(state, width),
 }
 
@@ -49,7 +49,7 @@ function linesOf(state, width) {
   if (snapshot === null) return []
   const { counters } = snapshot
   const items = [
-    /** @type {Line} */ ([[people(counters.received), 'value']]),
+    /** @type {Line} */ ([[quantity(counters.received), 'value']]),
     ...ACCOUNTS.map(([name, health]) => accountItem(name, counters[name], health, state.look)),
   ]
   /** @type {Line[]} */
@@ -74,7 +74,7 @@ function linesOf(state, width) {
  * @returns {Line} green when it is nothing
  */
 function accountItem(name, value, health, { colors }) {
-  const [text, style] = healthy(people(value), value > 0 ? health : 'good', colors)
+  const [text, style] = healthy(quantity(value), value > 0 ? health : 'good', colors)
   return [
     [`${name} `, value > 0 ? style : 'label'],
     [text.trimEnd(), value > 0 ? style : 'good'],

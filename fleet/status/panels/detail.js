@@ -1,108 +1,69 @@
-import { count, duration, people, percent, size, whole } from '../../../dashboard/format.js'
-import { rule, scrolled } from '../../../dashboard/panels/parts.js'
-import { beside, columns, pad } from '../../../dashboard/terminal/line.js'
+import { count, duration, percent, quantity, size, whole } from '../../../dashboard/format.js'
+import { columns } from '../../../dashboard/terminal/line.js'
+import {
+  BACK,
+  blockColumns,
+  blockTitle,
+  detailPage,
+  figure,
+  packed,
+  rule,
+} from '../../../dashboard/view/parts.js'
+import { shown } from '../../../dashboard/view/state.js'
 import { STATE_STYLES } from '../drone-columns.js'
 import { clockText, fine } from '../format.js'
-import { shown } from '../picture.js'
 import { ACCOUNTS } from './accounting.js'
 
 /**
- * @typedef {import('./panel.js').Line} Line
- * @typedef {import('./panel.js').Span} Span
- * @typedef {import('./panel.js').State} State
+ * @typedef {import('../../../dashboard/terminal/line.js').Line} Line
+ * @typedef {import('../../../dashboard/terminal/line.js').Span} Span
+ * @typedef {import('../state.js').State} State
  * @typedef {import('../../schema.js').DroneRow} DroneRow
  * @typedef {import('../../schema.js').DroneSample} DroneSample
  * @typedef {(name: string, value: string | Span) => Line} Figure
  */
 
-/** Columns of a block, and between two of them. */
-const BLOCK = { least: 25, most: 38, gap: 2 }
-
-/** @type {Line} */
-const BACK = [
-  ['esc', 'key'],
-  [' back', 'label'],
-]
-/** @type {Line} */
-const MORE = [['page down', 'key'], [' more  ', 'label'], ...BACK]
-
 /**
  * Everything about one drone.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const detail = {
   name: 'detail',
   visible: state => state.view === 'detail' && shown(state).snapshot !== null,
   rows: () => ({ least: 8, most: Number.POSITIVE_INFINITY }),
-  turn: 5,
+  priority: 5,
 
   draw(state, width, rows) {
     const { snapshot, previous } = shown(state)
     const row = snapshot?.drones.find(({ id }) => id === state.selected)
-    if (row === undefined)
-      return [rule('drone', width, BACK), [[' this drone is not there any more', 'label']]]
+    if (row === undefined) return [rule('drone', width, BACK), [[' this drone is gone', 'label']]]
     const { sample } = row
-    const title = `drone ${row.id}  ${row.state}  ${row.where} ${row.handle}${sample === null ? '' : `  up ${duration(sample.up)}`}`
-    if (sample === null)
-      return [
-        rule(title, width, BACK),
-        [[` nothing is known of it: it is ${row.state}`, STATE_STYLES[row.state]]],
-        ...factBlock(row, (name, value) => figure(name, value, BLOCK.most)).map(indented),
-      ]
+    const up = sample === null ? '' : `  up ${duration(sample.up)}`
+    const title = `drone ${row.id}  ${row.state}  ${row.where} ${row.handle}${up}`
+    const columns = blockColumns(width)
+    const own = (/** @type {string} */ name, /** @type {string | Span} */ value) =>
+      figure(name, clipped(value, name, columns.width), columns.width)
+    if (sample === null) {
+      const facts = [factBlock(row, own)]
+      const why = /** @type {Line} */ ([[` no figures: it is ${row.state}`, STATE_STYLES[row.state]]])
+      return detailPage(title, [why], packed(facts, columns), state, width, rows)
+    }
     const before = previous?.drones.find(({ id }) => id === row.id)?.sample ?? null
-    const used = Math.min(5, Math.max(1, Math.floor((width - 1 + BLOCK.gap) / (BLOCK.least + BLOCK.gap))))
-    const each = Math.min(BLOCK.most, Math.floor((width - 1 + BLOCK.gap) / used) - BLOCK.gap)
-    const own = (/** @type {string} */ name, /** @type {string | Span} */ value) => figure(name, value, each)
-    const blocks = blocksOf(row, sample, before, own, state.look)
-    const lines = [
-      ...beside(stacked(blocks, used), new Array(used).fill(each), BLOCK.gap),
-      [],
-      ...processes(sample, width),
-    ].map(indented)
-    const right = lines.length < rows ? BACK : MORE
-    return [rule(title, width, right), ...scrolled(lines, rows - 1, state.scroll)]
+    const blocks = packed(blocksOf(row, sample, before, own, state.look), columns)
+    return detailPage(title, [], [...blocks, [], ...processes(sample, width)], state, width, rows)
   },
 }
 
-/** @param {Line} line @returns {Line} */
-const indented = line => [[' ', ''], ...line]
-
-/** @param {string} text @returns {Line} */
-const title = text => [[text, 'header']]
-
 /**
- * @param {string} name
- * @param {string | Span} value at the right end
- * @param {number} width
- * @returns {Line}
+ * @param {string | Span} value
+ * @param {string} name short, and needed to understand the rest of a long value
+ * @param {number} width of both
+ * @returns {Span}
  */
-function figure(name, value, width) {
-  const [whole, style] = typeof value === 'string' ? [value, /** @type {const} */ ('value')] : value
-  // A name is short, and says what the rest of a long value is about.
+function clipped(value, name, width) {
+  const [text, style] = typeof value === 'string' ? [value, 'value'] : value
   const room = Math.max(8, width - name.length - 1)
-  const text = whole.length > room ? `${whole.slice(0, room - 1)}…` : whole
-  return [
-    ...pad([[name, 'label']], Math.max(0, width - text.length - 1), 'left', '…'),
-    [' ', ''],
-    [text, style],
-  ]
-}
-
-/**
- * @param {Line[][]} blocks the most important ones first
- * @param {number} used columns
- * @returns {Line[][]} each block on the stack that is the lowest
- */
-function stacked(blocks, used) {
-  /** @type {Line[][]} */
-  const stacks = Array.from({ length: used }, () => [])
-  for (const block of blocks) {
-    if (block.length < 2) continue
-    const stack = stacks.reduce((lowest, stack) => (stack.length < lowest.length ? stack : lowest))
-    if (stack.length > 0) stack.push([])
-    stack.push(...block)
-  }
-  return stacks
+  return [text.length > room ? `${text.slice(0, room - 1)}…` : text, style]
 }
 
 /**
@@ -124,10 +85,10 @@ function blocksOf(row, sample, before, own, look) {
   }
   return [
     [
-      title('connections'),
-      own('open', people(gauges.open)),
-      own('wanted', people(gauges.wanted)),
-      own('opening', people(gauges.opening)),
+      blockTitle('connections'),
+      own('open', quantity(gauges.open)),
+      own('wanted', quantity(gauges.wanted)),
+      own('opening', quantity(gauges.opening)),
       own('memory of each', row.bytesPerConnection > 0 ? size(row.bytesPerConnection) : 'too few to say'),
       counted('opened'),
       counted('reconnects'),
@@ -138,7 +99,7 @@ function blocksOf(row, sample, before, own, look) {
       counted('pings'),
     ],
     [
-      title('messages'),
+      blockTitle('messages'),
       own('received', `${count(row.rates.received)}/s`),
       own('published', `${count(row.rates.published)}/s`),
       own('in', `${size(row.rates.bytesIn)}/s`),
@@ -149,7 +110,7 @@ function blocksOf(row, sample, before, own, look) {
       counted('unpublished'),
     ],
     [
-      title('checked'),
+      blockTitle('checked'),
       counted('lost'),
       counted('gaps'),
       counted('duplicates'),
@@ -160,7 +121,7 @@ function blocksOf(row, sample, before, own, look) {
       counted('unrecovered'),
     ],
     [
-      title('drone'),
+      blockTitle('drone'),
       own('cpu', percent(row.cpu)),
       own('clock, ms', clockText(clock)),
       own('restarts', [whole(row.restarts), row.restarts > 0 ? 'warn' : 'value']),
@@ -170,10 +131,10 @@ function blocksOf(row, sample, before, own, look) {
     machineBlock(sample, before, own),
     factBlock(row, own),
     [
-      title('faults'),
+      blockTitle('faults'),
       ...Object.entries(sample.faults)
         .sort(([, a], [, b]) => b - a)
-        .map(([kind, times]) => own(kind, [people(times), 'warn'])),
+        .map(([kind, times]) => own(kind, [quantity(times), 'warn'])),
     ],
   ]
 }
@@ -193,7 +154,7 @@ function machineBlock({ machine, at }, before, own) {
     past === null || seconds <= 0 ? null : Math.max(0, machine[name] - past[name]) / seconds
   const busy = rate('cpuBusy')
   return [
-    title('machine'),
+    blockTitle('machine'),
     own('cpu', busy === null ? '-' : percent(busy / 1000 / machine.cores)),
     own('cores', whole(machine.cores)),
     own('memory', size(machine.memory)),
@@ -201,8 +162,8 @@ function machineBlock({ machine, at }, before, own) {
     own('network in', `${size(rate('netIn'))}/s`),
     own('network out', `${size(rate('netOut'))}/s`),
     own('TCP memory', size(machine.tcpMemory)),
-    own('sockets', people(machine.sockets)),
-    own('time-wait', people(machine.timeWait)),
+    own('sockets', quantity(machine.sockets)),
+    own('time-wait', quantity(machine.timeWait)),
   ]
 }
 
@@ -214,13 +175,13 @@ function machineBlock({ machine, at }, before, own) {
 function factBlock({ facts }, own) {
   if (facts === null) return []
   return [
-    title('facts'),
+    blockTitle('facts'),
     own('host', facts.hostname),
     own('system', facts.system),
     own('node', facts.node.replace(/^v/, '')),
     own('pid', `${facts.pid}`),
-    own('open files, at most', people(facts.files)),
-    own('connections, at most', people(facts.capacity)),
+    own('open files, at most', quantity(facts.files)),
+    own('connections, at most', quantity(facts.capacity)),
   ]
 }
 
@@ -255,7 +216,7 @@ function processes({ processes }, width) {
         [
           [role, 'accent'],
           [`${pid}`, 'value'],
-          [people(connections), 'value'],
+          [quantity(connections), 'value'],
           [duration(cpu), 'value'],
           [size(rss), 'value'],
           [size(own), 'value'],

@@ -1,12 +1,12 @@
-import { count, duration, people, whole } from '../../../dashboard/format.js'
+import { count, duration, quantity, whole } from '../../../dashboard/format.js'
 import { columns, pad } from '../../../dashboard/terminal/line.js'
+import { shown } from '../../../dashboard/view/state.js'
 import { AROUND, table } from '../../../dashboard/view/table.js'
 import { chosenColumns, STATE_STYLES } from '../drone-columns.js'
-import { orderedDrones } from '../order.js'
-import { shown } from '../picture.js'
+import { orderedDrones } from '../picture.js'
 
 /**
- * @typedef {import('./panel.js').Line} Line
+ * @typedef {import('../../../dashboard/terminal/line.js').Line} Line
  * @typedef {import('../../schema.js').DroneRow} DroneRow
  */
 
@@ -18,7 +18,7 @@ const ABOUT = {
 
 /**
  * A row for each drone, and one for all.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const drones = {
   name: 'drones',
@@ -30,7 +30,7 @@ export const drones = {
       most: AROUND + count,
     }
   },
-  turn: 5,
+  priority: 5,
 
   draw(state, width, rows) {
     const { snapshot, history } = shown(state)
@@ -75,7 +75,7 @@ export const drones = {
  */
 function absentLine({ id, state, where, handle, sample, restarts }, indent) {
   const last =
-    sample === null ? '' : `, last ${people(sample.gauges.open)} connections, up ${duration(sample.up)}`
+    sample === null ? '' : `, last ${quantity(sample.gauges.open)} connections, up ${duration(sample.up)}`
   const again = restarts === 0 ? '' : `, ${count(restarts)} restarts`
   const what = ABOUT[state] ?? state
   return [

@@ -1,13 +1,13 @@
 import { bar } from '../../../dashboard/chart.js'
-import { people, percent } from '../../../dashboard/format.js'
-import { BACK, flow, rule, scrolled } from '../../../dashboard/panels/parts.js'
+import { percent, quantity } from '../../../dashboard/format.js'
 import { beside, clip, pad } from '../../../dashboard/terminal/line.js'
-import { eventListOf, newestEvents } from '../../../dashboard/view/events.js'
-import { shown } from '../picture.js'
+import { eventListOf, newestEvents } from '../../../dashboard/view/panels.js'
+import { BACK, flow, rule, scrolled } from '../../../dashboard/view/parts.js'
+import { shown } from '../../../dashboard/view/state.js'
 
 /**
- * @typedef {import('./panel.js').Line} Line
- * @typedef {import('./panel.js').State} State
+ * @typedef {import('../../../dashboard/terminal/line.js').Line} Line
+ * @typedef {import('../state.js').State} State
  */
 
 /** Rows of the newest events on a high terminal. */
@@ -30,19 +30,19 @@ const faultsOf = state => Object.entries(shown(state).snapshot?.faults ?? {}).so
 
 /**
  * The faults that there were; on a high terminal they stand beside the events.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const faultLine = {
   name: 'fault line',
   visible: state => state.view === 'main' && !isHigh(state) && faultsOf(state).length > 0,
   rows: () => ({ least: 1, most: 1 }),
-  turn: 7,
+  priority: 7,
   draw(state, width) {
     const items = faultsOf(state).map(
       ([kind, times]) =>
         /** @type {Line} */ ([
           [`${kind} `, 'label'],
-          [people(times), 'warn'],
+          [quantity(times), 'warn'],
         ]),
     )
     return [[[' faults ', 'header'], ...flow(items, width - 9)]]
@@ -54,7 +54,7 @@ const isHigh = ({ size }) => size.rows >= HIGH && size.columns >= WIDE
 
 /**
  * What has happened last; an answer to a key takes its place for a moment.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const eventLine = {
   name: 'event line',
@@ -64,7 +64,7 @@ export const eventLine = {
     const lines = Math.max(2, shown(state).snapshot?.events.length ?? 0, faultsOf(state).length)
     return { least: 1, most: Math.min(MOST, lines + 1) }
   },
-  turn: 4,
+  priority: 4,
 
   draw(state, width, rows) {
     const room = Math.max(1, rows - 1)
@@ -88,13 +88,13 @@ export const eventList = eventListOf((/** @type {State} */ state) => shown(state
 
 /**
  * All kinds of faults.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const faultList = {
   name: 'faults',
   visible: state => shown(state).snapshot !== null && state.view === 'faults',
   rows: () => ({ least: 3, most: Number.POSITIVE_INFINITY }),
-  turn: 5,
+  priority: 5,
 
   draw(state, width, rows) {
     const lines = faultRows(state, width)
@@ -118,7 +118,7 @@ function faultRows(state, width) {
   return faults.map(([name, times]) => [
     [' ', ''],
     ...pad([[name, 'value']], kind, 'left', '…'),
-    [people(times).padStart(9), 'warn'],
+    [quantity(times).padStart(9), 'warn'],
     [` ${percent(times / all).padStart(4)} `, 'label'],
     ...bar(times / all, size, state.look.unicode, 'warn'),
   ])

@@ -1,9 +1,10 @@
-import { footerOf } from '../../../dashboard/view/footer.js'
-import { shown } from '../picture.js'
+import { quantity, whole } from '../../../dashboard/format.js'
+import { footerOf, withQuestion } from '../../../dashboard/view/panels.js'
+import { shown } from '../../../dashboard/view/state.js'
 
 /**
- * @typedef {import('./panel.js').Line} Line
- * @typedef {import('./panel.js').State} State
+ * @typedef {import('../../../dashboard/terminal/line.js').Line} Line
+ * @typedef {import('../state.js').State} State
  */
 
 /**
@@ -13,7 +14,7 @@ import { shown } from '../picture.js'
 function keysOf(state) {
   const { view, frozen, sort, commands } = state
   /** @type {[string, string][]} */
-  const always = [['q', 'leave, load goes on']]
+  const always = [['q', 'quit, load continues']]
   if (shown(state).snapshot === null && view === 'main')
     return [
       ['q', 'leave'],
@@ -58,3 +59,45 @@ function keysOf(state) {
 }
 
 export const footer = footerOf(keysOf)
+
+/**
+ * @param {State} state
+ * @param {NonNullable<State['dialog']>} dialog
+ * @returns {import('../../../dashboard/view/panels.js').Question}
+ */
+function contents(state, dialog) {
+  const { snapshot } = shown(state)
+  if (dialog.kind === 'restart') {
+    const open = snapshot?.drones.find(({ id }) => id === dialog.id)?.sample?.gauges.open ?? 0
+    const whose = open === 1 ? 'its connection is' : `its ${quantity(open)} connections are`
+    return {
+      title: `restart ${dialog.id}?`,
+      text: [[open === 0 ? 'it has no connections' : `${whose} closed, and opened anew`, 'value']],
+      keys: [
+        ['y', 'restart'],
+        ['n', 'leave it'],
+      ],
+    }
+  }
+  return {
+    title: 'connections of all drones',
+    text: [
+      [`${whole(snapshot?.settings.n)} → `, 'label'],
+      [dialog.text, 'value'],
+      ['▏', 'accent'],
+      [dialog.text === '' ? ' 20000, 20k, 1.5m' : '', 'label'],
+    ],
+    keys: [
+      ['enter', 'set'],
+      ['esc', 'leave it'],
+    ],
+  }
+}
+
+/**
+ * @param {Line[]} lines
+ * @param {State} state
+ * @returns {Line[]} with the question in front of them, if there is one
+ */
+export const withDialog = (lines, state) =>
+  state.dialog === null ? lines : withQuestion(lines, state.size, contents(state, state.dialog))

@@ -1,14 +1,14 @@
 import { bar } from '../../../dashboard/chart.js'
-import { bytes, clock, count, duration, people, whole } from '../../../dashboard/format.js'
-import { flow, named, spread } from '../../../dashboard/panels/parts.js'
+import { bytes, clock, count, duration, quantity, whole } from '../../../dashboard/format.js'
 import { width as widthOf } from '../../../dashboard/terminal/line.js'
-import { openedRate } from '../history.js'
-import { shown } from '../picture.js'
+import { flow, named, spread } from '../../../dashboard/view/parts.js'
+import { shown } from '../../../dashboard/view/state.js'
+import { openedRate } from '../picture.js'
 
 /**
- * @typedef {import('./panel.js').Line} Line
- * @typedef {import('./panel.js').State} State
- * @typedef {import('./panel.js').FleetSnapshot} FleetSnapshot
+ * @typedef {import('../../../dashboard/terminal/line.js').Line} Line
+ * @typedef {import('../state.js').State} State
+ * @typedef {import('../../schema.js').FleetSnapshot} FleetSnapshot
  */
 
 const BAR = { least: 12, most: 60 }
@@ -17,13 +17,13 @@ const RATE = 10
 
 /**
  * What runs, how far it is, and how much passes.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const header = {
   name: 'header',
   visible: state => shown(state).snapshot !== null,
   rows: () => ({ least: 3, most: 3 }),
-  turn: 2,
+  priority: 2,
 
   draw(state, width) {
     const { snapshot, history } = shown(state)
@@ -88,7 +88,7 @@ function progressLine({ gauges, settings, ramp, scenario, rates, time }, rate, w
     ],
     eta,
     ...step,
-    named('opening', people(gauges.opening)),
+    named('opening', quantity(gauges.opening)),
     named('failed/s', [count(rates.failed), rates.failed > 0 ? 'warn' : 'value']),
     named('ended/s', [count(rates.ended), rates.ended > 0 ? 'warn' : 'value']),
   ])
@@ -115,8 +115,8 @@ function ratesLine({ rates, counters, drones, settings }, width) {
     named('out', `${bytes(rates.bytesOut)}/s`),
     settings.publish_rate > 0 ? named('of', `${count(settings.publish_rate)}/s to publish`) : [],
     named('drones', `${whole(up)}/${whole(drones.length)}`),
-    named('opened in all', people(counters.opened)),
-    named('reconnects', people(counters.reconnects)),
+    named('opened in all', quantity(counters.opened)),
+    named('reconnects', quantity(counters.reconnects)),
     named('pings', count(counters.pings)),
   ]
   return [[' rates ', 'header'], ...flow(items, width - 8)]

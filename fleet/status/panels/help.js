@@ -1,4 +1,4 @@
-import { helpOf } from '../../../dashboard/view/help.js'
+import { helpOf } from '../../../dashboard/view/panels.js'
 
 /** Those that only this view has. @type {readonly [key: string, text: string][]} */
 const KEYS = [
@@ -7,7 +7,7 @@ const KEYS = [
   ['n', 'another number of connections'],
   ['+ -', 'some more, some fewer connections'],
   ['r', 'restart the selected drone'],
-  ['q ctrl-c', 'leave; the load goes on'],
+  ['q ctrl-c', 'quit; the load continues'],
 ]
 
 /** What docs/fleet.md says at length. @type {readonly [name: string, text: string][]} */
@@ -31,7 +31,7 @@ const WORDS = [
 
 /**
  * Keys and words.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const help = helpOf({
   keys: () => KEYS,

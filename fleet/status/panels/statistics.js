@@ -1,13 +1,13 @@
 import { count } from '../../../dashboard/format.js'
 import { columns } from '../../../dashboard/terminal/line.js'
+import { shown } from '../../../dashboard/view/state.js'
 import { fitting } from '../../../dashboard/view/table.js'
 import { Distribution } from '../../statistics/distribution.js'
 import { fine } from '../format.js'
-import { shown } from '../picture.js'
 
 /**
- * @typedef {import('./panel.js').Line} Line
- * @typedef {import('./panel.js').FleetSnapshot} FleetSnapshot
+ * @typedef {import('../../../dashboard/terminal/line.js').Line} Line
+ * @typedef {import('../../schema.js').FleetSnapshot} FleetSnapshot
  * @typedef {import('../../schema.js').DistributionWire} DistributionWire
  *
  * @typedef {object} Column
@@ -63,7 +63,7 @@ function known({ latency, latencyNow, connect, answer, probe }) {
 
 /**
  * How long messages took, as one table of all that is said about such times.
- * @type {import('./panel.js').Panel}
+ * @type {import('../state.js').Panel}
  */
 export const statistics = {
   name: 'statistics',
@@ -79,7 +79,7 @@ export const statistics = {
       most: 1 + count,
     }
   },
-  turn: 4,
+  priority: 4,
 
   draw(state, width, rows) {
     const { snapshot } = shown(state)

@@ -33,7 +33,7 @@ t.test('as many colours as the terminal has', async t => {
   t.equal(colors({ TERM: 'xterm' }, {}, false), 0, 'no terminal')
 })
 
-t.test('people have the last word on colours', async t => {
+t.test('quantity have the last word on colours', async t => {
   const TERM = 'xterm-256color'
   t.equal(colors({ TERM, NO_COLOR: '1' }), 0)
   t.equal(colors({ TERM, NO_COLOR: '' }), 256, 'an empty one says nothing')

@@ -1,0 +1,197 @@
+import { chart, legend } from '../chart.js'
+import { pad, width as widthOf } from '../terminal/line.js'
+import { rule } from './parts.js'
+import { shown } from './state.js'
+
+/**
+ * @typedef {import('../terminal/line.js').Line} Line
+ * @typedef {import('../terminal/line.js').Span} Span
+ * @typedef {{unicode: boolean, colors: boolean}} Look
+ */
+
+/**
+ * @template P a point in time; null in the history: nothing is known of that second
+ * @typedef {object} ChartDefinition
+ * @property {string} title
+ * @property {string} [short] title where there is little room
+ * @property {'linear' | 'log'} scale
+ * @property {boolean} [stacked]
+ * @property {(value: number) => string} format of the axis
+ * @property {boolean} [binary] whether the axis goes by powers of 1024
+ * @property {readonly {label: string, style: string, value: (point: P) => number | null}[]} series
+ * @property {(value: number | null) => string} figure the newest value of a series as text
+ * @property {string} [unknown] instead of the figures while none is known
+ */
+
+/**
+ * @template M, P
+ * @typedef {object} Plot
+ * @property {ChartDefinition<P>} definition
+ * @property {string} id of the definition and of what `pick` selects: key of the cache
+ * @property {(moment: M) => P | null} pick what it shows of a moment
+ */
+
+/**
+ * @template M
+ * @typedef {object} History
+ * @property {(M & {time: number} | null)[]} lines one a second, oldest first: the moments that lines show
+ * @property {(M & {time: number} | null)[]} areas those that stacked areas show
+ * @property {M | null} newest
+ * @property {number} span seconds from the left edge to the right one
+ */
+
+/** Columns of the labels of an axis: charts below each other line up. */
+const LABELS = 6
+const GAP = 2
+/** Least size of a chart with its title. */
+const LEAST = { width: 48, height: 8 }
+
+/**
+ * The charts of the main page. Where not all fit, `c` goes through them.
+ *
+ * @template {import('./state.js').ViewState<any> & {view: string}} State
+ * @param {object} parts
+ * @param {number} parts.count of charts
+ * @param {number} parts.across most charts side by side
+ * @param {number} parts.highest rows of a chart: a higher one shows no more
+ * @param {(rows: number) => {least: number, share?: number}} parts.rows of the terminal -> see Panel.rows
+ * @param {(state: State, which: number, width: number, height: number, more: string) => Line[]} parts.draw more: which of how many
+ * @returns {import('./screen.js').Panel<State>}
+ */
+export const chartsOf = ({ count, across, highest, rows: needed, draw }) => {
+  const wideOf = (/** @type {number} */ width) =>
+    Math.min(across, Math.max(1, Math.floor(width / LEAST.width)))
+  return {
+    name: 'charts',
+    visible: state => state.view === 'main' && shown(state).snapshot !== null,
+    rows: ({ size }) => ({ most: highest * Math.ceil(count / wideOf(size.columns)), ...needed(size.rows) }),
+    priority: 6,
+
+    draw(state, width, rows) {
+      const wide = wideOf(width)
+      // Another row of charts only where every chart stays readable.
+      const high = Math.max(1, Math.min(Math.ceil(count / wide), Math.floor(rows / LEAST.height)))
+      const fit = Math.min(count, wide * high)
+      const first = fit === count ? 0 : state.chart
+      return chartGrid({ wide, high, count: fit, width, rows }, (at, width, height) => {
+        const which = (first + at) % count
+        return draw(state, which, width, height, fit === 1 ? `${which + 1}/${count}` : '')
+      })
+    },
+  }
+}
+
+/**
+ * @param {{wide: number, high: number, count: number, width: number, rows: number}} grid charts side by side, rows of charts, charts
+ *   in all; size in columns and rows of the screen
+ * @param {(at: number, width: number, height: number) => Line[]} draw one chart
+ * @returns {Line[]}
+ */
+export const chartGrid = ({ wide, high, count, width, rows }, draw) =>
+  Array.from({ length: high }, (_, row) => {
+    const height = Math.floor((rows * (row + 1)) / high) - Math.floor((rows * row) / high)
+    const inRow = Math.min(wide, count - row * wide)
+    const each = Math.floor((width - GAP * (inRow - 1)) / inRow)
+    const blocks = Array.from({ length: inRow }, (_, column) => draw(row * wide + column, each, height))
+    return blocks[0].map((_, line) =>
+      blocks.flatMap((block, at) => (at === 0 ? block[line] : [SPACE, ...block[line]])),
+    )
+  }).flat()
+
+/** @type {Span} */
+const SPACE = [' '.repeat(GAP), '']
+
+/**
+ * A chart with its title and its newest figures above it.
+ *
+ * @template M, P
+ * @param {Plot<M, P>} plot
+ * @param {History<M>} history
+ * @param {Look} look
+ * @param {number} width
+ * @param {number} height
+ * @param {string} [more] which of how many
+ * @returns {Line[]} all of the same width
+ */
+export function chartBlock(plot, history, look, width, height, more = '') {
+  const { title, short = title, stacked } = plot.definition
+  const number = /** @type {Line} */ (more === '' ? [] : [[`  ${more}`, 'label']])
+  // Around a title with something at the right there are seven columns.
+  const room = width - 7 - widthOf(number)
+  let right = figures(plot, history.newest, look, true)
+  if (short.length + widthOf(right) > room) right = figures(plot, history.newest, look, false)
+  const name = title.length + widthOf(right) <= room ? title : short
+  const moments = stacked ? history.areas : history.lines
+  return [
+    pad(rule(name, width, [...right, ...number]), width),
+    ...linesOf(plot, moments, history.span, width, height - 1, look),
+  ]
+}
+
+/**
+ * @template M, P
+ * @param {Plot<M, P>} plot
+ * @param {M | null} newest
+ * @param {Look} look
+ * @param {boolean} labelled false: there is no room for the labels
+ * @returns {Line} the newest figures; of several series each with its mark
+ */
+function figures({ definition, pick }, newest, { unicode, colors }, labelled) {
+  const { series, figure, stacked, unknown } = definition
+  const point = newest === null ? null : pick(newest)
+  const values = series.map(({ value }) => (point === null ? null : value(point)))
+  if (unknown !== undefined && values.every(value => value === null)) return [[unknown, 'value']]
+  if (series.length === 1) return [[figure(values[0]), 'value']]
+  const named = series.map(({ label, style }, at) => ({
+    label: `${labelled ? `${label} ` : ''}${figure(values[at])}`,
+    style,
+    values: [],
+  }))
+  return legend(named, { unicode, colors, stacked })
+}
+
+/**
+ * Charts are most of the work of a picture, and most pictures show the same history as the one before.
+ * @type {WeakMap<object, Map<string, Line[]>>}
+ */
+const drawn = new WeakMap()
+
+/**
+ * @template M, P
+ * @param {Plot<M, P>} plot
+ * @param {(M & {time: number} | null)[]} moments
+ * @param {number} span seconds
+ * @param {number} width
+ * @param {number} height
+ * @param {Look} look
+ * @returns {Line[]}
+ */
+function linesOf({ definition, id, pick }, moments, span, width, height, { unicode, colors }) {
+  const known = drawn.get(moments) ?? new Map()
+  const key = [id, width, height, unicode, colors].join()
+  let lines = known.get(key)
+  if (lines === undefined) {
+    const { series, scale, stacked, format, binary } = definition
+    const points = moments.map(moment => (moment === null ? null : pick(moment)))
+    lines = chart({
+      series: series.map(({ style, value }) => ({
+        style,
+        values: points.map(point => (point === null ? null : value(point))),
+      })),
+      width,
+      height,
+      scale,
+      stacked,
+      format,
+      binary,
+      unicode,
+      colors,
+      span,
+      step: 1,
+      last: Math.round((moments.at(-1)?.time ?? 0) / 1000),
+      labelWidth: LABELS,
+    })
+    drawn.set(moments, known.set(key, lines))
+  }
+  return lines
+}

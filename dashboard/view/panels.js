@@ -1,0 +1,276 @@
+// Panels that the dashboard and the fleet's status share: each is made from what differs between the two.
+
+import { clock, mark } from '../format.js'
+import { beside, clip, clipText, pad, visibleWidth, width as widthOf } from '../terminal/line.js'
+import { BACK, centred, rule, scrolled } from './parts.js'
+import { shown } from './state.js'
+
+/**
+ * @typedef {import('../terminal/line.js').Line} Line
+ * @typedef {import('../terminal/line.js').Span} Span
+ * @typedef {readonly [key: string, text: string]} Key
+ * @typedef {{time: number, level: string, text: string}} Event
+ */
+
+/**
+ * Why the figures are not those of this second; shown only then.
+ *
+ * @template {import('./state.js').ViewState<any>} State
+ * @param {(state: State) => boolean} isStale
+ * @param {(state: State, time: string) => Span} trouble why it is stale; time: of the figures
+ * @returns {import('./screen.js').Panel<State>}
+ */
+export const statusOf = (isStale, trouble) => ({
+  name: 'status',
+  visible: state => shown(state).snapshot !== null && (isStale(state) || state.frozen !== null),
+  rows: () => ({ least: 1, most: 1 }),
+  priority: 1,
+
+  draw(state, width) {
+    const time = clock(shown(state).snapshot.time)
+    const [text, style] = isStale(state) ? trouble(state, time) : [`paused at ${time}; p continues`, 'warn']
+    return [[[` ${text} `.padEnd(width), `${style} selected`]]]
+  },
+})
+
+/**
+ * In place of everything else until there are figures.
+ *
+ * @template {import('./state.js').ViewState<any> & {view: string, source: string}} State
+ * @param {string} title
+ * @param {(state: State) => Span} message
+ * @returns {import('./screen.js').Panel<State>}
+ */
+export const waitingOf = (title, message) => ({
+  name: 'waiting',
+  visible: state => shown(state).snapshot === null && state.view !== 'help',
+  rows: () => ({ least: 1, most: Number.POSITIVE_INFINITY }),
+  priority: 3,
+
+  draw(state, width, rows) {
+    const [text, style] = message(state)
+    const lines = wrapped(text, Math.max(10, width - 8)).map(line => /** @type {Span} */ ([line, style]))
+    return centred([[title, 'title'], [state.source, 'accent'], ['', ''], ...lines], width, rows)
+  },
+})
+
+/**
+ * @param {string} text
+ * @param {number} width columns
+ * @returns {string[]} its lines, broken between words
+ */
+function wrapped(text, width) {
+  /** @type {string[]} */
+  const lines = ['']
+  for (const word of text.split(' ')) {
+    const line = `${lines.at(-1)} ${word}`.trimStart()
+    if (line.length <= width) lines[lines.length - 1] = line
+    else lines.push(word)
+  }
+  return lines
+}
+
+/** @type {Line} */
+const NO_EVENTS = [[' no events yet', 'label']]
+
+/** @type {Record<string, {text: string, health: import('../format.js').Health}>} */
+const LEVELS = { warn: { text: 'warn', health: 'warn' }, error: { text: 'bad', health: 'bad' } }
+
+/**
+ * @param {Event} event
+ * @param {{colors: boolean}} look
+ * @returns {Line}
+ */
+function eventText({ time, level, text }, { colors }) {
+  const { text: style, health } = LEVELS[level] ?? { text: 'value', health: 'good' }
+  return [
+    [` ${clock(time)} `, 'label'],
+    [colors ? '' : `${mark(health)} `, ''],
+    [text, style],
+  ]
+}
+
+/**
+ * @param {readonly Event[]} events
+ * @param {Pick<import('./state.js').ViewState<any>, 'look' | 'notice'>} state
+ * @param {number} room lines, at least one
+ * @returns {Line[]} the newest ones; for a moment the reply to a key takes a place
+ */
+export function newestEvents(events, { look, notice }, room) {
+  const lines = events.slice(-room).map(event => eventText(event, look))
+  if (notice !== null) {
+    if (lines.length === room) lines.shift()
+    lines.push([
+      [` ${clock(notice.at)} `, 'label'],
+      [notice.text, notice.style],
+    ])
+  }
+  return lines.length === 0 ? [NO_EVENTS] : lines
+}
+
+/**
+ * All known events, the newest ones first.
+ *
+ * @template {{view: string, scroll: number, look: {unicode: boolean, colors: boolean}}} State
+ * @param {(state: State) => readonly Event[] | null} eventsOf null: there is no picture yet
+ * @returns {import('./screen.js').Panel<State>}
+ */
+export const eventListOf = eventsOf => ({
+  name: 'events',
+  visible: state => eventsOf(state) !== null && state.view === 'events',
+  rows: () => ({ least: 3, most: Number.POSITIVE_INFINITY }),
+  priority: 3,
+
+  draw(state, width, rows) {
+    const events = (eventsOf(state) ?? []).toReversed()
+    const lines = events.map(event => clip(eventText(event, state.look), width, '…'))
+    return [
+      rule(`events, ${events.length}, newest first`, width, BACK),
+      ...(lines.length === 0 ? [NO_EVENTS] : scrolled(lines, rows - 1, state.scroll)),
+    ]
+  },
+})
+
+/** Keys of both views. @type {readonly Key[]} */
+const KEYS = [
+  ['h ?', 'this help'],
+  ['↑ ↓ k j', 'select a row; pgup, pgdn, home, end'],
+  ['enter', 'its details; esc goes back'],
+  ['s S', 'sort by the next column, reverse'],
+  ['c tab', 'next chart'],
+  ['e', 'all events'],
+  ['p', 'pause, continue'],
+  ['ctrl-l', 'redraw the screen'],
+]
+
+/**
+ * Keys and words, side by side where there is room.
+ *
+ * @template {{view: string, scroll: number}} State
+ * @param {object} parts
+ * @param {(state: State) => Line[]} [parts.first] above the keys
+ * @param {(state: State) => readonly Key[]} parts.keys of this view only
+ * @param {(state: State) => Line[]} parts.words
+ * @returns {import('./screen.js').Panel<State>}
+ */
+export const helpOf = ({ first = () => [], keys, words }) => ({
+  name: 'help',
+  visible: state => state.view === 'help',
+  rows: () => ({ least: 3, most: Number.POSITIVE_INFINITY }),
+  priority: 3,
+
+  draw(state, width, rows) {
+    const pair = (/** @type {Key} */ [key, text]) =>
+      /** @type {Line} */ ([
+        [` ${key.padEnd(10)}`, 'key'],
+        [text, 'value'],
+      ])
+    const left = [...first(state), ...[...KEYS, ...keys(state)].map(pair)]
+    const right = words(state)
+    const half = Math.max(...left.map(widthOf)) + 2
+    const lines =
+      width >= half + 2 + Math.max(...right.map(widthOf))
+        ? beside([left, right], [half, width - half - 2], 2)
+        : [...left, [], ...right.map(line => /** @type {Line} */ ([[' ', ''], ...line]))]
+    return [rule('help', width, BACK), ...scrolled(lines, rows - 1, state.scroll)]
+  },
+})
+
+/**
+ * As many keys as fit; the help has all of them.
+ *
+ * @template State
+ * @param {(state: State) => Key[]} keysOf the most important ones first; the first one is shown at the end
+ * @returns {import('./screen.js').Panel<State>}
+ */
+export const footerOf = keysOf => ({
+  name: 'footer',
+  visible: () => true,
+  rows: () => ({ least: 1, most: 1 }),
+  priority: 0,
+
+  draw(state, width) {
+    const [quit, ...others] = keysOf(state).map(
+      ([key, text]) =>
+        /** @type {Line} */ ([
+          [key, 'key'],
+          [` ${text}`, 'label'],
+        ]),
+    )
+    /** @type {Line} */
+    const line = [[' ', '']]
+    let room = width - 2 - widthOf(quit)
+    for (const item of others) {
+      room -= widthOf(item) + 2
+      if (room < 0) break
+      line.push(...item, ['  ', ''])
+    }
+    return [[...line, ...quit]]
+  },
+})
+
+/**
+ * @typedef {object} Question
+ * @property {string} title
+ * @property {Line} text
+ * @property {Key[]} keys
+ */
+
+/** Columns between the sides of the box of a question, at least. */
+const LEAST = 40
+
+/**
+ * @param {Line[]} lines of the screen
+ * @param {{columns: number, rows: number}} size of the terminal
+ * @param {Question} question
+ * @returns {Line[]} with the question in front
+ */
+export function withQuestion(lines, { columns, rows }, { title, text, keys }) {
+  /** @type {Line} */
+  const choice = keys.flatMap(
+    ([key, what]) =>
+      /** @type {Line} */ ([
+        [` ${key} `, 'key selected'],
+        [` ${what}   `, 'value'],
+      ]),
+  )
+  const inner = Math.min(columns - 4, Math.max(widthOf(text), widthOf(choice), title.length + 4, LEAST))
+  const row = (/** @type {Line} */ line) =>
+    /** @type {Line} */ ([['│ ', 'accent'], ...pad(line, inner, 'left', '…'), [' │', 'accent']])
+  /** @type {Line[]} */
+  const box = [
+    [
+      ['╭ ', 'accent'],
+      [title, 'header'],
+      [` ${'─'.repeat(Math.max(0, inner - title.length))}╮`, 'accent'],
+    ],
+    row(text),
+    row([]),
+    row(choice),
+    [[`╰${'─'.repeat(inner + 2)}╯`, 'accent']],
+  ]
+  const left = Math.max(0, Math.floor((columns - inner - 4) / 2))
+  const top = Math.max(0, Math.floor((rows - box.length) / 2))
+  return lines.map((line, row) => {
+    const front = box[row - top]
+    return front === undefined ? line : [...pad(line, left), ...front, ...skip(line, left + inner + 4)]
+  })
+}
+
+/**
+ * @param {Line} line
+ * @param {number} columns
+ * @returns {Line} what is right of so many columns
+ */
+function skip(line, columns) {
+  /** @type {Line} */
+  const rest = []
+  let left = columns
+  for (const [text, style] of line) {
+    const width = visibleWidth(text)
+    if (left <= 0) rest.push([text, style])
+    else if (width > left) rest.push([text.slice(clipText(text, left).length), style])
+    left -= width
+  }
+  return rest
+}

@@ -1,0 +1,180 @@
+import { beside, clip, pad, width as widthOf } from '../terminal/line.js'
+
+/**
+ * @typedef {import('../terminal/line.js').Line} Line
+ * @typedef {import('../terminal/line.js').Span} Span
+ */
+
+/** Right end of the title of a page in front. @type {Line} */
+export const BACK = [
+  ['esc', 'key'],
+  [' back', 'label'],
+]
+/** The same for a page that scrolls. @type {Line} */
+const MORE = [['page down', 'key'], [' more  ', 'label'], ...BACK]
+
+/**
+ * @param {string} name
+ * @param {string | Span} value
+ * @param {string} [style] of the name
+ * @returns {Line} a figure with its name before it
+ */
+export const named = (name, value, style = 'label') => [
+  [`${name} `, style],
+  typeof value === 'string' ? [value, 'value'] : value,
+]
+
+/**
+ * @param {Line[]} items the most important ones first
+ * @param {number} width columns
+ * @param {number} [gap]
+ * @returns {Line} as many items as fit, separated by the gap
+ */
+export function flow(items, width, gap = 2) {
+  /** @type {Line} */
+  const line = []
+  let taken = 0
+  for (const item of items) {
+    if (item.length === 0) continue
+    const between = taken === 0 ? 0 : gap
+    const wide = widthOf(item)
+    if (taken + between + wide > width) break
+    if (between > 0) line.push([' '.repeat(between), ''])
+    line.push(...item)
+    taken += between + wide
+  }
+  return line
+}
+
+/**
+ * @param {Line} left kept where there is no room for both
+ * @param {Line} right
+ * @param {number} width columns
+ * @returns {Line}
+ */
+export function spread(left, right, width) {
+  const room = width - widthOf(left)
+  if (room <= widthOf(right)) return clip(left, width)
+  return [...left, ...pad(right, room, 'right')]
+}
+
+/**
+ * @param {string} title
+ * @param {number} width columns
+ * @param {Line} [right] at the right end
+ * @returns {Line} a line across with a title in it
+ */
+export function rule(title, width, right = []) {
+  const tail = right.length === 0 ? 0 : widthOf(right) + 3
+  const head = title.length + 4
+  if (head + tail > width)
+    return tail === 0 || head > width ? clip([[title, 'header']], width) : rule(title, width)
+  /** @type {Line} */
+  const line = [
+    ['─ ', 'border'],
+    [title, 'header'],
+    [' ', ''],
+    ['─'.repeat(width - head - tail + 1), 'border'],
+  ]
+  return tail === 0 ? line : [...line, [' ', ''], ...right, [' ─', 'border']]
+}
+
+/**
+ * @param {Line[]} lines
+ * @param {number} rows
+ * @param {number} scroll lines above, limited to what there is
+ * @returns {Line[]} the visible ones
+ */
+export function scrolled(lines, rows, scroll) {
+  const from = Math.max(0, Math.min(scroll, lines.length - rows))
+  return lines.slice(from, from + rows)
+}
+
+/**
+ * @param {Span[]} spans one a line
+ * @param {number} width columns
+ * @param {number} rows
+ * @returns {Line[]} centred in that area
+ */
+export function centred(spans, width, rows) {
+  const above = Math.max(0, Math.floor((rows - spans.length) / 2))
+  const lines = spans.map(
+    ([text, style]) =>
+      /** @type {Line} */ ([
+        [' '.repeat(Math.max(0, Math.floor((width - text.length) / 2))), ''],
+        [text, style],
+      ]),
+  )
+  return [...new Array(above).fill([]), ...lines].slice(0, rows)
+}
+
+// Pages of figures: blocks of `name value` rows, packed into columns.
+
+/** Columns of a block, and between two of them. */
+const BLOCK = { least: 25, most: 40, gap: 2 }
+
+/**
+ * @param {number} width of the page
+ * @returns {{count: number, width: number}} columns of blocks, and the width of each
+ */
+export function blockColumns(width) {
+  const count = Math.min(5, Math.max(1, Math.floor((width - 1 + BLOCK.gap) / (BLOCK.least + BLOCK.gap))))
+  return { count, width: Math.min(BLOCK.most, Math.floor((width - 1 + BLOCK.gap) / count) - BLOCK.gap) }
+}
+
+/**
+ * @param {Line[][]} blocks the most important ones first; the first line of each is its title, one without figures is left out
+ * @param {{count: number, width: number}} columns
+ * @returns {Line[]} the blocks, each put on the column that is the shortest so far
+ */
+export function packed(blocks, { count, width }) {
+  /** @type {Line[][]} */
+  const stacks = Array.from({ length: count }, () => [])
+  for (const block of blocks) {
+    if (block.length < 2) continue
+    const stack = stacks.reduce((lowest, stack) => (stack.length < lowest.length ? stack : lowest))
+    if (stack.length > 0) stack.push([])
+    stack.push(...block)
+  }
+  return beside(stacks, new Array(count).fill(width), BLOCK.gap)
+}
+
+/**
+ * @param {string} title
+ * @param {Line[]} fixed lines below the title
+ * @param {Line[]} lines below them, which scroll
+ * @param {{scroll: number}} state
+ * @param {number} width columns
+ * @param {number} rows
+ * @returns {Line[]} a page in front
+ */
+export function detailPage(title, fixed, lines, { scroll }, width, rows) {
+  const room = rows - 1 - fixed.length
+  const indented = lines.map(line => /** @type {Line} */ ([[' ', ''], ...line]))
+  return [
+    rule(title, width, lines.length <= room ? BACK : MORE),
+    ...fixed,
+    ...scrolled(indented, room, scroll),
+  ]
+}
+
+/**
+ * @param {string} text
+ * @returns {Line} the title of a block
+ */
+export const blockTitle = text => [[text, 'header']]
+
+/**
+ * @param {string} name cut where there is no room for both
+ * @param {string | Span} value at the right end
+ * @param {number} width columns
+ * @returns {Line}
+ */
+export function figure(name, value, width) {
+  const [text, style] = typeof value === 'string' ? [value, 'value'] : value
+  return [
+    ...pad([[name, 'label']], Math.max(0, width - text.length - 1), 'left', '…'),
+    [' ', ''],
+    [text, style],
+  ]
+}

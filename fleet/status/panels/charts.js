@@ -1,0 +1,67 @@
+import { quantity } from '../../../dashboard/format.js'
+import { pad } from '../../../dashboard/terminal/line.js'
+import { chartBlock, chartsOf } from '../../../dashboard/view/charts.js'
+import { rule } from '../../../dashboard/view/parts.js'
+import { shown } from '../../../dashboard/view/state.js'
+import { Distribution } from '../../statistics/distribution.js'
+import { CHARTS } from '../charts.js'
+import { fine } from '../format.js'
+import { histogram } from '../histogram.js'
+import { spanOf } from '../picture.js'
+
+/**
+ * @typedef {import('../../../dashboard/terminal/line.js').Line} Line
+ * @typedef {import('../state.js').State} State
+ */
+
+/** The last minutes, and the distribution of latencies. @type {import('../state.js').Panel} */
+export const charts = chartsOf({
+  count: CHARTS.length,
+  across: CHARTS.length,
+  highest: 20,
+  // A share: a thousand drones would fill any terminal.
+  rows: rows => ({ least: rows < 20 ? 0 : 6, share: Math.floor(rows / 3) }),
+  draw(state, which, width, height, more) {
+    const definition = CHARTS[which]
+    if (definition === null) return histogramBlock(state, width, height, more)
+    const { history } = shown(state)
+    return chartBlock(
+      { definition, id: `${which}`, pick: (/** @type {import('../picture.js').Point} */ moment) => moment },
+      { lines: history, areas: history, newest: history.at(-1) ?? null, span: spanOf(history) },
+      state.look,
+      width,
+      height,
+      more,
+    )
+  },
+})
+
+/**
+ * @param {State} state
+ * @param {number} width
+ * @param {number} height
+ * @param {string} more which chart of how many
+ * @returns {Line[]} the histogram
+ */
+function histogramBlock(state, width, height, more) {
+  const { snapshot } = shown(state)
+  if (snapshot === null) return []
+  const { latency, latencyNow, connect } = snapshot
+  // A fleet that receives nothing still has its connect times.
+  const [what, wire] =
+    latency.count > 0
+      ? state.recent
+        ? ['latency of the last 5 s, ms', latencyNow]
+        : ['latency of all, ms', latency]
+      : ['connecting, ms', connect]
+  const right = /** @type {Line} */ ([
+    [quantity(wire.count), 'value'],
+    [more === '' ? '' : `  ${more}`, 'label'],
+  ])
+  const head = pad(rule(what, width, right), width)
+  if (wire.count === 0) return [head, pad([[' nothing received yet', 'label']], width)]
+  const distribution = Distribution.from(wire)
+  const marks = [50, 90, 99].map(p => ({ label: `p${p}`, at: distribution.percentile(p) }))
+  const wide = width >= 70 ? marks.map(({ label, at }) => ({ label: `${label} ${fine(at)}`, at })) : marks
+  return [head, ...histogram(wire, width, height - 1, state.look.unicode, wide)]
+}
