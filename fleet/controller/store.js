@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { chmod, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeFolder } from '../../src/doctor/folder.js'
+import { makeFolder } from '../../src/doctor/index.js'
 import { defaultSettings } from '../settings.js'
 
 /** @typedef {import('../schema.js').Handle} Handle */

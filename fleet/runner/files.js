@@ -1,5 +1,5 @@
 import { rename, rm, writeFile } from 'node:fs/promises'
-import { makeFolder as make } from '../../src/doctor/folder.js'
+import { makeFolder as make } from '../../src/doctor/index.js'
 import { RunError } from './run-error.js'
 
 /**

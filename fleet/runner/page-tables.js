@@ -4,7 +4,7 @@ import { bytes, count, formatValue, milliseconds, percent } from '../../src/char
 
 /** @typedef {import('./result.js').RunResult} RunResult */
 /** @typedef {import('./result.js').StepResult} StepResult */
-/** @typedef {import('../../src/report/table.js').Table} Table */
+/** @typedef {import('../../src/report/sections.js').Table} Table */
 /** @typedef {{label: string, result: RunResult}} Shown */
 
 const NOTHING = '–'

@@ -19,7 +19,7 @@ import { factsOf, verdictOf } from './summary.js'
 
 /** @typedef {import('./result.js').RunResult} RunResult */
 /** @typedef {import('../../src/report/sections.js').Section} Section */
-/** @typedef {import('../../src/report/table.js').Table} Table */
+/** @typedef {import('../../src/report/sections.js').Table} Table */
 
 /**
  * @typedef {object} PageRun

@@ -1,7 +1,6 @@
 import { linearRange, logarithmicRange, timeAxis, valueAxis } from './axes.js'
-import { isKnown, maximum } from './derive.js'
+import { isKnown, maximum, movingAverage } from './derive.js'
 import { Legend, make } from './legend.js'
-import { movingAverage } from './moving-average.js'
 import uPlot from './uplot.js'
 
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'

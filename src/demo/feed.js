@@ -1,8 +1,7 @@
 import { MachineWatch } from '../stats/machine.js'
 
-/** Where the vital signs are published. */
 export const CHANNEL = 'demo:vitals'
-/** What a worker is asked for. */
+/** Survey operation. */
 export const OPERATION = 'demo.vitals'
 const INTERVAL_MS = 1000
 
@@ -13,20 +12,20 @@ const INTERVAL_MS = 1000
  * @property {number} connections
  * @property {number} messages delivered to clients, a second
  * @property {number} memory resident, bytes
- * @property {{mean: number, p90: number, max: number}} delay how long events waited for the event loop, ms
+ * @property {{mean: number, p90: number, max: number}} delay event-loop delay, ms
  */
 
 /** @param {number} value */
 const hundredths = value => Math.round(value * 100) / 100
 
 /**
- * A machine's vital signs, and those of every worker of its node, published once a second by one of them. Where several nodes
- * share a channel, one of them publishes, so that the page shows one machine and not now this one, now that one.
+ * Publishes the vital signs of the machine and of each worker once a second. Of several nodes only the one with the lowest id
+ * publishes, so that the page shows one machine.
  */
 export class VitalsFeed {
   #context
   #sampler
-  /** @type {MachineWatch | undefined} of the worker that publishes */
+  /** @type {MachineWatch | undefined} in the publishing worker */
   #machine
   #busy = false
 
@@ -40,8 +39,8 @@ export class VitalsFeed {
   }
 
   /**
-   * Answers the first worker of a node.
-   * @param {{node: string}} asker
+   * Handles a survey of the publishing worker.
+   * @param {{node: string}} params its node
    * @returns {{node: string, sample: WorkerSample | null}} null for another node, and in the first second
    */
   answer({ node }) {
@@ -64,7 +63,7 @@ export class VitalsFeed {
     }
   }
 
-  /** To be called in one worker of a node only: it asks the others. */
+  /** To be called in one worker of each node; it surveys the others. */
   start() {
     if (!this.#context.rules.resolve(CHANNEL)) {
       return this.#context.log.warn(
@@ -86,7 +85,7 @@ export class VitalsFeed {
   }
 
   async #publish() {
-    // A worker that hangs answers late: its second is left out, and not made up for.
+    // A hanging worker delays the survey: skip this second.
     if (this.#busy) return
     this.#busy = true
     const { broker, clock, log, node } = this.#context
@@ -98,7 +97,7 @@ export class VitalsFeed {
       workers.sort((a, b) => a.worker - b.worker)
       this.#send(JSON.stringify({ time: clock(), ...this.#machineSigns(), workers }))
     } catch (error) {
-      log.debug({ err: error }, 'no vital signs this time')
+      log.debug({ err: error }, 'vital signs survey failed')
     } finally {
       this.#busy = false
     }

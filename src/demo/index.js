@@ -1,4 +1,8 @@
-// The demo page: plain files, and the official SDK's browser build from its npm package.
+// The demo page at `/`: plain files, and the official SDK's browser build from its npm package.
+//
+// May import server/ (static files) and stats/; it uses the gateway through WorkerContext like a transport does. feed.js publishes
+// the vital signs of all workers once a second to `demo:vitals`; the page (page/) is ES modules, served as they are, no build.
+// Promises: the page never contains the API key; without `demo.enabled` nothing of this room is loaded.
 
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -8,7 +12,7 @@ import { OPERATION, VitalsFeed } from './feed.js'
 
 const ASSETS = '/demo/'
 
-/** Files of the folder `page` beside this one. */
+/** Files of the folder page/. */
 const FILES = Object.freeze([
   'style.css',
   'cards.css',
@@ -37,10 +41,10 @@ const FILES = Object.freeze([
 /** @param {string} name */
 const pathOf = name => fileURLToPath(new URL(`./page/${name}`, import.meta.url))
 
-/** The package names its main file only, so its folder is found by that. */
+/** The package exports only its main file; the folder is found from it. */
 const SDK = join(dirname(createRequire(import.meta.url).resolve('centrifuge')), '..', 'dist')
 
-/** Files from elsewhere, by the name that the page knows. The SDK's Protobuf build makes no code from strings. */
+/** Files outside of page/. The SDK's Protobuf build works without `eval`. */
 const OTHERS = Object.freeze({
   'centrifuge.js': join(SDK, 'centrifuge.js'),
   'centrifuge.protobuf.js': join(SDK, 'centrifuge.protobuf.js'),
@@ -48,14 +52,14 @@ const OTHERS = Object.freeze({
 })
 
 /**
- * The page, told where the endpoints are. It is not told the API key: whoever can load the page would have it then.
+ * Fills in the addresses of the endpoints; not the API key, which every visitor could read.
  * @param {any} config
  * @param {string} version
  */
 function renderPage(config, version) {
   const { websocket, emulation, http_api: api } = config
   const path = (/** @type {string} */ block) => (config[block].enabled ? config[block].handler_prefix : '')
-  /** @type {Record<string, string>} '' for what is switched off */
+  /** @type {Record<string, string>} '' if switched off */
   const values = {
     version,
     websocket: websocket.disabled ? '' : websocket.handler_prefix,
@@ -72,7 +76,7 @@ function renderPage(config, version) {
 }
 
 /**
- * Puts the page at `/`, its files below `/demo/`, and starts the feed of vital signs.
+ * Serves the page at `/` and its files below `/demo/`, and starts the feed of vital signs.
  *
  * @param {object} parts
  * @param {import('../worker/context.js').WorkerContext} parts.context
@@ -80,7 +84,7 @@ function renderPage(config, version) {
  * @param {string} parts.version of the gateway
  * @param {number} parts.index of this worker; the first one publishes
  * @param {{last: import('../stats/schema.js').WorkerSample | null}} parts.sampler of this worker
- * @returns {Record<string, (params: any) => any>} what this worker answers in a survey, by operation
+ * @returns {Record<string, (params: any) => any>} handlers of survey operations
  */
 export function mountDemo({ context, server, version, index, sampler }) {
   server.route('*', '/', serveBody(renderPage(context.config, version), '.html'))

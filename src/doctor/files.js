@@ -1,9 +1,9 @@
-// Files: each connection is one.
+// Checks of file limits: each connection is a file.
 
 import { atLeast, count, finding } from './finding.js'
 import { DRONE_PROCESS, filesOfProcess, nofile, RESERVED_FILES, UNEVEN } from './recipes.js'
 
-/** Processes for each core that are still sensible: those of a drone do little else than wait. */
+/** Maximum sensible processes per core. Those of a drone mostly wait. */
 const PROCESSES = { server: 4, drone: 16 }
 
 /**
@@ -21,7 +21,7 @@ function held(limit, processes, role) {
 /**
  * @param {import('./facts.js').Facts} facts
  * @param {import('./finding.js').Aim} aim
- * @returns {number} processes that there can be
+ * @returns {number} maximum number of processes
  */
 const mostProcesses = ({ cores }, { role, workers, fixed }) =>
   fixed ? workers : Math.max(workers, (cores ?? 1) * PROCESSES[role])
@@ -34,7 +34,7 @@ const mostProcesses = ({ cores }, { role, workers, fixed }) =>
  */
 function reachOf(limit, facts, aim) {
   if (!Number.isFinite(limit)) return null
-  // A drone starts as many processes as it needs: what bounds them is no matter of files.
+  // A drone starts as many processes as it needs, so files do not limit it.
   return aim.role === 'drone' && limit >= filesOfProcess(aim)
     ? null
     : held(limit, mostProcesses(facts, aim), aim.role)
@@ -44,7 +44,7 @@ function reachOf(limit, facts, aim) {
  * @param {number} limit
  * @param {import('./facts.js').Facts} facts
  * @param {import('./finding.js').Aim} aim
- * @returns {number | null} processes that the limit asks for; null: so many there should not be
+ * @returns {number | null} processes needed with this limit; null if more than sensible
  */
 function processesFor(limit, facts, aim) {
   const most = mostProcesses(facts, aim)
@@ -96,7 +96,7 @@ function ofProcess(facts, aim) {
 /**
  * @param {import('./facts.js').Facts} facts
  * @param {import('./finding.js').Aim} aim
- * @returns {number | null} files of one process, for limits.d and systemd; null: what is there is enough, or cannot be told
+ * @returns {number | null} files of one process, for limits.d and systemd; null: enough already, or unknown
  */
 export function filesToAllow(facts, aim) {
   const need = nofile(aim)
@@ -112,7 +112,7 @@ export function checkFiles(facts, aim) {
   const { connections, role } = aim
   const processes =
     role === 'drone' ? Math.max(aim.workers, Math.ceil(connections / DRONE_PROCESS)) : aim.workers
-  // What is written into limits.d must not be above it either: a service would not start, a login would fail.
+  // limits.d must not exceed it either: services would not start and logins would fail.
   const highest = filesToAllow(facts, aim) ?? filesOfProcess(aim)
   const ofKernel = atLeast('files', 'fs.nr_open', facts, [highest], {
     why: 'no limit of a process can be above it',
@@ -137,6 +137,6 @@ export function checkFiles(facts, aim) {
 function maximum({ settings }, open) {
   const limit = settings['fs.file-max']?.[0]
   if (limit === undefined) return undefined
-  // systemd writes the largest number there is.
+  // systemd sets the largest possible number.
   return `${limit > 1e15 ? 'no limit' : count(limit)} (${count(open)} open)`
 }

@@ -1,24 +1,24 @@
-// What one check says.
+// The result of one check.
 
 import { ANY_NUMBER } from './recipes.js'
 
 /**
- * @typedef {'ok' | 'tight' | 'too low' | 'cannot tell'} Status tight: it works, but not at its best, or with nothing to spare; too low:
- *   it stands in the way of the wanted number
+ * @typedef {'ok' | 'tight' | 'too low' | 'cannot tell'} Status tight: works, but without reserve; too low:
+ *   prevents the wanted number
  *
  * @typedef {object} Finding
- * @property {string} id of sysctl, where it is one
+ * @property {string} id key of sysctl, if it is one
  * @property {'files' | 'network' | 'memory' | 'processor'} group
  * @property {string} is
  * @property {string} should
  * @property {string} why one line
  * @property {Status} status
- * @property {number | null} reach connections that it allows; null: it does not bound them
- * @property {import('./recipes.js').Setting | null} setting what sysctl is to be told; never less than what is there
- * @property {boolean} changes whether that differs from what is there
+ * @property {number | null} reach connections that it allows; null: no limit
+ * @property {import('./recipes.js').Setting | null} setting for sysctl; never below the current value
+ * @property {boolean} changes whether it differs from the current value
  *
  * @typedef {Required<Omit<import('./recipes.js').Wanted, 'workers'>> & {workers: number, fixed: boolean, addresses: number | null,
- *   deliveries: number}} Aim fixed: the number of workers was asked for; addresses: source addresses of a drone; deliveries: messages a
+ *   deliveries: number}} Aim fixed: the number of workers was given; addresses: source addresses of a drone; deliveries: messages a
  *   second
  */
 
@@ -34,7 +34,7 @@ export function bytes(value) {
   return `${number >= 100 || step === 0 ? Math.round(number) : number.toFixed(1).replace('.0', '')} ${SIZES[step]}`
 }
 
-/** @param {number} value @returns {string} as the kernel takes it: its largest number is none of JavaScript's */
+/** @param {number} value @returns {string} as text for the kernel, whose largest number JavaScript cannot represent */
 export const written = value => (value > Number.MAX_SAFE_INTEGER ? ANY_NUMBER : String(value))
 
 /**
@@ -58,7 +58,7 @@ export const finding = (group, id, rest) => ({
 })
 
 /**
- * A setting of the kernel that should be so much, or more.
+ * Checks a kernel setting against a minimum.
  *
  * @param {Finding['group']} group
  * @param {string} key of sysctl
@@ -66,7 +66,7 @@ export const finding = (group, id, rest) => ({
  * @param {number[]} need
  * @param {{why: string, what: string, is?: string, should?: string, reach?: (has: number[]) => number | null}} rest
  *   what: the comment in the file
- * @returns {Finding} too low when the reach says so to whoever called, tight when less than needed
+ * @returns {Finding} tight if below the minimum; the caller turns it into too low by its reach
  */
 export function atLeast(group, key, facts, need, { why, what, is, should, reach }) {
   const wanted = should ?? need.map(count).join(' ')

@@ -10,15 +10,15 @@ import { parseInterrupts, parseList, parseMask } from './texts.js'
  * @property {string} name
  * @property {number} receive queues
  * @property {number} send queues
- * @property {number} steered receive queues whose packets are spread over cores in software (RPS)
- * @property {number} chosen send queues that have cores of their own (XPS)
- * @property {{number: number, core: number | null}[]} interrupts of its queues, and the core that serves each; null: cannot be told
+ * @property {number} steered receive queues with software steering (RPS)
+ * @property {number} chosen send queues with cores of their own (XPS)
+ * @property {{number: number, core: number | null}[]} interrupts of its queues, and the core that serves each; null: unknown
  */
 
-/** Interrupts of a card that carry no packets. */
+/** Interrupts of a network card that are not of its queues. */
 const NO_QUEUE = /config|mgmnt|async|control|cmd|fault|pages|event|misc|-rec\b/i
 
-/** @param {string} folder @returns {string[]} empty when it cannot be read */
+/** @param {string} folder @returns {string[]} empty if unreadable */
 function list(folder) {
   try {
     return readdirSync(folder).sort()
@@ -29,7 +29,7 @@ function list(folder) {
 
 /**
  * @param {string} device folder of a card's device
- * @returns {string[]} it, and the one above it, which has the interrupts of a virtio card
+ * @returns {string[]} and its parent, which has the interrupts of a virtio card
  */
 function devices(device) {
   try {
@@ -42,7 +42,7 @@ function devices(device) {
 
 /**
  * @param {string} root
- * @returns {Interface[]} those with a device: not loopback, not those of containers, none that is down
+ * @returns {Interface[]} interfaces that are up and have a device: neither loopback nor virtual
  */
 export function readInterfaces(root) {
   const folder = join(root, 'sys/class/net')
@@ -56,7 +56,7 @@ export function readInterfaces(root) {
       continue
     const folders = devices(join(at, 'device'))
     const numbers = new Set(folders.flatMap(device => list(join(device, 'msi_irqs'))).map(Number))
-    // Old kernels, and cards that do not tell: by the names that drivers give.
+    // Old kernels and some cards: match the names that drivers use.
     const names = [name, basename(folders[0] ?? name)]
     const own = interrupts.filter(interrupt => {
       const called = names.some(word =>
@@ -95,7 +95,7 @@ function coreOf(number, counts, text) {
     const cores = parseList(text('proc/irq', String(number), file))
     if (cores?.length === 1) return cores[0]
   }
-  // Allowed on several: the one that has had most of them.
+  // Allowed on several cores: the one with the most interrupts.
   const most = Math.max(0, ...counts)
   return most > 0 ? counts.indexOf(most) : null
 }

@@ -1,11 +1,11 @@
-// What the doctor says, for a terminal.
+// The findings as a table for a terminal.
 
 import { count } from './finding.js'
 
 const MARKS = { ok: '✓', tight: '!', 'too low': '✗', 'cannot tell': '?' }
 const COLOURS = { ok: 32, tight: 33, 'too low': 31, 'cannot tell': 36 }
 const FAINT = 2
-/** Columns of mark and name, of what is, and of what should be; the widest sysctl has 30 letters. */
+/** Widths of the columns: mark with name (the longest sysctl key has 30 letters), and current value. */
 const NAME = 34
 const IS = 24
 const WIDTH = 80
@@ -13,7 +13,7 @@ const WIDTH = 80
 /**
  * @param {string} text
  * @param {number} width
- * @returns {string[]} lines that fit; a word that is longer has one of its own
+ * @returns {string[]} lines; a longer word gets its own line
  */
 function wrap(text, width) {
   const lines = ['']
@@ -26,7 +26,7 @@ function wrap(text, width) {
   return lines
 }
 
-/** @param {number} value @returns {number} what three figures say of it: more would be pretended */
+/** @param {number} value @returns {number} rounded to three digits */
 function rounded(value) {
   const step = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, value))) - 2)
   return Math.floor(value / step) * step

@@ -1,9 +1,8 @@
-import { readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { filesOf } from './examine.js'
-import { makeFolder } from './folder.js'
 
-/** Where each file belongs, below the folder that is given: `/` for this machine. */
+/** Places of the files below a root folder, `/` for this machine. */
 export const PLACES = Object.freeze({
   sysctl: 'etc/sysctl.d/90-halley.conf',
   limits: 'etc/security/limits.d/90-halley.conf',
@@ -28,7 +27,7 @@ const FAULTS = /** @type {Record<string, string>} */ ({
 /**
  * @param {string} file
  * @param {string} text
- * @throws {WriteError} then the file is as it was
+ * @throws {WriteError} the file is unchanged then
  */
 async function replace(file, text) {
   const draft = join(dirname(file), `.90-halley.${process.pid}.draft`)
@@ -43,7 +42,7 @@ async function replace(file, text) {
 }
 
 /**
- * Keys of a file that was written before: what is right because of it would be gone if it were left out now.
+ * Keys of a file written before. They stay in the new one: settings that are right because of it would be lost otherwise.
  *
  * @param {string} file
  * @returns {Promise<string[]>}
@@ -56,8 +55,8 @@ async function keysOf(file) {
 /**
  * @param {string} folder
  * @param {import('./examine.js').Diagnosis} diagnosis
- * @param {{all?: boolean}} [options] all: also what is right already
- * @returns {Promise<{written: string[], then: string[]}>} files; commands that make them count
+ * @param {{all?: boolean}} [options] all: include settings that are right already
+ * @returns {Promise<{written: string[], then: string[]}>} files; commands that apply them
  * @throws {WriteError}
  */
 export async function writeFiles(folder, diagnosis, { all = false } = {}) {
@@ -78,3 +77,31 @@ export async function writeFiles(folder, diagnosis, { all = false } = {}) {
   ]
   return { written, then }
 }
+
+/**
+ * Makes a folder and its parents. Node's `recursive` loops forever on file systems such as /proc, which answer ENOENT although
+ * the parent exists.
+ *
+ * @param {string} folder
+ * @param {number} [mode] of new folders
+ * @throws {NodeJS.ErrnoException} EEXIST, ENOTDIR: part of the path is a file
+ */
+export async function makeFolder(folder, mode = 0o777) {
+  try {
+    await mkdir(folder, { mode })
+  } catch (error) {
+    const { code } = /** @type {NodeJS.ErrnoException} */ (error)
+    const above = dirname(folder)
+    if (code === 'ENOENT' && above !== folder && !(await isFolder(above))) {
+      await makeFolder(above, mode)
+      await makeFolder(folder, mode)
+    } else if (!(await isFolder(folder))) throw error
+  }
+}
+
+/** @param {string} path */
+const isFolder = path =>
+  stat(path).then(
+    found => found.isDirectory(),
+    () => false,
+  )

@@ -1,5 +1,5 @@
-// The families that have the names of Centrifugo: same meaning, same type, same labels, so that its dashboards and alerts go
-// on. A label that Halley does not know the value of is empty, which to Prometheus is a label that is not there.
+// Families with the names, types, labels and meanings of Centrifugo, so that its dashboards and alerts keep working. A label
+// without a known value is empty: to Prometheus it is absent.
 
 import { disconnects } from '../errors.js'
 import { byName, counter, gauge, one } from './family.js'
@@ -12,7 +12,7 @@ import { byName, counter, gauge, one } from './family.js'
 const CLIENT = Object.freeze(['transport', 'accept_protocol', 'client_name', 'client_version'])
 const FRAME = Object.freeze(['transport', 'frame_type', 'channel_namespace'])
 const OWN_CODES = new Set(Object.values(disconnects).map(({ code }) => String(code)))
-/** The server API's `disconnect` may use these. */
+/** Also codes that the server API's `disconnect` may send. */
 const isOwnCode = (/** @type {string} */ code) => OWN_CODES.has(code) || /^4\d{3}$/.test(code)
 
 /**

@@ -8,10 +8,10 @@ import { Registry } from 'prom-client'
  * @typedef {{metricName: string, labels: Labels, sharedLabels: Labels, value: number}} Sample
  */
 
-/** Media type of the text, which Prometheus looks at. */
+/** Media type of the answer. */
 export const CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
 
-/** The registry remembers what it has made of labels by their object. */
+/** One object for all: the registry caches formatted labels by identity. */
 const NONE = Object.freeze({})
 
 /**
@@ -47,7 +47,7 @@ function bucketsOf(name, labels, { bounds, counts, count, sum }) {
 }
 
 /**
- * A family and its figures, as the registry wants them. The metrics of prom-client itself count; here everything has been counted.
+ * A family with its values, in the shape of a prom-client metric. Values come from snapshots, so prom-client counts nothing.
  */
 class Figures {
   /**
@@ -88,7 +88,7 @@ function samplesOf(family, facts) {
 /**
  * @param {readonly Family[]} families
  * @param {Facts} facts
- * @returns {Promise<string>} in the text format of Prometheus, version 0.0.4. Families of which nothing is known are not in it
+ * @returns {Promise<string>} text format 0.0.4 of Prometheus, without families that have no values
  */
 export function expose(families, facts) {
   const registry = new Registry()

@@ -1,27 +1,27 @@
-// A family of metrics: its name and type, and how its figures are read from a snapshot.
+// The contract of a metric family: name, type, help, labels, and how its values are read from a snapshot.
 
 /**
  * @typedef {import('../stats/schema.js').Snapshot} Snapshot
  *
- * @typedef {object} Facts what one answer is made of
+ * @typedef {object} Facts the input of one answer
  * @property {Snapshot} snapshot
  * @property {number | null} users of this node; null: not counted
  * @property {number | null} channels of this node with subscribers; null: not counted
- * @property {number | null} nodes that are one gateway with this one, itself included; null: not known
+ * @property {number | null} nodes of the cluster, this one included; null: unknown
  *
  * @typedef {object} Distribution
  * @property {readonly number[]} bounds upper ones, ascending
- * @property {readonly number[]} counts for each bound, how many were not above it
+ * @property {readonly number[]} counts cumulative counts, one per bound
  * @property {number} count of all
  * @property {number} sum
  *
- * @typedef {[value: number | null | undefined, ...labels: (string | number)[]]} Row what is not known is left out
+ * @typedef {[value: number | null | undefined, ...labels: (string | number)[]]} Row null and undefined are left out
  * @typedef {[value: Distribution, ...labels: (string | number)[]]} DistributionRow
  *
  * @typedef {object} Described
  * @property {string} name
  * @property {string} help
- * @property {readonly string[]} labels names, in the order in which rows have their values
+ * @property {readonly string[]} labels names, in the order of the values of a row
  *
  * @typedef {Described & {type: 'counter' | 'gauge', read: (facts: Facts) => Row[]}} PlainFamily
  * @typedef {Described & {type: 'histogram', read: (facts: Facts) => DistributionRow[]}} HistogramFamily
@@ -41,20 +41,20 @@ export const gauge = (name, help, labels, read) => ({ name, type: 'gauge', help,
  * @param {string} name
  * @param {string} help
  * @param {readonly string[]} labels
- * @param {PlainFamily['read']} read of values that only grow, but for a restart
+ * @param {PlainFamily['read']} read of values that fall only on a restart
  * @returns {PlainFamily}
  */
 export const counter = (name, help, labels, read) => ({ name, type: 'counter', help, labels, read })
 
 /**
  * @param {(facts: Facts) => number | null | undefined} read
- * @returns {PlainFamily['read']} of a family with one figure and no labels
+ * @returns {PlainFamily['read']} of a family with one value and no labels
  */
 export const one = read => facts => [[read(facts)]]
 
 /**
  * @param {Record<string, number>} values
- * @param {...string} labels that come before the name
+ * @param {...string} labels before the name
  * @returns {Row[]} one for each name
  */
 export const byName = (values, ...labels) =>

@@ -1,27 +1,45 @@
-// The metrics of a whole node for Prometheus, served by whichever worker is asked.
+// The metrics of a node for Prometheus, at `prometheus.handler_prefix` of every worker.
+//
+// family.js defines what a metric family is: one row of name, help, labels and a function from a snapshot to values. The tables
+// below hold the rows; exposition.js writes them as text. A new metric is one row, and one line in docs/metrics.md.
+// May import stats/ and the server's contract. Promises: names and labels of Centrifugo keep their meaning; a slow or hanging
+// worker delays no scrape; scrapes within half a second share one answer.
 
+import { centrifugo } from './centrifugo.js'
 import { CONTENT_TYPE, expose } from './exposition.js'
-import { families } from './families.js'
+import { machine } from './machine.js'
+import { node as nodeFamilies } from './node.js'
+import { processes } from './processes.js'
+import { workers as workerFamilies } from './workers.js'
 
 /**
  * @typedef {import('../server/contract.js').Exchange} Exchange
  * @typedef {import('../stats/schema.js').Snapshot} Snapshot
  */
 
-/** How long the primary may take to say how things stand, ms. */
+/** All families, in the order of the answer. docs/metrics.md lists the same; a test compares both. */
+export const families = Object.freeze([
+  ...centrifugo,
+  ...nodeFamilies,
+  ...workerFamilies,
+  ...processes,
+  ...machine,
+])
+
+/** Time limit for the primary's snapshot, ms. */
 const PATIENCE_MS = 2000
-/** How long other workers may take to say who is there, ms; a worker whose loop is blocked is no reason to have no metrics. */
+/** Time limit for counting users and channels in all workers, ms. A blocked worker must not prevent the scrape. */
 const COUNT_PATIENCE_MS = 1000
-/** So long an answer is good for others who ask: figures change once a second, and each answer costs the primary something. ms */
+/** Scrapes within this time share an answer: figures change once a second, and each answer costs the primary time, ms. */
 const FRESH_MS = 500
-/** To count users, the workers send each other lists of them and of channels. Not above so many clients or channels. */
+/** Counting users makes workers exchange lists of users and channels; not done with more clients or channels than this. */
 const MAX_COUNTED = 50_000
 
 /**
  * @template T
  * @param {Promise<T>} promise
  * @param {number} patience ms
- * @returns {Promise<T | null>} null: it took too long, or failed
+ * @returns {Promise<T | null>} null after a failure or too much time
  */
 function within(promise, patience) {
   return new Promise(resolve => {
@@ -41,7 +59,7 @@ function isCountable({ totals, workers }) {
   return totals.connections.connected <= MAX_COUNTED && channels <= MAX_COUNTED
 }
 
-/** Makes the answers. */
+/** Answers scrapes. */
 class Scrape {
   /** @type {Promise<string | null> | null} */
   #text = null
@@ -112,8 +130,8 @@ class Scrape {
  * @param {any} parts.config
  * @param {{latest: () => Promise<Snapshot>}} parts.view of the whole node
  * @param {{uid: string}} parts.node this one
- * @param {{read: () => Promise<string>}} [parts.nodeInfo] counts users and channels of this node, at least; others are not looked at
- * @param {() => number | null} [parts.nodes] how many nodes are one gateway with this one, for engines with several
+ * @param {{read: () => Promise<string>}} [parts.nodeInfo] counts users and channels of this node
+ * @param {() => number | null} [parts.nodes] number of nodes, for engines with several
  * @param {{error: (fields: object, message: string) => void}} [parts.log]
  */
 export function mountMetrics({ server, config, view, node, nodeInfo, nodes, log }) {
@@ -126,7 +144,7 @@ export function mountMetrics({ server, config, view, node, nodeInfo, nodes, log 
       return
     }
     scrape.answer(exchange).catch(error => {
-      log?.error({ err: error }, 'metrics could not be told')
+      log?.error({ err: error }, 'metrics failed')
       exchange.reply(500, null, '')
     })
   })

@@ -1,4 +1,4 @@
-// The machine, as far as the gateway looks at it. What Linux alone tells is left out elsewhere.
+// Families of the machine. Figures from /proc are absent on systems other than Linux.
 
 import { byName, counter, gauge, one, seconds } from './family.js'
 

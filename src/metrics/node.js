@@ -1,4 +1,4 @@
-// What the node has done and holds, beside what has a name of Centrifugo's.
+// Families of the node that Centrifugo does not have.
 
 import { byName, counter, gauge, one, seconds } from './family.js'
 

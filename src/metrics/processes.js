@@ -1,4 +1,4 @@
-// The processes: the primary and every worker, told apart by the label `worker`.
+// Families of each process: the primary and the workers, by the label `worker`.
 
 import { TICK_BOUNDS } from '../stats/lifetimes.js'
 import { counter, gauge, seconds } from './family.js'
@@ -19,7 +19,7 @@ const BOUNDS = Object.freeze(TICK_BOUNDS.map(seconds))
 
 /**
  * @param {Facts} facts
- * @returns {[worker: string, sample: ProcessSample][]} those that are there
+ * @returns {[worker: string, sample: ProcessSample][]} running processes
  */
 function samples({ snapshot: { primary, workers } }) {
   /** @type {[string, ProcessSample][]} */
@@ -30,7 +30,7 @@ function samples({ snapshot: { primary, workers } }) {
 
 /**
  * @param {Facts} facts
- * @returns {[worker: string, lifetime: Lifetime][]} of all places
+ * @returns {[worker: string, lifetime: Lifetime][]} of all slots
  */
 function lifetimes({ snapshot: { lifetimes } }) {
   /** @type {[string, Lifetime][]} */

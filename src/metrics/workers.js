@@ -1,4 +1,4 @@
-// The workers: whether they are there, and what each one carries.
+// Families of each worker: state, clients, traffic.
 
 import { counter, gauge, seconds } from './family.js'
 
@@ -13,7 +13,7 @@ const WORKER = Object.freeze(['worker'])
 
 /**
  * @param {(view: WorkerView) => number | null} value
- * @returns {PlainFamily['read']} of all of them
+ * @returns {PlainFamily['read']} of all workers
  */
 const ofViews =
   value =>
@@ -22,13 +22,13 @@ const ofViews =
 
 /**
  * @param {(sample: WorkerSample) => number} value
- * @returns {PlainFamily['read']} of those that are there
+ * @returns {PlainFamily['read']} of running workers
  */
 const ofEach = value => ofViews(({ sample }) => sample && value(sample))
 
 /**
  * @param {(lifetime: Lifetime) => number} value
- * @returns {PlainFamily['read']} of all places
+ * @returns {PlainFamily['read']} of all slots
  */
 const ofLifetimes =
   value =>

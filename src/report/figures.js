@@ -1,16 +1,16 @@
-// The tables of a report: which figures, in which words.
+// The tables of a report: their figures and labels.
 
 import { bytes, duration, formatValue } from '../charts/format.js'
 
 /** @typedef {import('./run.js').Run} Run */
 /** @typedef {import('./summary.js').Summary} Summary */
 /** @typedef {import('../charts/format.js').Unit} Unit */
-/** @typedef {import('./table.js').Table} Table */
+/** @typedef {import('./sections.js').Table} Table */
 
 /**
  * @typedef {object} Figure
  * @property {string} label
- * @property {string} [hint] what it is, where the label does not say it
+ * @property {string} [hint] explains the label
  * @property {(summary: Summary) => string} text
  */
 
@@ -128,7 +128,7 @@ export const FIGURES = Object.freeze([
 
 /**
  * @param {Run[]} runs
- * @returns {Table} figures that no run knows are left out
+ * @returns {Table} without figures that no run has
  */
 export function figuresTable(runs) {
   const groups = FIGURES.map(({ title, figures }) => ({
@@ -147,7 +147,7 @@ export function figuresTable(runs) {
 }
 
 /**
- * The handful that matters most.
+ * The most important figures.
  * @param {Run} run
  * @returns {{label: string, value: string, note: string}[]}
  */
@@ -193,7 +193,7 @@ export function headlines({ summary }) {
 
 /**
  * @param {Run} run
- * @returns {string[]} what ran where, as far as the file says
+ * @returns {string[]} software and machine, as far as the file has them
  */
 export function factsOf({ facts, starts, summary }) {
   const { version, node_version: node, driver, engine, workers, cores, memory, name } = facts

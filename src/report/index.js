@@ -5,14 +5,14 @@ import { packageVersion } from '../version.js'
 import { renderPage } from './page.js'
 import { makeRun } from './run.js'
 
-/** Columns without which a file is none of ours. */
+/** Columns that every Halley CSV file has. */
 const NEEDED = ['time', 'connections']
-/** A page has at most so many rows of all runs together, but this many of each. */
+/** Rows in a page: of all runs together, and limits for each run. */
 const POINTS = 4800
 const LEAST_POINTS = 400
 const MOST_POINTS = 1500
 
-/** A file that no report can be made of; the message is one line. */
+/** No report can be made of a file; the message is one line. */
 export class ReportError extends Error {}
 
 /** @param {string} file */
@@ -28,20 +28,21 @@ async function readTable(file, onProgress) {
   let table
   try {
     const stats = await stat(file)
-    if (stats.isDirectory()) throw new ReportError(`${file}: it is a folder`)
+    if (stats.isDirectory()) throw new ReportError(`${file}: is a folder, not a CSV file`)
     table = await readCsv(file, bytes => onProgress(stats.size === 0 ? 1 : bytes / stats.size))
   } catch (error) {
     if (error instanceof ReportError) throw error
-    if (error instanceof CsvError)
-      throw new ReportError(`${file}: no CSV file of a gateway: ${error.message}`)
-    if (error.code === 'ENOENT') throw new ReportError(`${file}: there is no such file`)
+    if (error instanceof CsvError) throw new ReportError(`${file}: not a Halley CSV file: ${error.message}`)
+    if (error.code === 'ENOENT') throw new ReportError(`${file}: no such file`)
     throw new ReportError(`${file}: cannot be read: ${error.code ?? error.message}`)
   }
   if (!table.header) throw new ReportError(`${file}: the file is empty`)
   const missing = NEEDED.filter(name => table.columns[name] === undefined)
   if (missing.length > 0)
-    throw new ReportError(`${file}: no CSV file of a gateway: there is no column ${missing.join(', ')}`)
-  if (!table.columns.time.some(time => time > 0)) throw new ReportError(`${file}: there are no rows yet`)
+    throw new ReportError(
+      `${file}: not a Halley CSV file: ${missing.length === 1 ? 'column' : 'columns'} ${missing.join(', ')} missing`,
+    )
+  if (!table.columns.time.some(time => time > 0)) throw new ReportError(`${file}: no rows yet`)
   return table
 }
 
@@ -66,14 +67,14 @@ export async function readRuns({ files, labels = [], onProgress = () => {} }) {
 }
 
 /**
- * Reads CSV files of gateways, and makes a page of them.
+ * Reads CSV files and makes a report page of them.
  *
  * @param {object} options
  * @param {string[]} options.files a run each
  * @param {string[]} [options.labels] of the runs, in the same order; otherwise the files' names
  * @param {string} [options.title]
- * @param {import('./table.js').Table[]} [options.tables] after the table of figures
- * @param {(text: string) => void} [options.onProgress] what is being done, for people
+ * @param {import('./sections.js').Table[]} [options.tables] after the table of figures
+ * @param {(text: string) => void} [options.onProgress] progress messages
  * @returns {Promise<string>} a whole HTML page
  * @throws {ReportError}
  */
@@ -85,7 +86,7 @@ export async function makeReport({ files, labels = [], title, tables, onProgress
 }
 
 /**
- * The same, into a file: all of it, or nothing.
+ * The same, written to a file completely or not at all.
  * @param {Parameters<typeof makeReport>[0] & {out: string}} options
  * @returns {Promise<{bytes: number}>} of the page
  * @throws {ReportError}
@@ -108,7 +109,7 @@ export async function runReport({ out, ...options }) {
 /**
  * @param {string} one
  * @param {string} other
- * @returns {Promise<boolean>} whether there is one file behind both names
+ * @returns {Promise<boolean>} whether both names refer to one file
  */
 async function isSameFile(one, other) {
   const [a, b] = await Promise.all([one, other].map(file => stat(file).catch(() => null)))

@@ -1,5 +1,5 @@
-// Puts ES modules into one script, so that a page needs no other file. It knows what our own modules use, and no more: named
-// imports from relative paths, and exports before a declaration. Anything else is refused.
+// Bundles ES modules into one script, so that a page needs no other file. It supports what our modules use: named imports from
+// relative paths, and exports before a declaration. Anything else is an error.
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -10,13 +10,13 @@ const EXPORT = /^export (?=(?:async )?(?:function\*?|class|const|let) (\w+))/gm
 const LEFT_OVER = /^(?:import|export)\b.*$/m
 
 /**
- * @param {URL} entry the module that does something
- * @param {Readonly<Record<string, string>>} given names of files -> expressions of what is their default export
- * @returns {string} a script that does the same
- * @throws {Error} a module has what is not known here
+ * @param {URL} entry the entry module
+ * @param {Readonly<Record<string, string>>} given file name -> expression of its default export
+ * @returns {string} the bundle
+ * @throws {Error} a module uses other syntax
  */
 export function inlineModules(entry, given = {}) {
-  /** @type {Map<string, string>} module -> name of what it exports */
+  /** @type {Map<string, string>} module -> name of its exports */
   const names = new Map()
   /** @type {string[]} */
   const parts = []
@@ -40,7 +40,7 @@ export function inlineModules(entry, given = {}) {
       return ''
     })
     const odd = LEFT_OVER.exec(body)
-    if (odd !== null) throw new Error(`${url.pathname}: cannot be put into a page: ${odd[0]}`)
+    if (odd !== null) throw new Error(`${url.pathname}: cannot be bundled: ${odd[0]}`)
     parts.push(`const ${name} = (() => {\n${body}\nreturn { ${exported.join(', ')} }\n})()\n`)
     return name
   }
@@ -56,17 +56,17 @@ export const policyHash = text => `'sha256-${createHash('sha256').update(text).d
 
 /**
  * @param {unknown} data
- * @returns {string} JSON that cannot end the element that it is in
+ * @returns {string} JSON that cannot close its element
  */
 export const inlineJson = data =>
   JSON.stringify(data).replaceAll('<', '\\u003c').replaceAll('\u2028', '\\u2028')
 
 /**
- * @param {string} script ours, or a library's
+ * @param {string} script of ours or of a library
  * @returns {string}
- * @throws {Error} it would end its element
+ * @throws {Error} it would close its element
  */
 export function checkInline(script) {
-  if (/<\/(?:script|style)|<!--/i.test(script)) throw new Error('a script that would end its element')
+  if (/<\/(?:script|style)|<!--/i.test(script)) throw new Error('script would close its own element')
   return script
 }

@@ -5,11 +5,10 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { factsOf, figuresTable, headlines } from './figures.js'
 import { checkInline, inlineJson, inlineModules, policyHash } from './inline.js'
-import { renderHeadlines, renderSection } from './sections.js'
-import { escapeHtml, mark, renderTable } from './table.js'
+import { escapeHtml, mark, renderHeadlines, renderSection, renderTable } from './sections.js'
 
 /** @typedef {import('./run.js').Run} Run */
-/** @typedef {import('./table.js').Table} Table */
+/** @typedef {import('./sections.js').Table} Table */
 /** @typedef {import('./sections.js').Section} Section */
 
 const require = createRequire(import.meta.url)

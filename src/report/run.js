@@ -1,23 +1,24 @@
+// A run as data of a report page: rows in order, a summary, and rows for the charts.
+
 import { CHART_COLUMNS } from '../charts/definitions.js'
-import { derive } from '../charts/derive.js'
-import { downsample } from './downsample.js'
+import { derive, median } from '../charts/derive.js'
 import { summarize } from './summary.js'
 
 /** @typedef {import('../charts/derive.js').Columns} Columns */
 
 /**
- * A run as a page shows it.
+ * A run in a report page.
  *
  * @typedef {object} Run
  * @property {string} label
  * @property {Record<string, string>} facts of the gateway and its machine; empty if the file has none
- * @property {number} starts gateways that wrote to the file
+ * @property {number} starts number of gateway starts in the file
  * @property {import('./summary.js').Summary} summary
- * @property {Record<string, (number | null)[]>} columns for the charts, not more rows than a page needs
+ * @property {Record<string, (number | null)[]>} columns for the charts, downsampled
  */
 
 /**
- * Rows in the order of time, each time once: files may have been put together in any order, and clocks may be set back.
+ * Sorts rows by time and drops duplicates: files may have been concatenated in any order, and clocks may be set back.
  * @param {Columns} columns
  * @returns {Columns}
  */
@@ -44,7 +45,7 @@ export function inOrder(columns) {
  * @param {string} source.label
  * @param {Columns} source.columns by the names of the CSV, `time` (unix ms) among them; at least one row
  * @param {{facts: Record<string, string>}[]} [source.facts]
- * @param {number} [source.points] rows for the charts, at most
+ * @param {number} [source.points] maximum rows for the charts
  * @returns {Run}
  */
 export function makeRun({ label, columns, facts = [], points = 1200 }) {
@@ -56,4 +57,108 @@ export function makeRun({ label, columns, facts = [], points = 1200 }) {
     summary: summarize(all),
     columns: downsample(all, CHART_COLUMNS, points),
   }
+}
+
+/**
+ * @param {number} value
+ * @returns {number | null} rounded to six digits, enough for a chart
+ */
+const brief = value => (Number.isFinite(value) ? Number(value.toPrecision(6)) : null)
+
+/**
+ * Inserts a row of nulls into gaps in time, so that no line is drawn across them.
+ * @param {Columns} columns
+ * @param {readonly string[]} names
+ * @returns {Record<string, (number | null)[]>}
+ */
+export function withHoles(columns, names) {
+  const { time } = columns
+  const hole = holeOf(time)
+  /** @type {number[]} */
+  const before = []
+  for (let row = 1; row < time.length; row++) {
+    if (Number(time[row]) - Number(time[row - 1]) > hole) before.push(row)
+  }
+  /** @type {Record<string, (number | null)[]>} */
+  const result = {}
+  for (const name of names) {
+    const values = columns[name]
+    if (values === undefined) continue
+    const list = Array.from(values, value => (name === 'time' ? value : brief(value ?? Number.NaN)))
+    for (const [done, row] of before.entries()) {
+      list.splice(row + done, 0, name === 'time' ? Number(time[row - 1]) + 1 : null)
+    }
+    result[name] = list
+  }
+  return result
+}
+
+/**
+ * @param {import('../charts/derive.js').Values} time
+ * @returns {number} ms between rows that mean that something is missing
+ */
+function holeOf(time) {
+  const steps = Float64Array.from({ length: Math.max(0, time.length - 1) }, (_, row) => {
+    return Number(time[row + 1]) - Number(time[row])
+  })
+  return Math.max(5000, 5 * (median(steps) || 0))
+}
+
+/**
+ * @param {Columns} columns
+ * @param {readonly string[]} names
+ * @param {number} most buckets
+ * @returns {Record<string, (number | null)[]>} `NAME`: averages; `NAME:min`, `NAME:max`; the rows themselves if there are no more than `most`
+ */
+export function downsample(columns, names, most) {
+  const { time } = columns
+  const rows = time.length
+  if (rows <= most) return withHoles(columns, names)
+  const first = Number(time[0])
+  const width = (Number(time[rows - 1]) - first + 1) / most
+  // Where each bucket's rows begin; a bucket without rows is left out, but the first of several marks the hole.
+  /** @type {{time: number, from: number, to: number}[]} */
+  const buckets = []
+  for (let bucket = 0, row = 0; bucket < most; bucket++) {
+    const from = row
+    const end = first + (bucket + 1) * width
+    while (row < rows && Number(time[row]) < end) row++
+    const wasEmpty = buckets.length > 0 && buckets[buckets.length - 1].from === buckets[buckets.length - 1].to
+    if (row > from || !wasEmpty) {
+      buckets.push({ time: Math.round(first + (bucket + 0.5) * width), from, to: row })
+    }
+  }
+  /** @type {Record<string, (number | null)[]>} */
+  const result = { time: buckets.map(({ time }) => time) }
+  for (const name of names) {
+    const values = columns[name]
+    if (values === undefined || name === 'time') continue
+    const [averages, least, highest] = [[], [], []].map(() => /** @type {(number | null)[]} */ ([]))
+    for (const { from, to } of buckets) {
+      const { average, min, max } = sumUp(values, from, to)
+      averages.push(brief(average))
+      least.push(brief(min))
+      highest.push(brief(max))
+    }
+    Object.assign(result, { [name]: averages, [`${name}:min`]: least, [`${name}:max`]: highest })
+  }
+  return result
+}
+
+/**
+ * @param {import('../charts/derive.js').Values} values
+ * @param {number} from
+ * @param {number} to
+ */
+function sumUp(values, from, to) {
+  let [sum, known, min, max] = [0, 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  for (let row = from; row < to; row++) {
+    const value = values[row]
+    if (value === null || Number.isNaN(value)) continue
+    sum += value
+    known++
+    if (value < min) min = value
+    if (value > max) max = value
+  }
+  return { average: sum / known, min, max }
 }

@@ -1,26 +1,77 @@
-// What a page may say around its charts, for reports of more than a gateway's CSV. Nothing in it is markup.
+// Sections of a report page beside its charts, as data and as HTML. All text is escaped: data contains no markup.
 
-import { escapeHtml, mark, renderTable } from './table.js'
+/**
+ * A table of a report page.
+ *
+ * @typedef {object} Table
+ * @property {string} title
+ * @property {string} note
+ * @property {string[]} columns headings of the columns after the first
+ * @property {boolean} [marked] columns are runs, marked with their colours
+ * @property {boolean} [words] cells may be long text instead of figures
+ * @property {boolean} [names] labels are names, not wrapped
+ * @property {{title: string, rows: {label: string, hint?: string, cells: string[]}[]}[]} groups
+ */
 
-/** @typedef {import('./table.js').Table} Table */
+/** @param {unknown} text */
+export const escapeHtml = text =>
+  String(text).replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
+
+/** @param {number} run @returns {string} HTML of its colour mark */
+export const mark = run => `<i class="run-mark run-${(run % 6) + 1}"></i>`
+
+/**
+ * @param {Table} table
+ * @returns {string}
+ */
+export function renderTable({
+  title,
+  note,
+  columns,
+  marked = false,
+  words = false,
+  names: named = false,
+  groups,
+}) {
+  // Repeat the column headings for each group: a long table is printed in several columns.
+  const names = columns.map((name, at) => `<th scope="col">${marked ? mark(at) : ''}${escapeHtml(name)}</th>`)
+  const bodies = groups.map(({ title, rows }) => {
+    const blank = columns.length === 0 ? '<td></td>' : names.join('')
+    const lines = rows.map(
+      ({ label, hint, cells }) =>
+        `<tr><th scope="row">${escapeHtml(label)}${hint ? ` <small>${escapeHtml(hint)}</small>` : ''}</th>${cells
+          .map(cell => `<td>${escapeHtml(cell)}</td>`)
+          .join('')}</tr>`,
+    )
+    return `<tbody><tr class="group"><th scope="rowgroup">${escapeHtml(title)}</th>${blank}</tr>
+${lines.join('\n')}</tbody>`
+  })
+  const kinds = ['figures', columns.length === 0 && 'narrow', words && 'words', named && 'names'].filter(
+    Boolean,
+  )
+  return `<section class="${kinds.join(' ')}">
+<h2>${escapeHtml(title)}</h2>${note === '' ? '' : `<p class="note">${escapeHtml(note)}</p>`}
+<div class="table"><table>${bodies.join('\n')}</table></div>
+</section>`
+}
 
 /**
  * @typedef {{kind: 'verdict', state: 'good' | 'bad' | 'open', title: string, lines: string[]}} Verdict
  * @typedef {{kind: 'headlines', items: {label: string, value: string, note: string}[]}} Headlines
  * @typedef {{kind: 'list', title: string, items: string[]}} List
  * @typedef {{kind: 'table', table: Table}} TableSection
- * @typedef {{kind: 'histograms', title: string, note: string, ticks: string[], plots: Histogram[]}} Histograms `ticks`: evenly over the
- *   axis, all plots have the same
+ * @typedef {{kind: 'histograms', title: string, note: string, ticks: string[], plots: Histogram[]}} Histograms `ticks`: evenly
+ *   spaced, the same for all plots
  * @typedef {Verdict | Headlines | List | TableSection | Histograms} Section
  *
  * @typedef {object} Histogram
  * @property {string} label
  * @property {string} note
- * @property {number} [run] whose colour it has, from 0
- * @property {{share: number, hint: string}[]} bars from left to right, all of one width; `share` of the highest, 0 to 1
+ * @property {number} [run] index of the run whose colour it has
+ * @property {{share: number, hint: string}[]} bars of equal width; `share` of the highest, 0 to 1
  */
 
-/** Units of a plot: it is stretched to its place. */
+/** Units of a plot, which is stretched to its size. */
 const HEIGHT = 100
 const BAR = 10
 const GAP = 1
@@ -50,7 +101,7 @@ const renderList = ({ title, items }) =>
 function renderHistogram({ label, note, run, bars }, ticks) {
   const rects = bars.map(({ share, hint }, at) => {
     if (share === 0) return ''
-    // One of a million is to be seen, too.
+    // Keep even one of a million visible.
     const height = Math.max(1.2, share * HEIGHT).toFixed(2)
     return `<rect x="${at * BAR + GAP / 2}" y="${(HEIGHT - Number(height)).toFixed(2)}" width="${BAR - GAP}" height="${height}"><title>${escapeHtml(hint)}</title></rect>`
   })

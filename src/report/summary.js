@@ -1,16 +1,16 @@
-// What a run comes to: peaks, figures of its steady state, bytes of a connection. Pure functions over columns.
+// Summary of a run: peaks, medians of its steady state, bytes of a connection. Pure functions over columns.
 
 import { derive, idleRows, isKnown, maximum, median } from '../charts/derive.js'
 
 /** @typedef {import('../charts/derive.js').Columns} Columns */
 /** @typedef {import('../charts/derive.js').Values} Values */
-/** @typedef {Record<string, number>} Figures by column; NaN: not known */
+/** @typedef {Record<string, number>} Figures by column; NaN: unknown */
 
-/** Connections count as steady within this share of the run's most. */
+/** Connections are steady within this share below the run's maximum. */
 const STEADY = 0.02
-/** A shorter stretch says little: then the busiest part is taken instead. */
+/** Minimum length of a steady stretch; otherwise the busiest part is used. */
 const STEADY_ROWS = 10
-/** The busiest part is so many rows long, or a tenth of the run. */
+/** Rows of the busiest part, at least; or a tenth of the run. */
 const BUSIEST_ROWS = 60
 
 /**
@@ -34,7 +34,7 @@ const BUSIEST_ROWS = 60
  *   those of the idle gateway
  */
 
-/** Columns that are sums of what happened, so that adding them up makes sense. */
+/** Columns that may be added up over time. */
 const COUNTS = Object.freeze([
   'accepts',
   'closes',
@@ -61,9 +61,9 @@ const COUNTS = Object.freeze([
 const part = (values, from, to) => (from === 0 && to === values.length ? values : values.slice(from, to))
 
 /**
- * The longest stretch in which connections stay within 2 % of the run's most.
+ * The longest stretch with connections within 2 % of the run's maximum.
  * @param {Values} connections
- * @returns {[number, number] | null} from, to (not included); null if there is none that is long enough
+ * @returns {[number, number] | null} from, to (not included); null if none is long enough
  */
 export function steadyRows(connections) {
   const most = maximum(connections)
@@ -74,7 +74,7 @@ export function steadyRows(connections) {
   let from = 0
   for (let row = 0; row <= connections.length; row++) {
     const value = row < connections.length ? connections[row] : Number.NEGATIVE_INFINITY
-    // A second that is not known ends nothing.
+    // An unknown second does not end a stretch.
     if (!isKnown(value) || value >= least) continue
     if (row - from > best[1] - best[0]) best = [from, row]
     from = row + 1
@@ -116,7 +116,7 @@ function stretchOf(columns, rows) {
  * @param {Columns} columns
  * @param {string} name
  * @param {Stretch} stretch
- * @returns {number} of one connection; NaN if it cannot be told
+ * @returns {number} per connection; NaN if unknown
  */
 function growth(columns, name, { from, to }) {
   const { connections, [name]: values } = columns
@@ -124,7 +124,7 @@ function growth(columns, name, { from, to }) {
   if (values === undefined || idle === null || idle[1] > from) return Number.NaN
   const open = median(part(connections, from, to))
   const more = median(part(values, from, to)) - median(part(values, ...idle))
-  // Less than when it was idle: a collection gave back more than the connections took, and that says nothing of them.
+  // Below the idle level: garbage collection freed more than the connections needed, so nothing can be said.
   return open > 0 && more > 0 ? more / open : Number.NaN
 }
 

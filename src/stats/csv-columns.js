@@ -1,15 +1,15 @@
-// The columns of the CSV file, in order. The order is fixed: what is new goes to the end, so that a column keeps its place for
-// whoever counts them. docs/csv.md is held against this table by a test.
+// The columns of the CSV file. The order is fixed, new columns are added at the end, so positions stay valid. A test compares
+// docs/csv.md with this table.
 
 /** @typedef {import('./schema.js').Snapshot} Snapshot */
-/** @typedef {number | string | null} Cell null: not known */
+/** @typedef {number | string | null} Cell null: unknown */
 
 /**
  * @typedef {object} CsvColumn
- * @property {string} name its end is its unit: `_ms`, `_bytes`, `_pct`, `_s` (a second); no unit: a count
+ * @property {string} name suffix: unit `_ms`, `_bytes`, `_pct`, `_s` (per second); none: a count
  * @property {string} doc
  * @property {(snapshot: Snapshot) => Cell} value
- * @property {string} [published] what it was called in the published run
+ * @property {string} [published] its name in the published run
  */
 
 /**
@@ -56,7 +56,7 @@ const collections = (kind, doc) => [
 ]
 
 /**
- * What a file begins with: facts that do not change while a gateway runs, as `name=value&name=value` (form encoding).
+ * Facts in the first row of a gateway, which do not change while it runs, as `name=value&name=value` (form encoding).
  * @param {Snapshot} snapshot
  * @returns {string}
  */
@@ -237,11 +237,11 @@ export const CSV_HEADER = `${CSV_COLUMNS.map(({ name }) => name).join(',')}\n`
 
 /**
  * @param {Snapshot} snapshot
- * @param {boolean} first whether it is the first of this gateway in a file
+ * @param {boolean} first whether it is this gateway's first row in the file
  * @returns {string} a row with its line feed
  */
 export function csvRow(snapshot, first) {
-  // No value has a comma, a quote or a line feed: numbers, and one that is form-encoded.
+  // Values need no quotes: numbers, and one form-encoded text.
   const cells = CSV_COLUMNS.map(({ name, value }) =>
     first && name === 'facts' ? factsOf(snapshot) : (value(snapshot) ?? ''),
   )

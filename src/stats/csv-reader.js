@@ -1,21 +1,21 @@
-// Reads CSV files of gateways back, and is patient with them: what a crash tore, what another version left out or added, files
-// put together with `cat`. Any table of numbers can be read, whatever its columns are called.
+// Reads the CSV files of gateways. It accepts torn rows, columns of other versions, concatenated files, and any other table of
+// numbers with a header.
 
 import { createReadStream } from 'node:fs'
 
-/** Room for so many rows at first; doubled when it is full. */
+/** Initial capacity; doubled when full. */
 const FIRST_ROWS = 4096
 
 /**
  * @typedef {object} CsvTable
- * @property {Record<string, Float64Array>} columns by name, all as long as there are rows; NaN where nothing is known
+ * @property {Record<string, Float64Array>} columns by name, one value per row; NaN if unknown
  * @property {number} rows
- * @property {number} skipped lines that are no rows: torn, or with other than the header's number of cells
- * @property {{row: number, facts: Record<string, string>}[]} facts what gateways said of themselves, and from which row on
- * @property {boolean} header whether a header line was there
+ * @property {number} skipped invalid lines: torn, or with a wrong number of cells
+ * @property {{row: number, facts: Record<string, string>}[]} facts facts of the gateways, each with its first row
+ * @property {boolean} header whether there was a header line
  */
 
-/** Columns that grow together. */
+/** Columns of equal length that grow together. */
 class Table {
   /** @type {Map<string, Float64Array>} */
   #columns = new Map()
@@ -40,7 +40,6 @@ class Table {
 
   /** @param {string[]} names */
   #begin(names) {
-    // A first line of numbers is no header, and what it belongs to is no table of ours.
     if (this.#names === null && !isText(names)) throw new CsvError('it does not begin with a header line')
     this.#names = names
     for (const name of names) {
@@ -88,7 +87,7 @@ class Table {
   }
 }
 
-/** A file that is no table; the message is the end of a sentence that begins with its name. */
+/** Not a table; the message follows the name of the file. */
 export class CsvError extends Error {}
 
 /** @param {string[]} cells */
@@ -96,7 +95,7 @@ const isText = cells => cells.length > 1 && cells.every(cell => /^[A-Za-z_]/.tes
 
 /**
  * @param {string[]} cells
- * @param {string[]} names of the header before: the same first column, and no number
+ * @param {string[]} names of the previous header: same first column, no numbers
  */
 const isHeader = (cells, names) => cells[0] === names[0] && isText(cells)
 
@@ -118,9 +117,9 @@ function splitQuoted(line) {
 
 /**
  * @param {AsyncIterable<Buffer | string> | Iterable<Buffer | string>} chunks of a file
- * @param {(bytes: number, rows: number) => void} [onProgress] after each chunk: what was read so far
+ * @param {(bytes: number, rows: number) => void} [onProgress] after each chunk: totals so far
  * @returns {Promise<CsvTable>}
- * @throws {CsvError} what there is, is no table
+ * @throws {CsvError} it is not a table
  */
 export async function parseCsv(chunks, onProgress = () => {}) {
   const table = new Table()
@@ -135,7 +134,7 @@ export async function parseCsv(chunks, onProgress = () => {}) {
     for (const line of lines) table.addLine(line.endsWith('\r') ? line.slice(0, -1) : line)
     onProgress(bytes, table.rows)
   }
-  // Without its line feed nobody knows whether the last number is whole.
+  // Without its line feed the last number may be incomplete.
   if (rest !== '') table.skipped++
   return table.finish()
 }
@@ -144,7 +143,7 @@ export async function parseCsv(chunks, onProgress = () => {}) {
  * @param {string} file
  * @param {(bytes: number, rows: number) => void} [onProgress]
  * @returns {Promise<CsvTable>}
- * @throws {CsvError | Error} no table, or a file that cannot be read
+ * @throws {CsvError | Error} not a table, or unreadable
  */
 export const readCsv = (file, onProgress) =>
   parseCsv(createReadStream(file, { highWaterMark: 1024 * 1024 }), onProgress)

@@ -1,13 +1,13 @@
 import { open, rename, stat } from 'node:fs/promises'
 import { CSV_HEADER, csvRow } from './csv-columns.js'
 
-/** Rows that wait while the disk does not take them; of more, the oldest are dropped. */
+/** Rows kept while the disk accepts none; beyond that, the oldest are dropped. */
 const MAX_WAITING = 600
-/** So long close() waits for a disk that does not answer, ms. */
+/** Time limit of close(), ms. */
 const CLOSE_TIMEOUT = 3000
 
 /** @typedef {import('node:fs/promises').FileHandle} FileHandle */
-/** @typedef {{first: string, next: string}} Row as the first one of its gateway in a file, and as any other */
+/** @typedef {{first: string, next: string}} Row as the first row of a gateway in a file, and as any other row */
 
 /** @param {unknown} error */
 const reasonOf = error => {
@@ -16,32 +16,32 @@ const reasonOf = error => {
 }
 
 /**
- * Appends a row to a file each second. What `write` has been given is in the hands of the kernel one write(2) later, so a process
- * that crashes loses at most the row of its last second (a machine that loses its power: what the kernel had not put on the disk).
+ * Appends a row to a file each second. A row is with the kernel one write(2) after `write`, so a crash of the process loses at most
+ * the last row; a power failure loses what the kernel had not written yet.
  *
  * ```
  * write() -> waiting rows -> one append under way at a time -> FILE -> FILE.1 -> ... -> FILE.keep
  * ```
  *
- * Whatever happens to the disk, nothing is thrown and nothing waits for it: the rows wait, and each further second tries again.
+ * Disk errors throw nothing and block nothing: rows are kept, and each following second tries again.
  */
 export class CsvWriter {
   #file
   #maxBytes
   #keep
   #onError
-  /** @type {Row[]} texts, for a snapshot takes a thousand times as much memory with many workers */
+  /** @type {Row[]} as texts: a snapshot of many workers needs a thousand times the memory */
   #waiting = []
   /** @type {FileHandle | null} */
   #handle = null
-  /** Whether there is something that can be renamed and measured: not so for /dev/stdout. */
+  /** A regular file, which can be renamed and has a size; unlike /dev/stdout. */
   #regular = true
   #inode = 0
   #bytes = 0
   #rotations = 0
   /** @type {string | null} */
   #error = null
-  /** Whether the next row is this gateway's first in its file. */
+  /** The next row is this gateway's first in the file. */
   #first = true
   /** @type {Promise<void> | null} */
   #running = null
@@ -49,10 +49,10 @@ export class CsvWriter {
 
   /**
    * @param {object} options
-   * @param {string} options.file its folder must be there
-   * @param {number} [options.maxBytes] rotated before it would grow beyond this; 0: never
-   * @param {number} [options.keep] rotated files that are kept
-   * @param {(text: string) => void} [options.onError] called once for each time that the file cannot be written, not for each row
+   * @param {string} options.file its folder must exist
+   * @param {number} [options.maxBytes] rotated before it exceeds this; 0: never
+   * @param {number} [options.keep] number of rotated files
+   * @param {(text: string) => void} [options.onError] called once per outage, not per row
    */
   constructor({ file, maxBytes = 0, keep = 5, onError = () => {} }) {
     this.#file = file
@@ -80,7 +80,7 @@ export class CsvWriter {
     this.#running ??= this.#run()
   }
 
-  /** Writes what waits, and lets go of the file. */
+  /** Writes the remaining rows and closes the file. */
   async close() {
     this.#closed = true
     /** @type {NodeJS.Timeout | undefined} */
@@ -94,12 +94,12 @@ export class CsvWriter {
 
   async #finish() {
     await this.#running
-    // What came while that was under way.
+    // Rows that arrived meanwhile.
     if (this.#waiting.length > 0 && this.#error === null) await this.#run()
     await this.#release()
   }
 
-  /** One try to get rid of everything that waits. */
+  /** One attempt to write all rows. */
   async #run() {
     try {
       await this.#append()
@@ -143,12 +143,12 @@ export class CsvWriter {
 
   /** @param {Buffer} rows */
   #isFull(rows) {
-    // A file with nothing but its header is never rotated: the next one would be no better.
+    // Never rotate a file that has only a header.
     const something = this.#bytes > CSV_HEADER.length
     return this.#regular && this.#maxBytes > 0 && something && this.#bytes + rows.length > this.#maxBytes
   }
 
-  /** Somebody may have moved the file away, or deleted it: then the open one is written for nobody. */
+  /** Reopens the file after it was moved or deleted. */
   async #checkPlace() {
     if (this.#handle === null || !this.#regular) return
     try {
@@ -159,7 +159,7 @@ export class CsvWriter {
     await this.#release()
   }
 
-  /** @returns {Promise<FileHandle>} of a file that is empty or has this header, and ends with a line feed */
+  /** @returns {Promise<FileHandle>} of a file that is empty, or has this header and ends with a line feed */
   async #open() {
     let handle = await open(this.#file, 'a+')
     try {
@@ -167,7 +167,7 @@ export class CsvWriter {
       this.#regular = stats.isFile()
       if (this.#regular && stats.size > 0) {
         const head = await headOf(handle)
-        // The disk was full before the header was through: there is nothing to keep.
+        // An incomplete header (the disk was full): start the file again.
         if (head !== CSV_HEADER && CSV_HEADER.startsWith(head)) await handle.truncate(0)
         else if (head !== CSV_HEADER) {
           await handle.close()
@@ -179,7 +179,7 @@ export class CsvWriter {
       this.#inode = stats.ino
       this.#bytes = this.#regular ? stats.size : 0
       this.#first = true
-      // A row that was cut off (a crash, a full disk) must not become one with the next.
+      // End an incomplete row (crash, full disk) before the next one.
       if (this.#bytes > 0 && !(await endsLine(handle, this.#bytes))) {
         await handle.write('\n')
         this.#bytes++
@@ -200,7 +200,7 @@ export class CsvWriter {
     if (this.#keep > 0) await this.#shift()
   }
 
-  /** FILE.1 becomes FILE.2, and FILE becomes FILE.1; the last one is overwritten. What is not ours is kept in any case. */
+  /** Renames FILE.1 to FILE.2 and FILE to FILE.1, overwriting the last. A file with another header is always kept. */
   async #shift() {
     for (let n = Math.max(1, this.#keep); n >= 1; n--) {
       const from = n === 1 ? this.#file : `${this.#file}.${n - 1}`

@@ -2,17 +2,17 @@ import { performance } from 'node:perf_hooks'
 import v8 from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-/** A young generation that has grown beyond this after a burst of connections is worth a collection, bytes. */
+/** A young generation above this size is worth a collection, bytes. */
 const YOUNG_BYTES = 6 * 1024 * 1024
-/** Above this a collection takes too long to be asked for: about 1.5 ms for each MB. V8 then does it by itself, in steps. */
+/** Heap size above which a collection takes too long (about 1.5 ms per MB); V8 then collects incrementally, bytes. */
 const HEAP_BYTES = 32 * 1024 * 1024
-/** The time between two ticks, ms. */
+/** Interval of `tick` calls, ms. */
 export const TRIM_TICK_MS = 250
-/** A loop that was busy for more than this part of a tick is not disturbed. */
+/** No collection if the event loop was busy for more than this share of a tick. */
 const BUSY = 0.2
 /**
- * V8 shrinks the young generation in a full collection, provided that little has been allocated for 5 s: as told by what came since the
- * last collection, so a small one goes ahead.
+ * V8 shrinks the young generation in a full collection if little was allocated for 5 s. It measures that since the last collection,
+ * so a minor one comes first.
  */
 const QUIET_TICKS = 1 + 5000 / TRIM_TICK_MS
 /** Ticks between two full collections. */
@@ -21,18 +21,17 @@ const REST = 30_000 / TRIM_TICK_MS
 /** @typedef {'minor' | 'major'} Extent of a collection: the young generation, or the whole heap */
 /** @typedef {(extent: Extent) => void} Collect */
 
-/** @returns {Collect} V8's collector, whether or not it was exposed on the command line */
+/** @returns {Collect} V8's collector; works without --expose-gc */
 export function collector() {
   if (!globalThis.gc) v8.setFlagsFromString('--expose-gc')
   const gc = globalThis.gc ?? runInNewContext('gc')
-  // The V8 of Node.js 20 takes every object of options for a wish for a minor collection, also `{type: 'major'}`.
+  // With any options object, also `{type: 'major'}`, the V8 of Node.js 20 runs a minor collection.
   return extent => (extent === 'major' ? gc() : gc({ type: 'minor' }))
 }
 
 /**
- * Gives memory back after a burst. Connecting thousands of clients makes V8 grow the part of the heap where new objects live to many
- * times of what a quiet worker needs, and it takes its time to shrink it: about 1 KB for each connection. One full collection after some
- * quiet seconds does it.
+ * Returns memory after a burst. Thousands of connects grow V8's young generation to many times of what a quiet worker needs, about
+ * 1 KB per connection, and V8 shrinks it late. One full collection after some quiet seconds shrinks it.
  */
 export class HeapTrim {
   #collect

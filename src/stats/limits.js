@@ -1,7 +1,7 @@
-// When figures are healthy: the terminal dashboard and the admin page colour by one table.
+// Thresholds of healthy figures, for the colours of the terminal dashboard and the admin page.
 
 /**
- * From when on a figure is worth a look (warn), and from when on clients feel it (bad). docs/dashboard.md has the same table.
+ * Warning and error threshold of each figure. docs/dashboard.md has the same table.
  */
 export const LIMITS = Object.freeze({
   /** ms that events waited for the loop */
@@ -19,7 +19,7 @@ export const LIMITS = Object.freeze({
   steal: [0.02, 0.1],
   /** share of memory, files, a heap's limit */
   full: [0.8, 0.95],
-  /** bytes that the slowest client has not taken */
+  /** unsent bytes of the slowest client */
   outbox: [512 * 1024, 4 * 1024 * 1024],
   /** connections in a second that did not fit into a listen queue */
   overflows: [1, 100],

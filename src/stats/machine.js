@@ -24,16 +24,16 @@ const FILES = {
   listen: 'net/netstat',
   files: 'sys/fs/file-nr',
 }
-/** The first line of /proc/stat is within so many bytes. */
+/** Bytes that contain the first line of /proc/stat. */
 const FIRST_LINE = 256
-/** Interfaces that a sample names at most: hosts of containers have hundreds. */
+/** Interfaces listed in a sample: container hosts have hundreds. */
 const MAX_INTERFACES = 32
 
 /** @param {number} share */
 const tenThousandths = share => Math.round(share * 10_000) / 10_000
 
 /**
- * Ticks by what Node.js knows on every platform.
+ * Ticks from Node.js, for systems without /proc.
  * @param {import('node:os').CpuInfo[]} cores
  * @returns {CpuTicks}
  */
@@ -61,10 +61,7 @@ function add(sum, traffic) {
   sum.tx_packets += traffic.tx_packets
 }
 
-/**
- * The machine: what /proc tells where there is one, and what Node.js knows elsewhere. Looks at what went by since it was asked
- * last.
- */
+/** Samples the machine from /proc, or from Node.js on other systems. Rates are those since the previous sample. */
 export class MachineWatch {
   /** @type {{[name in keyof FILES]: ProcFile | null}} */
   #files
@@ -76,7 +73,7 @@ export class MachineWatch {
   #ticks
   /** @type {Record<string, Traffic>} */
   #traffic = {}
-  /** @type {Map<string, boolean>} interfaces with a device of their own: bridges and the like carry the same packets again */
+  /** @type {Map<string, boolean>} interfaces with a device: bridges would count packets twice */
   #devices = new Map()
   /** @type {{overflows: number, drops: number} | null} */
   #listen
@@ -85,9 +82,9 @@ export class MachineWatch {
 
   /**
    * @param {object} [options]
-   * @param {string} [options.proc] where Linux tells; a folder that is not there stands for another platform
-   * @param {string} [options.net] where it keeps interfaces
-   * @param {{cgroup?: string, mounts?: string}} [options.groups] where it keeps control groups
+   * @param {string} [options.proc] a missing folder simulates another platform
+   * @param {string} [options.net] folder of the interfaces
+   * @param {{cgroup?: string, mounts?: string}} [options.groups] paths of the control groups
    * @param {() => import('node:os').CpuInfo[]} [options.readCores]
    * @param {() => number} [options.clock] ms
    */
@@ -148,7 +145,7 @@ export class MachineWatch {
     const before = this.#ticks
     const now = this.#readTicks()
     this.#ticks = now
-    // Counters of a core that went offline are missing from the sum, and some kernels let idle time run backwards.
+    // A core that goes offline lowers the sums, and on some kernels idle time can decrease.
     const gain = (/** @type {keyof CpuTicks} */ kind) => Math.max(0, now[kind] - before[kind])
     const passed = gain('user') + gain('system') + gain('idle') + gain('iowait') + gain('steal')
     if (passed === 0) return null
@@ -162,7 +159,7 @@ export class MachineWatch {
     }
   }
 
-  /** @returns {MachineSample['memory']} of the machine, whatever limit there is on this process */
+  /** @returns {MachineSample['memory']} of the machine, without limits of this process */
   #memory() {
     const { memory } = this.#files
     if (memory) return parseMemory(memory.read())
@@ -172,7 +169,7 @@ export class MachineWatch {
   }
 
   /**
-   * @param {number} seconds since the last time
+   * @param {number} seconds since the previous sample
    * @returns {MachineSample['network']}
    */
   #network(seconds) {
@@ -182,7 +179,7 @@ export class MachineWatch {
     this.#traffic = now
     const names = Object.keys(now)
     const devices = names.filter(name => this.#isDevice(name))
-    // Hosts of containers give each one an interface with a name of its own.
+    // Forget interfaces that are gone: containers come with names of their own.
     for (const name of this.#devices.keys()) if (!Object.hasOwn(now, name)) this.#devices.delete(name)
     const loopback = noTraffic()
     const others = noTraffic()
@@ -191,7 +188,7 @@ export class MachineWatch {
     let named = 0
     for (const name of names) {
       const rate = noTraffic()
-      // One that is new, or has been taken away and has come back, counts from its beginning.
+      // A new interface counts from zero.
       const last = before[name] ?? rate
       for (const key of /** @type {(keyof Traffic)[]} */ (Object.keys(rate)))
         rate[key] = seconds > 0 ? Math.round(Math.max(0, now[name][key] - last[key]) / seconds) : 0
@@ -223,7 +220,6 @@ export class MachineWatch {
     }
   }
 
-  /** Closes the files. */
   close() {
     for (const file of Object.values(this.#files)) file?.close()
     this.#limit?.close()

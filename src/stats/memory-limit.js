@@ -1,4 +1,4 @@
-// The limit that a container or a service has on its memory: a control group's, of version 2 or 1.
+// The memory limit of a container or service: control groups of version 2 or 1.
 
 import { dirname, join } from 'node:path'
 import { parseBytes, parseMemoryStat } from './proc-files.js'
@@ -10,9 +10,9 @@ const FILES = /** @type {const} */ ({
 })
 
 /**
- * Folders whose limits bound this process: its own group, and those above it.
+ * Folders of this process's group and its parents: all their limits apply.
  * @param {string} text of /proc/self/cgroup
- * @param {string} mounts where groups are
+ * @param {string} mounts mount point of the groups
  * @returns {{folder: string, version: 1 | 2}[]}
  */
 export function groupsOf(text, mounts) {
@@ -24,7 +24,7 @@ export function groupsOf(text, mounts) {
     const version = number === '0' && controllers === '' ? 2 : 1
     if (version === 1 && !controllers.split(',').includes('memory')) continue
     const root = version === 2 ? mounts : join(mounts, 'memory')
-    // Inside of a container the path may be that of the world outside: then the root is the container's own group.
+    // In a container the path may be the host's: then the root is the container's own group.
     for (let at = path; ; at = dirname(at)) {
       groups.push({ folder: join(root, at), version })
       if (at === '/') break
@@ -33,9 +33,7 @@ export function groupsOf(text, mounts) {
   return groups
 }
 
-/**
- * The tightest limit on this process's memory, and how much of it is taken.
- */
+/** The lowest limit on this process's memory, and its use. */
 export class MemoryLimit {
   #max
   #current
@@ -55,7 +53,7 @@ export class MemoryLimit {
   /**
    * @param {number} total bytes of the machine
    * @param {{cgroup?: string, mounts?: string}} [where]
-   * @returns {MemoryLimit | null} null when nothing bounds this process more than the machine does
+   * @returns {MemoryLimit | null} null if the machine is the tightest limit
    */
   static find(total, { cgroup = '/proc/self/cgroup', mounts = '/sys/fs/cgroup' } = {}) {
     let lowest = total
@@ -76,10 +74,10 @@ export class MemoryLimit {
 
   /**
    * @param {import('./schema.js').MachineSample['memory']} machine
-   * @returns {import('./schema.js').MachineSample['memory']} as far as it is ours
+   * @returns {import('./schema.js').MachineSample['memory']} within the limit
    */
   bound(machine) {
-    // A limit can be changed while we run.
+    // Limits can change at run time.
     const total = parseBytes(this.#max.read())
     if (total >= machine.total) return machine
     const taken = parseBytes(this.#current.read())

@@ -1,4 +1,4 @@
-// What is told by several processes, or by one in several samples, put together.
+// Merges samples: of several workers, or several of one worker.
 
 import { TickHistogram } from './tick-histogram.js'
 
@@ -12,7 +12,7 @@ import { TickHistogram } from './tick-histogram.js'
  */
 
 const GC_KINDS = /** @type {const} */ (['minor', 'major', 'incremental', 'weak'])
-/** Counts that are numbers, and those that are numbers by name. */
+/** Counts that are numbers, and counts by name. */
 const PLAIN = /** @type {const} */ (['accepts', 'connects', 'publishes', 'deliveries'])
 const NAMED = /** @type {const} */ (['commands', 'errors', 'closes', 'unsubscribes', 'api', 'api_errors'])
 
@@ -170,14 +170,14 @@ function mergeMemory(samples, kernel) {
 }
 
 /**
- * All workers together.
+ * Totals of the node.
  * @param {object} parts
  * @param {WorkerView[]} parts.views
- * @param {WorkerSample[]} parts.fresh those of their samples that no snapshot has told: only they count what was done
+ * @param {WorkerSample[]} parts.fresh samples since the previous snapshot: only their counts are added
  * @param {ProcessSample} parts.primary
- * @param {Counts[]} parts.lost counts of workers that are gone, told by no snapshot
- * @param {number | null} parts.channels with subscribers, where the primary knows that
- * @param {number | null} parts.kernel bytes that the kernel holds for a connection; null where it is not known
+ * @param {Counts[]} parts.lost counts of ended workers that are in no snapshot yet
+ * @param {number | null} parts.channels with subscribers; null if the primary does not know
+ * @param {number | null} parts.kernel kernel bytes per connection; null if unknown
  * @returns {Totals}
  */
 export function mergeTotals({ views, fresh, primary, lost, channels, kernel }) {

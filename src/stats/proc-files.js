@@ -1,4 +1,4 @@
-// What Linux writes into files of /proc, and into those of a control group. Nothing here reads a file.
+// Parsers of /proc files and of control-group files. They take text; proc-reader.js reads it.
 
 const KB = 1024
 
@@ -14,7 +14,7 @@ const KB = 1024
 export function parseCpu(text) {
   const end = text.indexOf('\n')
   const line = end < 0 ? text : text.slice(0, end)
-  // Old kernels know fewer columns. Time of guests, which comes behind, is part of user.
+  // Old kernels have fewer columns. Guest time, in later columns, is part of user.
   const [user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0] = line
     .trim()
     .split(/\s+/)
@@ -42,7 +42,7 @@ export function parseMemory(text) {
     total,
     used: Math.max(0, total - free - caches),
     free,
-    // Kernels before 3.14 do not tell.
+    // Missing before Linux 3.14.
     available: find('MemAvailable') ?? Math.min(total, free + caches),
     caches,
     slab: find('Slab'),
@@ -52,7 +52,7 @@ export function parseMemory(text) {
 /**
  * @param {string} text
  * @param {string} label at the beginning of a line
- * @returns {Record<string, number>} what follows it: name, value, name, value ...
+ * @returns {Record<string, number>} the name-value pairs after it
  */
 function pairs(text, label) {
   const at = text.startsWith(label) ? 0 : text.indexOf(`\n${label}`) + 1
@@ -73,7 +73,7 @@ function pairs(text, label) {
  */
 export function parseSockets(text, text6, pageSize) {
   const { used = 0 } = pairs(text, 'sockets:')
-  // Only `inuse` is told for each family; the rest counts both.
+  // Only `inuse` is counted per address family.
   const { inuse = 0, orphan = 0, tw = 0, alloc = 0, mem = 0 } = pairs(text, 'TCP:')
   return {
     used,
@@ -91,7 +91,7 @@ export function parseSockets(text, text6, pageSize) {
 
 /**
  * @param {string} text of /proc/net/dev
- * @returns {Record<string, Traffic>} by interface, since it is there; those that never saw a packet are left out
+ * @returns {Record<string, Traffic>} by interface since it was created, without those that had no packets
  */
 export function parseInterfaces(text) {
   /** @type {Record<string, Traffic>} */
@@ -116,7 +116,7 @@ export function parseInterfaces(text) {
 
 /**
  * @param {string} text of /proc/net/netstat: lines of names, each followed by one of values
- * @returns {{overflows: number, drops: number} | null} since boot; null where the kernel does not tell
+ * @returns {{overflows: number, drops: number} | null} since boot; null if missing
  */
 export function parseListen(text) {
   const names = text.indexOf('TcpExt:')
@@ -149,8 +149,8 @@ export function parseBytes(text) {
 
 /**
  * @param {string} text of a control group's memory.stat
- * @returns {{caches: number, reclaimable: number, slab: number | null}} of the group and those below it: page cache with reclaimable slab;
- *   what of it the kernel would give up; slab, which version 1 does not tell
+ * @returns {{caches: number, reclaimable: number, slab: number | null}} of the group and its children: page cache with
+ *   reclaimable slab; the part that the kernel would free; slab, unknown with version 1
  */
 export function parseMemoryStat(text) {
   /** @type {Record<string, number>} */

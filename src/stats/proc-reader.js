@@ -1,18 +1,18 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
 import { endianness } from 'node:os'
 
-/** Enough for any of these files but that of the interfaces of a machine with hundreds of them, which is read to its end all the same. */
+/** Enough for one read of any of these files; tables are read to their end. */
 const BUFFER_BYTES = 64 * 1024
 const AT_NULL = 0n
 const AT_PAGESZ = 6n
 const USUAL_PAGE = 4096
 
-/** Files that are read again and again share it: nothing is kept between two reads. */
+/** Shared by all files: nothing is kept between two reads. */
 const buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
 
 /**
- * A file of /proc or /sys that is read once a second: it stays open, and is read from its beginning, which makes the kernel write
- * it anew. Opening and closing it each time would cost as much again.
+ * A file of /proc or /sys that is read once a second. It stays open: reading from the start makes the kernel write it anew, and
+ * opening it each time would double the cost.
  */
 export class ProcFile {
   #fd
@@ -24,7 +24,7 @@ export class ProcFile {
 
   /**
    * @param {string} path
-   * @returns {ProcFile | null} null when it is not there, or not for us
+   * @returns {ProcFile | null} null if missing or not readable
    */
   static open(path) {
     try {
@@ -36,11 +36,11 @@ export class ProcFile {
     }
   }
 
-  /** @returns {string} all of a table of many lines */
+  /** @returns {string} the whole file */
   readTable() {
     let text = ''
     for (let position = 0; ; ) {
-      // It comes a page at a time, whatever room there is.
+      // The kernel returns at most a page at a time.
       const length = readSync(this.#fd, buffer, 0, BUFFER_BYTES, position)
       if (length === 0) return text
       text += buffer.toString('latin1', 0, length)
@@ -50,7 +50,7 @@ export class ProcFile {
 
   /**
    * @param {number} [bytes]
-   * @returns {string} its beginning: all of what the kernel writes in one piece, which are most of these files
+   * @returns {string} its first page: all of most of these files
    */
   read(bytes = BUFFER_BYTES) {
     return buffer.toString('latin1', 0, readSync(this.#fd, buffer, 0, bytes, 0))
@@ -63,7 +63,7 @@ export class ProcFile {
 
 /**
  * @param {string} path
- * @returns {string} empty when it cannot be read
+ * @returns {string} empty if unreadable
  */
 export function readText(path) {
   try {
@@ -73,7 +73,7 @@ export function readText(path) {
   }
 }
 
-/** @returns {number} bytes of a page of memory, as the kernel has told this process when it began */
+/** @returns {number} bytes of a memory page, from the auxiliary vector */
 export function pageSize() {
   try {
     const vector = readFileSync('/proc/self/auxv')
@@ -81,7 +81,7 @@ export function pageSize() {
       endianness() === 'LE' ? vector.readBigUInt64LE(at) : vector.readBigUInt64BE(at)
     for (let at = 0; word(at) !== AT_NULL; at += 16) if (word(at) === AT_PAGESZ) return Number(word(at + 8))
   } catch {
-    // Not for us to read, or of another form: 32 bits.
+    // Not readable, or 32 bits.
   }
   return USUAL_PAGE
 }

@@ -1,8 +1,8 @@
-// The schema of snapshots: what a gateway tells of itself once a second, to the dashboard, the CSV file, Prometheus and the
-// admin page. docs/stats.md says the same for readers. What is added keeps the version; what changes its meaning raises it.
+// The schema of snapshots, one a second, for the dashboard, the CSV file, Prometheus and the admin page. docs/stats.md describes it
+// for users. New fields keep the version; a changed meaning raises it.
 //
-// Units: times in ms, sizes in bytes, shares from 0 to 1 (of one core for a process, of all cores for the machine). What is
-// named a count over the interval is what was counted since the sample before; everything else is how things stand now.
+// Units: times in ms, sizes in bytes, shares from 0 to 1 (of one core for a process, of all cores for the machine). Counts
+// over the interval are those since the previous sample; everything else is the current state.
 
 /** Version of the schema. */
 export const SCHEMA_VERSION = 1

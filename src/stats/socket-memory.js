@@ -1,15 +1,15 @@
-// What the kernel holds for the gateway's connections. Linux tells no process what its sockets take: slab is the whole machine's,
-// and so is `mem` of /proc/net/sockstat, whatever the network namespace. What is known of each socket is how much is queued in it.
+// Kernel memory of the gateway's connections. Linux does not report it per process: slab and `mem` of /proc/net/sockstat are those
+// of the whole machine, in every network namespace. Only the queued bytes of each socket are known.
 
 import { open } from 'node:fs/promises'
 
-/** Bytes of a socket in the kernel with its file, while nothing is queued: TCP, inode, dentry, file, epoll entry. */
+/** Kernel bytes of a socket with empty queues: TCP, inode, dentry, file, epoll entry. */
 export const SOCKET_BYTES = 4500
-/** One table for IPv4, one for IPv6, of the network namespace that we are in. */
+/** Tables for IPv4 and IPv6, of this network namespace. */
 const TABLES = ['net/tcp', 'net/tcp6']
-/** Bytes of the tables that are read at a time: some 1,700 sockets, about 10 ms of a core. */
+/** Bytes read at a time: some 1,700 sockets, about 10 ms of a core. */
 const PART_BYTES = 256 * 1024
-/** The kernel gives whole rows, a page of memory at a time, which has 64 KB at most. */
+/** The kernel returns whole rows, up to a memory page, which has 64 KB at most. */
 const PAGE_BYTES = 64 * 1024
 const PATIENCE = 200
 /** Local port, remote address, state (ESTABLISHED or CLOSE_WAIT), sent and not acknowledged, received and not read. */
@@ -18,7 +18,7 @@ const ROW = /:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} (?:01|08) ([0-9A-F]{8}):([0-9A
 /**
  * @param {string} text rows of /proc/net/tcp or tcp6
  * @param {Set<number>} ports
- * @returns {{sockets: number, bytes: number}} connections to these local ports, and what is queued in them
+ * @returns {{sockets: number, bytes: number}} connections to these local ports, and their queued bytes
  */
 export function parseQueues(text, ports) {
   let sockets = 0
@@ -32,11 +32,11 @@ export function parseQueues(text, ports) {
 }
 
 /**
- * What is queued in the kernel for each connection of this gateway. The tables are read in parts, each from where the last one
- * ended, so that a million sockets cost no more than two thousand: up to these the figure is exact, above it is that of a sample.
+ * Average queued bytes per connection. The tables are read in parts, one after another, so a million sockets cost no more than
+ * two thousand: up to that number the figure is exact, above it is an estimate from a sample.
  */
 export class SocketMemory {
-  /** @type {number | null} bytes queued for each connection; null where the tables cannot be read */
+  /** @type {number | null} queued bytes per connection; null if the tables are unreadable */
   #queued = null
   #ports
   #patience
@@ -52,8 +52,8 @@ export class SocketMemory {
   /**
    * @param {number[]} ports that the gateway listens on
    * @param {object} [options]
-   * @param {string} [options.proc] where Linux tells
-   * @param {number} [options.patience] reading may take one part in so many of the time
+   * @param {string} [options.proc] the /proc folder
+   * @param {number} [options.patience] reading uses at most 1/patience of the time
    */
   constructor(ports, { proc = '/proc', patience = PATIENCE } = {}) {
     this.#ports = new Set(ports)
@@ -62,8 +62,8 @@ export class SocketMemory {
   }
 
   /**
-   * What a connection takes now, by what was read last. Reads on when it is time to, without holding up the event loop.
-   * @returns {number | null} bytes; null elsewhere than on Linux
+   * Kernel bytes per connection, from the last read. Starts the next read when due, without blocking the event loop.
+   * @returns {number | null} bytes; null on systems other than Linux
    */
   read() {
     if (performance.now() >= this.#next) {
@@ -79,7 +79,7 @@ export class SocketMemory {
       try {
         this.#tables.push(await open(`${proc}/${name}`))
       } catch {
-        // No Linux, or no IPv6.
+        // Not Linux, or no IPv6.
       }
     }
     if (this.#tables.length > 0) this.#queued = 0
@@ -108,10 +108,10 @@ export class SocketMemory {
         bytes += found.bytes
       }
     } catch {
-      // It was closed, or the kernel has no more of it: what was known stays.
+      // Closed while reading: keep the last value.
     }
     if (sockets > 0) this.#queued = bytes / sockets
-    // All there is, and none of it ours.
+    // The whole table was read: no connections.
     else if (left > 0 && this.#queued !== null) this.#queued = 0
     const now = performance.now()
     this.#next = now + (now - began) * this.#patience

@@ -1,36 +1,36 @@
-// Where a gateway's stats socket is, so that a dashboard finds it without being told.
+// The path of a gateway's stats socket, so that dashboards find it without configuration.
 
 import { lstatSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** What a socket's address holds on Linux, without the zero byte behind it. */
+/** Length of a Unix socket address on Linux, without its final zero byte. */
 const MAX_PATH_BYTES = 107
 const FOLDER_MODE = 0o700
 const OTHERS = 0o077
-/** So long a gateway may take to accept, ms. */
+/** Time for a gateway to accept a connection, ms. */
 const CONNECT_PATIENCE_MS = 1000
 
 /**
- * What names the folder of a user's sockets.
+ * Determines the folder of a user's sockets.
  * @typedef {object} Place
  * @property {string} [runtimeDir] $XDG_RUNTIME_DIR
- * @property {string} [temporary] for those without
+ * @property {string} [temporary] used without it
  */
 
 const uid = () => process.getuid?.() ?? -1
 
 /**
  * @param {string} folder
- * @returns {boolean} whether it is a folder of ours (and no link to one)
+ * @returns {boolean} whether it is a folder of this user, not a link
  */
 function isOwn(folder) {
   try {
     const stat = lstatSync(folder)
     return stat.isDirectory() && (stat.uid === uid() || uid() === -1)
   } catch {
-    // It is not there, or below something that is not for us to enter, or no folder.
+    // Missing, not accessible, or not a folder.
     return false
   }
 }
@@ -44,7 +44,7 @@ const temporaryFolder = ({ temporary = tmpdir() }) => join(temporary, `halley-${
  */
 export function socketFolder(place) {
   const { runtimeDir } = place
-  // After `su` the variable may still name the folder of another user.
+  // After `su` the variable may name the folder of another user.
   return runtimeDir && isOwn(runtimeDir) ? join(runtimeDir, 'halley') : temporaryFolder(place)
 }
 
@@ -52,7 +52,7 @@ export function socketFolder(place) {
  * @param {string} setting `stats.socket`: a path, `auto` or `none`
  * @param {number} port that the gateway listens on
  * @param {Place} place
- * @returns {string | null} null for none
+ * @returns {string | null} null: no socket
  */
 export function socketPath(setting, port, place) {
   if (setting === 'none' || (setting === 'auto' && process.platform === 'win32')) return null
@@ -60,9 +60,9 @@ export function socketPath(setting, port, place) {
 }
 
 /**
- * Makes the folder of our sockets, if it is not there.
+ * Makes the folder of the sockets unless it exists.
  * @param {string} folder
- * @throws {Error} when others could put something into it, or read from it
+ * @throws {Error} if other users can access it
  */
 export function ownFolder(folder) {
   mkdirSync(folder, { recursive: true, mode: FOLDER_MODE })
@@ -73,17 +73,17 @@ export function ownFolder(folder) {
 
 /**
  * @param {string} path
- * @throws {Error} when no socket can have that name
+ * @throws {Error} if it is too long for a socket
  */
 export function checkLength(path) {
   const bytes = Buffer.byteLength(path)
   if (bytes > MAX_PATH_BYTES)
-    throw new Error(`a socket's path has at most ${MAX_PATH_BYTES} bytes, and ${path} has ${bytes}`)
+    throw new Error(`the path of a socket has at most ${MAX_PATH_BYTES} bytes; ${path} has ${bytes}`)
 }
 
 /**
  * @param {string} path
- * @returns {Promise<boolean>} whether somebody listens there
+ * @returns {Promise<boolean>} whether a process listens there
  */
 export function isAlive(path) {
   return new Promise(resolve => {
@@ -93,7 +93,7 @@ export function isAlive(path) {
       resolve(alive)
     }
     socket.on('connect', () => done(true))
-    // One that cannot be reached for another reason is none of ours to take away.
+    // After any other error the socket may still be in use.
     socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) =>
       done(code !== 'ECONNREFUSED' && code !== 'ENOENT' && code !== 'ENOTSOCK'),
     )
@@ -102,9 +102,9 @@ export function isAlive(path) {
 }
 
 /**
- * Gateways of this user on this machine, for a dashboard that was not told which.
+ * Running gateways of this user, for a dashboard without an address.
  * @param {Place} place
- * @returns {Promise<{path: string, port: number}[]>} those that answer, by port
+ * @returns {Promise<{path: string, port: number}[]>} that answer, by port
  */
 export async function listSockets(place) {
   /** @type {{path: string, port: number}[]} */

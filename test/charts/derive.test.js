@@ -1,8 +1,7 @@
 import t from 'tap'
 import { linearRange, logarithmicRange } from '../../src/charts/axes.js'
 import { CHART_COLUMNS, CHARTS } from '../../src/charts/definitions.js'
-import { derive, idleRows, maximum, median } from '../../src/charts/derive.js'
-import { movingAverage } from '../../src/charts/moving-average.js'
+import { derive, idleRows, maximum, median, movingAverage } from '../../src/charts/derive.js'
 import { CSV_COLUMNS } from '../../src/stats/csv-columns.js'
 
 const KB = 1024

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
-import { families } from '../../src/metrics/families.js'
+import { families } from '../../src/metrics/index.js'
 import { check } from './promql.js'
 
 const page = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8')

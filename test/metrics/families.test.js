@@ -1,7 +1,7 @@
 import t from 'tap'
 import { disconnects } from '../../src/errors.js'
 import { expose } from '../../src/metrics/exposition.js'
-import { families } from '../../src/metrics/families.js'
+import { families } from '../../src/metrics/index.js'
 import { Lifetimes } from '../../src/stats/lifetimes.js'
 import { TickHistogram } from '../../src/stats/tick-histogram.js'
 import { mockSnapshots as snapshots } from '../stats/mock.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { downsample } from '../../src/report/downsample.js'
+import { downsample } from '../../src/report/run.js'
 
 const DAY = 86_400
 

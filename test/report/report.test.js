@@ -111,12 +111,12 @@ t.test('what cannot be read is one line and exit code 1, and no page is left beh
   })
   mkdirSync(join(dir, 'folder'))
   for (const [file, said] of [
-    ['none.csv', 'none.csv: there is no such file'],
+    ['none.csv', 'none.csv: no such file'],
     ['empty.csv', 'empty.csv: the file is empty'],
-    ['header.csv', 'header.csv: there are no rows yet'],
-    ['foreign.csv', 'foreign.csv: no CSV file of a gateway: there is no column time, connections'],
-    ['binary.csv', 'binary.csv: no CSV file of a gateway: it does not begin with a header line'],
-    ['folder', 'folder: it is a folder'],
+    ['header.csv', 'header.csv: no rows yet'],
+    ['foreign.csv', 'foreign.csv: not a Halley CSV file: columns time, connections missing'],
+    ['binary.csv', 'binary.csv: not a Halley CSV file: it does not begin with a header line'],
+    ['folder', 'folder: is a folder, not a CSV file'],
   ]) {
     t.same(await report(['good.csv', file, '-o', 'x.html'], dir), {
       code: 1,
@@ -213,5 +213,5 @@ t.test('only modules that can be put into a page are', async t => {
   new Function(inlineModules(url('a.js')))()
   t.equal(scope.result, 2)
   delete scope.result
-  t.throws(() => inlineModules(url('odd.js')), { message: /cannot be put into a page: import \*/ })
+  t.throws(() => inlineModules(url('odd.js')), { message: /cannot be bundled: import \*/ })
 })
