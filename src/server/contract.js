@@ -105,7 +105,7 @@
  * @property {(stream: Stream, data: string | Uint8Array) => void} end writes data ('' = nothing), then ends the response. A client that does
  *   not read is cut off after 5 s
  * @property {(stream: Stream) => void} cut ends the connection at once, unsent data is dropped
- * @property {() => {bytes: number, largest: number}} outbox what connections and streams have not taken yet, of all of them and of the one with the
+ * @property {() => {bytes: number, largest: number}} backlog what connections and streams have not taken yet, of all of them and of the one with the
  *   most. Cheap: it may be a second old, and leave out who is about to be closed
  * @property {() => void} stopListening no new connection is accepted; those there are stay
  * @property {() => void} shutdown terminates what is left and frees the port

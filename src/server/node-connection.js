@@ -21,8 +21,8 @@ export class NodeConnection extends WebSocket {
   /** What we have written in this turn of the event loop waits in the socket. */
   held = false
   /** The close code we asked for; 0 while nobody has. */
-  farewell = 0
-  farewellReason = ''
+  closeCode = 0
+  closeReason = ''
 
   /**
    * @param {Group} group
@@ -53,7 +53,7 @@ export class NodeConnection extends WebSocket {
 
   /** Nothing has been said about the end yet, by either side. */
   get live() {
-    return this.farewell === 0 && this.readyState === WebSocket.OPEN
+    return this.closeCode === 0 && this.readyState === WebSocket.OPEN
   }
 }
 
@@ -72,12 +72,12 @@ function listenTo(connection) {
  */
 function onMessage(data, binary) {
   if (this.deflates) releaseInflater(this)
-  if (this.farewell === 0) this.group.route.message(this, data, binary)
+  if (this.closeCode === 0) this.group.route.message(this, data, binary)
 }
 
 /** @this {NodeConnection} */
 function onPong() {
-  if (this.farewell === 0) this.group.route.pong(this)
+  if (this.closeCode === 0) this.group.route.pong(this)
 }
 
 /**
@@ -87,7 +87,7 @@ function onPong() {
  * @param {Error & {code?: string}} error
  */
 function onError(error) {
-  if (this.farewell === 0 && error.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') this.farewell = 1009
+  if (this.closeCode === 0 && error.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') this.closeCode = 1009
 }
 
 /**
@@ -97,8 +97,8 @@ function onError(error) {
  */
 function onClose(code, reason) {
   const { route, server } = this.group
-  server.forget(this)
-  if (this.farewell !== 0) route.close(this, this.farewell, this.farewellReason)
+  server.remove(this)
+  if (this.closeCode !== 0) route.close(this, this.closeCode, this.closeReason)
   else route.close(this, code, reason.toString())
 }
 

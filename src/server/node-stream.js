@@ -1,7 +1,7 @@
 import { withPiece } from './chunk-maker.js'
 
 /** A client that does not read the end of its stream is cut off after this time, ms. */
-const CLOSE_PATIENCE = 5000
+const CLOSE_TIMEOUT = 5000
 
 /**
  * @typedef {import('./contract.js').StreamRoute} StreamRoute
@@ -26,7 +26,7 @@ export class NodeStream {
   /** The route has been told. */
   #closed = false
   /** @type {NodeJS.Timeout | undefined} */
-  #patience
+  #closeTimer
 
   /**
    * @param {import('node:http').ServerResponse} res
@@ -81,8 +81,8 @@ export class NodeStream {
   end(data) {
     if (this.#over) return
     this.#over = true
-    this.#patience = setTimeout(() => this.#socket.destroy(), CLOSE_PATIENCE)
-    this.#patience.unref()
+    this.#closeTimer = setTimeout(() => this.#socket.destroy(), CLOSE_TIMEOUT)
+    this.#closeTimer.unref()
     this.#res.end(this.#host.chunks.make(withPiece(this.#pending, data)))
     this.#pending = null
   }
@@ -105,7 +105,7 @@ export class NodeStream {
     this.#closed = true
     this.#over = true
     this.#pending = null
-    clearTimeout(this.#patience)
+    clearTimeout(this.#closeTimer)
     this.#route.close(this)
   }
 }

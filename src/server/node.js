@@ -16,8 +16,8 @@ import { encodeCompressed, encodeMessage } from './websocket-frame.js'
  * @typedef {any} Handle a NodeConnection, of which the contract shows only the session
  */
 
-const BACKLOG = 4096
-const CLOSE_PATIENCE = 5000
+const LISTEN_BACKLOG = 4096
+const CLOSE_TIMEOUT = 5000
 /** A client gets as long for its headers, and for its body, as uWebSockets.js gives. */
 const HEADERS_TIMEOUT = 10_000
 const REQUEST_TIMEOUT = 30_000
@@ -90,7 +90,7 @@ export class NodeServer {
         ? { serverNoContextTakeover: true, clientNoContextTakeover: true }
         : false,
       maxPayload: route.maxMessage,
-      closeTimeout: CLOSE_PATIENCE,
+      closeTimeout: CLOSE_TIMEOUT,
       WebSocket: NodeConnection,
       // Called after the checks of the handshake and before its answer: who is refused here was well-formed, and
       // who is accepted will be opened.
@@ -112,7 +112,7 @@ export class NodeServer {
         reject(new Error(`cannot listen on ${host}:${port}: ${error.message}`))
       }
       this.#http.once('error', failed)
-      this.#http.listen({ host, port, backlog: BACKLOG }, () => {
+      this.#http.listen({ host, port, backlog: LISTEN_BACKLOG }, () => {
         this.#http.off('error', failed)
         this.#http.on('error', this.#host.log)
         resolve()
@@ -199,9 +199,9 @@ export class NodeServer {
    * @param {string} reason
    */
   close(connection, code, reason) {
-    if (connection.farewell !== 0) return
-    connection.farewell = code
-    connection.farewellReason = reason
+    if (connection.closeCode !== 0) return
+    connection.closeCode = code
+    connection.closeReason = reason
     connection.close(code, reason)
   }
 
@@ -236,7 +236,7 @@ export class NodeServer {
     stream.cut()
   }
 
-  outbox() {
+  backlog() {
     const backlog = new Backlog()
     for (const written of this.slow) {
       const { unread } = written
@@ -257,7 +257,7 @@ export class NodeServer {
   }
 
   /** The connection is gone. @param {NodeConnection} connection */
-  forget(connection) {
+  remove(connection) {
     this.#open.delete(connection)
     this.#topics.leaveAll(connection)
   }

@@ -15,7 +15,7 @@ import { writeHead } from './uws-exchange.js'
  * @property {{route: StreamRoute, streams: UwsStreams}} group
  * @property {number} state
  * @property {Pending} pending what this turn of the event loop has written; if anything, the stream is in the list of those to flush
- * @property {Outbox | null} outbox where messages wait for a client that has a backlog
+ * @property {StreamQueue | null} queue where messages wait for a client that has a backlog
  * @property {{status: number, headers: Record<string, string> | null} | null} head until it has left
  *
  * @typedef {HttpResponse & StreamState} UwsStream
@@ -27,7 +27,7 @@ const ENDING = 1
 /** The handle is gone, or about to go. */
 const OVER = 2
 
-const CLOSE_PATIENCE = 5000
+const CLOSE_TIMEOUT = 5000
 /** A failed write arms a timeout of 10 s in the library, after which it cuts the connection, whether or not we know of it. */
 const REARM_INTERVAL = 4000
 /** Messages that wait leave in chunks of about this size, bytes. */
@@ -36,7 +36,7 @@ const CHUNK_SIZE = 32768
 const MAX_STUCK = 65536
 
 /** What a client with a backlog has not got yet. */
-class Outbox {
+class StreamQueue {
   /** @type {Uint8Array[]} */
   pieces = []
   /** Bytes of `pieces`. */
@@ -82,7 +82,7 @@ class Outbox {
  * The HTTP responses of one worker that go on, on uWebSockets.js.
  *
  * There nobody can ask how full a socket's buffer is. But a write within a cork tells whether what was written BEFORE it is still
- * stuck: so the first message behind a stuck one finds out, and those after it wait in an outbox, counted, and shared with other
+ * stuck: so the first message behind a stuck one finds out, and those after it wait in a queue, counted, and shared with other
  * streams. The library calls `onWritable` when the client has read something. With such a handler it does not drain its buffer by
  * itself, but at the end of a cork it does, also of an empty one; without a handler it would, but then cuts the client 10 s later.
  */
@@ -93,7 +93,7 @@ export class UwsStreams {
   #dirty = []
   /** @type {UwsStream[]} those that were cut, whose routes have not been told yet */
   #cut = []
-  /** @type {Set<UwsStream>} those with an outbox */
+  /** @type {Set<UwsStream>} those with a queue */
   #slow = new Set()
   #scheduled = false
   #flushSoon = () => this.#flush()
@@ -129,7 +129,7 @@ export class UwsStreams {
     stream.group = group
     stream.state = OPEN
     stream.pending = null
-    stream.outbox = null
+    stream.queue = null
     stream.head = { status, headers }
     // One bound function for both: less memory than a closure.
     const signal = onSignal.bind(stream)
@@ -167,7 +167,7 @@ export class UwsStreams {
   /** @param {UwsStream} stream */
   cut(stream) {
     if (stream.state === OVER) return
-    this.#forget(stream)
+    this.#release(stream)
     this.#cut.push(stream)
     this.#schedule()
     stream.close()
@@ -180,34 +180,34 @@ export class UwsStreams {
     const rearm = now >= this.#rearmAt
     if (rearm) this.#rearmAt = now + REARM_INTERVAL
     for (const stream of this.#slow) {
-      const outbox = /** @type {Outbox} */ (stream.outbox)
-      if (outbox.deadline <= now) stream.close()
-      else if (outbox.skipped) this.#feed(stream, outbox, true)
+      const queue = /** @type {StreamQueue} */ (stream.queue)
+      if (queue.deadline <= now) stream.close()
+      else if (queue.skipped) this.#feed(stream, queue, true)
       // On a connection that is not blocked it would arm what is not armed.
-      else if (rearm && outbox.blocked) rearmTimeout(stream)
+      else if (rearm && queue.blocked) rearmTimeout(stream)
     }
   }
 
   /** @param {import('./contract.js').Backlog} backlog to which what is unread is added */
   addTo(backlog) {
-    for (const { outbox } of this.#slow) {
-      if (outbox !== null) backlog.add(outbox.waiting + (outbox.blocked ? outbox.stuck : 0))
+    for (const { queue } of this.#slow) {
+      if (queue !== null) backlog.add(queue.waiting + (queue.blocked ? queue.stuck : 0))
     }
   }
 
   /** The client has left. @param {UwsStream} stream */
   aborted(stream) {
     if (stream.state === OVER) return
-    this.#forget(stream)
+    this.#release(stream)
     stream.group.route.close(stream)
   }
 
   /** The client has read something. @param {UwsStream} stream */
   writable(stream) {
-    const { outbox } = stream
-    if (outbox !== null) outbox.blocked = false
-    if (outbox === null || outbox.pieces.length === 0) stream.cork(nothing)
-    else this.#feed(stream, outbox, false)
+    const { queue } = stream
+    if (queue !== null) queue.blocked = false
+    if (queue === null || queue.pieces.length === 0) stream.cork(nothing)
+    else this.#feed(stream, queue, false)
   }
 
   /**
@@ -244,8 +244,8 @@ export class UwsStreams {
    * @param {NonNullable<Pending>} pending
    */
   #send(stream, pending) {
-    if (stream.outbox !== null) {
-      this.#queue(stream, stream.outbox, pending)
+    if (stream.queue !== null) {
+      this.#queue(stream, stream.queue, pending)
     } else if (Array.isArray(pending) && totalLength(pending) > CHUNK_SIZE) {
       // More than one chunk: what the client does not take of it shall be counted.
       this.#queue(stream, this.#slowDown(stream, 0), pending)
@@ -263,22 +263,22 @@ export class UwsStreams {
    */
   #slowDown(stream, stuck) {
     this.#slow.add(stream)
-    return (stream.outbox = new Outbox(stuck))
+    return (stream.queue = new StreamQueue(stuck))
   }
 
   /**
    * @param {UwsStream} stream
-   * @param {Outbox} outbox
+   * @param {StreamQueue} queue
    * @param {NonNullable<Pending>} pending
    */
-  #queue(stream, outbox, pending) {
+  #queue(stream, queue, pending) {
     // When nothing waits, the library's buffer may be empty by now without a sign of it.
-    const idle = outbox.pieces.length === 0
-    if (Array.isArray(pending)) for (const piece of pending) outbox.add(this.#chunks.bytes(piece))
-    else outbox.add(this.#chunks.bytes(pending))
-    if (stream.state === ENDING) outbox.deadline = performance.now() + CLOSE_PATIENCE
-    if (idle) this.#feed(stream, outbox, false)
-    if (stream.state === OPEN && outbox.waiting > stream.group.route.maxBuffered)
+    const idle = queue.pieces.length === 0
+    if (Array.isArray(pending)) for (const piece of pending) queue.add(this.#chunks.bytes(piece))
+    else queue.add(this.#chunks.bytes(pending))
+    if (stream.state === ENDING) queue.deadline = performance.now() + CLOSE_TIMEOUT
+    if (idle) this.#feed(stream, queue, false)
+    if (stream.state === OPEN && queue.waiting > stream.group.route.maxBuffered)
       stream.group.route.overflow(stream)
   }
 
@@ -286,32 +286,32 @@ export class UwsStreams {
    * Gives the library what waits, until some of it gets stuck.
    *
    * @param {UwsStream} stream
-   * @param {Outbox} outbox
+   * @param {StreamQueue} queue
    * @param {boolean} force gives it one message also when much may be stuck
    */
-  #feed(stream, outbox, force) {
-    outbox.skipped = false
-    while (outbox.pieces.length > 0) {
-      if (!force && outbox.stuck > 0 && outbox.stuck + outbox.pieces[0].length > MAX_STUCK) {
+  #feed(stream, queue, force) {
+    queue.skipped = false
+    while (queue.pieces.length > 0) {
+      if (!force && queue.stuck > 0 && queue.stuck + queue.pieces[0].length > MAX_STUCK) {
         // Either the library cannot get rid of all it has, and will say when the client has read more of it; or it can,
         // and says nothing more.
-        outbox.skipped = true
+        queue.skipped = true
         stream.cork(nothing)
         return
       }
       force = false
-      const chunk = outbox.take()
+      const chunk = queue.take()
       if (!this.#write(stream, chunk)) {
-        outbox.stuck += chunk.length
-        outbox.blocked = true
+        queue.stuck += chunk.length
+        queue.blocked = true
         return
       }
-      outbox.stuck = 0
+      queue.stuck = 0
     }
     if (stream.state === ENDING) {
       this.#finish(stream, '')
-    } else if (outbox.stuck === 0) {
-      stream.outbox = null
+    } else if (queue.stuck === 0) {
+      stream.queue = null
       this.#slow.delete(stream)
     }
   }
@@ -333,7 +333,7 @@ export class UwsStreams {
    * @param {string | Uint8Array} chunk
    */
   #finish(stream, chunk) {
-    this.#forget(stream)
+    this.#release(stream)
     this.#target = stream
     this.#chunk = chunk
     stream.cork(this.#endCorked)
@@ -349,11 +349,11 @@ export class UwsStreams {
   }
 
   /** @param {UwsStream} stream */
-  #forget(stream) {
+  #release(stream) {
     stream.state = OVER
     stream.pending = null
-    if (stream.outbox === null) return
-    stream.outbox = null
+    if (stream.queue === null) return
+    stream.queue = null
     this.#slow.delete(stream)
   }
 }

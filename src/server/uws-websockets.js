@@ -21,7 +21,7 @@ const CLOSED = -2
 
 /** A message this much longer than allowed is still read, to be answered with 1009; the library cuts what is longer. */
 const MESSAGE_SLACK = 1024 * 1024
-const CLOSE_PATIENCE = 5000
+const CLOSE_TIMEOUT = 5000
 /** `end()` arms the library's own timeout, which with idleTimeout 0 closes the descriptor at the next of its 4 s ticks. */
 const NO_IDLE_TIMEOUT = 0
 
@@ -36,7 +36,7 @@ export class UwsWebSockets {
   #uws
   #app
   #host
-  #closing = new Closing(CLOSE_PATIENCE)
+  #pendingCloses = new PendingCloses(CLOSE_TIMEOUT)
   /** @type {Group[]} */
   #groups = []
   /** Bytes published since the last sweep: no backlog has grown by more than this unseen. */
@@ -87,7 +87,7 @@ export class UwsWebSockets {
       upgrade: (res, req, context) => this.#upgrade(path, route, res, req, context),
       open: ws => this.#open(group, ws),
       message: (ws, data, binary) => this.#message(route, ws, data, binary),
-      drain: ws => this.#closing.drained(ws),
+      drain: ws => this.#pendingCloses.drained(ws),
       pong: ws => this.#pong(route, ws),
       close: (ws, code, reason) => this.#closed(group, ws, code, reason),
     })
@@ -173,7 +173,7 @@ export class UwsWebSockets {
       return
     }
     for (const topic of ws.getTopics()) ws.unsubscribe(topic)
-    this.#closing.add(ws, code, reason)
+    this.#pendingCloses.add(ws, code, reason)
   }
 
   /** @param {any} ws */
@@ -183,7 +183,7 @@ export class UwsWebSockets {
 
   /** Looks after those that read slowly, or never say goodbye; called about once a second. */
   sweep() {
-    this.#closing.sweep()
+    this.#pendingCloses.sweep()
     // Who has left something unread may have read it by now.
     if (!this.#dirty && this.#backlog.bytes === 0) return
     this.#dirty = false
@@ -191,7 +191,7 @@ export class UwsWebSockets {
   }
 
   /** @returns {{bytes: number, largest: number}} */
-  outbox() {
+  backlog() {
     return this.#backlog
   }
 
@@ -267,8 +267,8 @@ export class UwsWebSockets {
   #closed(group, ws, code, reason) {
     if (ws.place >= 0) this.#remove(ws)
     ws.place = CLOSED
-    const farewell = this.#closing.take(ws)
-    if (farewell !== undefined) group.route.close(ws, farewell.code, farewell.reason)
+    const notice = this.#pendingCloses.remove(ws)
+    if (notice !== undefined) group.route.close(ws, notice.code, notice.reason)
     else group.route.close(ws, code, Buffer.from(reason).toString())
   }
 
@@ -318,20 +318,20 @@ export class UwsWebSockets {
  */
 
 /**
- * @typedef {object} Farewell
+ * @typedef {object} CloseNotice
  * @property {number} code
  * @property {string} reason
  * @property {number} deadline ms on the clock of `performance.now()`
  */
 
-export class Closing {
-  /** @type {Map<any, Farewell>} connection -> what it will be told; a Map, because it is short and rarely used */
+export class PendingCloses {
+  /** @type {Map<any, CloseNotice>} connection -> what it will be told; a Map, because it is short and rarely used */
   #waiting = new Map()
-  #patience
+  #timeout
 
-  /** @param {number} patience ms a peer has to read its backlog */
-  constructor(patience) {
-    this.#patience = patience
+  /** @param {number} timeout ms a peer has to read its backlog */
+  constructor(timeout) {
+    this.#timeout = timeout
   }
 
   /**
@@ -340,31 +340,31 @@ export class Closing {
    * @param {string} reason
    */
   add(ws, code, reason) {
-    this.#waiting.set(ws, { code, reason, deadline: performance.now() + this.#patience })
+    this.#waiting.set(ws, { code, reason, deadline: performance.now() + this.#timeout })
   }
 
   /**
    * The connection is gone.
    *
    * @param {any} ws
-   * @returns {Farewell | undefined}
+   * @returns {CloseNotice | undefined}
    */
-  take(ws) {
-    const farewell = this.#waiting.get(ws)
-    if (farewell !== undefined) this.#waiting.delete(ws)
-    return farewell
+  remove(ws) {
+    const notice = this.#waiting.get(ws)
+    if (notice !== undefined) this.#waiting.delete(ws)
+    return notice
   }
 
   /** The peer has read something. @param {any} ws */
   drained(ws) {
-    const farewell = this.#waiting.get(ws)
-    if (farewell !== undefined && ws.getBufferedAmount() === 0) ws.end(farewell.code, farewell.reason)
+    const notice = this.#waiting.get(ws)
+    if (notice !== undefined && ws.getBufferedAmount() === 0) ws.end(notice.code, notice.reason)
   }
 
   /** Cuts those who took too long. */
   sweep() {
     if (this.#waiting.size === 0) return
     const now = performance.now()
-    for (const [ws, farewell] of this.#waiting) if (farewell.deadline <= now) ws.close()
+    for (const [ws, notice] of this.#waiting) if (notice.deadline <= now) ws.close()
   }
 }

@@ -131,9 +131,9 @@ export class UwsServer extends UwsWebSockets {
     this.#host.streams.cut(stream)
   }
 
-  outbox() {
+  backlog() {
     const backlog = new Backlog()
-    const { bytes, largest } = super.outbox()
+    const { bytes, largest } = super.backlog()
     backlog.bytes = bytes
     backlog.largest = largest
     this.#host.streams.addTo(backlog)

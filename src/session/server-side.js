@@ -9,8 +9,8 @@ import { Kind } from './subscription.js'
  */
 
 /** @type {Map<string, any>} */
-const NO_WISHES = new Map()
-const NO_WISH = Object.freeze({})
+const NO_REQUESTS = new Map()
+const NO_REQUEST = Object.freeze({})
 /** @type {Grant} */
 const NO_GRANT = Object.freeze({})
 /** @type {Plan[]} */
@@ -28,9 +28,9 @@ const NO_PLANS = []
 export function planServerSide(session, request, { user, subs: grants }) {
   const { config, rules } = session.context
   /** @type {Map<string, any>} */
-  const wishes = request.subs ?? NO_WISHES
+  const requested = request.subs ?? NO_REQUESTS
   const { enabled } = config.client.subscribe_to_user_personal_channel
-  if (grants.size === 0 && wishes.size === 0 && !(enabled && user !== '')) return NO_PLANS
+  if (grants.size === 0 && requested.size === 0 && !(enabled && user !== '')) return NO_PLANS
 
   /** @type {Plan[]} */
   const plans = []
@@ -38,7 +38,7 @@ export function planServerSide(session, request, { user, subs: grants }) {
   for (const [channel, grant] of grants) {
     const namespace = rules.resolve(channel)
     if (!namespace) throw errors.unknownChannel
-    const granted = plan(session, channel, namespace, request, wishes, grant)
+    const granted = plan(session, channel, namespace, request, requested, grant)
     // The personal channel is the user's without a token, too.
     if (channel !== personal) granted.kind |= Kind.FROM_CONNECTION_TOKEN
     plans.push(granted)
@@ -47,9 +47,9 @@ export function planServerSide(session, request, { user, subs: grants }) {
     const namespace = rules.resolve(personal)
     // A user id may look like a namespace: `#tenant:42`.
     if (!namespace) throw errors.unknownChannel
-    if (!grants.has(personal)) plans.push(plan(session, personal, namespace, request, wishes, NO_GRANT))
+    if (!grants.has(personal)) plans.push(plan(session, personal, namespace, request, requested, NO_GRANT))
   }
-  for (const [channel, { delta }] of wishes) {
+  for (const [channel, { delta }] of requested) {
     const namespace = rules.resolve(channel)
     if (!namespace || channel === '' || (delta && delta !== 'fossil')) throw disconnects.badRequest
     if (channel === personal || grants.has(channel)) continue
@@ -57,7 +57,7 @@ export function planServerSide(session, request, { user, subs: grants }) {
       Buffer.byteLength(channel) <= config.channel.max_length &&
       rules.checkName(channel, namespace) &&
       rules.maySubscribe(channel, namespace, user)
-    if (allowed) plans.push(plan(session, channel, namespace, request, wishes, NO_GRANT))
+    if (allowed) plans.push(plan(session, channel, namespace, request, requested, NO_GRANT))
   }
   if (plans.length > config.client.channel_limit) throw disconnects.channelLimit
   return plans
@@ -68,11 +68,11 @@ export function planServerSide(session, request, { user, subs: grants }) {
  * @param {string} channel
  * @param {Namespace} namespace
  * @param {any} request
- * @param {Map<string, any>} wishes
+ * @param {Map<string, any>} requested
  * @param {Grant} grant
  */
-function plan(session, channel, namespace, request, wishes, grant) {
-  let wish = wishes.get(channel) ?? NO_WISH
+function plan(session, channel, namespace, request, requested, grant) {
+  let wish = requested.get(channel) ?? NO_REQUEST
   // Filters are for subscriptions that clients make themselves.
   if (wish.tf) wish.tf = undefined
   // An EventSource comes back with the URL that it began with, so its last event knows more.

@@ -45,7 +45,7 @@ export class Session {
     this.info = ''
     /** unix s, 0 = never */
     this.expireAt = 0
-    /** @type {import('./subscription.js').Own} */
+    /** @type {import('./subscription.js').Subscriptions} */
     this.subscriptions = null
     /** @type {any[] | null} raw commands that wait while one is being handled */
     this.queue = null
@@ -69,24 +69,24 @@ export class Session {
   /** @param {Buffer} frame valid only during the call */
   receive(frame) {
     if (this.state === State.CLOSED) return
-    const { outbox } = this.context
-    outbox.open(this)
+    const { replies } = this.context
+    replies.open(this)
     try {
       const raws = this.codec.split(frame)
       this.transport.traffic.received(raws.length, frame.length)
-      this.#take(raws)
+      this.#handleAll(raws)
     } catch (error) {
       this.fail(0, error)
     }
-    outbox.flush()
+    replies.flush()
   }
 
   /** @param {any[]} raws raw commands, or what was postponed */
-  #take(raws) {
+  #handleAll(raws) {
     for (const raw of raws) {
       // What stands behind a refused connect is dropped unanswered.
       if (this.state >= State.REFUSED) return
-      if (this.queue) this.#wait(raw)
+      if (this.queue) this.#postpone(raw)
       else if (typeof raw === 'function') raw()
       else this.#handle(raw)
     }
@@ -98,7 +98,7 @@ export class Session {
       const command = this.codec.command(raw)
       if (this.unanswered === 0 || command.method === 'publish') return dispatch(this, command)
       this.hold()
-      this.#wait(raw)
+      this.#postpone(raw)
     } catch (error) {
       this.refuse(0, error)
     }
@@ -112,11 +112,11 @@ export class Session {
   refuse(id, error) {
     if (this.unanswered === 0) return this.fail(id, error)
     this.hold()
-    this.#wait(() => this.fail(id, error))
+    this.#postpone(() => this.fail(id, error))
   }
 
   /** @param {any} raw */
-  #wait(raw) {
+  #postpone(raw) {
     if (this.queue === HELD) this.queue = []
     const queue = /** @type {any[]} */ (this.queue)
     queue.push(raw)
@@ -142,20 +142,20 @@ export class Session {
     const waiting = this.queue
     this.queue = null
     if (this.state === State.CLOSED) return
-    const { outbox } = this.context
-    const nested = outbox.owner === this
-    if (!nested) outbox.open(this)
+    const { replies } = this.context
+    const nested = replies.owner === this
+    if (!nested) replies.open(this)
     try {
       work()
     } catch (error) {
       this.fail(id, error)
     }
     try {
-      if (waiting && waiting.length > 0) this.#take(waiting)
+      if (waiting && waiting.length > 0) this.#handleAll(waiting)
     } catch (error) {
       this.fail(0, error)
     }
-    if (!nested) outbox.flush()
+    if (!nested) replies.flush()
   }
 
   /**
@@ -218,8 +218,8 @@ export class Session {
 
   /** @param {Encoded} message */
   send(message) {
-    const { outbox } = this.context
-    if (outbox.owner === this) outbox.add(message)
+    const { replies } = this.context
+    if (replies.owner === this) replies.add(message)
     else this.transmit(message, 1)
   }
 
@@ -364,9 +364,9 @@ export class Session {
    */
   close(disconnect, cause = disconnect) {
     if (this.state === State.CLOSED) return
-    const { outbox } = this.context
-    if (outbox.owner === this) {
-      outbox.flush()
+    const { replies } = this.context
+    if (replies.owner === this) {
+      replies.flush()
       // Sending may have ended it: a full outbox does.
       if (this.closed) return
     }

@@ -50,55 +50,55 @@ export class Subscription {
 // The subscriptions of one session. Most have one, so there is a Map only for those that have more.
 
 /**
- * @typedef {null | Subscription | Map<string, Subscription>} Own
+ * @typedef {null | Subscription | Map<string, Subscription>} Subscriptions
  */
 
 /**
- * @param {Own} own
+ * @param {Subscriptions} subscriptions
  * @param {string} channel
  * @returns {Subscription | undefined}
  */
-export function find(own, channel) {
-  if (own === null) return undefined
-  if (own instanceof Map) return own.get(channel)
-  return own.channel.name === channel ? own : undefined
+export function find(subscriptions, channel) {
+  if (subscriptions === null) return undefined
+  if (subscriptions instanceof Map) return subscriptions.get(channel)
+  return subscriptions.channel.name === channel ? subscriptions : undefined
 }
 
-/** @param {Own} own */
-export function count(own) {
-  return own === null ? 0 : own instanceof Map ? own.size : 1
+/** @param {Subscriptions} subscriptions */
+export function count(subscriptions) {
+  return subscriptions === null ? 0 : subscriptions instanceof Map ? subscriptions.size : 1
 }
 
 /**
- * @param {Own} own
+ * @param {Subscriptions} subscriptions
  * @param {Subscription} subscription
- * @returns {Own} with it
+ * @returns {Subscriptions} with it
  */
-export function add(own, subscription) {
-  if (own === null) return subscription
-  if (own instanceof Map) return own.set(subscription.channel.name, subscription)
+export function add(subscriptions, subscription) {
+  if (subscriptions === null) return subscription
+  if (subscriptions instanceof Map) return subscriptions.set(subscription.channel.name, subscription)
   return new Map([
-    [own.channel.name, own],
+    [subscriptions.channel.name, subscriptions],
     [subscription.channel.name, subscription],
   ])
 }
 
 /**
- * @param {Own} own
+ * @param {Subscriptions} subscriptions
  * @param {string} channel one of them
- * @returns {Own} without it
+ * @returns {Subscriptions} without it
  */
-export function remove(own, channel) {
-  if (!(own instanceof Map)) return null
-  own.delete(channel)
-  return own
+export function remove(subscriptions, channel) {
+  if (!(subscriptions instanceof Map)) return null
+  subscriptions.delete(channel)
+  return subscriptions
 }
 
 /**
- * @param {Own} own
+ * @param {Subscriptions} subscriptions
  * @returns {Subscription[]} as they are now
  */
-export function list(own) {
-  if (own === null) return []
-  return own instanceof Map ? [...own.values()] : [own]
+export function list(subscriptions) {
+  if (subscriptions === null) return []
+  return subscriptions instanceof Map ? [...subscriptions.values()] : [subscriptions]
 }

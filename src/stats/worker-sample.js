@@ -16,7 +16,7 @@ function sumOf(by) {
 /**
  * Unsent bytes: of all clients, and of the client with the most.
  * @typedef {object} Backlog
- * @property {() => {bytes: number, largest: number}} outbox
+ * @property {() => {bytes: number, largest: number}} backlog
  */
 
 /** Samples one worker once a second. */
@@ -83,7 +83,7 @@ export class WorkerSampler {
     let bytes = 0
     let largest = 0
     for (const backlog of this.#backlogs) {
-      const outbox = backlog.outbox()
+      const outbox = backlog.backlog()
       bytes += outbox.bytes
       largest = Math.max(largest, outbox.largest)
     }

@@ -12,7 +12,7 @@ import { WebSocketTransport } from './websocket.js'
 
 /**
  * The table of transports: a row adds one.
- * @type {readonly {enabled: (config: any) => boolean, Transport: new (parts: any) => {mount: () => void, shutDown?: () => void, outbox?: () => Unread}}[]}
+ * @type {readonly {enabled: (config: any) => boolean, Transport: new (parts: any) => {mount: () => void, shutDown?: () => void, backlog?: () => Unread}}[]}
  */
 const transports = Object.freeze([
   { enabled: ({ websocket }) => !websocket.disabled, Transport: WebSocketTransport },
@@ -35,7 +35,7 @@ const transports = Object.freeze([
  * @param {import('./calls.js').Calls} parts.calls
  * @param {number} parts.workers that share the rate of new connections
  * @param {string} parts.cursorKey base64
- * @returns {{admission: Admission, shutDown: () => void, backlogs: {outbox: () => Unread}[]}} `admission` is to be told how many connections
+ * @returns {{admission: Admission, shutDown: () => void, backlogs: {backlog: () => Unread}[]}} `admission` is to be told how many connections
  *   the other workers have, `shutDown` ends what waits without a session, `backlogs`: what waits beside the sockets
  */
 export function mountTransports({ context, server, fanout, calls, workers, cursorKey }) {
@@ -59,7 +59,7 @@ export function mountTransports({ context, server, fanout, calls, workers, curso
   const shutDown = () => {
     for (const transport of mounted) transport.shutDown?.()
   }
-  const backlogs = /** @type {{outbox: () => Unread}[]} */ (mounted.filter(transport => transport.outbox))
+  const backlogs = /** @type {{backlog: () => Unread}[]} */ (mounted.filter(transport => transport.backlog))
   return { admission, shutDown, backlogs }
 }
 

@@ -1,6 +1,6 @@
 import { disconnects } from '../errors.js'
 import { parseConnectRequest } from '../protocol/json-commands.js'
-import { begin as beginSession } from '../session/commands/index.js'
+import { connectUnidirectional } from '../session/commands/index.js'
 import { Session } from '../session/session.js'
 import { State } from '../session/state.js'
 import { sizeOf } from '../stats/traffic.js'
@@ -141,5 +141,5 @@ function begin(session, text, token) {
     return session.close(disconnects.badRequest)
   }
   request.token ||= token || undefined
-  beginSession(session, request)
+  connectUnidirectional(session, request)
 }

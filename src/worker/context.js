@@ -19,7 +19,7 @@ export class WorkerContext {
    * @param {import('../hub/hub.js').Hub} parts.hub
    * @param {Codecs} parts.codecs
    * @param {import('../session/sessions.js').Sessions} parts.sessions
-   * @param {import('../session/outbox.js').Outbox} parts.outbox
+   * @param {import('../session/reply-batch.js').ReplyBatch} parts.replies
    * @param {import('../session/deadlines.js').Deadlines} parts.deadlines
    * @param {import('pino').Logger} parts.log
    * @param {() => string} parts.newClientId
@@ -38,7 +38,7 @@ export class WorkerContext {
     hub,
     codecs,
     sessions,
-    outbox,
+    replies,
     deadlines,
     newClientId,
     newSessionId,
@@ -56,7 +56,7 @@ export class WorkerContext {
     this.hub = hub
     this.codecs = codecs
     this.sessions = sessions
-    this.outbox = outbox
+    this.replies = replies
     this.deadlines = deadlines
     this.newClientId = newClientId
     this.newSessionId = newSessionId

@@ -17,7 +17,7 @@ import { createServer } from '../server/index.js'
 import { methods } from '../session/commands/index.js'
 import { Deadlines } from '../session/deadlines.js'
 import { createClientIds, createSessionIds } from '../session/ids.js'
-import { Outbox } from '../session/outbox.js'
+import { ReplyBatch } from '../session/reply-batch.js'
 import { Sessions } from '../session/sessions.js'
 import { collector, HeapTrim, TRIM_TICK_MS } from '../stats/heap-trim.js'
 import { StatsView } from '../stats/stats-view.js'
@@ -130,7 +130,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     hub,
     codecs: { json: new JsonCodec(), protobuf: new ProtobufCodec(), uniJson: new UniJsonCodec() },
     sessions,
-    outbox: new Outbox(),
+    replies: new ReplyBatch(),
     deadlines,
     newClientId: createClientIds(),
     newSessionId: createSessionIds(index),

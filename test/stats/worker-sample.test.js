@@ -86,8 +86,8 @@ t.test('one-way polls that wait are connections without a session', async t => {
 
 t.test('what clients have not taken is that of all that hold something back', async t => {
   const backlogs = [
-    { outbox: () => ({ bytes: 100, largest: 60 }) },
-    { outbox: () => ({ bytes: 80, largest: 80 }) },
+    { backlog: () => ({ bytes: 100, largest: 60 }) },
+    { backlog: () => ({ bytes: 80, largest: 80 }) },
   ]
   const { sampler } = setUp(t, { backlogs })
   t.same(sampler.sample().outbox, { bytes: 180, largest: 80 })

@@ -102,8 +102,8 @@ function start() {
     poll(names, offset, { epoch = offset < 0 ? '' : EPOCH, timeout = LONG, historyOn = true } = {}) {
       const exchange = new TestExchange()
       const namespace = /** @type {any} */ ({ historyOn, metaTtl: 1000 })
-      const wishes = [names].flat().map(name => ({ name, namespace, offset, epoch }))
-      polls.begin(/** @type {any} */ (exchange), {}, wishes, timeout)
+      const channels = [names].flat().map(name => ({ name, namespace, offset, epoch }))
+      polls.begin(/** @type {any} */ (exchange), {}, channels, timeout)
       return exchange
     },
 

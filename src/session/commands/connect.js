@@ -124,7 +124,7 @@ function admit(session, id, request, identity) {
  * @param {Plan[]} plans
  */
 function subscribeAll(session, id, plans) {
-  if (plans.length === 0) return welcome(session, id, null)
+  if (plans.length === 0) return complete(session, id, null)
   const { hub } = session.context
   /** @type {Ready[]} */
   const ready = []
@@ -149,7 +149,7 @@ function subscribeAll(session, id, plans) {
         if (refusal) session.resume(id, () => refuse(session, id, refusal))
         return
       }
-      session.resume(id, () => welcome(session, id, ready))
+      session.resume(id, () => complete(session, id, ready))
     })
   }
 }
@@ -179,7 +179,7 @@ function resultsOf(ready) {
  * @param {number} id
  * @param {Ready[] | null} ready
  */
-function welcome(session, id, ready) {
+function complete(session, id, ready) {
   const { context, codec } = session
   const { config, sessions, broker } = context
   const { client } = config

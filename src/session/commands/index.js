@@ -59,16 +59,16 @@ const withoutChannel = new Set(['connect', 'rpc', 'send', 'refresh'])
 
 /**
  * Takes the connect request of a one-way client, which has no frame around it.
- * @param {import('../session.js').Session} session
+ * @param {Session} session
  * @param {any} request type-checked
  */
-export function begin(session, request) {
-  const { outbox } = session.context
-  outbox.open(session)
+export function connectUnidirectional(session, request) {
+  const { replies } = session.context
+  replies.open(session)
   try {
     dispatch(session, { id: 1, method: 'connect', request, ping: false })
   } catch (error) {
     session.fail(0, error)
   }
-  outbox.flush()
+  replies.flush()
 }

@@ -6,7 +6,7 @@
  * @property {import('../../protocol/contract.js').Encoded} body messages, or a line that says what was wrong
  * @property {number} seq number of the last message in the body, -1: none of the session's messages are meant
  * @property {boolean} binary whether the messages are Protobuf
- * @property {{code: number, reason: string} | null} farewell the session has ended with this, behind the messages
+ * @property {{code: number, reason: string} | null} closeNotice the session has ended with this, behind the messages
  */
 
 /**
@@ -15,10 +15,10 @@
  * @returns {Readonly<Answer>}
  */
 const refusal = (status, line) =>
-  Object.freeze({ status, body: line, seq: -1, binary: false, farewell: null })
+  Object.freeze({ status, body: line, seq: -1, binary: false, closeNotice: null })
 
 export const answers = Object.freeze({
-  taken: refusal(204, ''),
+  accepted: refusal(204, ''),
   unknown: refusal(404, 'unknown session'),
   ended: refusal(404, 'the session has ended'),
   tooHigh: refusal(400, 'ack is the number of no message that was sent'),
@@ -43,13 +43,13 @@ const HEAD = 2 + 1 + 8 + 2 + 1
  * @param {Answer} answer
  * @returns {Buffer}
  */
-export function encodeAnswer({ status, body, seq, binary, farewell }) {
-  const reason = Buffer.from(farewell?.reason ?? '').subarray(0, 255)
+export function encodeAnswer({ status, body, seq, binary, closeNotice }) {
+  const reason = Buffer.from(closeNotice?.reason ?? '').subarray(0, 255)
   const head = Buffer.alloc(HEAD)
   head.writeUInt16LE(status, 0)
   head.writeUInt8(binary ? 1 : 0, 2)
   head.writeDoubleLE(seq, 3)
-  head.writeUInt16LE(farewell?.code ?? 0, 11)
+  head.writeUInt16LE(closeNotice?.code ?? 0, 11)
   head.writeUInt8(reason.length, 13)
   return Buffer.concat([head, reason, typeof body === 'string' ? Buffer.from(body) : body])
 }
@@ -65,7 +65,7 @@ export function decodeAnswer(bytes) {
     status: bytes.readUInt16LE(0),
     binary: bytes[2] === 1,
     seq: bytes.readDoubleLE(3),
-    farewell: code === 0 ? null : { code, reason: bytes.toString('utf8', HEAD, bodyStart) },
+    closeNotice: code === 0 ? null : { code, reason: bytes.toString('utf8', HEAD, bodyStart) },
     // A driver may go on writing it when the bytes are long gone.
     body: Buffer.from(bytes.subarray(bodyStart)),
   }
@@ -74,8 +74,8 @@ export function decodeAnswer(bytes) {
 /**
  * Whoever waits for the answer to a POST.
  *
- * @typedef {object} Asker
- * @property {(answer: Answer) => void} give MUST be called once at most
+ * @typedef {object} WaitingPoll
+ * @property {(answer: Answer) => void} answer MUST be called once at most
  * @property {(worker: number, poll: number) => boolean} is whether it is this poll of this worker
  */
 
@@ -94,9 +94,9 @@ const headerText = reason =>
 /**
  * A client whose request is here.
  * @template T
- * @implements {Asker}
+ * @implements {WaitingPoll}
  */
-export class HttpAsker {
+export class HttpPoll {
   #exchange
   #head
   #name
@@ -108,7 +108,7 @@ export class HttpAsker {
    * @param {Readonly<Record<string, string>>} head
    * @param {string} name of the session that it opens, '' for later requests
    * @param {T} subject what it asks for
-   * @param {(subject: T, asker: HttpAsker<T>) => void} abandoned the client has left without an answer; one function for all of a kind
+   * @param {(subject: T, waitingPoll: HttpPoll<T>) => void} abandoned the client has left without an answer; one function for all of a kind
    */
   constructor(exchange, head, name, subject, abandoned) {
     this.#exchange = exchange
@@ -127,15 +127,15 @@ export class HttpAsker {
     this.#abandoned(this.#subject, this)
   }
 
-  /** @type {Asker['give']} */
-  give({ status, body, seq, binary, farewell }) {
+  /** @type {WaitingPoll['answer']} */
+  answer({ status, body, seq, binary, closeNotice }) {
     const head = { ...this.#head }
     if (this.#name !== '') head['Halley-Session'] = this.#name
     if (seq >= 0) {
       head['Content-Type'] = binary ? BINARY : TEXT
       head['Halley-Seq'] = `${seq}`
     }
-    if (farewell !== null) head['Halley-Close'] = `${farewell.code} ${headerText(farewell.reason)}`
+    if (closeNotice !== null) head['Halley-Close'] = `${closeNotice.code} ${headerText(closeNotice.reason)}`
     this.#exchange.waiter = null
     this.#exchange.reply(status, head, body)
   }
@@ -143,9 +143,9 @@ export class HttpAsker {
 
 /**
  * A worker that holds a client's request.
- * @implements {Asker}
+ * @implements {WaitingPoll}
  */
-export class CallAsker {
+export class RemotePoll {
   #answer
   #worker
   #poll
@@ -161,13 +161,13 @@ export class CallAsker {
     this.#poll = poll
   }
 
-  /** @type {Asker['is']} */
+  /** @type {WaitingPoll['is']} */
   is(worker, poll) {
     return worker === this.#worker && poll === this.#poll
   }
 
-  /** @type {Asker['give']} */
-  give(answer) {
+  /** @type {WaitingPoll['answer']} */
+  answer(answer) {
     this.#answer(encodeAnswer(answer))
   }
 }

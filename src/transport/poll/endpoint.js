@@ -3,15 +3,16 @@ import { workerOf } from '../../session/ids.js'
 import { Call } from '../calls.js'
 import { trustedUser } from '../http-request.js'
 import { NO_CACHE } from '../origin.js'
-import { answers, badRequest, decodeAnswer, HttpAsker } from './answer.js'
-import { PollDesk } from './desk.js'
-import { encodeCall, readRequest, sessionName } from './request.js'
+import { answers, badRequest, decodeAnswer, HttpPoll, RemotePoll } from './answer.js'
+import { decodeCall, encodeCall, readRequest, sessionName } from './request.js'
 import { PollTransport } from './transport.js'
 
 /**
  * @typedef {import('../../server/contract.js').Exchange} Exchange
  * @typedef {import('./request.js').PollRequest} PollRequest
- * @typedef {import('./mailbox.js').Mailbox} Mailbox
+ * @typedef {import('./queue.js').PollQueue} PollQueue
+ * @typedef {import('./answer.js').Answer} Answer
+ * @typedef {import('./answer.js').WaitingPoll} WaitingPoll
  * @typedef {Readonly<Record<string, string>>} Head
  * @typedef {{request: PollRequest, owner: number, poll: number}} Elsewhere a poll that another worker was asked for
  */
@@ -29,11 +30,10 @@ export class PollEndpoint {
   #admission
   #calls
   #transport
-  #desk
   #lastPoll = 0
-  #left = (/** @type {Mailbox} */ mailbox) => this.#transport.leave(mailbox)
-  #abandoned = (/** @type {Mailbox} */ mailbox, /** @type {HttpAsker<Mailbox>} */ asker) =>
-    this.#transport.abandon(mailbox, asker)
+  #left = (/** @type {PollQueue} */ queue) => this.#transport.leave(queue)
+  #abandoned = (/** @type {PollQueue} */ queue, /** @type {HttpPoll<PollQueue>} */ waitingPoll) =>
+    this.#transport.abandon(queue, waitingPoll)
   #abandonedElsewhere = (/** @type {Elsewhere} */ { request, owner, poll }) =>
     this.#context.broker.control.call(
       request.node,
@@ -58,7 +58,6 @@ export class PollEndpoint {
     this.#admission = admission
     this.#calls = calls
     this.#transport = new PollTransport(context, fanout)
-    this.#desk = new PollDesk(this.#transport)
   }
 
   /** Takes the path that the configuration names. */
@@ -66,11 +65,11 @@ export class PollEndpoint {
     this.#cors.post(this.#server, this.#context.config.poll.handler_prefix, exchange =>
       this.#request(exchange),
     )
-    this.#calls.on(Call.POLL, (call, answer) => this.#desk.called(call, answer))
+    this.#calls.on(Call.POLL, (call, answer) => this.#onCall(call, answer))
   }
 
-  outbox() {
-    return this.#transport.outbox()
+  backlog() {
+    return this.#transport.backlog()
   }
 
   /** @param {Exchange} exchange */
@@ -101,7 +100,7 @@ export class PollEndpoint {
   /**
    * @param {Exchange} exchange
    * @param {Head} head
-   * @param {import('./answer.js').Answer} refusal
+   * @param {Answer} refusal
    */
   #refuse(exchange, head, { status, body }) {
     exchange.reply(status, head, body)
@@ -118,12 +117,12 @@ export class PollEndpoint {
   #open(exchange, head, { timeout }, binary, user, body) {
     if (!this.#admission.admits()) return this.#refuse(exchange, head, answers.full)
     const { codecs, node } = this.#context
-    const mailbox = this.#transport.open(binary ? codecs.protobuf : codecs.json, user)
-    const name = sessionName(mailbox.session.sessionId, node)
+    const queue = this.#transport.open(binary ? codecs.protobuf : codecs.json, user)
+    const name = sessionName(queue.session.sessionId, node)
     // Without an answer nobody knows of the session.
-    const asker = new HttpAsker(exchange, head, name, mailbox, this.#left)
-    if (body.length > 0) mailbox.session.receive(body)
-    this.#transport.ask(mailbox, asker, body.length > 0 ? timeout : 0)
+    const waitingPoll = new HttpPoll(exchange, head, name, queue, this.#left)
+    if (body.length > 0) queue.session.receive(body)
+    this.#transport.poll(queue, waitingPoll, body.length > 0 ? timeout : 0)
   }
 
   /**
@@ -137,20 +136,62 @@ export class PollEndpoint {
     const owner = workerOf(request.session)
     if (owner < 0) return this.#refuse(exchange, head, answers.unknown)
     if (owner === worker && (request.node === '' || request.node === node)) {
-      const mailbox = this.#transport.find(request.session)
-      if (mailbox === undefined) return this.#refuse(exchange, head, answers.unknown)
-      return this.#desk.deal(
-        mailbox,
-        request,
-        body,
-        new HttpAsker(exchange, head, '', mailbox, this.#abandoned),
-      )
+      const queue = this.#transport.find(request.session)
+      if (queue === undefined) return this.#refuse(exchange, head, answers.unknown)
+      return this.#handle(queue, request, body, new HttpPoll(exchange, head, '', queue, this.#abandoned))
     }
     const poll = (this.#lastPoll = (this.#lastPoll + 1) >>> 0)
-    const asker = new HttpAsker(exchange, head, '', { request, owner, poll }, this.#abandonedElsewhere)
+    const waitingPoll = new HttpPoll(exchange, head, '', { request, owner, poll }, this.#abandonedElsewhere)
     broker.control.call(request.node, owner, encodeCall(request, worker, poll, body), (error, answer) => {
-      if (error) asker.give(error === errors.notFound ? answers.unknown : answers.noBroker)
-      else asker.give(decodeAnswer(answer))
+      if (error) waitingPoll.answer(error === errors.notFound ? answers.unknown : answers.noBroker)
+      else waitingPoll.answer(decodeAnswer(answer))
     })
+  }
+
+  /**
+   * @param {PollQueue} queue
+   * @param {PollRequest} request
+   * @param {Buffer} body valid during the call
+   * @param {WaitingPoll} waitingPoll
+   */
+  #handle(queue, request, body, waitingPoll) {
+    const { ack, send, close, timeout } = request
+    const refusal = this.#refusal(queue, request, body)
+    if (refusal !== null) return waitingPoll.answer(refusal)
+    if (ack > queue.acked) queue.acknowledge(ack)
+    if (body.length > 0 && (send === 0 || send > queue.received)) queue.session.receive(body)
+    if (send > queue.received) queue.received = send
+    if (close) this.#transport.leave(queue)
+    if (close || ack < 0) waitingPoll.answer(answers.accepted)
+    else this.#transport.poll(queue, waitingPoll, timeout)
+  }
+
+  /**
+   * @param {PollQueue} queue
+   * @param {PollRequest} request
+   * @param {Buffer} body
+   * @returns {Answer | null} null: nothing is wrong with it
+   */
+  #refusal({ acked, sent, received, closeNotice }, { ack, send, close }, body) {
+    if (ack > sent) return answers.tooHigh
+    // What was between may have been dropped.
+    if (closeNotice !== null) return ack < 0 ? answers.ended : null
+    if (ack >= 0 && ack < acked) return answers.tooLow
+    if (send > received + 1) return answers.gap
+    if (send > 0 && body.length === 0 && !close) return answers.empty
+    return null
+  }
+
+  /** @type {import('../../broker/contract.js').BrokerEvents['called']} */
+  #onCall(call, answer) {
+    const { request, worker, poll, body } = decodeCall(call)
+    const queue = this.#transport.find(request.session)
+    if (body !== null) {
+      const waitingPoll = new RemotePoll(answer, worker, poll)
+      if (queue === undefined) waitingPoll.answer(answers.unknown)
+      else this.#handle(queue, request, body, waitingPoll)
+      return
+    }
+    if (queue?.waitingPoll?.is(worker, poll)) this.#transport.abandon(queue, queue.waitingPoll)
   }
 }

@@ -3,18 +3,18 @@ import { Session } from '../../session/session.js'
 import { sizeOf } from '../../stats/traffic.js'
 import { lines } from '../stream/framing.js'
 import { Wheel } from '../wheel.js'
-import { Farewells, Mailbox } from './mailbox.js'
+import { EndedSessions, PollQueue } from './queue.js'
 
 /**
  * @typedef {import('../index.js').Transport} Transport
  * @typedef {import('../index.js').Carrier} Carrier
  * @typedef {import('../../protocol/contract.js').Encoded} Encoded
- * @typedef {import('./answer.js').Asker} Asker
+ * @typedef {import('./answer.js').WaitingPoll} WaitingPoll
  */
 
 const TICK_MS = 100
-/** Mailboxes that are looked at in one turn of the event loop: about a few ms of answers. */
-const AT_ONCE = 128
+/** Queues that are looked at in one turn of the event loop: about a few ms of answers. */
+const MAX_PER_TURN = 128
 
 /**
  * The sessions of this worker that clients ask for what they have to say. Nothing is answered where it arises: whoever has something to say
@@ -30,14 +30,14 @@ export class PollTransport {
   #fanout
   #sessionTimeout
   #limit
-  /** @type {Wheel<Mailbox>} */
+  /** @type {Wheel<PollQueue>} */
   #wheel
-  #farewells = new Farewells(mailbox => this.#wheel.remove(mailbox))
-  /** @type {Mailbox[]} */
-  #list = []
-  /** @type {Mailbox[]} those that have got messages; the others leave it when they are looked at */
+  #ended = new EndedSessions(queue => this.#wheel.remove(queue))
+  /** @type {PollQueue[]} */
+  #scheduled = []
+  /** @type {PollQueue[]} those that have got messages; the others leave it when they are looked at */
   #filled = []
-  #work = () => this.#workOff()
+  #slice = () => this.#runSlice()
 
   /**
    * @param {import('../../worker/context.js').WorkerContext} context
@@ -55,16 +55,16 @@ export class PollTransport {
 
   /** Polls whose time has passed, and sessions that nobody asks for. */
   tick() {
-    this.#wheel.tick(this.context.clock(), mailbox => this.#look(mailbox))
+    this.#wheel.tick(this.context.clock(), queue => this.#schedule(queue))
   }
 
   /** @returns {{bytes: number, largest: number}} what clients have not said they have */
-  outbox() {
+  backlog() {
     let bytes = 0
     let largest = 0
-    this.#filled = this.#filled.filter(mailbox => {
-      if (!(mailbox.listed = mailbox.something)) return false
-      const unread = mailbox.held + mailbox.pending
+    this.#filled = this.#filled.filter(queue => {
+      if (!(queue.listed = queue.hasMessages)) return false
+      const unread = queue.held + queue.pending
       bytes += unread
       if (unread > largest) largest = unread
       return true
@@ -77,150 +77,150 @@ export class PollTransport {
   /**
    * @param {import('../../protocol/contract.js').Codec} codec
    * @param {string} user
-   * @returns {Mailbox} of a new session
+   * @returns {PollQueue} of a new session
    */
   open(codec, user) {
     const session = new Session(this, null, codec, 0)
-    const mailbox = new Mailbox(session, this.#limit)
-    session.connection = mailbox
+    const queue = new PollQueue(session, this.#limit)
+    session.connection = queue
     session.user = user
     session.sessionId = this.context.newSessionId()
     this.context.sessions.opened(session)
-    this.#rest(mailbox)
-    return mailbox
+    this.#waitForPoll(queue)
+    return queue
   }
 
   /**
    * @param {string} sessionId
-   * @returns {Mailbox | undefined} also of a session that has ended, for a while
+   * @returns {PollQueue | undefined} also of a session that has ended, for a while
    */
   find(sessionId) {
     const session = this.context.sessions.find(sessionId)
-    if (session === undefined) return this.#farewells.get(sessionId)
+    if (session === undefined) return this.#ended.get(sessionId)
     return session.transport === this ? session.connection : undefined
   }
 
   /**
    * A poll: answered at once when there is something to say, else later.
-   * @param {Mailbox} mailbox
-   * @param {Asker} asker
+   * @param {PollQueue} queue
+   * @param {WaitingPoll} waitingPoll
    * @param {number} timeout ms
    */
-  ask(mailbox, asker, timeout) {
-    const before = mailbox.asker
-    mailbox.asker = asker
+  poll(queue, waitingPoll, timeout) {
+    const before = queue.waitingPoll
+    queue.waitingPoll = waitingPoll
     // The client has given up on the one before, or lost it: empty, it changes nothing.
-    before?.give(this.#empty(mailbox))
-    if (mailbox.something || mailbox.farewell || timeout === 0) this.#answer(mailbox)
-    else this.#wheel.set(mailbox, this.context.clock() + timeout)
+    before?.answer(this.#emptyAnswer(queue))
+    if (queue.hasMessages || queue.closeNotice || timeout === 0) this.#answer(queue)
+    else this.#wheel.set(queue, this.context.clock() + timeout)
   }
 
   /**
    * The client of a poll has left without an answer.
-   * @param {Mailbox} mailbox
-   * @param {Asker} asker
+   * @param {PollQueue} queue
+   * @param {WaitingPoll} waitingPoll
    */
-  abandon(mailbox, asker) {
-    if (mailbox.asker !== asker) return
-    mailbox.asker = null
-    this.#rest(mailbox)
+  abandon(queue, waitingPoll) {
+    if (queue.waitingPoll !== waitingPoll) return
+    queue.waitingPoll = null
+    this.#waitForPoll(queue)
   }
 
   /**
    * The client has said that it leaves, or has never learned of its session.
-   * @param {Mailbox} mailbox
+   * @param {PollQueue} queue
    */
-  leave(mailbox) {
-    mailbox.session.ended()
-    this.#forget(mailbox)
+  leave(queue) {
+    queue.session.ended()
+    this.#discard(queue)
   }
 
   /**
    * Nobody asks: the session has some time left.
-   * @param {Mailbox} mailbox
+   * @param {PollQueue} queue
    */
-  #rest(mailbox) {
-    this.#wheel.set(mailbox, this.context.clock() + this.#sessionTimeout)
+  #waitForPoll(queue) {
+    this.#wheel.set(queue, this.context.clock() + this.#sessionTimeout)
   }
 
-  /** @param {Mailbox} mailbox */
-  #forget(mailbox) {
-    this.#farewells.remove(mailbox)
-    this.#wheel.remove(mailbox)
-    const { asker } = mailbox
-    mailbox.asker = null
-    asker?.give(this.#empty(mailbox))
-    mailbox.clear()
+  /** @param {PollQueue} queue */
+  #discard(queue) {
+    this.#ended.remove(queue)
+    this.#wheel.remove(queue)
+    const { waitingPoll } = queue
+    queue.waitingPoll = null
+    waitingPoll?.answer(this.#emptyAnswer(queue))
+    queue.clear()
   }
 
   // Answers
 
-  /** @param {Mailbox} mailbox */
-  #empty({ acked, session }) {
-    return { status: 200, body: '', seq: acked, binary: session.codec.binary, farewell: null }
+  /** @param {PollQueue} queue */
+  #emptyAnswer({ acked, session }) {
+    return { status: 200, body: '', seq: acked, binary: session.codec.binary, closeNotice: null }
   }
 
-  /** @param {Mailbox} mailbox that somebody asks for */
-  #answer(mailbox) {
-    const { body, seq, whole } = mailbox.take()
-    const asker = /** @type {Asker} */ (mailbox.asker)
-    mailbox.asker = null
-    this.#rest(mailbox)
-    if (mailbox.full && !mailbox.farewell) this.#look(mailbox)
-    asker.give({
+  /** @param {PollQueue} queue that somebody asks for */
+  #answer(queue) {
+    const { body, seq, whole } = queue.next()
+    const waitingPoll = /** @type {WaitingPoll} */ (queue.waitingPoll)
+    queue.waitingPoll = null
+    this.#waitForPoll(queue)
+    if (queue.full && !queue.closeNotice) this.#schedule(queue)
+    waitingPoll.answer({
       status: 200,
       body,
       seq,
-      binary: mailbox.session.codec.binary,
-      farewell: whole ? mailbox.farewell : null,
+      binary: queue.session.codec.binary,
+      closeNotice: whole ? queue.closeNotice : null,
     })
   }
 
-  /** @param {Mailbox} mailbox that has something to say, or whose time has come */
-  #look(mailbox) {
-    if (mailbox.queued) return
-    mailbox.queued = true
-    if (this.#list.push(mailbox) === 1) setImmediate(this.#work)
+  /** @param {PollQueue} queue that has something to say, or whose time has come */
+  #schedule(queue) {
+    if (queue.scheduled) return
+    queue.scheduled = true
+    if (this.#scheduled.push(queue) === 1) setImmediate(this.#slice)
   }
 
-  #workOff() {
-    const list = this.#list
-    const rest = list.length > AT_ONCE ? list.splice(AT_ONCE) : []
-    this.#list = rest
-    if (rest.length > 0) setImmediate(this.#work)
-    for (const mailbox of list) {
-      mailbox.queued = false
-      this.#settle(mailbox)
+  #runSlice() {
+    const list = this.#scheduled
+    const rest = list.length > MAX_PER_TURN ? list.splice(MAX_PER_TURN) : []
+    this.#scheduled = rest
+    if (rest.length > 0) setImmediate(this.#slice)
+    for (const queue of list) {
+      queue.scheduled = false
+      this.#process(queue)
     }
   }
 
-  /** @param {Mailbox} mailbox */
-  #settle(mailbox) {
-    const due = mailbox.slot < 0
-    if (mailbox.full && !mailbox.session.closed) mailbox.session.close(disconnects.slow)
-    else if (mailbox.asker) {
-      if (mailbox.something || due) this.#answer(mailbox)
+  /** @param {PollQueue} queue */
+  #process(queue) {
+    const due = queue.slot < 0
+    if (queue.full && !queue.session.closed) queue.session.close(disconnects.slow)
+    else if (queue.waitingPoll) {
+      if (queue.hasMessages || due) this.#answer(queue)
     } else if (due) {
-      if (!mailbox.session.closed) mailbox.session.ended()
-      this.#forget(mailbox)
+      if (!queue.session.closed) queue.session.ended()
+      this.#discard(queue)
     }
   }
 
   // Sessions
 
   /**
-   * @param {Mailbox} mailbox
+   * @param {PollQueue} queue
    * @param {Encoded} message framed
    */
-  #post(mailbox, message) {
+  #enqueue(queue, message) {
     // A client that asks takes what it is given, however much comes in one turn.
-    if (mailbox.asker && !mailbox.fits(message)) this.#answer(mailbox)
-    mailbox.add(message)
-    if (!mailbox.listed) {
-      mailbox.listed = true
-      this.#filled.push(mailbox)
+    if (queue.waitingPoll && !queue.fits(message)) this.#answer(queue)
+    queue.add(message)
+    if (!queue.listed) {
+      queue.listed = true
+      this.#filled.push(queue)
     }
-    if (mailbox.asker || mailbox.full) this.#look(mailbox)
+    if (queue.waitingPoll || queue.full) this.#schedule(queue)
   }
 
   /**
@@ -235,7 +235,7 @@ export class PollTransport {
 
   /** @type {Transport['send']} */
   send({ connection, codec }, message) {
-    this.#post(connection, this.#frame(message, codec))
+    this.#enqueue(connection, this.#frame(message, codec))
   }
 
   /** @type {Carrier['deliver']} */
@@ -245,7 +245,7 @@ export class PollTransport {
     for (const { connection, codec } of members) {
       // Those who follow one topic have one codec.
       framed ??= this.#frame(message, codec)
-      this.#post(connection, framed)
+      this.#enqueue(connection, framed)
     }
     return clients
   }
@@ -264,12 +264,12 @@ export class PollTransport {
 
   /** @type {Transport['close']} */
   close({ connection, codec }, { code, reason }, _cause) {
-    const mailbox = /** @type {Mailbox} */ (connection)
+    const queue = /** @type {PollQueue} */ (connection)
     const push = codec.disconnect(code, reason)
     this.traffic.sent(1, sizeOf(push))
-    mailbox.end(this.#frame(push, codec), { code, reason })
-    this.#farewells.add(mailbox)
-    if (mailbox.asker) this.#look(mailbox)
-    else this.#rest(mailbox)
+    queue.end(this.#frame(push, codec), { code, reason })
+    this.#ended.add(queue)
+    if (queue.waitingPoll) this.#schedule(queue)
+    else this.#waitForPoll(queue)
   }
 }

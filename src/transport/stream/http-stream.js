@@ -24,7 +24,7 @@ export class HttpStreamTransport extends StreamTransport {
   /** @param {import('../../server/contract.js').Exchange} exchange */
   #request(exchange) {
     const binary = exchange.header('content-type') === PROTOBUF
-    const { user, head } = this.visitor(exchange, binary ? PROTOBUF : TEXT)
+    const { user, head } = this.clientOf(exchange, binary ? PROTOBUF : TEXT)
     const { codecs, config } = this.context
     exchange.body(config.http_stream.max_request_body_size, body => {
       if (body === null) return exchange.reply(413, head, '')

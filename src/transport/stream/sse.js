@@ -40,7 +40,7 @@ export class SseTransport extends StreamTransport {
 
   /** @param {import('../../server/contract.js').Exchange} exchange */
   #get(exchange) {
-    const { user, head } = this.visitor(exchange, EVENT_STREAM)
+    const { user, head } = this.clientOf(exchange, EVENT_STREAM)
     const commands = queryValue(exchange.query, 'cf_connect')
     if (!commands) return exchange.reply(400, head, 'cf_connect is missing')
     this.#open(exchange, head, user, Buffer.from(commands))
@@ -48,7 +48,7 @@ export class SseTransport extends StreamTransport {
 
   /** @param {import('../../server/contract.js').Exchange} exchange */
   #post(exchange) {
-    const { user, head } = this.visitor(exchange, EVENT_STREAM)
+    const { user, head } = this.clientOf(exchange, EVENT_STREAM)
     exchange.body(this.context.config.sse.max_request_body_size, body => {
       if (body === null) exchange.reply(413, head, '')
       else this.#open(exchange, head, user, body)
@@ -205,7 +205,7 @@ export class UniSseTransport extends UniStreamTransport {
     const channels = recoverable(session)
     if (channels.length === 0) return
     this.#id = idLine(channels)
-    this.context.outbox.flush()
+    this.context.replies.flush()
     if (this.#id === '') return
     // Everything has left already.
     const id = this.#id

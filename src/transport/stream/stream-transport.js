@@ -87,7 +87,7 @@ export class StreamTransport {
    * @param {Exchange} exchange
    * @param {string} contentType of the answer
    */
-  visitor(exchange, contentType) {
+  clientOf(exchange, contentType) {
     return {
       user: trustedUser(exchange, this.context.config),
       head: this.cors.headers(exchange, headOf(contentType)),

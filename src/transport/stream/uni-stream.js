@@ -1,6 +1,6 @@
 import { disconnects } from '../../errors.js'
 import { parseConnectRequest } from '../../protocol/json-commands.js'
-import { begin } from '../../session/commands/index.js'
+import { connectUnidirectional } from '../../session/commands/index.js'
 import { Session } from '../../session/session.js'
 import { sizeOf } from '../../stats/traffic.js'
 import { bearerToken, queryValue } from '../http-request.js'
@@ -50,7 +50,7 @@ export class UniStreamTransport extends StreamTransport {
    * @returns {{user: string, head: Record<string, string>, token: string, lastEventId: string}}
    */
   caller(exchange) {
-    const { user, head } = this.visitor(exchange, this.contentType)
+    const { user, head } = this.clientOf(exchange, this.contentType)
     const token = bearerToken(exchange) || queryValue(exchange.query, 'token') || ''
     return { user, head, token, lastEventId: exchange.header('last-event-id') }
   }
@@ -82,7 +82,7 @@ export class UniStreamTransport extends StreamTransport {
     this.opened(session, connection)
     this.traffic.received(1, sizeOf(text))
     if (!(connection instanceof Undecided)) this.preface(connection)
-    begin(session, request)
+    connectUnidirectional(session, request)
   }
 
   /**

@@ -76,18 +76,18 @@ export class UniPollEndpoint {
   #get(exchange) {
     const head = this.#head(exchange)
     if (!this.#admission.admits()) return this.#refuse(exchange, head, refusals.tooMany)
-    this.#begin(exchange, head, this.#visitor(exchange), null, false)
+    this.#begin(exchange, head, this.#clientOf(exchange), null, false)
   }
 
   /** @param {Exchange} exchange */
   #post(exchange) {
     const head = this.#head(exchange)
     if (!this.#admission.admits()) return this.#refuse(exchange, head, refusals.tooMany)
-    const visitor = this.#visitor(exchange)
+    const client = this.#clientOf(exchange)
     const json = /\bjson\b/i.test(exchange.header('content-type'))
     exchange.body(this.#context.config.uni_poll.max_request_body_size, body => {
       if (body === null) this.#refuse(exchange, head, refusals.tooLong)
-      else this.#begin(exchange, head, visitor, body, json)
+      else this.#begin(exchange, head, client, body, json)
     })
   }
 
@@ -111,26 +111,26 @@ export class UniPollEndpoint {
    * What the headers say of the client.
    * @param {Exchange} exchange
    */
-  #visitor(exchange) {
+  #clientOf(exchange) {
     return { bearer: bearerToken(exchange), user: trustedUser(exchange, this.#context.config) }
   }
 
   /**
    * @param {Exchange} exchange
    * @param {Head} head
-   * @param {{bearer: string, user: string}} visitor
+   * @param {{bearer: string, user: string}} client
    * @param {Buffer | null} body
    * @param {boolean} json whether the body says that it is JSON
    */
-  #begin(exchange, head, visitor, body, json) {
+  #begin(exchange, head, client, body, json) {
     const { config, tokens, traffic } = this.#context
     try {
       const request = readRequest(exchange.query, body, json, config.uni_poll)
       traffic.of('uni_poll').received(1, exchange.query.length + (body?.length ?? 0))
       // A poll waits for long, and the query has been read.
       exchange.query = ''
-      const token = visitor.bearer || request.token
-      const identity = identify({ client: config.client, tokens }, token, visitor.user)
+      const token = client.bearer || request.token
+      const identity = identify({ client: config.client, tokens }, token, client.user)
       if (!(identity instanceof Promise)) return this.#poll(exchange, head, request, token, identity)
       identity
         .then(identity => this.#poll(exchange, head, request, token, identity))
@@ -175,12 +175,12 @@ export class UniPollEndpoint {
     if (request.channels.length > client.channel_limit) throw refusals.tooManyChannels
     const positions = request.cursor === '' ? null : this.#cursors.read(request.cursor)
     if (request.cursor !== '' && positions === null) throw refusals.badCursor
-    const wishes = request.channels.map(name => {
+    const channels = request.channels.map(name => {
       const namespace = this.#admit(name, identity)
       const { offset, epoch } = positions?.get(name) ?? this.#start(name, namespace, identity.user, request)
       return { name, namespace, offset, epoch }
     })
-    this.#polls.begin(exchange, head, wishes, this.#patience(request.timeout, identity))
+    this.#polls.begin(exchange, head, channels, this.#timeout(request.timeout, identity))
   }
 
   /**
@@ -188,13 +188,13 @@ export class UniPollEndpoint {
    * @param {Identity} identity
    * @returns {number} ms; nobody waits on a token that has expired
    */
-  #patience(timeout, { expireAt }) {
+  #timeout(timeout, { expireAt }) {
     if (expireAt === 0) return timeout
     return Math.max(0, Math.min(timeout, expireAt * 1000 - this.#context.clock()))
   }
 
   /**
-   * The rules for the channels that a client wishes to be subscribed to when it connects.
+   * The rules for the channels that a client channels to be subscribed to when it connects.
    * @param {string} channel
    * @param {Identity} identity
    * @returns {Namespace}

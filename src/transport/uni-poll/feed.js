@@ -90,7 +90,7 @@ export class Feed {
     this.waiting.delete(place)
     if (--this.count > 0) return this.#weigh(-1)
     this.#forget()
-    this.#polls.rest(this)
+    this.#polls.idle(this)
   }
 
   /** @param {number} change of the number of clients that it stands for */

@@ -41,7 +41,7 @@ export class Place {
   }
 
   /** Whether there is something to say. */
-  get something() {
+  get hasNews() {
     return this.lost || this.entries.length > 0 || (this.seq >= 0 && this.seq < this.feed.seq)
   }
 
@@ -104,8 +104,8 @@ export class Poll {
     this.head = head
   }
 
-  get something() {
-    for (let place = this.first; place !== null; place = place.next) if (place.something) return true
+  get hasNews() {
+    for (let place = this.first; place !== null; place = place.next) if (place.hasNews) return true
     return false
   }
 
@@ -116,6 +116,6 @@ export class Poll {
 
   /** The client has left: what an exchange asks of its waiter. */
   abandoned() {
-    this.polls.drop(this)
+    this.polls.remove(this)
   }
 }

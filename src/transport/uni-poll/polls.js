@@ -10,7 +10,7 @@ import { RETRY, refusals } from './refusal.js'
  * @typedef {import('../../broker/contract.js').Publication} Publication
  * @typedef {import('./feed.js').Entry} Entry
  *
- * @typedef {object} Wish one channel of a poll
+ * @typedef {object} ChannelRequest one channel of a poll
  * @property {string} name
  * @property {Namespace} namespace
  * @property {number} offset what the client has, or a Begin
@@ -19,10 +19,10 @@ import { RETRY, refusals } from './refusal.js'
 
 const TICK_MS = 100
 /** Polls that are answered in one turn of the event loop: about 2 ms of answers. */
-const AT_ONCE = 128
+const MAX_PER_TURN = 128
 /** How long a channel stays subscribed that nobody polls, ms. */
-const LINGER_MS = 3000
-const MAX_LINGERING = 10_000
+const IDLE_MS = 3000
+const MAX_IDLE = 10_000
 /** An answer ends with the publication that makes it this long, in bytes; the next poll gets the rest. */
 const CUT = 1024 * 1024
 /** Publications in one answer, where the configuration sets no limit. */
@@ -61,7 +61,7 @@ export class Polls {
   /** @type {Map<string, Feed>} */
   #feeds = new Map()
   /** @type {Map<Feed, number>} those that nobody polls -> since when, ms; in this order */
-  #lingering = new Map()
+  #idle = new Map()
   /** @type {Feed[]} those with news */
   #news = []
   /** @type {Poll[]} those to be answered, whatever there is to say */
@@ -69,7 +69,7 @@ export class Polls {
   #scheduled = false
   /** @type {Wheel<Poll>} */
   #wheel
-  #work = () => this.#workOff()
+  #slice = () => this.#runSlice()
   /** No poll waits any more. */
   #closing = false
   /** @type {Answer | null} */
@@ -101,22 +101,22 @@ export class Polls {
    * Answers a poll as soon as there is something to say, or when its time is up.
    * @param {Exchange} exchange
    * @param {Readonly<Record<string, string>>} head
-   * @param {Wish[]} wishes
+   * @param {ChannelRequest[]} channels
    * @param {number} timeout ms
    */
-  begin(exchange, head, wishes, timeout) {
+  begin(exchange, head, channels, timeout) {
     const poll = new Poll(this, exchange, head)
     // It waits, but it has not connected: the next poll of the same client comes at once.
     this.#traffic.json++
     poll.due = timeout === 0
     // In the order in which they were asked for, with the first one first.
-    for (const { name, namespace, offset, epoch } of wishes.toReversed()) {
+    for (const { name, namespace, offset, epoch } of channels.toReversed()) {
       const feed = this.#feed(name, namespace)
       feed.enter()
       poll.first = new Place(poll, feed, offset, epoch, poll.first)
     }
     // One more than there are places: nothing is settled before all of them have been looked for.
-    poll.missing = wishes.length + 1
+    poll.missing = channels.length + 1
     for (let place = poll.first; place !== null; place = place.next) place.feed.find(place)
     if (!poll.due) this.#wheel.set(poll, this.#clock() + timeout)
     if (--poll.missing === 0) this.#settle(poll, true)
@@ -135,7 +135,7 @@ export class Polls {
       this.#feeds.set(name, (feed = new Feed(this, name, historyOn, metaTtl)))
     } else {
       feed.metaTtl = metaTtl
-      if (feed.count === 0) this.#lingering.delete(feed)
+      if (feed.count === 0) this.#idle.delete(feed)
     }
     return feed
   }
@@ -151,7 +151,7 @@ export class Polls {
    */
   #settle(poll, now) {
     if (poll.exchange === null) return
-    if (!poll.due && !this.#closing && !poll.something) {
+    if (!poll.due && !this.#closing && !poll.hasNews) {
       for (let place = poll.first; place !== null; place = place.next) place.feed.waiting.add(place)
     } else if (now) this.#answer(poll)
     else this.#answerSoon(poll)
@@ -164,7 +164,7 @@ export class Polls {
   }
 
   /** @param {Poll} poll whose client has left */
-  drop(poll) {
+  remove(poll) {
     poll.exchange = null
     this.#traffic.json--
     this.#wheel.remove(poll)
@@ -175,20 +175,20 @@ export class Polls {
   fail(poll) {
     const { exchange, head } = poll
     if (exchange === null) return
-    this.drop(poll)
+    this.remove(poll)
     exchange.reply(refusals.unavailable.status, { ...head, ...RETRY }, refusals.unavailable.body)
   }
 
   /** @param {Feed} feed that no poll is about any more */
-  rest(feed) {
-    this.#lingering.set(feed, this.#clock())
-    if (this.#lingering.size <= MAX_LINGERING) return
-    for (const oldest of this.#lingering.keys()) return this.#retire(oldest)
+  idle(feed) {
+    this.#idle.set(feed, this.#clock())
+    if (this.#idle.size <= MAX_IDLE) return
+    for (const oldest of this.#idle.keys()) return this.#close(oldest)
   }
 
   /** @param {Feed} feed */
-  #retire(feed) {
-    this.#lingering.delete(feed)
+  #close(feed) {
+    this.#idle.delete(feed)
     if (this.#feeds.get(feed.name) === feed) this.#feeds.delete(feed.name)
     feed.close()
   }
@@ -199,9 +199,9 @@ export class Polls {
       poll.due = true
       if (poll.missing === 0) this.#answerSoon(poll)
     })
-    for (const [feed, since] of this.#lingering) {
-      if (since > now - LINGER_MS) break
-      this.#retire(feed)
+    for (const [feed, since] of this.#idle) {
+      if (since > now - IDLE_MS) break
+      this.#close(feed)
     }
   }
 
@@ -232,14 +232,14 @@ export class Polls {
   #schedule() {
     if (this.#scheduled) return
     this.#scheduled = true
-    setImmediate(this.#work)
+    setImmediate(this.#slice)
   }
 
-  #workOff() {
+  #runSlice() {
     this.#scheduled = false
-    const ready = this.#ready.splice(0, AT_ONCE)
+    const ready = this.#ready.splice(0, MAX_PER_TURN)
     for (const poll of ready) this.#answer(poll)
-    let left = AT_ONCE - ready.length
+    let left = MAX_PER_TURN - ready.length
     let done = 0
     for (const feed of this.#news) {
       left = this.#wake(feed, left)
@@ -275,7 +275,7 @@ export class Polls {
     if (exchange === null) return
     const { body, publications } = this.#body(/** @type {Place} */ (poll.first))
     this.#traffic.sent(publications, body.length)
-    this.drop(poll)
+    this.remove(poll)
     exchange.waiter = null
     exchange.reply(200, this.#closing ? { ...head, Connection: 'close' } : head, body)
   }

@@ -8,11 +8,11 @@ const PIECE = 'x'.repeat(200_000)
 /**
  * The server looks at its sockets about once a second.
  * @param {any} server
- * @param {(outbox: {bytes: number, largest: number}) => boolean} matches
+ * @param {(backlog: {bytes: number, largest: number}) => boolean} matches
  */
-async function outbox(server, matches) {
+async function backlogOf(server, matches) {
   for (;;) {
-    const { bytes, largest } = server.outbox()
+    const { bytes, largest } = server.backlog()
     if (matches({ bytes, largest })) return { bytes, largest }
     await sleep(20)
   }
@@ -30,7 +30,7 @@ export function backlogConformance(t, driver) {
       connections.push(await recorder.opened())
     }
     const [slow, slower] = connections
-    t.same({ ...server.outbox() }, { bytes: 0, largest: 0 })
+    t.same({ ...server.backlog() }, { bytes: 0, largest: 0 })
     for (const connection of connections) server.subscribe(connection, 'topic')
     clients[0].socket.pause()
     clients[1].socket.pause()
@@ -40,14 +40,14 @@ export function backlogConformance(t, driver) {
       await turn()
     }
     const unread = () => server.buffered(slow) + server.buffered(slower)
-    await outbox(server, ({ bytes }) => bytes > 0 && bytes === unread())
-    t.equal(server.outbox().largest, server.buffered(slower))
+    await backlogOf(server, ({ bytes }) => bytes > 0 && bytes === unread())
+    t.equal(server.backlog().largest, server.buffered(slower))
     t.ok(server.buffered(slower) > server.buffered(slow))
     clients[1].socket.terminate()
-    await outbox(server, ({ bytes, largest }) => bytes > 0 && bytes === largest)
+    await backlogOf(server, ({ bytes, largest }) => bytes > 0 && bytes === largest)
     clients[0].socket.resume()
     await clients[0].take('message', 50)
-    t.same(await outbox(server, ({ bytes }) => bytes === 0), { bytes: 0, largest: 0 })
+    t.same(await backlogOf(server, ({ bytes }) => bytes === 0), { bytes: 0, largest: 0 })
   })
 
   t.test('streams: the same', async t => {
@@ -60,10 +60,10 @@ export function backlogConformance(t, driver) {
       rig.server.write(other.stream, '.')
       await turn()
     }
-    const { bytes, largest } = await outbox(rig.server, ({ bytes }) => bytes > 1_000_000)
+    const { bytes, largest } = await backlogOf(rig.server, ({ bytes }) => bytes > 1_000_000)
     t.equal(bytes, largest)
     t.ok(bytes < 50 * PIECE.length)
     client.socket.resume()
-    t.same(await outbox(rig.server, ({ bytes }) => bytes === 0), { bytes: 0, largest: 0 })
+    t.same(await backlogOf(rig.server, ({ bytes }) => bytes === 0), { bytes: 0, largest: 0 })
   })
 }

@@ -45,10 +45,10 @@ class Answers {
   bodies = new Set()
   count = 0
 
-  asker() {
+  waitingPoll() {
     return {
       is: () => false,
-      give: (/** @type {any} */ { body }) => {
+      answer: (/** @type {any} */ { body }) => {
         this.count++
         this.perTurn[this.perTurn.length - 1]++
         this.bodies.add(body)
@@ -69,9 +69,9 @@ t.test('a publication to thousands of polls: framed once, answered in small piec
   const { open, transport, fanout, cohort } = setUp()
   const answers = new Answers()
   for (let i = 0; i < 3000; i++) {
-    const mailbox = open()
-    transport.follow(mailbox.session, 'topic')
-    transport.ask(mailbox, answers.asker(), 25_000)
+    const queue = open()
+    transport.follow(queue.session, 'topic')
+    transport.poll(queue, answers.waitingPoll(), 25_000)
   }
   const message = Buffer.from('{"push":{}}')
   fanout.publish(cohort, message, null)
@@ -85,7 +85,7 @@ t.test('a publication to thousands of polls: framed once, answered in small piec
 t.test('thousands of polls whose time passes at once, and their sessions', async t => {
   const { open, transport, sessions, pass } = setUp()
   const answers = new Answers()
-  for (let i = 0; i < 3000; i++) transport.ask(open(), answers.asker(), 25_000)
+  for (let i = 0; i < 3000; i++) transport.poll(open(), answers.waitingPoll(), 25_000)
   pass(24_900)
   await new Promise(setImmediate)
   t.equal(answers.count, 0)
@@ -105,20 +105,20 @@ t.test('thousands of polls whose time passes at once, and their sessions', async
 t.test('what comes in one turn leaves in one answer', async t => {
   const { open, transport } = setUp()
   const answers = new Answers()
-  const mailbox = open()
-  transport.ask(mailbox, answers.asker(), 25_000)
-  for (const text of ['1', '2', '3']) transport.send(mailbox.session, text)
+  const queue = open()
+  transport.poll(queue, answers.waitingPoll(), 25_000)
+  for (const text of ['1', '2', '3']) transport.send(queue.session, text)
   await answers.all(1)
   t.same([...answers.bodies], ['1\n2\n3\n'])
 })
 
 t.test('however much comes in one turn, a client that asks gets it', async t => {
   const { open, transport } = setUp()
-  const mailbox = open()
+  const queue = open()
   const answers = new Answers()
-  transport.ask(mailbox, answers.asker(), 25_000)
-  for (let i = 0; i < 18; i++) transport.send(mailbox.session, 'x'.repeat(100_000))
+  transport.poll(queue, answers.waitingPoll(), 25_000)
+  for (let i = 0; i < 18; i++) transport.send(queue.session, 'x'.repeat(100_000))
   t.equal(answers.count, 1, 'what is long enough leaves at once')
   await new Promise(setImmediate)
-  t.equal(mailbox.session.closed, false)
+  t.equal(queue.session.closed, false)
 })

@@ -5,7 +5,7 @@ const MAX_JOINED = 16
  * Gathers what one session sends while its frame is being handled, so that the replies to a batch of commands leave
  * in few frames. There is one for all sessions of a worker, because commands are handled one session at a time.
  */
-export class Outbox {
+export class ReplyBatch {
   /** @type {import('./session.js').Session | null} */
   owner = null
   /** @type {import('../protocol/contract.js').Encoded[]} */

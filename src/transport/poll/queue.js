@@ -26,30 +26,30 @@ function join(messages) {
  * that it has it, so an answer that was lost on the way can be given again.
  *
  *   1 2 3 | 4 5 6 | 7 8 9
- *         ^ acked ^ given ^ last
+ *         ^ acked ^ sent  ^ last
  *    gone |  held | pending
  */
-export class Mailbox {
+export class PollQueue {
   /** The client has the messages up to this one. */
   acked = 0
   /** Those up to this one have been in an answer. */
-  given = 0
-  /** Bytes up to `given`. */
+  sent = 0
+  /** Bytes up to `sent`. */
   held = 0
   /** Bytes behind it. */
   pending = 0
   /** Bytes that were given again since the client has acknowledged something. */
   #repeated = 0
   /** Number of the last POST of commands that was taken. */
-  taken = 0
+  received = 0
   /** Nothing more goes in: it would not fit. */
   full = false
   /** @type {{code: number, reason: string} | null} how the session has ended */
-  farewell = null
-  /** @type {import('./answer.js').Asker | null} the poll that waits for an answer */
-  asker = null
+  closeNotice = null
+  /** @type {import('./answer.js').WaitingPoll | null} the poll that waits for an answer */
+  waitingPoll = null
   /** Whether the transport has it on its list of those to look at. */
-  queued = false
+  scheduled = false
   /** And on that of those with messages. */
   listed = false
   /** When its poll is to be answered or, if there is none, its session is to end, ms. */
@@ -69,7 +69,7 @@ export class Mailbox {
   }
 
   /** Whether there is something that the client has not acknowledged. */
-  get something() {
+  get hasMessages() {
     return this.#messages.length > 0
   }
 
@@ -95,24 +95,24 @@ export class Mailbox {
   /**
    * The last message of a session.
    * @param {Encoded} message framed
-   * @param {{code: number, reason: string}} farewell
+   * @param {{code: number, reason: string}} closeNotice
    */
-  end(message, farewell) {
+  end(message, closeNotice) {
     if (this.full) this.clear()
     this.full = true
-    this.farewell = farewell
+    this.closeNotice = closeNotice
     this.pending += sizeOf(message)
     this.#messages.push(message)
   }
 
   /** Drops what is there; the numbers go on. */
   clear() {
-    this.acked = this.given = this.acked + this.#messages.length
+    this.acked = this.sent = this.acked + this.#messages.length
     this.held = this.pending = 0
     this.#messages = []
   }
 
-  /** @param {number} number between `acked` and `given`: the client has all messages up to this one */
+  /** @param {number} number between `acked` and `sent`: the client has all messages up to this one */
   acknowledge(number) {
     const count = number - this.acked
     if (count > 0) this.#repeated = 0
@@ -130,11 +130,11 @@ export class Mailbox {
    * @returns {{body: Encoded, seq: number, whole: boolean}} seq: number of the last message in the body; whole: whether that is
    *   the last one there is
    */
-  take() {
+  next() {
     const messages = this.#messages
     let count = messages.length
     this.#repeated += this.held
-    if (this.#repeated > MAX_REPEATED && this.farewell === null) this.full = true
+    if (this.#repeated > MAX_REPEATED && this.closeNotice === null) this.full = true
     if (count === 0) return { body: '', seq: this.acked, whole: true }
     if (this.held + this.pending > CUT) {
       let size = 0
@@ -146,13 +146,13 @@ export class Mailbox {
       this.held += this.pending
       this.pending = 0
     } else {
-      for (let i = this.given - this.acked; i < count; i++) {
+      for (let i = this.sent - this.acked; i < count; i++) {
         const size = sizeOf(messages[i])
         this.held += size
         this.pending -= size
       }
     }
-    this.given = Math.max(this.given, seq)
+    this.sent = Math.max(this.sent, seq)
     return { body: join(whole ? messages : messages.slice(0, count)), seq, whole }
   }
 }
@@ -165,37 +165,37 @@ const EACH = 256
 /**
  * Sessions that have ended while their clients may not know it yet. The oldest ones go when they are too many.
  */
-export class Farewells {
-  /** @type {Map<string, {mailbox: Mailbox, bytes: number}>} by session id */
+export class EndedSessions {
+  /** @type {Map<string, {queue: PollQueue, bytes: number}>} by session id */
   #ended = new Map()
   #bytes = 0
   #dropped
 
-  /** @param {(mailbox: Mailbox) => void} dropped */
+  /** @param {(queue: PollQueue) => void} dropped */
   constructor(dropped) {
     this.#dropped = dropped
   }
 
   /** @param {string} sessionId */
   get(sessionId) {
-    return this.#ended.get(sessionId)?.mailbox
+    return this.#ended.get(sessionId)?.queue
   }
 
-  /** @param {Mailbox} mailbox whose farewell is in it */
-  add(mailbox) {
-    const bytes = EACH + mailbox.held + mailbox.pending
-    this.#ended.set(mailbox.session.sessionId, { mailbox, bytes })
+  /** @param {PollQueue} queue whose closeNotice is in it */
+  add(queue) {
+    const bytes = EACH + queue.held + queue.pending
+    this.#ended.set(queue.session.sessionId, { queue, bytes })
     this.#bytes += bytes
     for (const oldest of this.#ended.values()) {
       if (this.#ended.size <= MAX_COUNT && this.#bytes <= MAX_BYTES) break
-      this.remove(oldest.mailbox)
-      this.#dropped(oldest.mailbox)
+      this.remove(oldest.queue)
+      this.#dropped(oldest.queue)
     }
   }
 
-  /** @param {Mailbox} mailbox */
-  remove(mailbox) {
-    const { sessionId } = mailbox.session
+  /** @param {PollQueue} queue */
+  remove(queue) {
+    const { sessionId } = queue.session
     this.#bytes -= this.#ended.get(sessionId)?.bytes ?? 0
     this.#ended.delete(sessionId)
   }
