@@ -60,7 +60,7 @@ export class Buffering {
    * @param {string} channel
    * @param {import('../broker/contract.js').Publication} publication
    */
-  take(channel, publication) {
+  add(channel, publication) {
     const { codec } = this
     const message = this.delta
       ? codec.deltaPublication(channel, publication, null)

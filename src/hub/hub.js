@@ -289,7 +289,7 @@ export class Hub {
         buffering.fault ??= disconnects.inappropriateProtocol
         continue
       }
-      buffering.take(name, publication)
+      buffering.add(name, publication)
     }
   }
 

@@ -37,7 +37,7 @@ t.test('a server joins, gets slots, and becomes the only one', async t => {
     await subscribe(partition, 'news')
     await publish(partition, 'news', `text ${i}`)
     await rig.got(`text ${i}`)
-    t.ok(partition.line?.name.endsWith(`:${joined.port}`))
+    t.ok(partition.connection?.name.endsWith(`:${joined.port}`))
   }
   t.equal(rig.messages.length, partitions.length)
   const forgotten = await old.call('CLUSTER', 'MYID')
@@ -69,7 +69,7 @@ t.test('slots that nobody serves', async t => {
     await master.call('CLUSTER', 'DELSLOTS', slot)
     await refusal(send(lone, 'get', lone.key('a', 'b')))
     await rig.told('down', lone, 1)
-    t.equal(lone.line, null)
+    t.equal(lone.connection, null)
     t.equal(await refusal(send(lone, 'get', lone.key('a', 'b'))), errors.internal)
     t.notOk(rig.shard.up)
     for (const [i, partition] of others.entries()) {
@@ -119,7 +119,7 @@ t.test('a master that has forgotten its cluster is left', async t => {
   // The others do not choose another master by themselves as long as somebody answers.
   await replica.call('CLUSTER', 'FAILOVER', 'TAKEOVER')
   await rig.told('up', first, 2)
-  t.ok(first.line?.name.endsWith(`:${replica.port}`))
+  t.ok(first.connection?.name.endsWith(`:${replica.port}`))
   await until(() => send(first, 'set', first.key('a', 'b'), 'c').then(() => true))
   await rig.whole()
 })

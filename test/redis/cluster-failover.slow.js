@@ -12,7 +12,8 @@ import { startCluster, until } from './servers.js'
  * @param {RedisServer} server
  * @returns {import('../../src/broker/redis/partition.js').Partition[]} that it is in charge of, as the shard sees it
  */
-const at = (rig, { port }) => rig.shard.partitions.filter(({ line }) => line?.name.endsWith(`:${port}`))
+const at = (rig, { port }) =>
+  rig.shard.partitions.filter(({ connection }) => connection?.name.endsWith(`:${port}`))
 
 /**
  * Everything works at the masters in charge, and only what has been away has been told to be.

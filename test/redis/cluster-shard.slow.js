@@ -20,7 +20,7 @@ for (const sharded of [true, false]) {
       const rig = new ShardRig(t, cluster)
       await rig.whole()
       const { partitions } = rig.shard
-      const lines = new Set(partitions.map(({ line }) => line))
+      const lines = new Set(partitions.map(({ connection }) => connection))
       t.equal(lines.size, 3, 'one connection to each master')
       t.equal(rig.events.length, partitions.length)
       const slots = new Set()
@@ -60,7 +60,7 @@ for (const sharded of [true, false]) {
       const slot = await slotOf(cluster, moving)
       const source = await cluster.masterOf(slot)
       const target = /** @type {any} */ (cluster.servers.find(server => server !== source))
-      const before = moving.line
+      const before = moving.connection
       await moveSlot(cluster, slot, target, async () => {
         t.equal(
           await refusal(send(moving, 'get', moving.key('a', 'b'))),
@@ -71,7 +71,7 @@ for (const sharded of [true, false]) {
       })
       await rig.told('up', moving, 2)
       t.equal(rig.count('down', moving), 1)
-      t.not(moving.line, before)
+      t.not(moving.connection, before)
       t.same(
         rig.messages.map(({ text }) => text),
         ['halfway'],
@@ -92,7 +92,7 @@ for (const sharded of [true, false]) {
       // And back: what has been subscribed to there in its first life is of no account.
       await moveSlot(cluster, slot, source)
       await rig.told('up', moving, 3)
-      t.equal(moving.line, before)
+      t.equal(moving.connection, before)
       await publish(moving, 'news 0', 'to nobody')
       await subscribe(moving, 'news 0')
       await publish(moving, 'news 0', 'back')
@@ -177,7 +177,7 @@ t.test('a slot that moves while subscriptions in it end mixes up no replies', as
   const rig = new ShardRig(t, cluster)
   await rig.whole()
   const [moving, ...others] = rig.shard.partitions
-  const other = /** @type {any} */ (others.find(({ line }) => line === moving.line))
+  const other = /** @type {any} */ (others.find(({ connection }) => connection === moving.connection))
   const names = Array.from({ length: 10 }, (_, i) => `${i}`)
   for (const name of names) {
     await send(other, 'set', other.key('a', name), name)

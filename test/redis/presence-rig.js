@@ -15,11 +15,11 @@ export const same = (a, b) => JSON.stringify(a) === JSON.stringify(b)
 /** ClientInfo as JSON text. */
 export const info = (user, client, more = {}) => JSON.stringify({ user, client, ...more })
 
-/** Presence and Users of one worker, over a line of its own. */
+/** Presence and Users of one worker, over a connection of its own. */
 export class Worker {
   /** @type {[channel: string, message: string][]} */
   told = []
-  /** How often its line has come up. */
+  /** How often its connection has come up. */
   ups = 0
   /** @type {NodeJS.Timeout | undefined} */
   #timer
@@ -88,7 +88,7 @@ export class Worker {
     this.placement.close()
   }
 
-  /** @returns {Promise<void>} when its line has been lost and has come up once more */
+  /** @returns {Promise<void>} when its connection has been lost and has come up once more */
   async reconnected(cut) {
     const { ups } = this
     await cut()

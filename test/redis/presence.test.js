@@ -183,7 +183,7 @@ test('after a restart with nothing left all come back, but not those that have g
   t.same([...(await b.clients('new')), ...(await b.clients('left'))], [])
 })
 
-test('who goes while the line is down is gone as soon as it is up', async t => {
+test('who goes while the connection is down is gone as soon as it is up', async t => {
   const [a, b] = [await join(t), await join(t)]
   await Promise.all([a.add('room', '1'), a.add('room', '2'), a.add('left', '1'), b.add('left', '2')])
   await a.reconnected(async () => {

@@ -88,10 +88,10 @@ class FakeSentinel {
 async function start(t) {
   const servers = await Promise.all([startRedis(t), startRedis(t)])
   const sentinel = await FakeSentinel.start(t, servers[0])
-  const line = joinSentinels(t, sentinel)
-  await line.ups(1)
+  const connection = joinSentinels(t, sentinel)
+  await connection.ups(1)
   await until(() => sentinel.listeners.size > 0)
-  return { servers, sentinel, ...line }
+  return { servers, sentinel, ...connection }
 }
 
 t.test('a master that lives is left when a sentinel names another one', async t => {

@@ -1,4 +1,4 @@
-// A worker's line to the master that sentinels name.
+// A worker's connection to the master that sentinels name.
 
 import { parseTargets } from '../../src/broker/redis/address.js'
 import { SingleShard } from '../../src/broker/redis/placement.js'

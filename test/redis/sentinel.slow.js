@@ -1,4 +1,4 @@
-// The line to a master that sentinels name.
+// The connection to a master that sentinels name.
 
 import t from 'tap'
 import { refusal, send } from './cluster-rig.js'

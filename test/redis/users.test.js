@@ -123,7 +123,7 @@ test('after a restart with nothing left everything is counted again, but not wha
   t.equal(await a.claim('new', 1), true)
 })
 
-test('what ends while the line is down counts no more when it is up', async t => {
+test('what ends while the connection is down counts no more when it is up', async t => {
   const [a, b] = [await join(t), await join(t)]
   t.same([await a.claim('u', 1), await a.claim('w', 1)], [true, true])
   await a.reconnected(async () => {

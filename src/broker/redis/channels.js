@@ -6,7 +6,7 @@ import { decode, Head } from './envelope.js'
  *
  *             first subscriber                 answer: position N
  *   (none) ----------------------> JOINING -------------------------> LIVE <---------+
- *                                                                      | line lost,  | what was missed has been
+ *                                                                      | connection lost,  | what was missed has been
  *                                                                      | or a gap    | delivered, or is lost
  *                                                                      +--> CATCHING +
  */
@@ -51,20 +51,20 @@ export class Channel {
  * @typedef {import('./reads.js').Answer} Answer
  */
 
-/** Channels that are subscribed to again at once after a line has come up. */
+/** Channels that are subscribed to again at once after a connection has come up. */
 const RESUME_CHUNK = 512
 const JOIN = 0x6a // j
 const LEAVE = 0x6c // l
 
 /**
- * The channels that this worker is subscribed to, and how far each of them is. A line loses everything when it goes down:
+ * The channels that this worker is subscribed to, and how far each of them is. A connection loses everything when it goes down:
  * when it is back, each channel is subscribed to again, its position is compared with the stream's, and what was missed is
  * delivered in order before anything newer. Where that cannot be done, `lost` says so.
  */
 export class Channels {
   /** @type {Map<string, Channel>} */
   #channels = new Map()
-  /** @type {Set<Channel>} whose reading has failed although the line is up */
+  /** @type {Set<Channel>} whose reading has failed although the connection is up */
   #failed = new Set()
   #head = new Head()
   #events
@@ -156,7 +156,7 @@ export class Channels {
   /**
    * Calls `then` when the channel is live, at once if it is.
    * @param {Channel} channel
-   * @param {(error: Error | null) => void} then with an error when the line is lost
+   * @param {(error: Error | null) => void} then with an error when the connection is lost
    */
   whenLive(channel, then) {
     if (channel.state !== State.CATCHING) return then(null)
@@ -232,7 +232,7 @@ export class Channels {
           channel.state === State.CATCHING && channel.offset === offset && channel.epoch === epoch
         if (!this.has(channel) || !behind) return
         if (!error) return this.#caughtUp(channel, answer)
-        // Without a line, `up` is going to try again.
+        // Without a connection, `up` is going to try again.
         if (channel.partition.up) this.#failed.add(channel)
         this.#release(channel, error)
       },
@@ -273,7 +273,7 @@ export class Channels {
     ;(channel.waiting ??= []).push(then)
   }
 
-  /** @param {Partition} partition whose line has lost its subscriptions */
+  /** @param {Partition} partition whose connection has lost its subscriptions */
   down(partition) {
     for (const channel of [...this.#queueOf(partition).channels]) {
       channel.subscribed = false
@@ -296,12 +296,12 @@ export class Channels {
   #resume(partition, channels, from) {
     if (from >= channels.length || !partition.up) return
     const queue = this.#queueOf(partition)
-    const line = partition.line
+    const connection = partition.connection
     const end = Math.min(channels.length, from + RESUME_CHUNK)
     // The next ones when these are through, so that neither side has to hold everything at once.
     let left = 1
     const then = () => {
-      if (--left === 0 && partition.line === line) this.#resume(partition, channels, end)
+      if (--left === 0 && partition.connection === connection) this.#resume(partition, channels, end)
     }
     for (let i = from; i < end; i++) {
       const channel = channels[i]

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis'
-import { Line } from './connection.js'
+import { Connection } from './connection.js'
 
 /**
  * @typedef {object} ClusterServer
@@ -113,7 +113,7 @@ function readServer([endpoint, port, id, names], asked) {
 const PATIENCE = 2000
 
 /**
- * Asks a server that there is no line to for its view of the cluster.
+ * Asks a server that there is no connection to for its view of the cluster.
  * @param {{host: string, port: number}} server
  * @param {import('ioredis').RedisOptions} options
  * @param {(error: Error | null, view: ClusterView | null) => void} done
@@ -204,7 +204,7 @@ export class ClusterNode {
     this.host = host
     this.port = port
     this.#events = events
-    this.line = new Line(
+    this.connection = new Connection(
       `${host}:${port}`,
       { ...options, host, port },
       {
@@ -215,7 +215,7 @@ export class ClusterNode {
       },
       log,
     )
-    this.line.connect()
+    this.connection.connect()
   }
 
   #lost() {
@@ -236,15 +236,15 @@ export class ClusterNode {
   /** What it says itself: only that counts for what it is in charge of. */
   ask() {
     this.#again = this.#asking
-    if (this.#asking || !this.line.up) return
+    if (this.#asking || !this.connection.up) return
     this.#asking = true
-    const { line } = this
+    const { connection } = this
     askView(
-      (name, args, done) => line.send(name, args, done),
+      (name, args, done) => connection.send(name, args, done),
       this.host,
       (error, view) => {
         this.#asking = false
-        if (!error && line.up) {
+        if (!error && connection.up) {
           this.ok = view.ok
           this.#events.answered(this, view)
         }

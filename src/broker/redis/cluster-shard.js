@@ -16,17 +16,17 @@ const INQUIRIES = 3
 /** A master that nobody has named for so long (ms), and that is in charge of nothing, is left. */
 const FORGET = 10_000
 /** What is away for less than that (ms), as when a slot moves, is nothing to speak of. */
-const TELL_AFTER = 500
+const REPORT_AFTER = 500
 const ZERO = 0x30
 
 /**
- * A Redis Cluster. Its partitions are hash slots, each with the line to the master that is in charge of it: one line for
+ * A Redis Cluster. Its partitions are hash slots, each with the connection to the master that is in charge of it: one connection for
  * each such master. A partition belongs to the master that says itself that it is in charge; what others say only tells where
  * to look. So a server whose view is old, or that has lost the others, leads nobody astray.
  *
  *            a master says: mine                  it says: not mine; or: the cluster is down, and another one: mine
- *   (nobody) --------------------> up at its line --------------------------------------------------------> leaving
- *      ^                                 | its line is lost                                                    |
+ *   (nobody) --------------------> up at its connection --------------------------------------------------------> leaving
+ *      ^                                 | its connection is lost                                                    |
  *      +---------------------------------+--------------------------- what had been asked of it is answered ---+
  *
  * @implements {Shard}
@@ -58,7 +58,7 @@ export class ClusterShard {
   #waits = 0
   /** Since when a part is away, 0 = it is whole. */
   #lostAt = 0
-  #told = false
+  #reported = false
   #closed = false
   #prefixLength
   #digitsAt
@@ -100,7 +100,7 @@ export class ClusterShard {
     this.#closed = true
     clearTimeout(this.#timer)
     for (const stop of this.#inquiries) stop()
-    for (const { line } of this.#nodes.values()) line.close()
+    for (const { connection } of this.#nodes.values()) connection.close()
   }
 
   /** Asks all masters that are within reach, or some servers if there are none. */
@@ -137,7 +137,7 @@ export class ClusterShard {
       const stop = inquire(server, this.#options, (error, view) => {
         this.#inquiries.delete(stop)
         if (error) this.#inquiryError = `${server.host}:${server.port}: ${error.message}`
-        else if (view) this.#heard(view)
+        else if (view) this.#learn(view)
       })
       this.#inquiries.add(stop)
     }
@@ -147,17 +147,17 @@ export class ClusterShard {
    * Looks at the masters that a server has named.
    * @param {ClusterView} view
    */
-  #heard({ ranges, servers }) {
+  #learn({ ranges, servers }) {
     if (servers.length > 0) this.#servers = servers
     for (const { first, last, master } of ranges) {
-      if (master.port > 0 && this.#slots.some(slot => first <= slot && slot <= last)) this.#name(master)
+      if (master.port > 0 && this.#slots.some(slot => first <= slot && slot <= last)) this.#noteMaster(master)
     }
   }
 
   /** @param {ClusterServer} server */
-  #name(server) {
+  #noteMaster(server) {
     let node = this.#nodes.get(server.id)
-    if (node && !node.line.up && (node.host !== server.host || node.port !== server.port)) {
+    if (node && !node.connection.up && (node.host !== server.host || node.port !== server.port)) {
       this.#drop(node)
       node = undefined
     }
@@ -190,7 +190,7 @@ export class ClusterShard {
     this.#lost(node)
     this.#nodes.delete(node.id)
     this.#owners = this.#owners.map(owner => (owner === node ? null : owner))
-    node.line.close()
+    node.connection.close()
   }
 
   /**
@@ -210,20 +210,20 @@ export class ClusterShard {
    */
   #answered(node, view) {
     if (this.#closed) return
-    this.#heard(view)
+    this.#learn(view)
     let left = false
     for (const [i, slot] of this.#slots.entries()) {
       const claimed = view.ranges.some(
         ({ first, last, master }) => first <= slot && slot <= last && master.id === node.id,
       )
-      if (claimed && view.ok) this.#take(i, node, view.sharded)
+      if (claimed && view.ok) this.#claim(i, node, view.sharded)
       else if (!claimed && this.#owners[i] === node) {
         left = true
         this.#leave(i, node)
       }
     }
     // It has refused what it is in charge of (again): nobody knows which subscriptions it has still got.
-    if (node.doubted && !left) node.line.reset('it has refused what it is in charge of')
+    if (node.doubted && !left) node.connection.reset('it has refused what it is in charge of')
     node.doubted = false
     this.#report()
   }
@@ -233,15 +233,15 @@ export class ClusterShard {
    * @param {ClusterNode} node
    * @param {boolean} sharded
    */
-  #take(i, node, sharded) {
+  #claim(i, node, sharded) {
     const partition = this.partitions[i]
     const owner = this.#owners[i]
     // A master that has lost the others may not know yet that it has been replaced.
-    if (partition.line !== null && owner !== null && owner !== node && !owner.ok) this.#leave(i, owner)
-    if (partition.line !== null || this.#leaving.has(partition) || node.leftovers.has(partition)) return
+    if (partition.connection !== null && owner !== null && owner !== node && !owner.ok) this.#leave(i, owner)
+    if (partition.connection !== null || this.#leaving.has(partition) || node.leftovers.has(partition)) return
     this.#owners[i] = node
     partition.sharded = sharded
-    partition.line = node.line
+    partition.connection = node.connection
     this.#events.up(partition)
   }
 
@@ -253,12 +253,12 @@ export class ClusterShard {
     const partition = this.partitions[i]
     this.#owners[i] = null
     this.#lostAt ||= Date.now()
-    if (partition.line === null) return
-    partition.line = null
+    if (partition.connection === null) return
+    partition.connection = null
     this.#leaving.add(partition)
     node.leaving.add(partition)
     this.#clean(partition, node)
-    node.line.send('ping', [], () => {
+    node.connection.send('ping', [], () => {
       this.#leaving.delete(partition)
       node.leaving.delete(partition)
       if (this.#closed) return
@@ -274,7 +274,7 @@ export class ClusterShard {
    * @param {ClusterNode} node
    */
   #clean(partition, node) {
-    const { line } = node
+    const { connection } = node
     node.leftovers.add(partition)
     const cleaned = () => {
       node.leftovers.delete(partition)
@@ -283,17 +283,17 @@ export class ClusterShard {
     const { sharded } = partition
     const pattern = `${partition.prefix.replace(/[*?[\]\\]/g, '\\$&')}*`
     // Topics that only others are subscribed to are among them: that does no harm.
-    line.send('pubsub', [sharded ? 'shardchannels' : 'channels', pattern], (error, topics) => {
+    connection.send('pubsub', [sharded ? 'shardchannels' : 'channels', pattern], (error, topics) => {
       if (error || topics.length === 0) return cleaned()
-      line.send(sharded ? 'sunsubscribe' : 'unsubscribe', topics, cleaned)
+      connection.send(sharded ? 'sunsubscribe' : 'unsubscribe', topics, cleaned)
     })
   }
 
   /** @param {ClusterNode} node */
   #lost(node) {
     for (const [i, partition] of this.partitions.entries()) {
-      if (this.#owners[i] !== node || partition.line === null) continue
-      partition.line = null
+      if (this.#owners[i] !== node || partition.connection === null) continue
+      partition.connection = null
       this.#lostAt ||= Date.now()
       this.#events.down(partition)
     }
@@ -309,7 +309,8 @@ export class ClusterShard {
     let i = 0
     for (let at = this.#digitsAt; at < this.#digitsAt + this.#digits; at++) i = 10 * i + topic[at] - ZERO
     // A server that is no more in charge does not count.
-    if (this.partitions[i]?.line === node.line) dispatch(topic, message, this.#prefixLength, this.#events)
+    if (this.partitions[i]?.connection === node.connection)
+      dispatch(topic, message, this.#prefixLength, this.#events)
   }
 
   /** Says once that a part is away, and that all is there (again). */
@@ -317,12 +318,12 @@ export class ClusterShard {
     if (this.#lostAt === 0) return
     const away = Date.now() - this.#lostAt
     if (this.up) {
-      if (this.#told)
+      if (this.#reported)
         this.#log.info({ redis: this.name, away_ms: away }, 'the whole redis cluster is within reach')
       this.#lostAt = 0
-      this.#told = false
-    } else if (!this.#told && away >= TELL_AFTER) {
-      this.#told = true
+      this.#reported = false
+    } else if (!this.#reported && away >= REPORT_AFTER) {
+      this.#reported = true
       const missing = this.partitions.filter(({ up }) => !up).length
       const what = { redis: this.name, partitions: `${missing} of ${this.partitions.length}` }
       this.#log.warn(

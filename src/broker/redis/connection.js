@@ -1,3 +1,7 @@
+// One connection to a Redis server. ioredis has no public way to cork its stream, to count the commands under way or to fail them
+// at once, so `stream`, `commandQueue` and `flushQueue` are used, which are private: package.json pins its exact version. address.js
+// overrides private methods of its SentinelConnector, scripts.js a method of its Command. Read them all before you change the version.
+
 import { Redis } from 'ioredis'
 import { errors } from '../../errors.js'
 import { EncodedCommand, SCRIPTS } from './scripts.js'
@@ -6,11 +10,11 @@ import { EncodedCommand, SCRIPTS } from './scripts.js'
  * @typedef {(error: Error | null, reply: any) => void} Done of a command: `reply` as Redis gave it, texts as Buffers. The error is
  *   errors.internal, whatever Redis said: that is in the log
  *
- * @typedef {object} LineEvents
- * @property {(line: Line) => void} up commands can be sent from now on; there are no subscriptions
- * @property {(line: Line) => void} down what was under way has failed; there are no subscriptions any more
+ * @typedef {object} ConnectionEvents
+ * @property {(connection: Connection) => void} up commands can be sent from now on; there are no subscriptions
+ * @property {(connection: Connection) => void} down what was under way has failed; there are no subscriptions any more
  * @property {(topic: Buffer, message: Buffer) => void} message a publication on a topic that is subscribed to; both are valid only during the call
- * @property {(line: Line, reason: string) => void} misplaced the server says that another one is in charge
+ * @property {(connection: Connection, reason: string) => void} misplaced the server says that another one is in charge
  */
 
 /** Bytes that may wait for a server that does not read. */
@@ -22,9 +26,9 @@ const MAX_TURNS = 8
 /** Errors of one kind are logged once in so many ms. */
 const LOG_EVERY = 10_000
 /** Further reasons why Redis is away are logged after so many ms, ... */
-const TELL_AFTER = 1000
+const LOG_AGAIN_AFTER = 1000
 /** ... and not more than so many. */
-const MAX_TOLD = 5
+const MAX_REASONS = 5
 const FIRST_RETRY = 25
 const MAX_RETRY = 500
 
@@ -36,7 +40,7 @@ const MAX_RETRY = 500
  * What one turn of the event loop sends leaves in one write. A server that does not answer within `io_timeout` counts as
  * gone. Nothing is sent twice: what was under way when the connection was lost has failed, though Redis may have done it.
  */
-export class Line {
+export class Connection {
   #redis
   #events
   #log
@@ -61,17 +65,17 @@ export class Line {
   #downSince = 0
   #attempts = 0
   /** @type {Set<string>} reasons for which it is away, as far as they have been logged */
-  #told = new Set()
+  #logReasons = new Set()
   #guards = 0
   /** Whether replies have come to commands that they do not belong to. */
-  #derailed = false
+  #outOfStep = false
   /** @type {Map<string, number>} what was logged -> when */
   #logged = new Map()
 
   /**
    * @param {string} name for the log
    * @param {import('ioredis').RedisOptions} options where and how to connect
-   * @param {LineEvents} events
+   * @param {ConnectionEvents} events
    * @param {import('pino').Logger} log
    */
   constructor(name, options, events, log) {
@@ -113,7 +117,7 @@ export class Line {
 
   /** Whether commands can be sent. */
   get up() {
-    return this.#up && !this.#derailed && this.#redis.status === 'ready'
+    return this.#up && !this.#outOfStep && this.#redis.status === 'ready'
   }
 
   connect() {
@@ -171,14 +175,14 @@ export class Line {
     const wasUp = this.#up
     this.#up = false
     this.#corked = null
-    this.#derailed = false
+    this.#outOfStep = false
     if (this.#closed) return
     const reason = this.#lastError?.message ?? 'connection closed'
     if (wasUp || this.#attempts === 0) {
       this.#downSince ||= Date.now()
       this.#log.warn({ redis: this.name, reason }, 'redis is out of reach')
-      this.#told = new Set([reason])
-    } else this.#tellMore(reason)
+      this.#logReasons = new Set([reason])
+    } else this.#logFurther(reason)
     this.#attempts++
     if (wasUp) this.#events.down(this)
   }
@@ -187,18 +191,18 @@ export class Line {
    * It may be back, and not let anybody in: each such reason is told once.
    * @param {string} reason
    */
-  #tellMore(reason) {
+  #logFurther(reason) {
     // What a connection fails with, rather than what Redis or TLS says, is no news.
     const unreachable = this.#lastError === null || /** @type {any} */ (this.#lastError).syscall !== undefined
-    if (unreachable || Date.now() - this.#downSince < TELL_AFTER) return
-    if (this.#told.has(reason) || this.#told.size === MAX_TOLD) return
-    this.#told.add(reason)
+    if (unreachable || Date.now() - this.#downSince < LOG_AGAIN_AFTER) return
+    if (this.#logReasons.has(reason) || this.#logReasons.size === MAX_REASONS) return
+    this.#logReasons.add(reason)
     this.#log.warn({ redis: this.name, reason }, 'redis is still out of reach')
   }
 
   /** @param {Error} error */
   #failed(error) {
-    if (!this.#derailed) this.#lastError = error
+    if (!this.#outOfStep) this.#lastError = error
     this.#log.debug({ err: error, redis: this.name }, 'redis connection failed')
   }
 
@@ -250,7 +254,7 @@ export class Line {
     const sign = String(++this.#guards)
     this.#issue('ping', [sign], (error, reply) => {
       if (this.#redis.status !== 'ready' || (!error && String(reply) === sign)) return
-      this.#derailed = true
+      this.#outOfStep = true
       this.reset('replies came out of step')
     })
   }
@@ -303,7 +307,7 @@ export class Line {
     const command = name === 'evalsha' ? new EncodedCommand(name, args) : new Redis.Command(name, args)
     // The promise of a command would be settled after everything that came with the same read.
     command.resolve = reply =>
-      this.#derailed ? this.#call(done, errors.internal, null) : this.#call(done, null, reply)
+      this.#outOfStep ? this.#call(done, errors.internal, null) : this.#call(done, null, reply)
     command.reject = error => this.#refused(name, error, done)
     this.#redis.sendCommand(command)
   }

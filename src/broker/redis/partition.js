@@ -1,7 +1,7 @@
 import { errors } from '../../errors.js'
 
 /**
- * @typedef {import('./connection.js').Line} Line
+ * @typedef {import('./connection.js').Connection} Connection
  * @typedef {import('./connection.js').Done} Done
  * @typedef {import('./scripts.js').Script} Script
  */
@@ -14,8 +14,8 @@ import { errors } from '../../errors.js'
  * are all in one slot. Those of its pub/sub topics are `<the same>.channel.<name>`.
  */
 export class Partition {
-  /** @type {Line | null} to the server that is in charge; null: none is known */
-  line = null
+  /** @type {Connection | null} to the server that is in charge; null: none is known */
+  connection = null
 
   /**
    * @param {string} prefix of its keys and topics, with the dot at its end
@@ -27,7 +27,7 @@ export class Partition {
   }
 
   get up() {
-    return this.line?.up === true
+    return this.connection?.up === true
   }
 
   /**
@@ -45,8 +45,8 @@ export class Partition {
    * @param {Done} done never called before this returns
    */
   send(name, args, done) {
-    if (this.line === null) return queueMicrotask(() => done(errors.internal, null))
-    this.line.send(name, args, done)
+    if (this.connection === null) return queueMicrotask(() => done(errors.internal, null))
+    this.connection.send(name, args, done)
   }
 
   /**
@@ -56,8 +56,8 @@ export class Partition {
    * @param {Done} done never called before this returns
    */
   run(script, keys, args, done) {
-    if (this.line === null) return queueMicrotask(() => done(errors.internal, null))
-    this.line.run(script, keys, args, done)
+    if (this.connection === null) return queueMicrotask(() => done(errors.internal, null))
+    this.connection.run(script, keys, args, done)
   }
 
   /**
@@ -65,8 +65,8 @@ export class Partition {
    * @param {() => void} flush
    */
   schedule(flush) {
-    if (this.line === null) setImmediate(flush)
-    else this.line.schedule(flush)
+    if (this.connection === null) setImmediate(flush)
+    else this.connection.schedule(flush)
   }
 
   /**

@@ -1,10 +1,10 @@
 import { ClusterShard } from './cluster-shard.js'
-import { Line } from './connection.js'
+import { Connection } from './connection.js'
 import { dispatch, Partition } from './partition.js'
 
 /**
  * @typedef {object} ShardEvents
- * @property {(partition: Partition) => void} up its line can be used from now on, and has no subscriptions; it may be another line than before
+ * @property {(partition: Partition) => void} up its connection can be used from now on, and has no subscriptions; it may be another connection than before
  * @property {(partition: Partition) => void} down what was under way has failed, and its subscriptions are gone
  * @property {(channel: string, message: Buffer) => void} channelMessage a message on a topic `<prefix>channel.<name>`; valid only during the call
  * @property {(topic: string, message: Buffer) => void} controlMessage a message on another topic, without the prefix
@@ -22,8 +22,8 @@ import { dispatch, Partition } from './partition.js'
  * @implements {Shard}
  */
 export class SingleShard {
-  #line
-  #told = false
+  #connection
+  #reported = false
 
   /**
    * @param {import('./address.js').Target} target
@@ -35,7 +35,7 @@ export class SingleShard {
     this.name = name
     const partition = new Partition(`${prefix}.`, false)
     const prefixLength = Buffer.byteLength(partition.prefix)
-    this.#line = new Line(
+    this.#connection = new Connection(
       name,
       options,
       {
@@ -43,8 +43,8 @@ export class SingleShard {
         down: () => events.down(partition),
         message: (topic, message) => dispatch(topic, message, prefixLength, events),
         misplaced: (_line, reason) => {
-          if (this.#told) return
-          this.#told = true
+          if (this.#reported) return
+          this.#reported = true
           log.error(
             { redis: name, reason },
             'this redis is a node of a cluster: its address wants redis+cluster://',
@@ -53,20 +53,20 @@ export class SingleShard {
       },
       log,
     )
-    partition.line = this.#line
+    partition.connection = this.#connection
     this.partitions = [partition]
   }
 
   get up() {
-    return this.#line.up
+    return this.#connection.up
   }
 
   connect() {
-    this.#line.connect()
+    this.#connection.connect()
   }
 
   close() {
-    this.#line.close()
+    this.#connection.close()
   }
 }
 
@@ -161,7 +161,7 @@ export class Placement {
 
   /** To be called about once a second: a server that is asked nothing could be gone without anybody noticing. */
   probe() {
-    for (const line of new Set(this.partitions.map(({ line }) => line))) line?.probe()
+    for (const connection of new Set(this.partitions.map(({ connection }) => connection))) connection?.probe()
   }
 
   connect() {

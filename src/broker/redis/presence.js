@@ -1,4 +1,4 @@
-import { keysOf, Roster } from './local-presence.js'
+import { keysOf, PartitionPresence } from './partition-presence.js'
 import { presenceAlive, presenceStats } from './scripts.js'
 
 /**
@@ -21,8 +21,8 @@ export class RedisPresence {
   #uid
   #ttl
   #log
-  /** @type {Map<Partition, Roster>} */
-  #rosters = new Map()
+  /** @type {Map<Partition, PartitionPresence>} */
+  #byPartition = new Map()
   /** @type {NodeJS.Timeout | undefined} */
   #timer
 
@@ -49,14 +49,14 @@ export class RedisPresence {
   }
 
   /** @param {string} channel */
-  #roster(channel) {
+  #presenceOf(channel) {
     const partition = this.#placement.of(channel)
-    let roster = this.#rosters.get(partition)
-    if (!roster) {
-      roster = new Roster(partition, { uid: this.#uid, ttl: this.#ttl })
-      this.#rosters.set(partition, roster)
+    let own = this.#byPartition.get(partition)
+    if (!own) {
+      own = new PartitionPresence(partition, { uid: this.#uid, ttl: this.#ttl })
+      this.#byPartition.set(partition, own)
     }
-    return roster
+    return own
   }
 
   /**
@@ -69,7 +69,7 @@ export class RedisPresence {
   add(channel, client, info, leave, done) {
     const { user } = JSON.parse(info)
     const value = `${this.#uid} ${leave ? 1 : 0} ${Buffer.byteLength(user)} ${user}${info}`
-    this.#roster(channel).add(channel, client, value, done)
+    this.#presenceOf(channel).add(channel, client, value, done)
   }
 
   /**
@@ -78,7 +78,7 @@ export class RedisPresence {
    * @returns {boolean} whether it is present through this worker
    */
   has(channel, client) {
-    return this.#rosters.get(this.#placement.of(channel))?.has(channel, client) === true
+    return this.#byPartition.get(this.#placement.of(channel))?.has(channel, client) === true
   }
 
   /**
@@ -86,7 +86,7 @@ export class RedisPresence {
    * @param {string} client
    */
   remove(channel, client) {
-    this.#rosters.get(this.#placement.of(channel))?.remove(channel, client)
+    this.#byPartition.get(this.#placement.of(channel))?.remove(channel, client)
   }
 
   /**
@@ -132,20 +132,20 @@ export class RedisPresence {
   /** To be called once a second. */
   tick() {
     let swept = 0
-    for (const roster of this.#rosters.values()) {
-      roster.tick()
-      swept += roster.swept
-      roster.swept = 0
+    for (const own of this.#byPartition.values()) {
+      own.tick()
+      swept += own.swept
+      own.swept = 0
     }
     if (swept > 0) this.#log.info({ clients: swept }, 'presence of workers that have gone is taken out')
   }
 
   /**
-   * The line of a partition has come up.
+   * The connection of a partition has come up.
    * @param {Partition} partition
    */
   up(partition) {
-    this.#rosters.get(partition)?.up()
+    this.#byPartition.get(partition)?.up()
   }
 }
 

@@ -128,9 +128,9 @@ function parseList(bytes, position, length) {
 }
 
 /**
- * A short conversation with a server. Unlike ioredis it never tries again, and tells why something failed.
+ * A short client with a server. Unlike ioredis it never tries again, and tells why something failed.
  */
-export class Conversation {
+export class ProbeClient {
   #socket
   #bytes = Buffer.alloc(0)
   #connectTimeout
@@ -139,7 +139,7 @@ export class Conversation {
   /** Whether the server has accepted the connection; TLS comes after that. */
   #accepted = false
   /** @type {Unreachable | null} why it is over */
-  #end = null
+  #ended = null
   /** @type {((error: Error | null, reply?: any) => void)[]} who waits for replies, in the order of the questions */
   #waiting = []
 
@@ -159,8 +159,8 @@ export class Conversation {
       if (!this.#secure) this.#answer(undefined)
     })
     this.#socket.on('secureConnect', () => this.#answer(undefined))
-    this.#socket.on('error', error => this.#over(this.#reasonOf(error)))
-    this.#socket.on('close', () => this.#over(this.#reasonOf({ code: 'ECONNRESET' })))
+    this.#socket.on('error', error => this.#end(this.#reasonOf(error)))
+    this.#socket.on('close', () => this.#end(this.#reasonOf({ code: 'ECONNRESET' })))
     this.#socket.on('data', chunk => this.#receive(chunk))
   }
 
@@ -182,7 +182,7 @@ export class Conversation {
    * @throws {Refusal} what Redis said
    * @throws {Unreachable} the reason why there is no reply
    */
-  ask(...args) {
+  command(...args) {
     const texts = args.map(arg => `$${Buffer.byteLength(`${arg}`)}${CRLF}${arg}${CRLF}`)
     this.#socket.write(`*${args.length}${CRLF}${texts.join('')}`)
     return this.#wait(
@@ -193,7 +193,7 @@ export class Conversation {
   }
 
   close() {
-    this.#over('closed')
+    this.#end('closed')
   }
 
   /**
@@ -203,13 +203,13 @@ export class Conversation {
    */
   #wait(timeout, late) {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => this.#over(late()), timeout)
+      const timer = setTimeout(() => this.#end(late()), timeout)
       this.#waiting.push((error, reply) => {
         clearTimeout(timer)
         if (error) reject(error)
         else resolve(reply)
       })
-      if (this.#end) this.#over('')
+      if (this.#ended) this.#end('')
     })
   }
 
@@ -232,15 +232,15 @@ export class Conversation {
         this.#answer(reply)
       }
     } catch (error) {
-      this.#over(error.message)
+      this.#end(error.message)
     }
   }
 
   /** @param {string} reason */
-  #over(reason) {
-    this.#end ??= new Unreachable(reason)
+  #end(reason) {
+    this.#ended ??= new Unreachable(reason)
     this.#socket.destroy()
-    for (const waiting of this.#waiting.splice(0)) waiting(this.#end)
+    for (const waiting of this.#waiting.splice(0)) waiting(this.#ended)
   }
 
   /** @param {any} error */

@@ -3,7 +3,7 @@ import { showPlace } from '../../config/redis-address.js'
 import { parseTargets } from './address.js'
 import { askView } from './cluster-node.js'
 import { Refusal } from './probe-client.js'
-import { examine, Fault, Loading, refusedCommands, showUser, visit } from './server-check.js'
+import { checkKind, Fault, Loading, refusedCommands, showUser, withClient } from './server-check.js'
 
 // Looks at every Redis once before any worker starts: what will not work is told in one line, and not found out by
 // workers that try again and again.
@@ -53,10 +53,10 @@ const sentinelLogin = ({ options, ...target }, place) => ({
  * @param {{name: string, cluster: boolean, sharded: boolean}} place
  * @returns {Promise<void>}
  */
-function visitServer(to, db, place) {
-  return visit(to, async conversation => {
-    await examine(conversation, to, { cluster: place.cluster, db })
-    const refused = await refusedCommands(conversation, place)
+function checkServer(to, db, place) {
+  return withClient(to, async client => {
+    await checkKind(client, to, { cluster: place.cluster, db })
+    const refused = await refusedCommands(client, place)
     if (refused.length === 0) return
     const begin = place.name.slice(0, place.name.lastIndexOf('.') + 1)
     const names = `keys ~${begin}*, topics &${begin}*`
@@ -66,13 +66,13 @@ function visitServer(to, db, place) {
 
 /**
  * @template T
- * @param {readonly Promise<T>[]} visits
+ * @param {readonly Promise<T>[]} checks
  * @returns {Promise<T>} what the first one in the list came to that came to anything
  * @throws {Fault} with all reasons
  * @throws {Loading}
  */
-async function firstOf(visits) {
-  const results = await Promise.allSettled(visits)
+async function firstOf(checks) {
+  const results = await Promise.allSettled(checks)
   /** @type {Set<string>} */
   const reasons = new Set()
   /** @type {Loading | null} */
@@ -93,8 +93,8 @@ async function firstOf(visits) {
 function askSentinel(target, place) {
   const to = sentinelLogin(target, place)
   const name = String(target.options.name)
-  return visit(to, async conversation => {
-    const reply = await conversation.ask('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name).catch(error => {
+  return withClient(to, async client => {
+    const reply = await client.command('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name).catch(error => {
       const strange = error instanceof Refusal && /unknown command/i.test(error.message)
       throw strange
         ? new Fault(`redis at ${showPlace(place)} is not a sentinel: its address wants redis://`)
@@ -109,11 +109,11 @@ function askSentinel(target, place) {
  * @param {Target} target
  * @param {string} prefix
  */
-async function visitSentinels(target, prefix) {
+async function checkSentinels(target, prefix) {
   const places = /** @type {Place[]} */ (target.options.sentinels)
   const master = await firstOf(places.map(place => askSentinel(target, place)))
   const to = login(target, master, `redis at ${showPlace(master)} (master of ${target.name})`)
-  await visitServer(to, target.options.db ?? 0, { name: `${prefix}.probe`, cluster: false, sharded: false })
+  await checkServer(to, target.options.db ?? 0, { name: `${prefix}.probe`, cluster: false, sharded: false })
 }
 
 /**
@@ -123,12 +123,12 @@ async function visitSentinels(target, prefix) {
  */
 function askNode(target, place) {
   const to = login(target, place, `redis at ${showPlace(place)}`)
-  return visit(to, async conversation => {
-    await examine(conversation, to, { cluster: true, db: 0 })
+  return withClient(to, async client => {
+    await checkKind(client, to, { cluster: true, db: 0 })
     return new Promise((resolve, reject) => {
       /** @type {Parameters<typeof askView>[0]} */
       const send = (name, args, done) => {
-        conversation.ask(name, ...args).then(
+        client.command(name, ...args).then(
           reply => done(null, reply),
           error => done(error, null),
         )
@@ -142,7 +142,7 @@ function askNode(target, place) {
  * @param {Target} target
  * @param {string} prefix
  */
-async function visitCluster(target, prefix) {
+async function checkCluster(target, prefix) {
   const seeds = /** @type {Place[]} */ (target.nodes)
   const view = await firstOf(seeds.map(place => askNode(target, place)))
   const masters = new Map(
@@ -151,10 +151,10 @@ async function visitCluster(target, prefix) {
   if (!view.ok || masters.size === 0)
     throw new Fault(`the Redis Cluster at ${target.name} is down: not all of its slots are served`)
   const place = { name: `${prefix}.{0}.probe`, cluster: true, sharded: view.sharded }
-  const visits = [...masters].map(([name, master]) =>
-    visitServer(login(target, master, `redis at ${name} (cluster at ${target.name})`), 0, place),
+  const checks = [...masters].map(([name, master]) =>
+    checkServer(login(target, master, `redis at ${name} (cluster at ${target.name})`), 0, place),
   )
-  for (const result of await Promise.allSettled(visits)) if (result.status === 'rejected') throw result.reason
+  for (const result of await Promise.allSettled(checks)) if (result.status === 'rejected') throw result.reason
 }
 
 /**
@@ -162,12 +162,12 @@ async function visitCluster(target, prefix) {
  * @param {string} prefix
  * @returns {Promise<void>}
  */
-function visitTarget(target, prefix) {
-  if (target.kind === 'sentinel') return visitSentinels(target, prefix)
-  if (target.kind === 'cluster') return visitCluster(target, prefix)
+function checkTarget(target, prefix) {
+  if (target.kind === 'sentinel') return checkSentinels(target, prefix)
+  if (target.kind === 'cluster') return checkCluster(target, prefix)
   const { options, name } = target
   const place = { name: `${prefix}.probe`, cluster: false, sharded: false }
-  return visitServer(login(target, options, `redis at ${name}`), options.db ?? 0, place)
+  return checkServer(login(target, options, `redis at ${name}`), options.db ?? 0, place)
 }
 
 /**
@@ -182,7 +182,7 @@ export async function probeRedis(redis, log) {
   let targets = parseTargets(redis)
   let loggedAt = 0
   for (;;) {
-    const results = await Promise.allSettled(targets.map(target => visitTarget(target, redis.prefix)))
+    const results = await Promise.allSettled(targets.map(target => checkTarget(target, redis.prefix)))
     const reasons = results.flatMap(result => (result.status === 'rejected' ? [result.reason] : []))
     const mistake = reasons.find(reason => !(reason instanceof Loading || reason instanceof Fault))
     if (mistake) throw mistake

@@ -86,7 +86,7 @@ export class Batches {
 
   /**
    * Nothing comes back any more: what Redis has answered has been published.
-   * @param {Partition} partition whose line is lost
+   * @param {Partition} partition whose connection is lost
    */
   release(partition) {
     this.#release(batch => batch.partition === partition)
@@ -259,7 +259,7 @@ export class Publishes {
       const line = lines[i]
       if (line[0] === BANG) {
         item.echo = false
-        this.#partition.line?.fault(line.slice(1), 'publish')
+        this.#partition.connection?.fault(line.slice(1), 'publish')
         this.#done(item, errors.internal)
         continue
       }

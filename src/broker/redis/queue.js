@@ -22,7 +22,7 @@ export class Subscriptions {
 
   /**
    * @param {import('./partition.js').Partition} partition
-   * @param {(channel: Channel, error: Error | null) => void} subscribed called for each channel, in the order of the line
+   * @param {(channel: Channel, error: Error | null) => void} subscribed called for each channel, in the order of the connection
    */
   constructor(partition, subscribed) {
     this.#partition = partition
@@ -73,7 +73,7 @@ export class Subscriptions {
  * read is then exactly that from which on publications come.
  */
 export class PartitionQueue {
-  /** @type {Set<Channel>} of the partition, to be found when its line comes or goes */
+  /** @type {Set<Channel>} of the partition, to be found when its connection comes or goes */
   channels = new Set()
   #partition
   #channels

@@ -39,7 +39,7 @@ export class Reads {
   #underWay = 0
   /** Histories in one call. */
   #width = MAX_HISTORIES
-  /** Whether a line was lost with some under way, ... */
+  /** Whether a connection was lost with some under way, ... */
   #failed = false
   /** ... and how often in a row: they may be what it is lost to, each time again, and fewer at once may not be too much. */
   #losses = 0
@@ -92,7 +92,7 @@ export class Reads {
   }
 
   /**
-   * There is nothing more to be read: all of it has come, or the line was lost.
+   * There is nothing more to be read: all of it has come, or the connection was lost.
    * @param {Error | null} error of the last call
    */
   #adapt(error) {
@@ -139,7 +139,7 @@ export class Reads {
     if (error || reply === null) return done(errors.internal, NO_ANSWER)
     const head = reply[0].toString('latin1', 0, reply[0].length)
     if (head[0] === '!') {
-      this.#partition.line?.fault(head.slice(1), 'read')
+      this.#partition.connection?.fault(head.slice(1), 'read')
       return done(errors.internal, NO_ANSWER)
     }
     const [, offset, epoch, mark] = head.split(' ')
@@ -147,7 +147,7 @@ export class Reads {
     try {
       if (reply.length > 1) publications = decodeEntries(reply, epoch)
     } catch (error) {
-      this.#partition.line?.fault(`not a history: ${error.message}`, 'read')
+      this.#partition.connection?.fault(`not a history: ${error.message}`, 'read')
       return done(errors.internal, NO_ANSWER)
     }
     done(null, { found: reply[0][0] === ONE, offset: Number(offset), epoch, mark, publications })

@@ -1,4 +1,4 @@
-import { Conversation, Refusal, Unreachable } from './probe-client.js'
+import { ProbeClient, Refusal, Unreachable } from './probe-client.js'
 import { SCRIPTS } from './scripts.js'
 
 /**
@@ -63,34 +63,34 @@ function explain({ label, user }, error) {
  * Talks with a server, and ends the connection.
  * @template T
  * @param {Login} login
- * @param {(conversation: Conversation) => Promise<T>} talk
+ * @param {(client: ProbeClient) => Promise<T>} use
  * @returns {Promise<T>}
  * @throws {Fault}
  * @throws {Loading}
  */
-export async function visit(login, talk) {
+export async function withClient(login, use) {
   const { where, user, password, connectTimeout, ioTimeout } = login
-  const conversation = new Conversation(where, connectTimeout, ioTimeout)
+  const client = new ProbeClient(where, connectTimeout, ioTimeout)
   try {
-    await conversation.open()
+    await client.open()
     const auth = user === '' && password === '' ? [] : ['AUTH', user || 'default', password]
-    await conversation.ask('HELLO', 3, ...auth).catch(error => {
+    await client.command('HELLO', 3, ...auth).catch(error => {
       throw error instanceof Refusal ? new Fault(helloFault(login, error.message)) : error
     })
-    return await talk(conversation)
+    return await use(client)
   } catch (error) {
     throw explain(login, error)
   } finally {
-    conversation.close()
+    client.close()
   }
 }
 
 /**
- * @param {Conversation} conversation
+ * @param {ProbeClient} client
  * @returns {Promise<Info>}
  */
-async function infoOf(conversation) {
-  const lines = String(await conversation.ask('INFO')).split('\r\n')
+async function infoOf(client) {
+  const lines = String(await client.command('INFO')).split('\r\n')
   const fields = lines.filter(line => line.includes(':'))
   return Object.fromEntries(
     fields.map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
@@ -119,20 +119,20 @@ function serverFault(info, cluster) {
 
 /**
  * Makes sure that a server is of the kind that is expected, and ready.
- * @param {Conversation} conversation
+ * @param {ProbeClient} client
  * @param {Login} login
  * @param {{cluster: boolean, db: number}} expected
  * @throws {Fault}
  * @throws {Loading}
- * @throws {Error} of the conversation
+ * @throws {Error} of the client
  */
-export async function examine(conversation, { label }, { cluster, db }) {
-  const info = await infoOf(conversation)
+export async function checkKind(client, { label }, { cluster, db }) {
+  const info = await infoOf(client)
   const fault = serverFault(info, cluster)
   if (fault !== '') throw new Fault(`${label} ${fault}`)
   if (info.loading === '1') throw new Loading(label)
   if (db === 0) return
-  await conversation.ask('SELECT', db).catch(error => {
+  await client.command('SELECT', db).catch(error => {
     if (!/out of range/.test(error.message)) throw error
     throw new Fault(`${label} has no database ${db} (engine.redis.db)`)
   })
@@ -181,12 +181,12 @@ export function neededCommands(cluster, sharded) {
 }
 
 /**
- * @param {import('./probe-client.js').Conversation} conversation with a server that takes commands
+ * @param {import('./probe-client.js').ProbeClient} client with a server that takes commands
  * @param {{name: string, cluster: boolean, sharded: boolean}} place `name`: a key and topic as the engine would use
  * @returns {Promise<string[]>} needed commands that the user may not run, or not with such keys and topics
- * @throws {Error} of the conversation
+ * @throws {Error} of the client
  */
-export async function refusedCommands(conversation, { name, cluster, sharded }) {
-  const hash = await conversation.ask('SCRIPT', 'LOAD', QUESTION)
-  return conversation.ask('EVALSHA', hash, 0, name, ...neededCommands(cluster, sharded))
+export async function refusedCommands(client, { name, cluster, sharded }) {
+  const hash = await client.command('SCRIPT', 'LOAD', QUESTION)
+  return client.command('EVALSHA', hash, 0, name, ...neededCommands(cluster, sharded))
 }

@@ -37,9 +37,9 @@ export class Users {
   #uid
   #lease
   #log
-  /** Of workers and of this one's line. */
+  /** Of workers and of this one's connection. */
   #keys
-  #line = 0
+  #connection = 0
   /** @type {Map<string, Own>} with connections, or with counts that Redis may still have */
   #users = new Map()
   /** @type {Iterator<Own> | null} */
@@ -89,7 +89,7 @@ export class Users {
     this.#partition.run(
       userClaim,
       [this.#key(user), ...this.#keys],
-      [this.#uid, this.#line, held, limit, USER_TTL],
+      [this.#uid, this.#connection, held, limit, USER_TTL],
       (error, reply) => {
         const admitted = reply === 1
         if (!admitted) {
@@ -135,7 +135,7 @@ export class Users {
     this.#partition.run(
       userWrite,
       [...this.#keys, ...keys],
-      [this.#uid, this.#line, this.#lease, USER_TTL, ...counts],
+      [this.#uid, this.#connection, this.#lease, USER_TTL, ...counts],
       (error, reply) => {
         if (!error) for (const [i, own] of batch.entries()) this.#release(own, sent[i])
         if (reply === 1) this.#lost()
@@ -184,12 +184,12 @@ export class Users {
   }
 
   /**
-   * The line of a partition has come up, maybe to a server that has other counts.
+   * The connection of a partition has come up, maybe to a server that has other counts.
    * @param {Partition} partition
    */
   up(partition) {
     if (partition !== this.#partition) return
-    this.#line++
+    this.#connection++
     this.#write([], () => {})
     this.#rewrite()
   }

@@ -95,7 +95,7 @@ t.test('who is not subscribed because Redis refuses it is told', async t => {
   await peer.hears(1)
 })
 
-t.test('each publication that is under way when the line ends is told so', async t => {
+t.test('each publication that is under way when the connection ends is told so', async t => {
   const { peer } = await start(t)
   const failed = new Promise(resolve => {
     peer.broker.pubsub.publish('a', '1', { ...KEPT }, () => {
@@ -111,7 +111,7 @@ t.test('each publication that is under way when the line ends is told so', async
 t.test('what was missed is delivered once when it is read twice', async t => {
   const told = []
   const reads = []
-  const partition = { up: true, line: {} }
+  const partition = { up: true, connection: {} }
   const queue = {
     channels: new Set(),
     open: channel => {

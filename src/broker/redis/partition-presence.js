@@ -49,7 +49,7 @@ class Own {
  * one number tells whether it holds the very entries that it should, whatever was lost with a connection, a flush or a
  * failover; where it is another, the entries are compared and put right.
  */
-export class Roster {
+export class PartitionPresence {
   #partition
   #uid
   #ttl
@@ -247,7 +247,7 @@ export class Roster {
     }
   }
 
-  /** The line has come up, maybe to a server that knows less than the one before, or more. */
+  /** The connection has come up, maybe to a server that knows less than the one before, or more. */
   up() {
     this.#check(this.#channels.values())
   }
