@@ -135,8 +135,9 @@ export async function testGuarantees(t, driver, size) {
       for (;;) {
         try {
           const request = { channel: 'kept:kills', data: payload(n), idempotency_key: `n${n}` }
-          const { error } = await gateway.api('publish', request)
-          if (!error) break
+          // Node's cluster may lose a connection that it hands to a worker which dies: nobody answers there.
+          const answer = await Promise.race([gateway.api('publish', request), pause(3000)])
+          if (answer && !answer.error) break
         } catch {
           await pause(20)
         }
@@ -193,8 +194,10 @@ export async function testGuarantees(t, driver, size) {
     const all = await everybody(t, gateway.port, 'kept:present')
     const count = async () =>
       (await gateway.api('presence_stats', { channel: 'kept:present' })).result.num_clients
-    // Stateless polls are in no presence.
-    t.equal(await count(), all.length - 1)
+    // Stateless polls are in no presence; who has missed a pong on a busy machine comes back first.
+    let present = await count()
+    for (; present !== all.length - 1; present = await count()) await pause(20)
+    t.equal(present, all.length - 1)
     for (const { stop } of all) stop()
     while ((await count()) > 0) await pause(20)
   })

@@ -21,7 +21,7 @@ function killAll(gateway) {
 }
 
 const redis = await startRedis(t)
-const options = { redis: { presence_ttl: '2s' } }
+const options = { redis: { presence_ttl: '4s' } }
 const [a, b] = await Promise.all([startNode(t, redis.address, options), startNode(t, redis.address, options)])
 
 t.test('workers are killed: their clients have everything from the next ones', async t => {

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 export { pause }
 
 /** Nothing takes so long, not even a failover on a busy machine, ms. */
-const LIMIT = 60_000
+const LIMIT = 120_000
 const AGAIN_AFTER = 20
 
 /**
