@@ -5,7 +5,6 @@ import { errors } from '../errors.js'
 import { rawMember } from '../protocol/raw-json.js'
 import { errorText } from './answers.js'
 import { methods } from './methods.js'
-import { cutObjects } from './objects.js'
 import { BadBody, flag, parseJson, readObject, string, uint32 } from './params.js'
 
 /** @typedef {import('./context.js').ApiContext} ApiContext */
@@ -16,6 +15,53 @@ import { BadBody, flag, parseJson, readObject, string, uint32 } from './params.j
  * @property {import('./context.js').Method} method
  * @property {any} params
  */
+
+const QUOTE = 34
+const BACKSLASH = 92
+const OPEN_BRACE = 123
+const CLOSE_BRACE = 125
+const SPACE = 32
+
+/**
+ * @param {string} text anything
+ * @param {number} at index of the opening quote
+ * @returns {number} index of the closing quote
+ * @throws {BadBody} if there is none
+ */
+function closingQuote(text, at) {
+  for (;;) {
+    const code = text.charCodeAt(++at)
+    if (code === QUOTE) return at
+    if (code === BACKSLASH) at++
+    else if (at >= text.length) throw new BadBody()
+  }
+}
+
+/**
+ * @param {string} text anything; the objects need not be well-formed within
+ * @returns {{objects: string[], pure: boolean}} the outermost objects, and whether there is only white space around them
+ * @throws {BadBody} if an object does not end
+ */
+function cutObjects(text) {
+  const objects = []
+  let pure = true
+  let depth = 0
+  let start = 0
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === OPEN_BRACE) {
+      if (depth++ === 0) start = at
+    } else if (code === CLOSE_BRACE) {
+      if (--depth < 0) throw new BadBody()
+      if (depth === 0) objects.push(text.slice(start, at + 1))
+    } else {
+      if (code === QUOTE) at = closingQuote(text, at)
+      if (depth === 0 && code > SPACE) pure = false
+    }
+  }
+  if (depth !== 0) throw new BadBody()
+  return { objects, pure }
+}
 
 /**
  * @param {Call} call

@@ -2,8 +2,7 @@
 // Every worker is asked; what matches nothing is no error.
 
 import { disconnects, errors } from '../errors.js'
-import { flag, object, offset, payload, raw, seconds, string, strings, uint32 } from './params.js'
-import { readJson } from './payload.js'
+import { flag, object, offset, payload, raw, readJson, seconds, string, strings, uint32 } from './params.js'
 
 /** @typedef {import('./context.js').Method} Method */
 /** @typedef {import('./context.js').ApiContext} ApiContext */

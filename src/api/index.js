@@ -1,6 +1,6 @@
 // The server API over HTTP: one path for each method, below `http_api.handler_prefix`.
 
-import { createAccess } from './access.js'
+import { timingSafeEqual } from 'node:crypto'
 import {
   answerBadRequest,
   answerError,
@@ -12,8 +12,7 @@ import {
 import { runBatch, runLegacy } from './batch.js'
 import { NodeInfo } from './info.js'
 import { methods } from './methods.js'
-import { BadBody, parseJson, readObject } from './params.js'
-import { readPayload } from './payload.js'
+import { BadBody, parseJson, readObject, readPayload } from './params.js'
 import { Publisher, publish, publishResult } from './publish.js'
 
 /** @typedef {import('../server/contract.js').Exchange} Exchange */
@@ -21,6 +20,49 @@ import { Publisher, publish, publishResult } from './publish.js'
 
 /** Bytes of a request's body: room for the largest broadcast, but not for what could stop a worker. */
 export const MAX_BODY = 16 * 1024 * 1024
+
+/** Compares API keys in constant time, but for their length. */
+class KeyCheck {
+  #key
+  #expected
+  #given
+
+  /** @param {string} key */
+  constructor(key) {
+    this.#key = key
+    this.#expected = Buffer.from(key)
+    this.#given = Buffer.alloc(this.#expected.length)
+  }
+
+  /** @param {string} given */
+  matches(given) {
+    if (given.length !== this.#key.length) return false
+    this.#given.write(given)
+    return timingSafeEqual(this.#given, this.#expected)
+  }
+}
+
+/**
+ * @param {{key: string, insecure: boolean}} options
+ * @returns {(exchange: import('../server/contract.js').Exchange) => boolean}
+ */
+function createAccess({ key, insecure }) {
+  if (insecure) return () => true
+  if (key === '') return () => false
+  const check = new KeyCheck(key)
+  return exchange => {
+    const own = exchange.header('x-api-key')
+    if (own !== '') {
+      if (check.matches(own)) return true
+    } else {
+      const [, word] = /^apikey +(.*)$/i.exec(exchange.header('authorization')) ?? []
+      if (word !== undefined && check.matches(word)) return true
+    }
+    if (exchange.query === '') return false
+    const asked = new URLSearchParams(exchange.query).get('api_key')
+    return asked !== null && check.matches(asked)
+  }
+}
 
 /**
  * What a request asks for, after its key was accepted and its body came in.

@@ -3,8 +3,7 @@
 import { errors } from '../errors.js'
 import { fitsFormat } from '../protocol/payload.js'
 import { errorText } from './answers.js'
-import { flag, payload, string, strings, tags, uint64 } from './params.js'
-import { readPayload } from './payload.js'
+import { flag, payload, readPayload, string, strings, tags, uint64 } from './params.js'
 
 /** @typedef {(error: Error | null, offset: number, epoch: string) => void} Published */
 

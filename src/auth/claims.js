@@ -1,6 +1,6 @@
 // The claims of a token, read with their types (server API, sections 5 and 6). JSON that goes on to clients keeps its
 // original text.
-import { decodeBase64, toJson } from '../protocol/base64.js'
+import { decodeBase64, toJson } from '../protocol/payload.js'
 import { rawMembers, singleLine } from '../protocol/raw-json.js'
 
 /**

@@ -1,6 +1,11 @@
-// Keys from JWKS endpoints. A key set is kept for an hour; a key id that is not in it asks the endpoint again, but at
-// most once a second for each endpoint: whoever asks sooner waits for that next answer. So a new key works within a
+// Keys from JWKS endpoints. A key set is kept for an hour. A key id that is not in it asks the endpoint again, but at most
+// once a second for each endpoint: a caller that asks sooner waits for that next answer. So a new key works within a
 // second, and made-up key ids cost the endpoint one request a second, whatever their number.
+//
+// Why no library: jose, jwks-rsa and get-jwks read answers of any length, and none of them bounds all requests as above.
+// jose limits requests after a successful answer only, get-jwks not at all, and jwks-rsa refuses a good key while its
+// limit is reached. None fills a URL from the token and bounds how many such endpoints are kept.
+
 import { createPublicKey } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { publicKeyChecks } from './keys.js'

@@ -1,11 +1,11 @@
 // Connection and subscription tokens: which checks there are, in which order, and what each of them answers
 // (server API, sections 5 to 7).
 
+import { createEndpoint } from '../config/jwks-endpoint.js'
 import { compilePattern } from '../config/pattern.js'
 import { disconnects, errors } from '../errors.js'
 import { malformed, readConnectClaims, readParties, readSubscribeClaims } from './claims.js'
 import { createJwks } from './jwks.js'
-import { createEndpoint } from './jwks-endpoint.js'
 import { createStaticKeys } from './keys.js'
 
 /** @import { CommonClaims, Override, SubOptions } from './claims.js' */
@@ -121,12 +121,11 @@ class Verifier {
     this.#keys = createStaticKeys(settings, block, options.clock)
     this.#jwks = createJwks(options)
     if (settings.jwks_public_endpoint) {
-      this.#endpoint = createEndpoint(
-        settings.jwks_public_endpoint,
-        [settings.issuer_regex, settings.audience_regex].filter(Boolean),
-        Boolean(settings.insecure_skip_jwks_endpoint_safety_check),
-        block,
-      )
+      try {
+        this.#endpoint = createEndpoint(settings.jwks_public_endpoint, settings)
+      } catch (error) {
+        throw new Error(`${block}.jwks_public_endpoint: ${error.message}`)
+      }
     }
   }
 

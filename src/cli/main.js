@@ -7,8 +7,7 @@ import { dashboard } from './dashboard.js'
 import { doctor } from './doctor.js'
 import { report } from './report.js'
 import { serve } from './serve.js'
-import { subtoken } from './subtoken.js'
-import { token } from './token.js'
+import { subtoken, token } from './token.js'
 
 /** @typedef {import('./command.js').Command} Command */
 /** @typedef {import('./command.js').Io} Io */

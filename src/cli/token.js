@@ -1,5 +1,105 @@
+import { createHmac } from 'node:crypto'
+import { ConfigError, loadConfig } from '../config/load.js'
+import { envName } from '../config/options.js'
+import { parseDuration } from '../config/values.js'
+import { UsageError } from './args.js'
 import { CONFIG_FLAG } from './command.js'
-import { makeToken, TOKEN_FLAGS, TOKEN_FLAGS_HELP } from './jwt.js'
+
+/** @typedef {import('./command.js').Io} Io */
+
+/** @param {unknown} value */
+const encode = value => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+/**
+ * @param {Record<string, unknown>} claims undefined ones are left out
+ * @param {string} secret
+ * @returns {string} a JWT signed with HS256
+ */
+function sign(claims, secret) {
+  const body = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode(claims)}`
+  return `${body}.${createHmac('sha256', secret).update(body).digest('base64url')}`
+}
+
+/**
+ * @param {string} text duration, or whole seconds
+ * @returns {number} seconds
+ */
+function parseTtl(text) {
+  if (/^\d{1,12}$/.test(text)) return Number(text)
+  try {
+    return Math.ceil(parseDuration(text) / 1000)
+  } catch (error) {
+    throw new UsageError(`--ttl: ${error.message}`)
+  }
+}
+
+/**
+ * @param {string | undefined} text
+ * @returns {unknown}
+ */
+function parseInfo(text) {
+  if (text === undefined) return undefined
+  try {
+    const info = JSON.parse(text)
+    if (info !== null && typeof info === 'object' && !Array.isArray(info)) return info
+  } catch {
+    // Said below.
+  }
+  throw new UsageError('--info needs a JSON object')
+}
+
+/**
+ * Makes a token that a gateway with this configuration accepts.
+ * @param {Io} io
+ * @param {Record<string, any>} flags
+ * @param {'token' | 'subscription_token'} kind
+ * @param {Record<string, unknown>} more claims of this kind of token
+ */
+function makeToken({ env, cwd }, flags, kind, more) {
+  const { config } = loadConfig({ file: flags.config, env, cwd })
+  const block = kind === 'subscription_token' && config.client.subscription_token.enabled ? kind : 'token'
+  const settings = config.client[block]
+  const key = `client.${block}.hmac_secret_key`
+  if (settings.jwks_public_endpoint !== '') {
+    throw new ConfigError([
+      `client.${block}.jwks_public_endpoint: tokens are checked with that JWKS only, so none can be made here`,
+    ])
+  }
+  if (settings.hmac_secret_key === '') {
+    throw new ConfigError([`${key}: is not set; give a file that has it with -c, or set ${envName(key)}`])
+  }
+  const now = Math.floor(Date.now() / 1000)
+  const ttl = parseTtl(flags.ttl ?? '24h')
+  const user = flags.user ?? ''
+  return sign(
+    {
+      [settings.user_id_claim || 'sub']: user === '' ? undefined : user,
+      iat: now,
+      exp: ttl === 0 ? undefined : now + ttl,
+      aud: flags.audience ?? (settings.audience || undefined),
+      iss: flags.issuer ?? (settings.issuer || undefined),
+      info: parseInfo(flags.info),
+      ...more,
+    },
+    settings.hmac_secret_key,
+  )
+}
+
+/** Flags of both kinds of token. @type {Record<string, import('./args.js').Flag>} */
+const TOKEN_FLAGS = {
+  user: { type: 'string', short: 'u' },
+  ttl: { type: 'string', short: 't' },
+  info: { type: 'string' },
+  audience: { type: 'string' },
+  issuer: { type: 'string' },
+}
+
+const TOKEN_FLAGS_HELP = `  -c, --config FILE      configuration with the secret (or set HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY)
+  -u, --user USER        user id; left out: the anonymous user
+  -t, --ttl TIME         30m, 24h ... or seconds; 0: never expires. Default 24h
+      --info JSON        object that others see beside the user
+      --audience AUD     aud claim; left out: that of the configuration
+      --issuer ISS       iss claim; left out: that of the configuration`
 
 /** @type {import('./command.js').Command} */
 export const token = {
@@ -22,6 +122,33 @@ Examples:
 
   run(io, flags) {
     io.stdout(`${makeToken(io, flags, 'token', { channels: flags.channel })}\n`)
+    return 0
+  },
+}
+
+/** @type {import('./command.js').Command} */
+export const subtoken = {
+  name: 'subtoken',
+  summary: 'make a subscription token',
+  help: `Usage: halley subtoken --channel CHANNEL [flags]
+
+Prints a subscription token (JWT, HS256) for one user and one channel, signed with
+client.subscription_token.hmac_secret_key if that block is enabled, else with client.token.hmac_secret_key.
+
+      --channel CHANNEL  the channel, with its $ if it has one
+${TOKEN_FLAGS_HELP}
+  -h, --help             this text
+  -V, --version          the version
+
+Examples:
+  halley subtoken -c config.json -u 42 --channel '$news'
+  halley subtoken -c config.json -u 42 --channel chat:room --ttl 10m
+`,
+  flags: { config: CONFIG_FLAG, ...TOKEN_FLAGS, channel: { type: 'string' } },
+
+  run(io, flags) {
+    if (!flags.channel) throw new UsageError('--channel is needed')
+    io.stdout(`${makeToken(io, flags, 'subscription_token', { channel: flags.channel })}\n`)
     return 0
   },
 }

@@ -1,4 +1,5 @@
 import { createPublicKey } from 'node:crypto'
+import { createEndpoint } from './jwks-endpoint.js'
 import { compilePattern } from './pattern.js'
 import { show } from './values.js'
 
@@ -37,54 +38,6 @@ function checkPem(key, pem, type, say) {
 }
 
 /**
- * The inside of a named group: what stands between `(?P<name>` and its closing bracket.
- * @param {string} pattern
- * @param {string} name
- * @returns {string | undefined}
- */
-function groupBody(pattern, name) {
-  const opening = [`(?P<${name}>`, `(?<${name}>`].find(text => pattern.includes(text))
-  if (opening === undefined) return undefined
-  const start = pattern.indexOf(opening) + opening.length
-  let depth = 1
-  for (let i = start; i < pattern.length; i++) {
-    if (pattern[i] === '\\') i++
-    else if (pattern[i] === '(') depth++
-    else if (pattern[i] === ')' && --depth === 0) return pattern.slice(start, i)
-  }
-  return undefined
-}
-
-/** Words, joined by `|`; a character with a meaning of its own only behind a backslash. */
-const LITERALS = /^(?:[^\\.*+?()[\]{}|^$]|\\[^a-zA-Z0-9])+(?:\|(?:[^\\.*+?()[\]{}|^$]|\\[^a-zA-Z0-9])+)*$/
-
-/**
- * A JWKS URL that is filled from the token must not lead wherever the token wants: the token is not verified yet.
- * @param {string} path
- * @param {Record<string, any>} token
- * @param {Say} say
- */
-function checkJwks(path, token, say) {
-  const key = `${path}.jwks_public_endpoint`
-  const url = token.jwks_public_endpoint
-  if (url === '') return
-  if (!/^https?:\/\/./.test(url) || !URL.canParse(url.replace(/\{\{[^}]*\}\}/g, 'x'))) {
-    say([key], `${show(url)} is not a http or https URL`)
-    return
-  }
-  for (const [, name] of url.matchAll(/\{\{([^}]*)\}\}/g)) {
-    const body = groupBody(token.issuer_regex, name) ?? groupBody(token.audience_regex, name)
-    if (body === undefined) say([key], `{{${name}}} is no named group of issuer_regex or audience_regex`)
-    else if (!token.insecure_skip_jwks_endpoint_safety_check && !LITERALS.test(body)) {
-      say(
-        [key],
-        `{{${name}}} is filled from a group that matches more than a list of literals like (?P<${name}>one|two)`,
-      )
-    }
-  }
-}
-
-/**
  * @param {string} path of the block
  * @param {Record<string, any>} token
  * @param {Say} say
@@ -102,5 +55,10 @@ export function checkToken(path, token, say) {
   }
   checkPem(`${path}.rsa_public_key`, token.rsa_public_key, 'rsa', say)
   checkPem(`${path}.ecdsa_public_key`, token.ecdsa_public_key, 'ec', say)
-  checkJwks(path, token, say)
+  if (token.jwks_public_endpoint === '') return
+  try {
+    createEndpoint(token.jwks_public_endpoint, token)
+  } catch (error) {
+    say([`${path}.jwks_public_endpoint`], error.message)
+  }
 }

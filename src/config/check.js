@@ -1,9 +1,10 @@
 // Rules over several keys, and over values that a type alone cannot judge. They see the whole configuration, once all
 // sources are in it.
 
-import { checkRedis } from './check-redis.js'
 import { checkPattern, checkToken } from './check-token.js'
 import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
+import { tlsFaults } from './pem.js'
+import { redisShards } from './redis-shards.js'
 import { formatDuration, show } from './values.js'
 
 /** @typedef {import('./error.js').Report} Report */
@@ -148,6 +149,42 @@ function checkPorts({ http_server: server }, say) {
       ['http_server.internal_port', 'http_server.port'],
       `${server.internal_port} is http_server.port too: the internal port is one of its own`,
     )
+  }
+}
+
+const REDIS = 'engine.redis'
+
+/**
+ * What can be told of the Redis engine's options without asking Redis.
+ * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
+ * @param {Report} report
+ */
+function checkRedis(redis, report) {
+  const keys = ['address', 'cluster_address', 'sentinel_address', 'sentinel_master_name', 'db']
+  const shards = redisShards(redis, (key, text) =>
+    report.say([key, ...keys.map(name => `${REDIS}.${name}`)], text),
+  )
+  for (const { key, later } of shards) {
+    for (const option of later)
+      report.warn(key, `Centrifugo has the option ${option}, Halley has not yet; it is ignored`)
+  }
+  if (!/^[^\s{}]+$/.test(redis.prefix)) {
+    const fault = redis.prefix === '' ? 'is empty' : `${show(redis.prefix)} has a space or a brace in it`
+    report.say([`${REDIS}.prefix`], fault)
+  }
+  if (!/^[!-~]*$/.test(redis.client_name)) {
+    report.say(
+      [`${REDIS}.client_name`],
+      `${show(redis.client_name)} has other characters than ASCII without spaces`,
+    )
+  }
+  const sentinels = shards.some(({ kind, sentinel_tls: tls }) => kind === 'sentinel' && tls)
+  for (const [block, used] of [
+    ['tls', redis.tls.enabled || shards.some(({ tls }) => tls)],
+    ['sentinel_tls', redis.sentinel_tls.enabled || sentinels],
+  ]) {
+    if (!used) continue
+    for (const [key, fault] of tlsFaults(redis[block])) report.say([`${REDIS}.${block}.${key}`], fault)
   }
 }
 

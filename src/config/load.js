@@ -1,10 +1,245 @@
 import { resolve } from 'node:path'
 import { checkRules } from './check.js'
-import { Draft } from './draft.js'
-import { ConfigError } from './error.js'
+import { ConfigError, Report } from './error.js'
 import { readConfigFile } from './file.js'
+import {
+  channelOptionOfVariable,
+  namespaceKeys,
+  namespaceVariable,
+  optionOfVariable,
+  rootKeys,
+} from './keys.js'
+import { channelOptions, envName, NAMESPACES, options } from './options.js'
+import { readText, readValue } from './read.js'
+import { parseDuration, show } from './values.js'
 
 export { ConfigError }
+
+/** @typedef {import('./options/make.js').Option} Option */
+
+const LATER = 'Centrifugo has this key, Halley has not yet; it is ignored'
+const NAMESPACE_NAME = /^[-a-zA-Z0-9_.]{2,}$/
+
+/** @param {unknown} value */
+const isObject = value => value !== null && typeof value === 'object' && !Array.isArray(value)
+
+/**
+ * @param {Record<string, any>} object
+ * @param {string} path
+ * @param {any} value
+ */
+function put(object, path, value) {
+  const segments = path.split('.')
+  const last = /** @type {string} */ (segments.pop())
+  for (const segment of segments) object = object[segment] ??= {}
+  object[last] = value
+}
+
+/** The value of a default; that each is valid is for the tests to say. @param {Option} option */
+function defaultOf({ type, single, default: value }) {
+  if (type === 'duration') return parseDuration(value)
+  if (single) return [value]
+  return Array.isArray(value) ? [...value] : value
+}
+
+/** Variables of Halley's other commands, which may stand in the same environment. */
+const OTHERS = /^HALLEY_(?:FLEET_|ADMIN_KEY$|GENERATED_KEY$)/
+
+/** A configuration in the making: defaults at first, then one source after another is laid over it. */
+class Draft {
+  report = new Report()
+  /** @type {Record<string, any>} */
+  config = {}
+
+  constructor() {
+    for (const option of options) put(this.config, option.path, defaultOf(option))
+  }
+
+  /**
+   * Lays a file (or what has its form) over the draft.
+   * @param {Record<string, unknown>} tree
+   */
+  applyTree(tree) {
+    this.#walk(rootKeys, tree, '', this.config)
+  }
+
+  /** @param {Readonly<Record<string, string | undefined>>} env only HALLEY_... is looked at; empty is unset */
+  applyEnv(env) {
+    const names = Object.keys(env).filter(
+      name => name.startsWith('HALLEY_') && !OTHERS.test(name) && env[name],
+    )
+    // The list itself comes before single options of its members.
+    names.sort((a, b) => a.length - b.length || (a < b ? -1 : 1))
+    for (const name of names) this.#applyVariable(name, /** @type {string} */ (env[name]))
+  }
+
+  /**
+   * @param {Readonly<Record<string, any>>} flags key path -> text or value; undefined is unset
+   * @param {Readonly<Record<string, string>>} labels key path -> the flag's name
+   */
+  applyFlags(flags, labels) {
+    for (const [path, value] of Object.entries(flags)) {
+      const option = rootKeys.option(path)
+      if (value === undefined) continue
+      if (option === undefined) throw new TypeError(`no option ${path}`)
+      const read = typeof value === 'string' ? readText : readValue
+      this.#set(this.config, option, path, labels[path] ?? path, () => read(option, value))
+    }
+  }
+
+  /**
+   * @param {Record<string, any>} target what option paths are relative to
+   * @param {Option} option
+   * @param {string} path full path, for the rules
+   * @param {string} label
+   * @param {() => any} read
+   */
+  #set(target, option, path, label, read) {
+    try {
+      put(target, option.path, read())
+    } catch (error) {
+      this.report.unread.add(path)
+      this.report.fault(label + (error.at ?? ''), error.message)
+    }
+  }
+
+  /**
+   * @param {typeof rootKeys} keys
+   * @param {Record<string, unknown>} tree
+   * @param {string} base full path of where `keys` start, with a dot at its end
+   * @param {Record<string, any>} target
+   * @param {string} [section] path below `base`, with a dot at its end
+   */
+  #walk(keys, tree, base, target, section = '') {
+    for (const [key, value] of Object.entries(tree)) {
+      const path = section + key
+      const full = base + path
+      const option = keys.option(path)
+      if (option?.type === 'namespaces') this.#applyNamespaces(value, full)
+      else if (option !== undefined) this.#set(target, option, full, full, () => readValue(option, value))
+      else if (keys.isLater(path)) this.#warnLeaves(full, value)
+      else if (!keys.isSection(path)) {
+        this.report.fault(full, `unknown key${hint(base, keys.nearest(path))}`)
+      } else if (isObject(value)) {
+        this.#walk(keys, /** @type {Record<string, unknown>} */ (value), base, target, `${path}.`)
+      } else this.report.fault(full, `${show(value)} is not an object with keys`)
+    }
+  }
+
+  /**
+   * @param {string} path
+   * @param {unknown} value
+   */
+  #warnLeaves(path, value) {
+    const entries = isObject(value) ? Object.entries(/** @type {object} */ (value)) : []
+    for (const [key, below] of entries) this.#warnLeaves(`${path}.${key}`, below)
+    if (entries.length === 0) this.report.warn(path, LATER)
+  }
+
+  /**
+   * @param {unknown} list
+   * @param {string} label
+   */
+  #applyNamespaces(list, label) {
+    if (!Array.isArray(list)) {
+      this.report.unread.add(NAMESPACES)
+      this.report.fault(label, `${show(list)} is not a list of namespaces`)
+      return
+    }
+    this.config.channel.namespaces = list.map((item, i) => this.#namespace(item, `${label}[${i}]`))
+    const seen = new Set()
+    for (const [i, { name }] of this.config.channel.namespaces.entries()) {
+      if (seen.has(name))
+        this.report.fault(`${label}[${i}].name`, `${show(name)} is the name of another namespace too`)
+      if (name !== '') seen.add(name)
+    }
+  }
+
+  /**
+   * @param {unknown} item
+   * @param {string} label
+   */
+  #namespace(item, label) {
+    /** @type {Record<string, any>} */
+    const namespace = { name: '' }
+    for (const option of channelOptions) put(namespace, option.path, defaultOf(option))
+    if (!isObject(item)) {
+      this.report.fault(label, `${show(item)} is not an object with a name and options`)
+      return namespace
+    }
+    this.#walk(namespaceKeys, /** @type {Record<string, unknown>} */ (item), `${label}.`, namespace)
+    if (!Object.hasOwn(/** @type {object} */ (item), 'name')) this.report.fault(`${label}.name`, 'is missing')
+    else if (!this.report.unread.has(`${label}.name`) && !NAMESPACE_NAME.test(namespace.name)) {
+      this.report.fault(
+        `${label}.name`,
+        `${show(namespace.name)} is not two or more of the characters -a-zA-Z0-9_.`,
+      )
+    }
+    return namespace
+  }
+
+  /**
+   * @param {string} name
+   * @param {string} text
+   */
+  #applyVariable(name, text) {
+    const option = optionOfVariable(name)
+    if (option?.type === 'namespaces') {
+      try {
+        this.#applyNamespaces(JSON.parse(text), name)
+      } catch {
+        this.report.fault(name, 'is not a JSON array of namespaces')
+      }
+    } else if (option !== undefined) {
+      this.#set(this.config, option, option.path, name, () => readText(option, text))
+    } else if (this.#applyNamespaceVariable(name, text)) {
+      // Done or reported.
+    } else if (rootKeys.laterVariable(name.slice('HALLEY_'.length))) {
+      this.report.warn(name, LATER)
+    } else {
+      const best = rootKeys.nearestVariable(name.slice('HALLEY_'.length))
+      this.report.fault(name, `unknown variable${hint('HALLEY_', best)}`)
+    }
+  }
+
+  /**
+   * HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION>, for namespaces that are there.
+   * @param {string} name
+   * @param {string} text
+   * @returns {boolean} whether the variable is one of these
+   */
+  #applyNamespaceVariable(name, text) {
+    if (!name.startsWith(`${envName(NAMESPACES)}_`)) return false
+    /** @type {Record<string, any>[]} */
+    const namespaces = this.config.channel.namespaces
+    // `a_b` and `a` may both be there: the longer name is meant.
+    const index = namespaces.reduce((best, { name: candidate }, i) => {
+      const longer = best === -1 || candidate.length > namespaces[best].name.length
+      return name.startsWith(namespaceVariable(candidate)) && longer ? i : best
+    }, -1)
+    if (index === -1) {
+      const names = namespaces.map(namespace => show(namespace.name)).join(', ') || 'none'
+      this.report.fault(name, `no namespace has the name that stands in this variable (there are: ${names})`)
+      return true
+    }
+    const prefix = namespaceVariable(namespaces[index].name)
+    const rest = name.slice(prefix.length)
+    const option = channelOptionOfVariable(rest)
+    if (option !== undefined) {
+      const path = `${NAMESPACES}[${index}].${option.path}`
+      this.#set(namespaces[index], option, path, name, () => readText(option, text))
+    } else if (namespaceKeys.laterVariable(rest)) {
+      this.report.warn(name, LATER)
+    } else {
+      const best = namespaceKeys.nearestVariable(rest)
+      this.report.fault(name, `unknown variable${hint(prefix, best)}`)
+    }
+    return true
+  }
+}
+
+/** @param {string} before @param {string} best '' if nothing is near */
+const hint = (before, best) => (best === '' ? '' : `; the nearest known one is ${before}${best}`)
 
 /** Options that have a flag of their own. */
 export const FLAGS = Object.freeze({

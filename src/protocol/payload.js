@@ -1,6 +1,7 @@
-// What is published: bytes, and what is known of them.
+// Payloads: bytes, and what is known of them. In tokens and requests they are JSON text or base64.
 
-import { jsonText } from './base64.js'
+import { isUtf8 } from 'node:buffer'
+import { singleLine } from './raw-json.js'
 
 /**
  * @typedef {object} Payload
@@ -51,3 +52,37 @@ export function fitsFormat(payload, format) {
       return payload.data.length > 0
   }
 }
+
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
+
+/**
+ * @param {string} text standard alphabet, padded; line breaks in it are skipped
+ * @returns {Buffer | undefined} undefined if it is no base64
+ */
+export function decodeBase64(text) {
+  const letters = text.includes('\n') || text.includes('\r') ? text.replace(/[\r\n]/g, '') : text
+  if (letters.length % 4 !== 0 || !BASE64.test(letters)) return undefined
+  return Buffer.from(letters, 'base64')
+}
+
+/**
+ * @param {Buffer} bytes
+ * @returns {string | undefined} the JSON text on one line; undefined if they are none
+ */
+export function jsonText(bytes) {
+  if (!isUtf8(bytes)) return undefined
+  const text = bytes.toString()
+  try {
+    JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  return singleLine(text)
+}
+
+/**
+ * For places that only JSON fits in: what is none becomes a JSON string.
+ * @param {Buffer} bytes
+ * @returns {string} JSON text
+ */
+export const toJson = bytes => jsonText(bytes) ?? JSON.stringify(bytes.toString())

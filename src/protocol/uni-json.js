@@ -1,9 +1,12 @@
+// Codecs for clients that only listen.
+
 import { connectResult, JsonCodec } from './json.js'
+
+/** @typedef {import('./contract.js').Codec} Codec */
 
 /**
  * What clients read that only listen (client protocol, section 17): pushes are not wrapped in replies, and the answer to the connect
  * request is one of them. They send no commands, so what JsonCodec has for commands is never called here.
- * @typedef {import('./contract.js').Codec} Codec
  * @implements {Codec}
  */
 export class UniJsonCodec extends JsonCodec {
@@ -17,5 +20,44 @@ export class UniJsonCodec extends JsonCodec {
   /** @type {Codec['connect']} */
   connect(_id, result) {
     return `{"connect":${connectResult({ ...result, pong: false, node: '' })}}`
+  }
+}
+
+const quote = JSON.stringify
+
+/**
+ * @param {string} text
+ * @returns {string} its UTF-8 bytes, a character each
+ */
+const bytesOf = text => (/^[\x00-\x7f]*$/.test(text) ? text : Buffer.from(text).toString('latin1'))
+
+/**
+ * Publications as they stand in the answer to a one-way long-poll: each names its channel, and payloads that are no JSON go out in base64.
+ * Nothing else of a codec is ever asked of it.
+ * @implements {Codec}
+ */
+export class PollJsonCodec extends JsonCodec {
+  name = 'poll-json'
+  binary = true
+  unidirectional = true
+
+  /**
+   * @param {string} channel
+   * @param {import('../broker/contract.js').Publication} publication
+   * @returns {string} byte string: payloads go through as they are, and it lives in the heap without what a Buffer costs
+   */
+  text(channel, { data, json, offset, tags, info }) {
+    let text = `{"channel":${bytesOf(quote(channel))}`
+    if (data.length > 0)
+      text += json ? `,"data":${data.toString('latin1')}` : `,"b64data":"${data.toString('base64')}"`
+    if (offset > 0) text += `,"offset":${offset}`
+    if (tags) text += `,"tags":${bytesOf(quote(tags))}`
+    if (info !== '') text += `,"info":${bytesOf(info)}`
+    return `${text}}`
+  }
+
+  /** @type {Codec['publication']} */
+  publication(channel, publication) {
+    return Buffer.from(this.text(channel, publication), 'latin1')
   }
 }

@@ -1,5 +1,5 @@
 import { errors } from '../errors.js'
-import { readEmulationRequest } from '../protocol/emulation-request.js'
+import { readEmulationRequest } from '../protocol/protobuf-commands.js'
 import { workerOf } from '../session/ids.js'
 import { Call } from './calls.js'
 

@@ -361,7 +361,7 @@ t.test('settings that cannot be used are named', async t => {
     [{ issuer_regex: '(' }, /^client\.token\.issuer_regex: the pattern "\(" cannot be used/],
     [{ user_id_claim: 'user-id' }, /^client\.token\.user_id_claim /],
     [{ rsa_public_key: 'nonsense' }, /^client\.token\.rsa_public_key /],
-    [{ jwks_public_endpoint: 'nonsense' }, /^client\.token\.jwks_public_endpoint /],
+    [{ jwks_public_endpoint: 'nonsense' }, /^client\.token\.jwks_public_endpoint: /],
   ])
   for (const [settings, message] of table) t.throws(() => tokens(settings), { message })
   t.throws(() => tokens({}, {}, { enabled: true, ecdsa_public_key: 'x' }), {

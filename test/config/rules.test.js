@@ -149,6 +149,11 @@ t.test('token settings, of both kinds', async t => {
       [],
     )
     t.same(faultsOf(tree({ ...url, issuer_regex: '^https://(?P<tenant>one|two\\.x)/$' })), [])
+    const spaced = {
+      jwks_public_endpoint: 'https://id.example/{{ tenant }}/jwks',
+      issuer_regex: '(?P<tenant>one)',
+    }
+    t.same(faultsOf(tree(spaced)), [], 'as the check of tokens reads it')
     t.same(
       faultsOf(
         tree({ ...url, issuer_regex: '(?P<tenant>.+)', insecure_skip_jwks_endpoint_safety_check: true }),
@@ -169,12 +174,16 @@ t.test('token settings, of both kinds', async t => {
       [tree({ ecdsa_public_key: rsa }), 'ecdsa_public_key: is a key of type rsa, not ec'],
       [
         tree({ jwks_public_endpoint: 'id.example/jwks' }),
-        'jwks_public_endpoint: "id.example/jwks" is not a http or https URL',
+        'jwks_public_endpoint: "id.example/jwks" is not an http or https URL',
       ],
-      [tree({ ...url }), 'jwks_public_endpoint: {{tenant}} is no named group'],
+      [tree({ ...url }), 'jwks_public_endpoint: {{tenant}} is not a named group'],
       [tree({ ...url, issuer_regex: '(?P<tenant>.+)' }), 'matches more than a list of literals'],
       [tree({ ...url, audience_regex: '(?P<tenant>[a-z]+)' }), 'matches more than a list of literals'],
       [tree({ ...url, audience_regex: '(?P<tenant>one|)' }), 'matches more than a list of literals'],
+      [
+        tree({ ...url, issuer_regex: '(?P<tenant>one)', audience_regex: '(?P<tenant>.+)' }),
+        'matches more than a list of literals',
+      ],
     ])
   }
 })

@@ -1,7 +1,7 @@
 // The body of a post to the emulation endpoint in Protobuf: it comes from outside and may be anything.
 
 import t from 'tap'
-import { readEmulationRequest } from '../../src/protocol/emulation-request.js'
+import { readEmulationRequest } from '../../src/protocol/protobuf-commands.js'
 import { Random } from '../session/fuzz/random.js'
 
 /** @param {number} tag @param {string | number[]} value */

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { errors } from '../../src/errors.js'
 import { Hub } from '../../src/hub/hub.js'
-import { PollJsonCodec } from '../../src/protocol/poll-json.js'
+import { PollJsonCodec } from '../../src/protocol/uni-json.js'
 import { Traffic } from '../../src/stats/traffic.js'
 import { Fanout } from '../../src/transport/fanout.js'
 import { Cursors } from '../../src/transport/uni-poll/cursor.js'

@@ -1,5 +1,5 @@
 import { identify } from '../../auth/identity.js'
-import { PollJsonCodec } from '../../protocol/poll-json.js'
+import { PollJsonCodec } from '../../protocol/uni-json.js'
 import { bearerToken, trustedUser } from '../http-request.js'
 import { NO_CACHE } from '../origin.js'
 import { Cursors } from './cursor.js'

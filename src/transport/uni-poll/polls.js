@@ -79,7 +79,7 @@ export class Polls {
    * @param {import('../../worker/context.js').WorkerContext} context
    * @param {import('../fanout.js').Fanout} fanout
    * @param {import('./cursor.js').Cursors} cursors
-   * @param {import('../../protocol/poll-json.js').PollJsonCodec} codec
+   * @param {import('../../protocol/uni-json.js').PollJsonCodec} codec
    */
   constructor({ hub, broker, clock, config, traffic }, fanout, cursors, codec) {
     this.hub = hub

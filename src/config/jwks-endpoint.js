@@ -2,6 +2,8 @@
 // `https://{{tenant}}.example.com/jwks` with `issuer_regex: ^https://(?P<tenant>one|two)\.example\.com$`.
 // The token is not verified at that point, so only a group that lists its values word for word may fill the address.
 
+import { show } from './values.js'
+
 /**
  * @param {string} pattern
  * @param {string} name
@@ -25,30 +27,30 @@ const alternation = /^(?:[^\\.*+?()[\]{}|^$]|\\[^a-zA-Z0-9])+(?:\|(?:[^\\.*+?()[
 
 /**
  * @param {string} endpoint with or without `{{name}}`
- * @param {string[]} patterns `issuer_regex`, `audience_regex`, as far as they are set
- * @param {boolean} insecure skips the safety check
- * @param {string} block name of the settings, for messages
+ * @param {Record<string, any>} token the block of settings: its patterns, and whether the safety check is skipped
  * @returns {(groups: Record<string, string>) => string | undefined} undefined: the token leaves a part empty
- * @throws {Error} an address that no token could fill safely
+ * @throws {Error} an address that no token could fill safely; the message follows the key
  */
-export function createEndpoint(endpoint, patterns, insecure, block) {
+export function createEndpoint(endpoint, { issuer_regex, audience_regex, ...token }) {
+  const insecure = Boolean(token.insecure_skip_jwks_endpoint_safety_check)
   // Odd parts are names.
   const parts = endpoint.split(/\{\{\s*(\w+)\s*\}\}/)
-  const option = `${block}.jwks_public_endpoint`
   const sample = parts.map((part, at) => (at % 2 === 0 ? part : 'x')).join('')
   if (!/^https?:$/.test(URL.canParse(sample) ? new URL(sample).protocol : '')) {
-    throw new Error(`${option} is not an http or https address`)
+    throw new Error(`${show(endpoint)} is not an http or https URL`)
   }
   if (parts.length === 1) return () => endpoint
   for (let at = 1; at < parts.length; at += 2) {
     const name = parts[at]
-    const bodies = patterns.map(pattern => groupBody(pattern, name)).filter(body => body !== undefined)
+    const bodies = [issuer_regex, audience_regex]
+      .map(pattern => groupBody(pattern || '', name))
+      .filter(body => body !== undefined)
     if (bodies.length === 0) {
-      throw new Error(`${option} uses {{${name}}}, which is no named group of issuer_regex or audience_regex`)
+      throw new Error(`{{${name}}} is not a named group of issuer_regex or audience_regex`)
     }
     if (!insecure && !bodies.every(body => alternation.test(body))) {
       throw new Error(
-        `${option} uses {{${name}}}, whose group must list its values word for word, as in (?P<${name}>one|two)`,
+        `{{${name}}} is filled from a group that matches more than a list of literals like (?P<${name}>one|two)`,
       )
     }
   }

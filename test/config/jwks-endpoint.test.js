@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createEndpoint } from '../../src/auth/jwks-endpoint.js'
+import { createEndpoint } from '../../src/config/jwks-endpoint.js'
 
 const URL_OF_TENANT = 'https://{{tenant}}.example.com/jwks'
 
@@ -9,10 +9,10 @@ const URL_OF_TENANT = 'https://{{tenant}}.example.com/jwks'
  * @param {string} [url]
  */
 const endpoint = (pattern, insecure = false, url = URL_OF_TENANT) =>
-  createEndpoint(url, [pattern], insecure, 'client.token')
+  createEndpoint(url, { issuer_regex: pattern, insecure_skip_jwks_endpoint_safety_check: insecure })
 
 t.test('an address without a part to fill is the address', async t => {
-  t.equal(createEndpoint('http://127.0.0.1:1/jwks', [], false, 'client.token')({}), 'http://127.0.0.1:1/jwks')
+  t.equal(createEndpoint('http://127.0.0.1:1/jwks', {})({}), 'http://127.0.0.1:1/jwks')
 })
 
 t.test('parts are filled from named groups', async t => {
@@ -21,7 +21,7 @@ t.test('parts are filled from named groups', async t => {
     endpoint('(?<tenant>one)', false, 'https://a/{{ tenant }}/{{tenant}}')({ tenant: 'one' }),
     'https://a/one/one',
   )
-  const both = createEndpoint('https://{{a}}/{{b}}', ['(?P<a>x)', '(?P<b>y)'], false, 'client.token')
+  const both = createEndpoint('https://{{a}}/{{b}}', { issuer_regex: '(?P<a>x)', audience_regex: '(?P<b>y)' })
   t.equal(both({ a: 'x', b: 'y' }), 'https://x/y')
   t.equal(both({ a: 'x' }), undefined, 'a group that did not take part')
   t.equal(both({ a: 'x', b: '' }), undefined)
@@ -57,8 +57,7 @@ t.test('only groups that list their values word for word may fill the address', 
     'a|\\w',
   ]
   for (const body of unsafe) {
-    const message =
-      /^client\.token\.jwks_public_endpoint uses \{\{tenant\}\}, whose group must list its values/
+    const message = /^\{\{tenant\}\} is filled from a group that matches more than a list of literals/
     t.throws(() => endpoint(`^x(?P<tenant>${body})$`), { message }, body)
     t.doesNotThrow(() => endpoint(`^x(?P<tenant>${body})$`, true), body)
   }
@@ -78,11 +77,11 @@ t.test('a free value cannot leave its part of the address', async t => {
 })
 
 t.test('an address that cannot work is refused', async t => {
-  t.throws(() => endpoint('(?P<other>a)'), { message: /is no named group of issuer_regex or audience_regex/ })
-  t.throws(() => createEndpoint(URL_OF_TENANT, [], false, 'client.token'), { message: /is no named group/ })
+  t.throws(() => endpoint('(?P<other>a)'), {
+    message: /is not a named group of issuer_regex or audience_regex/,
+  })
+  t.throws(() => createEndpoint(URL_OF_TENANT, {}), { message: /is not a named group/ })
   for (const url of ['nonsense', '', 'file:///etc/passwd', 'ftp://a/b', 'http://']) {
-    t.throws(() => createEndpoint(url, [], false, 'client.token'), {
-      message: 'client.token.jwks_public_endpoint is not an http or https address',
-    })
+    t.throws(() => createEndpoint(url, {}), { message: `${JSON.stringify(url)} is not an http or https URL` })
   }
 })
