@@ -1,13 +1,14 @@
 // The drone's program: its source files in one archive. The controller serves it by its SHA-256, and fleet/drone/bootstrap.js unpacks it.
 
-import { createHash, randomBytes } from 'node:crypto'
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { packageVersion } from '../src/version.js'
+import { reasonOf, replaceFile } from './files.js'
 
 /**
  * @typedef {object} Program
@@ -75,20 +76,22 @@ const fileOf = (dir, sha256) => join(folderOf(dir), `${sha256}.json.gz`)
  *
  * @param {string} dir of the fleet
  * @param {Program} program
- * @returns {Promise<void>}
+ * @throws {NodeJS.ErrnoException} a few words: the disk is full, or the like; programs that are there stay
  */
 export async function saveProgram(dir, { sha256, bytes }) {
   const folder = folderOf(dir)
   const file = fileOf(dir, sha256)
-  const draft = `${file}.${randomBytes(4).toString('hex')}`
-  await mkdir(folder, { recursive: true, mode: 0o700 })
-  try {
-    await writeFile(draft, bytes, { mode: 0o600 })
-    await rename(draft, file)
-  } catch (error) {
-    await rm(draft, { force: true })
-    throw error
-  }
+  const now = new Date()
+  const known = await readProgram(dir, sha256).catch(() => null)
+  // A program that is there already needs no space on a full disk.
+  if (known !== null) await utimes(file, now, now).catch(() => {})
+  else
+    try {
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await replaceFile(file, bytes, { mode: 0o600 })
+    } catch (error) {
+      throw Object.assign(new Error(reasonOf(error)), { code: error.code })
+    }
   const names = (await readdir(folder)).filter(name => FILE.test(name) && join(folder, name) !== file)
   const others = await Promise.all(
     names.map(async name => ({ path: join(folder, name), saved: (await stat(join(folder, name))).mtimeMs })),

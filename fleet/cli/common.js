@@ -2,12 +2,14 @@
 
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { createInterface } from 'node:readline/promises'
 import { UsageError } from '../../src/cli/args.js'
 import { didYouMean } from '../../src/config/nearest.js'
 import { PROVIDERS } from '../providers/index.js'
 import { SETTINGS, SettingError } from '../settings.js'
 
 /** @typedef {import('../../src/cli/command.js').Io} Io */
+/** @typedef {import('../../src/cli/command.js').Command} Command */
 
 /** @type {import('../../src/cli/args.js').Flag} */
 export const DIR_FLAG = Object.freeze({ type: 'string' })
@@ -138,3 +140,101 @@ export const reasonOf = error =>
   error instanceof TypeError || error instanceof ReferenceError
     ? (error.stack ?? error.message)
     : error.message
+
+const CLEAR = '\r\x1b[2K'
+/** ms between two lines that only differ in their numbers, where lines stay. */
+const BETWEEN = 1000
+
+/** @param {string} text @returns {string} what it tells, whatever its numbers; another one when it is through: `7 of 7` */
+const kindOf = text => (/\b(\d+) of \1\b/.test(text) ? text : text.replace(/\d+/g, '#'))
+
+export class Progress {
+  #stderr
+  #tty
+  #columns
+  #shown = false
+  #kind = ''
+  #at = 0
+  /** The next line, if nothing comes that takes its place. @type {NodeJS.Timeout | undefined} */
+  #next
+
+  /**
+   * @param {(text: string) => void} stderr
+   * @param {{isTTY?: boolean, columns?: number}} stream that it ends up in
+   */
+  constructor(stderr, { isTTY = false, columns = 80 }) {
+    this.#stderr = stderr
+    this.#tty = isTTY
+    this.#columns = columns || 80
+  }
+
+  /** @param {string} text that the next one takes the place of */
+  show(text) {
+    if (this.#tty) {
+      const { length } = text
+      this.#stderr(`${CLEAR}${length >= this.#columns ? `${text.slice(0, this.#columns - 2)}…` : text}`)
+      this.#shown = true
+      return
+    }
+    clearTimeout(this.#next)
+    const wait = this.#at + BETWEEN - Date.now()
+    if (wait <= 0 || kindOf(text) !== this.#kind) return this.#print(text)
+    this.#next = setTimeout(() => this.#print(text), wait)
+  }
+
+  /** @param {string} text */
+  #print(text) {
+    this.#kind = kindOf(text)
+    this.#at = Date.now()
+    this.#stderr(`${text}\n`)
+  }
+
+  /** @param {string} text that stays */
+  line(text) {
+    this.clear()
+    this.#stderr(`${text}\n`)
+  }
+
+  clear() {
+    clearTimeout(this.#next)
+    if (this.#shown) this.#stderr(CLEAR)
+    this.#shown = false
+  }
+}
+
+/**
+ * @param {Omit<Command, 'run'> & {run: (io: Io, flags: Record<string, any>, progress: Progress) => Promise<number | undefined | void>}} command
+ * @returns {Command} whose errors, except UsageError, are printed as one line with exit status 1; without a status it ends with 0
+ */
+export const fleetCommand = ({ run, ...command }) => ({
+  ...command,
+  async run(io, flags) {
+    const progress = new Progress(io.stderr, process.stderr)
+    try {
+      return (await run(io, flags, progress)) ?? 0
+    } catch (error) {
+      if (error instanceof UsageError) throw error
+      progress.clear()
+      io.stderr(`halley: ${reasonOf(error)}\n`)
+      return 1
+    }
+  },
+})
+
+/**
+ * @param {string} question
+ * @param {string} refusal why it is not asked, where there is no terminal
+ * @returns {Promise<boolean>}
+ * @throws {Error} with `refusal`
+ */
+export async function confirmed(question, refusal) {
+  if (!process.stdin.isTTY) throw new Error(refusal)
+  const questions = createInterface({ input: process.stdin, output: process.stderr })
+  const answer = await questions.question(`${question} (yes/no) `)
+  questions.close()
+  return /^y(?:es)?$/i.test(answer.trim())
+}
+
+/** @param {NonNullable<import('../providers/contract.js').LaunchPlan['price']>} price */
+export const priceText = ({ hourly, currency, note }) =>
+  `about ${hourly.toFixed(2)} ${currency} an hour${note === '' ? '' : ` (${note})`}`

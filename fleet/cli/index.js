@@ -1,11 +1,7 @@
-import { fleetController } from './controller.js'
-import { fleetRamp } from './ramp.js'
+import { fleetController, fleetRamp, fleetRestart, fleetSet, fleetStatus } from './control.js'
 import { fleetReport } from './report.js'
-import { fleetRestart } from './restart.js'
 import { fleetRun } from './run.js'
-import { fleetSet } from './set.js'
 import { fleetStart } from './start.js'
-import { fleetStatus } from './status.js'
 import { fleetStop } from './stop.js'
 
 // The AWS SDK tells people about versions of Node.js that it will want some day, in the middle of other lines.

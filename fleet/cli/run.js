@@ -1,19 +1,20 @@
 import { resolve } from 'node:path'
-import { createInterface } from 'node:readline/promises'
 import { UsageError } from '../../src/cli/args.js'
 import { PROVIDERS } from '../providers/index.js'
 import { LIMIT_FLAGS } from '../runner/limits.js'
 import {
+  confirmed,
   count,
   PROVIDER_FLAGS,
   PROVIDER_HELP,
+  Progress,
   pairOf,
   parseSettings,
+  priceText,
   providerFlags,
   reasonOf,
   seconds,
 } from './common.js'
-import { Progress } from './progress.js'
 
 /** @typedef {import('../../src/cli/command.js').Command} Command */
 /** @typedef {import('../../src/cli/command.js').Io} Io */
@@ -260,7 +261,7 @@ class RunCommand {
   /** @param {any} options */
   async #dryRun(options) {
     const { planRun, planLines } = await import('../runner/plan.js')
-    const { dryLaunch } = await import('../runner/dry-launch.js')
+    const { dryLaunch } = await import('../runner/plan.js')
     try {
       const plan = await planRun({ ...options, local: options.providerName === 'local' })
       const lines = planLines(options.scenario, plan, options)
@@ -280,16 +281,13 @@ class RunCommand {
   async #confirm({ lines, price }, yes) {
     if (price === null) return true
     for (const line of lines) this.#progress.line(line)
-    this.#progress.line(`about ${price.hourly.toFixed(2)} ${price.currency} an hour (${price.note})`)
+    this.#progress.line(priceText(price))
     if (yes) return true
     if (!process.stdin.isTTY) {
       this.#progress.line('launching that costs money: --yes says that it may')
       return false
     }
-    const questions = createInterface({ input: process.stdin, output: process.stderr })
-    const answer = await questions.question('Launch that? (yes/no) ')
-    questions.close()
-    return /^y(?:es)?$/i.test(answer.trim())
+    return await confirmed('Launch that?', '')
   }
 
   /** @param {string} text what is going on */

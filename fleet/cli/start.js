@@ -1,26 +1,26 @@
-import { createInterface } from 'node:readline/promises'
 import { UsageError } from '../../src/cli/args.js'
 import {
   COMMON_HELP,
+  confirmed,
   count,
   DIR_FLAG,
   DIR_HELP,
   dirOf,
+  fleetCommand,
   PROVIDER_FLAGS,
   PROVIDER_HELP,
+  Progress,
   pairOf,
   parseSettings,
+  priceText,
   providerFlags,
-  reasonOf,
   seconds,
   shown,
 } from './common.js'
-import { Progress } from './progress.js'
 
 /** @typedef {import('../../src/cli/command.js').Io} Io */
 
-/** @type {import('../../src/cli/command.js').Command} */
-export const fleetStart = {
+export const fleetStart = fleetCommand({
   name: 'fleet start',
   summary: 'launch load drones',
   help: `Usage: halley fleet start N [flags]
@@ -74,20 +74,12 @@ Examples:
   },
   words: 1,
 
-  async run(io, flags) {
+  async run(io, flags, progress) {
     const request = await requestOf(io, flags)
-    const progress = new Progress(io.stderr, process.stderr)
-    try {
-      if (flags['dry-run']) return await dryRun(io, request)
-      return await start(io, request, flags.yes === true, progress)
-    } catch (error) {
-      if (error instanceof UsageError) throw error
-      progress.clear()
-      io.stderr(`halley: ${reasonOf(error)}\n`)
-      return 1
-    }
+    if (flags['dry-run']) return await dryRun(io, request)
+    return await start(io, request, flags.yes === true, progress)
   },
-}
+})
 
 /**
  * @param {Io} io
@@ -96,7 +88,7 @@ Examples:
  */
 async function requestOf(io, flags) {
   const { allowOf } = await import('../controller/launch.js')
-  const { readState } = await import('../controller/store.js')
+  const { readState } = await import('../controller/folder.js')
   const n = count(flags.words[0], 'the number of drones')
   const dir = dirOf(io, flags)
   const known = await readState(dir).catch(() => null)
@@ -151,7 +143,7 @@ function target(text) {
 async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise, settings, launch }) {
   const { allowOf, launchConfigs, reachable } = await import('../controller/launch.js')
   const { hostAndPort } = await import('../controller/links.js')
-  const { readState } = await import('../controller/store.js')
+  const { readState } = await import('../controller/folder.js')
   const { PROVIDERS } = await import('../providers/index.js')
   const known = await readState(dir)
   const provider = await PROVIDERS[providerName].load()
@@ -184,10 +176,6 @@ async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise
   stdout('nothing was launched\n')
   return 0
 }
-
-/** @param {NonNullable<import('../providers/contract.js').LaunchPlan['price']>} price */
-const priceText = ({ hourly, currency, note }) =>
-  `about ${hourly.toFixed(2)} ${currency} an hour${note === '' ? '' : ` (${note})`}`
 
 /**
  * @param {Io} io
@@ -236,10 +224,8 @@ async function confirm({ lines, price }, yes, progress) {
   for (const line of lines) progress.line(line)
   progress.line(priceText(price))
   if (yes) return true
-  if (!process.stdin.isTTY)
-    throw new Error('that costs money, and nobody is there to ask: --yes says that it may')
-  const questions = createInterface({ input: process.stdin, output: process.stderr })
-  const answer = await questions.question('Launch that? (yes/no) ')
-  questions.close()
-  return /^y(?:es)?$/i.test(answer.trim())
+  return await confirmed(
+    'Launch that?',
+    'that costs money, and nobody is there to ask: --yes says that it may',
+  )
 }

@@ -1,22 +1,21 @@
-import { createInterface } from 'node:readline/promises'
 import { UsageError } from '../../src/cli/args.js'
 import {
   COMMON_HELP,
+  confirmed,
   count,
   DIR_FLAG,
   DIR_HELP,
   dirOf,
+  fleetCommand,
   PROVIDER_FLAGS,
   PROVIDER_HELP,
+  Progress,
   providerFlags,
-  reasonOf,
 } from './common.js'
-import { Progress } from './progress.js'
 
 /** @typedef {import('../../src/cli/command.js').Io} Io */
 
-/** @type {import('../../src/cli/command.js').Command} */
-export const fleetStop = {
+export const fleetStop = fleetCommand({
   name: 'fleet stop',
   summary: 'end drones',
   help: `Usage: halley fleet stop N|all [flags]
@@ -45,24 +44,17 @@ Examples:
   },
   words: 1,
 
-  async run(io, flags) {
+  async run(io, flags, progress) {
     const [word] = flags.words
     if (word === undefined) throw new UsageError('how many drones are to end? N, or all')
     const n = word === 'all' ? 'all' : count(word, 'the number of drones')
     const own = flags.provider === undefined ? undefined : (providerFlags(flags, flags.provider) ?? {})
-    const progress = new Progress(io.stderr, process.stderr)
     const dir = dirOf(io, flags)
-    try {
-      return n === 'all'
-        ? await stopAll(io, { dir, provider: flags.provider, flags: own, yes: flags.yes === true, progress })
-        : await stopSome(io, dir, n, progress)
-    } catch (error) {
-      progress.clear()
-      io.stderr(`halley: ${reasonOf(error)}\n`)
-      return 1
-    }
+    return n === 'all'
+      ? await stopAll(io, { dir, provider: flags.provider, flags: own, yes: flags.yes === true, progress })
+      : await stopSome(io, dir, n, progress)
   },
-}
+})
 
 /**
  * @param {Io} io
@@ -88,9 +80,9 @@ async function stopSome({ stdout }, dir, n, progress) {
  */
 async function stopAll({ stdout, stderr }, { dir, provider, flags, yes, progress }) {
   const { ask, departed, NoFleetError } = await import('../controller/client.js')
-  const { endLeftovers } = await import('../controller/leftovers.js')
-  const { holder } = await import('../controller/lock.js')
-  const { readState } = await import('../controller/store.js')
+  const { endLeftovers } = await import('../controller/client.js')
+  const { holder } = await import('../controller/folder.js')
+  const { readState } = await import('../controller/folder.js')
   const onProgress = (/** @type {string} */ text) => progress.show(text)
   let ended = 0
   try {
@@ -142,10 +134,5 @@ async function confirm(handles, yes, progress) {
   for (const { id, where, handle, run, state } of handles)
     progress.line(`${handle} in ${where}: ${id} of run ${run}, ${state}`)
   if (yes) return true
-  if (!process.stdin.isTTY)
-    throw new Error('these may be of other runs: --yes says that they are to be ended')
-  const questions = createInterface({ input: process.stdin, output: process.stderr })
-  const answer = await questions.question('End these? (yes/no) ')
-  questions.close()
-  return /^y(?:es)?$/i.test(answer.trim())
+  return await confirmed('End these?', 'these may be of other runs: --yes says that they are to be ended')
 }

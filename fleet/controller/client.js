@@ -1,13 +1,12 @@
-// A command's side of the conversation with a controller; starts one when there is none.
+// A command's side of the control socket: requests to a controller, which is started when there is none, and what works without one.
 
 import { spawn } from 'node:child_process'
-import { open } from 'node:fs/promises'
+import { open, rm } from 'node:fs/promises'
 import { createConnection } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { PROVIDERS } from '../providers/index.js'
 import { ControlLine } from './control-line.js'
-import { holder } from './lock.js'
-import { logPath, socketPath } from './paths.js'
-import { prepareFolder, readState } from './store.js'
+import { holder, logPath, prepareFolder, readState, socketPath, stateFile } from './folder.js'
 
 const DAEMON = fileURLToPath(new URL('./daemon.js', import.meta.url))
 /** ms that a controller may take to come, or to go. */
@@ -157,4 +156,106 @@ export async function departed(dir) {
   const deadline = Date.now() + PATIENCE
   while ((await holder(dir)) !== 0 && Date.now() < deadline)
     await new Promise(resolve => setTimeout(resolve, POLL))
+}
+
+/** ms before a controller that is gone is looked for again. */
+const AGAIN = 1000
+
+/** @implements {Source} @typedef {import('../status/index.js').Source} Source */
+export class ControllerSource {
+  #dir
+  /** @type {((snapshot: import('../schema.js').FleetSnapshot) => void)[]} */
+  #listeners = []
+  /** @type {((reason: string) => void)[]} */
+  #lost = []
+  #abort = new AbortController()
+  #watching = false
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+
+  /** @param {string} dir */
+  constructor(dir) {
+    this.#dir = dir
+    this.name = dir
+  }
+
+  /** @param {(snapshot: import('../schema.js').FleetSnapshot) => void} listener */
+  onSnapshot(listener) {
+    this.#listeners.push(listener)
+    if (!this.#watching) void this.#watch()
+  }
+
+  /** @param {(reason: string) => void} listener */
+  onLost(listener) {
+    this.#lost.push(listener)
+  }
+
+  async #watch() {
+    this.#watching = true
+    let reason = 'the controller has ended'
+    try {
+      await ask(
+        this.#dir,
+        'watch',
+        {},
+        {
+          signal: this.#abort.signal,
+          onSnapshot: snapshot => {
+            for (const listener of this.#listeners) listener(snapshot)
+          },
+        },
+      )
+    } catch (error) {
+      reason = error.message
+    }
+    if (this.#abort.signal.aborted) return
+    for (const listener of this.#lost) listener(reason)
+    this.#timer = setTimeout(() => void this.#watch(), AGAIN)
+  }
+
+  /**
+   * @param {string} name `set`, `restart`
+   * @param {Record<string, any>} params
+   */
+  command(name, params) {
+    return ask(this.#dir, name, name === 'set' ? { settings: params } : params)
+  }
+
+  close() {
+    clearTimeout(this.#timer)
+    this.#abort.abort()
+  }
+}
+
+/**
+ * @param {object} options
+ * @param {string} options.dir
+ * @param {string} options.provider whose drones are found; of `local`, those of the folder
+ * @param {string[]} [options.runs] default: all
+ * @param {Record<string, any>} options.flags of the provider
+ * @param {(text: string) => void} options.onProgress
+ * @param {(handles: import('../schema.js').Handle[]) => Promise<boolean>} [options.confirm]
+ * @returns {Promise<import('../schema.js').Handle[]>} those that were ended
+ * @throws {Error} one line
+ */
+export async function endLeftovers({
+  dir,
+  provider: name,
+  runs,
+  flags,
+  onProgress,
+  confirm = async () => true,
+}) {
+  const provider = await PROVIDERS[name].load()
+  const found = await provider.find(runs ?? 'all', { dir, flags })
+  const there = found.filter(({ state }) => state !== 'gone')
+  if (there.length > 0 && !(await confirm(there))) return []
+  // Also with nothing to end: a run that is over may have left what was made for it, elsewhere.
+  if (found.length > 0 || name !== 'local') await provider.stop(found, { dir, flags }, onProgress)
+  // A controller that lives has a state of its own.
+  if (name === 'local' && (await holder(dir)) === 0) {
+    await rm(stateFile(dir), { force: true })
+    await rm(socketPath(dir), { force: true })
+  }
+  return there
 }

@@ -1,11 +1,12 @@
-// The controller's Unix socket: takes commands of this user.
+// The controller's Unix socket and the commands of this user that it takes.
 
 import { chmod, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { COMMANDS } from './commands.js'
 import { ControlLine } from './control-line.js'
+import { allowOf } from './launch.js'
+import { contradiction } from './shares.js'
 
-/** @typedef {import('./host.js').Host} Host */
+/** @typedef {import('./daemon.js').Host} Host */
 
 export class ControlServer {
   #host
@@ -90,7 +91,7 @@ export class ControlServer {
   /**
    * @param {ControlLine} line
    * @param {any} message
-   * @param {import('./commands.js').Call} call
+   * @param {Call} call
    */
   async #run(line, { command }, call) {
     this.vain = false
@@ -117,4 +118,112 @@ export class ControlServer {
     while (this.#lines.size > 0) await new Promise(resolve => setTimeout(resolve, 10))
     clearTimeout(timer)
   }
+}
+
+/**
+ * @typedef {object} Call one command under way
+ * @property {any} params
+ * @property {(text: string) => void} progress
+ * @property {(plan: {lines: string[], price: any}) => Promise<boolean>} confirm
+ * @property {(snapshot: import('../schema.js').FleetSnapshot) => void} show
+ * @property {AbortSignal} signal the one who asked has gone, or does not want it any more
+ */
+
+/** @param {Host} host @returns {Promise<import('./fleet.js').Fleet>} which has heard of its drones, if it has just begun */
+async function fleetOf(host) {
+  if (host.fleet === null || host.fleet.size === 0)
+    throw new Error('there are no drones; `halley fleet start N` launches some')
+  await host.fleet.settled()
+  return host.fleet
+}
+
+/** @type {Record<string, (host: Host, call: Call) => Promise<any>>} */
+export const COMMANDS = {
+  async start(host, { params, progress, confirm, signal }) {
+    const { n, provider, flags, bind, advertise, launch, settings, keep, patience } = params
+    const fleet = await host.open({ provider, flags, bind, advertise })
+    const fault = contradiction({ ...fleet.settings, ...settings })
+    if (fault !== '') throw new Error(fault)
+    const allow = launch.allow.length > 0 ? launch.allow : allowOf(fleet.settings.host)
+    if (allow.length === 0)
+      throw new Error('--host or --allow has to say which targets the drones may ever connect to')
+    // Those of drones that are no more, or never were, are nobody's.
+    const own = flags ?? (fleet.size === 0 ? {} : undefined)
+    const plan = await fleet.plan(n, { ...launch, allow, ...(own === undefined ? {} : { flags: own }) })
+    if (!(await confirm({ lines: plan.lines, price: plan.price })) || signal.aborted)
+      throw new Error('nothing was launched')
+    const { up, fault: missing } = await fleet.launch(plan, {
+      onProgress: progress,
+      keep,
+      signal,
+      ...(patience === undefined ? {} : { patience }),
+    })
+    /** @type {string[]} */
+    let warnings = []
+    try {
+      if (Object.keys(settings).length > 0) warnings = await fleet.set(settings)
+    } catch (error) {
+      throw new Error(`${up.length} drones are up, but were not told what to do: ${error.message}`)
+    }
+    return { up, fault: missing, warnings, run: fleet.run }
+  },
+
+  async set(host, { params: { settings } }) {
+    const fleet = await fleetOf(host)
+    return { warnings: await fleet.set(settings) }
+  },
+
+  async ramp(host, { params: { to, seconds, wait }, progress, signal }) {
+    const fleet = await fleetOf(host)
+    const { done, warnings } = await fleet.beginRamp(to, seconds)
+    for (const text of warnings) progress(text)
+    if (!wait) return { warnings }
+    const tell = (/** @type {import('../schema.js').FleetSnapshot} */ { settings, gauges, ramp }) => {
+      const left = ramp === null ? 0 : Math.max(0, Math.ceil((ramp.ends - Date.now()) / 1000))
+      progress(`${gauges.open} open of ${settings.n}, on the way to ${to}: ${left} s left`)
+    }
+    fleet.on('snapshot', tell)
+    // Who does not want to wait any more leaves a ramp that goes on.
+    const left = new Promise(resolve => signal.addEventListener('abort', resolve))
+    try {
+      await Promise.race([done, left])
+    } finally {
+      fleet.off('snapshot', tell)
+    }
+    return { warnings }
+  },
+
+  async restart(host, { params: { ids } }) {
+    const fleet = await fleetOf(host)
+    return { ids: await fleet.restart(ids) }
+  },
+
+  async stop(host, { params: { n }, progress }) {
+    if (host.fleet === null) return { ids: [], left: 0 }
+    const ids = await host.fleet.stop(n, { onProgress: progress })
+    if (n === 'all') host.leave()
+    return { ids, left: host.fleet.size }
+  },
+
+  async settings(host) {
+    const { settings } = await fleetOf(host)
+    return { settings }
+  },
+
+  async snapshot(host) {
+    const fleet = await fleetOf(host)
+    return { snapshot: fleet.snapshot() }
+  },
+
+  async watch(host, { show, signal }) {
+    const fleet = await fleetOf(host)
+    show(fleet.snapshot())
+    fleet.on('snapshot', show)
+    await new Promise(resolve => signal.addEventListener('abort', resolve))
+    fleet.off('snapshot', show)
+  },
+
+  async ping(host) {
+    return { run: host.fleet?.run ?? '', drones: host.fleet?.size ?? 0 }
+  },
 }

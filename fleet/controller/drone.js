@@ -1,14 +1,14 @@
 // One drone, as the controller knows it.
 
 import { Distribution } from '../statistics/distribution.js'
-import { zeroTally } from './merge.js'
 import { checkResult } from './messages.js'
+import { zeroTally } from './snapshot.js'
 
 /** @typedef {import('../schema.js').DroneRow} DroneRow */
 /** @typedef {import('../schema.js').DroneSample} DroneSample */
 /** @typedef {import('../schema.js').DistributionWire} DistributionWire */
 /** @typedef {import('../schema.js').Rates} Rates */
-/** @typedef {import('./store.js').DroneState} DroneState */
+/** @typedef {import('./folder.js').DroneState} DroneState */
 
 /** ms that "now" goes back. */
 export const NOW = 5000
@@ -77,7 +77,7 @@ export class Drone {
   /**
    * @param {import('../link/link.js').Link} link
    * @param {import('../schema.js').Hello} hello
-   * @returns {import('./merge.js').Tally | null} what it had counted before it was started anew
+   * @returns {import('./snapshot.js').Tally | null} what it had counted before it was started anew
    */
   attach(link, hello) {
     this.link = link

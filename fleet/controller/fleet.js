@@ -4,14 +4,14 @@ import { randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { readProgram } from '../program.js'
 import { defaultSettings } from '../settings.js'
+import { DroneList } from './drone-list.js'
+import { prepareFolder, readState } from './folder.js'
 import { reachable } from './launch.js'
 import { Launcher } from './launcher.js'
 import { hostAndPort, Links } from './links.js'
-import { addTally, Statistics, settled, snapshotOf, zeroTally } from './merge.js'
 import { Orders } from './orders.js'
 import { reckonAll } from './reckon.js'
-import { Roster } from './roster.js'
-import { prepareFolder, readState } from './store.js'
+import { addTally, Statistics, settled, snapshotOf, zeroTally } from './snapshot.js'
 
 /** @typedef {import('../schema.js').FleetSettings} FleetSettings */
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
@@ -38,7 +38,7 @@ export class Fleet extends EventEmitter {
   scenario = null
   #provider
   #log
-  #roster
+  #list
   #links
   #orders
   #launcher
@@ -76,7 +76,7 @@ export class Fleet extends EventEmitter {
       )
     const fallback = provider.bind ?? '127.0.0.1'
     const { host, port } = bind?.includes(':') ? hostAndPort(bind) : { host: bind ?? fallback, port: 0 }
-    /** @type {import('./store.js').FleetState} */
+    /** @type {import('./folder.js').FleetState} */
     const state = known ?? {
       version: 1,
       run: randomBytes(4).toString('hex'),
@@ -104,15 +104,15 @@ export class Fleet extends EventEmitter {
 
   /**
    * Fleet.open() makes them.
-   * @param {{dir: string, provider: Provider, log: OnProgress, state: import('./store.js').FleetState}} options
+   * @param {{dir: string, provider: Provider, log: OnProgress, state: import('./folder.js').FleetState}} options
    */
   constructor({ dir, provider, log, state }) {
     super()
     this.#provider = provider
     this.#log = log
-    /** @type {import('./roster.js').OnEvent} */
+    /** @type {import('./drone-list.js').OnEvent} */
     const onEvent = (level, text) => this.#event(level, text)
-    const roster = new Roster(dir, state, onEvent)
+    const list = new DroneList(dir, state, onEvent)
     const links = new Links(state, {
       onHello: (hello, link) => this.#onHello(hello, link),
       onProgram: sha256 => readProgram(dir, sha256),
@@ -120,15 +120,15 @@ export class Fleet extends EventEmitter {
       onLost: (id, link, reason) => this.#onLost(id, link, reason),
       onFault: text => this.#event('warn', text),
     })
-    const orders = new Orders(roster, onEvent)
-    this.#roster = roster
+    const orders = new Orders(list, onEvent)
+    this.#list = list
     this.#links = links
     this.#orders = orders
-    this.#launcher = new Launcher({ roster, provider, links, orders, onEvent })
+    this.#launcher = new Launcher({ list, provider, links, orders, onEvent })
   }
 
   async #begin() {
-    const { state, size } = this.#roster
+    const { state, size } = this.#list
     state.port = await this.#links.listen(state.host, state.port)
     const { advertise } = state
     const told = advertise.includes(':') ? hostAndPort(advertise) : { host: advertise, port: state.port }
@@ -142,15 +142,15 @@ export class Fleet extends EventEmitter {
     await this.#launcher.adopt()
     this.#orders.resume()
     this.#clock = setInterval(() => this.#beat(), SECOND)
-    await this.#roster.save()
+    await this.#list.save()
   }
 
   get run() {
-    return this.#roster.state.run
+    return this.#list.state.run
   }
 
   get dir() {
-    return this.#roster.dir
+    return this.#list.dir
   }
 
   get provider() {
@@ -159,12 +159,12 @@ export class Fleet extends EventEmitter {
 
   /** @returns {Readonly<FleetSettings>} */
   get settings() {
-    return this.#roster.state.settings
+    return this.#list.state.settings
   }
 
   /** Drones that there are, reporting or not. */
   get size() {
-    return this.#roster.size
+    return this.#list.size
   }
 
   /**
@@ -172,7 +172,7 @@ export class Fleet extends EventEmitter {
    *   once, if there was no other one
    */
   async settled() {
-    while (Date.now() < this.#adopting && this.#roster.members.some(({ sample }) => sample === null))
+    while (Date.now() < this.#adopting && this.#list.members.some(({ sample }) => sample === null))
       await new Promise(resolve => setTimeout(resolve, POLL))
   }
 
@@ -180,8 +180,8 @@ export class Fleet extends EventEmitter {
   snapshot() {
     return snapshotOf({
       time: Date.now(),
-      state: this.#roster.state,
-      drones: this.#roster.all,
+      state: this.#list.state,
+      drones: this.#list.all,
       statistics: this.#statistics,
       events: [...this.#events],
       scenario: this.scenario,
@@ -189,7 +189,7 @@ export class Fleet extends EventEmitter {
   }
 
   #beat() {
-    if (++this.#beats % SAVE_EACH === 0) void this.#roster.save()
+    if (++this.#beats % SAVE_EACH === 0) void this.#list.save()
     if (this.listenerCount('snapshot') > 0) this.emit('snapshot', this.snapshot())
   }
 
@@ -207,28 +207,28 @@ export class Fleet extends EventEmitter {
 
   /** @type {import('./links.js').LinkEvents['onHello']} */
   #onHello(hello, link) {
-    const drone = this.#roster.get(hello.id)
+    const drone = this.#list.get(hello.id)
     if (drone === undefined || drone.leaving) return `the fleet has no drone ${hello.id}`
     const { link: before } = drone
     const { capacity } = drone.state
     const restarts = drone.state.start !== '' && drone.state.start !== hello.start
     const tally = drone.attach(link, hello)
     if (before !== null) void before.close('it has dialled again')
-    if (tally !== null) addTally(this.#roster.state.past, settled(tally, 'ended'))
+    if (tally !== null) addTally(this.#list.state.past, settled(tally, 'ended'))
     if (restarts) this.#event('info', `${drone.id} is there again`)
     this.#launcher.greet(drone)
     if (drone.state.member) {
       // One that holds more or less than before changes what is left for the others.
-      if (capacity !== drone.state.capacity) void this.#roster.inTurn(() => this.#orders.relay())
+      if (capacity !== drone.state.capacity) void this.#list.inTurn(() => this.#orders.relay())
       else void this.#orders.greet(drone)
     }
-    void this.#roster.save()
+    void this.#list.save()
     return ''
   }
 
   /** @type {import('./links.js').LinkEvents['onMessage']} */
   #onMessage(id, link, message) {
-    const drone = this.#roster.get(id)
+    const drone = this.#list.get(id)
     if (drone === undefined || drone.link !== link) return
     if (message.type === 'sample') {
       drone.take(message.sample, Date.now())
@@ -238,7 +238,7 @@ export class Fleet extends EventEmitter {
 
   /** @type {import('./links.js').LinkEvents['onLost']} */
   #onLost(id, link, reason) {
-    const drone = this.#roster.get(id)
+    const drone = this.#list.get(id)
     if (drone === undefined || drone.link !== link) return
     drone.detach()
     if (drone.leaving || this.#closed) return
@@ -283,7 +283,7 @@ export class Fleet extends EventEmitter {
    * @returns {Promise<number>} connections
    */
   async cut(share, how) {
-    const up = this.#roster.all.filter(drone => drone.up)
+    const up = this.#list.all.filter(drone => drone.up)
     if (up.length === 0) throw new Error('no drone reports')
     const answers = await Promise.all(up.map(drone => drone.request({ type: 'cut', share, how })))
     return answers.reduce((sum, { cut }) => sum + cut, 0)
@@ -299,7 +299,7 @@ export class Fleet extends EventEmitter {
    * @returns {Promise<import('../schema.js').Reckoning & {publishers: number, missing: string[]}>} `missing`: drones that do not report
    */
   reckon() {
-    return reckonAll(this.#roster.all)
+    return reckonAll(this.#list.all)
   }
 
   /**
@@ -334,7 +334,7 @@ export class Fleet extends EventEmitter {
    * @returns {Promise<string[]>} ids
    * @throws {Error} one line
    */
-  async restart(ids = this.#roster.all.map(({ id }) => id)) {
+  async restart(ids = this.#list.all.map(({ id }) => id)) {
     await this.#launcher.restart(ids)
     return ids
   }
@@ -357,6 +357,6 @@ export class Fleet extends EventEmitter {
     this.#launcher.close()
     await this.#orders.close()
     await this.#links.close()
-    await this.#roster.save()
+    await this.#list.save()
   }
 }

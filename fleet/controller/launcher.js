@@ -3,9 +3,9 @@
 import { EventEmitter } from 'node:events'
 import { didYouMean } from '../../src/config/nearest.js'
 import { LaunchError, ProviderError } from '../providers/contract.js'
-import { Healer } from './healer.js'
 import { arrival, launchConfigs, missingLine, some } from './launch.js'
 import { hostAndPort } from './links.js'
+import { Relauncher } from './relauncher.js'
 
 /** @typedef {import('./drone.js').Drone} Drone */
 /** @typedef {import('../schema.js').Handle} Handle */
@@ -19,11 +19,11 @@ const PATIENCE = { heals: 20_000, other: 300_000 }
 const FAREWELL = 15_000
 
 export class Launcher {
-  #roster
+  #list
   #provider
   #links
   #orders
-  #healer
+  #relauncher
   /** Tells those that wait of each hello. */
   #hellos = new EventEmitter()
   /** @type {WeakMap<LaunchPlan, {configs: LaunchConfig[], flags: Record<string, any>}>} */
@@ -33,18 +33,18 @@ export class Launcher {
 
   /**
    * @param {object} options
-   * @param {import('./roster.js').Roster} options.roster
+   * @param {import('./drone-list.js').DroneList} options.list
    * @param {import('../providers/contract.js').Provider} options.provider
    * @param {import('./links.js').Links} options.links
    * @param {import('./orders.js').Orders} options.orders
-   * @param {import('./roster.js').OnEvent} options.onEvent
+   * @param {import('./drone-list.js').OnEvent} options.onEvent
    */
-  constructor({ roster, provider, links, orders, onEvent }) {
-    this.#roster = roster
+  constructor({ list, provider, links, orders, onEvent }) {
+    this.#list = list
     this.#provider = provider
     this.#links = links
     this.#orders = orders
-    this.#healer = new Healer({
+    this.#relauncher = new Relauncher({
       provider,
       find: () => this.#find(),
       restart: drone => this.#startAnew(drone),
@@ -54,7 +54,7 @@ export class Launcher {
 
   /** @returns {Promise<Handle[]>} */
   #find() {
-    return this.#provider.find([this.#roster.state.run], this.#roster.options)
+    return this.#provider.find([this.#list.state.run], this.#list.options)
   }
 
   /** @param {Drone} drone that listens, if it does */
@@ -67,30 +67,30 @@ export class Launcher {
 
   /** Takes up the drones of a controller that is no more; of a launch that it was killed in, those that are there. */
   async adopt() {
-    const half = this.#roster.all.filter(({ state }) => !state.member)
+    const half = this.#list.all.filter(({ state }) => !state.member)
     if (half.length > 0) {
       const found = await this.#find()
       for (const drone of half) {
         const handle = found.find(({ id, state }) => id === drone.id && state !== 'gone')
-        if (handle === undefined) this.#roster.drop(drone)
+        if (handle === undefined) this.#list.drop(drone)
         else Object.assign(drone.state, { handle, member: true })
       }
     }
-    for (const drone of this.#roster.all) {
+    for (const drone of this.#list.all) {
       this.#dial(drone)
-      this.#healer.watch(drone)
+      this.#relauncher.watch(drone)
     }
   }
 
   /** @param {Drone} drone that has called */
   greet(drone) {
-    this.#healer.forget(drone.id)
+    this.#relauncher.forget(drone.id)
     this.#hellos.emit('hello')
   }
 
   /** @param {Drone} drone whose line is gone */
   miss(drone) {
-    if (drone.state.member) this.#healer.watch(drone)
+    if (drone.state.member) this.#relauncher.watch(drone)
   }
 
   /**
@@ -101,7 +101,7 @@ export class Launcher {
    * @throws {Error} one line
    */
   async plan(n, launch, controller) {
-    const { run, secret, next, flags: before } = this.#roster.state
+    const { run, secret, next, flags: before } = this.#list.state
     const flags = launch.flags ?? before
     const configs = await launchConfigs({
       run: { run, secret, next, controller },
@@ -109,7 +109,7 @@ export class Launcher {
       provider: this.#provider,
       launch,
     })
-    const plan = await this.#provider.plan({ drones: configs, flags, dir: this.#roster.dir })
+    const plan = await this.#provider.plan({ drones: configs, flags, dir: this.#list.dir })
     this.#planned.set(plan, { configs, flags })
     return plan
   }
@@ -144,12 +144,12 @@ export class Launcher {
   async #launch(plan, { configs, flags }, options) {
     const { onProgress = () => {}, keep, signal } = options
     const { patience = this.#provider.heals ? PATIENCE.heals : PATIENCE.other } = options
-    const { state } = this.#roster
+    const { state } = this.#list
     state.flags = flags
-    const drones = configs.map(({ id, listen }) => this.#roster.enlist(id, listen))
+    const drones = configs.map(({ id, listen }) => this.#list.enlist(id, listen))
     state.next = Math.max(state.next, ...configs.map(({ id }) => Number(id.slice(1)) + 1))
     // Before anything is launched: the controller after one that is killed now finds what there is.
-    await this.#roster.save()
+    await this.#list.save()
     let fault = await this.#order(plan, drones, onProgress)
     const there = drones.filter(drone => drone.state.handle !== null)
 
@@ -179,10 +179,10 @@ export class Launcher {
       if (failed !== '') fault += `; not all could be taken back (${failed}): \`halley fleet stop all\``
     }
     if (kept.length === 0) {
-      if (this.#roster.size === 0) await this.#roster.forget()
+      if (this.#list.size === 0) await this.#list.forget()
       throw new Error(`${fault}${back.length > 0 ? `; taken back: ${some(back.map(({ id }) => id))}` : ''}`)
     }
-    await this.#roster.inTurn(async () => {
+    await this.#list.inTurn(async () => {
       for (const drone of kept) drone.state.member = true
       await this.#orders.relay()
     })
@@ -210,10 +210,10 @@ export class Launcher {
     }
     for (const drone of drones) {
       drone.state.handle = handles.find(({ id, state }) => id === drone.id && state !== 'gone') ?? null
-      if (drone.state.handle === null) this.#roster.drop(drone)
+      if (drone.state.handle === null) this.#list.drop(drone)
       else this.#dial(drone)
     }
-    await this.#roster.save()
+    await this.#list.save()
     return fault
   }
 
@@ -226,7 +226,7 @@ export class Launcher {
   async #end(drones, onProgress, others = []) {
     for (const drone of drones) {
       drone.leaving = true
-      this.#healer.forget(drone.id)
+      this.#relauncher.forget(drone.id)
       this.#links.hangUp(drone.id)
     }
     let ended = 0
@@ -239,13 +239,13 @@ export class Launcher {
     const handles = drones.flatMap(({ state }) => state.handle ?? [])
     try {
       if (handles.length + others.length > 0)
-        await this.#provider.stop([...handles, ...others], this.#roster.options, onProgress)
+        await this.#provider.stop([...handles, ...others], this.#list.options, onProgress)
     } catch (error) {
       for (const drone of drones) drone.leaving = false
       return error.message
     }
-    for (const drone of drones) this.#roster.drop(drone)
-    await this.#roster.save()
+    for (const drone of drones) this.#list.drop(drone)
+    await this.#list.save()
     return ''
   }
 
@@ -255,14 +255,14 @@ export class Launcher {
     if (handle === null) throw new Error(`${drone.id}: nothing is known of how it was launched`)
     drone.restarting = true
     try {
-      drone.state.handle = await this.#provider.restart(handle, this.#roster.options)
+      drone.state.handle = await this.#provider.restart(handle, this.#list.options)
     } catch (error) {
       drone.restarting = false
       drone.gone = error.message
       throw error
     }
     this.#dial(drone)
-    await this.#roster.save()
+    await this.#list.save()
   }
 
   /**
@@ -270,9 +270,9 @@ export class Launcher {
    * @throws {Error} one line
    */
   async restart(ids) {
-    const known = this.#roster.all.map(({ id }) => id)
+    const known = this.#list.all.map(({ id }) => id)
     const drones = ids.map(id => {
-      const drone = this.#roster.get(id)
+      const drone = this.#list.get(id)
       if (drone !== undefined) return drone
       throw new Error(`there is no drone ${id}${didYouMean(id, known)}`)
     })
@@ -303,24 +303,24 @@ export class Launcher {
       this.#launching.abort.abort()
       await this.#launching.done
     }
-    return await this.#roster.inTurn(async () => {
-      const { all } = this.#roster
+    return await this.#list.inTurn(async () => {
+      const { all } = this.#list
       const drones = n === 'all' ? all : all.slice(Math.max(0, all.length - n))
       if (n === 'all') this.#orders.endRamp('the fleet is stopped')
       const ids = drones.map(({ id }) => id)
       // Also those that this controller knows nothing of: one before it may have been killed while it launched.
-      const launched = this.#roster.state.next > 1
+      const launched = this.#list.state.next > 1
       const found = n === 'all' && launched ? await this.#find() : []
       const others = found.filter(({ id, state }) => !ids.includes(id) && state !== 'gone')
       const fault = await this.#end(drones, onProgress, others)
       if (fault !== '') throw new Error(fault)
-      if (this.#roster.size === 0) await this.#roster.forget()
+      if (this.#list.size === 0) await this.#list.forget()
       else await this.#orders.relay()
       return [...ids, ...others.map(({ id }) => id)]
     })
   }
 
   close() {
-    this.#healer.close()
+    this.#relauncher.close()
   }
 }

@@ -1,44 +1,43 @@
-// What the drones are told to do.
+// What the drones are told to do: settings, shared out among them, and ramps.
 
-import { Ramp } from './ramp.js'
+import { some } from './launch.js'
 import { beginsPublishing, contradiction, settingsOf } from './shares.js'
-import { tell } from './tell.js'
 
 /** @typedef {import('../schema.js').FleetSettings} FleetSettings */
 /** @typedef {import('./drone.js').Drone} Drone */
 
 export class Orders {
-  #roster
+  #list
   #onEvent
   /** @type {Ramp | null} */
   #ramp = null
 
   /**
-   * @param {import('./roster.js').Roster} roster
-   * @param {import('./roster.js').OnEvent} onEvent
+   * @param {import('./drone-list.js').DroneList} list
+   * @param {import('./drone-list.js').OnEvent} onEvent
    */
-  constructor(roster, onEvent) {
-    this.#roster = roster
+  constructor(list, onEvent) {
+    this.#list = list
     this.#onEvent = onEvent
   }
 
   /** Goes on with what a controller before this one had begun. */
   resume() {
-    const { ramp } = this.#roster.state
+    const { ramp } = this.#list.state
     if (ramp !== null) this.#runRamp(ramp)
   }
 
   /**
    * @param {Drone[]} drones
-   * @returns {Promise<import('./tell.js').Told>}
+   * @returns {Promise<Told>}
    */
   #tell(drones) {
-    const { members, state } = this.#roster
+    const { members, state } = this.#list
     const capacities = members.map(drone => drone.state.capacity)
     const shares = settingsOf(state.settings, capacities, state)
     const wanted = new Map(members.map((drone, i) => [drone.id, shares[i]]))
     const { revision } = state
-    return tell(drones, drone => ({ revision, settings: wanted.get(drone.id) }))
+    return sendSettings(drones, drone => ({ revision, settings: wanted.get(drone.id) }))
   }
 
   /**
@@ -46,7 +45,7 @@ export class Orders {
    * @param {Drone} drone
    */
   greet(drone) {
-    return this.#roster.inTurn(async () => {
+    return this.#list.inTurn(async () => {
       const { refusals, silent } = await this.#tell([drone])
       for (const text of [...refusals, ...silent]) this.#onEvent('warn', text)
     })
@@ -57,13 +56,13 @@ export class Orders {
    * @returns {Promise<string[]>} what some of them have against it, a line each
    */
   async #tellAll() {
-    const { state } = this.#roster
+    const { state } = this.#list
     state.revision++
     const { n } = state.settings
     const most = Math.max(n, state.ramp?.to ?? 0)
     state.base = most === 0 ? 0 : Math.max(state.base, most)
-    await this.#roster.save()
-    const { refusals, silent } = await this.#tell(this.#roster.members)
+    await this.#list.save()
+    const { refusals, silent } = await this.#tell(this.#list.members)
     for (const text of silent) this.#onEvent('warn', text)
     return refusals
   }
@@ -72,9 +71,9 @@ export class Orders {
    * The drones are others than before: their numbers are laid out anew, and their shares.
    */
   async relay() {
-    this.#roster.state.base = 0
+    this.#list.state.base = 0
     for (const text of await this.#tellAll()) this.#onEvent('warn', text)
-    this.shortfall(this.#roster.state.settings.n)
+    this.shortfall(this.#list.state.settings.n)
   }
 
   /**
@@ -82,7 +81,7 @@ export class Orders {
    * @throws {Error} one line: a drone refuses. All is as it was before, then
    */
   async #change(after) {
-    const { state } = this.#roster
+    const { state } = this.#list
     const before = { settings: state.settings, base: state.base, publishFrom: state.publishFrom }
     // By the clock of this machine: whoever subscribed before it, subscribed before the first message.
     if (beginsPublishing(state.settings, after)) state.publishFrom = Date.now()
@@ -100,8 +99,8 @@ export class Orders {
    * @throws {Error} one line
    */
   set(partial) {
-    return this.#roster.inTurn(async () => {
-      const after = { ...this.#roster.state.settings, ...partial }
+    return this.#list.inTurn(async () => {
+      const after = { ...this.#list.state.settings, ...partial }
       const fault = contradiction(after)
       if (fault !== '') throw new Error(fault)
       if (partial.n !== undefined) this.endRamp('n was set')
@@ -115,7 +114,7 @@ export class Orders {
    * @returns {string[]} a line, if the drones cannot hold so many
    */
   shortfall(n) {
-    const { members } = this.#roster
+    const { members } = this.#list
     const capacity = members.reduce((sum, { state }) => sum + state.capacity, 0)
     if (n <= capacity || members.length === 0) return []
     const line = `${n} connections are more than the drones can hold: ${capacity}, ${n - capacity} too few`
@@ -130,8 +129,8 @@ export class Orders {
    * @throws {Error} one line
    */
   ramp(to, seconds) {
-    return this.#roster.inTurn(async () => {
-      const { settings } = this.#roster.state
+    return this.#list.inTurn(async () => {
+      const { settings } = this.#list.state
       const fault = contradiction({ ...settings, n: to })
       if (fault !== '') throw new Error(fault)
       this.endRamp('another one was begun')
@@ -141,11 +140,11 @@ export class Orders {
     })
   }
 
-  /** @param {import('./ramp.js').RampState} line */
+  /** @param {RampState} line */
   #runRamp(line) {
-    const { state } = this.#roster
+    const { state } = this.#list
     const ramp = new Ramp(line, n =>
-      this.#roster.inTurn(async () => {
+      this.#list.inTurn(async () => {
         if (this.#ramp === ramp) await this.#change({ ...state.settings, n })
       }),
     )
@@ -155,7 +154,7 @@ export class Orders {
       if (this.#ramp !== ramp) return
       this.#ramp = null
       state.ramp = null
-      void this.#roster.save()
+      void this.#list.save()
     }
     ramp.done.then(over, error => {
       if (this.#ramp === ramp) this.#onEvent('error', `the ramp ends: ${error.message}`)
@@ -169,15 +168,166 @@ export class Orders {
   endRamp(why) {
     const ramp = this.#ramp
     this.#ramp = null
-    this.#roster.state.ramp = null
+    this.#list.state.ramp = null
     ramp?.end(new Error(`the ramp was ended: ${why}`))
   }
 
   /** The controller goes; another one takes up the ramp. */
   async close() {
-    const { ramp } = this.#roster.state
+    const { ramp } = this.#list.state
     this.endRamp('the controller has gone')
-    this.#roster.state.ramp = ramp
-    await this.#roster.inTurn(async () => {})
+    this.#list.state.ramp = ramp
+    await this.#list.inTurn(async () => {})
   }
+}
+
+/** @typedef {{from: number, to: number, began: number, ends: number}} RampState */
+
+/** ms between two steps. */
+const STEP = 1000
+
+/**
+ * @param {RampState} ramp
+ * @param {number} now
+ * @returns {number} connections
+ */
+export function rampedAt({ from, to, began, ends }, now) {
+  if (now >= ends) return to
+  const done = Math.max(0, (now - began) / (ends - began))
+  return Math.round(from + (to - from) * done)
+}
+
+/**
+ * A ramp under way. It is ended by its last step, by `end`, or by a step that failed.
+ */
+export class Ramp {
+  #state
+  #step
+  /** @type {NodeJS.Timeout | null} */
+  #timer = null
+  /** @type {(() => void)} */
+  #resolve = () => {}
+  /** @type {((error: Error) => void)} */
+  #reject = () => {}
+  #over = false
+
+  /**
+   * @param {RampState} state
+   * @param {(n: number) => Promise<void>} step tells the drones
+   */
+  constructor(state, step) {
+    this.#state = state
+    this.#step = step
+    /** @type {Promise<void>} when the last step was told; rejects if it was ended before */
+    this.done = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    // Whoever does not wait for it hears of it by the fleet's events.
+    this.done.catch(() => {})
+  }
+
+  async run() {
+    while (!this.#over) {
+      const now = Date.now()
+      const last = now >= this.#state.ends
+      try {
+        await this.#step(rampedAt(this.#state, now))
+      } catch (error) {
+        return this.end(error)
+      }
+      if (this.#over) return
+      if (last) {
+        this.#over = true
+        return this.#resolve()
+      }
+      const wait = Math.min(STEP - ((Date.now() - this.#state.began) % STEP), this.#state.ends - Date.now())
+      await new Promise(resolve => {
+        this.#timer = setTimeout(() => resolve(undefined), Math.max(0, wait))
+      })
+    }
+  }
+
+  /** @param {Error} why */
+  end(why) {
+    if (this.#over) return
+    this.#over = true
+    clearTimeout(this.#timer ?? undefined)
+    this.#reject(why)
+  }
+}
+
+/** ms that a drone may take to answer. */
+const ANSWER_TIMEOUT = 10_000
+
+/**
+ * @typedef {object} Told
+ * @property {string[]} refusals a line each
+ * @property {string[]} silent those that are up and did not answer, a line each
+ */
+
+/**
+ * Those that publish are told last: by then the others know since when nothing may be missing.
+ *
+ * @param {Drone[]} drones
+ * @param {(drone: Drone) => {revision: number, settings: import('../schema.js').Settings | undefined}} messageOf
+ * @returns {Promise<Told>} when all that are up have answered, or have had the time to
+ */
+export async function sendSettings(drones, messageOf) {
+  /** @type {Map<string, string[]>} what was said -> by whom */
+  const refusals = new Map()
+  /** @type {string[]} */
+  const silent = []
+  const told = drones
+    .filter(drone => drone.up)
+    .map(drone => ({ drone, ...messageOf(drone) }))
+    .filter(({ settings }) => settings !== undefined)
+  for (const publishes of [false, true]) {
+    const wave = told.filter(({ settings }) => (settings?.publish !== null) === publishes)
+    const answers = await Promise.all(
+      wave.map(({ drone, revision, settings }) => answerOf(drone, { type: 'settings', revision, settings })),
+    )
+    answers.forEach((answer, i) => {
+      const { id } = wave[i].drone
+      if (answer === SILENT) silent.push(id)
+      else if (answer !== '') refusals.set(answer, [...(refusals.get(answer) ?? []), id])
+    })
+  }
+  return {
+    refusals: [...refusals].map(
+      ([text, ids]) => `${some(inOrder(ids, drones))} ${ids.length > 1 ? 'refuse' : 'refuses'}: ${text}`,
+    ),
+    silent: silent.length > 0 ? [`${some(silent)} did not answer within ${ANSWER_TIMEOUT / 1000} s`] : [],
+  }
+}
+
+/**
+ * @param {string[]} ids
+ * @param {Drone[]} drones
+ * @returns {string[]} in the drones' order, whoever publishes
+ */
+const inOrder = (ids, drones) => drones.map(({ id }) => id).filter(id => ids.includes(id))
+
+const SILENT = Symbol('silent')
+
+/**
+ * @param {Drone} drone
+ * @param {{type: string, [field: string]: any}} message
+ * @returns {Promise<string | typeof SILENT>} '': it agrees, or its line is gone and it will be told when it is back
+ */
+async function answerOf(drone, message) {
+  const { link } = drone
+  if (link === null) return ''
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer
+  const over = new Promise(resolve => {
+    timer = setTimeout(() => resolve(SILENT), ANSWER_TIMEOUT)
+  })
+  const answer = drone.request(message).then(
+    () => '',
+    /** @param {Error} error */ error => (link.reason === '' ? error.message : ''),
+  )
+  const first = await Promise.race([answer, /** @type {Promise<typeof SILENT>} */ (over)])
+  clearTimeout(timer)
+  return first
 }

@@ -5,9 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { freePort } from './free-port.js'
-import { KeptProcess } from './kept-process.js'
-import { RunError } from './run-error.js'
+import { freePort, KeptProcess } from './processes.js'
+import { RunError } from './target.js'
 
 /** @typedef {import('../scenarios/contract.js').GatewayPlan} GatewayPlan */
 

@@ -1,10 +1,12 @@
-// A run as it is going to be, before anything of it is started.
+// A run before anything of it is started: its machine, its plan, and what would be launched.
 
-import { availableParallelism } from 'node:os'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { availableParallelism, cpus, release, tmpdir, totalmem, type } from 'node:os'
+import { join } from 'node:path'
+import { Fleet } from '../controller/fleet.js'
+import { allowOf } from '../controller/launch.js'
 import { loopbackAddresses, SOURCE_PORTS } from '../scenarios/sizing.js'
-import { filesLimit } from './machine.js'
-import { RunError } from './run-error.js'
-import { isLoopback } from './target.js'
+import { isLoopback, RunError } from './target.js'
 
 /** @typedef {import('../scenarios/contract.js').Scenario} Scenario */
 /** @typedef {import('../scenarios/contract.js').RunPlan} RunPlan */
@@ -118,4 +120,78 @@ export function planLines({ name, summary }, { gateway, size, steps }, { target,
       )
   }
   return lines
+}
+
+/**
+ * What a launch for a run would be, from a fleet that is gone afterwards.
+ *
+ * @param {import('../scenarios/contract.js').RunPlan} plan
+ * @param {Pick<import('./run.js').RunOptions, 'provider' | 'flags' | 'target' | 'control' | 'apiKey' | 'tokenSecret'>} options
+ * @returns {Promise<string[]>} lines
+ */
+export async function dryLaunch({ drones }, { provider, flags, target = [], control, apiKey, tokenSecret }) {
+  const dir = await mkdtemp(join(tmpdir(), 'halley-plan-'))
+  const fleet = await Fleet.open({ dir, provider, flags, ...control })
+  try {
+    const allow = target.length > 0 ? allowOf(target) : ['127.0.0.1']
+    const { lines, price } = await fleet.plan(drones, {
+      flags,
+      allow,
+      apiKey,
+      tokenSecret,
+      listen: control?.listen,
+    })
+    return price === null
+      ? lines
+      : [...lines, `about ${price.hourly.toFixed(2)} ${price.currency} an hour (${price.note})`]
+  } finally {
+    await fleet.close()
+    await rm(dir, { recursive: true, force: true })
+  }
+}
+
+/** @typedef {import('./result.js').MachineFacts} MachineFacts */
+
+/** Settings of the kernel that decide how many connections there can be, and how fast they come. */
+const KERNEL = Object.freeze([
+  'fs.nr_open',
+  'fs.file-max',
+  'net.core.somaxconn',
+  'net.ipv4.ip_local_port_range',
+  'net.ipv4.tcp_max_syn_backlog',
+  'net.ipv4.tcp_mem',
+  'net.ipv4.tcp_rmem',
+  'net.ipv4.tcp_wmem',
+  'net.ipv4.tcp_moderate_rcvbuf',
+  'net.ipv4.tcp_tw_reuse',
+  'net.netfilter.nf_conntrack_max',
+])
+/** Where nothing says how many files a process may open. */
+const FILES = 1024
+
+/** @param {string} path @returns {Promise<string>} '' where there is none */
+const read = path => readFile(path, 'utf8').catch(() => '')
+
+/** @returns {Promise<number>} files that one process may open: the hard limit, which Node.js raises its own to */
+export async function filesLimit() {
+  const [, , hard] = /^Max open files\s+(\S+)\s+(\S+)/m.exec(await read('/proc/self/limits')) ?? []
+  return hard === 'unlimited' ? 1_048_576 : Number(hard) || FILES
+}
+
+/** @returns {Promise<MachineFacts>} */
+export async function machineFacts() {
+  /** @type {Record<string, string>} */
+  const kernel = {}
+  for (const name of KERNEL) {
+    const value = (await read(`/proc/sys/${name.replaceAll('.', '/')}`)).trim().replace(/\s+/g, ' ')
+    if (value !== '') kernel[name] = value
+  }
+  return {
+    system: `${type()} ${release()} ${process.arch}`,
+    cpu: cpus()[0]?.model.trim() ?? '',
+    cores: availableParallelism(),
+    memory: totalmem(),
+    files: await filesLimit(),
+    kernel,
+  }
 }

@@ -5,21 +5,20 @@ import { join } from 'node:path'
 import { packageVersion } from '../../src/version.js'
 import { FleetCsv } from '../controller/csv.js'
 import { Fleet } from '../controller/fleet.js'
+import { allowOf } from '../controller/launch.js'
 import { zeroCounters } from '../statistics/counters.js'
 import { makeFolder, writeWhole } from './files.js'
 import { gatewayFigures } from './gateway-figures.js'
 import { GatewayProcess } from './gateway-process.js'
 import { checkLimits } from './limits.js'
-import { machineFacts } from './machine.js'
 import { makePage } from './page.js'
-import { Interrupted, Snapshots } from './patience.js'
-import { planRun } from './plan.js'
-import { RedisProcess } from './redis-process.js'
+import { machineFacts, planRun } from './plan.js'
+import { RedisProcess } from './processes.js'
 import { accountingSum, RESULT_SCHEMA } from './result.js'
-import { RunError } from './run-error.js'
+import { Interrupted, Snapshots } from './snapshots.js'
 import { StepRun } from './step-run.js'
 import { stepText } from './summary.js'
-import { allowedOf, reach } from './target.js'
+import { RunError, reach } from './target.js'
 
 /** @typedef {import('./result.js').RunResult} RunResult */
 /** @typedef {import('../scenarios/contract.js').RunPlan} RunPlan */
@@ -219,7 +218,7 @@ class Run {
     const local = provider.name === 'local' ? LOCAL_ORPHANS : {}
     const launch = {
       flags,
-      allow: allowedOf(targets),
+      allow: allowOf(targets),
       apiKey,
       tokenSecret,
       listen: control?.listen,

@@ -1,10 +1,9 @@
 import { count, percent } from '../../src/charts/format.js'
 import { parseSubject } from '../subjects.js'
-import { measured } from './measure.js'
-import { Interrupted } from './patience.js'
-import { progressText } from './progress.js'
-import { Refusal, topFault, withHint } from './refusal.js'
-import { accountingOf } from './result.js'
+import { accountingOf, measured } from './result.js'
+import { Interrupted } from './snapshots.js'
+import { progressText } from './summary.js'
+import { Refusal, topFault, withHint } from './target.js'
 
 /** @typedef {import('../scenarios/contract.js').Step} Step */
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
@@ -28,10 +27,10 @@ const TURNS_MOST = 120
 /**
  * @typedef {object} Stage what a step is played on
  * @property {import('../controller/fleet.js').Fleet} fleet
- * @property {import('./patience.js').Snapshots} snapshots
+ * @property {import('./snapshots.js').Snapshots} snapshots
  * @property {string} target
  * @property {import('./gateway-process.js').GatewayProcess | null} gateway
- * @property {import('./redis-process.js').RedisProcess | null} redis
+ * @property {import('./processes.js').RedisProcess | null} redis
  * @property {(text: string) => void} progress
  * @property {(text: string) => void} note something went otherwise than planned
  */

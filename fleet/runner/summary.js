@@ -1,6 +1,7 @@
-// A run in a few words.
+// A run in a few words, while it goes on and afterwards.
 
 import { count, duration, milliseconds } from '../../src/charts/format.js'
+import { Distribution } from '../statistics/distribution.js'
 import { losses } from './result.js'
 
 /** @typedef {import('./result.js').RunResult} RunResult */
@@ -120,4 +121,27 @@ export function factsOf({ started, ended, scale, machine, versions, provider, ta
     `${cores} ${cores === 1 ? 'core' : 'cores'}, ${Math.round(memory / 2 ** 30)} GB${cpu === '' ? '' : `, ${cpu}`}`,
     system,
   ]
+}
+
+/** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
+
+/** @param {number} value */
+const whole = value => count(Math.round(value))
+
+/**
+ * @param {string} what `opening`, `measuring 12/60 s`
+ * @param {FleetSnapshot} snapshot
+ * @returns {string} one line
+ */
+export function progressText(what, { gauges, counters, rates, latencyNow, settings }) {
+  const parts = [what, `${whole(gauges.open)} of ${whole(gauges.wanted)} connections`]
+  if (gauges.opening > 0) parts.push(`${whole(rates.opened)}/s opened`)
+  if (rates.received > 0 || settings.publish_rate > 0) {
+    parts.push(`${whole(rates.received)}/s received`)
+    if (latencyNow.count > 0) parts.push(`p99 ${milliseconds(Distribution.from(latencyNow).percentile(99))}`)
+    parts.push(`${whole(counters.lost)} lost`)
+  }
+  if (counters.failed > 0) parts.push(`${whole(counters.failed)} failed`)
+  if (counters.ended > 0) parts.push(`${whole(counters.ended)} ended`)
+  return parts.join(' · ')
 }

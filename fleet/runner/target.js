@@ -1,9 +1,9 @@
-// The server that is loaded, when it is not one that the run has started.
+// The server under load: whether it can be reached, and why it takes no connections or no messages.
 
 import { connect } from 'node:net'
-import { RunError } from './run-error.js'
+import { count } from '../../src/charts/format.js'
 
-const PATIENCE = 5000
+const REACH_TIMEOUT = 5000
 
 /**
  * @param {string} url
@@ -16,13 +16,6 @@ function hostOf(url) {
 
 /** @param {string} url @returns {boolean} whether it is on this machine, whatever the network */
 export const isLoopback = url => /^(?:127\.|localhost$|::1$)/.test(hostOf(url).host)
-
-/**
- * @param {string[]} urls
- * @returns {string[]} `host:port`, as drones are allowed to connect to
- */
-export const allowedOf = urls =>
-  urls.map(hostOf).map(({ host, port }) => (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`))
 
 /** @type {Record<string, string>} */
 const REASONS = {
@@ -47,7 +40,7 @@ export function reach(url) {
       const reason = REASONS[code]
       reject(new RunError(`${url} cannot be reached: ${code}${reason ? ` (${reason})` : ''}`))
     }
-    socket.setTimeout(PATIENCE, () => fail('ETIMEDOUT'))
+    socket.setTimeout(REACH_TIMEOUT, () => fail('ETIMEDOUT'))
     // With several addresses there are several errors in one.
     socket.once('error', (/** @type {any} */ error) =>
       fail(error.code ?? error.errors?.[0]?.code ?? error.message),
@@ -58,3 +51,141 @@ export function reach(url) {
     })
   })
 }
+
+/** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
+
+/** s that a target may refuse everything */
+const PATIENCE = 4
+/** Messages of which one would have been taken. */
+const ENOUGH_DUE = 3
+/** s in which those that are back would have been recovered */
+const RECOVERY_PATIENCE = 1
+
+/** What a fault means, where its text does not say it. @type {readonly [RegExp, (transport: string) => string][]} */
+const HINTS = Object.freeze([
+  [/HTTP 404/, transport => `there is no ${transport} transport, or it is not switched on`],
+  [/HTTP 40[13]/, () => 'a key or a token is missing, or wrong (--api-key, --token-secret)'],
+  [/ECONNREFUSED/, () => 'nobody listens there'],
+  [/\b(?:3500|3501|101|109)\b|token/i, () => 'clients need a token (--token-secret)'],
+  [/\b103\b|permission/i, () => 'clients may not subscribe to these channels'],
+  [/\b102\b|unknown channel/i, () => 'the target does not know these channels: its namespaces are missing'],
+  [/EADDRNOTAVAIL/, () => 'too few source addresses or ports (--set addresses=...)'],
+  [/EMFILE/, () => 'a process may not open enough files (ulimit -n)'],
+])
+
+/**
+ * @param {Record<string, number>} faults
+ * @param {Record<string, number>} [before]
+ * @returns {[string, number] | null} the most frequent one since
+ */
+export function topFault(faults, before = {}) {
+  const since = Object.entries(faults).map(
+    ([name, times]) => /** @type {[string, number]} */ ([name, times - (before[name] ?? 0)]),
+  )
+  const [first] = since.filter(([, times]) => times > 0).sort((a, b) => b[1] - a[1])
+  return first ?? null
+}
+
+/**
+ * @param {string} fault
+ * @param {string} transport
+ */
+export function withHint(fault, transport) {
+  const hint = HINTS.find(([pattern]) => pattern.test(fault))?.[1](transport)
+  return hint === undefined ? fault : `${fault}: ${hint}`
+}
+
+/**
+ * Notices a target that refuses everything.
+ */
+export class Refusal {
+  #target
+  #before
+  #since = 0
+  #unrecovered = 0
+
+  /**
+   * @param {string} target
+   * @param {FleetSnapshot} before
+   */
+  constructor(target, before) {
+    this.#target = target
+    this.#before = before
+  }
+
+  /**
+   * While connections are opened.
+   * @param {FleetSnapshot} snapshot
+   * @throws {RunError} none was opened, and those that tried were refused for some seconds
+   */
+  connections(snapshot) {
+    const { counters, faults, gauges, settings } = snapshot
+    const failed = counters.failed - this.#before.counters.failed
+    const refused = counters.refused - this.#before.counters.refused
+    const bad = gauges.open === 0 && failed + refused > 0 && counters.opened === this.#before.counters.opened
+    if (!this.#lasts(bad, snapshot.time)) return
+    const [fault] = topFault(faults, this.#before.faults) ?? ['no answer']
+    const what = failed > 0 ? 'takes no connections' : 'refuses the subscriptions'
+    throw new RunError(
+      `${this.#target} ${what}: ${withHint(fault, settings.transport)} (${count(failed + refused)} attempts)`,
+    )
+  }
+
+  /**
+   * When connections have been opened.
+   * @param {FleetSnapshot} snapshot
+   * @throws {RunError} each of them was refused what it is there for
+   */
+  subscriptions({ counters, faults, settings }) {
+    const opened = counters.opened - this.#before.counters.opened
+    const refused = counters.refused - this.#before.counters.refused
+    if (opened === 0 || refused < opened) return
+    const [fault] = topFault(faults, this.#before.faults) ?? ['no reason is given']
+    throw new RunError(
+      `${this.#target} refuses the subscriptions: ${withHint(fault, settings.transport)} (${count(refused)} of them)`,
+    )
+  }
+
+  /**
+   * While connections are lost and opened again.
+   * @param {FleetSnapshot} snapshot
+   * @throws {RunError} subscriptions are to be recovered, and the target does not even try
+   */
+  recovery({ counters, settings, time }) {
+    const since = (/** @type {'reconnects' | 'recovered' | 'unrecovered'} */ name) =>
+      counters[name] - this.#before.counters[name]
+    const bad = settings.recover && since('reconnects') > 0 && since('recovered') + since('unrecovered') === 0
+    // The one beside messages has a time of its own.
+    if (!bad) this.#unrecovered = 0
+    else this.#unrecovered ||= time
+    if (!bad || time - this.#unrecovered < RECOVERY_PATIENCE * 1000) return
+    throw new RunError(
+      `${this.#target} does not recover subscriptions: these channels keep no history, or clients may not recover from it`,
+    )
+  }
+
+  /**
+   * While messages are published.
+   * @param {FleetSnapshot} snapshot
+   * @param {boolean} [atEnd] there is no more time to wait
+   * @throws {RunError} none was taken
+   */
+  messages(snapshot, atEnd = false) {
+    const { counters, faults, settings, time } = snapshot
+    const due = (settings.publish_rate * (time - this.#before.time)) / 1000
+    const bad = due >= ENOUGH_DUE && counters.published === this.#before.counters.published
+    if (!this.#lasts(bad, time) && !(atEnd && bad)) return
+    const [fault] = topFault(faults, this.#before.faults) ?? ['no answer']
+    throw new RunError(`${this.#target} takes no messages: ${withHint(fault, settings.transport)}`)
+  }
+
+  /** @param {boolean} bad @param {number} time */
+  #lasts(bad, time) {
+    if (!bad) this.#since = 0
+    else this.#since ||= time
+    return bad && time - this.#since >= PATIENCE * 1000
+  }
+}
+
+/** Why a run cannot be made, or not go on; the message is one line. */
+export class RunError extends Error {}

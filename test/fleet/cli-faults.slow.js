@@ -1,7 +1,7 @@
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { holder } from '../../fleet/controller/lock.js'
+import { holder } from '../../fleet/controller/folder.js'
 import { lives } from '../../fleet/providers/processes.js'
 import { FleetCli } from './fleet-cli.js'
 

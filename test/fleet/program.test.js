@@ -1,6 +1,7 @@
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
@@ -93,3 +94,58 @@ t.test('what is no hash, or no longer what it was, is not read', async t => {
   await t.rejects(readProgram(dir, program.sha256), /copy of program [0-9a-f]{64} is damaged/)
   await t.rejects(saveProgram(join(dir, 'secret.json.gz'), program), { code: 'ENOTDIR' })
 })
+
+/** Fills a disk, and says what became of the programs of a fleet: `node -e FULL DIR`. */
+const FULL = `
+  import { createHash } from 'node:crypto'
+  import { readdirSync, writeFileSync } from 'node:fs'
+  import { readProgram, saveProgram } from '${new URL('../../fleet/program.js', import.meta.url)}'
+  const dir = process.argv[1]
+  const programOf = (letter, size) => {
+    const bytes = Buffer.alloc(size, letter)
+    return { sha256: createHash('sha256').update(bytes).digest('hex'), bytes }
+  }
+  const small = programOf('a', 1000)
+  await saveProgram(dir, small)
+  try {
+    for (let i = 0; ; i++) writeFileSync(dir + '/filler' + i, Buffer.alloc(20_000))
+  } catch {}
+  const fault = await saveProgram(dir, programOf('b', 100_000)).catch(error => error.message)
+  const again = await saveProgram(dir, small).catch(error => error.message)
+  const { sha256 } = await readProgram(dir, small.sha256)
+  const names = readdirSync(dir + '/programs')
+  console.log(JSON.stringify({ fault, again: again ?? 'kept', whole: sha256 === small.sha256, names: names.length }))
+`
+
+t.test(
+  'a disk that is full, or a file that may not be so large: one line, and the programs there stay',
+  async t => {
+    const dir = await mkdtemp(join(tmpdir(), 'halley-full-'))
+    let mounted = false
+    t.teardown(async () => {
+      if (mounted) execFileSync('umount', [dir])
+      await rm(dir, { recursive: true })
+    })
+    /** @param {string} limit @param {string} folder */
+    const outcome = async (limit, folder) => {
+      const script = `${limit} exec "$0" --input-type=module -e "$1" "$2"`
+      const { stdout } = await run('sh', ['-c', script, process.execPath, FULL, folder])
+      return JSON.parse(stdout)
+    }
+    const limited = join(dir, 'limited')
+    await mkdir(limited)
+    t.strictSame(await outcome('ulimit -f 16;', limited), {
+      fault: 'it is larger than a file may be',
+      again: 'kept',
+      whole: true,
+      names: 1,
+    })
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', dir], { stdio: 'ignore' })
+      mounted = true
+    } catch {
+      return t.comment('a disk that is full needs a user who may mount one')
+    }
+    t.strictSame(await outcome('', dir), { fault: 'the disk is full', again: 'kept', whole: true, names: 1 })
+  },
+)

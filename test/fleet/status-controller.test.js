@@ -4,8 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { ask } from '../../fleet/controller/client.js'
-import { ControllerSource } from '../../fleet/controller/source.js'
+import { ask, ControllerSource } from '../../fleet/controller/client.js'
 
 t.test('snapshots come, also from the next controller, and commands go', async t => {
   const dir = await mkdtemp(join(tmpdir(), 'halley-status-'))

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import t from 'tap'
-import { stateFile } from '../../../fleet/controller/store.js'
+import { stateFile } from '../../../fleet/controller/folder.js'
 import { local } from '../../../fleet/providers/local.js'
 import { freePort } from '../../gateway.js'
 import { fleetFolder, openFleet, until } from './fleet-of.js'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { Drone } from '../../../fleet/controller/drone.js'
-import { addTally, Statistics, snapshotOf, zeroTally } from '../../../fleet/controller/merge.js'
+import { addTally, Statistics, snapshotOf, zeroTally } from '../../../fleet/controller/snapshot.js'
 import { defaultSettings } from '../../../fleet/settings.js'
 import { zeroCounters } from '../../../fleet/statistics/counters.js'
 import { Distribution } from '../../../fleet/statistics/distribution.js'

@@ -1,7 +1,7 @@
-// Samples of all drones, as one picture of the fleet.
-
 import { addCounters, zeroCounters } from '../statistics/counters.js'
 import { Distribution } from '../statistics/distribution.js'
+
+// Samples of all drones, as one picture of the fleet.
 
 /** @typedef {import('../schema.js').Counters} Counters */
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
@@ -74,7 +74,7 @@ export class Statistics {
 /**
  * @param {object} fleet
  * @param {number} fleet.time
- * @param {import('./store.js').FleetState} fleet.state
+ * @param {import('./folder.js').FleetState} fleet.state
  * @param {Iterable<import('./drone.js').Drone>} fleet.drones
  * @param {Statistics} fleet.statistics
  * @param {FleetSnapshot['events']} fleet.events

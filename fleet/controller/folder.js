@@ -1,10 +1,96 @@
-// What a controller knows of its fleet, on disk: one that was killed finds its drones again.
+// The folder of a fleet: its paths, the lock that keeps out a second controller, and the state that a new controller reads after a crash.
 
 import { randomUUID } from 'node:crypto'
-import { chmod, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { chmod, link, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeFolder } from '../../src/doctor/index.js'
+import { reasonOf, replaceFile } from '../files.js'
+import { handleOf, lives } from '../providers/processes.js'
 import { defaultSettings } from '../settings.js'
+
+/** What the kernel takes for the path of a Unix socket, with its end. */
+const LONGEST_SOCKET_PATH = 107
+
+/**
+ * @param {string} dir
+ * @returns {string} of the controller's Unix socket
+ * @throws {Error} one line
+ */
+export function socketPath(dir) {
+  const path = join(dir, 'control.sock')
+  if (Buffer.byteLength(path) > LONGEST_SOCKET_PATH)
+    throw new Error(`${dir}: this path is too long for the controller's socket; use a shorter --dir`)
+  return path
+}
+
+/** @param {string} dir */
+export const logPath = dir => join(dir, 'controller.log')
+
+const LOCK_TRIES = 20
+
+/** @param {string} dir */
+const lockFile = dir => join(dir, 'controller.lock')
+
+/**
+ * @param {string} dir
+ * @returns {Promise<number>} process id of the controller that lives; 0: none does
+ */
+export async function holder(dir) {
+  const owner = await readFile(lockFile(dir), 'utf8').catch(() => '')
+  return owner !== '' && (await lives(owner)) ? Number.parseInt(owner, 10) : 0
+}
+
+/**
+ * @param {string} dir
+ * @returns {Promise<() => Promise<void>>} what gives it back
+ * @throws {Error} one line: another controller has it
+ */
+export async function takeLock(dir) {
+  const own = await handleOf(process.pid)
+  const file = lockFile(dir)
+  const draft = `${file}.${randomUUID()}`
+  await writeFile(draft, own, { flag: 'wx', mode: 0o600 })
+  try {
+    for (let i = 0; i < LOCK_TRIES; i++) {
+      // A link is made whole or not at all, and not over another one.
+      const taken = await link(draft, file).then(
+        () => true,
+        error => {
+          if (error.code === 'EEXIST') return false
+          throw error
+        },
+      )
+      if (taken) {
+        return async () => {
+          if ((await readFile(file, 'utf8').catch(() => '')) === own) await rm(file, { force: true })
+        }
+      }
+      const owner = await readFile(file, 'utf8').catch(() => '')
+      if (owner !== '' && (await lives(owner)))
+        throw new Error(`another controller (process ${Number.parseInt(owner, 10)}) has ${dir}`)
+      await clearLock(file, owner)
+    }
+    throw new Error(`${file} cannot be taken`)
+  } finally {
+    await rm(draft, { force: true })
+  }
+}
+
+/**
+ * Takes a dead one's lock away; not that of one who was quicker to do so, and has it now.
+ * @param {string} file
+ * @param {string} owner
+ */
+async function clearLock(file, owner) {
+  const aside = `${file}.${randomUUID()}`
+  try {
+    await rename(file, aside)
+  } catch {
+    return
+  }
+  if ((await readFile(aside, 'utf8')) !== owner) await link(aside, file).catch(() => {})
+  await rm(aside, { force: true })
+}
 
 /** @typedef {import('../schema.js').Handle} Handle */
 /** @typedef {import('../schema.js').LaunchConfig} LaunchConfig */
@@ -17,7 +103,7 @@ import { defaultSettings } from '../settings.js'
  * @property {number} capacity connections; 0: not heard of yet
  * @property {string} [listen] host:port at which it is dialled
  * @property {string} start of the drone, as it said last
- * @property {import('./merge.js').Tally} tally of this start
+ * @property {import('./snapshot.js').Tally} tally of this start
  * @property {number} restarts
  *
  * @typedef {object} FleetState
@@ -37,7 +123,7 @@ import { defaultSettings } from '../settings.js'
  * @property {number} publishFrom
  * @property {number} revision
  * @property {{from: number, to: number, began: number, ends: number} | null} ramp
- * @property {import('./merge.js').Tally} past of starts and drones that are no more
+ * @property {import('./snapshot.js').Tally} past of starts and drones that are no more
  */
 
 /** A state that cannot be read; the message is one line. */
@@ -157,23 +243,14 @@ export class Store {
   /** @param {string} text */
   async #write(text) {
     const file = stateFile(this.#dir)
-    const draft = `${file}.${randomUUID()}`
     try {
-      const handle = await open(draft, 'wx', 0o600)
-      try {
-        await handle.writeFile(text)
-        await handle.datasync()
-      } finally {
-        await handle.close()
-      }
-      await rename(draft, file)
+      await replaceFile(file, text, { mode: 0o600, sync: true })
       if (this.#failing) this.#onFault('the state is written again')
       this.#failing = false
     } catch (error) {
-      await rm(draft, { force: true }).catch(() => {})
       if (!this.#failing)
         this.#onFault(
-          `the state cannot be written (${error.message}): the fleet goes on, but a controller that starts anew will not know of it`,
+          `the state cannot be written (${reasonOf(error)}): the fleet goes on, but a controller that starts anew will not know of it`,
         )
       this.#failing = true
     }

@@ -1,15 +1,15 @@
+import { Drone } from './drone.js'
+import { Store } from './folder.js'
+import { addTally, settled, zeroTally } from './snapshot.js'
+
 // The fleet's drones and what is known of the fleet, in memory and on disk.
 
-import { Drone } from './drone.js'
-import { addTally, settled, zeroTally } from './merge.js'
-import { Store } from './store.js'
-
-/** @typedef {import('./store.js').FleetState} FleetState */
+/** @typedef {import('./folder.js').FleetState} FleetState */
 /** @typedef {import('../providers/contract.js').Provider} Provider */
 /** @typedef {'info' | 'warn' | 'error'} Level */
 /** @typedef {(level: Level, text: string) => void} OnEvent */
 
-export class Roster {
+export class DroneList {
   /** What of the fleet stays when its controller goes; `drones` is brought up to date when it is saved. @type {FleetState} */
   state
   #dir

@@ -12,7 +12,7 @@ const LONGEST = 60_000
 /** ms that a drone has to live for its next death to be a first one. */
 const HEALTHY = 60_000
 
-export class Healer {
+export class Relauncher {
   #provider
   #find
   #restart
@@ -71,7 +71,7 @@ export class Healer {
           if (drone.gone === '')
             this.#onEvent('error', `${id} is gone${why}; \`halley fleet restart ${id}\` starts it anew`)
           drone.gone = why || 'gone'
-        } else wait = await this.#heal(drone, why, wait)
+        } else wait = await this.#relaunch(drone, why, wait)
       }
     } catch (error) {
       if (!done()) this.#onEvent('warn', `${id}: ${error.message}`)
@@ -85,7 +85,7 @@ export class Healer {
    * @param {number} wait ms until the next look, if it starts
    * @returns {Promise<number>} ms until the next look
    */
-  async #heal(drone, why, wait) {
+  async #relaunch(drone, why, wait) {
     const last = this.#starts.get(drone.id)
     const now = Date.now()
     const count = last !== undefined && now - last.at < HEALTHY ? last.count : 0

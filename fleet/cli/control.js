@@ -1,0 +1,217 @@
+// `halley fleet set`, `ramp`, `restart`, `status` and `controller`: commands for a running fleet.
+
+import { UsageError } from '../../src/cli/args.js'
+import { SETTINGS } from '../settings.js'
+import {
+  COMMON_HELP,
+  DIR_FLAG,
+  DIR_HELP,
+  dirOf,
+  fleetCommand,
+  pairOf,
+  parseSettings,
+  seconds,
+  settingOf,
+  shown,
+} from './common.js'
+
+const WIDTH = Math.max(...SETTINGS.map(({ name }) => name.length)) + 2
+
+export const fleetSet = fleetCommand({
+  name: 'fleet set',
+  summary: 'tell the drones what to do',
+  help: `Usage: halley fleet set NAME VALUE [flags]
+       halley fleet set NAME=VALUE ... [flags]
+       halley fleet set [NAME] [flags]
+
+Changes settings of the fleet while it runs: the drones answer that they have them, or why they refuse; then nothing is changed.
+Without a value it prints the settings.
+
+${SETTINGS.map(({ name, doc }) => `      ${name.padEnd(WIDTH)}${doc}`).join('\n')}
+
+${DIR_HELP}
+${COMMON_HELP}
+
+Examples:
+  halley fleet set n 100k
+  halley fleet set transport long_poll
+  halley fleet set publish_channels='s{1..1000}' publish_rate=500
+`,
+  flags: { dir: DIR_FLAG },
+  words: 40,
+
+  async run(io, flags) {
+    const { words } = flags
+    const dir = dirOf(io, flags)
+    const { ask, NoFleetError } = await import('../controller/client.js')
+    const one = words.length === 2 && !words[0].includes('=')
+    if (words.length === 0 || (words.length === 1 && !words[0].includes('='))) {
+      const wanted = words.length === 0 ? SETTINGS : [settingOf(words[0])]
+      const { settings } = await ask(dir, 'settings').catch(error => {
+        if (!(error instanceof NoFleetError)) throw error
+        io.stderr(`halley: ${error.message}; these are the defaults\n`)
+        return { settings: Object.fromEntries(SETTINGS.map(({ name, default: value }) => [name, value])) }
+      })
+      for (const { name, doc } of wanted)
+        io.stdout(`${name.padEnd(WIDTH)}${(shown(settings[name]) || '-').padEnd(24)} ${doc}\n`)
+      return 0
+    }
+    const settings = parseSettings(one ? [[words[0], words[1]]] : words.map(pairOf))
+    const { warnings } = await ask(dir, 'set', { settings })
+    for (const text of warnings) io.stderr(`halley: ${text}\n`)
+  },
+})
+
+export const fleetRamp = fleetCommand({
+  name: 'fleet ramp',
+  summary: 'raise or lower the connections in a straight line',
+  help: `Usage: halley fleet ramp --to N --over TIME [flags]
+
+Raises (or lowers) the number of connections from what it is to N, a step a second. It waits until that is told; Ctrl-C leaves the ramp
+to the controller, which goes on with it. \`set n\` ends it.
+
+      --to N                 connections of all drones together: 1000000, 1m
+      --over TIME            300s, 5m
+      --no-wait              do not wait for the end
+${DIR_HELP}
+${COMMON_HELP}
+
+Examples:
+  halley fleet ramp --to 1000000 --over 300s
+`,
+  flags: {
+    to: { type: 'string' },
+    over: { type: 'string' },
+    'no-wait': { type: 'boolean' },
+    dir: DIR_FLAG,
+  },
+
+  async run(io, flags, progress) {
+    if (flags.to === undefined || flags.over === undefined) throw new UsageError('--to and --over are needed')
+    const { n: to } = parseSettings([['n', flags.to]])
+    const over = seconds(flags.over, '--over')
+    const { ask } = await import('../controller/client.js')
+    const wait = !flags['no-wait']
+    await ask(
+      dirOf(io, flags),
+      'ramp',
+      { to, seconds: over, wait },
+      { onProgress: text => progress.show(text) },
+    )
+    progress.clear()
+    if (wait) io.stdout(`${to} connections are wanted now\n`)
+  },
+})
+
+export const fleetRestart = fleetCommand({
+  name: 'fleet restart',
+  summary: 'start drones anew',
+  help: `Usage: halley fleet restart [ID ...] [flags]
+
+Ends the processes of drones and starts them again, with what they have to do. One that is gone is launched again. Without an ID:
+all of them.
+
+${DIR_HELP}
+${COMMON_HELP}
+
+Examples:
+  halley fleet restart d3
+`,
+  flags: { dir: DIR_FLAG },
+  words: 1000,
+
+  async run(io, flags) {
+    const { ask } = await import('../controller/client.js')
+    const ids = flags.words.length > 0 ? flags.words : undefined
+    const done = await ask(dirOf(io, flags), 'restart', { ids })
+    io.stdout(`started anew: ${done.ids.join(', ')}\n`)
+  },
+})
+
+/** Columns of what is no terminal. */
+const PAGE = 120
+
+export const fleetStatus = fleetCommand({
+  name: 'fleet status',
+  summary: 'watch the fleet',
+  help: `Usage: halley fleet status [flags]
+
+Shows in the terminal, second by second, what the drones do. Where there is no terminal it prints a table, and ends.
+
+      --once                 print one table, and end
+      --json                 print all that is known as a line of JSON, and end
+      --watch                with --json: a line each second, until it is ended
+      --ascii                no characters beyond ASCII
+      --no-color             no colours
+${DIR_HELP}
+${COMMON_HELP}
+
+Examples:
+  halley fleet status
+  halley fleet status --json --watch | jq .gauges
+`,
+  flags: {
+    once: { type: 'boolean' },
+    json: { type: 'boolean' },
+    watch: { type: 'boolean' },
+    ascii: { type: 'boolean' },
+    'no-color': { type: 'boolean' },
+    dir: DIR_FLAG,
+  },
+
+  async run(io, flags) {
+    const dir = dirOf(io, flags)
+    const { ask } = await import('../controller/client.js')
+    if (flags.json && flags.watch) {
+      await ask(dir, 'watch', {}, { onSnapshot: snapshot => io.stdout(`${JSON.stringify(snapshot)}\n`) })
+      return 0
+    }
+    const { snapshot } = await ask(dir, 'snapshot')
+    if (flags.json) {
+      io.stdout(`${JSON.stringify(snapshot)}\n`)
+      return 0
+    }
+    const { openView, renderStatus } = await import('../status/index.js')
+    const { stdin, stdout } = process
+    if (flags.once || !stdout.isTTY || !stdin.isTTY) {
+      const columns = stdout.columns || PAGE
+      const lines = renderStatus(snapshot, { columns, unicode: !flags.ascii })
+      io.stdout(`${lines.join('\n')}\n`)
+      return 0
+    }
+    const { ControllerSource } = await import('../controller/client.js')
+    await openView({
+      source: new ControllerSource(dir),
+      stdin,
+      stdout,
+      env: { ...io.env },
+      flags: { ascii: flags.ascii, noColor: flags['no-color'] },
+    })
+  },
+})
+
+export const fleetController = fleetCommand({
+  name: 'fleet controller',
+  summary: 'be the controller, in the foreground (start does that by itself)',
+  help: `Usage: halley fleet controller [flags]
+
+Is the controller of a fleet until it is stopped, and logs to the terminal. \`halley fleet start\` starts one in the background by itself;
+this is for a supervisor, or to see what it does. The drones of a controller that was ended are taken up.
+
+${DIR_HELP}
+${COMMON_HELP}
+
+Examples:
+  halley fleet controller --dir /var/lib/halley-fleet
+`,
+  flags: { dir: DIR_FLAG },
+
+  async run(io, flags) {
+    const { beController } = await import('../controller/daemon.js')
+    await beController(dirOf(io, flags), {
+      log: text => io.stdout(`${new Date().toISOString()} ${text}\n`),
+      onReady: () => {},
+      foreground: true,
+    })
+  },
+})

@@ -1,0 +1,216 @@
+// Processes of a run: they end with the runner, whatever happens to it.
+
+import { spawn } from 'node:child_process'
+import { createReadStream } from 'node:fs'
+import { mkdir, stat } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { RunError } from './target.js'
+
+/**
+ * @param {string} [address]
+ * @returns {Promise<number>} a port that nobody listens on. From below the ports that the system gives to outgoing connections: a
+ *   run has so many of them that one might take it before the gateway does
+ */
+export async function freePort(address = '127.0.0.1') {
+  for (let tries = 0; tries < 50; tries++) {
+    const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT))
+    if (await isFree(port, address)) return port
+  }
+  return 0
+}
+
+const FIRST_PORT = 12_000
+const LAST_PORT = 31_000
+
+/**
+ * @param {number} port
+ * @param {string} address
+ * @returns {Promise<boolean>}
+ */
+const isFree = (port, address) =>
+  new Promise(resolve => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen(port, address, () => server.close(() => resolve(true)))
+  })
+
+const KEEPER = fileURLToPath(new URL('gateway-main.js', import.meta.url))
+/** Behind a process that did not end in its time, ms. */
+const GRACE = 5000
+/** Of a log, for an error: its end. */
+const LOG_BYTES = 16_384
+
+/**
+ * A process that ends with this one, whatever happens to this one: a keeper between the two sees to it.
+ */
+export class KeptProcess {
+  pid = 0
+  /** @type {Promise<{code: number | null, signal: string | null, asked: boolean}>} */
+  ended = new Promise(() => {})
+  hasEnded = false
+  #keeper
+  #patience
+
+  /**
+   * @param {object} options
+   * @param {string} options.log file that its output is appended to
+   * @param {string} options.command
+   * @param {string[]} options.args
+   * @param {number} options.patience ms that it has to end
+   */
+  constructor({ log, command, args, patience }) {
+    this.log = log
+    this.#patience = patience
+    // In a group of its own: Ctrl-C in a terminal is for the runner alone.
+    this.#keeper = spawn(process.execPath, [KEEPER, String(patience), log, command, ...args], {
+      stdio: ['pipe', 'pipe', 'ignore'],
+      detached: true,
+    })
+    this.#keeper.stdin.on('error', () => {})
+    /** @type {Promise<any>} */
+    this.started = new Promise((resolve, reject) => {
+      this.ended = new Promise(end => {
+        const done = (/** @type {any} */ how) => {
+          this.hasEnded = true
+          reject(new RunError(how.error ?? 'it ended at once'))
+          end(how)
+        }
+        createInterface({ input: this.#keeper.stdout }).on('line', line => {
+          const message = JSON.parse(line)
+          if (message.pid !== undefined) {
+            this.pid = message.pid
+            resolve(message.pid)
+          } else if (message.error !== undefined)
+            done({ code: 127, signal: null, asked: false, error: message.error })
+          else done(message)
+        })
+        this.#keeper.once('error', error =>
+          done({ code: 127, signal: null, asked: false, error: error.message }),
+        )
+        this.#keeper.once('close', () => {
+          // The keeper itself was killed: what it kept is ours to end.
+          if (!this.hasEnded && this.pid > 0) killQuietly(this.pid)
+          done({ code: null, signal: null, asked: true })
+        })
+      })
+    })
+    this.started.catch(() => {})
+  }
+
+  /** @returns {Promise<void>} when it has ended */
+  async stop() {
+    this.#keeper.stdin.end()
+    const timer = setTimeout(() => {
+      if (this.pid > 0) killQuietly(this.pid)
+      this.#keeper.kill('SIGKILL')
+    }, this.#patience + GRACE)
+    await this.ended
+    clearTimeout(timer)
+  }
+
+  /** @returns {Promise<string[]>} the last lines that it has said */
+  async lastLines() {
+    const size = (await stat(this.log).catch(() => null))?.size ?? 0
+    if (size === 0) return []
+    let text = ''
+    for await (const chunk of createReadStream(this.log, { start: Math.max(0, size - LOG_BYTES) }))
+      text += chunk
+    return text.split('\n').filter(Boolean)
+  }
+}
+
+/** @param {number} pid */
+function killQuietly(pid) {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
+}
+
+const REDIS = 'redis-server'
+/** It may take that long to answer, or to end, ms. */
+const REDIS_PATIENCE = 10_000
+const PAUSE = 50
+
+/**
+ * A Redis server for a run, on a free port of loopback. What it holds is on disk after each write, so that stopping it loses nothing.
+ */
+export class RedisProcess {
+  #dir
+  /** @type {KeptProcess | null} */
+  #process = null
+
+  /** @param {string} dir folder for its data */
+  constructor(dir) {
+    this.#dir = dir
+    this.port = 0
+  }
+
+  get address() {
+    return `redis://127.0.0.1:${this.port}`
+  }
+
+  /**
+   * @returns {Promise<void>} when it redisAnswers
+   * @throws {RunError} there is no redis-server, or it does not come up
+   */
+  async start() {
+    if (this.#process !== null) return
+    await mkdir(this.#dir, { recursive: true })
+    this.port ||= await freePort()
+    const args = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.#dir]
+    args.push('--appendonly', 'yes', '--appendfsync', 'everysec', '--save', '')
+    const kept = new KeptProcess({
+      log: join(this.#dir, 'redis.log'),
+      command: REDIS,
+      args,
+      patience: REDIS_PATIENCE,
+    })
+    this.#process = kept
+    try {
+      await kept.started
+    } catch (error) {
+      const missing = error.message.includes('ENOENT')
+      throw new RunError(
+        missing
+          ? `${REDIS} is not on the PATH (Debian: apt-get install redis-server)`
+          : `Redis: ${error.message}`,
+      )
+    }
+    const end = Date.now() + REDIS_PATIENCE
+    while (!(await redisAnswers(this.port))) {
+      if (kept.hasEnded || Date.now() > end) {
+        const lines = await kept.lastLines()
+        throw new RunError(`Redis does not come up: ${lines.at(-1) ?? 'it says nothing'}`)
+      }
+      await new Promise(resolve => setTimeout(resolve, PAUSE))
+    }
+  }
+
+  /** @returns {Promise<void>} when it has ended; its data stays */
+  async stop() {
+    const kept = this.#process
+    this.#process = null
+    await kept?.stop()
+  }
+}
+
+/**
+ * @param {number} port
+ * @returns {Promise<boolean>} whether a Redis there is ready
+ */
+const redisAnswers = port =>
+  new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'))
+    socket.setTimeout(1000, () => socket.destroy())
+    socket.once('data', data => {
+      socket.destroy()
+      resolve(String(data).startsWith('+PONG'))
+    })
+    socket.once('error', () => resolve(false))
+    socket.once('close', () => resolve(false))
+  })
