@@ -8,10 +8,7 @@
 
 const TEMPLATE = /^([^{}]*)(?:\{(?:(random +)?(\d+)\.\.(\d+)|(own)|group +(\d+))\}([^{}]*))?$/
 
-/**
- * @param {string} name
- * @returns {number} uint32, FNV-1a of its UTF-16 units: the `c` of a payload
- */
+/** @param {string} name @returns {number} uint32, FNV-1a of its UTF-16 units: the `c` of a payload */
 export function channelNumber(name) {
   let hash = 0x811c9dc5
   for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193)
@@ -42,10 +39,7 @@ export class Subject {
   /** Channels, until the first one comes again; Infinity: as many as the connections need. */
   #size
 
-  /**
-   * @param {string} template
-   * @throws {Error} with one line, when it cannot be read
-   */
+  /** @param {string} template @throws {Error} with one line, when it cannot be read */
   constructor(template) {
     const match = template && TEMPLATE.exec(template)
     if (!match)
@@ -70,10 +64,7 @@ export class Subject {
     return this.#size === Infinity ? 0 : this.#size
   }
 
-  /**
-   * @param {number} connection
-   * @returns {string} name of its channel
-   */
+  /** @param {number} connection @returns {string} name of its channel */
   at(connection) {
     const place = this.#random
       ? scatter(connection ^ this.#seed) * this.#size
@@ -81,35 +72,23 @@ export class Subject {
     return this.nameOf(Math.floor(place))
   }
 
-  /**
-   * @param {number} index of a channel
-   * @returns {string}
-   */
+  /** @param {number} index of a channel @returns {string} */
   nameOf(index) {
     return this.#before + (this.#first < 0 ? '' : this.#first + index) + this.#after
   }
 
-  /**
-   * @param {string} name of a channel
-   * @returns {number} its index; -1: the template does not name it
-   */
+  /** @param {string} name of a channel @returns {number} its index; -1: the template does not name it */
   indexOf(name) {
     const number = Number(name.slice(this.#before.length, name.length - this.#after.length))
     const index = number - Math.max(0, this.#first)
     return index >= 0 && index < this.#size && this.nameOf(index) === name ? index : -1
   }
 
-  /**
-   * @param {number} total connections
-   * @returns {number} different channels that they may be on
-   */
+  /** @param {number} total connections @returns {number} different channels that they may be on */
   count(total) {
     return this.#random ? this.#size : Math.min(this.#size, Math.ceil(total / this.#step))
   }
 }
 
-/**
- * @param {string} template
- * @throws {Error} with one line, when it cannot be read
- */
+/** @param {string} template @throws {Error} with one line, when it cannot be read */
 export const parseSubject = template => new Subject(template)

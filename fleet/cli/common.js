@@ -27,11 +27,7 @@ export const PROVIDER_HELP = Object.entries(PROVIDERS)
   .map(([name, { help }]) => `Provider ${name}:\n${help}\n`)
   .join('\n')
 
-/**
- * @param {Io} io
- * @param {Record<string, any>} flags
- * @returns {string} absolute path
- */
+/** @param {Io} io @param {Record<string, any>} flags @returns {string} absolute path */
 export function dirOf({ env, cwd }, flags) {
   if (flags.dir !== undefined) return resolve(cwd, flags.dir)
   if (env.HALLEY_FLEET_DIR) return resolve(cwd, env.HALLEY_FLEET_DIR)
@@ -68,11 +64,7 @@ export function count(text, what, most = 10_000) {
   return value
 }
 
-/**
- * @param {string} name
- * @returns {import('../settings.js').Setting}
- * @throws {UsageError}
- */
+/** @param {string} name @returns {import('../settings.js').Setting} @throws {UsageError} */
 export function settingOf(name) {
   const plain = name.replaceAll('-', '_')
   const setting = SETTINGS.find(known => known.name === plain)
@@ -103,11 +95,7 @@ export function parseSettings(pairs) {
   return settings
 }
 
-/**
- * @param {string} text `name=value`
- * @returns {[string, string]}
- * @throws {UsageError}
- */
+/** @param {string} text `name=value` @returns {[string, string]} @throws {UsageError} */
 export function pairOf(text) {
   const at = text.indexOf('=')
   if (at < 1) throw new UsageError(`"${text}" is not NAME=VALUE`)

@@ -106,10 +106,7 @@ export const fleetRun = {
   },
 }
 
-/**
- * @param {Io} io
- * @param {readonly import('../scenarios/contract.js').Scenario[]} scenarios
- */
+/** @param {Io} io @param {readonly import('../scenarios/contract.js').Scenario[]} scenarios */
 function list({ stdout }, scenarios) {
   for (const { name, summary, source, load } of scenarios)
     stdout(`${name}\n  ${summary}${source === '' ? '' : `; published by ${source}`}\n  ${load}\n\n`)
@@ -196,10 +193,7 @@ class RunCommand {
     }
   }
 
-  /**
-   * @param {Record<string, any>} flags
-   * @returns {Promise<number>} exit status
-   */
+  /** @param {Record<string, any>} flags @returns {Promise<number>} exit status */
   async run(flags) {
     const request = await this.#request(flags)
     const provider = await PROVIDERS[request.providerName].load()
@@ -237,11 +231,7 @@ class RunCommand {
     abort.abort()
   }
 
-  /**
-   * @param {import('../runner/result.js').RunResult} result
-   * @param {string} failure
-   * @param {string} out
-   */
+  /** @param {import('../runner/result.js').RunResult} result @param {string} failure @param {string} out */
   async #conclude(result, failure, out) {
     const { limitText } = await import('../runner/limits.js')
     const { verdictOf } = await import('../runner/summary.js')
@@ -274,10 +264,7 @@ class RunCommand {
     }
   }
 
-  /**
-   * @param {import('../providers/contract.js').LaunchPlan} plan
-   * @param {boolean} yes
-   */
+  /** @param {import('../providers/contract.js').LaunchPlan} plan @param {boolean} yes */
   async #confirm({ lines, price }, yes) {
     if (price === null) return true
     for (const line of lines) this.#progress.line(line)

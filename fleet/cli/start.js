@@ -81,11 +81,7 @@ Examples:
   },
 })
 
-/**
- * @param {Io} io
- * @param {Record<string, any>} flags
- * @throws {UsageError}
- */
+/** @param {Io} io @param {Record<string, any>} flags @throws {UsageError} */
 async function requestOf(io, flags) {
   const { allowOf } = await import('../controller/launch.js')
   const { readState } = await import('../controller/folder.js')
@@ -123,11 +119,7 @@ async function requestOf(io, flags) {
   }
 }
 
-/**
- * @param {string} text
- * @returns {string}
- * @throws {UsageError} no target could ever be that
- */
+/** @param {string} text @returns {string} @throws {UsageError} no target could ever be that */
 function target(text) {
   if (/^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/i.test(text)) return text
   throw new UsageError(`--allow: "${text}" is no HOST or HOST:PORT`)

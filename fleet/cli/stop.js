@@ -125,11 +125,7 @@ async function stopAll({ stdout, stderr }, { dir, provider, flags, yes, progress
   return 0
 }
 
-/**
- * @param {import('../schema.js').Handle[]} handles
- * @param {boolean} yes
- * @param {Progress} progress
- */
+/** @param {import('../schema.js').Handle[]} handles @param {boolean} yes @param {Progress} progress */
 async function confirm(handles, yes, progress) {
   for (const { id, where, handle, run, state } of handles)
     progress.line(`${handle} in ${where}: ${id} of run ${run}, ${state}`)

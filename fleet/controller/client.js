@@ -148,10 +148,7 @@ export async function ask(dir, command, params = {}, options = {}) {
   }
 }
 
-/**
- * @param {string} dir
- * @returns {Promise<void>} when its controller is gone, or has taken too long to go
- */
+/** @param {string} dir @returns {Promise<void>} when its controller is gone, or has taken too long to go */
 export async function departed(dir) {
   const deadline = Date.now() + PATIENCE
   while ((await holder(dir)) !== 0 && Date.now() < deadline)
@@ -213,10 +210,7 @@ export class ControllerSource {
     this.#timer = setTimeout(() => void this.#watch(), AGAIN)
   }
 
-  /**
-   * @param {string} name `set`, `restart`
-   * @param {Record<string, any>} params
-   */
+  /** @param {string} name `set`, `restart` @param {Record<string, any>} params */
   command(name, params) {
     return ask(this.#dir, name, name === 'set' ? { settings: params } : params)
   }

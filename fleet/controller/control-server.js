@@ -19,10 +19,7 @@ export class ControlServer {
   /** The last command was in vain: the next one may come with another environment (credentials). */
   vain = false
 
-  /**
-   * @param {Host} host
-   * @param {(text: string) => void} log
-   */
+  /** @param {Host} host @param {(text: string) => void} log */
   constructor(host, log) {
     this.#host = host
     this.#log = log
@@ -88,11 +85,7 @@ export class ControlServer {
     }
   }
 
-  /**
-   * @param {ControlLine} line
-   * @param {any} message
-   * @param {Call} call
-   */
+  /** @param {ControlLine} line @param {any} message @param {Call} call */
   async #run(line, { command }, call) {
     this.vain = false
     try {

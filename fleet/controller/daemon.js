@@ -38,10 +38,7 @@ export class Host {
     this.#onLeave = onLeave
   }
 
-  /**
-   * Takes up the fleet of a controller before this one, if there was one.
-   * @throws {Error} one line
-   */
+  /** Takes up the fleet of a controller before this one, if there was one. @throws {Error} one line */
   async resume() {
     const state = await readState(this.#dir)
     if (state !== null && state.drones.length > 0) await this.open({ provider: state.provider })

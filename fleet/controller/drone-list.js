@@ -21,11 +21,7 @@ export class DroneList {
   /** Changes, one after the other. @type {Promise<any>} */
   #turn = Promise.resolve()
 
-  /**
-   * @param {string} dir
-   * @param {FleetState} state
-   * @param {OnEvent} onEvent
-   */
+  /** @param {string} dir @param {FleetState} state @param {OnEvent} onEvent */
   constructor(dir, state, onEvent) {
     this.#dir = dir
     this.state = state
@@ -62,11 +58,7 @@ export class DroneList {
     return { dir: this.#dir, flags: this.state.flags }
   }
 
-  /**
-   * A drone that is about to be launched.
-   * @param {string} id
-   * @param {string} [listen]
-   */
+  /** A drone that is about to be launched. @param {string} id @param {string} [listen] */
   enlist(id, listen) {
     const drone = new Drone({
       id,

@@ -31,9 +31,7 @@ const zeroRates = () => ({
   bytesOut: 0,
 })
 
-/**
- * A drone's state, its link, and what its samples said.
- */
+/** A drone's state, its link, and what its samples said. */
 export class Drone {
   /** @type {DroneState} */
   state
@@ -109,10 +107,7 @@ export class Drone {
     return checkResult(message.type, await this.link.request(message, options))
   }
 
-  /**
-   * @param {DroneSample} whole
-   * @param {number} now
-   */
+  /** @param {DroneSample} whole @param {number} now */
   take(whole, now) {
     const { latency, probe, connect, answer, ...sample } = whole
     const before = this.#sample
@@ -141,10 +136,7 @@ export class Drone {
     while (this.#window.length > 0 && this.#window[0].time <= now - NOW) this.#window.shift()
   }
 
-  /**
-   * @param {number} now
-   * @returns {Distribution} latency of the last 5 s
-   */
+  /** @param {number} now @returns {Distribution} latency of the last 5 s */
   latencyNow(now) {
     this.#trim(now)
     const all = new Distribution()
@@ -178,11 +170,7 @@ export class Drone {
     return connections < FEWEST ? 0 : bytes / connections
   }
 
-  /**
-   * @param {number} now
-   * @param {Distribution} latency of its last 5 s
-   * @returns {DroneRow}
-   */
+  /** @param {number} now @param {Distribution} latency of its last 5 s @returns {DroneRow} */
   row(now, latency) {
     const { handle, restarts } = this.state
     const state = this.#stateAt(now)

@@ -193,10 +193,7 @@ export class Fleet extends EventEmitter {
     if (this.listenerCount('snapshot') > 0) this.emit('snapshot', this.snapshot())
   }
 
-  /**
-   * @param {'info' | 'warn' | 'error'} level
-   * @param {string} text
-   */
+  /** @param {'info' | 'warn' | 'error'} level @param {string} text */
   #event(level, text) {
     const event = { time: Date.now(), level, text }
     this.#events.push(event)

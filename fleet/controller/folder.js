@@ -11,11 +11,7 @@ import { defaultSettings } from '../settings.js'
 /** What the kernel takes for the path of a Unix socket, with its end. */
 const LONGEST_SOCKET_PATH = 107
 
-/**
- * @param {string} dir
- * @returns {string} of the controller's Unix socket
- * @throws {Error} one line
- */
+/** @param {string} dir @returns {string} of the controller's Unix socket @throws {Error} one line */
 export function socketPath(dir) {
   const path = join(dir, 'control.sock')
   if (Buffer.byteLength(path) > LONGEST_SOCKET_PATH)
@@ -31,10 +27,7 @@ const LOCK_TRIES = 20
 /** @param {string} dir */
 const lockFile = dir => join(dir, 'controller.lock')
 
-/**
- * @param {string} dir
- * @returns {Promise<number>} process id of the controller that lives; 0: none does
- */
+/** @param {string} dir @returns {Promise<number>} process id of the controller that lives; 0: none does */
 export async function holder(dir) {
   const owner = await readFile(lockFile(dir), 'utf8').catch(() => '')
   return owner !== '' && (await lives(owner)) ? Number.parseInt(owner, 10) : 0
@@ -159,11 +152,7 @@ export async function prepareFolder(dir) {
     throw new Error(`${dir} cannot be the fleet's folder: other users can write into it`)
 }
 
-/**
- * @param {string} dir
- * @returns {Promise<FleetState | null>} null: there is none
- * @throws {StateError}
- */
+/** @param {string} dir @returns {Promise<FleetState | null>} null: there is none @throws {StateError} */
 export async function readState(dir) {
   const file = stateFile(dir)
   let text
@@ -196,9 +185,7 @@ export async function readState(dir) {
   return state
 }
 
-/**
- * Writes a fleet's state: the latest one only, one write at a time, the file whole or not at all.
- */
+/** Writes a fleet's state: the latest one only, one write at a time, the file whole or not at all. */
 export class Store {
   #dir
   #onFault

@@ -138,10 +138,7 @@ export async function arrival({ drones, patience, signal, onProgress, onHello, f
   }
 }
 
-/**
- * @param {Arrival['missing']} missing
- * @returns {string} a line that names them
- */
+/** @param {Arrival['missing']} missing @returns {string} a line that names them */
 export function missingLine(missing) {
   /** @type {Map<string, string[]>} */
   const reasons = new Map()

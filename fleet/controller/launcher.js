@@ -265,10 +265,7 @@ export class Launcher {
     await this.#list.save()
   }
 
-  /**
-   * @param {string[]} ids
-   * @throws {Error} one line
-   */
+  /** @param {string[]} ids @throws {Error} one line */
   async restart(ids) {
     const known = this.#list.all.map(({ id }) => id)
     const drones = ids.map(id => {

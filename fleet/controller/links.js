@@ -60,10 +60,7 @@ export class Links {
   #refused = 0
   #toldAt = 0
 
-  /**
-   * @param {{run: string, secret: string}} run
-   * @param {LinkEvents} events
-   */
+  /** @param {{run: string, secret: string}} run @param {LinkEvents} events */
   constructor({ run, secret }, events) {
     this.#run = run
     this.#secret = secret
@@ -94,10 +91,7 @@ export class Links {
     return this.#server.port
   }
 
-  /**
-   * Somebody who scans ports is not to fill the log.
-   * @param {string} text
-   */
+  /** Somebody who scans ports is not to fill the log. @param {string} text */
   #stranger(text) {
     this.#refused++
     const now = Date.now()
@@ -188,11 +182,7 @@ export class Links {
     void this.#dialOn(id, hostAndPort(address), controller.signal)
   }
 
-  /**
-   * @param {string} id
-   * @param {{host: string, port: number}} address
-   * @param {AbortSignal} signal
-   */
+  /** @param {string} id @param {{host: string, port: number}} address @param {AbortSignal} signal */
   async #dialOn(id, { host, port }, signal) {
     let wait = REDIAL.first
     while (!signal.aborted) {

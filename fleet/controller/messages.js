@@ -96,11 +96,7 @@ const MESSAGES = {
   event: object({ level: oneOf('info', 'warn', 'error'), text: text(10_000) }),
 }
 
-/**
- * @param {any} message an object
- * @returns {any} the same
- * @throws {Error} with one line
- */
+/** @param {any} message an object @returns {any} the same @throws {Error} with one line */
 export function checkMessage(message) {
   const { type } = message
   if (typeof type !== 'string' || !Object.hasOwn(MESSAGES, type))

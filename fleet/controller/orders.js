@@ -12,10 +12,7 @@ export class Orders {
   /** @type {Ramp | null} */
   #ramp = null
 
-  /**
-   * @param {import('./drone-list.js').DroneList} list
-   * @param {import('./drone-list.js').OnEvent} onEvent
-   */
+  /** @param {import('./drone-list.js').DroneList} list @param {import('./drone-list.js').OnEvent} onEvent */
   constructor(list, onEvent) {
     this.#list = list
     this.#onEvent = onEvent
@@ -27,10 +24,7 @@ export class Orders {
     if (ramp !== null) this.#runRamp(ramp)
   }
 
-  /**
-   * @param {Drone[]} drones
-   * @returns {Promise<Told>}
-   */
+  /** @param {Drone[]} drones @returns {Promise<Told>} */
   #tell(drones) {
     const { members, state } = this.#list
     const capacities = members.map(drone => drone.state.capacity)
@@ -40,10 +34,7 @@ export class Orders {
     return sendSettings(drones, drone => ({ revision, settings: wanted.get(drone.id) }))
   }
 
-  /**
-   * Tells one that has just called.
-   * @param {Drone} drone
-   */
+  /** Tells one that has just called. @param {Drone} drone */
   greet(drone) {
     return this.#list.inTurn(async () => {
       const { refusals, silent } = await this.#tell([drone])
@@ -67,19 +58,14 @@ export class Orders {
     return refusals
   }
 
-  /**
-   * The drones are others than before: their numbers are laid out anew, and their shares.
-   */
+  /** The drones are others than before: their numbers are laid out anew, and their shares. */
   async relay() {
     this.#list.state.base = 0
     for (const text of await this.#tellAll()) this.#onEvent('warn', text)
     this.shortfall(this.#list.state.settings.n)
   }
 
-  /**
-   * @param {FleetSettings} after
-   * @throws {Error} one line: a drone refuses. All is as it was before, then
-   */
+  /** @param {FleetSettings} after @throws {Error} one line: a drone refuses. All is as it was before, then */
   async #change(after) {
     const { state } = this.#list
     const before = { settings: state.settings, base: state.base, publishFrom: state.publishFrom }
@@ -109,10 +95,7 @@ export class Orders {
     })
   }
 
-  /**
-   * @param {number} n connections
-   * @returns {string[]} a line, if the drones cannot hold so many
-   */
+  /** @param {number} n connections @returns {string[]} a line, if the drones cannot hold so many */
   shortfall(n) {
     const { members } = this.#list
     const capacity = members.reduce((sum, { state }) => sum + state.capacity, 0)
@@ -186,20 +169,14 @@ export class Orders {
 /** ms between two steps. */
 const STEP = 1000
 
-/**
- * @param {RampState} ramp
- * @param {number} now
- * @returns {number} connections
- */
+/** @param {RampState} ramp @param {number} now @returns {number} connections */
 export function rampedAt({ from, to, began, ends }, now) {
   if (now >= ends) return to
   const done = Math.max(0, (now - began) / (ends - began))
   return Math.round(from + (to - from) * done)
 }
 
-/**
- * A ramp under way. It is ended by its last step, by `end`, or by a step that failed.
- */
+/** A ramp under way. It is ended by its last step, by `end`, or by a step that failed. */
 export class Ramp {
   #state
   #step
@@ -211,10 +188,7 @@ export class Ramp {
   #reject = () => {}
   #over = false
 
-  /**
-   * @param {RampState} state
-   * @param {(n: number) => Promise<void>} step tells the drones
-   */
+  /** @param {RampState} state @param {(n: number) => Promise<void>} step tells the drones */
   constructor(state, step) {
     this.#state = state
     this.#step = step

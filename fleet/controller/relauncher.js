@@ -36,18 +36,12 @@ export class Relauncher {
     this.#onEvent = onEvent
   }
 
-  /**
-   * Its line is gone, or was never there.
-   * @param {Drone} drone
-   */
+  /** Its line is gone, or was never there. @param {Drone} drone */
   watch(drone) {
     this.#later(drone, this.#provider.heals ? FIRST_LOOK.heals : FIRST_LOOK.other)
   }
 
-  /**
-   * @param {Drone} drone
-   * @param {number} wait ms
-   */
+  /** @param {Drone} drone @param {number} wait ms */
   #later(drone, wait) {
     this.forget(drone.id)
     this.#looks.set(

@@ -20,11 +20,7 @@ const OTHER_FAULTS = 'others'
 /** @returns {Tally} */
 export const zeroTally = () => ({ counters: zeroCounters(), faults: Object.create(null) })
 
-/**
- * @param {Tally} to
- * @param {Tally} from
- * @returns {Tally} `to`
- */
+/** @param {Tally} to @param {Tally} from @returns {Tally} `to` */
 export function addTally(to, from) {
   addCounters(to.counters, from.counters)
   for (const [kind, count] of Object.entries(from.faults)) {
@@ -49,9 +45,7 @@ export function settled({ counters, faults }, as) {
 /** The distributions that a sample has, beside its counters. */
 const DISTRIBUTIONS = /** @type {const} */ (['latency', 'probe', 'connect', 'answer'])
 
-/**
- * The distributions of all messages since they were begun anew.
- */
+/** The distributions of all messages since they were begun anew. */
 export class Statistics {
   #of = Object.fromEntries(DISTRIBUTIONS.map(name => [name, new Distribution()]))
 

@@ -12,11 +12,7 @@ function show(value) {
   return text.length > SHOWN ? `${text.slice(0, SHOWN)}...` : text
 }
 
-/**
- * @param {(value: any) => boolean} fits
- * @param {string} must what a value must be
- * @returns {Shape}
- */
+/** @param {(value: any) => boolean} fits @param {string} must what a value must be @returns {Shape} */
 export const shape = (fits, must) => (value, field) => {
   if (value === undefined) throw new Error(`${field} is missing: it must be ${must}`)
   if (!fits(value)) throw new Error(`${field} is ${show(value)}: it must be ${must}`)
@@ -66,10 +62,7 @@ const anyObject = shape(
   'an object',
 )
 
-/**
- * @param {Record<string, Shape>} fields that it must have
- * @returns {Shape} others are not looked at
- */
+/** @param {Record<string, Shape>} fields that it must have @returns {Shape} others are not looked at */
 export function object(fields) {
   const entries = Object.entries(fields)
   return (value, field) => {

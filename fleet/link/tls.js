@@ -12,10 +12,7 @@ const MAX_STRANGERS = 256
 /** @param {string} secret 64 hex digits */
 const keyOf = secret => Buffer.from(secret, 'hex')
 
-/**
- * @param {NodeJS.ErrnoException} error of a TLS socket
- * @returns {string} its meaning for a link
- */
+/** @param {NodeJS.ErrnoException} error of a TLS socket @returns {string} its meaning for a link */
 function meaningOf({ code = '', message }) {
   if (/ALERT|BINDER|SIGNATURE|CERT/.test(code)) return 'the other side has not the secret of this run'
   return /^ERR_SSL/.test(code) ? 'the other side speaks no TLS' : code || message

@@ -13,10 +13,7 @@ export const writeWhole = (file, text) =>
     throw new RunError(`${file}: cannot be written: ${reasonOf(error)}`)
   })
 
-/**
- * @param {string} folder that is there afterwards
- * @throws {RunError}
- */
+/** @param {string} folder that is there afterwards @throws {RunError} */
 export const makeFolder = folder =>
   make(folder).catch(error => {
     throw new RunError(`${folder}: cannot be made: ${reasonOf(error)}`)

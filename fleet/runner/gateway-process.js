@@ -36,10 +36,7 @@ export class GatewayProcess {
   /** @type {number[]} of the workers that are up */
   workerPids = []
 
-  /**
-   * @param {KeptProcess} kept
-   * @param {string} folder for its socket
-   */
+  /** @param {KeptProcess} kept @param {string} folder for its socket */
   constructor(kept, folder) {
     this.#process = kept
     this.#folder = folder

@@ -60,11 +60,7 @@ export const LIMIT_FLAGS = Object.freeze({
   'no-loss': { type: /** @type {const} */ ('boolean') },
 })
 
-/**
- * @param {Record<string, any>} flags
- * @returns {Limit[]}
- * @throws {UsageError}
- */
+/** @param {Record<string, any>} flags @returns {Limit[]} @throws {UsageError} */
 export function parseLimits(flags) {
   /** @type {Limit[]} */
   const limits = []
@@ -124,9 +120,6 @@ export function checkLimits(limits, { steps, accounting, gateway }) {
   })
 }
 
-/**
- * @param {Checked} checked
- * @returns {string} a line
- */
+/** @param {Checked} checked @returns {string} a line */
 export const limitText = ({ limit, asked, step, ours }) =>
   `${limit}${asked === '' ? '' : ` ${asked}`}${step === '' ? '' : ` (${step})`}: ${ours}`

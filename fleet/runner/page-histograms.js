@@ -11,10 +11,7 @@ const LEAST = 0.01
 /** More are not looked at. */
 const MOST_PLOTS = 16
 
-/**
- * @param {import('./page-tables.js').Shown[]} runs
- * @returns {Histograms | null} null: no message came
- */
+/** @param {import('./page-tables.js').Shown[]} runs @returns {Histograms | null} null: no message came */
 export function latencyHistograms(runs) {
   const shown = runs
     .flatMap(({ label, result }, run) =>

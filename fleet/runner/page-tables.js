@@ -26,10 +26,7 @@ const byStep = (runs, cells) =>
     rows: result.steps.map(step => ({ label: step.name, cells: cells(step, result) })),
   }))
 
-/**
- * @param {Shown[]} runs of one scenario
- * @returns {Table | null} null: nothing was published
- */
+/** @param {Shown[]} runs of one scenario @returns {Table | null} null: nothing was published */
 export function comparisonTable(runs) {
   const [{ result }] = runs
   if (result.published === null) return null

@@ -24,11 +24,7 @@ import { isLoopback, RunError } from './target.js'
  * @property {Partial<import('../schema.js').FleetSettings>} overrides of all steps
  */
 
-/**
- * @param {PlanRequest} request
- * @returns {Promise<RunPlan>}
- * @throws {RunError}
- */
+/** @param {PlanRequest} request @returns {Promise<RunPlan>} @throws {RunError} */
 export async function planRun({
   scenario,
   scale,

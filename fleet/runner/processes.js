@@ -25,11 +25,7 @@ export async function freePort(address = '127.0.0.1') {
 const FIRST_PORT = 12_000
 const LAST_PORT = 31_000
 
-/**
- * @param {number} port
- * @param {string} address
- * @returns {Promise<boolean>}
- */
+/** @param {number} port @param {string} address @returns {Promise<boolean>} */
 const isFree = (port, address) =>
   new Promise(resolve => {
     const server = createServer()
@@ -43,9 +39,7 @@ const GRACE = 5000
 /** Of a log, for an error: its end. */
 const LOG_BYTES = 16_384
 
-/**
- * A process that ends with this one, whatever happens to this one: a keeper between the two sees to it.
- */
+/** A process that ends with this one, whatever happens to this one: a keeper between the two sees to it. */
 export class KeptProcess {
   pid = 0
   /** @type {Promise<{code: number | null, signal: string | null, asked: boolean}>} */
@@ -199,10 +193,7 @@ export class RedisProcess {
   }
 }
 
-/**
- * @param {number} port
- * @returns {Promise<boolean>} whether a Redis there is ready
- */
+/** @param {number} port @returns {Promise<boolean>} whether a Redis there is ready */
 const redisAnswers = port =>
   new Promise(resolve => {
     const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'))

@@ -156,10 +156,7 @@ const COUNTED = Object.freeze(
   ]),
 )
 
-/**
- * @param {import('../schema.js').DistributionWire} wire
- * @returns {Latency}
- */
+/** @param {import('../schema.js').DistributionWire} wire @returns {Latency} */
 export function latencyOf(wire) {
   const all = Distribution.from(wire)
   const finite = (/** @type {number} */ value) => (Number.isFinite(value) ? value : 0)
@@ -203,10 +200,7 @@ export function accountingOf(now, before, reckoning) {
   return sums
 }
 
-/**
- * @param {Accounting[]} parts
- * @returns {Accounting} of all of them
- */
+/** @param {Accounting[]} parts @returns {Accounting} of all of them */
 export function accountingSum(parts) {
   const sums = noAccounting()
   for (const name of /** @type {(keyof Accounting)[]} */ (Object.keys(sums)))
@@ -241,11 +235,7 @@ export function losses(accounting, steps) {
   return found.map(name => ({ name, count: accounting[name] })).filter(({ count }) => count > 0)
 }
 
-/**
- * @param {string} text of a result.json
- * @returns {RunResult}
- * @throws {Error} one line
- */
+/** @param {string} text of a result.json @returns {RunResult} @throws {Error} one line */
 export function parseResult(text) {
   let result
   try {
@@ -267,11 +257,7 @@ export function parseResult(text) {
 /** @param {DroneRow} row @returns {number} ms of processor time of its processes that are there */
 const cpuOf = ({ sample }) => (sample?.processes ?? []).reduce((sum, { cpu }) => sum + cpu, 0)
 
-/**
- * @param {FleetSnapshot} first
- * @param {FleetSnapshot} last
- * @returns {DroneResult[]}
- */
+/** @param {FleetSnapshot} first @param {FleetSnapshot} last @returns {DroneResult[]} */
 function droneResults(first, last) {
   return last.drones.map(row => {
     const before = first.drones.find(({ id }) => id === row.id)
@@ -296,10 +282,7 @@ function droneResults(first, last) {
   })
 }
 
-/**
- * @param {FleetSnapshot} snapshot
- * @returns {StepResult['clock']} publisher and receiver may both be off
- */
+/** @param {FleetSnapshot} snapshot @returns {StepResult['clock']} publisher and receiver may both be off */
 function clockOf({ drones, latency, probe }) {
   if (latency.count === probe.count) return { error: 0, against: 'same machine' }
   const clocks = drones.map(({ sample }) => sample?.clock).filter(clock => clock !== undefined)

@@ -144,10 +144,7 @@ class Run {
     for (const step of plan.steps) await this.#playStep(stage, step)
   }
 
-  /**
-   * @param {import('./step-run.js').Stage} stage
-   * @param {import('../scenarios/contract.js').Step} step
-   */
+  /** @param {import('./step-run.js').Stage} stage @param {import('../scenarios/contract.js').Step} step */
   async #playStep(stage, step) {
     const run = new StepRun(stage, step, this.#counters)
     const began = Date.now()
@@ -182,10 +179,7 @@ class Run {
     return redis
   }
 
-  /**
-   * @param {RunPlan} plan
-   * @param {RedisProcess | null} redis
-   */
+  /** @param {RunPlan} plan @param {RedisProcess | null} redis */
   async #startGateway({ gateway: plan }, redis) {
     const { out, progress, log } = this.#options
     progress('starting the gateway')
@@ -198,11 +192,7 @@ class Run {
     return gateway
   }
 
-  /**
-   * @param {RunPlan} plan
-   * @param {string[]} targets
-   * @param {string | undefined} apiKey
-   */
+  /** @param {RunPlan} plan @param {string[]} targets @param {string | undefined} apiKey */
   async #launch(plan, targets, apiKey) {
     const { out, provider, flags, control, tokenSecret, signal, confirm, progress, log } = this.#options
     const dir = join(out, 'fleet')
@@ -252,11 +242,7 @@ class Run {
       await end().catch(error => this.#options.log(`not everything could be ended: ${error.message}`))
   }
 
-  /**
-   * @param {RunPlan} plan
-   * @param {boolean} partial
-   * @returns {Promise<RunResult>}
-   */
+  /** @param {RunPlan} plan @param {boolean} partial @returns {Promise<RunResult>} */
   async #result(plan, partial) {
     const { scenario, scale, target, out, provider, overrides, limits } = this.#options
     const figures = target.length === 0 ? await gatewayFigures(join(out, 'gateway.csv'), this.#steps) : null

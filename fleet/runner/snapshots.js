@@ -8,9 +8,7 @@ export class Interrupted extends Error {}
 /** A fleet that says nothing for so long is no longer there, ms. */
 const SILENCE = 30_000
 
-/**
- * The fleet's snapshots, waited for.
- */
+/** The fleet's snapshots, waited for. */
 export class Snapshots {
   #fleet
   #signal
@@ -43,10 +41,7 @@ export class Snapshots {
     return Promise.race([this.#broken, work])
   }
 
-  /**
-   * @returns {Promise<FleetSnapshot>} the next one
-   * @throws {Interrupted}
-   */
+  /** @returns {Promise<FleetSnapshot>} the next one @throws {Interrupted} */
   async next() {
     if (this.#signal.aborted) throw new Interrupted()
     /** @type {(snapshot: FleetSnapshot) => void} */

@@ -35,9 +35,7 @@ const TURNS_MOST = 120
  * @property {(text: string) => void} note something went otherwise than planned
  */
 
-/**
- * One step of a run: connections, load, a stretch that is measured, silence, and the books.
- */
+/** One step of a run: connections, load, a stretch that is measured, silence, and the books. */
 export class StepRun {
   #stage
   #step
@@ -247,10 +245,7 @@ export class StepRun {
     })
   }
 
-  /**
-   * @param {number} patience s
-   * @returns {Promise<Counters>}
-   */
+  /** @param {number} patience s @returns {Promise<Counters>} */
   async #books(patience) {
     const { fleet, snapshots } = this.#stage
     const published = (this.#step.settings.publish_rate ?? 0) > 0
@@ -267,10 +262,7 @@ export class StepRun {
     return counters
   }
 
-  /**
-   * @param {number} snapshots in which nothing comes any more
-   * @param {number} patience s
-   */
+  /** @param {number} snapshots in which nothing comes any more @param {number} patience s */
   async #quiet(snapshots, patience) {
     let quiet = 0
     await this.#stage.snapshots.until((snapshot, seconds) => {

@@ -33,10 +33,7 @@ const lossText = (accounting, steps) =>
 /** @param {number} value a second */
 const rate = value => `${count(value < 100 ? Number(value.toPrecision(3)) : Math.round(value))}/s`
 
-/**
- * @param {StepResult} step
- * @returns {string} a line
- */
+/** @param {StepResult} step @returns {string} a line */
 export function stepText(step) {
   const { name, connections, received, pings, latency, accounting, partial } = step
   const parts = [`${count(connections.open)} open`]
@@ -52,10 +49,7 @@ export function stepText(step) {
   return `${name}: ${parts.join(', ')}${partial ? ' (not to its end)' : ''}`
 }
 
-/**
- * @param {RunResult} result
- * @returns {{state: 'good' | 'bad' | 'open', title: string, lines: string[]}}
- */
+/** @param {RunResult} result @returns {{state: 'good' | 'bad' | 'open', title: string, lines: string[]}} */
 export function verdictOf({ partial, steps, accounting, limits, notes }) {
   const broken = limits.filter(limit => limit.broken)
   const calm = steps.every(({ disturbances }) => disturbances.every(({ left }) => left))
@@ -105,10 +99,7 @@ export function verdictOf({ partial, steps, accounting, limits, notes }) {
   return { state: partial ? 'open' : clean ? 'good' : 'bad', title, lines }
 }
 
-/**
- * @param {RunResult} result
- * @returns {string[]} what ran where
- */
+/** @param {RunResult} result @returns {string[]} what ran where */
 export function factsOf({ started, ended, scale, machine, versions, provider, target, ownGateway, plan }) {
   const date = new Date(started).toISOString().slice(0, 16).replace('T', ' ')
   const { cores, memory, cpu, system } = machine

@@ -5,10 +5,7 @@ import { count } from '../../src/charts/format.js'
 
 const REACH_TIMEOUT = 5000
 
-/**
- * @param {string} url
- * @returns {{host: string, port: number}}
- */
+/** @param {string} url @returns {{host: string, port: number}} */
 function hostOf(url) {
   const { hostname, port, protocol } = new URL(url)
   return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (protocol === 'https:' ? 443 : 80) }
@@ -27,11 +24,7 @@ const REASONS = {
   ETIMEDOUT: 'no answer',
 }
 
-/**
- * @param {string} url
- * @returns {Promise<void>}
- * @throws {RunError} nobody is there
- */
+/** @param {string} url @returns {Promise<void>} @throws {RunError} nobody is there */
 export function reach(url) {
   return new Promise((resolve, reject) => {
     const socket = connect(hostOf(url))
@@ -86,28 +79,20 @@ export function topFault(faults, before = {}) {
   return first ?? null
 }
 
-/**
- * @param {string} fault
- * @param {string} transport
- */
+/** @param {string} fault @param {string} transport */
 export function withHint(fault, transport) {
   const hint = HINTS.find(([pattern]) => pattern.test(fault))?.[1](transport)
   return hint === undefined ? fault : `${fault}: ${hint}`
 }
 
-/**
- * Notices a target that refuses everything.
- */
+/** Notices a target that refuses everything. */
 export class Refusal {
   #target
   #before
   #since = 0
   #unrecovered = 0
 
-  /**
-   * @param {string} target
-   * @param {FleetSnapshot} before
-   */
+  /** @param {string} target @param {FleetSnapshot} before */
   constructor(target, before) {
     this.#target = target
     this.#before = before

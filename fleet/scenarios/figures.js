@@ -5,10 +5,7 @@ import { bytes, count, formatValue, milliseconds, percent } from '../../src/char
 /** @typedef {import('../runner/result.js').RunResult} RunResult */
 /** @typedef {import('../runner/result.js').StepResult} StepResult */
 
-/**
- * @param {(value: number) => string} format
- * @param {number | null | undefined} value
- */
+/** @param {(value: number) => string} format @param {number | null | undefined} value */
 const known = (format, value) =>
   value === null || value === undefined || !Number.isFinite(value) ? '' : format(value)
 
@@ -85,10 +82,7 @@ export const p99 = result => {
   return step === undefined || step.latency.count === 0 ? '' : milliseconds(step.latency.p99)
 }
 
-/**
- * The same of a step.
- * @param {string} name
- */
+/** The same of a step. @param {string} name */
 export const of = name => ({
   /** @param {RunResult} result */
   received: result => known(value => `${count(value)}/s`, stepOf(result, name)?.received),

@@ -27,11 +27,7 @@ export const SCENARIOS = Object.freeze([
 /** No scenario of that name; the message is one line. */
 export class ScenarioError extends Error {}
 
-/**
- * @param {string} name
- * @returns {Scenario}
- * @throws {ScenarioError} names the nearest one
- */
+/** @param {string} name @returns {Scenario} @throws {ScenarioError} names the nearest one */
 export function findScenario(name) {
   const found = SCENARIOS.find(scenario => scenario.name === name)
   if (found !== undefined) return found

@@ -40,10 +40,7 @@ export const scaled = (full, scale, least = 1) => Math.max(least, Math.round(ful
 export const workersFor = (connections, { cores, files }) =>
   Math.max(cores, Math.ceil(connections / Math.max(1, files * FILES_SHARE)))
 
-/**
- * @param {number} connections
- * @param {Pick<PlanOptions, 'local'>} where
- */
+/** @param {number} connections @param {Pick<PlanOptions, 'local'>} where */
 export const dronesFor = (connections, { local }) =>
   Math.max(1, Math.ceil(connections / (local ? PER_LOCAL_DRONE : PER_MACHINE)))
 
@@ -96,18 +93,11 @@ export const OPEN = Object.freeze({
   allow_subscribe_for_anonymous: true,
 })
 
-/**
- * @param {number} connections
- * @returns {string} `1,000 connections`
- */
+/** @param {number} connections @returns {string} `1,000 connections` */
 export const connectionsText = connections =>
   `${count(connections)} ${connections === 1 ? 'connection' : 'connections'}`
 
-/**
- * What is true of every run here.
- * @param {PlanOptions} options
- * @returns {string[]} sentences
- */
+/** What is true of every run here. @param {PlanOptions} options @returns {string[]} sentences */
 export function commonDifferences({ scale, cores, local, target }) {
   const sentences = []
   if (scale !== 1) sentences.push(`This run has ${shareText(scale)} of the published connections.`)
@@ -124,8 +114,5 @@ export function commonDifferences({ scale, cores, local, target }) {
   return sentences
 }
 
-/**
- * @param {number} scale
- * @returns {string} `10 %`, `0.03 %`
- */
+/** @param {number} scale @returns {string} `10 %`, `0.03 %` */
 const shareText = scale => `${Number((scale * 100).toPrecision(3))}\u202f%`

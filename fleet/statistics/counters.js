@@ -13,11 +13,7 @@ export const COUNTERS = Object.freeze(
 /** @returns {Counters} */
 export const zeroCounters = () => /** @type {any} */ (Object.fromEntries(COUNTERS.map(name => [name, 0])))
 
-/**
- * @param {Counters} to is changed
- * @param {Counters} from
- * @returns {Counters} `to`
- */
+/** @param {Counters} to is changed @param {Counters} from @returns {Counters} `to` */
 export function addCounters(to, from) {
   for (const name of COUNTERS) to[name] += from[name]
   return to

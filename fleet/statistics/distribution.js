@@ -31,10 +31,7 @@ export class Distribution {
     return distribution
   }
 
-  /**
-   * @param {number} ms may be below 0, when clocks are compared
-   * @param {number} [times]
-   */
+  /** @param {number} ms may be below 0, when clocks are compared @param {number} [times] */
   record(ms, times = 1) {
     this.#add(times, ms, ms, ms, 0)
     this.buckets[bucketOf(ms)] += times
@@ -99,10 +96,7 @@ export class Distribution {
     return { low: this.mean - half, high: this.mean + half }
   }
 
-  /**
-   * @param {number} percent above 0, up to 100
-   * @returns {number} ms, at most 1/128 off; of none: 0
-   */
+  /** @param {number} percent above 0, up to 100 @returns {number} ms, at most 1/128 off; of none: 0 */
   percentile(percent) {
     // Tolerates rounding: 0.07 * 100 is 7.000000000000001.
     const rank = (percent / 100) * this.count - 1e-6
