@@ -35,14 +35,14 @@ const number = (least, most) => text => {
   const unit = { k: 1e3, m: 1e6, '': 1 }[match?.[2].toLowerCase() ?? ''] ?? 1
   const value = match ? Number(match[1].replace(/[_,]/g, '')) * unit : Number.NaN
   if (!(value >= least && value <= most))
-    throw new SettingError(`"${text}" is no number from ${least} to ${most}`)
+    throw new SettingError(`"${text}" is not a number from ${least} to ${most}`)
   return value
 }
 
 /** @param {number} least @param {number} most @returns {(text: string) => number} */
 const integer = (least, most) => text => {
   const value = number(least, most)(text)
-  if (!Number.isInteger(value)) throw new SettingError(`"${text}" is no whole number`)
+  if (!Number.isInteger(value)) throw new SettingError(`"${text}" is not a whole number`)
   return value
 }
 
@@ -71,7 +71,7 @@ const urls = text => {
   const found = list(text).map(part => {
     const url = URL.canParse(part) ? new URL(part) : null
     if (url === null || !/^(?:http|ws)s?:$/.test(url.protocol) || url.hostname === '')
-      throw new SettingError(`"${part}" is no URL like http://127.0.0.1:8000`)
+      throw new SettingError(`"${part}" is not a URL like http://127.0.0.1:8000`)
     return `${url.protocol.replace('ws', 'http')}//${url.host}`
   })
   if (found.length === 0) throw new SettingError('at least one URL is needed')

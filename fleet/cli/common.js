@@ -45,7 +45,7 @@ const UNITS = { ms: 0.001, s: 1, m: 60, h: 3600 }
  */
 export function seconds(text, what) {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text)
-  if (match === null) throw new UsageError(`${what}: "${text}" is no duration like 300s or 5m`)
+  if (match === null) throw new UsageError(`${what}: "${text}" is not a duration like 300s or 5m`)
   return Number(match[1]) * UNITS[/** @type {keyof UNITS} */ (match[2] ?? 's')]
 }
 
@@ -60,7 +60,7 @@ export function count(text, what, most = 10_000) {
   if (text === undefined) throw new UsageError(`${what} is missing`)
   const value = /^\d[\d_,]*$/.test(text) ? Number(text.replace(/[_,]/g, '')) : Number.NaN
   if (!(value >= 1 && value <= most))
-    throw new UsageError(`${what}: "${text}" is no number from 1 to ${most}`)
+    throw new UsageError(`${what}: "${text}" is not a number from 1 to ${most}`)
   return value
 }
 

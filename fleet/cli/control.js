@@ -19,12 +19,12 @@ const WIDTH = Math.max(...SETTINGS.map(({ name }) => name.length)) + 2
 
 export const fleetSet = fleetCommand({
   name: 'fleet set',
-  summary: 'tell the drones what to do',
+  summary: 'change what the drones do',
   help: `Usage: halley fleet set NAME VALUE [flags]
        halley fleet set NAME=VALUE ... [flags]
        halley fleet set [NAME] [flags]
 
-Changes settings of the fleet while it runs: the drones answer that they have them, or why they refuse; then nothing is changed.
+Changes settings of the fleet while it runs: the drones confirm, or one refuses and says why, and nothing is changed.
 Without a value it prints the settings.
 
 ${SETTINGS.map(({ name, doc }) => `      ${name.padEnd(WIDTH)}${doc}`).join('\n')}
@@ -67,8 +67,8 @@ export const fleetRamp = fleetCommand({
   summary: 'raise or lower the connections in a straight line',
   help: `Usage: halley fleet ramp --to N --over TIME [flags]
 
-Raises (or lowers) the number of connections from what it is to N, a step a second. It waits until that is told; Ctrl-C leaves the ramp
-to the controller, which goes on with it. \`set n\` ends it.
+Raises (or lowers) the number of connections from what it is to N, a step a second. It waits for the end; after Ctrl-C the controller
+goes on with the ramp. \`set n\` ends it.
 
       --to N                 connections of all drones together: 1000000, 1m
       --over TIME            300s, 5m
@@ -105,11 +105,10 @@ Examples:
 
 export const fleetRestart = fleetCommand({
   name: 'fleet restart',
-  summary: 'start drones anew',
+  summary: 'restart drones',
   help: `Usage: halley fleet restart [ID ...] [flags]
 
-Ends the processes of drones and starts them again, with what they have to do. One that is gone is launched again. Without an ID:
-all of them.
+Restarts the processes of drones, with their settings. A drone that is gone is launched again. Without an ID: all drones.
 
 ${DIR_HELP}
 ${COMMON_HELP}
@@ -124,7 +123,7 @@ Examples:
     const { ask } = await import('../controller/client.js')
     const ids = flags.words.length > 0 ? flags.words : undefined
     const done = await ask(dirOf(io, flags), 'restart', { ids })
-    io.stdout(`started anew: ${done.ids.join(', ')}\n`)
+    io.stdout(`restarted: ${done.ids.join(', ')}\n`)
   },
 })
 
@@ -192,11 +191,11 @@ Examples:
 
 export const fleetController = fleetCommand({
   name: 'fleet controller',
-  summary: 'be the controller, in the foreground (start does that by itself)',
+  summary: 'run the controller in the foreground (start runs it in the background)',
   help: `Usage: halley fleet controller [flags]
 
-Is the controller of a fleet until it is stopped, and logs to the terminal. \`halley fleet start\` starts one in the background by itself;
-this is for a supervisor, or to see what it does. The drones of a controller that was ended are taken up.
+Runs the controller of a fleet until it is stopped, and logs to the terminal. \`halley fleet start\` starts one in the background; use this
+under a supervisor, or to see what it does. The drones of an earlier controller are adopted.
 
 ${DIR_HELP}
 ${COMMON_HELP}

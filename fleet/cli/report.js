@@ -6,7 +6,7 @@ import { UsageError } from '../../src/cli/args.js'
 /** @type {import('../../src/cli/command.js').Command} */
 export const fleetReport = {
   name: 'fleet report',
-  summary: 'make the page of a run again, or of several beside each other',
+  summary: 'make the report of a run again, or of several side by side',
   help: `Usage: halley fleet report DIR [DIR2 ...] -o FILE.html [flags]
 
 Makes the page of a run from its folder (result.json, and gateway.csv if there is one). Several runs are put beside each other: two

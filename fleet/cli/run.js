@@ -116,7 +116,7 @@ function list({ stdout }, scenarios) {
 /** @param {string | undefined} text @returns {number} */
 function scaleOf(text = '1') {
   const value = /^\d*\.?\d+(?:e-?\d+)?$/.test(text) ? Number(text) : Number.NaN
-  if (!(value > 0 && value <= 100)) throw new UsageError(`--scale: "${text}" is no number like 0.1 or 1`)
+  if (!(value > 0 && value <= 100)) throw new UsageError(`--scale: "${text}" is not a number like 0.1 or 1`)
   return value
 }
 
@@ -227,7 +227,7 @@ class RunCommand {
     // Who asks twice does not want to wait: what was started sees that the run is gone, and ends by itself.
     if (this.#stopping) process.exit(signal === 'SIGINT' ? 130 : 143)
     this.#stopping = true
-    this.#progress.line('ending the run; what was measured so far is kept (once more: at once)')
+    this.#progress.line('ending the run; results so far are kept (press again to quit at once)')
     abort.abort()
   }
 
@@ -271,7 +271,7 @@ class RunCommand {
     this.#progress.line(priceText(price))
     if (yes) return true
     if (!process.stdin.isTTY) {
-      this.#progress.line('launching that costs money: --yes says that it may')
+      this.#progress.line('this costs money: pass --yes to confirm without a terminal')
       return false
     }
     return await confirmed('Launch that?', '')

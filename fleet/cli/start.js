@@ -29,14 +29,14 @@ Launches N load drones, on this machine or on EC2, and a controller that the oth
 \`halley fleet stop\`; more can be added by another \`start\`.
 
       --host URL             the target, as http://127.0.0.1:8000; several: connections are spread over them
-      --allow HOST[:PORT]    what these drones may ever connect to, whatever they are told later; default: --host
+      --allow HOST[:PORT]    the only targets that these drones may connect to, whatever their settings; default: --host
       --set NAME=VALUE       a setting to begin with (see halley fleet set --help); may be given again
       --api-key KEY          of the target's server API, for publishing; HALLEY_FLEET_API_KEY is better, as nobody else can see it
       --token-secret SECRET  HMAC secret of the connections' tokens; or HALLEY_FLEET_TOKEN_SECRET
       --provider NAME        local (default) or ec2
       --dry-run              print what would be launched, and launch nothing
-  -y, --yes                  do not ask whether it may cost what it costs
-      --keep                 keep what came up when something did not; else all of it is taken back
+  -y, --yes                  confirm the cost without being asked
+      --keep                 keep the drones that came up if others did not; otherwise all of them are stopped
       --patience TIME        that a drone may take to report; default 20s, on EC2 5m
       --per-process N        connections that one process of a drone holds
       --orphan-after TIME    without a controller after which a drone stops loading; default 30s
@@ -122,7 +122,7 @@ async function requestOf(io, flags) {
 /** @param {string} text @returns {string} @throws {UsageError} no target could ever be that */
 function target(text) {
   if (/^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/i.test(text)) return text
-  throw new UsageError(`--allow: "${text}" is no HOST or HOST:PORT`)
+  throw new UsageError(`--allow: "${text}" is not HOST or HOST:PORT`)
 }
 
 /** @typedef {Awaited<ReturnType<typeof requestOf>>} Request */
@@ -145,7 +145,7 @@ async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise
   const told = split(known?.advertise || advertise || reachable(at.host))
   const allow = launch.allow.length > 0 ? launch.allow : allowOf(known?.settings.host ?? [])
   if (allow.length === 0)
-    throw new UsageError('--host or --allow has to say which targets the drones may connect to')
+    throw new UsageError('--host or --allow must name the targets that the drones may connect to')
   const configs = await launchConfigs({
     run: {
       run: known?.run ?? 'new-run',
@@ -164,7 +164,7 @@ async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise
   if (!launch.listen && (told.port || at.port) === 0)
     stdout('port 0: a free one, which the controller takes when it begins\n')
   for (const [name, value] of Object.entries(settings)) stdout(`then: set ${name} ${shown(value)}\n`)
-  stdout(price === null ? 'it costs nothing\n' : `${priceText(price)}\n`)
+  stdout(price === null ? 'cost: none\n' : `${priceText(price)}\n`)
   stdout('nothing was launched\n')
   return 0
 }
@@ -183,7 +183,7 @@ async function start({ stdout, stderr }, request, yes, progress) {
     // Who asks twice does not want to wait: the controller sees that nobody does, and takes back what it has launched.
     if (abort.signal.aborted) process.exit(130)
     progress.line(
-      request.keep ? 'interrupted: what is up is kept' : 'interrupted: what was launched is taken back',
+      request.keep ? 'interrupted: running drones are kept' : 'interrupted: launched drones are stopped',
     )
     abort.abort()
   }
@@ -216,8 +216,5 @@ async function confirm({ lines, price }, yes, progress) {
   for (const line of lines) progress.line(line)
   progress.line(priceText(price))
   if (yes) return true
-  return await confirmed(
-    'Launch that?',
-    'that costs money, and nobody is there to ask: --yes says that it may',
-  )
+  return await confirmed('Launch that?', 'this costs money: pass --yes to confirm without a terminal')
 }

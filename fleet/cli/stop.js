@@ -20,13 +20,13 @@ export const fleetStop = fleetCommand({
   summary: 'end drones',
   help: `Usage: halley fleet stop N|all [flags]
 
-Ends the last N drones, or all if there are fewer, and says so; the others take over their connections. \`all\` ends all drones and the
-controller, and what was left by a controller that was killed: processes of this folder and, with --provider ec2, instances that are
-tagged as drones of any run.
+Stops the last N drones, or all if there are fewer; the others take over their connections. \`stop all\` stops every drone and the
+controller, including orphans of a killed controller: processes of this folder and, with --provider ec2, instances that are tagged as
+drones of any run.
 statistics.csv and controller.log stay in the folder.
 
-      --provider NAME        also look for what this provider's runs have left
-  -y, --yes                  do not ask whether other runs' instances may be ended
+      --provider NAME        also stop orphans of this provider's runs
+  -y, --yes                  confirm stopping other runs' instances without being asked
 ${DIR_HELP}
 ${COMMON_HELP}
 
@@ -46,7 +46,7 @@ Examples:
 
   async run(io, flags, progress) {
     const [word] = flags.words
-    if (word === undefined) throw new UsageError('how many drones are to end? N, or all')
+    if (word === undefined) throw new UsageError('number of drones missing: N or all')
     const n = word === 'all' ? 'all' : count(word, 'the number of drones')
     const own = flags.provider === undefined ? undefined : (providerFlags(flags, flags.provider) ?? {})
     const dir = dirOf(io, flags)
@@ -130,5 +130,8 @@ async function confirm(handles, yes, progress) {
   for (const { id, where, handle, run, state } of handles)
     progress.line(`${handle} in ${where}: ${id} of run ${run}, ${state}`)
   if (yes) return true
-  return await confirmed('End these?', 'these may be of other runs: --yes says that they are to be ended')
+  return await confirmed(
+    'End these?',
+    'these may belong to other runs: pass --yes to confirm without a terminal',
+  )
 }

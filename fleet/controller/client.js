@@ -52,7 +52,7 @@ async function startController(dir) {
     })
     await new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        reject(new Error(`the controller does not come; see ${logPath(dir)}`))
+        reject(new Error(`the controller did not start; see ${logPath(dir)}`))
       }, PATIENCE)
       const settle = (/** @type {() => void} */ then) => {
         clearTimeout(timer)
@@ -123,7 +123,7 @@ export async function ask(dir, command, params = {}, options = {}) {
   const line = await reach(dir, options)
   try {
     return await new Promise((resolve, reject) => {
-      line.onClose = () => reject(new Error('the controller has gone before it had answered'))
+      line.onClose = () => reject(new Error('the controller ended before it answered'))
       line.onMessage = message => {
         if (message.progress !== undefined) onProgress(message.progress)
         else if (message.snapshot !== undefined) onSnapshot(message.snapshot)

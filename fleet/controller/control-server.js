@@ -139,7 +139,7 @@ export const COMMANDS = {
     if (fault !== '') throw new Error(fault)
     const allow = launch.allow.length > 0 ? launch.allow : allowOf(fleet.settings.host)
     if (allow.length === 0)
-      throw new Error('--host or --allow has to say which targets the drones may ever connect to')
+      throw new Error('--host or --allow must name the targets that the drones may connect to')
     // Those of drones that are no more, or never were, are nobody's.
     const own = flags ?? (fleet.size === 0 ? {} : undefined)
     const plan = await fleet.plan(n, { ...launch, allow, ...(own === undefined ? {} : { flags: own }) })
@@ -156,7 +156,7 @@ export const COMMANDS = {
     try {
       if (Object.keys(settings).length > 0) warnings = await fleet.set(settings)
     } catch (error) {
-      throw new Error(`${up.length} drones are up, but were not told what to do: ${error.message}`)
+      throw new Error(`${up.length} drones are up, but could not be given their settings: ${error.message}`)
     }
     return { up, fault: missing, warnings, run: fleet.run }
   },

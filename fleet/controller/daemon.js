@@ -65,10 +65,10 @@ export class Host {
       this.fleet = null
     } else if (fleet !== null) {
       if (bind !== undefined || advertise !== undefined)
-        throw new Error('--bind and --advertise are for the first drones: where these call is settled')
+        throw new Error('--bind and --advertise apply only to the first drones of a fleet')
       if (name !== undefined && name !== fleet.provider.name)
         throw new Error(
-          `the drones there are, are of ${fleet.provider.name}: stop them first, or use another --dir`,
+          `the fleet's drones belong to ${fleet.provider.name}: stop them first, or use another --dir`,
         )
       return fleet
     }

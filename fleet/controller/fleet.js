@@ -136,7 +136,7 @@ export class Fleet extends EventEmitter {
     // What a controller that was killed told its drones last may not have been written.
     state.revision += 1000
     if (size > 0) {
-      this.#event('info', `a controller is there again, and looks for its ${size} drones`)
+      this.#event('info', `controller restarted; waiting for its ${size} drones`)
       this.#adopting = Date.now() + ADOPTION
     }
     await this.#launcher.adopt()
@@ -315,7 +315,7 @@ export class Fleet extends EventEmitter {
    * @param {LaunchPlan} plan of this fleet
    * @param {object} [options]
    * @param {OnProgress} [options.onProgress]
-   * @param {boolean} [options.keep] what came up stays when something did not; else all of it is taken back
+   * @param {boolean} [options.keep] what came up stays when something did not; otherwise all of them are stopped
    * @param {number} [options.patience] ms
    * @param {AbortSignal} [options.signal] takes it back, or ends the wait when it is to be kept
    * @returns {Promise<import('./launch.js').Arrival & {fault: string}>} `fault`: what went wrong, though the rest was kept

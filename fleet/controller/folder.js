@@ -168,7 +168,7 @@ export async function readState(dir) {
   try {
     state = JSON.parse(text)
   } catch {
-    throw damaged(text.trim() === '' ? 'it is empty' : 'it is no JSON')
+    throw damaged(text.trim() === '' ? 'it is empty' : 'it is not JSON')
   }
   if (state?.version !== VERSION) throw damaged(`version ${state?.version} instead of ${VERSION}`)
   const whole =
@@ -237,7 +237,7 @@ export class Store {
     } catch (error) {
       if (!this.#failing)
         this.#onFault(
-          `the state cannot be written (${reasonOf(error)}): the fleet goes on, but a controller that starts anew will not know of it`,
+          `the state cannot be written (${reasonOf(error)}): the fleet goes on, but a restarted controller will not know its changes`,
         )
       this.#failing = true
     }

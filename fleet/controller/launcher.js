@@ -174,13 +174,13 @@ export class Launcher {
     const kept = fault === '' || keep ? there.filter(drone => drone.up) : []
     const back = there.filter(drone => !kept.includes(drone))
     if (back.length > 0) {
-      onProgress(`${back.length} of ${configs.length} drones are taken back`)
+      onProgress(`${back.length} of ${configs.length} drones are stopped again`)
       const failed = await this.#end(back, onProgress)
-      if (failed !== '') fault += `; not all could be taken back (${failed}): \`halley fleet stop all\``
+      if (failed !== '') fault += `; not all could be stopped (${failed}): \`halley fleet stop all\``
     }
     if (kept.length === 0) {
       if (this.#list.size === 0) await this.#list.forget()
-      throw new Error(`${fault}${back.length > 0 ? `; taken back: ${some(back.map(({ id }) => id))}` : ''}`)
+      throw new Error(`${fault}${back.length > 0 ? `; stopped: ${some(back.map(({ id }) => id))}` : ''}`)
     }
     await this.#list.inTurn(async () => {
       for (const drone of kept) drone.state.member = true

@@ -43,7 +43,7 @@ const jittered = ms => ms * (0.5 + Math.random() / 2)
 export function hostAndPort(address) {
   const match = /^(?:\[(.+)\]|([^:]*)):(\d+)$/.exec(address)
   if (match === null || Number(match[3]) > 65_535)
-    throw new Error(`"${address}" is no HOST:PORT like 0.0.0.0:7400`)
+    throw new Error(`"${address}" is not HOST:PORT, as in 0.0.0.0:7400`)
   return { host: match[1] ?? match[2], port: Number(match[3]) }
 }
 
@@ -121,14 +121,14 @@ export class Links {
       try {
         checkMessage(message)
       } catch (error) {
-        return refuse(`it says what cannot be read: ${error.message}`)
+        return refuse(`invalid message: ${error.message}`)
       }
       if (id !== '') return this.#events.onMessage(id, link, message)
       clearTimeout(timer)
       const greets = message.type === 'hello' || message.type === 'program'
-      if (!greets || message.run !== this.#run) return refuse('it is no drone of this run')
+      if (!greets || message.run !== this.#run) return refuse('it is not a drone of this run')
       const known = expected ?? link.identity.slice(this.#run.length + 1)
-      if (message.id !== known) return refuse(`it says that it is ${message.id}, and dialled as ${known}`)
+      if (message.id !== known) return refuse(`it says hello as ${message.id}, but its identity is ${known}`)
       if (message.type === 'program') {
         // One for each line.
         link.onMessage = () => {}

@@ -85,7 +85,7 @@ export class Relauncher {
     const count = last !== undefined && now - last.at < HEALTHY ? last.count : 0
     const due = last === undefined ? now : last.at + Math.min(LONGEST, 1000 * 2 ** (count - 1))
     if (count > 0 && now < due) return due - now
-    this.#onEvent('warn', `${drone.id} died${why}; it is started anew`)
+    this.#onEvent('warn', `${drone.id} died${why}; relaunching it`)
     this.#starts.set(drone.id, { count: count + 1, at: now })
     await this.#restart(drone)
     return wait

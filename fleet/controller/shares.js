@@ -138,12 +138,11 @@ export const beginsPublishing = (before, after) =>
  */
 export function contradiction(settings) {
   const templates = settings.publish_channels.length
-  if (settings.publish_rate > 0 && templates === 0)
-    return 'publish_rate: publish_channels has to say where to'
+  if (settings.publish_rate > 0 && templates === 0) return 'publish_rate: publish_channels is missing'
   if (settings.publish_rate > 0 && settings.publishers < templates)
-    return `publishers: ${templates} publish_channels want as many publishers, or more`
+    return `publishers: ${templates} publish_channels need at least as many publishers`
   if (settings.backoff_max < settings.backoff_min)
     return `backoff_max (${settings.backoff_max}) is less than backoff_min (${settings.backoff_min})`
-  if (settings.n > 0 && settings.host.length === 0) return 'n: host has to say where to'
+  if (settings.n > 0 && settings.host.length === 0) return 'n: host is missing'
   return ''
 }

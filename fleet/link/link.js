@@ -173,7 +173,7 @@ export class Link {
     try {
       message = JSON.parse(line)
     } catch {}
-    if (message?.constructor !== Object) this.close('a line that is no JSON object')
+    if (message?.constructor !== Object) this.close('a line that is not a JSON object')
     else if (message.type === 'answer') this.#onAnswer(message)
     else this.#onMessage(message)
   }

@@ -14,8 +14,8 @@ const keyOf = secret => Buffer.from(secret, 'hex')
 
 /** @param {NodeJS.ErrnoException} error of a TLS socket @returns {string} its meaning for a link */
 function meaningOf({ code = '', message }) {
-  if (/ALERT|BINDER|SIGNATURE|CERT/.test(code)) return 'the other side has not the secret of this run'
-  return /^ERR_SSL/.test(code) ? 'the other side speaks no TLS' : code || message
+  if (/ALERT|BINDER|SIGNATURE|CERT/.test(code)) return 'the other side does not know the secret of this run'
+  return /^ERR_SSL/.test(code) ? 'the other side does not speak TLS' : code || message
 }
 
 /**

@@ -85,7 +85,7 @@ export class GatewayProcess {
     while (!(await this.#isHealthy()) || !(await this.#follow())) {
       if (this.#process.hasEnded || Date.now() > end) {
         const last = (await this.#process.lastLines()).map(messageOf).slice(-2).join('; ')
-        throw new RunError(`the gateway does not come up: ${last || 'it says nothing'}`)
+        throw new RunError(`the gateway did not start: ${last || 'its log is empty'}`)
       }
       await new Promise(resolve => setTimeout(resolve, PAUSE))
     }

@@ -38,7 +38,7 @@ const duration = (name, text) => withUnit(name, text, DURATION, '200ms or 1.5s')
 const size = (name, text) => withUnit(name, text, SIZE, '4KB')
 /** @param {string} name @param {string} text */
 const whole = (name, text) => {
-  if (!/^\d[\d,_]*$/.test(text)) throw new UsageError(`--${name}: "${text}" is no number`)
+  if (!/^\d[\d,_]*$/.test(text)) throw new UsageError(`--${name}: "${text}" is not a number`)
   return Number(text.replace(/[,_]/g, ''))
 }
 

@@ -179,7 +179,7 @@ export class RedisProcess {
     while (!(await redisAnswers(this.port))) {
       if (kept.hasEnded || Date.now() > end) {
         const lines = await kept.lastLines()
-        throw new RunError(`Redis does not come up: ${lines.at(-1) ?? 'it says nothing'}`)
+        throw new RunError(`Redis did not start: ${lines.at(-1) ?? 'its log is empty'}`)
       }
       await new Promise(resolve => setTimeout(resolve, PAUSE))
     }

@@ -241,7 +241,7 @@ export function parseResult(text) {
   try {
     result = JSON.parse(text)
   } catch {
-    throw new Error('it is no JSON')
+    throw new Error('it is not JSON')
   }
   if (result?.type !== 'halley-fleet-run') throw new Error('it is no result of a run')
   if (result.schema !== RESULT_SCHEMA)

@@ -12,7 +12,7 @@ t.test('a drone of another secret does not get in, and says so', async t => {
   const { controller } = JSON.parse(readFileSync(drone.config, 'utf8'))
   const folder = t.testdir({ 'config.json': JSON.stringify({ ...other, controller }) })
   const { stdout } = await promisify(execFile)(process.execPath, [DRONE, join(folder, 'config.json')])
-  t.match(stdout, /the other side has not the secret of this run/)
+  t.match(stdout, /the other side does not know the secret of this run/)
   t.equal(drone.hellos.length, 1)
 })
 

@@ -61,7 +61,7 @@ const FAULTS = [
     /no program yet: a line of more than 16 MB/,
     socket => socket.write('a'.repeat(17 << 20)),
   ],
-  ['garbage', /no program yet: a line that is no JSON object/, socket => socket.write('garbage\n')],
+  ['garbage', /no program yet: a line that is not a JSON object/, socket => socket.write('garbage\n')],
   [
     'a number',
     /no program yet: the controller sent another program/,
@@ -98,7 +98,7 @@ t.test('a controller with another secret gets no request', async t => {
   const { machine, listening } = await rig(t, () => t.fail('a request'), { secret: randomBytes(32) })
   await listening()
   machine.start()
-  t.ok(await machine.said(/has not the secret of this run; next attempt within 2 s/))
+  t.ok(await machine.said(/does not know the secret of this run; next attempt within 2 s/))
 })
 
 t.test('a disk that is full, and a stored program that is damaged', async t => {

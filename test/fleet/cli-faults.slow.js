@@ -30,7 +30,7 @@ t.test('a drone that never reports is named, and the others are taken back, or k
   const args = ['start', '2', '--allow', '127.0.0.1', '--patience', '2s', '--node', node]
   const { code, stderr } = await cli.run(args)
   t.equal(code, 1)
-  t.match(stderr, /\nhalley: d2 never reported \(it has not reported within 2 s\); taken back: d1, d2\n$/)
+  t.match(stderr, /\nhalley: d2 never reported \(it has not reported within 2 s\); stopped: d1, d2\n$/)
   t.same(await cli.drones(), [])
   await gone(cli)
   const kept = await cli.run([...args, '--keep'])
@@ -70,7 +70,7 @@ t.test('a start that is interrupted takes back what it has launched', async t =>
     stderr: /^halley: another controller \(process \d+\) has [^\n]+\n$/,
   })
   child.kill('SIGINT')
-  t.match(await done, { code: 1, stderr: /the launch was interrupted; taken back: d1, d2\n$/ })
+  t.match(await done, { code: 1, stderr: /the launch was interrupted; stopped: d1, d2\n$/ })
   for (const { handle } of there) t.notOk(await lives(handle))
 
   await gone(cli)

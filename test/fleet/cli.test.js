@@ -77,14 +77,14 @@ t.test('from start to stop', async t => {
     )
     for (const [i, text] of [
       'did you mean channels?',
-      '"many" is no number',
+      '"many" is not a number',
       /d1, d2 refuse: .*127\.0\.0\.1:1/,
       'there is no drone d9; did you mean d1?',
-      'the number of drones: "0" is no number from 1',
+      'the number of drones: "0" is not a number from 1',
       '--spot is for --provider ec2, not for local',
       'unknown provider "ec3"; there are local and ec2',
-      '"long" is no duration like 300s or 5m',
-      '--allow: "http://127.0.0.1:8000" is no HOST or HOST:PORT',
+      '"long" is not a duration like 300s or 5m',
+      '--allow: "http://127.0.0.1:8000" is not HOST or HOST:PORT',
       'the number of drones is missing',
       'it is a file, or below one',
     ].entries())

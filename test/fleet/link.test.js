@@ -110,7 +110,7 @@ t.test('another secret and another run are refused, on both sides with a clear l
     message: /not the secret of this run/,
   })
   await server.until(() => server.faults.length === 2)
-  t.match(server.faults[0], /^127\.0\.0\.1:\d+ was refused: the other side has not the secret/)
+  t.match(server.faults[0], /^127\.0\.0\.1:\d+ was refused: the other side does not know the secret/)
   t.equal(server.lines.length, 0)
 })
 
@@ -140,7 +140,7 @@ t.test(
     t.equal(made.status, 0, made.stderr)
     const env = { ...process.env, NODE_EXTRA_CA_CERTS: 'cert.pem' }
     const { stdout } = spawnSync(process.execPath, ['evil.js'], { ...options, env })
-    t.match(stdout, /has not the secret of this run/)
+    t.match(stdout, /does not know the secret of this run/)
   },
 )
 
@@ -154,7 +154,7 @@ t.test('plain HTTP, garbage and silence are refused, and others are served meanw
     await new Promise(resolve => socket.once('close', resolve))
   }
   await server.until(() => server.faults.length === 3)
-  t.match(server.faults[0], /speaks no TLS/)
+  t.match(server.faults[0], /does not speak TLS/)
   t.match(server.faults[2], /TLS_HANDSHAKE_TIMEOUT/)
   const line = await dial(server.port)
   await line.close()
@@ -190,10 +190,10 @@ t.test('nobody listens, or who does speaks no TLS: one line', async t => {
 t.test('lines that are too long or no JSON object close the line, with the reason', async t => {
   const server = await listen(t)
   for (const [text, reason] of /** @type {const} */ ([
-    ['nonsense\n', /no JSON/],
-    ['[1]\n', /no JSON/],
-    ['"a"\n', /no JSON/],
-    ['null\n', /no JSON/],
+    ['nonsense\n', /not a JSON object/],
+    ['[1]\n', /not a JSON object/],
+    ['"a"\n', /not a JSON object/],
+    ['null\n', /not a JSON object/],
     ['x'.repeat(MAX_LINE + 1), /more than 16 MB/],
   ])) {
     const count = server.lines.length

@@ -125,7 +125,7 @@ t.test('a run in a few words', async t => {
 })
 
 t.test('a result that is none is not taken for one', async t => {
-  t.throws(() => parseResult('{'), /no JSON/)
+  t.throws(() => parseResult('{'), /not JSON/)
   t.throws(() => parseResult('{}'), /no result of a run/)
   t.throws(() => parseResult('{"type":"halley-fleet-run","schema":99}'), /schema is 99/)
   t.match(parseResult(JSON.stringify(result())), { scenario: 'fan-100' })

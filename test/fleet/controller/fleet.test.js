@@ -61,7 +61,7 @@ t.test('a launch that is interrupted is taken back', async t => {
     signal: abort.signal,
     onProgress: text => /\d of 2 drones report/.test(text) && abort.abort(),
   })
-  await t.rejects(launch, { message: 'the launch was interrupted; taken back: d1, d2' })
+  await t.rejects(launch, { message: 'the launch was interrupted; stopped: d1, d2' })
   t.same(await local.find('all', { dir, flags: {} }), [])
   t.equal(fleet.size, 0)
 })

@@ -162,7 +162,7 @@ t.test('a controller outlives whatever comes over its lines', async t => {
     if (odd.type === 'answer') line.send({ type: 'nothing' })
     await closed
   }
-  t.match(events.join('\n'), /was refused: it says what cannot be read: hello\.facts is missing/)
+  t.match(events.join('\n'), /was refused: invalid message: hello\.facts is missing/)
 
   const line = await dial()
   /** @type {any[]} */
@@ -204,7 +204,7 @@ t.test('a controller outlives whatever comes over its lines', async t => {
   t.match(await lost, /closed/)
   t.match(
     events.join('\n'),
-    /the connection to d1 is lost: it says what cannot be read: sample\.sample\.counters\.opened is missing/,
+    /the connection to d1 is lost: invalid message: sample\.sample\.counters\.opened is missing/,
   )
   t.match(JSON.stringify(fleet.snapshot()), /"opened":0/)
 })
@@ -264,7 +264,7 @@ t.test('a program goes to the drone that dialled, once for each line, and to nob
     { ...asked, more: 'x'.repeat(70_000) },
   ])
     t.match(await refused(wrong), /closed the connection|ECONNRESET/, JSON.stringify(wrong).slice(0, 200))
-  t.match(events.join('\n'), /it says that it is d2, and dialled as d1/)
+  t.match(events.join('\n'), /it says hello as d2, but its identity is d1/)
 
   const line = await dial('d1')
   t.teardown(() => line.close())
