@@ -1,3 +1,7 @@
+// The commands of `halley fleet`: flags and texts. start.js, stop.js and run.js are one command each, control.js those for a running fleet.
+// May import: controller/, runner/, providers/ and scenarios/, most of them on first use, so that `--help` is quick.
+// Promises: an error is one line on stderr and exit status 1, a usage error 2; nothing that costs money starts unconfirmed.
+
 import { fleetController, fleetRamp, fleetRestart, fleetSet, fleetStatus } from './control.js'
 import { fleetReport } from './report.js'
 import { fleetRun } from './run.js'

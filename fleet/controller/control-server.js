@@ -16,14 +16,14 @@ export class ControlServer {
   #lines = new Set()
   /** When the last command has ended. */
   quietSince = Date.now()
-  /** The last command was in vain: the next one may come with another environment (credentials). */
-  vain = false
+  /** The last command was in failed: the next one may come with another environment (credentials). */
+  failed = false
 
   /** @param {Host} host @param {(text: string) => void} log */
   constructor(host, log) {
     this.#host = host
     this.#log = log
-    this.#server = createServer(socket => this.#take(new ControlLine(socket)))
+    this.#server = createServer(socket => this.#onConnection(new ControlLine(socket)))
   }
 
   /** Nobody talks to it. */
@@ -48,7 +48,7 @@ export class ControlServer {
   }
 
   /** @param {ControlLine} line */
-  #take(line) {
+  #onConnection(line) {
     this.#lines.add(line)
     const abort = new AbortController()
     /** @type {((go: boolean) => void) | null} */
@@ -87,13 +87,13 @@ export class ControlServer {
 
   /** @param {ControlLine} line @param {any} message @param {Call} call */
   async #run(line, { command }, call) {
-    this.vain = false
+    this.failed = false
     try {
       if (!Object.hasOwn(COMMANDS, command))
         throw new Error(`this controller knows no command "${command}": is it of another version?`)
       line.send({ result: (await COMMANDS[command](this.#host, call)) ?? {} })
     } catch (error) {
-      this.vain = command === 'start'
+      this.failed = command === 'start'
       // What is thrown on purpose needs no stack; a mistake of ours does.
       if (error instanceof TypeError || error instanceof ReferenceError)
         this.#log(error.stack ?? error.message)
@@ -171,17 +171,17 @@ export const COMMANDS = {
     const { done, warnings } = await fleet.beginRamp(to, seconds)
     for (const text of warnings) progress(text)
     if (!wait) return { warnings }
-    const tell = (/** @type {import('../schema.js').FleetSnapshot} */ { settings, gauges, ramp }) => {
+    const report = (/** @type {import('../schema.js').FleetSnapshot} */ { settings, gauges, ramp }) => {
       const left = ramp === null ? 0 : Math.max(0, Math.ceil((ramp.ends - Date.now()) / 1000))
       progress(`${gauges.open} open of ${settings.n}, on the way to ${to}: ${left} s left`)
     }
-    fleet.on('snapshot', tell)
+    fleet.on('snapshot', report)
     // Who does not want to wait any more leaves a ramp that goes on.
     const left = new Promise(resolve => signal.addEventListener('abort', resolve))
     try {
       await Promise.race([done, left])
     } finally {
-      fleet.off('snapshot', tell)
+      fleet.off('snapshot', report)
     }
     return { warnings }
   },

@@ -139,7 +139,7 @@ export async function beController(dir, { log, onReady, foreground = false }) {
     await server.listen(path)
     const idle = setInterval(() => {
       if (foreground) return
-      const quiet = server.idle && Date.now() - server.quietSince > (server.vain ? 0 : IDLE)
+      const quiet = server.idle && Date.now() - server.quietSince > (server.failed ? 0 : IDLE)
       if ((host.fleet?.size ?? 0) === 0 && quiet) end('there are no drones')
     }, 1000)
     for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']))
@@ -169,12 +169,12 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
     process.exit(1)
   })
   /** @param {object} message */
-  const tell = message => {
+  const report = message => {
     if (!process.connected) return
     process.send?.(message, () => process.connected && process.disconnect())
   }
   try {
-    await beController(process.argv[2], { log, onReady: () => tell({ ready: true }) })
+    await beController(process.argv[2], { log, onReady: () => report({ ready: true }) })
     process.exit(0)
   } catch (error) {
     log(error.message)

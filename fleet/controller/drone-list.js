@@ -59,7 +59,7 @@ export class DroneList {
   }
 
   /** A drone that is about to be launched. @param {string} id @param {string} [listen] */
-  enlist(id, listen) {
+  add(id, listen) {
     const drone = new Drone({
       id,
       handle: null,
@@ -76,7 +76,7 @@ export class DroneList {
   }
 
   /** @param {Drone} drone whose counts are the fleet's past */
-  drop(drone) {
+  remove(drone) {
     addTally(this.state.past, settled(drone.state.tally, drone.gone === '' ? 'closed' : 'ended'))
     this.#drones.delete(drone.id)
     void drone.link?.close('stopped')

@@ -108,7 +108,7 @@ export class Drone {
   }
 
   /** @param {DroneSample} whole @param {number} now */
-  take(whole, now) {
+  receive(whole, now) {
     const { latency, probe, connect, answer, ...sample } = whole
     const before = this.#sample
     const counted = before?.counters ?? this.state.tally.counters

@@ -1,4 +1,8 @@
-// One fleet: its drones, what they are to do, and what they report.
+// The controller of a fleet: launches, directs, watches and stops its drones. Fleet is the room's interface: commands reach it over the
+// control socket (control-server.js, client.js), the runner directly. State on disk is in folder.js, connections to drones in links.js.
+// May import: link/, providers/ (contract and index), statistics/, settings, program; never drone/, runner/ or cli/.
+// Promises: after a crash a new controller finds every drone that was launched, and what they had counted; a setting holds for all drones
+// or for none; no message of a drone is used unchecked.
 
 import { randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
@@ -213,11 +217,11 @@ export class Fleet extends EventEmitter {
     if (before !== null) void before.close('it has dialled again')
     if (tally !== null) addTally(this.#list.state.past, settled(tally, 'ended'))
     if (restarts) this.#event('info', `${drone.id} is there again`)
-    this.#launcher.greet(drone)
+    this.#launcher.onHello(drone)
     if (drone.state.member) {
       // One that holds more or less than before changes what is left for the others.
-      if (capacity !== drone.state.capacity) void this.#list.inTurn(() => this.#orders.relay())
-      else void this.#orders.greet(drone)
+      if (capacity !== drone.state.capacity) void this.#list.inTurn(() => this.#orders.rebalance())
+      else void this.#orders.onHello(drone)
     }
     void this.#list.save()
     return ''
@@ -228,7 +232,7 @@ export class Fleet extends EventEmitter {
     const drone = this.#list.get(id)
     if (drone === undefined || drone.link !== link) return
     if (message.type === 'sample') {
-      drone.take(message.sample, Date.now())
+      drone.receive(message.sample, Date.now())
       this.#statistics.add(message.sample)
     } else if (message.type === 'event') this.#event(message.level, `${id}: ${message.text}`)
   }
@@ -240,7 +244,7 @@ export class Fleet extends EventEmitter {
     drone.detach()
     if (drone.leaving || this.#closed) return
     this.#event('warn', `the connection to ${id} is lost: ${reason}`)
-    this.#launcher.miss(drone)
+    this.#launcher.onLost(drone)
   }
 
   /**

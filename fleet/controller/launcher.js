@@ -16,7 +16,7 @@ import { Relauncher } from './relauncher.js'
 /** ms that a new drone may take to report, unless told otherwise: a process; a machine, which boots and installs Node. */
 const PATIENCE = { heals: 20_000, other: 300_000 }
 /** ms that a drone may take to close its connections and say that it ends; its provider ends it then. */
-const FAREWELL = 15_000
+const STOP_TIMEOUT = 15_000
 
 export class Launcher {
   #list
@@ -72,7 +72,7 @@ export class Launcher {
       const found = await this.#find()
       for (const drone of half) {
         const handle = found.find(({ id, state }) => id === drone.id && state !== 'gone')
-        if (handle === undefined) this.#list.drop(drone)
+        if (handle === undefined) this.#list.remove(drone)
         else Object.assign(drone.state, { handle, member: true })
       }
     }
@@ -83,13 +83,13 @@ export class Launcher {
   }
 
   /** @param {Drone} drone that has called */
-  greet(drone) {
+  onHello(drone) {
     this.#relauncher.forget(drone.id)
     this.#hellos.emit('hello')
   }
 
   /** @param {Drone} drone whose line is gone */
-  miss(drone) {
+  onLost(drone) {
     if (drone.state.member) this.#relauncher.watch(drone)
   }
 
@@ -146,7 +146,7 @@ export class Launcher {
     const { patience = this.#provider.heals ? PATIENCE.heals : PATIENCE.other } = options
     const { state } = this.#list
     state.flags = flags
-    const drones = configs.map(({ id, listen }) => this.#list.enlist(id, listen))
+    const drones = configs.map(({ id, listen }) => this.#list.add(id, listen))
     state.next = Math.max(state.next, ...configs.map(({ id }) => Number(id.slice(1)) + 1))
     // Before anything is launched: the controller after one that is killed now finds what there is.
     await this.#list.save()
@@ -184,7 +184,7 @@ export class Launcher {
     }
     await this.#list.inTurn(async () => {
       for (const drone of kept) drone.state.member = true
-      await this.#orders.relay()
+      await this.#orders.rebalance()
     })
     if (fault !== '') fault += `; kept: ${some(kept.map(({ id }) => id))}`
     return { ...arrived, fault }
@@ -210,7 +210,7 @@ export class Launcher {
     }
     for (const drone of drones) {
       drone.state.handle = handles.find(({ id, state }) => id === drone.id && state !== 'gone') ?? null
-      if (drone.state.handle === null) this.#list.drop(drone)
+      if (drone.state.handle === null) this.#list.remove(drone)
       else this.#dial(drone)
     }
     await this.#list.save()
@@ -227,15 +227,15 @@ export class Launcher {
     for (const drone of drones) {
       drone.leaving = true
       this.#relauncher.forget(drone.id)
-      this.#links.hangUp(drone.id)
+      this.#links.stopDialling(drone.id)
     }
     let ended = 0
-    const farewells = drones.map(async drone => {
+    const stops = drones.map(async drone => {
       // One that does not answer is ended by its provider.
-      await drone.request({ type: 'stop' }, { timeout: FAREWELL }).catch(() => {})
+      await drone.request({ type: 'stop' }, { timeout: STOP_TIMEOUT }).catch(() => {})
       onProgress(`${++ended} of ${drones.length} drones have ended`)
     })
-    await Promise.all(farewells)
+    await Promise.all(stops)
     const handles = drones.flatMap(({ state }) => state.handle ?? [])
     try {
       if (handles.length + others.length > 0)
@@ -244,7 +244,7 @@ export class Launcher {
       for (const drone of drones) drone.leaving = false
       return error.message
     }
-    for (const drone of drones) this.#list.drop(drone)
+    for (const drone of drones) this.#list.remove(drone)
     await this.#list.save()
     return ''
   }
@@ -312,7 +312,7 @@ export class Launcher {
       const fault = await this.#end(drones, onProgress, others)
       if (fault !== '') throw new Error(fault)
       if (this.#list.size === 0) await this.#list.forget()
-      else await this.#orders.relay()
+      else await this.#orders.rebalance()
       return [...ids, ...others.map(({ id }) => id)]
     })
   }

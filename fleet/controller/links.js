@@ -10,9 +10,9 @@ import { checkMessage } from './messages.js'
 /** Letters of a hello, or of a request for the program. Longer lines are taken from drones that are known. */
 const FIRST_LINE = 65_536
 /** ms after which a line that has not said who it is is closed. */
-const HELLO = 10_000
+const HELLO_TIMEOUT = 10_000
 /** ms after which a line over which a program was sent is closed; its drone closes it when it has it all. */
-const DELIVERY = 120_000
+const PROGRAM_TIMEOUT = 120_000
 /** ms between two attempts to dial a drone that listens: the first, and the longest. */
 const REDIAL = { first: 250, longest: 5000 }
 const REASONS = /** @type {Record<string, string>} */ ({
@@ -80,8 +80,8 @@ export class Links {
         port,
         secret: this.#secret,
         run: this.#run,
-        onLink: (link, remote) => this.#greet(link, remote),
-        onFault: text => this.#stranger(text),
+        onLink: (link, remote) => this.#onLink(link, remote),
+        onFault: text => this.#onRefused(text),
       })
     } catch (error) {
       const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
@@ -92,7 +92,7 @@ export class Links {
   }
 
   /** Somebody who scans ports is not to fill the log. @param {string} text */
-  #stranger(text) {
+  #onRefused(text) {
     this.#refused++
     const now = Date.now()
     if (now - this.#toldAt < QUIET) return
@@ -107,14 +107,14 @@ export class Links {
    * @param {string} [expected] id of the drone that was dialled
    * @returns {Promise<boolean>} when it is closed: whether it was of any use
    */
-  #greet(link, remote, expected) {
+  #onLink(link, remote, expected) {
     link.limit = FIRST_LINE
     let id = ''
     let served = false
-    let timer = setTimeout(() => void link.close('no hello'), HELLO)
+    let timer = setTimeout(() => void link.close('no hello'), HELLO_TIMEOUT)
     const refuse = (/** @type {string} */ why) => {
       clearTimeout(timer)
-      this.#stranger(`${id || remote} was refused: ${why}`)
+      this.#onRefused(`${id || remote} was refused: ${why}`)
       void link.close(why)
     }
     link.onMessage = message => {
@@ -132,7 +132,7 @@ export class Links {
       if (message.type === 'program') {
         // One for each line.
         link.onMessage = () => {}
-        timer = setTimeout(() => void link.close('the program was not taken in time'), DELIVERY)
+        timer = setTimeout(() => void link.close('the program was not taken in time'), PROGRAM_TIMEOUT)
         void this.#serve(link, message).then(sent => {
           served = sent
         })
@@ -165,18 +165,18 @@ export class Links {
       return true
     } catch (error) {
       link.send({ type: 'answer', ask, error: error.message })
-      this.#stranger(`${id} cannot have its program: ${error.message}`)
+      this.#onRefused(`${id} cannot have its program: ${error.message}`)
       return false
     }
   }
 
   /**
-   * Dials a drone that listens, again and again until `hangUp`.
+   * Dials a drone that listens, again and again until `stopDialling`.
    * @param {string} id
    * @param {string} address host:port
    */
   dial(id, address) {
-    this.hangUp(id)
+    this.stopDialling(id)
     const controller = new AbortController()
     this.#dialled.set(id, controller)
     void this.#dialOn(id, hostAndPort(address), controller.signal)
@@ -197,10 +197,10 @@ export class Links {
         if (signal.aborted) return void link.close()
         this.#links.add(link)
         // One that answers, and has nothing to say or must be refused, is not dialled four times a second.
-        if (await this.#greet(link, `${host}:${port}`, id)) wait = REDIAL.first
+        if (await this.#onLink(link, `${host}:${port}`, id)) wait = REDIAL.first
         this.#links.delete(link)
       } catch (error) {
-        if (wait === REDIAL.longest) this.#stranger(`${id} cannot be dialled: ${error.message}`)
+        if (wait === REDIAL.longest) this.#onRefused(`${id} cannot be dialled: ${error.message}`)
       }
       if (signal.aborted) return
       await new Promise(resolve => {
@@ -215,13 +215,13 @@ export class Links {
   }
 
   /** @param {string} id */
-  hangUp(id) {
+  stopDialling(id) {
     this.#dialled.get(id)?.abort()
     this.#dialled.delete(id)
   }
 
   async close() {
-    for (const id of [...this.#dialled.keys()]) this.hangUp(id)
+    for (const id of [...this.#dialled.keys()]) this.stopDialling(id)
     await Promise.all([...this.#links].map(link => link.close()))
     await this.#server?.close()
   }

@@ -24,8 +24,8 @@ export class Orders {
     if (ramp !== null) this.#runRamp(ramp)
   }
 
-  /** @param {Drone[]} drones @returns {Promise<Told>} */
-  #tell(drones) {
+  /** @param {Drone[]} drones @returns {Promise<SendResult>} */
+  #send(drones) {
     const { members, state } = this.#list
     const capacities = members.map(drone => drone.state.capacity)
     const shares = settingsOf(state.settings, capacities, state)
@@ -35,9 +35,9 @@ export class Orders {
   }
 
   /** Tells one that has just called. @param {Drone} drone */
-  greet(drone) {
+  onHello(drone) {
     return this.#list.inTurn(async () => {
-      const { refusals, silent } = await this.#tell([drone])
+      const { refusals, silent } = await this.#send([drone])
       for (const text of [...refusals, ...silent]) this.#onEvent('warn', text)
     })
   }
@@ -46,22 +46,22 @@ export class Orders {
    * Tells all drones what is wanted now.
    * @returns {Promise<string[]>} what some of them have against it, a line each
    */
-  async #tellAll() {
+  async #sendAll() {
     const { state } = this.#list
     state.revision++
     const { n } = state.settings
     const most = Math.max(n, state.ramp?.to ?? 0)
     state.base = most === 0 ? 0 : Math.max(state.base, most)
     await this.#list.save()
-    const { refusals, silent } = await this.#tell(this.#list.members)
+    const { refusals, silent } = await this.#send(this.#list.members)
     for (const text of silent) this.#onEvent('warn', text)
     return refusals
   }
 
   /** The drones are others than before: their numbers are laid out anew, and their shares. */
-  async relay() {
+  async rebalance() {
     this.#list.state.base = 0
-    for (const text of await this.#tellAll()) this.#onEvent('warn', text)
+    for (const text of await this.#sendAll()) this.#onEvent('warn', text)
     this.shortfall(this.#list.state.settings.n)
   }
 
@@ -72,10 +72,10 @@ export class Orders {
     // By the clock of this machine: whoever subscribed before it, subscribed before the first message.
     if (beginsPublishing(state.settings, after)) state.publishFrom = Date.now()
     state.settings = after
-    const refusals = await this.#tellAll()
+    const refusals = await this.#sendAll()
     if (refusals.length === 0) return
     Object.assign(state, before)
-    await this.#tellAll()
+    await this.#sendAll()
     throw new Error(refusals.join('; '))
   }
 
@@ -235,7 +235,7 @@ export class Ramp {
 const ANSWER_TIMEOUT = 10_000
 
 /**
- * @typedef {object} Told
+ * @typedef {object} SendResult
  * @property {string[]} refusals a line each
  * @property {string[]} silent those that are up and did not answer, a line each
  */
@@ -245,19 +245,19 @@ const ANSWER_TIMEOUT = 10_000
  *
  * @param {Drone[]} drones
  * @param {(drone: Drone) => {revision: number, settings: import('../schema.js').Settings | undefined}} messageOf
- * @returns {Promise<Told>} when all that are up have answered, or have had the time to
+ * @returns {Promise<SendResult>} when all that are up have answered, or have had the time to
  */
 export async function sendSettings(drones, messageOf) {
   /** @type {Map<string, string[]>} what was said -> by whom */
   const refusals = new Map()
   /** @type {string[]} */
   const silent = []
-  const told = drones
+  const recipients = drones
     .filter(drone => drone.up)
     .map(drone => ({ drone, ...messageOf(drone) }))
     .filter(({ settings }) => settings !== undefined)
   for (const publishes of [false, true]) {
-    const wave = told.filter(({ settings }) => (settings?.publish !== null) === publishes)
+    const wave = recipients.filter(({ settings }) => (settings?.publish !== null) === publishes)
     const answers = await Promise.all(
       wave.map(({ drone, revision, settings }) => answerOf(drone, { type: 'settings', revision, settings })),
     )

@@ -1,15 +1,15 @@
-// Looks for drones whose line is gone, and starts those anew that died.
+// Looks for disconnected drones, and relaunches those that died.
 
 /** @typedef {import('./drone.js').Drone} Drone */
 /** @typedef {import('../providers/contract.js').Provider} Provider */
 /** @typedef {import('../schema.js').Handle} Handle */
 
-/** ms from a lost line to a look at what became of the drone: of one that is started anew by itself, and of others. */
+/** ms from a lost connection to the first look at the drone: with a provider that relaunches, and with others. */
 const FIRST_LOOK = { heals: 200, other: 15_000 }
 const NEXT_LOOK = { heals: 2000, other: 60_000 }
-/** ms before one that dies again and again is started anew: doubles up to this. */
+/** Longest pause before a drone that keeps dying is relaunched, ms; it doubles up to this. */
 const LONGEST = 60_000
-/** ms that a drone has to live for its next death to be a first one. */
+/** ms after which a relaunched drone counts as healthy. */
 const HEALTHY = 60_000
 
 export class Relauncher {
@@ -36,7 +36,7 @@ export class Relauncher {
     this.#onEvent = onEvent
   }
 
-  /** Its line is gone, or was never there. @param {Drone} drone */
+  /** It is disconnected, or never was connected. @param {Drone} drone */
   watch(drone) {
     this.#later(drone, this.#provider.heals ? FIRST_LOOK.heals : FIRST_LOOK.other)
   }

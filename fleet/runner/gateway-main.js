@@ -8,7 +8,7 @@ import { closeSync, openSync } from 'node:fs'
 const [patience, log, command, ...args] = process.argv.slice(2)
 
 /** @param {object} message */
-const tell = message => void process.stdout.write(`${JSON.stringify(message)}\n`)
+const report = message => void process.stdout.write(`${JSON.stringify(message)}\n`)
 // Nobody may be left to hear it.
 process.stdout.on('error', () => {})
 
@@ -27,14 +27,14 @@ const end = () => {
   setTimeout(() => child.kill('SIGKILL'), Number(patience)).unref()
 }
 
-child.once('spawn', () => tell({ pid: child.pid }))
+child.once('spawn', () => report({ pid: child.pid }))
 child.once('error', error => {
-  tell({ error: error.message })
+  report({ error: error.message })
   process.exitCode = 1
   process.stdin.destroy()
 })
 child.once('exit', (code, signal) => {
-  tell({ code, signal, asked })
+  report({ code, signal, asked })
   process.stdin.destroy()
 })
 process.stdin.resume().once('end', end).once('close', end).once('error', end)

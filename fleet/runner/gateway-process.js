@@ -19,7 +19,7 @@ const STOP_PATIENCE = 30_000
 const PAUSE = 100
 const TRIES = 3
 /** A line of the log from `warn` on, or one that is none of the log's. */
-const COMPLAINT = /^[^{]|"level":(?:[456]0|"(?:warn|error|fatal)")/
+const WARNING = /^[^{]|"level":(?:[456]0|"(?:warn|error|fatal)")/
 
 /**
  * The gateway of a run: `halley serve` with a configuration of its own, on a free port of loopback. Everything of it is in the run's
@@ -148,9 +148,9 @@ export class GatewayProcess {
   }
 
   /** @returns {Promise<string>} what it complained about last; '' if it never did */
-  async lastWords() {
-    const complaints = (await this.#process.lastLines()).filter(line => COMPLAINT.test(line))
-    return complaints.map(messageOf).at(-1) ?? ''
+  async lastWarning() {
+    const warnings = (await this.#process.lastLines()).filter(line => WARNING.test(line))
+    return warnings.map(messageOf).at(-1) ?? ''
   }
 
   /** @returns {Promise<void>} when it has ended */

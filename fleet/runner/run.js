@@ -1,4 +1,8 @@
-// Runs a scenario from its beginning to its report: gateway, fleet, steps, books, files.
+// Runs a scenario from its beginning to its report: gateway, fleet, steps, ledgers, files. runScenario is the room's interface; plan.js is
+// what happens before, step-run.js one step, result.js the format of result.json, page.js the report.
+// May import: controller/, scenarios/, statistics/, src/report and src/charts; never drone/ or cli/.
+// Promises: everything a run started ends with it, even if the runner is killed; what was measured before a failure is kept; every
+// message is accounted for.
 
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -200,7 +204,7 @@ class Run {
     this.#runId = fleet.run
     this.#endings.push(async () => {
       progress('stopping the drones')
-      await fleet.stop('all', { onProgress: progress }).catch(error => this.#complain(error))
+      await fleet.stop('all', { onProgress: progress }).catch(error => this.#onStopFailed(error))
       await fleet.close()
       await rm(dir, { recursive: true, force: true })
     })
@@ -225,7 +229,7 @@ class Run {
   }
 
   /** @param {Error} error */
-  #complain(error) {
+  #onStopFailed(error) {
     this.#notes.push(`Drones could not be stopped: ${error.message}.`)
     this.#options.log(`drones could not be stopped: ${error.message}`)
   }
@@ -306,6 +310,6 @@ const forever = () => new Promise(() => {})
 async function died(gateway) {
   const { code, signal, asked } = await gateway.ended
   if (asked) return forever()
-  const words = await gateway.lastWords()
+  const words = await gateway.lastWarning()
   throw new RunError(`the gateway ended (${signal ?? `exit status ${code}`})${words ? `: ${words}` : ''}`)
 }

@@ -1,4 +1,6 @@
-// A scenario repeats a published run, or asks a question of its own. One file and one row in scenarios/index.js add one.
+// A scenario repeats a published run, or asks a question of its own: data that runner/ carries out. One file and one row in
+// scenarios/index.js add one; sizing.js scales a run to the machine, figures.js reads a result beside the published figures.
+// May import: src/charts, subjects; nothing that starts anything.
 
 /**
  * @typedef {import('../schema.js').FleetSettings} FleetSettings

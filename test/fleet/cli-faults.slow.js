@@ -47,7 +47,7 @@ t.test('a drone that never reports is named, and the others are taken back, or k
     t.equal(code, 1)
     t.match(
       stderr,
-      /^halley: [^\n]*state\.json is damaged \(it is no JSON\); `halley fleet stop all` ends[^\n]*\n$/,
+      /^halley: [^\n]*state\.json is damaged \(it is not JSON\); `halley fleet stop all` ends[^\n]*\n$/,
     )
     t.match(await cli.run(['stop', 'all']), { code: 0, stdout: 'ended: 1 drone\n' })
     t.same(await cli.drones(), [])

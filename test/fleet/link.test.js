@@ -105,9 +105,9 @@ t.test('what is sent as soon as the line is there is not lost', async t => {
 
 t.test('another secret and another run are refused, on both sides with a clear line', async t => {
   const server = await listen(t)
-  await t.rejects(dial(server.port, { secret: 'cd'.repeat(32) }), { message: /not the secret/ })
+  await t.rejects(dial(server.port, { secret: 'cd'.repeat(32) }), { message: /does not know the secret/ })
   await t.rejects(dial(server.port, { identity: 'r2/d1' }), {
-    message: /not the secret of this run/,
+    message: /does not know the secret of this run/,
   })
   await server.until(() => server.faults.length === 2)
   t.match(server.faults[0], /^127\.0\.0\.1:\d+ was refused: the other side does not know the secret/)

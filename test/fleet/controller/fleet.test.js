@@ -50,7 +50,7 @@ t.test('what cannot be opened says why, in a line', async t => {
   await t.rejects(openFleet(t, dir, { bind: `127.0.0.1:${port}` }), {
     message: `127.0.0.1:${port}, where the drones are to call, is in use`,
   })
-  await t.rejects(openFleet(t, dir, { bind: 'nonsense:port' }), /no HOST:PORT/)
+  await t.rejects(openFleet(t, dir, { bind: 'nonsense:port' }), /is not HOST:PORT/)
 })
 
 t.test('a launch that is interrupted is taken back', async t => {

@@ -62,7 +62,7 @@ t.test('what a drone has counted is not lost when it is started anew', async t =
     snapshotOf({ time, state: { ...state, past }, drones: [drone], statistics: new Statistics(), events: [] })
       .counters
   t.same(drone.attach(link, hello('d1', 'a')), zeroTally(), 'nothing before its first start')
-  drone.take(sample(NOW, { received: 70, lost: 2 }, [], { faults: { ECONNREFUSED: 3 } }), NOW)
+  drone.receive(sample(NOW, { received: 70, lost: 2 }, [], { faults: { ECONNREFUSED: 3 } }), NOW)
   t.equal(total(NOW).received, 70)
   drone.detach()
   t.equal(total(NOW).received, 70, 'nor when it is away')
@@ -71,7 +71,7 @@ t.test('what a drone has counted is not lost when it is started anew', async t =
   t.equal(before?.counters.received, 70)
   addTally(past, /** @type {any} */ (before))
   t.equal(total(NOW).received, 70)
-  drone.take(sample(NOW + 1000, { received: 5 }), NOW + 1000)
+  drone.receive(sample(NOW + 1000, { received: 5 }), NOW + 1000)
   t.equal(total(NOW + 1000).received, 75)
   t.equal(total(NOW + 1000).lost, 2)
   t.equal(drone.state.restarts, 1)
@@ -80,9 +80,9 @@ t.test('what a drone has counted is not lost when it is started anew', async t =
 t.test('rates are those between two samples, and of one that is silent none', async t => {
   const drone = droneOf('d1')
   drone.attach(link, hello('d1', 'a'))
-  drone.take(sample(NOW, { received: 1000 }), NOW)
+  drone.receive(sample(NOW, { received: 1000 }), NOW)
   t.equal(drone.row(NOW, new Distribution()).rates.received, 0, 'a drone that another controller knew')
-  drone.take(sample(NOW + 2000, { received: 3000, bytesIn: 512 }), NOW + 2000)
+  drone.receive(sample(NOW + 2000, { received: 3000, bytesIn: 512 }), NOW + 2000)
   const row = drone.row(NOW + 2000, new Distribution())
   t.equal(row.rates.received, 1000)
   t.equal(row.rates.bytesIn, 256)
@@ -103,7 +103,7 @@ t.test('latency of all drones is one distribution; the last 5 s of it are kept',
       const waits = Array.from({ length: 50 }, (_, k) => 1 + i * 10 + second + k / 7)
       const at = NOW + second * 1000
       const one = sample(at, {}, waits)
-      drone.take(one, at)
+      drone.receive(one, at)
       statistics.add(one)
       for (const wait of waits) {
         whole.record(wait)
@@ -139,10 +139,10 @@ t.test(
       { pid: 1, role: 'agent', connections: 0, cpu: 500, rss: 0, private: 9e6, base: 8e6 },
       { pid: 2, role: 'connections', connections, cpu: 2000, rss: 0, private: 12e6, base: 10e6 },
     ]
-    drone.take(sample(NOW, {}, [], { processes: processes(100) }), NOW)
+    drone.receive(sample(NOW, {}, [], { processes: processes(100) }), NOW)
     t.equal(drone.row(NOW, new Distribution()).bytesPerConnection, 0)
     const later = processes(1000).map(one => ({ ...one, cpu: one.cpu + 250 }))
-    drone.take(sample(NOW + 1000, {}, [], { processes: later }), NOW + 1000)
+    drone.receive(sample(NOW + 1000, {}, [], { processes: later }), NOW + 1000)
     const row = drone.row(NOW + 1000, new Distribution())
     t.equal(row.bytesPerConnection, 2000)
     t.equal(row.cpu, 0.5, 'share of a core')

@@ -87,7 +87,7 @@ t.test('each field of each message with each odd value: refused in a line, or ha
         )
         const statistics = new Statistics()
         for (let i = 0; i < 2; i++) {
-          drone.take(structuredClone(mutant.sample), Date.now())
+          drone.receive(structuredClone(mutant.sample), Date.now())
           statistics.add(mutant.sample)
         }
         const text = JSON.stringify(drone.row(Date.now(), drone.latencyNow(Date.now())))
