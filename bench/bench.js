@@ -19,10 +19,7 @@ export class Bench {
   /** @type {Deployment | null} */
   #deployment = null
 
-  /**
-   * @param {Options} options
-   * @param {Io} io
-   */
+  /** @param {Options} options @param {Io} io */
   constructor(options, io) {
     this.#options = options
     this.#io = io
@@ -53,10 +50,7 @@ export class Bench {
     return { ...whole, loaders: Math.max(whole.loaders, nodes) }
   }
 
-  /**
-   * @param {string} scenario
-   * @param {Kind} kind
-   */
+  /** @param {string} scenario @param {Kind} kind */
   #check(scenario, kind) {
     const { conns, channels } = this.#sizes(scenario)
     const capacity = roomOf(kind, this.#options)
@@ -81,11 +75,7 @@ export class Bench {
     if (runs > 1 || against.length > 0) this.#compare(scenario, kinds, results)
   }
 
-  /**
-   * @param {string} scenario
-   * @param {Kind} kind
-   * @param {number} run
-   */
+  /** @param {string} scenario @param {Kind} kind @param {number} run */
   async #once(scenario, kind, run) {
     const { runs, json } = this.#options
     const { env, print, progress, warning } = this.#io
@@ -114,11 +104,7 @@ export class Bench {
     return result
   }
 
-  /**
-   * @param {string} scenario
-   * @param {Kind[]} kinds
-   * @param {import('./report.js').Result[][]} results
-   */
+  /** @param {string} scenario @param {Kind[]} kinds @param {import('./report.js').Result[][]} results */
   #compare(scenario, kinds, results) {
     const { json } = this.#options
     const { print } = this.#io

@@ -19,10 +19,7 @@ const HEADERS = /** @type {const} */ ([
   ['Cache-Control', 'no-store'],
 ])
 
-/**
- * @param {string} body of a publish
- * @returns {{channel: string, push: string}}
- */
+/** @param {string} body of a publish @returns {{channel: string, push: string}} */
 function publication(body) {
   const { channel, data } = JSON.parse(body)
   return { channel, push: JSON.stringify({ push: { channel, pub: { data } } }) }
@@ -33,11 +30,7 @@ class Held {
   /** @type {Map<string, Set<T>>} */
   #channels = new Map()
 
-  /**
-   * @param {T} response
-   * @param {string} channel
-   * @returns {() => void} to be called when its client leaves
-   */
+  /** @param {T} response @param {string} channel @returns {() => void} to be called when its client leaves */
   hold(response, channel) {
     const waiting = this.#channels.get(channel) ?? new Set()
     this.#channels.set(channel, waiting.add(response))

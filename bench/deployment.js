@@ -52,11 +52,7 @@ export function roomOf(kind, options) {
   return capacityOf(server, workers) * nodes
 }
 
-/**
- * @param {Kind} kind
- * @param {DeploymentOptions} options
- * @returns {string} for people
- */
+/** @param {Kind} kind @param {DeploymentOptions} options @returns {string} for people */
 export function nameOf(kind, options) {
   const { nodes, engine } = shapeOf(kind, options)
   return [kind, engine === 'redis' ? 'redis' : '', nodes > 1 ? `x${nodes}` : ''].filter(Boolean).join(' ')

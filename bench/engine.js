@@ -1,6 +1,6 @@
 // A process of the load generator: a drone's engine with two more transports, bare WebSocket libraries and Protobuf.
 
-import { beEngine } from '../fleet/drone/child.js'
+import { beEngine } from '../fleet/drone/engine-process.js'
 import { BINARY, frame, WebSocketConnection } from '../fleet/drone/transport/websocket.js'
 import { CLOSED } from '../fleet/drone/transport/wire.js'
 

@@ -60,11 +60,7 @@ ${Object.entries(VARIANTS)
 
 /** @typedef {typeof DEFAULTS & {variants: string[], out: string, json: boolean}} GcOptions */
 
-/**
- * @param {string[]} args
- * @returns {GcOptions | null} null: help is wanted
- * @throws {UsageError}
- */
+/** @param {string[]} args @returns {GcOptions | null} null: help is wanted @throws {UsageError} */
 export function parseGcOptions(args) {
   const flags = parseFlags(args, DEFAULTS, { variants: Object.keys(VARIANTS).join(','), out: 'gc-runs' })
   if (flags === null) return null
@@ -90,10 +86,7 @@ export class GcRuns {
   /** @type {Load | null} */
   #load = null
 
-  /**
-   * @param {GcOptions} options
-   * @param {Io} io
-   */
+  /** @param {GcOptions} options @param {Io} io */
   constructor(options, io) {
     this.#options = options
     this.#io = io
@@ -126,10 +119,7 @@ export class GcRuns {
     return join(this.#options.out, `${name}.csv`)
   }
 
-  /**
-   * @param {string} name
-   * @param {Variant} variant
-   */
+  /** @param {string} name @param {Variant} variant */
   async #once(name, { flags, idle, interval }) {
     const { conns, workers, hold, leave, settle, ping, interval: every } = this.#options
     const { env, progress, warning } = this.#io
@@ -175,11 +165,7 @@ export class GcRuns {
     }
   }
 
-  /**
-   * @param {number} seconds
-   * @param {string} text
-   * @param {{progress: (text: string) => void}} show
-   */
+  /** @param {number} seconds @param {string} text @param {{progress: (text: string) => void}} show */
   async #wait(seconds, text, show) {
     for (let left = seconds; left > 0; left--) {
       show.progress(`${text}, ${left} s to go`)

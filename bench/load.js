@@ -110,8 +110,7 @@ export class Load {
       allow,
       apiKey: apis[0].key,
       machine: 1,
-      together: !this.#sizes.subscriptions,
-      later: (this.#sizes.subscriptions ?? 0) > 0,
+      subscribe: this.#sizes.subscriptions ? 'later' : 'with',
     }
     const process = new EngineProcess(
       () => fork(ENGINE, { execArgv: FLAGS, serialization: 'advanced' }),
@@ -120,13 +119,13 @@ export class Load {
     const member = { process, settings }
     if (role === 'publisher') this.#publisher = member
     else this.#clients.push(member)
-    await process.ask('apply', settings)
+    await process.request('apply', settings)
   }
 
   /** @param {Member} member @param {Partial<Settings>} some */
   #change(member, some) {
     member.settings = { ...member.settings, ...some }
-    return member.process.ask('apply', member.settings)
+    return member.process.request('apply', member.settings)
   }
 
   /**
@@ -136,7 +135,7 @@ export class Load {
    *   last call
    */
   async #sample(members) {
-    const samples = await Promise.all(members.map(({ process }) => process.ask('sample')))
+    const samples = await Promise.all(members.map(({ process }) => process.request('sample')))
     const all = {
       counters: zeroCounters(),
       open: 0,
@@ -280,7 +279,7 @@ export class Load {
    */
   async finish() {
     const { process } = /** @type {Member} */ (this.#publisher)
-    const ledgers = await process.ask('finish', PUBLISH_PATIENCE)
+    const ledgers = await process.request('finish', PUBLISH_PATIENCE)
     const all = await this.drain(await this.#expected(ledgers))
     // A client that came while others were published to expects what follows its first message.
     return { expected: await this.#expected(ledgers), all }
@@ -288,7 +287,7 @@ export class Load {
 
   /** @param {import('../fleet/schema.js').Ledger[]} ledgers */
   async #expected(ledgers) {
-    const parts = await Promise.all(this.#clients.map(({ process }) => process.ask('reckon', ledgers)))
+    const parts = await Promise.all(this.#clients.map(({ process }) => process.request('reckon', ledgers)))
     return parts.reduce((sum, { expected }) => sum + expected, 0)
   }
 
@@ -333,11 +332,11 @@ async function subscribeAll(process, wanted, width) {
   let settled = 0
   for (let quietSince = Date.now(); Date.now() - quietSince < SUBSCRIBE_PATIENCE; await sleep(1)) {
     const more = asked - settled < SUBSCRIPTIONS ? atOnce : 0
-    const { left, subscribed, refused } = await process.ask('subscribe', more)
+    const { left, subscribed, refused } = await process.request('subscribe', more)
     asked = wanted - left * width
     if (subscribed + refused > settled) quietSince = Date.now()
     settled = subscribed + refused
     if (left === 0 && settled >= wanted) return subscribed
   }
-  return (await process.ask('subscribe', 0)).subscribed
+  return (await process.request('subscribe', 0)).subscribed
 }

@@ -97,11 +97,7 @@ const FLAGS = /** @type {const} */ ({
   help: { type: 'boolean', short: 'h', default: false },
 })
 
-/**
- * @param {string[]} args
- * @returns {Options | null} null: help is wanted
- * @throws {UsageError}
- */
+/** @param {string[]} args @returns {Options | null} null: help is wanted @throws {UsageError} */
 export function parseOptions(args) {
   const numeric = Object.fromEntries(
     Object.keys(NUMBERS).map(name => [name, { type: /** @type {const} */ ('string') }]),
@@ -169,12 +165,7 @@ const isHalley = kind => kind === 'halley' || kind === 'embedded'
 const serverKind = text =>
   /** @type {Kind} */ (oneOf('a server', text, /** @type {readonly string[]} */ (KINDS)))
 
-/**
- * @param {string} what
- * @param {string} text
- * @param {readonly string[]} known
- * @returns {string}
- */
+/** @param {string} what @param {string} text @param {readonly string[]} known @returns {string} */
 function oneOf(what, text, known) {
   if (!known.includes(text)) throw new UsageError(`${what} is one of ${known.join(', ')}, not "${text}"`)
   return text

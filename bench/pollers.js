@@ -118,11 +118,7 @@ export class Pollers {
     await Promise.all(Array.from({ length: CONCURRENCY }, one))
   }
 
-  /**
-   * @param {Target} target
-   * @param {string} channel
-   * @returns {Promise<void>} when it is connected
-   */
+  /** @param {Target} target @param {string} channel @returns {Promise<void>} when it is connected */
   #connect(target, channel) {
     return new Promise(resolve => {
       const poller = new Poller(target, channel, this, resolve)
@@ -146,10 +142,7 @@ export class Pollers {
     this.#waiting = null
   }
 
-  /**
-   * @param {number} until
-   * @returns {Promise<void>} when there have been so many answers
-   */
+  /** @param {number} until @returns {Promise<void>} when there have been so many answers */
   wait(until) {
     return new Promise(resolve => {
       if (this.answers >= until) resolve()
@@ -157,10 +150,7 @@ export class Pollers {
     })
   }
 
-  /**
-   * @param {number} channel
-   * @param {number} size bytes of the payload
-   */
+  /** @param {number} channel @param {number} size bytes of the payload */
   async publish(channel, size) {
     const data = { text: 'x'.repeat(Math.max(0, size - 11)) }
     await post(this.#apis[0], 'publish', JSON.stringify({ channel: nameOf(channel), data }))

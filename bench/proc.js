@@ -5,10 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 /** Ticks of /proc/PID/stat in a second: USER_HZ, which is part of the kernel's interface. */
 const TICKS = 100
 
-/**
- * @param {string} path
- * @returns {string} '' when there is no such file, or no longer
- */
+/** @param {string} path @returns {string} '' when there is no such file, or no longer */
 function read(path) {
   try {
     return readFileSync(path, 'utf8')
@@ -17,10 +14,7 @@ function read(path) {
   }
 }
 
-/**
- * @param {number} pid
- * @returns {string[]} ids of its threads
- */
+/** @param {number} pid @returns {string[]} ids of its threads */
 function threads(pid) {
   try {
     return readdirSync(`/proc/${pid}/task`)
@@ -29,10 +23,7 @@ function threads(pid) {
   }
 }
 
-/**
- * @param {number} pid
- * @returns {number[]} the process and all that descend from it
- */
+/** @param {number} pid @returns {number[]} the process and all that descend from it */
 export function processTree(pid) {
   const children = threads(pid).flatMap(thread =>
     read(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),

@@ -17,10 +17,7 @@ const sumOf = (text, name) =>
     0,
   )
 
-/**
- * @param {import('../src/broker/redis/address.js').Target} target
- * @returns {Redis | Cluster}
- */
+/** @param {import('../src/broker/redis/address.js').Target} target @returns {Redis | Cluster} */
 function connectionTo({ options, nodes }) {
   const own = {
     ...options,
@@ -67,10 +64,7 @@ export class SharedRedis {
     }
   }
 
-  /**
-   * @param {string[]} addresses
-   * @param {(() => Promise<void>)[]} ends what has to be ended with it
-   */
+  /** @param {string[]} addresses @param {(() => Promise<void>)[]} ends what has to be ended with it */
   constructor(addresses, ends) {
     this.#addresses = addresses
     this.#end = ends
@@ -99,10 +93,7 @@ export class SharedRedis {
     return (await Promise.all(masters)).flat()
   }
 
-  /**
-   * @param {string} section
-   * @returns {Promise<string>} what all masters say
-   */
+  /** @param {string} section @returns {Promise<string>} what all masters say */
   async #info(section) {
     const masters = await this.#masters()
     return (await Promise.all(masters.map(master => master.info(section)))).join('\n')

@@ -8,20 +8,14 @@ export const rounded = (value, digits) => Number(value.toFixed(digits))
 /** @param {number} ms */
 export const toMs = ms => rounded(ms, 2)
 
-/**
- * @param {number[]} values at least one
- * @returns {number}
- */
+/** @param {number[]} values at least one @returns {number} */
 function median(values) {
   const sorted = values.toSorted((a, b) => a - b)
   const middle = Math.floor(sorted.length / 2)
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }
 
-/**
- * @param {Result[]} results of several runs
- * @returns {Result} each figure's median
- */
+/** @param {Result[]} results of several runs @returns {Result} each figure's median */
 export const medians = results =>
   Object.fromEntries(Object.keys(results[0]).map(name => [name, median(results.map(result => result[name]))]))
 

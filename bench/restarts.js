@@ -56,11 +56,7 @@ acknowledged, at each client. Ends with 1 if something is missing, repeated or o
  * @typedef {typeof DEFAULTS & {kill: 'redis' | 'node', fsync: 'always' | 'everysec', json: boolean}} RestartOptions
  */
 
-/**
- * @param {string[]} args
- * @returns {RestartOptions | null} null: help is wanted
- * @throws {UsageError}
- */
+/** @param {string[]} args @returns {RestartOptions | null} null: help is wanted @throws {UsageError} */
 export function parseRestartOptions(args) {
   const options = parseFlags(args, DEFAULTS, { kill: 'redis', fsync: 'always' })
   if (options === null) return null
@@ -86,18 +82,13 @@ export class Restarts {
   /** @type {number[]} ms until something was acknowledged again */
   #waits = []
 
-  /**
-   * @param {RestartOptions} options
-   * @param {Io} io
-   */
+  /** @param {RestartOptions} options @param {Io} io */
   constructor(options, io) {
     this.#options = options
     this.#io = io
   }
 
-  /**
-   * @returns {Promise<boolean>} whether everybody has got what they should
-   */
+  /** @returns {Promise<boolean>} whether everybody has got what they should */
   async run() {
     const { fsync, channels, rate, rounds, every, kill, json } = this.#options
     const { print, progress, warning } = this.#io
@@ -186,10 +177,7 @@ export class Restarts {
     await this.#acknowledgedAgain(load)
   }
 
-  /**
-   * @param {number} node
-   * @param {Load} load
-   */
+  /** @param {number} node @param {Load} load */
   async #killNode(node, load) {
     const server = /** @type {Server} */ (this.#nodes[node])
     this.#nodes[node] = null

@@ -121,10 +121,7 @@ export class Server {
     return { url: this.url, key: API_KEY }
   }
 
-  /**
-   * @returns {Promise<void>} once it answers
-   * @throws {Error} with its last words, when it does not
-   */
+  /** @returns {Promise<void>} once it answers @throws {Error} with its last words, when it does not */
   async answers() {
     const patience = Date.now() + START_PATIENCE
     while (Date.now() < patience) {

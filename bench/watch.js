@@ -13,10 +13,8 @@ import { cpuOf, processTree } from './proc.js'
 import { rounded, table } from './report.js'
 import { capacityOf, Server } from './servers.js'
 
-/**
- * @typedef {import('./bench.js').Io} Io
- * @typedef {import('../src/stats/schema.js').Snapshot} Snapshot
- */
+/** @typedef {import('./bench.js').Io} Io */
+/** @typedef {import('../src/stats/schema.js').Snapshot} Snapshot */
 
 const DEFAULTS = { conns: 10_000, channels: 100, rate: 300, seconds: 20, workers: 2, block: 200 }
 
@@ -37,11 +35,7 @@ kernel say. Then a worker stands still for a moment, and then one is killed.
 
 /** @typedef {typeof DEFAULTS & {json: boolean}} WatchOptions */
 
-/**
- * @param {string[]} args
- * @returns {WatchOptions | null} null: help is wanted
- * @throws {UsageError}
- */
+/** @param {string[]} args @returns {WatchOptions | null} null: help is wanted @throws {UsageError} */
 export function parseWatchOptions(args) {
   const options = parseFlags(args, DEFAULTS)
   if (options === null) return null
@@ -101,10 +95,7 @@ export class WatchRun {
   /** @type {Watcher | null} */
   #watcher = null
 
-  /**
-   * @param {WatchOptions} options
-   * @param {Io} io
-   */
+  /** @param {WatchOptions} options @param {Io} io */
   constructor(options, io) {
     this.#options = options
     this.#io = io
@@ -172,11 +163,7 @@ export class WatchRun {
     return { told, counted: cpuOf(pid) - before }
   }
 
-  /**
-   * @param {Watcher} watcher
-   * @param {Snapshot} snapshot
-   * @param {number} block ms
-   */
+  /** @param {Watcher} watcher @param {Snapshot} snapshot @param {number} block ms */
   async #blocked(watcher, snapshot, block) {
     const pid = pidOf(snapshot, 0)
     const began = performance.now()
@@ -192,10 +179,7 @@ export class WatchRun {
     }
   }
 
-  /**
-   * @param {Watcher} watcher
-   * @param {Snapshot} snapshot
-   */
+  /** @param {Watcher} watcher @param {Snapshot} snapshot */
   async #killed(watcher, snapshot) {
     const shown = watcher.next(({ events }) => events.some(({ kind }) => kind === 'worker_died'))
     const began = performance.now()

@@ -1,8 +1,8 @@
 import { dialLink, listenLinks } from '../link/tls.js'
 import { channelNumber } from '../subjects.js'
-import { Crew } from './crew.js'
 import { lookAround, machineNow, Usage } from './machine.js'
 import { checkOrder } from './orders.js'
+import { ProcessPool } from './process-pool.js'
 
 /** @typedef {import('../link/link.js').Link} Link */
 /** @typedef {import('../schema.js').Settings} Settings */
@@ -17,20 +17,20 @@ const MAX_EVENTS = 20
 export class Agent {
   #config
   #log
-  #crew
+  #processes
   #hello
   #usage = new Usage()
   #revision = 0
   /** @type {Settings | null} */
   #settings = null
   /** @type {Link | null} */
-  #line = null
+  #link = null
   /** @type {import('../schema.js').EventMessage[]} */
   #events = []
   /** What was said about the controller last: once is enough. */
-  #said = ''
+  #lastLogged = ''
   /** Seconds without a controller. */
-  #alone = 0
+  #secondsAlone = 0
   #dialling = false
   #stopping = false
   #onEnd
@@ -50,12 +50,12 @@ export class Agent {
     this.#log = log
     this.#onEnd = onEnd
     this.#hello = { type: 'hello', id, run, start: `${performance.timeOrigin}`, version, facts }
-    this.#crew = new Crew({
+    this.#processes = new ProcessPool({
       fork,
       launch: { ...config, machine: channelNumber(facts.bootId) },
       perProcess: facts.perProcess,
       hangAfter: config.hangAfter,
-      onDeath: text => this.tell('warn', text),
+      onDeath: text => this.report('warn', text),
     })
   }
 
@@ -69,7 +69,7 @@ export class Agent {
     if (!config.listen) return this.#dial()
     const { port } = await listenLinks({
       ...config,
-      onLink: line => this.#onLine(line),
+      onLink: link => this.#onLink(link),
       // Who scans ports is no news, and must not fill the disk.
       onFault: () => {},
     })
@@ -80,90 +80,87 @@ export class Agent {
     const { run, id } = this.#config
     this.#dialling = true
     try {
-      this.#onLine(await dialLink({ ...this.#config, identity: `${run}/${id}` }))
+      this.#onLink(await dialLink({ ...this.#config, identity: `${run}/${id}` }))
     } catch (error) {
-      this.#say('warn', `controller ${error.message}`)
+      this.#logOnce('warn', `controller ${error.message}`)
     }
     this.#dialling = false
   }
 
   /** @param {Level} level @param {string} text */
-  #say(level, text) {
-    if (text !== this.#said) this.#log(level, text)
-    this.#said = text
+  #logOnce(level, text) {
+    if (text !== this.#lastLogged) this.#log(level, text)
+    this.#lastLogged = text
   }
 
-  /** @param {Link} line */
-  #onLine(line) {
-    this.#line?.close('another controller has come')
-    this.#line = line
-    this.#say('info', 'has a controller')
-    line.onMessage = message => this.#order(line, message)
-    line.onClose = reason => {
-      if (this.#line !== line) return
-      this.#line = null
-      this.#say('warn', `has lost its controller: ${reason}`)
+  /** @param {Link} link */
+  #onLink(link) {
+    this.#link?.close('another controller has come')
+    this.#link = link
+    this.#logOnce('info', 'has a controller')
+    link.onMessage = message => this.#onMessage(link, message)
+    link.onClose = reason => {
+      if (this.#link !== link) return
+      this.#link = null
+      this.#logOnce('warn', `has lost its controller: ${reason}`)
     }
-    line.send(this.#hello)
+    link.send(this.#hello)
   }
 
   /** Tells the controller, and the log. @param {Level} level @param {string} text */
-  tell(level, text) {
+  report(level, text) {
     this.#log(level, text)
     this.#events.push({ type: 'event', level, text })
     this.#events = this.#events.slice(-MAX_EVENTS)
   }
 
-  /**
-   * @param {Link} line
-   * @param {any} message
-   */
-  async #order(line, message) {
+  /** @param {Link} link @param {any} message */
+  async #onMessage(link, message) {
     const { type, ask } = message
     try {
       if (this.#stopping) throw new Error('the drone ends')
       checkOrder(message, this.#config.allow, this.#hello.facts.capacity)
-      line.send({ type: 'answer', ask, result: (await this.#do(message)) ?? {} })
-      if (type === 'stop') this.#leave()
+      link.send({ type: 'answer', ask, result: (await this.#execute(message)) ?? {} })
+      if (type === 'stop') this.#disconnect()
     } catch (error) {
-      line.send({ type: 'answer', ask, error: error.message })
+      link.send({ type: 'answer', ask, error: error.message })
     }
   }
 
   /** @param {import('../schema.js').ToDrone} message checked */
-  async #do(message) {
-    const crew = this.#crew
+  async #execute(message) {
+    const processes = this.#processes
     switch (message.type) {
       case 'settings':
-        return this.#set(message)
+        return this.#applySettings(message)
       case 'cut': {
-        const cuts = await crew.ask('cut', message.share, message.how)
+        const cuts = await processes.request('cut', message.share, message.how)
         return { cut: cuts.reduce((sum, count) => sum + count, 0) }
       }
       case 'reckon': {
         /** @type {Record<string, number>} */
         const sum = { expected: 0, lost: 0, unknown: 0 }
-        for (const part of await crew.ask('reckon', message.ledgers))
+        for (const part of await processes.request('reckon', message.ledgers))
           for (const name in sum) sum[name] += part[name]
         return sum
       }
       case 'ledgers':
-        return crew.ask('ledgers')
+        return processes.request('ledgers')
       case 'restart':
-        return crew.restart()
+        return processes.restart()
       case 'stop':
         this.#stopping = true
-        return crew.stop()
+        return processes.stop()
     }
   }
 
   /** @param {import('../schema.js').SettingsMessage} message */
-  async #set({ revision, settings }) {
+  async #applySettings({ revision, settings }) {
     try {
-      await this.#crew.apply(settings)
+      await this.#processes.apply(settings)
     } catch (error) {
       // What one process does not like holds for none of them.
-      if (this.#settings) await this.#crew.apply(this.#settings)
+      if (this.#settings) await this.#processes.apply(this.#settings)
       throw error
     }
     this.#settings = settings
@@ -171,13 +168,13 @@ export class Agent {
   }
 
   async #tick() {
-    if (this.#line) this.#alone = 0
-    else this.#mourn(this.#alone++)
-    const sample = await this.#crew.sample()
-    const line = this.#line
-    if (!line) return
-    for (const event of this.#events.splice(0)) line.send(event)
-    line.send({
+    if (this.#link) this.#secondsAlone = 0
+    else this.#checkController(this.#secondsAlone++)
+    const sample = await this.#processes.sample()
+    const link = this.#link
+    if (!link) return
+    for (const event of this.#events.splice(0)) link.send(event)
+    link.send({
       type: 'sample',
       sample: {
         ...sample,
@@ -194,17 +191,17 @@ export class Agent {
    * Looks for a controller. Without one it does not load for long, and is not there for ever.
    * @param {number} seconds that have passed, at least
    */
-  #mourn(seconds) {
+  #checkController(seconds) {
     const { listen, orphanAfter, exitAfter } = this.#config
     if (!listen && !this.#dialling) this.#dial()
     if (seconds >= orphanAfter && this.#settings && this.#revision) {
-      this.tell('warn', `no controller for ${seconds} s: it stops loading`)
+      this.report('warn', `no controller for ${seconds} s: it stops loading`)
       this.#revision = 0
       this.#settings = { ...this.#settings, connections: 0, publish: null, publishFrom: 0 }
-      this.#crew.apply(this.#settings).catch(() => {})
+      this.#processes.apply(this.#settings).catch(() => {})
     }
     if (exitAfter && seconds >= exitAfter) {
-      this.#say('warn', `ends: no controller for ${seconds} s`)
+      this.#logOnce('warn', `ends: no controller for ${seconds} s`)
       this.stop()
     }
   }
@@ -213,14 +210,14 @@ export class Agent {
   async stop() {
     if (this.#stopping) return
     this.#stopping = true
-    await this.#crew.stop()
-    await this.#leave()
+    await this.#processes.stop()
+    await this.#disconnect()
   }
 
-  async #leave() {
-    const line = this.#line
-    this.#line = null
-    await line?.close('the drone ends')
+  async #disconnect() {
+    const link = this.#link
+    this.#link = null
+    await link?.close('the drone ends')
     this.#onEnd()
   }
 }

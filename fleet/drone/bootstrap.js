@@ -33,23 +33,23 @@ const sha256Of = bytes => createHash('sha256').update(bytes).digest('hex')
 
 /**
  * @param {ReturnType<typeof parseConfig>} config
- * @returns {Promise<{line: import('../link/link.js').Link, close: () => Promise<void>}>} the line to the controller, whoever dials
+ * @returns {Promise<{link: import('../link/link.js').Link, close: () => Promise<void>}>} the link to the controller, whoever dials
  */
 async function connect(config) {
   if (!config.listen) {
-    const line = await dialLink({ ...config, identity: `${config.run}/${config.id}` })
-    return { line, close: () => line.close() }
+    const link = await dialLink({ ...config, identity: `${config.run}/${config.id}` })
+    return { link, close: () => link.close() }
   }
-  /** @type {(line: import('../link/link.js').Link) => void} */
-  let onLine = () => {}
+  /** @type {(link: import('../link/link.js').Link) => void} */
+  let onLink = () => {}
   /** @type {Promise<import('../link/link.js').Link>} */
-  const line = new Promise(resolve => {
-    onLine = resolve
+  const link = new Promise(resolve => {
+    onLink = resolve
   })
   // Who scans ports is no news, and must not fill the disk.
-  const { close } = await listenLinks({ ...config, onLink: onLine, onFault: () => {} })
+  const { close } = await listenLinks({ ...config, onLink, onFault: () => {} })
   log(`waits for the controller on port ${config.port}`)
-  return { line: await line, close }
+  return { link: await link, close }
 }
 
 /**
@@ -58,11 +58,11 @@ async function connect(config) {
  * @throws {Error} with one line
  */
 async function download(config) {
-  const { line, close } = await connect(config)
+  const { link, close } = await connect(config)
   try {
     const { id, run } = config
     const request = { type: 'program', id, run, sha256 }
-    const bytes = Buffer.from(String(await line.request(request, { timeout: TIMEOUT })), 'base64')
+    const bytes = Buffer.from(String(await link.request(request, { timeout: TIMEOUT })), 'base64')
     if (sha256Of(bytes) !== sha256)
       throw new Error(`the controller sent another program (SHA-256 ${sha256Of(bytes)}), which is refused`)
     return bytes
@@ -72,10 +72,7 @@ async function download(config) {
   }
 }
 
-/**
- * @param {string} archive path
- * @param {Buffer} bytes
- */
+/** @param {string} archive path @param {Buffer} bytes */
 async function save(archive, bytes) {
   const draft = `${archive}.part`
   try {

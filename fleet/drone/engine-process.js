@@ -1,7 +1,13 @@
-// One process with an engine, as its parent sees it: it is asked by number, and answers by that number.
+// A process with an engine, as its parent sees it (EngineProcess) and as it is inside (beEngine).
 //
-//   parent -> {id, method, params}
+//   parent -> the launch options, once; then {id, method, params}
 //   engine -> {id, result} | {id, error}, and {fault: text} before it dies of an error
+
+import { Engine } from './engine/engine.js'
+import { Usage } from './machine.js'
+
+/** Connections that have come or gone after which it is worth it to collect what that has left behind. */
+const WORTH = 200
 
 /** A process that was asked ended before it answered. */
 export class ProcessEnded extends Error {}
@@ -10,7 +16,7 @@ export class EngineProcess {
   #child
   #last = 0
   /** @type {Map<number, {resolve: (result: any) => void, reject: (error: Error) => void}>} */
-  #asked = new Map()
+  #pending = new Map()
   /** What it said before it died. */
   fault = ''
   /** @type {Promise<string>} why it ended; after all that it has said */
@@ -48,17 +54,17 @@ export class EngineProcess {
       return
     }
     const { id, result, error } = message
-    const asked = this.#asked.get(id)
-    this.#asked.delete(id)
-    if (error === undefined) asked?.resolve(result)
-    else asked?.reject(new Error(error))
+    const pending = this.#pending.get(id)
+    this.#pending.delete(id)
+    if (error === undefined) pending?.resolve(result)
+    else pending?.reject(new Error(error))
   }
 
   /** @param {string} why @param {(why: string) => void} resolve */
   #end(why, resolve) {
     const text = this.fault || why
-    for (const { reject } of this.#asked.values()) reject(new ProcessEnded(text))
-    this.#asked.clear()
+    for (const { reject } of this.#pending.values()) reject(new ProcessEnded(text))
+    this.#pending.clear()
     resolve(text)
   }
 
@@ -68,10 +74,10 @@ export class EngineProcess {
    * @returns {Promise<any>} its answer
    * @throws {Error} what the engine says; ProcessEnded: it ended before it answered
    */
-  ask(method, ...params) {
+  request(method, ...params) {
     const id = ++this.#last
     return new Promise((resolve, reject) => {
-      this.#asked.set(id, { resolve, reject })
+      this.#pending.set(id, { resolve, reject })
       this.#send({ id, method, params })
     })
   }
@@ -81,4 +87,68 @@ export class EngineProcess {
     this.fault ||= why
     this.#child.kill('SIGKILL')
   }
+}
+
+/**
+ * What its parent says is `{id, method, params}`; each is answered by its number (see engine-process.js). Methods are those of an engine,
+ * but `sample` and `stop` are answered with a ProcessSample, and after `stop` the process ends.
+ *
+ * @param {ConstructorParameters<typeof Engine>[0] & {role: 'connections' | 'publisher'}} launch
+ * @param {(message: object, then?: () => void) => void} send to the parent
+ * @param {() => void} collect garbage, if that can be done
+ * @param {() => void} end this process
+ * @returns {(message: {id: number, method: string, params: any[]}) => Promise<void>} takes what the parent says
+ */
+function serveEngine(launch, send, collect, end) {
+  /** @type {any} */
+  const engine = new Engine(launch)
+  collect()
+  const usage = new Usage()
+  let changes = 0
+  let collected = 0
+
+  const takeSample = () => {
+    const sample = engine.sample()
+    const { opened, ended, closed } = sample.counters
+    const before = changes
+    changes = opened + ended + closed
+    // When a ramp is over, not in the midst of it.
+    if (changes === before && changes - collected > WORTH) {
+      collected = changes
+      collect()
+    }
+    const { subscribed, lastAt } = engine
+    return { ...sample, subscribed, lastAt, process: usage.now(launch.role, sample.gauges.open) }
+  }
+
+  return async ({ id, method, params }) => {
+    try {
+      if (method === 'stop') {
+        await engine.stop()
+        send({ id, result: takeSample() }, end)
+      } else send({ id, result: method === 'sample' ? takeSample() : await engine[method](...params) })
+    } catch (error) {
+      send({ id, error: error.message })
+    }
+  }
+}
+
+/**
+ * Makes a process that was forked an engine's.
+ * @param {NodeJS.Process} own this process
+ * @param {Partial<ConstructorParameters<typeof Engine>[0]>} [more] options of the engine that cannot be told it
+ */
+export function beEngine(own, more = {}) {
+  const end = () => own.exit()
+  const send = (/** @type {object} */ message, then = () => {}) => own.send?.(message, then)
+  own.once('message', (/** @type {any} */ launch) => {
+    const serve = serveEngine({ ...launch, ...more }, send, () => globalThis.gc?.(), end)
+    own.on('message', message => serve(/** @type {any} */ (message)))
+  })
+  // Whoever ends the parent, and however: nobody loads a target without it.
+  own.on('disconnect', end)
+  // They mean the parent, which ends this process in order.
+  for (const signal of ['SIGINT', 'SIGTERM']) own.on(signal, () => {})
+  // It ends by itself then, and writes where that was; this is for the controller.
+  own.on('uncaughtExceptionMonitor', error => send({ fault: error.message }))
 }

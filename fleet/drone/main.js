@@ -1,11 +1,19 @@
-// The drone's one program: an agent, and the processes that it forks from the same file.
+// A load drone: it holds connections to a target and publishes, as its controller says.
+//
+//   main.js          the program: the agent, and the engine processes that it forks from the same file
+//   agent.js         talks with the controller; process-pool.js: its processes; engine-process.js: one of them, from both sides
+//   engine/          connections of one process, what they receive and check, publishers; transport/: bytes in and out
+//   bootstrap.js     fetches this program on a machine that has nothing but Node.js
+//
+// It imports Node, fleet/link, fleet/statistics and fleet/subjects.js only: these files are all that a machine needs. It promises to
+// connect to nothing that its configuration does not allow, to count every message once, and to stop without a controller.
 
 import { fork } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
 import { packageVersion } from '../../src/version.js'
 import { Agent } from './agent.js'
-import { beEngine } from './child.js'
 import { parseConfig } from './config.js'
+import { beEngine } from './engine-process.js'
 import { lookAround } from './machine.js'
 
 const ENGINE = '--engine'
@@ -50,7 +58,7 @@ async function beAgent() {
   process.stdout.on('error', () => {})
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => agent.stop())
   if (statSync(file).mode & 0o077)
-    agent.tell('warn', `${file} can be read by other users, and has the secret in it: chmod 600 ${file}`)
+    agent.report('warn', `${file} can be read by other users, and has the secret in it: chmod 600 ${file}`)
   await agent.start().catch(error => fail(`cannot listen on ${config.listen}: ${error.message}`, 1))
 }
 

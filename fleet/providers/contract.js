@@ -46,10 +46,7 @@ export class ProviderError extends Error {}
 
 /** A launch that failed halfway. */
 export class LaunchError extends ProviderError {
-  /**
-   * @param {string} message one line
-   * @param {Handle[]} launched what is there
-   */
+  /** @param {string} message one line @param {Handle[]} launched what is there */
   constructor(message, launched) {
     super(message)
     this.launched = launched

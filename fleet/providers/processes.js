@@ -14,10 +14,7 @@ async function startOf(pid) {
   return text === '' || fields[0] === 'Z' || fields[0] === 'X' ? '' : fields[19]
 }
 
-/**
- * @param {number} pid
- * @returns {Promise<string>} `1234@567890`: its number, and when it was started
- */
+/** @param {number} pid @returns {Promise<string>} `1234@567890`: its number, and when it was started */
 export const handleOf = async pid => `${pid}@${await startOf(pid)}`
 
 /** @param {string} handle */
@@ -26,10 +23,7 @@ const partsOf = handle => {
   return { pid: Number(pid), start }
 }
 
-/**
- * @param {string} handle
- * @returns {Promise<boolean>}
- */
+/** @param {string} handle @returns {Promise<boolean>} */
 export async function lives(handle) {
   const { pid, start } = partsOf(handle)
   return pid > 0 && start !== '' && start !== undefined && (await startOf(pid)) === start

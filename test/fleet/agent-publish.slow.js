@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readLedger } from '../../fleet/drone/engine/ledger.js'
+import { readLedger } from '../../fleet/drone/engine/payload.js'
 import { startGateway } from '../gateway.js'
 import { lives, startDrone } from './agent-process.js'
 

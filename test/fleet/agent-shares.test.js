@@ -1,6 +1,5 @@
 import t from 'tap'
-import { shareOut } from '../../fleet/drone/shares.js'
-import { Totals } from '../../fleet/drone/totals.js'
+import { shareOut, Totals } from '../../fleet/drone/process-pool.js'
 import { zeroCounters } from '../../fleet/statistics/counters.js'
 import { Distribution } from '../../fleet/statistics/distribution.js'
 import { settingsOf } from './agent-process.js'
@@ -84,7 +83,7 @@ t.test('what was counted by processes that are no more is counted on', async t =
   t.same(both.faults, { ECONNREFUSED: 3, other: 1 })
   t.match(both.latency, { count: 3, min: 1, max: 9, mean: 4 })
 
-  totals.bury(first)
+  totals.addEnded(first)
   const alone = totals.take([second], 10)
   t.match(alone.counters, { opened: 10, received: 150, ended: 5 })
   t.match([alone.gauges.open, alone.latency.count, alone.latency.max], [3, 0, 0])

@@ -1,14 +1,12 @@
+import { createHmac } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseSubject } from '../../subjects.js'
 import { Dialer } from '../transport/dialer.js'
-import { Clock } from './clock.js'
-import { Figures } from './figures.js'
-import { startNumber } from './ledger.js'
-import { isPush, PayloadReader } from './payload.js'
+import { Clock, Figures } from './figures.js'
+import { isPush, PayloadReader, startNumber } from './payload.js'
 import { Pool } from './pool.js'
 import { Publisher } from './publisher.js'
 import { Subscriptions } from './subscriptions.js'
-import { makeToken } from './token.js'
 
 /** @typedef {import('../../schema.js').Settings} Settings */
 /** @typedef {import('../../schema.js').Ledger} Ledger */
@@ -17,9 +15,8 @@ import { makeToken } from './token.js'
 /** ms */
 const TICK = 20
 const CLOSE_TIMEOUT = 5000
-/** For what is under way to be published. */
+/** ms that messages under way have to be published: when the engine stops, and when other settings come. */
 const LAST_DRAIN = 1000
-/** The same when other settings come, ms. */
 const DRAIN = 5000
 /** Publishers whose ledgers are kept. */
 const LEDGERS = 8
@@ -31,7 +28,7 @@ const PUBLISHING = ['via', 'channels', 'part', 'parts', 'publishFrom', 'targets'
 /** @param {{code: number, message?: string, reason?: string}} fault */
 const label = ({ code, message, reason }) => `${code || ''} ${message ?? reason ?? ''}`.trim()
 
-/** Holds connections, checks what they receive, and publishes: as its settings say, whatever was before. */
+/** Holds connections, checks what they receive, and publishes: as its settings say. */
 export class Engine {
   options
   /** Subscriptions that were made. */
@@ -69,8 +66,8 @@ export class Engine {
    * @param {string} [options.apiKey]
    * @param {string} [options.tokenSecret]
    * @param {number} options.machine its number, the `m` of payloads
-   * @param {boolean} [options.together] connect and subscribe requests leave together, over a two-way WebSocket
-   * @param {boolean} [options.later] subscriptions are made by `subscribe`, of connections that are open
+   * @param {'after' | 'with' | 'later'} [options.subscribe] two-way connections request their subscriptions after the connect reply
+   *   (default), in one frame with the connect request, or when `subscribe` is called
    * @param {import('../transport/dialer.js').DialerOptions['transports']} [options.transports] more transports
    */
   constructor(options) {
@@ -158,7 +155,7 @@ export class Engine {
   dial(slot) {
     const number = /** @type {Settings} */ (this.#settings).first + slot
     const dialer = /** @type {Dialer} */ (this.#dialer)
-    const { together } = this.options
+    const together = !dialer.oneWay && this.options.subscribe === 'with'
     const requests = dialer.oneWay || together ? this.#subscriptions.requests(slot, number) : []
     const subs = dialer.oneWay && {
       subs: Object.fromEntries(requests.map(wish => [wish.channel, wish])),
@@ -227,12 +224,7 @@ export class Engine {
     return this.#pool.leave(slot, then, this.clock.now())
   }
 
-  /**
-   * @param {Connection} connection
-   * @param {Buffer} buffer
-   * @param {number} start
-   * @param {number} end
-   */
+  /** @param {Connection} connection @param {Buffer} buffer @param {number} start @param {number} end */
   message(connection, buffer, start, end) {
     const { slot } = connection
     if (this.#pool.at(slot) !== connection) return
@@ -304,11 +296,12 @@ export class Engine {
     const now = this.clock.now()
     if (time) this.clock.learn(time, this.#pool.began(slot), now)
     Object.assign(this.#pool, { ping, pong })
-    const { together, later } = this.options
-    if (together && !this.#dialer?.oneWay && this.#subscriptions.width > 0) return
-    const requests = later ? [] : this.#subscriptions.requests(slot, number)
+    const { oneWay } = connection.dialer
+    const { subscribe } = this.options
+    if (!oneWay && subscribe === 'with' && this.#subscriptions.width > 0) return
+    const requests = subscribe === 'later' ? [] : this.#subscriptions.requests(slot, number)
     if (requests.length === 0) this.#ready(slot)
-    else if (!this.#dialer?.oneWay) connection.send(this.#commands(requests))
+    else if (!oneWay) connection.send(this.#commands(requests))
     else
       requests.forEach(({ channel }, place) => {
         const subscribe = subs?.[channel]
@@ -317,11 +310,7 @@ export class Engine {
       })
   }
 
-  /**
-   * @param {number} slot
-   * @param {number} place of the subscription
-   * @param {any} reply
-   */
+  /** @param {number} slot @param {number} place of the subscription @param {any} reply */
   #answered(slot, place, { subscribe, error }) {
     if (this.#answers[slot] === 0 || place >= this.#subscriptions.width) return
     if (error) {
@@ -338,7 +327,7 @@ export class Engine {
         if (!this.#publication(slot, bytes, 0, bytes.length)) this.#damaged()
       }
     }
-    if (--this.#answers[slot] === 0 && !this.options.later) this.#ready(slot)
+    if (--this.#answers[slot] === 0 && this.options.subscribe !== 'later') this.#ready(slot)
   }
 
   /** @param {number} slot */
@@ -397,4 +386,15 @@ export class Engine {
     await this.#endPublishing(LAST_DRAIN)
     for (let left = CLOSE_TIMEOUT; this.#alive > 0 && left > 0; left -= TICK) await sleep(TICK)
   }
+}
+
+/** @param {object} part */
+const encode = part => Buffer.from(JSON.stringify(part)).toString('base64url')
+
+const HEAD = encode({ alg: 'HS256', typ: 'JWT' })
+
+/** @param {string} user @param {string} secret @returns {string} JWT that never expires */
+function makeToken(user, secret) {
+  const text = `${HEAD}.${encode({ sub: user })}`
+  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
 }

@@ -1,3 +1,5 @@
+// What an engine counts and measures, and the clock that it measures with.
+
 import { zeroCounters } from '../../statistics/counters.js'
 import { Distribution } from '../../statistics/distribution.js'
 
@@ -38,5 +40,52 @@ export class Figures {
       answer: answer.take(),
       faults,
     }
+  }
+}
+
+/** Unix ms; a getter that takes its time. */
+const ORIGIN = performance.timeOrigin
+/** How much two clocks may drift apart: ms for each ms. */
+const DRIFT = 20e-6
+
+/**
+ * The machine's clock, and how it stands to the gateway's. A connect reply says the gateway's time in whole ms: it was from T to T + 1
+ * at some moment between the request and the reply. So the offset lies between T - received and T + 1 - sent; what all replies allow
+ * is what is known, with less certainty the longer ago it was.
+ */
+export class Clock {
+  /** Bounds of the offset, ms, as they were at `#at`. */
+  #low = -Infinity
+  #high = Infinity
+  #at = 0
+
+  /** @returns {number} Unix ms with fractions. It never goes back; processes of a machine differ by some 0.1 ms */
+  now() {
+    return ORIGIN + performance.now()
+  }
+
+  /**
+   * @param {number} time of the gateway, whole Unix ms
+   * @param {number} sent when it was asked for, or before, on this clock
+   * @param {number} received when it came, or after
+   */
+  learn(time, sent, received) {
+    const low = time - received
+    const high = time + 1 - sent
+    const wider = (received - this.#at) * DRIFT
+    this.#low = Math.max(this.#low - wider, low)
+    this.#high = Math.min(this.#high + wider, high)
+    this.#at = received
+    if (this.#low <= this.#high) return
+    // No offset fits all: one of the clocks was set. The newest is right.
+    this.#low = low
+    this.#high = high
+  }
+
+  /** @returns {import('../../schema.js').Clock} */
+  get state() {
+    if (this.#at === 0) return { offset: 0, error: 0, against: 'none' }
+    const error = (this.#high - this.#low) / 2
+    return { offset: this.#low + error, error: error + (this.now() - this.#at) * DRIFT, against: 'gateway' }
   }
 }

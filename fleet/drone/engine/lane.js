@@ -15,7 +15,7 @@ import { makePayload } from './payload.js'
  */
 
 /** Messages that wait; of a publisher that publishes as fast as it is answered, none waits behind another. */
-const ROOM = 1024
+const MAX_QUEUE = 1024
 /** Bytes of one request: a WebSocket message may have 65,536 bytes, if nothing else is configured. */
 const BATCH = 56_000
 /** ms */
@@ -62,7 +62,7 @@ export class Lane {
   }
 
   get full() {
-    return this.#queue.length >= ROOM
+    return this.#queue.length >= MAX_QUEUE
   }
 
   /** @param {number} places @param {number} lanes @returns {number} place of the next subject of this lane */
@@ -85,7 +85,7 @@ export class Lane {
   flush(now) {
     if (this.#queue.length === 0 || this.#batch.length > 0 || now < this.#after) return
     const { settings, targets, engine } = this.#publisher
-    const texts = this.#take()
+    const texts = this.#takeBatch()
     const target = targets[(this.#number + this.#failures) % targets.length]
     if (settings.publish.via === 'api') {
       const key = `X-API-Key: ${engine.options.apiKey}\r\n`
@@ -97,13 +97,13 @@ export class Lane {
       this.#text = texts.map((text, n) => `{"id":${n + 2},"publish":${text}}`).join('\n')
       this.#faults = []
       this.#left = texts.length
-      if (this.#link?.state === OPEN) this.#say(this.#link)
+      if (this.#link?.state === OPEN) this.#send(this.#link)
       else this.#link = this.#publisher.dial(this.#number)
     }
   }
 
   /** @returns {string[]} JSON of the publish requests that go next */
-  #take() {
+  #takeBatch() {
     const { subject, sequences, start, engine, settings } = this.#publisher
     const { size, part, parts } = settings.publish
     const o = Math.round(engine.clock.state.offset * 1000)
@@ -144,7 +144,7 @@ export class Lane {
   }
 
   /** @param {Connection} link that can take what is to be sent */
-  #say(link) {
+  #send(link) {
     link.send(this.#text)
     link.dialer.watch(link, PATIENCE)
   }
@@ -157,7 +157,7 @@ export class Lane {
       if (--this.#left === 0) this.#answered(this.#faults, '')
     } else if (reply.connect) {
       this.#pong = reply.connect.pong
-      this.#say(link)
+      this.#send(link)
     } else if (reply.error) this.closed(link, `connect: ${reply.error.code}`)
     else if (!reply.push && this.#pong) link.send('{}')
   }
@@ -167,17 +167,14 @@ export class Lane {
     if (link === this.#link) this.#answered(null, reason)
   }
 
-  /**
-   * @param {Fault[] | null} faults
-   * @param {string} reason why there are none
-   */
+  /** @param {Fault[] | null} faults @param {string} reason why there are none */
   #answered(faults, reason) {
     const { clock, figures } = this.#publisher.engine
     const now = clock.now()
     const batch = this.#batch
     this.#batch = []
     if (faults) this.#link?.dialer.unwatch(this.#link)
-    else this.#hangUp()
+    else this.#disconnect()
     // From the last one, so that those that are refused give their sequences back.
     for (const [n, message] of [...batch.entries()].reverse()) {
       const fault = faults?.[n]
@@ -199,7 +196,7 @@ export class Lane {
     this.#publisher.pump()
   }
 
-  #hangUp() {
+  #disconnect() {
     const link = this.#link
     this.#link = null
     link?.close()
@@ -215,7 +212,7 @@ export class Lane {
 
   /** What was not confirmed is given up. */
   close() {
-    this.#hangUp()
+    this.#disconnect()
     for (const message of [...this.#batch, ...this.#queue].reverse()) this.#giveUp(message, 'given up')
     this.#queue = this.#batch = []
   }

@@ -98,11 +98,7 @@ export class Pool {
     this.#waiting++
   }
 
-  /**
-   * @param {number} slot
-   * @param {number} now
-   * @returns {number} 1: it was open before
-   */
+  /** @param {number} slot @param {number} now @returns {number} 1: it was open before */
   opened(slot, now) {
     const before = this.#before[slot]
     this.#state[slot] = OPEN

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseSubject } from '../../subjects.js'
 import { Target } from '../transport/target.js'
 import { Lane } from './lane.js'
-import { packSequences, startNumber } from './ledger.js'
+import { packSequences, startNumber } from './payload.js'
 
 /** @typedef {import('../../schema.js').Settings & {publish: import('../../schema.js').Publish}} Settings that publish */
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
@@ -12,7 +12,7 @@ const LANES = 4
 /** Messages a second above which they are collected for 2 ms, so that there are not thousands of requests. */
 const FAST = 1000
 /** ms after which the gateway is asked for its time again: a publisher has no other connections that would be told. */
-const ASK_TIME = 5000
+const CLOCK_INTERVAL = 5000
 /** ms after which lanes are looked after, though nothing new is due. */
 const IDLE = 50
 
@@ -26,8 +26,8 @@ export class Publisher {
   /** @type {Lane[]} */
   #lanes
   /** @type {Connection | null} whose connect reply tells the gateway's time */
-  #asker = null
-  #asked = 0
+  #clockConnection = null
+  #clockRequested = 0
   /** Unix ms, when the next message is meant to be sent. */
   #due
   /** Place of the last message's subject. */
@@ -83,10 +83,10 @@ export class Publisher {
     const now = this.engine.clock.now()
     if (!this.#end && this.sequences.length > 0) {
       // Alone on a machine with the gateway, it need not be asked.
-      if (!single && now - this.#asked > ASK_TIME) {
-        this.#asked = now
-        this.#asker?.close()
-        this.#asker = this.dial(lanes)
+      if (!single && now - this.#clockRequested > CLOCK_INTERVAL) {
+        this.#clockRequested = now
+        this.#clockConnection?.close()
+        this.#clockConnection = this.dial(lanes)
       }
       const places = this.sequences.length
       if (rate === Infinity && this.#due <= now) {
@@ -116,18 +116,13 @@ export class Publisher {
     return this.#dialer.dial(slot, number, { ...this.engine.token(number) })
   }
 
-  /**
-   * @param {Connection} connection
-   * @param {Buffer} buffer
-   * @param {number} start
-   * @param {number} end
-   */
+  /** @param {Connection} connection @param {Buffer} buffer @param {number} start @param {number} end */
   message(connection, buffer, start, end) {
     const reply = JSON.parse(buffer.toString('utf8', start, end))
     if (connection.slot < this.#lanes.length) return this.#lanes[connection.slot].message(connection, reply)
     const { clock } = this.engine
     const time = reply.connect?.time
-    if (time && connection === this.#asker) clock.learn(time, this.#asked, clock.now())
+    if (time && connection === this.#clockConnection) clock.learn(time, this.#clockRequested, clock.now())
     connection.close()
   }
 
@@ -164,7 +159,7 @@ export class Publisher {
       figures.counters.unpublished += behind
       figures.fault('publish: given up', behind)
     }
-    this.#asker?.close()
+    this.#clockConnection?.close()
     for (; left > 0 && this.#lanes.some(lane => !lane.idle); left -= 20) await sleep(20)
     clearTimeout(this.#timer)
     for (const lane of this.#lanes) lane.close()

@@ -1,5 +1,5 @@
 import { channelNumber } from '../../subjects.js'
-import { readLedger, startNumber } from './ledger.js'
+import { readLedger, startNumber } from './payload.js'
 
 /** @typedef {import('../../subjects.js').Subject} Subject */
 /** @typedef {import('../../schema.js').Counters} Counters */
@@ -52,11 +52,7 @@ export class Subscriptions {
   /** The latest publisher's start that was seen. */
   #latest = 0
 
-  /**
-   * @param {Subject[]} subjects
-   * @param {boolean} recover
-   * @param {Counters} counters
-   */
+  /** @param {Subject[]} subjects @param {boolean} recover @param {Counters} counters */
   constructor(subjects, recover, counters) {
     this.#subjects = subjects
     this.#recover = recover
@@ -73,10 +69,7 @@ export class Subscriptions {
     }
   }
 
-  /**
-   * @param {number} from Unix ms when the publishers begin; 0: nobody publishes
-   * @param {number} now
-   */
+  /** @param {number} from Unix ms when the publishers begin; 0: nobody publishes @param {number} now */
   publishing(from, now) {
     const phase = from > 0 ? startNumber(from) : 0
     if (phase === this.#phase) return
@@ -201,11 +194,7 @@ export class Subscriptions {
     return true
   }
 
-  /**
-   * @param {number} i
-   * @param {number} sequence below the last one
-   * @param {boolean} again
-   */
+  /** @param {number} i @param {number} sequence below the last one @param {boolean} again */
   #late(i, sequence, again) {
     const counters = this.#counters
     const keys = this.#missing

@@ -1,9 +1,7 @@
 // Opens connections to the targets, over any transport, and tells one listener what they receive.
 
 import { parseAddresses, Sources } from './addresses.js'
-import { LongPollConnection } from './long-poll.js'
-import { SseConnection } from './sse.js'
-import { StreamConnection } from './stream.js'
+import { LongPollConnection, SseConnection, StreamConnection } from './stream.js'
 import { Target } from './target.js'
 import { WebSocketConnection } from './websocket.js'
 

@@ -206,12 +206,7 @@ export class WebSocketConnection extends Connection {
     else this.message(fragments.bytes, 0, fragments.length)
   }
 
-  /**
-   * @param {number} opcode
-   * @param {Buffer} buffer
-   * @param {number} start
-   * @param {number} end
-   */
+  /** @param {number} opcode @param {Buffer} buffer @param {number} start @param {number} end */
   #control(opcode, buffer, start, end) {
     const payload = buffer.subarray(start, end)
     if (opcode === PING) this.write(frame(PONG, payload))

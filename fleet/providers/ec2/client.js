@@ -52,10 +52,7 @@ export class Ec2 {
     return ec2
   }
 
-  /**
-   * @param {typeof import('@aws-sdk/client-ec2')} sdk
-   * @param {string} [endpoint]
-   */
+  /** @param {typeof import('@aws-sdk/client-ec2')} sdk @param {string} [endpoint] */
   constructor(sdk, endpoint) {
     this.#sdk = sdk
     this.#endpoint = endpoint

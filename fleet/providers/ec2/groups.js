@@ -19,6 +19,10 @@ const PATIENCE = Object.freeze({ pause: 3000, whole: 300_000 })
  * @property {string} why
  */
 
+/** @param {string[] | 'all'} runs */
+export const ofRuns = runs =>
+  runs === 'all' ? { Name: 'tag-key', Values: [RUN_TAG] } : { Name: `tag:${RUN_TAG}`, Values: runs }
+
 /** @param {string} run @returns {string} */
 export const groupName = run => `halley-${run}`
 
@@ -96,10 +100,9 @@ export async function ensureGroup(ec2, region, { run, vpc, rules, tags }) {
  * @returns {Promise<{id: string, run: string, vpc: string}[]>}
  */
 export async function groupsOf(ec2, region, runs) {
-  const Filters = [
-    runs === 'all' ? { Name: 'tag-key', Values: [RUN_TAG] } : { Name: `tag:${RUN_TAG}`, Values: runs },
-  ]
-  const groups = await ec2.all(region, 'DescribeSecurityGroups', 'SecurityGroups', { Filters })
+  const groups = await ec2.all(region, 'DescribeSecurityGroups', 'SecurityGroups', {
+    Filters: [ofRuns(runs)],
+  })
   return groups.map(({ GroupId, Tags = [], VpcId = '' }) => ({
     id: GroupId,
     run: Tags.find((/** @type {any} */ tag) => tag.Key === RUN_TAG)?.Value ?? '',

@@ -1,12 +1,67 @@
-// What EC2 says of instances, as the handles of drones.
+// Drones and instances: drones are put together into calls, the instances of a call share all but their launch index, and what EC2
+// says of an instance is the handle of a drone.
 
-import { DRONES_TAG, idOf } from './batches.js'
+import { ProviderError } from '../contract.js'
 import { RUN_TAG } from './groups.js'
 
+/** @typedef {import('../../schema.js').Handle} Handle */
+/** @typedef {import('../../schema.js').LaunchConfig} LaunchConfig */
+/** @typedef {import('./client.js').Ec2} Ec2 */
+
+/** Instances of one call, at most: EC2 advises against larger ones, of which none may come where not all can. */
+const TOGETHER = 100
+
+/** The tag that says which drones a call launched: the index of an instance says which of them it is. */
+export const DRONES_TAG = 'halley:drones'
+
 /**
- * @typedef {import('../../schema.js').Handle} Handle
- * @typedef {import('./client.js').Ec2} Ec2
+ * @typedef {object} Batch drones `prefix` + first ... first + count - 1
+ * @property {string} region
+ * @property {string} prefix
+ * @property {number} first
+ * @property {number} count
+ * @property {LaunchConfig} config that they share; its id is the first one's
  */
+
+/** @param {string} id */
+function numbered(id) {
+  const match = /^(.*?)(0|[1-9]\d{0,8})$/.exec(id)
+  if (match === null) throw new ProviderError(`drone "${id}" has no number at the end of its id`)
+  return { prefix: match[1], number: Number(match[2]) }
+}
+
+/**
+ * @param {LaunchConfig[]} drones
+ * @param {string[]} regions
+ * @returns {Batch[]} evenly over the regions, neighbours together
+ * @throws {ProviderError}
+ */
+export function batchesOf(drones, regions) {
+  /** @type {Batch[]} */
+  const batches = []
+  let rest = ''
+  drones.forEach((config, index) => {
+    const region = regions[Math.floor((index * regions.length) / drones.length)]
+    const { prefix, number } = numbered(config.id)
+    const last = batches.at(-1)
+    const own = JSON.stringify({ ...config, id: '' })
+    const next = last !== undefined && last.region === region && last.prefix === prefix && own === rest
+    if (next && number === last.first + last.count && last.count < TOGETHER) last.count++
+    else batches.push({ region, prefix, first: number, count: 1, config })
+    rest = own
+  })
+  return batches
+}
+
+/** @param {{prefix: string, first: number, count: number}} batch @returns {string} `d1-d14`, or `d1` */
+export const namesOf = ({ prefix, first, count }) =>
+  `${prefix}${first}${count > 1 ? `-${prefix}${first + count - 1}` : ''}`
+
+/** @param {string} names of a call @param {number} index of an instance in it @returns {string} id of its drone */
+export function idOf(names, index) {
+  const { prefix, number } = numbered(names.split(/(?<=\d)-/)[0] || '0')
+  return `${prefix}${number + index}`
+}
 
 /** EC2's states in the contract's words. A stopped instance still costs: it is not gone. @type {Record<string, string>} */
 const STATES = {

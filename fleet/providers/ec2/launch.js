@@ -6,10 +6,9 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { packProgram, readProgram, saveProgram } from '../../program.js'
 import { LaunchError, ProviderError } from '../contract.js'
-import { namesOf } from './batches.js'
 import { abreast, Ec2 } from './client.js'
 import { ensureGroup } from './groups.js'
-import { handleOf, instancesOf } from './handles.js'
+import { handleOf, instancesOf, namesOf } from './handles.js'
 import { readPlace } from './options.js'
 import { bootOf, tagsOf } from './plan.js'
 import { userData } from './user-data.js'
@@ -17,7 +16,7 @@ import { userData } from './user-data.js'
 /**
  * @typedef {import('../../schema.js').Handle} Handle
  * @typedef {import('./plan.js').Details} Details
- * @typedef {import('./batches.js').Batch} Batch
+ * @typedef {import('./handles.js').Batch} Batch
  */
 
 /** A group that was made just now is not known everywhere at EC2: ms between attempts. */
@@ -215,11 +214,7 @@ async function addresses(ec2, launched, onProgress) {
   }
 }
 
-/**
- * @param {string} dir
- * @param {import('../../program.js').Program} program
- * @throws {ProviderError}
- */
+/** @param {string} dir @param {import('../../program.js').Program} program @throws {ProviderError} */
 async function keepProgram(dir, program) {
   try {
     await saveProgram(dir, program)
@@ -246,11 +241,7 @@ async function recall(dir) {
   }
 }
 
-/**
- * @param {string} dir
- * @param {Details} details
- * @param {number} ends
- */
+/** @param {string} dir @param {Details} details @param {number} ends */
 async function remember(dir, { program, ...details }, ends) {
   const launches = [...(await recall(dir)), { details: { ...details, sha256: program.sha256 }, ends }]
   await mkdir(dir, { recursive: true, mode: 0o700 })

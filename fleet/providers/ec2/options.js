@@ -110,11 +110,7 @@ export function readPlace(flags) {
   return { regions, endpoint }
 }
 
-/**
- * @param {Record<string, any>} flags
- * @returns {Options}
- * @throws {ProviderError}
- */
+/** @param {Record<string, any>} flags @returns {Options} @throws {ProviderError} */
 export function readOptions(flags) {
   const { regions } = readPlace(flags)
   const maxPrice = dollars(flags, 'max-price')

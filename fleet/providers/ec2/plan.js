@@ -2,9 +2,9 @@
 
 import { randomBytes } from 'node:crypto'
 import { packProgram } from '../../program.js'
-import { batchesOf, namesOf } from './batches.js'
 import { abreast, allOf, Ec2 } from './client.js'
 import { groupName, onlyFrom } from './groups.js'
+import { batchesOf, namesOf } from './handles.js'
 import { findImage, machineType } from './machines.js'
 import { meeting, readOptions, readPlace } from './options.js'
 import { priceOf } from './price.js'
@@ -26,7 +26,7 @@ import { setupScript, USER_DATA_LIMIT, userData } from './user-data.js'
  * @property {Record<string, any>} flags
  * @property {import('./options.js').Options} options
  * @property {Place[]} places
- * @property {import('./batches.js').Batch[]} batches
+ * @property {import('./handles.js').Batch[]} batches
  * @property {import('./groups.js').Rule[]} rules
  * @property {import('../../program.js').Program} program of the drones
  */
@@ -180,7 +180,7 @@ export async function plan({ drones, flags, dir }) {
 
 /**
  * @param {Pick<Details, 'options' | 'places' | 'program'>} details
- * @param {import('./batches.js').Batch} batch
+ * @param {import('./handles.js').Batch} batch
  * @param {number} ends
  * @returns {import('./user-data.js').Boot}
  */

@@ -85,10 +85,7 @@ function scalar(text) {
 /** @param {string} text @returns {string} one word for the shell */
 const word = text => `'${text.replaceAll("'", "'\\''")}'`
 
-/**
- * @param {Boot} boot
- * @returns {Promise<string>} the cloud-config, not compressed
- */
+/** @param {Boot} boot @returns {Promise<string>} the cloud-config, not compressed */
 async function cloudConfig({ config, prefix, first, sha256, ends, nodeVersion, nodeUrl, memory }) {
   const { sysctl } = recipes({ connections: CONNECTIONS, role: 'drone', memory, comments: false })
   const seconds = Math.ceil(ends / 1000)

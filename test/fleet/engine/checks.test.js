@@ -2,7 +2,7 @@
 
 import { once } from 'node:events'
 import t from 'tap'
-import { startNumber } from '../../../fleet/drone/engine/ledger.js'
+import { startNumber } from '../../../fleet/drone/engine/payload.js'
 import { settingsOf, TestEngine } from './engines.js'
 import { payload, ScriptedServer } from './scripted-server.js'
 

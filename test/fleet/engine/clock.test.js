@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Clock } from '../../../fleet/drone/engine/clock.js'
+import { Clock } from '../../../fleet/drone/engine/figures.js'
 
 t.test('the offset is in the bounds that all replies allow', async t => {
   const clock = new Clock()

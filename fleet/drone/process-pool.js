@@ -1,0 +1,319 @@
+// The processes of a drone: as many as its connections need, and one that publishes.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { addCounters, zeroCounters } from '../statistics/counters.js'
+import { Distribution } from '../statistics/distribution.js'
+import { EngineProcess, ProcessEnded } from './engine-process.js'
+
+/** @typedef {import('../schema.js').Settings} Settings */
+/** @typedef {import('../schema.js').EngineSample} EngineSample */
+/** @typedef {import('../schema.js').EngineSample & {process: import('../schema.js').DroneProcess}} ProcessSample */
+
+/** ms that the processes may take to tell their figures; those that take longer tell them with the next sample. */
+const PATIENCE = 500
+/** ms before a process that died is replaced. */
+const BACKOFF = 1000
+/** ms that a process may take to close its connections: its engine gives up after 5 s, and tells what it has counted. */
+const GRACE = 6_000
+/** A process that has all of its connections may lose some: it counts as if this share of them were missing. */
+const LEAST = 0.02
+/** Kinds of faults that are applied apart. */
+const MAX_FAULTS = 29
+
+/** The drone's processes: as many as its connections need, and one that publishes. */
+export class ProcessPool {
+  #options
+  #totals = new Totals()
+  /** Also those on their way out, which have still to say what they have counted. @type {ProcessSlot[]} in the order of their slots */
+  #slots = []
+  /** @type {Settings | null} */
+  #settings = null
+
+  /**
+   * @param {object} options
+   * @param {() => import('node:child_process').ChildProcess} options.fork
+   * @param {object} options.launch of the engines
+   * @param {number} options.perProcess connections
+   * @param {number} options.hangAfter s
+   * @param {(text: string) => void} options.onDeath
+   */
+  constructor(options) {
+    this.#options = options
+  }
+
+  get #staying() {
+    return this.#slots.filter(({ leaving }) => !leaving)
+  }
+
+  /**
+   * @param {Settings} settings
+   * @returns {Promise<void>} when all processes have them; those of a process that dies meanwhile are given to the next one
+   * @throws {Error} one of them cannot read them
+   */
+  async apply(settings) {
+    this.#settings = settings
+    const { perProcess } = this.#options
+    const holding = this.#staying.filter(({ role }) => role === 'connections')
+    const open = holding.map(({ sample }) => sample?.gauges.open ?? 0)
+    const shares = shareOut(settings, perProcess, open)
+    for (const slot of holding.slice(shares.length)) slot.stop()
+    const applied = shares.map((share, i) => (holding[i] ?? this.#add('connections')).apply(share))
+    // It stays when it has nothing to do: it alone knows what it has published.
+    let publisher = this.#staying.find(({ role }) => role === 'publisher')
+    if (settings.publish) publisher ??= this.#add('publisher')
+    await Promise.all([
+      ...applied,
+      publisher?.apply({ ...settings, connections: 0, churn: 0, ports: '', addresses: [] }),
+    ])
+  }
+
+  /** @param {ProcessSlot['role']} role */
+  #add(role) {
+    const slot = new ProcessSlot({ ...this.#options, role, totals: this.#totals })
+    this.#slots.push(slot)
+    return slot
+  }
+
+  /**
+   * @returns {Promise<EngineSample & {deaths: number, processes: import('../schema.js').DroneProcess[]}>} what has come since the last
+   *   one, of all together
+   */
+  async sample() {
+    // The bounds are the drone's: when one process has opened all of its connections, others may open more.
+    if (this.#settings) this.apply(this.#settings).catch(() => {})
+    this.#slots = this.#slots.filter(({ gone }) => !gone)
+    for (const slot of this.#slots) slot.requestSample()
+    await sleep(PATIENCE)
+    const samples = this.#slots.flatMap(({ sample }) => sample ?? [])
+    return {
+      ...this.#totals.take(samples, this.#settings?.connections ?? 0),
+      processes: samples.map(sample => sample.process),
+    }
+  }
+
+  /**
+   * @param {string} method
+   * @param {...any} values
+   * @returns {Promise<any[]>} what those that are there have answered; lists are one list
+   */
+  async request(method, ...values) {
+    const answers = await Promise.all(this.#staying.map(slot => slot.request(method, ...values)))
+    return answers.flatMap(answer => answer ?? [])
+  }
+
+  /** All processes anew, with what they have to do. */
+  async restart() {
+    const settings = this.#settings
+    await this.stop()
+    const wanted = this.#settings ?? settings
+    if (wanted) await this.apply(wanted)
+  }
+
+  /** @returns {Promise<void>} when all are gone */
+  async stop() {
+    this.#settings = null
+    await Promise.all(this.#slots.map(slot => slot.stop()))
+  }
+}
+
+/**
+ * A place among the drone's processes. The process in it is replaced when it dies; the place has the settings.
+ *
+ *   up -> died -> (back-off) -> up ...
+ *    `-> leaving -> gone
+ */
+export class ProcessSlot {
+  #options
+  /** @type {EngineProcess | null} */
+  #process = null
+  /** Samples that it was asked for since the last one. */
+  #silent = 0
+  /** @type {Settings | null} */
+  #settings = null
+  /** @type {ProcessSample | null} the last one of the process that is there now */
+  sample = null
+  leaving = false
+
+  /**
+   * @param {object} options
+   * @param {'connections' | 'publisher'} options.role
+   * @param {() => import('node:child_process').ChildProcess} options.fork
+   * @param {object} options.launch of the engine
+   * @param {number} options.hangAfter s
+   * @param {Totals} options.totals
+   * @param {(text: string) => void} options.onDeath
+   */
+  constructor(options) {
+    this.#options = options
+    this.role = options.role
+    this.#start()
+  }
+
+  get gone() {
+    return this.leaving && !this.#process
+  }
+
+  #start() {
+    if (this.leaving) return
+    const { launch, role, fork } = this.#options
+    this.#silent = 0
+    try {
+      this.#process = new EngineProcess(fork, { ...launch, role })
+    } catch (error) {
+      return this.#onEnd(error.message)
+    }
+    this.#process.ended.then(why => this.#onEnd(why))
+    if (this.#settings) this.apply(this.#settings).catch(() => {})
+  }
+
+  /**
+   * @param {Settings} settings
+   * @returns {Promise<void>} when its process has them
+   * @throws {Error} it cannot read them
+   */
+  apply(settings) {
+    this.#settings = settings
+    return this.request('apply', settings)
+  }
+
+  /**
+   * @param {string} method
+   * @param {...any} params
+   * @returns {Promise<any>} undefined when there is no process, or it dies meanwhile
+   * @throws {Error} what the engine says
+   */
+  async request(method, ...params) {
+    try {
+      return await this.#process?.request(method, ...params)
+    } catch (error) {
+      if (!(error instanceof ProcessEnded)) throw error
+    }
+  }
+
+  /** Asks for a sample. A process that never answers hangs. */
+  requestSample() {
+    if (this.#silent++ <= this.#options.hangAfter) return void this.#addSample('sample')
+    this.#process?.kill('it did not answer')
+  }
+
+  /** @param {'sample' | 'stop'} method whose answer is a sample */
+  async #addSample(method) {
+    const process = this.#process
+    // What its engine cannot say is known by its silence.
+    const sample = await this.request(method).catch(() => null)
+    if (!sample) return
+    this.#options.totals.merge(sample)
+    this.#silent = 0
+    if (this.#process === process) this.sample = sample
+  }
+
+  /** @param {string} why */
+  #onEnd(why) {
+    const { totals, onDeath } = this.#options
+    const { sample, role } = this
+    const pid = this.#process?.pid
+    this.#process = this.sample = null
+    if (sample) totals.addEnded(sample)
+    if (this.leaving) return
+    setTimeout(() => this.#start(), BACKOFF)
+    totals.deaths++
+    onDeath(
+      `${role} process ${pid} with ${sample?.gauges.open ?? 0} connections ended (${why}) and is replaced`,
+    )
+  }
+
+  /**
+   * Closes its connections in order and ends its process; by force when that takes too long.
+   * @returns {Promise<void>} when it is gone
+   */
+  async stop() {
+    this.leaving = true
+    const process = this.#process
+    if (!process) return
+    const force = setTimeout(() => process.kill(), GRACE)
+    this.#addSample('stop')
+    await process.ended
+    clearTimeout(force)
+  }
+}
+
+/**
+ * @param {import('../schema.js').Settings} settings of the drone
+ * @param {number} perProcess connections
+ * @param {number[]} open connections of each process
+ * @returns {import('../schema.js').Settings[]} one for each process that holds connections; who has more to open may open more at once
+ */
+export function shareOut(settings, perProcess, open) {
+  const { connections, concurrency, rate, churn, first } = settings
+  const counts = []
+  for (let left = connections; left > 0; left -= perProcess) counts.push(Math.min(perProcess, left))
+  const missing = counts.map((count, i) => Math.max(count * LEAST, count - (open[i] ?? 0)))
+  const all = missing.reduce((sum, count) => sum + count, 0)
+  return counts.map((count, i) => ({
+    ...settings,
+    connections: count,
+    first: first + i * perProcess,
+    concurrency: Math.max(1, Math.floor((concurrency * missing[i]) / all)),
+    rate: (rate * missing[i]) / all,
+    churn: (churn * count) / connections,
+    publish: null,
+  }))
+}
+
+/** What all processes of the drone have counted, also those that are no more: nothing that was counted is lost with them. */
+export class Totals {
+  /** Processes that died. */
+  deaths = 0
+  #past = zeroCounters()
+  /** @type {Record<string, number>} */
+  #faults = Object.create(null)
+  /** @type {Record<string, Distribution>} */
+  #recorders = {
+    latency: new Distribution(),
+    probe: new Distribution(),
+    connect: new Distribution(),
+    answer: new Distribution(),
+  }
+
+  /** @param {any} sample whose distributions and faults are taken up */
+  merge(sample) {
+    const faults = this.#faults
+    for (const kind in sample.faults) {
+      const known = kind in faults || Object.keys(faults).length < MAX_FAULTS ? kind : 'other'
+      faults[known] = (faults[known] ?? 0) + sample.faults[kind]
+    }
+    for (const name in this.#recorders) this.#recorders[name].merge(sample[name])
+  }
+
+  /** @param {EngineSample} sample the last one of a process that has ended */
+  addEnded({ counters, gauges }) {
+    addCounters(this.#past, counters)
+    // What it had open has ended with it.
+    this.#past.ended += gauges.open
+  }
+
+  /**
+   * @param {EngineSample[]} samples the last ones of all processes
+   * @param {number} wanted connections
+   * @returns {EngineSample & {deaths: number}} of the drone; distributions begin anew
+   */
+  take(samples, wanted) {
+    const gauges = { wanted, opening: 0, open: 0 }
+    const counters = { ...this.#past }
+    for (const sample of samples) {
+      addCounters(counters, sample.counters)
+      gauges.opening += sample.gauges.opening
+      gauges.open += sample.gauges.open
+    }
+    const [clock = { offset: 0, error: 0, against: 'none' }] = samples
+      .flatMap(({ clock }) => (clock.against === 'gateway' ? clock : []))
+      .sort((a, b) => a.error - b.error)
+    /** @type {any} */
+    const sample = { gauges, counters, faults: this.#faults, clock, deaths: this.deaths }
+    for (const name in this.#recorders) {
+      sample[name] = this.#recorders[name].toWire()
+      this.#recorders[name].reset()
+    }
+    return sample
+  }
+}
