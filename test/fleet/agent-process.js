@@ -197,7 +197,7 @@ export async function startDrone(t, some = {}) {
         secret: SECRET,
         identity: 'r1/controller',
       })
-      drone.take(link)
+      drone.take(line)
       await drone.until(() => drone.hellos.length > 0)
       return line
     },

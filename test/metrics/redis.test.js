@@ -19,11 +19,14 @@ t.test('each node tells of its own clients, users and channels, and of how many 
       if (index === 1) await client.subscribe('live:here')
     }
   }
-  const clients = (/** @type {number} */ count) => (/** @type {any} */ got) =>
-    value(got, 'centrifugo_node_num_clients') === count &&
-    value(got, 'centrifugo_node_num_users') === 1 &&
-    value(got, 'centrifugo_node_num_nodes') === 2
-  const [a, b] = [await settled(nodes[0], clients(12)), await settled(nodes[1], clients(24))]
+  const clients =
+    (/** @type {number} */ count, subscriptions = count) =>
+    (/** @type {any} */ got) =>
+      value(got, 'centrifugo_node_num_clients') === count &&
+      value(got, 'centrifugo_node_num_subscriptions') === subscriptions &&
+      value(got, 'centrifugo_node_num_users') === 1 &&
+      value(got, 'centrifugo_node_num_nodes') === 2
+  const [a, b] = [await settled(nodes[0], clients(12)), await settled(nodes[1], clients(24, 48))]
   t.equal(value(a, 'centrifugo_node_num_channels'), 1, 'a channel of both workers counts once')
   t.equal(value(b, 'centrifugo_node_num_channels'), 2)
   t.equal(value(a, 'centrifugo_node_num_subscriptions'), 12)

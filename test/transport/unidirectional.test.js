@@ -334,7 +334,7 @@ for (const driver of drivers) {
       t.match(await good.next(), { connect: { subs: { a: {}, 'kept:b': { recoverable: true } } } })
       if (transport === 'uni_sse') t.match(await good.id(), /^[\w-]{8}:0:\w+$/)
       await gateway.api('publish', { channel: 'kept:b', data: 1 })
-      t.match(await good.next(), { channel: 'kept:b', pub: { data: 1 } })
+      t.match(await good.next(message => message.channel), { channel: 'kept:b', pub: { data: 1 } })
       await good.close()
     }
     const client = await connect(gateway, 'uni_websocket', { token: token({ sub: 'u', exp: at(-10) }) })
