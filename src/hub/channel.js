@@ -35,7 +35,7 @@ export class Cohort {
 }
 
 /**
- * A subscriber whose reply is not written yet: what is published meanwhile waits here.
+ * Buffers publications for a subscriber whose reply is not written yet.
  */
 export class Buffering {
   /** @type {Uint8Array[]} */
@@ -70,7 +70,7 @@ export class Buffering {
 }
 
 /**
- * What one worker knows of a channel with local subscribers.
+ * A channel with local subscribers.
  */
 export class Channel {
   /** Subscriptions, those under way included. */

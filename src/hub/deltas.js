@@ -7,7 +7,7 @@ import { Cohort } from './channel.js'
  * @typedef {import('../session/session.js').Session} Session
  */
 
-/** Subscribers that one publication lets catch up, so that it does not keep the others waiting. The rest gets full payloads for longer. */
+/** Subscribers that one publication moves to deltas, so that the others need not wait. The rest gets full payloads for longer. */
 const MAX_MOVES = 4096
 
 /**
@@ -19,8 +19,8 @@ const MAX_MOVES = 4096
  *     |                                      v
  *     +--> fresh -- one full payload --> following -- deltas
  *
- * A full payload is right for everybody at any time; a delta only for those who follow. Those who do not rely on their position get
- * nothing else: what they miss, and with it a base, is noticed by nobody.
+ * A full payload is right for every subscriber at any time, a delta only for those that follow. Subscribers that do not rely on
+ * their position get full payloads only: nobody would notice that they missed a base.
  */
 export class Deltas {
   /** @type {Cohort[]} for each codec at most one that is fresh, one that follows, and one of full payloads */

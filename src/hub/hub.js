@@ -25,8 +25,11 @@ const toBytes = message => (typeof message === 'string' ? Buffer.from(message) :
 const NOTHING = Object.freeze({ offset: 0, epoch: '', recovered: false, publications: [] })
 
 /**
- * Channels with local subscribers: the first and the last one drive the broker, and what the broker delivers is encoded
- * once for each cohort and fanned out.
+ * Channels with local subscribers.
+ *
+ * For: fan-out. The first and the last local subscriber drive the broker; a publication is encoded once for each cohort.
+ * Imports: errors, protocol. It knows sessions only as `Subscriber`s, and sockets not at all.
+ * Promise: publications in the order of their offsets, none twice; subscribers that a gap has cut off are told (`positionLost`).
  */
 export class Hub {
   /** @type {Map<string, Channel>} */
@@ -331,9 +334,9 @@ export class Hub {
   }
 
   /**
-   * The broker cannot tell what was missed.
+   * Missed publications cannot be recovered.
    * @param {string} name
-   * @param {number} offset of what is going to come next: the one after this
+   * @param {number} offset the next publication follows it
    * @param {string} epoch
    */
   lost(name, offset, epoch) {
@@ -346,7 +349,7 @@ export class Hub {
   }
 
   /**
-   * A payload that is not JSON cannot be sent to JSON subscribers.
+   * Disconnects JSON subscribers: the payload is not JSON.
    * @param {string} name
    * @param {Cohort} cohort
    */

@@ -136,7 +136,7 @@ t.test('the next worker in a place is asked instead of the one before', async t 
   workers[2].goAway()
   await until(() => !workers[2].control.joined)
   workers[2].comeBack()
-  await until(() => rig.log.lines.some(({ msg }) => msg?.includes('has taken the place')))
+  await until(() => rig.log.lines.some(({ msg }) => msg?.includes('has the same node id')))
   t.same(await ask(1), [0, 1, 3])
   t.equal(await failure(workers[2].survey('who', {})), errors.internal)
 })

@@ -80,17 +80,17 @@ t.test('a server whose certificate is from the authority that is named', async t
   t.equal(await ping(t, `rediss://${place}`, tls), 'PONG')
   t.equal(
     await faultOf(`rediss://${place}`),
-    `cannot reach redis at ${place}: its certificate is not from an authority that is trusted (server_ca_pem)`,
+    `cannot reach redis at ${place}: its certificate is not signed by a trusted authority (server_ca_pem)`,
   )
   t.equal(
     await faultOf(`rediss://${place}`, { server_ca_pem: other.pem }),
-    `cannot reach redis at ${place}: its certificate is not from an authority that is trusted (server_ca_pem)`,
+    `cannot reach redis at ${place}: its certificate is not signed by a trusted authority (server_ca_pem)`,
   )
   t.equal(await faultOf(`rediss://${place}`, { insecure_skip_verify: true }), '')
   t.equal(await ping(t, `rediss://${place}`, { insecure_skip_verify: true }), 'PONG')
   t.equal(
     await faultOf(`redis://${place}`),
-    `cannot reach redis at ${place}: it closed the connection without an answer (does it want TLS: rediss://?)`,
+    `cannot reach redis at ${place}: it closed the connection without an answer (does it require TLS: rediss://?)`,
   )
 })
 
@@ -114,7 +114,7 @@ for (const protocol of ['TLSv1.2', 'TLSv1.3']) {
     t.equal(await ping(t, `rediss://${place}`, { ...tls, ...shown }), 'PONG')
     t.equal(
       await faultOf(`rediss://${place}`, tls),
-      `cannot reach redis at ${place}: it wants a certificate (cert_pem, key_pem)`,
+      `cannot reach redis at ${place}: it requires a client certificate (cert_pem, key_pem)`,
     )
     t.equal(
       await faultOf(`rediss://${place}`, { ...tls, cert_pem: stranger.file, key_pem: stranger.keyFile }),
@@ -153,11 +153,11 @@ t.test('sentinels and their master behind TLS', async t => {
   t.equal(await ping(t, `rediss+sentinel://${query}`, ca, { sentinel_tls: ca }), 'PONG')
   t.equal(
     await faultOf(`rediss+sentinel://${query}`, ca),
-    `cannot reach sentinel at ${place}: its certificate is not from an authority that is trusted (server_ca_pem)`,
+    `cannot reach sentinel at ${place}: its certificate is not signed by a trusted authority (server_ca_pem)`,
   )
   t.equal(
     await faultOf(`redis+sentinel://${query}`, ca, { sentinel_tls: { enabled: true, ...ca } }),
-    `cannot reach redis at 127.0.0.1:${master.port} (master of mymaster@${place}): it closed the connection without an answer (does it want TLS: rediss://?)`,
+    `cannot reach redis at 127.0.0.1:${master.port} (master of mymaster@${place}): it closed the connection without an answer (does it require TLS: rediss://?)`,
   )
 })
 

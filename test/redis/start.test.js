@@ -112,11 +112,11 @@ t.test('one server: what is wrong is said in one line', async t => {
   t.equal(await faultOf(`redis://${place}/16`), `redis at ${place} has no database 16 (engine.redis.db)`)
   t.equal(
     await faultOf(`redis+cluster://${place}`),
-    `redis at ${place} is not a Redis Cluster: its address wants redis://`,
+    `redis at ${place} is not a Redis Cluster: use the address redis://`,
   )
   t.equal(
     await faultOf(`redis+sentinel://${place}?sentinel_master_name=m`),
-    `redis at ${place} is not a sentinel: its address wants redis://`,
+    `redis at ${place} is not a sentinel: use the address redis://`,
   )
   t.equal(
     await faultOf(`redis://nobody:x@${place}`),
@@ -124,12 +124,9 @@ t.test('one server: what is wrong is said in one line', async t => {
   )
   t.equal(
     await faultOf('redis://no-such-host.invalid'),
-    'cannot reach redis at no-such-host.invalid:6379: there is no such host',
+    'cannot reach redis at no-such-host.invalid:6379: host not found',
   )
-  t.equal(
-    await faultOf('unix:///no/such.sock'),
-    'cannot reach redis at /no/such.sock: there is no such socket',
-  )
+  t.equal(await faultOf('unix:///no/such.sock'), 'cannot reach redis at /no/such.sock: no such socket')
 })
 
 t.test('all shards are looked at', async t => {
@@ -150,7 +147,7 @@ t.test('a Unix socket', async t => {
 t.test('passwords and users', async t => {
   const redis = await startRedis(t, { password: 'secret' })
   const place = `127.0.0.1:${redis.port}`
-  t.equal(await faultOf(place), `redis at ${place} wants a password: set engine.redis.password`)
+  t.equal(await faultOf(place), `redis at ${place} requires a password: set engine.redis.password`)
   t.equal(await faultOf(place, { password: 'secret' }), '')
   t.equal(await faultOf(`redis://default:secret@${place}`), '')
   t.equal(
@@ -230,7 +227,7 @@ t.test('clusters', async t => {
   const place = `127.0.0.1:${node.port}`
   t.equal(
     await faultOf(place),
-    `redis at ${place} is a node of a Redis Cluster: its address wants redis+cluster://`,
+    `redis at ${place} is a node of a Redis Cluster: use the address redis+cluster://`,
   )
   t.equal(
     await faultOf(`redis+cluster://${place}`),
@@ -274,12 +271,12 @@ t.test('sentinels', async t => {
     await faultOf(`redis+sentinel://:wrong@${place}?${rest}`),
     `redis at ${master} (master of mymaster@${place}) refuses the password (engine.redis.password)`,
   )
-  t.equal(await faultOf(place), `redis at ${place} is a sentinel: its address wants redis+sentinel://`)
+  t.equal(await faultOf(place), `redis at ${place} is a sentinel: use the address redis+sentinel://`)
   await sentinel.call('CONFIG', 'SET', 'requirepass', 'hush').catch(() => {})
   await sentinel.call('ACL', 'SETUSER', 'default', 'resetpass', '>hush')
   t.equal(
     await faultOf(set.address),
-    `sentinel at ${place} wants a password: set engine.redis.sentinel_password`,
+    `sentinel at ${place} requires a password: set engine.redis.sentinel_password`,
   )
   t.equal(
     await faultOf(set.address, { sentinel_password: 'wrong' }),
@@ -338,7 +335,7 @@ t.test('old servers, and others', async t => {
     ],
     ['-NOPROTO unsupported\r\n', 'redis at PLACE does not speak RESP3: Redis 6.2 or newer is needed'],
     ['-ERR what is `secret`?\r\n', 'redis at PLACE refuses the connection: ERR what is `***`?'],
-    ['HTTP/1.1 400 Bad Request\r\n\r\n', 'cannot reach redis at PLACE: it does not answer like Redis'],
+    ['HTTP/1.1 400 Bad Request\r\n\r\n', 'cannot reach redis at PLACE: it is not a Redis server'],
     [
       '-ERR max number of clients reached\r\n',
       'redis at PLACE refuses the connection: ERR max number of clients reached',

@@ -4,8 +4,8 @@
  */
 
 /**
- * Things that end at some time, looked at by one sweep: a bucket for each second, no timer for each thing. A thing
- * whose end was put off stays in its bucket and moves on when the sweep finds it, so putting off costs nothing.
+ * Items that expire, in one bucket for each second, without a timer for each item. An item whose expiry was put off stays in its
+ * bucket and moves on when the sweep finds it, so putting off costs nothing.
  *
  * @template {Expiring} T
  */
@@ -17,8 +17,8 @@ export class Expiry {
 
   /**
    * @param {number} now ms
-   * @param {(thing: T, now: number) => number} due called for each thing of a bucket that has come: ends what has ended,
-   *   and gives the time in ms to look again, 0 for never
+   * @param {(thing: T, now: number) => number} due called for each thing of a bucket that has come: removes what has expired,
+   *   and returns the time in ms to look again, 0 for never
    */
   constructor(now, due) {
     this.#swept = Math.floor(now / 1000)

@@ -3,7 +3,7 @@ import { Expiry } from './expiry.js'
 import { Results } from './results.js'
 import { Stream } from './stream.js'
 
-/** What a stream costs beside its entries. */
+/** Bytes of a stream beside its entries. */
 const STREAM_OVERHEAD = 400
 
 /**
@@ -15,7 +15,7 @@ const STREAM_OVERHEAD = 400
  */
 
 /**
- * What the primary knows of one channel.
+ * One channel in the primary.
  * @template L
  */
 export class Channel {
@@ -42,9 +42,8 @@ export class Channel {
  * All channels of the embedded broker: who subscribes, history, presence. It knows no sockets: a link is whatever
  * the host uses to name a worker.
  *
- * What it keeps is bounded by `maxBytes`. When the bound is reached, the channel that has been published to least
- * recently loses its history (offset and epoch stay, so its clients are told the truth), then whole streams go, then
- * the oldest idempotency keys.
+ * Its memory is bounded by `maxBytes`. At the bound, the least recently published channels lose their history (offset and epoch
+ * stay, so recovery fails correctly), then whole streams go, then the oldest idempotency keys.
  *
  * @template L
  */
@@ -131,7 +130,7 @@ export class Store {
   }
 
   /**
-   * Forgets a worker: its subscriptions and its clients' presence.
+   * Removes a worker: its subscriptions and its clients' presence.
    * @param {L} link
    * @param {(channel: Channel<L>, info: string) => void} left called for each of its clients whose leave is to be announced
    */
@@ -336,7 +335,7 @@ export class Store {
     if (channel.presence.size === 0) channel.presence = null
   }
 
-  /** Ends what has ended. To be called about once a second. */
+  /** Removes what has expired. Called about once a second. */
   sweep() {
     const now = this.#clock()
     this.#expiry.sweep(now)

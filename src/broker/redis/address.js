@@ -15,7 +15,7 @@ import { redisShards } from '../../config/redis-shards.js'
 
 const BLOCK = 'engine.redis'
 const MAX_SENTINEL_RETRY = 1000
-/** How long a connection that hears of failovers may be away before the next try, ms. */
+/** Delay before the failover connection is retried, ms. */
 const SENTINEL_RECONNECT = 1000
 
 /** @param {number} attempt 1 ... @returns {number} ms */
@@ -51,7 +51,7 @@ function sentinelOptions(redis, shard) {
     sentinelCommandTimeout: shard.io_timeout,
     sentinelRetryStrategy: sentinelRetry,
     sentinelReconnectStrategy: () => SENTINEL_RECONNECT,
-    // A master that was cut off from the sentinels may go on taking what would be lost.
+    // A master cut off from the sentinels may accept writes that would be lost.
     failoverDetector: true,
   }
 }
@@ -109,8 +109,8 @@ export function parseTargets(redis) {
 }
 
 /**
- * Asks sentinels where the master is, as ioredis does, but says why a sentinel did not answer, and prints nothing: one
- * that is out of reach is no news while another one answers.
+ * Asks sentinels for the master, as ioredis does, but keeps the reason why a sentinel did not answer, and prints nothing: one sentinel
+ * out of reach is no news while another one answers.
  */
 // @ts-expect-error: the methods are private there, and the only places where its connections are made
 export class Sentinels extends SentinelConnector {
@@ -118,8 +118,8 @@ export class Sentinels extends SentinelConnector {
   #reason = null
 
   /**
-   * News of a failover ends the connection to the old master. Where there is none any more, they would end the search for the new one
-   * instead, and for good: so they are listened to from the next connection on.
+   * News of a failover ends the connection to the old master. Without a connection it would end the search for the new master, for
+   * good: so the detector is stopped until the next connection.
    * @param {any} eventEmitter
    */
   connect(eventEmitter) {

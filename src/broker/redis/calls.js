@@ -4,7 +4,7 @@ import { encode, Kind } from './inboxes.js'
 /** @typedef {(error: Error | null, answer: Buffer) => void} Done */
 
 const NOTHING = Buffer.alloc(0)
-/** In the place of a call's number: no answer is wanted. */
+/** Instead of a call number: no answer is wanted. */
 const NO_NUMBER = 0
 
 /**
@@ -13,14 +13,14 @@ const NO_NUMBER = 0
  *   caller -- CALL --> worker.<callee>
  *   worker.<caller> <-- ANSWER -- callee
  *
- * When a worker was out of reach and is back, its callers ask it which of their calls it knows: what was on its way when its
- * connection broke has got lost, while what it had received before will still be answered.
+ * When a worker is back after a loss of its connection, its callers ask it which of their calls it knows: calls in transit were lost,
+ * received ones will still be answered.
  */
 export class RemoteCalls {
-  /** @type {Map<number, {uid: string, done: Done}>} number of a call of this worker -> whom it went to */
+  /** @type {Map<number, {uid: string, done: Done}>} call number -> callee */
   #pending = new Map()
   #last = NO_NUMBER
-  /** @type {Map<string, Set<number>>} caller -> numbers of its calls that this worker has not answered yet */
+  /** @type {Map<string, Set<number>>} caller -> its unanswered calls */
   #owed = new Map()
   #inboxes
   #uid
@@ -53,7 +53,7 @@ export class RemoteCalls {
     const number = ++this.#last
     this.#pending.set(number, { uid, done })
     this.#inboxes.send(uid, encode(Kind.CALL, [this.#uid, number], request), (error, receivers) => {
-      // Nobody listens: it is away for a moment, or has ended and nobody knows yet.
+      // No receiver: it is reconnecting, or has just ended.
       if (error || receivers === 0) this.failed(number)
     })
   }
@@ -173,7 +173,7 @@ export class RemoteCalls {
   }
 
   /**
-   * A caller asks which of its calls have got lost.
+   * A caller asks which of its calls were lost.
    * @param {string} caller
    * @param {number[]} numbers
    */

@@ -2,37 +2,37 @@ import { errors } from '../../errors.js'
 import { decode, Head } from './envelope.js'
 
 /**
- * How far a channel is.
+ * States of a channel.
  *
  *             first subscriber                 answer: position N
  *   (none) ----------------------> JOINING -------------------------> LIVE <---------+
- *                                                                      | connection lost,  | what was missed has been
- *                                                                      | or a gap    | delivered, or is lost
+ *                                        connection lost, or a gap     |             | missed publications are
+ *                                                                      |             | delivered, or lost
  *                                                                      +--> CATCHING +
  */
 export const State = Object.freeze({
-  /** Nobody follows it yet: what comes is older than the position that the first subscriber is going to be told. */
+  /** Nobody follows it yet: publications are older than the position that the first subscriber will get. */
   JOINING: 0,
   LIVE: 1,
-  /** Subscribers are somewhere behind: what comes is part of what is being read. */
+  /** Subscribers are behind: live publications are part of the history being read. */
   CATCHING: 2,
 })
 
-/** What a worker knows of a channel that it is subscribed to. There may be a million of them. */
+/** A channel that this worker is subscribed to. There may be a million of them. */
 export class Channel {
   /** @type {number} */
   state = State.JOINING
-  /** Whether Redis has been told to send what is published. */
+  /** Whether the subscription was sent to Redis. */
   subscribed = false
-  /** Whether somebody has been told to be subscribed: then a first subscription that fails does not take it away. */
+  /** Whether a subscription has succeeded: then a failing first subscription does not remove the channel. */
   followed = false
-  /** Position of what has been delivered last; epoch '' = not known. */
+  /** Position of the last delivered publication; epoch '' = not known. */
   offset = 0
   epoch = ''
-  /** Of the batch that the last publication came with: tells it from another one with its offset. */
+  /** Of the last publication's batch: distinguishes it from another one with the same offset. */
   mark = ''
   metaTtl = 0
-  /** @type {((error: Error | null) => void)[] | null} who wants to go on when it is live */
+  /** @type {((error: Error | null) => void)[] | null} callbacks for when it is live */
   waiting = null
 
   /**
@@ -51,20 +51,19 @@ export class Channel {
  * @typedef {import('./reads.js').Answer} Answer
  */
 
-/** Channels that are subscribed to again at once after a connection has come up. */
+/** Channels that are resubscribed at once after a reconnect. */
 const RESUME_CHUNK = 512
 const JOIN = 0x6a // j
 const LEAVE = 0x6c // l
 
 /**
- * The channels that this worker is subscribed to, and how far each of them is. A connection loses everything when it goes down:
- * when it is back, each channel is subscribed to again, its position is compared with the stream's, and what was missed is
- * delivered in order before anything newer. Where that cannot be done, `lost` says so.
+ * The channels of this worker and their positions. After a reconnect each channel is resubscribed, its position is compared with
+ * the stream's, and missed publications are delivered in order before newer ones. If history does not reach back, `lost` is called.
  */
 export class Channels {
   /** @type {Map<string, Channel>} */
   #channels = new Map()
-  /** @type {Set<Channel>} whose reading has failed although the connection is up */
+  /** @type {Set<Channel>} whose read has failed although the connection is up */
   #failed = new Set()
   #head = new Head()
   #events
@@ -91,7 +90,6 @@ export class Channels {
   has = channel => this.#channels.get(channel.name) === channel
 
   /**
-   * The first subscriber is here.
    * @param {string} name
    * @param {Partition} partition
    * @returns {Channel}
@@ -106,7 +104,6 @@ export class Channels {
   }
 
   /**
-   * The last subscriber has gone.
    * @param {string} name
    */
   close(name) {
@@ -121,7 +118,7 @@ export class Channels {
   }
 
   /**
-   * Redis has answered where the stream is: what came before this is up to there, what comes next is behind it.
+   * Redis has answered with the stream's position: earlier messages are up to it, later ones behind it.
    * @param {Channel} channel
    * @param {Answer} answer
    */
@@ -144,7 +141,7 @@ export class Channels {
   /**
    * @param {Channel} channel
    * @param {Answer} answer
-   * @returns {boolean} whether what has been delivered is what the stream says
+   * @returns {boolean} whether the delivered position is that of the stream
    */
   agrees({ epoch, offset, mark }, answer) {
     return (
@@ -214,9 +211,9 @@ export class Channels {
   }
 
   /**
-   * Reads what subscribers have missed.
+   * Reads missed publications.
    * @param {Channel} channel
-   * @param {() => void} [then] afterwards, whatever came of it
+   * @param {() => void} [then] called afterwards, also after an error
    */
   catchUp(channel, then) {
     const { offset, epoch, mark } = channel
@@ -227,12 +224,12 @@ export class Channels {
       ['c', String(offset), epoch, mark],
       (error, answer) => {
         then?.()
-        // Another reading may have been under way, and have brought it further.
+        // Another read may have brought it further.
         const behind =
           channel.state === State.CATCHING && channel.offset === offset && channel.epoch === epoch
         if (!this.has(channel) || !behind) return
         if (!error) return this.#caughtUp(channel, answer)
-        // Without a connection, `up` is going to try again.
+        // Without a connection, `up` tries again.
         if (channel.partition.up) this.#failed.add(channel)
         this.#release(channel, error)
       },
@@ -251,21 +248,21 @@ export class Channels {
   }
 
   /**
-   * Redis has taken a subscription, or not.
+   * Redis has accepted or refused a subscription.
    * @param {Channel} channel
    * @param {Error | null} error
    */
   subscribed = (channel, error) => {
     if (!this.has(channel)) return
     if (error) channel.subscribed = false
-    // Its first subscriber does not want a position, so there is nothing to wait for.
+    // Its first subscriber wants no position: nothing to wait for.
     else if (channel.state === State.JOINING && channel.waiting !== null) channel.state = State.LIVE
     if (channel.state !== State.CATCHING) this.#release(channel, error)
     if (error && channel.partition.up && channel.state !== State.JOINING) this.#failed.add(channel)
   }
 
   /**
-   * Calls `then` when Redis sends what is published, or the channel is live: for a subscriber who wants no position.
+   * Calls `then` when Redis sends publications, or the channel is live: for a subscriber that wants no position.
    * @param {Channel} channel
    * @param {(error: Error | null) => void} then
    */
@@ -298,7 +295,7 @@ export class Channels {
     const queue = this.#queueOf(partition)
     const connection = partition.connection
     const end = Math.min(channels.length, from + RESUME_CHUNK)
-    // The next ones when these are through, so that neither side has to hold everything at once.
+    // One chunk after another, so that neither side has to hold everything at once.
     let left = 1
     const then = () => {
       if (--left === 0 && partition.connection === connection) this.#resume(partition, channels, end)
@@ -315,7 +312,7 @@ export class Channels {
     queue.after(then)
   }
 
-  /** Once a second: tries again what Redis has refused. */
+  /** Called once a second: retries what Redis has refused. */
   tick() {
     for (const channel of this.#failed) {
       this.#failed.delete(channel)

@@ -12,7 +12,7 @@ import { Connection } from './connection.js'
  * @property {number} last
  * @property {ClusterServer} master
  *
- * @typedef {object} ClusterView what one server says of its cluster
+ * @typedef {object} ClusterView one server's view of its cluster
  * @property {boolean} ok whether it takes commands: it sees most of the masters, and all slots are served
  * @property {boolean} sharded whether it knows sharded pub/sub
  * @property {SlotRange[]} ranges
@@ -101,7 +101,7 @@ function readSlots(reply, host, view) {
 function readServer([endpoint, port, id, names], asked) {
   let host = String(endpoint ?? '')
   if (host === '?') {
-    // It shall be known by a name that it has not got: its address is among the other names.
+    // It announces a host name that it lacks: its address is among the other names.
     const at = Array.isArray(names) ? names.findIndex((name, i) => i % 2 === 0 && String(name) === 'ip') : -1
     host = at < 0 ? '' : String(names[at + 1])
   }
@@ -113,7 +113,7 @@ function readServer([endpoint, port, id, names], asked) {
 const PATIENCE = 2000
 
 /**
- * Asks a server that there is no connection to for its view of the cluster.
+ * Asks a server for its view of the cluster, over a connection of its own.
  * @param {{host: string, port: number}} server
  * @param {import('ioredis').RedisOptions} options
  * @param {(error: Error | null, view: ClusterView | null) => void} done
@@ -171,23 +171,23 @@ export function inquire({ host, port }, options, done) {
  *
  * @typedef {object} ClusterNodeEvents
  * @property {(node: ClusterNode) => void} lost
- * @property {(node: ClusterNode) => void} troubled it does not take commands now
- * @property {(node: ClusterNode, slot: number) => void} refused it says that it is not in charge of a slot; -1: of one that it does not name
- * @property {(node: ClusterNode, view: ClusterView) => void} answered what it says of the cluster
+ * @property {(node: ClusterNode) => void} troubled it takes no commands now
+ * @property {(node: ClusterNode, slot: number) => void} refused it does not own the slot; -1: unknown slot
+ * @property {(node: ClusterNode, view: ClusterView) => void} answered its view of the cluster
  * @property {(node: ClusterNode, topic: Buffer, message: Buffer) => void} message
  */
 
-/** A master of a cluster that is, or may be, in charge of a partition. */
+/** A master of a cluster that owns, or may own, a partition. */
 export class ClusterNode {
-  /** When a server has named it as in charge of a partition (ms). */
+  /** When a server last named it as the owner of a partition (ms). */
   namedAt = 0
-  /** @type {Set<Partition>} which it may still send messages of though it is not in charge any more */
+  /** @type {Set<Partition>} no longer owned, whose messages it may still send */
   leftovers = new Set()
-  /** @type {Set<Partition>} which wait for what has been asked of it */
+  /** @type {Set<Partition>} which wait for its last replies */
   leaving = new Set()
   /** Whether it says that the cluster is up. */
   ok = false
-  /** Whether it has refused something that it was thought to be in charge of, since it was asked. */
+  /** Whether it has refused an owned slot since it was last asked. */
   doubted = false
   #events
   #asking = false
@@ -227,13 +227,13 @@ export class ClusterNode {
 
   /** @param {string} reason */
   #misplaced(reason) {
-    // A slot on its way to another server: nothing can be done but wait until it is there.
+    // A slot that is moving: wait.
     if (/^(ASK|TRYAGAIN) /.test(reason)) return
     if (reason.startsWith('CLUSTERDOWN ')) return this.#events.troubled(this)
     this.#events.refused(this, Number(reason.match(/^MOVED (\d+) /)?.[1] ?? -1))
   }
 
-  /** What it says itself: only that counts for what it is in charge of. */
+  /** Asks for its own view: only that decides which slots it owns. */
   ask() {
     this.#again = this.#asking
     if (this.#asking || !this.connection.up) return

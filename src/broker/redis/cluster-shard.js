@@ -6,23 +6,23 @@ import { dispatch, Partition } from './partition.js'
  * @typedef {import('./cluster-node.js').ClusterView} ClusterView
  */
 
-/** How often each master is asked what it is in charge of, without any reason (ms). */
+/** How often each master is asked for its slots when nothing has changed (ms). */
 const PERIOD = 5000
-/** Waiting for a server for each partition (ms). */
+/** Between two questions while a partition has no server (ms). */
 const FIRST_WAIT = 50
 const MAX_WAIT = 1000
 /** Servers that are asked at once when no master answers. */
 const INQUIRIES = 3
-/** A master that nobody has named for so long (ms), and that is in charge of nothing, is left. */
+/** A master without slots that no server has named for so long (ms) is disconnected. */
 const FORGET = 10_000
-/** What is away for less than that (ms), as when a slot moves, is nothing to speak of. */
+/** Shorter outages (ms), as when a slot moves, are not logged. */
 const REPORT_AFTER = 500
 const ZERO = 0x30
 
 /**
- * A Redis Cluster. Its partitions are hash slots, each with the connection to the master that is in charge of it: one connection for
- * each such master. A partition belongs to the master that says itself that it is in charge; what others say only tells where
- * to look. So a server whose view is old, or that has lost the others, leads nobody astray.
+ * A Redis Cluster. Its partitions are hash slots, each served over the connection to its master: one connection for each master.
+ * A partition belongs to the master that claims the slot itself; the views of other servers only tell which masters to ask. So a
+ * server with an old view, or cut off from the others, does no harm.
  *
  *            a master says: mine                  it says: not mine; or: the cluster is down, and another one: mine
  *   (nobody) --------------------> up at its connection --------------------------------------------------------> leaving
@@ -38,14 +38,14 @@ export class ClusterShard {
   #log
   /** @type {number[]} */
   #slots
-  /** @type {(ClusterNode | null)[]} of each partition: the one that is, or was last, in charge */
+  /** @type {(ClusterNode | null)[]} of each partition: its current or last master */
   #owners
-  /** @type {Set<Partition>} which wait for the last answers of the server that was in charge */
+  /** @type {Set<Partition>} which wait for the last replies of their former master */
   #leaving = new Set()
   /** @type {Map<string, ClusterNode>} */
   #nodes = new Map()
   #seeds
-  /** @type {{host: string, port: number}[]} the servers of the cluster, as far as they are known */
+  /** @type {{host: string, port: number}[]} the known servers of the cluster */
   #servers
   #nextServer = 0
   /** @type {Set<() => void>} */
@@ -56,7 +56,7 @@ export class ClusterShard {
   #dueAt = 0
   #askedAt = 0
   #waits = 0
-  /** Since when a part is away, 0 = it is whole. */
+  /** Since when a partition is out of reach, 0 = none is. */
   #lostAt = 0
   #reported = false
   #closed = false
@@ -103,7 +103,7 @@ export class ClusterShard {
     for (const { connection } of this.#nodes.values()) connection.close()
   }
 
-  /** Asks all masters that are within reach, or some servers if there are none. */
+  /** Asks all connected masters, or some servers if there are none. */
   #ask() {
     this.#askedAt = Date.now()
     this.#report()
@@ -121,7 +121,7 @@ export class ClusterShard {
     this.#timer = setTimeout(() => this.#ask(), wait)
   }
 
-  /** Something has changed: asks soon. */
+  /** Asks soon, because something has changed. */
   #hurry() {
     if (this.#closed) return
     this.#waits = 0
@@ -130,7 +130,7 @@ export class ClusterShard {
   }
 
   #inquire() {
-    // The addresses of the configuration stay good when all others have changed.
+    // Configured addresses stay valid when all others have changed.
     const servers = [...this.#servers, ...this.#seeds]
     for (let i = Math.min(INQUIRIES, servers.length); i > 0 && this.#inquiries.size < INQUIRIES; i--) {
       const server = servers[this.#nextServer++ % servers.length]
@@ -179,7 +179,7 @@ export class ClusterShard {
     node.namedAt = Date.now()
   }
 
-  /** Leaves masters that have nothing to do (any more). */
+  /** Disconnects masters without slots. */
   #forget() {
     for (const node of this.#nodes.values())
       if (Date.now() - node.namedAt > FORGET && !this.#owners.includes(node)) this.#drop(node)
@@ -199,7 +199,7 @@ export class ClusterShard {
    */
   #refused(node, slot) {
     const concerns = this.#owners.some((owner, i) => owner === node && (slot === this.#slots[i] || slot < 0))
-    // While a partition leaves it, what is still on its way there is refused.
+    // While a partition leaves it, commands under way are refused.
     if (concerns && (slot >= 0 || node.leaving.size === 0)) node.doubted = true
     this.#hurry()
   }
@@ -222,7 +222,7 @@ export class ClusterShard {
         this.#leave(i, node)
       }
     }
-    // It has refused what it is in charge of (again): nobody knows which subscriptions it has still got.
+    // It has refused a slot that it claims again: its subscriptions are unknown.
     if (node.doubted && !left) node.connection.reset('it has refused what it is in charge of')
     node.doubted = false
     this.#report()
@@ -247,7 +247,7 @@ export class ClusterShard {
 
   /**
    * @param {number} i
-   * @param {ClusterNode} node that is no more in charge
+   * @param {ClusterNode} node former master
    */
   #leave(i, node) {
     const partition = this.partitions[i]
@@ -268,8 +268,8 @@ export class ClusterShard {
   }
 
   /**
-   * Ends what is subscribed to. Redis does so itself where it knows that a slot has moved, but not with plain subscriptions:
-   * they stay, and what is published in a cluster comes to all its servers.
+   * Ends the subscriptions of a partition. Redis ends sharded ones itself when a slot moves, but plain ones stay, and a cluster sends
+   * publications to all its servers.
    * @param {Partition} partition
    * @param {ClusterNode} node
    */
@@ -282,7 +282,7 @@ export class ClusterShard {
     }
     const { sharded } = partition
     const pattern = `${partition.prefix.replace(/[*?[\]\\]/g, '\\$&')}*`
-    // Topics that only others are subscribed to are among them: that does no harm.
+    // Topics of other subscribers are among them: harmless.
     connection.send('pubsub', [sharded ? 'shardchannels' : 'channels', pattern], (error, topics) => {
       if (error || topics.length === 0) return cleaned()
       connection.send(sharded ? 'sunsubscribe' : 'unsubscribe', topics, cleaned)
@@ -308,12 +308,12 @@ export class ClusterShard {
   #message(node, topic, message) {
     let i = 0
     for (let at = this.#digitsAt; at < this.#digitsAt + this.#digits; at++) i = 10 * i + topic[at] - ZERO
-    // A server that is no more in charge does not count.
+    // Messages of a former master are dropped.
     if (this.partitions[i]?.connection === node.connection)
       dispatch(topic, message, this.#prefixLength, this.#events)
   }
 
-  /** Says once that a part is away, and that all is there (again). */
+  /** Logs once that a partition is out of reach, and once that all are back. */
   #report() {
     if (this.#lostAt === 0) return
     const away = Date.now() - this.#lostAt

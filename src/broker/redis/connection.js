@@ -7,25 +7,25 @@ import { errors } from '../../errors.js'
 import { EncodedCommand, SCRIPTS } from './scripts.js'
 
 /**
- * @typedef {(error: Error | null, reply: any) => void} Done of a command: `reply` as Redis gave it, texts as Buffers. The error is
- *   errors.internal, whatever Redis said: that is in the log
+ * @typedef {(error: Error | null, reply: any) => void} Done of a command: `reply` as from Redis, texts as Buffers. The error is
+ *   always errors.internal; the error of Redis is in the log
  *
  * @typedef {object} ConnectionEvents
- * @property {(connection: Connection) => void} up commands can be sent from now on; there are no subscriptions
- * @property {(connection: Connection) => void} down what was under way has failed; there are no subscriptions any more
- * @property {(topic: Buffer, message: Buffer) => void} message a publication on a topic that is subscribed to; both are valid only during the call
- * @property {(connection: Connection, reason: string) => void} misplaced the server says that another one is in charge
+ * @property {(connection: Connection) => void} up commands can be sent; there are no subscriptions yet
+ * @property {(connection: Connection) => void} down commands under way have failed, subscriptions have ended
+ * @property {(topic: Buffer, message: Buffer) => void} message on a subscribed topic; both are valid only during the call
+ * @property {(connection: Connection, reason: string) => void} misplaced another server owns the slot, says this one
  */
 
-/** Bytes that may wait for a server that does not read. */
+/** Bytes queued for a server that does not read. */
 const MAX_BACKLOG = 32 * 1024 * 1024
 /** Commands that may wait for their replies. */
 const MAX_COMMANDS = 20_000
-/** Turns of the event loop that something to be sent may wait for more. */
+/** Turns of the event loop that a write may wait for more. */
 const MAX_TURNS = 8
 /** Errors of one kind are logged once in so many ms. */
 const LOG_EVERY = 10_000
-/** Further reasons why Redis is away are logged after so many ms, ... */
+/** Further reasons for a lost connection are logged after so many ms, ... */
 const LOG_AGAIN_AFTER = 1000
 /** ... and not more than so many. */
 const MAX_REASONS = 5
@@ -34,11 +34,11 @@ const MAX_RETRY = 500
 
 /**
  * One connection to one Redis server, for commands and subscriptions alike (RESP3). So replies and publications come in
- * the order in which Redis produced them, and `done` and `message` are called in that order: what a reply tells of a
- * stream is true of exactly the publications that have come before it.
+ * the order in which Redis produced them, and `done` and `message` are called in that order: the position in a reply covers
+ * exactly the publications received before it.
  *
- * What one turn of the event loop sends leaves in one write. A server that does not answer within `io_timeout` counts as
- * gone. Nothing is sent twice: what was under way when the connection was lost has failed, though Redis may have done it.
+ * Commands of one turn of the event loop leave in one write. A server that does not answer within `io_timeout` counts as lost.
+ * Nothing is sent twice: commands under way when the connection is lost fail, though Redis may have executed them.
  */
 export class Connection {
   #redis
@@ -51,7 +51,7 @@ export class Connection {
   /** @type {Set<() => void>} */
   #flushers = new Set()
   #fresh = false
-  /** Turns of the event loop since something was to be sent; 0: there is nothing. */
+  /** Turns of the event loop since the first queued command; 0: none. */
   #turns = 0
   #turn = () => {
     if (this.#fresh && this.#turns < MAX_TURNS) {
@@ -64,10 +64,10 @@ export class Connection {
   #lastError = null
   #downSince = 0
   #attempts = 0
-  /** @type {Set<string>} reasons for which it is away, as far as they have been logged */
+  /** @type {Set<string>} reasons already logged for this loss */
   #logReasons = new Set()
   #guards = 0
-  /** Whether replies have come to commands that they do not belong to. */
+  /** Whether replies no longer match their commands. */
   #outOfStep = false
   /** @type {Map<string, number>} what was logged -> when */
   #logged = new Map()
@@ -86,7 +86,7 @@ export class Connection {
       ...options,
       lazyConnect: true,
       enableOfflineQueue: false,
-      // A command that is repeated might be done twice.
+      // A repeated command might be executed twice.
       autoResendUnfulfilledCommands: false,
       maxRetriesPerRequest: 0,
       autoResubscribe: false,
@@ -124,7 +124,7 @@ export class Connection {
     this.#redis.connect().catch(() => {})
   }
 
-  /** Asks for a sign of life, unless an answer is due anyway. */
+  /** Sends a PING, unless a reply is due anyway. */
   probe() {
     const { commandQueue } = /** @type {any} */ (this.#redis)
     if (this.up && commandQueue.length === 0) this.#issue('ping', [], () => {})
@@ -137,13 +137,13 @@ export class Connection {
     this.#up = false
     this.#redis.disconnect()
     const { flushQueue } = /** @type {any} */ (this.#redis)
-    // Those who wait for replies are told now rather than when the connection has ended.
+    // Callbacks fail now rather than when the connection has ended.
     flushQueue.call(this.#redis, new Error('Connection is closed.'))
     if (wasUp) this.#events.down(this)
   }
 
   /**
-   * Begins again with a new connection.
+   * Reconnects.
    * @param {string} reason
    */
   reset(reason) {
@@ -152,7 +152,7 @@ export class Connection {
     stream?.destroy()
   }
 
-  /** RESP3 and the scripts, before anybody else uses a new connection. */
+  /** Switches a new connection to RESP3 and loads the scripts, before any other command. */
   #prepare() {
     let missing = SCRIPTS.length + 1
     const done = (/** @type {Error | null} */ error) => {
@@ -188,11 +188,11 @@ export class Connection {
   }
 
   /**
-   * It may be back, and not let anybody in: each such reason is told once.
+   * The server may be back but refuse logins: each such reason is logged once.
    * @param {string} reason
    */
   #logFurther(reason) {
-    // What a connection fails with, rather than what Redis or TLS says, is no news.
+    // Only errors of Redis or TLS are news, not those of the network.
     const unreachable = this.#lastError === null || /** @type {any} */ (this.#lastError).syscall !== undefined
     if (unreachable || Date.now() - this.#downSince < LOG_AGAIN_AFTER) return
     if (this.#logReasons.has(reason) || this.#logReasons.size === MAX_REASONS) return
@@ -207,8 +207,8 @@ export class Connection {
   }
 
   /**
-   * Calls `flush` when a turn of the event loop has scheduled nothing more, or enough turns have passed: a busy loop saves most of
-   * its writes, and Redis most of its wake-ups, for one empty poll of an idle one. What it sends leaves in one write.
+   * Calls `flush` after a turn of the event loop that scheduled nothing more, or after MAX_TURNS: this saves a busy loop most of its
+   * writes and Redis most of its wake-ups, for one empty poll of an idle loop. What it sends leaves in one write.
    * @param {() => void} flush may be scheduled again and again
    */
   schedule(flush) {
@@ -247,8 +247,8 @@ export class Connection {
   }
 
   /**
-   * When a slot moves, a cluster ends its subscriptions by itself, and ioredis takes that for the answer to a SUNSUBSCRIBE that is
-   * under way. The real answer then goes to the next command, and each one after that to the next but one: so the next one is this.
+   * When a slot moves, a cluster ends its subscriptions, and ioredis takes that for the reply to a SUNSUBSCRIBE under way. From then
+   * on every reply goes to the command after its own. A numbered PING behind each SUNSUBSCRIBE detects this.
    */
   #guard() {
     const sign = String(++this.#guards)
@@ -274,7 +274,7 @@ export class Connection {
    * @param {import('./scripts.js').Script} script
    * @param {any[]} args
    * @param {Done} done
-   * @param {boolean} again whether to load the script and try again if Redis has forgotten it
+   * @param {boolean} again whether to reload the script and retry if Redis has lost it
    */
   #run(script, args, done, again) {
     this.#issue('evalsha', args, (error, reply) => {
@@ -303,9 +303,9 @@ export class Connection {
       this.#corked = stream
       this.#beginTurn()
     }
-    // Of subscriptions ioredis itself looks at the arguments.
+    // ioredis reads the arguments of subscriptions itself.
     const command = name === 'evalsha' ? new EncodedCommand(name, args) : new Redis.Command(name, args)
-    // The promise of a command would be settled after everything that came with the same read.
+    // A command's promise would settle only after everything in the same read.
     command.resolve = reply =>
       this.#outOfStep ? this.#call(done, errors.internal, null) : this.#call(done, null, reply)
     command.reject = error => this.#refused(name, error, done)
@@ -319,20 +319,20 @@ export class Connection {
    */
   #refused(name, error, done) {
     if (error.message.startsWith('NOSCRIPT ')) return this.#call(done, error, null)
-    // Redis begins each error with a word in capitals; what has another form is a lost connection.
+    // Errors of Redis begin with a word in capitals; others are a lost connection.
     if (/^[A-Z]+ /.test(error.message)) this.fault(error.message, name)
     this.#call(done, errors.internal, null)
   }
 
   /**
-   * What Redis refuses may mean that it is not in charge (any more).
+   * Handles an error of Redis: it may mean that another server owns the slot.
    * @param {string} message of the error
    * @param {string} name of the command
    */
   fault(message, name) {
     const kind = message.match(/\b(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|MASTERDOWN|LOADING)\b/)?.[1] ?? ''
     if (kind === 'READONLY' || kind === 'MASTERDOWN' || kind === 'LOADING') return this.reset(message)
-    // A script without keys, which publishes in a slot that is elsewhere, is not told where.
+    // A script without keys that publishes in a foreign slot gets no MOVED.
     if (kind !== '' || message.includes('non local key')) return this.#events.misplaced(this, message)
     const now = Date.now()
     const topic = `${name} ${message.slice(0, 20)}`
@@ -351,7 +351,7 @@ export class Connection {
     try {
       done(error, reply)
     } catch (err) {
-      this.#log.error({ err, redis: this.name }, 'what followed a reply of redis failed')
+      this.#log.error({ err, redis: this.name }, 'callback of a redis reply failed')
     }
   }
 }

@@ -4,7 +4,7 @@ import { ALL, decode, Inboxes, Kind } from './inboxes.js'
 import { Registry } from './registry.js'
 import { RedisSurveys } from './surveys.js'
 
-/** Without a sign of life for so long a worker counts as dead, ms. */
+/** A worker without a heartbeat for so long counts as dead, ms. */
 const LEASE_MS = 7000
 const TICK_MS = 1000
 
@@ -33,7 +33,7 @@ export class RedisControl {
   #timer
   /** Whether the registry is being read. */
   #joining = false
-  /** @type {(() => void)[]} surveys and calls that wait for that: it takes one answer of Redis */
+  /** @type {(() => void)[]} surveys and calls that wait for the registry: one reply of Redis */
   #waiting = []
 
   /**
@@ -68,7 +68,7 @@ export class RedisControl {
     this.#local = local
     this.#users = users
     this.#onJoined = onJoined
-    // Who is out of reach for longer than a lease counts as dead: nobody waits for its replies.
+    // After a lease a worker counts as dead: nobody waits for its replies.
     this.#inboxes = new Inboxes(partition, 2 * lease)
     const inboxes = this.#inboxes
     const registryEvents = {
@@ -122,7 +122,7 @@ export class RedisControl {
     this.#calls.gone(uid)
   }
 
-  /** It is known who is there, or that it cannot be known for now. */
+  /** The registry was read, or cannot be read for now. */
   #settle() {
     this.#joining = false
     for (const then of this.#waiting.splice(0)) then()
@@ -141,7 +141,7 @@ export class RedisControl {
     this.#joining = true
     partition.subscribe([this.#inboxes.all, this.#inboxes.topicOf(this.#uid)], error => {
       if (error) return this.#settle()
-      // Before anybody hears that this worker is back, and asks what has become of those answers.
+      // Before others hear that this worker is back and ask for those answers.
       this.#inboxes.flush()
       this.#registry.up()
     })
@@ -164,7 +164,7 @@ export class RedisControl {
   }
 
   /**
-   * Takes a message on one of the topics of this worker.
+   * Handles a message on one of the topics of this worker.
    * @param {string} topic
    * @param {Buffer} bytes
    */
@@ -194,7 +194,7 @@ export class RedisControl {
       case Kind.CALL_PROBE:
         return this.#calls.probed(one, JSON.parse(body.toString()))
     }
-    // Nothing but the question whether anybody listens; or what only a newer version knows.
+    // An empty message asks whether anybody listens; others are of a newer version.
   }
 
   /** @type {Control['survey']} */

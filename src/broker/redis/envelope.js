@@ -1,4 +1,4 @@
-// How a publication lies in a stream and travels on a topic: flags, what they announce, payload. All numbers little-endian.
+// A publication in a stream and on a topic: flags, the fields they announce, payload. All numbers little-endian.
 //
 //   [flags u8] [INFO: length u32, bytes] [TAGS: length u32, JSON] [VERSION: u64] [payload ...]
 
@@ -97,8 +97,8 @@ const SPACE = 0x20
 const LINE_FEED = 0x0a
 
 /**
- * The head of a publication on a topic: `p<offset> <epoch> <mark> <index>\n`. One object is filled again and again: publications
- * come by the ten thousands a second.
+ * The head of a publication on a topic: `p<offset> <epoch> <mark> <index>\n`. One object is reused for all of them: tens of thousands
+ * of publications arrive each second.
  */
 export class Head {
   offset = 0
@@ -112,7 +112,7 @@ export class Head {
 
   /**
    * @param {Buffer} message
-   * @returns {boolean} whether it is a publication. Anybody may write to a topic: what has no such head is none
+   * @returns {boolean} whether it is a publication: anybody may write to a topic
    */
   read(message) {
     if (message[0] !== PUBLICATION) return false

@@ -1,7 +1,7 @@
 import { errors } from '../../errors.js'
 
-// What workers of different nodes write to each other: a letter, fields, a line feed, and a body of any bytes.
-// Fields are ids of workers (letters and digits) and numbers.
+// Messages between workers of different nodes: a letter, fields, a line feed, and a body of any bytes.
+// Fields are worker uids (letters and digits) and numbers.
 
 /** Kinds of messages, with their fields; [body]. */
 export const Kind = Object.freeze({
@@ -40,7 +40,7 @@ export function encode(kind, fields, body = '') {
 
 /**
  * @param {Buffer} message
- * @returns {{kind: string, fields: string[], body: Buffer}} the body is a part of the message
+ * @returns {{kind: string, fields: string[], body: Buffer}} the body is a view of the message
  */
 export function decode(message) {
   const end = message.indexOf('\n')
@@ -60,19 +60,19 @@ export const ALL = 'workers'
  */
 
 /**
- * The topics by which workers of all nodes reach each other: `worker.<uid>` is that of one, `workers` that of all. What is sent by one
- * worker arrives in the order in which it was sent, for all topics are on one server.
+ * The inboxes of workers, as topics: `worker.<uid>` is that of one, `workers` that of all. Messages of one worker arrive in the
+ * order in which it sent them, because all topics are on one server.
  */
 export class Inboxes {
   #partition
   #patience
-  /** @type {{uid: string, message: Message, since: number}[]} replies that have not left */
+  /** @type {{uid: string, message: Message, since: number}[]} replies not sent yet */
   #kept = []
   #keptBytes = 0
 
   /**
    * @param {Partition} partition
-   * @param {number} patience ms after which nobody waits for a reply any more that could not leave
+   * @param {number} patience ms after which an unsent reply is dropped
    */
   constructor(partition, patience) {
     this.#partition = partition
@@ -106,10 +106,10 @@ export class Inboxes {
   }
 
   /**
-   * Sends what somebody waits for. If Redis is away, it leaves when Redis is back, and may then arrive twice.
+   * Sends a reply. While Redis is out of reach it is kept, and may then arrive twice.
    * @param {string} uid
    * @param {Message} message
-   * @param {Message} instead a short one, if too many wait for Redis already
+   * @param {Message} instead a short one, if too many bytes are kept already
    */
   reply(uid, message, instead) {
     this.#reply(uid, message, instead, performance.now())
@@ -127,14 +127,14 @@ export class Inboxes {
       this.#keptBytes += kept.length
       this.#kept.push({ uid, message: kept, since })
     }
-    // Not past those that wait.
+    // Keep the order.
     if (this.#kept.length > 0) return keep()
     this.send(uid, message, error => {
       if (error) keep()
     })
   }
 
-  /** Sends what could not leave before: to be called when Redis is back, and now and then. */
+  /** Sends the kept replies: called after a reconnect, and once a second. */
   flush() {
     if (this.#kept.length === 0 || !this.#partition.up) return
     const kept = this.#kept
@@ -146,7 +146,7 @@ export class Inboxes {
     }
   }
 
-  /** Forgets what nobody waits for any more. */
+  /** Called once a second: drops expired replies. */
   tick() {
     const oldest = performance.now() - this.#patience
     this.#kept = this.#kept.filter(({ message, since }) => {
@@ -159,16 +159,15 @@ export class Inboxes {
 }
 
 const PIECE = 512 * 1024
-/** How long a parcel waits for the one it is for, ms. */
+/** How long a large message is kept in Redis, ms. */
 const TTL = 15_000
 
 /**
- * What is too large for a message: Redis ends the connection of a subscriber that has too much before it. It is left under a key,
- * and taken away, piece by piece.
+ * Messages too large for a topic, where Redis would disconnect a slow subscriber: they are stored under a key and read piece by piece.
  */
 export class LargeMessages {
   #partition
-  /** @type {{key: string, size: number, wanted: () => boolean, done: (error: Error | null, bytes: Buffer) => void}[]} to be taken, one after another */
+  /** @type {{key: string, size: number, wanted: () => boolean, done: (error: Error | null, bytes: Buffer) => void}[]} fetched one after another */
   #waiting = []
 
   /** @param {import('./partition.js').Partition} partition */
@@ -197,8 +196,8 @@ export class LargeMessages {
   /**
    * @param {string} key
    * @param {number} size bytes
-   * @param {() => boolean} wanted whether it still is, when its turn comes
-   * @param {(error: Error | null, bytes: Buffer) => void} done not called if it is not wanted any more
+   * @param {() => boolean} wanted whether it is still wanted when its turn comes
+   * @param {(error: Error | null, bytes: Buffer) => void} done not called if it is no longer wanted
    */
   fetch(key, size, wanted, done) {
     this.#waiting.push({ key, size, wanted, done })

@@ -9,11 +9,11 @@ import { presenceBeat, presenceChange, presenceOwn, presenceSweep } from './scri
 
 /** Channels in one beat. */
 const BATCH = 100
-/** Clients that are written at once, so that others need not wait long for Redis. */
+/** Clients written at once, so that other commands need not wait long. */
 const MAX_WRITTEN = 1000
 /** Redis holds nothing of this worker in the channel. */
 const NOTHING = 0
-/** Nobody knows what it holds. No revision in Redis is equal to it. */
+/** It is unknown what Redis holds. No revision in Redis equals it. */
 const UNKNOWN = -1
 
 /**
@@ -25,15 +25,15 @@ export function keysOf(partition, channel) {
   return [partition.key('presence', channel), partition.key('presence-workers', channel)]
 }
 
-/** Who is present in one channel through this worker. */
+/** This worker's clients in one channel. */
 class Own {
   /** @type {Map<string, string>} client id -> value, as in presence-change.lua */
   clients = new Map()
-  /** What Redis has or will have when it has done what is under way. */
+  /** The revision in Redis after the changes under way. */
   revision = NOTHING
   /** Changes under way. */
   underway = 0
-  /** @type {Done[] | null} those who wait until Redis has been compared with `clients` and put right; null: no need of that is known */
+  /** @type {Done[] | null} callbacks of a repair under way; null: none */
   waiting = null
 
   /** @param {string} channel */
@@ -43,11 +43,11 @@ class Own {
 }
 
 /**
- * Who is present through this worker in the channels of one partition, and what keeps Redis in agreement with it.
+ * This worker's presence in the channels of one partition, kept in agreement with Redis.
  *
- * Each change carries a revision that Redis keeps beside the entries. Redis does a change only if it has made all those before it. So
- * one number tells whether it holds the very entries that it should, whatever was lost with a connection, a flush or a
- * failover; where it is another, the entries are compared and put right.
+ * Each change carries a revision that Redis keeps beside the entries. Redis applies a change only to the revision before it. So one
+ * number tells whether it holds the right entries, whatever was lost with a connection, a flush or a failover; if it differs, the
+ * entries are compared and repaired.
  */
 export class PartitionPresence {
   #partition
@@ -76,7 +76,7 @@ export class PartitionPresence {
     this.#uid = uid
     this.#ttl = ttl
     this.#ticks = Math.max(1, Math.floor(ttl / 3000))
-    // Many partitions shall not all begin in the same second.
+    // Spread the partitions over the seconds.
     this.#rest = 1 + Math.floor(Math.random() * this.#ticks)
   }
 
@@ -182,7 +182,7 @@ export class PartitionPresence {
   }
 
   /**
-   * Compares what Redis holds with what it should, and puts it right.
+   * Compares Redis with `clients` and repairs it.
    * @param {Own} own
    * @param {Done} done
    */
@@ -213,7 +213,7 @@ export class PartitionPresence {
     }
     const present = []
     for (const [client, value] of own.clients) if (!known.has(client)) present.push(client, value)
-    // What is changed from here on follows on what is written now.
+    // Later changes follow the revision written now.
     const waiting = own.waiting ?? []
     own.waiting = null
     own.revision = Number(revision)
@@ -222,7 +222,7 @@ export class PartitionPresence {
       const until = from + 2 * MAX_WRITTEN
       const last = until >= present.length
       this.#write(own, from === 0 ? gone : [], present.slice(from, until), this.#ttl, (error, made) => {
-        // No second try at once: the next beat finds it.
+        // No immediate retry: the next beat finds it.
         if (!made) own.revision = UNKNOWN
         if (last) settle(waiting, made ? null : (error ?? errors.internal))
       })
@@ -247,13 +247,13 @@ export class PartitionPresence {
     }
   }
 
-  /** The connection has come up, maybe to a server that knows less than the one before, or more. */
+  /** The connection is back, maybe to a server with other data. */
   up() {
     this.#check(this.#channels.values())
   }
 
   /**
-   * A batch after the other: what they find missing is written meanwhile.
+   * Checks batch by batch; missing entries are written meanwhile.
    * @param {Iterator<Own>} rest
    */
   #check(rest) {

@@ -4,12 +4,12 @@ import { dispatch, Partition } from './partition.js'
 
 /**
  * @typedef {object} ShardEvents
- * @property {(partition: Partition) => void} up its connection can be used from now on, and has no subscriptions; it may be another connection than before
- * @property {(partition: Partition) => void} down what was under way has failed, and its subscriptions are gone
- * @property {(channel: string, message: Buffer) => void} channelMessage a message on a topic `<prefix>channel.<name>`; valid only during the call
+ * @property {(partition: Partition) => void} up its connection, maybe a new one, can be used and has no subscriptions
+ * @property {(partition: Partition) => void} down commands under way have failed, subscriptions have ended
+ * @property {(channel: string, message: Buffer) => void} channelMessage on a topic `<prefix>channel.<name>`; valid only during the call
  * @property {(topic: string, message: Buffer) => void} controlMessage a message on another topic, without the prefix
  *
- * @typedef {object} Shard one deployment of Redis: a server, what a sentinel set looks after, or a cluster
+ * @typedef {object} Shard one deployment of Redis: a server, a sentinel set or a cluster
  * @property {string} name for the log
  * @property {Partition[]} partitions
  * @property {boolean} up whether all of it is within reach
@@ -47,7 +47,7 @@ export class SingleShard {
           this.#reported = true
           log.error(
             { redis: name, reason },
-            'this redis is a node of a cluster: its address wants redis+cluster://',
+            'this redis is a node of a cluster: use the address redis+cluster://',
           )
         },
       },
@@ -159,7 +159,7 @@ export class Placement {
     return this.#shards.every(({ up }) => up)
   }
 
-  /** To be called about once a second: a server that is asked nothing could be gone without anybody noticing. */
+  /** Called about once a second: finds out that an idle server is gone. */
   probe() {
     for (const connection of new Set(this.partitions.map(({ connection }) => connection))) connection?.probe()
   }

@@ -10,9 +10,8 @@ const TICK_MS = 1000
 const CLIENT = 0x63 // c
 
 /**
- * Who is in a channel, over all workers of all nodes. Redis has, for each channel, the clients with the worker that each belongs to,
- * and the workers with their leases: a client counts while its worker prolongs its lease in the channel, so that what
- * it costs to stay is one small command for each channel of a worker, not one for each client.
+ * Presence over all workers of all nodes. For each channel Redis holds the clients, each with its worker, and the workers with their
+ * leases. A client counts while its worker renews the lease: one small command for each channel of a worker, not for each client.
  *
  * @implements {Presence}
  */
@@ -137,7 +136,7 @@ export class RedisPresence {
       swept += own.swept
       own.swept = 0
     }
-    if (swept > 0) this.#log.info({ clients: swept }, 'presence of workers that have gone is taken out')
+    if (swept > 0) this.#log.info({ clients: swept }, 'presence of ended workers removed')
   }
 
   /**

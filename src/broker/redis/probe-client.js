@@ -10,7 +10,7 @@ import { formatDuration } from '../../config/values.js'
  * @property {import('node:tls').ConnectionOptions} [tls]
  */
 
-/** What Redis answered instead of doing it. */
+/** An error reply of Redis. */
 export class Refusal extends Error {}
 
 /** Why there is no answer, in words that can follow `cannot reach redis at ...: `. */
@@ -19,27 +19,26 @@ export class Unreachable extends Error {}
 /** @type {Readonly<Record<string, string>>} */
 const REASONS = Object.freeze({
   ECONNREFUSED: 'connection refused',
-  ENOTFOUND: 'there is no such host',
-  EAI_AGAIN: 'the name of the host cannot be resolved',
+  ENOTFOUND: 'host not found',
+  EAI_AGAIN: 'host name cannot be resolved',
   ETIMEDOUT: 'no answer',
-  EHOSTUNREACH: 'there is no way to the host',
-  ENETUNREACH: 'there is no way to the host',
-  ENOENT: 'there is no such socket',
-  EACCES: 'it may not be opened',
+  EHOSTUNREACH: 'no route to the host',
+  ENETUNREACH: 'no route to the host',
+  ENOENT: 'no such socket',
+  EACCES: 'permission denied',
   CERT_HAS_EXPIRED: 'its certificate has expired',
   CERT_NOT_YET_VALID: 'its certificate is not valid yet',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is not from an authority that is trusted (server_ca_pem)',
-  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is not from an authority that is trusted (server_ca_pem)',
-  UNABLE_TO_GET_ISSUER_CERT: 'its certificate is not from an authority that is trusted (server_ca_pem)',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
-    'its certificate is not from an authority that is trusted (server_ca_pem)',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is not from an authority that is trusted (server_ca_pem)',
-  CERT_SIGNATURE_FAILURE: 'its certificate is not from an authority that is trusted (server_ca_pem)',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is not signed by a trusted authority (server_ca_pem)',
+  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is not signed by a trusted authority (server_ca_pem)',
+  UNABLE_TO_GET_ISSUER_CERT: 'its certificate is not signed by a trusted authority (server_ca_pem)',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is not signed by a trusted authority (server_ca_pem)',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is not signed by a trusted authority (server_ca_pem)',
+  CERT_SIGNATURE_FAILURE: 'its certificate is not signed by a trusted authority (server_ca_pem)',
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host (server_name)',
   ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS',
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS',
-  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: 'it wants a certificate (cert_pem, key_pem)',
-  ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE: 'it wants a certificate (cert_pem, key_pem)',
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: 'it requires a client certificate (cert_pem, key_pem)',
+  ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE: 'it requires a client certificate (cert_pem, key_pem)',
   ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: 'it does not trust cert_pem',
   ERR_SSL_TLSV13_ALERT_UNKNOWN_CA: 'it does not trust cert_pem',
 })
@@ -50,7 +49,7 @@ const REASONS = Object.freeze({
  */
 function reasonOfAlert(message) {
   if (/certificate required|handshake failure/.test(message))
-    return 'it wants a certificate (cert_pem, key_pem)'
+    return 'it requires a client certificate (cert_pem, key_pem)'
   return /unknown ca/.test(message) ? 'it does not trust cert_pem' : 'it does not speak TLS'
 }
 
@@ -93,7 +92,7 @@ function parse(bytes, position) {
     case '%':
       return parseList(bytes, position, 2 * Number(line))
     default:
-      throw new Error('it does not answer like Redis')
+      throw new Error('it is not a Redis server')
   }
 }
 
@@ -128,7 +127,7 @@ function parseList(bytes, position, length) {
 }
 
 /**
- * A short client with a server. Unlike ioredis it never tries again, and tells why something failed.
+ * A short-lived client. Unlike ioredis it never retries, and it reports why a connection failed.
  */
 export class ProbeClient {
   #socket
@@ -140,7 +139,7 @@ export class ProbeClient {
   #accepted = false
   /** @type {Unreachable | null} why it is over */
   #ended = null
-  /** @type {((error: Error | null, reply?: any) => void)[]} who waits for replies, in the order of the questions */
+  /** @type {((error: Error | null, reply?: any) => void)[]} callbacks in the order of their commands */
   #waiting = []
 
   /**
@@ -165,9 +164,9 @@ export class ProbeClient {
   }
 
   /**
-   * Comes first.
-   * @returns {Promise<void>} when questions can be asked
-   * @throws {Unreachable} the reason why not
+   * Called first.
+   * @returns {Promise<void>} when commands can be sent
+   * @throws {Unreachable} with the reason
    */
   open() {
     return this.#wait(this.#connectTimeout, () => {
@@ -179,8 +178,8 @@ export class ProbeClient {
   /**
    * @param {...(string | number)} args a command
    * @returns {Promise<any>} the reply
-   * @throws {Refusal} what Redis said
-   * @throws {Unreachable} the reason why there is no reply
+   * @throws {Refusal} an error reply
+   * @throws {Unreachable} with the reason
    */
   command(...args) {
     const texts = args.map(arg => `$${Buffer.byteLength(`${arg}`)}${CRLF}${arg}${CRLF}`)
@@ -247,7 +246,7 @@ export class ProbeClient {
   #reasonOf(error) {
     if (error.code === 'EPROTO') return reasonOfAlert(error.message)
     if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') return REASONS[error.code] ?? error.message
-    if (!this.#secure) return 'it closed the connection without an answer (does it want TLS: rediss://?)'
-    return 'it closed the connection without an answer (does it speak TLS, does it want a certificate?)'
+    if (!this.#secure) return 'it closed the connection without an answer (does it require TLS: rediss://?)'
+    return 'it closed the connection without an answer (does it speak TLS, does it require a certificate?)'
   }
 }

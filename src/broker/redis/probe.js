@@ -5,8 +5,7 @@ import { askView } from './cluster-node.js'
 import { Refusal } from './probe-client.js'
 import { checkKind, Fault, Loading, refusedCommands, showUser, withClient } from './server-check.js'
 
-// Looks at every Redis once before any worker starts: what will not work is told in one line, and not found out by
-// workers that try again and again.
+// Checks every Redis once before any worker starts: problems are reported in one line, instead of by retrying workers.
 
 /**
  * @typedef {import('./address.js').Target} Target
@@ -47,7 +46,7 @@ const sentinelLogin = ({ options, ...target }, place) => ({
 })
 
 /**
- * Looks at a server that is to do the work.
+ * Checks a server that is to hold channels.
  * @param {Login} to
  * @param {number} db
  * @param {{name: string, cluster: boolean, sharded: boolean}} place
@@ -67,7 +66,7 @@ function checkServer(to, db, place) {
 /**
  * @template T
  * @param {readonly Promise<T>[]} checks
- * @returns {Promise<T>} what the first one in the list came to that came to anything
+ * @returns {Promise<T>} the result of the first successful one in the list
  * @throws {Fault} with all reasons
  * @throws {Loading}
  */
@@ -97,7 +96,7 @@ function askSentinel(target, place) {
     const reply = await client.command('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name).catch(error => {
       const strange = error instanceof Refusal && /unknown command/i.test(error.message)
       throw strange
-        ? new Fault(`redis at ${showPlace(place)} is not a sentinel: its address wants redis://`)
+        ? new Fault(`redis at ${showPlace(place)} is not a sentinel: use the address redis://`)
         : error
     })
     if (reply === null) throw new Fault(`${to.label} knows no master ${JSON.stringify(name)}`)
@@ -171,7 +170,7 @@ function checkTarget(target, prefix) {
 }
 
 /**
- * Resolves when every Redis of the configuration can be worked with; waits for those that are loading their data.
+ * Resolves when every configured Redis can be used; waits for servers that are loading their data.
  *
  * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
  * @param {import('pino').Logger} log

@@ -18,7 +18,7 @@ import { publish } from './scripts.js'
  * @property {string} epoch
  */
 
-/** Redis does nothing else while it runs a batch. */
+/** Redis blocks while it runs a batch. */
 const MAX_ITEMS = 64
 const MAX_BYTES = 512 * 1024
 /** How long a key keeps the same publication from going out again (server API, publish). */
@@ -29,8 +29,8 @@ const BANG = '!'
 const EQUALS = '='
 
 /**
- * Batches under way: what this worker publishes to a channel that it is subscribed to comes back to it, before or after
- * the reply (that depends on the version of Redis), and `done` waits for both.
+ * Batches under way. A publication to a channel that this worker is subscribed to comes back as an echo, before or after the reply
+ * (depending on the version of Redis); `done` waits for both.
  */
 export class Batches {
   #uid
@@ -64,7 +64,7 @@ export class Batches {
   }
 
   /**
-   * A publication has come, and was delivered here.
+   * A publication was delivered in this worker.
    * @param {string} mark
    * @param {number} index
    */
@@ -85,7 +85,7 @@ export class Batches {
   }
 
   /**
-   * Nothing comes back any more: what Redis has answered has been published.
+   * No echo will come: publications with a reply count as published.
    * @param {Partition} partition whose connection is lost
    */
   release(partition) {
@@ -108,8 +108,7 @@ export class Batches {
 }
 
 /**
- * What one turn publishes to the channels of a partition: one script call for many publications, each of which is an
- * atomic step of its own.
+ * Publications of one turn to the channels of a partition: one script call for many of them, each an atomic step of its own.
  */
 export class Publishes {
   #partition
@@ -278,7 +277,7 @@ export class Publishes {
   }
 
   /**
-   * The others of a batch are told whatever one of them makes of it.
+   * An error of one callback does not keep the others of a batch from being called.
    * @param {Item} item
    * @param {Error | null} error
    */
@@ -287,7 +286,7 @@ export class Publishes {
       if (error) item.done?.(error, 0, '')
       else item.done?.(null, item.offset, item.epoch)
     } catch (err) {
-      this.#log.error({ err }, 'what followed a publication failed')
+      this.#log.error({ err }, 'callback of a publication failed')
     }
   }
 }

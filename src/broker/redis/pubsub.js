@@ -127,7 +127,7 @@ export class RedisPubSub {
       done(failed, failed ? NOTHING : answer)
     }
     let listing = listed
-    /** Whether the position was there before the presence, and is of the past when that is. */
+    /** Whether the position came before the presence: then it is outdated. */
     let early = false
     const read = () =>
       this.#read(channel, wants, wants.metaTtl, 1, (error, { offset, epoch, found, publications }) => {
@@ -166,7 +166,7 @@ export class RedisPubSub {
       if (error) return done(error, NO_ANSWER)
       this.#queue(channel.partition).read(channel.name, metaTtl, opOf(wants), (error, answer) => {
         if (error) return done(error, answer)
-        // The first subscription has failed, or was refused: nothing that is published comes.
+        // The first subscription has failed: no publications will come.
         const follows = this.#channels.has(channel) && (channel.subscribed || channel.state !== State.JOINING)
         if (!follows) return done(wants && errors.internal, answer)
         const known = channel.state !== State.JOINING

@@ -6,11 +6,11 @@ import { Reads } from './reads.js'
  * @typedef {import('./channels.js').Channels} Channels
  */
 
-/** Channels in one command: Redis does nothing else meanwhile. */
+/** Channels in one command: Redis blocks meanwhile. */
 const MAX_TOPICS = 512
 
 /**
- * What one turn subscribes to and unsubscribes from in a partition, in few commands.
+ * Subscribes and unsubscribes of one turn in a partition, in few commands.
  */
 export class Subscriptions {
   #partition
@@ -69,8 +69,8 @@ export class Subscriptions {
 }
 
 /**
- * What one turn of the event loop wants of a partition. It leaves at the turn's end, subscriptions first: a position that is
- * read is then exactly that from which on publications come.
+ * The requests of one turn of the event loop to a partition. They leave at the turn's end, subscriptions first: publications then
+ * follow exactly the position that is read.
  */
 export class PartitionQueue {
   /** @type {Set<Channel>} of the partition, to be found when its connection comes or goes */
@@ -150,7 +150,7 @@ export class PartitionQueue {
   }
 
   /**
-   * Calls `then` when everything that was asked for up to now has been answered, histories that had to wait excepted.
+   * Calls `then` when all earlier requests have been answered, except for histories that had to wait.
    * @param {() => void} then
    */
   after(then) {

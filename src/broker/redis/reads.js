@@ -7,7 +7,7 @@ import { read } from './scripts.js'
  * @typedef {import('../contract.js').Publication} Publication
  *
  * @typedef {object} Answer
- * @property {boolean} found whether the publications are what was asked for; false: they are not all there, or the epoch is another one
+ * @property {boolean} found whether all requested publications are there; false also for another epoch
  * @property {number} offset top of the stream
  * @property {string} epoch
  * @property {string} mark of its last publication
@@ -28,7 +28,7 @@ const MAX_CALLS = 4
 const ONE = 0x31
 
 /**
- * What one turn wants to know of the streams of a partition, in few script calls.
+ * Reads of one turn from the streams of a partition, in few script calls.
  */
 export class Reads {
   #partition
@@ -41,7 +41,7 @@ export class Reads {
   #width = MAX_HISTORIES
   /** Whether a connection was lost with some under way, ... */
   #failed = false
-  /** ... and how often in a row: they may be what it is lost to, each time again, and fewer at once may not be too much. */
+  /** ... and how often in a row: too many histories at once may be the cause, so fewer are read then. */
   #losses = 0
   #log
 
@@ -92,7 +92,7 @@ export class Reads {
   }
 
   /**
-   * There is nothing more to be read: all of it has come, or the connection was lost.
+   * All reads are answered, or the connection was lost: adapts how many histories one call reads.
    * @param {Error | null} error of the last call
    */
   #adapt(error) {
@@ -123,7 +123,7 @@ export class Reads {
         try {
           this.#answer(items[i], error, error ? null : replies[i])
         } catch (err) {
-          this.#log.error({ err }, 'what followed a position failed')
+          this.#log.error({ err }, 'callback of a read failed')
         }
       }
       then?.(error)

@@ -1,15 +1,15 @@
 import { encode, Kind } from './inboxes.js'
 import { registryJoin, registryRemove } from './scripts.js'
 
-/** Ticks between two signs of life. */
+/** Ticks between two heartbeats. */
 const BEAT_TICKS = 2
-/** Ticks for which a worker that is said to have ended is looked after; then its lease does the rest. */
+/** Ticks in which the removal of an ended worker is retried; then its lease expires. */
 const REMOVE_TICKS = 3
 
 /**
  * @typedef {object} Member
  * @property {string} uid
- * @property {number} missedAt when it was found not to be in the registry, 0: it is there
+ * @property {number} missedAt when it was first missing in the registry, 0: it is there
  *
  * @typedef {object} RegistryEvents
  * @property {(uid: string) => void} here a worker can be reached from now on: a new one, or one that was out of reach
@@ -25,19 +25,18 @@ const REMOVE_TICKS = 3
 const placeOf = (node, worker) => `${worker} ${node}`
 
 /**
- * The workers of all nodes. Each one has a place, named by its node and its index there; whoever comes later to the same place
- * follows the one before. A registry in Redis holds who has which place and until when; every change of it is announced in
- * the same step, so each worker knows at every position of the stream of messages who is there.
+ * The registry of all workers of all nodes. Each worker has a place (node and index) with a lease; a later worker in the same place
+ * replaces the earlier one. Every change is announced in the same atomic step, so all workers see the same changes in one order.
  *
- * When Redis comes back with less than it had, those who are missing there count as out of reach, not as gone, for the length
- * of a lease: they will be back as this one is. For the same reason nobody is taken out of the registry before that.
+ * When Redis comes back with lost data, missing workers count as out of reach for one lease, not as gone: they reconnect as this one
+ * does. For the same reason none is removed from the registry before that.
  */
 export class Registry {
-  /** Whether this worker is in the registry, and knows who else is. */
+  /** Whether this worker is in the registry and has read it. */
   ready = false
-  /** Whether this worker has been announced since it listens: who asked before asks again. */
+  /** Whether this worker was announced since it listens: earlier questions come again. */
   announced = false
-  /** @type {Map<string, Member>} place -> who has it */
+  /** @type {Map<string, Member>} place -> its worker */
   #members = new Map()
   #partition
   #inboxes
@@ -131,7 +130,7 @@ export class Registry {
     return [this.#partition.key('registry', 'places'), this.#partition.key('registry', 'leases')]
   }
 
-  /** A sign of life. */
+  /** Renews the lease. */
   #beat() {
     if (this.#left) return
     let flags = this.#first ? 'f' : ''
@@ -153,7 +152,7 @@ export class Registry {
     if (reply === 0) {
       this.ready = false
       if (!this.#superseded)
-        this.#log.error({ worker: this.#place }, 'another worker has taken the place of this one')
+        this.#log.error({ worker: this.#place }, 'another worker has the same node id and index')
       this.#superseded = true
       return
     }
@@ -212,7 +211,7 @@ export class Registry {
     this.#ended.delete(uid)
     this.#events.gone(uid)
     if (uid !== this.#uid || this.#left) return
-    // This worker stood still for longer than its lease, or another one has its place now.
+    // This worker was blocked for longer than its lease, or another one has its place now.
     this.ready = false
     this.#events.removed()
     if (this.#listening) this.#beat()
@@ -230,7 +229,7 @@ export class Registry {
     this.#removeEnded()
   }
 
-  /** By its index alone it cannot be told from the next one in its place: who listens is not removed. */
+  /** The index alone does not tell a worker from its replacement: a worker that listens is not removed. */
   #removeEnded() {
     if (!this.#listening) return
     for (const [uid, { place }] of this.#ended) {

@@ -14,7 +14,7 @@ import { SCRIPTS } from './scripts.js'
  * @typedef {Record<string, string>} Info fields of INFO
  */
 
-/** The oldest version whose commands and scripts do what is needed here. */
+/** The oldest supported version. */
 const OLDEST = [6, 2]
 const TOO_OLD = `${OLDEST.join('.')} or newer is needed`
 
@@ -34,33 +34,33 @@ export const showUser = user => (user === '' ? 'the default user' : `user ${JSON
 function helloFault({ label, user, password, keys }, message) {
   if (/unknown command/i.test(message)) return `${label} is too old: Redis ${TOO_OLD}`
   if (message.startsWith('NOPROTO')) return `${label} does not speak RESP3: Redis ${TOO_OLD}`
-  if (message.startsWith('NOAUTH')) return `${label} wants a password: set ${keys}password`
+  if (message.startsWith('NOAUTH')) return `${label} requires a password: set ${keys}password`
   if (message.startsWith('WRONGPASS')) {
     return user === ''
       ? `${label} refuses the password (${keys}password)`
       : `${label} refuses ${showUser(user)} or the password (${keys}user, ${keys}password)`
   }
-  // Some repeat what they did not understand.
+  // Some servers repeat the arguments.
   return `${label} refuses the connection: ${password === '' ? message : message.replaceAll(password, '***')}`
 }
 
 /**
  * @param {Login} login
  * @param {Error} error
- * @returns {Error} what to tell of it
+ * @returns {Error} to be reported
  */
 function explain({ label, user }, error) {
   const { message } = error
   if (error instanceof Unreachable) return new Fault(`cannot reach ${label}: ${message}`)
   if (!(error instanceof Refusal)) return error
   if (message.startsWith('LOADING')) return new Loading(label)
-  if (!message.startsWith('NOPERM')) return new Fault(`${label} does not do what it is asked to: ${message}`)
+  if (!message.startsWith('NOPERM')) return new Fault(`${label} refuses a command: ${message}`)
   const command = /'([^']+)' command/.exec(message)?.[1]
   return new Fault(`${showUser(user)} of ${label} lacks permissions: ${command ?? message}`)
 }
 
 /**
- * Talks with a server, and ends the connection.
+ * Connects to a server, logs in, and disconnects after `use`.
  * @template T
  * @param {Login} login
  * @param {(client: ProbeClient) => Promise<T>} use
@@ -107,18 +107,18 @@ function serverFault(info, cluster) {
   const [major, minor = 0] = version.split('.').map(Number)
   if (version !== '' && (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])))
     return `is version ${version}: ${TOO_OLD}`
-  if (mode === 'sentinel') return 'is a sentinel: its address wants redis+sentinel://'
+  if (mode === 'sentinel') return 'is a sentinel: use the address redis+sentinel://'
   const clustered = mode === 'cluster' || enabled === '1'
-  // Not all that speak like Redis tell this.
+  // Not all Redis-like servers report this.
   if (cluster && !clustered && (mode ?? enabled) !== undefined)
-    return 'is not a Redis Cluster: its address wants redis://'
-  if (!cluster && clustered) return 'is a node of a Redis Cluster: its address wants redis+cluster://'
+    return 'is not a Redis Cluster: use the address redis://'
+  if (!cluster && clustered) return 'is a node of a Redis Cluster: use the address redis+cluster://'
   if (cluster || role !== 'slave') return ''
   return `is a replica${info.master_host ? ` of ${info.master_host}:${info.master_port}` : ''}, and takes no writes`
 }
 
 /**
- * Makes sure that a server is of the kind that is expected, and ready.
+ * Checks that a server is of the expected kind, and ready.
  * @param {ProbeClient} client
  * @param {Login} login
  * @param {{cluster: boolean, db: number}} expected
@@ -138,7 +138,7 @@ export async function checkKind(client, { label }, { cluster, db }) {
   })
 }
 
-/** What is sent as it is, with a key or a topic behind it where there is one. A test holds this list to the sources. */
+/** Commands sent outside of scripts, with a key or topic behind them. A test compares this list with the sources. */
 const KEYED = ['append', 'del', 'getrange', 'set']
 const PLAIN = ['ping', 'script|load']
 const TOPICS = ['publish', 'subscribe', 'unsubscribe']

@@ -6,11 +6,11 @@ import { userClaim, userWrite } from './scripts.js'
  * @typedef {import('./partition.js').Partition} Partition
  */
 
-/** ms without a sign of life until the connections of a worker count no more. */
+/** ms after the last heartbeat of a worker until its connections no longer count. */
 const LEASE = 10_000
-/** ms until Redis forgets a user that no worker writes down again. */
+/** ms until a user expires in Redis that no worker writes again. */
 const USER_TTL = 15 * 60_000
-/** Ticks in which every user is written down once again. */
+/** Ticks in which every user is written once again. */
 const ROUND = 300
 /** Users that are written at once. */
 const BATCH = 200
@@ -29,8 +29,8 @@ class Own {
 }
 
 /**
- * How many connections each user has, over all workers of all nodes. Redis has a count for each worker of a user, and
- * the worker's lease: the counts of a worker that dies are void when that has run out.
+ * Connections of each user over all workers of all nodes. Redis holds a count for each worker of a user, and the worker's lease: the
+ * counts of a dead worker are void when it has expired.
  */
 export class Users {
   #placement
@@ -94,7 +94,7 @@ export class Users {
         const admitted = reply === 1
         if (!admitted) {
           own.count--
-          // What has been sent since was in the belief that it would be admitted.
+          // Later commands counted it as admitted.
           if (own.sent !== sent) this.#write([own], () => {})
           else if (!error) this.#release(own, sent)
         }
@@ -115,7 +115,7 @@ export class Users {
   }
 
   /**
-   * Forgets a user without connections, if nothing has been sent since Redis knows.
+   * Removes a user without connections, unless a later command is under way.
    * @param {Own} own
    * @param {number} sent
    */
@@ -144,14 +144,14 @@ export class Users {
     )
   }
 
-  /** The lease had run out, or Redis has lost it: others may have taken away the counts, or they are lost as well. */
+  /** The lease had expired, or Redis has lost it: the counts may be lost as well. */
   #lost() {
     if (this.#users.size > 0)
       this.#log.info({ users: this.#users.size }, 'connections of users are counted again')
     this.#rewrite()
   }
 
-  /** Writes all users down, a batch after the other; where that is under way, from the beginning again. */
+  /** Writes all users, batch by batch; starts over if that is under way. */
   #rewrite() {
     this.#rest = this.#users.values()
     if (!this.#rewriting) this.#writeNext()
