@@ -22,9 +22,9 @@ const NO_VALUE = /^(?:server|client)_no_context_takeover$/
 const WINDOW_BITS = /^(?:8|9|1[0-5])$/
 
 /**
- * Whether a client can do with permessage-deflate as this server does it: each message by itself, in a window of 15 bits
- * (RFC 7692, section 7.1). A client may offer several variants, and other extensions; what is malformed or unknown is declined, not
- * refused.
+ * Whether a client can do with permessage-deflate as this server does it: each message by itself, in a window of 15
+ * bits (RFC 7692, section 7.1). A client may offer several variants, and other extensions; what is malformed or unknown
+ * is declined, not refused.
  *
  * @param {string} offers the Sec-WebSocket-Extensions header of the request, '' if absent
  * @returns {boolean}

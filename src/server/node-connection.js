@@ -4,8 +4,8 @@ import { WebSocket } from 'ws'
 
 /**
  * The connection of the node server: the WebSocket of `ws`, which reads, shakes hands and says goodbye, with what the
- * server keeps about it. Messages are written past it, straight to the socket, so that a frame that many receive is made
- * once.
+ * server keeps about it. Messages are written past it, straight to the socket, so that a frame that many receive is
+ * made once.
  */
 export class NodeConnection extends WebSocket {
   /** @type {any} what the transport hangs on it */
@@ -103,8 +103,8 @@ function onClose(code, reason) {
 }
 
 /**
- * `ws` keeps a decompressor of about 35 KB for each connection that has sent something compressed, although without context
- * takeover none of it is worth keeping. It makes a new one when it needs one.
+ * `ws` keeps a decompressor of about 35 KB for each connection that has sent something compressed, although without
+ * context takeover none of it is worth keeping. It makes a new one when it needs one.
  *
  * @param {any} connection
  */

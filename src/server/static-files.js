@@ -14,8 +14,8 @@ const TYPES = Object.freeze({
   '.svg': 'image/svg+xml',
 })
 
-// Nothing from elsewhere, nothing inline, not in a frame. 'self' covers the WebSocket of the same host and port, fetch and
-// EventSource.
+// Nothing from elsewhere, nothing inline, not in a frame. 'self' covers the WebSocket of the same host and port, fetch
+// and EventSource.
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -14,7 +14,8 @@ import { writeHead } from './uws-exchange.js'
  * @property {any} session
  * @property {{route: StreamRoute, streams: UwsStreams}} group
  * @property {number} state
- * @property {Pending} pending what this turn of the event loop has written; if anything, the stream is in the list of those to flush
+ * @property {Pending} pending what this turn of the event loop has written; if anything, the stream is in the list of
+ *   those to flush
  * @property {StreamQueue | null} queue where messages wait for a client that has a backlog
  * @property {{status: number, headers: Record<string, string> | null} | null} head until it has left
  *
@@ -28,7 +29,10 @@ const ENDING = 1
 const OVER = 2
 
 const CLOSE_TIMEOUT = 5000
-/** A failed write arms a timeout of 10 s in the library, after which it cuts the connection, whether or not we know of it. */
+/**
+ * A failed write arms a timeout of 10 s in the library, after which it cuts the connection, whether or not we know of
+ * it.
+ */
 const REARM_INTERVAL = 4000
 /** Messages that wait leave in chunks of about this size, bytes. */
 const CHUNK_SIZE = 32768
@@ -62,7 +66,9 @@ class StreamQueue {
     this.waiting += piece.length
   }
 
-  /** @returns {Uint8Array} the first message, or as many as fit a chunk once the library's buffer is known to be empty */
+  /**
+   * @returns {Uint8Array} the first message, or as many as fit a chunk once the library's buffer is known to be empty
+   */
   take() {
     let count = 1
     if (this.stuck === 0) {
@@ -81,10 +87,11 @@ class StreamQueue {
 /**
  * The HTTP responses of one worker that go on, on uWebSockets.js.
  *
- * There nobody can ask how full a socket's buffer is. But a write within a cork tells whether what was written BEFORE it is still
- * stuck: so the first message behind a stuck one finds out, and those after it wait in a queue, counted, and shared with other
- * streams. The library calls `onWritable` when the client has read something. With such a handler it does not drain its buffer by
- * itself, but at the end of a cork it does, also of an empty one; without a handler it would, but then cuts the client 10 s later.
+ * There nobody can ask how full a socket's buffer is. But a write within a cork tells whether what was written BEFORE
+ * it is still stuck: so the first message behind a stuck one finds out, and those after it wait in a queue, counted,
+ * and shared with other streams. The library calls `onWritable` when the client has read something. With such a handler
+ * it does not drain its buffer by itself, but at the end of a cork it does, also of an empty one; without a handler it
+ * would, but then cuts the client 10 s later.
  */
 export class UwsStreams {
   /** @type {Map<StreamRoute, {route: StreamRoute, streams: UwsStreams}>} */

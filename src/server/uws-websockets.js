@@ -7,11 +7,13 @@ import { UwsExchange } from './uws-exchange.js'
  */
 
 /**
- * The sockets of one WebSocket route that are open. A socket knows its place in the list, so that it leaves it in one step.
+ * The sockets of one WebSocket route that are open. A socket knows its place in the list, so that it leaves it in one
+ * step.
  *
  * @typedef {object} Group
  * @property {WebSocketRoute} route
- * @property {number} compressFrom messages of this many bytes are compressed for those that negotiated it; Infinity: none
+ * @property {number} compressFrom messages of this many bytes are compressed for those that negotiated it; Infinity:
+ *   none
  * @property {any[]} open
  */
 
@@ -22,7 +24,9 @@ const CLOSED = -2
 /** A message this much longer than allowed is still read, to be answered with 1009; the library cuts what is longer. */
 const MESSAGE_SLACK = 1024 * 1024
 const CLOSE_TIMEOUT = 5000
-/** `end()` arms the library's own timeout, which with idleTimeout 0 closes the descriptor at the next of its 4 s ticks. */
+/**
+ * `end()` arms the library's own timeout, which with idleTimeout 0 closes the descriptor at the next of its 4 s ticks.
+ */
 const NO_IDLE_TIMEOUT = 0
 
 /** Nothing that `upgrade()` would have to copy onto the socket, property by property. */
@@ -312,9 +316,9 @@ export class UwsWebSockets {
 }
 
 /**
- * The close frame can be sent only as the last act on a connection of uWebSockets.js: `end()` takes the handle away, and
- * about four seconds later the library cuts the connection, whatever is still unsent. So a connection that has a backlog
- * waits here until the peer has read it, or until its time is over.
+ * The close frame can be sent only as the last act on a connection of uWebSockets.js: `end()` takes the handle away,
+ * and about four seconds later the library cuts the connection, whatever is still unsent. So a connection that has a
+ * backlog waits here until the peer has read it, or until its time is over.
  */
 
 /**

@@ -20,8 +20,8 @@ export function encodeMessage(data, binary) {
 }
 
 /**
- * The same, compressed by itself, without the context of earlier messages (RFC 7692, section 7.2.1); plain when that does not make it
- * shorter.
+ * The same, compressed by itself, without the context of earlier messages (RFC 7692, section 7.2.1); plain when that
+ * does not make it shorter.
  *
  * @param {string | Uint8Array} data
  * @param {boolean} binary

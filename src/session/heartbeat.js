@@ -5,7 +5,7 @@ const MIN_TICK_MS = 10
 
 /**
  * Pings by slot, without a timer for each session. A session belongs to one of n slots; each tick pings the next slot,
- * and one pass over the slot that was pinged `pongTimeout` ago ends those that have not answered.
+ * and one pass over the slot that was pinged `pongTimeout` ago closes those without a pong.
  *
  *   slots   [0][1][2] ... [n-1]      n ticks = ping interval
  *                 ^ pinged now

@@ -4,8 +4,8 @@ const HEX = Buffer.from('0123456789abcdef')
 const POOLED_IDS = 256
 
 /**
- * Makes client ids: UUIDs of version 4 as flat strings. `crypto.randomUUID` joins its strings from 20 parts, and V8 keeps
- * them so: 450 bytes for each connection that lives, against 56 for these.
+ * Makes client ids: UUIDs of version 4 as flat strings. `crypto.randomUUID` joins its strings from 20 parts, and V8
+ * keeps them so: 450 bytes for each connection that lives, against 56 for these.
  * @returns {() => string}
  */
 export function createClientIds() {
@@ -29,8 +29,8 @@ export function createClientIds() {
 }
 
 /**
- * Makes session ids: UUIDs, which act as a secret, and which end with the index of the worker that holds the session, so that
- * any other worker finds it.
+ * Makes session ids: UUIDs, which act as a secret, and which end with the index of the worker that holds the session,
+ * so that any other worker finds it.
  * @param {number} worker below 65,536
  * @returns {() => string}
  */

@@ -2,8 +2,8 @@
 const MAX_JOINED = 16
 
 /**
- * Gathers what one session sends while its frame is being handled, so that the replies to a batch of commands leave
- * in few frames. There is one for all sessions of a worker, because commands are handled one session at a time.
+ * Collects the messages of one session while its frame is handled, so that replies to several commands leave in few
+ * frames. One object serves all sessions of a worker, because frames are handled one at a time.
  */
 export class ReplyBatch {
   /** @type {import('./session.js').Session | null} */
@@ -31,7 +31,7 @@ export class ReplyBatch {
     this.#messages = []
   }
 
-  /** Sends what is there, and belongs to nobody again. */
+  /** Sends the collected messages and clears the owner. */
   flush() {
     this.#send()
     this.owner = null

@@ -1,3 +1,8 @@
+// Sessions: the state machine of the Centrifuge protocol, one object for each client of this worker.
+// For: commands in, replies and pushes out, subscriptions, pings, expiry. The commands are in commands/, by name.
+// It may import auth, hub, protocol and the rooms below; a transport it knows only by the contract in transport/index.js.
+// Promises: answers leave in the order of the commands; nothing is sent after the close; `ended` releases everything.
+
 import { Disconnect, disconnects, errors, ReplyError, unsubscribes } from '../errors.js'
 import { sizeOf } from '../stats/traffic.js'
 import { dispatch } from './commands/index.js'
@@ -7,20 +12,19 @@ import { add, count, find, Kind, list, remove } from './subscription.js'
 /**
  * @typedef {import('./subscription.js').Subscription} Subscription
  * @typedef {import('../protocol/contract.js').Encoded} Encoded
- * @typedef {import('../errors.js').Disconnect} DisconnectType
  */
 
-/** Bytes of commands that may wait while one is being handled, as a multiple of the message limit. */
+/** Maximum bytes of queued commands, as a multiple of the message limit. */
 const MAX_WAITING_MESSAGES = 16
 
-/** Publishes of one client that may be on their way to the broker. */
+/** Maximum publishes of one client without an answer of the broker. */
 const MAX_UNANSWERED = 1024
 
 /** @type {any[]} */
 const HELD = []
 
 /**
- * One client: the state machine of the Centrifuge protocol. It knows no socket: a transport carries what it says.
+ * One client of this worker. It knows no socket: a transport carries its messages.
  */
 export class Session {
   /**
@@ -38,7 +42,7 @@ export class Session {
     this.state = State.OPEN
     /** Client id, a UUID; '' until connected. */
     this.id = ''
-    /** A UUID by which posts find it, a secret; '' where none are needed. */
+    /** A secret UUID by which POSTs find the session; '' for transports without POSTs. */
     this.sessionId = ''
     this.user = ''
     /** Connection info as JSON text, '' if none. */
@@ -47,7 +51,7 @@ export class Session {
     this.expireAt = 0
     /** @type {import('./subscription.js').Subscriptions} */
     this.subscriptions = null
-    /** @type {any[] | null} raw commands that wait while one is being handled */
+    /** @type {any[] | null} raw commands queued behind the one being handled */
     this.queue = null
     /** Publishes that the broker has not answered yet. */
     this.unanswered = 0
@@ -84,7 +88,7 @@ export class Session {
   /** @param {any[]} raws raw commands, or what was postponed */
   #handleAll(raws) {
     for (const raw of raws) {
-      // What stands behind a refused connect is dropped unanswered.
+      // Commands after a refused connect are dropped without an answer.
       if (this.state >= State.REFUSED) return
       if (this.queue) this.#postpone(raw)
       else if (typeof raw === 'function') raw()
@@ -105,7 +109,7 @@ export class Session {
   }
 
   /**
-   * Says what is wrong with a command, behind the answers to those before it.
+   * Answers a command with an error, after the answers to the commands before it.
    * @param {number} id
    * @param {Error} error
    */
@@ -128,14 +132,14 @@ export class Session {
     }
   }
 
-  /** The command that is being handled will be answered later: those behind it wait. */
+  /** The current command is answered later: queues the commands behind it. */
   hold() {
     this.queue = HELD
   }
 
   /**
-   * Answers the command that `hold` was called for, and goes on with those behind it.
-   * @param {number} id of the command
+   * Answers the command that called `hold`, then handles the queued ones.
+   * @param {number} id
    * @param {() => void} work not called when the client has gone
    */
   resume(id, work) {
@@ -159,8 +163,8 @@ export class Session {
   }
 
   /**
-   * A publish is on its way to the broker. The way there keeps the order, so the next publish need not wait for the answer;
-   * every other command waits for all answers, as if commands were handled one after another.
+   * A publish was sent to the broker, which keeps the order, so the next publish does not wait for the answer. Every
+   * other command waits for all answers.
    */
   publishing() {
     this.unanswered++
@@ -201,7 +205,7 @@ export class Session {
   }
 
   /**
-   * Says what went wrong with a command.
+   * Answers a command with an error, or closes the connection with a Disconnect.
    * @param {number} id
    * @param {Error} error
    */
@@ -275,12 +279,10 @@ export class Session {
 
   // Subscriptions
 
-  /** @param {string} channel */
-  subscription(channel) {
+  subscription(/** @type {string} */ channel) {
     return find(this.subscriptions, channel)
   }
 
-  /** How many channels it is subscribed to. */
   get subscriptionCount() {
     return count(this.subscriptions)
   }
@@ -290,14 +292,14 @@ export class Session {
     this.subscriptions = add(this.subscriptions, subscription)
   }
 
-  /** @param {Subscription} subscription that gives way to another one of the same channel */
+  /** @param {Subscription} subscription replaced by another one of the same channel */
   replaceSubscription({ channel, cohort, events }) {
     this.subscriptions = remove(this.subscriptions, channel.name)
     this.context.hub.leave(this, channel, cohort, events)
   }
 
   /**
-   * Ends a subscription everywhere but at the client.
+   * Ends a subscription without telling the client.
    * @param {Subscription} subscription
    */
   removeSubscription(subscription) {
@@ -322,7 +324,7 @@ export class Session {
   }
 
   /**
-   * The hub cannot bring a positioned subscription to the stream's position.
+   * A positioned subscription missed publications that the hub cannot recover.
    * @param {string} channel
    */
   positionLost(channel) {
@@ -340,7 +342,7 @@ export class Session {
     return this.codec.binary || publications.every(({ json }) => json)
   }
 
-  /** A channel carries what this client's codec cannot. */
+  /** A channel carries binary data, and the client's codec is JSON. */
   inappropriateProtocol() {
     this.close(disconnects.inappropriateProtocol)
   }
@@ -359,8 +361,8 @@ export class Session {
   // The end
 
   /**
-   * @param {DisconnectType} disconnect
-   * @param {Error} [cause] what led to it, where that is something else
+   * @param {Disconnect} disconnect
+   * @param {Error} [cause] the error behind the disconnect
    */
   close(disconnect, cause = disconnect) {
     if (this.state === State.CLOSED) return
@@ -379,7 +381,7 @@ export class Session {
   }
 
   /**
-   * The transport is gone, or is being closed: everything that the session holds is given back.
+   * The connection is closed or closing: releases everything that the session holds.
    * @param {number} [code] of the close; 0: the client has left without one
    */
   ended(code = 0) {

@@ -4,11 +4,11 @@ import { Heartbeat } from './heartbeat.js'
  * @typedef {import('./session.js').Session} Session
  */
 
-/** Sessions that opened within this time are looked at together. */
+/** Sessions that opened within this time are checked together. */
 const OPENED_TOGETHER_MS = 100
 
 /**
- * The sessions of one worker: by user, and by time.
+ * The sessions of one worker, by user, session id and time of opening.
  */
 export class Sessions {
   /** @type {Map<string, Session | Set<Session>>} user -> connected sessions; anonymous ones are not listed */
@@ -100,7 +100,7 @@ export class Sessions {
     this.heartbeat.forEach(visit)
   }
 
-  /** @returns {Session[]} those that have not connected yet, too, while they have time to */
+  /** @returns {Session[]} also those that may still connect */
   everyOpen() {
     /** @type {Session[]} */
     const open = []

@@ -1,9 +1,9 @@
 /**
- * Who may open a connection while there are many: client.connection_limit over all workers, and this worker's share of
- * client.connection_rate_limit. A refused one gets HTTP 503.
+ * Admission of new connections: client.connection_limit over all workers, and this worker's share of
+ * client.connection_rate_limit. A refused connection gets HTTP 503.
  */
 export class Admission {
-  /** Connections of the other workers, as last heard. */
+  /** Last known number of connections of the other workers. */
   elsewhere = 0
   #limit
   #rate

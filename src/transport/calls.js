@@ -3,7 +3,7 @@
  */
 
 /**
- * What workers call each other for. The first byte of a request is its kind; the rest belongs to whoever handles that kind.
+ * Calls between workers. The first byte of a request is its kind; the handler of that kind gets the rest.
  */
 export class Calls {
   /** @type {Map<number, (request: Buffer, answer: Answer) => void>} */
@@ -17,7 +17,8 @@ export class Calls {
 
   /**
    * @param {number} kind 0 to 255
-   * @param {(request: Buffer, answer: Answer) => void} handler gets a request without its first byte, valid only during the call
+   * @param {(request: Buffer, answer: Answer) => void} handler gets a request without its first byte, valid only during
+   *   the call
    */
   on(kind, handler) {
     this.#handlers.set(kind, handler)
@@ -26,7 +27,7 @@ export class Calls {
   /** @type {import('../broker/contract.js').BrokerEvents['called']} */
   called(request, answer) {
     const handler = this.#handlers.get(request[0])
-    // A worker of a newer version may want what this one does not know.
+    // A worker of a newer version may use new kinds.
     if (handler === undefined) this.#log.error({ kind: request[0] }, 'unknown call')
     else handler(request.subarray(1), answer)
   }

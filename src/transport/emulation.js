@@ -7,8 +7,8 @@ const SESSION_ID_SIZE = 36
 const NOTHING = Buffer.alloc(0)
 
 /**
- * The endpoint where clients post their commands whose transport only carries messages to them (client protocol, section 16.3). Any worker
- * of any node takes the post; the session may be elsewhere.
+ * The endpoint to which clients of one-directional transports POST their commands (client protocol, section 16.3). Any
+ * worker of any node accepts the POST, and passes it to the worker of the session.
  */
 export class Emulation {
   #context
@@ -39,7 +39,7 @@ export class Emulation {
       exchange.body(max_request_body_size, body => {
         if (body === null) return exchange.reply(413, headers, '')
         const request = binary ? readEmulationRequest(body) : readJson(body)
-        if (!request) return exchange.reply(400, headers, 'the body is no emulation request')
+        if (!request) return exchange.reply(400, headers, 'invalid request body')
         this.#pass(request, status => exchange.reply(status, headers, ''))
       })
     })
@@ -52,7 +52,7 @@ export class Emulation {
 
   /**
    * @param {{node: string, session: string, data: Uint8Array}} request
-   * @param {(status: number) => void} done 404: there is no such node. A session that is not there is no error
+   * @param {(status: number) => void} done 404: unknown node. An unknown session is no error
    */
   #pass({ node, session, data }, done) {
     const { broker, worker, node: own } = this.#context
@@ -63,11 +63,11 @@ export class Emulation {
       return done(204)
     }
     if (node === own && owner < 0) return done(204)
-    // Whatever its form: another node is asked, if only to learn that there is none.
+    // An invalid id is sent to another node too: its answer tells whether the node exists.
     const id = owner < 0 ? ''.padEnd(SESSION_ID_SIZE) : session
     const head = Buffer.from(`${String.fromCharCode(Call.EMULATION)}${id}`, 'latin1')
     const request = Buffer.concat([head, data])
-    // Answered when the other worker has it: whoever posts faster than the way there carries waits, instead of filling this one's memory.
+    // Answered when the other worker has the data: a client that posts faster than that waits.
     broker.control.call(node, Math.max(owner, 0), request, error =>
       done(error === errors.notFound && node !== own ? 404 : 204),
     )
@@ -97,7 +97,7 @@ function readJson(body) {
   if (request === null || typeof request !== 'object' || Array.isArray(request)) return undefined
   const { node, session, data } = request
   const text = (/** @type {unknown} */ value) => (typeof value === 'string' ? value : '')
-  // Where data is no string, nothing is left of the session either: the request is lost without a word, as in the reference server.
+  // Without a data string the request is dropped, as in the reference server.
   if (typeof data !== 'string') return { node: text(node), session: '', data: NOTHING }
   return { node: text(node), session: text(session), data: Buffer.from(data) }
 }

@@ -1,14 +1,14 @@
 /**
  * @typedef {import('./index.js').Carrier} Carrier
  *
- * @typedef {object} Group those of one carrier who follow one topic
+ * @typedef {object} Group the members of one carrier that follow one topic
  * @property {Carrier} carrier
  * @property {Set<any>} members
  */
 
 /**
- * Where the hub publishes: WebSockets get a topic's messages from the socket server, which does it in its own language; everybody
- * else is listed here, by topic and by what carries them.
+ * The hub's way to its subscribers. The socket server publishes to WebSockets; members of other transports are listed
+ * here, by topic and carrier.
  */
 export class Fanout {
   #server
@@ -35,7 +35,7 @@ export class Fanout {
   publish({ topic, codec, count }, message, publication) {
     this.#server.publish(topic, message, codec.binary)
     const elsewhere = this.#topics.size === 0 ? 0 : this.#deliver(topic, message, publication)
-    // Who is not carried by anything else has a WebSocket. Nobody counts them one by one.
+    // All others are WebSockets, which are not counted one by one.
     if (elsewhere >= count) return
     const traffic = codec.unidirectional ? this.#uniWebSocket : this.#webSocket
     traffic.fannedOut(count - elsewhere, message.length)

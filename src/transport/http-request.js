@@ -21,7 +21,8 @@ export function bearerToken(exchange) {
 }
 
 /**
- * One value of a query, without taking the whole of it apart: a connect request in a URL is long, and connections are many.
+ * One value of a query, without taking the whole of it apart: a connect request in a URL is long, and connections are
+ * many.
  * @param {string} query raw
  * @param {string} name of letters and `_`
  * @returns {string | null} decoded; null if absent

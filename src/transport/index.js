@@ -1,3 +1,10 @@
+// The transports: how sessions reach their clients, over WebSocket, HTTP streams, SSE and long-poll.
+// For: reading requests (origin, limits, credentials), opening sessions, carrying their messages, fan-out to those
+// without
+//   a WebSocket. It may import session, hub, protocol and the rooms below; drivers of sockets only through
+// server/contract.js. Promises: what `send` and a followed topic bring keeps its order; a client that does not read is
+// closed with 3008. To add a transport: implement the Transport contract below, add a row to the table.
+
 import { Admission } from './admission.js'
 import { Emulation } from './emulation.js'
 import { Cors, createOriginCheck } from './origin.js'
@@ -26,7 +33,7 @@ const transports = Object.freeze([
 ])
 
 /**
- * Opens every way in that the configuration names.
+ * Mounts the transports that the configuration enables.
  *
  * @param {object} parts
  * @param {import('../worker/context.js').WorkerContext} parts.context
@@ -35,8 +42,9 @@ const transports = Object.freeze([
  * @param {import('./calls.js').Calls} parts.calls
  * @param {number} parts.workers that share the rate of new connections
  * @param {string} parts.cursorKey base64
- * @returns {{admission: Admission, shutDown: () => void, backlogs: {backlog: () => Unread}[]}} `admission` is to be told how many connections
- *   the other workers have, `shutDown` ends what waits without a session, `backlogs`: what waits beside the sockets
+ * @returns {{admission: Admission, shutDown: () => void, backlogs: {backlog: () => Unread}[]}} `admission` needs the
+ *   number of connections of the other workers, `shutDown` answers waiting polls without a session, `backlogs` are
+ *   unread bytes outside of sockets
  */
 export function mountTransports({ context, server, fanout, calls, workers, cursorKey }) {
   const { config, sessions, clock } = context
@@ -63,32 +71,34 @@ export function mountTransports({ context, server, fanout, calls, workers, curso
   return { admission, shutDown, backlogs }
 }
 
-// The contract of a transport: carries what sessions say. One object serves all sessions of its kind.
+// The contract of a transport. One object serves all sessions of its kind.
 
 /**
  * @typedef {import('../session/session.js').Session} Session
  *
  * @typedef {object} Transport
- * @property {string} name as told to proxies and metrics
- * @property {boolean} emulated whether its clients send through the emulation endpoint: their connect reply names session and node
+ * @property {string} name in metrics and logs
+ * @property {boolean} emulated whether clients send commands to the emulation endpoint: their connect reply names
+ *   session and node
  * @property {import('../worker/context.js').WorkerContext} context
- * @property {import('../stats/traffic.js').TransportTraffic} traffic what is counted of it. Sessions count what they take and say; the transport
- *   counts what only it knows of
+ * @property {import('../stats/traffic.js').TransportTraffic} traffic its counters. Sessions count commands and
+ *   messages; the transport counts the rest
  * @property {(session: Session, frame: import('../protocol/contract.js').Encoded) => void} send
- * @property {(session: Session, topic: string) => void} follow joins a fan-out topic; what is published there afterwards
- *   reaches the session in order with what `send` sends
+ * @property {(session: Session, topic: string) => void} follow joins a fan-out topic; what is published there
+ *   afterwards reaches the session in order with what `send` sends
  * @property {(session: Session, topic: string) => void} unfollow also called for a session that has ended
  * @property {(session: Session) => void} framePing a ping below the protocol, if the transport has one
- * @property {(session: Session, disconnect: import('../errors.js').Disconnect, cause: Error) => void} close `cause` is the error behind the
- *   disconnect, or the disconnect itself
- * @property {(session: Session) => void} [connected] called when the session has connected and has joined its server-side subscriptions
+ * @property {(session: Session, disconnect: import('../errors.js').Disconnect, cause: Error) => void} close `cause` is
+ *   the error behind the disconnect, or the disconnect itself
+ * @property {(session: Session) => void} [connected] called when the session has connected and has joined its
+ *   server-side subscriptions
  */
 
 /**
- * Those who can follow a topic without the socket server's help, grouped by what carries them.
+ * A transport that delivers topics itself, without the socket server.
  *
  * @typedef {object} Carrier
  * @property {(members: Set<any>, message: Uint8Array, publication: import('../broker/contract.js').Publication | null) => number} deliver sends a
- *   message of a topic to its members, framing it once. `message` is valid during the call. `publication` is null for joins and leaves.
- *   Returns for how many clients the members stand, and counts what it sends
+ *   message of a topic to its members, framed once, and counts it. `message` is valid during the call. `publication` is
+ *   null for joins and leaves. Returns the number of clients
  */

@@ -52,8 +52,8 @@ const ANY_CACHE = 'private, no-cache, no-store, must-revalidate, max-age=0'
 export const NO_CACHE = Object.freeze({ 'Cache-Control': ANY_CACHE, Pragma: 'no-cache', Expires: '0' })
 
 /**
- * What pages of other origins may read (client protocol, section 18). An origin that is not allowed is not refused: it gets no CORS
- * headers, and its browser keeps the answer from it.
+ * What pages of other origins may read (client protocol, section 18). An origin that is not allowed is not refused: it
+ * gets no CORS headers, and its browser keeps the answer from it.
  */
 export class Cors {
   #allows

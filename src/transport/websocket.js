@@ -126,8 +126,8 @@ const NORMAL = 1000
 const LAST = 1015
 
 /**
- * How a WebSocket has ended that the client has closed. Codes above those of the protocol are the gateway's own: a client may say any of
- * them, which must not pass for ours, nor fill counts with names that it invents.
+ * How a WebSocket has ended that the client has closed. Codes above those of the protocol are the gateway's own: a
+ * client may say any of them, which must not pass for ours, nor fill counts with names that it invents.
  * @param {number} code
  * @returns {number}
  */

@@ -7,8 +7,8 @@
 const SLOTS = 512
 
 /**
- * Times of many things, without a timer for each: every slot holds what is due within one tick of it, this time around or
- * a later one.
+ * Times of many things, without a timer for each: every slot holds what is due within one tick of it, this time around
+ * or a later one.
  * @template {Timed} T
  */
 export class Wheel {

@@ -206,9 +206,9 @@ for (const driver of drivers) {
         t.match(answer.headers['content-type'], 'application/json')
       }
       const channel = 'bad'
-      await bad({}, {}, /no channel/)
-      await bad({ timeout: 0, channel: [] }, {}, /no channel/)
-      await bad({ channel: '' }, {}, /no name/)
+      await bad({}, {}, /channel is required/)
+      await bad({ timeout: 0, channel: [] }, {}, /channel is required/)
+      await bad({ channel: '' }, {}, /name is empty/)
       for (const timeout of ['-1', 'soon', '', '1e3', '0x1', 'NaN', '1 ', '.'])
         await bad({ channel, timeout }, {}, /timeout/)
       for (const since of ['-1', 'latest', '', '1.5', '99999999999999999999'])
@@ -223,13 +223,13 @@ for (const driver of drivers) {
       })
       for (const body of ['{', '[]', 'null', '7', '"bad"', '{"channel":"bad"', 'channel=bad'])
         await bad({ channel }, post(body), /JSON object/)
-      await bad({}, post('\0\x01\xff', 'application/octet-stream'), /no channel/)
+      await bad({}, post('\0\x01\xff', 'application/octet-stream'), /channel is required/)
       const wrong = [
-        [{ channels: [] }, /no channel/],
-        [{ channels: 7 }, /no string/],
-        [{ channels: [['a', 1]] }, /no string/],
-        [{ channels: ['a', null] }, /no string/],
-        [{ channels: { a: 1 } }, /no string/],
+        [{ channels: [] }, /channel is required/],
+        [{ channels: 7 }, /not a string/],
+        [{ channels: [['a', 1]] }, /not a string/],
+        [{ channels: ['a', null] }, /not a string/],
+        [{ channels: { a: 1 } }, /not a string/],
         [{ channel, timeout: -1 }, /timeout/],
         [{ channel, timeout: [] }, /timeout/],
         [{ channel, timeout: true }, /timeout/],

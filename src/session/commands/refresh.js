@@ -31,7 +31,8 @@ function refusal(error) {
 /**
  * @param {Session} session
  * @param {Map<string, any>} subs channels of a new token
- * @returns {boolean} whether the connection lacks one of them, or has one of the token before that is not among them any more
+ * @returns {boolean} whether the connection lacks one of them, or has one of the token before that is not among them
+ *   any more
  */
 function channelsChanged(session, subs) {
   for (const channel of subs.keys()) if (!session.subscription(channel)) return true

@@ -3,10 +3,10 @@
  *
  * @typedef {object} Answer
  * @property {number} status
- * @property {import('../../protocol/contract.js').Encoded} body messages, or a line that says what was wrong
- * @property {number} seq number of the last message in the body, -1: none of the session's messages are meant
+ * @property {import('../../protocol/contract.js').Encoded} body messages, or an error line
+ * @property {number} seq number of the last message in the body, -1: the body is not part of the session's messages
  * @property {boolean} binary whether the messages are Protobuf
- * @property {{code: number, reason: string} | null} closeNotice the session has ended with this, behind the messages
+ * @property {{code: number, reason: string} | null} closeNotice the session ended with this after the messages
  */
 
 /**
@@ -21,13 +21,13 @@ export const answers = Object.freeze({
   accepted: refusal(204, ''),
   unknown: refusal(404, 'unknown session'),
   ended: refusal(404, 'the session has ended'),
-  tooHigh: refusal(400, 'ack is the number of no message that was sent'),
-  tooLow: refusal(409, 'a later message has been acknowledged before'),
-  gap: refusal(409, 'there is a gap before this number of send'),
-  empty: refusal(400, 'the body has no commands'),
+  tooHigh: refusal(400, 'ack is higher than the last message sent'),
+  tooLow: refusal(409, 'ack is lower than an earlier ack'),
+  gap: refusal(409, 'send must be the previous number + 1'),
+  empty: refusal(400, 'the body contains no commands'),
   tooLong: refusal(413, 'the body is too long'),
   full: refusal(503, 'too many connections'),
-  noBroker: refusal(503, 'the session is out of reach'),
+  noBroker: refusal(503, 'the worker of the session cannot be reached'),
 })
 
 /** @param {string} line */
@@ -66,24 +66,24 @@ export function decodeAnswer(bytes) {
     binary: bytes[2] === 1,
     seq: bytes.readDoubleLE(3),
     closeNotice: code === 0 ? null : { code, reason: bytes.toString('utf8', HEAD, bodyStart) },
-    // A driver may go on writing it when the bytes are long gone.
+    // Copied: the socket server may write it after this call.
     body: Buffer.from(bytes.subarray(bodyStart)),
   }
 }
 
 /**
- * Whoever waits for the answer to a POST.
+ * A POST that has not been answered yet.
  *
  * @typedef {object} WaitingPoll
  * @property {(answer: Answer) => void} answer MUST be called once at most
- * @property {(worker: number, poll: number) => boolean} is whether it is this poll of this worker
+ * @property {(worker: number, poll: number) => boolean} is whether this is poll number `poll` of worker `worker`
  */
 
 const BINARY = 'application/octet-stream'
 const TEXT = 'text/plain; charset=utf-8'
 
 /**
- * @param {string} reason of whatever the API was told: a header holds visible ASCII
+ * @param {string} reason any text; a header holds visible ASCII only
  * @returns {string} for `decodeURIComponent`
  */
 const headerText = reason =>
@@ -92,7 +92,7 @@ const headerText = reason =>
     .replace(/[^ -$&-~]/gu, encodeURIComponent)
 
 /**
- * A client whose request is here.
+ * A request of a client of this worker.
  * @template T
  * @implements {WaitingPoll}
  */
@@ -107,8 +107,9 @@ export class HttpPoll {
    * @param {import('../../server/contract.js').Exchange} exchange
    * @param {Readonly<Record<string, string>>} head
    * @param {string} name of the session that it opens, '' for later requests
-   * @param {T} subject what it asks for
-   * @param {(subject: T, waitingPoll: HttpPoll<T>) => void} abandoned the client has left without an answer; one function for all of a kind
+   * @param {T} subject handed to `abandoned`
+   * @param {(subject: T, waitingPoll: HttpPoll<T>) => void} abandoned called when the client leaves without an answer;
+   *   one function for all polls
    */
   constructor(exchange, head, name, subject, abandoned) {
     this.#exchange = exchange
@@ -142,7 +143,7 @@ export class HttpPoll {
 }
 
 /**
- * A worker that holds a client's request.
+ * A request that another worker passed on.
  * @implements {WaitingPoll}
  */
 export class RemotePoll {

@@ -14,14 +14,15 @@ import { PollTransport } from './transport.js'
  * @typedef {import('./answer.js').Answer} Answer
  * @typedef {import('./answer.js').WaitingPoll} WaitingPoll
  * @typedef {Readonly<Record<string, string>>} Head
- * @typedef {{request: PollRequest, owner: number, poll: number}} Elsewhere a poll that another worker was asked for
+ * @typedef {{request: PollRequest, owner: number, poll: number}} Elsewhere a poll passed to another worker
  */
 
 const PROTOBUF = 'application/octet-stream'
 const EXPOSED = 'Halley-Session, Halley-Seq, Halley-Close'
 
 /**
- * The endpoint of two-way long-poll (docs/long-poll.md). Any worker takes any post: where the session lives on another one, it is asked.
+ * The endpoint of two-way long-poll (docs/long-poll.md). Any worker accepts any POST, and passes it to the worker of
+ * the session.
  */
 export class PollEndpoint {
   #context
@@ -119,7 +120,7 @@ export class PollEndpoint {
     const { codecs, node } = this.#context
     const queue = this.#transport.open(binary ? codecs.protobuf : codecs.json, user)
     const name = sessionName(queue.session.sessionId, node)
-    // Without an answer nobody knows of the session.
+    // A client that leaves before the answer never learns the session id.
     const waitingPoll = new HttpPoll(exchange, head, name, queue, this.#left)
     if (body.length > 0) queue.session.receive(body)
     this.#transport.poll(queue, waitingPoll, body.length > 0 ? timeout : 0)
@@ -170,11 +171,11 @@ export class PollEndpoint {
    * @param {PollQueue} queue
    * @param {PollRequest} request
    * @param {Buffer} body
-   * @returns {Answer | null} null: nothing is wrong with it
+   * @returns {Answer | null} null: the request is valid
    */
   #refusal({ acked, sent, received, closeNotice }, { ack, send, close }, body) {
     if (ack > sent) return answers.tooHigh
-    // What was between may have been dropped.
+    // Messages before the close may have been dropped.
     if (closeNotice !== null) return ack < 0 ? answers.ended : null
     if (ack >= 0 && ack < acked) return answers.tooLow
     if (send > received + 1) return answers.gap

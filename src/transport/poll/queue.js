@@ -3,7 +3,7 @@
 /** An answer ends with the message that makes it this long, in bytes; the next poll gets the rest. */
 export const CUT = 1024 * 1024
 
-/** So much may be given again without a word that it has arrived, in bytes: a client that does not read could fill any memory with it. */
+/** Maximum bytes resent without an acknowledgement: a client that does not read would fill the memory. */
 const MAX_REPEATED = 16 * CUT
 
 /** @param {Encoded} message */
@@ -22,39 +22,39 @@ function join(messages) {
 }
 
 /**
- * What one session has to say to a client that asks for it, numbered from 1 on. A message stays until the client has said
- * that it has it, so an answer that was lost on the way can be given again.
+ * The outgoing queue of a long-poll session. Messages are numbered from 1 and stay until the client acknowledges them,
+ * so a lost answer can be sent again.
  *
  *   1 2 3 | 4 5 6 | 7 8 9
  *         ^ acked ^ sent  ^ last
  *    gone |  held | pending
  */
 export class PollQueue {
-  /** The client has the messages up to this one. */
+  /** Last message that the client has acknowledged. */
   acked = 0
-  /** Those up to this one have been in an answer. */
+  /** Last message that was part of an answer. */
   sent = 0
-  /** Bytes up to `sent`. */
+  /** Bytes sent and not acknowledged. */
   held = 0
-  /** Bytes behind it. */
+  /** Bytes not sent yet. */
   pending = 0
-  /** Bytes that were given again since the client has acknowledged something. */
+  /** Bytes resent since the last acknowledgement. */
   #repeated = 0
-  /** Number of the last POST of commands that was taken. */
+  /** Number of the last POST of commands that was accepted. */
   received = 0
-  /** Nothing more goes in: it would not fit. */
+  /** A message did not fit: no more are added. */
   full = false
   /** @type {{code: number, reason: string} | null} how the session has ended */
   closeNotice = null
   /** @type {import('./answer.js').WaitingPoll | null} the poll that waits for an answer */
   waitingPoll = null
-  /** Whether the transport has it on its list of those to look at. */
+  /** Whether it is on the transport's list of queues to process. */
   scheduled = false
-  /** And on that of those with messages. */
+  /** Whether it is on the transport's list of queues with messages. */
   listed = false
-  /** When its poll is to be answered or, if there is none, its session is to end, ms. */
+  /** When its poll times out or, without one, its session, unix ms. */
   dueAt = 0
-  /** Its place in the wheel, to which it belongs; -1: none. */
+  /** Slot in the timer wheel, -1: none. */
   slot = -1
   /** @type {Encoded[]} those behind `acked` */
   #messages = []
@@ -68,13 +68,13 @@ export class PollQueue {
     this.limit = limit
   }
 
-  /** Whether there is something that the client has not acknowledged. */
+  /** Whether messages are unacknowledged. */
   get hasMessages() {
     return this.#messages.length > 0
   }
 
   /**
-   * One that is longer than the limit fits if it is alone: a client that is refused it would come back for it for ever.
+   * A message longer than the limit fits when it is alone; otherwise its client would ask for it forever.
    * @param {Encoded} message
    */
   fits(message) {
@@ -105,14 +105,14 @@ export class PollQueue {
     this.#messages.push(message)
   }
 
-  /** Drops what is there; the numbers go on. */
+  /** Drops all messages; numbering continues. */
   clear() {
     this.acked = this.sent = this.acked + this.#messages.length
     this.held = this.pending = 0
     this.#messages = []
   }
 
-  /** @param {number} number between `acked` and `sent`: the client has all messages up to this one */
+  /** @param {number} number between `acked` and `sent`: the last message that the client has */
   acknowledge(number) {
     const count = number - this.acked
     if (count > 0) this.#repeated = 0
@@ -126,9 +126,9 @@ export class PollQueue {
   }
 
   /**
-   * What goes into the next answer.
-   * @returns {{body: Encoded, seq: number, whole: boolean}} seq: number of the last message in the body; whole: whether that is
-   *   the last one there is
+   * Body of the next answer.
+   * @returns {{body: Encoded, seq: number, whole: boolean}} seq: number of the last message in the body; whole: whether
+   *   that is the last one there is
    */
   next() {
     const messages = this.#messages
@@ -159,11 +159,11 @@ export class PollQueue {
 
 const MAX_COUNT = 10_000
 const MAX_BYTES = 8 * 1024 * 1024
-/** About what an ended session takes without its messages, bytes. */
+/** Estimated size of an ended session without its messages, bytes. */
 const EACH = 256
 
 /**
- * Sessions that have ended while their clients may not know it yet. The oldest ones go when they are too many.
+ * Ended sessions whose clients may not know it yet. The oldest are dropped above the limits.
  */
 export class EndedSessions {
   /** @type {Map<string, {queue: PollQueue, bytes: number}>} by session id */

@@ -1,7 +1,7 @@
 import { Call } from '../calls.js'
 
 /**
- * What a POST to the endpoint wants, out of its query.
+ * The query of a POST to the endpoint.
  *
  * @typedef {object} PollRequest
  * @property {string} session session id; '' opens one
@@ -37,7 +37,7 @@ function seconds(text, longest) {
 /**
  * @param {string} query raw
  * @param {number} longest time a poll may wait, ms
- * @returns {PollRequest | string} one line that says what is wrong
+ * @returns {PollRequest | string} or an error line
  */
 export function readRequest(query, longest) {
   const given = new URLSearchParams(query)
@@ -46,19 +46,19 @@ export function readRequest(query, longest) {
   const send = count(given.get('send'), 0)
   const timeout = seconds(given.get('timeout'), longest)
   const close = given.get('close') ?? '0'
-  if (Number.isNaN(ack)) return 'ack is no whole number'
-  if (Number.isNaN(send) || (send === 0 && given.has('send'))) return 'send is no whole number from 1 on'
-  if (Number.isNaN(timeout)) return 'timeout is no number of seconds'
-  if (close !== '0' && close !== '1') return 'close is neither 0 nor 1'
+  if (Number.isNaN(ack)) return 'ack is not a whole number'
+  if (Number.isNaN(send) || (send === 0 && given.has('send'))) return 'send is not a whole number from 1 on'
+  if (Number.isNaN(timeout)) return 'timeout is not a number of seconds'
+  if (close !== '0' && close !== '1') return 'close must be 0 or 1'
   const request = { session: '', node: '', ack, send, close: close === '1', timeout }
   if (id === null) {
     if (ack >= 0 || send > 0 || request.close) return 'session is missing'
     return request
   }
   if (id === '') return 'session is empty'
-  if (ack < 0 && send === 0 && !request.close) return 'none of ack, send and close is there'
+  if (ack < 0 && send === 0 && !request.close) return 'ack, send or close is required'
   request.session = id.slice(0, SESSION_ID_SIZE)
-  // Session ids are found by any worker of their node, so what clients are told names the node, too.
+  // A session id names the worker. The name given to clients adds the node.
   request.node = id.slice(SESSION_ID_SIZE + 1)
   return request
 }
@@ -70,13 +70,13 @@ export function readRequest(query, longest) {
  */
 export const sessionName = (sessionId, node) => `${sessionId}.${node}`
 
-/** What a call between workers is about. */
+/** Kinds of calls between workers. */
 const Op = Object.freeze({ POST: 0, ABANDON: 1 })
 const CALL_HEAD = 1 + SESSION_ID_SIZE + 1 + 8 + 8 + 1 + 4 + 2 + 4
 
 /**
- * A request on its way to the worker that holds the session. A poll is named by the worker that took it and by a number, so that
- * this worker can say later that its client has left.
+ * A request on its way to the worker that holds the session. A poll is named by the worker that took it and by a
+ * number, so that this worker can cancel it when its client leaves.
  *
  *   kind | 36 x ASCII session | u8 op | f64 ack | f64 send | u8 close | u32 timeout | u16 worker | u32 poll | body
  *
@@ -101,7 +101,8 @@ export function encodeCall({ session, ack, send, close, timeout }, worker, poll,
 
 /**
  * @param {Buffer} call without its kind
- * @returns {{request: PollRequest, worker: number, poll: number, body: Buffer | null}} the body is valid as long as the call
+ * @returns {{request: PollRequest, worker: number, poll: number, body: Buffer | null}} the body is valid as long as the
+ *   call
  */
 export function decodeCall(call) {
   const session = call.toString('latin1', 0, SESSION_ID_SIZE)

@@ -13,12 +13,12 @@ import { EndedSessions, PollQueue } from './queue.js'
  */
 
 const TICK_MS = 100
-/** Queues that are looked at in one turn of the event loop: about a few ms of answers. */
+/** Queues processed in one turn of the event loop, a few ms of work. */
 const MAX_PER_TURN = 128
 
 /**
- * The sessions of this worker that clients ask for what they have to say. Nothing is answered where it arises: whoever has something to say
- * is put on a list, and the list is worked off in small pieces, so that ten thousand polls that end together hold up nobody else.
+ * The long-poll sessions of this worker. Messages do not answer a poll at once: the queue goes on a list, and the list
+ * is processed in slices, so that ten thousand polls that end together do not block the event loop.
  * @implements {Transport}
  * @implements {Carrier}
  */
@@ -35,7 +35,7 @@ export class PollTransport {
   #ended = new EndedSessions(queue => this.#wheel.remove(queue))
   /** @type {PollQueue[]} */
   #scheduled = []
-  /** @type {PollQueue[]} those that have got messages; the others leave it when they are looked at */
+  /** @type {PollQueue[]} queues that got messages; empty ones leave when `backlog` is called */
   #filled = []
   #slice = () => this.#runSlice()
 
@@ -53,12 +53,12 @@ export class PollTransport {
     setInterval(() => this.tick(), TICK_MS).unref()
   }
 
-  /** Polls whose time has passed, and sessions that nobody asks for. */
+  /** Times out polls, and sessions without a poll. */
   tick() {
     this.#wheel.tick(this.context.clock(), queue => this.#schedule(queue))
   }
 
-  /** @returns {{bytes: number, largest: number}} what clients have not said they have */
+  /** @returns {{bytes: number, largest: number}} unacknowledged bytes */
   backlog() {
     let bytes = 0
     let largest = 0
@@ -101,7 +101,7 @@ export class PollTransport {
   }
 
   /**
-   * A poll: answered at once when there is something to say, else later.
+   * Answers a poll at once when there are messages, else later.
    * @param {PollQueue} queue
    * @param {WaitingPoll} waitingPoll
    * @param {number} timeout ms
@@ -109,14 +109,14 @@ export class PollTransport {
   poll(queue, waitingPoll, timeout) {
     const before = queue.waitingPoll
     queue.waitingPoll = waitingPoll
-    // The client has given up on the one before, or lost it: empty, it changes nothing.
+    // The client has given up on its previous poll: an empty answer changes nothing.
     before?.answer(this.#emptyAnswer(queue))
     if (queue.hasMessages || queue.closeNotice || timeout === 0) this.#answer(queue)
     else this.#wheel.set(queue, this.context.clock() + timeout)
   }
 
   /**
-   * The client of a poll has left without an answer.
+   * The client of a poll left without an answer.
    * @param {PollQueue} queue
    * @param {WaitingPoll} waitingPoll
    */
@@ -127,7 +127,7 @@ export class PollTransport {
   }
 
   /**
-   * The client has said that it leaves, or has never learned of its session.
+   * The client closes the session, or never learned its id.
    * @param {PollQueue} queue
    */
   leave(queue) {
@@ -136,7 +136,7 @@ export class PollTransport {
   }
 
   /**
-   * Nobody asks: the session has some time left.
+   * Starts the session timeout.
    * @param {PollQueue} queue
    */
   #waitForPoll(queue) {
@@ -160,7 +160,7 @@ export class PollTransport {
     return { status: 200, body: '', seq: acked, binary: session.codec.binary, closeNotice: null }
   }
 
-  /** @param {PollQueue} queue that somebody asks for */
+  /** @param {PollQueue} queue with a waiting poll */
   #answer(queue) {
     const { body, seq, whole } = queue.next()
     const waitingPoll = /** @type {WaitingPoll} */ (queue.waitingPoll)
@@ -176,7 +176,7 @@ export class PollTransport {
     })
   }
 
-  /** @param {PollQueue} queue that has something to say, or whose time has come */
+  /** @param {PollQueue} queue with messages, or timed out */
   #schedule(queue) {
     if (queue.scheduled) return
     queue.scheduled = true
@@ -213,7 +213,7 @@ export class PollTransport {
    * @param {Encoded} message framed
    */
   #enqueue(queue, message) {
-    // A client that asks takes what it is given, however much comes in one turn.
+    // A waiting poll takes any amount of messages.
     if (queue.waitingPoll && !queue.fits(message)) this.#answer(queue)
     queue.add(message)
     if (!queue.listed) {

@@ -7,8 +7,8 @@ const PROTOBUF = 'application/octet-stream'
 const TEXT = 'text/plain; charset=utf-8'
 
 /**
- * Two-way HTTP streaming (client protocol, section 16.1): commands come with the request and through the emulation endpoint, replies and
- * pushes go down the response.
+ * Two-way HTTP streaming (client protocol, section 16.1): commands come with the request and through the emulation
+ * endpoint, replies and pushes go down the response.
  */
 export class HttpStreamTransport extends StreamTransport {
   name = 'http_stream'

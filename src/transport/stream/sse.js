@@ -10,8 +10,8 @@ export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 const PREAMBLE = '\r\n'
 
 /**
- * What the body begins with, so that a proxy that waits for the first byte lets the head through. In a chunk of its own: npm `eventsource` 2
- * swallows an event that comes in the same one.
+ * What the body begins with, so that a proxy that waits for the first byte lets the head through. In a chunk of its
+ * own: npm `eventsource` 2 swallows an event that comes in the same one.
  * @param {import('../../server/contract.js').SocketServer} server
  * @param {import('../../server/contract.js').Stream} stream
  */
@@ -21,8 +21,8 @@ export function writePreamble(server, stream) {
 }
 
 /**
- * Two-way server-sent events (client protocol, section 16.2): the first commands come with the request, later ones through the emulation
- * endpoint.
+ * Two-way server-sent events (client protocol, section 16.2): the first commands come with the request, later ones
+ * through the emulation endpoint.
  */
 export class SseTransport extends StreamTransport {
   name = 'sse'
@@ -79,8 +79,8 @@ export class SseTransport extends StreamTransport {
 }
 
 /**
- * Event ids of one-way SSE: the positions of all channels of a connection that can recover, so that a browser that reconnects by itself and
- * tells the last one (`Last-Event-ID`) goes on where it was.
+ * Event ids of one-way SSE: the positions of all channels of a connection that can recover, so that a browser that
+ * reconnects by itself and tells the last one (`Last-Event-ID`) goes on where it was.
  *
  *   id   = entry *("," entry)
  *   entry = channel ":" offset ":" epoch        channel: 8 letters of a hash of its name
@@ -115,7 +115,8 @@ export function eventId(channels) {
 
 /**
  * @param {string} id of whatever form
- * @returns {(channel: string) => {offset: number, epoch: string, recoverable: boolean} | undefined} position of a channel
+ * @returns {(channel: string) => {offset: number, epoch: string, recoverable: boolean} | undefined} position of a
+ *   channel
  */
 export function readEventId(id) {
   /** @type {Map<string, {offset: number, epoch: string, recoverable: boolean}>} */
@@ -135,7 +136,8 @@ export function readEventId(id) {
 
 /**
  * @param {Channel[]} channels at least one
- * @returns {string} without an id when they are too many for one: the client forgets the last one, which is no longer true
+ * @returns {string} without an id when they are too many for one: the client forgets the last one, which is no longer
+ *   true
  */
 const idLine = channels => `id: ${eventId(channels)}\n`
 
@@ -197,8 +199,8 @@ export class UniSseTransport extends UniStreamTransport {
   }
 
   /**
-   * Where the connection stands is known only when it has joined its channels. The id counts the recovered publications of the connect push
-   * as received, so both are one event: a client has both or neither when its connection ends.
+   * Where the connection stands is known only when it has joined its channels. The id counts the recovered publications
+   * of the connect push as received, so both are one event: a client has both or neither when its connection ends.
    * @param {Session} session
    */
   connected(session) {

@@ -35,7 +35,8 @@ function headOf(contentType) {
 }
 
 /**
- * A transport whose sessions each hold an HTTP response. What a subclass adds is the framing of messages, and how a request becomes a session.
+ * A transport whose sessions each hold an HTTP response. What a subclass adds is the framing of messages, and how a
+ * request becomes a session.
  * @implements {Transport}
  * @implements {Carrier}
  * @typedef {import('../index.js').Carrier} Carrier

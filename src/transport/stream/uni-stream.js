@@ -12,7 +12,8 @@ import { StreamTransport } from './stream-transport.js'
  */
 
 /**
- * A request whose answer has not begun, because what comes of the connect decides on its status. Stands where the stream will.
+ * A request whose answer has not begun, because what comes of the connect decides on its status. Stands where the
+ * stream will.
  */
 class Undecided {
   /** @type {any} */
@@ -66,7 +67,7 @@ export class UniStreamTransport extends StreamTransport {
     try {
       request = parseConnectRequest(text)
     } catch {
-      return exchange.reply(400, caller.head, 'the connect request is no JSON object of the right form')
+      return exchange.reply(400, caller.head, 'invalid connect request')
     }
     // Only now: while a body takes its time, others come.
     if (!this.admission.admits()) return exchange.reply(503, caller.head, '')

@@ -12,8 +12,8 @@ const MAC_SIZE = 16
 const REMEMBERED = 256
 
 /**
- * Cursors: where a client stands in each of its channels, signed, so that any worker of any node can go on from there and nobody can make
- * up a place to read from. In base64url:
+ * Cursors: where a client stands in each of its channels, signed, so that any worker of any node can go on from there
+ * and nobody can make up a place to read from. In base64url:
  *
  *   u8 version | for each channel: size, name, offset, size, epoch | 16 bytes of HMAC-SHA256
  *

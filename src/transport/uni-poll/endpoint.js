@@ -23,7 +23,7 @@ const HEAD = Object.freeze({ ...NO_CACHE, 'Content-Type': 'application/json' })
 const MAX_HEADS = 100
 
 /**
- * The endpoint of one-way long-poll (docs/uni-poll.md): requests that each say where they want to go on, and no sessions.
+ * The endpoint of one-way long-poll (docs/uni-poll.md): each request names its position; there are no sessions.
  */
 export class UniPollEndpoint {
   #context
@@ -230,7 +230,7 @@ export class UniPollEndpoint {
       options.allow_recovery ||
       config.client.insecure ||
       rules.mayReadHistory(namespace, user, true)
-    if (!may) throw forbidden(channel, 'its history may not be read, so there is no since')
+    if (!may) throw forbidden(channel, 'since requires access to history')
     return { offset: since === 'earliest' ? Begin.EARLIEST : since, epoch: '' }
   }
 }

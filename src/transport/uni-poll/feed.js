@@ -25,9 +25,9 @@ const MAX_READ = 1024 * 1024
  *      ......[n-2][n-1][n]       entries, by the feed's own count: it also counts what is not in history
  *                  ^ a poll that stands here is told [n-1] and [n]
  *
- * Between two polls of a client nobody may wait here, but the feed stays for a while, and knows the position of the stream: so a poll
- * that has missed nothing can wait without the broker being asked. What has been missed is read from history. Entries are kept only
- * until those who wait have been told.
+ * Between two polls of a client nobody may wait here, but the feed stays for a while, and knows the position of the
+ * stream: so a poll that has missed nothing can wait without the broker being asked. What has been missed is read from
+ * history. Entries are kept only until those who wait have been told.
  * @implements {Subscriber}
  * @typedef {import('../../hub/hub.js').Subscriber} Subscriber
  */
@@ -117,7 +117,8 @@ export class Feed {
 
   /**
    * @param {number} seq
-   * @returns {Entry[]} those after it, as far as they are here. Where there is history, nothing may be left out: then there are none
+   * @returns {Entry[]} those after it, as far as they are here. Where there is history, nothing may be left out: then
+   *   there are none
    */
   after(seq) {
     const from = seq + 1 - this.first
@@ -274,7 +275,8 @@ export class Feed {
       for (const place of places) place.tell(entries, start, epoch)
       return
     }
-    // The answer comes in the order of the stream: if there is more in it than this worker has seen, it has missed something.
+    // The answer comes in the order of the stream: if there is more in it than this worker has seen, it has missed
+    // something.
     if (this.#state === State.LIVE && (epoch !== this.epoch || top > this.offset)) this.positionLost()
     for (const place of places) {
       place.offset = top

@@ -79,7 +79,8 @@ export class Place {
 }
 
 /**
- * A request that waits for its answer. There may be very many of them: nothing of the request is kept but where it stands.
+ * A request that waits for its answer. There may be very many of them: nothing of the request is kept but where it
+ * stands.
  */
 export class Poll {
   /** @type {Place | null} the first one of its channels */

@@ -18,9 +18,9 @@ import { RETRY, refusals } from './refusal.js'
  */
 
 const TICK_MS = 100
-/** Polls that are answered in one turn of the event loop: about 2 ms of answers. */
+/** Polls answered in one turn of the event loop, about 2 ms of work. */
 const MAX_PER_TURN = 128
-/** How long a channel stays subscribed that nobody polls, ms. */
+/** How long a channel without polls stays subscribed, ms. */
 const IDLE_MS = 3000
 const MAX_IDLE = 10_000
 /** An answer ends with the publication that makes it this long, in bytes; the next poll gets the rest. */
@@ -29,7 +29,7 @@ const CUT = 1024 * 1024
 const MAX_PUBLICATIONS = 1000
 
 /**
- * An answer that may be right for others, too.
+ * The last answer: other polls at the same position get the same body.
  *
  * @typedef {object} Answer
  * @property {Feed} feed
@@ -45,9 +45,9 @@ const MAX_PUBLICATIONS = 1000
  */
 
 /**
- * The one-way polls of this worker, and the channels that they are about. Whoever is woken is put on a list, and the list is worked off in
- * small pieces, so that ten thousand polls that end together hold up nobody else; what one turn of the event loop brings is told
- * together.
+ * The one-way polls of this worker and their channels. Polls with news go on a list that is processed in slices, so
+ * that ten thousand polls that end together do not block the event loop. All publications of one turn leave in one
+ * answer.
  * @implements {Carrier}
  */
 export class Polls {
@@ -60,17 +60,17 @@ export class Polls {
   #clock
   /** @type {Map<string, Feed>} */
   #feeds = new Map()
-  /** @type {Map<Feed, number>} those that nobody polls -> since when, ms; in this order */
+  /** @type {Map<Feed, number>} feeds without polls -> since when, ms; the oldest first */
   #idle = new Map()
   /** @type {Feed[]} those with news */
   #news = []
-  /** @type {Poll[]} those to be answered, whatever there is to say */
+  /** @type {Poll[]} polls to answer, with or without news */
   #ready = []
   #scheduled = false
   /** @type {Wheel<Poll>} */
   #wheel
   #slice = () => this.#runSlice()
-  /** No poll waits any more. */
+  /** Shutting down: every poll is answered at once. */
   #closing = false
   /** @type {Answer | null} */
   #last = null
@@ -98,7 +98,7 @@ export class Polls {
   // Polls
 
   /**
-   * Answers a poll as soon as there is something to say, or when its time is up.
+   * Answers a poll as soon as there is news, or when it times out.
    * @param {Exchange} exchange
    * @param {Readonly<Record<string, string>>} head
    * @param {ChannelRequest[]} channels
@@ -106,7 +106,7 @@ export class Polls {
    */
   begin(exchange, head, channels, timeout) {
     const poll = new Poll(this, exchange, head)
-    // It waits, but it has not connected: the next poll of the same client comes at once.
+    // Counted as a connection, not as a connect: the client polls again at once.
     this.#traffic.json++
     poll.due = timeout === 0
     // In the order in which they were asked for, with the first one first.
@@ -147,7 +147,7 @@ export class Polls {
 
   /**
    * @param {Poll} poll
-   * @param {boolean} now whether it may be answered at once: others may be in the same case
+   * @param {boolean} now whether to answer at once instead of in a slice
    */
   #settle(poll, now) {
     if (poll.exchange === null) return
@@ -205,7 +205,7 @@ export class Polls {
     }
   }
 
-  /** Answers everybody: the clients come back to somebody else. */
+  /** Answers all polls: their clients poll another worker. */
   shutDown() {
     this.#closing = true
     for (const { waiting } of this.#feeds.values()) for (const { poll } of waiting) this.#answerSoon(poll)
@@ -217,7 +217,7 @@ export class Polls {
   deliver(members, message, publication) {
     let clients = 0
     for (const feed of members) {
-      // A channel that nobody polls stays for a while.
+      // A feed without polls counts as one client.
       clients += Math.max(1, feed.count)
       const text = /** @type {Buffer} */ (message).toString('latin1')
       feed.add(/** @type {Publication} */ (publication), text)
@@ -256,7 +256,7 @@ export class Polls {
   /**
    * @param {Feed} feed with news
    * @param {number} most polls to be answered
-   * @returns {number} how many more might have been; 0: there may be others who wait for these news
+   * @returns {number} how many more could be answered; 0: others may still wait
    */
   #wake(feed, most) {
     let left = most

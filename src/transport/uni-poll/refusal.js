@@ -1,6 +1,6 @@
 import { Disconnect, disconnects, errors, ReplyError } from '../../errors.js'
 
-/** A poll that cannot be answered as it wishes: status, code and line are told. */
+/** An error answer to a poll: HTTP status, error code and message. */
 export class Refusal extends Error {
   /**
    * @param {number} status
@@ -22,19 +22,19 @@ export class Refusal extends Error {
 /** Goes with a 503. */
 export const RETRY = Object.freeze({ 'Retry-After': '1' })
 
-/** @param {string} line what is wrong with the request */
+/** @param {string} line the error */
 export const badRequest = line => new Refusal(400, errors.badRequest.code, line)
 
 export const refusals = Object.freeze({
-  noChannel: badRequest('no channel is named'),
-  badCursor: badRequest('the cursor is none of this gateway'),
+  noChannel: badRequest('at least one channel is required'),
+  badCursor: badRequest('invalid cursor'),
   tooManyChannels: new Refusal(400, errors.limitExceeded.code, 'too many channels'),
-  unauthorized: new Refusal(401, errors.unauthorized.code, 'a token is needed'),
-  anonymous: new Refusal(403, errors.permissionDenied.code, 'the token names no user'),
-  method: new Refusal(405, errors.badRequest.code, 'only GET and POST are known here'),
+  unauthorized: new Refusal(401, errors.unauthorized.code, 'a token is required'),
+  anonymous: new Refusal(403, errors.permissionDenied.code, 'anonymous tokens are not allowed'),
+  method: new Refusal(405, errors.badRequest.code, 'method must be GET or POST'),
   tooLong: new Refusal(413, errors.badRequest.code, 'the body is too long'),
   tooMany: new Refusal(503, errors.tooManyRequests.code, 'too many connections'),
-  unavailable: new Refusal(503, errors.internal.code, 'not available right now'),
+  unavailable: new Refusal(503, errors.internal.code, 'temporarily unavailable'),
   internal: new Refusal(500, errors.internal.code, errors.internal.message),
 })
 
@@ -50,14 +50,14 @@ export const unknownNamespace = channel =>
   new Refusal(404, errors.unknownChannel.code, `${quote(channel)}: unknown namespace`)
 
 /** @param {string} channel */
-export const badName = channel => badRequest(`${quote(channel)}: such a name is not allowed`)
+export const badName = channel => badRequest(`${quote(channel)}: invalid channel name`)
 
 /** @param {string} channel of which a client may have said anything */
 const quote = channel => JSON.stringify(channel.length > 64 ? `${channel.slice(0, 64)}...` : channel)
 
 /**
  * @param {Error} error of the authentication
- * @returns {Refusal | null} null: a fault of ours
+ * @returns {Refusal | null} null: an internal error
  */
 export function refusalFor(error) {
   if (error instanceof Refusal) return error

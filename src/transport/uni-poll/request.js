@@ -37,7 +37,7 @@ function fromJson(text) {
   try {
     value = JSON.parse(text)
   } catch {
-    throw badRequest('the body is no JSON object')
+    throw badRequest('the body is not a JSON object')
   }
   const { channels, channel, cursor, timeout, since, token } = value
   const named = [channels ?? [], channel ?? []].flat()
@@ -59,7 +59,7 @@ function fromBody(body, json) {
   const text = body.toString()
   // No form begins like this; what `curl -d` calls a form may be JSON.
   if (text.trimStart().startsWith('{')) return fromJson(text)
-  if (json) throw badRequest('the body is no JSON object')
+  if (json) throw badRequest('the body is not a JSON object')
   return fromForm(new URLSearchParams(text))
 }
 
@@ -70,7 +70,7 @@ function fromBody(body, json) {
  */
 function text(name, value) {
   if (value === undefined) return ''
-  if (typeof value !== 'string') throw badRequest(`${name} is no string`)
+  if (typeof value !== 'string') throw badRequest(`${name} is not a string`)
   return value
 }
 
@@ -81,8 +81,8 @@ function text(name, value) {
 function names(value) {
   const channels = new Set(value ?? [])
   for (const channel of channels) {
-    if (typeof channel !== 'string') throw badRequest('a channel is no string')
-    if (channel === '') throw badRequest('a channel has no name')
+    if (typeof channel !== 'string') throw badRequest('a channel is not a string')
+    if (channel === '') throw badRequest('a channel name is empty')
   }
   if (channels.size === 0) throw refusals.noChannel
   return [...channels]
@@ -96,7 +96,7 @@ function names(value) {
 function duration(value, { timeout, max_timeout }) {
   if (value === undefined) return timeout
   const number = typeof value === 'string' && /^(?:\d+\.?|\d*\.\d+)$/.test(value) ? Number(value) : value
-  if (typeof number !== 'number' || !(number >= 0)) throw badRequest('timeout is no number of seconds')
+  if (typeof number !== 'number' || !(number >= 0)) throw badRequest('timeout is not a number of seconds')
   return Math.min(max_timeout, Math.ceil(number * 1000))
 }
 
@@ -108,8 +108,7 @@ function beginning(value) {
   if (value === undefined) return null
   if (value === 'earliest') return value
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
-  if (!Number.isSafeInteger(number) || number < 0)
-    throw badRequest('since is neither "earliest" nor an offset')
+  if (!Number.isSafeInteger(number) || number < 0) throw badRequest('since must be "earliest" or an offset')
   return number
 }
 

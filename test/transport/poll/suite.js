@@ -132,7 +132,7 @@ export function pollSuite(t, driver) {
       const { result } = await gateway.api('history', { channel: 'once' })
       t.equal(result.offset, 1)
       const gap = await client.post(`send=${number + 2}`, body)
-      t.same([gap.status, gap.text], [409, 'there is a gap before this number of send'])
+      t.same([gap.status, gap.text], [409, 'send must be the previous number + 1'])
       t.equal((await client.post(`send=${number + 1}`, body)).status, 204)
     })
 
@@ -191,21 +191,21 @@ export function pollSuite(t, driver) {
         ['send=1', 400, 'session is missing'],
         ['close=1', 400, 'session is missing'],
         ['session=&ack=0', 400, 'session is empty'],
-        [`session=${session}`, 400, 'none of ack, send and close is there'],
-        [`session=${session}&ack=`, 400, 'ack is no whole number'],
-        [`session=${session}&ack=-1`, 400, 'ack is no whole number'],
-        [`session=${session}&ack=1.5`, 400, 'ack is no whole number'],
-        [`session=${session}&ack=1e3`, 400, 'ack is no whole number'],
-        [`session=${session}&ack=99999999999999999`, 400, 'ack is no whole number'],
-        [`session=${session}&ack=999`, 400, 'ack is the number of no message that was sent'],
-        [`session=${session}&ack=0`, 409, 'a later message has been acknowledged before'],
-        [`session=${session}&send=0`, 400, 'send is no whole number from 1 on'],
-        [`session=${session}&send=x`, 400, 'send is no whole number from 1 on'],
-        [`session=${session}&send=2`, 400, 'the body has no commands'],
-        [`session=${session}&send=9`, 409, 'there is a gap before this number of send'],
-        [`session=${session}&ack=1&timeout=-1`, 400, 'timeout is no number of seconds'],
-        [`session=${session}&ack=1&timeout=NaN`, 400, 'timeout is no number of seconds'],
-        [`session=${session}&ack=1&close=yes`, 400, 'close is neither 0 nor 1'],
+        [`session=${session}`, 400, 'ack, send or close is required'],
+        [`session=${session}&ack=`, 400, 'ack is not a whole number'],
+        [`session=${session}&ack=-1`, 400, 'ack is not a whole number'],
+        [`session=${session}&ack=1.5`, 400, 'ack is not a whole number'],
+        [`session=${session}&ack=1e3`, 400, 'ack is not a whole number'],
+        [`session=${session}&ack=99999999999999999`, 400, 'ack is not a whole number'],
+        [`session=${session}&ack=999`, 400, 'ack is higher than the last message sent'],
+        [`session=${session}&ack=0`, 409, 'ack is lower than an earlier ack'],
+        [`session=${session}&send=0`, 400, 'send is not a whole number from 1 on'],
+        [`session=${session}&send=x`, 400, 'send is not a whole number from 1 on'],
+        [`session=${session}&send=2`, 400, 'the body contains no commands'],
+        [`session=${session}&send=9`, 409, 'send must be the previous number + 1'],
+        [`session=${session}&ack=1&timeout=-1`, 400, 'timeout is not a number of seconds'],
+        [`session=${session}&ack=1&timeout=NaN`, 400, 'timeout is not a number of seconds'],
+        [`session=${session}&ack=1&close=yes`, 400, 'close must be 0 or 1'],
         [`session=${other}&ack=0`, 404, 'unknown session'],
         [`session=${other}&send=1`, 404, 'unknown session'],
         [`session=${other}&close=1`, 404, 'unknown session'],
