@@ -8,11 +8,11 @@ import { SCENARIOS } from './scenarios.js'
  * @typedef {object} Io
  * @property {Record<string, string | undefined>} env
  * @property {(text: string) => void} print to standard output
- * @property {(text: string) => void} progress a line for people who wait, in place of the last one; '' clears it
+ * @property {(text: string) => void} progress a line that replaces the last one; '' clears it
  * @property {(text: string) => void} warning a line that stays
  */
 
-/** Runs scenarios, and prints what they find. */
+/** Runs scenarios and prints their results. */
 export class Bench {
   #options
   #io
@@ -25,7 +25,7 @@ export class Bench {
     this.#io = io
   }
 
-  /** Runs all that was asked for. */
+  /** Runs all scenarios of the options. */
   async run() {
     const { scenarios, server, against } = this.#options
     for (const scenario of scenarios) {
@@ -34,7 +34,7 @@ export class Bench {
     for (const scenario of scenarios) await this.#scenario(scenario)
   }
 
-  /** Ends what is under measurement, if something runs. */
+  /** Stops the current deployment, if there is one. */
   async stop() {
     await this.#deployment?.stop()
   }
@@ -43,10 +43,10 @@ export class Bench {
   #sizes(scenario) {
     const { sizes } = SCENARIOS[scenario]
     const { sizes: asked, nodes } = this.#options
-    // Fewer clients than a scenario has channels by itself: a channel for each.
+    // With fewer clients than default channels, each client has a channel.
     const channels = Math.min(sizes.channels, asked.conns ?? sizes.conns)
     const whole = { ...sizes, channels, ...asked }
-    // A process for each node, for the controls too: the same load generator for all.
+    // One process for each node, for controls too, so that all have the same load generator.
     return { ...whole, loaders: Math.max(whole.loaders, nodes) }
   }
 

@@ -7,14 +7,14 @@ import { channelOf, Load } from './load.js'
 import { rounded } from './report.js'
 import { post } from './servers.js'
 
-/** Channels of those that are published to, to see that they have their subscribers again. */
+/** Channels published to, to see that they have their subscribers again. */
 const PROBES = 200
 const PROBES_AT_ONCE = 8
-/** From one look at Redis to the next, ms. */
+/** ms between two readings of Redis. */
 const LOOK_EVERY = 5
-/** A Redis whose subscriptions do not come back within that time (ms) will not have them again. */
+/** ms in which subscriptions have to be back in Redis. */
 const PATIENCE = 60_000
-/** An API that refuses may not do so any more, ms. */
+/** ms before a refused publish is repeated. */
 const AGAIN_AFTER = 10
 
 /** @typedef {import('./deployment.js').Deployment} Deployment */
@@ -99,8 +99,8 @@ async function usage(deployment, since = { server: 0, redis: 0, seconds: 0 }) {
 }
 
 /**
- * Ends all connections of the gateways to Redis, and waits until they have all their subscriptions there again, and what is
- * published arrives.
+ * Ends all connections of the gateways to Redis, and waits until they have all their subscriptions there again, and
+ * what is published arrives.
  *
  * @param {Deployment} deployment
  * @param {SharedRedis} redis
@@ -115,7 +115,8 @@ async function cutAndWait(deployment, redis, load, { conns, subscriptions, size 
   const cutAt = performance.timeOrigin + performance.now()
   await redis.cut()
   const patience = Date.now() + PATIENCE
-  // What the gateways asked for before the cut is no longer in there: their connections have ended when `cut` has been answered.
+  // What the gateways asked for before the cut is no longer in there: their connections have ended when `cut` has been
+  // answered.
   while ((await redis.channels()) < all) {
     if (Date.now() > patience) throw new Error('the gateways have not subscribed again')
     await sleep(LOOK_EVERY)

@@ -25,7 +25,7 @@ const HISTORY_SIZE = 10
 /** ms between two readings of memory: garbage waits for its collector, so the least of several counts. */
 const LOOK_EVERY = 500
 
-/** What can be run: the servers themselves, and Halley without Redis, as a control for Halley with it. */
+/** Halley, bare libraries, and Halley without Redis as a control for Halley with it. */
 export const KINDS = /** @type {const} */ (['halley', 'uws', 'ws', 'embedded'])
 
 /** @typedef {typeof KINDS[number]} Kind */
@@ -42,11 +42,7 @@ function shapeOf(kind, { nodes, workers, engine }) {
   return { kind, nodes: 1, workers: 1, engine: 'memory' }
 }
 
-/**
- * @param {Kind} kind
- * @param {DeploymentOptions} options
- * @returns {number} connections that it may have open here
- */
+/** @param {Kind} kind @param {DeploymentOptions} options @returns {number} connections that it may have open here */
 export function roomOf(kind, options) {
   const { kind: server, nodes, workers } = shapeOf(kind, options)
   return capacityOf(server, workers) * nodes
@@ -58,7 +54,7 @@ export function nameOf(kind, options) {
   return [kind, engine === 'redis' ? 'redis' : '', nodes > 1 ? `x${nodes}` : ''].filter(Boolean).join(' ')
 }
 
-/** What is measured: one server, or several gateways and the Redis that they share. */
+/** The servers under measurement: one, or several gateways and the Redis that they share. */
 export class Deployment {
   /** @type {Server[]} */
   #servers = []
@@ -110,7 +106,7 @@ export class Deployment {
     return this.#servers.map(({ pid }) => processTree(pid).join()).join()
   }
 
-  /** Whether all processes are there that were there at the beginning: what a process has used is gone with it. */
+  /** Whether all processes of the start still run: the usage of an ended process is unknown. */
   get whole() {
     return this.#tree() === this.#processes
   }

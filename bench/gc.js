@@ -1,5 +1,6 @@
-// The published runs about garbage collection, in today's terms: many idle Comet connections with a ping every 20 s, some of
-// which leave all at once, once for each way in which V8 is told to collect. Each run writes a CSV file, all together a report.
+// The published runs about garbage collection, in today's terms: many idle Comet connections with a ping every 20 s,
+// some of which leave all at once, once for each way in which V8 is told to collect. Each run writes a CSV file, all
+// together a report.
 
 import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'

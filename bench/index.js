@@ -1,11 +1,12 @@
 // `npm run bench`: measures Halley, and bare libraries under the same load, on this machine.
 //
 //   index.js     the command line: scenarios, or one of the programs below
-//   bench.js     runs scenarios (scenarios.js, channels.js) in turn against the servers of a deployment (deployment.js, servers.js)
+//   bench.js     runs scenarios (scenarios.js, channels.js) in turn against deployments (deployment.js, servers.js)
 //   load.js      the load generator: processes with a drone's engine (engine.js); pollers.js for one-way long-polls
 //   restarts.js, gc.js, watch.js   programs with flags of their own
 //
-// It may import src/, fleet/drone/, fleet/statistics/ and the test's Redis; nothing imports it. Every figure comes with its unit in its name.
+// It may import src/, fleet/drone/, fleet/statistics/ and the test's Redis; nothing imports it. Every figure comes
+// with its unit in its name.
 
 import { UsageError } from './flags.js'
 
@@ -39,7 +40,8 @@ const io = {
  * @typedef {object} Program
  * @property {string} HELP
  * @property {(args: string[]) => any} parse its options; null: help is wanted
- * @property {new (options: any, io: import('./bench.js').Io) => {run: () => Promise<boolean | void>, stop: () => Promise<void>}} Run `run` resolves
+ * @property {new (options: any, io: import('./bench.js').Io) => {run: () => Promise<boolean | void>, stop: () => Promise<void>}} Run
+ *   `run` resolves
  *   with false when what was measured is wrong
  */
 

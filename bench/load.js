@@ -15,19 +15,19 @@ import { cpuOf, openFilesLimit } from './proc.js'
 
 const ENGINE = fileURLToPath(new URL('engine.js', import.meta.url))
 const FLAGS = ['--max-semi-space-size=32', '--expose-gc']
-/** A process needs files for itself. */
+/** Open files that a process needs for itself. */
 const OWN_FILES = 200
-/** Connects under way at once, over all processes: less than a listen backlog of 512 holds. */
+/** Connects under way at once, over all processes: fewer than a listen backlog of 512. */
 const CONCURRENCY = 256
-/** Subscriptions that are asked for at once, of one process. */
+/** Subscribe requests under way at once in one process. */
 const SUBSCRIPTIONS = 2_000
-/** Connections of one address to one port: they leave the kernel some ports to choose from. */
+/** Connections of one address to one port, so that the kernel has source ports left. */
 const CONNECTIONS_PER_ADDRESS = 20_000
 const PROGRESS_EVERY = 100
-/** Connects that make no progress for so long are given up, ms. */
+/** ms without a new connection after which connecting is given up. */
 const CONNECT_PATIENCE = 15_000
 const SUBSCRIBE_PATIENCE = 20_000
-/** Messages that do not come for so long are lost, ms. */
+/** ms without a new message after which the missing ones are lost. */
 const DRAIN_PATIENCE = 10_000
 /** ms after the end of publishing in which messages that are due or under way have to be answered. */
 const PUBLISH_PATIENCE = 60_000
@@ -44,7 +44,7 @@ const LEAD = 300
  * @property {string} transport
  */
 
-/** @param {number} total @param {number} parts @returns {{first: number, count: number}[]} `total` things spread evenly */
+/** @param {number} total @param {number} parts @returns {{first: number, count: number}[]} even shares of `total` */
 const spread = (total, parts) =>
   Array.from({ length: parts }, (_, part) => {
     const first = Math.floor((total * part) / parts)
@@ -60,11 +60,7 @@ export class Load {
   /** @type {Member | null} */
   #publisher = null
 
-  /**
-   * @param {Ends} ends
-   * @param {import('./scenarios.js').Sizes} sizes
-   * @param {import('./scenarios.js').Show} show
-   */
+  /** @param {Ends} ends @param {import('./scenarios.js').Sizes} sizes @param {import('./scenarios.js').Show} show */
   constructor(ends, sizes, show) {
     this.#ends = ends
     this.#sizes = sizes
@@ -131,8 +127,8 @@ export class Load {
   /**
    * @param {Member[]} members
    * @returns {Promise<{counters: import('../fleet/schema.js').Counters, open: number, lastAt: number, latency: Distribution,
-   *   connect: Distribution, answer: Distribution, faults: Record<string, number>}>} what all of them have counted, and measured since the
-   *   last call
+   *   connect: Distribution, answer: Distribution, faults: Record<string,
+   *   number>}>} what all of them have counted, and measured since the last call
    */
   async #sample(members) {
     const samples = await Promise.all(members.map(({ process }) => process.request('sample')))
@@ -157,7 +153,7 @@ export class Load {
     return all
   }
 
-  /** What clients and publishers have counted, and measured since the last call. */
+  /** Counters of clients and publishers, and distributions since the last call. */
   async sample() {
     const clients = await this.#sample(this.#clients)
     const publisher = await this.#sample(this.#publisher ? [this.#publisher] : [])
@@ -214,7 +210,7 @@ export class Load {
   }
 
   /**
-   * Some of the clients leave, all at once.
+   * Closes a share of the clients at once.
    * @param {number} share 0 to 1
    * @returns {Promise<number>} how many those are
    */
@@ -230,11 +226,7 @@ export class Load {
     return left
   }
 
-  /**
-   * Starts to publish.
-   * @param {number} warmUp s
-   * @returns {Promise<number>} Unix ms when that is over
-   */
+  /** Starts to publish. @param {number} warmUp s @returns {Promise<number>} Unix ms when that is over */
   async publish(warmUp) {
     const { rate, size, publishers } = this.#sizes
     const lanes = Math.min(publishers, this.channels)
@@ -269,13 +261,13 @@ export class Load {
   }
 
   /**
-   * Ends publishing, and waits until everything has come, or nothing comes any more.
+   * Ends publishing and waits for its deliveries.
    *
-   * Messages are counted by their sequence numbers, over the whole run with its warm-up: each channel's are 1, 2, 3 ... up to the last
-   * one in the publisher's ledger. The ledger is final only when the publisher has an answer to everything that was due: a ledger that
-   * is read before lacks messages that subscribers will still get.
-   * @returns {Promise<{expected: number, all: Awaited<ReturnType<Load['sample']>>}>} `expected`: deliveries to all clients by the
-   *   ledger, which `all.counters.received` reaches when nothing is lost
+   * Messages are counted by their sequence numbers, over the whole run with its warm-up: each channel's are 1, 2, 3
+   * ... up to the last one in the publisher's ledger. The ledger is final only when the publisher has an answer to
+   * everything that was due: a ledger that is read before lacks messages that subscribers will still get.
+   * @returns {Promise<{expected: number, all: Awaited<ReturnType<Load['sample']>>}>} `expected`: deliveries to all
+   *   clients by the ledger, which `all.counters.received` reaches when nothing is lost
    */
   async finish() {
     const { process } = /** @type {Member} */ (this.#publisher)
@@ -291,10 +283,7 @@ export class Load {
     return parts.reduce((sum, { expected }) => sum + expected, 0)
   }
 
-  /**
-   * Waits until everything has come, or nothing comes any more.
-   * @param {number} expected deliveries
-   */
+  /** Waits until all deliveries have arrived, or none arrives any more. @param {number} expected deliveries */
   async drain(expected) {
     for (let received = -1, quietSince = Date.now(); ; await sleep(20)) {
       const all = await this.sample()

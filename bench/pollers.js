@@ -4,9 +4,9 @@ import { Target } from '../fleet/drone/transport/target.js'
 import { OPEN } from '../fleet/drone/transport/wire.js'
 import { post } from './servers.js'
 
-/** Connections that are opened at once: less than a listen backlog of 512 holds. */
+/** Connects under way at once: fewer than a listen backlog of 512. */
 const CONCURRENCY = 256
-/** Seconds that a poll may wait: longer than any round. */
+/** s that a poll may wait: longer than any round. */
 const TIMEOUT = 60
 
 /** One client: it polls again as soon as it is answered, on a connection that it keeps. */
@@ -61,7 +61,7 @@ class Poller extends HttpWire {
   }
 }
 
-/** @param {number} channel @returns {string} its name: one that keeps history, so that there is something for cursors to do */
+/** @param {number} channel @returns {string} its name, in a namespace with history, so that cursors are used */
 const nameOf = channel => `kept:ch${channel}`
 
 /**
@@ -72,7 +72,7 @@ export class Pollers {
   answers = 0
   /** Publications in them. */
   received = 0
-  /** Answers that were none, and connections that ended. */
+  /** Error answers, and connections that ended. */
   faults = 0
   #apis
   #conns

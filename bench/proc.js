@@ -45,10 +45,7 @@ export function memoryOf(pid) {
   return bytes
 }
 
-/**
- * @param {number} pid
- * @returns {number} seconds of processor time that the process tree has used, user and system
- */
+/** @param {number} pid @returns {number} seconds of processor time that the process tree has used, user and system */
 export function cpuOf(pid) {
   return processTree(pid).reduce((sum, process) => sum + cpuOfProcess(process), 0)
 }
@@ -64,7 +61,7 @@ function cpuOfProcess(pid) {
   return stat === '' ? 0 : (Number(fields[11]) + Number(fields[12])) / TICKS
 }
 
-/** @returns {number} files that a process which is started here may have open (Node.js raises its limit to the hard one) */
+/** @returns {number} files that a child process may have open (Node.js raises its limit to the hard one) */
 export function openFilesLimit() {
   const line = /^Max open files\s+(\d+|unlimited)/m.exec(read('/proc/self/limits'))
   return line === null || line[1] === 'unlimited' ? 1_048_576 : Number(line[1])

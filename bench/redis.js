@@ -31,7 +31,7 @@ function connectionTo({ options, nodes }) {
     : new Cluster(nodes, { redisOptions: own, clusterRetryStrategy: () => null })
 }
 
-/** The Redis that the gateways of a run share, and what it says about itself. Figures are sums over all masters. */
+/** The Redis that the gateways of a run share. Its figures are sums over all masters. */
 export class SharedRedis {
   #addresses
   /** @type {(Redis | Cluster)[]} */

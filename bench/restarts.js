@@ -1,6 +1,6 @@
-// Two gateways and one Redis that keeps its data, under steady load, while Redis or the gateways are killed again and again.
-// Everybody keeps books, so that it is known in the end what came of each publication. The publishers and listeners are
-// those of the tests.
+// Two gateways and one Redis that keeps its data, under steady load, while Redis or the gateways are killed again and
+// again. Publishers and clients keep a record of every publication, which are compared in the end. They are those of
+// the tests.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startRedis } from '../test/redis/servers.js'
@@ -18,7 +18,7 @@ const HISTORY_SIZE = 50_000
 const CONNECTIONS = 32
 /** One client in so many uses the official SDK. */
 const SDK_EVERY = 4
-/** Who has not got everything in that time (ms) after the last publication will not get it. */
+/** ms after the last publication in which clients must have everything. */
 const PATIENCE = 30_000
 
 const DEFAULTS = {
@@ -295,7 +295,7 @@ export function compareBooks(load, clients) {
 
 /**
  * @param {Books} books
- * @returns {boolean} whether everybody has everything once and in order, and nobody was told otherwise
+ * @returns {boolean} whether every client has everything once and in order, and no gap was reported
  */
 const soundBooks = ({ figures, faults }) =>
   faults.length === 0 &&

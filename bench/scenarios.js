@@ -14,12 +14,13 @@ import { rounded, toMs } from './report.js'
  * @property {number} size bytes of each payload
  * @property {number} publishers connections that publish
  * @property {number} seconds measured
- * @property {number} loaders processes of the load generator that hold clients; 0: as many as open files and nodes ask for
+ * @property {number} loaders processes of the load generator that hold clients; 0: as many as open files and nodes ask
+ *   for
  * @property {number} [subscriptions] of each client, each to a channel of its own, where a scenario has several
  *
- * @typedef {object} Show what people who wait get to see
- * @property {(text: string) => void} progress what happens now; the next one takes its place
- * @property {(text: string) => void} warning stays
+ * @typedef {object} Show output during a run
+ * @property {(text: string) => void} progress current step; the next one replaces it
+ * @property {(text: string) => void} warning a line that stays
  *
  * @typedef {Record<string, number>} Result figures by name; a name ends with the unit where there is one
  *
@@ -30,19 +31,16 @@ import { rounded, toMs } from './report.js'
  * @property {(deployment: Deployment, sizes: Sizes, show: Show) => Promise<Result>} run
  */
 
-/** A server that has just started still allocates and compiles, ms. */
+/** ms in which a new server still allocates and compiles. */
 const SETTLE = 1_000
-/** Load runs for so long before it is measured, s. */
+/** s of load before the measurement. */
 const WARM_UP = 1
-/** A process needs files for itself. */
+/** Open files that a process needs for itself. */
 const OWN_FILES = 200
 /** From the last answer of a round to the next message, ms. */
 const BETWEEN_ROUNDS = 20
 
-/**
- * Clients connect, subscribe and then do nothing.
- * @type {Scenario['run']}
- */
+/** Clients connect, subscribe and then do nothing. @type {Scenario['run']} */
 async function memory(deployment, sizes, show) {
   const load = new Load(deployment, sizes, show)
   try {
@@ -72,16 +70,10 @@ async function memory(deployment, sizes, show) {
   }
 }
 
-/**
- * Messages flow from HTTP publishers to all clients of their channel.
- * @type {Scenario['run']}
- */
+/** Messages flow from HTTP publishers to all clients of their channel. @type {Scenario['run']} */
 const flow = (deployment, sizes, show) => flowBetween(deployment, deployment, sizes, show)
 
-/**
- * The same from the first node to the last one.
- * @type {Scenario['run']}
- */
+/** The same from the first node to the last one. @type {Scenario['run']} */
 const latency = (deployment, sizes, show) =>
   flowBetween(
     deployment,
@@ -105,7 +97,8 @@ async function flowBetween(deployment, ends, sizes, show) {
     const from = await load.publish(WARM_UP)
     show.progress(`publishing for ${WARM_UP} + ${sizes.seconds} s`)
     await sleep(Math.max(0, from - Date.now()))
-    // Rates: what was counted between two samples. Both ends read the clocks in the same order, so that delays cancel out.
+    // Rates: what was counted between two samples. Both ends read the clocks in the same order, so that delays cancel
+    // out.
     const before = await load.sample()
     const redisBefore = await redis?.cpu()
     const started = performance.now()
@@ -155,10 +148,7 @@ async function flowBetween(deployment, ends, sizes, show) {
   }
 }
 
-/**
- * One-way long-polls: one message at a time, then all clients of its channel poll again.
- * @type {Scenario['run']}
- */
+/** One-way long-polls: one message at a time, then all clients of its channel poll again. @type {Scenario['run']} */
 async function poll(deployment, { conns, channels: asked, size, seconds }, show) {
   const most = openFilesLimit() - OWN_FILES
   if (conns > most) throw new Error(`${conns} pollers are too many for one process, which may have ${most}`)

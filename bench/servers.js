@@ -14,7 +14,8 @@ import { openFilesLimit, processTree } from './proc.js'
  * @property {string} url
  * @property {string} key
  *
- * @typedef {object} ServerOptions of Halley, except for `env`; the controls are one process each, their clients use WebSocket
+ * @typedef {object} ServerOptions of Halley, except for `env`; the controls are one process each, their clients use
+ *   WebSocket
  * @property {Record<string, string | undefined>} env
  * @property {number} workers
  * @property {string} [driver] default auto
@@ -32,7 +33,7 @@ const API_KEY = 'key'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 /** A process needs files for itself: code, pipes, the publishers' connections. */
 const OWN_FILES = 500
-/** One that ends is noticed at once; one that is slow to start on a busy machine is waited for, ms. */
+/** ms that a server may take to start on a busy machine; one that ends is noticed at once. */
 const START_PATIENCE = 120_000
 const STOP_PATIENCE = 15_000
 /** Halley's defaults. */
@@ -125,16 +126,16 @@ export class Server {
   async answers() {
     const patience = Date.now() + START_PATIENCE
     while (Date.now() < patience) {
-      if (!this.runs) throw new Error(`${this.kind} ended at once: ${this.#lastWords()}`)
+      if (!this.runs) throw new Error(`${this.kind} ended at once: ${this.#logTail()}`)
       const answer = await fetch(`http://${HOST}:${this.port}/health`).catch(() => null)
       await answer?.arrayBuffer()
       if (answer?.ok) return
       await sleep(50)
     }
-    throw new Error(`${this.kind} does not answer: ${this.#lastWords()}`)
+    throw new Error(`${this.kind} does not answer: ${this.#logTail()}`)
   }
 
-  #lastWords() {
+  #logTail() {
     return readFileSync(join(this.#folder, 'log'), 'utf8').trim().split('\n').slice(-3).join('\n')
   }
 
@@ -149,7 +150,7 @@ export class Server {
       try {
         process.kill(pid, 'SIGKILL')
       } catch {
-        // A worker that has noticed that its primary is gone.
+        // A worker that has ended because its primary did.
       }
     }
     await this.#exited

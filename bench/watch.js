@@ -1,5 +1,5 @@
-// Whether what a gateway tells of itself is so: its figures beside those of the kernel and of the load generator, and how soon a worker
-// that is held up, and one that is killed, can be seen.
+// Whether what a gateway tells of itself is so: its figures beside those of the kernel and of the load generator, and
+// how soon a worker that is held up, and one that is killed, can be seen.
 
 import { execFileSync } from 'node:child_process'
 import { connect } from 'node:net'
@@ -48,7 +48,7 @@ export function parseWatchOptions(args) {
   return options
 }
 
-/** Somebody at the stats socket. */
+/** A client of the stats socket. */
 class Watcher {
   /** @type {{at: number, snapshot: Snapshot}[]} */
   seen = []

@@ -10,10 +10,10 @@ import { ProcessPool } from './process-pool.js'
 
 /** ms between two samples, and between two attempts to reach the controller. */
 const TICK = 1000
-/** Events that wait for a controller. */
+/** Events kept for a controller that is not connected. */
 const MAX_EVENTS = 20
 
-/** A drone: hears what a controller says, has its processes do it, and tells how it goes. */
+/** A drone: receives requests from a controller, passes them to its processes, and sends samples. */
 export class Agent {
   #config
   #log
@@ -27,7 +27,7 @@ export class Agent {
   #link = null
   /** @type {import('../schema.js').EventMessage[]} */
   #events = []
-  /** What was said about the controller last: once is enough. */
+  /** Last line logged about the controller, which is not repeated. */
   #lastLogged = ''
   /** Seconds without a controller. */
   #secondsAlone = 0
@@ -41,7 +41,7 @@ export class Agent {
    * @param {string} options.version
    * @param {() => import('node:child_process').ChildProcess} options.fork a process of this drone
    * @param {(level: Level, text: string) => void} options.log
-   * @param {() => void} options.onEnd it is over
+   * @param {() => void} options.onEnd the drone has ended
    */
   constructor(config, { version, fork, log, onEnd }) {
     const { id, run } = config
@@ -59,10 +59,7 @@ export class Agent {
     })
   }
 
-  /**
-   * Begins to look for its controller.
-   * @throws {Error} it cannot listen
-   */
+  /** Begins to look for its controller. @throws {Error} it cannot listen */
   async start() {
     setInterval(() => this.#tick(), TICK)
     const config = this.#config
@@ -70,7 +67,7 @@ export class Agent {
     const { port } = await listenLinks({
       ...config,
       onLink: link => this.#onLink(link),
-      // Who scans ports is no news, and must not fill the disk.
+      // Port scans are not logged: they would fill the disk.
       onFault: () => {},
     })
     this.#log('info', `listens on port ${port}`)
@@ -107,7 +104,7 @@ export class Agent {
     link.send(this.#hello)
   }
 
-  /** Tells the controller, and the log. @param {Level} level @param {string} text */
+  /** Sends an event to the controller, and logs it. @param {Level} level @param {string} text */
   report(level, text) {
     this.#log(level, text)
     this.#events.push({ type: 'event', level, text })
@@ -159,7 +156,7 @@ export class Agent {
     try {
       await this.#processes.apply(settings)
     } catch (error) {
-      // What one process does not like holds for none of them.
+      // Settings that one process refuses apply to none.
       if (this.#settings) await this.#processes.apply(this.#settings)
       throw error
     }
@@ -188,8 +185,8 @@ export class Agent {
   }
 
   /**
-   * Looks for a controller. Without one it does not load for long, and is not there for ever.
-   * @param {number} seconds that have passed, at least
+   * Dials the controller. Without one, the drone stops loading after `orphanAfter` and ends after `exitAfter`.
+   * @param {number} seconds without a controller, at least
    */
   #checkController(seconds) {
     const { listen, orphanAfter, exitAfter } = this.#config
@@ -206,7 +203,7 @@ export class Agent {
     }
   }
 
-  /** Closes all connections, in order, and ends. */
+  /** Closes all connections and ends. */
   async stop() {
     if (this.#stopping) return
     this.#stopping = true

@@ -1,9 +1,10 @@
-// What the user data of a machine carries instead of the drone: gets the drone's program from the controller, and starts it.
+// What the user data of a machine carries instead of the drone: gets the drone's program from the controller, and
+// starts it.
 //
 //   node bootstrap.js CONFIG SHA256 FOLDER
 //
-// The program is an archive whose SHA-256 was fixed at launch: nobody can have the machine run another one, not even who has the
-// controller. It is kept in FOLDER, so a drone that is started again needs no controller for it.
+// The program is an archive whose SHA-256 was fixed at launch: nobody can have the machine run another one, not even
+// who has the controller. It is kept in FOLDER, so a drone that is started again needs no controller for it.
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -15,7 +16,7 @@ import { gunzipSync } from 'node:zlib'
 import { dialLink, listenLinks } from '../link/tls.js'
 import { parseConfig } from './config.js'
 
-/** ms between two attempts, at most: the first pause, and the longest. At least half of it, so that machines do not all come at once. */
+/** Most ms between two attempts: first, longest. Jitter takes up to half, so that machines do not come at once. */
 const PAUSE = { first: 1000, longest: 30_000 }
 /** ms that the archive may take to arrive. */
 const TIMEOUT = 120_000
@@ -33,7 +34,8 @@ const sha256Of = bytes => createHash('sha256').update(bytes).digest('hex')
 
 /**
  * @param {ReturnType<typeof parseConfig>} config
- * @returns {Promise<{link: import('../link/link.js').Link, close: () => Promise<void>}>} the link to the controller, whoever dials
+ * @returns {Promise<{link: import('../link/link.js').Link, close: () => Promise<void>}>} the link to the controller,
+ *   whoever dials
  */
 async function connect(config) {
   if (!config.listen) {
@@ -46,7 +48,7 @@ async function connect(config) {
   const link = new Promise(resolve => {
     onLink = resolve
   })
-  // Who scans ports is no news, and must not fill the disk.
+  // Port scans are not logged: they would fill the disk.
   const { close } = await listenLinks({ ...config, onLink, onFault: () => {} })
   log(`waits for the controller on port ${config.port}`)
   return { link: await link, close }

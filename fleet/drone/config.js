@@ -1,4 +1,4 @@
-// What a drone is launched with, which nothing from afar can change.
+// The launch configuration of a drone, which no request can change.
 
 import { listOf, matching, number, text, whole } from '../link/shape.js'
 
@@ -6,7 +6,7 @@ const name = matching(/^[\w.-]{1,64}$/, '1 to 64 letters, digits, dots, dashes o
 const place = matching(/^$|^(?:[^:[\]]+|\[[\da-f:.]+\]):\d{1,5}$/i, 'host:port')
 const seconds = number(0, 1e9)
 
-/** What there may be. @type {Record<string, import('../link/shape.js').Shape>} */
+/** Keys and their checks. @type {Record<string, import('../link/shape.js').Shape>} */
 const SHAPES = {
   id: name,
   run: name,
@@ -22,7 +22,7 @@ const SHAPES = {
   hangAfter: number(1, 1e9),
 }
 
-/** What holds where nothing is said; the others are needed. */
+/** Defaults; keys without one are required. */
 const DEFAULTS = {
   controller: '',
   listen: '',
@@ -36,7 +36,8 @@ const DEFAULTS = {
 
 /**
  * @param {string} json
- * @returns {Required<import('../schema.js').LaunchConfig> & {host: string, port: number}} `host`, `port`: where to dial or to listen
+ * @returns {Required<import('../schema.js').LaunchConfig> & {host: string, port: number}} `host`, `port`: where to
+ *   dial or to listen
  * @throws {Error} with one line
  */
 export function parseConfig(json) {

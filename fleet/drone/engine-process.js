@@ -6,10 +6,10 @@
 import { Engine } from './engine/engine.js'
 import { Usage } from './machine.js'
 
-/** Connections that have come or gone after which it is worth it to collect what that has left behind. */
+/** Connections opened or closed after which a garbage collection is worth its time. */
 const WORTH = 200
 
-/** A process that was asked ended before it answered. */
+/** The process ended before it answered a request. */
 export class ProcessEnded extends Error {}
 
 export class EngineProcess {
@@ -17,9 +17,9 @@ export class EngineProcess {
   #last = 0
   /** @type {Map<number, {resolve: (result: any) => void, reject: (error: Error) => void}>} */
   #pending = new Map()
-  /** What it said before it died. */
+  /** Its last error. */
   fault = ''
-  /** @type {Promise<string>} why it ended; after all that it has said */
+  /** @type {Promise<string>} why it ended; resolves after its last message */
   ended
 
   /**
@@ -31,7 +31,7 @@ export class EngineProcess {
     this.#child = child
     this.ended = new Promise(resolve => {
       child.on('message', message => this.#onMessage(/** @type {any} */ (message)))
-      // One that was never there does not close.
+      // A process that was never started does not close.
       child.on('error', error => child.pid ?? this.#end(error.message, resolve))
       child.on('close', (code, signal) => this.#end(signal ?? `exit code ${code}`, resolve))
     })
@@ -42,7 +42,7 @@ export class EngineProcess {
     return this.#child.pid
   }
 
-  /** That it could not be told is known by its end. @param {object} message */
+  /** A failed send is known by the end of the process. @param {object} message */
   #send(message) {
     this.#child.send(message, () => {})
   }
@@ -90,8 +90,8 @@ export class EngineProcess {
 }
 
 /**
- * What its parent says is `{id, method, params}`; each is answered by its number (see engine-process.js). Methods are those of an engine,
- * but `sample` and `stop` are answered with a ProcessSample, and after `stop` the process ends.
+ * What its parent says is `{id, method, params}`; each is answered by its number (see engine-process.js). Methods are
+ * those of an engine, but `sample` and `stop` are answered with a ProcessSample, and after `stop` the process ends.
  *
  * @param {ConstructorParameters<typeof Engine>[0] & {role: 'connections' | 'publisher'}} launch
  * @param {(message: object, then?: () => void) => void} send to the parent
@@ -112,7 +112,7 @@ function serveEngine(launch, send, collect, end) {
     const { opened, ended, closed } = sample.counters
     const before = changes
     changes = opened + ended + closed
-    // When a ramp is over, not in the midst of it.
+    // After a ramp, not during it.
     if (changes === before && changes - collected > WORTH) {
       collected = changes
       collect()
@@ -134,9 +134,9 @@ function serveEngine(launch, send, collect, end) {
 }
 
 /**
- * Makes a process that was forked an engine's.
+ * Turns a forked process into an engine process.
  * @param {NodeJS.Process} own this process
- * @param {Partial<ConstructorParameters<typeof Engine>[0]>} [more] options of the engine that cannot be told it
+ * @param {Partial<ConstructorParameters<typeof Engine>[0]>} [more] options of the engine that cannot be sent
  */
 export function beEngine(own, more = {}) {
   const end = () => own.exit()
@@ -145,10 +145,10 @@ export function beEngine(own, more = {}) {
     const serve = serveEngine({ ...launch, ...more }, send, () => globalThis.gc?.(), end)
     own.on('message', message => serve(/** @type {any} */ (message)))
   })
-  // Whoever ends the parent, and however: nobody loads a target without it.
+  // However the parent ends: nothing loads a target without it.
   own.on('disconnect', end)
-  // They mean the parent, which ends this process in order.
+  // Signals are the parent's, which ends this process in order.
   for (const signal of ['SIGINT', 'SIGTERM']) own.on(signal, () => {})
-  // It ends by itself then, and writes where that was; this is for the controller.
+  // Node.js ends the process and writes the stack; this is for the controller.
   own.on('uncaughtExceptionMonitor', error => send({ fault: error.message }))
 }

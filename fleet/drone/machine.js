@@ -1,13 +1,13 @@
-// What the machine says, of which nothing but Linux says much.
+// Limits and usage of the machine and of this process, from /proc; other systems than Linux give few of them.
 
 import { readFileSync } from 'node:fs'
 import { availableParallelism, freemem, hostname, release, totalmem, type } from 'node:os'
 
-/** Bytes of memory, kernel's included, that a connection may take, so that a capacity can be told. */
+/** Bytes that a connection takes, kernel included, for the estimate of capacity. */
 const CONNECTION = 10_000
 /** Bytes of a process without connections. */
 const PROCESS = 40e6
-/** Processes for each core that are of use: most connections are idle most of the time. */
+/** Useful processes per core: most connections are idle most of the time. */
 const PER_CORE = 8
 /** Files that a process has open beside its connections. */
 const OTHER_FILES = 100
@@ -24,18 +24,18 @@ function read(file) {
   }
 }
 
-/** @param {string} file @param {RegExp} pattern global @returns {number} the sum of all its groups, wherever it matches */
+/** @param {string} file @param {RegExp} pattern global @returns {number} sum of the groups of all matches */
 function sum(file, pattern) {
   let all = 0
   for (const [, ...groups] of read(file).matchAll(pattern)) for (const group of groups) all += Number(group)
   return all
 }
 
-/** @returns {number} bytes that this process alone uses: not the pages of programs that others have too */
+/** @returns {number} bytes of this process alone, without pages shared with others */
 const privateBytes = () =>
   sum('self/smaps_rollup', /Private_Dirty: +(\d+)/g) * 1024 || process.memoryUsage.rss()
 
-/** What this process takes of the machine. */
+/** Resource usage of this process. */
 export class Usage {
   #base = privateBytes()
 

@@ -1,12 +1,13 @@
 // A load drone: it holds connections to a target and publishes, as its controller says.
 //
 //   main.js          the program: the agent, and the engine processes that it forks from the same file
-//   agent.js         talks with the controller; process-pool.js: its processes; engine-process.js: one of them, from both sides
+//   agent.js         talks with the controller; process-pool.js: its processes; engine-process.js: one of them
 //   engine/          connections of one process, what they receive and check, publishers; transport/: bytes in and out
 //   bootstrap.js     fetches this program on a machine that has nothing but Node.js
 //
-// It imports Node, fleet/link, fleet/statistics and fleet/subjects.js only: these files are all that a machine needs. It promises to
-// connect to nothing that its configuration does not allow, to count every message once, and to stop without a controller.
+// It imports Node, fleet/link, fleet/statistics and fleet/subjects.js only: these files are all that a machine needs.
+// It promises to connect to nothing that its configuration does not allow, to count every message once, and to stop
+// without a controller.
 
 import { fork } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// What comes over the line is checked here, before anything is done with it.
+// Requests from the controller are checked here before anything is done with them.
 
 import { flag, listOf, number, object, oneOf, orNull, text, whole } from '../link/shape.js'
 import { parseSubject } from '../subjects.js'
@@ -79,7 +79,7 @@ export function checkOrder(message, allow, capacity) {
   if (publish && publish.part >= publish.parts)
     throw new Error(`publish.part is ${publish.part}: it must be less than publish.parts, ${publish.parts}`)
   for (const template of [...channels, user, publish?.channels]) if (template) parseSubject(template)
-  // It says what it does not like about targets, addresses and ports, and connects to nothing before it is told to.
+  // Its constructor checks targets, addresses and ports, and connects to nothing.
   if (targets.length > 0 || connections > 0 || publish)
     new Dialer({ ...settings, allow }, /** @type {any} */ ({}))
 }

@@ -9,13 +9,13 @@ import { EngineProcess, ProcessEnded } from './engine-process.js'
 /** @typedef {import('../schema.js').EngineSample} EngineSample */
 /** @typedef {import('../schema.js').EngineSample & {process: import('../schema.js').DroneProcess}} ProcessSample */
 
-/** ms that the processes may take to tell their figures; those that take longer tell them with the next sample. */
+/** ms that processes have to send their samples; a later one counts for the next sample. */
 const PATIENCE = 500
 /** ms before a process that died is replaced. */
 const BACKOFF = 1000
-/** ms that a process may take to close its connections: its engine gives up after 5 s, and tells what it has counted. */
+/** ms that a process has to close its connections: its engine gives up after 5 s and sends its last sample. */
 const GRACE = 6_000
-/** A process that has all of its connections may lose some: it counts as if this share of them were missing. */
+/** Least share of missing connections that a process counts with: one that is complete may lose some. */
 const LEAST = 0.02
 /** Kinds of faults that are applied apart. */
 const MAX_FAULTS = 29
@@ -24,7 +24,7 @@ const MAX_FAULTS = 29
 export class ProcessPool {
   #options
   #totals = new Totals()
-  /** Also those on their way out, which have still to say what they have counted. @type {ProcessSlot[]} in the order of their slots */
+  /** Also leaving ones, whose last sample is missing. @type {ProcessSlot[]} in the order of their slots */
   #slots = []
   /** @type {Settings | null} */
   #settings = null
@@ -47,7 +47,7 @@ export class ProcessPool {
 
   /**
    * @param {Settings} settings
-   * @returns {Promise<void>} when all processes have them; those of a process that dies meanwhile are given to the next one
+   * @returns {Promise<void>} when all processes have them; the successor of a process that dies meanwhile gets them
    * @throws {Error} one of them cannot read them
    */
   async apply(settings) {
@@ -58,7 +58,7 @@ export class ProcessPool {
     const shares = shareOut(settings, perProcess, open)
     for (const slot of holding.slice(shares.length)) slot.stop()
     const applied = shares.map((share, i) => (holding[i] ?? this.#add('connections')).apply(share))
-    // It stays when it has nothing to do: it alone knows what it has published.
+    // It stays when it is idle: only it has the ledgers of what it published.
     let publisher = this.#staying.find(({ role }) => role === 'publisher')
     if (settings.publish) publisher ??= this.#add('publisher')
     await Promise.all([
@@ -75,11 +75,11 @@ export class ProcessPool {
   }
 
   /**
-   * @returns {Promise<EngineSample & {deaths: number, processes: import('../schema.js').DroneProcess[]}>} what has come since the last
-   *   one, of all together
+   * @returns {Promise<EngineSample & {deaths: number, processes: import('../schema.js').DroneProcess[]}>} what has
+   *   come since the last one, of all together
    */
   async sample() {
-    // The bounds are the drone's: when one process has opened all of its connections, others may open more.
+    // Limits are the drone's: when one process has all of its connections, the others may open more at once.
     if (this.#settings) this.apply(this.#settings).catch(() => {})
     this.#slots = this.#slots.filter(({ gone }) => !gone)
     for (const slot of this.#slots) slot.requestSample()
@@ -101,7 +101,7 @@ export class ProcessPool {
     return answers.flatMap(answer => answer ?? [])
   }
 
-  /** All processes anew, with what they have to do. */
+  /** Replaces all processes; the new ones get the same settings. */
   async restart() {
     const settings = this.#settings
     await this.stop()
@@ -117,7 +117,7 @@ export class ProcessPool {
 }
 
 /**
- * A place among the drone's processes. The process in it is replaced when it dies; the place has the settings.
+ * A slot for one process, which is replaced when it dies. The slot keeps the settings.
  *
  *   up -> died -> (back-off) -> up ...
  *    `-> leaving -> gone
@@ -126,7 +126,7 @@ export class ProcessSlot {
   #options
   /** @type {EngineProcess | null} */
   #process = null
-  /** Samples that it was asked for since the last one. */
+  /** Samples requested since the last answer. */
   #silent = 0
   /** @type {Settings | null} */
   #settings = null
@@ -190,7 +190,7 @@ export class ProcessSlot {
     }
   }
 
-  /** Asks for a sample. A process that never answers hangs. */
+  /** Requests a sample. Kills a process that does not answer `hangAfter` requests. */
   requestSample() {
     if (this.#silent++ <= this.#options.hangAfter) return void this.#addSample('sample')
     this.#process?.kill('it did not answer')
@@ -199,7 +199,7 @@ export class ProcessSlot {
   /** @param {'sample' | 'stop'} method whose answer is a sample */
   async #addSample(method) {
     const process = this.#process
-    // What its engine cannot say is known by its silence.
+    // A process without samples is killed by requestSample.
     const sample = await this.request(method).catch(() => null)
     if (!sample) return
     this.#options.totals.merge(sample)
@@ -241,7 +241,8 @@ export class ProcessSlot {
  * @param {import('../schema.js').Settings} settings of the drone
  * @param {number} perProcess connections
  * @param {number[]} open connections of each process
- * @returns {import('../schema.js').Settings[]} one for each process that holds connections; who has more to open may open more at once
+ * @returns {import('../schema.js').Settings[]} one for each process that holds connections; concurrency and rate are
+ *   shared out by missing connections
  */
 export function shareOut(settings, perProcess, open) {
   const { connections, concurrency, rate, churn, first } = settings
@@ -260,7 +261,7 @@ export function shareOut(settings, perProcess, open) {
   }))
 }
 
-/** What all processes of the drone have counted, also those that are no more: nothing that was counted is lost with them. */
+/** Counters of all processes of the drone. Those of ended processes stay in the sums. */
 export class Totals {
   /** Processes that died. */
   deaths = 0
@@ -275,7 +276,7 @@ export class Totals {
     answer: new Distribution(),
   }
 
-  /** @param {any} sample whose distributions and faults are taken up */
+  /** @param {any} sample whose distributions and faults are added */
   merge(sample) {
     const faults = this.#faults
     for (const kind in sample.faults) {
@@ -285,10 +286,10 @@ export class Totals {
     for (const name in this.#recorders) this.#recorders[name].merge(sample[name])
   }
 
-  /** @param {EngineSample} sample the last one of a process that has ended */
+  /** @param {EngineSample} sample the last one of an ended process */
   addEnded({ counters, gauges }) {
     addCounters(this.#past, counters)
-    // What it had open has ended with it.
+    // Its open connections ended with it.
     this.#past.ended += gauges.open
   }
 

@@ -30,18 +30,21 @@
  * @property {Record<string, import('../../src/cli/args.js').Flag>} flags
  * @property {(options: LaunchOptions) => Promise<LaunchPlan>} plan
  * @property {(plan: LaunchPlan, onProgress: (text: string) => void) => Promise<Handle[]>} launch
- * @property {(runs: string[] | 'all', options: {dir: string, flags: Record<string, any>}) => Promise<Handle[]>} find what is there,
- *   orphans too
+ * @property {(runs: string[] | 'all', options: {dir: string, flags: Record<string, any>}) => Promise<Handle[]>} find
+ *   what is there, orphans too
  * @property {(handles: Handle[], options: {dir: string, flags: Record<string, any>}, onProgress: (text: string) => void) => Promise<void>} stop
  *   also takes away what belongs to a run without drones (a security group)
- * @property {(handle: Handle, options: {dir: string, flags: Record<string, any>}) => Promise<Handle>} restart one that died
- * @property {boolean} [heals] the controller restarts by itself what died: it costs nothing, and is there at once. Else a person asks
- * @property {string} [bind] host that the controller listens on for its drones, unless told otherwise; default 127.0.0.1
- * @property {(count: number) => Promise<string[]>} [listen] host:port that so many drones listen at, when they are to be dialled;
- *   without it each one listens at 0.0.0.0:7410
+ * @property {(handle: Handle, options: {dir: string, flags: Record<string, any>}) => Promise<Handle>} restart one that
+ *   died
+ * @property {boolean} [heals] the controller restarts by itself what died: it costs nothing, and is there at once.
+ *   Else a person asks
+ * @property {string} [bind] host that the controller listens on for its drones, unless told otherwise; default
+ *   127.0.0.1
+ * @property {(count: number) => Promise<string[]>} [listen] host:port that so many drones listen at, when they are to
+ *   be dialled; without it each one listens at 0.0.0.0:7410
  */
 
-/** A provider's fault that a person can do something about; the message is one line. */
+/** An error of a provider that a person can act on; the message is one line. */
 export class ProviderError extends Error {}
 
 /** A launch that failed halfway. */

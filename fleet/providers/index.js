@@ -1,6 +1,6 @@
-// Where drones are launched: processes of this machine (local.js), or instances of Amazon EC2 (ec2/). contract.js says what a provider
-// must do; a row below adds one, in the order in which help names them. Providers import src/doctor, fleet/program.js and their own
-// SDK, and nothing of the controller. A provider that is not asked for loads no SDK.
+// Where drones are launched: processes of this machine (local.js), or instances of Amazon EC2 (ec2/). contract.js says
+// what a provider must do; a row below adds one, in the order in which help names them. Providers import src/doctor,
+// fleet/program.js and their own SDK, and nothing of the controller. A provider that is not asked for loads no SDK.
 
 import { FLAGS as EC2_FLAGS, HELP as EC2_HELP } from './ec2/options.js'
 import { local } from './local.js'

@@ -13,12 +13,12 @@ import { handleOf, lives, processesOf, signal } from './processes.js'
 /** @typedef {import('../schema.js').Handle} Handle */
 /** @typedef {import('../schema.js').LaunchConfig} LaunchConfig */
 
-/** s without a controller after which a drone ends: nobody is to find forgotten ones on their machine. */
+/** s without a controller after which a drone ends, so that none is forgotten on this machine. */
 const EXIT_AFTER = 120
-/** ms that a drone may take to end in order. */
+/** ms that a drone has to stop by itself. */
 const GRACE = 5000
 const POLL = 25
-/** Bytes at the end of a log in which its last line is looked for. */
+/** Bytes at the end of a log that are searched for its last line. */
 const TAIL = 2000
 
 const PROGRAM = fileURLToPath(new URL('../drone/main.js', import.meta.url))
@@ -38,18 +38,14 @@ const logOf = (dir, id) => join(folderOf(dir), `${id}.log`)
 /** @param {Record<string, any>} flags */
 const nodeOf = flags => flags.node ?? process.execPath
 
-/**
- * A file that only this user can read; it never was another one's.
- * @param {string} file
- * @param {string} text
- */
+/** Writes a new file that only this user can read. @param {string} file @param {string} text */
 async function writePrivate(file, text) {
   await rm(file, { force: true })
   await writeFile(file, text, { flag: 'wx', mode: 0o600 })
 }
 
 /**
- * Starts a drone whose configuration is there, on its own: it does not end with this process.
+ * Starts a detached drone from its configuration file.
  * @param {string} dir
  * @param {string} id
  * @param {string} run
@@ -83,7 +79,8 @@ async function startDrone(dir, id, run, flags) {
 /**
  * @param {string} dir
  * @param {string} id
- * @returns {Promise<string>} why the drone has ended, as far as its log tells: what it logs in order begins with a time, and is no reason
+ * @returns {Promise<string>} why the drone has ended, as far as its log tells: what it logs in order begins with a
+ *   time, and is no reason
  */
 async function lastWords(dir, id) {
   const log = await open(logOf(dir, id), 'r').catch(() => null)
@@ -174,7 +171,7 @@ export const local = Object.freeze({
         provider: 'local',
         where: 'local',
         handle: handle || noted,
-        // One whose file is gone is somebody's nonetheless.
+        // A drone without its file belongs to no run.
         run: config?.run ?? '',
         launched: 0,
         state,
@@ -202,7 +199,7 @@ export const local = Object.freeze({
       onProgress('some drones do not end by themselves and are killed')
       if (!(await endAll('SIGKILL'))) throw new ProviderError('some drones cannot be killed')
     }
-    // A group may outlive the process that led it.
+    // A process group may outlive its leader.
     for (const { handle } of known) await signal(handle, 'SIGKILL', true)
     for (const { id } of handles) {
       for (const file of [configOf(dir, id), handleFile(dir, id), logOf(dir, id)])

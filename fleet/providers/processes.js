@@ -1,11 +1,12 @@
-// Processes of this machine, named so that a number that was given to another process is not taken for ours.
+// Processes of this machine, named by pid and start time, so that a reused pid is not taken for ours.
 
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 
 /**
  * @param {number} pid
- * @returns {Promise<string>} when it was started, in ticks since the machine has; '' if it is no more, or its parent has not heard yet
+ * @returns {Promise<string>} when it was started, in ticks since the machine has; '' if it is no more, or its parent
+ *   has not heard yet
  */
 async function startOf(pid) {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')

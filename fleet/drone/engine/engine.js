@@ -20,9 +20,9 @@ const LAST_DRAIN = 1000
 const DRAIN = 5000
 /** Publishers whose ledgers are kept. */
 const LEDGERS = 8
-/** With others of these, other connections would be made: when one changes, all are opened anew. */
+/** Settings whose change opens all connections anew. */
 const LASTING = ['targets', 'transport', 'first', 'channels', 'recover', 'user', 'addresses', 'ports']
-/** With others of these another publisher begins, whose sequences begin with 1; of the rest the one at work learns. */
+/** Settings whose change starts a new publisher, with sequences from 1; others change the current one. */
 const PUBLISHING = ['via', 'channels', 'part', 'parts', 'publishFrom', 'targets', 'user']
 
 /** @param {{code: number, message?: string, reason?: string}} fault */
@@ -31,11 +31,11 @@ const label = ({ code, message, reason }) => `${code || ''} ${message ?? reason 
 /** Holds connections, checks what they receive, and publishes: as its settings say. */
 export class Engine {
   options
-  /** Subscriptions that were made. */
+  /** Subscriptions made. */
   subscribed = 0
   /** When the last publication came, ms. */
   lastAt = 0
-  /** Connections whose subscriptions were asked for by `subscribe`. */
+  /** Connections whose subscriptions `subscribe` has requested. */
   #asked = 0
   /** @type {Settings | null} */
   #settings = null
@@ -48,14 +48,14 @@ export class Engine {
   figures = new Figures()
   #counters = this.figures.counters
   #subscriptions = new Subscriptions([], false, this.#counters)
-  /** Answers that a slot waits for. @type {number[]} */
+  /** Subscribe replies that a slot waits for. @type {number[]} */
   #answers = []
   #pool = new Pool(this)
-  /** Dialled, and not closed yet. */
+  /** Connections dialled and not closed. */
   #alive = 0
-  /** @type {Publisher[]} since publishing began, for their ledgers; the last one may be at work */
+  /** @type {Publisher[]} since publishing began, kept for their ledgers; the last one may be active */
   #publishers = []
-  /** What the last one does; '': nothing. */
+  /** Key of the active publisher's settings; '': none is active. */
   #publishing = ''
   #payload = new PayloadReader()
   #timer
@@ -66,8 +66,8 @@ export class Engine {
    * @param {string} [options.apiKey]
    * @param {string} [options.tokenSecret]
    * @param {number} options.machine its number, the `m` of payloads
-   * @param {'after' | 'with' | 'later'} [options.subscribe] two-way connections request their subscriptions after the connect reply
-   *   (default), in one frame with the connect request, or when `subscribe` is called
+   * @param {'after' | 'with' | 'later'} [options.subscribe] two-way connections request their subscriptions after the
+   *   connect reply (default), in one frame with the connect request, or when `subscribe` is called
    * @param {import('../transport/dialer.js').DialerOptions['transports']} [options.transports] more transports
    */
   constructor(options) {
@@ -75,10 +75,7 @@ export class Engine {
     this.#timer = setInterval(() => this.#pool.tick(this.clock.now()), TICK)
   }
 
-  /**
-   * @param {Settings} settings
-   * @throws {Error} with one line, when they cannot be read; then those before hold on
-   */
+  /** @param {Settings} settings @throws {Error} one line: the settings are invalid, and those before stay in force */
   apply(settings) {
     const { connections, channels, user, recover, targets, transport, publish } = settings
     const { apiKey, tokenSecret } = this.options
@@ -89,7 +86,7 @@ export class Engine {
     if (publish) parseSubject(publish.channels)
     if (publish?.via === 'api' && !apiKey) throw new Error('publishing needs an API key')
     if (lasting !== this.#lasting) {
-      // Before it was told anything, a drone has no targets.
+      // A new drone has no targets.
       const dialer = targets.length + connections > 0 ? this.dialer(settings, transport, this) : null
       this.#resize(0)
       this.#dialer = dialer
@@ -173,9 +170,10 @@ export class Engine {
   }
 
   /**
-   * Asks for the subscriptions of some more connections, of an engine whose subscriptions come later.
+   * Requests the subscriptions of some more connections, with the option `subscribe: 'later'`.
    * @param {number} connections at most
-   * @returns {{left: number, subscribed: number, refused: number}} `left`: connections that were not asked for
+   * @returns {{left: number, subscribed: number, refused: number}} `left`: connections whose subscriptions are not
+   *   requested
    */
   subscribe(connections) {
     const first = this.#settings?.first ?? 0
@@ -196,11 +194,7 @@ export class Engine {
     if (this.#pool.at(connection.slot) === connection) this.fail(connection.slot, label({ code, reason }))
   }
 
-  /**
-   * A connection ended, or has to be ended, though nobody asked for that.
-   * @param {number} slot
-   * @param {string} reason
-   */
+  /** A connection failed or was lost. @param {number} slot @param {string} reason */
   fail(slot, reason) {
     this.#counters[this.#pool.isOpen(slot) ? 'ended' : 'failed']++
     this.figures.fault(reason || 'closed')
@@ -208,7 +202,7 @@ export class Engine {
   }
 
   /**
-   * A connection is ended because that is asked for.
+   * Closes a connection on purpose.
    * @param {number} slot
    * @param {'lost' | 'again' | 'none'} [then]
    * @param {'close' | 'reset'} [how]
@@ -273,11 +267,7 @@ export class Engine {
     return true
   }
 
-  /**
-   * Anything but an ordinary publication.
-   * @param {Connection} connection
-   * @param {any} message reply or push
-   */
+  /** Anything but an ordinary publication. @param {Connection} connection @param {any} message reply or push */
   #other(connection, message) {
     const { slot } = connection
     if (message.connect) this.#connected(connection, message.connect)
@@ -315,7 +305,7 @@ export class Engine {
     if (this.#answers[slot] === 0 || place >= this.#subscriptions.width) return
     if (error) {
       this.#counters.refused++
-      // Tried again by way of the back-off.
+      // Retried after the back-off.
       if (error.temporary) return this.fail(slot, `subscribe: ${label(error)}`)
       this.figures.fault(`subscribe: ${label(error)}`)
     } else {
@@ -341,7 +331,7 @@ export class Engine {
   /**
    * @param {number} share 0 to 1 of the open connections
    * @param {'close' | 'reset'} how
-   * @returns {number} how many were ended; they come back as lost ones do
+   * @returns {number} how many were ended; they reconnect as lost ones do
    */
   cut(share, how) {
     const slots = this.#pool.draw(Math.round(share * this.#pool.open))

@@ -5,18 +5,18 @@ import { Distribution } from '../../statistics/distribution.js'
 
 /** @typedef {import('../../schema.js').EngineSample} EngineSample */
 
-/** Faults that are counted by what they are; the others are together. */
+/** Kinds of faults counted by name; all others count as `other`. */
 const KINDS = 30
 
 /** What an engine counts and measures. */
 export class Figures {
   counters = zeroCounters()
-  /** Of messages of other machines; those of this one are in `probe`, and put together in the sample: each is recorded once. */
+  /** Latency of other machines' messages; this one's is in `probe`. sample() merges both: each is recorded once. */
   latency = new Distribution()
   probe = new Distribution()
   connect = new Distribution()
   answer = new Distribution()
-  /** @type {Record<string, number>} by kind: some are words of a server, so no name is there before */
+  /** @type {Record<string, number>} by kind; no prototype, since some kinds are words of a server */
   #faults = Object.create(null)
 
   /** @param {string} kind @param {number} [times] */
@@ -43,15 +43,15 @@ export class Figures {
   }
 }
 
-/** Unix ms; a getter that takes its time. */
+/** Unix ms. Read once: the getter is slow. */
 const ORIGIN = performance.timeOrigin
 /** How much two clocks may drift apart: ms for each ms. */
 const DRIFT = 20e-6
 
 /**
- * The machine's clock, and how it stands to the gateway's. A connect reply says the gateway's time in whole ms: it was from T to T + 1
- * at some moment between the request and the reply. So the offset lies between T - received and T + 1 - sent; what all replies allow
- * is what is known, with less certainty the longer ago it was.
+ * The machine's clock, and how it stands to the gateway's. A connect reply says the gateway's time in whole ms: it was
+ * from T to T + 1 at some moment between the request and the reply. So the offset lies between T - received and T + 1
+ * - sent; what all replies allow is what is known, with less certainty the longer ago it was.
  */
 export class Clock {
   /** Bounds of the offset, ms, as they were at `#at`. */
@@ -77,7 +77,7 @@ export class Clock {
     this.#high = Math.min(this.#high + wider, high)
     this.#at = received
     if (this.#low <= this.#high) return
-    // No offset fits all: one of the clocks was set. The newest is right.
+    // No offset fits all replies: a clock was set. The newest reply is right.
     this.#low = low
     this.#high = high
   }

@@ -14,23 +14,23 @@ import { makePayload } from './payload.js'
  * @typedef {{code: number, message?: string, temporary?: boolean} | undefined} Fault what a command was answered
  */
 
-/** Messages that wait; of a publisher that publishes as fast as it is answered, none waits behind another. */
+/** Messages that one lane queues. */
 const MAX_QUEUE = 1024
-/** Bytes of one request: a WebSocket message may have 65,536 bytes, if nothing else is configured. */
+/** Bytes of one request: a WebSocket message may have 65,536 bytes by default. */
 const BATCH = 56_000
 /** ms */
 const BACKOFF_MIN = 100
 const BACKOFF_MAX = 5000
-/** Answers that say something about the moment, not about the message: internal error, too many requests. */
+/** Temporary error codes: internal error, too many requests. */
 const PASSING = [100, 111]
 
 /**
- * Publishes messages of some subjects in order, over a connection of its own: what is due goes as one batch, and only one is under
- * way, so that nothing overtakes another one on the way to the target.
+ * Publishes messages of some subjects in order, over a connection of its own: what is due goes as one batch, and only
+ * one is under way, so that nothing overtakes another one on the way to the target.
  *
- * A message that was not confirmed is published again, with its sequence and its time, until it is: marked, because it may be there
- * already. One that is refused for good gives its sequence back, unless a later one of its subject is out; then there is a hole that
- * is a true one, and both books say so: `unpublished` here, `lost` there.
+ * A message that was not confirmed is published again, with its sequence and its time, until it is: marked, because it
+ * may be there already. One that is refused for good gives its sequence back, unless a later one of its subject is
+ * out; then there is a hole that is a true one, and both books say so: `unpublished` here, `lost` there.
  */
 export class Lane {
   #publisher
@@ -42,16 +42,16 @@ export class Lane {
   #text = ''
   /** @type {Buffer | null} request of the server API */
   #request = null
-  /** @type {Connection | null} over which it goes, as a client's */
+  /** @type {Connection | null} client connection of `via: client` */
   #link = null
-  /** @type {Fault[]} what a client's commands were answered */
+  /** @type {Fault[]} replies to a client's commands */
   #faults = []
   #left = 0
   #pong = false
-  /** Attempts in a row, and the time of the next one. */
+  /** Failed attempts in a row, and the time of the next one. */
   #failures = 0
   #after = 0
-  /** Place of the subject whose turn is next, where each lane takes its own in turn. */
+  /** Place of the lane's next subject, when it publishes as fast as it is answered. */
   #turn
 
   /** @param {import('./publisher.js').Publisher} publisher @param {number} number */
@@ -81,7 +81,7 @@ export class Lane {
     this.#queue.push({ at, time, sequence: 0, again: false })
   }
 
-  /** Sends what waits, if nothing is under way. @param {number} now */
+  /** Sends queued messages, if none is under way. @param {number} now */
   flush(now) {
     if (this.#queue.length === 0 || this.#batch.length > 0 || now < this.#after) return
     const { settings, targets, engine } = this.#publisher
@@ -126,7 +126,7 @@ export class Lane {
     return texts
   }
 
-  /** What the server API is asked. */
+  /** Request of the server API, for Posts. */
   request() {
     return this.#request
   }
@@ -139,7 +139,7 @@ export class Lane {
       const replies = this.#publisher.settings.publish.single && status === 200 ? [answer] : answer.replies
       faults = replies.map((/** @type {any} */ reply) => reply.error)
     } catch {}
-    // At the end nobody waits for it any more.
+    // After close() there is no batch.
     if (this.#batch.length > 0) this.#answered(faults?.length === this.#batch.length ? faults : null, reason)
   }
 
@@ -175,7 +175,7 @@ export class Lane {
     this.#batch = []
     if (faults) this.#link?.dialer.unwatch(this.#link)
     else this.#disconnect()
-    // From the last one, so that those that are refused give their sequences back.
+    // In reverse, so that refused messages give their sequences back.
     for (const [n, message] of [...batch.entries()].reverse()) {
       const fault = faults?.[n]
       message.again = true
@@ -210,7 +210,7 @@ export class Lane {
     engine.figures.fault(`publish: ${reason}`)
   }
 
-  /** What was not confirmed is given up. */
+  /** Gives up all messages that are not confirmed. */
   close() {
     this.#disconnect()
     for (const message of [...this.#batch, ...this.#queue].reverse()) this.#giveUp(message, 'given up')

@@ -1,12 +1,12 @@
-// Payloads: see Payload in schema.js. Their padding says how long they are and tells their places, so that a receiver who was told
-// nothing sees whether one is whole:
+// Payloads: see Payload in schema.js. Their padding says how long they are and tells their places, so that a receiver
+// who was told nothing sees whether one is whole:
 //
 //   {"t":1795267980383811,"s":17,"c":3735928559,"e":597123456,"m":1,"o":-250,"p":"512.defgh...yza"}
 //                                             whole length, then `.`, or `!` when it was published again ^
 //                                             each other byte of the padding is the letter of its place in the payload
 //
-// Published again: a publisher that got no confirmation cannot know whether the message went out. A receiver that has it already is
-// not to blame the gateway for the second one.
+// Published again: a publisher that got no confirmation cannot know whether the message went out. A receiver that has
+// it already is not to blame the gateway for the second one.
 
 import { deflateSync, inflateSync } from 'node:zlib'
 import { parseSubject } from '../../subjects.js'
@@ -45,8 +45,8 @@ export function makePayload({ t, s, c, e, m, o }, size, again) {
 }
 
 /**
- * Finds payloads in publications, whatever is around them, without parsing the whole. One reader serves an engine: what it found last
- * stands in its fields, so that a message costs no object and no string.
+ * Finds payloads in publications, whatever is around them, without parsing the whole. One reader serves an engine:
+ * what it found last stands in its fields, so that a message costs no object and no string.
  */
 export class PayloadReader {
   t = 0
@@ -96,11 +96,7 @@ export class PayloadReader {
     return true
   }
 
-  /**
-   * Reads `{"t":17` or `,"t":17`.
-   * @param {Uint8Array} bytes
-   * @param {number} key letter
-   */
+  /** Reads `{"t":17` or `,"t":17`. @param {Uint8Array} bytes @param {number} key letter */
   #number(bytes, key) {
     let at = this.#at
     if (at < 0 || bytes[at + 2] !== key || bytes[at + 4] !== COLON) {
@@ -173,8 +169,8 @@ export const isPush = (bytes, at) =>
 
 /**
  * @param {number} time Unix ms
- * @returns {number} number of a publisher that starts then, the `e` of its payloads: tenths of a second since 2025. A later start has
- *   a greater one
+ * @returns {number} number of a publisher that starts then, the `e` of its payloads: tenths of a second since 2025. A
+ *   later start has a greater one
  */
 export const startNumber = time => Math.max(1, (time - 1735689600000) / 100) >>> 0
 
@@ -183,7 +179,8 @@ export const packSequences = sequences => deflateSync(Buffer.from(sequences.buff
 
 /**
  * @param {import('../../schema.js').Ledger} ledger
- * @returns {(name: string) => number} last sequence of a channel; 0: nothing was published there, or it is not in this ledger
+ * @returns {(name: string) => number} last sequence of a channel; 0: nothing was published there, or it is not in this
+ *   ledger
  * @throws {Error} when it cannot be read
  */
 export function readLedger({ channels, part, parts, sequences }) {

@@ -7,24 +7,24 @@ const OPEN = 3
 
 /** ms after which a connection that is still opening has failed. */
 const OPEN_TIMEOUT = 20_000
-/** ms that a ping may be late, as the SDKs have it. */
+/** ms that a ping may be late, as in the SDKs. */
 const PING_GRACE = 10_000
 const SWEEP = 1000
-/** ms: a loop that was held up for so long has not read what has come. */
+/** ms of event-loop delay after which received data may be unread. */
 const HELD_UP = 1000
-/** s of opening that may be made up for at once. */
+/** s of opening rate that may be used at once. */
 const BURST = 0.1
 
 /**
  * @typedef {object} PoolHost
  * @property {(slot: number) => Connection} dial
  * @property {(slot: number, reason: string) => void} fail ends a connection that is too slow
- * @property {(slot: number) => void} shut ends an open connection because that is asked for; it comes back at once
+ * @property {(slot: number) => void} shut closes an open connection, for churn; it reconnects at once
  */
 
 /**
- * The slots in which connections are held, 0 to `wanted` - 1: which are to be opened when. One tick looks after all of them; what is
- * kept of one is its connection and four numbers.
+ * The slots in which connections are held, 0 to `wanted` - 1: which are to be opened when. One tick looks after all of
+ * them; what is kept of one is its connection and four numbers.
  *
  *      0 -> WAITING -> OPENING -> OPEN
  *              ^----------+---------+   lost: after a back-off; closed here: at once
@@ -47,14 +47,14 @@ export class Pool {
   #connections = []
   /** @type {number[]} */
   #state = []
-  /** 1: was open before. @type {number[]} */
+  /** 1: has been open. @type {number[]} */
   #before = []
-  /** Attempts that failed since it was open. @type {number[]} */
+  /** Failed attempts since it was open. @type {number[]} */
   #level = []
-  /** When its time is over: it may be opened; it has to be open; there has to be a ping. @type {number[]} */
+  /** Deadline, ms: WAITING may be opened, OPENING must be open, OPEN must have had a ping. @type {number[]} */
   #until = []
   #cursor = 0
-  /** Whether fill() stopped for a bound. */
+  /** Whether #fill stopped at a limit. */
   #more = false
   #tokens = 0
   #churned = 0
@@ -147,7 +147,7 @@ export class Pool {
   tick(now) {
     const passed = Math.min(HELD_UP, Math.max(0, now - this.#ticked))
     const { rate } = this
-    // Without a bound there are always enough.
+    // Rate 0 is no limit.
     const tokens = this.#tokens + (passed / 1000) * rate
     this.#tokens = rate > 0 ? Math.min(Math.max(1, rate * BURST), tokens) : Infinity
     this.#churned += (passed / 1000) * this.churn
@@ -163,7 +163,7 @@ export class Pool {
     this.#ticked = now
   }
 
-  /** Opens what is due, as long as the bounds let it. @param {number} now */
+  /** Opens due connections within the limits. @param {number} now */
   #fill(now) {
     this.#more = false
     for (let looked = 0; looked < this.wanted && this.#waiting > 0; looked++) {

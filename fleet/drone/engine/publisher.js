@@ -7,43 +7,39 @@ import { packSequences, startNumber } from './payload.js'
 /** @typedef {import('../../schema.js').Settings & {publish: import('../../schema.js').Publish}} Settings that publish */
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
 
-/** Batches that are under way at once. */
+/** Batches under way at once. */
 const LANES = 4
 /** Messages a second above which they are collected for 2 ms, so that there are not thousands of requests. */
 const FAST = 1000
-/** ms after which the gateway is asked for its time again: a publisher has no other connections that would be told. */
+/** ms between two readings of the gateway's time: a publisher has no other connections that learn it. */
 const CLOCK_INTERVAL = 5000
-/** ms after which lanes are looked after, though nothing new is due. */
+/** ms after which lanes are flushed although nothing new is due. */
 const IDLE = 50
 
 /**
- * Publishes messages that are meant to be sent at evenly spaced times. One that cannot be sent in time is sent as soon as possible,
- * with the time that was meant, so that waiting is part of what is measured; the messages of an outage are not stored, only the time
- * of the first of them.
+ * Publishes messages that are meant to be sent at evenly spaced times. One that cannot be sent in time is sent as soon
+ * as possible, with the time that was meant, so that waiting is part of what is measured; the messages of an outage
+ * are not stored, only the time of the first of them.
  */
 export class Publisher {
   #dialer
   /** @type {Lane[]} */
   #lanes
-  /** @type {Connection | null} whose connect reply tells the gateway's time */
+  /** @type {Connection | null} whose connect reply has the gateway's time */
   #clockConnection = null
   #clockRequested = 0
-  /** Unix ms, when the next message is meant to be sent. */
+  /** Intended time of the next message, Unix ms. */
   #due
   /** Place of the last message's subject. */
   #place = -1
   /** @type {NodeJS.Timeout | undefined} */
   #timer
-  /** @type {Promise<void> | null} it stops */
+  /** @type {Promise<void> | null} end of publishing, once it was stopped */
   #end = null
   /** Last sequence of each subject of its part. */
   sequences = new Uint32Array(0)
 
-  /**
-   * Begins with `change`.
-   * @param {import('./engine.js').Engine} engine
-   * @param {Settings} settings
-   */
+  /** Begins with `change`. @param {import('./engine.js').Engine} engine @param {Settings} settings */
   constructor(engine, settings) {
     const { publish, publishFrom, targets } = settings
     const begin = Math.max(publishFrom, engine.clock.now())
@@ -62,27 +58,27 @@ export class Publisher {
   change(settings) {
     const { publish, total } = settings
     const now = this.engine.clock.now()
-    // There was nobody to publish to.
+    // There were no subjects to publish to.
     if (this.sequences.length === 0) this.#due = Math.max(this.#due, now)
-    // With connections, subjects of their own may have come.
+    // New connections may have subjects of their own.
     const places = ((this.subject.span || this.subject.count(total)) - publish.part) / publish.parts
     const before = this.sequences
     this.sequences = new Uint32Array(Math.max(before.length, Math.ceil(places)))
     this.sequences.set(before)
-    // What is behind stays due; what is to come, comes at the new rate.
+    // Overdue messages stay due; the next ones follow at the new rate.
     if (this.#due > now && publish.rate < Infinity)
       this.#due = now + (this.#due - now) * (this.settings.publish.rate / publish.rate)
     this.settings = settings
     this.pump()
   }
 
-  /** Sends what is due, as far as there is room. */
+  /** Queues due messages as far as lanes have room, and sends them. */
   pump() {
     const { rate, order, single } = this.settings.publish
     const lanes = this.#lanes.length
     const now = this.engine.clock.now()
     if (!this.#end && this.sequences.length > 0) {
-      // Alone on a machine with the gateway, it need not be asked.
+      // A bench publisher is on the gateway's machine: same clock.
       if (!single && now - this.#clockRequested > CLOCK_INTERVAL) {
         this.#clockRequested = now
         this.#clockConnection?.close()

@@ -6,38 +6,39 @@ import { readLedger, startNumber } from './payload.js'
 
 /** The server has answered, and the connection is there. */
 const READY = 1
-/** Was ready before the publishers began: knows that it has had nothing yet. */
+/** Was ready before publishing began: must receive sequence 1. */
 const KNOWS = 2
-/** Was away, and what was published meanwhile was not promised: a hole before the next publication is its own. */
+/** Was away without a promise of recovery: a gap before the next publication is `missed`, not `lost`. */
 const AWAY = 4
 /** Has a position in a stream, from which it can be recovered. */
 const POSITION = 8
 
-/** Missing publications that are remembered, so that what comes late is told from what comes twice: of a hole, and of all. */
+/** Missing publications remembered for each gap and for all, to tell late ones from duplicates. */
 const OF_HOLE = 100
 const OF_ALL = 50_000
 /** More than any sequence: a publication's key is subscription * SEQUENCES + sequence. */
 const SEQUENCES = 2 ** 32
 
 /**
- * All subscriptions of a process, by index: slot * width + place in the list of templates. What is kept of one is five numbers,
- * and its offset and epoch when it is to be recovered.
+ * All subscriptions of a process, by index: slot * width + place in the list of templates. What is kept of one is five
+ * numbers, and its offset and epoch when it is to be recovered.
  *
- * What is right for each, and each publisher's start `e`: sequences 1, 2, 3 ... A greater sequence than the next one leaves a hole. A
- * lower one was in a hole (late), or was here before (a duplicate). The first one that comes of a later start has to be 1, except that
- * a subscription that has had nothing, and was not there when publishing began, takes any.
+ * What is right for each, and each publisher's start `e`: sequences 1, 2, 3 ... A greater sequence than the next one
+ * leaves a hole. A lower one was in a hole (late), or was here before (a duplicate). The first one that comes of a
+ * later start has to be 1, except that a subscription that has had nothing, and was not there when publishing began,
+ * takes any.
  */
 export class Subscriptions {
   #subjects
   #recover
   #counters
-  /** When the publishers began or will begin, as startNumber; 0: they do not publish. */
+  /** Start of publishing, as startNumber; 0: nobody publishes. */
   #phase = 0
-  /** Greatest sequence that came, of #start. @type {number[]} */
+  /** Greatest sequence received from publisher #start. @type {number[]} */
   #last = []
   /** @type {number[]} */
   #start = []
-  /** What came before that is not this subscription's. @type {number[]} */
+  /** Last sequence published before the subscription was there. @type {number[]} */
   #baseline = []
   /** @type {number[]} */
   #channel = []
@@ -49,7 +50,7 @@ export class Subscriptions {
   #epoch = []
   /** @type {Map<number, number>} key of a missing publication -> whether the subscription was away, as AWAY or 0 */
   #missing = new Map()
-  /** The latest publisher's start that was seen. */
+  /** Start of the newest publisher seen. */
   #latest = 0
 
   /** @param {Subject[]} subjects @param {boolean} recover @param {Counters} counters */
@@ -60,7 +61,7 @@ export class Subscriptions {
     this.width = subjects.length
   }
 
-  /** @param {number} slot that is new, or comes back as a new one: the next one that there was none of, or one that was */
+  /** @param {number} slot new, or reused: at most the number of slots so far */
   begin(slot) {
     for (let i = slot * this.width; i < (slot + 1) * this.width; i++) {
       if (i < this.#flags.length) this.#missing.clear()
@@ -74,7 +75,7 @@ export class Subscriptions {
     const phase = from > 0 ? startNumber(from) : 0
     if (phase === this.#phase) return
     this.#phase = phase
-    // The control line may be slower than the publishers: who is told a little late was there all the same.
+    // The controller's link may be slower than the publishers: a notice a little late still counts.
     if (phase === 0 || now > from + 5000) return
     for (let i = 0; i < this.#flags.length; i++) if (this.#flags[i] & READY) this.#here(i)
   }

@@ -1,5 +1,5 @@
-// Where connections come from: pairs of a local address and a source port, in sequence. One address gives at most 64,511 connections to
-// one server port, and so many addresses give so many times that.
+// Where connections come from: pairs of a local address and a source port, in sequence. One address gives at most
+// 64,511 connections to one server port, and so many addresses give so many times that.
 
 import { isIP } from 'node:net'
 
@@ -34,8 +34,8 @@ export function parseAddresses(ranges) {
 }
 
 /**
- * The pairs that connections to one target take. A pair that was given back rests until all others had their turn, so that the kernel's
- * TIME_WAIT is over when it is taken again.
+ * The pairs that connections to one target take. A pair that was given back rests until all others had their turn, so
+ * that the kernel's TIME_WAIT is over when it is taken again.
  */
 export class Sources {
   /** @type {Set<number>} pairs that are in use here */
@@ -58,7 +58,8 @@ export class Sources {
   }
 
   /**
-   * Says where to begin, the first time: processes that share the pairs begin at different ones, so that they do not meet.
+   * Says where to begin, the first time: processes that share the pairs begin at different ones, so that they do not
+   * meet.
    * @param {number} number of a connection
    */
   begin(number) {
@@ -66,7 +67,8 @@ export class Sources {
   }
 
   /**
-   * @param {number} tries how many were found taken by others; they may have many in a row, so that larger and larger steps are made
+   * @param {number} tries how many were found taken by others; they may have many in a row, so that larger and larger
+   *   steps are made
    * @returns {number} index of a pair, -1: none is left
    */
   take(tries) {

@@ -1,4 +1,4 @@
-// A connection as the engine sees it: messages come, and in the end it is closed, once.
+// A connection as the engine sees it: it delivers messages, and is closed exactly once.
 
 import { HttpWire } from './http.js'
 import { lineEnd, MAX_UNSENT, OPEN, OPENING, Remainder } from './wire.js'
@@ -6,7 +6,7 @@ import { lineEnd, MAX_UNSENT, OPEN, OPENING, Remainder } from './wire.js'
 /** A message may be as long as a gateway lets it, and what is around it. */
 export const MAX_MESSAGE = (1 << 20) + (1 << 16)
 
-/** What a subclass has: `opened`, `answered`, `parse`, and `flush`. */
+/** Subclasses override `opened`, `answered`, `parse` and `flush`. */
 export class Connection extends HttpWire {
   /**
    * @param {import('./target.js').Target} target
@@ -32,7 +32,7 @@ export class Connection extends HttpWire {
     else this.flush()
   }
 
-  /** Sends what is in the outbox, when it can. */
+  /** Sends the outbox when the connection can. */
   flush() {}
 
   /** Closes it in an orderly way. */
@@ -40,7 +40,7 @@ export class Connection extends HttpWire {
     this.end('closed')
   }
 
-  /** Ends it as if the network had cut it, which TLS sockets cannot. */
+  /** Resets the TCP connection as a network fault would; TLS sockets cannot. */
   reset() {
     if (!this.target.secure) this.socket?.resetAndDestroy()
     this.end('reset')
@@ -64,7 +64,7 @@ export class Connection extends HttpWire {
   }
 
   /**
-   * Takes what is whole.
+   * Delivers complete messages.
    * @param {Buffer} buffer
    * @param {number} at
    * @param {number} end

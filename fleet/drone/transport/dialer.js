@@ -25,10 +25,11 @@ const TRANSPORTS = [...CONNECTIONS.keys(), 'uni_websocket', 'uni_http_stream', '
  * @typedef {import('./wire.js').Wire} Wire
  *
  * @typedef {object} Listener methods are called synchronously, though never within `dial`
- * @property {(connection: Connection, buffer: Buffer, start: number, end: number) => void} message one whole JSON message (reply, push,
- *   or `{}`, a ping) in buffer[start, end), which is there during the call only
- * @property {(connection: Connection, code: number, reason: string) => void} closed exactly once for each `dial`: the code of the
- *   close or disconnect, or 0, and a short reason: `no pong`, `ECONNREFUSED`, `HTTP 503`, `timeout`, `closed` (here), `reset` (here)
+ * @property {(connection: Connection, buffer: Buffer, start: number, end: number) => void} message one whole JSON
+ *   message (reply, push, or `{}`, a ping) in buffer[start, end), which is there during the call only
+ * @property {(connection: Connection, code: number, reason: string) => void} closed exactly once for each `dial`: the
+ *   code of the close or disconnect, or 0, and a short reason: `no pong`, `ECONNREFUSED`, `HTTP 503`, `timeout`,
+ *   `closed` (here), `reset` (here)
  *
  * @typedef {object} DialerOptions
  * @property {string[]} targets base URLs

@@ -1,9 +1,9 @@
-// Answers of an HTTP/1.1 server (RFC 9112), as they come: one after another, with a length, in chunks, or until the end. What is no such
-// answer ends the connection with a reason; nothing that a server sends is kept without a bound.
+// Answers of an HTTP/1.1 server (RFC 9112), as they come: one after another, with a length, in chunks, or until the
+// end. What is no such answer ends the connection with a reason; nothing that a server sends is kept without a bound.
 
 import { CLOSED, lineEnd, Wire } from './wire.js'
 
-/** What comes next, a line unless there is data left: of the head, data, a chunk's size, the end of its data, of the trailer. */
+/** Next part of an answer: line of the head, data, line of a chunk's size, end of its data, line of the trailer. */
 const HEAD = 0
 const BODY = 1
 const SIZE = 2
@@ -19,7 +19,7 @@ const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [^\n]*)?\r?$/
 /** A chunk of 4 GB is none that a gateway sends. */
 const CHUNK_SIZE = /^([\da-f]{1,8})[ \t]*(?:;.*)?\r?$/i
 
-/** What a subclass has: `opened`, `answered`, `body`, `done` and `gone`. */
+/** Subclasses override `opened`, `answered`, `body`, `done` and `gone`. */
 export class HttpWire extends Wire {
   /** @param {import('./target.js').Target} target */
   constructor(target) {
@@ -36,11 +36,7 @@ export class HttpWire extends Wire {
     this.kept = true
   }
 
-  /**
-   * The head of an answer is there.
-   * @param {number} _status
-   * @param {string} _head
-   */
+  /** The head of an answer is there. @param {number} _status @param {string} _head */
   answered(_status, _head) {}
 
   /** @param {Buffer} _buffer @param {number} _start @param {number} _end of a piece of the body */

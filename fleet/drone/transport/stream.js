@@ -2,7 +2,7 @@
 //
 //   http_stream, uni_http_stream   lines of JSON in an endless answer; commands go to the emulation endpoint
 //   sse, uni_sse                   the same with the data of events
-//   long_poll                      Halley's two-way long-poll (docs/long-poll.md): a poll waits; commands go beside it, in numbered POSTs
+//   long_poll                      two-way long-poll (docs/long-poll.md): a poll waits; commands go in numbered POSTs
 
 import { Connection } from './connection.js'
 import { field } from './http.js'
@@ -46,7 +46,7 @@ export class StreamConnection extends Connection {
     if (!this.takes(type)) this.end(`wrong content type ${type.slice(0, 50)}`)
   }
 
-  /** A web page is what a proxy or another server answers. @param {string} type of content, '' if the target says none */
+  /** A web page comes from a proxy or another server. @param {string} type of content; '': none is given */
   takes(type) {
     return !type.startsWith('text/html')
   }
@@ -88,11 +88,7 @@ export class StreamConnection extends Connection {
     return this.target.post('/emulation', JSON.stringify({ session, node, data: this.commands() }))
   }
 
-  /**
-   * The POST was answered, or never will be.
-   * @param {number} status 0: it was not
-   * @param {string} reason
-   */
+  /** The POST was answered, or never will be. @param {number} status 0: it was not @param {string} reason */
   posted(status, reason) {
     this.posting = false
     if (status !== 204 && status !== 200) this.end(`send: ${reason}`)

@@ -1,4 +1,5 @@
-// One of the servers that connections go to: its address, how a socket to it is made, and what is shared by its connections.
+// One of the servers that connections go to: its address, how a socket to it is made, and what is shared by its
+// connections.
 
 import { lookup } from 'node:dns/promises'
 import { isIP, Socket } from 'node:net'
@@ -104,7 +105,7 @@ export class Target {
  * @typedef {{request: () => Buffer | null, posted: (status: number, reason: string, text: string) => void}} Sender
  */
 
-/** The POSTs of all connections to a target, over a few connections that are kept open while there is something to do. */
+/** The POSTs of all connections to a target, over a few connections that stay open while they are used. */
 class Posts {
   /** @type {Sender[]} each once at most */
   queue = []

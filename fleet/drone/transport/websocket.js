@@ -7,8 +7,8 @@ import { field } from './http.js'
 import { CLOSING, OPEN, Remainder } from './wire.js'
 
 /**
- * The answer to the key shows that the server speaks WebSocket, and has not just repeated an answer (1.3). One key for all connections of
- * a process saves a hash for each of a million.
+ * The answer to the key shows that the server speaks WebSocket, and has not just repeated an answer (1.3). One key for
+ * all connections of a process saves a hash for each of a million.
  */
 export const KEY = randomBytes(16).toString('base64')
 const ACCEPT = createHash('sha1').update(`${KEY}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
@@ -115,7 +115,7 @@ export class WebSocketConnection extends Connection {
     this.#leave(NORMAL)
   }
 
-  /** Says goodbye, and waits for the target to close. @param {number} code */
+  /** Starts the close handshake. @param {number} code */
   #leave(code) {
     this.#sayClose(code)
     this.state = Math.max(this.state, CLOSING)
@@ -127,7 +127,7 @@ export class WebSocketConnection extends Connection {
     this.write(frame(CLOSE, code === NO_CODE ? '' : Uint8Array.of(code >> 8, code & 255)))
   }
 
-  /** What the target sent breaks the rules: it is told so, and the connection ends. @param {string} reason @param {number} [code] */
+  /** Closes the connection for a protocol error of the target. @param {string} reason @param {number} [code] */
   #refuse(reason, code = PROTOCOL_ERROR) {
     this.#sayClose(code)
     this.end(reason)
@@ -182,17 +182,12 @@ export class WebSocketConnection extends Connection {
     else this.#refuse('text is no UTF-8', NOT_UTF8)
   }
 
-  /** A whole message: lines, of which the last one has no end. @param {Buffer} buffer @param {number} start @param {number} end */
+  /** Lines of a message; the last has no line feed. @param {Buffer} buffer @param {number} start @param {number} end */
   message(buffer, start, end) {
     this.line(buffer, super.parse(buffer, start, end), end)
   }
 
-  /**
-   * @param {number} first byte of the frame
-   * @param {Buffer} buffer
-   * @param {number} start
-   * @param {number} end
-   */
+  /** @param {number} first byte of the frame @param {Buffer} buffer @param {number} start @param {number} end */
   #fragment(first, buffer, start, end) {
     if ((first & 15) !== CONTINUATION) {
       this.fragments = new Remainder()

@@ -1,19 +1,19 @@
-// A socket to the target, and what is left of what it received. An idle wire is what an idle connection costs: one object, one
-// net.Socket, no closures, no timers, no Buffers. All sockets of a dialer are read into one buffer.
+// A socket to the target, and what is left of what it received. An idle wire is what an idle connection costs: one
+// object, one net.Socket, no closures, no timers, no Buffers. All sockets of a dialer are read into one buffer.
 
-/** How far it is: the order matters. */
+/** States of a wire, in order. */
 export const OPENING = 0
 export const OPEN = 1
-/** Both sides are told; what still comes is not delivered. */
+/** The close handshake is under way; nothing more is delivered. */
 export const CLOSING = 2
-/** It is decided how it ended; the socket is closed, or being closed. */
+/** The reason is final; the socket is closed or closing. */
 export const CLOSED = 3
 
-/** s that a target has to answer. */
+/** s a target has to answer. */
 export const PATIENCE = 20
-/** Pairs of address and port that one wire tries, when others have taken them. */
+/** Pairs of address and port that one wire tries when they are taken. */
 const MAX_TRIES = 24
-/** What may wait to be sent, bytes: a server that does not read for so long is left. */
+/** Bytes that may wait to be sent: a server that does not read them is given up. */
 export const MAX_UNSENT = 1 << 20
 const LF = 10
 
@@ -22,7 +22,7 @@ const LF = 10
  * @typedef {import('node:net').Socket & {wire: Wire}} WireSocket
  */
 
-/** What a subclass has: `opened`, `receive` and `gone`. */
+/** Subclasses override `opened`, `receive` and `gone`. */
 export class Wire {
   /** @param {Target} target */
   constructor(target) {
@@ -65,18 +65,14 @@ export class Wire {
     if (socket.writableLength > MAX_UNSENT) this.end('target does not read')
   }
 
-  /**
-   * Ends it, whatever state it is in.
-   * @param {string} reason '': the target closed it
-   * @param {number} [code]
-   */
+  /** Ends it, whatever state it is in. @param {string} reason '': the target closed it @param {number} [code] */
   end(reason, code) {
     this.blame(reason, code)
     this.state = CLOSED
     this.socket?.destroy()
   }
 
-  /** Why it ends. What is said first, holds. @param {string} reason @param {number} [code] */
+  /** Sets the reason of the end; the first one stays. @param {string} reason @param {number} [code] */
   blame(reason, code = 0) {
     if (this.reason !== '') return
     this.reason = reason
@@ -89,12 +85,12 @@ export class Wire {
   /** @param {Buffer} _buffer @param {number} _start @param {number} _end */
   receive(_buffer, _start, _end) {}
 
-  /** Whether something has begun to come, and is not complete. */
+  /** Whether a message is incomplete. */
   get unfinished() {
     return false
   }
 
-  /** Whether it is opened once more, now that its socket was closed. */
+  /** Whether the wire reconnects after its socket was closed. */
   again() {
     return this.tries > 0
   }
@@ -149,7 +145,7 @@ export function onRead(length, buffer) {
   return true
 }
 
-/** Bytes that are not whole yet. Grows by doubling, so that many small pieces cost no more than a large one. */
+/** Bytes of an incomplete message. Grows by doubling, so that many small pieces cost no more than a large one. */
 export class Remainder {
   // Not from Node's pool, which a piece would keep whole.
   bytes = Buffer.allocUnsafeSlow(0)

@@ -5,17 +5,17 @@ import { nearest } from '../../../src/config/nearest.js'
 import { ProviderError } from '../contract.js'
 import { Ec2Error, explained, THROTTLED } from './errors.js'
 
-/** Regions that are asked at once. */
+/** Regions asked at once. */
 const ABREAST = 8
 
-/** Ms to connect, and for an answer, which the SDK would only warn of: a network that swallows everything is an error. */
+/** ms to connect, and for an answer. By default the SDK only warns of a network that swallows everything. */
 const TIMEOUTS = Object.freeze({
   connectionTimeout: 5000,
   requestTimeout: 30_000,
   throwOnRequestTimeout: true,
 })
 
-/** Own attempts after those of the SDK, and ms before the first, doubling: the bucket of RunInstances fills at 2 calls/s. */
+/** Attempts after those of the SDK, and ms before the first, doubling: RunInstances has 2 tokens/s. */
 const AGAIN = Object.freeze({ attempts: 4, pause: 2000 })
 
 const SDK = '@aws-sdk/client-ec2'

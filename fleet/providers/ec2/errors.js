@@ -1,4 +1,4 @@
-// EC2's faults in words that say what to do.
+// Errors of EC2, with what to do.
 
 import { ProviderError } from '../contract.js'
 
@@ -16,7 +16,7 @@ export class Ec2Error extends ProviderError {
   }
 }
 
-/** Asked too often. The SDK has tried again already. */
+/** Error codes of throttling; the SDK has retried already. */
 export const THROTTLED = Object.freeze(
   new Set([
     'RequestLimitExceeded',

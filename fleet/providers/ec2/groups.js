@@ -58,7 +58,8 @@ const permission = ({ port, from, why }) => ({
  *
  * @param {import('./client.js').Ec2} ec2
  * @param {string} region
- * @param {{run: string, vpc: string, rules: Rule[], tags: {Key: string, Value: string}[]}} options vpc '': the default one
+ * @param {{run: string, vpc: string, rules: Rule[], tags: {Key: string, Value: string}[]}} options vpc '': the default
+ *   one
  * @returns {Promise<string>} id
  * @throws {Ec2Error}
  */

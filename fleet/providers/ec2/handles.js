@@ -1,5 +1,5 @@
-// Drones and instances: drones are put together into calls, the instances of a call share all but their launch index, and what EC2
-// says of an instance is the handle of a drone.
+// Drones and instances: drones are put together into calls, the instances of a call share all but their launch index,
+// and what EC2 says of an instance is the handle of a drone.
 
 import { ProviderError } from '../contract.js'
 import { RUN_TAG } from './groups.js'
@@ -63,7 +63,7 @@ export function idOf(names, index) {
   return `${prefix}${number + index}`
 }
 
-/** EC2's states in the contract's words. A stopped instance still costs: it is not gone. @type {Record<string, string>} */
+/** EC2's states -> Handle states. A stopped instance still costs: not `gone`. @type {Record<string, string>} */
 const STATES = {
   pending: 'pending',
   running: 'running',

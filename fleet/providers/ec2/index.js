@@ -1,8 +1,10 @@
-// The provider of Amazon EC2: instances in several regions, found by their tags. This file finds, stops and restarts them; plan.js says
-// what would be launched, launch.js launches it, user-data.js and setup.sh make an instance a drone, client.js speaks with EC2.
+// The provider of Amazon EC2: instances in several regions, found by their tags. This file finds, stops and restarts
+// them; plan.js says what would be launched, launch.js launches it, user-data.js and setup.sh make an instance a
+// drone, client.js speaks with EC2.
 //
-// It promises what providers/contract.js asks for; each instance ends itself at its time limit, whatever happens here. The SDK is an
-// optional dependency that only client.js loads, when EC2 is asked something. Nothing but providers/index.js imports this.
+// It promises what providers/contract.js asks for; each instance ends itself at its time limit, whatever happens here.
+// The SDK is an optional dependency that only client.js loads, when EC2 is asked something. Nothing but
+// providers/index.js imports this.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProviderError } from '../contract.js'
@@ -107,8 +109,8 @@ async function sweep(ec2, region, runs, onProgress) {
 }
 
 /**
- * Ends instances, and takes away the security groups of runs without any. Without handles: those of all such runs, in the regions of
- * the flags, or in all.
+ * Ends instances, and takes away the security groups of runs without any. Without handles: those of all such runs, in
+ * the regions of the flags, or in all.
  *
  * @param {Handle[]} handles
  * @param {Options} options
@@ -136,7 +138,7 @@ async function stop(handles, { flags }, onProgress) {
       )
       await sweep(ec2, region, runs, onProgress)
     })
-    // One region's fault keeps no other from being cleared.
+    // The error of one region does not keep the others from being cleared.
     allOf(results)
   } finally {
     ec2.close()

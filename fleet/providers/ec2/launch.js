@@ -1,4 +1,4 @@
-// The launch, and the memory of it from which a single drone can be launched again.
+// Launches instances, and keeps the plan in a file from which a single drone can be launched again.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
@@ -19,12 +19,12 @@ import { userData } from './user-data.js'
  * @typedef {import('./handles.js').Batch} Batch
  */
 
-/** A group that was made just now is not known everywhere at EC2: ms between attempts. */
+/** ms between attempts to use a new group, which EC2 does not know everywhere at once. */
 const SETTLE = Object.freeze({ attempts: 6, pause: 1000 })
 /** ms to wait for public addresses. */
 const ADDRESSES = Object.freeze({ pause: 2000, attempts: 45 })
 
-/** Faults after which it is not known whether instances were launched. */
+/** Errors after which instances may have been launched. */
 const UNSURE = new Set([
   'ENOTFOUND',
   'TimeoutError',
@@ -50,7 +50,7 @@ async function run(ec2, details, batch, group, ends) {
   if (place === undefined) throw new ProviderError(`${batch.region} was not looked at`)
   const { instanceType, spot, maxPrice, keyName } = options
   const tags = tagsOf({ run: details.run, names: namesOf(batch), ends })
-  // The same call, made again because its answer got lost, launches nothing twice.
+  // A call that is repeated because its answer was lost launches nothing twice.
   const token = createHash('sha256')
     .update(`${nonce} ${details.run} ${batch.region} ${namesOf(batch)}`)
     .digest('hex')
@@ -138,7 +138,7 @@ async function launchIn(ec2, details, region, ends, onLaunched) {
       if (rest > 0) waiting.unshift({ ...batch, first: batch.first + handles.length, count: rest })
     }
   } catch (error) {
-    // Somebody else of this run may have machines here: then EC2 does not delete it.
+    // EC2 does not delete a group that other instances of the run use.
     if (here === 0) await ec2.send(region, 'DeleteSecurityGroup', { GroupId: group }).catch(() => {})
     throw error
   }
@@ -276,7 +276,7 @@ export async function relaunch(ec2, handle, dir) {
         number < first + count,
     )
     if (details.run !== handle.run || batch === undefined) continue
-    // The program of the others, also when Halley was upgraded meanwhile.
+    // The same program as the other drones, also after an upgrade of Halley.
     const program = await readProgram(dir, details.sha256).catch(() => packProgram())
     await keepProgram(dir, program)
     const again = { ...details, nonce: randomBytes(8).toString('hex'), program }

@@ -1,11 +1,11 @@
-// What is launched: the type of machine, and the image that fits it.
+// The instance type, and the image that fits it.
 
 import { ProviderError } from '../contract.js'
 
 /** Canonical, who makes Ubuntu; in the partitions of China and the US government too. */
 const CANONICAL = Object.freeze({ '': '099720109477', cn: '837727238323', gov: '513442679011' })
 
-/** LTS releases whose systemd and cloud-init are new enough, by their names; the newest one that the region has is taken. */
+/** LTS releases with systemd and cloud-init that are new enough, newest first. */
 const RELEASES = Object.freeze(['noble-24.04', 'jammy-22.04'])
 
 const ARCHITECTURES = Object.freeze({ x86_64: 'amd64', arm64: 'arm64' })

@@ -1,4 +1,4 @@
-// The flags of the provider, read.
+// The flags of the provider: help, parsing and checks.
 
 import { isIP } from 'node:net'
 import { ProviderError } from '../contract.js'

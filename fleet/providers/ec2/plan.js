@@ -1,4 +1,4 @@
-// What would be launched, all of it, found out by reading only.
+// The launch plan, made by read-only calls.
 
 import { randomBytes } from 'node:crypto'
 import { packProgram } from '../../program.js'

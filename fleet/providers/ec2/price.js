@@ -1,4 +1,4 @@
-// What machines cost: list prices, to know the size of the bill before it comes. The bill itself is AWS's.
+// Prices of instances: an estimate before the launch. The bill itself is AWS's.
 
 /** When the table was written. */
 export const PRICES_OF = 'January 2025'
@@ -32,7 +32,7 @@ const DISK = 0.0009
 /** @param {Record<string, number>} table @param {string} name */
 const own = (table, name) => (Object.hasOwn(table, name) ? table[name] : undefined)
 
-/** @param {string} type `c7g.2xlarge` @param {string} region @returns {number | null} dollars an hour; null: not in the table */
+/** @param {string} type `c7g.2xlarge` @param {string} region @returns {number | null} dollars an hour; null: unknown */
 export function listPrice(type, region) {
   const [family, size = ''] = type.split('.')
   const large = own(LARGE, family)

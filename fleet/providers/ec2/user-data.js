@@ -1,4 +1,5 @@
-// What an instance gets at launch: a cloud-config with the drone's bootstrap, its configuration, its service and the script that sets it up.
+// What an instance gets at launch: a cloud-config with the drone's bootstrap, its configuration, its service and the
+// script that sets it up.
 
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
@@ -11,8 +12,9 @@ import { ProviderError } from '../contract.js'
 export const USER_DATA_LIMIT = 16_384
 
 /**
- * Instances of one RunInstances call share their user data; the launch index tells them apart (AmiLaunchIndex, `ami-launch-index` of
- * the metadata): drone `prefix` + (first + index). So a thousand drones are a few calls, and no instance is ever without its number.
+ * Instances of one RunInstances call share their user data; the launch index tells them apart (AmiLaunchIndex,
+ * `ami-launch-index` of the metadata): drone `prefix` + (first + index). So a thousand drones are a few calls, and no
+ * instance is ever without its number.
  *
  * @typedef {object} Boot
  * @property {import('../../schema.js').LaunchConfig} config its `id` is not used
@@ -42,7 +44,8 @@ export async function setupScript(values = {}) {
 }
 
 /**
- * The configuration is root's alone, and the service gets a copy that only it can read. The program is pinned by its hash.
+ * The configuration is root's alone, and the service gets a copy that only it can read. The program is pinned by its
+ * hash.
  *
  * @param {string} sha256
  */
@@ -63,17 +66,14 @@ LimitNOFILE=1048576
 WantedBy=multi-user.target
 `
 
-/** Powering off is terminating (InstanceInitiatedShutdownBehavior). Where it hangs, the kernel is asked without ceremony. */
+/** Powering off terminates the instance (InstanceInitiatedShutdownBehavior). If it hangs, power is cut by force. */
 const OFF = 'systemctl poweroff; sleep 90; poweroff -f -f'
 
-/**
- * A YAML scalar: a block for what can stand in one, JSON for the rest.
- *
- * @param {string} text
- */
+/** A YAML scalar: a block for what can stand in one, JSON for the rest. @param {string} text */
 function scalar(text) {
   const lines = text.split('\n')
-  // A block keeps what it is given, except for control characters, and a first line that begins with a blank would set its indent.
+  // A block keeps what it is given, except for control characters, and a first line that begins with a blank would set
+  // its indent.
   if (!/^[\x20-\x7e\n]+\n$/.test(text) || text.endsWith('\n\n') || /^[ \n]/.test(text))
     return JSON.stringify(text)
   return `|\n${lines
