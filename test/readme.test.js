@@ -38,3 +38,23 @@ t.test('the pages that it names are there', async t => {
     t.ok(existsSync(new URL(`../${path}`, import.meta.url)), path)
   }
 })
+
+/** Top-level folders whose paths the guides name from the root of the repository. */
+const PATHS = /`((?:src|test|dashboard|fleet|bench|bin|client|docs)\/[\w./-]*)`(?: `([#\w]+)\(\)`)?/g
+
+for (const name of ['docs/architecture.md', 'CONTRIBUTING.md']) {
+  t.test(`every path and function in ${name} is there`, async t => {
+    const text = readFileSync(new URL(`../${name}`, import.meta.url), 'utf8')
+    const found = [...text.matchAll(PATHS)]
+    t.ok(found.length > 5)
+    for (const [, path, method] of found) {
+      const url = new URL(`../${path}`, import.meta.url)
+      t.ok(existsSync(url), path)
+      if (method === undefined) continue
+      const called = new RegExp(`^(?: {2}(?:async )?|export (?:async )?function )${method}\\(`, 'm')
+      t.match(readFileSync(url, 'utf8'), called, `${path} has ${method}()`)
+    }
+    for (const [, path] of text.matchAll(/\]\((?!https?:)([^)#]+)(?:#[\w-]+)?\)/g))
+      t.ok(existsSync(new URL(path, new URL(`../${name}`, import.meta.url))), path)
+  })
+}
