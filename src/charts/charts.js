@@ -1,4 +1,7 @@
-// The charts of a run, or of a gateway that runs: the page hands over columns, and decides where the charts are.
+// Charts for browsers, of reports and of the admin page, over uPlot.
+//
+// definitions.js is the table of charts: a row adds one. derive.js computes columns that the CSV does not have; plot.js draws one chart
+// (axes.js, legend.js). Everything here runs in a browser and may import only this folder. The page passes columns and an element.
 
 import { CHARTS } from './definitions.js'
 import { derive, isKnown, maximum } from './derive.js'
@@ -12,25 +15,25 @@ import { Plot } from './plot.js'
 /**
  * @typedef {object} ChartOptions
  * @property {'auto' | 'light' | 'dark'} [theme]
- * @property {boolean} [live] the time of day below, and the last values in the legends
- * @property {readonly ChartDefinition[]} [charts] which ones
- * @property {Record<string, Most>} [most] where axes end, by the charts' ids (rangesOf)
- * @property {number} [span] s of the time axis, where it is longer than the data
- * @property {string} [sync] charts with the same one share their cursor
+ * @property {boolean} [live] time of day on the axis, and the last values in the legends
+ * @property {readonly ChartDefinition[]} [charts] to draw
+ * @property {Record<string, Most>} [most] upper ends of the axes, by chart id (rangesOf)
+ * @property {number} [span] length of the time axis, if longer than the data, s
+ * @property {string} [sync] key of charts that share their cursor
  */
 
 /**
  * @typedef {object} Charts
  * @property {(columns: Columns) => void} setData
  * @property {(theme: 'auto' | 'light' | 'dark') => void} setTheme
- * @property {() => void} resize to be called where a layout changes without the window's doing; else they see to it themselves
+ * @property {() => void} resize to be called after a layout change without a window resize
  * @property {() => void} destroy
  */
 
 const DARK = '(prefers-color-scheme: dark)'
 
 /**
- * Puts charts into an element, one `<figure class="chart" data-chart="ID">` for each, in the order of the definitions.
+ * Adds a `<figure class="chart" data-chart="ID">` per chart to an element, in the order of the definitions.
  * @param {HTMLElement} root gets the class `charts`; charts.css has the colours
  * @param {Columns} columns of the CSV, by name; with `NAME:min` and `NAME:max` beside `NAME` where rows are buckets
  * @param {ChartOptions} [options]
@@ -52,11 +55,11 @@ export function makeCharts(root, columns, options = {}) {
 }
 
 /**
- * Charts with one line for each of several runs, laid over each other by the time since they began.
+ * Charts with one line per run, aligned at the start of the runs.
  * @param {HTMLElement} root
  * @param {{label: string, columns: Columns}[]} runs at most six have colours of their own
  * @param {ChartOptions & {charts: readonly ChartDefinition[]}} options the first series of each chart counts
- * @returns {Charts} whose setData does nothing: runs are over
+ * @returns {Charts} its setData does nothing
  */
 export function makeOverlay(root, runs, options) {
   const parts = runs.map(({ columns }) => derive(columns))
@@ -82,7 +85,7 @@ export function makeOverlay(root, runs, options) {
 }
 
 /**
- * Where axes must end for all runs to fit, so that they can be compared at a glance.
+ * Upper ends of the axes that fit all runs, so that charts can be compared.
  * @param {Columns[]} runs
  * @param {readonly ChartDefinition[]} [charts]
  * @returns {Record<string, Most>} by the charts' ids
@@ -143,7 +146,7 @@ function lineOf(columns, name, length) {
  * @param {import('./derive.js').Values} values at the times `from`
  * @param {number[]} from
  * @param {number[]} to times, all of `from` among them
- * @returns {(number | null)[]} at the times `to`; straight lines between, nothing beyond the ends
+ * @returns {(number | null)[]} at the times `to`; interpolated linearly, null beyond the ends
  */
 function spread(values, from, to) {
   let next = 0

@@ -1,4 +1,4 @@
-// Which charts there are, and what is in them: one table for the report and the live page.
+// The table of charts, for reports and the admin page.
 
 /** @typedef {import('./format.js').Unit} Unit */
 
@@ -9,18 +9,18 @@
  * @property {string} color custom property `--chart-COLOR`
  * @property {'line' | 'dots' | 'dashes'} [stroke]
  * @property {boolean} [right] measured on the axis to the right
- * @property {boolean} [peaks] of a bucket of rows the highest value is drawn, not the average
+ * @property {boolean} [peaks] draw the highest value of a bucket of rows instead of the average
  *
  * @typedef {object} ChartDefinition
  * @property {string} id
  * @property {string} title
- * @property {string} note what else there is to know, for people
+ * @property {string} note explanation for the reader
  * @property {Unit} unit
  * @property {Unit} [right] of the axis to the right
- * @property {boolean} [stacked] areas on each other, the last series at the bottom
+ * @property {boolean} [stacked] stacked areas, the last series at the bottom
  * @property {boolean} [logarithmic]
- * @property {boolean} [smooth] a moving average over faint single values
- * @property {boolean} [wide] deserves the whole width
+ * @property {boolean} [smooth] a moving average over faint values
+ * @property {boolean} [wide] uses the whole width
  * @property {SeriesDefinition[]} series
  */
 
@@ -125,7 +125,7 @@ export const CHARTS = Object.freeze([
 
 /**
  * Charts with one line for each run.
- * @type {readonly ChartDefinition[]} with one series, whose label does not count
+ * @type {readonly ChartDefinition[]} with one series, whose label is not used
  */
 export const COMPARED = Object.freeze([
   one('connections', 'Connections', '', 'count', 'connections'),
@@ -158,7 +158,7 @@ function one(id, title, note, unit, column) {
   return { id, title, note, unit, series: [{ label: '', column, color: 'run-1' }] }
 }
 
-/** Columns that a page needs for all of this. @type {readonly string[]} */
+/** Columns of all charts. @type {readonly string[]} */
 export const CHART_COLUMNS = Object.freeze([
   ...new Set([
     'time',

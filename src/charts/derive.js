@@ -1,6 +1,6 @@
-// What charts and summaries show that the CSV does not hold as it is: rates, sums, shares of a connection.
+// Columns derived from those of the CSV: rates, sums, bytes per connection.
 
-/** @typedef {(number | null)[] | Float64Array} Values null, NaN: not known */
+/** @typedef {(number | null)[] | Float64Array} Values null, NaN: unknown */
 /** @typedef {Record<string, Values>} Columns by name, all of one length */
 
 /** Counts over the interval that become rates: `accepts` -> `accepts_s`. */
@@ -17,12 +17,12 @@ const RATES = Object.freeze([
   'payload_out_bytes',
 ])
 
-/** Fewer connections than this, and than this share of the most, say nothing about one of them: memory comes back late. */
+/** Minimum connections, absolute and as a share of the maximum, for bytes per connection: memory is freed late. */
 const ENOUGH = 1000
 const ENOUGH_SHARE = 0.5
-/** A gateway counts as idle with at most this share of the most connections. */
+/** A gateway is idle with at most this share of its maximum connections. */
 const IDLE = 0.01
-/** Rows that the idle figure is taken from: the last ones before connections come. */
+/** Rows of the idle figure: the last ones before connections arrive. */
 const IDLE_ROWS = 30
 
 /** @param {number | null | undefined} value @returns {value is number} */
@@ -74,9 +74,9 @@ export function maximum(values) {
 }
 
 /**
- * The rows in which the gateway had (next to) no connections yet.
+ * The first rows, in which the gateway had hardly any connections.
  * @param {Values} connections
- * @returns {[number, number] | null} from, to (not included); null if it had some from the beginning
+ * @returns {[number, number] | null} from, to (not included); null if it had some from the start
  */
 export function idleRows(connections) {
   const few = maximum(connections) * IDLE
@@ -86,11 +86,11 @@ export function idleRows(connections) {
 }
 
 /**
- * What a column has grown by since the gateway was idle, for each connection.
+ * Growth of a column since the gateway was idle, per connection.
  * @param {Values} values
  * @param {Values} connections
  * @param {[number, number] | null} idle
- * @returns {Float64Array | null} null: not to be told
+ * @returns {Float64Array | null} null: unknown
  */
 function perConnection(values, connections, idle) {
   const least = enough(connections)
@@ -107,11 +107,11 @@ function perConnection(values, connections, idle) {
 const enough = connections => Math.max(ENOUGH, maximum(connections) * ENOUGH_SHARE)
 
 /**
- * @param {string} measured column that the gateway has told
- * @param {string} otherwise column that it can be taken from
+ * @param {string} measured column measured by the gateway
+ * @param {string} otherwise column to derive it from otherwise
  * @returns {Rule}
  */
-const toldOr = (measured, otherwise) => (columns, length) => {
+const measuredOr = (measured, otherwise) => (columns, length) => {
   const { connections, [measured]: values } = columns
   if (values === undefined || connections === undefined || !(maximum(values) > 0))
     return each(otherwise)(columns, length)
@@ -119,11 +119,11 @@ const toldOr = (measured, otherwise) => (columns, length) => {
   return fill(length, row => (at(connections, row) >= least ? at(values, row) : Number.NaN))
 }
 
-/** @typedef {(columns: Columns, length: number) => Values | null} Rule null: cannot be told from these columns */
+/** @typedef {(columns: Columns, length: number) => Values | null} Rule null: these columns are not enough */
 
 /**
  * @param {string[]} names
- * @returns {Rule} their sum; what is not known counts nothing, unless nothing is
+ * @returns {Rule} their sum; unknown values count 0 unless all are unknown
  */
 const sumOf = names => (columns, length) => {
   const parts = names.filter(name => columns[name] !== undefined).map(name => columns[name])
@@ -136,7 +136,7 @@ const sumOf = names => (columns, length) => {
 
 /**
  * @param {Rule} rule
- * @returns {Rule} of a second, from what was counted over the interval
+ * @returns {Rule} per second, from counts over the interval
  */
 const rate = rule => (columns, length) => {
   const counts = rule(columns, length)
@@ -158,7 +158,7 @@ const each = name => (columns, length) => {
   return perConnection(values, connections, idleRows(connections))
 }
 
-/** @type {Record<string, Rule>} in the order in which they need each other */
+/** @type {Record<string, Rule>} ordered by dependency */
 const RULES = {
   ...Object.fromEntries(RATES.map(name => [`${name}_s`, rate(columns => columns[name] ?? null)])),
   memory_bytes: sumOf(['rss_bytes', 'kernel_bytes']),
@@ -167,8 +167,8 @@ const RULES = {
   gc_major_pause_ms: rate(sumOf(['gc_major_ms', 'gc_incremental_ms', 'gc_weak_ms'])),
   heap_per_connection: each('heap_total_bytes'),
   native_per_connection: each('native_bytes'),
-  kernel_per_connection: toldOr('kernel_bytes_per_connection', 'kernel_bytes'),
-  user_per_connection: toldOr('bytes_per_connection', 'rss_bytes'),
+  kernel_per_connection: measuredOr('kernel_bytes_per_connection', 'kernel_bytes'),
+  user_per_connection: measuredOr('bytes_per_connection', 'rss_bytes'),
   total_per_connection: (columns, length) =>
     columns.user_per_connection && columns.kernel_per_connection
       ? fill(length, row => at(columns.user_per_connection, row) + at(columns.kernel_per_connection, row))
@@ -176,7 +176,7 @@ const RULES = {
 }
 
 /**
- * @param {Columns} columns of the CSV; those that are derived already stay as they are
+ * @param {Columns} columns of the CSV; already derived columns are kept
  * @returns {Columns} these and the derived ones
  */
 export function derive(columns) {
@@ -200,7 +200,7 @@ export function derive(columns) {
 export function movingAverage(values, width) {
   const half = Math.max(0, Math.floor((width - 1) / 2))
   const { length } = values
-  // Sums up to each value: a window is the difference of two.
+  // Prefix sums: a window is the difference of two.
   const sums = new Float64Array(length + 1)
   const counts = new Uint32Array(length + 1)
   for (let at = 0; at < length; at++) {

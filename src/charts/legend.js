@@ -23,13 +23,13 @@ export function make(name, className, text = '') {
 }
 
 /**
- * Names of the lines with their values: those under the cursor, or otherwise what `rest` says. A click hides a line.
+ * Labels of the lines with their values, under the cursor or at rest. A click hides a line.
  */
 export class Legend {
   #items
   #values
 
-  /** What the values are, for another place. @type {HTMLElement} */
+  /** Time or kind of the values; the caller places it. @type {HTMLElement} */
   time
 
   /**
@@ -59,7 +59,7 @@ export class Legend {
 
   /**
    * @param {(number | null | undefined)[]} values of each item
-   * @param {string} word what they are: `max`, or nothing for those at a time
+   * @param {string} word kind of the values, such as `max`; empty for those of a moment
    * @param {{elapsed: number, time: number} | null} moment s since the beginning, unix ms
    */
   show(values, word, moment) {

@@ -1,4 +1,4 @@
-// The whole examination: pure, from what a machine tells of itself to what there is to say.
+// All checks: a pure function from facts to findings.
 
 import { checkFiles, filesToAllow } from './files.js'
 import { count } from './finding.js'
@@ -6,7 +6,7 @@ import { checkMachine } from './machine.js'
 import { checkNetwork } from './network.js'
 import { limitsFile, nofile, RATE, serviceFile, sysctlFile } from './recipes.js'
 
-/** The number when none is asked for. */
+/** Default number of connections. */
 export const CONNECTIONS = 100_000
 
 /**
@@ -25,11 +25,11 @@ export const CONNECTIONS = 100_000
  * @typedef {object} Diagnosis
  * @property {Aim} aim
  * @property {Finding[]} findings
- * @property {number | null} largest number of connections that could be reached now; null: nothing that was told bounds it
- * @property {string[]} obstacles ids of what stands in the way
- * @property {string[]} notes what cannot be changed from here
- * @property {number | null} nofile what limits.d and systemd should allow; null: it is enough
- * @property {number | null} allowedNow what a process may open; Infinity: no limit; null: it cannot be told
+ * @property {number | null} largest maximum number of connections now; null: no known limit
+ * @property {string[]} obstacles ids of the findings that prevent the wanted number
+ * @property {string[]} notes things that cannot be changed from here
+ * @property {number | null} nofile for limits.d and systemd; null: enough already
+ * @property {number | null} allowedNow files of a process; Infinity: no limit; null: unknown
  */
 
 /**
@@ -99,14 +99,14 @@ export function diagnose(facts, asked) {
 
 /**
  * @param {Diagnosis} diagnosis
- * @param {{all?: boolean, keep?: string[]}} [options] all: also what is right already; keep: the same for these settings
- * @returns {{sysctl: string | null, limits: string | null, service: string | null}} files; null: nothing has to change
+ * @param {{all?: boolean, keep?: string[]}} [options] all: include settings that are right already; keep: include these settings
+ * @returns {{sysctl: string | null, limits: string | null, service: string | null}} files; null: no change needed
  */
 export function filesOf({ aim, findings, nofile: files, allowedNow }, { all = false, keep = [] } = {}) {
   const settings = findings
     .filter(({ changes, status, id }) => status !== 'cannot tell' && (all || changes || keep.includes(id)))
     .flatMap(({ setting }) => setting ?? [])
-  // Where there is no limit, any would be lower.
+  // No limit: writing one would lower it.
   const allowed =
     files ?? (all && allowedNow !== Number.POSITIVE_INFINITY ? Math.max(nofile(aim), allowedNow ?? 0) : null)
   const heading = `halley doctor: ${count(aim.connections)} connections, role ${aim.role}\nsysctl --system loads it.`

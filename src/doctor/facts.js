@@ -17,7 +17,7 @@ import {
   readOnlySettings,
 } from './texts.js'
 
-/** Settings of the kernel that are looked at. */
+/** Kernel settings that are checked. */
 const KEYS = /** @type {const} */ ([
   'fs.nr_open',
   'fs.file-max',
@@ -38,10 +38,10 @@ const KEYS = /** @type {const} */ ([
 ])
 
 /**
- * What a machine tells of itself. null: it does not tell.
+ * Facts of a machine; null: unknown.
  *
  * @typedef {object} Facts
- * @property {string} kernel its release; empty when it does not tell
+ * @property {string} kernel its release; empty if unknown
  * @property {number} page bytes
  * @property {number | null} cores that this process may run on
  * @property {number | null} quota cores that its control group may use; null: no limit
@@ -53,11 +53,11 @@ const KEYS = /** @type {const} */ ([
  * @property {Record<string, number[] | null>} settings of the kernel, by their names in sysctl
  * @property {number | null} timeWait connections
  * @property {{overflows: number, accepted: number | null} | null} listen since boot
- * @property {{packets: number, dropped: number} | null} packets since boot; dropped: there was no room for them
+ * @property {{packets: number, dropped: number} | null} packets since boot; dropped: the backlog was full
  * @property {number | null} addresses of IPv4 without loopback
  * @property {import('./interfaces.js').Interface[]} interfaces network cards
- * @property {string | null} container what looks like one
- * @property {boolean} readOnly settings of the kernel cannot be written from here
+ * @property {string | null} container what indicates a container
+ * @property {boolean} readOnly kernel settings cannot be changed from here
  */
 
 /**
@@ -122,7 +122,7 @@ function readCores(text) {
 }
 
 /**
- * @param {string} [root] where /proc and /sys are: another folder has those of another machine
+ * @param {string} [root] folder that contains proc/ and sys/, to examine another machine
  * @returns {Facts}
  */
 export function readFacts(root = '/') {

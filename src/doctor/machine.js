@@ -1,5 +1,5 @@
-// Memory and processors. The figures are those of docs/performance.md and docs/gc.md: where they come from another machine, they are
-// estimates, and are called so.
+// Checks of memory and processors. Their figures are those of docs/performance.md and docs/gc.md; figures of another machine are
+// marked as estimates.
 
 import { SOCKET_BYTES } from '../stats/socket-memory.js'
 import { bytes, count, finding } from './finding.js'
@@ -7,14 +7,14 @@ import { DRONE_PROCESS } from './recipes.js'
 
 /** Bytes of a process without connections. */
 const PROCESS = 80 * 1024 ** 2
-/** Bytes of user space for each connection: of an idle WebSocket, and of everything in the published run of a million (its 10.1 KB without the kernel's). */
+/** User-space bytes per connection: an idle WebSocket, and the published run of a million (10.1 KB without the kernel's share). */
 const USER = { server: [1500, 6450], drone: [4096, 5000] }
-/** Microseconds of a core that a connection takes in a second while it is idle: 1.1 with a WebSocket, 2.7 with a stream. */
+/** CPU of an idle connection, microseconds a second: 1.1 with a WebSocket, 2.7 with a stream. */
 const IDLE = 2.5
-/** Microseconds for each new connection, and for each message. */
+/** CPU of a new connection and of a message, microseconds. */
 const CONNECT = { server: 50, drone: 100 }
 const MESSAGE = { server: 10, drone: 25 }
-/** Share of the cores that may be planned for. */
+/** Share of the cores to plan with. */
 const PLANNED = 0.8
 
 /** @typedef {import('./facts.js').Facts} Facts */
@@ -133,7 +133,7 @@ function interrupts({ interfaces, cores }) {
     if (receive < (cores ?? 1) && steered < receive)
       return say({
         why: `${queues} for ${count(cores ?? 1)} cores; ${software}: /sys/class/net/${name}/queues/rx-*/rps_cpus spreads packets in software`,
-        // With two or three cores the others have enough to do.
+        // With two or three cores, the others are busy enough.
         status: (cores ?? 1) > 4 * receive ? 'tight' : 'ok',
       })
     return say({ why: `${queues}; ${software}` })

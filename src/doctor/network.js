@@ -1,15 +1,15 @@
-// The kernel's part of a connection: buffers, queues, ports, and whether it is tracked.
+// Checks of the kernel's network settings: buffers, queues, ports, connection tracking.
 
 import { atLeast, bytes, count, finding } from './finding.js'
 import { burst, FIRST_PORT, LAST_PORT, packets, tcpMemory, tracked } from './recipes.js'
 
-/** uWebSockets.js asks for queues of so many, and Halley for so many queues in each worker. */
+/** Length of a listen queue of uWebSockets.js, and queues per worker. */
 const QUEUE = 512
 const QUEUES = 8
-/** Shares of all that came for which there was no room: from here on it is more than a bad moment. */
+/** Shares of dropped connections and packets above which a queue is too short. */
 const OVERFLOWS = 0.001
 const DROPS = 0.0001
-/** What a message may have at once on its way to a client, or it goes in several turns. */
+/** Send buffer that holds a whole message; a larger message needs several writes, bytes. */
 const WHOLE_MESSAGE = 64 * 1024
 
 /** @typedef {import('./facts.js').Facts} Facts */
@@ -27,7 +27,7 @@ function buffers(facts, { connections }) {
     {
       why: `pages of ${bytes(page)}, of all sockets: idle ones take none, a message to all one or two for each; half of memory at most`,
       what: 'pages of all TCP buffers: one for each connection, two at most',
-      // The published run of 12 million had half a page for each.
+      // The published run of 12 million had half a page per connection.
       reach: has => (has.length > 2 ? has[2] * 2 : null),
     },
   )
@@ -129,7 +129,7 @@ function conntrack(facts, { connections }) {
   const [key, used, buckets] = ['max', 'count', 'buckets'].map(name => `net.netfilter.nf_conntrack_${name}`)
   const why = 'a tracked connection is an entry of about 320 bytes; a full table drops packets'
   if (!facts.settings[key]) {
-    // From inside of a container it cannot be seen.
+    // Not visible inside a container.
     if (facts.container !== null)
       return finding('network', key, {
         should: count(tracked(connections)),
@@ -148,7 +148,7 @@ function conntrack(facts, { connections }) {
     is: `${facts.settings[key].map(count).join(' ')}${now === undefined ? '' : ` (${count(now)} used)`}`,
     why: `${why}${lists && tracked(connections) > lists * 8 ? `; with ${count(lists)} buckets each look-up is long: nf_conntrack_buckets` : ''}`,
     what: 'tracked connections',
-    // What is not tracked now may be soon: a rule of the firewall is enough. But then it does not stand in the way yet.
+    // Tracking may start with a new firewall rule; until then it is no obstacle.
     reach: ([limit]) => (now === 0 ? null : Math.max(0, limit - (now ?? 0))),
   })
 }

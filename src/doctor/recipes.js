@@ -1,7 +1,7 @@
-// What a machine needs for a number of connections: the formulae, and the values to write where nothing is known of it yet.
+// What a machine needs for a number of connections: formulas, and complete files for a machine that is not known yet.
 
 /**
- * @typedef {'server' | 'drone'} Role a gateway, or a machine that loads one
+ * @typedef {'server' | 'drone'} Role a gateway, or a load drone
  *
  * @typedef {object} Wanted
  * @property {number} connections
@@ -15,33 +15,33 @@
  * @property {string} why one line
  */
 
-/** New connections a second where none are given: what the published run of a million accepted, at least. */
+/** Default rate of new connections a second: that of the published run of a million. */
 export const RATE = 5000
-/** Files that a process has open beside its connections: listeners, pipes, Redis, logs; and connections that are being closed. */
+/** Open files of a process beside its connections: listeners, pipes, Redis, logs, closing connections. */
 export const RESERVED_FILES = 1000
-/** The kernel hands connections to workers by a hash: some get more than their share. */
+/** The kernel distributes connections to workers by a hash: factor of the fullest worker. */
 export const UNEVEN = 1.1
-/** Connections that one process of a drone holds, at most. */
+/** Maximum connections of one drone process. */
 export const DRONE_PROCESS = 18_000
-/** Ports that are not for everybody end before it. */
+/** First unprivileged port. */
 export const FIRST_PORT = 1024
 export const LAST_PORT = 65_535
-/** The values that kernels have had for long: what needs no more needs no line. */
+/** Kernel defaults: a setting within them needs no line. */
 const USUAL_NR_OPEN = 1_048_576
 const LEAST_NOFILE = 65_536
 /** The kernel's own: `tcp_mem` in parts of the memory (tcp_init_mem() in net/ipv4/tcp.c), files by memory (10 %, 1 KB each). */
 const USUAL_TCP_MEM = [3 / 64, 1 / 16, 3 / 32]
 const USUAL_FILES = 0.1 / 1024
-/** What systemd writes: memory bounds files all the same. */
+/** The number that systemd writes; memory limits files anyway. */
 export const ANY_NUMBER = '9223372036854775807'
 export const PAGE = 4096
 
-/** @param {number} number @returns {number} the next power of two: limits are easier to recognize so */
+/** @param {number} number @returns {number} the next power of two, easy to recognize as a limit */
 export const roundUp = number => 2 ** Math.ceil(Math.log2(Math.max(1, number)))
 
 /**
  * @param {Wanted} wanted
- * @returns {number} files that one process must be allowed to open; without `workers`, when it is alone
+ * @returns {number} files that one process must be able to open; without `workers`: as the only process
  */
 export function filesOfProcess({ connections, role, workers = 1 }) {
   if (role === 'drone') return Math.min(connections, DRONE_PROCESS) + RESERVED_FILES
@@ -53,9 +53,9 @@ export function filesOfProcess({ connections, role, workers = 1 }) {
 export const nofile = wanted => Math.max(LEAST_NOFILE, roundUp(filesOfProcess(wanted)))
 
 /**
- * Memory of TCP buffers. What is queued is counted in pages, and a connection with anything queued has one at least. With the
- * second number the kernel begins to save, with the third it drops. So: a page each, and twice that for the moment when everybody
- * gets a message; but half of the memory at most. (The published run of 12 million had half a page each.)
+ * Memory of TCP buffers, in pages; a connection with queued data uses at least one. Above the second number the kernel saves memory,
+ * above the third it drops. So: one page per connection, twice that for a message to all, at most half of the memory. (The
+ * published run of 12 million had half a page each.)
  *
  * @param {number} connections
  * @param {{memory?: number, page?: number}} [machine] bytes
@@ -66,19 +66,19 @@ export function tcpMemory(connections, { memory = Number.POSITIVE_INFINITY, page
   return [0.5, 1, 2].map(part => Math.min(Math.ceil(connections * part), Math.floor((most * part) / 2)))
 }
 
-/** @param {number} rate @returns {number} connections that come while an event loop is held up for half a second */
+/** @param {number} rate @returns {number} connections that arrive while an event loop is blocked for half a second */
 export const burst = rate => Math.max(4096, roundUp(rate / 2))
 
 /** @param {number} rate @returns {number} packets: SYN, ACK, request, subscription of half a second's connections, on one core */
 export const packets = rate => Math.max(4096, roundUp(rate * 2))
 
-/** @param {number} connections @returns {number} entries: also those of connections that have just ended */
+/** @param {number} connections @returns {number} entries, including those of connections that just ended */
 export const tracked = connections => Math.ceil(connections * 1.2) + 10_000
 
 /**
- * Settings that are right whatever the machine has: none is lower than what kernels come with.
+ * Settings for any machine: none is below the kernel's default.
  *
- * @param {Wanted & {memory?: number}} wanted memory of the machine, bytes; without it nothing is said that depends on it
+ * @param {Wanted & {memory?: number}} wanted memory of the machine, bytes; settings that depend on it need it
  * @returns {Setting[]}
  */
 export function settingsFor({ memory, ...wanted }) {
@@ -109,7 +109,7 @@ export function settingsFor({ memory, ...wanted }) {
     add('net.ipv4.tcp_max_syn_backlog', burst(rate), 'connections that are being opened, of one listener')
   }
   add('net.core.netdev_max_backlog', packets(rate), 'packets that wait for one core')
-  // The dash: no fault where connections are not tracked.
+  // The dash: no error if connection tracking is not loaded.
   add('-net.netfilter.nf_conntrack_max', Math.max(262_144, tracked(connections)), 'tracked connections')
   return settings
 }
@@ -130,20 +130,20 @@ export function sysctlFile(settings, { heading = '', comments = true } = {}) {
 
 /**
  * @param {number} files
- * @returns {string} a file for /etc/security/limits.d: of sessions that log in, not of services
+ * @returns {string} a file for /etc/security/limits.d: for login sessions, not services
  */
 export const limitsFile = files =>
-  // What is said of everybody is not said of root.
+  // `*` does not include root.
   ['*', 'root'].flatMap(who => ['soft', 'hard'].map(which => `${who} ${which} nofile ${files}\n`)).join('')
 
 /**
  * @param {number} files
- * @returns {string} a drop-in for a service of systemd, which reads no limits.d
+ * @returns {string} a drop-in for a systemd service, which ignores limits.d
  */
 export const serviceFile = files => `[Service]\nLimitNOFILE=${files}\n`
 
 /**
- * The files for a machine that nothing is known of, such as one that is yet to be launched.
+ * The files for a machine without facts, such as one that is not launched yet.
  *
  * @param {Wanted & {memory?: number, comments?: boolean}} wanted
  * @returns {{sysctl: string, limits: string, service: string, nofile: number}}

@@ -1,8 +1,8 @@
-// Texts of /proc and /sys that only the doctor reads. What cannot be understood is null: a kernel may be older or newer than this.
+// Parsers of /proc and /sys files that only the doctor reads. They return null for a format they do not know.
 
 /**
- * @param {string} text numbers with blanks between them
- * @returns {number[] | null} null when there is none, or something else
+ * @param {string} text numbers separated by blanks
+ * @returns {number[] | null} null if there are none, or other text
  */
 export function parseNumbers(text) {
   const words = text.trim().split(/\s+/)
@@ -23,7 +23,7 @@ export function parseLimits(text) {
 }
 
 /**
- * @param {string} text a list of the kernel's: 0-3,8
+ * @param {string} text a kernel list: 0-3,8
  * @returns {number[] | null}
  */
 export function parseList(text) {
@@ -32,7 +32,7 @@ export function parseList(text) {
     const found = /^(\d+)(?:-(\d+))?$/.exec(part)
     if (found === null) return null
     const [from, to = from] = found.slice(1).filter(word => word !== undefined)
-    // A machine with more is none.
+    // More than any machine has.
     if (Number(to) > 65_535) return null
     for (let i = Number(from); i <= Number(to); i++) numbers.push(i)
   }
@@ -40,8 +40,8 @@ export function parseList(text) {
 }
 
 /**
- * @param {string} text a mask of the kernel's: 32 bits a group, 00000000,0000000f
- * @returns {number | null} how many are in it
+ * @param {string} text a kernel mask, 32 bits a group: 00000000,0000000f
+ * @returns {number | null} number of bits set
  */
 export function parseMask(text) {
   const digits = text.trim().replaceAll(',', '')
@@ -52,7 +52,7 @@ export function parseMask(text) {
 /**
  * @typedef {object} Interrupt
  * @property {number} number
- * @property {string} name what stands behind the counts: chip, pin and device
+ * @property {string} name text after the counts: chip, pin and device
  * @property {number[]} counts since boot, by core
  */
 
@@ -74,8 +74,8 @@ export function parseInterrupts(text) {
 }
 
 /**
- * @param {string} text of /proc/net/softnet_stat: a line a core, hexadecimal
- * @returns {{packets: number, dropped: number} | null} since boot; dropped: there was no room for them
+ * @param {string} text of /proc/net/softnet_stat: one line per core, hexadecimal
+ * @returns {{packets: number, dropped: number} | null} since boot; dropped: the backlog was full
  */
 export function parsePackets(text) {
   const sum = { packets: 0, dropped: 0 }
@@ -109,7 +109,7 @@ export function parseAccepted(text) {
 
 /**
  * @param {string} text of /proc/net/fib_trie
- * @returns {number | null} IPv4 addresses that are this machine's, without those of loopback; null when it does not tell
+ * @returns {number | null} local IPv4 addresses without loopback; null if unknown
  */
 export function parseAddresses(text) {
   /** @type {Set<string>} */

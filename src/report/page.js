@@ -1,4 +1,4 @@
-// One HTML page that needs nothing else: styles, scripts and data are in it, and its policy lets nothing in from elsewhere.
+// One self-contained HTML page: styles, scripts and data are inline, and its content policy allows nothing else.
 
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -14,7 +14,7 @@ import { escapeHtml, mark, renderHeadlines, renderSection, renderTable } from '.
 const require = createRequire(import.meta.url)
 const UPLOT = dirname(require.resolve('uplot'))
 
-/** Charts are drawn with so many pixels to one of the page, so that they are sharp on paper. */
+/** Canvas pixels per page pixel, for sharp charts on paper. */
 const SHARP = `{
   const own = devicePixelRatio
   Object.defineProperty(window, 'devicePixelRatio', { configurable: true, get: () => Math.max(3, own) })
@@ -55,7 +55,7 @@ function renderSeveral(runs) {
 <div class="runs">${parts.join('')}</div></section>`
 }
 
-/** What the figures of gateways mean. */
+/** Explains the figures of gateways. */
 const FOOTNOTES = `<p>Steady state: the longest stretch in which connections stay within 2&nbsp;% of their most; if there is none, the busiest part of the
 run. Memory of a connection: what was added since the gateway was idle, in that stretch. 1&nbsp;KB is 1024 bytes, 100&nbsp;% CPU one core.</p>
 <p class="screen-only">Drag over a chart to look closer, double-click for the whole run. Click a name to hide its line.</p>`
@@ -71,15 +71,15 @@ function renderRuns(runs, title) {
  * @param {object} report
  * @param {string} report.title
  * @param {string} [report.subtitle]
- * @param {string[]} [report.facts] below the title; left out: what a single run's file says
+ * @param {string[]} [report.facts] below the title; default: those of a single run's file
  * @param {Section[]} [report.lead] before the charts
- * @param {Run[]} report.runs none: a page without charts
+ * @param {Run[]} report.runs may be empty: a page without charts
  * @param {string} [report.chartsTitle] above their charts
  * @param {Table[]} [report.tables] after the table of figures
  * @param {Section[]} [report.tail] after that
  * @param {string[]} [report.footnotes] beside those about charts
  * @param {string} report.version of Halley
- * @returns {string} a whole HTML page
+ * @returns {string} an HTML page
  */
 export function renderPage({
   title,

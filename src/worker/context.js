@@ -1,14 +1,12 @@
-/** The longest life that a client is told, in seconds: 365 days. */
+/** Maximum `ttl` sent to a client: 365 days, s. */
 const MAX_TTL = 365 * 24 * 3600
 
 /**
  * @typedef {import('../protocol/contract.js').Codec} Codec
- * @typedef {{json: Codec, protobuf: Codec, uniJson: Codec}} Codecs one of each, because the hub encodes once for each codec
+ * @typedef {{json: Codec, protobuf: Codec, uniJson: Codec}} Codecs one of each: the hub encodes once per codec
  */
 
-/**
- * The parts of one worker, for those who need several of them.
- */
+/** The parts of one worker, for rooms that need several of them. Only a reload changes it: config, rules, tokens. */
 export class WorkerContext {
   /**
    * @param {object} parts
@@ -23,11 +21,11 @@ export class WorkerContext {
    * @param {import('../session/deadlines.js').Deadlines} parts.deadlines
    * @param {import('pino').Logger} parts.log
    * @param {() => string} parts.newClientId
-   * @param {() => string} parts.newSessionId for sessions that are found by posts
-   * @param {{id: string, worker: number}} parts.place this node, and this worker in it
-   * @param {import('../stats/traffic.js').CounterWindow} parts.metrics what `info` of the server API tells
+   * @param {() => string} parts.newSessionId for sessions that posts refer to
+   * @param {{id: string, worker: number}} parts.place id of this node, index of this worker
+   * @param {import('../stats/traffic.js').CounterWindow} parts.metrics for `info` of the server API
    * @param {import('../stats/traffic.js').Traffic} parts.traffic
-   * @param {string} parts.version told to clients
+   * @param {string} parts.version sent to clients
    * @param {() => number} parts.clock ms
    */
   constructor({

@@ -1,4 +1,8 @@
-// A worker process: builds the parts, hands them to each other, listens. Forked by the primary.
+// A worker process, forked by the primary (primary/worker-pool.js). This room puts a worker together and holds no logic of its own.
+//
+// main.js builds the parts, connects them and listens; context.js holds those that sessions, transports and the API need.
+// It may import every room but primary/ and cli/; demo, metrics, admin and the Redis engine are loaded only if configured.
+// Messages of the primary: start, workers, elsewhere, reload, shutdown, stats, gc, log. A worker never outlives its primary.
 
 import { Socket } from 'node:net'
 import { createApi } from '../api/index.js'
@@ -28,17 +32,17 @@ import { Fanout } from '../transport/fanout.js'
 import { mountTransports } from '../transport/index.js'
 import { WorkerContext } from './context.js'
 
-/** The descriptor that the primary opens for the bus. */
+/** Descriptor of the bus, opened by the primary. */
 const BUS_FD = 4
 const BUS_READ_SIZE = 256 * 1024
 const TICK_MS = 200
-/** How long clients have to read their close frames before the worker ends, ms. */
+/** Time for clients to read their close frames before the worker ends, ms. */
 const CLOSE_PATIENCE_MS = 500
-/** How long a starting worker waits for its engine before it serves clients without, ms. */
+/** Time to wait for the engine at the start; then the worker serves clients without it, ms. */
 const ENGINE_PATIENCE_MS = 2000
 
 /**
- * The way to the primary's broker. Reading into one buffer again and again spares an allocation for each read.
+ * Opens the bus to the primary's broker. All reads share one buffer, which saves an allocation for each.
  * @returns {{socket: Socket, read: {handle: (chunk: Buffer) => void}}}
  */
 function openBus() {
@@ -75,7 +79,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     driver: config.http_server.driver,
     logger: index === 0 ? log : undefined,
   })
-  // What is not for clients has a port of its own where one is named, and shares theirs where none is.
+  // Internal endpoints (API, admin, metrics, health) use their own port if configured, else the clients' port.
   const internal =
     config.http_server.internal_port === 0
       ? server
@@ -85,7 +89,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   const metricsPage = config.prometheus.enabled ? await import('../metrics/index.js') : null
   const admin =
     config.admin.enabled && config.admin.password !== '' ? await import('../admin/index.js') : null
-  // From here to `listen` nothing waits: what the bus brings finds every part in its place.
+  // No `await` from here until all parts exist: the bus may deliver at any time.
   const { socket, read } = openBus()
 
   /** @type {Hub} */
@@ -156,12 +160,12 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     workers,
     cursorKey,
   })
-  // Rules change with the configuration file, so the API asks for them each time.
+  // A reload replaces the rules, so the API looks them up for each call.
   const rules = { resolve: (/** @type {string} */ channel) => context.rules.resolve(channel) }
   const api = createApi({ config, rules, broker, node, traffic, logger: log, clock })
   api.mount(internal)
   const view = new StatsView(message => process.send?.(message))
-  // Each node tells of itself, so nobody else's workers are asked.
+  // Metrics are per node: only this node's workers are surveyed.
   const nodeInfo = new NodeInfo(node, broker.local, config.node.info_metrics_aggregate_interval, clock)
   const nodes = () => broker.control.nodes() || null
   metricsPage?.mountMetrics({ server: internal, config, view, node, nodeInfo, nodes, log })
@@ -178,8 +182,8 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     clock,
   })
   const sampler = new WorkerSampler({ index, sessions, hub, traffic, backlogs: [server, ...backlogs], clock })
-  const tellSample = (/** @type {any} */ sample) => process.send?.({ type: 'sample', sample })
-  sampler.start(tellSample)
+  const sendSample = (/** @type {any} */ sample) => process.send?.({ type: 'sample', sample })
+  sampler.start(sendSample)
   if (demo) {
     const operations = control
     const own = demo.mountDemo({ context, server, version: node.version, index, sampler })
@@ -230,10 +234,10 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     const open = sessions.everyOpen()
     for (const session of open) session.close(disconnects.shutdown)
     endPolls()
-    // It may end before its next second: all of them have been told that they have to go.
-    tellSample(sampler.sample())
+    // The last sample, with the closes just made: the worker may end before the next second.
+    sendSample(sampler.sample())
     broker.control.close()
-    // Polls without a session, or of other workers' sessions, may wait here, too.
+    // Polls without a session, or of other workers' sessions, may be pending here, too.
     const awaited = open.length > 0 || config.poll.enabled || config.uni_poll.enabled || createEngine !== null
     setTimeout(() => process.exit(0), awaited ? CLOSE_PATIENCE_MS : 0)
   }
@@ -266,18 +270,18 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     }
   })
 
-  // An engine that is out of reach for longer is connected while clients are served.
+  // An unreachable engine is connected later, while clients are served.
   await broker.start(ENGINE_PATIENCE_MS)
   const { address, port, internal_address, internal_port } = config.http_server
   const host = address || '0.0.0.0'
-  // What it takes without clients: those of a gateway that was restarted are here at once.
+  // Report memory before the first client: after a restart clients reconnect at once.
   process.send?.({ type: 'ready-to-listen', rss: process.memoryUsage.rss() })
   await server.listen(host, port)
   if (internal !== server) await internal.listen(internal_address || host, internal_port)
   process.send?.({ type: 'listening', driver: server.name })
 }
 
-/** A log line for those who read along in the primary. @param {string} line */
+/** Forwards a log line to the primary. @param {string} line */
 const forwardLine = line => process.send?.({ type: 'log', line })
 
 /**
@@ -288,14 +292,14 @@ function fail(message) {
   process.send?.({ type: 'failed', message }, undefined, undefined, () => process.exit(1))
 }
 
-/** @param {unknown} error a fault of ours: where it happened is worth a stack */
+/** Ends the worker after a programming error, with its stack. @param {unknown} error */
 const crash = error => fail((error instanceof Error && error.stack) || String(error))
 
-// The primary decides when a worker ends; a terminal sends its signals to all of the group.
+// The primary decides when a worker ends; a terminal sends its signals to the whole process group.
 process.on('SIGINT', () => {})
 process.on('SIGTERM', () => {})
 process.on('SIGHUP', () => {})
-// Without a primary there is no broker and nobody to be replaced by.
+// A worker cannot serve without its primary: exit.
 process.on('disconnect', () => process.exit(1))
 process.on('uncaughtException', crash)
 process.on('unhandledRejection', crash)

@@ -1,4 +1,4 @@
-// Puts the parts of the page together: one connection, three channels.
+// Composes the page: one connection, three channels.
 
 import { Connection } from './connection.js'
 import { Cursors } from './cursors.js'

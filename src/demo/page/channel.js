@@ -2,8 +2,8 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
 /**
- * @param {unknown} data what the SDK hands over: with Protobuf payloads are bytes
- * @returns {any} undefined if the bytes are no JSON
+ * @param {unknown} data of the SDK: bytes with Protobuf
+ * @returns {any} undefined if the bytes are not JSON
  */
 function read(data) {
   if (!(data instanceof Uint8Array)) return data
@@ -20,7 +20,7 @@ function read(data) {
  */
 
 /**
- * A subscription that outlives its client: the next one, over another transport, goes on where this one was.
+ * A subscription that outlives its client: the next client, over another transport, continues at its position.
  */
 export class Channel {
   #options
@@ -48,14 +48,14 @@ export class Channel {
   /**
    * @template {keyof SubscriptionEvents} Event
    * @param {Event} event
-   * @param {SubscriptionEvents[Event]} listener of every subscription that is yet to be made
+   * @param {SubscriptionEvents[Event]} listener added to every future subscription
    */
   on(event, listener) {
     this.#listeners.push([event, listener])
   }
 
   /**
-   * To be called when the client before has disconnected, so that nothing comes in twice.
+   * To be called after the previous client has disconnected, so that nothing arrives twice.
    * @param {import('centrifuge').Centrifuge} client
    * @param {boolean} binary whether payloads are bytes
    */
@@ -92,7 +92,7 @@ export class Channel {
 
   /**
    * @param {number} limit
-   * @returns {Promise<Publication[]>} the last ones, the oldest first
+   * @returns {Promise<Publication[]>} the last ones, oldest first
    */
   async last(limit) {
     const { publications } = await this.#now.history({ limit, reverse: true })

@@ -1,7 +1,7 @@
 import { color, fitCanvas, onThemeChange, wantsMotion } from './dom.js'
 
 const WINDOW_MS = 60_000
-/** Further apart than this, samples are not joined: something is missing between them. */
+/** Samples further apart are not joined: some are missing between them. */
 const GAP_MS = 2_500
 const SLIDE_MS = 450
 
@@ -14,7 +14,7 @@ const SLIDE_MS = 450
  */
 
 /**
- * The last minute of one number: a line over an area, what was recovered on a tinted band.
+ * The last minute of one figure: a line over an area, recovered samples on a tinted band.
  */
 export class Chart {
   /** @type {Point[]} */
@@ -30,8 +30,8 @@ export class Chart {
   /**
    * @param {HTMLCanvasElement} canvas
    * @param {object} options
-   * @param {(peak: number) => number} options.ceiling what the top of the chart stands for
-   * @param {(value: number) => string} options.label the newest value in words
+   * @param {(peak: number) => number} options.ceiling value at the top of the chart
+   * @param {(value: number) => string} options.label text of the newest value
    */
   constructor(canvas, { ceiling, label }) {
     this.#canvas = canvas
@@ -41,7 +41,7 @@ export class Chart {
     onThemeChange(() => this.#draw())
   }
 
-  /** @param {Point} point may be older than those there are */
+  /** @param {Point} point may be older than the last */
   add(point) {
     const points = this.#points
     let at = points.length
@@ -155,7 +155,7 @@ export class Chart {
 }
 
 /**
- * @param {number} floor the least that the top stands for
+ * @param {number} floor minimum value of the top
  * @returns {(peak: number) => number} the next round number above the peak
  */
 export const roundCeiling = floor => peak => {

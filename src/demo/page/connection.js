@@ -7,7 +7,7 @@ import { Meter } from './meter.js'
  */
 
 /**
- * The page's connection: an SDK client, and after each change of the transport another one. Listeners and channels stay.
+ * The page's connection: one SDK client after another, one per change of transport. Listeners and channels stay.
  */
 export class Connection {
   /** @type {import('centrifuge').Centrifuge | undefined} */
@@ -20,7 +20,7 @@ export class Connection {
   #uses = 0
   /** @type {() => void} */
   onTraffic = () => {}
-  /** What the client in use has brought in. */
+  /** Counts what the current client receives. */
   meter = new Meter(() => {})
 
   get state() {
@@ -30,7 +30,7 @@ export class Connection {
   /**
    * @template {keyof ClientEvents} Event
    * @param {Event} event
-   * @param {ClientEvents[Event]} listener of every client that is yet to be made
+   * @param {ClientEvents[Event]} listener added to every future client
    */
   on(event, listener) {
     this.#listeners.push([event, listener])
@@ -39,7 +39,7 @@ export class Connection {
   /**
    * @param {string} name
    * @param {import('centrifuge').SubscriptionOptions} [options]
-   * @returns {Channel} subscribed when there is a client; to be asked for before the first one
+   * @returns {Channel} subscribed once there is a client; create it before the first one
    */
   channel(name, options = {}) {
     const channel = new Channel(name, options)
@@ -58,21 +58,21 @@ export class Connection {
   }
 
   /**
-   * Goes another way, if it was not told to stay offline: then it goes that way when it comes back.
+   * Switches the transport: now, or at the next connect if the user is offline.
    * @param {Transport} transport
    * @returns {Promise<boolean>} false: another one was chosen meanwhile
-   * @throws {Error} when something that it takes cannot be loaded; everything stays as it was
+   * @throws {Error} if its code cannot be loaded; nothing changes then
    */
   async use(transport) {
     const use = ++this.#uses
-    // Everything is at hand before the old connection ends, so that the gap is short.
+    // Load everything before the old connection ends, to keep the gap short.
     const makeClient = await transport.load().catch(error => {
       if (use === this.#uses) throw error
       return undefined
     })
     if (!makeClient || use !== this.#uses) return false
     const old = this.#client
-    // It has nothing to say any more, not even that it disconnects.
+    // Ignore all further events of the old client, also its disconnect.
     this.#client = undefined
     old?.disconnect()
     const meter = new Meter(() => this.meter === meter && this.onTraffic())

@@ -1,6 +1,6 @@
 const encoder = new TextEncoder()
 
-/** Counts what a connection brings in, by standing between the SDK and the browser. */
+/** Counts what a connection receives: wraps the browser's classes for the SDK. */
 export class Meter {
   #onChange
   /** Frames, events, chunks or answers. */

@@ -1,4 +1,4 @@
-// Who is who: every tab has the name of a comet, and its colour.
+// Identities: every tab has the name and colour of a comet.
 
 const NAMES =
   'Encke Biela Faye Donati Tempel Borrelly Wild Holmes Hyakutake Lovejoy McNaught Kohoutek Bennett Ikeya Seki Olbers Tuttle Wirtanen Giacobini Brorsen Austin Levy Kowal Machholz'.split(
@@ -32,7 +32,7 @@ export function readPerson(data) {
   return { name: cleanName(data?.name) || 'somebody', hue }
 }
 
-/** The person at this tab. Kept for the tab, so that a reload changes nobody. */
+/** The person at this tab, kept in its session storage across reloads. */
 export class Self {
   constructor() {
     const kept = Self.#kept()
@@ -53,7 +53,7 @@ export class Self {
     try {
       sessionStorage.setItem(KEY, JSON.stringify({ name: this.name, hue: this.hue }))
     } catch {
-      // Storage may be switched off: then every reload is a new person.
+      // Without storage, every reload is a new person.
     }
   }
 

@@ -3,7 +3,7 @@ import { byId, make, plural } from './dom.js'
 const CELLS = 60
 
 /**
- * What was missed and came after all: counted over all channels that it watches.
+ * Counts recovered publications over all channels that it watches.
  */
 export class Recovery {
   #live = 0
@@ -11,10 +11,10 @@ export class Recovery {
   /** Of the reconnect under way. */
   #batch = 0
   #announced = false
-  /** When the connection went. */
+  /** Time of the disconnect. */
   #away = 0
   #back = true
-  /** The transport that was changed to, until its channels are there. */
+  /** The new transport, until its channels are subscribed. */
   #over = ''
 
   constructor() {
@@ -30,7 +30,7 @@ export class Recovery {
     channel.on('subscribed', ({ wasRecovering, recovered }) => {
       if (!wasRecovering) return
       if (!recovered) return this.#lost(channel.name)
-      // The SDK hands over what was recovered right after this event, before anything else can come in.
+      // The SDK emits recovered publications right after this event, before new ones.
       recovering = true
       setTimeout(() => {
         recovering = false
@@ -43,7 +43,7 @@ export class Recovery {
     })
   }
 
-  /** The connection is gone. */
+  /** The connection was lost. */
   left() {
     if (this.#back) this.#away = Date.now()
     this.#back = false
@@ -72,7 +72,7 @@ export class Recovery {
     strip.append(make('li', kind))
   }
 
-  /** Says it once for all channels, which come back within one turn of the connection. */
+  /** Reports once for all channels: they recover within one turn. */
   #announce() {
     if (this.#announced) return
     this.#announced = true

@@ -1,4 +1,4 @@
-// The ways to the gateway that this page can go. Which of them are open, the gateway has written into the page.
+// The transports of this page. The gateway writes the enabled ones into the page.
 
 import { make } from './dom.js'
 
@@ -11,9 +11,9 @@ import { make } from './dom.js'
  * @property {string} name
  * @property {'JSON' | 'Protobuf'} codec
  * @property {string} how it works, in a line
- * @property {string} unit what comes in, in the plural
- * @property {string} endpoint path; '' where the gateway has it switched off
- * @property {() => Promise<(meter: Meter) => import('centrifuge').Centrifuge>} load fetches what it takes, once
+ * @property {string} unit name of what is received, plural
+ * @property {string} endpoint path; '' if disabled
+ * @property {() => Promise<(meter: Meter) => import('centrifuge').Centrifuge>} load loads its code once
  */
 
 const { host, origin, protocol } = location
@@ -28,7 +28,7 @@ const socketOrigin = `${protocol === 'https:' ? 'wss' : 'ws'}://${host}`
 const emulationEndpoint = origin + emulation
 
 /**
- * Remembers what was loaded, and forgets a failure: a gateway that was away may be asked again.
+ * Caches a load, but not a failure: it is tried again.
  * @template T
  * @param {() => Promise<T>} load
  * @returns {() => Promise<T>}
@@ -47,7 +47,7 @@ function once(load) {
 
 const loadJsonSdk = async () => globalThis.Centrifuge
 
-// Both builds of the SDK put themselves at the same place on the window.
+// Both builds of the SDK use the same global name.
 const loadProtobufSdk = once(async () => {
   const json = globalThis.Centrifuge
   const script = /** @type {HTMLScriptElement} */ (make('script'))
@@ -134,19 +134,19 @@ const all = Object.freeze([
   },
 ])
 
-/** Those that the gateway offers. */
+/** Enabled transports. */
 export const transports = all.filter(({ endpoint }) => endpoint !== '')
 
 const PARAMETER = 'transport'
 
-/** @returns {Transport | undefined} the one that the address of the page names, or else the first */
+/** @returns {Transport | undefined} the one named in the page's address, or the first */
 export function readTransport() {
   const named = new URLSearchParams(location.search).get(PARAMETER)
   return transports.find(({ id }) => id === named) ?? transports[0]
 }
 
 /**
- * A reload comes back the same way.
+ * Writes the transport into the address, for a reload.
  * @param {Transport} transport
  */
 export function keepTransport({ id }) {
