@@ -177,7 +177,7 @@ t.test('a run that is interrupted keeps what it has, and says so', { buffered: t
   await run.said(/measuring/)
   run.child.kill('SIGINT')
   t.equal(await run.code, 1)
-  t.match(run.stderr, /ending the run; what was measured so far is kept/)
+  t.match(run.stderr, /ending the run; results so far are kept/)
   t.match(run.stdout, /Not to its end/)
   const result = await run.result()
   t.equal(result.partial, true)
