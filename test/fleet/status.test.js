@@ -183,7 +183,7 @@ t.test('numbers are asked for, and refused in words', async t => {
   const state = stateOf(calm)
   const set = press(state, 'n', '1', '.', '5', 'k', 'x', 'enter')
   t.same(set.effects, [{ type: 'command', name: 'set', params: { n: 1500 }, what: 'n 100,000 → 1,500' }])
-  t.match(press(state, 'n', 'k', 'enter').notice?.text, /"k" is no number/)
+  t.match(press(state, 'n', 'k', 'enter').notice?.text, /"k" is not a number/)
   t.equal(press(state, 'n', '1', 'escape').dialog, null)
   t.same(press(state, 'n', 'enter').effects, [])
   t.match(press(state, '+').effects, [{ params: { n: 110_000 } }])
