@@ -9,9 +9,9 @@ import { history, open } from '../session/support.js'
 
 const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
 
-/** @returns {string[]} the commands of the block below "Ways to connect" */
+/** @returns {string[]} the commands of the block below "Transports" */
 function commands() {
-  const section = README.slice(README.indexOf('## Ways to connect'))
+  const section = README.slice(README.indexOf('## Transports'))
   const block = /```sh\n(.*?)```/s.exec(section)?.[1] ?? ''
   return block
     .replace(/^#.*$/gm, '')
