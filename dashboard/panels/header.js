@@ -39,13 +39,13 @@ export const header = {
       return [title, keyLine(state.key), ...others]
     }
     if (width < WIDE) {
-      const lines = [cpuLine, fitsLine, memoryLine, networkLine].slice(0, rows - 1)
-      const order = [cpuLine, memoryLine, networkLine, fitsLine].filter(line => lines.includes(line))
+      const lines = [cpuLine, capacityLine, memoryLine, networkLine].slice(0, rows - 1)
+      const order = [cpuLine, memoryLine, networkLine, capacityLine].filter(line => lines.includes(line))
       return [title, ...order.map(line => line(snapshot, width, state.look))]
     }
     const half = Math.floor((width - 3) / 2)
     const left = [cpuLine(snapshot, half, state.look), memoryLine(snapshot, half, state.look)]
-    const right = [networkLine(snapshot, half, state.look), fitsLine(snapshot, half, state.look)]
+    const right = [networkLine(snapshot, half, state.look), capacityLine(snapshot, half, state.look)]
     return [title, ...beside([left, right], [half, width - half - 3], 3).slice(0, rows - 1)]
   },
 }
@@ -203,7 +203,7 @@ function networkLine({ machine, interval }, width, look) {
   return [[' net  ', 'header'], ...flow(items, width - 6)]
 }
 
-/** @type {Record<string, string>} what ends first */
+/** @type {Record<string, string>} what limits the capacity */
 const BOUNDS = { memory: 'memory', files: 'open files', connection_limit: 'connection_limit' }
 
 /**
@@ -212,16 +212,16 @@ const BOUNDS = { memory: 'memory', files: 'open files', connection_limit: 'conne
  * @param {Look} look
  * @returns {Line}
  */
-function fitsLine({ capacity, machine, workers, primary }, width, look) {
+function capacityLine({ capacity, machine, workers, primary }, width, look) {
   const { fits, bound, bytes_per_connection: each, kernel_per_connection: kernel } = capacity
   /** @type {Line} */
   const answer =
     fits === null
-      ? [['how many more connections fit is known from 1,000 on', 'label']]
+      ? [['known from 1,000 connections on', 'label']]
       : [
           ['about ', 'label'],
           [rounded(fits), fits > 0 ? 'header' : 'bad'],
-          [' more connections fit', 'label'],
+          [' more connections', 'label'],
         ]
   /** @type {Line} */
   const cost =
@@ -242,12 +242,12 @@ function fitsLine({ capacity, machine, workers, primary }, width, look) {
     answer,
     cost,
     filesItem([primary, ...workers.flatMap(({ sample }) => sample ?? [])], look),
-    bound === null ? [] : named('first to end:', BOUNDS[bound] ?? bound),
+    bound === null ? [] : named('limited by', BOUNDS[bound] ?? bound),
     machine.files === null
       ? []
       : named('machine', `${count(machine.files.open)}/${count(machine.files.limit)} files`),
   ]
-  return [[' room ', 'header'], ...flow(items, width - 6)]
+  return [[' capacity ', 'header'], ...flow(items, width - 10)]
 }
 
 /**

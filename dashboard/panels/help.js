@@ -9,8 +9,8 @@ import { helpOf } from '../view/panels.js'
 
 /** Those that only this view has. @type {readonly [key: string, text: string][]} */
 const KEYS = [
-  ['l', 'log, on or off'],
-  ['g', 'ask for a garbage collection'],
+  ['l', 'log on, off'],
+  ['g', 'request a garbage collection'],
   ['r', 'restart the selected worker'],
 ]
 
@@ -33,11 +33,11 @@ const WORDS = [
   ['delay', 'event-loop delay: how long events wait'],
   ['loop', 'share of time it is busy'],
   ['gc', 'ms of pauses in a second'],
-  ['outbox', 'bytes not taken by clients'],
-  ['native', 'memory of processes beyond V8'],
-  ['kernel', 'sockets of clients, what is queued'],
-  ['others', 'other programs of the machine'],
-  ['room', 'by measured bytes a client'],
+  ['outbox', 'bytes waiting for slow clients'],
+  ['native', 'other memory of the processes'],
+  ['kernel', 'sockets of clients, their queues'],
+  ['others', 'other programs'],
+  ['capacity', 'from measured bytes a client'],
 ]
 
 /**
@@ -89,6 +89,6 @@ function limits(colors) {
 /** @returns {Line[]} */
 const words = () =>
   WORDS.map(([name, text]) => [
-    [name.padEnd(8), 'accent'],
+    [name.padEnd(9), 'accent'],
     [text, 'label'],
   ])

@@ -45,6 +45,7 @@ const LABELS = 6
 const GAP = 2
 /** Least size of a chart with its title. */
 const LEAST = { width: 48, height: 8 }
+const GOOD_HEIGHT = 16
 
 /**
  * The charts of the main page. Where not all fit, `c` goes through them.
@@ -64,11 +65,16 @@ export const chartsOf = ({ count, across, highest, rows: needed, draw }) => {
   return {
     name: 'charts',
     visible: state => state.view === 'main' && shown(state).snapshot !== null,
-    rows: ({ size }) => ({ most: highest * Math.ceil(count / wideOf(size.columns)), ...needed(size.rows) }),
+    rows: ({ size }) => ({
+      most: highest * Math.ceil(count / Math.min(2, wideOf(size.columns))),
+      ...needed(size.rows),
+    }),
     priority: 6,
 
     draw(state, width, rows) {
-      const wide = wideOf(width)
+      // Wide charts of a good height rather than narrow and high ones.
+      const most = wideOf(width)
+      const wide = most > 2 && rows >= Math.ceil(count / 2) * GOOD_HEIGHT ? 2 : most
       // Another row of charts only where every chart stays readable.
       const high = Math.max(1, Math.min(Math.ceil(count / wide), Math.floor(rows / LEAST.height)))
       const fit = Math.min(count, wide * high)

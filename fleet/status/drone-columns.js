@@ -266,13 +266,13 @@ export function chosenColumns({ drones }, width) {
       name,
       Math.min(
         WIDEST,
-        drones.reduce((most, row) => Math.max(most, text(row).length), 5),
+        drones.reduce((most, row) => Math.max(most, text(row).length), 0),
       ),
     ]),
   )
   const columns = COLUMNS.map(column => {
     const fitted = widths.get(/** @type {any} */ (column.name))
-    return fitted === undefined ? column : { ...column, width: fitted }
+    return fitted === undefined ? column : { ...column, width: Math.max(column.title.length, fitted) }
   })
   return choose(columns, width)
 }

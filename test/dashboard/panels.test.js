@@ -116,7 +116,7 @@ t.test('80x24: machine, workers, totals, one chart, the last event, the file, th
     lines[3],
     /net {2}in [\d.]+ MB\/s {2}out [\d.]+ MB\/s {2}sockets 30,200 {2}tcp [\d.]+ MB {2}overflows 0/,
   )
-  t.match(lines[4], /about [\d,]+ more connections fit {2}2\.05 KB each \+ 4\.59 KB kernel/)
+  t.match(lines[4], /capacity about [\d,]+ more connections {2}2\.05 KB each \+ 4\.59 KB kernel/)
   t.match(lines[5], /workers 3 .* heap .* delay, ms .* msg\/s/)
   t.match(lines[6], /# +pid +cpu +rss +clients +used\/total +loop +avg +p90 +max +in +out +gc/)
   t.match(lines[7], /^ +0 +4001 +\d+% +[\d.]+M +10,000 +[\d.]+\/[\d.]+M +\d+% +[\d.]+ +[\d.]+ +[\d.]+ /)
@@ -204,7 +204,7 @@ t.test('where it is no Linux, what is not known is no zero', async t => {
 t.test('with few connections it is not guessed how many more fit', async t => {
   t.match(
     screen(stateOf(mockSnapshots({ seconds: 5, connections: 10 }))),
-    /how many more connections fit is known from 1,000 on/,
+    /capacity known from 1,000 connections on/,
   )
 })
 
@@ -281,7 +281,7 @@ t.test('a key that the gateway has generated is on the first screen', async t =>
   ]) {
     const lines = texts(stateOf(calm, { size, key, owner: true }))
     t.match(lines[1], new RegExp(` key {2}${key}`))
-    t.match(lines[2], / cpu {2}|room/)
+    t.match(lines[2], / cpu {2}|capacity/)
     t.notMatch(texts(stateOf(calm, { size })).join('\n'), / key {2}/)
   }
 })

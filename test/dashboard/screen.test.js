@@ -10,7 +10,7 @@ t.test('80x24: everything is there, figures move on, q gives the terminal back',
   const terminal = await open(t, gateway.path)
   const { tmux } = terminal
   const screen = await tmux.until(/^ all .*20,000[\s\S]*─ connections ─+ 20,000[\s\S]* q quit$/m)
-  t.match(screen, /cpu {2}█+░+ .*\n mem .*\n net .*\n room .*\n─ workers 2 ─/)
+  t.match(screen, /cpu {2}█+░+ .*\n mem .*\n net .*\n capacity .*\n─ workers 2 ─/)
   t.match(screen, /─ connections ─+ 20,000 {2}1\/6 ─/)
   t.match(screen, /halley\.csv/)
   t.match(screen, /q quit$/)

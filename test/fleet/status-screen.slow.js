@@ -22,7 +22,7 @@ t.test('another size is another layout, down to one that is too small', async t 
   const { tmux } = await open(t, { place: { columns: 220, rows: 60 } })
   t.match(
     await tmux.until(/─ events ─+ {2}─ faults ─/),
-    /─ connections .*─ latency of all, ms .*─ messages\/s .*─ last 5 s, ms/,
+    /─ connections .*─ latency of all, ms [\s\S]*─ messages a second .*─ latency of 5 s, ms/,
   )
   await tmux.resize(40, 10)
   await tmux.until('terminal too small')

@@ -113,9 +113,9 @@ function ratesLine({ rates, counters, drones, settings }, width) {
     named('opened', `${count(rates.opened)}/s`),
     named('in', `${bytes(rates.bytesIn)}/s`),
     named('out', `${bytes(rates.bytesOut)}/s`),
-    settings.publish_rate > 0 ? named('of', `${count(settings.publish_rate)}/s to publish`) : [],
+    settings.publish_rate > 0 ? named('publish rate', `${count(settings.publish_rate)}/s`) : [],
     named('drones', `${whole(up)}/${whole(drones.length)}`),
-    named('opened in all', quantity(counters.opened)),
+    named('total opened', quantity(counters.opened)),
     named('reconnects', quantity(counters.reconnects)),
     named('pings', count(counters.pings)),
   ]
