@@ -13,7 +13,7 @@ export { bar, sparkline, stackedBar } from './chart/bars.js'
  * @typedef {import('./chart/scale.js').Scale} Scale
  *
  * @typedef {object} Series
- * @property {(number | null)[]} values evenly spaced in time, the newest last; null: not known
+ * @property {(number | null)[]} values evenly spaced in time, the newest last; null: unknown
  * @property {Style} style
  * @property {string} [label] for the legend
  *
@@ -30,24 +30,24 @@ export { bar, sparkline, stackedBar } from './chart/bars.js'
  * @property {boolean} [binary] labels at multiples of 1024 and not of 1000, when nothing else is fixed
  * @property {number} [span] seconds from the left edge to the right one; without it as many as there are values
  * @property {number} [step] seconds between two values
- * @property {number} [last] number of the newest value, counted without end (a snapshot's seq): with it the picture moves as a
- *   whole, dot by dot; without it one that has more values than dots may waver
- * @property {number} [labelWidth] at least so many columns for the labels, so that charts below each other line up
+ * @property {number} [last] sequence number of the newest value: with it the picture moves as a whole, dot by dot; without it a
+ *   chart with more values than dots may flicker
+ * @property {number} [labelWidth] least columns of the labels: charts below each other line up
  * @property {boolean} [legend] a row with the labels of the series, above; by default when there are some
  * @property {boolean} [colors] false: stacked areas differ by their pattern
  */
 
-/** Of a series, where there is no braille. */
+/** Characters of series without braille. */
 const MARKS = '*+ox#%'
-/** Eighths of a row from which on an area is seen. */
+/** Least visible height of an area, eighths of a row. */
 const LEAST_PART = 2
-/** Less is no picture. */
+/** Least columns of a chart. */
 const MIN_PLOT = 4
-/** From so many rows on there is room for a line below the picture. */
+/** Rows from which on the time axis has a line of its own. */
 const AXIS_HEIGHT = 9
 
 /**
- * A picture of values over time, the newest at the right.
+ * Draws values over time, the newest at the right.
  *
  * @param {ChartOptions} options
  * @returns {Line[]} `height` lines of `width` columns
@@ -89,7 +89,7 @@ export function chart(options) {
 /**
  * @param {Series[]} series
  * @param {{unicode?: boolean, stacked?: boolean, colors?: boolean}} options as those of the chart
- * @returns {Line} what stands for which series
+ * @returns {Line}
  */
 export function legend(series, { unicode = true, stacked = false, colors = true }) {
   /** @type {Line} */
@@ -122,7 +122,7 @@ function scaleOf({ series, scale, min, max, stacked, binary = false }, rows) {
   for (let i = 0; i < length; i++) {
     let sum = 0
     for (const { values } of series) {
-      // They end at the same time, but may not have begun so.
+      // They end at the same time, but may have begun at different times.
       const value = values[values.length - length + i] ?? Number.NaN
       if (Number.isNaN(value)) continue
       if (stacked) sum += value
@@ -149,7 +149,7 @@ function labelsOf(scale, rows, dots, format) {
   for (const tick of scale.ticks) {
     const row = rows - 1 - Math.floor(Math.round(scale.place(tick) * (rows * dots - 1)) / dots)
     const label = format(tick)
-    // Where the format cannot tell two of them apart, the lower one is right.
+    // Of two ticks with the same text, the lower one gets the label.
     if (label !== before && labels[row] === '') labels[row] = label
     before = label
   }
@@ -211,8 +211,8 @@ function drawAreas(canvas, { series, unicode = true, colors = true }, all, scale
 }
 
 /**
- * A cell has one colour: that of the area that has most of it. A low area that would have no cell at all gets the one that it has
- * most of, if the area that loses it keeps others.
+ * A cell has one colour: that of the area that fills most of it. A low area without any cell gets the cell of which it fills most,
+ * if the area that loses it keeps another.
  *
  * @param {number[]} ends of each area, in eighths of a row from the bottom
  * @param {number} rows

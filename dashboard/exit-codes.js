@@ -1,11 +1,11 @@
 /**
- * What the dashboard's process says to the one that has started it.
+ * Exit codes of the dashboard's process for its parent.
  */
 export const EXIT_CODES = Object.freeze({
-  /** The view was quit, or the gateway is to run on without it. */
+  /** The user quit the view; the gateway keeps running. */
   left: 0,
-  /** There was nothing to show, or it crashed. */
+  /** There was no gateway to show, or the dashboard crashed. */
   failed: 1,
-  /** Somebody has said that the gateway is to be stopped. */
+  /** The user asked to stop the gateway. */
   stop: 10,
 })

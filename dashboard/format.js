@@ -1,9 +1,9 @@
-// Numbers as text of a bounded width, and what counts as healthy. Nothing here knows the screen.
+// Numbers as text of bounded width, and the health of figures. Independent of the screen.
 
 import { LIMITS } from '../src/stats/limits.js'
 
 const UNITS = ['', 'k', 'M', 'G', 'T', 'P']
-/** What stands where a figure is not known. */
+/** Text of an unknown figure. */
 export const UNKNOWN = '-'
 
 /** @typedef {'good' | 'warn' | 'bad'} Health */
@@ -153,8 +153,7 @@ export function health(value, limit) {
 export const mark = state => ({ good: ' ', warn: '~', bad: '!' })[state]
 
 /**
- * A figure that is coloured by its health; where there are no colours, a mark behind it says the same,
- * and has its place where all is well, too.
+ * A figure coloured by its health. Without colours a mark follows it; a healthy figure gets a blank of the same width.
  * @param {string} text
  * @param {Health} state
  * @param {boolean} colors

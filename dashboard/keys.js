@@ -23,15 +23,15 @@ export function onKey(state, name) {
  * @param {Effect[]} effects
  * @returns {State}
  */
-const doing = (state, ...effects) => ({ ...state, effects })
+const withEffects = (state, ...effects) => ({ ...state, effects })
 
-/** Lines of the help, and of what is known of a worker, where one column has to do. */
+/** Most lines of the help, and of a worker's details, in one column. */
 const LONGEST = 70
 
 /** @param {State} state */
 function logged(state) {
   const on = !state.log.on
-  return doing(
+  return withEffects(
     { ...state, log: { on, lines: on ? [] : state.log.lines } },
     { type: 'send', command: { type: 'log', on } },
   )
@@ -46,7 +46,7 @@ function restart(state) {
 /** @param {State} state */
 function quit(state) {
   if (state.owner) return { ...state, dialog: { kind: /** @type {const} */ ('quit') } }
-  return doing(state, { type: 'finish', reason: 'quit' })
+  return withEffects(state, { type: 'finish', reason: 'quit' })
 }
 
 /** @type {Record<string, (state: State) => State>} */
@@ -76,16 +76,16 @@ function inDialog(state, name) {
   const done = { ...state, dialog: null }
   if (dialog === null) return state
   if (dialog.kind === 'quit') {
-    // Somebody who presses ctrl-c twice wants to be gone.
-    if (name === 's' || name === 'C-c') return doing(done, { type: 'finish', reason: 'stop' })
-    if (name === 'l') return doing(done, { type: 'finish', reason: 'leave' })
+    // ctrl-c twice stops the gateway.
+    if (name === 's' || name === 'C-c') return withEffects(done, { type: 'finish', reason: 'stop' })
+    if (name === 'l') return withEffects(done, { type: 'finish', reason: 'leave' })
     return ['escape', 'n', 'q', 'enter'].includes(name) ? done : state
   }
   if (name === 'C-c') return quit(done)
   if (['escape', 'n', 'q'].includes(name)) return done
   if (dialog.kind === 'restart' && name === 'y') {
     const { worker } = dialog
-    return doing(withNotice(done, `worker ${worker} is asked to restart`), {
+    return withEffects(withNotice(done, `worker ${worker} is asked to restart`), {
       type: 'send',
       command: { type: 'restart', worker },
     })
@@ -93,7 +93,7 @@ function inDialog(state, name) {
   if (dialog.kind === 'gc' && (name === 'a' || (name === 'w' && dialog.worker !== null))) {
     const worker = name === 'a' ? null : dialog.worker
     const whom = worker === null ? 'all workers are' : `worker ${worker} is`
-    return doing(withNotice(done, `${whom} asked for a garbage collection`), {
+    return withEffects(withNotice(done, `${whom} asked for a garbage collection`), {
       type: 'send',
       command: { type: 'gc', worker },
     })

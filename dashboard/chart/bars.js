@@ -27,7 +27,7 @@ export function sparkline(values, width, unicode, { min = 0, max } = {}) {
       continue
     }
     const share = top > min ? clamp((value - min) / (top - min)) : 0
-    // The lowest is for nothing at all: what is more than that can be seen.
+    // The lowest level means zero: more than zero is visible.
     text += levels[share === 0 ? 0 : Math.max(1, Math.round(share * (levels.length - 1)))]
   }
   return text.padStart(width)
@@ -38,7 +38,7 @@ export function sparkline(values, width, unicode, { min = 0, max } = {}) {
  * @param {number} width columns
  * @param {boolean} unicode
  * @param {Style} style
- * @returns {Line} the rest of it is `dim`
+ * @returns {Line} the unfilled part is `dim`
  */
 export function bar(share, width, unicode, style) {
   const eighths = Math.round(clamp(share) * width * 8)
@@ -52,7 +52,7 @@ export function bar(share, width, unicode, style) {
 }
 
 /**
- * @param {{share: number, style: Style}[]} parts shares of the whole width; what is left is free
+ * @param {{share: number, style: Style}[]} parts shares of the whole width; the rest is free
  * @param {number} width columns
  * @param {boolean} unicode
  * @param {boolean} [colors] false: the parts differ by their pattern
@@ -64,7 +64,7 @@ export function stackedBar(parts, width, unicode, colors = true) {
   /** @type {Line} */
   const line = parts.map(({ share, style }, index) => {
     sum += clamp(share)
-    // Ends are rounded, not lengths: so the whole is as long as it should be.
+    // Rounds ends, not lengths: the sum stays exact.
     const end = Math.min(width, Math.round(sum * width))
     const text = pattern(index, unicode, colors).repeat(Math.max(0, end - taken))
     taken = Math.max(taken, end)
@@ -77,7 +77,7 @@ export function stackedBar(parts, width, unicode, colors = true) {
  * @param {number} index of a part
  * @param {boolean} unicode
  * @param {boolean} colors
- * @returns {string} what a cell of it is filled with
+ * @returns {string} the character of its cells
  */
 export function pattern(index, unicode, colors) {
   if (!unicode) return '#=:+%o'[index % 6]

@@ -10,7 +10,7 @@ const DOTS = [
 ]
 
 /**
- * Cells of a picture, and the dots in them: 2 by 4 of braille, or one character of ASCII.
+ * Cells of a picture: each has 2 by 4 braille dots, or one ASCII character.
  */
 export class Canvas {
   #columns
@@ -52,7 +52,7 @@ export class Canvas {
    * @param {number} x dots from the left
    * @param {number} y dots from the bottom
    * @param {Style} style
-   * @param {string} character in its place, where there is no braille
+   * @param {string} character instead, without braille
    */
   dot(x, y, style, character) {
     const down = this.height - 1 - y
@@ -67,7 +67,7 @@ export class Canvas {
   }
 
   /**
-   * A line of dots (Bresenham's), without its first one.
+   * A line of dots (Bresenham's algorithm), without the first one.
    *
    * @param {number} x
    * @param {number} y

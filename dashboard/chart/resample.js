@@ -1,16 +1,16 @@
 /**
- * @typedef {object} Column what happened in the time of one column of the picture
+ * @typedef {object} Column the values in the time of one column of the picture
  * @property {number} first
  * @property {number} last
  * @property {number} low
  * @property {number} high
  * @property {number} mean
- * @property {boolean} joined to the column with values before it: nothing is missing between
+ * @property {boolean} joined to the previous column with values: no value between them is unknown
  */
 
 /**
- * Values over time -> columns of a picture, the newest at the right. With `last`, a value keeps its neighbours in its column
- * for as long as it is shown: so peaks do not waver while the picture moves to the left.
+ * Values over time -> columns of a picture, the newest at the right. `last` assigns a value to the same column as its neighbours for
+ * as long as it is shown: peaks do not flicker while the picture moves to the left.
  *
  * @param {(number | null)[]} values
  * @param {number} count of columns
@@ -49,7 +49,7 @@ export function resample(values, count, each, last) {
 
 /**
  * @param {(Column | null)[]} columns
- * @returns {(number | null)[]} means; between two that are joined, what lies between
+ * @returns {(number | null)[]} means, interpolated between joined columns
  */
 export function means(columns) {
   /** @type {(number | null)[]} */

@@ -1,7 +1,7 @@
 /**
  * @typedef {object} Scale
- * @property {number[]} ticks values that are worth a label, from the bottom to the top
- * @property {(value: number) => number} place 0 at the bottom to 1 at the top; what lies outside is put to the edge
+ * @property {number[]} ticks values with a label, from the bottom to the top
+ * @property {(value: number) => number} place 0 at the bottom to 1 at the top; values outside are clamped
  */
 
 /**
@@ -11,13 +11,13 @@
  * @param {number} about.low smallest value
  * @param {number} about.high largest value
  * @param {number} about.rows that the axis is high
- * @param {boolean} about.binary sizes that go by 1024 and not by 1000
- * @param {boolean} about.whole there is nothing between 0 and 1
+ * @param {boolean} about.binary units of 1,024 instead of 1,000
+ * @param {boolean} about.whole the values are integers
  * @returns {Scale}
  */
 export function linearScale({ min, max, low, high, rows, binary, whole }) {
   const bottom = min ?? Math.min(0, low)
-  // A label in every second row at most, and as little room above the highest value as that allows.
+  // At most one label in two rows, and as little space above the highest value as possible.
   const parts = Math.max(1, Math.floor((rows - 1) / 2))
   const step = Math.max(niceStep(((max ?? high) - bottom) / parts, binary), whole ? 1 : 0)
   const first = Math.floor(bottom / step) * step
@@ -36,15 +36,15 @@ export function linearScale({ min, max, low, high, rows, binary, whole }) {
  * @param {number} about.low smallest value above 0
  * @param {number} about.high
  * @param {number} about.rows
- * @returns {Scale} 0 and less is put to the bottom
+ * @returns {Scale} 0 and less is at the bottom
  */
 export function logScale({ min, max, low, high, rows }) {
   const start = min ?? 10 ** Math.floor(Math.log10(low))
-  // At least a decade: else noise would look like mountains.
+  // At least a decade: else noise looks like peaks.
   const end = Math.max(max ?? niceAbove(high), start * 10)
   const decades = Math.log10(end / start)
   const rowsOfDecade = rows / decades
-  // 1, 2 and 5 of each decade, or 1 only, or not even all of these.
+  // 1, 2 and 5 of each decade; or only 1; or only 1 of some decades.
   const factors = rowsOfDecade >= 5 ? [1, 2, 5] : [1]
   const every = Math.max(1, Math.ceil(1.5 / rowsOfDecade))
   const ticks = []
@@ -86,11 +86,11 @@ function clamp(share) {
 }
 
 const AGES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400]
-/** Columns that a mark needs. */
+/** Columns of a mark. */
 const MARK = 9
 
 /**
- * Marks of the axis of time.
+ * Marks of the time axis.
  *
  * @param {number} span seconds from the left edge to the right one
  * @param {number} columns

@@ -9,7 +9,7 @@ import { shown } from '../view/state.js'
  */
 
 /**
- * The file to which the figures go, when there is one.
+ * The CSV file, when there is one.
  * @type {import('../state.js').Panel}
  */
 export const csv = {
@@ -106,7 +106,7 @@ function contents(state) {
     case 'gc':
       return {
         title: 'garbage collection',
-        text: [['it stops a worker for some milliseconds; which one?', 'value']],
+        text: [['it blocks a worker for some milliseconds; which one?', 'value']],
         keys: [
           ...(dialog.worker === null
             ? []
@@ -131,7 +131,7 @@ function contents(state) {
 /**
  * @param {Line[]} lines
  * @param {State} state
- * @returns {Line[]} with the question in front of them, if there is one
+ * @returns {Line[]} with the question in front, if there is one
  */
 export const withDialog = (lines, state) =>
   state.dialog === null ? lines : withQuestion(lines, state.size, contents(state))

@@ -10,7 +10,7 @@ import { shown } from '../view/state.js'
  * @typedef {{unicode: boolean, colors: boolean}} Look
  */
 
-/** Columns from which on two lines stand beside each other. */
+/** Columns from which on two lines are side by side. */
 const WIDE = 150
 const BAR = { least: 10, most: 30 }
 
@@ -24,7 +24,7 @@ export const header = {
   rows: state => {
     const { size, view } = state
     const all = (size.columns >= WIDE ? 3 : 5) + Number(hasKey(state))
-    // What is opened in front needs the room more.
+    // A page in front needs the rows more.
     return { least: 1, most: view === 'main' || size.rows >= 40 ? all + Number(size.rows >= 40) : 1 }
   },
   priority: 2,
@@ -51,7 +51,7 @@ export const header = {
 }
 
 /**
- * A key that the gateway has generated is needed for the first publication, and nowhere else to be found.
+ * The generated key is needed for the first publication, and shown nowhere else on this page.
  * @param {import('../state.js').State} state
  */
 const hasKey = ({ key, view }) => key !== '' && view === 'main'
@@ -79,7 +79,7 @@ function titleLine({ node, time, primary }, width) {
     [`  ${node.name}`, 'accent'],
     [`  ${node.url}`, 'value'],
   ]
-  /** @type {Line[]} in the order in which they are given up */
+  /** @type {Line[]} the first ones are dropped first */
   const right = [
     [
       [`primary ${node.pid} `, 'label'],
@@ -102,10 +102,10 @@ function titleLine({ node, time, primary }, width) {
  * @param {Line[]} items
  * @param {number} width
  * @param {Look} look
- * @returns {Line} a bar, and what it is made of
+ * @returns {Line} a bar and its parts
  */
 function withBar(name, parts, items, width, look) {
-  // By the terminal's width alone, so that bars below each other are alike and stand still.
+  // Depends on the terminal's width only: all bars have the same length.
   const bar = Math.max(BAR.least, Math.min(BAR.most, Math.floor((width - 72) / 2)))
   return [
     [` ${name}  `, 'header'],
@@ -159,7 +159,7 @@ function cpuLine({ machine }, width, look) {
  */
 function memoryLine({ machine, totals }, width, look) {
   const { total, used, available, caches, free } = machine.memory
-  // Pages that processes share count for each, and those of programs are caches to the machine.
+  // Shared pages count for each process, and mapped program files count as caches of the machine.
   const gateway = totals.memory.rss + (totals.memory.kernel ?? 0)
   const others = Math.max(0, used - gateway)
   const parts = [
@@ -253,7 +253,7 @@ function capacityLine({ capacity, machine, workers, primary }, width, look) {
 /**
  * @param {import('../../src/stats/schema.js').ProcessSample[]} processes
  * @param {Look} look
- * @returns {Line} open files of the one that is nearest to its limit
+ * @returns {Line} open files of the process nearest to its limit
  */
 function filesItem(processes, look) {
   const shares = processes.map(({ files: { open, limit } }) => (open === null || !limit ? -1 : open / limit))
@@ -265,7 +265,7 @@ function filesItem(processes, look) {
 
 /**
  * @param {number} value
- * @returns {string} what is only about so much is not said to the last digit
+ * @returns {string} an estimate, rounded down to two digits
  */
 function rounded(value) {
   const step = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, value))) - 1)

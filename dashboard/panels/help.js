@@ -7,7 +7,7 @@ import { helpOf } from '../view/panels.js'
  * @typedef {import('../state.js').State} State
  */
 
-/** Those that only this view has. @type {readonly [key: string, text: string][]} */
+/** Keys of this view only. @type {readonly [key: string, text: string][]} */
 const KEYS = [
   ['l', 'log on, off'],
   ['g', 'request a garbage collection'],
@@ -54,7 +54,7 @@ export const help = helpOf({
 })
 
 /**
- * What was printed at the start stands behind the dashboard.
+ * The key that was printed at the start is hidden behind the dashboard.
  * @param {string} key
  * @returns {Line[]}
  */

@@ -10,11 +10,11 @@ import { shown } from '../view/state.js'
 
 /** Rows of the newest events on a high terminal. */
 const MOST = 6
-/** Rows of a terminal from which on there are more than one. */
+/** Rows of a terminal from which on there are several. */
 const HIGH = 40
 
 /**
- * What has happened last; an answer to a key takes its place for a moment.
+ * The newest events; for a moment the reply to a key.
  * @type {import('../state.js').Panel}
  */
 export const eventLine = {
@@ -47,11 +47,11 @@ const LEVELS = /** @type {Record<number, [name: string, style: string]>} */ ({
   50: ['ERROR', 'bad'],
   60: ['FATAL', 'bad'],
 })
-/** Fields that are shown elsewhere, or say nothing here. */
+/** Fields that are shown elsewhere, or of no use here. */
 const LEFT_OUT = new Set(['level', 'time', 'msg', 'hostname'])
 
 /**
- * The gateway's log, while somebody looks.
+ * The gateway's log, while it is on.
  * @type {import('../state.js').Panel}
  */
 export const log = {

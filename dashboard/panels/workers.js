@@ -13,7 +13,7 @@ import { chosenColumns } from './worker-columns.js'
  */
 
 /**
- * A row for each worker, and one for all.
+ * A row per worker, and one for all.
  * @type {import('../state.js').Panel}
  */
 export const workers = {
@@ -72,7 +72,7 @@ export const workers = {
 /**
  * @param {WorkerView} view
  * @param {number} indent
- * @returns {Line} a worker that says nothing: why, and what is known of it
+ * @returns {Line} a worker without current figures: why, and the last known ones
  */
 function absentLine({ index, state, age, deaths, sample }, indent) {
   const died = deaths === 0 ? '' : `, ${deaths === 1 ? 'died once' : `died ${whole(deaths)} times`}`

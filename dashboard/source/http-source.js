@@ -5,13 +5,13 @@ import { Link, RefusedError } from './link.js'
 /** @typedef {import('./link.js').Source} Source */
 
 const DEFAULT_PREFIX = '/admin'
-/** ms without a byte after which a connection counts as lost: a message comes every second. */
+/** Time without a byte after which a connection is lost, ms: a message comes every second. */
 const SILENCE = 15_000
-/** Bytes of an answer that is not the stream. */
-const MAX_ANSWER = 64 * 1024
+/** Most bytes of a response that is not the stream. */
+const MAX_RESPONSE = 64 * 1024
 
 /**
- * A gateway elsewhere, by its admin endpoints: log in with the admin key, then one answer that never ends.
+ * A remote gateway, over its admin endpoints: logs in with the admin key, then reads one endless response.
  * @implements {Source}
  */
 export class HttpSource {
@@ -46,7 +46,7 @@ export class HttpSource {
 
   /** @param {import('../../src/stats/schema.js').StatsCommand} command */
   send(command) {
-    if (this.#token === '') return this.#link.answer(command.type, 'there is no gateway at the moment')
+    if (this.#token === '') return this.#link.answer(command.type, 'no gateway at the moment')
     this.#call('POST', '/api/command', command).then(
       ({ status, body }) => this.#link.answer(command.type, body?.error ?? errorOf(status)),
       error => this.#link.answer(command.type, error.message),
@@ -64,18 +64,18 @@ export class HttpSource {
 
   async #logIn() {
     const { status, headers, body } = await this.#call('POST', '/api/login', { password: this.#key })
-    if (status === 401) throw new RefusedError('the gateway does not know this admin key')
+    if (status === 401) throw new RefusedError('the gateway refused this admin key')
     if (status === 429) {
       const seconds = Number(headers['retry-after']) || 30
       throw new RefusedError(
-        `too many tries with a wrong admin key; the gateway lets none in for ${seconds} s`,
+        `too many logins with a wrong admin key; the gateway refuses logins for ${seconds} s`,
         seconds * 1000,
       )
     }
     if (status === 404)
       throw new RefusedError('the gateway has no admin endpoints here (admin.password, admin.handler_prefix)')
     if (status !== 200 || typeof body?.token !== 'string')
-      throw new Error(errorOf(status) ?? 'the answer to the login is strange')
+      throw new Error(errorOf(status) ?? 'invalid response to the login')
     this.#token = body.token
   }
 
@@ -86,7 +86,7 @@ export class HttpSource {
         if (response.statusCode !== 200) {
           response.resume()
           request.destroy()
-          // An expired token: the next try logs in.
+          // An expired token: the next attempt logs in.
           this.#token = ''
           return reject(new Error(errorOf(response.statusCode ?? 0) ?? 'the gateway has ended the session'))
         }
@@ -111,7 +111,7 @@ export class HttpSource {
    * @param {string} method
    * @param {string} path
    * @param {object} body
-   * @returns {Promise<{status: number, headers: import('node:http').IncomingHttpHeaders, body: any}>} body: parsed, null if it is no JSON
+   * @returns {Promise<{status: number, headers: import('node:http').IncomingHttpHeaders, body: any}>} body: parsed, null if it is not JSON
    */
   #call(method, path, body) {
     return new Promise((resolve, reject) => {
@@ -120,7 +120,7 @@ export class HttpSource {
         response.setEncoding('utf8')
         response.on('data', part => {
           text += part
-          if (text.length > MAX_ANSWER) request.destroy(new Error('an answer is too long'))
+          if (text.length > MAX_RESPONSE) request.destroy(new Error('a response is too long'))
         })
         response.on('error', reject)
         response.on('end', () =>
@@ -144,7 +144,7 @@ export class HttpSource {
       ...(this.#token === '' ? {} : { authorization: `Bearer ${this.#token}` }),
     }
     const request = (url.protocol === 'https:' ? https : http).request(url, { method, headers }, answered)
-    request.setTimeout(SILENCE, () => request.destroy(new Error(`nothing has come for ${SILENCE / 1000} s`)))
+    request.setTimeout(SILENCE, () => request.destroy(new Error(`no data for ${SILENCE / 1000} s`)))
     return request
   }
 }
@@ -160,7 +160,7 @@ function parsed(text) {
 
 /**
  * @param {number} status
- * @returns {string | null} null: all is well
+ * @returns {string | null} null: no error
  */
 const errorOf = status =>
   status === 200
@@ -173,6 +173,6 @@ const errorOf = status =>
 function reasonOf(error) {
   if (error.code === 'ECONNREFUSED') return 'there is no gateway'
   if (error.code === 'ECONNRESET') return 'the gateway has closed the connection'
-  if (error.code === 'ENOTFOUND') return 'there is no host of this name'
+  if (error.code === 'ENOTFOUND') return 'unknown host'
   return error.message
 }

@@ -1,32 +1,32 @@
 import { SCHEMA_VERSION } from '../../src/stats/schema.js'
 
 /**
- * Where the figures come from. An implementation MUST connect again for ever after `start`, MUST tell a change of its link
- * before what came over it, MUST answer each command by a `done` message, its own if need be, and MUST NOT hold the process
- * open after `close`. It MUST NOT throw at its listener for anything that the other side does.
+ * The source of the figures. An implementation MUST reconnect for ever after `start`, MUST report a change of its link before the
+ * messages that came over it, MUST reply to each command with a `done` message (its own if the gateway sends none), and MUST NOT
+ * keep the process alive after `close`. It MUST NOT throw whatever the gateway sends.
  *
  * @typedef {object} Source
- * @property {string} name path or URL, for people
+ * @property {string} name path or URL, as shown
  * @property {(listener: (event: SourceEvent) => void) => void} start
  * @property {(command: import('../../src/stats/schema.js').StatsCommand) => void} send
  * @property {() => void} close
  *
  * @typedef {{type: 'message', message: import('../../src/stats/schema.js').StatsMessage}
- *   | {type: 'link', state: LinkState, text: string}} SourceEvent `text`: why it is lost or refused, one line
+ *   | {type: 'link', state: LinkState, text: string}} SourceEvent `text`: why the link is lost or refused, one line
  *
- * @typedef {'connecting' | 'open' | 'lost' | 'refused'} LinkState open: a hello has come; refused: trying again may help, but
- *   somebody should do something (another key, a newer dashboard)
+ * @typedef {'connecting' | 'open' | 'lost' | 'refused'} LinkState open: a hello was received; refused: needs the user (another key, a
+ *   newer dashboard); it is retried all the same
  */
 
-/** ms until the first try again, and at most; it doubles in between. */
+/** Delay before a reconnect, ms: doubles from `first` to `most`. */
 const RETRY = Object.freeze({ first: 250, most: 5000, refused: 30_000 })
 
 /**
- * What all sources share: bytes become messages, and what ends is begun again.
+ * Common to all sources: parses bytes into messages, and reconnects.
  *
- *   connecting --hello--> open --ended--> lost --(250 ms ... 5 s)--> (another try) --hello--> open
+ *   connecting --hello--> open --ended--> lost --(250 ms ... 5 s)--> (next attempt) --hello--> open
  *        |                                  ^
- *        +-- newer schema, wrong key --> refused --(30 s)--> (another try)
+ *        +-- newer schema, wrong key --> refused --(30 s)--> (next attempt)
  */
 export class Link {
   /** @type {(event: SourceEvent) => void} */
@@ -40,7 +40,7 @@ export class Link {
   #closed = true
   #connect
 
-  /** @param {() => void} connect begins a try; `ended` or `refused` end it */
+  /** @param {() => void} connect begins an attempt; `ended` ends it */
   constructor(connect) {
     this.#connect = connect
   }
@@ -71,7 +71,7 @@ export class Link {
 
   /**
    * @param {Buffer} chunk of the stream
-   * @throws {Error} when it is no stream of statistics, or not one that we understand; the try is to be ended with its message
+   * @throws {Error} not a stats stream, or an unsupported version; the caller passes it to `ended`
    */
   data(chunk) {
     this.#lines.push(chunk, line => {
@@ -87,7 +87,7 @@ export class Link {
   #greet({ schema }) {
     if (schema > SCHEMA_VERSION) {
       throw new RefusedError(
-        `the gateway speaks version ${schema} of the statistics, this dashboard knows ${SCHEMA_VERSION}: it needs the gateway's own halley`,
+        `the gateway's stats have version ${schema}, this dashboard supports ${SCHEMA_VERSION}: use the halley of the gateway`,
       )
     }
     this.#greeted = true
@@ -96,7 +96,7 @@ export class Link {
   }
 
   /**
-   * The try has ended, however far it had come.
+   * The attempt has ended, at whatever stage.
    * @param {Error | string} reason
    */
   ended(reason) {
@@ -110,7 +110,7 @@ export class Link {
   }
 
   /**
-   * Answers a command in the gateway's place.
+   * Replies to a command in place of the gateway.
    * @param {string} command
    * @param {string | null} error
    */
@@ -119,11 +119,11 @@ export class Link {
   }
 }
 
-/** Trying again soon would not help. */
+/** A retry soon would not help. */
 export class RefusedError extends Error {
   /**
    * @param {string} message
-   * @param {number | null} [wait] ms until the next try
+   * @param {number | null} [wait] ms until the next attempt
    */
   constructor(message, wait = null) {
     super(message)
@@ -131,16 +131,16 @@ export class RefusedError extends Error {
   }
 }
 
-/** A hello with the history of many workers is some megabytes. */
+/** Bytes. A hello with the history of many workers has some megabytes. */
 const MAX_LINE = 64 * 1024 * 1024
 
 const NEWLINE = 10
 
 /**
- * Bytes in, lines out, without ever keeping more than one line.
+ * Bytes in, lines out; keeps at most one line.
  */
 export class Lines {
-  /** @type {Buffer[]} of the line that has not ended yet */
+  /** @type {Buffer[]} of the unfinished line */
   #parts = []
   #length = 0
   #most
@@ -152,10 +152,10 @@ export class Lines {
 
   /**
    * @param {Buffer} chunk
-   * @param {(line: string) => void} take
-   * @throws {Error} for a line that is too long; nothing may be pushed after it
+   * @param {(line: string) => void} onLine
+   * @throws {Error} the line is too long; nothing may be pushed after it
    */
-  push(chunk, take) {
+  push(chunk, onLine) {
     let start = 0
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
       this.#keep(chunk.subarray(start, end))
@@ -163,7 +163,7 @@ export class Lines {
       this.#parts = []
       this.#length = 0
       start = end + 1
-      if (line.length > 0) take(line.toString())
+      if (line.length > 0) onLine(line.toString())
     }
     if (start < chunk.length) this.#keep(chunk.subarray(start))
   }
@@ -171,7 +171,7 @@ export class Lines {
   /** @param {Buffer} part */
   #keep(part) {
     this.#length += part.length
-    if (this.#length > this.#most) throw new Error('this is no stream of statistics: a line is too long')
+    if (this.#length > this.#most) throw new Error('not a Halley stats stream: a line is too long')
     this.#parts.push(part)
   }
 }
@@ -198,20 +198,20 @@ const SHAPES = {
 
 /**
  * @param {string} line
- * @returns {import('../../src/stats/schema.js').StatsMessage | null} null: of a kind that this dashboard does not know
- * @throws {Error} when it is no message at all
+ * @returns {import('../../src/stats/schema.js').StatsMessage | null} null: an unknown type
+ * @throws {Error} not a message
  */
 export function readMessage(line) {
   let message
   try {
     message = JSON.parse(line)
   } catch {
-    throw new Error('this is no stream of statistics: a line is not JSON')
+    throw new Error('not a Halley stats stream: a line is not JSON')
   }
   if (!isObject(message) || typeof message.type !== 'string')
-    throw new Error('this is no stream of statistics: a line is no message')
+    throw new Error('not a Halley stats stream: a line is not a message')
   const fits = Object.hasOwn(SHAPES, message.type) ? SHAPES[message.type] : null
   if (fits === null) return null
-  if (!fits(message)) throw new Error(`this is no stream of statistics: a strange ${message.type}`)
+  if (!fits(message)) throw new Error(`not a Halley stats stream: invalid ${message.type}`)
   return message
 }

@@ -25,7 +25,7 @@ export class SocketSource {
   /** @param {import('../../src/stats/schema.js').StatsCommand} command */
   send(command) {
     if (this.#socket?.writable) this.#socket.write(`${JSON.stringify(command)}\n`)
-    else this.#link.answer(command.type, 'there is no gateway at the moment')
+    else this.#link.answer(command.type, 'no gateway at the moment')
   }
 
   #connect() {
@@ -50,6 +50,6 @@ export class SocketSource {
 /** @param {NodeJS.ErrnoException} error */
 function reasonOf(error) {
   if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') return 'there is no gateway'
-  if (error.code === 'EACCES') return 'the socket belongs to somebody else'
+  if (error.code === 'EACCES') return 'no permission: the socket belongs to another user'
   return error.message
 }

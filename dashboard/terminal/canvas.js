@@ -13,15 +13,15 @@ const PLAIN = /^[ -~]*$/
 const EMPTY = []
 
 /**
- * Writes lines into the cells of a blessed screen, which sends to the terminal what differs. Blessed's own elements would parse text
- * with tags or escapes; here every text is cleaned, and has its style beside it.
+ * Writes lines into the cells of a blessed screen, which sends the differences to the terminal. Blessed's own elements parse tags and
+ * escapes in text; here every text is cleaned, and its style is separate.
  */
 export class Canvas {
   #theme
   #unicode
   /** @type {Row[]} */
   #cells = []
-  /** @type {Line[]} what the rows were made of */
+  /** @type {Line[]} that the rows show */
   #lines = []
 
   /**
@@ -34,8 +34,8 @@ export class Canvas {
   }
 
   /**
-   * @param {Row[]} cells of the screen; other ones than before are blank
-   * @param {Line[]} lines missing ones are empty; what does not fit is left out
+   * @param {Row[]} cells of the screen; a new array is blank
+   * @param {Line[]} lines missing ones are empty; what does not fit is cut
    */
   paint(cells, lines) {
     if (cells !== this.#cells) this.#lines = []
@@ -56,7 +56,7 @@ export class Canvas {
   #fill(row, line) {
     const columns = row.length
     let at = 0
-    // Terminals disagree about how wide some characters are: what follows such a one is put where it belongs.
+    // Terminals disagree about the width of some characters: the cursor is placed again after such a one.
     let placed = true
     const put = (/** @type {number} */ attributes, /** @type {string} */ text) => {
       const cell = row[at++]
@@ -78,7 +78,7 @@ export class Canvas {
       }
       characters(this.#unicode ? clean(text) : toAsciiText(text), (character, width) => {
         if (at >= columns) return
-        // Half of a wide one is nothing.
+        // Half of a wide character cannot be shown.
         const fits = at + width <= columns
         put(attributes, fits ? character : ' ')
         if (width === 2 && fits) put(attributes, '')

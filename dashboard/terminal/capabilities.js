@@ -1,22 +1,22 @@
 /**
- * @typedef {0 | 16 | 256} Colors blessed has no more than 256
+ * @typedef {0 | 16 | 256} Colors blessed supports at most 256
  *
- * @typedef {object} Capabilities what can be shown on a terminal
- * @property {boolean} unicode box drawing, blocks and braille dots; else only ASCII
+ * @typedef {object} Capabilities of a terminal
+ * @property {boolean} unicode box drawing, blocks and braille; else only ASCII
  * @property {Colors} colors
- * @property {boolean} screen the cursor can be moved: there is a terminal, and it is no dumb one
+ * @property {boolean} screen the output is a terminal with cursor addressing. One that terminfo does not know is used like xterm
  */
 
-/** Those that know no colours. */
+/** Terminals without colours. */
 const MONOCHROME = /^(?:dumb|vt\d+|xterm-mono|xtermm|.*-m|unknown)$/
-/** Those with more than 16; some do not say so (COLORTERM is lost on the way through SSH). */
+/** Terminals with more than 16 colours; SSH does not forward COLORTERM. */
 const SHADES = /256color|256$|-direct|-truecolor|kitty|alacritty|^foot|ghostty|wezterm|contour/
 
 /**
  * @param {object} about
  * @param {Record<string, string | undefined>} about.env of the process
  * @param {boolean} about.isTTY whether the output is a terminal
- * @param {{ascii?: boolean, noColor?: boolean}} [about.flags] `--ascii`, `--no-color`: they have the last word
+ * @param {{ascii?: boolean, noColor?: boolean}} [about.flags] `--ascii`, `--no-color`: override the environment
  * @returns {Capabilities}
  */
 export function detectCapabilities({ env, isTTY, flags = {} }) {
@@ -29,7 +29,7 @@ export function detectCapabilities({ env, isTTY, flags = {} }) {
 
 /** @param {Record<string, string | undefined>} env */
 function hasUnicode(env) {
-  // The console of Linux takes UTF-8, but has neither braille nor most blocks in its font.
+  // The Linux console accepts UTF-8, but its font has no braille and few blocks.
   if (env.TERM === 'linux') return false
   const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || ''
   if (locale === '') return env.WT_SESSION !== undefined
@@ -61,7 +61,7 @@ function fromTerminal(env) {
   const full = /^(?:truecolor|24bit)$/i.test(env.COLORTERM ?? '')
   if (term === '') return env.WT_SESSION === undefined && !full ? 0 : 256
   if (MONOCHROME.test(term)) return 0
-  // GNU screen passes COLORTERM of the terminal outside on, and shows such colours wrong; tmux, under the same name, does not.
+  // GNU screen inherits COLORTERM of the outer terminal, but shows such colours wrong; tmux, under the same name, shows them right.
   const inScreen = term.startsWith('screen') && env.TMUX === undefined
   if ((full && !inScreen) || SHADES.test(term)) return 256
   return 16

@@ -2,10 +2,10 @@ import { spawn, spawnSync } from 'node:child_process'
 
 /** @typedef {import('node:stream').Writable & {unref?: () => void}} Pipe */
 
-// Its standard output is the terminal, its standard input the pipe whose other end we hold. When that ends without a word we
-// are dead, whatever it was that killed us. Then there is a race with the shell that takes the terminal over: the screen comes
-// first, and the settings are left alone when somebody has changed them since. The terminal is opened anew, because we do not
-// block on it: such a write fails while somebody else is writing.
+// Its stdout is the terminal, its stdin a pipe from the dashboard. If the pipe ends without `clean`, the dashboard is dead,
+// whatever killed it. Then the guard races with the shell that takes over the terminal: it restores the screen first, and the
+// settings only if nobody has changed them since. It reopens the terminal, because the inherited one is non-blocking: a write
+// to it fails while another process is writing.
 const SCRIPT = `
 trap '' HUP INT QUIT TERM TSTP TTIN TTOU PIPE
 exec 3>&1
@@ -23,7 +23,7 @@ if [ -n "$1" ] && [ "$(stty -g <&3)" = "$ours" ]; then stty "$1" <&3; fi
 `
 
 /**
- * A child process that gives the terminal back when we cannot: we were killed, or crashed.
+ * A child process that restores the terminal when the dashboard is killed or crashes.
  */
 export class Guard {
   #settings
@@ -33,10 +33,10 @@ export class Guard {
   #pipe = null
 
   /**
-   * To be made before the terminal's settings are changed, and to be started afterwards.
+   * Create it before the terminal's settings are changed, and start it afterwards.
    *
    * @param {number} fd of the terminal
-   * @param {string} leave what is to be written to it
+   * @param {string} leave sequences that restore it
    */
   constructor(fd, leave) {
     this.#fd = fd
@@ -47,14 +47,14 @@ export class Guard {
 
   start() {
     const leave = this.#leave.replaceAll('\x1b', '\\0033')
-    // In a session of its own, out of reach of what the terminal sends to its processes, and of what kills all of them.
+    // In its own session: signals of the terminal and to the process group do not reach it.
     /** @type {import('node:child_process').ChildProcess} */
     const child = spawn('sh', ['-c', SCRIPT, 'guard', this.#settings, leave], {
       stdio: ['pipe', this.#fd, 'ignore'],
       cwd: '/',
       detached: true,
     })
-    // Without a shell there is no guard; that is no reason not to show anything.
+    // Without a shell there is no guard; the dashboard runs all the same.
     child.on('error', () => {})
     child.unref()
     const pipe = /** @type {Pipe} */ (child.stdin)
@@ -63,7 +63,7 @@ export class Guard {
     this.#pipe = pipe
   }
 
-  /** Everything is as it was: it may go. */
+  /** The terminal is restored: the guard may exit. */
   end() {
     this.#pipe?.end('clean\n')
     this.#pipe = null

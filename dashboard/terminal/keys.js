@@ -1,14 +1,14 @@
 import { EventEmitter } from 'node:events'
 
-/** What a key or a report begins with: more of it may come. */
+/** An unfinished key or report. */
 const OPENING = /\x1b(?:O|\[\[?|\[[0-?]+[ -/]*)?$/
-/** Reports of a terminal are no keys: its attributes, where the cursor is, the ends of pasted text. */
+/** Reports of a terminal that are not keys: attributes, cursor position, ends of pasted text. */
 const REPORTS = /\x1b\[(?:[<-?][0-?]*[ -/]*[@-~]|\d+;\d+R|20[01]~)/g
-/** An escape that nothing follows for so long is the key, ms. Over a bad line the rest of a sequence may be late. */
+/** Time after which a lone escape is the key, ms. On a slow link the rest of a sequence may be late. */
 const ESCAPE_WAIT = 50
 
 /**
- * The input that blessed reads. Blessed takes every chunk for whole keys; but a sequence may come in pieces, and a lone escape is a
+ * The input that blessed reads. Blessed takes every chunk for whole keys, but a sequence may arrive in pieces, and a lone escape is a
  * key only when nothing follows.
  */
 export class KeyInput extends EventEmitter {
@@ -31,11 +31,11 @@ export class KeyInput extends EventEmitter {
     this.#rest = ''
   }
 
-  /** Nothing has followed. */
+  /** Nothing has followed the escape. */
   #flush() {
     const rest = this.#rest
     this.#rest = ''
-    // Half a sequence is no key.
+    // Half a sequence is not a key.
     if (rest === '\x1b') this.#send(rest)
   }
 
@@ -58,7 +58,7 @@ export class KeyInput extends EventEmitter {
 /**
  * @param {string | undefined} character
  * @param {BlessedKey} key
- * @returns {string} blessed's name, except that a capital letter is itself; '' for what blessed tells twice
+ * @returns {string} blessed's name, except that a capital letter is itself; '' for a key that blessed reports twice
  */
 export function nameOf(character, { name, full, ctrl, meta, shift }) {
   if (name === 'return') return ''

@@ -1,7 +1,7 @@
 import { characters, clean, SINGLE } from './text.js'
 
-// What is shown is made of lines, and a line of spans: a text and the name of a style (theme.js). Everything here is pure, and
-// everything is counted in columns of the screen.
+// A screen is made of lines, a line of spans: a text and the name of a style (theme.js). All functions are pure; all widths are
+// columns of the screen.
 
 /**
  * Names of the theme; several of them are separated by a space (`selected bad`).
@@ -14,7 +14,7 @@ import { characters, clean, SINGLE } from './text.js'
 
 /**
  * @param {string} text
- * @returns {number} columns that it takes; what the screen does not show takes none
+ * @returns {number} columns; invisible characters take none
  */
 export function visibleWidth(text) {
   if (SINGLE.test(text)) return text.length
@@ -59,7 +59,7 @@ export function clipText(text, columns) {
 /**
  * @param {Line} line
  * @param {number} columns
- * @param {string} [mark] stands at the end of a line that was cut: `…`
+ * @param {string} [mark] at the end of a cut line: `…`
  * @returns {Line} the line itself when it fits
  */
 export function clip(line, columns, mark = '') {
@@ -86,7 +86,7 @@ export function clip(line, columns, mark = '') {
  * @param {number} columns
  * @param {Align} [align]
  * @param {string} [mark] see clip
- * @returns {Line} exactly so wide: filled with blanks, or cut
+ * @returns {Line} of exactly that width: filled with blanks, or cut
  */
 export function pad(line, columns, align = 'left', mark = '') {
   const clipped = clip(line, columns, mark)
@@ -118,12 +118,12 @@ export function columns(cells, layout, gap = 1) {
 }
 
 /**
- * Blocks of lines, one to the right of the other.
+ * Blocks of lines, side by side.
  *
  * @param {Line[][]} blocks
  * @param {number[]} widths of the blocks, columns
  * @param {number} [gap]
- * @returns {Line[]} as many as the highest block has
+ * @returns {Line[]} as many as the longest block has
  */
 export function beside(blocks, widths, gap = 1) {
   const height = Math.max(0, ...blocks.map(block => block.length))
@@ -140,7 +140,7 @@ export function beside(blocks, widths, gap = 1) {
 /**
  * @param {Line} line
  * @param {Style} style
- * @returns {Line} with a style over those that its spans have
+ * @returns {Line} with a style added to those of its spans
  */
 export function over(line, style) {
   return line.map(([text, own]) => [text, own === '' ? style : `${own} ${style}`])

@@ -14,9 +14,9 @@ import { Theme } from './theme.js'
  * @property {{setBlocking?: (on: boolean) => void}} [_handle]
  * @property {() => void} [_refreshSize]
  *
- * @typedef {object} BlessedScreen as far as it is used here: blessed has no types
+ * @typedef {object} BlessedScreen the part used here: blessed has no types
  * @property {import('./canvas.js').Row[]} lines
- * @property {Record<string, any>} tput what the terminal can do
+ * @property {Record<string, any>} tput capabilities of the terminal
  * @property {(event: string, listener: (...args: any[]) => void) => void} on
  * @property {() => void} render
  * @property {() => void} realloc
@@ -25,26 +25,26 @@ import { Theme } from './theme.js'
 
 const { program: createProgram, screen: createScreen, box: createBox } = /** @type {any} */ (blessed)
 
-// Blessed takes the alternate screen and hides the cursor. Besides: no wrapping at the right edge, no marks around what is pasted.
+// Blessed enters the alternate screen and hides the cursor. In addition: no wrapping at the right edge, no bracketed paste.
 const ENTER = '\x1b[?7l\x1b[?2004l'
 const LEAVE = '\x1b[0m\x1b[?7h'
-/** What the guard writes: blessed's part, too. */
+/** For the guard: including blessed's part. */
 const RESCUE = `${LEAVE}\x1b[?1l\x1b>\x1b[?25h\x1b[?1049l`
 
 /**
- * The terminal: a screen to draw on, and keys that come from it. The one place that knows blessed.
+ * The terminal: a screen to draw on, and its keys. The only file that knows blessed.
  *
  *              open                 Ctrl-Z, SIGTSTP
- *   closed -----------> open -------------------------> (the program stands still)
+ *   closed -----------> open -------------------------> (the process is stopped)
  *     ^                 |  ^                                        |
  *     +------ close ----+  +------------------ SIGCONT -------------+
  */
 export class Terminal {
   /** @type {(name: string) => void} a key as blessed names it: `q`, `G`, `space`, `up`, `enter`, `escape`, `pageup`, `C-c`, `M-x`, `S-up`, `f1` ... */
   onKey = () => {}
-  /** @type {(size: Size) => void} what was drawn last is painted for the new size already */
+  /** @type {(size: Size) => void} after the last picture was painted for the new size */
   onResize = () => {}
-  /** @type {() => void} there is nobody any more: the terminal has gone */
+  /** @type {() => void} the terminal is gone */
   onEnd = () => {}
 
   #input
@@ -62,7 +62,7 @@ export class Terminal {
   #screen = null
   /** @type {Line[]} */
   #lines = []
-  /** Whether something is to be drawn when the terminal has taken what was written. */
+  /** Whether to draw when the terminal has taken what was written. */
   #late = false
 
   #onData = (/** @type {Buffer} */ bytes) => this.#keys?.write(bytes)
@@ -82,8 +82,7 @@ export class Terminal {
    * @param {NodeJS.ReadStream} parts.input
    * @param {NodeJS.WriteStream & {fd: number}} parts.output
    * @param {Capabilities} parts.capabilities
-   * @param {boolean} [parts.suspendable] whether Ctrl-Z stops the program, with all of its process group; else it is a key like others
-   *   (`C-z`)
+   * @param {boolean} [parts.suspendable] whether Ctrl-Z stops the program and its process group; else it is a normal key (`C-z`)
    * @param {Host} [parts.host] the process
    */
   constructor({ input, output, capabilities, suspendable = true, host = process }) {
@@ -93,7 +92,7 @@ export class Terminal {
     this.#suspendable = suspendable
     this.#theme = new Theme(capabilities.colors)
     this.#unicode = capabilities.unicode
-    // Also after the end: what is written last may come too late for a terminal that has gone.
+    // Also after the end: the last write may come too late for a terminal that is gone.
     output.on('error', this.#onGone)
     input.on('error', this.#onGone)
   }
@@ -103,7 +102,7 @@ export class Terminal {
     return { columns: this.#output.columns || 80, rows: this.#output.rows || 24 }
   }
 
-  /** Takes the screen: the alternate one, without a cursor, and every key comes to us. */
+  /** Takes the terminal: alternate screen, no cursor, raw keys. */
   open() {
     if (this.#isOpen) return
     this.#isOpen = true
@@ -116,7 +115,7 @@ export class Terminal {
     this.#enter()
   }
 
-  /** Gives everything back as it was. More than once is once. */
+  /** Restores the terminal. Idempotent. */
   close() {
     if (!this.#isOpen) return
     this.#isOpen = false
@@ -128,8 +127,8 @@ export class Terminal {
   }
 
   /**
-   * Shows lines, from the top. They are not to be changed afterwards. While the terminal has not taken what was written before,
-   * only the last lines are kept, and shown later.
+   * Shows lines, from the top. The caller must not change them afterwards. While the terminal has not taken what was written before,
+   * only the latest lines are kept, and shown later.
    *
    * @param {Line[]} lines
    */
@@ -138,7 +137,7 @@ export class Terminal {
     this.#render()
   }
 
-  /** Paints everything anew. */
+  /** Repaints everything. */
   redraw() {
     this.#screen?.realloc()
     this.#render()
@@ -153,7 +152,7 @@ export class Terminal {
 
   #enter() {
     if (this.#output.isTTY) this.#guard = new Guard(this.#output.fd, RESCUE)
-    // In the background this stands still until we are called to the foreground: nothing may be written before.
+    // In the background this blocks until the process is in the foreground: nothing may be written before.
     if (this.#input.isTTY) this.#input.setRawMode(true).resume()
     this.#guard?.start()
     this.#setBlocking(false)
@@ -180,21 +179,21 @@ export class Terminal {
 
   /** @returns {BlessedScreen} */
   #createScreen() {
-    // The mode of the input is ours, see #enter; and texts without Unicode are ASCII already.
+    // #enter sets the mode of the input; texts without Unicode are ASCII already.
     this.#keys = new KeyInput()
     const program = createProgram({ input: this.#keys, output: this.#output, forceUnicode: true })
     Object.assign(program, { cols: this.size.columns, rows: this.size.rows })
     /** @type {BlessedScreen} */
     const screen = createScreen({ program, forceUnicode: true })
-    // Lines of boxes would come out as letters where the alternate character set is not what terminfo says (tmux); the theme knows
-    // the colours; and a move relative to a character whose width is not sure would go astray.
+    // brokenACS: box lines would come out as letters where terminfo is wrong about the alternate character set (tmux). colors: the
+    // theme decides. parm_right_cursor: a relative move after a character of uncertain width would go astray.
     screen.tput.brokenACS = true
     screen.tput.colors = 256
     screen.tput.strings.parm_right_cursor = ''
     const canvas = new Canvas(this.#theme, this.#unicode)
     createBox({ parent: screen }).render = () => canvas.paint(screen.lines, this.#lines)
-    screen.on('keypress', (character, key) => this.#say(nameOf(character, key)))
-    // Blessed ends it by itself when the program exits, or has not caught an exception.
+    screen.on('keypress', (character, key) => this.#emitKey(nameOf(character, key)))
+    // Blessed destroys it when the program exits or has an uncaught exception.
     screen.on('destroy', () => {
       if (this.#screen !== screen) return
       this.#screen = null
@@ -205,7 +204,7 @@ export class Terminal {
   }
 
   /**
-   * A terminal that does not read would stop the whole program: Node.js lets writes to terminals wait.
+   * Node.js blocks on writes to terminals: one that does not read would stop the whole program.
    *
    * @param {boolean} on
    */
@@ -216,13 +215,13 @@ export class Terminal {
   }
 
   /**
-   * Leaves the terminal to others until we are continued.
+   * Leaves the terminal to others until the process is continued.
    *
-   * @param {number} pid of whom to stop; 0: the process group
+   * @param {number} pid of the process to stop; 0: the process group
    */
   #suspend(pid) {
     this.#leave()
-    // Without a handler it stops us, right here; or it does not, when there is no shell that could continue us.
+    // Without a handler the signal stops the process here; or not, when there is no shell that could continue it.
     this.#host.off('SIGTSTP', this.#onStop)
     this.#host.off('SIGCONT', this.#onContinue)
     this.#host.kill(pid, 'SIGTSTP')
@@ -231,15 +230,15 @@ export class Terminal {
     this.#enter()
   }
 
-  /** Somebody may have stopped us without asking, and used the terminal since. */
+  /** The process may have been stopped by SIGSTOP, and the terminal used since. */
   #continue() {
     this.#leave()
     this.#enter()
   }
 
   /** @param {string} name of a key */
-  #say(name) {
-    // A key before may have closed it.
+  #emitKey(name) {
+    // A previous key may have closed it.
     if (!this.#isOpen || name === '') return
     if (name === 'C-l') this.redraw()
     else if (name === 'C-z' && this.#suspendable) this.#suspend(0)

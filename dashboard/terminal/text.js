@@ -1,26 +1,26 @@
-// What of a foreign text may reach the screen. A line of a log, or the name of a channel, is written by others: it must never
-// move the cursor, set colours or write from right to left.
+// Foreign text on the screen: a line of a log, or the name of a channel, must never move the cursor, set colours or write from
+// right to left.
 
-/** Sequences that a terminal would obey, as a whole: colours of a log leave nothing behind. */
+/** Whole escape sequences: colours of a log leave nothing behind. */
 const SEQUENCES = /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)/g
 /** Controls, invisible formatting, half a pair of surrogates, separators of lines; variants of a character change its width. */
 const UNSAFE = /[\ufe00-\ufe0f\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
 const UNSAFES = new RegExp(UNSAFE, 'gu')
-/** Formatting that is only left out. */
+/** Formatting that is removed. */
 const INVISIBLE = /[\ufe00-\ufe0f\p{Cf}]/u
 const BLANK = /[\t\n\v\f\r\u0085\p{Zl}\p{Zp}]/u
-/** Stands over or under the character before it. */
+/** Combines with the previous character. */
 const MARK = /[\p{Mn}\p{Me}\u1160-\u11ff]/u
-/** East Asian Width W and F of Unicode, and what is shown as a picture. */
+/** East Asian Width W and F of Unicode, and emoji. */
 const WIDE =
   /[\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{18cff}\u{1aff0}-\u{1b2ff}\u{1f200}-\u{1f265}\u{20000}-\u{3fffd}\p{Emoji_Presentation}]/u
 const FLAG = /[\u{1f1e6}-\u{1f1ff}]/u
-/** Text of which every character takes one column and is shown as it is: most of what there is, and cheap to tell. */
+/** Text whose characters all take one column and need no cleaning: the common case, and cheap to test. */
 export const SINGLE = /^[ -~\xa1-\xac\xae-\u02ff\u2500-\u25fc\u2800-\u28ff]*$/
-/** Nobody reads more marks over one character than that; jokes have hundreds. */
+/** Most combining marks of one character; hostile text has hundreds. */
 const MAX_MARKS = 3
 
-/** What stands for a character where there is only ASCII. */
+/** ASCII replacements. */
 const ASCII = new Map([
   ...pairs('─━═╌╴╶—–‐‑−', '-'),
   ...pairs('│┃║╎╵╷', '|'),
@@ -44,7 +44,7 @@ const ASCII = new Map([
 
 /**
  * @param {string} text
- * @returns {string} the same, if there is nothing in it that a terminal would obey; else without it
+ * @returns {string} without anything that a terminal would interpret
  */
 export function clean(text) {
   if (!UNSAFE.test(text)) return text
@@ -56,7 +56,7 @@ export function clean(text) {
 
 /**
  * @param {string} text clean
- * @param {(character: string, width: number) => void} visit every character with the marks that belong to it; width: 1 or 2
+ * @param {(character: string, width: number) => void} visit called for every character with its marks; width: 1 or 2
  */
 export function characters(text, visit) {
   let held = ''
@@ -64,7 +64,7 @@ export function characters(text, visit) {
   let marks = 0
   for (const character of text) {
     if (isMark(character)) {
-      // One without a character before it would land on what stands to the left on the screen.
+      // Without a previous character it would combine with the cell to the left.
       if (held !== '' && marks++ < MAX_MARKS) held += character
       continue
     }
@@ -78,7 +78,7 @@ export function characters(text, visit) {
 
 /**
  * @param {string} character
- * @returns {boolean} whether all terminals agree that it takes one column
+ * @returns {boolean} whether it takes one column on all terminals
  */
 export function isCertain(character) {
   const code = character.charCodeAt(0)
@@ -87,13 +87,13 @@ export function isCertain(character) {
 
 /**
  * @param {string} character
- * @returns {string} one like it, of ASCII, as wide as it
+ * @returns {string} a similar ASCII text of the same width
  */
 export function toAscii(character) {
   if (character <= '~') return character
   const like = ASCII.get(character)
   if (like !== undefined) return like
-  // é is e and an accent.
+  // é is e with an accent.
   const base = character.normalize('NFKD')[0]
   if (base <= '~') return base
   return isWide(character) ? '??' : '?'
@@ -128,7 +128,7 @@ function pairs(many, one) {
 
 /**
  * @param {string} text
- * @returns {string} all of it, with nothing beyond ASCII
+ * @returns {string} cleaned, and in ASCII only
  */
 export function toAsciiText(text) {
   let ascii = ''

@@ -6,7 +6,7 @@
  * @property {number} [bright] in the terminal's own palette of 16 colours: 1 to 6
  * @property {number} [shade] in the palette of 256
  * @property {number} [font] BOLD, INVERSE or both
- * @property {number} [mono] the same where there are no colours
+ * @property {number} [mono] the same without colours
  */
 
 // As blessed has them.
@@ -15,8 +15,8 @@ const INVERSE = 8
 /** The terminal's own colour. */
 const DEFAULT = 0x1ff
 
-// There is no background of our own: the terminal's may be dark or light. So every colour here is of middle brightness, with a
-// contrast of at least 3 to 1 on black and on white (a test computes it); pure blue is lost on the one, yellow on the other.
+// The terminal's own background may be dark or light. Every colour here has a medium brightness, with a contrast of at least 3 to 1
+// on black and on white (a test computes it); pure blue is unreadable on black, yellow on white.
 
 /** @type {Record<string, Look>} */
 export const STYLES = {
@@ -41,7 +41,7 @@ export const STYLES = {
 }
 
 /**
- * Styles as blessed's cells have them.
+ * Styles as attributes of blessed's cells.
  */
 export class Theme {
   #colors

@@ -1,5 +1,5 @@
 /**
- * @typedef {object} Screen a Terminal, as far as it is used here
+ * @typedef {object} Screen the part of Terminal used here
  * @property {{columns: number, rows: number}} size
  * @property {(name: string) => void} onKey
  * @property {(size: {columns: number, rows: number}) => void} onResize
@@ -12,31 +12,31 @@
 /**
  * @template State, Action, Effect
  * @typedef {object} View
- * @property {Screen} terminal opened, and closed whatever happens
+ * @property {Screen} terminal opened, and closed in any case
  * @property {State & {effects: Effect[]}} state the first one
  * @property {(state: State & {effects: Effect[]}, action: Action | import('./state.js').ViewAction) => State & {effects: Effect[]}} reduce
  * @property {(state: State & {effects: Effect[]}) => import('../terminal/line.js').Line[]} render
- * @property {(dispatch: (action: Action) => void) => void} start begins to give it what it shows
+ * @property {(dispatch: (action: Action) => void) => void} start starts the source
  * @property {(effect: Effect, parts: {dispatch: (action: Action) => void, finish: (ending?: any) => void}) => void} onEffect
- * @property {() => void} close ends what start has begun
- * @property {() => boolean} [orphaned] whether whoever has started this is gone: then it ends, too
+ * @property {() => void} close stops the source
+ * @property {() => boolean} [orphaned] whether the parent process is gone: then the view ends
  * @property {() => number} [now] Unix ms
  * @property {Pick<NodeJS.Process, 'on' | 'off'>} [host] the process
  */
 
-/** ms between two pictures, at least. */
+/** Least time between two pictures, ms. */
 const PICTURE = 250
-/** ms between two looks at whether the picture has become old. */
+/** Interval of the check for a stale picture, ms. */
 const TICK = 1000
 const SIGNALS = /** @type {const} */ (['SIGTERM', 'SIGHUP', 'SIGINT'])
 
 /**
- * Shows something until somebody quits.
+ * Runs a view until the user quits: the loop of the dashboard and of the fleet's status.
  *
  * @template State, Action, Effect
  * @param {View<State, Action, Effect>} view
- * @returns {Promise<any>} what onEffect has finished with; undefined after a signal, or without the terminal. Rejects, with the
- *   terminal closed, when something in here goes wrong
+ * @returns {Promise<any>} the argument of `finish`; undefined after a signal, or when the terminal is gone
+ * @throws {Error} a fault of the view; the terminal is closed before
  */
 export function runView({
   terminal,
@@ -86,7 +86,7 @@ export function runView({
       drawn = state
       terminal.draw(render(state))
     }
-    /** Pictures come at most so often, and only when there is something new. */
+    /** Draws at most every PICTURE ms, and only a changed state. */
     const drawSoon = () => {
       if (state === drawn || waiting || ended) return
       waiting = setTimeout(safely(draw), Math.max(0, drawnAt + PICTURE - performance.now()))
@@ -97,7 +97,7 @@ export function runView({
       drawSoon()
     })
     /**
-     * Callers are not to swallow what goes wrong in here.
+     * Faults end the view; callers must not swallow them.
      * @template {unknown[]} A
      * @param {(...args: A) => void} run
      * @returns {(...args: A) => void}
@@ -121,7 +121,7 @@ export function runView({
     }, TICK)
     terminal.onKey = name => dispatch({ type: 'key', name, now: now() })
     terminal.onEnd = quit
-    // A terminal of another size shows nothing of use until it is drawn anew.
+    // After a resize the screen is garbage until it is drawn again.
     terminal.onResize = safely(({ columns, rows }) => {
       state = reduce(state, { type: 'size', columns, rows })
       if (waiting) clearTimeout(waiting)

@@ -4,7 +4,7 @@
  * @property {readonly {name: string, down: boolean}[]} sorts columns, in the order in which `s` goes through them
  * @property {number} charts how many there are
  * @property {(state: State) => Id[]} rows of the table, as they are sorted
- * @property {(state: State) => number} lines of what is scrolled just now, at the most
+ * @property {(state: State) => number} lines most lines of the page that scrolls now
  */
 
 /**
@@ -13,7 +13,7 @@
  *   & {view: string, selected: Id | null}} Keyed
  */
 
-/** Rows that are there besides what is scrolled. */
+/** Rows of the screen that do not scroll. */
 const FIXED = 4
 /** Rows of a page. */
 const PAGE = 10
@@ -27,7 +27,7 @@ const PAGE = 10
 export const toggled = (state, view) => ({ ...state, view: state.view === view ? 'main' : view, scroll: 0 })
 
 /**
- * The keys of every view; those that are its own are added to them.
+ * The keys of both views; each adds its own.
  *
  * @template Id
  * @template {Keyed<Id>} State
@@ -45,7 +45,7 @@ export function commonKeys({ sorts, charts, rows, lines }) {
     const ids = rows(state)
     if (ids.length === 0) return state
     const at = state.selected === null ? -1 : ids.indexOf(state.selected)
-    // Where none is selected, down begins at the first one, and up at the last one.
+    // Without a selection, down starts at the first row, up at the last one.
     const from = at < 0 && by < 0 ? ids.length : at
     return { ...state, selected: ids[Math.min(ids.length - 1, Math.max(0, from + by))] }
   }

@@ -6,14 +6,14 @@ import { centred } from './parts.js'
  */
 
 /**
- * One part of the screen. A panel is pure: the same state makes the same lines, and nothing is kept in between.
+ * One part of the screen. A panel is pure: the same state makes the same lines.
  *
  * @template State
  * @typedef {object} Panel
  * @property {string} name
  * @property {(state: State) => boolean} visible
- * @property {(state: State) => {least: number, most: number, share?: number}} rows how many it cannot do without, and how many it can
- *   use; `share`: so many before others get more than their least
+ * @property {(state: State) => {least: number, most: number, share?: number}} rows `least`: it is left out with fewer;
+ *   `most`: it can use; `share`: it gets before others get more than their least
  * @property {number} priority panels with a low one get their rows first
  * @property {(state: State, width: number, rows: number) => Line[]} draw at most `rows` lines; wider ones are cut
  */
@@ -22,13 +22,13 @@ import { centred } from './parts.js'
  * @template State
  * @typedef {object} Parts
  * @property {readonly Panel<State>[]} panels from the top of the screen to the bottom; the last one is the footer
- * @property {readonly Panel<State>[]} inWords those of a page of text
- * @property {readonly Panel<State>[]} bright they stay as they are when the picture is old
+ * @property {readonly Panel<State>[]} inWords panels of a page of text (`--once`)
+ * @property {readonly Panel<State>[]} bright not dimmed when the picture is stale
  * @property {(state: State) => boolean} isStale
  * @property {(lines: Line[], state: State) => Line[]} withDialog
  */
 
-/** Less than that is no view. */
+/** Least size of a terminal. */
 export const SMALLEST = Object.freeze({ columns: 60, rows: 15 })
 
 /**
@@ -37,8 +37,8 @@ export const SMALLEST = Object.freeze({ columns: 60, rows: 15 })
  */
 export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
   /**
-   * Every panel gets the rows that it cannot do without, in turn while there are any; then its share; what is left goes to those
-   * that can use it, in the same order. What nobody can use stays empty above the footer.
+   * By priority, every panel gets its least rows while there are any, then its share; then the rest goes to the panels that can use
+   * it, in the same order. Unused rows stay empty above the footer.
    *
    * @param {State} state
    * @returns {{panel: Panel<State>, rows: number}[]} from the top to the bottom; their rows are those of the screen
@@ -85,7 +85,7 @@ export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
 
     /**
      * @param {State} state
-     * @returns {Line[]} what is told in words, on a page that is as long as it needs
+     * @returns {Line[]} a page of text, as long as it needs
      */
     page: state =>
       inWords
@@ -96,7 +96,7 @@ export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
 
 /**
  * @param {Line} line
- * @returns {Line} all in one colour: it is not true any more
+ * @returns {Line} in one colour: it is stale
  */
 const dimmed = line =>
   line.map(([text, style]) => [text, style.includes('selected') ? 'dim selected' : 'dim'])

@@ -5,22 +5,22 @@ import { clip, columns, over, pad } from '../terminal/line.js'
  * @typedef {import('../terminal/line.js').Line} Line
  * @typedef {import('../terminal/line.js').Align} Align
  *
- * @typedef {object} Column as far as the layout is concerned
+ * @typedef {object} Column for the layout
  * @property {string} name that of the sort, where there is one
  * @property {string} title
  * @property {string} group stands above it
  * @property {number} width columns
- * @property {Align} [align] right, if not said otherwise
+ * @property {Align} [align] right by default
  * @property {number} rank those with a high one go first when the terminal is narrow
  */
 
 /**
  * @template {Column} C
- * @typedef {object} Chosen what of a table fits
+ * @typedef {object} Chosen the columns that fit
  * @property {C[]} list
  * @property {{width: number, align: Align}[]} layout
  * @property {number} gap between columns
- * @property {number} used columns of the screen, with the one of the mark
+ * @property {number} used columns of the screen, including the mark
  */
 
 /**
@@ -36,10 +36,10 @@ import { clip, columns, over, pad } from '../terminal/line.js'
  * @property {{title: string, width: number, line: (row: Row) => Line} | null} [tail] a picture behind the columns
  */
 
-/** Rows around those of the table: the groups, the titles, the totals. */
+/** Rows besides those of the table: groups, titles, totals. */
 export const AROUND = 3
 const MAX_GAP = 3
-/** Before the first column: it marks the selected row. */
+/** Columns of the mark of the selected row, before the first column. */
 const MARK = 1
 
 /**
@@ -77,7 +77,7 @@ export function choose(columns, width) {
 }
 
 /**
- * A table that scrolls: the selected row is always seen, in the middle if it can, and is one bar from edge to edge.
+ * A scrolling table: the selected row is always visible, in the middle if possible, and is one bar from edge to edge.
  *
  * @template Row
  * @param {Table<Row>} table
@@ -123,7 +123,7 @@ const marked = (mark, line) => [[mark, ''], ...line]
 /**
  * @param {Line} line
  * @param {number} width
- * @returns {Line} on one background: with colours of their own its parts would be bars of several colours
+ * @returns {Line} in one style: with their own colours its parts would be bars of several colours
  */
 const bar = (line, width) =>
   pad(line, width).map(([text, style]) => [

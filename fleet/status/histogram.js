@@ -8,19 +8,19 @@ import { fine } from './format.js'
  * @typedef {import('../schema.js').DistributionWire} DistributionWire
  */
 
-/** Nobody needs to see less, ms. */
+/** Least latency on the axis, ms. */
 const FINEST = 0.001
-/** Columns that a mark of the axis needs. */
+/** Columns of a mark of the axis. */
 const MARK = 7
 
 /**
  * @param {DistributionWire} wire
  * @param {number} count of bars
- * @returns {{low: number, high: number, bars: number[]}} counts in buckets that are equally wide on a logarithmic scale from low to
- *   high, ms
+ * @returns {{low: number, high: number, bars: number[]}} counts in buckets of equal width on a logarithmic scale from low
+ *   to high, ms
  */
 export function logBuckets({ min, max, buckets }, count) {
-  // At least a decade: else noise would look like mountains.
+  // At least a decade: else noise looks like peaks.
   const low = Math.max(FINEST, min)
   const high = Math.max(max, low * 10)
   const bars = Array(count).fill(0)
@@ -33,13 +33,13 @@ export function logBuckets({ min, max, buckets }, count) {
 }
 
 /**
- * Bars of a distribution over a logarithmic axis. A bar that is not empty is always seen.
+ * Bars of a distribution over a logarithmic axis. A non-empty bar is always visible.
  *
  * @param {DistributionWire} wire
  * @param {number} width columns
  * @param {number} height rows, the axis and its marks included
  * @param {boolean} unicode
- * @param {{label: string, at: number}[]} marks to be pointed at, ms
+ * @param {{label: string, at: number}[]} marks on the axis, ms
  * @returns {Line[]}
  */
 export function histogram(wire, width, height, unicode, marks) {
@@ -115,7 +115,7 @@ const valueText = value =>
  * @param {string[]} cells
  * @param {number} at
  * @param {string} text
- * @param {boolean} [pointed] its first character stands at its place; else its middle does
+ * @param {boolean} [pointed] its first character is at the place; else its middle
  */
 function write(cells, at, text, pointed = false) {
   const size = visibleWidth(text)

@@ -14,26 +14,26 @@ import { initialState, reduce } from './state.js'
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
 
 /**
- * Where the snapshots come from. A source MUST look for its controller again by itself when that has gone, until it is closed, and MUST
- * NOT hold the process open after `close`. It MUST NOT throw at its listeners for anything that the other side does.
+ * The source of the snapshots. An implementation MUST reconnect to the controller until it is closed, MUST NOT keep the process alive
+ * after `close`, and MUST NOT throw whatever the controller sends.
  *
  * @typedef {object} Source
  * @property {(listener: (snapshot: import('../schema.js').FleetSnapshot) => void) => void} onSnapshot each second
- * @property {(listener: (reason: string) => void) => void} [onLost] the controller has gone, and why, in a line; the next snapshot says
- *   that it is back
- * @property {(name: string, params: Record<string, any>) => Promise<any>} [command] asks the controller: `set` with
- *   `{n: 1000}`, `restart` with `{ids: ['d1']}`; without it the view only shows. Rejects with a line for people
- * @property {string} [name] path or so, for people
+ * @property {(listener: (reason: string) => void) => void} [onLost] the controller is gone, and why, in one line; it is back with
+ *   the next snapshot
+ * @property {(name: string, params: Record<string, any>) => Promise<any>} [command] sends the controller a command:
+ *   `set` with `{n: 1000}`, `restart` with `{ids: ['d1']}`; without it the view is read-only. Rejects with a line of text
+ * @property {string} [name] path, as shown
  * @property {() => void} close
  */
 
-/** Columns of what is no terminal. */
+/** Columns where the output is not a terminal. */
 const PAGE = 120
-/** ms for which the first snapshot is waited for where there is no screen to say so. */
+/** Time to wait for the first snapshot where there is no screen, ms. */
 const PATIENCE = 10_000
 
 /**
- * The fleet on a terminal, until the person leaves. Where the cursor cannot be moved (a pipe, TERM=dumb) it is one picture as text.
+ * Shows the fleet on a terminal until the user quits. Without cursor addressing (a pipe, TERM=dumb) it prints one picture as text.
  *
  * @param {object} parts
  * @param {Source} parts.source closed at the end
@@ -43,7 +43,7 @@ const PATIENCE = 10_000
  * @param {{ascii?: boolean, noColor?: boolean}} [parts.flags]
  * @param {number} [parts.patience] ms
  * @returns {Promise<void>}
- * @throws {Error} nothing has come, and there is no screen; or something in here went wrong, with the terminal given back
+ * @throws {Error} no snapshot, and no screen; or a fault of the view, after the terminal is restored
  */
 export async function openView({ source, stdin, stdout, env, flags, patience = PATIENCE }) {
   const capabilities = detectCapabilities({ env, isTTY: Boolean(stdout.isTTY), flags })
@@ -54,7 +54,7 @@ export async function openView({ source, stdin, stdout, env, flags, patience = P
     stdout.write(`${lines.join('\n')}\n`)
     return
   }
-  // Blessed is loaded where there is a screen only.
+  // Loads blessed only where there is a screen.
   const { Terminal } = await import('../../dashboard/terminal/terminal.js')
   const terminal = new Terminal({ input: stdin, output: stdout, capabilities })
   await show({ source, terminal, look: { unicode, colors: colors !== 0 } })
@@ -108,14 +108,14 @@ export function renderStatus(snapshot, { columns, rows, unicode = true }) {
 }
 
 /**
- * Shows a fleet until somebody leaves.
+ * Shows the fleet until the user quits.
  *
  * @param {object} parts
  * @param {Source} parts.source closed at the end
  * @param {import('../../dashboard/view/app.js').Screen} parts.terminal opened, and closed whatever happens
  * @param {import('./state.js').Look} parts.look
  * @param {() => number} [parts.now] Unix ms
- * @returns {Promise<void>} rejects, with the terminal closed, when something in here goes wrong
+ * @returns {Promise<void>}
  */
 async function show({ source, terminal, look, now = Date.now }) {
   await runView({

@@ -10,9 +10,9 @@ import { orderedDrones, SORTS } from './picture.js'
  * @typedef {import('./state.js').Effect} Effect
  */
 
-/** What is scrolled and whose length is not known here ends somewhere. */
+/** Most lines of a page whose length is unknown here. */
 const LONGEST = 120
-/** Characters of a number that somebody types. */
+/** Most characters of a typed number. */
 const TYPED = 12
 
 /**
@@ -31,9 +31,8 @@ export function onKey(state, name) {
  * @returns {State}
  */
 function commanding(state, run) {
-  if (!state.commands)
-    return withNotice(state, 'this view only shows: the fleet is told with halley fleet set')
-  if (state.lost !== null) return withNotice(state, 'there is no controller that could be told', 'warn')
+  if (!state.commands) return withNotice(state, 'this view is read-only: use halley fleet set')
+  if (state.lost !== null) return withNotice(state, 'no controller at the moment', 'warn')
   return run(state)
 }
 
@@ -74,7 +73,7 @@ const quit = state => ({ ...state, effects: [{ type: 'finish' }] })
 
 /**
  * @param {State} state
- * @returns {number} lines of what is scrolled just now
+ * @returns {number} lines of the page that scrolls now
  */
 function lines(state) {
   const { snapshot } = shown(state)

@@ -11,11 +11,11 @@ import { Distribution } from '../statistics/distribution.js'
 /** @param {import('./state.js').State} state */
 export const isStale = state => state.lost !== null || state.now - state.receivedAt > STALE
 
-/** Seconds that are kept. */
+/** Most seconds that are kept. */
 export const KEPT = 600
 
 /**
- * What charts keep of a second.
+ * What the charts keep of a second.
  *
  * @typedef {object} Point
  * @property {number} time Unix ms
@@ -72,11 +72,11 @@ export function openedRate(moments, seconds) {
 /** @param {keyof Counters} name @returns {(row: DroneRow) => number} */
 const counted = name => row => row.sample?.counters[name] ?? 0
 
-/** Those that want somebody's look come first. @type {DroneRow['state'][]} */
+/** Drones with problems come first. @type {DroneRow['state'][]} */
 const STATES = ['gone', 'silent', 'restarting', 'launching', 'up']
 
 /**
- * What the table of drones can be sorted by, in the order in which `s` goes through them.
+ * Columns by which drones are sorted, in the order of the key `s`.
  * @type {readonly {name: string, down: boolean, value: (row: DroneRow) => number}[]}
  */
 export const SORTS = [
@@ -95,7 +95,7 @@ export const SORTS = [
   { name: 'restarts', down: true, value: ({ restarts }) => restarts },
 ]
 
-/** d2 stands before d10; made once, since it is slow to make. */
+/** d2 before d10; created once, because that is slow. */
 const { compare } = new Intl.Collator('en', { numeric: true })
 
 /**

@@ -10,19 +10,19 @@ import { isStale, KEPT, toPoint } from './picture.js'
  *
  * @typedef {object} Picture
  * @property {FleetSnapshot | null} snapshot
- * @property {FleetSnapshot | null} previous the one before, for rates that nobody else computes
+ * @property {FleetSnapshot | null} previous the one before, for rates of the machine
  * @property {Moment[]} history one a second
  *
  * @typedef {{type: 'command', name: string, params: Record<string, any>, what: string} | {type: 'finish'}} Effect
  * @typedef {{kind: 'restart', id: string} | {kind: 'wanted', text: string}} Dialog
  *
- * @typedef {object} OwnState what only this view has
+ * @typedef {object} OwnState of this view only
  * @property {string} source name of the source; '' if it has none
- * @property {boolean} commands whether the controller can be told something
- * @property {{reason: string, since: number} | null} lost the controller has gone
+ * @property {boolean} commands whether the source takes commands
+ * @property {{reason: string, since: number} | null} lost the controller is gone
  * @property {'main' | 'detail' | 'help' | 'events' | 'faults'} view
  * @property {string | null} selected id of a drone
- * @property {boolean} recent the histogram is that of the last 5 s
+ * @property {boolean} recent the histogram shows the last 5 s
  * @property {Dialog | null} dialog
  * @property {Effect[]} effects for the caller of reduce() to carry out
  *
@@ -63,7 +63,7 @@ export function initialState({ look, size, now, source = '', commands = false })
 /**
  * @param {State} before
  * @param {Action} action
- * @returns {State} the same one when nothing has changed that is seen or to be done
+ * @returns {State} the same one when nothing visible has changed and there is no effect
  */
 export function reduce(before, action) {
   const state = before.effects.length > 0 ? { ...before, effects: [] } : before
@@ -71,7 +71,7 @@ export function reduce(before, action) {
     case 'snapshot':
       return onSnapshot(state, action.snapshot, action.now)
     case 'lost': {
-      // Tries that fail say the same again and again: what counts is since when.
+      // Failed attempts repeat the event: keep the time of the first one.
       const since = state.lost?.since ?? action.now
       return { ...state, now: action.now, lost: { reason: action.reason, since } }
     }
@@ -99,14 +99,14 @@ function onSnapshot(state, snapshot, now) {
     previous: live.snapshot,
     history: withPoint(live.history, toPoint(snapshot), KEPT),
   }
-  return forgotten({ ...state, now, receivedAt: now, lost: null, live: picture })
+  return withoutGone({ ...state, now, receivedAt: now, lost: null, live: picture })
 }
 
 /**
  * @param {State} state
- * @returns {State} a selected drone, or a question about one, that is not there any more is forgotten
+ * @returns {State} without a selection of, or question about, a drone that is gone
  */
-function forgotten(state) {
+function withoutGone(state) {
   if (state.selected === null || state.frozen !== null) return state
   if (state.live.snapshot?.drones.some(({ id }) => id === state.selected)) return state
   const view = state.view === 'detail' ? 'main' : state.view

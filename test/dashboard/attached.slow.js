@@ -90,7 +90,7 @@ t.test('over HTTP with the admin key, and not with another one', async t => {
   await tmux.until('exit 0')
   const wrong = await dashboard(t, `${gateway.url} --key wrong`)
   await wrong.until('exit 1')
-  t.match(await wrong.screen(), /the gateway does not know this admin key/)
+  t.match(await wrong.screen(), /the gateway refused this admin key/)
 })
 
 t.test('in the terminal of the gateway itself: the view may go, and the gateway may', async t => {

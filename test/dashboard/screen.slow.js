@@ -47,7 +47,7 @@ t.test('commands go to the gateway, a restart only after a confirmation', async 
   const { tmux } = await open(t, gateway.path)
   await tmux.until(/^ all /m)
   await tmux.keys('g')
-  await tmux.until('it stops a worker for some milliseconds')
+  await tmux.until('it blocks a worker for some milliseconds')
   await tmux.keys('a')
   await tmux.until('garbage collection: done')
   await tmux.keys('Down', 'r')

@@ -131,9 +131,9 @@ t.test('a gateway that goes is found again when it is back', async t => {
 t.test('what is no stream of statistics is said, and is tried again', async t => {
   for (const [said, text] of /** @type {[string, RegExp][]} */ ([
     ['HTTP/1.1 400 Bad Request\r\n', /a line is not JSON/],
-    ['17\n', /a line is no message/],
-    ['{"type":"hello","schema":"x"}\n', /a strange hello/],
-    [`${JSON.stringify(hello)}\n{"type":"snapshot","snapshot":{"time":1}}\n`, /a strange snapshot/],
+    ['17\n', /a line is not a message/],
+    ['{"type":"hello","schema":"x"}\n', /invalid hello/],
+    [`${JSON.stringify(hello)}\n{"type":"snapshot","snapshot":{"time":1}}\n`, /invalid snapshot/],
   ])) {
     const there = await new MockGateway(await socketPath(t), snapshots, null).listen()
     t.teardown(() => there.close())
@@ -160,7 +160,10 @@ t.test('a newer version of the schema is refused in words', async t => {
   await there.listen()
   t.teardown(() => there.close())
   const told = new Told(t, new SocketSource(there.path))
-  t.match((await told.link('refused')).text, `speaks version ${SCHEMA_VERSION + 1} of the statistics`)
+  t.match(
+    (await told.link('refused')).text,
+    `stats have version ${SCHEMA_VERSION + 1}, this dashboard supports ${SCHEMA_VERSION}`,
+  )
   t.notOk(told.events.some(({ type }) => type === 'message'))
 })
 
@@ -235,8 +238,8 @@ t.test('the path of a URL is that of the admin endpoints', async t => {
 
 t.test('a wrong key, too many tries and no admin endpoints are said in words', async t => {
   for (const [status, text] of /** @type {[number, RegExp][]} */ ([
-    [401, /does not know this admin key/],
-    [429, /too many tries with a wrong admin key; the gateway lets none in for 17 s/],
+    [401, /refused this admin key/],
+    [429, /too many logins with a wrong admin key; the gateway refuses logins for 17 s/],
     [404, /no admin endpoints here/],
   ])) {
     const { url } = await admin(t, (_, response) => {

@@ -73,5 +73,5 @@ t.test('without a screen it is one page of text: dumb terminals, pipes, no colou
   t.match(await ascii.tmux.until(/^ all .*100,000/m), /^[ -~\n]*$/)
   t.notMatch(await ascii.tmux.styled(), /\x1b\[[0-9;]*3[0-8]/, 'no colours')
   await ascii.tmux.keys('+')
-  await ascii.tmux.until('this view only shows')
+  await ascii.tmux.until('this view is read-only')
 })

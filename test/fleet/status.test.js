@@ -134,7 +134,7 @@ t.test('a thousand drones: the selected one is seen, its detail opens, states ar
   t.match(screen(press(state, 'end')), /▸d1000 /)
   t.match(screen(press(state, 'end', 'up')), /▸d999 /)
   t.match(screen(press(state, 'end', 'enter')), /─ drone d1000 {2}up .*[\s\S]*connections {4}/)
-  t.match(screen(state), /d5 +launched, has not called yet/)
+  t.match(screen(state), /d5 +launched, not connected yet/)
   t.match(screen(state), /d3 +gone .*last 12,000 connections/)
   t.match(
     screen(stateOf(crowd, { columns: 120, rows: 40, keys: ['s'] })),
@@ -189,7 +189,7 @@ t.test('numbers are asked for, and refused in words', async t => {
   t.match(press(state, '+').effects, [{ params: { n: 110_000 } }])
   t.match(press(state, 'r').notice?.text, 'select a drone first')
   const lost = reduce(state, { type: 'lost', reason: 'x', now: state.now })
-  t.match(press(lost, '+').notice?.text, 'there is no controller')
+  t.match(press(lost, '+').notice?.text, 'no controller at the moment')
   t.match(screen(lost), /controller gone for/)
   const over = reduce(state, { type: 'lost', reason: 'no fleet is in /x; `halley ...`', now: state.now })
   t.match(screen(over), /the fleet was stopped 0[^;]* ago; figures of [\d:]+/)

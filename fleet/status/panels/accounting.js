@@ -8,7 +8,7 @@ import { shown } from '../../../dashboard/view/state.js'
  * @typedef {import('../../schema.js').Counters} Counters
  */
 
-/** What must stay at zero (bad), what is worth a look (warn). @type {readonly [keyof Counters, 'warn' | 'bad'][]} */
+/** Counters that must stay 0 (bad), or should (warn). @type {readonly [keyof Counters, 'warn' | 'bad'][]} */
 export const ACCOUNTS = [
   ['lost', 'bad'],
   ['duplicates', 'bad'],
@@ -25,7 +25,7 @@ export const ACCOUNTS = [
 const NAME = ' checked '
 
 /**
- * Whether everything came, and came once. Nothing of it is ever left out: it takes another line where one is not enough.
+ * Whether every message came exactly once. All counters are always shown: on several lines if needed.
  * @type {import('../state.js').Panel}
  */
 export const accounting = {
@@ -71,7 +71,7 @@ function linesOf(state, width) {
  * @param {number} value
  * @param {'warn' | 'bad'} health
  * @param {State['look']} look
- * @returns {Line} green when it is nothing
+ * @returns {Line} green when it is 0
  */
 function accountItem(name, value, health, { colors }) {
   const [text, style] = healthy(quantity(value), value > 0 ? health : 'good', colors)

@@ -12,12 +12,12 @@ import { orderedDrones } from '../picture.js'
 
 /** Of drones without figures. @type {Partial<Record<DroneRow['state'], string>>} */
 const ABOUT = {
-  launching: 'launched, has not called yet',
-  up: 'up, its first figures come',
+  launching: 'launched, not connected yet',
+  up: 'up, no figures yet',
 }
 
 /**
- * A row for each drone, and one for all.
+ * A row per drone, and one for all.
  * @type {import('../state.js').Panel}
  */
 export const drones = {
@@ -71,7 +71,7 @@ export const drones = {
 /**
  * @param {DroneRow} row
  * @param {number} indent
- * @returns {Line} a drone that says nothing: what is known of it
+ * @returns {Line} a drone without current figures: the last known ones
  */
 function absentLine({ id, state, where, handle, sample, restarts }, indent) {
   const last =

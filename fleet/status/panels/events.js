@@ -12,9 +12,9 @@ import { shown } from '../../../dashboard/view/state.js'
 
 /** Rows of the newest events on a high terminal. */
 const MOST = 7
-/** Rows of a terminal from which on there is more than a line. */
+/** Rows of a terminal from which on there are several. */
 const HIGH = 40
-/** Columns of a terminal from which on faults stand beside the events. */
+/** Columns of a terminal from which on faults are beside the events. */
 const WIDE = 100
 /** Columns of the kind of a fault. */
 const KIND = 40
@@ -24,12 +24,12 @@ const NO_FAULTS = [[' no faults', 'good']]
 
 /**
  * @param {State} state
- * @returns {[kind: string, times: number][]} those that came most often first
+ * @returns {[kind: string, times: number][]} the most frequent first
  */
 const faultsOf = state => Object.entries(shown(state).snapshot?.faults ?? {}).sort(([, a], [, b]) => b - a)
 
 /**
- * The faults that there were; on a high terminal they stand beside the events.
+ * The faults; on a high terminal they are beside the events.
  * @type {import('../state.js').Panel}
  */
 export const faultLine = {
@@ -53,7 +53,7 @@ export const faultLine = {
 const isHigh = ({ size }) => size.rows >= HIGH && size.columns >= WIDE
 
 /**
- * What has happened last; an answer to a key takes its place for a moment.
+ * The newest events; for a moment the reply to a key.
  * @type {import('../state.js').Panel}
  */
 export const eventLine = {
@@ -108,7 +108,7 @@ export const faultList = {
 /**
  * @param {State} state
  * @param {number} width
- * @returns {Line[]} a bar for each kind
+ * @returns {Line[]} a bar per kind
  */
 function faultRows(state, width) {
   const faults = faultsOf(state)

@@ -12,11 +12,11 @@ import { openedRate } from '../picture.js'
  */
 
 const BAR = { least: 12, most: 60 }
-/** Seconds over which the rate is taken that says how long the rest will last. */
+/** Seconds of the rate from which the remaining time is estimated. */
 const RATE = 10
 
 /**
- * What runs, how far it is, and how much passes.
+ * The run, its progress, and its rates.
  * @type {import('../state.js').Panel}
  */
 export const header = {

@@ -1,32 +1,32 @@
 import { helpOf } from '../../../dashboard/view/panels.js'
 
-/** Those that only this view has. @type {readonly [key: string, text: string][]} */
+/** Keys of this view only. @type {readonly [key: string, text: string][]} */
 const KEYS = [
   ['t', 'histogram: all, or the last 5 s'],
   ['f', 'all faults'],
-  ['n', 'another number of connections'],
-  ['+ -', 'some more, some fewer connections'],
+  ['n', 'set the number of connections'],
+  ['+ -', 'more, fewer connections'],
   ['r', 'restart the selected drone'],
   ['q ctrl-c', 'quit; the load continues'],
 ]
 
-/** What docs/fleet.md says at length. @type {readonly [name: string, text: string][]} */
+/** Explained in docs/fleet.md. @type {readonly [name: string, text: string][]} */
 const WORDS = [
-  ['lost', 'missing, though nothing had broken'],
-  ['missed', 'came while a connection was away'],
-  ['duplicates', 'had come before'],
-  ['disordered', 'came after a later one'],
-  ['damaged', 'the payload was not whole'],
+  ['lost', 'missing, though no connection broke'],
+  ['missed', 'sent while a connection was down'],
+  ['duplicates', 'received before'],
+  ['disordered', 'received after a later one'],
+  ['damaged', 'invalid payload'],
   ['unrecovered', 'recoveries that failed'],
   ['refused', 'subscriptions'],
   ['unpublished', 'not confirmed by the target'],
   ['failed', 'attempts to connect'],
-  ['ended', 'by the target or the network'],
+  ['ended', 'closed by the target or the network'],
   ['each', 'memory of one connection'],
-  ['clock', 'behind the gateway, and its error'],
+  ['clock', 'offset to the gateway, and its error'],
   ['publishing', 'until the target has confirmed'],
-  ['own machine', 'both ends on one: no clocks to compare'],
-  ['95 %', 'the mean of all is there, so sure'],
+  ['own machine', 'both ends on one machine: one clock'],
+  ['95 %', 'confidence interval of the mean'],
 ]
 
 /**

@@ -62,7 +62,7 @@ function known({ latency, latencyNow, connect, answer, probe }) {
 }
 
 /**
- * How long messages took, as one table of all that is said about such times.
+ * Latencies as a table.
  * @type {import('../state.js').Panel}
  */
 export const statistics = {
