@@ -1,4 +1,4 @@
-// Answers of the admin endpoints: one line of JSON each, kept by nobody.
+// Answers of the admin endpoints: one line of JSON each, never cached.
 
 /** @typedef {import('../server/contract.js').Exchange} Exchange */
 

@@ -1,8 +1,8 @@
-// The admin endpoints, below `admin.handler_prefix`: a login, the stats stream, commands, methods of the server API, and the
-// page that uses them.
-//
-// Whoever has a token may do what the API key may do. It counts in the Authorization header alone, which no other site can make
-// a browser send, so there is nothing to forge a request with.
+// The admin endpoints below admin.handler_prefix: login, stats stream, commands, methods of the server API, and the page.
+// It imports api, transport (calls between workers) and server; the page (page/) is plain files for the browser.
+// It promises: a token allows what the API key allows, and only in the Authorization header, which no other site can make a
+// browser send; wrong keys are counted over all workers of the node (login-guard.js).
+// docs/admin.md describes the endpoints.
 
 import { publicError } from '../api/answers.js'
 import { BadBody, parseJson, readObject } from '../api/params.js'

@@ -13,12 +13,12 @@ export class Failures {
   #recent = []
 
   /**
-   * A key was tried. Over a limit nobody learns whether it was right, and it does not count.
+   * Counts a login attempt. Over a limit the attempt does not count, and its result must not be shown.
    *
    * @param {string} address
    * @param {boolean} right
    * @param {number} now ms
-   * @returns {number} ms to wait before the next one; 0: whether it was right may be told
+   * @returns {number} ms to wait before the next one; 0: the result may be shown
    */
   tried(address, right, now) {
     // A clock that was set back would lock everybody out.
@@ -41,13 +41,13 @@ export class Failures {
 
 /** The worker that counts for all of its node. */
 const COUNTER = 0
-/** How long it may take, ms. */
-const PATIENCE = 2000
+/** Longest wait for the counting worker, ms. */
+const TIMEOUT = 2000
 const RIGHT = 1
 
 /**
- * Counts wrong keys over all workers of a node: one of them is told of every key that was tried, and says whether the answer
- * may be given. A guesser learns nothing before his guess has been counted, however many connections he has.
+ * Counts wrong keys over all workers of a node: one worker counts every attempt and decides whether its result may be shown.
+ * So a guess is counted before its result is known, however many connections are used.
  */
 export class LoginGuard {
   #control
@@ -75,14 +75,14 @@ export class LoginGuard {
   /**
    * @param {string} address
    * @param {boolean} right
-   * @returns {Promise<number>} ms to wait; 0: whether it was right may be told
+   * @returns {Promise<number>} ms to wait; 0: the result may be shown
    */
   tried(address, right) {
     const here = () => this.#failures.tried(address, right, this.#clock())
     if (this.#index === COUNTER) return Promise.resolve(here())
     return new Promise(resolve => {
-      // While that worker is away or hangs, each one counts for itself.
-      const timer = setTimeout(() => resolve(here()), PATIENCE)
+      // While the counting worker is away or hangs, each worker counts its own.
+      const timer = setTimeout(() => resolve(here()), TIMEOUT)
       const request = Buffer.concat([
         Buffer.from([Call.ADMIN_LOGIN, right ? RIGHT : 0]),
         Buffer.from(address),

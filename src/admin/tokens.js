@@ -1,4 +1,4 @@
-// What the admin key is exchanged for, so that a page need not keep the key itself.
+// Login tokens of the admin page, so that the page need not keep the admin key.
 
 import { createHash, createHmac, scryptSync, timingSafeEqual } from 'node:crypto'
 
@@ -10,8 +10,8 @@ const TOKEN = /^(\d{1,15})\.([\w-]{43})$/
 const digest = text => createHash('sha256').update(text).digest()
 
 /**
- * Tokens name their end and are signed, so that every worker of every node with the same configuration takes them and nobody
- * has to remember them. Another key or another secret ends them all.
+ * Tokens hold their expiry and are signed: every worker of every node with the same configuration accepts them, and none is
+ * stored. Another key or another secret ends them all.
  */
 export class AdminTokens {
   #password
@@ -20,7 +20,7 @@ export class AdminTokens {
   /** @param {{password: string, secret: string}} options secret '': made from the password */
   constructor({ password, secret }) {
     this.#password = digest(password)
-    // Slow on purpose: whoever sees a token should not be able to try passwords on it.
+    // Slow on purpose: passwords must not be guessed from a token.
     const base = secret || scryptSync(password, 'halley admin', 32)
     this.#key = createHmac('sha256', base)
       .update(`admin tokens ${this.#password.toString('hex')}`)

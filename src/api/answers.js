@@ -10,7 +10,7 @@ const JSON_TYPE = Object.freeze({ 'content-type': 'application/json' })
 const TEXT_TYPE = Object.freeze({ 'content-type': 'text/plain; charset=utf-8' })
 
 /**
- * What the caller may know of an error. Everything that is not one of ours is logged and called internal.
+ * The error that the caller gets: one of the table. Any other error is logged, and the caller gets `internal`.
  * @param {Error} error
  * @param {Logger} logger
  * @returns {ReplyError}
@@ -25,11 +25,11 @@ export function publicError(error, logger) {
 const render = ({ code, message }) => `{"code":${code},"message":${JSON.stringify(message)}}`
 
 /**
- * What a call is told of what went wrong with it.
+ * Counts an error and makes it public.
  * @param {Error} error
  * @param {ApiContext} context
  */
-function tell(error, { logger, traffic }) {
+function countError(error, { logger, traffic }) {
   const known = publicError(error, logger)
   traffic.apiErrors.add(known.code)
   return known
@@ -40,7 +40,7 @@ function tell(error, { logger, traffic }) {
  * @param {ApiContext} context
  * @returns {string} JSON text of the error object
  */
-export const errorText = (error, context) => render(tell(error, context))
+export const errorText = (error, context) => render(countError(error, context))
 
 /**
  * @param {Exchange} exchange
@@ -51,11 +51,11 @@ export const answerJson = (exchange, text) => exchange.reply(200, JSON_TYPE, tex
 /**
  * @param {Exchange} exchange
  * @param {Error} error
- * @param {boolean} transport whether the HTTP status tells of the error
+ * @param {boolean} transport whether the HTTP status shows the error
  * @param {ApiContext} context
  */
 export function answerError(exchange, error, transport, context) {
-  const known = tell(error, context)
+  const known = countError(error, context)
   if (transport) exchange.reply(known.status, JSON_TYPE, render(known))
   else exchange.reply(200, JSON_TYPE, `{"error":${render(known)}}`)
 }

@@ -1,4 +1,4 @@
-// What the methods of the server API are handed: the parts of the gateway they act on.
+// The parts of the gateway that methods of the server API act on, and the contract of a method.
 
 /**
  * @typedef {object} Namespace the part of a namespace that the API looks at

@@ -1,4 +1,8 @@
-// The server API over HTTP: one path for each method, below `http_api.handler_prefix`.
+// The server API over HTTP: backends publish, read and control here; one path for each method below http_api.handler_prefix.
+// It imports protocol, session (subscriptions made for clients) and errors; broker, rules and publisher come in context.js.
+// It promises: a request is read and checked whole before anything runs, a payload passes as bytes, keys are compared in
+// constant time, and no text from outside runs as a backtracking RegExp (glob.js).
+// A method is a row in methods.js: its fields (params.js) and a `run` that returns JSON text.
 
 import { timingSafeEqual } from 'node:crypto'
 import {
@@ -138,7 +142,7 @@ export function createApi({ config, rules, broker, node, traffic, logger, clock 
 
   /**
    * @param {Handle} handle
-   * @param {{count: number}} [calls] counted by whoever finds out what they are about where it is left out
+   * @param {{count: number}} [calls] the counter; left out: `handle` counts
    */
   const serve = (handle, calls) => (/** @type {Exchange} */ exchange) => {
     if (!allows(exchange)) return answerUnauthorized(exchange)
@@ -157,7 +161,7 @@ export function createApi({ config, rules, broker, node, traffic, logger, clock 
   }
 
   return {
-    /** For whoever offers the same methods in another way. */
+    /** For the admin endpoints, which offer the same methods. */
     context,
 
     /** @param {import('../server/contract.js').SocketServer} server */

@@ -5,7 +5,7 @@ import { errors } from '../errors.js'
 import { bytesPayload, decodeBase64, NO_PAYLOAD, textPayload, toJson } from '../protocol/payload.js'
 import { rawMember, singleLine } from '../protocol/raw-json.js'
 
-/** The body is not what the method takes: HTTP 400. */
+/** Invalid request body: HTTP 400. */
 export class BadBody extends Error {
   constructor() {
     super('Bad Request')

@@ -1,4 +1,4 @@
-// What a channel's name says (server API, section 9) and who may do what there (section 11).
+// Names of channels (server API, section 9) and permissions in them (section 11).
 import { compilePattern } from '../config/pattern.js'
 
 /**
@@ -138,7 +138,7 @@ class ChannelRules {
     if (this.isPrivate(channel)) return false
     if (this.#insecure) return true
     const users = this.userLimited(channel, ns)
-    // `room#` lists nobody, not the anonymous.
+    // `room#` lists no user at all: the anonymous user is not in it.
     if (users !== undefined) return user !== '' && users.includes(user)
     const { options } = ns
     return options.allow_subscribe_for_client && (user !== '' || options.allow_subscribe_for_anonymous)

@@ -4,7 +4,7 @@ import { decodeBase64, toJson } from '../protocol/payload.js'
 import { rawMembers, singleLine } from '../protocol/raw-json.js'
 
 /**
- * Thrown for whatever makes a token invalid, whoever finds it; tokens.js turns it into the answer of the command.
+ * Thrown for every invalid token; tokens.js turns it into the error of the command.
  */
 export const malformed = Object.freeze(new Error('malformed token'))
 

@@ -1,4 +1,4 @@
-// The keys that stand in the configuration, and which algorithms each of them may check (server API, section 7).
+// Keys from the configuration, and the algorithms that each may check (server API, section 7).
 // An algorithm is never taken from the token alone: that is how a public key becomes an HMAC secret.
 import { createPublicKey, X509Certificate } from 'node:crypto'
 import { createVerifier } from 'fast-jwt'

@@ -1,5 +1,8 @@
-// Connection and subscription tokens: which checks there are, in which order, and what each of them answers
-// (server API, sections 5 to 7).
+// Who a client is and what it may do: tokens here, keys in keys.js and jwks.js, rules of channels in channel-rules.js.
+// It imports config (patterns, JWKS URLs), protocol (payloads) and errors; it knows no session and no transport.
+// It promises: nothing of a token counts before its signature is checked, and hostile input costs linear time.
+// Answers are synchronous unless keys must be fetched. A reload of the configuration makes new objects.
+// This file: the checks of connection and subscription tokens, in their order (server API, sections 5 to 7).
 
 import { createEndpoint } from '../config/jwks-endpoint.js'
 import { compilePattern } from '../config/pattern.js'
@@ -32,7 +35,7 @@ import { createStaticKeys } from './keys.js'
  */
 
 /**
- * @typedef {object} Jwt a token taken apart, nothing verified
+ * @typedef {object} Jwt a parsed token, not verified
  * @property {string} token
  * @property {Record<string, any>} header
  * @property {Record<string, any>} payload
@@ -137,7 +140,7 @@ class Verifier {
    * @throws `malformed`, or what `finish` throws
    */
   verify(token, finish) {
-    const jwt = this.#takeApart(token)
+    const jwt = this.#parse(token)
     const groups = this.#matchPatterns(jwt.payload)
     const good = this.#skipSignature || this.#checkSignature(jwt, groups)
     if (good === true) return finish(jwt)
@@ -152,7 +155,7 @@ class Verifier {
    * @param {any} token
    * @returns {Jwt}
    */
-  #takeApart(token) {
+  #parse(token) {
     if (typeof token !== 'string') throw malformed
     const first = token.indexOf('.')
     const second = token.indexOf('.', first + 1)
@@ -334,7 +337,7 @@ class Tokens {
 }
 
 /**
- * @typedef {JwksOptions & {onUnreachable?: (error: Error) => void}} TokensOptions `onUnreachable` hears why keys could
+ * @typedef {JwksOptions & {onUnreachable?: (error: Error) => void}} TokensOptions `onUnreachable` gets the reason why keys could
  *   not be fetched
  */
 

@@ -1,5 +1,5 @@
 /**
- * What a command gets from the process it runs in.
+ * What a command gets from its process.
  *
  * @typedef {object} Io
  * @property {Readonly<Record<string, string | undefined>>} env

@@ -1,3 +1,9 @@
+// The commands of `halley`: main.js finds the command, args.js reads its flags, each command has a file.
+// It imports everything below it; nothing but bin/ imports it (the fleet uses args.js and command.js).
+// It promises: a command gets environment, folder and output in its Io and returns an exit code; nothing exits here.
+// A wrong command line is one line on standard error and code 2; an unusable configuration is one line for each fault.
+// A new command is one file with a `Command` and a row in COMMANDS.
+
 import { ConfigError } from '../config/load.js'
 import { didYouMean } from '../config/nearest.js'
 import { packageVersion } from '../version.js'

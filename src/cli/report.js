@@ -2,8 +2,8 @@ import { bytes } from '../charts/format.js'
 import { ReportError, runReport } from '../report/index.js'
 import { UsageError } from './args.js'
 
-/** Something that takes longer than this says how far it is, ms. */
-const PATIENCE = 500
+/** Progress is printed after this time, and as often, ms. */
+const PROGRESS_INTERVAL = 500
 
 /** @type {import('./command.js').Command} */
 export const report = {
@@ -39,12 +39,17 @@ Examples:
       throw new UsageError(`there are ${labels.length} labels for ${files.length} files`)
     const began = Date.now()
     let shown = began
-    let told = ''
+    let printed = ''
     const onProgress = (/** @type {string} */ text) => {
       const now = Date.now()
-      if (now - began < PATIENCE || (now - shown < PATIENCE && told !== '') || text === told) return
+      if (
+        now - began < PROGRESS_INTERVAL ||
+        (now - shown < PROGRESS_INTERVAL && printed !== '') ||
+        text === printed
+      )
+        return
       shown = now
-      told = text
+      printed = text
       stderr(`${text}\n`)
     }
     try {

@@ -3,19 +3,19 @@ import { createEndpoint } from './jwks-endpoint.js'
 import { compilePattern } from './pattern.js'
 import { show } from './values.js'
 
-/** @typedef {import('./error.js').Say} Say */
+/** @typedef {import('./error.js').Refuse} Refuse */
 
 /**
  * @param {string} key
  * @param {string} pattern
- * @param {Say} say
+ * @param {Refuse} refuse
  */
-export function checkPattern(key, pattern, say) {
+export function checkPattern(key, pattern, refuse) {
   if (pattern === '') return
   try {
     compilePattern(pattern)
   } catch (error) {
-    say([key], error.message)
+    refuse([key], error.message)
   }
 }
 
@@ -23,42 +23,42 @@ export function checkPattern(key, pattern, say) {
  * @param {string} key
  * @param {string} pem
  * @param {string} type as node:crypto names it
- * @param {Say} say
+ * @param {Refuse} refuse
  */
-function checkPem(key, pem, type, say) {
+function checkPem(key, pem, type, refuse) {
   if (pem === '') return
   let found
   try {
     found = createPublicKey(pem).asymmetricKeyType
   } catch {
-    say([key], 'is not a public key or certificate in PEM')
+    refuse([key], 'is not a public key or certificate in PEM')
     return
   }
-  if (found !== type) say([key], `is a key of type ${found}, not ${type}`)
+  if (found !== type) refuse([key], `is a key of type ${found}, not ${type}`)
 }
 
 /**
  * @param {string} path of the block
  * @param {Record<string, any>} token
- * @param {Say} say
+ * @param {Refuse} refuse
  */
-export function checkToken(path, token, say) {
+export function checkToken(path, token, refuse) {
   for (const claim of ['audience', 'issuer']) {
     const pattern = `${claim}_regex`
     if (token[claim] !== '' && token[pattern] !== '') {
-      say([`${path}.${claim}`, `${path}.${pattern}`], `excludes ${pattern}; set one of them only`)
+      refuse([`${path}.${claim}`, `${path}.${pattern}`], `excludes ${pattern}; set one of them only`)
     }
-    checkPattern(`${path}.${pattern}`, token[pattern], say)
+    checkPattern(`${path}.${pattern}`, token[pattern], refuse)
   }
   if (!/^[a-zA-Z_]*$/.test(token.user_id_claim)) {
-    say([`${path}.user_id_claim`], `${show(token.user_id_claim)} has other characters than letters and _`)
+    refuse([`${path}.user_id_claim`], `${show(token.user_id_claim)} has other characters than letters and _`)
   }
-  checkPem(`${path}.rsa_public_key`, token.rsa_public_key, 'rsa', say)
-  checkPem(`${path}.ecdsa_public_key`, token.ecdsa_public_key, 'ec', say)
+  checkPem(`${path}.rsa_public_key`, token.rsa_public_key, 'rsa', refuse)
+  checkPem(`${path}.ecdsa_public_key`, token.ecdsa_public_key, 'ec', refuse)
   if (token.jwks_public_endpoint === '') return
   try {
     createEndpoint(token.jwks_public_endpoint, token)
   } catch (error) {
-    say([`${path}.jwks_public_endpoint`], error.message)
+    refuse([`${path}.jwks_public_endpoint`], error.message)
   }
 }

@@ -8,54 +8,54 @@ import { redisShards } from './redis-shards.js'
 import { formatDuration, show } from './values.js'
 
 /** @typedef {import('./error.js').Report} Report */
-/** @typedef {import('./error.js').Say} Say */
+/** @typedef {import('./error.js').Refuse} Refuse */
 
 /**
  * @param {string} path of the options
  * @param {Record<string, any>} options
  * @param {number} globalMetaTtl ms
- * @param {Say} say
+ * @param {Refuse} refuse
  */
-function checkChannelOptions(path, options, globalMetaTtl, say) {
+function checkChannelOptions(path, options, globalMetaTtl, refuse) {
   const size = `${path}.history_size`
   const ttl = `${path}.history_ttl`
   const recovery = `${path}.force_recovery`
   if (options.history_size > 0 && options.history_ttl === 0) {
-    say([size, ttl], `${options.history_size} needs history_ttl too (history is on when both are above 0)`)
+    refuse([size, ttl], `${options.history_size} needs history_ttl too (history is on when both are above 0)`)
   }
   if (options.history_ttl > 0 && options.history_size === 0) {
-    say(
+    refuse(
       [ttl, size],
       `${formatDuration(options.history_ttl)} needs history_size too (history is on when both are above 0)`,
     )
   }
   if (options.history_ttl % 1000 !== 0) {
-    say([ttl], `${formatDuration(options.history_ttl)} is not a whole number of seconds`)
+    refuse([ttl], `${formatDuration(options.history_ttl)} is not a whole number of seconds`)
   }
   const metaTtl = options.history_meta_ttl || globalMetaTtl
   if (options.history_ttl > metaTtl) {
-    say(
+    refuse(
       [ttl, `${path}.history_meta_ttl`, 'channel.history_meta_ttl'],
       `${formatDuration(options.history_ttl)} is longer than history_meta_ttl (${formatDuration(metaTtl)})`,
     )
   }
   if (options.force_recovery && (options.history_size === 0 || options.history_ttl === 0)) {
-    say([recovery, size, ttl], 'true needs history (history_size and history_ttl)')
+    refuse([recovery, size, ttl], 'true needs history (history_size and history_ttl)')
   }
   if (options.auto_cache_recover && !(options.force_recovery && options.force_recovery_mode === 'cache')) {
-    say(
+    refuse(
       [`${path}.auto_cache_recover`, recovery, `${path}.force_recovery_mode`],
       'true needs force_recovery and force_recovery_mode "cache"',
     )
   }
-  checkPattern(`${path}.channel_regex`, options.channel_regex, say)
+  checkPattern(`${path}.channel_regex`, options.channel_regex, refuse)
 }
 
 /**
  * @param {Record<string, any>} config
- * @param {Say} say
+ * @param {Refuse} refuse
  */
-function checkPersonalChannel(config, say) {
+function checkPersonalChannel(config, refuse) {
   const block = 'client.subscribe_to_user_personal_channel'
   const personal = config.client.subscribe_to_user_personal_channel
   if (!personal.enabled) return
@@ -66,10 +66,10 @@ function checkPersonalChannel(config, say) {
     name === ''
       ? config.channel.without_namespace
       : config.channel.namespaces.find((/** @type {{name: string}} */ namespace) => namespace.name === name)
-  if (options === undefined) say([key, NAMESPACES], `there is no namespace ${show(name)}`)
+  if (options === undefined) refuse([key, NAMESPACES], `there is no namespace ${show(name)}`)
   else if (personal.single_connection && !options.presence) {
     const where = name === '' ? 'channel.without_namespace' : `namespace ${show(name)}`
-    say([`${block}.single_connection`, key, NAMESPACES], `true needs presence in ${where}`)
+    refuse([`${block}.single_connection`, key, NAMESPACES], `true needs presence in ${where}`)
   }
 }
 
@@ -94,13 +94,13 @@ function reasonFault(reason) {
 
 /**
  * @param {Record<string, any>} client
- * @param {Say} say
+ * @param {Refuse} refuse
  */
-function checkReasons(client, say) {
+function checkReasons(client, refuse) {
   const key = 'client.connect_code_to_unidirectional_disconnect.transforms'
   for (const { code, to } of client.connect_code_to_unidirectional_disconnect.transforms) {
     const fault = reasonFault(to.reason)
-    if (fault !== '') say([key], `to.reason of code ${code}: ${show(to.reason)} ${fault}`)
+    if (fault !== '') refuse([key], `to.reason of code ${code}: ${show(to.reason)} ${fault}`)
   }
 }
 
@@ -109,9 +109,9 @@ const transports = ['http_stream', 'sse', 'poll', 'uni_websocket', 'uni_sse', 'u
 
 /**
  * @param {Record<string, any>} config
- * @param {Say} say
+ * @param {Refuse} refuse
  */
-function checkPaths(config, say) {
+function checkPaths(config, refuse) {
   const { admin, http_server: server } = config
   const forClients = [
     ['websocket', !config.websocket.disabled],
@@ -133,7 +133,7 @@ function checkPaths(config, say) {
       const path = config[String(block)].handler_prefix
       const other = taken.get(path)
       const key = `${block}.handler_prefix`
-      if (other !== undefined) say([key, other], `${show(path)} is the path of ${other} too`)
+      if (other !== undefined) refuse([key, other], `${show(path)} is the path of ${other} too`)
       taken.set(path, key)
     }
   }
@@ -141,11 +141,11 @@ function checkPaths(config, say) {
 
 /**
  * @param {Record<string, any>} config
- * @param {Say} say
+ * @param {Refuse} refuse
  */
-function checkPorts({ http_server: server }, say) {
+function checkPorts({ http_server: server }, refuse) {
   if (server.internal_port !== 0 && server.internal_port === server.port) {
-    say(
+    refuse(
       ['http_server.internal_port', 'http_server.port'],
       `${server.internal_port} is http_server.port too: the internal port is one of its own`,
     )
@@ -155,14 +155,14 @@ function checkPorts({ http_server: server }, say) {
 const REDIS = 'engine.redis'
 
 /**
- * What can be told of the Redis engine's options without asking Redis.
+ * Checks the Redis engine's options as far as that is possible without a connection.
  * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
  * @param {Report} report
  */
 function checkRedis(redis, report) {
   const keys = ['address', 'cluster_address', 'sentinel_address', 'sentinel_master_name', 'db']
   const shards = redisShards(redis, (key, text) =>
-    report.say([key, ...keys.map(name => `${REDIS}.${name}`)], text),
+    report.refuse([key, ...keys.map(name => `${REDIS}.${name}`)], text),
   )
   for (const { key, later } of shards) {
     for (const option of later)
@@ -170,10 +170,10 @@ function checkRedis(redis, report) {
   }
   if (!/^[^\s{}]+$/.test(redis.prefix)) {
     const fault = redis.prefix === '' ? 'is empty' : `${show(redis.prefix)} has a space or a brace in it`
-    report.say([`${REDIS}.prefix`], fault)
+    report.refuse([`${REDIS}.prefix`], fault)
   }
   if (!/^[!-~]*$/.test(redis.client_name)) {
-    report.say(
+    report.refuse(
       [`${REDIS}.client_name`],
       `${show(redis.client_name)} has other characters than ASCII without spaces`,
     )
@@ -184,7 +184,7 @@ function checkRedis(redis, report) {
     ['sentinel_tls', redis.sentinel_tls.enabled || sentinels],
   ]) {
     if (!used) continue
-    for (const [key, fault] of tlsFaults(redis[block])) report.say([`${REDIS}.${block}.${key}`], fault)
+    for (const [key, fault] of tlsFaults(redis[block])) report.refuse([`${REDIS}.${block}.${key}`], fault)
   }
 }
 
@@ -193,17 +193,17 @@ function checkRedis(redis, report) {
  * @param {Report} report
  */
 export function checkRules(config, report) {
-  const say = report.say
+  const refuse = report.refuse
   const { client, channel } = config
 
   if (client.ping_interval <= client.pong_timeout) {
-    say(
+    refuse(
       ['client.ping_interval', 'client.pong_timeout'],
       `${formatDuration(client.ping_interval)} is not above client.pong_timeout (${formatDuration(client.pong_timeout)})`,
     )
   }
-  checkToken('client.token', client.token, say)
-  checkToken('client.subscription_token', client.subscription_token, say)
+  checkToken('client.token', client.token, refuse)
+  checkToken('client.subscription_token', client.subscription_token, refuse)
   for (const origin of client.allowed_origins) {
     if (/^[a-z][-+.a-z0-9]*:\/\/[^/]*\/.*$/i.test(origin)) {
       report.warn(
@@ -212,25 +212,25 @@ export function checkRules(config, report) {
       )
     }
   }
-  checkPersonalChannel(config, say)
-  checkReasons(client, say)
-  checkPaths(config, say)
-  checkPorts(config, say)
+  checkPersonalChannel(config, refuse)
+  checkReasons(client, refuse)
+  checkPaths(config, refuse)
+  checkPorts(config, refuse)
   if (config.engine.type === 'redis') checkRedis(config.engine.redis, report)
   const { poll, uni_poll } = config
   if (uni_poll.timeout > uni_poll.max_timeout) {
-    say(
+    refuse(
       ['uni_poll.timeout', 'uni_poll.max_timeout'],
       `${formatDuration(uni_poll.timeout)} is above uni_poll.max_timeout (${formatDuration(uni_poll.max_timeout)})`,
     )
   }
   if (poll.enabled && poll.session_timeout < client.pong_timeout) {
-    say(['poll.session_timeout'], 'is below client.pong_timeout: sessions would end between two polls')
+    refuse(['poll.session_timeout'], 'is below client.pong_timeout: sessions would end between two polls')
   }
-  if (config.rpc.ping.enabled && config.rpc.ping.method === '') say(['rpc.ping.method'], 'is empty')
+  if (config.rpc.ping.enabled && config.rpc.ping.method === '') refuse(['rpc.ping.method'], 'is empty')
 
-  checkChannelOptions(WITHOUT_NAMESPACE, channel.without_namespace, channel.history_meta_ttl, say)
+  checkChannelOptions(WITHOUT_NAMESPACE, channel.without_namespace, channel.history_meta_ttl, refuse)
   for (const [i, namespace] of channel.namespaces.entries()) {
-    checkChannelOptions(`${NAMESPACES}[${i}]`, namespace, channel.history_meta_ttl, say)
+    checkChannelOptions(`${NAMESPACES}[${i}]`, namespace, channel.history_meta_ttl, refuse)
   }
 }

@@ -2,7 +2,7 @@
 export class ConfigError extends Error {
   /**
    * @param {readonly string[]} faults one line each, starting with the key
-   * @param {readonly string[]} [warnings] what there was to say besides
+   * @param {readonly string[]} [warnings] warnings found at the same time
    */
   constructor(faults, warnings = []) {
     super(faults.join('\n'))
@@ -14,7 +14,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** @typedef {(keys: string[], text: string) => void} Say a fault of several keys, told of the first one */
+/** @typedef {(keys: string[], text: string) => void} Refuse adds a fault of several keys, under the name of the first */
 
 /** Faults and warnings gathered while a configuration is read. */
 export class Report {
@@ -22,7 +22,7 @@ export class Report {
   faults = []
   /** @type {string[]} */
   warnings = []
-  /** Keys whose value could not be read; rules over several keys say nothing about them. @type {Set<string>} */
+  /** Keys whose value could not be read; rules over several keys skip them. @type {Set<string>} */
   unread = new Set()
 
   /**
@@ -42,10 +42,10 @@ export class Report {
   }
 
   /**
-   * Silent if one of the keys could not be read: that is told already.
-   * @type {Say}
+   * Adds a fault of several keys, unless one of them could not be read: that fault is there already.
+   * @type {Refuse}
    */
-  say = (keys, text) => {
+  refuse = (keys, text) => {
     if (!keys.some(key => this.unread.has(key))) this.fault(keys[0], text)
   }
 }

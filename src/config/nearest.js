@@ -25,7 +25,7 @@ function distance(a, b) {
 /** Edits that a forgotten word costs: `port` is near to `http_server.port`. */
 const WORD = 0.5
 
-/** Nobody means a name this long; comparing it would only take time. */
+/** Longer names are cut: no known name is that long, and comparing takes quadratic time. */
 const LONGEST = 200
 
 /** Case, dots and dashes are no difference worth counting. @param {string} name */

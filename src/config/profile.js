@@ -29,7 +29,7 @@ export function isLoopback(address) {
 }
 
 /**
- * The settings of a gateway that somebody tries out on their own machine: loopback, anonymous clients, a demo page.
+ * Settings for a first try on one's own machine: loopback, anonymous clients, a demo page.
  * @param {{address: string, port: number, key: string}} where `address` '' is 127.0.0.1; `port` 0 is any
  * @returns {Record<string, unknown>} a tree like that of a file
  */
@@ -59,7 +59,7 @@ export function developmentProfile({ address, port, key }) {
     uni_http_stream: { enabled: true },
     uni_poll: { enabled: true },
     http_api: { key },
-    // Whoever has the one key may as well have the other: both are printed for the person at the terminal.
+    // The same key twice: both are printed on the same terminal.
     admin: { password: key },
     prometheus: { enabled: true },
     health: { enabled: true },
@@ -103,8 +103,8 @@ export function exposureFaults(config) {
 
 /**
  * @param {Config} config
- * @param {readonly string[]} [warnings] what else there was to say about it
- * @throws {ConfigError} as exposureFaults says
+ * @param {readonly string[]} [warnings] warnings of the same configuration
+ * @throws {ConfigError} with the faults of exposureFaults
  */
 export function checkExposure(config, warnings) {
   const faults = exposureFaults(config)
@@ -123,7 +123,7 @@ export function checkExposure(config, warnings) {
  * @param {string} [sources.cwd]
  * @param {string} [key] the API key of the development profile; generated if absent
  * @returns {{config: Config, warnings: string[], profile: Profile}}
- * @throws {ConfigError} also for what checkExposure says
+ * @throws {ConfigError} also with the faults of checkExposure
  */
 export function configureServer(sources, key) {
   const { file, env = {} } = sources

@@ -41,7 +41,7 @@ function listOf(redis) {
 
 /**
  * @param {RedisShard} shard
- * @returns {string} what cannot be meant, '' if nothing
+ * @returns {string} the fault, '' if there is none
  */
 function faultOf({ kind, db, sentinel_master_name: master }) {
   if (kind === 'sentinel' && master === '')
@@ -64,7 +64,7 @@ function nameOf({ kind, places, path, sentinel_master_name: master }) {
  * @param {string} key
  * @param {import('./redis-address.js').RedisAddress} address
  * @returns {RedisShard}
- * @throws {Error} if it cannot be meant
+ * @throws {Error} for a combination that cannot work
  */
 function shardOf(redis, key, { kind, places, path, own, later }) {
   const shard = {
@@ -95,7 +95,7 @@ function shardOf(redis, key, { kind, places, path, own, later }) {
 
 /**
  * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
- * @param {(key: string, text: string) => void} fault hears of each address that cannot be used; it is left out
+ * @param {(key: string, text: string) => void} fault called for each unusable address, which is left out
  * @returns {RedisShard[]}
  */
 export function redisShards(redis, fault) {

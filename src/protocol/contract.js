@@ -1,5 +1,8 @@
-// The contract of a codec: bytes of a frame <-> commands, replies and pushes of the Centrifuge protocol. A session
-// never sees the wire format; a hub encodes each publication once for each codec that has a subscriber.
+// The contract of a codec: bytes of a frame <-> commands, replies and pushes of the Centrifuge protocol.
+// This folder imports errors only; types of publications come from the broker's contract.
+// It promises: a session never sees the wire format, payloads pass unchanged as bytes or raw JSON text, and malformed input
+// is an error of the table, never an exception of the parser.
+// A hub encodes each publication once for each codec that has a subscriber; test/protocol holds all codecs to this contract.
 
 /**
  * @typedef {object} Command

@@ -6,7 +6,7 @@ import { singleLine } from './raw-json.js'
 /**
  * @typedef {object} Payload
  * @property {string | Buffer} data '' when there is none
- * @property {boolean} json whether JSON clients can be sent it: a JSON text, or nothing, which leaves out the field
+ * @property {boolean} json whether JSON clients can get it: JSON text, or empty, which omits the field
  * @property {boolean} object whether it is the text of a JSON object
  */
 
@@ -23,14 +23,14 @@ const isObjectText = text => text.charCodeAt(0) === 0x7b || text.trimStart().sta
 export const textPayload = text => ({ data: text, json: true, object: isObjectText(text) })
 
 /**
- * @param {Buffer} bytes of which nothing is known
+ * @param {Buffer} bytes unchecked
  * @returns {Payload}
  */
 export function bytesPayload(bytes) {
   if (bytes.length === 0) return NO_PAYLOAD
   const text = jsonText(bytes)
   if (text === undefined) return { data: bytes, json: false, object: false }
-  // The bytes go on as they are, unless a line break in them would break the framing: to SSE a carriage return is one, too.
+  // A line break would break the framing; in SSE a carriage return is one, too. Other bytes pass unchanged.
   const broken = bytes.includes(10) || bytes.includes(13)
   return { data: broken ? text : bytes, json: true, object: isObjectText(text) }
 }
@@ -38,7 +38,7 @@ export function bytesPayload(bytes) {
 /**
  * @param {Payload} payload
  * @param {string} format of the channel's publications
- * @returns {boolean} whether the channel takes it
+ * @returns {boolean} whether the channel accepts it
  */
 export function fitsFormat(payload, format) {
   switch (format) {

@@ -132,7 +132,7 @@ export class ProtobufCodec {
   refreshed(id, method, result) {
     const out = this.#reply(id)
     out.open(Reply[method])
-    // RefreshResult begins with client and version, which nobody fills.
+    // RefreshResult begins with client and version, which are never set.
     out.expiry(method === 'refresh' ? 3 : 1, result)
     out.close()
     return this.#endReply()

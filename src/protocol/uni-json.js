@@ -1,12 +1,12 @@
-// Codecs for clients that only listen.
+// Codecs of unidirectional clients.
 
 import { connectResult, JsonCodec } from './json.js'
 
 /** @typedef {import('./contract.js').Codec} Codec */
 
 /**
- * What clients read that only listen (client protocol, section 17): pushes are not wrapped in replies, and the answer to the connect
- * request is one of them. They send no commands, so what JsonCodec has for commands is never called here.
+ * JSON of unidirectional streams (client protocol, section 17): pushes are not wrapped in replies, and the answer to the
+ * connect request is a push. The decoder of JsonCodec is never called here.
  * @implements {Codec}
  */
 export class UniJsonCodec extends JsonCodec {
@@ -32,8 +32,8 @@ const quote = JSON.stringify
 const bytesOf = text => (/^[\x00-\x7f]*$/.test(text) ? text : Buffer.from(text).toString('latin1'))
 
 /**
- * Publications as they stand in the answer to a one-way long-poll: each names its channel, and payloads that are no JSON go out in base64.
- * Nothing else of a codec is ever asked of it.
+ * Publications in the answer to a unidirectional long-poll: each names its channel, and payloads that are not JSON go out
+ * in base64. No other method of the codec is called.
  * @implements {Codec}
  */
 export class PollJsonCodec extends JsonCodec {

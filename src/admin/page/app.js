@@ -59,7 +59,7 @@ stream.onState = (state, detail) => {
   if (said.textContent !== WORDS[state]) said.textContent = WORDS[state]
   const notice = byId('notice')
   notice.hidden = state !== 'lost'
-  if (detail) notice.textContent = `Connection lost: ${detail}. What is shown is the last that was heard.`
+  if (detail) notice.textContent = `Connection lost: ${detail}. The values shown are the last received.`
 }
 
 channels.onPublish = (/** @type {string} */ channel) => publish.choose(channel)

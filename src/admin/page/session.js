@@ -1,4 +1,4 @@
-// Who is logged in: a token for this tab, until the tab is closed, the token expires or somebody logs out.
+// The login of this tab, until the tab is closed, the token expires or the user logs out.
 
 const KEY = 'halley-admin-token'
 const prefix = document.documentElement.dataset.prefix ?? ''
@@ -44,7 +44,7 @@ export class Session {
     const headers = token === '' ? undefined : { Authorization: `Bearer ${token}` }
     const answer = await fetch(`${prefix}/api/${path}`, { ...init, headers, cache: 'no-store' })
     if (answer.ok) return answer
-    // Unless somebody has logged in anew meanwhile.
+    // Unless a new login has succeeded meanwhile.
     if (answer.status === 401 && token !== '' && token === this.#token) this.logOut()
     throw await refusalOf(answer)
   }

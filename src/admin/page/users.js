@@ -82,7 +82,7 @@ export class Users {
   async #end(client) {
     const sure = await confirm({
       title: 'Disconnect this connection?',
-      text: `${client} is told code 3503, after which SDKs do not come back by themselves.`,
+      text: `${client} is closed with code 3503: SDKs do not reconnect.`,
       yes: 'Disconnect',
     })
     if (sure) this.#disconnect({ user: this.#user, client }, `${client} was disconnected.`)
@@ -93,7 +93,7 @@ export class Users {
     const count = plural(this.#total, 'connection')
     const sure = await confirm({
       title: `Disconnect ${user}?`,
-      text: `All ${count} of this user, on every node, are told code 3503, after which SDKs do not come back by themselves.`,
+      text: `All ${count} of this user, on every node, are closed with code 3503: SDKs do not reconnect.`,
       yes: 'Disconnect all',
     })
     if (sure) this.#disconnect({ user }, `${count} of ${user} disconnected.`)

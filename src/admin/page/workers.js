@@ -128,7 +128,7 @@ export class Workers {
       text: 'Its clients wait while it lasts: with a large heap for a few hundred milliseconds.',
       yes: 'Collect',
     })
-    if (sure) this.#tell({ type: 'gc', worker: index }, `${which} was asked to collect garbage`)
+    if (sure) this.#send({ type: 'gc', worker: index }, `${which} was asked to collect garbage`)
   }
 
   /** @param {number} index */
@@ -138,14 +138,14 @@ export class Workers {
       text: 'Its clients are disconnected and come back by themselves, to whichever worker.',
       yes: 'Restart',
     })
-    if (sure) this.#tell({ type: 'restart', worker: index }, `worker ${index} restarts`)
+    if (sure) this.#send({ type: 'restart', worker: index }, `worker ${index} restarts`)
   }
 
   /**
    * @param {{type: 'gc' | 'restart', worker: number | null}} command
    * @param {string} done
    */
-  async #tell(command, done) {
+  async #send(command, done) {
     const { type } = command
     const result = byId('workers-result')
     try {
