@@ -101,12 +101,8 @@ async function usage(deployment, since = { server: 0, redis: 0, seconds: 0 }) {
 /**
  * Ends all connections of the gateways to Redis, and waits until they have all their subscriptions there again, and
  * what is published arrives.
- *
- * @param {Deployment} deployment
- * @param {SharedRedis} redis
- * @param {Load} load
- * @param {{conns: number, subscriptions: number, size: number}} sizes
- * @param {import('./scenarios.js').Show} show
+ * @param {Deployment} deployment @param {SharedRedis} redis @param {Load} load
+ * @param {{conns: number, subscriptions: number, size: number}} sizes @param {import('./scenarios.js').Show} show
  */
 async function cutAndWait(deployment, redis, load, { conns, subscriptions, size }, show) {
   show.progress('connections to redis are cut')

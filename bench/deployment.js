@@ -4,7 +4,6 @@ import { capacityOf, Server } from './servers.js'
 
 /**
  * @typedef {import('./servers.js').ServerKind} ServerKind
- *
  * @typedef {object} DeploymentOptions
  * @property {number} workers of each node of Halley; the controls are one process each
  * @property {string} driver of Halley
@@ -13,7 +12,6 @@ import { capacityOf, Server } from './servers.js'
  * @property {string[]} redis addresses of the Redis to use; none: a server of its own
  * @property {number} nodes of Halley
  * @property {boolean} history whether all channels of Halley keep history, and all subscriptions recover
- *
  * @typedef {object} RunOptions
  * @property {number} subscriptions that one client may have, at least
  * @property {Record<string, string | undefined>} env
@@ -31,8 +29,7 @@ export const KINDS = /** @type {const} */ (['halley', 'uws', 'ws', 'embedded'])
 /** @typedef {typeof KINDS[number]} Kind */
 
 /**
- * @param {Kind} kind
- * @param {DeploymentOptions} options
+ * @param {Kind} kind @param {DeploymentOptions} options
  * @returns {{kind: ServerKind, nodes: number, workers: number, engine: 'memory' | 'redis'}} what is to be run
  */
 function shapeOf(kind, { nodes, workers, engine }) {
@@ -64,8 +61,7 @@ export class Deployment {
 
   /**
    * Starts all of it.
-   * @param {Kind} kind
-   * @param {DeploymentOptions & RunOptions} options
+   * @param {Kind} kind @param {DeploymentOptions & RunOptions} options
    * @throws {Error} when a part of it does not answer. What has been started has to be stopped all the same
    */
   async start(kind, options) {

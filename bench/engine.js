@@ -52,9 +52,7 @@ function encode({ id, subscribe }) {
 }
 
 /**
- * @param {Buffer} bytes
- * @param {number} at
- * @param {number} end
+ * @param {Buffer} bytes @param {number} at @param {number} end
  * @returns {Record<number, any>} numbers, and [start, end] of what has a length, by field
  */
 function fieldsOf(bytes, at, end) {

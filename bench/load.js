@@ -38,7 +38,6 @@ const LEAD = 300
  * @typedef {object} Ends
  * @property {Target[]} targets over which clients are spread
  * @property {import('./servers.js').Api[]} apis over which publishers are spread
- *
  * @typedef {object} Target
  * @property {string} url
  * @property {string} transport

@@ -8,7 +8,6 @@ const TRANSPORTS = ['websocket', 'protobuf', 'uni_sse', 'uni_http_stream']
 /**
  * @typedef {import('./deployment.js').Kind} Kind
  * @typedef {import('./deployment.js').DeploymentOptions & Measuring} Options
- *
  * @typedef {object} Measuring
  * @property {string[]} scenarios names
  * @property {Kind} server

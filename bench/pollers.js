@@ -15,9 +15,7 @@ class Poller extends HttpWire {
   #resolve
 
   /**
-   * @param {Target} target
-   * @param {string} channel
-   * @param {Pollers} group
+   * @param {Target} target @param {string} channel @param {Pollers} group
    * @param {() => void} resolve when it is connected, or never will be
    */
   constructor(target, channel, group, resolve) {
@@ -64,9 +62,7 @@ class Poller extends HttpWire {
 /** @param {number} channel @returns {string} its name, in a namespace with history, so that cursors are used */
 const nameOf = channel => `kept:ch${channel}`
 
-/**
- * Clients that poll again as soon as they are answered, each on a connection that it keeps.
- */
+/** Clients that poll again as soon as they are answered, each on a connection that it keeps. */
 export class Pollers {
   /** Answers since the start. */
   answers = 0
@@ -85,8 +81,7 @@ export class Pollers {
 
   /**
    * @param {import('./servers.js').Api[]} apis over which they are spread; who publishes is at the first one
-   * @param {number} conns
-   * @param {number} channels
+   * @param {number} conns @param {number} channels
    */
   constructor(apis, conns, channels) {
     this.#apis = apis

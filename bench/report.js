@@ -20,8 +20,7 @@ export const medians = results =>
   Object.fromEntries(Object.keys(results[0]).map(name => [name, median(results.map(result => result[name]))]))
 
 /**
- * @param {Result} result
- * @param {Result} control
+ * @param {Result} result @param {Result} control
  * @returns {Result} result / control, where there is something to divide by
  */
 export const ratios = (result, control) =>
@@ -39,8 +38,7 @@ const shown = value =>
 
 /**
  * A table with a row for each figure and a column for each run or comparison.
- * @param {string} title
- * @param {{name: string, result: Result}[]} columns
+ * @param {string} title @param {{name: string, result: Result}[]} columns
  * @returns {string} ends with a line feed
  */
 export function table(title, columns) {

@@ -222,7 +222,6 @@ export class Restarts {
 
 /**
  * @typedef {Listener | SdkListener} Client
- *
  * @typedef {object} Books
  * @property {number} said publications, whatever came of them
  * @property {Record<string, number>} figures

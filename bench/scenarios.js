@@ -17,13 +17,10 @@ import { rounded, toMs } from './report.js'
  * @property {number} loaders processes of the load generator that hold clients; 0: as many as open files and nodes ask
  *   for
  * @property {number} [subscriptions] of each client, each to a channel of its own, where a scenario has several
- *
  * @typedef {object} Show output during a run
  * @property {(text: string) => void} progress current step; the next one replaces it
  * @property {(text: string) => void} warning a line that stays
- *
  * @typedef {Record<string, number>} Result figures by name; a name ends with the unit where there is one
- *
  * @typedef {object} Scenario
  * @property {string} summary
  * @property {boolean} [own] whether only Halley can do it, and not the bare libraries
@@ -83,10 +80,7 @@ const latency = (deployment, sizes, show) =>
   )
 
 /**
- * @param {Deployment} deployment
- * @param {import('./load.js').Ends} ends
- * @param {Sizes} sizes
- * @param {Show} show
+ * @param {Deployment} deployment @param {import('./load.js').Ends} ends @param {Sizes} sizes @param {Show} show
  * @returns {Promise<Result>}
  */
 async function flowBetween(deployment, ends, sizes, show) {

@@ -13,7 +13,6 @@ import { openFilesLimit, processTree } from './proc.js'
  * @typedef {object} Api where to publish
  * @property {string} url
  * @property {string} key
- *
  * @typedef {object} ServerOptions of Halley, except for `env`; the controls are one process each, their clients use
  *   WebSocket
  * @property {Record<string, string | undefined>} env
@@ -41,8 +40,7 @@ const CHANNEL_LIMIT = 128
 const RECOVERY_LIMIT = 300
 
 /**
- * @param {ServerKind} kind
- * @param {number} workers
+ * @param {ServerKind} kind @param {number} workers
  * @returns {number} connections that a server of this kind may have open here
  */
 export const capacityOf = (kind, workers) =>
@@ -69,8 +67,7 @@ export class Server {
 
   /**
    * Starts one; `answers` says when it is ready.
-   * @param {ServerKind} kind
-   * @param {ServerOptions} options
+   * @param {ServerKind} kind @param {ServerOptions} options
    * @returns {Promise<Server>}
    */
   static async spawn(kind, options) {
@@ -84,8 +81,7 @@ export class Server {
   }
 
   /**
-   * @param {ServerKind} kind
-   * @param {number} port
+   * @param {ServerKind} kind @param {number} port
    * @param {string} folder for its log
    * @param {string[]} command arguments of node
    * @param {ServerOptions} options
@@ -171,8 +167,7 @@ export class Server {
 
 /**
  * @param {string} folder for the configuration
- * @param {number} port
- * @param {ServerOptions} options
+ * @param {number} port @param {ServerOptions} options
  * @returns {Promise<string[]>} arguments of node: those of `npm start`, so that what is measured is what people run
  */
 async function halleyCommand(
@@ -215,8 +210,7 @@ async function halleyCommand(
 
 /**
  * Calls the server API.
- * @param {Api} api
- * @param {string} method
+ * @param {Api} api @param {string} method
  * @param {string} body JSON
  * @returns {Promise<boolean>} whether it was done; rejects when there is nobody to answer
  */

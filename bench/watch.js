@@ -149,8 +149,7 @@ export class WatchRun {
 
   /**
    * Seconds of processor time over ten snapshots, as told and as the kernel counts them.
-   * @param {Watcher} watcher
-   * @param {number} pid
+   * @param {Watcher} watcher @param {number} pid
    */
   async #cpu(watcher, pid) {
     await watcher.next()

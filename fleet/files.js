@@ -20,10 +20,7 @@ export const reasonOf = error => REASONS[error.code] ?? error.code ?? error.mess
 
 /**
  * Replaces a file whole or not at all, also when the disk is full.
- * @param {string} file
- * @param {string | Buffer} data
- * @param {object} [options]
- * @param {number} [options.mode]
+ * @param {string} file @param {string | Buffer} data @param {object} [options] @param {number} [options.mode]
  * @param {boolean} [options.sync] waits until the data is on disk
  * @throws {NodeJS.ErrnoException} the file is as it was
  */

@@ -73,7 +73,6 @@ const fileOf = (dir, sha256) => join(folderOf(dir), `${sha256}.json.gz`)
 
 /**
  * Keeps a program for the drones that will ask for it, perhaps those of a later version of Halley.
- *
  * @param {string} dir of the fleet
  * @param {Program} program
  * @throws {NodeJS.ErrnoException} a few words: the disk is full, or the like; programs that are there stay

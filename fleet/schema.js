@@ -35,17 +35,17 @@
  */
 
 /**
- * What one drone (or, cut down by its agent, one of its processes) is to do. Always the whole of it: a drone makes its state like this,
- * whatever it was before.
- *
+ * What one drone (or, cut down by its agent, one of its processes) is to do. Always the whole of it: a drone makes its
+ * state like this, whatever it was before.
  * @typedef {object} Settings
  * @property {string[]} targets
  * @property {Transport} transport
  * @property {number} connections that this drone holds
- * @property {number} first number of its first connection: connection `first + slot` of the fleet, counted from 0. Stays the same, so
- *   that a channel that is "own" stays one's own, until the drones change, or more connections are wanted than before
- * @property {number} total connections of the whole fleet that their numbers are laid out for: the most that were wanted, or, while they
- *   are ramped up, will be
+ * @property {number} first number of its first connection: connection `first + slot` of the fleet, counted from 0.
+ *   Stays the same, so that a channel that is "own" stays one's own, until the drones change, or more connections are
+ *   wanted than before
+ * @property {number} total connections of the whole fleet that their numbers are laid out for: the most that were
+ *   wanted, or, while they are ramped up, will be
  * @property {number} concurrency
  * @property {number} rate 0: no bound
  * @property {string[]} addresses
@@ -56,20 +56,19 @@
  * @property {number} churn
  * @property {{min: number, max: number}} backoff
  * @property {Publish | null} publish
- * @property {number} publishFrom when the publishers of the fleet begin; 0: nobody publishes. A subscription that was there before
- *   misses a message that never came; one that came later cannot know
- *
+ * @property {number} publishFrom when the publishers of the fleet begin; 0: nobody publishes. A subscription that was
+ *   there before misses a message that never came; one that came later cannot know
  * @typedef {object} Publish
  * @property {'api' | 'client'} via
  * @property {string} channels subject template
  * @property {'random' | 'sequential'} order
  * @property {number} rate of this drone
  * @property {number} size
- * @property {number} part this publisher has the subjects whose index mod `parts` is `part`: each subject has one publisher, and its
- *   messages one sequence from 1
+ * @property {number} part this publisher has the subjects whose index mod `parts` is `part`: each subject has one
+ *   publisher, and its messages one sequence from 1
  * @property {number} parts
- * @property {boolean} [single] each message is a request of its own (`/api/publish`), from this machine: the benchmarks' publishers. Their
- *   `rate` may be Infinity: the next one as soon as one is answered
+ * @property {boolean} [single] each message is a request of its own (`/api/publish`), from this machine: the
+ *   benchmarks' publishers. Their `rate` may be Infinity: the next one as soon as one is answered
  * @property {number} [lanes] requests under way at once
  */
 
@@ -88,9 +87,8 @@
  */
 
 /**
- * A distribution of durations on the wire. Buckets are those of src/stats/tick-histogram.js (bucketOf, waitOf); `m2` is the sum of the
- * squares of the differences from the mean (Welford), which is merged by Chan's formula.
- *
+ * A distribution of durations on the wire. Buckets are those of src/stats/tick-histogram.js (bucketOf, waitOf); `m2`
+ * is the sum of the squares of the differences from the mean (Welford), which is merged by Chan's formula.
  * @typedef {object} DistributionWire
  * @property {number} count
  * @property {number} min ms
@@ -134,9 +132,8 @@
  */
 
 /**
- * What an engine (one process) tells its agent, and an agent of the whole drone its controller, once a second. Distributions are those
- * since the last sample.
- *
+ * What an engine (one process) tells its agent, and an agent of the whole drone its controller, once a second.
+ * Distributions are those since the last sample.
  * @typedef {object} EngineSample
  * @property {Gauges} gauges
  * @property {Counters} counters
@@ -144,15 +141,14 @@
  * @property {DistributionWire} probe the same, of messages published on this machine: no clocks to compare
  * @property {DistributionWire} connect from the beginning of an attempt to the connection being ready
  * @property {DistributionWire} answer from the intended time of publishing to the target's confirmation
- * @property {Record<string, number>} faults counted by what they are (`ECONNREFUSED`, `3012 no pong`, `HTTP 503`); at most 30 kinds. An
- *   engine's are those since its last sample, a drone's those since it began
+ * @property {Record<string, number>} faults counted by what they are (`ECONNREFUSED`, `3012 no pong`, `HTTP 503`); at
+ *   most 30 kinds. An engine's are those since its last sample, a drone's those since it began
  * @property {Clock} clock
- *
  * @typedef {object} Clock how this machine's clock stands to the gateway's
  * @property {number} offset ms to add to this clock
  * @property {number} error ms that the offset may be off
- * @property {'gateway' | 'none'} against `none`: the target does not tell its time (`client.connect_include_server_time`)
- *
+ * @property {'gateway' | 'none'} against `none`: the target does not tell its time
+ *   (`client.connect_include_server_time`)
  * @typedef {object} DroneProcess
  * @property {number} pid
  * @property {'agent' | 'connections' | 'publisher'} role
@@ -161,7 +157,6 @@
  * @property {number} rss bytes
  * @property {number} private bytes that this process alone uses (Pss of /proc/PID/smaps_rollup where there is one)
  * @property {number} base `private` before its first connection
- *
  * @typedef {object} DroneMachine of the drone's machine, since it booted or now
  * @property {number} cores
  * @property {number} cpuBusy ms of all cores that were not idle
@@ -172,15 +167,9 @@
  * @property {number} tcpMemory bytes that the kernel has for TCP sockets (/proc/net/sockstat)
  * @property {number} sockets TCP sockets in use
  * @property {number} timeWait
- *
- * @typedef {EngineSample & {
- *   at: number,
- *   up: number,
- *   revision: number,
- *   deaths: number,
- *   processes: DroneProcess[],
- *   machine: DroneMachine | null,
- * }} DroneSample `up`: ms since the drone began; `revision`: of the settings that hold; `deaths`: own processes that died
+ * @typedef {EngineSample & { at: number, up: number, revision: number, deaths: number, processes: DroneProcess[],
+ *   machine: DroneMachine | null, }} DroneSample `up`: ms since the drone began; `revision`: of the settings that
+ *   hold; `deaths`: own processes that died
  */
 
 /**
@@ -219,16 +208,15 @@
 
 /**
  * The control line: TLS with the run's secret as pre-shared key, in it lines of JSON, one message each.
- *
- * @typedef {{type: 'hello', id: string, run: string, start: string, version: string, facts: DroneFacts}} Hello `start`: another one for
- *   each start of the drone
+ * @typedef {{type: 'hello', id: string, run: string, start: string, version: string, facts: DroneFacts}} Hello
+ *   `start`: another one for each start of the drone
  * @typedef {{type: 'sample', sample: DroneSample}} SampleMessage
  * @typedef {{type: 'event', level: 'info' | 'warn' | 'error', text: string}} EventMessage
  * @typedef {{type: 'answer', ask: number, result?: any, error?: string}} Answer
- * @typedef {{type: 'program', ask: number, id: string, run: string, sha256: string}} ProgramRequest instead of a hello, by a machine that
- *   has no drone yet (drone/bootstrap.js); answered with the base64 of the archive (program.js), or an error
+ * @typedef {{type: 'program', ask: number, id: string, run: string, sha256: string}} ProgramRequest instead of a
+ *   hello, by a machine that has no drone yet (drone/bootstrap.js); answered with the base64 of the archive
+ *   (program.js), or an error
  * @typedef {Hello | SampleMessage | EventMessage | Answer | ProgramRequest} FromDrone
- *
  * @typedef {object} DroneFacts
  * @property {string} hostname
  * @property {string} bootId
@@ -239,11 +227,10 @@
  * @property {number} files that a process may open
  * @property {number} capacity connections that this drone can hold
  * @property {number} pid
- *
- * @typedef {{type: 'settings', ask: number, revision: number, settings: Settings}} SettingsMessage answered with `{}` or an error: a
- *   target that is not allowed, a template that cannot be read
- * @typedef {{type: 'cut', ask: number, share: number, how: 'close' | 'reset'}} CutMessage ends that share of the open connections
- *   as if the network had; they are opened again. Answered with `{cut: number}`
+ * @typedef {{type: 'settings', ask: number, revision: number, settings: Settings}} SettingsMessage answered with `{}`
+ *   or an error: a target that is not allowed, a template that cannot be read
+ * @typedef {{type: 'cut', ask: number, share: number, how: 'close' | 'reset'}} CutMessage ends that share of the open
+ *   connections as if the network had; they are opened again. Answered with `{cut: number}`
  * @typedef {{type: 'ledgers', ask: number}} LedgersMessage answered with Ledger[]
  * @typedef {{type: 'reckon', ask: number, ledgers: Ledger[]}} ReckonMessage answered with a Reckoning
  * @typedef {{type: 'restart', ask: number}} RestartMessage all its processes anew
@@ -299,7 +286,6 @@
 
 /**
  * A machine or process that a provider has launched.
- *
  * @typedef {object} Handle
  * @property {string} id of the drone
  * @property {string} provider

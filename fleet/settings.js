@@ -26,8 +26,7 @@ export const TRANSPORTS = Object.freeze(
  */
 
 /**
- * @param {number} least
- * @param {number} most
+ * @param {number} least @param {number} most
  * @returns {(text: string) => number} commas and underscores may stand between digits, `k` and `m` behind them
  */
 const number = (least, most) => text => {

@@ -50,9 +50,7 @@ export function seconds(text, what) {
 }
 
 /**
- * @param {string | undefined} text
- * @param {string} what
- * @param {number} [most]
+ * @param {string | undefined} text @param {string} what @param {number} [most]
  * @returns {number}
  * @throws {UsageError}
  */
@@ -146,10 +144,7 @@ export class Progress {
   /** The next line, if nothing comes that takes its place. @type {NodeJS.Timeout | undefined} */
   #next
 
-  /**
-   * @param {(text: string) => void} stderr
-   * @param {{isTTY?: boolean, columns?: number}} stream that it ends up in
-   */
+  /** @param {(text: string) => void} stderr @param {{isTTY?: boolean, columns?: number}} stream that it ends up in */
   constructor(stderr, { isTTY = false, columns = 80 }) {
     this.#stderr = stderr
     this.#tty = isTTY

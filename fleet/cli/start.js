@@ -129,8 +129,7 @@ function target(text) {
 
 /**
  * Says what would be launched, without a controller: there may be none, and none is to be begun.
- * @param {Io} io
- * @param {Request} request
+ * @param {Io} io @param {Request} request
  */
 async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise, settings, launch }) {
   const { allowOf, launchConfigs, reachable } = await import('../controller/launch.js')
@@ -170,10 +169,7 @@ async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise
 }
 
 /**
- * @param {Io} io
- * @param {Request} request
- * @param {boolean} yes
- * @param {Progress} progress
+ * @param {Io} io @param {Request} request @param {boolean} yes @param {Progress} progress
  * @returns {Promise<number>}
  */
 async function start({ stdout, stderr }, request, yes, progress) {
@@ -203,8 +199,7 @@ async function start({ stdout, stderr }, request, yes, progress) {
 }
 
 /**
- * @param {{lines: string[], price: import('../providers/contract.js').LaunchPlan['price']}} plan
- * @param {boolean} yes
+ * @param {{lines: string[], price: import('../providers/contract.js').LaunchPlan['price']}} plan @param {boolean} yes
  * @param {Progress} progress
  * @returns {Promise<boolean>}
  */

@@ -56,12 +56,7 @@ Examples:
   },
 })
 
-/**
- * @param {Io} io
- * @param {string} dir
- * @param {number} n
- * @param {Progress} progress
- */
+/** @param {Io} io @param {string} dir @param {number} n @param {Progress} progress */
 async function stopSome({ stdout }, dir, n, progress) {
   const { ask } = await import('../controller/client.js')
   const { ids, left } = await ask(dir, 'stop', { n }, { onProgress: text => progress.show(text) })

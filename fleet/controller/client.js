@@ -75,8 +75,7 @@ async function startController(dir) {
 }
 
 /**
- * @param {string} dir
- * @param {object} options
+ * @param {string} dir @param {object} options
  * @param {boolean} [options.fresh] a controller is started also where there is no fleet yet
  * @returns {Promise<ControlLine>}
  * @throws {Error} one line; NoFleetError: there is no fleet
@@ -105,11 +104,7 @@ async function reach(dir, { fresh = false }) {
 
 /**
  * Asks the controller of a folder. One that is gone, and left a fleet, is started again.
- *
- * @param {string} dir
- * @param {string} command
- * @param {object} [params]
- * @param {object} [options]
+ * @param {string} dir @param {string} command @param {object} [params] @param {object} [options]
  * @param {boolean} [options.fresh] a controller is started also where there is no fleet yet
  * @param {(text: string) => void} [options.onProgress]
  * @param {(plan: {lines: string[], price: any}) => Promise<boolean>} [options.onPlan]
@@ -222,8 +217,7 @@ export class ControllerSource {
 }
 
 /**
- * @param {object} options
- * @param {string} options.dir
+ * @param {object} options @param {string} options.dir
  * @param {string} options.provider whose drones are found; of `local`, those of the folder
  * @param {string[]} [options.runs] default: all
  * @param {Record<string, any>} options.flags of the provider

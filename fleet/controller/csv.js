@@ -102,8 +102,7 @@ function machineColumns({ drones }, before) {
 }
 
 /**
- * @param {FleetSnapshot} snapshot
- * @param {Parameters<typeof machineColumns>[1]} before
+ * @param {FleetSnapshot} snapshot @param {Parameters<typeof machineColumns>[1]} before
  * @returns {Record<string, number>} name of the column -> value; NaN: not known
  */
 function columnsOf(snapshot, before) {
@@ -148,8 +147,7 @@ export class FleetCsv {
   }
 
   /**
-   * @param {string} file
-   * @param {object} [options]
+   * @param {string} file @param {object} [options]
    * @param {boolean} [options.append] goes on behind what is there; else the file begins anew
    * @param {(text: string) => void} [options.onFault] one line, told once until a row could be written again
    * @returns {Promise<FleetCsv>}

@@ -27,9 +27,7 @@ export class Host {
   #onLeave
 
   /**
-   * @param {object} options
-   * @param {string} options.dir
-   * @param {(text: string) => void} options.log
+   * @param {object} options @param {string} options.dir @param {(text: string) => void} options.log
    * @param {() => void} options.onLeave the fleet is no more: neither needs the controller be
    */
   constructor({ dir, log, onLeave }) {
@@ -112,12 +110,9 @@ export class Host {
 const IDLE = 10_000
 
 /**
- * Is the controller of a folder until its fleet is no more, or it is told to go by a signal: then the drones stay, and wait for
- * another one.
- *
- * @param {string} dir
- * @param {object} io
- * @param {(text: string) => void} io.log
+ * Is the controller of a folder until its fleet is no more, or it is told to go by a signal: then the drones stay, and
+ * wait for another one.
+ * @param {string} dir @param {object} io @param {(text: string) => void} io.log
  * @param {() => void} io.onReady it takes commands
  * @param {boolean} [io.foreground] it stays, also without drones: somebody wants it to
  * @returns {Promise<void>} when it is over

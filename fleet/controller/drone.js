@@ -73,8 +73,7 @@ export class Drone {
   }
 
   /**
-   * @param {import('../link/link.js').Link} link
-   * @param {import('../schema.js').Hello} hello
+   * @param {import('../link/link.js').Link} link @param {import('../schema.js').Hello} hello
    * @returns {import('./snapshot.js').Tally | null} what it had counted before it was started anew
    */
   attach(link, hello) {

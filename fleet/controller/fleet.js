@@ -315,14 +315,13 @@ export class Fleet extends EventEmitter {
 
   /**
    * Launches, and waits until all have reported.
-   *
    * @param {LaunchPlan} plan of this fleet
-   * @param {object} [options]
-   * @param {OnProgress} [options.onProgress]
+   * @param {object} [options] @param {OnProgress} [options.onProgress]
    * @param {boolean} [options.keep] what came up stays when something did not; otherwise all of them are stopped
    * @param {number} [options.patience] ms
    * @param {AbortSignal} [options.signal] takes it back, or ends the wait when it is to be kept
-   * @returns {Promise<import('./launch.js').Arrival & {fault: string}>} `fault`: what went wrong, though the rest was kept
+   * @returns {Promise<import('./launch.js').Arrival & {fault: string}>} `fault`: what went wrong, though the rest was
+   *   kept
    * @throws {Error} one line, which names what never reported, and says what became of the rest
    */
   launch(plan, options = {}) {

@@ -71,8 +71,7 @@ export async function takeLock(dir) {
 
 /**
  * Takes a dead one's lock away; not that of one who was quicker to do so, and has it now.
- * @param {string} file
- * @param {string} owner
+ * @param {string} file @param {string} owner
  */
 async function clearLock(file, owner) {
   const aside = `${file}.${randomUUID()}`
@@ -98,7 +97,6 @@ async function clearLock(file, owner) {
  * @property {string} start of the drone, as it said last
  * @property {import('./snapshot.js').Tally} tally of this start
  * @property {number} restarts
- *
  * @typedef {object} FleetState
  * @property {1} version of this format
  * @property {string} run

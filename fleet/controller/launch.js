@@ -6,7 +6,6 @@ import { networkInterfaces } from 'node:os'
 
 /**
  * What a person may say about the drones that are launched.
- *
  * @typedef {object} LaunchOptions
  * @property {Record<string, any>} [flags] of the provider
  * @property {string[]} allow targets: `host:port` or `host`
@@ -57,10 +56,7 @@ export function reachable(host) {
   return addresses.find(({ family, internal }) => family === 'IPv4' && !internal)?.address ?? '127.0.0.1'
 }
 
-/**
- * @param {string[]} urls
- * @returns {string[]} their `host:port`, for drones that are to connect to nothing else
- */
+/** @param {string[]} urls @returns {string[]} their `host:port`, for drones that are to connect to nothing else */
 export const allowOf = urls =>
   urls.map(text => {
     const { hostname, port, protocol } = new URL(text)
@@ -81,14 +77,12 @@ const LOOK = 1000
  * @typedef {object} Arrival
  * @property {string[]} up
  * @property {{id: string, why: string}[]} missing
- *
- * @param {object} options
- * @param {import('./drone.js').Drone[]} options.drones
+ * @param {object} options @param {import('./drone.js').Drone[]} options.drones
  * @param {number} options.patience ms
- * @param {AbortSignal} options.signal
- * @param {(text: string) => void} options.onProgress
+ * @param {AbortSignal} options.signal @param {(text: string) => void} options.onProgress
  * @param {(fn: () => void) => () => void} options.onHello calls back at each hello; returns what ends that
- * @param {(() => Promise<import('../schema.js').Handle[]>) | null} options.find looks whether they live; null: not while one waits
+ * @param {(() => Promise<import('../schema.js').Handle[]>) | null} options.find looks whether they live; null: not
+ *   while one waits
  * @returns {Promise<Arrival>} when all have reported, or time is over, or it was aborted
  */
 export async function arrival({ drones, patience, signal, onProgress, onHello, find }) {

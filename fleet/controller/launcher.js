@@ -32,11 +32,9 @@ export class Launcher {
   #launching = null
 
   /**
-   * @param {object} options
-   * @param {import('./drone-list.js').DroneList} options.list
+   * @param {object} options @param {import('./drone-list.js').DroneList} options.list
    * @param {import('../providers/contract.js').Provider} options.provider
-   * @param {import('./links.js').Links} options.links
-   * @param {import('./orders.js').Orders} options.orders
+   * @param {import('./links.js').Links} options.links @param {import('./orders.js').Orders} options.orders
    * @param {import('./drone-list.js').OnEvent} options.onEvent
    */
   constructor({ list, provider, links, orders, onEvent }) {
@@ -136,8 +134,7 @@ export class Launcher {
   }
 
   /**
-   * @param {LaunchPlan} plan
-   * @param {{configs: LaunchConfig[], flags: Record<string, any>}} planned
+   * @param {LaunchPlan} plan @param {{configs: LaunchConfig[], flags: Record<string, any>}} planned
    * @param {{onProgress?: OnProgress, keep?: boolean, patience?: number, signal: AbortSignal}} options
    * @returns {Promise<import('./launch.js').Arrival & {fault: string}>}
    */
@@ -218,8 +215,7 @@ export class Launcher {
   }
 
   /**
-   * @param {Drone[]} drones
-   * @param {OnProgress} onProgress
+   * @param {Drone[]} drones @param {OnProgress} onProgress
    * @param {Handle[]} [others] that are no drone's any more
    * @returns {Promise<string>} why some may be there still; '' if all are gone
    */
@@ -290,8 +286,7 @@ export class Launcher {
   }
 
   /**
-   * @param {number | 'all'} n
-   * @param {OnProgress} onProgress
+   * @param {number | 'all'} n @param {OnProgress} onProgress
    * @returns {Promise<string[]>} ids
    * @throws {Error} one line
    */

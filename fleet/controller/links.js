@@ -102,8 +102,7 @@ export class Links {
   }
 
   /**
-   * @param {Link} link
-   * @param {string} remote
+   * @param {Link} link @param {string} remote
    * @param {string} [expected] id of the drone that was dialled
    * @returns {Promise<boolean>} when it is closed: whether it was of any use
    */
@@ -154,8 +153,7 @@ export class Links {
 
   /**
    * Answers a machine's request for the drone's program.
-   * @param {Link} link
-   * @param {{id: string, ask: number, sha256: unknown}} request
+   * @param {Link} link @param {{id: string, ask: number, sha256: unknown}} request
    * @returns {Promise<boolean>} whether it was sent
    */
   async #serve(link, { id, ask, sha256 }) {

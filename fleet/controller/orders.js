@@ -242,7 +242,6 @@ const ANSWER_TIMEOUT = 10_000
 
 /**
  * Those that publish are told last: by then the others know since when nothing may be missing.
- *
  * @param {Drone[]} drones
  * @param {(drone: Drone) => {revision: number, settings: import('../schema.js').Settings | undefined}} messageOf
  * @returns {Promise<SendResult>} when all that are up have answered, or have had the time to
@@ -275,18 +274,13 @@ export async function sendSettings(drones, messageOf) {
   }
 }
 
-/**
- * @param {string[]} ids
- * @param {Drone[]} drones
- * @returns {string[]} in the drones' order, whoever publishes
- */
+/** @param {string[]} ids @param {Drone[]} drones @returns {string[]} in the drones' order, whoever publishes */
 const inOrder = (ids, drones) => drones.map(({ id }) => id).filter(id => ids.includes(id))
 
 const SILENT = Symbol('silent')
 
 /**
- * @param {Drone} drone
- * @param {{type: string, [field: string]: any}} message
+ * @param {Drone} drone @param {{type: string, [field: string]: any}} message
  * @returns {Promise<string | typeof SILENT>} '': it agrees, or its line is gone and it will be told when it is back
  */
 async function answerOf(drone, message) {

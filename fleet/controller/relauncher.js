@@ -23,8 +23,7 @@ export class Relauncher {
   #starts = new Map()
 
   /**
-   * @param {object} options
-   * @param {Provider} options.provider
+   * @param {object} options @param {Provider} options.provider
    * @param {() => Promise<Handle[]>} options.find what there is of this run
    * @param {(drone: Drone) => Promise<void>} options.restart
    * @param {(level: 'info' | 'warn' | 'error', text: string) => void} options.onEvent
@@ -74,8 +73,7 @@ export class Relauncher {
   }
 
   /**
-   * @param {Drone} drone
-   * @param {string} why
+   * @param {Drone} drone @param {string} why
    * @param {number} wait ms until the next look, if it starts
    * @returns {Promise<number>} ms until the next look
    */

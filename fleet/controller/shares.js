@@ -5,7 +5,6 @@
 
 /**
  * Shares out whole things by weight, none above its bound, by the largest remainder.
- *
  * @param {number} total things; more than all bounds together: each one gets its bound
  * @param {readonly number[]} weights
  * @param {readonly number[]} [bounds] Infinity where there is none
@@ -43,10 +42,9 @@ export function share(total, weights, bounds = weights.map(() => Number.POSITIVE
 }
 
 /**
- * The numbers of the fleet's connections, in blocks: each drone has one, and `n` connections fill all blocks alike. They are laid out for
- * the most connections that were wanted since the drones have changed or none were wanted, so that a drone's numbers stay while `n` goes
- * up and down below.
- *
+ * The numbers of the fleet's connections, in blocks: each drone has one, and `n` connections fill all blocks alike.
+ * They are laid out for the most connections that were wanted since the drones have changed or none were wanted, so
+ * that a drone's numbers stay while `n` goes up and down below.
  * @param {number[]} capacities of the drones, in their order
  * @param {number} n connections that are wanted
  * @param {number} base connections that the blocks are laid out for, n or more
@@ -123,8 +121,7 @@ function publishersOf({ publishers, publish_channels: templates, ...settings }, 
 const PUBLISHING = ['publish_channels', 'publish_via', 'publishers']
 
 /**
- * @param {FleetSettings} before
- * @param {FleetSettings} after
+ * @param {FleetSettings} before @param {FleetSettings} after
  * @returns {boolean} whether the publishers begin with `after`
  */
 export const beginsPublishing = (before, after) =>

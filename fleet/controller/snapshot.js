@@ -66,13 +66,9 @@ export class Statistics {
 }
 
 /**
- * @param {object} fleet
- * @param {number} fleet.time
- * @param {import('./folder.js').FleetState} fleet.state
- * @param {Iterable<import('./drone.js').Drone>} fleet.drones
- * @param {Statistics} fleet.statistics
- * @param {FleetSnapshot['events']} fleet.events
- * @param {FleetSnapshot['scenario']} [fleet.scenario]
+ * @param {object} fleet @param {number} fleet.time @param {import('./folder.js').FleetState} fleet.state
+ * @param {Iterable<import('./drone.js').Drone>} fleet.drones @param {Statistics} fleet.statistics
+ * @param {FleetSnapshot['events']} fleet.events @param {FleetSnapshot['scenario']} [fleet.scenario]
  * @returns {FleetSnapshot}
  */
 export function snapshotOf({ time, state, drones, statistics, events, scenario }) {

@@ -36,8 +36,7 @@ export class Agent {
   #onEnd
 
   /**
-   * @param {ReturnType<import('./config.js').parseConfig>} config
-   * @param {object} options
+   * @param {ReturnType<import('./config.js').parseConfig>} config @param {object} options
    * @param {string} options.version
    * @param {() => import('node:child_process').ChildProcess} options.fork a process of this drone
    * @param {(level: Level, text: string) => void} options.log

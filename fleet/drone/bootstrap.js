@@ -89,7 +89,6 @@ async function save(archive, bytes) {
 
 /**
  * Writes the program's files, as far as they are not there already.
- *
  * @param {Buffer} bytes checked archive
  * @param {string} target folder
  */

@@ -92,7 +92,6 @@ export class EngineProcess {
 /**
  * What its parent says is `{id, method, params}`; each is answered by its number (see engine-process.js). Methods are
  * those of an engine, but `sample` and `stop` are answered with a ProcessSample, and after `stop` the process ends.
- *
  * @param {ConstructorParameters<typeof Engine>[0] & {role: 'connections' | 'publisher'}} launch
  * @param {(message: object, then?: () => void) => void} send to the parent
  * @param {() => void} collect garbage, if that can be done

@@ -40,8 +40,7 @@ export class Usage {
   #base = privateBytes()
 
   /**
-   * @param {import('../schema.js').DroneProcess['role']} role
-   * @param {number} connections
+   * @param {import('../schema.js').DroneProcess['role']} role @param {number} connections
    * @returns {import('../schema.js').DroneProcess} `base`: when this was made
    */
   now(role, connections) {

@@ -30,8 +30,7 @@ export class ProcessPool {
   #settings = null
 
   /**
-   * @param {object} options
-   * @param {() => import('node:child_process').ChildProcess} options.fork
+   * @param {object} options @param {() => import('node:child_process').ChildProcess} options.fork
    * @param {object} options.launch of the engines
    * @param {number} options.perProcess connections
    * @param {number} options.hangAfter s
@@ -92,8 +91,7 @@ export class ProcessPool {
   }
 
   /**
-   * @param {string} method
-   * @param {...any} values
+   * @param {string} method @param {...any} values
    * @returns {Promise<any[]>} what those that are there have answered; lists are one list
    */
   async request(method, ...values) {
@@ -135,13 +133,11 @@ export class ProcessSlot {
   leaving = false
 
   /**
-   * @param {object} options
-   * @param {'connections' | 'publisher'} options.role
+   * @param {object} options @param {'connections' | 'publisher'} options.role
    * @param {() => import('node:child_process').ChildProcess} options.fork
    * @param {object} options.launch of the engine
    * @param {number} options.hangAfter s
-   * @param {Totals} options.totals
-   * @param {(text: string) => void} options.onDeath
+   * @param {Totals} options.totals @param {(text: string) => void} options.onDeath
    */
   constructor(options) {
     this.#options = options
@@ -177,8 +173,7 @@ export class ProcessSlot {
   }
 
   /**
-   * @param {string} method
-   * @param {...any} params
+   * @param {string} method @param {...any} params
    * @returns {Promise<any>} undefined when there is no process, or it dies meanwhile
    * @throws {Error} what the engine says
    */

@@ -69,10 +69,7 @@ export class Link {
     this.#read()
   }
 
-  /**
-   * Called once, with the reason, even if the link is closed already.
-   * @param {(reason: string) => void} listener
-   */
+  /** Called once, with the reason, even if the link is closed already. @param {(reason: string) => void} listener */
   set onClose(listener) {
     this.#onClose = listener
     if (this.reason) queueMicrotask(() => listener(this.reason))

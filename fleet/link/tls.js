@@ -19,9 +19,7 @@ function meaningOf({ code = '', message }) {
 }
 
 /**
- * @param {object} options
- * @param {string} options.host
- * @param {number} options.port
+ * @param {object} options @param {string} options.host @param {number} options.port
  * @param {string} options.secret of the run
  * @param {string} options.identity `run/id` of this side
  * @param {number} [options.timeout] ms
@@ -58,8 +56,7 @@ export function dialLink({ host, port, secret, identity, timeout = HANDSHAKE }) 
 }
 
 /**
- * @param {object} options
- * @param {string} options.host
+ * @param {object} options @param {string} options.host
  * @param {number} options.port 0: a free one
  * @param {string} options.secret of the run
  * @param {string} [options.run] identities of other runs are refused

@@ -18,12 +18,10 @@
  * @property {string[]} lines what would be launched, for people: all of it, exactly
  * @property {{hourly: number, currency: string, note: string} | null} price of all together; null: it costs nothing
  * @property {any} details the provider's own
- *
  * @typedef {object} LaunchOptions
  * @property {LaunchConfig[]} drones one each
  * @property {Record<string, any>} flags the provider's own ones of the command line, by their names
  * @property {string} dir folder for its files
- *
  * @typedef {object} Provider
  * @property {string} name
  * @property {string} help lines about its flags, for `--help`
@@ -32,8 +30,8 @@
  * @property {(plan: LaunchPlan, onProgress: (text: string) => void) => Promise<Handle[]>} launch
  * @property {(runs: string[] | 'all', options: {dir: string, flags: Record<string, any>}) => Promise<Handle[]>} find
  *   what is there, orphans too
- * @property {(handles: Handle[], options: {dir: string, flags: Record<string, any>}, onProgress: (text: string) => void) => Promise<void>} stop
- *   also takes away what belongs to a run without drones (a security group)
+ * @property {(handles: Handle[], options: {dir: string, flags: Record<string, any>}, onProgress: (text: string) =>
+ *   void) => Promise<void>} stop also takes away what belongs to a run without drones (a security group)
  * @property {(handle: Handle, options: {dir: string, flags: Record<string, any>}) => Promise<Handle>} restart one that
  *   died
  * @property {boolean} [heals] the controller restarts by itself what died: it costs nothing, and is there at once.

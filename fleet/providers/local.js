@@ -46,10 +46,7 @@ async function writePrivate(file, text) {
 
 /**
  * Starts a detached drone from its configuration file.
- * @param {string} dir
- * @param {string} id
- * @param {string} run
- * @param {Record<string, any>} flags
+ * @param {string} dir @param {string} id @param {string} run @param {Record<string, any>} flags
  * @returns {Promise<Handle>}
  * @throws {ProviderError}
  */
@@ -77,8 +74,7 @@ async function startDrone(dir, id, run, flags) {
 }
 
 /**
- * @param {string} dir
- * @param {string} id
+ * @param {string} dir @param {string} id
  * @returns {Promise<string>} why the drone has ended, as far as its log tells: what it logs in order begins with a
  *   time, and is no reason
  */

@@ -31,8 +31,7 @@ export async function lives(handle) {
 }
 
 /**
- * @param {string} handle
- * @param {NodeJS.Signals} name
+ * @param {string} handle @param {NodeJS.Signals} name
  * @param {boolean} [orphans] its group, when the process itself is no more
  * @returns {Promise<boolean>} whether it was there
  */

@@ -4,8 +4,7 @@ import { RunError } from './target.js'
 
 /**
  * Writes a file whole or not at all.
- * @param {string} file
- * @param {string} text
+ * @param {string} file @param {string} text
  * @throws {RunError} it cannot be written
  */
 export const writeWhole = (file, text) =>

@@ -18,8 +18,7 @@ const ENOUGH = 1000
 const orNull = value => (Number.isFinite(value) ? value : null)
 
 /**
- * @param {Columns} columns
- * @param {string} name
+ * @param {Columns} columns @param {string} name
  * @param {number} from Unix ms
  * @param {number} to
  * @returns {number[]} known values of the rows between
@@ -36,8 +35,7 @@ function between(columns, name, from, to) {
 }
 
 /**
- * @param {Columns} columns
- * @param {{began: number, ended: number}} step
+ * @param {Columns} columns @param {{began: number, ended: number}} step
  * @returns {StepGateway | null} null: there are no rows of it
  */
 function stepOf(columns, { began, ended }) {

@@ -44,8 +44,7 @@ export class GatewayProcess {
   }
 
   /**
-   * @param {object} options
-   * @param {GatewayPlan} options.plan
+   * @param {object} options @param {GatewayPlan} options.plan
    * @param {string} options.out folder
    * @param {string} [options.redis] address of the Redis that is its engine
    * @returns {Promise<GatewayProcess>} that answers

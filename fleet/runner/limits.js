@@ -18,12 +18,7 @@ import { losses } from './result.js'
 const DURATION = { us: 1e-3, µs: 1e-3, ms: 1, s: 1000, m: 60_000 }
 const SIZE = { b: 1, kb: 1024, mb: 1024 ** 2, k: 1024, m: 1024 ** 2, '': 1 }
 
-/**
- * @param {string} name
- * @param {string} text
- * @param {Record<string, number>} units
- * @param {string} example
- */
+/** @param {string} name @param {string} text @param {Record<string, number>} units @param {string} example */
 function withUnit(name, text, units, example) {
   const [, number, unit] = /^(\d+(?:\.\d+)?)\s*([a-zµ]*)$/i.exec(text.trim()) ?? []
   const factor = units[unit?.toLowerCase()]
@@ -77,8 +72,7 @@ const inWords = ({ name }, value) =>
   name === 'min-connections' ? count(value) : name.includes('bytes') ? bytes(value) : milliseconds(value)
 
 /**
- * @param {Limit[]} limits
- * @param {Pick<RunResult, 'steps' | 'accounting' | 'gateway'>} result
+ * @param {Limit[]} limits @param {Pick<RunResult, 'steps' | 'accounting' | 'gateway'>} result
  * @returns {Checked[]} one for each limit and step
  */
 export function checkLimits(limits, { steps, accounting, gateway }) {

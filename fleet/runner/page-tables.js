@@ -17,8 +17,7 @@ const ms = ({ latency }, figure) => (latency.count === 0 ? NOTHING : millisecond
 
 /**
  * Rows of all steps, a group for each run.
- * @param {Shown[]} runs
- * @param {(step: StepResult, result: RunResult) => string[]} cells
+ * @param {Shown[]} runs @param {(step: StepResult, result: RunResult) => string[]} cells
  */
 const byStep = (runs, cells) =>
   runs.map(({ label, result }) => ({

@@ -91,9 +91,7 @@ const differences = runs => {
 
 /**
  * @param {PageRun[]} runs at least one, with a step each
- * @param {object} [options]
- * @param {string} [options.title]
- * @param {(text: string) => void} [options.onProgress]
+ * @param {object} [options] @param {string} [options.title] @param {(text: string) => void} [options.onProgress]
  * @returns {Promise<string>} a whole HTML page
  */
 export async function makePage(runs, { title, onProgress } = {}) {

@@ -67,8 +67,7 @@ export async function planRun({
 }
 
 /**
- * @param {import('../scenarios/contract.js').Step} step
- * @param {number | undefined} seconds
+ * @param {import('../scenarios/contract.js').Step} step @param {number | undefined} seconds
  * @param {PlanRequest['overrides']} overrides
  * @returns {import('../scenarios/contract.js').Step}
  */
@@ -91,9 +90,7 @@ function shaped(step, seconds, overrides) {
 }
 
 /**
- * @param {Scenario} scenario
- * @param {RunPlan} plan
- * @param {{target: string[], scale: number}} options
+ * @param {Scenario} scenario @param {RunPlan} plan @param {{target: string[], scale: number}} options
  * @returns {string[]} lines for people
  */
 export function planLines({ name, summary }, { gateway, size, steps }, { target, scale }) {

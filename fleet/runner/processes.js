@@ -51,8 +51,7 @@ export class KeptProcess {
   /**
    * @param {object} options
    * @param {string} options.log file that its output is appended to
-   * @param {string} options.command
-   * @param {string[]} options.args
+   * @param {string} options.command @param {string[]} options.args
    * @param {number} options.patience ms that it has to end
    */
   constructor({ log, command, args, patience }) {

@@ -33,7 +33,6 @@ export const RESULT_SCHEMA = 1
  * @property {GatewayResult | null} gateway
  * @property {{limit: string, asked: string, step: string, ours: string, broken: boolean}[]} limits
  * @property {{time: number, level: string, text: string}[]} events
- *
  * @typedef {object} MachineFacts
  * @property {string} system
  * @property {string} cpu model
@@ -41,7 +40,6 @@ export const RESULT_SCHEMA = 1
  * @property {number} memory
  * @property {number} files that one process may open
  * @property {Record<string, string>} kernel settings that matter, by their names
- *
  * @typedef {object} StepResult
  * @property {string} name
  * @property {number} began Unix ms, of what was measured
@@ -50,7 +48,8 @@ export const RESULT_SCHEMA = 1
  * @property {boolean} partial
  * @property {boolean} recover subscriptions were to be recovered
  * @property {number} publishRate that was asked for, a second
- * @property {{wanted: number, open: number, least: number}} connections `least`: in the worst second of the measured time
+ * @property {{wanted: number, open: number, least: number}} connections `least`: in the worst second of the measured
+ *   time
  * @property {{seconds: number, opened: number, peak: number, mean: number}} ramp connections a second
  * @property {number} received publications a second, mean
  * @property {number} published a second, mean
@@ -65,9 +64,8 @@ export const RESULT_SCHEMA = 1
  * @property {{error: number, against: 'gateway' | 'none' | 'same machine'}} clock bound of the clocks' error, ms
  * @property {DroneResult[]} drones
  * @property {StepGateway | null} gateway
- * @property {{at: number, text: string, left: boolean}[]} disturbances `at`: s from the beginning of the measurement; `left`: connections
- *   left because they were told to, which disturbs no other
- *
+ * @property {{at: number, text: string, left: boolean}[]} disturbances `at`: s from the beginning of the measurement;
+ *   `left`: connections left because they were told to, which disturbs no other
  * @typedef {object} Latency
  * @property {number} count
  * @property {number} min
@@ -81,7 +79,6 @@ export const RESULT_SCHEMA = 1
  * @property {number} p99
  * @property {number} p999
  * @property {import('../schema.js').DistributionWire} wire the histogram
- *
  * @typedef {object} Accounting
  * @property {number} expected that all subscriptions together should have, at the end; 0: nothing was published
  * @property {number} received
@@ -102,7 +99,6 @@ export const RESULT_SCHEMA = 1
  * @property {number} closed
  * @property {number} reconnects
  * @property {number} pings
- *
  * @typedef {object} DroneResult
  * @property {string} id
  * @property {string} where
@@ -110,10 +106,10 @@ export const RESULT_SCHEMA = 1
  * @property {number} processes
  * @property {number} cpu % of a core, all its processes together
  * @property {number} memory bytes of all its processes
- * @property {number} bytesPerConnection user space, beyond what a process has before its first connection; 0: too few to say
+ * @property {number} bytesPerConnection user space, beyond what a process has before its first connection; 0: too few
+ *   to say
  * @property {number} p99 ms
  * @property {number} clockError ms
- *
  * @typedef {object} StepGateway means over the measured seconds
  * @property {number} cpu
  * @property {number} cpuPeak
@@ -125,10 +121,10 @@ export const RESULT_SCHEMA = 1
  * @property {number} tcpMemory of the machine
  * @property {number} slab of the machine
  * @property {number} sockets TCP, of the machine
- *
  * @typedef {object} GatewayResult
  * @property {Record<string, string>} facts what it says of itself
- * @property {{heap: number | null, native: number | null, user: number | null, kernel: number | null}} connection bytes of one
+ * @property {{heap: number | null, native: number | null, user: number | null, kernel: number | null}} connection
+ *   bytes of one
  * @property {number} workerDeaths
  * @property {number} listenOverflows
  */
@@ -185,8 +181,7 @@ export const noAccounting = () =>
   /** @type {any} */ ({ expected: 0, unknown: 0, ...Object.fromEntries(COUNTED.map(name => [name, 0])) })
 
 /**
- * @param {import('../schema.js').Counters} now
- * @param {import('../schema.js').Counters} before
+ * @param {import('../schema.js').Counters} now @param {import('../schema.js').Counters} before
  * @param {import('../schema.js').Reckoning | null} reckoning of the publishers that began since
  * @returns {Accounting} of the time between; what was lost before may have come after all, so nothing goes below 0
  */
@@ -209,9 +204,8 @@ export function accountingSum(parts) {
 }
 
 /**
- * What `--no-loss` forbids. Where nothing disturbed the connections none may end, and no subscription may be refused for a while; where
- * subscriptions are recovered nothing may be missed while a connection was away.
- *
+ * What `--no-loss` forbids. Where nothing disturbed the connections none may end, and no subscription may be refused
+ * for a while; where subscriptions are recovered nothing may be missed while a connection was away.
  * @param {Accounting} accounting
  * @param {Pick<StepResult, 'disturbances' | 'recover'>[]} steps that it is of
  * @returns {{name: string, count: number}[]} what is above 0
@@ -294,16 +288,11 @@ function clockOf({ drones, latency, probe }) {
 }
 
 /**
- * @param {object} options
- * @param {string} options.name
- * @param {FleetSnapshot} options.first
+ * @param {object} options @param {string} options.name @param {FleetSnapshot} options.first
  * @param {FleetSnapshot} options.last
  * @param {number} options.least open connections in the worst second before any were to leave
- * @param {StepResult['ramp']} options.ramp
- * @param {import('../schema.js').DistributionWire} options.connect
- * @param {boolean} options.partial
- * @param {boolean} options.recover
- * @param {number} options.publishRate
+ * @param {StepResult['ramp']} options.ramp @param {import('../schema.js').DistributionWire} options.connect
+ * @param {boolean} options.partial @param {boolean} options.recover @param {number} options.publishRate
  * @returns {StepResult} its accounting is added when the step has ended, its gateway when the run has
  */
 export function measured({ name, first, last, least, ramp, connect, partial, recover, publishRate }) {

@@ -303,10 +303,7 @@ class Run {
 /** @returns {Promise<never>} */
 const forever = () => new Promise(() => {})
 
-/**
- * @param {GatewayProcess} gateway
- * @returns {Promise<never>} rejects when it has ended though nobody wanted it to
- */
+/** @param {GatewayProcess} gateway @returns {Promise<never>} rejects when it has ended though nobody wanted it to */
 async function died(gateway) {
   const { code, signal, asked } = await gateway.ended
   if (asked) return forever()

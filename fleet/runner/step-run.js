@@ -51,8 +51,7 @@ export class StepRun {
   #underWay = []
 
   /**
-   * @param {Stage} stage
-   * @param {Step} step
+   * @param {Stage} stage @param {Step} step
    * @param {Counters} base the fleet's counters when the step before has ended
    */
   constructor(stage, step, base) {
@@ -192,10 +191,7 @@ export class StepRun {
     }
   }
 
-  /**
-   * @param {import('../scenarios/contract.js').Disturbance} disturbance
-   * @returns {Promise<string>} what was done
-   */
+  /** @param {import('../scenarios/contract.js').Disturbance} disturbance @returns {Promise<string>} what was done */
   async #carryOut({ kind, share = 1 }) {
     const { fleet, gateway, redis } = this.#stage
     switch (kind) {
@@ -290,8 +286,7 @@ export class StepRun {
 }
 
 /**
- * @param {Partial<import('../schema.js').FleetSettings>} settings
- * @param {number} n
+ * @param {Partial<import('../schema.js').FleetSettings>} settings @param {number} n
  * @returns {number} messages after which each channel was published to once, on average
  */
 function turnOf({ publish_channels = [], publish_rate = 0 }, n) {

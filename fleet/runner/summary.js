@@ -119,11 +119,7 @@ export function factsOf({ started, ended, scale, machine, versions, provider, ta
 /** @param {number} value */
 const whole = value => count(Math.round(value))
 
-/**
- * @param {string} what `opening`, `measuring 12/60 s`
- * @param {FleetSnapshot} snapshot
- * @returns {string} one line
- */
+/** @param {string} what `opening`, `measuring 12/60 s` @param {FleetSnapshot} snapshot @returns {string} one line */
 export function progressText(what, { gauges, counters, rates, latencyNow, settings }) {
   const parts = [what, `${whole(gauges.open)} of ${whole(gauges.wanted)} connections`]
   if (gauges.opening > 0) parts.push(`${whole(rates.opened)}/s opened`)

@@ -67,8 +67,7 @@ const HINTS = Object.freeze([
 ])
 
 /**
- * @param {Record<string, number>} faults
- * @param {Record<string, number>} [before]
+ * @param {Record<string, number>} faults @param {Record<string, number>} [before]
  * @returns {[string, number] | null} the most frequent one since
  */
 export function topFault(faults, before = {}) {

@@ -9,13 +9,11 @@
 
 /**
  * A figure of the published run, beside which ours is put.
- *
  * @typedef {object} Published
  * @property {string} label
  * @property {string} value as it was published, with its unit
  * @property {string} [note]
  * @property {(result: any) => string} ours the same figure of a RunResult, or '' where it cannot be said
- *
  * @typedef {object} Step a stretch of a run with a load of its own
  * @property {string} name
  * @property {Partial<FleetSettings>} settings
@@ -23,26 +21,22 @@
  * @property {number} settle s before it is measured
  * @property {number} seconds that are measured
  * @property {Disturbance[]} [disturbances]
- *
  * @typedef {object} Disturbance what happens while it is measured
  * @property {number} at s from the beginning of the measurement
- * @property {'kill-worker' | 'cut' | 'leave' | 'stop-redis' | 'start-redis'} kind `cut`: by the network; `leave`: at once,
- *   and for good
+ * @property {'kill-worker' | 'cut' | 'leave' | 'stop-redis' | 'start-redis'} kind `cut`: by the network; `leave`: at
+ *   once, and for good
  * @property {number} [share] of the connections, for `cut` and `leave`
- *
  * @typedef {object} GatewayPlan the gateway that a run starts when it has no target
  * @property {number} workers
  * @property {object} config as in a configuration file; the runner adds address, port, key and what watching needs
  * @property {string[]} [nodeFlags] of Node.js; left out: those of `npm start`
  * @property {boolean} [redis] starts a Redis, and uses it as the engine
- *
  * @typedef {object} RunPlan
  * @property {number} drones
  * @property {GatewayPlan} gateway
  * @property {Step[]} steps
  * @property {{connections: number, text: string}} size what the run holds at most, and in words all that it does
  * @property {string[]} differs what differs from the published run, in sentences
- *
  * @typedef {object} Scenario
  * @property {string} name
  * @property {string} summary one line
@@ -52,7 +46,6 @@
  * @property {string} scaled what `--scale` makes smaller, and what it leaves as it is
  * @property {(options: PlanOptions) => RunPlan} plan
  * @property {Published[]} published empty: nobody published such a run
- *
  * @typedef {object} PlanOptions
  * @property {number} scale of what was published; 1: all of it
  * @property {number} cores of this machine

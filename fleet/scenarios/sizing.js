@@ -24,17 +24,11 @@ const PER_ADDRESS = 40_000
 /** Source addresses on loopback beside 127.0.0.1. */
 const MOST_ADDRESSES = 250
 
-/**
- * @param {number} full
- * @param {number} scale
- * @param {number} [least]
- * @returns {number} a whole number
- */
+/** @param {number} full @param {number} scale @param {number} [least] @returns {number} a whole number */
 export const scaled = (full, scale, least = 1) => Math.max(least, Math.round(full * scale))
 
 /**
- * @param {number} connections
- * @param {Pick<PlanOptions, 'cores' | 'files'>} machine
+ * @param {number} connections @param {Pick<PlanOptions, 'cores' | 'files'>} machine
  * @returns {number} workers that a gateway needs: one a core, more where a process may not open enough files
  */
 export const workersFor = (connections, { cores, files }) =>
@@ -63,9 +57,7 @@ export function loopbackAddresses(connections) {
 
 /**
  * A gateway's plan for a number of connections: anonymous clients come in, and may subscribe to all channels.
- *
- * @param {number} connections
- * @param {PlanOptions} options
+ * @param {number} connections @param {PlanOptions} options
  * @param {object} [config] sections of a configuration file
  * @param {object} [channels] options of channels without a namespace
  * @returns {GatewayPlan}

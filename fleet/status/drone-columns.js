@@ -8,7 +8,6 @@ import { clockText, fine } from './format.js'
  * @typedef {import('../schema.js').Counters} Counters
  * @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot
  * @typedef {import('./state.js').Look} Look
- *
  * @typedef {object} Column
  * @property {string} name that of the sort, where there is one
  * @property {string} title
@@ -32,15 +31,9 @@ export const STATE_STYLES = {
 }
 
 /**
- * @param {object} column
- * @param {string} column.name
- * @param {string} [column.title]
- * @param {string} [column.group]
- * @param {number} column.width
- * @param {number} column.rank
- * @param {'left' | 'right'} [column.align]
- * @param {(row: DroneRow) => string} column.text
- * @param {(row: DroneRow, look: Look) => Line} [column.cell]
+ * @param {object} column @param {string} column.name @param {string} [column.title] @param {string} [column.group]
+ * @param {number} column.width @param {number} column.rank @param {'left' | 'right'} [column.align]
+ * @param {(row: DroneRow) => string} column.text @param {(row: DroneRow, look: Look) => Line} [column.cell]
  * @param {(snapshot: FleetSnapshot, p99: number | null) => string} [column.total]
  * @returns {Column}
  */
@@ -66,8 +59,7 @@ const column = ({
 })
 
 /**
- * @param {keyof Counters} name
- * @param {number} rank
+ * @param {keyof Counters} name @param {number} rank
  * @param {'warn' | 'bad'} bad what it is from 1 on
  * @returns {Column}
  */
@@ -82,12 +74,7 @@ const counter = (name, rank, bad) => ({
   total: ({ counters }, _, { colors }) => judged(counters[name], bad, colors),
 })
 
-/**
- * @param {number} value
- * @param {'warn' | 'bad'} bad
- * @param {boolean} colors
- * @returns {Line}
- */
+/** @param {number} value @param {'warn' | 'bad'} bad @param {boolean} colors @returns {Line} */
 const judged = (value, bad, colors) => [healthy(count(value), value > 0 ? bad : 'good', colors)]
 
 /** @param {number} cores @returns {string} a share of a core as long as it can be read, then how many of them: 12× */

@@ -1,9 +1,6 @@
 import { ms, UNKNOWN } from '../../dashboard/format.js'
 
-/**
- * @param {number | null | undefined} value ms
- * @returns {string} 0.12, 12.3, 1234, 12.3s: at most 5 characters
- */
+/** @param {number | null | undefined} value ms @returns {string} 0.12, 12.3, 1234, 12.3s: at most 5 characters */
 export function fine(value) {
   if (typeof value !== 'number' || !Number.isFinite(value)) return UNKNOWN
   return value < 9.995 ? value.toFixed(2) : ms(value)

@@ -34,7 +34,6 @@ export function logBuckets({ min, max, buckets }, count) {
 
 /**
  * Bars of a distribution over a logarithmic axis. A non-empty bar is always visible.
- *
  * @param {DistributionWire} wire
  * @param {number} width columns
  * @param {number} height rows, the axis and its marks included
@@ -74,9 +73,7 @@ export function histogram(wire, width, height, unicode, marks) {
 /**
  * @param {number} low ms
  * @param {number} high ms
- * @param {number} width
- * @param {(ms: number) => number} place
- * @param {boolean} unicode
+ * @param {number} width @param {(ms: number) => number} place @param {boolean} unicode
  * @param {{label: string, at: number}[]} marks
  * @returns {Line[]} the line below the bars with the marks in it, and the values of 1, 2, 5 or of decades
  */
@@ -112,9 +109,7 @@ const valueText = value =>
   value >= 1000 ? `${value / 1000} s` : `${value < 1 ? fine(value).replace(/0+$/, '') : value}`
 
 /**
- * @param {string[]} cells
- * @param {number} at
- * @param {string} text
+ * @param {string[]} cells @param {number} at @param {string} text
  * @param {boolean} [pointed] its first character is at the place; else its middle
  */
 function write(cells, at, text, pointed = false) {

@@ -33,14 +33,12 @@ const PAGE = 120
 const PATIENCE = 10_000
 
 /**
- * Shows the fleet on a terminal until the user quits. Without cursor addressing (a pipe, TERM=dumb) it prints one picture as text.
- *
+ * Shows the fleet on a terminal until the user quits. Without cursor addressing (a pipe, TERM=dumb) it prints one
+ * picture as text.
  * @param {object} parts
  * @param {Source} parts.source closed at the end
- * @param {NodeJS.ReadStream} parts.stdin
- * @param {NodeJS.WriteStream & {fd: number}} parts.stdout
- * @param {Record<string, string | undefined>} parts.env
- * @param {{ascii?: boolean, noColor?: boolean}} [parts.flags]
+ * @param {NodeJS.ReadStream} parts.stdin @param {NodeJS.WriteStream & {fd: number}} parts.stdout
+ * @param {Record<string, string | undefined>} parts.env @param {{ascii?: boolean, noColor?: boolean}} [parts.flags]
  * @param {number} [parts.patience] ms
  * @returns {Promise<void>}
  * @throws {Error} no snapshot, and no screen; or a fault of the view, after the terminal is restored
@@ -60,11 +58,7 @@ export async function openView({ source, stdin, stdout, env, flags, patience = P
   await show({ source, terminal, look: { unicode, colors: colors !== 0 } })
 }
 
-/**
- * @param {Source} source closed at the end
- * @param {number} patience ms
- * @returns {Promise<FleetSnapshot>}
- */
+/** @param {Source} source closed at the end @param {number} patience ms @returns {Promise<FleetSnapshot>} */
 function firstSnapshot(source, patience) {
   return new Promise((resolve, reject) => {
     const end = () => {
@@ -88,10 +82,7 @@ function firstSnapshot(source, patience) {
 
 /**
  * One picture.
- *
- * @param {FleetSnapshot} snapshot
- * @param {object} options
- * @param {number} options.columns
+ * @param {FleetSnapshot} snapshot @param {object} options @param {number} options.columns
  * @param {number} [options.rows] a screen of that height; without it a page without charts, as long as it needs
  * @param {boolean} [options.unicode]
  * @returns {string[]} lines, without blanks at their ends
@@ -109,7 +100,6 @@ export function renderStatus(snapshot, { columns, rows, unicode = true }) {
 
 /**
  * Shows the fleet until the user quits.
- *
  * @param {object} parts
  * @param {Source} parts.source closed at the end
  * @param {import('../../dashboard/view/app.js').Screen} parts.terminal opened, and closed whatever happens

@@ -15,21 +15,13 @@ const LONGEST = 120
 /** Most characters of a typed number. */
 const TYPED = 12
 
-/**
- * @param {State} state
- * @param {string} name of the key
- * @returns {State}
- */
+/** @param {State} state @param {string} name of the key @returns {State} */
 export function onKey(state, name) {
   if (state.dialog !== null) return inDialog(state, name)
   return Object.hasOwn(KEYS, name) ? KEYS[name](state) : state
 }
 
-/**
- * @param {State} state
- * @param {(state: State) => State} run
- * @returns {State}
- */
+/** @param {State} state @param {(state: State) => State} run @returns {State} */
 function commanding(state, run) {
   if (!state.commands) return withNotice(state, 'this view is read-only: use halley fleet set')
   if (state.lost !== null) return withNotice(state, 'no controller at the moment', 'warn')
@@ -42,11 +34,7 @@ function restart(state) {
   return { ...state, dialog: { kind: 'restart', id: state.selected } }
 }
 
-/**
- * @param {State} state
- * @param {number} n
- * @returns {State}
- */
+/** @param {State} state @param {number} n @returns {State} */
 function wanting(state, n) {
   const before = shown(state).snapshot?.settings.n ?? 0
   if (n === before) return state
@@ -57,11 +45,7 @@ function wanting(state, n) {
   }
 }
 
-/**
- * @param {State} state
- * @param {1 | -1} direction
- * @returns {State} a step is a tenth, rounded to a power of ten
- */
+/** @param {State} state @param {1 | -1} direction @returns {State} a step is a tenth, rounded to a power of ten */
 function stepped(state, direction) {
   const n = state.live.snapshot?.settings.n ?? 0
   const step = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, n)) + 1e-9) - 1)
@@ -71,10 +55,7 @@ function stepped(state, direction) {
 /** @param {State} state @returns {State} */
 const quit = state => ({ ...state, effects: [{ type: 'finish' }] })
 
-/**
- * @param {State} state
- * @returns {number} lines of the page that scrolls now
- */
+/** @param {State} state @returns {number} lines of the page that scrolls now */
 function lines(state) {
   const { snapshot } = shown(state)
   if (state.view === 'events') return snapshot?.events.length ?? 0
@@ -105,11 +86,7 @@ const KEYS = {
 /** @type {import('../settings.js').Setting} */
 const N = /** @type {any} */ (SETTINGS.find(({ name }) => name === 'n'))
 
-/**
- * @param {State} state with a dialog
- * @param {string} name
- * @returns {State}
- */
+/** @param {State} state with a dialog @param {string} name @returns {State} */
 function inDialog(state, name) {
   const { dialog } = state
   if (dialog === null) return state

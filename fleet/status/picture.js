@@ -16,7 +16,6 @@ export const KEPT = 600
 
 /**
  * What the charts keep of a second.
- *
  * @typedef {object} Point
  * @property {number} time Unix ms
  * @property {number} open
@@ -27,14 +26,10 @@ export const KEPT = 600
  * @property {number | null} p50 ms, of the last 5 s; null: nothing was received
  * @property {number | null} p99
  * @property {number | null} max
- *
  * @typedef {Point | null} Moment null: a second of which nothing is known
  */
 
-/**
- * @param {import('../schema.js').FleetSnapshot} snapshot
- * @returns {Point}
- */
+/** @param {import('../schema.js').FleetSnapshot} snapshot @returns {Point} */
 export function toPoint({ time, gauges, rates, latencyNow }) {
   const latency = latencyNow.count > 0 ? Distribution.from(latencyNow) : null
   return {
@@ -53,15 +48,11 @@ export function toPoint({ time, gauges, rates, latencyNow }) {
 /** Seconds from the left edge of a chart to the right one. */
 const SPANS = [60, 120, 300, KEPT]
 
-/**
- * @param {Moment[]} moments
- * @returns {number} seconds: charts of a young run fill their width
- */
+/** @param {Moment[]} moments @returns {number} seconds: charts of a young run fill their width */
 export const spanOf = moments => SPANS.find(span => moments.length <= span) ?? KEPT
 
 /**
- * @param {Moment[]} moments
- * @param {number} seconds
+ * @param {Moment[]} moments @param {number} seconds
  * @returns {number} connections opened in a second, the mean of the last seconds; 0: none, or unknown
  */
 export function openedRate(moments, seconds) {
@@ -98,10 +89,7 @@ export const SORTS = [
 /** d2 before d10; created once, because that is slow. */
 const { compare } = new Intl.Collator('en', { numeric: true })
 
-/**
- * @param {import('./state.js').State} state
- * @returns {DroneRow[]} in the order of the table
- */
+/** @param {import('./state.js').State} state @returns {DroneRow[]} in the order of the table */
 export const orderedDrones = state =>
   ordered(
     shown(state).snapshot?.drones ?? [],

@@ -37,12 +37,8 @@ import { isStale, KEPT, toPoint } from './picture.js'
  */
 
 /**
- * @param {object} options
- * @param {Look} options.look
- * @param {{columns: number, rows: number}} options.size
- * @param {number} options.now
- * @param {string} [options.source]
- * @param {boolean} [options.commands]
+ * @param {object} options @param {Look} options.look @param {{columns: number, rows: number}} options.size
+ * @param {number} options.now @param {string} [options.source] @param {boolean} [options.commands]
  * @returns {State}
  */
 export function initialState({ look, size, now, source = '', commands = false }) {
@@ -61,8 +57,7 @@ export function initialState({ look, size, now, source = '', commands = false })
 }
 
 /**
- * @param {State} before
- * @param {Action} action
+ * @param {State} before @param {Action} action
  * @returns {State} the same one when nothing visible has changed and there is no effect
  */
 export function reduce(before, action) {
@@ -86,12 +81,7 @@ export function reduce(before, action) {
   }
 }
 
-/**
- * @param {State} state
- * @param {FleetSnapshot} snapshot
- * @param {number} now
- * @returns {State}
- */
+/** @param {State} state @param {FleetSnapshot} snapshot @param {number} now @returns {State} */
 function onSnapshot(state, snapshot, now) {
   const { live } = state
   const picture = {
@@ -102,10 +92,7 @@ function onSnapshot(state, snapshot, now) {
   return withoutGone({ ...state, now, receivedAt: now, lost: null, live: picture })
 }
 
-/**
- * @param {State} state
- * @returns {State} without a selection of, or question about, a drone that is gone
- */
+/** @param {State} state @returns {State} without a selection of, or question about, a drone that is gone */
 function withoutGone(state) {
   if (state.selected === null || state.frozen !== null) return state
   if (state.live.snapshot?.drones.some(({ id }) => id === state.selected)) return state

@@ -61,9 +61,7 @@ export class Engine {
   #timer
 
   /**
-   * @param {object} options
-   * @param {string[]} options.allow
-   * @param {string} [options.apiKey]
+   * @param {object} options @param {string[]} options.allow @param {string} [options.apiKey]
    * @param {string} [options.tokenSecret]
    * @param {number} options.machine its number, the `m` of payloads
    * @param {'after' | 'with' | 'later'} [options.subscribe] two-way connections request their subscriptions after the
@@ -102,8 +100,7 @@ export class Engine {
   }
 
   /**
-   * @param {Settings} settings
-   * @param {import('../../schema.js').Transport} transport
+   * @param {Settings} settings @param {import('../../schema.js').Transport} transport
    * @param {import('../transport/dialer.js').Listener} listener
    */
   dialer(settings, transport, listener) {
@@ -203,9 +200,7 @@ export class Engine {
 
   /**
    * Closes a connection on purpose.
-   * @param {number} slot
-   * @param {'lost' | 'again' | 'none'} [then]
-   * @param {'close' | 'reset'} [how]
+   * @param {number} slot @param {'lost' | 'again' | 'none'} [then] @param {'close' | 'reset'} [how]
    */
   shut(slot, then = 'again', how = 'close') {
     if (this.#pool.isOpen(slot)) this.#counters.closed++
@@ -244,10 +239,7 @@ export class Engine {
   }
 
   /**
-   * @param {number} slot
-   * @param {Buffer} buffer
-   * @param {number} start
-   * @param {number} end
+   * @param {number} slot @param {Buffer} buffer @param {number} start @param {number} end
    * @returns {boolean} false: there is no whole payload in it
    */
   #publication(slot, buffer, start, end) {

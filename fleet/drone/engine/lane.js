@@ -10,7 +10,6 @@ import { makePayload } from './payload.js'
  * @property {number} time Unix ms, when it is meant to be sent
  * @property {number} sequence 0: has none yet
  * @property {boolean} again was sent before, and may have been published
- *
  * @typedef {{code: number, message?: string, temporary?: boolean} | undefined} Fault what a command was answered
  */
 

@@ -63,8 +63,7 @@ export class PayloadReader {
 
   /**
    * @param {Buffer} bytes of one publication
-   * @param {number} from
-   * @param {number} to
+   * @param {number} from @param {number} to
    * @returns {boolean} false: there is no whole payload
    */
   read(bytes, from, to) {
@@ -116,8 +115,7 @@ export class PayloadReader {
 }
 
 /**
- * @param {Uint8Array} bytes
- * @param {number} from
+ * @param {Uint8Array} bytes @param {number} from
  * @param {number} last place where one may begin
  * @returns {number} where a payload begins; -1: nowhere
  */
@@ -135,9 +133,7 @@ function find(bytes, from, last) {
 }
 
 /**
- * @param {Buffer} bytes
- * @param {number} from
- * @param {number} to
+ * @param {Buffer} bytes @param {number} from @param {number} to
  * @returns {number} the publication's offset; 0: it has none
  */
 function offsetAfter(bytes, from, to) {

@@ -177,9 +177,7 @@ export class Subscriptions {
 
   /**
    * The first publication of another publisher.
-   * @param {number} i
-   * @param {number} start
-   * @param {number} sequence
+   * @param {number} i @param {number} start @param {number} sequence
    * @returns {boolean} false: the publisher was replaced before
    */
   #begin(i, start, sequence) {
@@ -221,8 +219,7 @@ export class Subscriptions {
 
   /**
    * What the subscriptions should have of the publishers, at the end.
-   * @param {import('../../schema.js').Ledger[]} ledgers
-   * @param {number} slots
+   * @param {import('../../schema.js').Ledger[]} ledgers @param {number} slots
    * @param {number} first number of the connection in the first one
    * @returns {import('../../schema.js').Reckoning}
    * @throws {Error} when a ledger cannot be read

@@ -9,9 +9,7 @@ export const MAX_MESSAGE = (1 << 20) + (1 << 16)
 /** Subclasses override `opened`, `answered`, `parse` and `flush`. */
 export class Connection extends HttpWire {
   /**
-   * @param {import('./target.js').Target} target
-   * @param {number} slot
-   * @param {number} number
+   * @param {import('./target.js').Target} target @param {number} slot @param {number} number
    * @param {object} params ConnectRequest
    */
   constructor(target, slot, number, params) {
@@ -65,9 +63,7 @@ export class Connection extends HttpWire {
 
   /**
    * Delivers complete messages.
-   * @param {Buffer} buffer
-   * @param {number} at
-   * @param {number} end
+   * @param {Buffer} buffer @param {number} at @param {number} end
    * @returns {number} where that ends
    */
   parse(buffer, at, end) {

@@ -23,14 +23,12 @@ const TRANSPORTS = [...CONNECTIONS.keys(), 'uni_websocket', 'uni_http_stream', '
 /**
  * @typedef {import('./connection.js').Connection} Connection
  * @typedef {import('./wire.js').Wire} Wire
- *
  * @typedef {object} Listener methods are called synchronously, though never within `dial`
  * @property {(connection: Connection, buffer: Buffer, start: number, end: number) => void} message one whole JSON
  *   message (reply, push, or `{}`, a ping) in buffer[start, end), which is there during the call only
  * @property {(connection: Connection, code: number, reason: string) => void} closed exactly once for each `dial`: the
  *   code of the close or disconnect, or 0, and a short reason: `no pong`, `ECONNREFUSED`, `HTTP 503`, `timeout`,
  *   `closed` (here), `reset` (here)
- *
  * @typedef {object} DialerOptions
  * @property {string[]} targets base URLs
  * @property {string[]} allow `host` or `host:port`; no other target is ever connected to
@@ -53,8 +51,7 @@ export class Dialer {
   #timer
 
   /**
-   * @param {DialerOptions} options
-   * @param {Listener} listener
+   * @param {DialerOptions} options @param {Listener} listener
    * @param {{bytesIn: number, bytesOut: number}} bytes to which those of the application's layer are added
    * @throws {Error} one line: a target that is not allowed, a range that cannot be read
    */

@@ -128,8 +128,7 @@ export class HttpWire extends Wire {
 const FIELDS = new Map()
 
 /**
- * @param {string} head
- * @param {string} name
+ * @param {string} head @param {string} name
  * @returns {string} all its values, with commas; '' if there is none. It may keep the whole head in memory
  */
 export function field(head, name) {

@@ -40,8 +40,7 @@ const TOO_BIG = 1009
 const CLOSE_TIMEOUT = 5
 
 /**
- * @param {number} opcode
- * @param {string | Uint8Array} payload
+ * @param {number} opcode @param {string | Uint8Array} payload
  * @returns {Buffer} a whole frame. The mask is zero: as valid as any other, and the payload need not be touched
  */
 export function frame(opcode, payload) {

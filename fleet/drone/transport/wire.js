@@ -132,12 +132,7 @@ function onOpened() {
   wire.opened()
 }
 
-/**
- * All sockets' `onread`.
- * @this {WireSocket}
- * @param {number} length
- * @param {Buffer} buffer
- */
+/** All sockets' `onread`. @this {WireSocket} @param {number} length @param {Buffer} buffer */
 export function onRead(length, buffer) {
   const { wire } = this
   wire.dialer.bytes.bytesIn += length
@@ -171,9 +166,7 @@ export class Remainder {
 }
 
 /**
- * @param {Buffer} buffer
- * @param {number} from
- * @param {number} to
+ * @param {Buffer} buffer @param {number} from @param {number} to
  * @returns {number} where the first line feed of [from, to) is, `to` if there is none
  */
 export function lineEnd(buffer, from, to) {

@@ -95,9 +95,7 @@ export class Ec2 {
 
   /**
    * All pages.
-   *
-   * @param {string} region
-   * @param {string} action
+   * @param {string} region @param {string} action
    * @param {string} list name of the list in the answer
    * @param {Record<string, any>} input
    * @returns {Promise<any[]>}
@@ -127,7 +125,6 @@ export class Ec2 {
 
   /**
    * Regions to work in, known to exist and to be open to this account.
-   *
    * @param {string[]} wanted none: the configured one
    * @returns {Promise<string[]>}
    * @throws {Ec2Error}
@@ -181,9 +178,7 @@ export class Ec2 {
 
 /**
  * A region that can be asked which ones there are: those of China and of the government know nothing of the others.
- *
- * @param {string} region
- * @param {string} configured
+ * @param {string} region @param {string} configured
  */
 function partitionHome(region, configured) {
   if (region.startsWith('cn-')) return 'cn-north-1'
@@ -201,10 +196,8 @@ function near(region, open) {
 
 /**
  * One after the other in each of a few lanes.
- *
  * @template T, R
- * @param {T[]} items
- * @param {(item: T) => Promise<R>} work
+ * @param {T[]} items @param {(item: T) => Promise<R>} work
  * @returns {Promise<PromiseSettledResult<R>[]>} in the order of the items
  */
 export async function abreast(items, work) {

@@ -55,9 +55,7 @@ const permission = ({ port, from, why }) => ({
 
 /**
  * The group of the run, made if it is not there.
- *
- * @param {import('./client.js').Ec2} ec2
- * @param {string} region
+ * @param {import('./client.js').Ec2} ec2 @param {string} region
  * @param {{run: string, vpc: string, rules: Rule[], tags: {Key: string, Value: string}[]}} options vpc '': the default
  *   one
  * @returns {Promise<string>} id
@@ -95,9 +93,7 @@ export async function ensureGroup(ec2, region, { run, vpc, rules, tags }) {
 }
 
 /**
- * @param {import('./client.js').Ec2} ec2
- * @param {string} region
- * @param {string[] | 'all'} runs
+ * @param {import('./client.js').Ec2} ec2 @param {string} region @param {string[] | 'all'} runs
  * @returns {Promise<{id: string, run: string, vpc: string}[]>}
  */
 export async function groupsOf(ec2, region, runs) {
@@ -112,9 +108,7 @@ export async function groupsOf(ec2, region, runs) {
 }
 
 /**
- * @param {import('./client.js').Ec2} ec2
- * @param {string} region
- * @param {string} id
+ * @param {import('./client.js').Ec2} ec2 @param {string} region @param {string} id
  * @param {(text: string) => void} onProgress
  * @throws {Ec2Error} when it is still in use after minutes
  */

@@ -31,8 +31,7 @@ function numbered(id) {
 }
 
 /**
- * @param {LaunchConfig[]} drones
- * @param {string[]} regions
+ * @param {LaunchConfig[]} drones @param {string[]} regions
  * @returns {Batch[]} evenly over the regions, neighbours together
  * @throws {ProviderError}
  */
@@ -95,9 +94,7 @@ export function handleOf(instance, region) {
 }
 
 /**
- * @param {Ec2} ec2
- * @param {string} region
- * @param {{Name: string, Values: string[]}[]} Filters
+ * @param {Ec2} ec2 @param {string} region @param {{Name: string, Values: string[]}[]} Filters
  * @returns {Promise<Handle[]>} terminated ones too, for as long as EC2 remembers them
  */
 export async function instancesOf(ec2, region, Filters) {

@@ -88,11 +88,7 @@ async function terminateAll(ec2, region, ids, onProgress) {
 
 /**
  * The groups of runs that have no instance here any more.
- *
- * @param {Ec2} ec2
- * @param {string} region
- * @param {string[] | 'all'} runs
- * @param {(text: string) => void} onProgress
+ * @param {Ec2} ec2 @param {string} region @param {string[] | 'all'} runs @param {(text: string) => void} onProgress
  */
 async function sweep(ec2, region, runs, onProgress) {
   const groups = await groupsOf(ec2, region, runs)
@@ -111,10 +107,7 @@ async function sweep(ec2, region, runs, onProgress) {
 /**
  * Ends instances, and takes away the security groups of runs without any. Without handles: those of all such runs, in
  * the regions of the flags, or in all.
- *
- * @param {Handle[]} handles
- * @param {Options} options
- * @param {(text: string) => void} onProgress
+ * @param {Handle[]} handles @param {Options} options @param {(text: string) => void} onProgress
  * @returns {Promise<void>}
  * @throws {ProviderError}
  */
@@ -147,9 +140,7 @@ async function stop(handles, { flags }, onProgress) {
 
 /**
  * Reboots an instance, or launches another one in the place of one that is gone.
- *
- * @param {Handle} handle
- * @param {Options} options
+ * @param {Handle} handle @param {Options} options
  * @returns {Promise<Handle>}
  * @throws {ProviderError}
  */

@@ -36,12 +36,7 @@ const UNSURE = new Set([
 
 /**
  * Instances of one call.
- *
- * @param {Ec2} ec2
- * @param {Details} details
- * @param {Batch} batch
- * @param {string} group
- * @param {number} ends
+ * @param {Ec2} ec2 @param {Details} details @param {Batch} batch @param {string} group @param {number} ends
  * @returns {Promise<Handle[]>} at least one
  */
 async function run(ec2, details, batch, group, ends) {
@@ -108,10 +103,7 @@ async function run(ec2, details, batch, group, ends) {
 }
 
 /**
- * @param {Ec2} ec2
- * @param {Details} details
- * @param {string} region
- * @param {number} ends
+ * @param {Ec2} ec2 @param {Details} details @param {string} region @param {number} ends
  * @param {(handles: Handle[]) => void} onLaunched
  */
 async function launchIn(ec2, details, region, ends, onLaunched) {
@@ -145,8 +137,7 @@ async function launchIn(ec2, details, region, ends, onLaunched) {
 }
 
 /**
- * @param {import('../contract.js').LaunchPlan} plan
- * @param {(text: string) => void} onProgress
+ * @param {import('../contract.js').LaunchPlan} plan @param {(text: string) => void} onProgress
  * @returns {Promise<Handle[]>}
  * @throws {LaunchError}
  */
@@ -187,10 +178,7 @@ export async function launch({ details }, onProgress) {
 
 /**
  * Waits until drones that are to be dialled have an address.
- *
- * @param {Ec2} ec2
- * @param {Handle[]} launched
- * @param {(text: string) => void} onProgress
+ * @param {Ec2} ec2 @param {Handle[]} launched @param {(text: string) => void} onProgress
  */
 async function addresses(ec2, launched, onProgress) {
   for (let attempt = 1; ; attempt++) {
@@ -258,10 +246,7 @@ async function remember(dir, { program, ...details }, ends) {
 
 /**
  * Another instance for a drone whose own one is gone, until the same time limit.
- *
- * @param {Ec2} ec2
- * @param {Handle} handle
- * @param {string} dir
+ * @param {Ec2} ec2 @param {Handle} handle @param {string} dir
  * @returns {Promise<Handle>}
  * @throws {ProviderError}
  */

@@ -16,7 +16,6 @@ const ARCHITECTURES = Object.freeze({ x86_64: 'amd64', arm64: 'arm64' })
  * @property {'x86_64' | 'arm64'} architecture
  * @property {number} cores vCPUs
  * @property {number} memory bytes
- *
  * @typedef {object} Image
  * @property {string} id
  * @property {string} name
@@ -24,8 +23,7 @@ const ARCHITECTURES = Object.freeze({ x86_64: 'amd64', arm64: 'arm64' })
  */
 
 /**
- * @param {import('./client.js').Ec2} ec2
- * @param {string} region
+ * @param {import('./client.js').Ec2} ec2 @param {string} region
  * @param {string} name `t3.small`
  * @returns {Promise<MachineType>}
  * @throws {ProviderError} there is no such type, or not here
@@ -51,8 +49,7 @@ export async function machineType(ec2, region, name) {
 const imageOf = image => ({ id: image.ImageId, name: image.Name ?? '', created: image.CreationDate ?? '' })
 
 /**
- * @param {import('./client.js').Ec2} ec2
- * @param {string} region
+ * @param {import('./client.js').Ec2} ec2 @param {string} region
  * @param {string} architecture of the machine
  * @param {string} wanted id of an image; '': the newest Ubuntu LTS
  * @returns {Promise<Image>}

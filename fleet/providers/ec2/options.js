@@ -146,9 +146,7 @@ export function readOptions(flags) {
 
 /**
  * How drones and controller find each other.
- *
- * @param {Options} options
- * @param {import('../../schema.js').LaunchConfig} config
+ * @param {Options} options @param {import('../../schema.js').LaunchConfig} config
  * @returns {{controller: string} | {listen: string}} what goes into the drone's configuration
  * @throws {ProviderError}
  */

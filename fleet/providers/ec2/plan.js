@@ -18,7 +18,6 @@ import { setupScript, USER_DATA_LIMIT, userData } from './user-data.js'
  * @property {string} subnet '' the default VPC's
  * @property {string} vpc '' the default one
  * @property {import('./price.js').PriceOf | null} price
- *
  * @typedef {object} Details
  * @property {string} nonce of this launch, for its client tokens
  * @property {string} run
@@ -38,8 +37,7 @@ const spell = ms => (ms % 3_600_000 === 0 ? `${ms / 3_600_000} h` : `${Math.roun
 const money = dollars => (dollars < 1 ? dollars.toFixed(4) : dollars.toFixed(2))
 
 /**
- * @param {import('./options.js').Options} options
- * @param {import('../../schema.js').LaunchConfig} config
+ * @param {import('./options.js').Options} options @param {import('../../schema.js').LaunchConfig} config
  * @returns {Promise<import('./groups.js').Rule[]>}
  */
 async function rulesOf({ controller, keyName }, config) {
@@ -54,10 +52,7 @@ async function rulesOf({ controller, keyName }, config) {
 }
 
 /**
- * @param {Ec2} ec2
- * @param {string} region
- * @param {string} subnet
- * @param {import('./options.js').Options} options
+ * @param {Ec2} ec2 @param {string} region @param {string} subnet @param {import('./options.js').Options} options
  * @returns {Promise<Place>}
  */
 async function look(ec2, region, subnet, options) {
@@ -179,8 +174,7 @@ export async function plan({ drones, flags, dir }) {
 }
 
 /**
- * @param {Pick<Details, 'options' | 'places' | 'program'>} details
- * @param {import('./handles.js').Batch} batch
+ * @param {Pick<Details, 'options' | 'places' | 'program'>} details @param {import('./handles.js').Batch} batch
  * @param {number} ends
  * @returns {import('./user-data.js').Boot}
  */

@@ -44,10 +44,7 @@ export function listPrice(type, region) {
 
 /**
  * What spot machines cost now, in the dearest of the region's zones.
- *
- * @param {import('./client.js').Ec2} ec2
- * @param {string} region
- * @param {string} type
+ * @param {import('./client.js').Ec2} ec2 @param {string} region @param {string} type
  * @returns {Promise<number | null>} dollars an hour; null: EC2 does not say
  */
 async function spotPrice(ec2, region, type) {
@@ -67,10 +64,7 @@ async function spotPrice(ec2, region, type) {
  * @typedef {object} PriceOf of one machine
  * @property {number} hourly dollars, with its address and its disk
  * @property {string} source
- *
- * @param {import('./client.js').Ec2} ec2
- * @param {string} region
- * @param {import('./options.js').Options} options
+ * @param {import('./client.js').Ec2} ec2 @param {string} region @param {import('./options.js').Options} options
  * @returns {Promise<PriceOf | null>} null: nobody knows
  */
 export async function priceOf(ec2, region, { instanceType, spot, price, maxPrice }) {

@@ -15,7 +15,6 @@ export const USER_DATA_LIMIT = 16_384
  * Instances of one RunInstances call share their user data; the launch index tells them apart (AmiLaunchIndex,
  * `ami-launch-index` of the metadata): drone `prefix` + (first + index). So a thousand drones are a few calls, and no
  * instance is ever without its number.
- *
  * @typedef {object} Boot
  * @property {import('../../schema.js').LaunchConfig} config its `id` is not used
  * @property {string} prefix of the drones' ids
@@ -46,7 +45,6 @@ export async function setupScript(values = {}) {
 /**
  * The configuration is root's alone, and the service gets a copy that only it can read. The program is pinned by its
  * hash.
- *
  * @param {string} sha256
  */
 const droneService = sha256 => `[Unit]

@@ -39,11 +39,7 @@ export const accounting = {
   draw: (state, width) => linesOf(state, width),
 }
 
-/**
- * @param {State} state
- * @param {number} width
- * @returns {Line[]}
- */
+/** @param {State} state @param {number} width @returns {Line[]} */
 function linesOf(state, width) {
   const { snapshot } = shown(state)
   if (snapshot === null) return []
@@ -67,10 +63,7 @@ function linesOf(state, width) {
 }
 
 /**
- * @param {string} name
- * @param {number} value
- * @param {'warn' | 'bad'} health
- * @param {State['look']} look
+ * @param {string} name @param {number} value @param {'warn' | 'bad'} health @param {State['look']} look
  * @returns {Line} green when it is 0
  */
 function accountItem(name, value, health, { colors }) {

@@ -37,9 +37,7 @@ export const charts = chartsOf({
 })
 
 /**
- * @param {State} state
- * @param {number} width
- * @param {number} height
+ * @param {State} state @param {number} width @param {number} height
  * @param {string} more which chart of how many
  * @returns {Line[]} the histogram
  */

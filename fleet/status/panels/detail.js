@@ -23,10 +23,7 @@ import { ACCOUNTS } from './accounting.js'
  * @typedef {(name: string, value: string | Span) => Line} Figure
  */
 
-/**
- * Everything about one drone.
- * @type {import('../state.js').Panel}
- */
+/** Everything about one drone. @type {import('../state.js').Panel} */
 export const detail = {
   name: 'detail',
   visible: state => state.view === 'detail' && shown(state).snapshot !== null,
@@ -67,11 +64,9 @@ function clipped(value, name, width) {
 }
 
 /**
- * @param {DroneRow} row
- * @param {DroneSample} sample
+ * @param {DroneRow} row @param {DroneSample} sample
  * @param {DroneSample | null} before the sample before it
- * @param {Figure} own
- * @param {State['look']} look
+ * @param {Figure} own @param {State['look']} look
  * @returns {Line[][]} of each the first line is the title
  */
 function blocksOf(row, sample, before, own, look) {
@@ -139,12 +134,7 @@ function blocksOf(row, sample, before, own, look) {
   ]
 }
 
-/**
- * @param {DroneSample} sample
- * @param {DroneSample | null} before
- * @param {Figure} own
- * @returns {Line[]}
- */
+/** @param {DroneSample} sample @param {DroneSample | null} before @param {Figure} own @returns {Line[]} */
 function machineBlock({ machine, at }, before, own) {
   if (machine === null) return []
   const past = before?.machine ?? null
@@ -167,11 +157,7 @@ function machineBlock({ machine, at }, before, own) {
   ]
 }
 
-/**
- * @param {DroneRow} row
- * @param {Figure} own
- * @returns {Line[]}
- */
+/** @param {DroneRow} row @param {Figure} own @returns {Line[]} */
 function factBlock({ facts }, own) {
   if (facts === null) return []
   return [
@@ -197,11 +183,7 @@ const PROCESS = [
   { width: 8, align: 'right' },
 ]
 
-/**
- * @param {DroneSample} sample
- * @param {number} width
- * @returns {Line[]}
- */
+/** @param {DroneSample} sample @param {number} width @returns {Line[]} */
 function processes({ processes }, width) {
   let layout = PROCESS
   while (layout.reduce((sum, { width }) => sum + width + 1, 1) > width) layout = layout.slice(0, -1)

@@ -16,10 +16,7 @@ const ABOUT = {
   up: 'up, no figures yet',
 }
 
-/**
- * A row per drone, and one for all.
- * @type {import('../state.js').Panel}
- */
+/** A row per drone, and one for all. @type {import('../state.js').Panel} */
 export const drones = {
   name: 'drones',
   visible: state => state.view === 'main' && shown(state).snapshot !== null,
@@ -69,8 +66,7 @@ export const drones = {
 }
 
 /**
- * @param {DroneRow} row
- * @param {number} indent
+ * @param {DroneRow} row @param {number} indent
  * @returns {Line} a drone without current figures: the last known ones
  */
 function absentLine({ id, state, where, handle, sample, restarts }, indent) {

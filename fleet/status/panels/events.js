@@ -22,16 +22,10 @@ const KIND = 40
 /** @type {Line} */
 const NO_FAULTS = [[' no faults', 'good']]
 
-/**
- * @param {State} state
- * @returns {[kind: string, times: number][]} the most frequent first
- */
+/** @param {State} state @returns {[kind: string, times: number][]} the most frequent first */
 const faultsOf = state => Object.entries(shown(state).snapshot?.faults ?? {}).sort(([, a], [, b]) => b - a)
 
-/**
- * The faults; on a high terminal they are beside the events.
- * @type {import('../state.js').Panel}
- */
+/** The faults; on a high terminal they are beside the events. @type {import('../state.js').Panel} */
 export const faultLine = {
   name: 'fault line',
   visible: state => state.view === 'main' && !isHigh(state) && faultsOf(state).length > 0,
@@ -52,10 +46,7 @@ export const faultLine = {
 /** @param {State} state */
 const isHigh = ({ size }) => size.rows >= HIGH && size.columns >= WIDE
 
-/**
- * The newest events; for a moment the reply to a key.
- * @type {import('../state.js').Panel}
- */
+/** The newest events; for a moment the reply to a key. @type {import('../state.js').Panel} */
 export const eventLine = {
   name: 'event line',
   visible: state => shown(state).snapshot !== null && state.view !== 'events',
@@ -86,10 +77,7 @@ export const eventLine = {
 
 export const eventList = eventListOf((/** @type {State} */ state) => shown(state).snapshot?.events ?? null)
 
-/**
- * All kinds of faults.
- * @type {import('../state.js').Panel}
- */
+/** All kinds of faults. @type {import('../state.js').Panel} */
 export const faultList = {
   name: 'faults',
   visible: state => shown(state).snapshot !== null && state.view === 'faults',
@@ -105,11 +93,7 @@ export const faultList = {
   },
 }
 
-/**
- * @param {State} state
- * @param {number} width
- * @returns {Line[]} a bar per kind
- */
+/** @param {State} state @param {number} width @returns {Line[]} a bar per kind */
 function faultRows(state, width) {
   const faults = faultsOf(state)
   const all = faults.reduce((sum, [, times]) => sum + times, 0)

@@ -7,10 +7,7 @@ import { shown } from '../../../dashboard/view/state.js'
  * @typedef {import('../state.js').State} State
  */
 
-/**
- * @param {State} state
- * @returns {[key: string, text: string][]} the most important ones first
- */
+/** @param {State} state @returns {[key: string, text: string][]} the most important ones first */
 function keysOf(state) {
   const { view, frozen, sort, commands } = state
   /** @type {[string, string][]} */
@@ -61,8 +58,7 @@ function keysOf(state) {
 export const footer = footerOf(keysOf)
 
 /**
- * @param {State} state
- * @param {NonNullable<State['dialog']>} dialog
+ * @param {State} state @param {NonNullable<State['dialog']>} dialog
  * @returns {import('../../../dashboard/view/panels.js').Question}
  */
 function contents(state, dialog) {
@@ -95,8 +91,7 @@ function contents(state, dialog) {
 }
 
 /**
- * @param {Line[]} lines
- * @param {State} state
+ * @param {Line[]} lines @param {State} state
  * @returns {Line[]} with the question in front of them, if there is one
  */
 export const withDialog = (lines, state) =>

@@ -15,10 +15,7 @@ const BAR = { least: 12, most: 60 }
 /** Seconds of the rate from which the remaining time is estimated. */
 const RATE = 10
 
-/**
- * The run, its progress, and its rates.
- * @type {import('../state.js').Panel}
- */
+/** The run, its progress, and its rates. @type {import('../state.js').Panel} */
 export const header = {
   name: 'header',
   visible: state => shown(state).snapshot !== null,
@@ -36,11 +33,7 @@ export const header = {
   },
 }
 
-/**
- * @param {FleetSnapshot} snapshot
- * @param {number} width
- * @returns {Line}
- */
+/** @param {FleetSnapshot} snapshot @param {number} width @returns {Line} */
 function titleLine({ run, provider, settings, drones, began, scenario, time }, width) {
   const since = began ?? time - Math.max(0, ...drones.map(({ sample }) => sample?.up ?? 0))
   const right = flow([named('up', duration(time - since)), [[clock(time), 'value']]], width)
@@ -64,8 +57,7 @@ function titleLine({ run, provider, settings, drones, began, scenario, time }, w
 /**
  * @param {FleetSnapshot} snapshot
  * @param {number} rate connections opened in a second
- * @param {number} width
- * @param {State['look']} look
+ * @param {number} width @param {State['look']} look
  * @returns {Line}
  */
 function progressLine({ gauges, settings, ramp, scenario, rates, time }, rate, width, look) {
@@ -100,11 +92,7 @@ function progressLine({ gauges, settings, ramp, scenario, rates, time }, rate, w
   ]
 }
 
-/**
- * @param {FleetSnapshot} snapshot
- * @param {number} width
- * @returns {Line}
- */
+/** @param {FleetSnapshot} snapshot @param {number} width @returns {Line} */
 function ratesLine({ rates, counters, drones, settings }, width) {
   const up = drones.filter(({ state }) => state === 'up').length
   const items = [

@@ -29,10 +29,7 @@ const WORDS = [
   ['95 %', 'confidence interval of the mean'],
 ]
 
-/**
- * Keys and words.
- * @type {import('../state.js').Panel}
- */
+/** Keys and words. @type {import('../state.js').Panel} */
 export const help = helpOf({
   keys: () => KEYS,
   words: () =>

@@ -9,7 +9,6 @@ import { fine } from '../format.js'
  * @typedef {import('../../../dashboard/terminal/line.js').Line} Line
  * @typedef {import('../../schema.js').FleetSnapshot} FleetSnapshot
  * @typedef {import('../../schema.js').DistributionWire} DistributionWire
- *
  * @typedef {object} Column
  * @property {string} title
  * @property {number} width
@@ -61,10 +60,7 @@ function known({ latency, latencyNow, connect, answer, probe }) {
   return all.filter(([, wire]) => wire.count > 0)
 }
 
-/**
- * Latencies as a table.
- * @type {import('../state.js').Panel}
- */
+/** Latencies as a table. @type {import('../state.js').Panel} */
 export const statistics = {
   name: 'statistics',
   visible: state => {
