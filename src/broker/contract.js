@@ -1,19 +1,19 @@
-// The contract of a broker, in three parts: publish/subscribe with history, presence, control between workers and nodes.
-// An engine implements some of them (see Engine); src/broker/index.js puts a worker's broker together.
-// Imports: errors, config. Nothing here knows sessions, transports or the server API.
-// Promise: one order of publications for each channel, the same in all workers; nothing kept for each connection but presence.
-// test/broker/conformance.js states the contract as tests and runs over every engine.
+// The contract of a broker in three parts: publish/subscribe with history, presence, control between workers and
+// nodes. An engine implements some of them (see Engine); src/broker/index.js assembles the broker of a worker.
+// Imports: errors, config; no sessions, transports or server API. Promise: every worker sees the publications of a
+// channel in the same order; presence is the only state for each connection. test/broker/conformance.js states the
+// contract as tests for every engine.
 
 /**
- * @typedef {object} Publication one message of a channel
+ * @typedef {object} Publication
  * @property {Buffer} data payload; for JSON applications JSON text without line feeds
  * @property {number} offset position in the channel's stream, from 1; 0 = not in history
- * @property {string} epoch of the stream that the offset belongs to, '' with offset 0
+ * @property {string} epoch '' with offset 0
  * @property {string} info ClientInfo as JSON text, '' unless a client published it
  * @property {Record<string, string> | null} tags
  * @property {bigint} version 0n = none
- * @property {boolean} json whether `data` is JSON text or empty: anything else cannot be sent to JSON subscribers
- * @property {boolean} delta whether it may be sent as a delta against the previous publication
+ * @property {boolean} json `data` is JSON text or empty; otherwise JSON subscribers cannot receive it
+ * @property {boolean} delta may be sent as a delta against the previous publication
  */
 
 /**
@@ -32,12 +32,12 @@
 
 /**
  * @typedef {object} SubscribeWants the parts of a subscription, answered in one step
- * @property {boolean} first the first subscription of this worker: publications flow from now on. If it fails, they do not, unless
- *   another subscription has succeeded before
- * @property {boolean} position return the position of the stream, which is created if there is none
- * @property {{offset: number, epoch: string, limit: number} | null} recover return the publications after this position;
- *   limit 0: any number of them
- * @property {boolean} latest cache recovery: return the newest publications, at most the limit, instead
+ * @property {boolean} first first subscription of this worker to the channel: publications flow from now on. If it
+ *   fails, they do not, unless another subscription has succeeded before
+ * @property {boolean} position return the position of the stream; creates a missing stream
+ * @property {{offset: number, epoch: string, limit: number} | null} recover return the publications after this
+ *   position; limit 0: no limit
+ * @property {boolean} latest cache recovery: return the newest publications instead, at most `limit`
  * @property {number} metaTtl ms, for `position`
  * @property {string} client client id for presence; '' = not listed
  * @property {string} info ClientInfo as JSON text, for presence
@@ -61,44 +61,35 @@
  */
 
 /**
- * What a broker calls in its worker.
- *
+ * Callbacks of a broker into its worker.
  * @typedef {object} BrokerEvents
  * @property {(channel: string, publication: Publication) => void} publication `publication` is valid only during the call
  * @property {(channel: string, info: string, joined: boolean) => void} presence a join or a leave
- * @property {(channel: string, offset: number, epoch: string) => void} lost missed publications cannot be recovered: the next
- *   publication of the channel follows this position
+ * @property {(channel: string, offset: number, epoch: string) => void} lost missed publications cannot be
+ *   recovered: the next publication of the channel follows this position
  * @property {(op: string, params: any) => any} survey answers a survey; if it throws, the survey fails
- * @property {(request: Buffer, answer: (bytes: string | Buffer) => void) => void} called another worker calls this one. `request`
- *   is valid only during the call; `answer` is called once, now or minutes later, or never if the caller wants no answer
+ * @property {(request: Buffer, answer: (bytes: string | Buffer) => void) => void} called call from another worker.
+ *   `request` is valid only during the call; `answer` is called once, now or minutes later, or never if the caller
+ *   wants no answer
  */
 
 /**
  * @callback SubscribeDone
- * @param {Error | null} error
- * @param {SubscribeAnswer} answer
+ * @param {Error | null} error @param {SubscribeAnswer} answer
  * @returns {void}
- *
  * @callback PositionDone
- * @param {Error | null} error
- * @param {number} offset
- * @param {string} epoch
+ * @param {Error | null} error @param {number} offset @param {string} epoch
  * @returns {void}
- *
  * @callback CallDone
  * @param {Error | null} error
  * @param {Buffer} answer valid only during the call
  * @returns {void}
- *
  * @callback ClaimDone
- * @param {Error | null} error
- * @param {boolean} admitted
+ * @param {Error | null} error @param {boolean} admitted
  * @returns {void}
  */
 
 /**
- * Each part of a broker has a start and an end.
- *
  * @typedef {object} Part
  * @property {() => void} start called once, before any other method
  * @property {() => void} close called once, at the end
@@ -106,16 +97,16 @@
 
 /**
  * Publish/subscribe with history. It MUST
- * - deliver the publications of a channel to all workers in one order, that of their offsets;
- * - call `done` of `subscribe` and `position` in that order too: publications up to the answered offset were delivered to this
- *   worker before (if it was subscribed), later ones were not. So a session that joins the fan-out inside `done` misses
- *   nothing and gets nothing twice;
+ * - deliver the publications of a channel to all workers in the order of their offsets;
+ * - call `done` of `subscribe` and `position` in that order too: publications up to the answered offset were delivered
+ *   to this worker before (if it was subscribed), later ones were not. So a session that joins the fan-out inside
+ *   `done` misses nothing and receives nothing twice;
  * - call every `done` exactly once, never before the method returns; with an error while the broker is out of reach;
  * - call `done` of `publish` after the delivery to this worker, if it is subscribed.
  *
- * A broker that may lose its connection MUST, after a reconnect, deliver the missed publications of each channel of this worker in
- * order before any newer one, or call `lost`. Requests made meanwhile fail with errors.internal, at once or after a stated time.
- *
+ * A broker that may lose its connection MUST, after a reconnect, deliver the missed publications of each channel of
+ * this worker in order before any newer one, or call `lost`. Requests during the outage fail with errors.internal,
+ * at once or after a stated time.
  * @typedef {Part & {
  *   subscribe: (channel: string, wants: SubscribeWants, done: SubscribeDone) => void,
  *   unsubscribe: (channel: string) => void,
@@ -134,9 +125,8 @@
  */
 
 /**
- * Clients that are present in a channel, over all workers. `subscribe` adds them; the clients of a worker that dies are removed.
- * It MUST NOT keep anything else for each connection.
- *
+ * Clients present in a channel, over all workers. `subscribe` adds them; the clients of a worker that dies are
+ * removed. It MUST NOT keep anything else for each connection.
  * @typedef {Part & {
  *   remove: (channel: string, client: string) => void,
  *   list: (channel: string) => Promise<Map<string, string>>,
@@ -148,7 +138,6 @@
 
 /**
  * Control between the workers of all nodes.
- *
  * @typedef {Part & {
  *   survey: (op: string, params: any) => Promise<any[]>,
  *   call: (node: string, worker: number, request: string | Buffer, done: CallDone | null) => void,
@@ -156,38 +145,34 @@
  *   releaseUser: (user: string) => void,
  *   nodes: () => number
  * }} Control
- * - `survey`: asks every worker of every node, this one included; rejects with errors.internal when one does not answer
- * - `call`: one worker of one node, `node` '' being this one. Calls to one worker arrive in the order in which they were made.
- *   `done` (null: no answer is wanted) gets errors.notFound if there is no such node or worker, or if it ends before its
- *   answer; there is no time limit
+ * - `survey`: asks every worker of every node, this one included; rejects with errors.internal if one does not answer
+ * - `call`: one worker of one node, `node` '' = this one. Calls to one worker arrive in the order in which they were
+ *   made. `done` (null: no answer wanted) gets errors.notFound if there is no such node or worker, or if the worker ends
+ *   before its answer; no time limit
  * - `claimUser`: counts a connection of the user over all workers, unless there are `limit` already
  * - `nodes`: connected nodes, this one included; 0: not known yet, or the engine connects no nodes
  * - `close`: the other workers stop waiting for this one; calls under way are still answered
  */
 
 /**
- * What an engine provides. A part that it leaves out is that of the node's own broker, which lives in the primary.
- *
+ * An engine's parts of the broker. The node's own broker, in the primary, provides the missing ones.
  * @typedef {object} Engine
  * @property {PubSub} [pubsub]
  * @property {Presence} [presence]
  * @property {Control} [control]
  * @property {() => boolean} ready whether its servers are within reach
- * @property {(worker: number) => void} workerGone a worker of this node has ended; its index
- *
+ * @property {(worker: number) => void} workerGone the worker of this node with this index has ended
  * @typedef {object} EngineParts
  * @property {any} config the whole configuration, checked
  * @property {Control} local control of this node's own workers
  * @property {BrokerEvents} events
  * @property {string} node id of this node
  * @property {number} worker index of this worker
- * @property {() => void} onReady called each time when `ready` has become true
+ * @property {() => void} onReady called whenever `ready` becomes true
  * @property {import('pino').Logger} log
  */
-
 /**
  * The broker of one worker.
- *
  * @typedef {object} Broker
  * @property {PubSub} pubsub
  * @property {Presence} presence

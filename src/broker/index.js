@@ -1,5 +1,6 @@
-// The broker of a worker: the node's own broker (embedded/, state in the primary), with the parts of an engine over it.
-// Only this file knows the engines; a new one is a folder that exports an Engine (contract.js) and a row in ENGINES.
+// The broker of a worker: the node's own broker (embedded/, state in the primary), with the parts of an engine over
+// it. Only this file knows the engines; a new one is a folder that exports an Engine (contract.js) and a row in
+// ENGINES.
 
 import { LocalBroker } from './embedded/client.js'
 
@@ -11,7 +12,7 @@ import { LocalBroker } from './embedded/client.js'
  */
 
 /**
- * `engine.type` -> how to load the engine, and how to check its servers before any worker starts.
+ * `engine.type` -> loader of the engine, and the check of its servers before any worker starts
  * @type {Record<string, {load: () => Promise<CreateEngine | null>, check: (config: any, log: import('pino').Logger) => Promise<void>}>}
  */
 const ENGINES = {
@@ -24,23 +25,19 @@ const ENGINES = {
 
 /**
  * Checks that the servers of the configured engine can be used.
- * @param {any} config
- * @param {import('pino').Logger} log
+ * @param {any} config @param {import('pino').Logger} log
  * @returns {Promise<void>}
- * @throws {Error} one line that says what is wrong, without any password
+ * @throws {Error} one line that states the fault, without passwords
  */
 export const checkEngine = (config, log) => ENGINES[config.engine.type].check(config, log)
 
-/**
- * @param {any} config
- * @returns {Promise<CreateEngine | null>} null: the node's own broker is all there is
- */
+/** @param {any} config @returns {Promise<CreateEngine | null>} null: the node's own broker is the only one */
 export const loadEngine = config => ENGINES[config.engine.type].load()
 
 /**
  * @param {CreateEngine | null} createEngine from `loadEngine`
- * @param {Omit<EngineParts, 'local' | 'onReady'> & {socket: import('node:net').Socket}} parts `socket` leads to the primary; its
- *   owner calls `receive` with the bytes that it reads
+ * @param {Omit<EngineParts, 'local' | 'onReady'> & {socket: import('node:net').Socket}} parts `socket` leads to
+ *   the primary; its owner passes the bytes it reads to `receive`
  * @returns {import('./contract.js').Broker & {receive: (chunk: Buffer) => void}}
  */
 export function createBroker(createEngine, { socket, ...parts }) {

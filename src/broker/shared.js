@@ -1,4 +1,4 @@
-// What both engines need.
+// Shared by both engines.
 
 import { randomBytes } from 'node:crypto'
 
@@ -6,7 +6,7 @@ const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 let pool = Buffer.alloc(0)
 let at = 0
 
-/** @returns {string} 8 random ASCII letters: names one life of a stream, or of a worker */
+/** @returns {string} 8 random ASCII letters that identify one life of a stream or of a worker */
 export function newEpoch() {
   if (at + 8 > pool.length) {
     pool = randomBytes(4096)
@@ -19,8 +19,7 @@ export function newEpoch() {
 
 /**
  * @template T
- * @param {Iterator<T>} iterator
- * @param {number} count
+ * @param {Iterator<T>} iterator @param {number} count
  * @returns {T[]} the next `count` items: fewer at the end
  */
 export function nextItems(iterator, count) {

@@ -1,4 +1,4 @@
-/** Seconds that a worker may take to answer. */
+/** Seconds that a worker has to answer. */
 const MAX_TICKS = 5
 
 /**
@@ -12,7 +12,7 @@ const MAX_TICKS = 5
  */
 
 /**
- * The surveys under way, in both engines: who has not answered yet, and the answers so far.
+ * The open surveys of an engine.
  * @template W how the engine identifies a worker
  */
 export class Surveys {
@@ -21,9 +21,7 @@ export class Surveys {
   #last = 0
 
   /**
-   * @param {Iterable<W>} asked
-   * @param {any} question
-   * @param {(answers: string[] | null) => void} done
+   * @param {Iterable<W>} asked @param {any} question @param {(answers: string[] | null) => void} done
    * @returns {number} the survey's number, from 1; 32 bits
    */
   start(asked, question, done) {
@@ -32,11 +30,7 @@ export class Surveys {
     return this.#last
   }
 
-  /**
-   * @param {number} number
-   * @param {W} worker
-   * @param {string} answer JSON text, '' if the worker has failed
-   */
+  /** @param {number} number @param {W} worker @param {string} answer JSON text, '' if the worker has failed */
   answered(number, worker, answer) {
     const survey = this.open.get(number)
     if (!survey?.missing.has(worker)) return
@@ -45,11 +39,7 @@ export class Surveys {
     this.remove(number, worker)
   }
 
-  /**
-   * Waits for a worker no longer.
-   * @param {number} number
-   * @param {W} worker
-   */
+  /** Stops waiting for a worker. @param {number} number @param {W} worker */
   remove(number, worker) {
     const survey = this.open.get(number)
     if (!survey?.missing.delete(worker) || survey.missing.size > 0) return
@@ -80,9 +70,7 @@ export class Surveys {
 
 /**
  * A worker's own answer to a survey.
- * @param {import('./contract.js').BrokerEvents} events
- * @param {import('pino').Logger} log
- * @param {string} op
+ * @param {import('./contract.js').BrokerEvents} events @param {import('pino').Logger} log @param {string} op
  * @param {any} params
  * @returns {string} JSON text, '' if the operation has failed
  */

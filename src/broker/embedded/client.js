@@ -20,10 +20,7 @@ export class Bus {
   #free = []
   open = true
 
-  /**
-   * @param {import('node:net').Socket} socket
-   * @param {import('pino').Logger} log
-   */
+  /** @param {import('node:net').Socket} socket @param {import('pino').Logger} log */
   constructor(socket, log) {
     this.writer = new FrameWriter(socket)
     socket.on('error', error => log.debug({ err: error }, 'bus failed'))
@@ -36,10 +33,7 @@ export class Bus {
     this.#free = []
   }
 
-  /**
-   * @param {Done} done
-   * @returns {number} of the request whose answer `done` gets
-   */
+  /** @param {Done} done @returns {number} number of the request that `done` answers */
   number(done) {
     if (!this.open) queueMicrotask(() => done(errors.internal, null))
     const number = this.#free.pop() ?? this.#waiting.length
@@ -47,20 +41,14 @@ export class Bus {
     return number
   }
 
-  /**
-   * Starts the frame of a request.
-   * @param {number} type
-   * @param {Done} done
-   */
+  /** Starts the frame of a request. @param {number} type @param {Done} done */
   request(type, done) {
     return this.writer.begin(type).u32(this.number(done))
   }
 
   /**
    * @template T
-   * @param {number} type
-   * @param {(writer: FrameWriter) => void} write
-   * @param {(cursor: FrameCursor) => T} read
+   * @param {number} type @param {(writer: FrameWriter) => void} write @param {(cursor: FrameCursor) => T} read
    * @returns {Promise<T>}
    */
   ask(type, write, read) {
@@ -74,11 +62,7 @@ export class Bus {
     })
   }
 
-  /**
-   * @param {number} number
-   * @param {Error | null} error
-   * @param {FrameCursor | null} cursor
-   */
+  /** @param {number} number @param {Error | null} error @param {FrameCursor | null} cursor */
   answered(number, error, cursor) {
     const done = this.#waiting[number]
     if (!done) return
@@ -89,11 +73,8 @@ export class Bus {
 }
 
 /**
- * Reads what stands behind the channel name of a publication.
- * @param {FrameCursor} cursor
- * @param {number} flags
- * @param {number} offset
- * @param {string} epoch
+ * Reads the part of a publication after the channel name.
+ * @param {FrameCursor} cursor @param {number} flags @param {number} offset @param {string} epoch
  * @param {boolean} copy whether the payload must outlive the frame
  * @returns {Publication}
  */
@@ -111,10 +92,7 @@ function readPublication(cursor, flags, offset, epoch, copy) {
   }
 }
 
-/**
- * @param {FrameCursor} cursor
- * @param {string} epoch
- */
+/** @param {FrameCursor} cursor @param {string} epoch */
 function readPublications(cursor, epoch) {
   const publications = []
   for (let count = cursor.u32(); count > 0; count--) {
@@ -124,9 +102,7 @@ function readPublications(cursor, epoch) {
   return publications
 }
 
-/**
- * @implements {PubSub}
- */
+/** @implements {PubSub} */
 class LocalPubSub {
   #bus
 
@@ -196,9 +172,7 @@ class LocalPubSub {
   }
 
   /**
-   * @param {string} channel
-   * @param {import('../contract.js').HistoryFilter} filter
-   * @param {number} metaTtl
+   * @param {string} channel @param {import('../contract.js').HistoryFilter} filter @param {number} metaTtl
    * @param {Done} done
    */
   #history(channel, filter, metaTtl, done) {
@@ -235,9 +209,7 @@ class LocalPubSub {
   }
 }
 
-/**
- * @implements {Presence}
- */
+/** @implements {Presence} */
 class LocalPresence {
   #bus
 
@@ -277,7 +249,7 @@ class LocalPresence {
   }
 }
 
-/** The node's own broker, in a worker: requests to the primary, and events from it. */
+/** The node's own broker in a worker: requests to the primary and events from it. */
 export class LocalBroker {
   #bus
   #events
@@ -286,11 +258,11 @@ export class LocalBroker {
   #reader
 
   /**
-   * @param {import('node:net').Socket} socket to the primary; its owner calls `receive` with the bytes that it reads
+   * @param {import('node:net').Socket} socket to the primary; its owner passes the bytes it reads to `receive`
    * @param {import('../contract.js').BrokerEvents} events
    * @param {string} node id of this node
    * @param {import('pino').Logger} log
-   * @param {(worker: number) => void} onGone called with the index of a worker that has ended, or is being replaced
+   * @param {(worker: number) => void} onGone called with the index of a worker that has ended or is being replaced
    */
   constructor(socket, events, node, log, onGone) {
     this.#bus = new Bus(socket, log)
@@ -315,10 +287,7 @@ export class LocalBroker {
     return this.#bus.open
   }
 
-  /**
-   * @param {number} type
-   * @param {FrameCursor} cursor
-   */
+  /** @param {number} type @param {FrameCursor} cursor */
   #handle(type, cursor) {
     switch (type) {
       case Frame.PUBLICATION: {

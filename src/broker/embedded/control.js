@@ -1,4 +1,4 @@
-// Control between the workers of a node: the half in the primary (calls, users), and the half in each worker.
+// Control between the workers of a node: calls and users in the primary, LocalControl in each worker.
 
 import { errors } from '../../errors.js'
 import { surveyAnswer } from '../surveys.js'
@@ -8,27 +8,25 @@ import { Frame } from './frames.js'
  * @typedef {import('../contract.js').Control} Control
  * @typedef {import('./frames.js').FrameWriter} FrameWriter
  * @typedef {import('./frames.js').FrameCursor} FrameCursor
- *
  * @typedef {object} CallLink a worker, for the calls of the primary
  * @property {FrameWriter} writer
- * @property {number} worker index of the worker, -1: nobody can call it
+ * @property {number} worker index of the worker, -1: cannot be called
  * @property {number} number unique among all links ever made
  * @property {number} calls how many calls it has made
  */
 
 const NOTHING = Buffer.alloc(0)
-/** Instead of a request number: no answer is wanted. */
+/** In place of a request number: no answer is wanted. */
 const NO_REQUEST = 0xffffffff
 
 /**
- * The calls between workers, in the primary: it forwards frames and remembers none of them. When a worker goes, every other
- * one is sent the number of its own calls forwarded by then. So it knows which of its calls went to the worker that has gone
- * and which will reach its replacement.
+ * The calls between workers, in the primary: it forwards frames and stores none. When a worker goes, every other
+ * worker is sent the number of its own calls forwarded so far, and so knows which of its calls went to the lost
+ * worker and which will reach the replacement.
  *
  *   caller -- CALL --> host -- CALLED --> worker
  *   caller <- ANSWER - host <- RETURN --- worker
  *   caller <-- GONE -- host <-- (closed)
- *
  * @template {CallLink} L
  */
 export class Calls {
@@ -47,7 +45,7 @@ export class Calls {
   addLink(link) {
     this.#links.set(link.number, link)
     if (link.worker < 0) return
-    // The one before may be dead without its socket having closed yet.
+    // The previous link may be dead without its socket having closed yet.
     if (this.#workers.has(link.worker)) this.#announceGone(link.worker)
     this.#workers.set(link.worker, link)
   }
@@ -68,10 +66,7 @@ export class Calls {
     }
   }
 
-  /**
-   * @param {L} caller
-   * @param {FrameCursor} cursor
-   */
+  /** @param {L} caller @param {FrameCursor} cursor */
   call(caller, cursor) {
     caller.calls++
     const request = cursor.u32()
@@ -86,13 +81,10 @@ export class Calls {
     }
   }
 
-  /**
-   * @param {L} link
-   * @param {FrameCursor} cursor
-   */
+  /** @param {L} link @param {FrameCursor} cursor */
   answer(link, cursor) {
     const caller = this.#links.get(cursor.u32())
-    // The calls of one that has been replaced have failed already, and their numbers may be in use again.
+    // The calls of a replaced link have failed already, and their numbers may be in use again.
     if (caller === undefined || this.#workers.get(link.worker) !== link) return
     caller.writer.begin(Frame.ANSWER).raw(cursor.buffer, cursor.at, cursor.end)
     this.#sent(caller)
@@ -109,12 +101,7 @@ export class Users {
   /** @type {Map<L, Map<string, number>>} */
   #byLink = new Map()
 
-  /**
-   * @param {string} user
-   * @param {number} limit
-   * @param {L} link
-   * @returns {boolean} whether there is room for one more
-   */
+  /** @param {string} user @param {number} limit @param {L} link @returns {boolean} false: the limit is reached */
   claim(user, limit, link) {
     const total = this.#total.get(user) ?? 0
     if (total >= limit) return false
@@ -125,10 +112,7 @@ export class Users {
     return true
   }
 
-  /**
-   * @param {string} user
-   * @param {L} link
-   */
+  /** @param {string} user @param {L} link */
   release(user, link) {
     const own = this.#byLink.get(link)
     if (!own?.has(user)) return
@@ -142,11 +126,7 @@ export class Users {
     this.#byLink.delete(link)
   }
 
-  /**
-   * @param {Map<string, number>} counts
-   * @param {string} user
-   * @param {number} count
-   */
+  /** @param {Map<string, number>} counts @param {string} user @param {number} count */
   #subtract(counts, user, count) {
     const left = (counts.get(user) ?? 0) - count
     if (left > 0) counts.set(user, left)
@@ -154,12 +134,11 @@ export class Users {
   }
 }
 
-/**
- * Control in a worker: there are no other nodes.
- * @implements {Control}
- */
+/** Control in a worker of a single node. @implements {Control} */
 export class LocalControl {
-  /** @type {Map<number, {worker: number, request: number}>} serial number of a call -> its callee and request number */
+  /**
+   * @type {Map<number, {worker: number, request: number}>} serial number of a call -> its callee and request number
+   */
   #pending = new Map()
   #made = 0
   #bus
@@ -168,8 +147,7 @@ export class LocalControl {
   #log
 
   /**
-   * @param {import('./client.js').Bus} bus
-   * @param {import('../contract.js').BrokerEvents} events
+   * @param {import('./client.js').Bus} bus @param {import('../contract.js').BrokerEvents} events
    * @param {string} node id of this node
    * @param {import('pino').Logger} log
    */
@@ -229,7 +207,7 @@ export class LocalControl {
   }
 
   /**
-   * A worker has gone: fails the calls that were forwarded to it.
+   * Fails the calls that were forwarded to a worker that has gone.
    * @param {FrameCursor} cursor
    * @returns {number} index of the worker
    */
@@ -243,10 +221,7 @@ export class LocalControl {
     return worker
   }
 
-  /**
-   * Another worker calls this one.
-   * @param {FrameCursor} cursor
-   */
+  /** Receives a call from another worker. @param {FrameCursor} cursor */
   called(cursor) {
     const caller = cursor.u32()
     const request = cursor.u32()
@@ -259,13 +234,10 @@ export class LocalControl {
     })
   }
 
-  /**
-   * This worker is asked in a survey.
-   * @param {FrameCursor} cursor
-   */
+  /** Answers a survey. @param {FrameCursor} cursor */
   asked(cursor) {
     const survey = cursor.u32()
-    // Before the frame begins, because the operation may write frames of its own.
+    // Computed before the frame begins, because the operation may write frames of its own.
     const answer = surveyAnswer(this.#events, this.#log, cursor.string(), JSON.parse(cursor.string()))
     this.#bus.writer.begin(Frame.SURVEY_ANSWER).u32(survey).string(answer).end()
   }

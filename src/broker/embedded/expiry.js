@@ -1,34 +1,30 @@
 /**
  * @typedef {object} Expiring
- * @property {number} dueSecond the bucket it waits in, 0 = none; belongs to Expiry
+ * @property {number} dueSecond its bucket, 0 = none; belongs to Expiry
  */
 
 /**
- * Items that expire, in one bucket for each second, without a timer for each item. An item whose expiry was put off stays in its
- * bucket and moves on when the sweep finds it, so putting off costs nothing.
- *
+ * Items that expire, in one bucket for each second instead of a timer for each item. An item with a postponed expiry
+ * stays in its bucket and moves on when the sweep finds it, so postponing costs nothing.
  * @template {Expiring} T
  */
 export class Expiry {
-  /** @type {Map<number, Set<T>>} second -> things */
+  /** @type {Map<number, Set<T>>} second -> items */
   #buckets = new Map()
   #swept
   #due
 
   /**
    * @param {number} now ms
-   * @param {(thing: T, now: number) => number} due called for each thing of a bucket that has come: removes what has expired,
-   *   and returns the time in ms to look again, 0 for never
+   * @param {(thing: T, now: number) => number} due called for each item of a due bucket: removes what has expired,
+   *   and returns the time in ms of the next check, 0 = never
    */
   constructor(now, due) {
     this.#swept = Math.floor(now / 1000)
     this.#due = due
   }
 
-  /**
-   * @param {T} thing
-   * @param {number} at ms; a thing that waits for an earlier time already goes on waiting for that
-   */
+  /** @param {T} thing @param {number} at ms; ignored if an earlier time is scheduled */
   schedule(thing, at) {
     const second = Math.max(Math.ceil(at / 1000), this.#swept + 1)
     if (thing.dueSecond !== 0) {
@@ -44,7 +40,7 @@ export class Expiry {
   /** @param {number} now ms */
   sweep(now) {
     const until = Math.floor(now / 1000)
-    // After a long sleep of the machine it is cheaper to look at the buckets than at the seconds.
+    // After the machine has slept long there are fewer buckets than seconds.
     const due =
       until - this.#swept > this.#buckets.size
         ? [...this.#buckets.keys()].filter(second => second <= until).sort((a, b) => a - b)

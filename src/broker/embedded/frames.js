@@ -1,5 +1,5 @@
-// The local bus between workers and primary: length-prefixed binary frames over a stream socket, everything that
-// one event-loop turn produced in one write.
+// The local bus between workers and primary: length-prefixed binary frames over a stream socket. The frames of one
+// event-loop turn share a write.
 //
 //   u32 length of the rest | u8 type | body
 //
@@ -48,20 +48,20 @@ export const Flag = Object.freeze({
   DELTA: 64,
 })
 
-/** Where the fixed fields of a publication stand, from the first byte of the frame. */
+/** Positions of a publication's fixed fields, from the first byte of the frame. */
 export const At = Object.freeze({ TYPE: 4, REQUEST: 5, FLAGS: 9, OFFSET: 10, EPOCH: 18, CHANNEL: 26 })
 
 const FIRST_SIZE = 64 * 1024
-/** While frames keep coming, a flush waits for at most this many turns, or until this many bytes are there. */
+/** While frames keep coming, a flush waits for at most this many turns or bytes. */
 const MAX_TURNS = 8
 const FULL_SIZE = 32 * 1024
-/** A write buffer that grew past this is given back after its flush. */
+/** A write buffer larger than this is released after its flush. */
 const KEEP_SIZE = 4 * 1024 * 1024
 
 /**
- * Collects frames and writes them to a socket: when a turn of the event loop has brought no new ones, or enough have come.
- * Waiting for that quiet turn costs an idle loop one empty poll, some microseconds; a busy one saves most of its writes, and
- * the other side most of its wake-ups.
+ * Collects frames and writes them to a socket when a turn of the event loop has brought no new ones, or enough are
+ * there. Waiting for the quiet turn costs an idle loop one empty poll (some microseconds); it saves a busy one most
+ * of its writes, and the other side most of its wake-ups.
  */
 export class FrameWriter {
   #socket
@@ -86,12 +86,12 @@ export class FrameWriter {
     this.#socket = socket
   }
 
-  /** Bytes that the other side has not taken yet. */
+  /** Bytes not yet written to the kernel. */
   get backlog() {
     return this.#end + this.#socket.writableLength
   }
 
-  /** @param {number} bytes that must fit behind the end */
+  /** @param {number} bytes that must fit after the end */
   #reserve(bytes) {
     const needed = this.#end + bytes
     if (needed <= this.#buffer.length) return
@@ -109,7 +109,6 @@ export class FrameWriter {
     return this
   }
 
-  /** Closes the frame: its length is known now. */
   end() {
     this.#buffer.writeUInt32LE(this.#end - this.#start - 4, this.#start)
     this.#fresh = true
@@ -155,7 +154,7 @@ export class FrameWriter {
     return this
   }
 
-  /** @param {string} text written as UTF-8 behind its length in bytes */
+  /** @param {string} text written as UTF-8 after its length in bytes */
   string(text) {
     this.#reserve(4 + text.length * 3)
     const length = this.#buffer.write(text, this.#end + 4)
@@ -171,19 +170,19 @@ export class FrameWriter {
     return this
   }
 
-  /** @param {string} bytes a byte string behind its length */
+  /** @param {string} bytes a byte string, written after its length */
   bytes(bytes) {
     return this.u32(bytes.length).byteString(bytes)
   }
 
-  /** @param {string | Buffer} data behind its length in bytes */
+  /** @param {string | Buffer} data written after its length in bytes */
   payload(data) {
     if (typeof data === 'string') return this.string(data)
     this.u32(data.length)
     return this.raw(data, 0, data.length)
   }
 
-  /** @param {string | Buffer} data the rest of the frame, without its length */
+  /** @param {string | Buffer} data the rest of the frame, without a length */
   bare(data) {
     if (typeof data !== 'string') return this.raw(data, 0, data.length)
     this.#reserve(data.length * 3)
@@ -200,12 +199,7 @@ export class FrameWriter {
     return this
   }
 
-  /**
-   * Copies bytes as they are.
-   * @param {Uint8Array} source
-   * @param {number} start
-   * @param {number} end
-   */
+  /** @param {Uint8Array} source @param {number} start @param {number} end */
   raw(source, start, end) {
     this.#reserve(end - start)
     this.#buffer.set(source.subarray(start, end), this.#end)
@@ -214,9 +208,8 @@ export class FrameWriter {
   }
 
   /**
-   * Overwrites the type, offset and epoch of the publication frame that is being written by `raw`.
-   * @param {number} offset
-   * @param {string} epoch
+   * Patches the type, offset and epoch of the publication frame that `raw` is writing.
+   * @param {number} offset @param {string} epoch
    */
   patchPublication(offset, epoch) {
     this.#buffer[this.#start + At.TYPE] = Frame.PUBLICATION
@@ -225,13 +218,12 @@ export class FrameWriter {
     this.#buffer.write(epoch, this.#start + At.EPOCH, 8, 'latin1')
   }
 
-  /** Starts a frame that `raw` will write whole, length and type included. */
+  /** Starts a frame that `raw` writes whole, length and type included. */
   beginRaw() {
     this.#start = this.#end
     return this
   }
 
-  /** Gives everything to the socket. */
   #flush() {
     this.#turns = 0
     const end = this.#end
@@ -241,16 +233,14 @@ export class FrameWriter {
     }
     this.#end = 0
     this.#socket.write(this.#buffer.subarray(0, end))
-    // The kernel mostly takes it at once; else the bytes belong to the socket until it has.
+    // The kernel mostly accepts it at once; otherwise the socket owns the bytes until it does.
     if (this.#socket.writableLength > 0 || this.#buffer.length > KEEP_SIZE) {
       this.#buffer = Buffer.allocUnsafeSlow(FIRST_SIZE)
     }
   }
 }
 
-/**
- * Reads the fields of one frame in their order.
- */
+/** Reads the fields of one frame in their order. */
 export class FrameCursor {
   /** @type {Buffer} */
   buffer = Buffer.alloc(0)
@@ -315,21 +305,19 @@ export class FrameCursor {
   }
 }
 
-/**
- * Cuts a byte stream into frames.
- */
+/** Cuts a byte stream into frames. */
 export class FrameReader {
-  /** @type {Buffer[]} the beginning of a frame, in pieces: joined only when the last one is there */
+  /** @type {Buffer[]} the beginning of a frame, joined when its last piece arrives */
   #pieces = []
-  /** Bytes that it lacks, as far as is known. */
+  /** Missing bytes of that frame, as far as known. */
   #missing = 0
   #cursor = new FrameCursor()
   #handle
   #failed
 
   /**
-   * @param {(type: number, cursor: FrameCursor) => void} handle the cursor stands behind the type; valid during the call
-   * @param {(error: Error) => void} failed told what `handle` threw; the frames behind it are handled all the same
+   * @param {(type: number, cursor: FrameCursor) => void} handle the cursor stands after the type; valid during the call
+   * @param {(error: Error) => void} failed receives errors of `handle`; the frames that follow are handled all the same
    */
   constructor(handle, failed) {
     this.#handle = handle

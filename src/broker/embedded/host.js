@@ -4,18 +4,16 @@ import { Calls, Users } from './control.js'
 import { At, Flag, Frame, FrameReader, FrameWriter } from './frames.js'
 import { Store } from './store.js'
 
-/** A worker that leaves more than this unread makes the host stop taking requests, so that publishers wait, too. */
+/** Backlog of one worker at which the host stops reading requests, so that publishers wait. */
 const PAUSE_BYTES = 16 * 1024 * 1024
-/** Ticks (seconds) for which a worker may leave that much unread before it counts as stuck. */
+/** Ticks (seconds) with that backlog after which a worker counts as stuck. */
 const STUCK_TICKS = 5
 
-/**
- * One worker, as the host sees it.
- */
+/** One worker, for the host. */
 class Link {
-  /** Seconds that this worker has been far behind. */
+  /** Seconds with a backlog above PAUSE_BYTES. */
   behind = 0
-  /** Calls that it has made to other workers. */
+  /** Calls made to other workers. */
   calls = 0
 
   /**
@@ -34,8 +32,8 @@ class Link {
 }
 
 /**
- * The embedded broker's half in the primary: takes the frames of all workers, one after another, and so gives every
- * channel its order.
+ * The embedded broker's half in the primary. It handles the frames of all workers one after another, which gives
+ * every channel its order.
  */
 export class BrokerHost {
   /** @type {Set<Link>} */
@@ -56,7 +54,7 @@ export class BrokerHost {
 
   /**
    * @param {object} options
-   * @param {number} options.maxBytes bound on what is kept
+   * @param {number} options.maxBytes limit of the stored bytes
    * @param {import('pino').Logger} options.log
    * @param {() => number} [options.clock] ms
    */
@@ -66,10 +64,7 @@ export class BrokerHost {
     this.#store = new Store({ maxBytes, clock, onFull: bytes => this.#reportFull(bytes, maxBytes) })
   }
 
-  /**
-   * @param {number} bytes
-   * @param {number} maxBytes
-   */
+  /** @param {number} bytes @param {number} maxBytes */
   #reportFull(bytes, maxBytes) {
     const now = this.#clock()
     if (now - this.#lastFull < 60_000) return
@@ -80,7 +75,7 @@ export class BrokerHost {
     )
   }
 
-  /** Channels with subscribers, in whichever worker. */
+  /** Channels with subscribers in any worker. */
   get subscribed() {
     return this.#store.subscribed
   }
@@ -89,7 +84,7 @@ export class BrokerHost {
    * Serves a worker until its socket closes.
    * @param {import('node:net').Socket} socket
    * @param {string} name for the log
-   * @param {number} worker index by which other workers call it; -1: they do not
+   * @param {number} worker index by which other workers call it; -1: cannot be called
    */
   attach(socket, name, worker) {
     this.#lastLink = (this.#lastLink + 1) >>> 0
@@ -117,8 +112,8 @@ export class BrokerHost {
   }
 
   /**
-   * To be called once a second: expiry, surveys that take too long, workers that do not read.
-   * @returns {string[]} names of the workers that are stuck
+   * Called once a second: expiry, slow surveys, workers that do not read.
+   * @returns {string[]} names of stuck workers
    */
   tick() {
     this.#store.sweep()
@@ -144,10 +139,7 @@ export class BrokerHost {
     for (const link of this.#links) link.socket.resume()
   }
 
-  /**
-   * Ends a frame to a worker, and stops the flow if it does not keep up.
-   * @param {Link} link
-   */
+  /** Ends a frame to a worker and pauses the flow if it does not keep up. @param {Link} link */
   #sent(link) {
     link.writer.end()
     if (!this.#paused && link.writer.backlog > PAUSE_BYTES) {
@@ -156,11 +148,7 @@ export class BrokerHost {
     }
   }
 
-  /**
-   * @param {Link} link
-   * @param {number} type
-   * @param {import('./frames.js').FrameCursor} cursor
-   */
+  /** @param {Link} link @param {number} type @param {import('./frames.js').FrameCursor} cursor */
   #handle(link, type, cursor) {
     switch (type) {
       case Frame.PUBLISH:
@@ -189,11 +177,8 @@ export class BrokerHost {
   }
 
   /**
-   * Requests that get an ANSWER, or FAILED with an error's code.
-   * @param {Link} link
-   * @param {number} type
-   * @param {number} request
-   * @param {import('./frames.js').FrameCursor} cursor
+   * Handles the requests that get an ANSWER, or FAILED with an error's code.
+   * @param {Link} link @param {number} type @param {number} request @param {import('./frames.js').FrameCursor} cursor
    */
   #request(link, type, request, cursor) {
     const { writer } = link
@@ -250,10 +235,7 @@ export class BrokerHost {
     }
   }
 
-  /**
-   * @param {Link} link
-   * @param {import('./frames.js').FrameCursor} cursor
-   */
+  /** @param {Link} link @param {import('./frames.js').FrameCursor} cursor */
   #publish(link, cursor) {
     const request = cursor.u32()
     const flags = cursor.u8()
@@ -298,23 +280,14 @@ export class BrokerHost {
     this.#published(link, request, offset, epoch)
   }
 
-  /**
-   * @param {Link} link
-   * @param {number} request
-   * @param {number} offset
-   * @param {string} epoch
-   */
+  /** @param {Link} link @param {number} request @param {number} offset @param {string} epoch */
   #published(link, request, offset, epoch) {
     const writer = link.writer.begin(Frame.PUBLISHED).u32(request)
     if (offset > 0) writer.f64(offset).epoch(epoch)
     this.#sent(link)
   }
 
-  /**
-   * @param {Link} link
-   * @param {number} request
-   * @param {import('./frames.js').FrameCursor} cursor
-   */
+  /** @param {Link} link @param {number} request @param {import('./frames.js').FrameCursor} cursor */
   #subscribe(link, request, cursor) {
     const name = cursor.string()
     const wants = JSON.parse(cursor.string())
@@ -338,11 +311,7 @@ export class BrokerHost {
     this.#sent(link)
   }
 
-  /**
-   * @param {Link} link
-   * @param {number} request
-   * @param {import('./frames.js').FrameCursor} cursor
-   */
+  /** @param {Link} link @param {number} request @param {import('./frames.js').FrameCursor} cursor */
   #history(link, request, cursor) {
     const name = cursor.string()
     const { filter, metaTtl } = JSON.parse(cursor.string())
@@ -352,20 +321,13 @@ export class BrokerHost {
     this.#sent(link)
   }
 
-  /**
-   * @param {FrameWriter} writer
-   * @param {import('./stream.js').Entry[]} entries
-   */
+  /** @param {FrameWriter} writer @param {import('./stream.js').Entry[]} entries */
   #writeEntries(writer, entries) {
     writer.u32(entries.length)
     for (const { offset, flags, body } of entries) writer.u8(flags).f64(offset).byteString(body)
   }
 
-  /**
-   * @param {import('./store.js').Channel<Link>} channel
-   * @param {string} info byte string
-   * @param {boolean} joined
-   */
+  /** @param {import('./store.js').Channel<Link>} channel @param {string} info byte string @param {boolean} joined */
   #announce(channel, info, joined) {
     for (const link of channel.links) {
       link.writer
@@ -377,11 +339,7 @@ export class BrokerHost {
     }
   }
 
-  /**
-   * @param {Link} link
-   * @param {number} request
-   * @param {string[] | null} answers null: the survey has failed
-   */
+  /** @param {Link} link @param {number} request @param {string[] | null} answers null: the survey has failed */
   #answerSurvey(link, request, answers) {
     if (!this.#links.has(link)) return
     const { writer } = link
@@ -391,9 +349,5 @@ export class BrokerHost {
   }
 }
 
-/**
- * Begins the answer to a request.
- * @param {Link} link
- * @param {number} request
- */
+/** Begins the answer to a request. @param {Link} link @param {number} request */
 const begin = (link, request) => link.writer.begin(Frame.ANSWER).u32(request)

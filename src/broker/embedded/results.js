@@ -1,31 +1,21 @@
-/** How long a key keeps the same publication from going out again (server API, publish). */
+/** Validity of an idempotency key (server API, publish). */
 const KEEP_MS = 5 * 60 * 1000
 const OVERHEAD = 160
 
-/**
- * The results of publications with an idempotency key. All live equally long, so the Map's own order is the order
- * in which they end.
- */
+/** The results of publications with an idempotency key. All live equally long, so the Map is in order of expiry. */
 export class Results {
   /** @type {Map<string, {offset: number, epoch: string, expireAt: number}>} */
   #results = new Map()
   bytes = 0
 
-  /**
-   * @param {string} channel
-   * @param {string} key
-   * @param {number} now ms
-   */
+  /** @param {string} channel @param {string} key @param {number} now ms */
   get(channel, key, now) {
     const result = this.#results.get(`${channel}\0${key}`)
     return result && result.expireAt > now ? result : undefined
   }
 
   /**
-   * @param {string} channel
-   * @param {string} key
-   * @param {number} offset
-   * @param {string} epoch
+   * @param {string} channel @param {string} key @param {number} offset @param {string} epoch
    * @param {number} now ms
    */
   set(channel, key, offset, epoch, now) {
@@ -48,7 +38,7 @@ export class Results {
     }
   }
 
-  /** @returns {boolean} whether there was one to forget */
+  /** @returns {boolean} false: there is none */
   forgetOldest() {
     for (const name of this.#results.keys()) {
       this.#forget(name)

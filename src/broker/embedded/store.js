@@ -3,27 +3,24 @@ import { Expiry } from './expiry.js'
 import { Results } from './results.js'
 import { Stream } from './stream.js'
 
-/** Bytes of a stream beside its entries. */
+/** Bytes of a stream besides its entries. */
 const STREAM_OVERHEAD = 400
 
 /**
  * @template L
  * @typedef {object} Present one connection in a channel's presence
- * @property {L} link the worker that holds it
+ * @property {L} link its worker
  * @property {string} info ClientInfo as a byte string of JSON text
- * @property {boolean} leave to be announced if the worker dies
+ * @property {boolean} leave announce a leave if the worker dies
  */
 
-/**
- * One channel in the primary.
- * @template L
- */
+/** One channel in the primary. @template L */
 export class Channel {
   /** @type {L[]} workers with a subscriber */
   links = []
   /** @type {Stream | null} */
   stream = null
-  /** @type {Map<string, Present<L>> | null} client id -> ... */
+  /** @type {Map<string, Present<L>> | null} by client id */
   presence = null
   /** For Expiry. */
   dueSecond = 0
@@ -39,12 +36,11 @@ export class Channel {
 }
 
 /**
- * All channels of the embedded broker: who subscribes, history, presence. It knows no sockets: a link is whatever
- * the host uses to name a worker.
+ * All channels of the embedded broker: subscribers, history, presence. It knows no sockets; a link is the host's
+ * name of a worker.
  *
- * Its memory is bounded by `maxBytes`. At the bound, the least recently published channels lose their history (offset and epoch
- * stay, so recovery fails correctly), then whole streams go, then the oldest idempotency keys.
- *
+ * `maxBytes` limits its memory. At the limit, the least recently published channels lose their history (offset and
+ * epoch stay, so recovery fails correctly), then whole streams go, then the oldest idempotency keys.
  * @template L
  */
 export class Store {
@@ -54,7 +50,7 @@ export class Store {
   subscribed = 0
   /** @type {Set<Channel<L>>} channels with a stream, the oldest first */
   #streams = new Set()
-  /** @type {Set<Channel<L>>} of those, the ones with publications kept, the least recently published first */
+  /** @type {Set<Channel<L>>} those with stored publications, the least recently published first */
   #kept = new Set()
   #results = new Results()
   #streamBytes = 0
@@ -64,10 +60,9 @@ export class Store {
   #expiry
 
   /**
-   * @param {object} options
-   * @param {number} options.maxBytes
+   * @param {object} options @param {number} options.maxBytes
    * @param {() => number} options.clock ms
-   * @param {(bytes: number) => void} options.onFull called when something had to go
+   * @param {(bytes: number) => void} options.onFull called when data is dropped
    */
   constructor({ maxBytes, clock, onFull }) {
     this.#maxBytes = maxBytes
@@ -76,15 +71,12 @@ export class Store {
     this.#expiry = new Expiry(clock(), (/** @type {Channel<L>} */ channel, now) => this.#due(channel, now))
   }
 
-  /** Bytes kept, as estimated: history, positions, idempotency keys. */
+  /** Estimated bytes of history, positions and idempotency keys. */
   get bytes() {
     return this.#streamBytes + this.#results.bytes
   }
 
-  /**
-   * @param {string} name
-   * @returns {Channel<L>}
-   */
+  /** @param {string} name @returns {Channel<L>} */
   #open(name) {
     let channel = this.channels.get(name)
     if (!channel) this.channels.set(name, (channel = new Channel(name)))
@@ -98,20 +90,14 @@ export class Store {
 
   // Subscribers
 
-  /**
-   * @param {string} name
-   * @param {L} link
-   */
+  /** @param {string} name @param {L} link */
   subscribe(name, link) {
     const channel = this.#open(name)
     if (channel.links.includes(link)) return
     if (channel.links.push(link) === 1) this.subscribed++
   }
 
-  /**
-   * @param {string} name
-   * @param {L} link
-   */
+  /** @param {string} name @param {L} link */
   unsubscribe(name, link) {
     const channel = this.channels.get(name)
     const index = channel ? channel.links.indexOf(link) : -1
@@ -120,10 +106,7 @@ export class Store {
     this.#release(channel)
   }
 
-  /**
-   * @param {Channel<L>} channel
-   * @param {number} index of a link of it
-   */
+  /** @param {Channel<L>} channel @param {number} index of a link of the channel */
   #unlink(channel, index) {
     channel.links.splice(index, 1)
     if (channel.links.length === 0) this.subscribed--
@@ -132,7 +115,7 @@ export class Store {
   /**
    * Removes a worker: its subscriptions and its clients' presence.
    * @param {L} link
-   * @param {(channel: Channel<L>, info: string) => void} left called for each of its clients whose leave is to be announced
+   * @param {(channel: Channel<L>, info: string) => void} left called for each client whose leave must be announced
    */
   removeLink(link, left) {
     for (const channel of this.channels.values()) {
@@ -149,11 +132,7 @@ export class Store {
 
   // History
 
-  /**
-   * The stream of a channel, with what has expired taken out of it.
-   * @param {Channel<L>} channel
-   * @param {number} now ms
-   */
+  /** The stream of a channel without its expired parts. @param {Channel<L>} channel @param {number} now ms */
   #current(channel, now) {
     const { stream } = channel
     if (!stream) return null
@@ -166,7 +145,7 @@ export class Store {
   }
 
   /**
-   * The stream of a channel, made if there is none, with its life prolonged.
+   * The stream of a channel, created if missing, with its life extended.
    * @param {string} name
    * @param {number} metaTtl ms
    */
@@ -175,7 +154,7 @@ export class Store {
     const channel = this.#open(name)
     let stream = this.#current(channel, now)
     if (!stream) {
-      // #current may have closed the channel with its stream.
+      // #current may have removed the channel with its stream.
       this.channels.set(name, channel)
       channel.stream = stream = new Stream()
       stream.expireAt = now + metaTtl
@@ -205,11 +184,7 @@ export class Store {
     this.#release(channel)
   }
 
-  /**
-   * @param {Channel<L>} channel
-   * @param {number} now ms
-   * @returns {number} when to look again
-   */
+  /** @param {Channel<L>} channel @param {number} now ms @returns {number} ms of the next check */
   #due(channel, now) {
     const stream = this.#current(channel, now)
     if (!stream) return 0
@@ -217,11 +192,11 @@ export class Store {
   }
 
   /**
-   * Keeps a publication.
+   * Stores a publication.
    * @param {string} name
-   * @param {{flags: number, body: string, size: number, ttl: number, metaTtl: number, version: bigint, versionEpoch: string}} publication
-   *   times in ms
-   * @returns {{offset: number, epoch: string, added: boolean}} not added: an older version than the stream has
+   * @param {{flags: number, body: string, size: number, ttl: number, metaTtl: number, version: bigint,
+   *   versionEpoch: string}} publication times in ms
+   * @returns {{offset: number, epoch: string, added: boolean}} not added: the stream has a newer version
    */
   append(name, { flags, body, size, ttl, metaTtl, version, versionEpoch }) {
     const { channel, stream, now } = this.#touch(name, Math.max(metaTtl, ttl))
@@ -239,7 +214,7 @@ export class Store {
     return { offset, epoch: stream.epoch, added: true }
   }
 
-  /** @param {Channel<L>} spared the one in use */
+  /** @param {Channel<L>} spared the channel in use */
   #makeRoom(spared) {
     if (this.bytes <= this.#maxBytes) return
     this.#onFull(this.bytes)
@@ -255,7 +230,7 @@ export class Store {
   }
 
   /**
-   * The stream that a subscriber or a reader wants to see: made if there is none.
+   * The stream of a subscriber or reader, created if missing.
    * @param {string} name
    * @param {number} metaTtl ms
    * @returns {Stream}
@@ -264,11 +239,7 @@ export class Store {
     return this.#touch(name, metaTtl).stream
   }
 
-  /**
-   * @param {string} name
-   * @param {import('../contract.js').HistoryFilter} filter
-   * @param {number} metaTtl ms
-   */
+  /** @param {string} name @param {import('../contract.js').HistoryFilter} filter @param {number} metaTtl ms */
   history(name, { limit, sinceOffset, sinceEpoch = '', reverse = false }, metaTtl) {
     const stream = this.stream(name, metaTtl)
     if (sinceEpoch !== '' && sinceEpoch !== stream.epoch) throw errors.unrecoverablePosition
@@ -283,20 +254,12 @@ export class Store {
 
   // Idempotency
 
-  /**
-   * @param {string} name
-   * @param {string} key
-   */
+  /** @param {string} name @param {string} key */
   result(name, key) {
     return this.#results.get(name, key, this.#clock())
   }
 
-  /**
-   * @param {string} name
-   * @param {string} key
-   * @param {number} offset
-   * @param {string} epoch
-   */
+  /** @param {string} name @param {string} key @param {number} offset @param {string} epoch */
   keepResult(name, key, offset, epoch) {
     this.#results.set(name, key, offset, epoch, this.#clock())
     while (this.bytes > this.#maxBytes && this.#results.forgetOldest()) this.#onFull(this.bytes)
@@ -304,21 +267,14 @@ export class Store {
 
   // Presence
 
-  /**
-   * @param {string} name
-   * @param {string} client
-   * @param {Present<L>} present
-   */
+  /** @param {string} name @param {string} client @param {Present<L>} present */
   addPresence(name, client, present) {
     const channel = this.#open(name)
     channel.presence ??= new Map()
     channel.presence.set(client, present)
   }
 
-  /**
-   * @param {string} name
-   * @param {string} client
-   */
+  /** @param {string} name @param {string} client */
   removePresence(name, client) {
     const channel = this.channels.get(name)
     if (!channel) return
@@ -326,16 +282,13 @@ export class Store {
     this.#release(channel)
   }
 
-  /**
-   * @param {Channel<L>} channel
-   * @param {string} client
-   */
+  /** @param {Channel<L>} channel @param {string} client */
   #removePresent(channel, client) {
     if (!channel.presence?.delete(client)) return
     if (channel.presence.size === 0) channel.presence = null
   }
 
-  /** Removes what has expired. Called about once a second. */
+  /** Removes expired data. Called about once a second. */
   sweep() {
     const now = this.#clock()
     this.#expiry.sweep(now)

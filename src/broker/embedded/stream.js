@@ -1,34 +1,34 @@
 import { newEpoch } from '../shared.js'
 
-/** What an entry costs beside its bytes: the object, the string's header, its place in the list. */
+/** Cost of an entry besides its bytes: the object, the string's header, the place in the list. */
 const ENTRY_OVERHEAD = 96
 
 /**
- * @typedef {object} Entry a kept publication
+ * @typedef {object} Entry a stored publication
  * @property {number} offset
  * @property {number} flags
- * @property {string} body the publication's frame behind the channel name, as a byte string: it lives in the heap
- *   without the 200-odd bytes that a small Buffer costs
+ * @property {string} body the publication's frame after the channel name, as a byte string: it saves the 200-odd
+ *   bytes that a small Buffer costs on top
  */
 
 /**
- * The history of one channel: a list that is trimmed at its head, and a position that only grows.
+ * The history of one channel: a list trimmed at its head, and a position that only grows.
  *
  *        first            top
  *   ......[n-2][n-1][n]            entries are contiguous: offset(i) = first + i
  */
 export class Stream {
   epoch = newEpoch()
-  /** Offset of the newest publication ever; 0 = none yet. */
+  /** Offset of the newest publication ever; 0 = none. */
   top = 0
   version = 0n
   versionEpoch = ''
   /** @type {(Entry | undefined)[]} the live ones begin at #head */
   #entries = []
   #head = 0
-  /** Bytes of what is kept. */
+  /** Bytes of the entries. */
   bytes = 0
-  /** Times in ms: when the kept publications go, when offset and epoch go. 0 = never set. */
+  /** Expiry of the entries, and of offset and epoch, in ms; 0 = never set. */
   entriesExpireAt = 0
   expireAt = 0
 
@@ -37,8 +37,7 @@ export class Stream {
   }
 
   /**
-   * @param {number} flags
-   * @param {string} body
+   * @param {number} flags @param {string} body
    * @param {number} size publications to keep
    * @returns {number} its offset
    */
@@ -60,7 +59,7 @@ export class Stream {
     }
   }
 
-  /** Forgets the publications; offset and epoch stay. */
+  /** Removes the publications; offset and epoch stay. */
   clear() {
     this.#entries = []
     this.#head = 0
@@ -68,21 +67,18 @@ export class Stream {
     this.entriesExpireAt = 0
   }
 
-  /**
-   * @param {number} offset
-   * @returns {Entry | undefined}
-   */
+  /** @param {number} offset @returns {Entry | undefined} */
   #at(offset) {
     const index = offset - (this.top - this.length + 1)
     return index < 0 ? undefined : this.#entries[this.#head + index]
   }
 
   /**
-   * What a subscriber missed.
-   * @param {number} offset the last one that it has
+   * The publications that a subscriber missed.
+   * @param {number} offset of its last publication
    * @param {string} epoch '' = not checked
-   * @param {number} limit more than this is not recovered; 0 = no limit
-   * @returns {Entry[] | null} null: what it missed is not all here
+   * @param {number} limit of the recovered publications; 0 = none
+   * @returns {Entry[] | null} null: not all of them are available
    */
   since(offset, epoch, limit) {
     if (epoch !== '' && epoch !== this.epoch) return null
@@ -91,10 +87,7 @@ export class Stream {
     return this.read(offset, missed, false)
   }
 
-  /**
-   * @param {number} count -1 = all
-   * @returns {Entry[]} the newest ones, ascending
-   */
+  /** @param {number} count -1 = all @returns {Entry[]} the newest ones, ascending */
   newest(count) {
     const wanted = count < 0 ? this.length : Math.min(count, this.length)
     return this.read(this.top - wanted, wanted, false)
@@ -104,7 +97,7 @@ export class Stream {
    * @param {number | undefined} since exclusive
    * @param {number} limit -1 = all
    * @param {boolean} reverse newest first
-   * @returns {Entry[]} none when the first one would be beyond the top, or, in reverse, is trimmed
+   * @returns {Entry[]} empty if the first one would be beyond the top, or, in reverse, is trimmed
    */
   read(since, limit, reverse) {
     const first = this.top - this.length + 1
@@ -122,10 +115,10 @@ export class Stream {
   }
 
   /**
-   * Takes a publication's version into account.
-   * @param {bigint} version 0n = none, which resets what is known
+   * Records a publication's version.
+   * @param {bigint} version 0n = none, which resets the known version
    * @param {string} epoch
-   * @returns {boolean} false: older than what the stream has, to be dropped
+   * @returns {boolean} false: older than the stream's, to be dropped
    */
   advanceVersion(version, epoch) {
     if (version > 0n && version <= this.version && (epoch === '' || epoch === this.versionEpoch)) return false
