@@ -30,8 +30,8 @@ export { bar, sparkline, stackedBar } from './chart/bars.js'
  * @property {boolean} [binary] labels at multiples of 1024 and not of 1000, when nothing else is fixed
  * @property {number} [span] seconds from the left edge to the right one; without it as many as there are values
  * @property {number} [step] seconds between two values
- * @property {number} [last] sequence number of the newest value: with it the picture moves as a whole, dot by dot; without it a
- *   chart with more values than dots may flicker
+ * @property {number} [last] sequence number of the newest value: with it the picture moves as a whole, dot by dot;
+ *   without it a chart with more values than dots may flicker
  * @property {number} [labelWidth] least columns of the labels: charts below each other line up
  * @property {boolean} [legend] a row with the labels of the series, above; by default when there are some
  * @property {boolean} [colors] false: stacked areas differ by their pattern
@@ -48,7 +48,6 @@ const AXIS_HEIGHT = 9
 
 /**
  * Draws values over time, the newest at the right.
- *
  * @param {ChartOptions} options
  * @returns {Line[]} `height` lines of `width` columns
  */
@@ -103,11 +102,7 @@ export function legend(series, { unicode = true, stacked = false, colors = true 
   return line
 }
 
-/**
- * @param {ChartOptions} options
- * @param {number} rows
- * @returns {Scale}
- */
+/** @param {ChartOptions} options @param {number} rows @returns {Scale} */
 function scaleOf({ series, scale, min, max, stacked, binary = false }, rows) {
   let low = Number.POSITIVE_INFINITY
   let high = Number.NEGATIVE_INFINITY
@@ -211,9 +206,8 @@ function drawAreas(canvas, { series, unicode = true, colors = true }, all, scale
 }
 
 /**
- * A cell has one colour: that of the area that fills most of it. A low area without any cell gets the cell of which it fills most,
- * if the area that loses it keeps another.
- *
+ * A cell has one colour: that of the area that fills most of it. A low area without any cell gets the cell of which
+ * it fills most, if the area that loses it keeps another.
  * @param {number[]} ends of each area, in eighths of a row from the bottom
  * @param {number} rows
  * @returns {number[]} area by row, from the top
@@ -273,10 +267,7 @@ function timeAxis(span, columns, indent, rows, unicode) {
   return lines
 }
 
-/**
- * @param {number} value
- * @returns {string} 1.5k, 20M ...
- */
+/** @param {number} value @returns {string} 1.5k, 20M ... */
 function compact(value) {
   const size = Math.abs(value)
   for (const [unit, letter] of /** @type {[number, string][]} */ ([

@@ -1,6 +1,4 @@
-/**
- * Exit codes of the dashboard's process for its parent.
- */
+/** Exit codes of the dashboard's process for its parent. */
 export const EXIT_CODES = Object.freeze({
   /** The user quit the view; the gateway keeps running. */
   left: 0,

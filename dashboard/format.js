@@ -31,10 +31,7 @@ function scaled(value, step) {
   return { text: unit === 0 ? Math.round(value).toString() : digits(value), unit }
 }
 
-/**
- * @param {number | null | undefined} value
- * @returns {value is number}
- */
+/** @param {number | null | undefined} value @returns {value is number} */
 const known = value => typeof value === 'number' && Number.isFinite(value)
 
 /**
@@ -49,10 +46,7 @@ export function count(value) {
   return `${text}${UNITS[unit]}`
 }
 
-/**
- * @param {number | null | undefined} value
- * @returns {string} with all its digits: 1,234,567
- */
+/** @param {number | null | undefined} value @returns {string} with all its digits: 1,234,567 */
 export function whole(value) {
   if (!known(value)) return UNKNOWN
   return Math.round(value)
@@ -98,10 +92,7 @@ export function ms(value) {
   return seconds < 99.95 ? `${seconds.toFixed(1)}s` : `${Math.min(9999, Math.round(seconds))}s`
 }
 
-/**
- * @param {number | null | undefined} share
- * @returns {string} of one: 45%, at most 5 characters
- */
+/** @param {number | null | undefined} share @returns {string} of one: 45%, at most 5 characters */
 export const percent = share => (known(share) ? `${Math.round(share * 100)}%` : UNKNOWN)
 
 /**
@@ -138,11 +129,7 @@ export function clock(time) {
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
 }
 
-/**
- * @param {number | null | undefined} value
- * @param {keyof typeof LIMITS} limit
- * @returns {Health}
- */
+/** @param {number | null | undefined} value @param {keyof typeof LIMITS} limit @returns {Health} */
 export function health(value, limit) {
   const [warn, bad] = LIMITS[limit]
   if (!known(value) || value < warn) return 'good'

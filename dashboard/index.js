@@ -13,7 +13,6 @@ import { runView } from './view/app.js'
 
 /**
  * Shows a gateway until the user quits.
- *
  * @param {object} parts
  * @param {import('./source/link.js').Source} parts.source closed at the end
  * @param {import('./view/app.js').Screen} parts.terminal opened, and closed whatever happens
@@ -59,7 +58,6 @@ const ROWS = 24
 
 /**
  * One picture as text.
- *
  * @param {object} parts
  * @param {import('./source/link.js').Source} parts.source closed at the end
  * @param {number} parts.columns

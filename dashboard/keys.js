@@ -18,11 +18,7 @@ export function onKey(state, name) {
   return Object.hasOwn(KEYS, name) ? KEYS[name](state) : state
 }
 
-/**
- * @param {State} state
- * @param {Effect[]} effects
- * @returns {State}
- */
+/** @param {State} state @param {Effect[]} effects @returns {State} */
 const withEffects = (state, ...effects) => ({ ...state, effects })
 
 /** Most lines of the help, and of a worker's details, in one column. */

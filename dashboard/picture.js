@@ -47,8 +47,8 @@ const FIELDS = /** @type {const} */ (['max', 'p90', 'used', 'total', 'clients', 
  * @property {number | null} eachKernel
  * @property {number} cpu of all processes, shares of one core
  * @property {number} gc ms of pauses in a second, all workers
- * @property {Float32Array} workers FIELDS of each, by index, NaN for an absent one: 2.2 MB for 256 workers and all of SPAN. A
- *   replaced worker is another process in the same place
+ * @property {Float32Array} workers FIELDS of each, by index, NaN for an absent one: 2.2 MB for 256 workers and all
+ *   of SPAN. A replaced worker is another process in the same place
  *
  * @typedef {Point | null} Moment null: a second of which nothing is known
  */
@@ -77,10 +77,7 @@ export function toPoint({ time, interval, totals, capacity, workers }) {
   }
 }
 
-/**
- * @param {WorkerView[]} workers
- * @returns {Float32Array}
- */
+/** @param {WorkerView[]} workers @returns {Float32Array} */
 function ofWorkers(workers) {
   const figures = new Float32Array(workers.length * FIELDS.length).fill(Number.NaN)
   workers.forEach(({ state, sample }, index) => {
@@ -110,7 +107,6 @@ export function workerAt(moment, index) {
 
 /**
  * A gateway sends its history on connect; what is known of the time before that (of the gateway before it) stays.
- *
  * @param {Moment[]} moments
  * @param {Snapshot[]} history
  * @returns {Moment[]}
@@ -147,10 +143,7 @@ const OF_VIEWS = SORTS.map(({ name, value }) => ({
   value: (/** @type {WorkerView} */ { sample }) => value(/** @type {WorkerSample} */ (sample)),
 }))
 
-/**
- * @param {import('./state.js').State} state
- * @returns {WorkerView[]} in the order of the table
- */
+/** @param {import('./state.js').State} state @returns {WorkerView[]} in the order of the table */
 export const orderedWorkers = state =>
   ordered(
     shown(state).snapshot?.workers ?? [],

@@ -147,11 +147,7 @@ function advanced(charted, history, second) {
   return { lines: history, areas: first || second % AREAS === 0 ? history : charted.areas }
 }
 
-/**
- * @param {State} state
- * @param {import('../src/stats/schema.js').DoneMessage} done
- * @returns {State}
- */
+/** @param {State} state @param {import('../src/stats/schema.js').DoneMessage} done @returns {State} */
 function onDone(state, { command, error }) {
   if (error === null && command === 'log') return state
   const what = command === 'gc' ? 'garbage collection' : command
@@ -176,10 +172,7 @@ function onLink(state, { state: link, text, now }) {
   return { ...state, now, link: { state: link, text, since: down ? state.link.since : now }, effects }
 }
 
-/**
- * @param {State} state
- * @returns {State} without a selection of, or question about, a worker that is gone
- */
+/** @param {State} state @returns {State} without a selection of, or question about, a worker that is gone */
 function withoutGone(state) {
   const there = (/** @type {number | null} */ worker) =>
     worker === null || state.live.snapshot?.workers.some(({ index }) => index === worker)

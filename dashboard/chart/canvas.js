@@ -9,9 +9,7 @@ const DOTS = [
   [0x08, 0x10, 0x20, 0x80],
 ]
 
-/**
- * Cells of a picture: each has 2 by 4 braille dots, or one ASCII character.
- */
+/** Cells of a picture: each has 2 by 4 braille dots, or one ASCII character. */
 export class Canvas {
   #columns
   /** @type {string[]} */
@@ -20,11 +18,7 @@ export class Canvas {
   #styles
   #dots
 
-  /**
-   * @param {number} columns
-   * @param {number} rows
-   * @param {boolean} braille
-   */
+  /** @param {number} columns @param {number} rows @param {boolean} braille */
   constructor(columns, rows, braille) {
     this.#columns = columns
     this.#characters = Array(columns * rows).fill(' ')
@@ -68,7 +62,6 @@ export class Canvas {
 
   /**
    * A line of dots (Bresenham's algorithm), without the first one.
-   *
    * @param {number} x
    * @param {number} y
    * @param {number} toX not to the left of x
@@ -95,10 +88,7 @@ export class Canvas {
     }
   }
 
-  /**
-   * @param {number} row
-   * @returns {Line}
-   */
+  /** @param {number} row @returns {Line} */
   row(row) {
     /** @type {Line} */
     const line = []

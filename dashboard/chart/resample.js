@@ -9,9 +9,8 @@
  */
 
 /**
- * Values over time -> columns of a picture, the newest at the right. `last` assigns a value to the same column as its neighbours for
- * as long as it is shown: peaks do not flicker while the picture moves to the left.
- *
+ * Values over time -> columns of a picture, the newest at the right. `last` assigns a value to the same column as
+ * its neighbours for as long as it is shown: peaks do not flicker while the picture moves to the left.
  * @param {(number | null)[]} values
  * @param {number} count of columns
  * @param {number} each values for a column; below 1 some columns have none
@@ -47,10 +46,7 @@ export function resample(values, count, each, last) {
   return columns
 }
 
-/**
- * @param {(Column | null)[]} columns
- * @returns {(number | null)[]} means, interpolated between joined columns
- */
+/** @param {(Column | null)[]} columns @returns {(number | null)[]} means, interpolated between joined columns */
 export function means(columns) {
   /** @type {(number | null)[]} */
   const filled = columns.map(column => column?.mean ?? null)

@@ -91,7 +91,6 @@ const MARK = 9
 
 /**
  * Marks of the time axis.
- *
  * @param {number} span seconds from the left edge to the right one
  * @param {number} columns
  * @returns {{column: number, text: string}[]} from the right to the left

@@ -192,11 +192,7 @@ function spaces(spaces, width, unicode) {
     })
 }
 
-/**
- * @param {WorkerSample} sample
- * @param {(name: string, value: string) => Line} row
- * @returns {Line[]}
- */
+/** @param {WorkerSample} sample @param {(name: string, value: string) => Line} row @returns {Line[]} */
 function clients({ connections, subscriptions, channels, counts, interval }, row) {
   const by = Object.entries(connections.by).flatMap(([transport, codecs]) =>
     Object.entries(codecs).map(([codec, value]) => ({ name: `${transport} ${codec}`, value })),
@@ -215,9 +211,6 @@ function clients({ connections, subscriptions, channels, counts, interval }, row
 /** @param {Record<string, number>} closes */
 const renamed = ({ 0: left, ...closes }) => (left === undefined ? closes : { ...closes, 'HTTP, left': left })
 
-/**
- * @param {string} prefix
- * @param {Record<string, number>} figures
- */
+/** @param {string} prefix @param {Record<string, number>} figures */
 const prefixed = (prefix, figures) =>
   Object.fromEntries(Object.entries(figures).map(([name, value]) => [`${prefix}${name}`, value]))

@@ -8,10 +8,7 @@ import { shown } from '../view/state.js'
  * @typedef {import('../state.js').State} State
  */
 
-/**
- * The CSV file, when there is one.
- * @type {import('../state.js').Panel}
- */
+/** The CSV file, when there is one. @type {import('../state.js').Panel} */
 export const csv = {
   name: 'csv',
   visible: state => Boolean(shown(state).snapshot?.csv) && state.view === 'main',
@@ -44,10 +41,7 @@ export const csv = {
   },
 }
 
-/**
- * @param {State} state
- * @returns {[key: string, text: string][]} the most important ones first
- */
+/** @param {State} state @returns {[key: string, text: string][]} the most important ones first */
 function keysOf(state) {
   const { view, frozen, log, sort, owner } = state
   const quit = /** @type {[string, string]} */ (['q', owner ? 'quit …' : 'quit'])
@@ -128,10 +122,6 @@ function contents(state) {
   }
 }
 
-/**
- * @param {Line[]} lines
- * @param {State} state
- * @returns {Line[]} with the question in front, if there is one
- */
+/** @param {Line[]} lines @param {State} state @returns {Line[]} with the question in front, if there is one */
 export const withDialog = (lines, state) =>
   state.dialog === null ? lines : withQuestion(lines, state.size, contents(state))

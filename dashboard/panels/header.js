@@ -14,10 +14,7 @@ import { shown } from '../view/state.js'
 const WIDE = 150
 const BAR = { least: 10, most: 30 }
 
-/**
- * The node, and the machine under it.
- * @type {import('../state.js').Panel}
- */
+/** The node, and the machine under it. @type {import('../state.js').Panel} */
 export const header = {
   name: 'header',
   visible: state => shown(state).snapshot !== null,
@@ -56,21 +53,14 @@ export const header = {
  */
 const hasKey = ({ key, view }) => key !== '' && view === 'main'
 
-/**
- * @param {string} key
- * @returns {Line}
- */
+/** @param {string} key @returns {Line} */
 const keyLine = key => [
   [' key  ', 'header'],
   [key, 'accent'],
   ['  of the API and the admin page', 'label'],
 ]
 
-/**
- * @param {Snapshot} snapshot
- * @param {number} width
- * @returns {Line}
- */
+/** @param {Snapshot} snapshot @param {number} width @returns {Line} */
 function titleLine({ node, time, primary }, width) {
   /** @type {Line} */
   const left = [
@@ -115,11 +105,7 @@ function withBar(name, parts, items, width, look) {
   ]
 }
 
-/**
- * @param {Snapshot} snapshot
- * @param {number} width
- * @param {Look} look
- */
+/** @param {Snapshot} snapshot @param {number} width @param {Look} look */
 function cpuLine({ machine }, width, look) {
   const { cpu, load, cores } = machine
   const user = cpu?.user ?? 0
@@ -152,11 +138,7 @@ function cpuLine({ machine }, width, look) {
   return withBar('cpu', parts, items, width, look)
 }
 
-/**
- * @param {Snapshot} snapshot
- * @param {number} width
- * @param {Look} look
- */
+/** @param {Snapshot} snapshot @param {number} width @param {Look} look */
 function memoryLine({ machine, totals }, width, look) {
   const { total, used, available, caches, free } = machine.memory
   // Shared pages count for each process, and mapped program files count as caches of the machine.
@@ -178,12 +160,7 @@ function memoryLine({ machine, totals }, width, look) {
   return withBar('mem', parts, items, width, look)
 }
 
-/**
- * @param {Snapshot} snapshot
- * @param {number} width
- * @param {Look} look
- * @returns {Line}
- */
+/** @param {Snapshot} snapshot @param {number} width @param {Look} look @returns {Line} */
 function networkLine({ machine, interval }, width, look) {
   const { network, sockets, listen } = machine
   const overflows = listen === null ? null : (listen.overflows * 1000) / interval
@@ -206,12 +183,7 @@ function networkLine({ machine, interval }, width, look) {
 /** @type {Record<string, string>} what limits the capacity */
 const BOUNDS = { memory: 'memory', files: 'open files', connection_limit: 'connection_limit' }
 
-/**
- * @param {Snapshot} snapshot
- * @param {number} width
- * @param {Look} look
- * @returns {Line}
- */
+/** @param {Snapshot} snapshot @param {number} width @param {Look} look @returns {Line} */
 function capacityLine({ capacity, machine, workers, primary }, width, look) {
   const { fits, bound, bytes_per_connection: each, kernel_per_connection: kernel } = capacity
   /** @type {Line} */
@@ -263,10 +235,7 @@ function filesItem(processes, look) {
   return named('files', healthy(`${count(open)}/${count(limit)}`, health(most, 'full'), look.colors))
 }
 
-/**
- * @param {number} value
- * @returns {string} an estimate, rounded down to two digits
- */
+/** @param {number} value @returns {string} an estimate, rounded down to two digits */
 function rounded(value) {
   const step = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, value))) - 1)
   return whole(Math.floor(value / step) * step)

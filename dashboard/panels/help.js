@@ -40,10 +40,7 @@ const WORDS = [
   ['capacity', 'from measured bytes a client'],
 ]
 
-/**
- * Keys, words and limits.
- * @type {import('../state.js').Panel}
- */
+/** Keys, words and limits. @type {import('../state.js').Panel} */
 export const help = helpOf({
   first: state => generated(state.key),
   keys: ({ owner }) => [
@@ -53,20 +50,13 @@ export const help = helpOf({
   words: state => [...limits(state.look.colors), [], ...words()],
 })
 
-/**
- * The key that was printed at the start is hidden behind the dashboard.
- * @param {string} key
- * @returns {Line[]}
- */
+/** The key that was printed at the start is hidden behind the dashboard. @param {string} key @returns {Line[]} */
 function generated(key) {
   if (key === '') return []
   return [[[' API key, and that of the admin page', 'label']], [[` ${key}`, 'accent']], []]
 }
 
-/**
- * @param {boolean} colors
- * @returns {Line[]}
- */
+/** @param {boolean} colors @returns {Line[]} */
 function limits(colors) {
   const [warn, bad] = colors ? ['from', 'from'] : [`${mark('warn')} from`, `${mark('bad')} from`]
   return [

@@ -13,10 +13,7 @@ const MOST = 6
 /** Rows of a terminal from which on there are several. */
 const HIGH = 40
 
-/**
- * The newest events; for a moment the reply to a key.
- * @type {import('../state.js').Panel}
- */
+/** The newest events; for a moment the reply to a key. @type {import('../state.js').Panel} */
 export const eventLine = {
   name: 'event line',
   visible: state => shown(state).snapshot !== null && state.view !== 'events',
@@ -50,10 +47,7 @@ const LEVELS = /** @type {Record<number, [name: string, style: string]>} */ ({
 /** Fields that are shown elsewhere, or of no use here. */
 const LEFT_OUT = new Set(['level', 'time', 'msg', 'hostname'])
 
-/**
- * The gateway's log, while it is on.
- * @type {import('../state.js').Panel}
- */
+/** The gateway's log, while it is on. @type {import('../state.js').Panel} */
 export const log = {
   name: 'log',
   visible: ({ log, view }) => log.on && view !== 'help',

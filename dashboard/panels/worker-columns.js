@@ -31,13 +31,12 @@ import { choose } from '../view/table.js'
  * @property {(sample: WorkerSample, look: Look, view: WorkerView) => Line} cell
  * @property {(snapshot: Snapshot, look: Look) => Line} total
  *
- * @typedef {import('../view/table.js').Chosen<Column> & {trend: number}} Chosen trend: width behind the columns for a sparkline of
- *   the event-loop delay; 0: none
+ * @typedef {import('../view/table.js').Chosen<Column> & {trend: number}} Chosen trend: width behind the columns for
+ *   a sparkline of the event-loop delay; 0: none
  */
 
 /**
  * A figure of each worker and of all.
- *
  * @param {object} column
  * @param {string} column.name
  * @param {string} [column.title]
@@ -109,11 +108,7 @@ const text = (name, title, width, rank, cell, total = () => '') => ({
 /** @param {string} text @returns {Line} */
 const plain = text => [[text, 'value']]
 
-/**
- * @param {string} text
- * @param {boolean} colors
- * @returns {string} in line with figures that have a mark
- */
+/** @param {string} text @param {boolean} colors @returns {string} in line with figures that have a mark */
 const unmarked = (text, colors) => (colors ? text : `${text} `)
 
 /**
@@ -133,11 +128,7 @@ const tick = (name, limit) =>
     value: ({ loop }) => loop.ticks[name],
   })
 
-/**
- * @param {number} used
- * @param {number} total
- * @returns {string} in the unit of the total: 12.3/45.6M
- */
+/** @param {number} used @param {number} total @returns {string} in the unit of the total: 12.3/45.6M */
 function usedOf(used, total) {
   const whole = bytes(total)
   const part = bytes(used)

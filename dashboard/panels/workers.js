@@ -12,10 +12,7 @@ import { chosenColumns } from './worker-columns.js'
  * @typedef {import('../../src/stats/schema.js').WorkerView} WorkerView
  */
 
-/**
- * A row per worker, and one for all.
- * @type {import('../state.js').Panel}
- */
+/** A row per worker, and one for all. @type {import('../state.js').Panel} */
 export const workers = {
   name: 'workers',
   visible: state => state.view === 'main' && shown(state).snapshot !== null,

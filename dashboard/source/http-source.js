@@ -158,10 +158,7 @@ function parsed(text) {
   }
 }
 
-/**
- * @param {number} status
- * @returns {string | null} null: no error
- */
+/** @param {number} status @returns {string | null} null: no error */
 const errorOf = status =>
   status === 200
     ? null

@@ -95,10 +95,7 @@ export class Link {
     this.#listener({ type: 'link', state: 'open', text: '' })
   }
 
-  /**
-   * The attempt has ended, at whatever stage.
-   * @param {Error | string} reason
-   */
+  /** The attempt has ended, at whatever stage. @param {Error | string} reason */
   ended(reason) {
     if (this.#closed || this.#timer) return
     const refused = reason instanceof RefusedError
@@ -109,11 +106,7 @@ export class Link {
     this.#listener({ type: 'link', state: refused ? 'refused' : 'lost', text })
   }
 
-  /**
-   * Replies to a command in place of the gateway.
-   * @param {string} command
-   * @param {string | null} error
-   */
+  /** Replies to a command in place of the gateway. @param {string} command @param {string | null} error */
   answer(command, error) {
     if (!this.#closed) this.#listener({ type: 'message', message: { type: 'done', command, error } })
   }
@@ -121,10 +114,7 @@ export class Link {
 
 /** A retry soon would not help. */
 export class RefusedError extends Error {
-  /**
-   * @param {string} message
-   * @param {number | null} [wait] ms until the next attempt
-   */
+  /** @param {string} message @param {number | null} [wait] ms until the next attempt */
   constructor(message, wait = null) {
     super(message)
     this.wait = wait
@@ -136,9 +126,7 @@ const MAX_LINE = 64 * 1024 * 1024
 
 const NEWLINE = 10
 
-/**
- * Bytes in, lines out; keeps at most one line.
- */
+/** Bytes in, lines out; keeps at most one line. */
 export class Lines {
   /** @type {Buffer[]} of the unfinished line */
   #parts = []

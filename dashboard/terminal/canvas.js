@@ -13,8 +13,8 @@ const PLAIN = /^[ -~]*$/
 const EMPTY = []
 
 /**
- * Writes lines into the cells of a blessed screen, which sends the differences to the terminal. Blessed's own elements parse tags and
- * escapes in text; here every text is cleaned, and its style is separate.
+ * Writes lines into the cells of a blessed screen, which sends the differences to the terminal. Blessed's own
+ * elements parse tags and escapes in text; here every text is cleaned, and its style is separate.
  */
 export class Canvas {
   #theme
@@ -24,10 +24,7 @@ export class Canvas {
   /** @type {Line[]} that the rows show */
   #lines = []
 
-  /**
-   * @param {Theme} theme
-   * @param {boolean} unicode
-   */
+  /** @param {Theme} theme @param {boolean} unicode */
   constructor(theme, unicode) {
     this.#theme = theme
     this.#unicode = unicode
@@ -49,10 +46,7 @@ export class Canvas {
     }
   }
 
-  /**
-   * @param {Row} row
-   * @param {Line} line
-   */
+  /** @param {Row} row @param {Line} line */
   #fill(row, line) {
     const columns = row.length
     let at = 0
@@ -90,10 +84,7 @@ export class Canvas {
   }
 }
 
-/**
- * @param {Line} a
- * @param {Line} b
- */
+/** @param {Line} a @param {Line} b */
 function isSame(a, b) {
   if (a === b) return true
   if (a.length !== b.length) return false

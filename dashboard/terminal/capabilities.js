@@ -36,11 +36,7 @@ function hasUnicode(env) {
   return /utf-?8/i.test(locale)
 }
 
-/**
- * @param {Record<string, string | undefined>} env
- * @param {boolean} isTTY
- * @returns {Colors}
- */
+/** @param {Record<string, string | undefined>} env @param {boolean} isTTY @returns {Colors} */
 function colorsOf(env, isTTY) {
   const { FORCE_COLOR: force, NO_COLOR: no } = env
   if (force !== undefined) {
@@ -52,10 +48,7 @@ function colorsOf(env, isTTY) {
   return fromTerminal(env)
 }
 
-/**
- * @param {Record<string, string | undefined>} env
- * @returns {Colors}
- */
+/** @param {Record<string, string | undefined>} env @returns {Colors} */
 function fromTerminal(env) {
   const term = env.TERM ?? ''
   const full = /^(?:truecolor|24bit)$/i.test(env.COLORTERM ?? '')

@@ -2,10 +2,10 @@ import { spawn, spawnSync } from 'node:child_process'
 
 /** @typedef {import('node:stream').Writable & {unref?: () => void}} Pipe */
 
-// Its stdout is the terminal, its stdin a pipe from the dashboard. If the pipe ends without `clean`, the dashboard is dead,
-// whatever killed it. Then the guard races with the shell that takes over the terminal: it restores the screen first, and the
-// settings only if nobody has changed them since. It reopens the terminal, because the inherited one is non-blocking: a write
-// to it fails while another process is writing.
+// Its stdout is the terminal, its stdin a pipe from the dashboard. If the pipe ends without `clean`, the dashboard
+// is dead, whatever killed it. Then the guard races with the shell that takes over the terminal: it restores the
+// screen first, and the settings only if nobody has changed them since. It reopens the terminal, because the
+// inherited one is non-blocking: a write to it fails while another process is writing.
 const SCRIPT = `
 trap '' HUP INT QUIT TERM TSTP TTIN TTOU PIPE
 exec 3>&1
@@ -22,9 +22,7 @@ sleep 0.1
 if [ -n "$1" ] && [ "$(stty -g <&3)" = "$ours" ]; then stty "$1" <&3; fi
 `
 
-/**
- * A child process that restores the terminal when the dashboard is killed or crashes.
- */
+/** A child process that restores the terminal when the dashboard is killed or crashes. */
 export class Guard {
   #settings
   #fd
@@ -34,7 +32,6 @@ export class Guard {
 
   /**
    * Create it before the terminal's settings are changed, and start it afterwards.
-   *
    * @param {number} fd of the terminal
    * @param {string} leave sequences that restore it
    */

@@ -8,8 +8,8 @@ const REPORTS = /\x1b\[(?:[<-?][0-?]*[ -/]*[@-~]|\d+;\d+R|20[01]~)/g
 const ESCAPE_WAIT = 50
 
 /**
- * The input that blessed reads. Blessed takes every chunk for whole keys, but a sequence may arrive in pieces, and a lone escape is a
- * key only when nothing follows.
+ * The input that blessed reads. Blessed takes every chunk for whole keys, but a sequence may arrive in pieces, and
+ * a lone escape is a key only when nothing follows.
  */
 export class KeyInput extends EventEmitter {
   #rest = ''

@@ -1,7 +1,7 @@
 import { characters, clean, SINGLE } from './text.js'
 
-// A screen is made of lines, a line of spans: a text and the name of a style (theme.js). All functions are pure; all widths are
-// columns of the screen.
+// A screen is made of lines, a line of spans: a text and the name of a style (theme.js). All functions are pure;
+// all widths are columns of the screen.
 
 /**
  * Names of the theme; several of them are separated by a space (`selected bad`).
@@ -12,10 +12,7 @@ import { characters, clean, SINGLE } from './text.js'
  * @typedef {'left' | 'right'} Align
  */
 
-/**
- * @param {string} text
- * @returns {number} columns; invisible characters take none
- */
+/** @param {string} text @returns {number} columns; invisible characters take none */
 export function visibleWidth(text) {
   if (SINGLE.test(text)) return text.length
   let columns = 0
@@ -25,21 +22,14 @@ export function visibleWidth(text) {
   return columns
 }
 
-/**
- * @param {Line} line
- * @returns {number} columns
- */
+/** @param {Line} line @returns {number} columns */
 export function width(line) {
   let columns = 0
   for (const [text] of line) columns += visibleWidth(text)
   return columns
 }
 
-/**
- * @param {string} text
- * @param {number} columns
- * @returns {string} as much of it as fits
- */
+/** @param {string} text @param {number} columns @returns {string} as much of it as fits */
 export function clipText(text, columns) {
   if (SINGLE.test(text)) return text.length <= columns ? text : text.slice(0, Math.max(0, columns))
   let taken = 0
@@ -99,7 +89,6 @@ export function pad(line, columns, align = 'left', mark = '') {
 
 /**
  * One row of a table.
- *
  * @param {(Span | Line)[]} cells
  * @param {{width: number, align?: Align}[]} layout a column for each cell
  * @param {number} [gap] blanks between two columns
@@ -119,7 +108,6 @@ export function columns(cells, layout, gap = 1) {
 
 /**
  * Blocks of lines, side by side.
- *
  * @param {Line[][]} blocks
  * @param {number[]} widths of the blocks, columns
  * @param {number} [gap]
@@ -137,27 +125,17 @@ export function beside(blocks, widths, gap = 1) {
   )
 }
 
-/**
- * @param {Line} line
- * @param {Style} style
- * @returns {Line} with a style added to those of its spans
- */
+/** @param {Line} line @param {Style} style @returns {Line} with a style added to those of its spans */
 export function over(line, style) {
   return line.map(([text, own]) => [text, own === '' ? style : `${own} ${style}`])
 }
 
-/**
- * @param {Line} line
- * @returns {string} without its styles
- */
+/** @param {Line} line @returns {string} without its styles */
 export function plain(line) {
   return line.map(([text]) => text).join('')
 }
 
-/**
- * @param {Span | Line} cell
- * @returns {Line}
- */
+/** @param {Span | Line} cell @returns {Line} */
 function toLine(cell) {
   return typeof cell[0] === 'string' ? [/** @type {Span} */ (cell)] : /** @type {Line} */ (cell)
 }

@@ -127,9 +127,8 @@ export class Terminal {
   }
 
   /**
-   * Shows lines, from the top. The caller must not change them afterwards. While the terminal has not taken what was written before,
-   * only the latest lines are kept, and shown later.
-   *
+   * Shows lines, from the top. The caller must not change them afterwards. While the terminal has not taken what
+   * was written before, only the latest lines are kept, and shown later.
    * @param {Line[]} lines
    */
   draw(lines) {
@@ -205,7 +204,6 @@ export class Terminal {
 
   /**
    * Node.js blocks on writes to terminals: one that does not read would stop the whole program.
-   *
    * @param {boolean} on
    */
   #setBlocking(on) {
@@ -216,7 +214,6 @@ export class Terminal {
 
   /**
    * Leaves the terminal to others until the process is continued.
-   *
    * @param {number} pid of the process to stop; 0: the process group
    */
   #suspend(pid) {

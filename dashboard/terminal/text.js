@@ -1,5 +1,5 @@
-// Foreign text on the screen: a line of a log, or the name of a channel, must never move the cursor, set colours or write from
-// right to left.
+// Foreign text on the screen: a line of a log, or the name of a channel, must never move the cursor, set colours or
+// write from right to left.
 
 /** Whole escape sequences: colours of a log leave nothing behind. */
 const SEQUENCES = /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)/g
@@ -42,10 +42,7 @@ const ASCII = new Map([
   ['\u00a0', ' '],
 ])
 
-/**
- * @param {string} text
- * @returns {string} without anything that a terminal would interpret
- */
+/** @param {string} text @returns {string} without anything that a terminal would interpret */
 export function clean(text) {
   if (!UNSAFE.test(text)) return text
   return text.replace(SEQUENCES, '').replace(UNSAFES, character => {
@@ -76,19 +73,13 @@ export function characters(text, visit) {
   if (held !== '') visit(held, width)
 }
 
-/**
- * @param {string} character
- * @returns {boolean} whether it takes one column on all terminals
- */
+/** @param {string} character @returns {boolean} whether it takes one column on all terminals */
 export function isCertain(character) {
   const code = character.charCodeAt(0)
   return character.length === 1 && (code < 0x300 || (code >= 0x2500 && code < 0x25a0) || isBraille(code))
 }
 
-/**
- * @param {string} character
- * @returns {string} a similar ASCII text of the same width
- */
+/** @param {string} character @returns {string} a similar ASCII text of the same width */
 export function toAscii(character) {
   if (character <= '~') return character
   const like = ASCII.get(character)
@@ -117,19 +108,12 @@ function isBraille(code) {
   return code >= 0x2800 && code < 0x2900
 }
 
-/**
- * @param {string} many
- * @param {string} one
- * @returns {[string, string][]}
- */
+/** @param {string} many @param {string} one @returns {[string, string][]} */
 function pairs(many, one) {
   return [...many].map(character => [character, one])
 }
 
-/**
- * @param {string} text
- * @returns {string} cleaned, and in ASCII only
- */
+/** @param {string} text @returns {string} cleaned, and in ASCII only */
 export function toAsciiText(text) {
   let ascii = ''
   characters(clean(text), character => {

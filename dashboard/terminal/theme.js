@@ -15,8 +15,8 @@ const INVERSE = 8
 /** The terminal's own colour. */
 const DEFAULT = 0x1ff
 
-// The terminal's own background may be dark or light. Every colour here has a medium brightness, with a contrast of at least 3 to 1
-// on black and on white (a test computes it); pure blue is unreadable on black, yellow on white.
+// The terminal's own background may be dark or light. Every colour here has a medium brightness, with a contrast of
+// at least 3 to 1 on black and on white (a test computes it); pure blue is unreadable on black, yellow on white.
 
 /** @type {Record<string, Look>} */
 export const STYLES = {
@@ -40,9 +40,7 @@ export const STYLES = {
   series6: { bright: 4, shade: 62 },
 }
 
-/**
- * Styles as attributes of blessed's cells.
- */
+/** Styles as attributes of blessed's cells. */
 export class Theme {
   #colors
   /** @type {Map<Style, number>} */

@@ -88,8 +88,8 @@ export const chartsOf = ({ count, across, highest, rows: needed, draw }) => {
 }
 
 /**
- * @param {{wide: number, high: number, count: number, width: number, rows: number}} grid charts side by side, rows of charts, charts
- *   in all; size in columns and rows of the screen
+ * @param {{wide: number, high: number, count: number, width: number, rows: number}} grid charts side by side, rows
+ *   of charts, charts in all; size in columns and rows of the screen
  * @param {(at: number, width: number, height: number) => Line[]} draw one chart
  * @returns {Line[]}
  */

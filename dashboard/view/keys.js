@@ -9,8 +9,8 @@
 
 /**
  * @template Id
- * @typedef {Pick<import('./state.js').ViewState<any>, 'live' | 'frozen' | 'scroll' | 'sort' | 'chart' | 'notice' | 'size'>
- *   & {view: string, selected: Id | null}} Keyed
+ * @typedef {Pick<import('./state.js').ViewState<any>, 'live' | 'frozen' | 'scroll' | 'sort' | 'chart' | 'notice' |
+ *   'size'> & {view: string, selected: Id | null}} Keyed
  */
 
 /** Rows of the screen that do not scroll. */

@@ -76,11 +76,7 @@ const NO_EVENTS = [[' no events yet', 'label']]
 /** @type {Record<string, {text: string, health: import('../format.js').Health}>} */
 const LEVELS = { warn: { text: 'warn', health: 'warn' }, error: { text: 'bad', health: 'bad' } }
 
-/**
- * @param {Event} event
- * @param {{colors: boolean}} look
- * @returns {Line}
- */
+/** @param {Event} event @param {{colors: boolean}} look @returns {Line} */
 function eventText({ time, level, text }, { colors }) {
   const { text: style, health } = LEVELS[level] ?? { text: 'value', health: 'good' }
   return [
@@ -257,11 +253,7 @@ export function withQuestion(lines, { columns, rows }, { title, text, keys }) {
   })
 }
 
-/**
- * @param {Line} line
- * @param {number} columns
- * @returns {Line} what is right of so many columns
- */
+/** @param {Line} line @param {number} columns @returns {Line} what is right of so many columns */
 function skip(line, columns) {
   /** @type {Line} */
   const rest = []

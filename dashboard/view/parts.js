@@ -158,10 +158,7 @@ export function detailPage(title, fixed, lines, { scroll }, width, rows) {
   ]
 }
 
-/**
- * @param {string} text
- * @returns {Line} the title of a block
- */
+/** @param {string} text @returns {Line} the title of a block */
 export const blockTitle = text => [[text, 'header']]
 
 /**

@@ -1,9 +1,7 @@
 import { clip } from '../terminal/line.js'
 import { centred } from './parts.js'
 
-/**
- * @typedef {import('../terminal/line.js').Line} Line
- */
+/** @typedef {import('../terminal/line.js').Line} Line */
 
 /**
  * One part of the screen. A panel is pure: the same state makes the same lines.
@@ -12,8 +10,8 @@ import { centred } from './parts.js'
  * @typedef {object} Panel
  * @property {string} name
  * @property {(state: State) => boolean} visible
- * @property {(state: State) => {least: number, most: number, share?: number}} rows `least`: it is left out with fewer;
- *   `most`: it can use; `share`: it gets before others get more than their least
+ * @property {(state: State) => {least: number, most: number, share?: number}} rows `least`: it is left out with
+ *   fewer; `most`: it can use; `share`: it gets before others get more than their least
  * @property {number} priority panels with a low one get their rows first
  * @property {(state: State, width: number, rows: number) => Line[]} draw at most `rows` lines; wider ones are cut
  */
@@ -37,9 +35,8 @@ export const SMALLEST = Object.freeze({ columns: 60, rows: 15 })
  */
 export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
   /**
-   * By priority, every panel gets its least rows while there are any, then its share; then the rest goes to the panels that can use
-   * it, in the same order. Unused rows stay empty above the footer.
-   *
+   * By priority, every panel gets its least rows while there are any, then its share; then the rest goes to the
+   * panels that can use it, in the same order. Unused rows stay empty above the footer.
    * @param {State} state
    * @returns {{panel: Panel<State>, rows: number}[]} from the top to the bottom; their rows are those of the screen
    */
@@ -67,10 +64,7 @@ export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
   return {
     layout,
 
-    /**
-     * @param {State} state
-     * @returns {Line[]} the whole screen
-     */
+    /** @param {State} state @returns {Line[]} the whole screen */
     render(state) {
       const { columns, rows } = state.size
       if (columns < SMALLEST.columns || rows < SMALLEST.rows) return tooSmall(columns, rows)
@@ -83,10 +77,7 @@ export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
       return withDialog(lines, state)
     },
 
-    /**
-     * @param {State} state
-     * @returns {Line[]} a page of text, as long as it needs
-     */
+    /** @param {State} state @returns {Line[]} a page of text, as long as it needs */
     page: state =>
       inWords
         .filter(panel => panel.visible(state))
@@ -94,18 +85,11 @@ export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
   }
 }
 
-/**
- * @param {Line} line
- * @returns {Line} in one colour: it is stale
- */
+/** @param {Line} line @returns {Line} in one colour: it is stale */
 const dimmed = line =>
   line.map(([text, style]) => [text, style.includes('selected') ? 'dim selected' : 'dim'])
 
-/**
- * @param {number} columns
- * @param {number} rows
- * @returns {Line[]}
- */
+/** @param {number} columns @param {number} rows @returns {Line[]} */
 function tooSmall(columns, rows) {
   const said = [
     'terminal too small',

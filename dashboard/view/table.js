@@ -113,11 +113,7 @@ export function table({ title, chosen, sort, rows, isSelected, line, total, tail
   ]
 }
 
-/**
- * @param {string} mark
- * @param {Line} line
- * @returns {Line}
- */
+/** @param {string} mark @param {Line} line @returns {Line} */
 const marked = (mark, line) => [[mark, ''], ...line]
 
 /**

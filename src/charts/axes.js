@@ -13,10 +13,7 @@ const BINARY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 /** @param {Unit} unit */
 const isBinary = unit => unit.startsWith('bytes')
 
-/**
- * @param {Unit} unit
- * @returns {number[]} steps that look round to people
- */
+/** @param {Unit} unit @returns {number[]} steps that look round to people */
 function stepsOf(unit) {
   const steps = []
   if (isBinary(unit)) {
@@ -43,19 +40,13 @@ export function linearRange(most, unit, marks = 5) {
   return [0, Math.ceil((most * 1.02) / step) * step]
 }
 
-/**
- * @param {number} most
- * @returns {Range} whole powers of ten, from a tenth of a ms
- */
+/** @param {number} most @returns {Range} whole powers of ten, from a tenth of a ms */
 export function logarithmicRange(most) {
   const top = most > 0 && Number.isFinite(most) ? Math.ceil(Math.log10(most * 1.02)) : 2
   return [0.1, 10 ** Math.max(2, top)]
 }
 
-/**
- * @param {(name: string) => string} color
- * @param {string} font
- */
+/** @param {(name: string) => string} color @param {string} font */
 const common = (color, font) => ({
   stroke: () => color('soft'),
   font,

@@ -113,27 +113,16 @@ export function rangesOf(runs, charts = CHARTS) {
   return ranges
 }
 
-/**
- * @param {import('./plot.js').Line[]} lines
- * @param {number} row
- */
+/** @param {import('./plot.js').Line[]} lines @param {number} row */
 const sumAt = (lines, row) => lines.reduce((sum, { values }) => sum + (values[row] || 0), 0)
 
-/**
- * @param {Columns} columns
- * @param {boolean} live
- * @returns {number[]} s: of the day, or since the first row
- */
+/** @param {Columns} columns @param {boolean} live @returns {number[]} s: of the day, or since the first row */
 function times({ time }, live) {
   const first = time?.[0] ?? 0
   return Array.from(time ?? [], value => ((value ?? 0) - (live ? 0 : first)) / 1000)
 }
 
-/**
- * @param {Columns} columns
- * @param {string} name
- * @param {number} length
- */
+/** @param {Columns} columns @param {string} name @param {number} length */
 function lineOf(columns, name, length) {
   return {
     values: columns[name] ?? new Array(length).fill(null),

@@ -123,10 +123,7 @@ export const CHARTS = Object.freeze([
   },
 ])
 
-/**
- * Charts with one line for each run.
- * @type {readonly ChartDefinition[]} with one series, whose label is not used
- */
+/** Charts with one line for each run. @type {readonly ChartDefinition[]} with one series, whose label is not used */
 export const COMPARED = Object.freeze([
   one('connections', 'Connections', '', 'count', 'connections'),
   one(

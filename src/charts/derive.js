@@ -28,11 +28,7 @@ const IDLE_ROWS = 30
 /** @param {number | null | undefined} value @returns {value is number} */
 export const isKnown = value => value !== null && value !== undefined && !Number.isNaN(value)
 
-/**
- * @param {number} length
- * @param {(row: number) => number} value
- * @returns {Float64Array}
- */
+/** @param {number} length @param {(row: number) => number} value @returns {Float64Array} */
 function fill(length, value) {
   const values = new Float64Array(length)
   for (let row = 0; row < length; row++) values[row] = value(row)
@@ -48,10 +44,7 @@ const at = (values, row) => {
 /** @param {number} value */
 const orZero = value => (Number.isNaN(value) ? 0 : value)
 
-/**
- * @param {Values} values
- * @returns {number} NaN if nothing is known
- */
+/** @param {Values} values @returns {number} NaN if nothing is known */
 export function median(values) {
   const known = Array.from(values).filter(isKnown)
   if (known.length === 0) return Number.NaN
@@ -60,10 +53,7 @@ export function median(values) {
   return known.length % 2 === 1 ? known[middle] : (known[middle - 1] + known[middle]) / 2
 }
 
-/**
- * @param {Values | undefined} values
- * @returns {number} -Infinity if nothing is known
- */
+/** @param {Values | undefined} values @returns {number} -Infinity if nothing is known */
 export function maximum(values) {
   let most = Number.NEGATIVE_INFINITY
   for (let row = 0; row < (values?.length ?? 0); row++) {
@@ -121,10 +111,7 @@ const measuredOr = (measured, otherwise) => (columns, length) => {
 
 /** @typedef {(columns: Columns, length: number) => Values | null} Rule null: these columns are not enough */
 
-/**
- * @param {string[]} names
- * @returns {Rule} their sum; unknown values count 0 unless all are unknown
- */
+/** @param {string[]} names @returns {Rule} their sum; unknown values count 0 unless all are unknown */
 const sumOf = names => (columns, length) => {
   const parts = names.filter(name => columns[name] !== undefined).map(name => columns[name])
   if (parts.length === 0) return null
@@ -134,10 +121,7 @@ const sumOf = names => (columns, length) => {
   })
 }
 
-/**
- * @param {Rule} rule
- * @returns {Rule} per second, from counts over the interval
- */
+/** @param {Rule} rule @returns {Rule} per second, from counts over the interval */
 const rate = rule => (columns, length) => {
   const counts = rule(columns, length)
   if (counts === null) return null
@@ -148,10 +132,7 @@ const rate = rule => (columns, length) => {
   })
 }
 
-/**
- * @param {string} name
- * @returns {Rule}
- */
+/** @param {string} name @returns {Rule} */
 const each = name => (columns, length) => {
   const { connections, [name]: values } = columns
   if (connections === undefined || values === undefined || length === 0) return null

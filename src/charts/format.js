@@ -7,10 +7,7 @@ const SCALES = ['', 'k', 'M', 'G', 'T']
 
 const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 
-/**
- * @param {number} value
- * @returns {string} three figures at least: 1.23, 12.3, 123, 1,234
- */
+/** @param {number} value @returns {string} three figures at least: 1.23, 12.3, 123, 1,234 */
 export function figures(value) {
   const size = Math.abs(value)
   if (size >= 99.95) return grouped.format(value)
@@ -74,27 +71,17 @@ const TICKS = {
   pct: percent,
 }
 
-/**
- * @param {number | null | undefined} value
- * @param {Unit} unit
- * @returns {string} a dash if nothing is known
- */
+/** @param {number | null | undefined} value @param {Unit} unit @returns {string} a dash if nothing is known */
 export const formatValue = (value, unit) =>
   value === null || value === undefined || Number.isNaN(value) ? '–' : VALUES[unit](value)
 
-/**
- * @param {number} value
- * @param {Unit} unit
- */
+/** @param {number} value @param {Unit} unit */
 export const formatTick = (value, unit) => TICKS[unit](value)
 
 /** @param {number} value */
 const two = value => String(value).padStart(2, '0')
 
-/**
- * @param {number} seconds
- * @returns {string} 0, 45s, 12m30, 2h05, 2h05:30
- */
+/** @param {number} seconds @returns {string} 0, 45s, 12m30, 2h05, 2h05:30 */
 export function duration(seconds) {
   const whole = Math.round(seconds)
   if (whole === 0) return '0'

@@ -10,11 +10,7 @@ import { clock, duration, formatValue } from './format.js'
  * @property {Unit} unit
  */
 
-/**
- * @param {string} name
- * @param {string} className
- * @param {string} [text]
- */
+/** @param {string} name @param {string} className @param {string} [text] */
 export function make(name, className, text = '') {
   const element = document.createElement(name)
   element.className = className
@@ -22,9 +18,7 @@ export function make(name, className, text = '') {
   return element
 }
 
-/**
- * Labels of the lines with their values, under the cursor or at rest. A click hides a line.
- */
+/** Labels of the lines with their values, under the cursor or at rest. A click hides a line. */
 export class Legend {
   #items
   #values
@@ -32,10 +26,7 @@ export class Legend {
   /** Time or kind of the values; the caller places it. @type {HTMLElement} */
   time
 
-  /**
-   * @param {LegendItem[]} items
-   * @param {(item: number, shown: boolean) => void} onToggle
-   */
+  /** @param {LegendItem[]} items @param {(item: number, shown: boolean) => void} onToggle */
   constructor(items, onToggle) {
     this.element = make('div', 'chart-legend')
     this.#items = items

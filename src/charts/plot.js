@@ -32,9 +32,7 @@ const SMOOTH_VALUES = 7
 /** @param {Values | undefined} values @returns {(number | null)[]} as uPlot wants them */
 const plain = values => Array.from(values ?? [], value => (isKnown(value) ? value : null))
 
-/**
- * One chart: a heading, a legend, a canvas.
- */
+/** One chart: a heading, a legend, a canvas. */
 export class Plot {
   #definition
   #color
@@ -112,10 +110,7 @@ export class Plot {
     this.element.remove()
   }
 
-  /**
-   * @param {number} item
-   * @param {boolean} show
-   */
+  /** @param {number} item @param {boolean} show */
   #toggle(item, show) {
     const plot = this.#plot
     if (plot === null) return
@@ -205,11 +200,7 @@ export class Plot {
     return piles
   }
 
-  /**
-   * @param {any[]} series
-   * @param {any[]} bands
-   * @returns {any}
-   */
+  /** @param {any[]} series @param {any[]} bands @returns {any} */
   #uplotOptions(series, bands) {
     const { unit, right, logarithmic } = this.#definition
     const { elapsed, sync, most } = this.#options

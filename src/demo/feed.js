@@ -19,8 +19,8 @@ const INTERVAL_MS = 1000
 const hundredths = value => Math.round(value * 100) / 100
 
 /**
- * Publishes the vital signs of the machine and of each worker once a second. Of several nodes only the one with the lowest id
- * publishes, so that the page shows one machine.
+ * Publishes the vital signs of the machine and of each worker once a second. Of several nodes only the one with the
+ * lowest id publishes, so that the page shows one machine.
  */
 export class VitalsFeed {
   #context

@@ -77,7 +77,6 @@ function renderPage(config, version) {
 
 /**
  * Serves the page at `/` and its files below `/demo/`, and starts the feed of vital signs.
- *
  * @param {object} parts
  * @param {import('../worker/context.js').WorkerContext} parts.context
  * @param {import('../server/contract.js').SocketServer} parts.server not listening yet

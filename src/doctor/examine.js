@@ -32,11 +32,7 @@ export const CONNECTIONS = 100_000
  * @property {number | null} allowedNow files of a process; Infinity: no limit; null: unknown
  */
 
-/**
- * @param {Facts} facts
- * @param {Asked} asked
- * @returns {Aim}
- */
+/** @param {Facts} facts @param {Asked} asked @returns {Aim} */
 const aimOf = (
   facts,
   { connections = CONNECTIONS, role = 'server', rate = RATE, workers, addresses, deliveries = 0 },
@@ -50,11 +46,7 @@ const aimOf = (
   deliveries,
 })
 
-/**
- * @param {Facts} facts
- * @param {Asked} asked
- * @returns {Finding[]}
- */
+/** @param {Facts} facts @param {Asked} asked @returns {Finding[]} */
 export function examine(facts, asked) {
   const aim = aimOf(facts, asked)
   return [...checkFiles(facts, aim), ...checkNetwork(facts, aim), ...checkMachine(facts, aim)].map(found => {
@@ -74,11 +66,7 @@ function notesOf({ container, readOnly }) {
   return notes
 }
 
-/**
- * @param {Facts} facts
- * @param {Asked} asked
- * @returns {Diagnosis}
- */
+/** @param {Facts} facts @param {Asked} asked @returns {Diagnosis} */
 export function diagnose(facts, asked) {
   const aim = aimOf(facts, asked)
   const findings = examine(facts, asked)

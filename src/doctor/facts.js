@@ -60,10 +60,7 @@ const KEYS = /** @type {const} */ ([
  * @property {boolean} readOnly kernel settings cannot be changed from here
  */
 
-/**
- * @param {(path: string) => string} text
- * @returns {number | null} cores that the control group may use
- */
+/** @param {(path: string) => string} text @returns {number | null} cores that the control group may use */
 function readQuota(text) {
   let lowest = Number.POSITIVE_INFINITY
   for (const line of text('proc/self/cgroup').split('\n')) {
@@ -83,11 +80,7 @@ function readQuota(text) {
   return Number.isFinite(lowest) ? lowest : null
 }
 
-/**
- * @param {string} root
- * @param {(path: string) => string} text
- * @returns {Facts['memory']}
- */
+/** @param {string} root @param {(path: string) => string} text @returns {Facts['memory']} */
 function readMemory(root, text) {
   const machine = parseMemory(text('proc/meminfo'))
   if (!(machine.total > 0)) return null
@@ -100,10 +93,7 @@ function readMemory(root, text) {
   return { total, available, limited: limit !== null }
 }
 
-/**
- * @param {string} root
- * @param {(path: string) => string} text
- */
+/** @param {string} root @param {(path: string) => string} text */
 function readContainer(root, text) {
   if (existsSync(join(root, '.dockerenv'))) return 'Docker'
   if (existsSync(join(root, 'run/.containerenv'))) return 'Podman'

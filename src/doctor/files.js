@@ -130,10 +130,7 @@ export function checkFiles(facts, aim) {
   return [ofProcess(facts, aim), ofKernel, all]
 }
 
-/**
- * @param {import('./facts.js').Facts} facts
- * @param {number} open
- */
+/** @param {import('./facts.js').Facts} facts @param {number} open */
 function maximum({ settings }, open) {
   const limit = settings['fs.file-max']?.[0]
   if (limit === undefined) return undefined

@@ -3,8 +3,8 @@
 import { ANY_NUMBER } from './recipes.js'
 
 /**
- * @typedef {'ok' | 'tight' | 'too low' | 'cannot tell'} Status tight: works, but without reserve; too low:
- *   prevents the wanted number
+ * @typedef {'ok' | 'tight' | 'too low' | 'cannot tell'} Status tight: works, but without reserve; too low: prevents
+ *   the wanted number
  *
  * @typedef {object} Finding
  * @property {string} id key of sysctl, if it is one
@@ -17,9 +17,9 @@ import { ANY_NUMBER } from './recipes.js'
  * @property {import('./recipes.js').Setting | null} setting for sysctl; never below the current value
  * @property {boolean} changes whether it differs from the current value
  *
- * @typedef {Required<Omit<import('./recipes.js').Wanted, 'workers'>> & {workers: number, fixed: boolean, addresses: number | null,
- *   deliveries: number}} Aim fixed: the number of workers was given; addresses: source addresses of a drone; deliveries: messages a
- *   second
+ * @typedef {Required<Omit<import('./recipes.js').Wanted, 'workers'>> & {workers: number, fixed: boolean, addresses:
+ *   number | null, deliveries: number}} Aim fixed: the number of workers was given; addresses: source addresses of
+ *   a drone; deliveries: messages a second
  */
 
 /** @param {number} value */
@@ -39,7 +39,6 @@ export const written = value => (value > Number.MAX_SAFE_INTEGER ? ANY_NUMBER : 
 
 /**
  * A finding without a setting.
- *
  * @param {Finding['group']} group
  * @param {string} id
  * @param {Partial<Finding> & {why: string}} rest
@@ -59,7 +58,6 @@ export const finding = (group, id, rest) => ({
 
 /**
  * Checks a kernel setting against a minimum.
- *
  * @param {Finding['group']} group
  * @param {string} key of sysctl
  * @param {import('./facts.js').Facts} facts

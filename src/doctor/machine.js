@@ -1,5 +1,5 @@
-// Checks of memory and processors. Their figures are those of docs/performance.md and docs/gc.md; figures of another machine are
-// marked as estimates.
+// Checks of memory and processors. Their figures are those of docs/performance.md and docs/gc.md; figures of
+// another machine are marked as estimates.
 
 import { SOCKET_BYTES } from '../stats/socket-memory.js'
 import { bytes, count, finding } from './finding.js'
@@ -140,11 +140,7 @@ function interrupts({ interfaces, cores }) {
   })
 }
 
-/**
- * @param {Facts} facts
- * @param {Aim} aim
- * @returns {Finding[]}
- */
+/** @param {Facts} facts @param {Aim} aim @returns {Finding[]} */
 export const checkMachine = (facts, aim) => [
   memory(facts, aim),
   ...paging(facts),

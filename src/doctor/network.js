@@ -211,11 +211,7 @@ function reuse(facts, addresses) {
   return [reused, waiting]
 }
 
-/**
- * @param {Facts} facts
- * @param {Aim} aim
- * @returns {Finding[]}
- */
+/** @param {Facts} facts @param {Aim} aim @returns {Finding[]} */
 export const checkNetwork = (facts, aim) => [
   ...buffers(facts, aim),
   ...(aim.role === 'server' ? queues(facts, aim) : ports(facts, aim)),

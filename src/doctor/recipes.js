@@ -53,10 +53,9 @@ export function filesOfProcess({ connections, role, workers = 1 }) {
 export const nofile = wanted => Math.max(LEAST_NOFILE, roundUp(filesOfProcess(wanted)))
 
 /**
- * Memory of TCP buffers, in pages; a connection with queued data uses at least one. Above the second number the kernel saves memory,
- * above the third it drops. So: one page per connection, twice that for a message to all, at most half of the memory. (The
- * published run of 12 million had half a page each.)
- *
+ * Memory of TCP buffers, in pages; a connection with queued data uses at least one. Above the second number the
+ * kernel saves memory, above the third it drops. So: one page per connection, twice that for a message to all, at
+ * most half of the memory. (The published run of 12 million had half a page each.)
  * @param {number} connections
  * @param {{memory?: number, page?: number}} [machine] bytes
  * @returns {number[]} pages
@@ -77,7 +76,6 @@ export const tracked = connections => Math.ceil(connections * 1.2) + 10_000
 
 /**
  * Settings for any machine: none is below the kernel's default.
- *
  * @param {Wanted & {memory?: number}} wanted memory of the machine, bytes; settings that depend on it need it
  * @returns {Setting[]}
  */
@@ -128,23 +126,16 @@ export function sysctlFile(settings, { heading = '', comments = true } = {}) {
   return `${lines.join('\n').trimStart()}\n`
 }
 
-/**
- * @param {number} files
- * @returns {string} a file for /etc/security/limits.d: for login sessions, not services
- */
+/** @param {number} files @returns {string} a file for /etc/security/limits.d: for login sessions, not services */
 export const limitsFile = files =>
   // `*` does not include root.
   ['*', 'root'].flatMap(who => ['soft', 'hard'].map(which => `${who} ${which} nofile ${files}\n`)).join('')
 
-/**
- * @param {number} files
- * @returns {string} a drop-in for a systemd service, which ignores limits.d
- */
+/** @param {number} files @returns {string} a drop-in for a systemd service, which ignores limits.d */
 export const serviceFile = files => `[Service]\nLimitNOFILE=${files}\n`
 
 /**
  * The files for a machine without facts, such as one that is not launched yet.
- *
  * @param {Wanted & {memory?: number, comments?: boolean}} wanted
  * @returns {{sysctl: string, limits: string, service: string, nofile: number}}
  */

@@ -10,11 +10,7 @@ const NAME = 34
 const IS = 24
 const WIDTH = 80
 
-/**
- * @param {string} text
- * @param {number} width
- * @returns {string[]} lines; a longer word gets its own line
- */
+/** @param {string} text @param {number} width @returns {string[]} lines; a longer word gets its own line */
 function wrap(text, width) {
   const lines = ['']
   for (const word of text.split(' ')) {
@@ -32,10 +28,7 @@ function rounded(value) {
   return Math.floor(value / step) * step
 }
 
-/**
- * @param {import('./examine.js').Diagnosis} diagnosis
- * @returns {string} one line
- */
+/** @param {import('./examine.js').Diagnosis} diagnosis @returns {string} one line */
 export function summary({ aim, findings, largest, obstacles }) {
   const what = `${count(aim.connections)} connections (${aim.role})`
   const of = (/** @type {string} */ status) => findings.filter(found => found.status === status).length

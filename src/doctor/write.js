@@ -24,11 +24,7 @@ const FAULTS = /** @type {Record<string, string>} */ ({
   EISDIR: 'it is a folder',
 })
 
-/**
- * @param {string} file
- * @param {string} text
- * @throws {WriteError} the file is unchanged then
- */
+/** @param {string} file @param {string} text @throws {WriteError} the file is unchanged then */
 async function replace(file, text) {
   const draft = join(dirname(file), `.90-halley.${process.pid}.draft`)
   try {
@@ -42,8 +38,8 @@ async function replace(file, text) {
 }
 
 /**
- * Keys of a file written before. They stay in the new one: settings that are right because of it would be lost otherwise.
- *
+ * Keys of a file written before. They stay in the new one: settings that are right because of it would be lost
+ * otherwise.
  * @param {string} file
  * @returns {Promise<string[]>}
  */
@@ -79,9 +75,8 @@ export async function writeFiles(folder, diagnosis, { all = false } = {}) {
 }
 
 /**
- * Makes a folder and its parents. Node's `recursive` loops forever on file systems such as /proc, which answer ENOENT although
- * the parent exists.
- *
+ * Makes a folder and its parents. Node's `recursive` loops forever on file systems such as /proc, which answer
+ * ENOENT although the parent exists.
  * @param {string} folder
  * @param {number} [mode] of new folders
  * @throws {NodeJS.ErrnoException} EEXIST, ENOTDIR: part of the path is a file

@@ -1,5 +1,5 @@
-// Families with the names, types, labels and meanings of Centrifugo, so that its dashboards and alerts keep working. A label
-// without a known value is empty: to Prometheus it is absent.
+// Families with the names, types, labels and meanings of Centrifugo, so that its dashboards and alerts keep
+// working. A label without a known value is empty: to Prometheus it is absent.
 
 import { disconnects } from '../errors.js'
 import { byName, counter, gauge, one } from './family.js'
@@ -15,11 +15,7 @@ const OWN_CODES = new Set(Object.values(disconnects).map(({ code }) => String(co
 /** Also codes that the server API's `disconnect` may send. */
 const isOwnCode = (/** @type {string} */ code) => OWN_CODES.has(code) || /^4\d{3}$/.test(code)
 
-/**
- * @param {'in' | 'out'} direction
- * @param {'messages' | 'bytes'} unit
- * @returns {PlainFamily['read']}
- */
+/** @param {'in' | 'out'} direction @param {'messages' | 'bytes'} unit @returns {PlainFamily['read']} */
 const byTransport =
   (direction, unit) =>
   ({ snapshot }) =>

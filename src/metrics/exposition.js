@@ -14,10 +14,7 @@ export const CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
 /** One object for all: the registry caches formatted labels by identity. */
 const NONE = Object.freeze({})
 
-/**
- * @param {readonly string[]} names
- * @param {readonly (string | number)[]} values
- */
+/** @param {readonly string[]} names @param {readonly (string | number)[]} values */
 function labelled(names, values) {
   /** @type {Labels} */
   const labels = {}
@@ -25,12 +22,7 @@ function labelled(names, values) {
   return labels
 }
 
-/**
- * @param {string} name
- * @param {Labels} labels
- * @param {Distribution} distribution
- * @returns {Sample[]}
- */
+/** @param {string} name @param {Labels} labels @param {Distribution} distribution @returns {Sample[]} */
 function bucketsOf(name, labels, { bounds, counts, count, sum }) {
   const sample = (/** @type {string} */ suffix, /** @type {number} */ value, more = NONE) => ({
     metricName: `${name}_${suffix}`,
@@ -50,10 +42,7 @@ function bucketsOf(name, labels, { bounds, counts, count, sum }) {
  * A family with its values, in the shape of a prom-client metric. Values come from snapshots, so prom-client counts nothing.
  */
 class Figures {
-  /**
-   * @param {Family} family
-   * @param {Sample[]} values
-   */
+  /** @param {Family} family @param {Sample[]} values */
   constructor({ name, type, help }, values) {
     this.name = name
     this.type = type
@@ -67,11 +56,7 @@ class Figures {
   }
 }
 
-/**
- * @param {Family} family
- * @param {Facts} facts
- * @returns {Sample[]}
- */
+/** @param {Family} family @param {Facts} facts @returns {Sample[]} */
 function samplesOf(family, facts) {
   const { name, labels: names } = family
   if (family.type === 'histogram') {

@@ -1,9 +1,9 @@
 // The metrics of a node for Prometheus, at `prometheus.handler_prefix` of every worker.
 //
-// family.js defines what a metric family is: one row of name, help, labels and a function from a snapshot to values. The tables
-// below hold the rows; exposition.js writes them as text. A new metric is one row, and one line in docs/metrics.md.
-// May import stats/ and the server's contract. Promises: names and labels of Centrifugo keep their meaning; a slow or hanging
-// worker delays no scrape; scrapes within half a second share one answer.
+// family.js defines what a metric family is: one row of name, help, labels and a function from a snapshot to
+// values. The tables below hold the rows; exposition.js writes them as text. A new metric is one row, and one line
+// in docs/metrics.md. May import stats/ and the server's contract. Promises: names and labels of Centrifugo keep
+// their meaning; a slow or hanging worker delays no scrape; scrapes within half a second share one answer.
 
 import { centrifugo } from './centrifugo.js'
 import { CONTENT_TYPE, expose } from './exposition.js'
@@ -108,10 +108,7 @@ class Scrape {
     return expose(families, { snapshot, users, channels, nodes })
   }
 
-  /**
-   * @param {Snapshot} snapshot
-   * @returns {Promise<{users: number | null, channels: number | null}>}
-   */
+  /** @param {Snapshot} snapshot @returns {Promise<{users: number | null, channels: number | null}>} */
   async #count(snapshot) {
     const unknown = { users: null, channels: null }
     if (this.#nodeInfo === null || !isCountable(snapshot)) return unknown
@@ -124,7 +121,6 @@ class Scrape {
 
 /**
  * Puts the metrics at `prometheus.handler_prefix`.
- *
  * @param {object} parts
  * @param {import('../server/contract.js').SocketServer} parts.server not listening yet
  * @param {any} parts.config

@@ -17,10 +17,7 @@ const WORKER = Object.freeze(['worker'])
 const GC_KINDS = /** @type {const} */ (['minor', 'major', 'incremental', 'weak'])
 const BOUNDS = Object.freeze(TICK_BOUNDS.map(seconds))
 
-/**
- * @param {Facts} facts
- * @returns {[worker: string, sample: ProcessSample][]} running processes
- */
+/** @param {Facts} facts @returns {[worker: string, sample: ProcessSample][]} running processes */
 function samples({ snapshot: { primary, workers } }) {
   /** @type {[string, ProcessSample][]} */
   const all = [[PRIMARY, primary]]
@@ -28,10 +25,7 @@ function samples({ snapshot: { primary, workers } }) {
   return all
 }
 
-/**
- * @param {Facts} facts
- * @returns {[worker: string, lifetime: Lifetime][]} of all slots
- */
+/** @param {Facts} facts @returns {[worker: string, lifetime: Lifetime][]} of all slots */
 function lifetimes({ snapshot: { lifetimes } }) {
   /** @type {[string, Lifetime][]} */
   const all = [[PRIMARY, lifetimes.primary]]
@@ -41,17 +35,11 @@ function lifetimes({ snapshot: { lifetimes } }) {
   return all
 }
 
-/**
- * @param {(sample: ProcessSample) => number | null} value
- * @returns {PlainFamily['read']}
- */
+/** @param {(sample: ProcessSample) => number | null} value @returns {PlainFamily['read']} */
 const ofEach = value => facts =>
   samples(facts).map(([worker, sample]) => /** @type {Row} */ ([value(sample), worker]))
 
-/**
- * @param {'used' | 'total'} figure
- * @returns {PlainFamily['read']}
- */
+/** @param {'used' | 'total'} figure @returns {PlainFamily['read']} */
 const ofSpaces = figure => facts =>
   samples(facts).flatMap(([worker, { memory }]) =>
     Object.entries(memory.spaces).map(
@@ -59,10 +47,7 @@ const ofSpaces = figure => facts =>
     ),
   )
 
-/**
- * @param {(kind: import('../stats/schema.js').GcKind) => number} value
- * @returns {PlainFamily['read']}
- */
+/** @param {(kind: import('../stats/schema.js').GcKind) => number} value @returns {PlainFamily['read']} */
 const ofGc = value => facts =>
   lifetimes(facts).flatMap(([worker, { gc }]) =>
     GC_KINDS.map(kind => /** @type {Row} */ ([value(gc[kind]), worker, kind])),

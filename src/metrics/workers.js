@@ -11,25 +11,16 @@ import { counter, gauge, seconds } from './family.js'
 
 const WORKER = Object.freeze(['worker'])
 
-/**
- * @param {(view: WorkerView) => number | null} value
- * @returns {PlainFamily['read']} of all workers
- */
+/** @param {(view: WorkerView) => number | null} value @returns {PlainFamily['read']} of all workers */
 const ofViews =
   value =>
   ({ snapshot }) =>
     snapshot.workers.map(view => [value(view), view.index])
 
-/**
- * @param {(sample: WorkerSample) => number} value
- * @returns {PlainFamily['read']} of running workers
- */
+/** @param {(sample: WorkerSample) => number} value @returns {PlainFamily['read']} of running workers */
 const ofEach = value => ofViews(({ sample }) => sample && value(sample))
 
-/**
- * @param {(lifetime: Lifetime) => number} value
- * @returns {PlainFamily['read']} of all slots
- */
+/** @param {(lifetime: Lifetime) => number} value @returns {PlainFamily['read']} of all slots */
 const ofLifetimes =
   value =>
   ({ snapshot }) =>

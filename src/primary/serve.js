@@ -20,10 +20,7 @@ import { WorkerPool } from './worker-pool.js'
  * @property {boolean} [dashboard] show a dashboard if the standard streams are a terminal
  */
 
-/**
- * @param {PrimaryStart} start
- * @returns {Promise<void>} when every worker listens
- */
+/** @param {PrimaryStart} start @returns {Promise<void>} when every worker listens */
 export async function startPrimary({ config: given, warnings, profile, reload, dashboard = false }) {
   const terminal = Boolean(process.stdout.isTTY)
   const output = new LogOutput(given.log, terminal)

@@ -19,10 +19,7 @@ const PRIMARY_GRID_MS = 50
 /** Log lines kept for dashboards that connect later. */
 const MAX_LINES = 200
 
-/**
- * Statistics and remote control of one worker pool.
- * @implements {PoolObserver}
- */
+/** Statistics and remote control of one worker pool. @implements {PoolObserver} */
 export class Telemetry {
   #pool
   #log
@@ -103,10 +100,7 @@ export class Telemetry {
     return this.#socket?.path ?? null
   }
 
-  /**
-   * To be called once all workers listen.
-   * @param {{runtimeDir?: string}} place of the stats socket
-   */
+  /** To be called once all workers listen. @param {{runtimeDir?: string}} place of the stats socket */
   async start(place) {
     const { config, driver, slots } = this.#pool
     const { stats, gc, http_server: server } = config
@@ -226,9 +220,7 @@ export class Telemetry {
 
   // The log
 
-  /**
-   * @param {boolean} held true: log lines go to dashboards only, not to the terminal
-   */
+  /** @param {boolean} held true: log lines go to dashboards only, not to the terminal */
   hold(held) {
     this.#held = held
     this.#pool.quiet = held
@@ -256,10 +248,7 @@ export class Telemetry {
     for (const reader of this.#readers) reader(line)
   }
 
-  /**
-   * @param {(line: string) => void} reader
-   * @returns {() => void} ends that
-   */
+  /** @param {(line: string) => void} reader @returns {() => void} ends that */
   #readLog(reader) {
     for (const line of this.#lines) reader(line)
     this.#readers.add(reader)
@@ -273,10 +262,8 @@ export class Telemetry {
 /**
  * Collects garbage in one worker after another, so that no two pause at the same time.
  *
- * interval   |------------------------|
- * worker 0   x                        x
- * worker 1            x                        x
- * worker 2                     x
+ * interval   |------------------------| worker 0   x                        x worker 1            x
+ * x worker 2                     x
  */
 class GcSchedule {
   #next = 0

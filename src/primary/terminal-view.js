@@ -1,5 +1,5 @@
-// The dashboard in the terminal of `npm start`. It is a process of its own: drawing delays no message, and if either process
-// fails, the other one and the terminal survive.
+// The dashboard in the terminal of `npm start`. It is a process of its own: drawing delays no message, and if
+// either process fails, the other one and the terminal survive.
 
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -24,8 +24,8 @@ export class TerminalView {
   /**
    * @param {string} socket path of the stats socket
    * @param {Record<string, string | undefined>} env
-   * @param {(end: {stop: boolean, fault: string}) => void} onEnd called when the terminal is free again. `stop`: the user
-   *   stopped the gateway; `fault`: why the dashboard failed, or empty
+   * @param {(end: {stop: boolean, fault: string}) => void} onEnd called when the terminal is free again. `stop`:
+   *   the user stopped the gateway; `fault`: why the dashboard failed, or empty
    */
   constructor(socket, env, onEnd) {
     this.#socket = socket

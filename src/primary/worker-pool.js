@@ -26,8 +26,8 @@ import { packageVersion } from '../version.js'
  * @typedef {object} PoolObserver gets the events of workers, by index
  * @property {(index: number) => void} starting
  * @property {(index: number) => void} listening
- * @property {(index: number, worker: Worker, end: {reason: string, requested: boolean}) => void} ended `requested`: restarted or
- *   stopped on purpose
+ * @property {(index: number, worker: Worker, end: {reason: string, requested: boolean}) => void} ended `requested`:
+ *   restarted or stopped on purpose
  * @property {(index: number, worker: Worker, message: any) => void} message of a type that the pool does not handle
  */
 
@@ -63,8 +63,8 @@ class Slot {
 }
 
 /**
- * Checks that the port is free, and finds one for port 0, before workers start. Workers bind with SO_REUSEPORT, so without
- * this check two gateways could share a port by mistake.
+ * Checks that the port is free, and finds one for port 0, before workers start. Workers bind with SO_REUSEPORT, so
+ * without this check two gateways could share a port by mistake.
  * @param {string} address
  * @param {number} port
  * @returns {Promise<number>}
@@ -80,12 +80,7 @@ function probePort(address, port) {
   })
 }
 
-/**
- * @param {string} address
- * @param {number} port
- * @returns {Promise<number>}
- * @throws {Error} with address and reason
- */
+/** @param {string} address @param {number} port @returns {Promise<number>} @throws {Error} with address and reason */
 async function probe(address, port) {
   try {
     return await probePort(address, port)
@@ -114,11 +109,7 @@ export class WorkerPool {
   /** @type {((error?: Error) => void) | null} */
   #started = null
 
-  /**
-   * @param {any} config
-   * @param {import('pino').Logger} log
-   * @param {boolean} terminal
-   */
+  /** @param {any} config @param {import('pino').Logger} log @param {boolean} terminal */
   constructor(config, log, terminal) {
     this.config = config
     this.#log = log
@@ -205,11 +196,7 @@ export class WorkerPool {
     worker.on('exit', (code, signal) => this.#onExit(slot, worker, code, signal))
   }
 
-  /**
-   * @param {Slot} slot
-   * @param {Worker} worker
-   * @param {any} message
-   */
+  /** @param {Slot} slot @param {Worker} worker @param {any} message */
   #onMessage(slot, worker, message) {
     switch (message.type) {
       case 'ready':
@@ -301,12 +288,7 @@ export class WorkerPool {
     worker.once('exit', () => clearTimeout(late))
   }
 
-  /**
-   * @param {Slot} slot
-   * @param {Worker} worker
-   * @param {number | null} code
-   * @param {string | null} signal
-   */
+  /** @param {Slot} slot @param {Worker} worker @param {number | null} code @param {string | null} signal */
   #onExit(slot, worker, code, signal) {
     slot.worker = null
     slot.listening = false

@@ -35,12 +35,7 @@ const figure = (label, unit, value, hint) => ({
  */
 const peak = (label, unit, name) => figure(label, unit, ({ peaks }) => peaks[name])
 
-/**
- * @param {string} label
- * @param {Unit} unit
- * @param {string} name
- * @returns {Figure}
- */
+/** @param {string} label @param {Unit} unit @param {string} name @returns {Figure} */
 const steady = (label, unit, name) => figure(label, unit, summary => summary.steady[name])
 
 /** @param {Summary} summary @param {...string} names */
@@ -126,10 +121,7 @@ export const FIGURES = Object.freeze([
   },
 ])
 
-/**
- * @param {Run[]} runs
- * @returns {Table} without figures that no run has
- */
+/** @param {Run[]} runs @returns {Table} without figures that no run has */
 export function figuresTable(runs) {
   const groups = FIGURES.map(({ title, figures }) => ({
     title,
@@ -146,11 +138,7 @@ export function figuresTable(runs) {
   }
 }
 
-/**
- * The most important figures.
- * @param {Run} run
- * @returns {{label: string, value: string, note: string}[]}
- */
+/** The most important figures. @param {Run} run @returns {{label: string, value: string, note: string}[]} */
 export function headlines({ summary }) {
   const { peaks, steady: medians, connection, stretch } = summary
   const when = stretch.kind === 'steady' ? 'steady state' : 'busiest part'
@@ -191,10 +179,7 @@ export function headlines({ summary }) {
     }))
 }
 
-/**
- * @param {Run} run
- * @returns {string[]} software and machine, as far as the file has them
- */
+/** @param {Run} run @returns {string[]} software and machine, as far as the file has them */
 export function factsOf({ facts, starts, summary }) {
   const { version, node_version: node, driver, engine, workers, cores, memory, name } = facts
   const known = [

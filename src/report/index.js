@@ -68,7 +68,6 @@ export async function readRuns({ files, labels = [], onProgress = () => {} }) {
 
 /**
  * Reads CSV files and makes a report page of them.
- *
  * @param {object} options
  * @param {string[]} options.files a run each
  * @param {string[]} [options.labels] of the runs, in the same order; otherwise the files' names
@@ -106,11 +105,7 @@ export async function runReport({ out, ...options }) {
   return { bytes: Buffer.byteLength(page) }
 }
 
-/**
- * @param {string} one
- * @param {string} other
- * @returns {Promise<boolean>} whether both names refer to one file
- */
+/** @param {string} one @param {string} other @returns {Promise<boolean>} whether both names refer to one file */
 async function isSameFile(one, other) {
   const [a, b] = await Promise.all([one, other].map(file => stat(file).catch(() => null)))
   return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino

@@ -1,5 +1,5 @@
-// Bundles ES modules into one script, so that a page needs no other file. It supports what our modules use: named imports from
-// relative paths, and exports before a declaration. Anything else is an error.
+// Bundles ES modules into one script, so that a page needs no other file. It supports what our modules use: named
+// imports from relative paths, and exports before a declaration. Anything else is an error.
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -54,10 +54,7 @@ export function inlineModules(entry, given = {}) {
  */
 export const policyHash = text => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/**
- * @param {unknown} data
- * @returns {string} JSON that cannot close its element
- */
+/** @param {unknown} data @returns {string} JSON that cannot close its element */
 export const inlineJson = data =>
   JSON.stringify(data).replaceAll('<', '\\u003c').replaceAll('\u2028', '\\u2028')
 

@@ -59,10 +59,7 @@ export function makeRun({ label, columns, facts = [], points = 1200 }) {
   }
 }
 
-/**
- * @param {number} value
- * @returns {number | null} rounded to six digits, enough for a chart
- */
+/** @param {number} value @returns {number | null} rounded to six digits, enough for a chart */
 const brief = value => (Number.isFinite(value) ? Number(value.toPrecision(6)) : null)
 
 /**
@@ -145,11 +142,7 @@ export function downsample(columns, names, most) {
   return result
 }
 
-/**
- * @param {import('../charts/derive.js').Values} values
- * @param {number} from
- * @param {number} to
- */
+/** @param {import('../charts/derive.js').Values} values @param {number} from @param {number} to */
 function sumUp(values, from, to) {
   let [sum, known, min, max] = [0, 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (let row = from; row < to; row++) {

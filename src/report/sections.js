@@ -20,10 +20,7 @@ export const escapeHtml = text =>
 /** @param {number} run @returns {string} HTML of its colour mark */
 export const mark = run => `<i class="run-mark run-${(run % 6) + 1}"></i>`
 
-/**
- * @param {Table} table
- * @returns {string}
- */
+/** @param {Table} table @returns {string} */
 export function renderTable({
   title,
   note,
@@ -60,8 +57,8 @@ ${lines.join('\n')}</tbody>`
  * @typedef {{kind: 'headlines', items: {label: string, value: string, note: string}[]}} Headlines
  * @typedef {{kind: 'list', title: string, items: string[]}} List
  * @typedef {{kind: 'table', table: Table}} TableSection
- * @typedef {{kind: 'histograms', title: string, note: string, ticks: string[], plots: Histogram[]}} Histograms `ticks`: evenly
- *   spaced, the same for all plots
+ * @typedef {{kind: 'histograms', title: string, note: string, ticks: string[], plots: Histogram[]}} Histograms
+ *   `ticks`: evenly spaced, the same for all plots
  * @typedef {Verdict | Headlines | List | TableSection | Histograms} Section
  *
  * @typedef {object} Histogram
@@ -115,10 +112,7 @@ const renderHistograms = ({ title, note, ticks, plots }) =>
   `<section><h2>${escapeHtml(title)}</h2><p class="note">${escapeHtml(note)}</p>
 <div class="histograms">${plots.map(plot => renderHistogram(plot, ticks)).join('\n')}</div></section>`
 
-/**
- * @param {Section} section
- * @returns {string} HTML
- */
+/** @param {Section} section @returns {string} HTML */
 export function renderSection(section) {
   switch (section.kind) {
     case 'verdict':

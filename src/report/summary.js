@@ -30,8 +30,8 @@ const BUSIEST_ROWS = 60
  * @property {Stretch} stretch
  * @property {Figures} steady medians over the stretch
  * @property {Figures} sums of counts over the run
- * @property {{heap: number, native: number, user: number, kernel: number, total: number}} connection bytes of one, in the stretch, above
- *   those of the idle gateway
+ * @property {{heap: number, native: number, user: number, kernel: number, total: number}} connection bytes of one,
+ *   in the stretch, above those of the idle gateway
  */
 
 /** Columns that may be added up over time. */
@@ -53,11 +53,7 @@ const COUNTS = Object.freeze([
   'gc_weak_ms',
 ])
 
-/**
- * @param {Values} values
- * @param {number} from
- * @param {number} to
- */
+/** @param {Values} values @param {number} from @param {number} to */
 const part = (values, from, to) => (from === 0 && to === values.length ? values : values.slice(from, to))
 
 /**
@@ -128,11 +124,7 @@ function growth(columns, name, { from, to }) {
   return open > 0 && more > 0 ? more / open : Number.NaN
 }
 
-/**
- * @param {Columns} columns
- * @param {Stretch} stretch
- * @returns {Summary['connection']}
- */
+/** @param {Columns} columns @param {Stretch} stretch @returns {Summary['connection']} */
 function connectionOf(columns, stretch) {
   const { from, to } = stretch
   const measured = (/** @type {string} */ name) =>

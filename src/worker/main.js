@@ -65,9 +65,7 @@ function openBus() {
   return { socket, read }
 }
 
-/**
- * @param {import('../primary/worker-pool.js').WorkerStart} start
- */
+/** @param {import('../primary/worker-pool.js').WorkerStart} start */
 async function run({ config, index, workers, node, terminal, quiet, cursorKey }) {
   const output = new LogOutput(config.log, terminal)
   output.shown = !quiet
@@ -284,10 +282,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
 /** Forwards a log line to the primary. @param {string} line */
 const forwardLine = line => process.send?.({ type: 'log', line })
 
-/**
- * Ends the worker.
- * @param {string} message the reason, which the primary logs
- */
+/** Ends the worker. @param {string} message the reason, which the primary logs */
 function fail(message) {
   process.send?.({ type: 'failed', message }, undefined, undefined, () => process.exit(1))
 }

@@ -19,9 +19,7 @@ function read(data) {
  * @typedef {import('centrifuge').PublicationContext} Publication
  */
 
-/**
- * A subscription that outlives its client: the next client, over another transport, continues at its position.
- */
+/** A subscription that outlives its client: the next client, over another transport, continues at its position. */
 export class Channel {
   #options
   /** @type {import('centrifuge').Subscription | undefined} */
@@ -32,10 +30,7 @@ export class Channel {
   /** @type {[keyof SubscriptionEvents, (context: any) => void][]} */
   #listeners = []
 
-  /**
-   * @param {string} name
-   * @param {import('centrifuge').SubscriptionOptions} options
-   */
+  /** @param {string} name @param {import('centrifuge').SubscriptionOptions} options */
   constructor(name, options) {
     this.name = name
     this.#options = options
@@ -90,10 +85,7 @@ export class Channel {
     return this.#now.presence()
   }
 
-  /**
-   * @param {number} limit
-   * @returns {Promise<Publication[]>} the last ones, oldest first
-   */
+  /** @param {number} limit @returns {Promise<Publication[]>} the last ones, oldest first */
   async last(limit) {
     const { publications } = await this.#now.history({ limit, reverse: true })
     return publications.reverse().map(publication => ({ ...publication, data: read(publication.data) }))

@@ -13,9 +13,7 @@ const SLIDE_MS = 450
  * @property {boolean} recovered
  */
 
-/**
- * The last minute of one figure: a line over an area, recovered samples on a tinted band.
- */
+/** The last minute of one figure: a line over an area, recovered samples on a tinted band. */
 export class Chart {
   /** @type {Point[]} */
   #points = []
@@ -120,11 +118,7 @@ export class Chart {
     context.fill()
   }
 
-  /**
-   * @param {CanvasRenderingContext2D} context
-   * @param {number} width
-   * @param {number} height
-   */
+  /** @param {CanvasRenderingContext2D} context @param {number} width @param {number} height */
   #grid(context, width, height) {
     context.fillStyle = color('--line')
     for (const share of [0.5, 1]) {
@@ -132,10 +126,7 @@ export class Chart {
     }
   }
 
-  /**
-   * @param {(point: Point) => boolean} belongs
-   * @returns {Point[][]} neighbours that belong, without gaps in time
-   */
+  /** @param {(point: Point) => boolean} belongs @returns {Point[][]} neighbours that belong, without gaps in time */
   #runs(belongs) {
     /** @type {Point[][]} */
     const runs = []

@@ -6,9 +6,7 @@ import { Meter } from './meter.js'
  * @typedef {import('centrifuge').ClientEvents} ClientEvents
  */
 
-/**
- * The page's connection: one SDK client after another, one per change of transport. Listeners and channels stay.
- */
+/** The page's connection: one SDK client after another, one per change of transport. Listeners and channels stay. */
 export class Connection {
   /** @type {import('centrifuge').Centrifuge | undefined} */
   #client

@@ -25,10 +25,7 @@ export class Cursors {
   #timer = 0
   #sentAt = 0
 
-  /**
-   * @param {import('./connection.js').Connection} connection
-   * @param {import('./people.js').Self} self
-   */
+  /** @param {import('./connection.js').Connection} connection @param {import('./people.js').Self} self */
   constructor(connection, self) {
     this.#connection = connection
     this.#self = self
@@ -101,10 +98,7 @@ export class Cursors {
     )
   }
 
-  /**
-   * @param {any} data
-   * @param {string | undefined} from undefined: the server API
-   */
+  /** @param {any} data @param {string | undefined} from undefined: the server API */
   #take(data, from = 'server') {
     if (from === this.#ownId || !Number.isFinite(data?.x) || !Number.isFinite(data.y)) return
     this.#sky.move(from, readPerson(data), clamp(data.x), clamp(data.y))

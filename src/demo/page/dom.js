@@ -1,9 +1,6 @@
 // What every part of the page needs to write into it. Text goes in as text: nothing that anybody typed becomes markup.
 
-/**
- * @param {string} id
- * @returns {HTMLElement}
- */
+/** @param {string} id @returns {HTMLElement} */
 export function byId(id) {
   const element = document.getElementById(id)
   if (!element) throw new Error(`no element #${id}`)
@@ -16,11 +13,7 @@ export const canvasById = id => /** @type {HTMLCanvasElement} */ (byId(id))
 /** @param {string} id */
 export const inputById = id => /** @type {HTMLInputElement} */ (byId(id))
 
-/**
- * @param {string} name
- * @param {string} [className]
- * @param {...(Node | string)} children
- */
+/** @param {string} name @param {string} [className] @param {...(Node | string)} children */
 export function make(name, className = '', ...children) {
   const element = document.createElement(name)
   if (className) element.className = className
@@ -77,8 +70,5 @@ export function transferred(bytes) {
 /** @param {number} ms */
 export const milliseconds = ms => (ms < 10 ? ms.toFixed(1) : Math.round(ms).toString())
 
-/**
- * @param {number} count
- * @param {string} noun
- */
+/** @param {number} count @param {string} noun */
 export const plural = (count, noun) => `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`

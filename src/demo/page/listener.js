@@ -51,10 +51,7 @@ export class Listener {
     this.#show('', text)
   }
 
-  /**
-   * @param {'connecting' | 'connected' | ''} state
-   * @param {string} text
-   */
+  /** @param {'connecting' | 'connected' | ''} state @param {string} text */
   #show(state, text) {
     byId('listener').dataset.state = state
     this.#button.textContent = this.#source ? 'Close it' : 'Open an EventSource'

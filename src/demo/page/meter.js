@@ -36,10 +36,7 @@ export class Meter {
     }
   }
 
-  /**
-   * @param {string} url
-   * @param {RequestInit} options
-   */
+  /** @param {string} url @param {RequestInit} options */
   fetch = async (url, options) => {
     const response = await fetch(url, options)
     const { body, status, headers } = response

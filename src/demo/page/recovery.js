@@ -2,9 +2,7 @@ import { byId, make, plural } from './dom.js'
 
 const CELLS = 60
 
-/**
- * Counts recovered publications over all channels that it watches.
- */
+/** Counts recovered publications over all channels that it watches. */
 export class Recovery {
   #live = 0
   #recovered = 0

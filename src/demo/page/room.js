@@ -57,10 +57,7 @@ export class Room {
     })
   }
 
-  /**
-   * @param {string} said
-   * @param {HTMLInputElement} field cleared when it was sent
-   */
+  /** @param {string} said @param {HTMLInputElement} field cleared when it was sent */
   async #say(said, field) {
     const { name, hue } = this.#self
     field.value = ''
@@ -119,10 +116,7 @@ export class Room {
     this.#note('A tab left')
   }
 
-  /**
-   * @param {{data: any, info?: import('centrifuge').ClientInfo}} publication
-   * @param {boolean} recovered
-   */
+  /** @param {{data: any, info?: import('centrifuge').ClientInfo}} publication @param {boolean} recovered */
   #message({ data, info }, recovered) {
     const line = make('li', 'message')
     if (info) {
@@ -138,10 +132,7 @@ export class Room {
     this.#append(line)
   }
 
-  /**
-   * @param {string} text
-   * @param {string} [className]
-   */
+  /** @param {string} text @param {string} [className] */
   #note(text, className = 'event') {
     this.#append(make('li', className, text))
   }

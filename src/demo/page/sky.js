@@ -18,9 +18,7 @@ const fixed = (/** @type {number} */ n) => {
   return x - Math.floor(x)
 }
 
-/**
- * Draws comets while they move, and rests when they do.
- */
+/** Draws comets while they move, and rests when they do. */
 export class Sky {
   #canvas = canvasById('sky-canvas')
   /** @type {Map<string, Comet>} '' is one's own */
@@ -82,11 +80,7 @@ export class Sky {
     if (moving) this.#wake()
   }
 
-  /**
-   * @param {CanvasRenderingContext2D} context
-   * @param {number} width
-   * @param {number} height
-   */
+  /** @param {CanvasRenderingContext2D} context @param {number} width @param {number} height */
   #stars(context, width, height) {
     context.fillStyle = '#fff'
     for (let n = 1; n <= STARS; n++) {

@@ -11,10 +11,7 @@ export function showStatus(connection, recovery) {
   let connected = 0
   let tick = 0
 
-  /**
-   * @param {'connecting' | 'connected' | 'disconnected'} state
-   * @param {string} detail
-   */
+  /** @param {'connecting' | 'connected' | 'disconnected'} state @param {string} detail */
   const show = (state, detail) => {
     link.dataset.state = state
     byId('link-state').textContent = state

@@ -33,8 +33,8 @@ function copyOnClick(button, code, command) {
 }
 
 /**
- * The line that publishes from a terminal. The key stays a variable: a page that holds an API key gives it to everybody
- * who can load the page.
+ * The line that publishes from a terminal. The key stays a variable: a page that holds an API key gives it to
+ * everybody who can load the page.
  */
 function showPublish() {
   const url = `${origin}${api}/publish`

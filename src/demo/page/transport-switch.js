@@ -6,9 +6,7 @@ const REDRAW_MS = 250
 /** @param {import('./transports.js').Transport} transport */
 const label = ({ name, codec }) => `${name} · ${codec}`
 
-/**
- * The ways to the gateway, the one in use, and what came along it.
- */
+/** The ways to the gateway, the one in use, and what came along it. */
 export class TransportSwitch {
   #connection
   #recovery

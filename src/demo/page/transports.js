@@ -145,10 +145,7 @@ export function readTransport() {
   return transports.find(({ id }) => id === named) ?? transports[0]
 }
 
-/**
- * Writes the transport into the address, for a reload.
- * @param {Transport} transport
- */
+/** Writes the transport into the address, for a reload. @param {Transport} transport */
 export function keepTransport({ id }) {
   const url = new URL(location.href)
   if (id === transports[0].id) url.searchParams.delete(PARAMETER)

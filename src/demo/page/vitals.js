@@ -67,10 +67,7 @@ export class VitalsPanel {
     label: value => `Memory in use, last minute, now ${gigabytes(value)} GB`,
   })
 
-  /**
-   * @param {import('./connection.js').Connection} connection
-   * @param {import('./recovery.js').Recovery} recovery
-   */
+  /** @param {import('./connection.js').Connection} connection @param {import('./recovery.js').Recovery} recovery */
   constructor(connection, recovery) {
     // One sample is much like the next: as a difference it is a fraction of the size. Where the gateway does not allow it, it comes whole.
     const channel = connection.channel(CHANNEL, { delta: 'fossil' })
@@ -83,10 +80,7 @@ export class VitalsPanel {
     })
   }
 
-  /**
-   * @param {any} data
-   * @param {boolean} recovered
-   */
+  /** @param {any} data @param {boolean} recovered */
   #take(data, recovered) {
     if (!isVitals(data)) return
     const { time, cpu, cores, memory, load, workers } = data
@@ -117,10 +111,7 @@ export class VitalsPanel {
     this.#list(workers, longest)
   }
 
-  /**
-   * @param {Worker[]} workers
-   * @param {number} longest ms
-   */
+  /** @param {Worker[]} workers @param {number} longest ms */
   #list(workers, longest) {
     const top = roundCeiling(5)(longest)
     byId('workers').replaceChildren(
@@ -150,10 +141,7 @@ export class VitalsPanel {
   }
 }
 
-/**
- * @param {string} id
- * @param {string} text
- */
+/** @param {string} id @param {string} text */
 function write(id, text) {
   byId(id).textContent = text
 }
