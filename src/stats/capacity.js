@@ -1,11 +1,6 @@
 // Estimates how many more connections fit, from the measured memory of those that are open.
 
-/**
- * @typedef {import('./schema.js').Capacity} Capacity
- * @typedef {import('./schema.js').MachineSample} MachineSample
- * @typedef {import('./schema.js').ProcessSample} ProcessSample
- * @typedef {import('./schema.js').WorkerSample} WorkerSample
- */
+/** @import { Capacity, MachineSample, ProcessSample, WorkerSample } from './schema.js' */
 
 /** With fewer connections, the gateway's own memory hides that of its connections. */
 const LEAST_CONNECTIONS = 1000
@@ -23,8 +18,7 @@ class Baseline {
 
   /**
    * Lowers the baseline, unless many more connections show another cause: swapping, or shrinking caches.
-   * @param {number} bytes
-   * @param {number} connections
+   * @param {number} bytes @param {number} connections
    * @returns {{bytes: number, connections: number}} above the baseline
    */
   above(bytes, connections) {
@@ -41,10 +35,7 @@ class Smooth {
   /** @type {number | null} */
   value = null
 
-  /**
-   * @param {number | null} next
-   * @returns {number | null}
-   */
+  /** @param {number | null} next @returns {number | null} */
   add(next) {
     if (next === null) this.value = null
     else this.value = this.value === null ? next : this.value + (next - this.value) * WEIGHT
@@ -52,10 +43,7 @@ class Smooth {
   }
 }
 
-/**
- * @param {number | null} value
- * @returns {number | null}
- */
+/** @param {number | null} value @returns {number | null} */
 const whole = value => value && Math.round(value)
 
 /** Measures the memory of a connection and how many more fit. */
@@ -113,8 +101,7 @@ export class CapacityWatch {
   }
 
   /**
-   * @param {ProcessSample} primary
-   * @param {WorkerSample[]} samples
+   * @param {ProcessSample} primary @param {WorkerSample[]} samples
    * @param {number} open connections
    * @returns {number | null} bytes of user space for each
    */
@@ -144,8 +131,7 @@ export class CapacityWatch {
 }
 
 /**
- * @param {WorkerSample[]} samples
- * @param {MachineSample} machine
+ * @param {WorkerSample[]} samples @param {MachineSample} machine
  * @returns {number | null} unused descriptors; null if a worker does not know
  */
 function descriptors(samples, machine) {

@@ -1,7 +1,7 @@
 // The columns of the CSV file. The order is fixed, new columns are added at the end, so positions stay valid. A test compares
 // docs/csv.md with this table.
 
-/** @typedef {import('./schema.js').Snapshot} Snapshot */
+/** @import { Snapshot } from './schema.js' */
 /** @typedef {number | string | null} Cell null: unknown */
 
 /**
@@ -13,10 +13,7 @@
  */
 
 /**
- * @param {string} name
- * @param {string} doc
- * @param {(snapshot: Snapshot) => Cell} value
- * @param {string} [published]
+ * @param {string} name @param {string} doc @param {(snapshot: Snapshot) => Cell} value @param {string} [published]
  * @returns {CsvColumn}
  */
 const column = (name, doc, value, published) => ({ name, doc, value, published })
@@ -31,9 +28,7 @@ const hundredths = ms => Math.round(ms * 100) / 100
 const sum = counts => Object.values(counts).reduce((total, count) => total + count, 0)
 
 /**
- * @param {string} name
- * @param {string} doc
- * @param {keyof NonNullable<Snapshot['machine']['cpu']>} kind
+ * @param {string} name @param {string} doc @param {keyof NonNullable<Snapshot['machine']['cpu']>} kind
  * @param {string} [published]
  */
 const machineCpu = (name, doc, kind, published) =>
@@ -44,10 +39,7 @@ const machineCpu = (name, doc, kind, published) =>
     published,
   )
 
-/**
- * @param {'minor' | 'major' | 'incremental' | 'weak'} kind
- * @param {string} doc what it is
- */
+/** @param {'minor' | 'major' | 'incremental' | 'weak'} kind @param {string} doc what it is */
 const collections = (kind, doc) => [
   column(`gc_${kind}`, `${doc} in workers`, ({ totals }) => totals.gc[kind].count),
   column(`gc_${kind}_ms`, `time that they took, of all workers together`, ({ totals }) =>
@@ -56,7 +48,8 @@ const collections = (kind, doc) => [
 ]
 
 /**
- * Facts in the first row of a gateway, which do not change while it runs, as `name=value&name=value` (form encoding).
+ * Facts in the first row of a gateway, which do not change while it runs, as `name=value&name=value` (form
+ * encoding).
  * @param {Snapshot} snapshot
  * @returns {string}
  */

@@ -93,16 +93,10 @@ export class CsvError extends Error {}
 /** @param {string[]} cells */
 const isText = cells => cells.length > 1 && cells.every(cell => /^[A-Za-z_]/.test(cell))
 
-/**
- * @param {string[]} cells
- * @param {string[]} names of the previous header: same first column, no numbers
- */
+/** @param {string[]} cells @param {string[]} names of the previous header: same first column, no numbers */
 const isHeader = (cells, names) => cells[0] === names[0] && isText(cells)
 
-/**
- * @param {string} line with quotes (RFC 4180)
- * @returns {string[]}
- */
+/** @param {string} line with quotes (RFC 4180) @returns {string[]} */
 function splitQuoted(line) {
   const cells = []
   const pattern = /(?:"((?:[^"]|"")*)"|([^,]*))(?:,|$)/y
@@ -140,8 +134,7 @@ export async function parseCsv(chunks, onProgress = () => {}) {
 }
 
 /**
- * @param {string} file
- * @param {(bytes: number, rows: number) => void} [onProgress]
+ * @param {string} file @param {(bytes: number, rows: number) => void} [onProgress]
  * @returns {Promise<CsvTable>}
  * @throws {CsvError | Error} not a table, or unreadable
  */

@@ -6,7 +6,8 @@ const MAX_WAITING = 600
 /** Time limit of close(), ms. */
 const CLOSE_TIMEOUT = 3000
 
-/** @typedef {import('node:fs/promises').FileHandle} FileHandle */
+/** @import { Snapshot } from './schema.js' */
+/** @import { FileHandle } from 'node:fs/promises' */
 /** @typedef {{first: string, next: string}} Row as the first row of a gateway in a file, and as any other row */
 
 /** @param {unknown} error */
@@ -61,7 +62,7 @@ export class CsvWriter {
     this.#onError = onError
   }
 
-  /** @returns {NonNullable<import('./schema.js').Snapshot['csv']>} */
+  /** @returns {NonNullable<Snapshot['csv']>} */
   get status() {
     return {
       file: this.#file,
@@ -72,7 +73,7 @@ export class CsvWriter {
     }
   }
 
-  /** @param {import('./schema.js').Snapshot} snapshot */
+  /** @param {Snapshot} snapshot */
   write(snapshot) {
     if (this.#closed) return
     this.#waiting.push({ first: csvRow(snapshot, true), next: csvRow(snapshot, false) })
@@ -227,10 +228,7 @@ async function headOf(handle) {
   return buffer.toString('latin1', 0, bytesRead)
 }
 
-/**
- * @param {FileHandle} handle
- * @param {number} size
- */
+/** @param {FileHandle} handle @param {number} size */
 async function endsLine(handle, size) {
   const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, size - 1)
   return buffer[0] === 10

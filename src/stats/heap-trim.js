@@ -11,8 +11,8 @@ export const TRIM_TICK_MS = 250
 /** No collection if the event loop was busy for more than this share of a tick. */
 const BUSY = 0.2
 /**
- * V8 shrinks the young generation in a full collection if little was allocated for 5 s. It measures that since the last collection,
- * so a minor one comes first.
+ * V8 shrinks the young generation in a full collection if little was allocated for 5 s. It measures that since the
+ * last collection, so a minor one comes first.
  */
 const QUIET_TICKS = 1 + 5000 / TRIM_TICK_MS
 /** Ticks between two full collections. */
@@ -30,8 +30,9 @@ export function collector() {
 }
 
 /**
- * Returns memory after a burst. Thousands of connects grow V8's young generation to many times of what a quiet worker needs, about
- * 1 KB per connection, and V8 shrinks it late. One full collection after some quiet seconds shrinks it.
+ * Returns memory after a burst. Thousands of connects grow V8's young generation to many times of what a quiet
+ * worker needs, about 1 KB per connection, and V8 shrinks it late. One full collection after some quiet seconds
+ * shrinks it.
  */
 export class HeapTrim {
   #collect

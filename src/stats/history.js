@@ -1,7 +1,6 @@
 // The recent past of a gateway, kept in the primary: snapshots of five minutes and the latest events.
 
-/** @typedef {import('./schema.js').Snapshot} Snapshot */
-/** @typedef {import('./schema.js').GatewayEvent} GatewayEvent */
+/** @import { Counts, GatewayEvent, ProcessSample, Snapshot, WorkerView } from './schema.js' */
 
 /** Five minutes. */
 const MAX_SNAPSHOTS = 300
@@ -9,7 +8,7 @@ const MAX_SNAPSHOTS = 300
 const MAX_WORKERS = 16
 
 /**
- * @template {import('./schema.js').ProcessSample} T
+ * @template {ProcessSample} T
  * @param {T} sample
  * @returns {T} without its largest fields
  */
@@ -19,10 +18,7 @@ const thinProcess = sample => ({
   memory: { ...sample.memory, spaces: {} },
 })
 
-/**
- * @param {import('./schema.js').Counts} counts
- * @returns {import('./schema.js').Counts} without names
- */
+/** @param {Counts} counts @returns {Counts} without names */
 const thinCounts = counts => ({
   ...counts,
   transports: {},
@@ -55,10 +51,7 @@ export function thin(snapshot) {
   })
 }
 
-/**
- * @param {import('./schema.js').WorkerView} view
- * @returns {import('./schema.js').WorkerView}
- */
+/** @param {WorkerView} view @returns {WorkerView} */
 function thinView(view) {
   if (!view.sample) return view
   return { ...view, sample: { ...thinProcess(view.sample), counts: thinCounts(view.sample.counts) } }

@@ -3,14 +3,8 @@
 
 import { waitOf } from './tick-histogram.js'
 
-/**
- * @typedef {import('./schema.js').Lifetime} Lifetime
- * @typedef {import('./schema.js').Lifetimes} All
- * @typedef {import('./schema.js').ProcessSample} ProcessSample
- * @typedef {import('./schema.js').WorkerSample} WorkerSample
- * @typedef {import('./schema.js').MachineSample} MachineSample
- * @typedef {import('./schema.js').Flow} Flow
- */
+/** @import { Flow, Lifetime, MachineSample, ProcessSample, WorkerSample } from './schema.js' */
+/** @typedef {import('./schema.js').Lifetimes} All */
 
 /** Upper bounds of the counted ticks, ms. */
 export const TICK_BOUNDS = Object.freeze([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000])
@@ -39,11 +33,7 @@ function addTo(sum, more, factor = 1) {
   for (const name of Object.keys(sum)) /** @type {any} */ (sum)[name] += more[name] * factor
 }
 
-/**
- * @param {Lifetime} lifetime
- * @param {ProcessSample} sample
- * @param {number} interval ms covered by the sample
- */
+/** @param {Lifetime} lifetime @param {ProcessSample} sample @param {number} interval ms covered by the sample */
 function addProcess(lifetime, { cpu, loop, gc }, interval) {
   addTo(lifetime.cpu, cpu, interval)
   lifetime.active += loop.utilization * interval
@@ -80,10 +70,7 @@ export class Lifetimes {
     this.#workers = Array.from({ length: workers }, begin)
   }
 
-  /**
-   * @param {ProcessSample} sample
-   * @param {number} interval ms
-   */
+  /** @param {ProcessSample} sample @param {number} interval ms */
   addPrimary(sample, interval) {
     addProcess(this.#primary, sample, interval)
   }
@@ -96,10 +83,7 @@ export class Lifetimes {
     addTo(lifetime.out, sample.counts.out)
   }
 
-  /**
-   * @param {MachineSample} sample
-   * @param {number} interval ms
-   */
+  /** @param {MachineSample} sample @param {number} interval ms */
   addMachine({ cores, cpu, network, listen }, interval) {
     const sums = this.#machine
     if (cpu) addTo((sums.cpu ??= { user: 0, system: 0, idle: 0, iowait: 0, steal: 0 }), cpu, cores * interval)

@@ -1,8 +1,6 @@
 // Thresholds of healthy figures, for the colours of the terminal dashboard and the admin page.
 
-/**
- * Warning and error threshold of each figure. docs/dashboard.md has the same table.
- */
+/** Warning and error threshold of each figure. docs/dashboard.md has the same table. */
 export const LIMITS = Object.freeze({
   /** ms that events waited for the loop */
   tickAvg: [20, 50],

@@ -1,6 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { bucketOf, TickHistogram } from './tick-histogram.js'
 
+/** @import { Ticks } from './schema.js' */
+
 /** Interval of the measurement, ms: each one wakes the process, which is most of the cost of all statistics. */
 const GRID_MS = 10
 const NS_PER_MS = 1e6
@@ -15,10 +17,7 @@ const MAX_LOOKS = 16
 
 /** The values between two points, exclusive. */
 class Gap {
-  /**
-   * @param {Point} low
-   * @param {Point} high
-   */
+  /** @param {Point} low @param {Point} high */
   constructor(low, high) {
     this.low = low
     this.high = high
@@ -46,7 +45,7 @@ export class LoopTicks {
     this.#histogram.enable()
   }
 
-  /** @returns {import('./schema.js').Ticks} since the previous sample */
+  /** @returns {Ticks} since the previous sample */
   sample() {
     const histogram = this.#histogram
     const ticks = (this.#ticks = new TickHistogram())
@@ -68,8 +67,8 @@ export class LoopTicks {
   }
 
   /**
-   * The library's histogram gives percentiles but not its buckets. So waits are read by rank: the most uncertain gap is bisected
-   * first, and a gap between two nearly equal waits not at all.
+   * The library's histogram gives percentiles but not its buckets. So waits are read by rank: the most uncertain
+   * gap is bisected first, and a gap between two nearly equal waits not at all.
    */
   #read() {
     const n = this.#n
@@ -101,10 +100,7 @@ export class LoopTicks {
     for (const gap of gaps) this.#fill(gap)
   }
 
-  /**
-   * @param {number} rank from 1
-   * @returns {Point}
-   */
+  /** @param {number} rank from 1 @returns {Point} */
   #readRank(rank) {
     const interval = this.#histogram.percentile((100 * rank) / this.#n) / NS_PER_MS
     this.#record(interval)

@@ -11,9 +11,9 @@ import {
 } from './proc-files.js'
 import { ProcFile, pageSize } from './proc-reader.js'
 
-/** @typedef {import('./schema.js').MachineSample} MachineSample */
-/** @typedef {import('./proc-files.js').CpuTicks} CpuTicks */
-/** @typedef {import('./proc-files.js').Traffic} Traffic */
+/** @import { CpuTicks, Traffic } from './proc-files.js' */
+/** @import { MachineSample } from './schema.js' */
+/** @import { CpuInfo } from 'node:os' */
 
 const FILES = {
   cpu: 'stat',
@@ -32,11 +32,7 @@ const MAX_INTERFACES = 32
 /** @param {number} share */
 const tenThousandths = share => Math.round(share * 10_000) / 10_000
 
-/**
- * Ticks from Node.js, for systems without /proc.
- * @param {import('node:os').CpuInfo[]} cores
- * @returns {CpuTicks}
- */
+/** Ticks from Node.js, for systems without /proc. @param {CpuInfo[]} cores @returns {CpuTicks} */
 function ticksOf(cores) {
   const ticks = { user: 0, system: 0, idle: 0, iowait: 0, steal: 0 }
   for (const { times } of cores) {
@@ -50,10 +46,7 @@ function ticksOf(cores) {
 /** @returns {Traffic} */
 const noTraffic = () => ({ rx_bytes: 0, tx_bytes: 0, rx_packets: 0, tx_packets: 0 })
 
-/**
- * @param {Traffic} sum
- * @param {Traffic} traffic
- */
+/** @param {Traffic} sum @param {Traffic} traffic */
 function add(sum, traffic) {
   sum.rx_bytes += traffic.rx_bytes
   sum.tx_bytes += traffic.tx_bytes
@@ -85,7 +78,7 @@ export class MachineWatch {
    * @param {string} [options.proc] a missing folder simulates another platform
    * @param {string} [options.net] folder of the interfaces
    * @param {{cgroup?: string, mounts?: string}} [options.groups] paths of the control groups
-   * @param {() => import('node:os').CpuInfo[]} [options.readCores]
+   * @param {() => CpuInfo[]} [options.readCores]
    * @param {() => number} [options.clock] ms
    */
   constructor({
@@ -168,10 +161,7 @@ export class MachineWatch {
     return { total, used: total - free, free, available: free, caches: 0, slab: null }
   }
 
-  /**
-   * @param {number} seconds since the previous sample
-   * @returns {MachineSample['network']}
-   */
+  /** @param {number} seconds since the previous sample @returns {MachineSample['network']} */
   #network(seconds) {
     if (!this.#files.interfaces) return null
     const now = parseInterfaces(this.#files.interfaces.readTable())

@@ -4,6 +4,8 @@ import { dirname, join } from 'node:path'
 import { parseBytes, parseMemoryStat } from './proc-files.js'
 import { ProcFile, readText } from './proc-reader.js'
 
+/** @import { MachineSample } from './schema.js' */
+
 const FILES = /** @type {const} */ ({
   2: { max: 'memory.max', current: 'memory.current' },
   1: { max: 'memory.limit_in_bytes', current: 'memory.usage_in_bytes' },
@@ -39,11 +41,7 @@ export class MemoryLimit {
   #current
   #stat
 
-  /**
-   * @param {ProcFile} max
-   * @param {ProcFile} current
-   * @param {ProcFile} stat
-   */
+  /** @param {ProcFile} max @param {ProcFile} current @param {ProcFile} stat */
   constructor(max, current, stat) {
     this.#max = max
     this.#current = current
@@ -72,10 +70,7 @@ export class MemoryLimit {
     return null
   }
 
-  /**
-   * @param {import('./schema.js').MachineSample['memory']} machine
-   * @returns {import('./schema.js').MachineSample['memory']} within the limit
-   */
+  /** @param {MachineSample['memory']} machine @returns {MachineSample['memory']} within the limit */
   bound(machine) {
     // Limits can change at run time.
     const total = parseBytes(this.#max.read())

@@ -2,14 +2,8 @@
 
 import { TickHistogram } from './tick-histogram.js'
 
-/**
- * @typedef {import('./schema.js').Counts} Counts
- * @typedef {import('./schema.js').Flow} Flow
- * @typedef {import('./schema.js').ProcessSample} ProcessSample
- * @typedef {import('./schema.js').WorkerSample} WorkerSample
- * @typedef {import('./schema.js').WorkerView} WorkerView
- * @typedef {import('./schema.js').Totals} Totals
- */
+/** @import { Connections, Counts, Flow, ProcessSample, Ticks, Totals, WorkerSample } from './schema.js' */
+/** @import { WorkerView } from './schema.js' */
 
 const GC_KINDS = /** @type {const} */ (['minor', 'major', 'incremental', 'weak'])
 /** Counts that are numbers, and counts by name. */
@@ -39,28 +33,18 @@ export function emptyCounts() {
   }
 }
 
-/**
- * @param {Flow} sum
- * @param {Flow} flow
- */
+/** @param {Flow} sum @param {Flow} flow */
 function addFlow(sum, flow) {
   sum.messages += flow.messages
   sum.bytes += flow.bytes
 }
 
-/**
- * @param {Record<string, number>} sum
- * @param {Record<string, number>} more
- */
+/** @param {Record<string, number>} sum @param {Record<string, number>} more */
 function addNamed(sum, more) {
   for (const name of Object.keys(more)) sum[name] = (sum[name] ?? 0) + more[name]
 }
 
-/**
- * @param {Counts} sum is changed
- * @param {Counts} counts
- * @returns {Counts} the sum
- */
+/** @param {Counts} sum is changed @param {Counts} counts @returns {Counts} the sum */
 export function addCounts(sum, counts) {
   for (const name of PLAIN) sum[name] += counts[name]
   for (const name of NAMED) addNamed(sum[name], counts[name])
@@ -103,10 +87,7 @@ function mergeGc(all) {
   return sum
 }
 
-/**
- * @param {import('./schema.js').Ticks[]} all
- * @returns {import('./schema.js').Ticks} of all waits together
- */
+/** @param {Ticks[]} all @returns {Ticks} of all waits together */
 function mergeTicks(all) {
   const histogram = new TickHistogram()
   for (const ticks of all) histogram.merge(ticks)
@@ -115,8 +96,7 @@ function mergeTicks(all) {
 
 /**
  * Two samples of one worker as one, so that the second does not hide what the first has told.
- * @param {WorkerSample} earlier
- * @param {WorkerSample} later
+ * @param {WorkerSample} earlier @param {WorkerSample} later
  * @returns {WorkerSample} how things stand now, and what was counted over both
  */
 export function foldSamples(earlier, later) {
@@ -141,7 +121,7 @@ export function foldSamples(earlier, later) {
 
 /** @param {WorkerSample[]} samples */
 function mergeConnections(samples) {
-  /** @type {import('./schema.js').Connections} */
+  /** @type {Connections} */
   const sum = { open: 0, connected: 0, by: {} }
   for (const { connections } of samples) {
     sum.open += connections.open
@@ -152,11 +132,7 @@ function mergeConnections(samples) {
   return sum
 }
 
-/**
- * @param {ProcessSample[]} samples
- * @param {number | null} kernel bytes
- * @returns {Totals['memory']}
- */
+/** @param {ProcessSample[]} samples @param {number | null} kernel bytes @returns {Totals['memory']} */
 function mergeMemory(samples, kernel) {
   const sum = { rss: 0, heap_used: 0, heap_total: 0, external: 0, native: 0, kernel }
   for (const { memory } of samples) {

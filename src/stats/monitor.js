@@ -14,13 +14,9 @@ import { addCounts, emptyCounts, mergeTotals } from './merge.js'
 import { SCHEMA_VERSION } from './schema.js'
 import { RedisOutage, WorkerState } from './worker-state.js'
 
-/**
- * @typedef {import('./schema.js').Snapshot} Snapshot
- * @typedef {import('./schema.js').WorkerSample} WorkerSample
- * @typedef {import('./schema.js').GatewayEvent} GatewayEvent
- * @typedef {import('./schema.js').MachineSample} MachineSample
- * @typedef {import('./schema.js').ProcessSample} ProcessSample
- */
+/** @import { Counts, GatewayEvent, Hello, MachineSample, NodeFacts, ProcessSample, Snapshot } from './schema.js' */
+/** @import { WorkerSample } from './schema.js' */
+/** @import { Logger } from 'pino' */
 
 const INTERVAL_MS = 1000
 /** A longer time between two snapshots means that the primary itself was blocked, ms. */
@@ -48,16 +44,12 @@ export class Update {
   }
 }
 
-/**
- * @param {number} count
- * @param {string} one
- * @param {string} many
- */
+/** @param {number} count @param {string} one @param {string} many */
 const numbered = (count, one, many) => `${count} ${count === 1 ? one : many}`
 
 /**
- * Makes one snapshot a second of the samples of the workers, of the primary and of the machine. Telemetry connects it with the
- * worker pool.
+ * Makes one snapshot a second of the samples of the workers, of the primary and of the machine. Telemetry connects
+ * it with the worker pool.
  */
 export class Monitor {
   /** @type {Snapshot | null} */
@@ -80,7 +72,7 @@ export class Monitor {
   /** @type {Set<(update: Update) => void>} */
   #listeners = new Set()
   #counters = emptyCounts()
-  /** @type {import('./schema.js').Counts[]} of workers that ended since the previous snapshot */
+  /** @type {Counts[]} of workers that ended since the previous snapshot */
   #lost = []
   /** @type {MachineSample | null} */
   #lastMachine = null
@@ -91,13 +83,13 @@ export class Monitor {
 
   /**
    * @param {object} options
-   * @param {import('./schema.js').NodeFacts} options.node may be updated in place
+   * @param {NodeFacts} options.node may be updated in place
    * @param {number} options.workers number of slots
    * @param {number} options.connectionLimit of the node; 0 for none
    * @param {{sample(): MachineSample}} options.machine
    * @param {{sample(): ProcessSample & {interval: number}}} options.process of the primary
    * @param {{read(): number | null}} [options.sockets] bytes that the kernel holds for a connection
-   * @param {Pick<import('pino').Logger, 'error'>} options.log
+   * @param {Pick<Logger, 'error'>} options.log
    * @param {() => number | null} [options.channels] number with subscribers; null unless the embedded broker knows
    * @param {() => Snapshot['csv']} [options.csv] state of the CSV file
    * @param {() => number} [options.clock] unix ms
@@ -136,18 +128,14 @@ export class Monitor {
     return this.#workers.length
   }
 
-  /**
-   * @param {number} index
-   * @param {WorkerSample} sample
-   */
+  /** @param {number} index @param {WorkerSample} sample */
   addSample(index, sample) {
     this.#lifetimes.addWorker(sample)
     if (!this.#workers[index].addSample(sample)) this.#lost.push(sample.counts)
   }
 
   /**
-   * @param {number} index
-   * @param {'starting' | 'up' | 'down'} state
+   * @param {number} index @param {'starting' | 'up' | 'down'} state
    * @param {boolean} [requested] it is stopped on purpose, which counts as no death
    */
   workerState(index, state, requested = false) {
@@ -171,11 +159,7 @@ export class Monitor {
     this.#capacity.end(pid)
   }
 
-  /**
-   * A worker has lost Redis, or has it back.
-   * @param {number} index
-   * @param {boolean} up
-   */
+  /** A worker has lost Redis, or has it back. @param {number} index @param {boolean} up */
   redisState(index, up) {
     const event = this.#redis.update(index, up, this.#now())
     if (event) this.event(event)
@@ -186,16 +170,13 @@ export class Monitor {
     this.#events.add({ time: this.#clock(), level, kind, text, worker })
   }
 
-  /**
-   * @param {(update: Update) => void} listener called once a second
-   * @returns {() => void} ends that
-   */
+  /** @param {(update: Update) => void} listener called once a second @returns {() => void} ends that */
   on(listener) {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** @returns {import('./schema.js').Hello} the first message to a client; its history is empty, see `history` */
+  /** @returns {Hello} the first message to a client; its history is empty, see `history` */
   hello() {
     return {
       type: 'hello',
@@ -231,10 +212,7 @@ export class Monitor {
     this.start()
   }
 
-  /**
-   * Makes a snapshot of the samples since the last one and passes it to all listeners.
-   * @returns {Snapshot}
-   */
+  /** Makes a snapshot of the samples since the last one and passes it to all listeners. @returns {Snapshot} */
   snapshot() {
     const time = this.#clock()
     const now = this.#now()
@@ -316,11 +294,7 @@ export class Monitor {
     }
   }
 
-  /**
-   * @param {import('./schema.js').Counts} counts
-   * @param {MachineSample} machine
-   * @param {WorkerSample[]} fresh
-   */
+  /** @param {Counts} counts @param {MachineSample} machine @param {WorkerSample[]} fresh */
   #warn(counts, machine, fresh) {
     const slow = counts.closes[SLOW] ?? 0
     if (slow > 0) {

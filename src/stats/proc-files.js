@@ -1,5 +1,7 @@
 // Parsers of /proc files and of control-group files. They take text; proc-reader.js reads it.
 
+/** @import { MachineSample } from './schema.js' */
+
 const KB = 1024
 
 /**
@@ -23,10 +25,7 @@ export function parseCpu(text) {
   return { user: user + nice, system: system + irq + softirq, idle, iowait, steal }
 }
 
-/**
- * @param {string} text of /proc/meminfo
- * @returns {import('./schema.js').MachineSample['memory']}
- */
+/** @param {string} text of /proc/meminfo @returns {MachineSample['memory']} */
 export function parseMemory(text) {
   /** @param {string} name */
   const find = name => {
@@ -69,7 +68,7 @@ function pairs(text, label) {
  * @param {string} text of /proc/net/sockstat
  * @param {string} text6 of /proc/net/sockstat6; empty without IPv6
  * @param {number} pageSize bytes
- * @returns {NonNullable<import('./schema.js').MachineSample['sockets']>}
+ * @returns {NonNullable<MachineSample['sockets']>}
  */
 export function parseSockets(text, text6, pageSize) {
   const { used = 0 } = pairs(text, 'sockets:')
@@ -138,10 +137,7 @@ export function parseFiles(text) {
   return { open: allocated - unused, limit }
 }
 
-/**
- * @param {string} text of a file with one number, or `max`
- * @returns {number} Infinity for `max`
- */
+/** @param {string} text of a file with one number, or `max` @returns {number} Infinity for `max` */
 export function parseBytes(text) {
   const number = Number.parseInt(text, 10)
   return Number.isNaN(number) ? Number.POSITIVE_INFINITY : number
@@ -149,8 +145,8 @@ export function parseBytes(text) {
 
 /**
  * @param {string} text of a control group's memory.stat
- * @returns {{caches: number, reclaimable: number, slab: number | null}} of the group and its children: page cache with
- *   reclaimable slab; the part that the kernel would free; slab, unknown with version 1
+ * @returns {{caches: number, reclaimable: number, slab: number | null}} of the group and its children: page cache
+ *   with reclaimable slab; the part that the kernel would free; slab, unknown with version 1
  */
 export function parseMemoryStat(text) {
   /** @type {Record<string, number>} */

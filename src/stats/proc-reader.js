@@ -11,8 +11,8 @@ const USUAL_PAGE = 4096
 const buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
 
 /**
- * A file of /proc or /sys that is read once a second. It stays open: reading from the start makes the kernel write it anew, and
- * opening it each time would double the cost.
+ * A file of /proc or /sys that is read once a second. It stays open: reading from the start makes the kernel write
+ * it anew, and opening it each time would double the cost.
  */
 export class ProcFile {
   #fd
@@ -22,10 +22,7 @@ export class ProcFile {
     this.#fd = fd
   }
 
-  /**
-   * @param {string} path
-   * @returns {ProcFile | null} null if missing or not readable
-   */
+  /** @param {string} path @returns {ProcFile | null} null if missing or not readable */
   static open(path) {
     try {
       const file = new ProcFile(openSync(path, 'r'))
@@ -48,10 +45,7 @@ export class ProcFile {
     }
   }
 
-  /**
-   * @param {number} [bytes]
-   * @returns {string} its first page: all of most of these files
-   */
+  /** @param {number} [bytes] @returns {string} its first page: all of most of these files */
   read(bytes = BUFFER_BYTES) {
     return buffer.toString('latin1', 0, readSync(this.#fd, buffer, 0, bytes, 0))
   }
@@ -61,10 +55,7 @@ export class ProcFile {
   }
 }
 
-/**
- * @param {string} path
- * @returns {string} empty if unreadable
- */
+/** @param {string} path @returns {string} empty if unreadable */
 export function readText(path) {
   try {
     return readFileSync(path, 'latin1')

@@ -5,7 +5,7 @@ import { constants, PerformanceObserver, performance } from 'node:perf_hooks'
 import v8 from 'node:v8'
 import { LoopTicks } from './loop-ticks.js'
 
-/** @typedef {import('./schema.js').GcKind} GcKind */
+/** @import { GcKind, ProcessSample } from './schema.js' */
 /** @typedef {Record<'minor' | 'major' | 'incremental' | 'weak', GcKind>} GcKinds */
 
 /** V8's minor mark-sweep (`--minor-ms`); Node.js names it only since version 24. */
@@ -119,8 +119,6 @@ export class OpenFiles {
     return this.#counted
   }
 }
-
-/** @typedef {import('./schema.js').ProcessSample} ProcessSample */
 
 const SPACE = /_space$/
 const US_PER_MS = 1000

@@ -10,7 +10,6 @@ export const SCHEMA_VERSION = 1
 /**
  * How long events waited for the event loop, on a 10 ms grid (of the primary: 50 ms). `buckets` is the histogram itself, for merging:
  * index, count, index, count ... (see tick-histogram.js); percentiles are never averaged.
- *
  * @typedef {object} Ticks
  * @property {number} count
  * @property {number} min ms
@@ -30,7 +29,6 @@ export const SCHEMA_VERSION = 1
 
 /**
  * A process: the primary, or a worker.
- *
  * @typedef {object} ProcessSample
  * @property {number} pid
  * @property {number} uptime ms
@@ -58,7 +56,6 @@ export const SCHEMA_VERSION = 1
 
 /**
  * What a worker has done over the interval, by names and codes. Names that did not occur are absent.
- *
  * @typedef {object} Counts
  * @property {number} accepts connections that were opened
  * @property {number} connects clients that completed the protocol's connect
@@ -87,7 +84,6 @@ export const SCHEMA_VERSION = 1
 
 /**
  * What a worker sends to the primary once a second.
- *
  * @typedef {ProcessSample & {
  *   index: number,
  *   time: number,
@@ -103,7 +99,6 @@ export const SCHEMA_VERSION = 1
 
 /**
  * A worker's place in a snapshot. One that has died, or does not say anything, still has its place.
- *
  * @typedef {object} WorkerView
  * @property {number} index
  * @property {'starting' | 'up' | 'silent' | 'down'} state silent: it has not sent a sample for more than 1.5 s
@@ -114,7 +109,6 @@ export const SCHEMA_VERSION = 1
 
 /**
  * All workers together.
- *
  * @typedef {object} Totals
  * @property {number} workers that are up
  * @property {{user: number, system: number}} cpu shares of one core, the primary included
@@ -158,7 +152,6 @@ export const SCHEMA_VERSION = 1
 
 /**
  * What one process has done since the gateway started, or all that had its place one after another: it only grows, whichever of them die.
- *
  * @typedef {object} Lifetime
  * @property {{user: number, system: number}} cpu ms
  * @property {number} active ms for which the loop was not waiting for events
@@ -170,7 +163,6 @@ export const SCHEMA_VERSION = 1
 
 /**
  * The same of everything: what a scrape now and then must not miss, whichever worker it asks.
- *
  * @typedef {object} Lifetimes
  * @property {Lifetime} primary
  * @property {Lifetime[]} workers by index
@@ -207,7 +199,6 @@ export const SCHEMA_VERSION = 1
 
 /**
  * One node, one second.
- *
  * @typedef {object} Snapshot
  * @property {number} version of the schema
  * @property {number} seq 1, 2 ... since the gateway has started
@@ -236,7 +227,6 @@ export const SCHEMA_VERSION = 1
  * @typedef {{type: 'log', line: string}} LogMessage one line of the gateway's log as JSON text, only after `{"type":"log","on":true}`
  * @typedef {{type: 'done', command: string, error: string | null}} DoneMessage the answer to a command
  * @typedef {Hello | SnapshotMessage | LogMessage | DoneMessage} StatsMessage
- *
  * @typedef {{type: 'log', on: boolean} | {type: 'gc', worker: number | null} | {type: 'restart', worker: number} | {type: 'stop'}} StatsCommand
  *   `worker`: index; null for all
  */

@@ -3,6 +3,8 @@
 
 import { open } from 'node:fs/promises'
 
+/** @import { FileHandle } from 'node:fs/promises' */
+
 /** Kernel bytes of a socket with empty queues: TCP, inode, dentry, file, epoll entry. */
 export const SOCKET_BYTES = 4500
 /** Tables for IPv4 and IPv6, of this network namespace. */
@@ -32,8 +34,8 @@ export function parseQueues(text, ports) {
 }
 
 /**
- * Average queued bytes per connection. The tables are read in parts, one after another, so a million sockets cost no more than
- * two thousand: up to that number the figure is exact, above it is an estimate from a sample.
+ * Average queued bytes per connection. The tables are read in parts, one after another, so a million sockets cost
+ * no more than two thousand: up to that number the figure is exact, above it is an estimate from a sample.
  */
 export class SocketMemory {
   /** @type {number | null} queued bytes per connection; null if the tables are unreadable */
@@ -41,7 +43,7 @@ export class SocketMemory {
   #ports
   #patience
   #opened
-  /** @type {import('node:fs/promises').FileHandle[]} */
+  /** @type {FileHandle[]} */
   #tables = []
   #table = 0
   #position = 0
@@ -62,7 +64,8 @@ export class SocketMemory {
   }
 
   /**
-   * Kernel bytes per connection, from the last read. Starts the next read when due, without blocking the event loop.
+   * Kernel bytes per connection, from the last read. Starts the next read when due, without blocking the event
+   * loop.
    * @returns {number | null} bytes; null on systems other than Linux
    */
   read() {

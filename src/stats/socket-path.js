@@ -21,10 +21,7 @@ const CONNECT_PATIENCE_MS = 1000
 
 const uid = () => process.getuid?.() ?? -1
 
-/**
- * @param {string} folder
- * @returns {boolean} whether it is a folder of this user, not a link
- */
+/** @param {string} folder @returns {boolean} whether it is a folder of this user, not a link */
 function isOwn(folder) {
   try {
     const stat = lstatSync(folder)
@@ -38,10 +35,7 @@ function isOwn(folder) {
 /** @param {Place} place */
 const temporaryFolder = ({ temporary = tmpdir() }) => join(temporary, `halley-${uid()}`)
 
-/**
- * @param {Place} place
- * @returns {string}
- */
+/** @param {Place} place @returns {string} */
 export function socketFolder(place) {
   const { runtimeDir } = place
   // After `su` the variable may name the folder of another user.
@@ -71,20 +65,14 @@ export function ownFolder(folder) {
     throw new Error(`${folder} is open to other users: chmod 700 ${folder}`)
 }
 
-/**
- * @param {string} path
- * @throws {Error} if it is too long for a socket
- */
+/** @param {string} path @throws {Error} if it is too long for a socket */
 export function checkLength(path) {
   const bytes = Buffer.byteLength(path)
   if (bytes > MAX_PATH_BYTES)
     throw new Error(`the path of a socket has at most ${MAX_PATH_BYTES} bytes; ${path} has ${bytes}`)
 }
 
-/**
- * @param {string} path
- * @returns {Promise<boolean>} whether a process listens there
- */
+/** @param {string} path @returns {Promise<boolean>} whether a process listens there */
 export function isAlive(path) {
   return new Promise(resolve => {
     const socket = connect(path)

@@ -2,7 +2,6 @@
 
 /**
  * The commands that the primary carries out. Errors are returned to the caller.
- *
  * @typedef {object} StatsActions
  * @property {(worker: number | null) => unknown} gc collects garbage in one worker; null: in all
  * @property {(worker: number) => unknown} restart
@@ -11,12 +10,9 @@
  *   function that ends it
  */
 
-/** @typedef {import('./schema.js').StatsCommand} StatsCommand */
+/** @import { StatsCommand } from './schema.js' */
 
-/**
- * @param {any} value
- * @param {number} workers
- */
+/** @param {any} value @param {number} workers */
 const isWorker = (value, workers) => Number.isInteger(value) && value >= 0 && value < workers
 
 /**
@@ -46,17 +42,10 @@ export function checkCommand(command, workers) {
   }
 }
 
-/**
- * @param {any} command
- * @returns {string} the name used in the `done` message
- */
+/** @param {any} command @returns {string} the name used in the `done` message */
 export const commandName = command => (typeof command?.type === 'string' ? command.type.slice(0, 32) : '')
 
-/**
- * @param {Exclude<StatsCommand, {type: 'log'}>} command
- * @param {StatsActions} actions
- * @returns {Promise<void>}
- */
+/** @param {Exclude<StatsCommand, {type: 'log'}>} command @param {StatsActions} actions @returns {Promise<void>} */
 export async function carryOut(command, actions) {
   switch (command.type) {
     case 'gc':

@@ -1,5 +1,8 @@
 import { carryOut, checkCommand } from './stats-commands.js'
 
+/** @import { Monitor, Update } from './monitor.js' */
+/** @import { StatsActions } from './stats-commands.js' */
+
 /**
  * A worker process.
  * @typedef {object} Peer
@@ -22,19 +25,13 @@ export class StatsRelay {
   /** @type {(() => void) | null} */
   #off = null
 
-  /**
-   * @param {import('./monitor.js').Monitor} monitor
-   * @param {import('./stats-commands.js').StatsActions} actions
-   */
+  /** @param {Monitor} monitor @param {StatsActions} actions */
   constructor(monitor, actions) {
     this.#monitor = monitor
     this.#actions = actions
   }
 
-  /**
-   * @param {Peer} peer
-   * @param {any} message of type `stats`
-   */
+  /** @param {Peer} peer @param {any} message of type `stats` */
   onMessage(peer, message) {
     switch (message.op) {
       case 'latest':
@@ -53,8 +50,7 @@ export class StatsRelay {
 
   /**
    * Sends the history in parts, then the first message.
-   * @param {Peer} peer
-   * @param {number} id
+   * @param {Peer} peer @param {number} id
    * @param {number} seq of the last snapshot sent
    */
   #sendHistory(peer, id, seq) {
@@ -77,10 +73,7 @@ export class StatsRelay {
     this.#off = null
   }
 
-  /**
-   * @param {Peer} peer
-   * @param {number} id
-   */
+  /** @param {Peer} peer @param {number} id */
   #sendLatest(peer, id) {
     const { latest } = this.#monitor
     if (latest) return this.#send(peer, { id, snapshot: latest })
@@ -90,10 +83,7 @@ export class StatsRelay {
     })
   }
 
-  /**
-   * @param {Peer} peer
-   * @param {{id: number, command: any}} message
-   */
+  /** @param {Peer} peer @param {{id: number, command: any}} message */
   async #runCommand(peer, { id, command: given }) {
     let error = null
     try {
@@ -106,7 +96,7 @@ export class StatsRelay {
     this.#send(peer, { id, error })
   }
 
-  /** @param {import('./monitor.js').Update} update */
+  /** @param {Update} update */
   #broadcast({ snapshot }) {
     for (const [peer, watch] of this.#watching) {
       // A hanging worker skips snapshots; they would only pile up.
@@ -116,11 +106,7 @@ export class StatsRelay {
     }
   }
 
-  /**
-   * @param {Peer} peer
-   * @param {object} message
-   * @param {() => void} [done]
-   */
+  /** @param {Peer} peer @param {object} message @param {() => void} [done] */
   #send(peer, message, done) {
     if (peer.isConnected()) peer.send({ type: 'stats', ...message }, () => done?.())
   }

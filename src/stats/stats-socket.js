@@ -6,11 +6,11 @@ import { dirname } from 'node:path'
 import { checkLength, isAlive, ownFolder } from './socket-path.js'
 import { carryOut, checkCommand, commandName } from './stats-commands.js'
 
-/**
- * @typedef {import('./monitor.js').Monitor} Monitor
- * @typedef {import('./stats-commands.js').StatsActions} StatsActions
- * @typedef {import('./schema.js').StatsMessage} StatsMessage
- */
+/** @import { Monitor, Update } from './monitor.js' */
+/** @import { StatsCommand, StatsMessage } from './schema.js' */
+/** @import { StatsActions } from './stats-commands.js' */
+/** @import { Server, Socket } from 'node:net' */
+/** @import { Logger } from 'pino' */
 
 /** Clients at the same time. */
 const MAX_CLIENTS = 64
@@ -43,11 +43,7 @@ class StatsClient {
   /** @type {(() => void) | null} */
   #endLog = null
 
-  /**
-   * @param {import('node:net').Socket} socket
-   * @param {StatsActions} actions
-   * @param {Monitor} monitor
-   */
+  /** @param {Socket} socket @param {StatsActions} actions @param {Monitor} monitor */
   constructor(socket, actions, monitor) {
     this.#socket = socket
     this.#actions = actions
@@ -65,10 +61,7 @@ class StatsClient {
     this.#writeHistory(0, '')
   }
 
-  /**
-   * @param {number} seq of the last snapshot written
-   * @param {string} separator
-   */
+  /** @param {number} seq of the last snapshot written @param {string} separator */
   #writeHistory(seq, separator) {
     if (this.#socket.destroyed) return
     const part = this.#monitor.history.after(seq, PART)
@@ -81,7 +74,7 @@ class StatsClient {
     this.#socket.on('data', chunk => this.#read(String(chunk)))
   }
 
-  /** @param {import('./monitor.js').Update} update */
+  /** @param {Update} update */
   update(update) {
     // Until the first message is complete, new snapshots are part of its history.
     if (!this.#ready || !this.#keepsUp()) return
@@ -129,7 +122,7 @@ class StatsClient {
     }
   }
 
-  /** @param {Exclude<import('./schema.js').StatsCommand, {type: 'log'}>} command */
+  /** @param {Exclude<StatsCommand, {type: 'log'}>} command */
   async #carryOut(command) {
     if (this.#pending >= MAX_PENDING) throw new Error('too many commands at once')
     this.#pending++
@@ -140,10 +133,7 @@ class StatsClient {
     }
   }
 
-  /**
-   * @param {string} command
-   * @param {string | null} error
-   */
+  /** @param {string} command @param {string | null} error */
   #reply(command, error) {
     if (!this.#socket.writable) return
     if (this.#socket.writableLength > MAX_BYTES) this.#socket.destroy()
@@ -179,10 +169,7 @@ class StatsClient {
   }
 }
 
-/**
- * @param {string} line
- * @throws {Error}
- */
+/** @param {string} line @throws {Error} */
 function parse(line) {
   try {
     return JSON.parse(line)
@@ -192,8 +179,8 @@ function parse(line) {
 }
 
 /**
- * The stats stream: one JSON text a line. A client may watch the gateway, restart its workers and stop it, so only the gateway's
- * user can open the socket.
+ * The stats stream: one JSON text a line. A client may watch the gateway, restart its workers and stop it, so only
+ * the gateway's user can open the socket.
  */
 export class StatsSocket {
   #server
@@ -203,10 +190,8 @@ export class StatsSocket {
   #off
 
   /**
-   * @param {import('node:net').Server} server that listens
-   * @param {string} path
-   * @param {Monitor} monitor
-   * @param {StatsActions} actions
+   * @param {Server} server that listens
+   * @param {string} path @param {Monitor} monitor @param {StatsActions} actions
    */
   constructor(server, path, monitor, actions) {
     this.#server = server
@@ -224,7 +209,7 @@ export class StatsSocket {
    * @param {boolean} [options.own] make its folder, for this user only; false for a configured path
    * @param {Monitor} options.monitor
    * @param {StatsActions} options.actions
-   * @param {Pick<import('pino').Logger, 'error'>} options.log
+   * @param {Pick<Logger, 'error'>} options.log
    * @returns {Promise<StatsSocket | null>} null if it cannot be opened, which is logged; the gateway runs without
    */
   static async open({ path, own = true, monitor, actions, log }) {
@@ -239,10 +224,7 @@ export class StatsSocket {
     }
   }
 
-  /**
-   * @param {import('node:net').Socket} socket
-   * @param {StatsActions} actions
-   */
+  /** @param {Socket} socket @param {StatsActions} actions */
   #accept(socket, actions) {
     const client = new StatsClient(socket, actions, this.#monitor)
     if (this.#clients.size >= MAX_CLIENTS) return client.end(`too many stats clients (limit ${MAX_CLIENTS})`)
@@ -272,10 +254,7 @@ async function removeStale(path) {
   unlinkSync(path)
 }
 
-/**
- * @param {string} path
- * @returns {Promise<import('node:net').Server>}
- */
+/** @param {string} path @returns {Promise<Server>} */
 function listen(path) {
   return new Promise((resolve, reject) => {
     // A client may end its sending side and still read the answers.

@@ -1,8 +1,4 @@
-/**
- * @typedef {import('./schema.js').Snapshot} Snapshot
- * @typedef {import('./schema.js').StatsMessage} StatsMessage
- * @typedef {import('./schema.js').StatsCommand} StatsCommand
- */
+/** @import { Snapshot, StatsCommand, StatsMessage } from './schema.js' */
 
 /** The primary answers at once, or it hangs, ms. */
 const PATIENCE_MS = 5000
@@ -51,10 +47,7 @@ export class StatsView {
   #watches = new Set()
   #patience
 
-  /**
-   * @param {(message: object) => void} send to the primary
-   * @param {number} [patience] ms
-   */
+  /** @param {(message: object) => void} send to the primary @param {number} [patience] ms */
   constructor(send, patience = PATIENCE_MS) {
     this.#send = send
     this.#patience = patience
@@ -129,10 +122,7 @@ export class StatsView {
     }
   }
 
-  /**
-   * @param {object} request
-   * @returns {Promise<any>}
-   */
+  /** @param {object} request @returns {Promise<any>} */
   #request(request) {
     const id = ++this.#lastId
     return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** @typedef {import('./schema.js').Ticks} Ticks */
+/** @import { Ticks } from './schema.js' */
 
 /** Buckets per doubling of the wait. The middle of a bucket is at most half of 1/64 off. */
 const PER_OCTAVE = 64
@@ -7,8 +7,8 @@ const OCTAVE_BITS = 6
 const LONGEST = 2 ** 31 - 1
 
 /**
- * The bucket of a wait. Indexes grow with the wait: one for each µs below 128 µs, then 64 for each doubling, so that a bucket is
- * never wider than 1/64 of its values.
+ * The bucket of a wait. Indexes grow with the wait: one for each µs below 128 µs, then 64 for each doubling, so
+ * that a bucket is never wider than 1/64 of its values.
  * @param {number} wait ms
  */
 export function bucketOf(wait) {
@@ -17,10 +17,7 @@ export function bucketOf(wait) {
   return shift * PER_OCTAVE + (us >>> shift)
 }
 
-/**
- * @param {number} index of a bucket
- * @returns {number} the middle of it, ms
- */
+/** @param {number} index of a bucket @returns {number} the middle of it, ms */
 export function waitOf(index) {
   const shift = Math.max(0, (index >>> OCTAVE_BITS) - 1)
   return ((index - shift * PER_OCTAVE) * 2 ** shift + (2 ** shift - 1) / 2) / 1000
@@ -30,7 +27,8 @@ export function waitOf(index) {
 const wholeMicroseconds = ms => Math.round(ms * 1000) / 1000
 
 /**
- * A mergeable histogram of waits. Percentiles of a merged histogram are those of all waits, with an error below 1 %.
+ * A mergeable histogram of waits. Percentiles of a merged histogram are those of all waits, with an error below 1
+ * %.
  */
 export class TickHistogram {
   count = 0
@@ -41,10 +39,7 @@ export class TickHistogram {
   /** @type {Map<number, number>} index -> count */
   #buckets = new Map()
 
-  /**
-   * @param {number} wait ms
-   * @param {number} [times]
-   */
+  /** @param {number} wait ms @param {number} [times] */
   record(wait, times = 1) {
     this.count += times
     this.sum += wait * times
@@ -53,10 +48,7 @@ export class TickHistogram {
     this.#add(bucketOf(wait), times)
   }
 
-  /**
-   * @param {number} index
-   * @param {number} times
-   */
+  /** @param {number} index @param {number} times */
   #add(index, times) {
     this.#buckets.set(index, (this.#buckets.get(index) ?? 0) + times)
   }
@@ -76,19 +68,12 @@ export class TickHistogram {
     return Uint32Array.from(this.#buckets.keys()).sort()
   }
 
-  /**
-   * @param {number} percent above 0, up to 100
-   * @returns {number} ms; 0 if empty
-   */
+  /** @param {number} percent above 0, up to 100 @returns {number} ms; 0 if empty */
   percentile(percent) {
     return this.#at(percent, this.#sorted())
   }
 
-  /**
-   * @param {number} percent
-   * @param {Uint32Array} sorted indexes
-   * @returns {number} ms
-   */
+  /** @param {number} percent @param {Uint32Array} sorted indexes @returns {number} ms */
   #at(percent, sorted) {
     // Tolerates rounding errors: 0.07 * 100 is 7.000000000000001.
     const rank = (percent / 100) * this.count - 1e-6
@@ -118,10 +103,7 @@ export class TickHistogram {
     }
   }
 
-  /**
-   * @param {Ticks} ticks
-   * @returns {TickHistogram}
-   */
+  /** @param {Ticks} ticks @returns {TickHistogram} */
   static fromTicks(ticks) {
     const histogram = new TickHistogram()
     histogram.merge(ticks)

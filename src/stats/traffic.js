@@ -1,10 +1,6 @@
-/** @typedef {import('./schema.js').Counts} Counts */
-/** @typedef {import('./schema.js').Flow} Flow */
+/** @import { Connections, Counts, Flow, TransportCounts } from './schema.js' */
 
-/**
- * @param {string | Uint8Array} message
- * @returns {number} bytes
- */
+/** @param {string | Uint8Array} message @returns {number} bytes */
 export const sizeOf = message => (typeof message === 'string' ? Buffer.byteLength(message) : message.length)
 
 /** Counts of one transport. Plain numbers: they change with every message. */
@@ -19,19 +15,13 @@ export class TransportTraffic {
   json = 0
   protobuf = 0
 
-  /**
-   * @param {number} messages
-   * @param {number} bytes of all of them
-   */
+  /** @param {number} messages @param {number} bytes of all of them */
   received(messages, bytes) {
     this.inMessages += messages
     this.inBytes += bytes
   }
 
-  /**
-   * @param {number} messages
-   * @param {number} bytes of all of them
-   */
+  /** @param {number} messages @param {number} bytes of all of them */
   sent(messages, bytes) {
     this.outMessages += messages
     this.outBytes += bytes
@@ -62,7 +52,7 @@ export class TransportTraffic {
     else this.json--
   }
 
-  /** @returns {import('./schema.js').TransportCounts | null} since the last drain; null if nothing happened */
+  /** @returns {TransportCounts | null} since the last drain; null if nothing happened */
   drain() {
     const { connects, inMessages, inBytes, outMessages, outBytes } = this
     if (inMessages === 0 && outMessages === 0 && connects === 0) return null
@@ -135,27 +125,21 @@ export class Traffic {
     this.commands = new Float64Array(methods.length)
   }
 
-  /**
-   * @param {string} name of a transport
-   * @returns {TransportTraffic} always the same one
-   */
+  /** @param {string} name of a transport @returns {TransportTraffic} always the same one */
   of(name) {
     let traffic = this.#transports.get(name)
     if (traffic === undefined) this.#transports.set(name, (traffic = new TransportTraffic()))
     return traffic
   }
 
-  /**
-   * @param {string} method of the server API
-   * @returns {Counter} of its calls; always the same one
-   */
+  /** @param {string} method of the server API @returns {Counter} of its calls; always the same one */
   api(method) {
     let counter = this.#api.get(method)
     if (counter === undefined) this.#api.set(method, (counter = new Counter()))
     return counter
   }
 
-  /** @returns {import('./schema.js').Connections['by']} connected clients now */
+  /** @returns {Connections['by']} connected clients now */
   connections() {
     /** @type {Record<string, Record<string, number>>} */
     const by = {}
@@ -168,10 +152,7 @@ export class Traffic {
     return by
   }
 
-  /**
-   * @param {Totals} totals
-   * @returns {Counts} since the last drain
-   */
+  /** @param {Totals} totals @returns {Counts} since the last drain */
   drain(totals) {
     /** @type {Counts['transports']} */
     const transports = {}

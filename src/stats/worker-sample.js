@@ -1,12 +1,15 @@
 import { ProcessSampler } from './process-sample.js'
 
-/** @typedef {import('./schema.js').WorkerSample} WorkerSample */
+/** @import { Hub } from '../hub/hub.js' */
+/** @import { Sessions } from '../session/sessions.js' */
+/** @import { Connections, WorkerSample } from './schema.js' */
+/** @import { Traffic } from './traffic.js' */
 
 const INTERVAL_MS = 1000
 /** Minimum time between two samples, ms. */
 const LEAST_MS = 200
 
-/** @param {import('./schema.js').Connections['by']} by */
+/** @param {Connections['by']} by */
 function sumOf(by) {
   let sum = 0
   for (const codecs of Object.values(by)) for (const count of Object.values(codecs)) sum += count
@@ -37,9 +40,9 @@ export class WorkerSampler {
   /**
    * @param {object} parts
    * @param {number} parts.index of the worker
-   * @param {import('../session/sessions.js').Sessions} parts.sessions
-   * @param {import('../hub/hub.js').Hub} parts.hub
-   * @param {import('./traffic.js').Traffic} parts.traffic
+   * @param {Sessions} parts.sessions
+   * @param {Hub} parts.hub
+   * @param {Traffic} parts.traffic
    * @param {Backlog[]} parts.backlogs of the socket server and the transports
    * @param {() => number} parts.clock ms
    */

@@ -2,8 +2,8 @@
 
 import { foldSamples } from './merge.js'
 
-/** @typedef {import('./schema.js').WorkerSample} WorkerSample */
-/** @typedef {Pick<import('./schema.js').GatewayEvent, 'level' | 'kind' | 'text' | 'worker'>} RedisEvent */
+/** @import { GatewayEvent, WorkerSample, WorkerView } from './schema.js' */
+/** @typedef {Pick<GatewayEvent, 'level' | 'kind' | 'text' | 'worker'>} RedisEvent */
 
 /** Workers send a sample each second; one without a sample for this long hangs, ms. */
 const SILENT_MS = 1500
@@ -31,10 +31,7 @@ export class WorkerState {
   /** Time of its last sample, or of its start. */
   #sampledAt = 0
 
-  /**
-   * @param {number} index
-   * @param {() => number} clock ms
-   */
+  /** @param {number} index @param {() => number} clock ms */
   constructor(index, clock) {
     this.#index = index
     this.#clock = clock
@@ -57,10 +54,7 @@ export class WorkerState {
     return fresh
   }
 
-  /**
-   * @param {WorkerSample} sample
-   * @returns {boolean} false if the worker has ended
-   */
+  /** @param {WorkerSample} sample @returns {boolean} false if the worker has ended */
   addSample(sample) {
     if (this.#state !== 'up') return false
     this.fresh = this.fresh ? foldSamples(this.fresh, sample) : sample
@@ -82,7 +76,7 @@ export class WorkerState {
     return silent ? 'silent' : 'speaks'
   }
 
-  /** @returns {import('./schema.js').WorkerView} */
+  /** @returns {WorkerView} */
   view() {
     const { sample, deaths } = this
     return {
@@ -95,20 +89,13 @@ export class WorkerState {
   }
 }
 
-/**
- * Workers without Redis. An outage begins with the first worker that loses it and ends when all have it back.
- */
+/** Workers without Redis. An outage begins with the first worker that loses it and ends when all have it back. */
 export class RedisOutage {
   /** @type {Set<number>} */
   #without = new Set()
   #since = 0
 
-  /**
-   * @param {number} worker
-   * @param {boolean} up
-   * @param {number} now ms
-   * @returns {RedisEvent | null} to be reported
-   */
+  /** @param {number} worker @param {boolean} up @param {number} now ms @returns {RedisEvent | null} to be reported */
   update(worker, up, now) {
     const without = this.#without
     if (up === !without.has(worker)) return null
