@@ -3,13 +3,9 @@ import { createEndpoint } from './jwks-endpoint.js'
 import { compilePattern } from './pattern.js'
 import { show } from './values.js'
 
-/** @typedef {import('./error.js').Refuse} Refuse */
+/** @import { Refuse } from './error.js' */
 
-/**
- * @param {string} key
- * @param {string} pattern
- * @param {Refuse} refuse
- */
+/** @param {string} key @param {string} pattern @param {Refuse} refuse */
 export function checkPattern(key, pattern, refuse) {
   if (pattern === '') return
   try {
@@ -19,12 +15,7 @@ export function checkPattern(key, pattern, refuse) {
   }
 }
 
-/**
- * @param {string} key
- * @param {string} pem
- * @param {string} type as node:crypto names it
- * @param {Refuse} refuse
- */
+/** @param {string} key @param {string} pem @param {string} type as node:crypto names it @param {Refuse} refuse */
 function checkPem(key, pem, type, refuse) {
   if (pem === '') return
   let found
@@ -37,11 +28,7 @@ function checkPem(key, pem, type, refuse) {
   if (found !== type) refuse([key], `is a key of type ${found}, not ${type}`)
 }
 
-/**
- * @param {string} path of the block
- * @param {Record<string, any>} token
- * @param {Refuse} refuse
- */
+/** @param {string} path of the block @param {Record<string, any>} token @param {Refuse} refuse */
 export function checkToken(path, token, refuse) {
   for (const claim of ['audience', 'issuer']) {
     const pattern = `${claim}_regex`

@@ -7,8 +7,7 @@ import { tlsFaults } from './pem.js'
 import { redisShards } from './redis-shards.js'
 import { formatDuration, show } from './values.js'
 
-/** @typedef {import('./error.js').Report} Report */
-/** @typedef {import('./error.js').Refuse} Refuse */
+/** @import { Refuse, Report } from './error.js' */
 
 /**
  * @param {string} path of the options
@@ -51,10 +50,7 @@ function checkChannelOptions(path, options, globalMetaTtl, refuse) {
   checkPattern(`${path}.channel_regex`, options.channel_regex, refuse)
 }
 
-/**
- * @param {Record<string, any>} config
- * @param {Refuse} refuse
- */
+/** @param {Record<string, any>} config @param {Refuse} refuse */
 function checkPersonalChannel(config, refuse) {
   const block = 'client.subscribe_to_user_personal_channel'
   const personal = config.client.subscribe_to_user_personal_channel
@@ -92,10 +88,7 @@ function reasonFault(reason) {
   }
 }
 
-/**
- * @param {Record<string, any>} client
- * @param {Refuse} refuse
- */
+/** @param {Record<string, any>} client @param {Refuse} refuse */
 function checkReasons(client, refuse) {
   const key = 'client.connect_code_to_unidirectional_disconnect.transforms'
   for (const { code, to } of client.connect_code_to_unidirectional_disconnect.transforms) {
@@ -107,10 +100,7 @@ function checkReasons(client, refuse) {
 /** Those beside the WebSocket, which alone is on unless it is switched off. */
 const transports = ['http_stream', 'sse', 'poll', 'uni_websocket', 'uni_sse', 'uni_http_stream', 'uni_poll']
 
-/**
- * @param {Record<string, any>} config
- * @param {Refuse} refuse
- */
+/** @param {Record<string, any>} config @param {Refuse} refuse */
 function checkPaths(config, refuse) {
   const { admin, http_server: server } = config
   const forClients = [
@@ -139,10 +129,7 @@ function checkPaths(config, refuse) {
   }
 }
 
-/**
- * @param {Record<string, any>} config
- * @param {Refuse} refuse
- */
+/** @param {Record<string, any>} config @param {Refuse} refuse */
 function checkPorts({ http_server: server }, refuse) {
   if (server.internal_port !== 0 && server.internal_port === server.port) {
     refuse(
@@ -188,10 +175,7 @@ function checkRedis(redis, report) {
   }
 }
 
-/**
- * @param {Record<string, any>} config every key present
- * @param {Report} report
- */
+/** @param {Record<string, any>} config every key present @param {Report} report */
 export function checkRules(config, report) {
   const refuse = report.refuse
   const { client, channel } = config

@@ -25,18 +25,12 @@ export class Report {
   /** Keys whose value could not be read; rules over several keys skip them. @type {Set<string>} */
   unread = new Set()
 
-  /**
-   * @param {string} label the key, variable or flag
-   * @param {string} text
-   */
+  /** @param {string} label the key, variable or flag @param {string} text */
   fault(label, text) {
     this.faults.push(`${label}: ${text}`)
   }
 
-  /**
-   * @param {string} label
-   * @param {string} text
-   */
+  /** @param {string} label @param {string} text */
   warn(label, text) {
     this.warnings.push(`${label}: ${text}`)
   }

@@ -8,10 +8,7 @@ const require = createRequire(import.meta.url)
 /** @type {Record<string, string>} */
 const REASONS = { ENOENT: 'there is no such file', EACCES: 'it may not be read', EISDIR: 'it is a directory' }
 
-/**
- * @param {string} text
- * @param {string} file
- */
+/** @param {string} text @param {string} file */
 function parseJson(text, file) {
   try {
     return JSON.parse(text)
@@ -25,10 +22,7 @@ function parseJson(text, file) {
   }
 }
 
-/**
- * @param {string} text
- * @param {string} file
- */
+/** @param {string} text @param {string} file */
 function parseYaml(text, file) {
   // Loaded here, since most configurations are JSON, and loading it takes 35 ms.
   const { parseDocument } = /** @type {typeof import('yaml')} */ (require('yaml'))

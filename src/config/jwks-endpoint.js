@@ -5,8 +5,7 @@
 import { show } from './values.js'
 
 /**
- * @param {string} pattern
- * @param {string} name
+ * @param {string} pattern @param {string} name
  * @returns {string | undefined} what stands in the group, undefined when there is no such group
  */
 function groupBody(pattern, name) {

@@ -5,7 +5,7 @@ import { nearest } from './nearest.js'
 import { string } from './options/make.js'
 import { channelOptions, envName, NAMESPACES, options } from './options.js'
 
-/** @typedef {import('./options/make.js').Option} Option */
+/** @import { Option } from './options/make.js' */
 
 const ANYTHING = '.*'
 
@@ -20,10 +20,7 @@ class Keys {
   /** @type {Set<string>} every path that only has keys below it */
   #sections = new Set()
 
-  /**
-   * @param {readonly Option[]} own
-   * @param {readonly string[]} later
-   */
+  /** @param {readonly Option[]} own @param {readonly string[]} later */
   constructor(own, later) {
     this.#own = new Map(own.map(option => [option.path, option]))
     for (const entry of later) {

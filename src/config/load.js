@@ -21,7 +21,7 @@ import { parseDuration, show } from './values.js'
 
 export { ConfigError }
 
-/** @typedef {import('./options/make.js').Option} Option */
+/** @import { Option } from './options/make.js' */
 
 const LATER = 'Centrifugo has this key, Halley has not yet; it is ignored'
 const NAMESPACE_NAME = /^[-a-zA-Z0-9_.]{2,}$/
@@ -29,11 +29,7 @@ const NAMESPACE_NAME = /^[-a-zA-Z0-9_.]{2,}$/
 /** @param {unknown} value */
 const isObject = value => value !== null && typeof value === 'object' && !Array.isArray(value)
 
-/**
- * @param {Record<string, any>} object
- * @param {string} path
- * @param {any} value
- */
+/** @param {Record<string, any>} object @param {string} path @param {any} value */
 function put(object, path, value) {
   const segments = path.split('.')
   const last = /** @type {string} */ (segments.pop())
@@ -61,10 +57,7 @@ class Draft {
     for (const option of options) put(this.config, option.path, defaultOf(option))
   }
 
-  /**
-   * Lays a file (or what has its form) over the draft.
-   * @param {Record<string, unknown>} tree
-   */
+  /** Lays a file (or what has its form) over the draft. @param {Record<string, unknown>} tree */
   applyTree(tree) {
     this.#walk(rootKeys, tree, '', this.config)
   }
@@ -97,8 +90,7 @@ class Draft {
    * @param {Record<string, any>} target what option paths are relative to
    * @param {Option} option
    * @param {string} path full path, for the rules
-   * @param {string} label
-   * @param {() => any} read
+   * @param {string} label @param {() => any} read
    */
   #set(target, option, path, label, read) {
     try {
@@ -110,8 +102,7 @@ class Draft {
   }
 
   /**
-   * @param {typeof rootKeys} keys
-   * @param {Record<string, unknown>} tree
+   * @param {typeof rootKeys} keys @param {Record<string, unknown>} tree
    * @param {string} base full path of where `keys` start, with a dot at its end
    * @param {Record<string, any>} target
    * @param {string} [section] path below `base`, with a dot at its end
@@ -132,20 +123,14 @@ class Draft {
     }
   }
 
-  /**
-   * @param {string} path
-   * @param {unknown} value
-   */
+  /** @param {string} path @param {unknown} value */
   #warnLeaves(path, value) {
     const entries = isObject(value) ? Object.entries(/** @type {object} */ (value)) : []
     for (const [key, below] of entries) this.#warnLeaves(`${path}.${key}`, below)
     if (entries.length === 0) this.report.warn(path, LATER)
   }
 
-  /**
-   * @param {unknown} list
-   * @param {string} label
-   */
+  /** @param {unknown} list @param {string} label */
   #applyNamespaces(list, label) {
     if (!Array.isArray(list)) {
       this.report.unread.add(NAMESPACES)
@@ -161,10 +146,7 @@ class Draft {
     }
   }
 
-  /**
-   * @param {unknown} item
-   * @param {string} label
-   */
+  /** @param {unknown} item @param {string} label */
   #namespace(item, label) {
     /** @type {Record<string, any>} */
     const namespace = { name: '' }
@@ -184,10 +166,7 @@ class Draft {
     return namespace
   }
 
-  /**
-   * @param {string} name
-   * @param {string} text
-   */
+  /** @param {string} name @param {string} text */
   #applyVariable(name, text) {
     const option = optionOfVariable(name)
     if (option?.type === 'namespaces') {
@@ -210,8 +189,7 @@ class Draft {
 
   /**
    * HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION>, for namespaces that are there.
-   * @param {string} name
-   * @param {string} text
+   * @param {string} name @param {string} text
    * @returns {boolean} whether the variable is one of these
    */
   #applyNamespaceVariable(name, text) {
@@ -272,7 +250,6 @@ function deepFreeze(value) {
 
 /**
  * Reads the configuration: defaults, then `base`, the file, the environment, the flags; later ones win.
- *
  * @param {object} [sources]
  * @param {string} [sources.file] path of a .json, .yaml or .yml file
  * @param {Readonly<Record<string, string | undefined>>} [sources.env] HALLEY_... of it is used

@@ -1,7 +1,6 @@
 /**
  * Edits (insert, delete, replace, swap two neighbours) that make `b` of `a`: the optimal string alignment distance.
- * @param {string} a
- * @param {string} b
+ * @param {string} a @param {string} b
  */
 function distance(a, b) {
   let before = /** @type {number[]} */ ([])
@@ -35,9 +34,9 @@ const plain = name => name.toLowerCase().replace(/[-.]/g, '_')
 const MOST_EDITS = 3
 
 /**
- * One error in three letters is a slip, or one in four where words are missing too. More is another word: `nope` is not `ladder`.
- * @param {number} edits
- * @param {string} typed
+ * One error in three letters is a slip, or one in four where words are missing too. More is another word: `nope` is
+ * not `ladder`.
+ * @param {number} edits @param {string} typed
  * @param {string} part of a known name
  * @param {boolean} whole whether that is all of the name
  */
@@ -49,7 +48,8 @@ function isSlip(edits, typed, part, whole) {
 }
 
 /**
- * The known name that is nearest to an unknown one, which may lack words at the beginning or at the end. Names may be paths with dots.
+ * The known name that is nearest to an unknown one, which may lack words at the beginning or at the end. Names may
+ * be paths with dots.
  * @param {string} name
  * @param {Iterable<string>} known the first of equally near ones wins
  * @returns {string} '' if none is near enough to be what was meant
@@ -76,8 +76,7 @@ export function nearest(name, known) {
 
 /**
  * The end of an error about an unknown name.
- * @param {string} name
- * @param {Iterable<string>} known
+ * @param {string} name @param {Iterable<string>} known
  * @param {string} [before] what stands before a known name: `--`
  * @returns {string} `; did you mean port?`, or '' if none is near
  */

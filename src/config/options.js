@@ -7,7 +7,7 @@ import { serverOptions } from './options/server.js'
 import { statsOptions } from './options/stats.js'
 import { transportOptions } from './options/transports.js'
 
-/** @typedef {import('./options/make.js').Option} Option */
+/** @import { Option } from './options/make.js' */
 
 export { channelOptions }
 

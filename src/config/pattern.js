@@ -9,9 +9,8 @@ const require = createRequire(import.meta.url)
  */
 
 /**
- * Compiles a pattern of the configuration in Go's RE2 syntax. RegExp cannot run them: it backtracks, and `^(a+)+$` with
- * one hostile channel name would keep a worker busy for good.
- *
+ * Compiles a pattern of the configuration in Go's RE2 syntax. RegExp cannot run them: it backtracks, and `^(a+)+$`
+ * with one hostile channel name would keep a worker busy for good.
  * @param {string} pattern unanchored unless it anchors itself
  * @returns {Pattern}
  * @throws {Error} one sentence

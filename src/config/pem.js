@@ -3,6 +3,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
+/** @import { ConnectionOptions } from 'node:tls' */
+
 const BEGIN = '-----BEGIN '
 const BASE64 = /^[A-Za-z0-9+/\s]+={0,2}\s*$/
 
@@ -35,11 +37,7 @@ export function readPem(value) {
   return text
 }
 
-/**
- * @param {string} pem
- * @returns {X509Certificate} the first one
- * @throws {Error}
- */
+/** @param {string} pem @returns {X509Certificate} the first one @throws {Error} */
 function certificate(pem) {
   try {
     return new X509Certificate(pem)
@@ -48,10 +46,7 @@ function certificate(pem) {
   }
 }
 
-/**
- * @param {string} pem
- * @throws {Error}
- */
+/** @param {string} pem @throws {Error} */
 function privateKey(pem) {
   try {
     return createPrivateKey(pem)
@@ -93,7 +88,7 @@ export function tlsFaults(tls) {
 
 /**
  * @param {Readonly<Record<string, any>>} tls a TLS block of the configuration
- * @returns {import('node:tls').ConnectionOptions}
+ * @returns {ConnectionOptions}
  * @throws {Error} naming a key of the block
  */
 export function tlsOptions(tls) {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { ConfigError, loadConfig } from './load.js'
 
-/** @typedef {import('./load.js').Config} Config */
+/** @import { Config } from './load.js' */
 /** @typedef {'development' | 'configured'} Profile */
 
 /** What everybody may do in the development profile. */
@@ -115,7 +115,6 @@ export function checkExposure(config, warnings) {
  * The configuration to serve with: that of the sources, or the development profile when nothing is configured.
  * Nothing configured means: no file, no HALLEY_ variable about clients, channels or the API, and no address beyond
  * loopback.
- *
  * @param {object} sources as for loadConfig
  * @param {string} [sources.file]
  * @param {Readonly<Record<string, string | undefined>>} [sources.env]

@@ -4,25 +4,23 @@
 import { createRequire } from 'node:module'
 import { formatDuration, parseDuration, show } from './values.js'
 
-/** @typedef {import('./options/make.js').Option} Option */
+/** @import { Option } from './options/make.js' */
+/** @import { Ajv, ErrorObject, ValidateFunction } from 'ajv' */
 
 const require = createRequire(import.meta.url)
 
 /** A value that an option cannot have. The message follows the key: `http_server.port: "x" is not a whole number`. */
 export class ValueError extends Error {
-  /**
-   * @param {string} message
-   * @param {string} [at] where in the value, to be put behind the key: `[2].to.code`
-   */
+  /** @param {string} message @param {string} [at] where in the value, to be put behind the key: `[2].to.code` */
   constructor(message, at = '') {
     super(message)
     this.at = at
   }
 }
 
-/** @type {import('ajv').Ajv | undefined} */
+/** @type {Ajv | undefined} */
 let ajv
-/** Validators by their schema: most options share one. @type {Map<string, import('ajv').ValidateFunction>} */
+/** Validators by their schema: most options share one. @type {Map<string, ValidateFunction>} */
 const validators = new Map()
 
 /** @param {Option} option */
@@ -56,11 +54,7 @@ function typeFault(type, value, shown) {
   return `${shown} is ${typeof value === 'number' ? 'a number, not text; write it in quotes' : 'not text'}`
 }
 
-/**
- * @param {import('ajv').ErrorObject} error
- * @param {Option} option
- * @returns {string}
- */
+/** @param {ErrorObject} error @param {Option} option @returns {string} */
 function faultOf(error, option) {
   const { keyword, params, data } = error
   const shown = option.secret && data !== null ? 'the value' : show(data)
@@ -90,10 +84,7 @@ function faultOf(error, option) {
   }
 }
 
-/**
- * @param {unknown} value
- * @returns {any} ms
- */
+/** @param {unknown} value @returns {any} ms */
 function readDuration(value) {
   if (value === 0) return 0
   if (typeof value === 'string') return parseDuration(value)
@@ -121,7 +112,7 @@ export function readValue(option, given) {
   }
   const validate = validatorOf(option)
   if (validate(value)) return value
-  const [error] = /** @type {import('ajv').ErrorObject[]} */ (validate.errors)
+  const [error] = /** @type {ErrorObject[]} */ (validate.errors)
   const at = alone ? '' : error.instancePath.replace(/\/(\d+)/g, '[$1]').replaceAll('/', '.')
   throw new ValueError(faultOf(error, option), at)
 }

@@ -19,10 +19,7 @@ const SENTINEL_PORT = 26379
 const FORM =
   'is not an address like host:port or redis://user:password@host:port/db (in a password, %XX stands for what is not a letter or digit)'
 
-/**
- * Schemes, and what they say.
- * @type {Readonly<Record<string, {kind: RedisAddress['kind'], tls?: boolean}>>}
- */
+/** Schemes, and what they say. @type {Readonly<Record<string, {kind: RedisAddress['kind'], tls?: boolean}>>} */
 const SCHEMES = Object.freeze({
   redis: { kind: 'single' },
   tcp: { kind: 'single' },
@@ -38,12 +35,7 @@ const URL_FORM =
 const UNIX_FORM = /^unix:\/\/(?:([^/?#]*)@)?(\/[^?#]+)(?:\?([^#]*))?$/i
 const PLACE_FORM = /^(\[[^\]/?#@]+\]|[^[\]:/?#@\s,]+)(?::(\d+))?$/
 
-/**
- * @param {string} host
- * @param {string | undefined} port
- * @param {number} otherwise
- * @returns {Place}
- */
+/** @param {string} host @param {string | undefined} port @param {number} otherwise @returns {Place} */
 function place(host, port, otherwise) {
   const number = port === undefined ? otherwise : Number(port)
   if (number < 1 || number > 65535) throw new Error('has a port that is not between 1 and 65535')
@@ -69,10 +61,7 @@ function decode(text) {
   }
 }
 
-/**
- * @param {string | undefined} auth `user:password`
- * @param {Record<string, any>} own gets what stands there
- */
+/** @param {string | undefined} auth `user:password` @param {Record<string, any>} own gets what stands there */
 function readAuth(auth, own) {
   if (auth === undefined) return
   const colon = auth.indexOf(':')
@@ -81,20 +70,14 @@ function readAuth(auth, own) {
   if (colon !== -1) own.password = decode(auth.slice(colon + 1))
 }
 
-/**
- * @param {string} name
- * @param {string} value
- */
+/** @param {string} name @param {string} value */
 function readSwitch(name, value) {
   if (['true', 't', '1'].includes(value.toLowerCase())) return true
   if (['false', 'f', '0'].includes(value.toLowerCase())) return false
   throw new Error(`option ${name}: ${show(value)} is not true or false`)
 }
 
-/**
- * @param {string} name
- * @param {string} value
- */
+/** @param {string} name @param {string} value */
 function readTimeout(name, value) {
   let ms = 0
   try {
@@ -106,10 +89,7 @@ function readTimeout(name, value) {
   return ms
 }
 
-/**
- * @param {string} name
- * @param {string} value
- */
+/** @param {string} name @param {string} value */
 function readText(name, value) {
   if (value === '') throw new Error(`option ${name} is empty`)
   return value
@@ -152,10 +132,7 @@ function readQuery(query, address) {
   return more
 }
 
-/**
- * @param {RegExpExecArray} match of UNIX_FORM
- * @returns {RedisAddress}
- */
+/** @param {RegExpExecArray} match of UNIX_FORM @returns {RedisAddress} */
 function parseUnix([, auth, path, query]) {
   /** @type {RedisAddress} */
   const address = { kind: 'single', places: [], path: decode(path), own: {}, later: [] }
@@ -222,10 +199,7 @@ function readUrl([, , auth, host, port, db, query], { kind, tls }) {
   return address
 }
 
-/**
- * @param {string} text of an `addr`
- * @param {number} otherwise
- */
+/** @param {string} text of an `addr` @param {number} otherwise */
 function another(text, otherwise) {
   const found = parsePlace(text, otherwise)
   if (found === null) throw new Error('has an addr that is not host:port')

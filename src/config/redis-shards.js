@@ -2,7 +2,7 @@
 
 import { parseRedisAddress, parseRedisPlaces, showPlace } from './redis-address.js'
 
-/** @typedef {import('./redis-address.js').Place} Place */
+/** @import { Place, RedisAddress } from './redis-address.js' */
 
 /**
  * @typedef {object} RedisShard one deployment of Redis
@@ -29,7 +29,7 @@ const BLOCK = 'engine.redis'
 
 /**
  * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
- * @returns {{option: string, parse: (text: string) => import('./redis-address.js').RedisAddress}} the list that counts
+ * @returns {{option: string, parse: (text: string) => RedisAddress}} the list that counts
  */
 function listOf(redis) {
   if (redis.cluster_address.length > 0)
@@ -39,10 +39,7 @@ function listOf(redis) {
   return { option: 'address', parse: parseRedisAddress }
 }
 
-/**
- * @param {RedisShard} shard
- * @returns {string} the fault, '' if there is none
- */
+/** @param {RedisShard} shard @returns {string} the fault, '' if there is none */
 function faultOf({ kind, db, sentinel_master_name: master }) {
   if (kind === 'sentinel' && master === '')
     return 'names sentinels, but not the master: add ?sentinel_master_name=NAME'
@@ -50,9 +47,7 @@ function faultOf({ kind, db, sentinel_master_name: master }) {
   return ''
 }
 
-/**
- * @param {Pick<RedisShard, 'kind' | 'places' | 'path' | 'sentinel_master_name'>} shard
- */
+/** @param {Pick<RedisShard, 'kind' | 'places' | 'path' | 'sentinel_master_name'>} shard */
 function nameOf({ kind, places, path, sentinel_master_name: master }) {
   if (path !== '') return path
   const list = places.map(showPlace).join(',')
@@ -61,8 +56,7 @@ function nameOf({ kind, places, path, sentinel_master_name: master }) {
 
 /**
  * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
- * @param {string} key
- * @param {import('./redis-address.js').RedisAddress} address
+ * @param {string} key @param {RedisAddress} address
  * @returns {RedisShard}
  * @throws {Error} for a combination that cannot work
  */

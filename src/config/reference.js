@@ -3,7 +3,7 @@
 import { laterOptions } from './centrifugo.js'
 import { channelOptions, NAMESPACES, options, WITHOUT_NAMESPACE } from './options.js'
 
-/** @typedef {import('./options/make.js').Option} Option */
+/** @import { Option } from './options/make.js' */
 
 const HEAD = `# Configuration
 

@@ -16,10 +16,7 @@ const TERM = '(\\d+\\.?\\d*|\\.\\d+)(ns|us|µs|μs|ms|s|m|h)'
 const DURATION = new RegExp(`^(${TERM})+$`)
 const TERMS = new RegExp(TERM, 'g')
 
-/**
- * A value as it may stand in a message.
- * @param {unknown} value
- */
+/** A value as it may stand in a message. @param {unknown} value */
 export function show(value) {
   if (Array.isArray(value)) return 'a list'
   if (value !== null && typeof value === 'object') return 'an object'
@@ -27,10 +24,7 @@ export function show(value) {
   return text.length > 60 ? `${text.slice(0, 57)}...` : text
 }
 
-/**
- * @param {string} text Go's form: `25s`, `300ms`, `1h30m`; or `0`
- * @returns {number} ms
- */
+/** @param {string} text Go's form: `25s`, `300ms`, `1h30m`; or `0` @returns {number} ms */
 export function parseDuration(text) {
   if (text === '0') return 0
   if (/^-/.test(text)) throw new Error(`${show(text)} is negative`)

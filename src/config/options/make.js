@@ -2,7 +2,6 @@
 
 /**
  * @typedef {'bool' | 'int' | 'duration' | 'string' | 'strings' | 'transforms' | 'namespaces'} OptionType
- *
  * @typedef {object} Option one row of the table
  * @property {string} path key path in the file, `client.token.hmac_secret_key`
  * @property {OptionType} type
@@ -14,7 +13,6 @@
  * @property {Record<string, string>} [later] values that Centrifugo knows and Halley has not yet, and what to say
  * @property {boolean} [secret] never shown in messages
  * @property {boolean} [single] of strings: a text alone stands for a list of one
- *
  * @typedef {object} Extra
  * @property {string} [unit]
  * @property {number} [min] durations in ms
@@ -34,10 +32,7 @@ const PATH = '^/([^\\s?#*/]+(/[^\\s?#*/]+)*)?$'
 /** @param {Option} option */
 const row = option => Object.freeze(option)
 
-/**
- * @param {number} minimum
- * @param {number} maximum
- */
+/** @param {number} minimum @param {number} maximum */
 const integer = (minimum, maximum) => ({ type: 'integer', minimum, maximum })
 
 /** @param {string[] | undefined} values the only ones allowed */
@@ -51,48 +46,25 @@ const object = properties => ({
   properties,
 })
 
-/**
- * @param {string} path
- * @param {string} doc
- * @param {boolean} [on]
- */
+/** @param {string} path @param {string} doc @param {boolean} [on] */
 export const bool = (path, doc, on = false) =>
   row({ path, type: 'bool', default: on, doc, schema: { type: 'boolean' } })
 
-/**
- * @param {string} path
- * @param {number} value
- * @param {string} doc
- * @param {Extra} [extra] min is 0 unless stated
- */
+/** @param {string} path @param {number} value @param {string} doc @param {Extra} [extra] min is 0 unless stated */
 export const int = (path, value, doc, { unit, min = 0, max = Number.MAX_SAFE_INTEGER } = {}) =>
   row({ path, type: 'int', default: value, doc, unit, schema: integer(min, max) })
 
-/**
- * @param {string} path
- * @param {string} value
- * @param {string} doc
- * @param {Extra} [extra] min is 1 ms unless stated
- */
+/** @param {string} path @param {string} value @param {string} doc @param {Extra} [extra] min is 1 ms unless stated */
 export const duration = (path, value, doc, { min = 1, max = TIMER_MAX } = {}) =>
   row({ path, type: 'duration', default: value, doc, schema: integer(min, max) })
 
-/**
- * @param {string} path
- * @param {string} value
- * @param {string} doc
- * @param {Extra} [extra]
- */
+/** @param {string} path @param {string} value @param {string} doc @param {Extra} [extra] */
 export const string = (path, value, doc, { prefix, ...extra } = {}) => {
   const schema = prefix ? { type: 'string', pattern: PATH } : text(extra.values)
   return row({ path, type: 'string', default: value, doc, schema, ...extra })
 }
 
-/**
- * @param {string} path
- * @param {string} doc
- * @param {Extra} [extra]
- */
+/** @param {string} path @param {string} doc @param {Extra} [extra] */
 export const strings = (path, doc, extra = {}) => {
   const schema = { type: 'array', items: { ...text(extra.values), minLength: 1 } }
   return row({ path, type: 'strings', default: [], doc, schema, ...extra })
@@ -100,10 +72,7 @@ export const strings = (path, doc, extra = {}) => {
 
 /**
  * A list of strings with at least one entry, or that one entry alone.
- * @param {string} path
- * @param {string} value
- * @param {string} doc
- * @param {Extra} [extra]
+ * @param {string} path @param {string} value @param {string} doc @param {Extra} [extra]
  */
 export const oneOrMore = (path, value, doc, extra = {}) => {
   const schema = { type: 'array', minItems: 1, items: { type: 'string', minLength: 1 } }
@@ -112,8 +81,7 @@ export const oneOrMore = (path, value, doc, extra = {}) => {
 
 /**
  * A list of `{code, to: {...}}`: what becomes of a code.
- * @param {string} path
- * @param {string} doc
+ * @param {string} path @param {string} doc
  * @param {Record<string, any>} to JSON schemas of the fields of `to`
  */
 export const transforms = (path, doc, to) => {

@@ -3,11 +3,7 @@ import { bool, duration, int, string, transforms } from './make.js'
 const BODY = { unit: 'bytes', min: 1, max: 1073741823 }
 const HALLEY_ONLY = 'Halley only.'
 
-/**
- * @param {string} block
- * @param {string} what
- * @param {string} path
- */
+/** @param {string} block @param {string} what @param {string} path */
 const endpoint = (block, what, path) => [
   bool(`${block}.enabled`, `Serve ${what}.`),
   string(`${block}.handler_prefix`, path, 'Path of the endpoint.', { prefix: true }),
