@@ -1,6 +1,8 @@
 // Names of channels (server API, section 9) and permissions in them (section 11).
 import { compilePattern } from '../config/pattern.js'
 
+/** @import { Pattern } from '../config/pattern.js' */
+
 /**
  * @typedef {object} Namespace the options that rule a channel; one object for each namespace, made once
  * @property {string} name '' for channels without namespace
@@ -8,12 +10,11 @@ import { compilePattern } from '../config/pattern.js'
  * @property {boolean} historyOn
  * @property {number} metaTtl ms, own or global
  * @property {'' | 'json' | 'json_object' | 'binary'} dataFormat own or global
- * @property {import('../config/pattern.js').Pattern | null} regex channel_regex
+ * @property {Pattern | null} regex channel_regex
  */
 
 /**
- * @param {string} name
- * @param {any} options
+ * @param {string} name @param {any} options
  * @param {any} channel the configuration's `channel` block
  * @returns {Namespace}
  */
@@ -28,10 +29,7 @@ function createNamespace(name, options, channel) {
   })
 }
 
-/**
- * @param {string} name
- * @param {string} pattern
- */
+/** @param {string} name @param {string} pattern */
 function compileRegex(name, pattern) {
   try {
     return compilePattern(pattern)
@@ -77,7 +75,6 @@ class ChannelRules {
 
   /**
    * On the hot path of the server API.
-   *
    * @param {string} channel
    * @returns {Namespace | undefined} undefined = unknown namespace (error 102)
    */
@@ -90,9 +87,7 @@ class ChannelRules {
 
   /**
    * The name rule for client operations: channel_regex over what follows the namespace, or ASCII only.
-   *
-   * @param {string} channel
-   * @param {Namespace} ns
+   * @param {string} channel @param {Namespace} ns
    */
   checkName(channel, ns) {
     return ns.regex === null ? isAscii(channel) : ns.regex.test(this.#rest(channel))
@@ -105,18 +100,13 @@ class ChannelRules {
     return at === -1 ? channel : channel.slice(at + this.#boundary.length)
   }
 
-  /**
-   * Whether subscribing needs a subscription token.
-   *
-   * @param {string} channel
-   */
+  /** Whether subscribing needs a subscription token. @param {string} channel */
   isPrivate(channel) {
     return this.#privatePrefix !== '' && channel.startsWith(this.#privatePrefix)
   }
 
   /**
-   * @param {string} channel
-   * @param {Namespace} ns
+   * @param {string} channel @param {Namespace} ns
    * @returns {string[] | undefined} the users that a user-limited channel lists; undefined = not user-limited
    */
   userLimited(channel, ns) {
@@ -129,9 +119,7 @@ class ChannelRules {
 
   /**
    * Rules 1, 3, 6 and 7 for a subscribe without token; proxies (4, 5) are the caller's.
-   *
-   * @param {string} channel
-   * @param {Namespace} ns
+   * @param {string} channel @param {Namespace} ns
    * @param {string} user '' = anonymous
    */
   maySubscribe(channel, ns, user) {
@@ -144,12 +132,7 @@ class ChannelRules {
     return options.allow_subscribe_for_client && (user !== '' || options.allow_subscribe_for_anonymous)
   }
 
-  /**
-   * @param {Namespace} ns
-   * @param {string} user '' = anonymous
-   * @param {boolean} subscribed
-   * @returns {boolean}
-   */
+  /** @param {Namespace} ns @param {string} user '' = anonymous @param {boolean} subscribed @returns {boolean} */
   mayPublish({ options }, user, subscribed) {
     if (this.#insecure) return true
     return (
@@ -160,7 +143,6 @@ class ChannelRules {
 
   /**
    * Without the feature switch `presence` (error 108), which is the caller's.
-   *
    * @param {Namespace} ns
    * @param {string} user '' = anonymous
    * @param {boolean} subscribed
@@ -176,7 +158,6 @@ class ChannelRules {
 
   /**
    * Without the feature switch `historyOn` (error 108), which is the caller's.
-   *
    * @param {Namespace} ns
    * @param {string} user '' = anonymous
    * @param {boolean} subscribed
@@ -199,10 +180,7 @@ class ChannelRules {
   }
 }
 
-/**
- * @param {any} config as `loadConfig()` gives it
- * @throws {Error} naming a channel_regex that cannot be used
- */
+/** @param {any} config as `loadConfig()` gives it @throws {Error} naming a channel_regex that cannot be used */
 export function createChannelRules(config) {
   return new ChannelRules(config)
 }

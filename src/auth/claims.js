@@ -3,9 +3,7 @@
 import { decodeBase64, toJson } from '../protocol/payload.js'
 import { rawMembers, singleLine } from '../protocol/raw-json.js'
 
-/**
- * Thrown for every invalid token; tokens.js turns it into the error of the command.
- */
+/** Thrown for every invalid token; tokens.js turns it into the error of the command. */
 export const malformed = Object.freeze(new Error('malformed token'))
 
 /**
@@ -26,7 +24,6 @@ export const malformed = Object.freeze(new Error('malformed token'))
 
 /**
  * What both kinds of tokens carry.
- *
  * @typedef {object} CommonClaims
  * @property {string} user '' = anonymous
  * @property {string} channel '' = none
@@ -39,10 +36,7 @@ export const malformed = Object.freeze(new Error('malformed token'))
 /** @type {(keyof Override)[]} */
 const overrides = ['presence', 'join_leave', 'force_push_join_leave', 'force_positioning', 'force_recovery']
 
-/**
- * @param {any} value
- * @returns {string} '' when absent
- */
+/** @param {any} value @returns {string} '' when absent */
 function text(value) {
   if (value === undefined || value === null) return ''
   if (typeof value !== 'string') throw malformed
@@ -67,18 +61,12 @@ function wholeDate(value) {
   return value
 }
 
-/**
- * @param {any} value
- * @returns {value is Record<string, any>}
- */
+/** @param {any} value @returns {value is Record<string, any>} */
 function isObject(value) {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/**
- * @param {any} value a JSON object, or nothing
- * @returns {Record<string, any> | undefined}
- */
+/** @param {any} value a JSON object, or nothing @returns {Record<string, any> | undefined} */
 function object(value) {
   if (value === undefined || value === null) return undefined
   if (!isObject(value)) throw malformed
@@ -87,7 +75,6 @@ function object(value) {
 
 /**
  * The base64 form of a claim wins over the plain one when it is not empty.
- *
  * @param {any} encoded `b64info` or `b64data`
  * @param {any} plain
  * @param {() => string | undefined} raw original text of the plain one
@@ -104,10 +91,7 @@ function payload(encoded, plain, raw) {
   return singleLine(/** @type {string} */ (raw()))
 }
 
-/**
- * @param {any} value `{"presence":{"value":true}, ...}`
- * @returns {Override | undefined}
- */
+/** @param {any} value `{"presence":{"value":true}, ...}` @returns {Override | undefined} */
 function readOverride(value) {
   const given = object(value)
   if (given === undefined) return undefined
@@ -140,19 +124,14 @@ function readSubOptions(value, raw) {
   return options
 }
 
-/**
- * @param {any} channel
- * @returns {string}
- */
+/** @param {any} channel @returns {string} */
 function channelName(channel) {
   if (typeof channel !== 'string' || channel === '') throw malformed
   return channel
 }
 
 /**
- * @param {any} subs
- * @param {any} channels
- * @param {() => Map<string, string>} raw
+ * @param {any} subs @param {any} channels @param {() => Map<string, string>} raw
  * @returns {Map<string, SubOptions>}
  */
 function readSubs(subs, channels, raw) {
@@ -178,18 +157,12 @@ function readSubs(subs, channels, raw) {
   return result
 }
 
-/**
- * @param {Record<string, any>} claims
- * @param {string} userClaim
- */
+/** @param {Record<string, any>} claims @param {string} userClaim */
 function readUser(claims, userClaim) {
   return Object.hasOwn(claims, userClaim) ? text(claims[userClaim]) : ''
 }
 
-/**
- * @param {Record<string, any>} claims
- * @returns {{audience: string[], issuer: string | undefined}}
- */
+/** @param {Record<string, any>} claims @returns {{audience: string[], issuer: string | undefined}} */
 export function readParties({ aud, iss }) {
   const audience = aud === undefined || aud === null ? [] : Array.isArray(aud) ? aud : [aud]
   for (const member of audience) if (typeof member !== 'string') throw malformed

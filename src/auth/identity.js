@@ -1,5 +1,8 @@
 import { disconnects } from '../errors.js'
 
+/** @import { SubOptions } from './claims.js' */
+/** @import { createTokens } from './tokens.js' */
+
 /** @type {Map<string, any>} */
 const NO_SUBS = new Map()
 
@@ -8,14 +11,14 @@ const NO_SUBS = new Map()
  * @property {string} user '' = anonymous
  * @property {number} expireAt unix s, 0 = never
  * @property {string} [info] raw JSON
- * @property {Map<string, import('./claims.js').SubOptions>} subs channels of the token
+ * @property {Map<string, SubOptions>} subs channels of the token
  */
 
 /**
  * The ways to authenticate, in their order (server API, section 8).
  * @param {object} parts
  * @param {any} parts.client the configuration's `client` block
- * @param {ReturnType<typeof import('./tokens.js').createTokens>} parts.tokens
+ * @param {ReturnType<typeof createTokens>} parts.tokens
  * @param {string | undefined} token
  * @param {string} trusted the user that the trusted header names, '' = none
  * @returns {Identity | Promise<Identity>}

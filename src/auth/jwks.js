@@ -34,10 +34,7 @@ class KeySet {
   pending = null
 }
 
-/**
- * @param {any} jwk
- * @returns {Key | undefined} undefined when it is of no use here
- */
+/** @param {any} jwk @returns {Key | undefined} undefined when it is of no use here */
 function readKey(jwk) {
   if (typeof jwk !== 'object' || jwk === null || typeof jwk.kid !== 'string' || jwk.use !== 'sig')
     return undefined
@@ -52,10 +49,7 @@ function readKey(jwk) {
   }
 }
 
-/**
- * @param {Response} response
- * @returns {Promise<string>}
- */
+/** @param {Response} response @returns {Promise<string>} */
 async function readBody(response) {
   const chunks = []
   let size = 0
@@ -82,9 +76,9 @@ class Jwks {
   }
 
   /**
-   * @param {string} url
-   * @param {string} kid
-   * @returns {Key[] | Promise<Key[]>} empty when the endpoint does not know the key id; rejects when it is out of reach
+   * @param {string} url @param {string} kid
+   * @returns {Key[] | Promise<Key[]>} empty when the endpoint does not know the key id; rejects when it is out of
+   *   reach
    */
   find(url, kid) {
     const { clock, ttl } = this.#options
@@ -95,10 +89,7 @@ class Jwks {
     return this.#ask(url, kid)
   }
 
-  /**
-   * @param {string} url
-   * @param {string} kid
-   */
+  /** @param {string} url @param {string} kid */
   async #ask(url, kid) {
     const set = this.#sets.get(url) ?? this.#add(url)
     if (set.pending === null) {
@@ -127,10 +118,7 @@ class Jwks {
     return set
   }
 
-  /**
-   * @param {string} url
-   * @param {KeySet} set
-   */
+  /** @param {string} url @param {KeySet} set */
   async #refresh(url, set) {
     const { clock, minInterval } = this.#options
     const wait = Math.min(set.askedAt + minInterval - clock(), minInterval)

@@ -33,10 +33,7 @@ function signatureCheck(key, algorithms) {
   }
 }
 
-/**
- * @param {KeyObject} key
- * @returns {Algorithm[]} what a public key may check; empty when nothing
- */
+/** @param {KeyObject} key @returns {Algorithm[]} what a public key may check; empty when nothing */
 function algorithmsOf(key) {
   switch (key.asymmetricKeyType) {
     case 'rsa':
@@ -64,11 +61,7 @@ export function publicKeyChecks(key, only) {
   return new Map(algorithms.map(algorithm => [algorithm, check]))
 }
 
-/**
- * @param {string} pem public key or certificate
- * @param {string} type
- * @param {string} name of the option
- */
+/** @param {string} pem public key or certificate @param {string} type @param {string} name of the option */
 function readPem(pem, type, name) {
   let key
   try {
@@ -113,11 +106,7 @@ class StaticKeys {
     if (settings.ecdsa_public_key) this.#add(settings.ecdsa_public_key, 'ec', `${name}.ecdsa_public_key`)
   }
 
-  /**
-   * @param {string} pem
-   * @param {string} type
-   * @param {string} name
-   */
+  /** @param {string} pem @param {string} type @param {string} name */
   #add(pem, type, name) {
     for (const [algorithm, check] of readPem(pem, type, name)) this.#checks.set(algorithm, check)
   }

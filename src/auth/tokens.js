@@ -11,6 +11,7 @@ import { malformed, readConnectClaims, readParties, readSubscribeClaims } from '
 import { createJwks } from './jwks.js'
 import { createStaticKeys } from './keys.js'
 
+/** @import { Pattern } from '../config/pattern.js' */
 /** @import { CommonClaims, Override, SubOptions } from './claims.js' */
 /** @import { JwksOptions } from './jwks.js' */
 
@@ -51,10 +52,7 @@ function decodeSegment(segment) {
   return Buffer.from(segment, 'base64url').toString('utf8')
 }
 
-/**
- * @param {string} json
- * @returns {Record<string, any>}
- */
+/** @param {string} json @returns {Record<string, any>} */
 function parseObject(json) {
   let value
   try {
@@ -66,12 +64,7 @@ function parseObject(json) {
   return value
 }
 
-/**
- * @param {any} settings
- * @param {'audience' | 'issuer'} claim
- * @param {string} block
- * @returns {import('../config/pattern.js').Pattern | null}
- */
+/** @param {any} settings @param {'audience' | 'issuer'} claim @param {string} block @returns {Pattern | null} */
 function readPattern(settings, claim, block) {
   const pattern = settings[`${claim}_regex`]
   if (!pattern) return null
@@ -104,8 +97,7 @@ class Verifier {
 
   /**
    * @param {any} client the configuration's `client` block
-   * @param {'token' | 'subscription_token'} key
-   * @param {TokensOptions & {clock: () => number}} options
+   * @param {'token' | 'subscription_token'} key @param {TokensOptions & {clock: () => number}} options
    */
   constructor(client, key, options) {
     const settings = client[key]
@@ -151,10 +143,7 @@ class Verifier {
     })
   }
 
-  /**
-   * @param {any} token
-   * @returns {Jwt}
-   */
+  /** @param {any} token @returns {Jwt} */
   #parse(token) {
     if (typeof token !== 'string') throw malformed
     const first = token.indexOf('.')
@@ -173,10 +162,7 @@ class Verifier {
     return { token, header, payload: parseObject(json), json }
   }
 
-  /**
-   * @param {Record<string, any>} payload
-   * @returns {Record<string, string>} named groups of both patterns
-   */
+  /** @param {Record<string, any>} payload @returns {Record<string, string>} named groups of both patterns */
   #matchPatterns(payload) {
     if (this.#issuerPattern === null && this.#audiencePattern === null) return {}
     const { audience, issuer } = readParties(payload)
@@ -197,11 +183,7 @@ class Verifier {
     return groups
   }
 
-  /**
-   * @param {Jwt} jwt
-   * @param {Record<string, string>} groups
-   * @returns {boolean | Promise<boolean>}
-   */
+  /** @param {Jwt} jwt @param {Record<string, string>} groups @returns {boolean | Promise<boolean>} */
   #checkSignature({ token, header }, groups) {
     // With JWKS the keys of the configuration do not count.
     if (this.#endpoint === null) return this.#keys.check(token, header.alg)
@@ -221,11 +203,7 @@ class Verifier {
     })
   }
 
-  /**
-   * @param {Jwt} jwt
-   * @param {boolean} expires whether the connection does
-   * @returns {ConnectClaims}
-   */
+  /** @param {Jwt} jwt @param {boolean} expires whether the connection does @returns {ConnectClaims} */
   finishConnect({ payload, json }, expires) {
     const claims = readConnectClaims(payload, json, this.#userClaim)
     this.#checkParties(payload)
@@ -235,10 +213,7 @@ class Verifier {
     return { user: claims.user, expireAt, info: claims.info, meta: claims.meta, subs: claims.subs }
   }
 
-  /**
-   * @param {Jwt} jwt
-   * @returns {SubscribeClaims}
-   */
+  /** @param {Jwt} jwt @returns {SubscribeClaims} */
   finishSubscribe({ payload, json }) {
     const claims = readSubscribeClaims(payload, json, this.#userClaim)
     this.#checkParties(payload)
@@ -297,23 +272,21 @@ class Tokens {
   #connect
   #subscribe
 
-  /**
-   * @param {Verifier} connect
-   * @param {Verifier} subscribe
-   */
+  /** @param {Verifier} connect @param {Verifier} subscribe */
   constructor(connect, subscribe) {
     this.#connect = connect
     this.#subscribe = subscribe
   }
 
   /**
-   * Of connect and refresh. Whether namespaces exist and whether the user may be anonymous is the caller's to check.
-   *
+   * Of connect and refresh. Whether namespaces exist and whether the user may be anonymous is the caller's to
+   * check.
    * @param {string} token
-   * @param {boolean} [expires] false: the connection never ends by its token, but the token itself must not have expired
+   * @param {boolean} [expires] false: the connection never ends by its token, but the token itself must not have
+   *   expired
    * @returns {ConnectClaims | Promise<ConnectClaims>} a Promise only when keys must be fetched
-   * @throws disconnects.invalidToken, errors.tokenExpired, errors.expired (`expire_at` has passed), errors.internal (the
-   *   JWKS endpoint is out of reach)
+   * @throws disconnects.invalidToken, errors.tokenExpired, errors.expired (`expire_at` has passed), errors.internal
+   *   (the JWKS endpoint is out of reach)
    */
   connect(token, expires = true) {
     const verifier = this.#connect
@@ -324,7 +297,6 @@ class Tokens {
 
   /**
    * Of subscribe and sub_refresh. Whether channel, user and client are the right ones is the caller's to check.
-   *
    * @param {string} token
    * @returns {SubscribeClaims | Promise<SubscribeClaims>} a Promise only when keys must be fetched
    * @throws errors.permissionDenied (a bad token), errors.tokenExpired, errors.expired (`expire_at` has passed),
