@@ -2,8 +2,8 @@
 
 import { errors, ReplyError } from '../errors.js'
 
-/** @typedef {import('../server/contract.js').Exchange} Exchange */
-/** @typedef {import('./context.js').ApiContext} ApiContext */
+/** @import { Exchange } from '../server/contract.js' */
+/** @import { ApiContext } from './context.js' */
 /** @typedef {ApiContext['logger']} Logger */
 
 const JSON_TYPE = Object.freeze({ 'content-type': 'application/json' })
@@ -11,8 +11,7 @@ const TEXT_TYPE = Object.freeze({ 'content-type': 'text/plain; charset=utf-8' })
 
 /**
  * The error that the caller gets: one of the table. Any other error is logged, and the caller gets `internal`.
- * @param {Error} error
- * @param {Logger} logger
+ * @param {Error} error @param {Logger} logger
  * @returns {ReplyError}
  */
 export function publicError(error, logger) {
@@ -24,33 +23,21 @@ export function publicError(error, logger) {
 /** @param {ReplyError} error */
 const render = ({ code, message }) => `{"code":${code},"message":${JSON.stringify(message)}}`
 
-/**
- * Counts an error and makes it public.
- * @param {Error} error
- * @param {ApiContext} context
- */
+/** Counts an error and makes it public. @param {Error} error @param {ApiContext} context */
 function countError(error, { logger, traffic }) {
   const known = publicError(error, logger)
   traffic.apiErrors.add(known.code)
   return known
 }
 
-/**
- * @param {Error} error
- * @param {ApiContext} context
- * @returns {string} JSON text of the error object
- */
+/** @param {Error} error @param {ApiContext} context @returns {string} JSON text of the error object */
 export const errorText = (error, context) => render(countError(error, context))
 
-/**
- * @param {Exchange} exchange
- * @param {string} text
- */
+/** @param {Exchange} exchange @param {string} text */
 export const answerJson = (exchange, text) => exchange.reply(200, JSON_TYPE, text)
 
 /**
- * @param {Exchange} exchange
- * @param {Error} error
+ * @param {Exchange} exchange @param {Error} error
  * @param {boolean} transport whether the HTTP status shows the error
  * @param {ApiContext} context
  */

@@ -7,12 +7,13 @@ import { errorText } from './answers.js'
 import { methods } from './methods.js'
 import { BadBody, flag, parseJson, readObject, string, uint32 } from './params.js'
 
-/** @typedef {import('./context.js').ApiContext} ApiContext */
+/** @import { ReplyError } from '../errors.js' */
+/** @import { ApiContext, Method } from './context.js' */
 
 /**
  * @typedef {object} Call a command that has been read
  * @property {string} name of the method
- * @property {import('./context.js').Method} method
+ * @property {Method} method
  * @property {any} params
  */
 
@@ -39,7 +40,8 @@ function closingQuote(text, at) {
 
 /**
  * @param {string} text anything; the objects need not be well-formed within
- * @returns {{objects: string[], pure: boolean}} the outermost objects, and whether there is only white space around them
+ * @returns {{objects: string[], pure: boolean}} the outermost objects, and whether there is only white space around
+ *   them
  * @throws {BadBody} if an object does not end
  */
 function cutObjects(text) {
@@ -64,8 +66,7 @@ function cutObjects(text) {
 }
 
 /**
- * @param {Call} call
- * @param {ApiContext} context
+ * @param {Call} call @param {ApiContext} context
  * @param {string} label of the result
  * @returns {Promise<string>} a member, without braces: the result, or the error
  */
@@ -92,11 +93,7 @@ const batchFields = {
   parallel: flag,
 }
 
-/**
- * @param {any} command
- * @param {string} text
- * @returns {Call | import('../errors.js').ReplyError}
- */
+/** @param {any} command @param {string} text @returns {Call | ReplyError} */
 function readCommand(command, text) {
   if (typeof command !== 'object' || Array.isArray(command)) throw new BadBody()
   for (const [name, method] of methods) {
@@ -108,8 +105,7 @@ function readCommand(command, text) {
 }
 
 /**
- * @param {string} body
- * @param {ApiContext} context
+ * @param {string} body @param {ApiContext} context
  * @returns {Promise<string>} the whole answer: it has no `result` around it
  * @throws {BadBody}
  */
@@ -117,11 +113,11 @@ export async function runBatch(body, context) {
   const { commands, parallel } = readObject(batchFields, parseJson(body), body)
   if (commands.length === 0) return '{}'
   const texts = cutObjects(/** @type {string} */ (rawMember(body, 'commands'))).objects.values()
-  /** @type {(Call | import('../errors.js').ReplyError)[]} */
+  /** @type {(Call | ReplyError)[]} */
   const calls = commands.map((/** @type {any} */ command) =>
     command === null ? errors.badRequest : readCommand(command, texts.next().value ?? ''),
   )
-  /** @param {Call | import('../errors.js').ReplyError} call */
+  /** @param {Call | ReplyError} call */
   const run = call =>
     'method' in call ? settle(call, context, call.name) : `"error":${errorText(call, context)}`
 
@@ -133,10 +129,7 @@ export async function runBatch(body, context) {
 
 const legacyFields = { id: uint32, method: string }
 
-/**
- * @param {string} text
- * @returns {Call & {id: number}}
- */
+/** @param {string} text @returns {Call & {id: number}} */
 function readLegacy(text) {
   const command = parseJson(text)
   const { id, method: name } = readObject(legacyFields, command, text)
@@ -148,12 +141,7 @@ function readLegacy(text) {
   return { id, name, method, params }
 }
 
-/**
- * @param {string} body
- * @param {ApiContext} context
- * @returns {Promise<string>}
- * @throws {BadBody}
- */
+/** @param {string} body @param {ApiContext} context @returns {Promise<string>} @throws {BadBody} */
 export async function runLegacy(body, context) {
   const { objects, pure } = cutObjects(body)
   if (!pure || objects.length === 0) throw new BadBody()

@@ -4,13 +4,11 @@ import { errors } from '../errors.js'
 import { compileGlob } from './glob.js'
 import { flag, int32, object, offset, string } from './params.js'
 
-/** @typedef {import('./context.js').Method} Method */
+/** @import { Control, Publication } from '../broker/contract.js' */
+/** @import { ReplyError } from '../errors.js' */
+/** @import { ApiContext, Method } from './context.js' */
 
-/**
- * @param {string} channel
- * @param {import('./context.js').ApiContext} context
- * @throws {import('../errors.js').ReplyError} 107 or 102
- */
+/** @param {string} channel @param {ApiContext} context @throws {ReplyError} 107 or 102 */
 function namespaceOf(channel, { rules }) {
   if (channel === '') throw errors.badRequest
   const namespace = rules.resolve(channel)
@@ -18,10 +16,7 @@ function namespaceOf(channel, { rules }) {
   return namespace
 }
 
-/**
- * @param {string} channel
- * @param {import('./context.js').ApiContext} context
- */
+/** @param {string} channel @param {ApiContext} context */
 function checkPresence(channel, context) {
   if (!namespaceOf(channel, context).options.presence) throw errors.notAvailable
 }
@@ -49,10 +44,7 @@ export const presenceStats = {
   },
 }
 
-/**
- * @param {import('../broker/contract.js').Publication} publication
- * @returns {string} JSON text
- */
+/** @param {Publication} publication @returns {string} JSON text */
 function publicationText({ data, json, offset, info, tags }) {
   let text = ''
   // Payloads that are no JSON text have no place in a JSON answer, other than in base64.
@@ -92,10 +84,10 @@ export const historyRemove = {
 }
 
 /**
- * @param {import('../broker/contract.js').Control} control
+ * @param {Control} control
  * @param {string} pattern a glob; '' = all
  * @returns {Promise<Map<string, number>>} subscribers of each channel, over all workers of all nodes
- * @throws {import('../errors.js').ReplyError} 100 for a pattern that is none
+ * @throws {ReplyError} 100 for a pattern that is none
  */
 export async function countChannels(control, pattern) {
   // Every worker matches its own channels; here only what it could not compile is refused.

@@ -4,8 +4,8 @@
 import { disconnects, errors } from '../errors.js'
 import { flag, object, offset, payload, raw, readJson, seconds, string, strings, uint32 } from './params.js'
 
-/** @typedef {import('./context.js').Method} Method */
-/** @typedef {import('./context.js').ApiContext} ApiContext */
+/** @import { ReplyError } from '../errors.js' */
+/** @import { ApiContext, Method } from './context.js' */
 
 /** A WebSocket close frame has no room for more. */
 const MAX_REASON_BYTES = 123
@@ -13,21 +13,13 @@ const MAX_REASON_BYTES = 123
 /** The fields that choose connections: all those of `user` ('' = anonymous ones), or one of them. */
 const target = { user: string, client: string, session: string }
 
-/**
- * @param {string} channel
- * @param {ApiContext} context
- * @throws {import('../errors.js').ReplyError} 107 or 102
- */
+/** @param {string} channel @param {ApiContext} context @throws {ReplyError} 107 or 102 */
 function checkChannel(channel, { rules }) {
   if (channel === '') throw errors.badRequest
   if (rules.resolve(channel) === undefined) throw errors.unknownChannel
 }
 
-/**
- * @param {ApiContext} context
- * @param {string} op
- * @param {object} params
- */
+/** @param {ApiContext} context @param {string} op @param {object} params */
 async function tellAll({ broker }, op, params) {
   const refusals = await broker.control.survey(op, params)
   // As the reference server says it.

@@ -30,10 +30,7 @@ const literal = character => character.replace(/[\\^$.*+?()[\]{}|/]/, '\\$&')
 /** @param {string} character */
 const member = character => character.replace(/[\\^[\]-]/, '\\$&')
 
-/**
- * @param {string} pattern
- * @returns {Piece[]}
- */
+/** @param {string} pattern @returns {Piece[]} */
 function split(pattern) {
   const characters = [...pattern]
   let at = 0
@@ -133,10 +130,7 @@ function translate(flat, group) {
   return `${head}${middle.join('')}.*${tail}`
 }
 
-/**
- * @param {string} pattern
- * @returns {RegExp | undefined} undefined if the pattern is malformed or too large
- */
+/** @param {string} pattern @returns {RegExp | undefined} undefined if the pattern is malformed or too large */
 export function compileGlob(pattern) {
   if (pattern.length > MAX_LENGTH) return undefined
   try {

@@ -19,8 +19,10 @@ import { methods } from './methods.js'
 import { BadBody, parseJson, readObject, readPayload } from './params.js'
 import { Publisher, publish, publishResult } from './publish.js'
 
-/** @typedef {import('../server/contract.js').Exchange} Exchange */
-/** @typedef {import('./context.js').ApiContext} ApiContext */
+/** @import { Broker } from '../broker/contract.js' */
+/** @import { Exchange, SocketServer } from '../server/contract.js' */
+/** @import { Traffic } from '../stats/traffic.js' */
+/** @import { ApiContext, Method, NodeIdentity } from './context.js' */
 
 /** Bytes of a request's body: room for the largest broadcast, but not for what could stop a worker. */
 export const MAX_BODY = 16 * 1024 * 1024
@@ -46,10 +48,7 @@ class KeyCheck {
   }
 }
 
-/**
- * @param {{key: string, insecure: boolean}} options
- * @returns {(exchange: import('../server/contract.js').Exchange) => boolean}
- */
+/** @param {{key: string, insecure: boolean}} options @returns {(exchange: Exchange) => boolean} */
 function createAccess({ key, insecure }) {
   if (insecure) return () => true
   if (key === '') return () => false
@@ -70,7 +69,6 @@ function createAccess({ key, insecure }) {
 
 /**
  * What a request asks for, after its key was accepted and its body came in.
- *
  * @typedef {(body: string, exchange: Exchange, transport: boolean, context: ApiContext) => void | Promise<void>} Handle
  *   throws or rejects with BadBody or the error to answer with; `transport`: the HTTP status tells of errors
  */
@@ -89,10 +87,7 @@ function handlePublish(body, exchange, transport, context) {
   })
 }
 
-/**
- * @param {import('./context.js').Method} method
- * @returns {Handle}
- */
+/** @param {Method} method @returns {Handle} */
 const handleMethod = method => async (body, exchange, _transport, context) => {
   const params = readObject(method.fields, parseJson(body), body)
   answerJson(exchange, `{"result":${await method.run(params, context)}}`)
@@ -110,9 +105,9 @@ const handleLegacy = (body, exchange, _transport, context) =>
  * @param {object} parts
  * @param {any} parts.config
  * @param {ApiContext['rules']} parts.rules
- * @param {import('../broker/contract.js').Broker} parts.broker
- * @param {import('./context.js').NodeIdentity} parts.node
- * @param {import('../stats/traffic.js').Traffic} parts.traffic
+ * @param {Broker} parts.broker
+ * @param {NodeIdentity} parts.node
+ * @param {Traffic} parts.traffic
  * @param {ApiContext['logger']} parts.logger
  * @param {() => number} [parts.clock]
  */
@@ -130,20 +125,13 @@ export function createApi({ config, rules, broker, node, traffic, logger, clock 
     logger,
   }
 
-  /**
-   * @param {Exchange} exchange
-   * @param {Error} error
-   * @param {boolean} transport
-   */
+  /** @param {Exchange} exchange @param {Error} error @param {boolean} transport */
   const refuse = (exchange, error, transport) => {
     if (error instanceof BadBody) answerBadRequest(exchange)
     else answerError(exchange, error, transport, context)
   }
 
-  /**
-   * @param {Handle} handle
-   * @param {{count: number}} [calls] the counter; left out: `handle` counts
-   */
+  /** @param {Handle} handle @param {{count: number}} [calls] the counter; left out: `handle` counts */
   const serve = (handle, calls) => (/** @type {Exchange} */ exchange) => {
     if (!allows(exchange)) return answerUnauthorized(exchange)
     const transport = alwaysTransport || exchange.header('x-centrifugo-error-mode') === 'transport'
@@ -164,15 +152,11 @@ export function createApi({ config, rules, broker, node, traffic, logger, clock 
     /** For the admin endpoints, which offer the same methods. */
     context,
 
-    /** @param {import('../server/contract.js').SocketServer} server */
+    /** @param {SocketServer} server */
     mount(server) {
       if (options.disabled) return
       const prefix = options.handler_prefix.replace(/\/+$/, '')
-      /**
-       * @param {string} path
-       * @param {Handle} handle
-       * @param {{count: number}} [calls]
-       */
+      /** @param {string} path @param {Handle} handle @param {{count: number}} [calls] */
       const route = (path, handle, calls) => {
         server.route('POST', path, serve(handle, calls))
         server.route('*', path, answerWrongMethod)

@@ -1,5 +1,8 @@
 // What `info` tells of all nodes.
 
+/** @import { Control } from '../broker/contract.js' */
+/** @import { Method, NodeIdentity } from './context.js' */
+
 /** Counting asks every worker, so callers within this time share an answer. ms */
 const FRESH_FOR = 3000
 
@@ -55,8 +58,8 @@ export class NodeInfo {
   #countedAt = 0
 
   /**
-   * @param {import('./context.js').NodeIdentity} node this one
-   * @param {import('../broker/contract.js').Control} control
+   * @param {NodeIdentity} node this one
+   * @param {Control} control
    * @param {number} interval ms that the metrics are summed over
    * @param {() => number} clock
    */
@@ -94,7 +97,7 @@ export class NodeInfo {
   }
 }
 
-/** @type {import('./context.js').Method} */
+/** @type {Method} */
 export const info = {
   fields: {},
   run: (_params, { nodeInfo }) => nodeInfo.read(),

@@ -7,7 +7,7 @@ import { info } from './info.js'
 import { ignored, string } from './params.js'
 import { broadcast, publish } from './publish.js'
 
-/** @typedef {import('./context.js').Method} Method */
+/** @import { Method } from './context.js' */
 
 /** The server has no procedures of its own. @type {Method} */
 const rpc = {

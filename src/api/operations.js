@@ -13,11 +13,7 @@ import { compileGlob } from './glob.js'
  *   `channels`: the first ones of its subscriptions
  */
 
-/**
- * @param {WorkerContext} context
- * @param {Target} target
- * @returns {Session[]}
- */
+/** @param {WorkerContext} context @param {Target} target @returns {Session[]} */
 function targets({ sessions }, { user, client, session }) {
   return sessions.of(user ?? '', { client, session })
 }
@@ -25,10 +21,7 @@ function targets({ sessions }, { user, client, session }) {
 /** Channels that are named of one connection. */
 const MAX_CHANNELS = 20
 
-/**
- * @param {Session} session
- * @returns {Connection}
- */
+/** @param {Session} session @returns {Connection} */
 function describe(session) {
   const { id, user, subscriptions } = session
   /** @type {string[]} */
@@ -125,10 +118,7 @@ const operations = Object.freeze({
   },
 })
 
-/**
- * @param {Session} session
- * @param {Plan} plan
- */
+/** @param {Session} session @param {Plan} plan */
 function serverSubscribe(session, plan) {
   const { hub, config } = session.context
   const held = session.subscription(plan.channel) !== undefined
@@ -170,8 +160,7 @@ function serverSubscribe(session, plan) {
 }
 
 /**
- * @param {WorkerContext} context
- * @param {NodeIdentity} node
+ * @param {WorkerContext} context @param {NodeIdentity} node
  * @returns {(op: string, params: any) => any} what `BrokerEvents.survey` is
  */
 export function createOperations(context, node) {

@@ -5,6 +5,9 @@ import { errors } from '../errors.js'
 import { bytesPayload, decodeBase64, NO_PAYLOAD, textPayload, toJson } from '../protocol/payload.js'
 import { rawMember, singleLine } from '../protocol/raw-json.js'
 
+/** @import { ReplyError } from '../errors.js' */
+/** @import { Payload } from '../protocol/payload.js' */
+
 /** Invalid request body: HTTP 400. */
 export class BadBody extends Error {
   constructor() {
@@ -19,11 +22,7 @@ export class BadBody extends Error {
  * @property {(value: any, name: string, text: string) => any} read `text` is the object that the field stands in; throws BadBody
  */
 
-/**
- * @param {any} zero
- * @param {(value: any) => boolean} test
- * @returns {Field}
- */
+/** @param {any} zero @param {(value: any) => boolean} test @returns {Field} */
 const field = (zero, test) => ({
   zero,
   nullable: false,
@@ -33,10 +32,7 @@ const field = (zero, test) => ({
   },
 })
 
-/**
- * @param {number} min
- * @param {number} max
- */
+/** @param {number} min @param {number} max */
 const integer = (min, max) =>
   field(0, value => typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max)
 
@@ -140,11 +136,7 @@ export function readObject(fields, value, text) {
   return params
 }
 
-/**
- * @param {string} text
- * @returns {any}
- * @throws {BadBody}
- */
+/** @param {string} text @returns {any} @throws {BadBody} */
 export function parseJson(text) {
   try {
     return JSON.parse(text)
@@ -153,10 +145,7 @@ export function parseJson(text) {
   }
 }
 
-/**
- * @param {string} base64
- * @throws {import('../errors.js').ReplyError} 107
- */
+/** @param {string} base64 @throws {ReplyError} 107 */
 function decode(base64) {
   const bytes = decodeBase64(base64)
   if (bytes === undefined) throw errors.badRequest
@@ -166,8 +155,8 @@ function decode(base64) {
 /**
  * @param {string} raw the JSON text of `data`, '' if absent
  * @param {string} base64 `b64data`, which wins unless it is empty
- * @returns {import('../protocol/payload.js').Payload}
- * @throws {import('../errors.js').ReplyError} 107
+ * @returns {Payload}
+ * @throws {ReplyError} 107
  */
 export function readPayload(raw, base64) {
   if (base64 !== '') return bytesPayload(decode(base64))
@@ -176,10 +165,9 @@ export function readPayload(raw, base64) {
 
 /**
  * The same where only JSON can be passed on: what is none becomes a JSON string.
- * @param {string} raw
- * @param {string} base64
+ * @param {string} raw @param {string} base64
  * @returns {string} JSON text, '' if there is none
- * @throws {import('../errors.js').ReplyError} 107
+ * @throws {ReplyError} 107
  */
 export function readJson(raw, base64) {
   return base64 === '' ? raw : toJson(decode(base64))

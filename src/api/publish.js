@@ -5,6 +5,11 @@ import { fitsFormat } from '../protocol/payload.js'
 import { errorText } from './answers.js'
 import { flag, payload, readPayload, string, strings, tags, uint64 } from './params.js'
 
+/** @import { PubSub, PublishOptions } from '../broker/contract.js' */
+/** @import { Payload } from '../protocol/payload.js' */
+/** @import { Traffic } from '../stats/traffic.js' */
+/** @import { Method, Namespace } from './context.js' */
+
 /** @typedef {(error: Error | null, offset: number, epoch: string) => void} Published */
 
 /** Channels of a broadcast that are published to at once, as long as their payloads stay below the bytes. */
@@ -23,8 +28,8 @@ const common = {
 }
 
 /**
- * The way of every publication of the API to the broker. Calls reach the broker in the order in which they are made, before
- * they return.
+ * The way of every publication of the API to the broker. Calls reach the broker in the order in which they are
+ * made, before they return.
  */
 export class Publisher {
   #rules
@@ -32,14 +37,13 @@ export class Publisher {
   #traffic
   /**
    * The options of publications that ask for nothing special, so that they need not be made again each time.
-   * @type {WeakMap<import('./context.js').Namespace, import('../broker/contract.js').PublishOptions>}
+   * @type {WeakMap<Namespace, PublishOptions>}
    */
   #plain = new WeakMap()
 
   /**
-   * @param {{resolve: (channel: string) => import('./context.js').Namespace | undefined}} rules
-   * @param {import('../broker/contract.js').PubSub} pubsub
-   * @param {import('../stats/traffic.js').Traffic} traffic
+   * @param {{resolve: (channel: string) => Namespace | undefined}} rules @param {PubSub} pubsub
+   * @param {Traffic} traffic
    */
   constructor(rules, pubsub, traffic) {
     this.#rules = rules
@@ -48,8 +52,7 @@ export class Publisher {
   }
 
   /**
-   * @param {string} channel
-   * @param {import('../protocol/payload.js').Payload} payload
+   * @param {string} channel @param {Payload} payload
    * @param {any} params the other fields of the request
    * @param {Published} done called at once for a refused publication, else later
    */
@@ -62,12 +65,7 @@ export class Publisher {
     this.#pubsub.publish(channel, payload.data, this.#options(namespace, payload, params), done)
   }
 
-  /**
-   * @param {import('./context.js').Namespace} namespace
-   * @param {import('../protocol/payload.js').Payload} payload
-   * @param {any} params
-   * @returns {import('../broker/contract.js').PublishOptions}
-   */
+  /** @param {Namespace} namespace @param {Payload} payload @param {any} params @returns {PublishOptions} */
   #options(namespace, payload, params) {
     let plain = this.#plain.get(namespace)
     if (plain === undefined) {
@@ -104,17 +102,13 @@ export class Publisher {
   }
 }
 
-/**
- * @param {number} offset
- * @param {string} epoch
- * @returns {string} the result as JSON text
- */
+/** @param {number} offset @param {string} epoch @returns {string} the result as JSON text */
 export function publishResult(offset, epoch) {
   if (offset === 0) return epoch === '' ? '{}' : `{"epoch":${JSON.stringify(epoch)}}`
   return `{"offset":${offset},"epoch":${JSON.stringify(epoch)}}`
 }
 
-/** @type {import('./context.js').Method} */
+/** @type {Method} */
 export const publish = {
   fields: { channel: string, ...common },
   run(params, { publisher }) {
@@ -128,7 +122,7 @@ export const publish = {
   },
 }
 
-/** @type {import('./context.js').Method} */
+/** @type {Method} */
 export const broadcast = {
   fields: { channels: strings, ...common },
   run(params, context) {
