@@ -3,10 +3,12 @@ import { configureServer } from '../config/profile.js'
 import { configReference, defaultTree } from '../config/reference.js'
 import { CONFIG_FLAG } from './command.js'
 
+/** @import { Command } from './command.js' */
+
 const COMMON_HELP = `  -h, --help             this text
   -V, --version          the version`
 
-/** @type {import('./command.js').Command} */
+/** @type {Command} */
 export const configCheck = {
   name: 'config check',
   summary: 'say what is wrong with a configuration',
@@ -45,7 +47,7 @@ Examples:
   },
 }
 
-/** @type {import('./command.js').Command} */
+/** @type {Command} */
 export const configDefaults = {
   name: 'config defaults',
   summary: 'print every key with its default',
@@ -69,7 +71,7 @@ Examples:
   },
 }
 
-/** @type {import('./command.js').Command} */
+/** @type {Command} */
 export const configDoc = {
   name: 'config doc',
   summary: 'print the reference of all keys',

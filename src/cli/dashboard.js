@@ -1,5 +1,9 @@
 import { UsageError } from './args.js'
 
+/** @import { Source } from '../../dashboard/source/link.js' */
+/** @import { Capabilities } from '../../dashboard/terminal/capabilities.js' */
+/** @import { Command } from './command.js' */
+
 /** How `npm start` hands over the key that it has generated: nobody else can read a process's environment. */
 const KEY_VARIABLE = 'HALLEY_GENERATED_KEY'
 /** ms for which `--once` waits for figures. */
@@ -9,7 +13,7 @@ const PAGE_COLUMNS = 100
 /** Narrower ones would leave too much out. */
 const LEAST_COLUMNS = 60
 
-/** @type {import('./command.js').Command} */
+/** @type {Command} */
 export const dashboard = {
   name: 'dashboard',
   summary: 'watch a running gateway',
@@ -76,9 +80,7 @@ Examples:
 }
 
 /**
- * @param {import('../../dashboard/source/link.js').Source} source
- * @param {import('../../dashboard/terminal/capabilities.js').Capabilities} capabilities
- * @param {boolean} owner
+ * @param {Source} source @param {Capabilities} capabilities @param {boolean} owner
  * @param {string} key that the gateway has generated
  * @param {(text: string) => void} stderr
  * @returns {Promise<number>} exit code
@@ -112,9 +114,8 @@ async function show(source, capabilities, owner, key, stderr) {
 }
 
 /**
- * @param {Record<string, any>} flags
- * @param {Readonly<Record<string, string | undefined>>} env
- * @returns {Promise<import('../../dashboard/source/link.js').Source | string>} text: why there is none
+ * @param {Record<string, any>} flags @param {Readonly<Record<string, string | undefined>>} env
+ * @returns {Promise<Source | string>} text: why there is none
  * @throws {UsageError}
  */
 async function sourceOf(flags, env) {
@@ -138,10 +139,7 @@ async function sourceOf(flags, env) {
   return `${what}:${list}`
 }
 
-/**
- * @param {string} url
- * @param {string} key
- */
+/** @param {string} url @param {string} key */
 async function remote(url, key) {
   if (!URL.canParse(url)) throw new UsageError(`"${url}" is no URL`)
   if (key === '') throw new UsageError('a URL needs the admin key: --key, or HALLEY_ADMIN_KEY')

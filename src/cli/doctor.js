@@ -12,14 +12,15 @@ import {
 } from '../doctor/index.js'
 import { UsageError } from './args.js'
 
+/** @import { Command } from './command.js' */
+
 const ROLES = ['server', 'drone']
 const FILES = ['sysctl', 'limits', 'service']
 const MOST = 1e9
 const FACTORS = /** @type {Record<string, number>} */ ({ '': 1, k: 1000, m: 1e6 })
 
 /**
- * @param {Record<string, string>} flags
- * @param {string} name
+ * @param {Record<string, string>} flags @param {string} name
  * @returns {number | undefined} undefined when it is not there
  * @throws {UsageError}
  */
@@ -34,9 +35,7 @@ function number(flags, name) {
 }
 
 /**
- * @param {Record<string, string>} flags
- * @param {string} name
- * @param {string[]} choices
+ * @param {Record<string, string>} flags @param {string} name @param {string[]} choices
  * @returns {any}
  * @throws {UsageError}
  */
@@ -47,7 +46,7 @@ function choice(flags, name, choices) {
   return text
 }
 
-/** @type {import('./command.js').Command} */
+/** @type {Command} */
 export const doctor = {
   name: 'doctor',
   summary: 'check limits and kernel settings of this machine',

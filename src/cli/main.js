@@ -15,8 +15,7 @@ import { report } from './report.js'
 import { serve } from './serve.js'
 import { subtoken, token } from './token.js'
 
-/** @typedef {import('./command.js').Command} Command */
-/** @typedef {import('./command.js').Io} Io */
+/** @import { Command, Io } from './command.js' */
 
 /** @type {readonly Command[]} */
 const COMMANDS = [serve, dashboard, report, doctor, token, subtoken, configCheck, configDefaults, configDoc]
@@ -84,9 +83,9 @@ ${examplesOf(commands, group)
 
 /**
  * Finds the command that a command line means. Flags alone mean `serve`.
- * @param {readonly Command[]} commands
- * @param {string[]} args
- * @returns {{command: Command, rest: string[]} | {group: string, rest: string[]} | null} null: about halley as a whole
+ * @param {readonly Command[]} commands @param {string[]} args
+ * @returns {{command: Command, rest: string[]} | {group: string, rest: string[]} | null} null: about halley as a
+ *   whole
  * @throws {UsageError}
  */
 function findCommand(commands, args) {
@@ -111,8 +110,7 @@ function findCommand(commands, args) {
 }
 
 /**
- * @param {string[]} args
- * @param {Io} io
+ * @param {string[]} args @param {Io} io
  * @returns {Promise<number | undefined>}
  * @throws {UsageError} its message names the command
  */
@@ -148,8 +146,8 @@ async function dispatch(args, io) {
  * Runs one command line.
  * @param {string[]} args behind the script's name
  * @param {Io} io
- * @returns {Promise<number | undefined>} exit code: 0, 1 for a fault (of the configuration, say), 2 for a command line
- *   that cannot be understood; undefined: the gateway runs
+ * @returns {Promise<number | undefined>} exit code: 0, 1 for a fault (of the configuration, say), 2 for a command
+ *   line that cannot be understood; undefined: the gateway runs
  */
 export async function main(args, io) {
   try {

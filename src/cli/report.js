@@ -2,10 +2,12 @@ import { bytes } from '../charts/format.js'
 import { ReportError, runReport } from '../report/index.js'
 import { UsageError } from './args.js'
 
+/** @import { Command } from './command.js' */
+
 /** Progress is printed after this time, and as often, ms. */
 const PROGRESS_INTERVAL = 500
 
-/** @type {import('./command.js').Command} */
+/** @type {Command} */
 export const report = {
   name: 'report',
   summary: 'make a page of charts from CSV files',

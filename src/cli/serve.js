@@ -1,7 +1,9 @@
 import { configureServer } from '../config/profile.js'
 import { CONFIG_FLAG } from './command.js'
 
-/** @type {import('./command.js').Command} */
+/** @import { Command } from './command.js' */
+
+/** @type {Command} */
 export const serve = {
   name: 'serve',
   summary: 'run the gateway (the default)',

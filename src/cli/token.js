@@ -5,7 +5,8 @@ import { parseDuration } from '../config/values.js'
 import { UsageError } from './args.js'
 import { CONFIG_FLAG } from './command.js'
 
-/** @typedef {import('./command.js').Io} Io */
+/** @import { Flag } from './args.js' */
+/** @import { Command, Io } from './command.js' */
 
 /** @param {unknown} value */
 const encode = value => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -20,10 +21,7 @@ function sign(claims, secret) {
   return `${body}.${createHmac('sha256', secret).update(body).digest('base64url')}`
 }
 
-/**
- * @param {string} text duration, or whole seconds
- * @returns {number} seconds
- */
+/** @param {string} text duration, or whole seconds @returns {number} seconds */
 function parseTtl(text) {
   if (/^\d{1,12}$/.test(text)) return Number(text)
   try {
@@ -33,10 +31,7 @@ function parseTtl(text) {
   }
 }
 
-/**
- * @param {string | undefined} text
- * @returns {unknown}
- */
+/** @param {string | undefined} text @returns {unknown} */
 function parseInfo(text) {
   if (text === undefined) return undefined
   try {
@@ -50,9 +45,7 @@ function parseInfo(text) {
 
 /**
  * Makes a token that a gateway with this configuration accepts.
- * @param {Io} io
- * @param {Record<string, any>} flags
- * @param {'token' | 'subscription_token'} kind
+ * @param {Io} io @param {Record<string, any>} flags @param {'token' | 'subscription_token'} kind
  * @param {Record<string, unknown>} more claims of this kind of token
  */
 function makeToken({ env, cwd }, flags, kind, more) {
@@ -85,7 +78,7 @@ function makeToken({ env, cwd }, flags, kind, more) {
   )
 }
 
-/** Flags of both kinds of token. @type {Record<string, import('./args.js').Flag>} */
+/** Flags of both kinds of token. @type {Record<string, Flag>} */
 const TOKEN_FLAGS = {
   user: { type: 'string', short: 'u' },
   ttl: { type: 'string', short: 't' },
@@ -101,7 +94,7 @@ const TOKEN_FLAGS_HELP = `  -c, --config FILE      configuration with the secret
       --audience AUD     aud claim; left out: that of the configuration
       --issuer ISS       iss claim; left out: that of the configuration`
 
-/** @type {import('./command.js').Command} */
+/** @type {Command} */
 export const token = {
   name: 'token',
   summary: 'make a connection token',
@@ -126,7 +119,7 @@ Examples:
   },
 }
 
-/** @type {import('./command.js').Command} */
+/** @type {Command} */
 export const subtoken = {
   name: 'subtoken',
   summary: 'make a subscription token',
