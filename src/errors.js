@@ -1,9 +1,7 @@
 // One table for everything that can be refused: reply errors, disconnects, unsubscribes.
 // docs/errors.md is held against it by a test.
 
-/**
- * An error of a command: goes out as `error` in a reply, or in the answer of the server API.
- */
+/** An error of a command: goes out as `error` in a reply, or in the answer of the server API. */
 export class ReplyError extends Error {
   /**
    * @param {number} code 100-1999
@@ -20,15 +18,12 @@ export class ReplyError extends Error {
 }
 
 /**
- * The end of a connection: a WebSocket close frame, or a `disconnect` push and the end of the stream.
- * SDKs reconnect unless 3500 <= code < 4000 or 4500 <= code < 5000. A reason is never empty and never
- * parses as JSON, because SDKs read both as something else.
+ * The end of a connection: a WebSocket close frame, or a `disconnect` push and the end of the stream. SDKs
+ * reconnect unless 3500 <= code < 4000 or 4500 <= code < 5000. A reason is never empty and never parses as JSON,
+ * because SDKs read both as something else.
  */
 export class Disconnect extends Error {
-  /**
-   * @param {number} code 3000-4999
-   * @param {string} reason at most 123 bytes
-   */
+  /** @param {number} code 3000-4999 @param {string} reason at most 123 bytes */
   constructor(code, reason) {
     super(reason)
     this.code = code
@@ -41,12 +36,7 @@ export class Disconnect extends Error {
   }
 }
 
-/**
- * @param {number} code
- * @param {string} message
- * @param {number} status
- * @param {boolean} [temporary]
- */
+/** @param {number} code @param {string} message @param {number} status @param {boolean} [temporary] */
 const reply = (code, message, status, temporary = false) =>
   Object.freeze(new ReplyError(code, message, temporary, status))
 
@@ -70,10 +60,7 @@ export const errors = Object.freeze({
   notFound: reply(104, 'not found', 404),
 })
 
-/**
- * @param {number} code
- * @param {string} reason
- */
+/** @param {number} code @param {string} reason */
 const disconnect = (code, reason) => Object.freeze(new Disconnect(code, reason))
 
 /** Disconnects (client protocol, section 13). */

@@ -6,6 +6,8 @@ import { createLog, LogOutput } from './log.js'
 import { Telemetry } from './primary/telemetry.js'
 import { WorkerPool } from './primary/worker-pool.js'
 
+/** @import { Logger } from 'pino' */
+
 export { ConfigError }
 
 /**
@@ -16,12 +18,12 @@ export { ConfigError }
  */
 
 /**
- * Starts a gateway: this process becomes the primary and forks the workers. It installs no signal handlers; call `stop`.
- *
+ * Starts a gateway: this process becomes the primary and forks the workers. It installs no signal handlers; call
+ * `stop`.
  * @param {object} [options] at least one of:
  * @param {string} [options.file] a configuration file, .json or .yaml
  * @param {Record<string, unknown>} [options.config] as in a file; values of the file win
- * @param {import('pino').Logger} [options.log] of the primary; workers log as `log.*` of the configuration says
+ * @param {Logger} [options.log] of the primary; workers log as `log.*` of the configuration says
  * @returns {Promise<RunningGateway>} when every worker listens
  * @throws {ConfigError} if the configuration is invalid or unsafe to expose
  * @throws {Error} if it cannot listen or reach the engine

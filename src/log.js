@@ -1,12 +1,12 @@
 import { createRequire } from 'node:module'
 import { pino } from 'pino'
 
+/** @import { Logger } from 'pino' */
+
 /** For pino-pretty: loading it takes 15 ms and few processes need it. */
 const require = createRequire(import.meta.url)
 
-/**
- * Destination of one process's log lines: a file or standard output, and a forwarding function.
- */
+/** Destination of one process's log lines: a file or standard output, and a forwarding function. */
 export class LogOutput {
   /** Whether lines are written to standard output; a file always gets them. */
   shown = true
@@ -43,7 +43,7 @@ export class LogOutput {
  * @param {{level: string, file: string}} options of `log`
  * @param {LogOutput} output
  * @param {object} [bindings] fields of every line
- * @returns {import('pino').Logger}
+ * @returns {Logger}
  */
 export function createLog({ level }, output, bindings = {}) {
   return pino(

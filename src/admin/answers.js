@@ -1,6 +1,6 @@
 // Answers of the admin endpoints: one line of JSON each, never cached.
 
-/** @typedef {import('../server/contract.js').Exchange} Exchange */
+/** @import { Exchange } from '../server/contract.js' */
 
 /** @type {Readonly<Record<string, string>>} */
 export const HEAD = Object.freeze({
@@ -9,15 +9,11 @@ export const HEAD = Object.freeze({
   'X-Content-Type-Options': 'nosniff',
 })
 
-/**
- * @param {Exchange} exchange
- * @param {string} text JSON
- */
+/** @param {Exchange} exchange @param {string} text JSON */
 export const answer = (exchange, text) => exchange.reply(200, HEAD, text)
 
 /**
- * @param {Exchange} exchange
- * @param {number} status
+ * @param {Exchange} exchange @param {number} status
  * @param {string} error what is wrong, in a few words
  * @param {Record<string, string>} [head]
  * @param {object} [more] members beside `error`

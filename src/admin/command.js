@@ -2,7 +2,7 @@
 
 import { BadBody, parseJson } from '../api/params.js'
 
-/** @typedef {import('../stats/schema.js').StatsCommand} StatsCommand */
+/** @import { StatsCommand } from '../stats/schema.js' */
 
 /** @param {any} value */
 const isIndex = value => Number.isInteger(value) && value >= 0

@@ -14,22 +14,26 @@ import { mountPage } from './page-files.js'
 import { StatsStream } from './stats-stream.js'
 import { AdminTokens } from './tokens.js'
 
+/** @import { Method } from '../api/context.js' */
+/** @import { Broker } from '../broker/contract.js' */
+/** @import { SocketServer } from '../server/contract.js' */
+/** @import { StatsCommand, StatsMessage } from '../stats/schema.js' */
+/** @import { Calls } from '../transport/calls.js' */
+
 /**
  * @typedef {import('../server/contract.js').Exchange} Exchange
  * @typedef {import('../api/context.js').ApiContext} ApiContext
- *
  * @typedef {object} StatsView what a worker knows of its node
- * @property {(listener: (message: import('../stats/schema.js').StatsMessage) => void) => () => void} watch `hello` first, then a message a
+ * @property {(listener: (message: StatsMessage) => void) => () => void} watch `hello` first, then a message a
  *   second, until the returned function is called
- * @property {(command: import('../stats/schema.js').StatsCommand) => Promise<void>} command rejects with the reason
- *
+ * @property {(command: StatsCommand) => Promise<void>} command rejects with the reason
  * @typedef {object} AdminParts
  * @property {any} config
- * @property {import('../server/contract.js').SocketServer} server not listening yet
+ * @property {SocketServer} server not listening yet
  * @property {StatsView} view
  * @property {ApiContext} context of the server API
- * @property {import('../broker/contract.js').Broker} broker
- * @property {import('../transport/calls.js').Calls} calls
+ * @property {Broker} broker
+ * @property {Calls} calls
  * @property {string} version of the gateway
  * @property {number} index of this worker
  * @property {() => number} [clock] unix ms
@@ -39,10 +43,7 @@ import { AdminTokens } from './tokens.js'
 const MAX_SMALL = 4096
 const MAX_BODY = 1024 * 1024
 
-/**
- * @param {Exchange} exchange
- * @returns {string} '' if there is none
- */
+/** @param {Exchange} exchange @returns {string} '' if there is none */
 const bearer = exchange => /^bearer +([^ ]+) *$/i.exec(exchange.header('authorization'))?.[1] ?? ''
 
 class Admin {
@@ -63,10 +64,7 @@ class Admin {
     this.#stream = new StatsStream({ view, server, clock })
   }
 
-  /**
-   * @param {Exchange} exchange
-   * @returns {number} when its token expires, unix ms; 0: it was refused
-   */
+  /** @param {Exchange} exchange @returns {number} when its token expires, unix ms; 0: it was refused */
   #allows(exchange) {
     const expires = this.#tokens.check(bearer(exchange), this.#clock())
     if (expires === 0) {
@@ -75,11 +73,7 @@ class Admin {
     return expires
   }
 
-  /**
-   * @param {Exchange} exchange
-   * @param {number} limit bytes
-   * @param {(body: string) => void | Promise<void>} work
-   */
+  /** @param {Exchange} exchange @param {number} limit bytes @param {(body: string) => void | Promise<void>} work */
   #read(exchange, limit, work) {
     exchange.body(limit, async bytes => {
       if (bytes === null) return refuse(exchange, 413, `the body is longer than ${limit} bytes`)
@@ -132,10 +126,7 @@ class Admin {
     })
   }
 
-  /**
-   * @param {import('../api/context.js').Method} method
-   * @returns {(exchange: Exchange) => void}
-   */
+  /** @param {Method} method @returns {(exchange: Exchange) => void} */
   method({ fields, run }) {
     return exchange => {
       if (this.#allows(exchange) === 0) return
@@ -147,19 +138,12 @@ class Admin {
   }
 }
 
-/**
- * To be called only where the admin key is not empty.
- * @param {AdminParts} parts
- */
+/** To be called only where the admin key is not empty. @param {AdminParts} parts */
 export function mountAdmin({ clock = Date.now, ...parts }) {
   const { config, server, version } = parts
   const prefix = config.admin.handler_prefix
   const admin = new Admin({ ...parts, clock })
-  /**
-   * @param {string} method
-   * @param {string} name
-   * @param {(exchange: Exchange) => void} handler
-   */
+  /** @param {string} method @param {string} name @param {(exchange: Exchange) => void} handler */
   const route = (method, name, handler) => {
     server.route(method, `${prefix}/api/${name}`, handler)
     server.route('*', `${prefix}/api/${name}`, exchange =>

@@ -1,22 +1,21 @@
 import { Call } from '../transport/calls.js'
 
+/** @import { Control } from '../broker/contract.js' */
+/** @import { Calls } from '../transport/calls.js' */
+
 /** Wrong keys within the window, ms, after which an address, and after which everybody has to wait. */
 const WINDOW = 60_000
 export const MAX_OF_ADDRESS = 10
 export const MAX_OF_ALL = 60
 
-/**
- * The wrong admin keys of the last minute.
- */
+/** The wrong admin keys of the last minute. */
 export class Failures {
   /** @type {{address: string, at: number}[]} oldest first; never more than MAX_OF_ALL */
   #recent = []
 
   /**
    * Counts a login attempt. Over a limit the attempt does not count, and its result must not be shown.
-   *
-   * @param {string} address
-   * @param {boolean} right
+   * @param {string} address @param {boolean} right
    * @param {number} now ms
    * @returns {number} ms to wait before the next one; 0: the result may be shown
    */
@@ -29,11 +28,7 @@ export class Failures {
     return wait
   }
 
-  /**
-   * @param {{at: number}[]} failures oldest first
-   * @param {number} max
-   * @param {number} now
-   */
+  /** @param {{at: number}[]} failures oldest first @param {number} max @param {number} now */
   #wait(failures, max, now) {
     return failures.length < max ? 0 : failures[failures.length - max].at + WINDOW - now
   }
@@ -46,8 +41,8 @@ const TIMEOUT = 2000
 const RIGHT = 1
 
 /**
- * Counts wrong keys over all workers of a node: one worker counts every attempt and decides whether its result may be shown.
- * So a guess is counted before its result is known, however many connections are used.
+ * Counts wrong keys over all workers of a node: one worker counts every attempt and decides whether its result may
+ * be shown. So a guess is counted before its result is known, however many connections are used.
  */
 export class LoginGuard {
   #control
@@ -57,8 +52,8 @@ export class LoginGuard {
 
   /**
    * @param {object} parts
-   * @param {import('../broker/contract.js').Control} parts.control
-   * @param {import('../transport/calls.js').Calls} parts.calls
+   * @param {Control} parts.control
+   * @param {Calls} parts.calls
    * @param {number} parts.index of this worker
    * @param {() => number} parts.clock ms
    */
@@ -73,8 +68,7 @@ export class LoginGuard {
   }
 
   /**
-   * @param {string} address
-   * @param {boolean} right
+   * @param {string} address @param {boolean} right
    * @returns {Promise<number>} ms to wait; 0: the result may be shown
    */
   tried(address, right) {

@@ -4,10 +4,8 @@ import { countChannels } from '../api/channel.js'
 import { methods as apiMethods } from '../api/methods.js'
 import { string } from '../api/params.js'
 
-/**
- * @typedef {import('../api/context.js').Method} Method
- * @typedef {import('../api/operations.js').Connection} Connection
- */
+/** @import { Method } from '../api/context.js' */
+/** @import { Connection } from '../api/operations.js' */
 
 /** Rows of an answer. */
 export const MAX_ROWS = 500

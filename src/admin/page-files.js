@@ -6,6 +6,8 @@ import { dirname, extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fillPage, serveBody, serveFile } from '../server/static-files.js'
 
+/** @import { SocketServer } from '../server/contract.js' */
+
 /** Folders of src/ that are for browsers as a whole. */
 const FOLDERS = Object.freeze(['admin/page', 'charts'])
 const SERVED = Object.freeze(['.css', '.js', '.svg'])
@@ -39,8 +41,7 @@ const filesOf = folder =>
 
 /**
  * Puts the page at the prefix, and its files below it.
- *
- * @param {import('../server/contract.js').SocketServer} server not listening yet
+ * @param {SocketServer} server not listening yet
  * @param {string} prefix
  * @param {string} version of the gateway
  */

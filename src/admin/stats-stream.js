@@ -1,5 +1,8 @@
 import { HEAD, refuse } from './answers.js'
 
+/** @import { SocketServer, StreamRoute } from '../server/contract.js' */
+/** @import { StatsView } from './index.js' */
+
 /**
  * @typedef {import('../server/contract.js').Exchange} Exchange
  * @typedef {import('../server/contract.js').Stream} Stream
@@ -21,10 +24,7 @@ const STREAM_HEAD = Object.freeze({
   'X-Accel-Buffering': 'no',
 })
 
-/**
- * @param {Hello} hello
- * @returns {string} with as much of the history, from its end, as there is room for
- */
+/** @param {Hello} hello @returns {string} with as much of the history, from its end, as there is room for */
 function helloText({ history, ...rest }) {
   const texts = []
   let bytes = 0
@@ -41,15 +41,13 @@ function helloText({ history, ...rest }) {
 /** @param {StatsMessage} message */
 const textOf = message => (message.type === 'hello' ? helloText(message) : JSON.stringify(message))
 
-/**
- * The stats stream over HTTP: a JSON text a line, for as long as the reader's token is good.
- */
+/** The stats stream over HTTP: a JSON text a line, for as long as the reader's token is good. */
 export class StatsStream {
   #view
   #server
   #clock
   #readers = 0
-  /** @type {import('../server/contract.js').StreamRoute} */
+  /** @type {StreamRoute} */
   #route = {
     maxBuffered: MAX_BUFFERED,
     overflow: stream => this.#server.cut(stream),
@@ -63,8 +61,8 @@ export class StatsStream {
 
   /**
    * @param {object} parts
-   * @param {import('./index.js').StatsView} parts.view
-   * @param {import('../server/contract.js').SocketServer} parts.server
+   * @param {StatsView} parts.view
+   * @param {SocketServer} parts.server
    * @param {() => number} parts.clock ms
    */
   constructor({ view, server, clock }) {
@@ -73,10 +71,7 @@ export class StatsStream {
     this.#clock = clock
   }
 
-  /**
-   * @param {Exchange} exchange
-   * @param {number} expires unix ms
-   */
+  /** @param {Exchange} exchange @param {number} expires unix ms */
   open(exchange, expires) {
     if (this.#readers >= MAX_READERS) {
       return refuse(exchange, 503, 'too many readers of the stream', { 'Retry-After': '5' })

@@ -10,8 +10,8 @@ const TOKEN = /^(\d{1,15})\.([\w-]{43})$/
 const digest = text => createHash('sha256').update(text).digest()
 
 /**
- * Tokens hold their expiry and are signed: every worker of every node with the same configuration accepts them, and none is
- * stored. Another key or another secret ends them all.
+ * Tokens hold their expiry and are signed: every worker of every node with the same configuration accepts them, and
+ * none is stored. Another key or another secret ends them all.
  */
 export class AdminTokens {
   #password
@@ -27,10 +27,7 @@ export class AdminTokens {
       .digest()
   }
 
-  /**
-   * @param {string} password
-   * @returns {boolean} compared in constant time
-   */
+  /** @param {string} password @returns {boolean} compared in constant time */
   matches(password) {
     return timingSafeEqual(digest(password), this.#password)
   }
@@ -40,10 +37,7 @@ export class AdminTokens {
     return createHmac('sha256', this.#key).update(expires).digest()
   }
 
-  /**
-   * @param {number} now unix ms
-   * @returns {{token: string, expires: number}} unix ms
-   */
+  /** @param {number} now unix ms @returns {{token: string, expires: number}} unix ms */
   issue(now) {
     const expires = now + TOKEN_LIFE
     return { token: `${expires}.${this.#sign(String(expires)).toString('base64url')}`, expires }
