@@ -12,15 +12,14 @@ import { Subscriptions } from './subscriptions.js'
 /** @typedef {import('../../schema.js').Ledger} Ledger */
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
 
-/** ms */
 const TICK = 20
 const CLOSE_TIMEOUT = 5000
-/** ms that messages under way have to be published: when the engine stops, and when other settings come. */
+/** ms to publish messages under way: when the engine stops, and before other settings apply. */
 const LAST_DRAIN = 1000
 const DRAIN = 5000
 /** Publishers whose ledgers are kept. */
 const LEDGERS = 8
-/** Settings whose change opens all connections anew. */
+/** Settings whose change reopens all connections. */
 const LASTING = ['targets', 'transport', 'first', 'channels', 'recover', 'user', 'addresses', 'ports']
 /** Settings whose change starts a new publisher, with sequences from 1; others change the current one. */
 const PUBLISHING = ['via', 'channels', 'part', 'parts', 'publishFrom', 'targets', 'user']
@@ -28,10 +27,9 @@ const PUBLISHING = ['via', 'channels', 'part', 'parts', 'publishFrom', 'targets'
 /** @param {{code: number, message?: string, reason?: string}} fault */
 const label = ({ code, message, reason }) => `${code || ''} ${message ?? reason ?? ''}`.trim()
 
-/** Holds connections, checks what they receive, and publishes: as its settings say. */
+/** Holds connections, checks what they receive, and publishes, as its settings specify. */
 export class Engine {
   options
-  /** Subscriptions made. */
   subscribed = 0
   /** When the last publication came, ms. */
   lastAt = 0
@@ -51,9 +49,8 @@ export class Engine {
   /** Subscribe replies that a slot waits for. @type {number[]} */
   #answers = []
   #pool = new Pool(this)
-  /** Connections dialled and not closed. */
   #alive = 0
-  /** @type {Publisher[]} since publishing began, kept for their ledgers; the last one may be active */
+  /** Since publishing began, kept for their ledgers; only the last one may be active. @type {Publisher[]} */
   #publishers = []
   /** Key of the active publisher's settings; '': none is active. */
   #publishing = ''
@@ -73,7 +70,7 @@ export class Engine {
     this.#timer = setInterval(() => this.#pool.tick(this.clock.now()), TICK)
   }
 
-  /** @param {Settings} settings @throws {Error} one line: the settings are invalid, and those before stay in force */
+  /** @param {Settings} settings @throws {Error} one line: invalid settings; the previous ones stay in force */
   apply(settings) {
     const { connections, channels, user, recover, targets, transport, publish } = settings
     const { apiKey, tokenSecret } = this.options
@@ -198,10 +195,7 @@ export class Engine {
     this.#leave(slot, 'lost')?.close()
   }
 
-  /**
-   * Closes a connection on purpose.
-   * @param {number} slot @param {'lost' | 'again' | 'none'} [then] @param {'close' | 'reset'} [how]
-   */
+  /** @param {number} slot @param {'lost' | 'again' | 'none'} [then] @param {'close' | 'reset'} [how] */
   shut(slot, then = 'again', how = 'close') {
     if (this.#pool.isOpen(slot)) this.#counters.closed++
     this.#leave(slot, then)?.[how]()
@@ -240,7 +234,7 @@ export class Engine {
 
   /**
    * @param {number} slot @param {Buffer} buffer @param {number} start @param {number} end
-   * @returns {boolean} false: there is no whole payload in it
+   * @returns {boolean} false: it contains no complete payload
    */
   #publication(slot, buffer, start, end) {
     if (!this.#payload.read(buffer, start, end)) return false
@@ -297,7 +291,6 @@ export class Engine {
     if (this.#answers[slot] === 0 || place >= this.#subscriptions.width) return
     if (error) {
       this.#counters.refused++
-      // Retried after the back-off.
       if (error.temporary) return this.fail(slot, `subscribe: ${label(error)}`)
       this.figures.fault(`subscribe: ${label(error)}`)
     } else {
@@ -321,9 +314,9 @@ export class Engine {
   }
 
   /**
-   * @param {number} share 0 to 1 of the open connections
-   * @param {'close' | 'reset'} how
-   * @returns {number} how many were ended; they reconnect as lost ones do
+   * Ends connections, which then reconnect like lost ones.
+   * @param {number} share 0 to 1 of the open connections @param {'close' | 'reset'} how @returns {number} connections
+   *   ended
    */
   cut(share, how) {
     const slots = this.#pool.draw(Math.round(share * this.#pool.open))
@@ -338,8 +331,8 @@ export class Engine {
   }
 
   /**
-   * Ends publishing, whatever the settings say.
-   * @param {number} drain ms that messages have which are due or under way
+   * Ends publishing, whatever the settings are.
+   * @param {number} drain ms for messages that are due or under way
    * @returns {Promise<Ledger[]>} final: nothing is under way any more
    */
   async finish(drain) {
@@ -352,16 +345,12 @@ export class Engine {
     return this.#publishers.map(publisher => publisher.ledger())
   }
 
-  /**
-   * @param {Ledger[]} ledgers
-   * @returns {import('../../schema.js').Reckoning}
-   * @throws {Error} when one cannot be read
-   */
+  /** @param {Ledger[]} ledgers @returns {import('../../schema.js').Reckoning} @throws {Error} an invalid ledger */
   reckon(ledgers) {
     return this.#subscriptions.reckon(ledgers, this.#pool.wanted, this.#settings?.first ?? 0)
   }
 
-  /** Ends publishing, closes all connections, and resolves when they are closed. */
+  /** Ends publishing and closes all connections; resolves when they are closed. */
   async stop() {
     clearInterval(this.#timer)
     this.#resize(0)

@@ -8,15 +8,16 @@ import { Distribution } from '../../statistics/distribution.js'
 /** Kinds of faults counted by name; all others count as `other`. */
 const KINDS = 30
 
-/** What an engine counts and measures. */
 export class Figures {
   counters = zeroCounters()
-  /** Latency of other machines' messages; this one's is in `probe`. sample() merges both: each is recorded once. */
+  /**
+   * Latency of other machines' messages; own messages are in `probe`. sample() merges both: each is recorded once.
+   */
   latency = new Distribution()
   probe = new Distribution()
   connect = new Distribution()
   answer = new Distribution()
-  /** @type {Record<string, number>} by kind; no prototype, since some kinds are words of a server */
+  /** By kind; no prototype, since servers choose some kinds. @type {Record<string, number>} */
   #faults = Object.create(null)
 
   /** @param {string} kind @param {number} [times] */
@@ -45,16 +46,16 @@ export class Figures {
 
 /** Unix ms. Read once: the getter is slow. */
 const ORIGIN = performance.timeOrigin
-/** How much two clocks may drift apart: ms for each ms. */
+/** Maximum drift of two clocks: ms per ms. */
 const DRIFT = 20e-6
 
 /**
- * The machine's clock, and how it stands to the gateway's. A connect reply says the gateway's time in whole ms: it was
- * from T to T + 1 at some moment between the request and the reply. So the offset lies between T - received and T + 1
- * - sent; what all replies allow is what is known, with less certainty the longer ago it was.
+ * The machine's clock and its offset to the gateway's. A connect reply contains the gateway's time T in whole ms: the
+ * true time was in [T, T + 1) at some moment between request and reply, so the offset lies between T - received and T
+ * + 1 - sent. The clock keeps the intersection of all replies, widened by the possible drift since then.
  */
 export class Clock {
-  /** Bounds of the offset, ms, as they were at `#at`. */
+  /** Bounds of the offset, ms, at the time `#at`. */
   #low = -Infinity
   #high = Infinity
   #at = 0
@@ -65,9 +66,9 @@ export class Clock {
   }
 
   /**
-   * @param {number} time of the gateway, whole Unix ms
-   * @param {number} sent when it was asked for, or before, on this clock
-   * @param {number} received when it came, or after
+   * @param {number} time of the gateway, whole Unix ms @param {number} sent time of the request, or earlier, on this
+   *   clock
+   * @param {number} received time of the reply, or later
    */
   learn(time, sent, received) {
     const low = time - received

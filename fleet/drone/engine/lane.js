@@ -6,30 +6,29 @@ import { makePayload } from './payload.js'
 
 /**
  * @typedef {object} Message
- * @property {number} at place in the books
- * @property {number} time Unix ms, when it is meant to be sent
- * @property {number} sequence 0: has none yet
- * @property {boolean} again was sent before, and may have been published
- * @typedef {{code: number, message?: string, temporary?: boolean} | undefined} Fault what a command was answered
+ * @property {number} at place of its subject in the ledger
+ * @property {number} time intended, Unix ms
+ * @property {number} sequence 0: none yet
+ * @property {boolean} again sent before, possibly published
+ * @typedef {{code: number, message?: string, temporary?: boolean} | undefined} Fault reply to a command
  */
 
 /** Messages that one lane queues. */
 const MAX_QUEUE = 1024
 /** Bytes of one request: a WebSocket message may have 65,536 bytes by default. */
 const BATCH = 56_000
-/** ms */
 const BACKOFF_MIN = 100
 const BACKOFF_MAX = 5000
 /** Temporary error codes: internal error, too many requests. */
 const PASSING = [100, 111]
 
 /**
- * Publishes messages of some subjects in order, over a connection of its own: what is due goes as one batch, and only
- * one is under way, so that nothing overtakes another one on the way to the target.
+ * Publishes the messages of some subjects in order over one connection. Due messages form one batch, and one batch at
+ * a time is under way, so that no message overtakes another.
  *
- * A message that was not confirmed is published again, with its sequence and its time, until it is: marked, because it
- * may be there already. One that is refused for good gives its sequence back, unless a later one of its subject is
- * out; then there is a hole that is a true one, and both books say so: `unpublished` here, `lost` there.
+ * An unconfirmed message is published again with its sequence and time until it is confirmed; it is marked, since it
+ * may have arrived. A message refused for good returns its sequence, unless a later one of its subject is out: that
+ * gap is real and is counted on both sides, as `unpublished` here and as `lost` by the receivers.
  */
 export class Lane {
   #publisher
@@ -41,7 +40,7 @@ export class Lane {
   #text = ''
   /** @type {Buffer | null} request of the server API */
   #request = null
-  /** @type {Connection | null} client connection of `via: client` */
+  /** Client connection of `via: client`. @type {Connection | null} */
   #link = null
   /** @type {Fault[]} replies to a client's commands */
   #faults = []
@@ -50,7 +49,7 @@ export class Lane {
   /** Failed attempts in a row, and the time of the next one. */
   #failures = 0
   #after = 0
-  /** Place of the lane's next subject, when it publishes as fast as it is answered. */
+  /** Place of the lane's next subject when it publishes at unlimited rate. */
   #turn
 
   /** @param {import('./publisher.js').Publisher} publisher @param {number} number */
@@ -125,12 +124,12 @@ export class Lane {
     return texts
   }
 
-  /** Request of the server API, for Posts. */
+  /** The request of the server API, for Posts. */
   request() {
     return this.#request
   }
 
-  /** @param {number} status @param {string} reason why there is no answer @param {string} text answer */
+  /** @param {number} status @param {string} reason why there is no reply @param {string} text reply */
   posted(status, reason, text) {
     let faults = null
     try {
@@ -142,7 +141,7 @@ export class Lane {
     if (this.#batch.length > 0) this.#answered(faults?.length === this.#batch.length ? faults : null, reason)
   }
 
-  /** @param {Connection} link that can take what is to be sent */
+  /** @param {Connection} link that can send now */
   #send(link) {
     link.send(this.#text)
     link.dialer.watch(link, PATIENCE)
@@ -166,7 +165,7 @@ export class Lane {
     if (link === this.#link) this.#answered(null, reason)
   }
 
-  /** @param {Fault[] | null} faults @param {string} reason why there are none */
+  /** @param {Fault[] | null} faults null: no replies @param {string} reason why there are none */
   #answered(faults, reason) {
     const { clock, figures } = this.#publisher.engine
     const now = clock.now()
@@ -174,7 +173,7 @@ export class Lane {
     this.#batch = []
     if (faults) this.#link?.dialer.unwatch(this.#link)
     else this.#disconnect()
-    // In reverse, so that refused messages give their sequences back.
+    // In reverse, so that refused messages return their sequences.
     for (const [n, message] of [...batch.entries()].reverse()) {
       const fault = faults?.[n]
       message.again = true

@@ -1,20 +1,20 @@
-// Payloads: see Payload in schema.js. Their padding says how long they are and tells their places, so that a receiver
-// who was told nothing sees whether one is whole:
+// Payloads: see Payload in schema.js. The padding states the payload's length, and its letters depend on their place,
+// so that a receiver can check completeness without other information:
 //
 //   {"t":1795267980383811,"s":17,"c":3735928559,"e":597123456,"m":1,"o":-250,"p":"512.defgh...yza"}
 //                                             whole length, then `.`, or `!` when it was published again ^
 //                                             each other byte of the padding is the letter of its place in the payload
 //
-// Published again: a publisher that got no confirmation cannot know whether the message went out. A receiver that has
-// it already is not to blame the gateway for the second one.
+// A publisher without a confirmation cannot know whether the message went out, and publishes it again. `!` keeps the
+// receiver from counting the second copy as a fault of the gateway.
 
 import { deflateSync, inflateSync } from 'node:zlib'
 import { parseSubject } from '../../subjects.js'
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz'
-/** Places in the padding that are looked at. */
+/** Number of padding bytes that are checked. */
 const LOOKS = 6
-/** Bytes of the shortest payload, at least. */
+/** Minimum length of a payload in bytes. */
 const LEAST = 50
 
 const QUOTE = 0x22
@@ -32,7 +32,7 @@ const OFFSET = 9
 
 /**
  * @param {import('../../schema.js').Payload} numbers
- * @param {number} size bytes; a payload whose numbers need more is as long as it has to be
+ * @param {number} size bytes; a payload whose numbers need more is longer
  * @param {boolean} again whether it may have been published before
  * @returns {string}
  */
@@ -45,8 +45,8 @@ export function makePayload({ t, s, c, e, m, o }, size, again) {
 }
 
 /**
- * Finds payloads in publications, whatever is around them, without parsing the whole. One reader serves an engine:
- * what it found last stands in its fields, so that a message costs no object and no string.
+ * Finds payloads in publications without parsing the JSON around them. One reader serves an engine; its fields hold
+ * the last result, so that a message allocates no object and no string.
  */
 export class PayloadReader {
   t = 0
@@ -56,15 +56,14 @@ export class PayloadReader {
   m = 0
   o = 0
   again = false
-  /** In the channel's stream; 0: it has none. */
+  /** In the channel's stream; 0: none. */
   offset = 0
   /** Where the last number ended. */
   #at = 0
 
   /**
-   * @param {Buffer} bytes of one publication
-   * @param {number} from @param {number} to
-   * @returns {boolean} false: there is no whole payload
+   * @param {Buffer} bytes of one publication @param {number} from @param {number} to
+   * @returns {boolean} false: it contains no complete payload
    */
   read(bytes, from, to) {
     const at = find(bytes, from, to - LEAST)
@@ -76,7 +75,7 @@ export class PayloadReader {
     this.e = this.#number(bytes, E)
     this.m = this.#number(bytes, M)
     this.o = this.#number(bytes, O)
-    // A number that is missing makes all that follow missing: `,"p":"` cannot be there then.
+    // A missing number ends the search: `,"p":"` cannot be at the expected place then.
     let mark = this.#at
     if (mark < 0 || bytes[mark] !== COMMA || bytes[mark + 2] !== P || bytes[mark + 5] !== QUOTE) return false
     mark += 6
@@ -116,8 +115,8 @@ export class PayloadReader {
 
 /**
  * @param {Uint8Array} bytes @param {number} from
- * @param {number} last place where one may begin
- * @returns {number} where a payload begins; -1: nowhere
+ * @param {number} last place where a payload may begin
+ * @returns {number} start of the payload; -1: none
  */
 function find(bytes, from, last) {
   for (let i = from; i <= last; i++)
@@ -149,14 +148,13 @@ function offsetAfter(bytes, from, to) {
   return 0
 }
 
-/** Letters that pushes begin with. */
+/** First letters of pushes. */
 const [LETTER_P, U, LETTER_C, H] = [...'puch'].map(letter => letter.charCodeAt(0))
 
 /**
- * A push is {"push":{"channel":... or, one-way, {"channel":... Replies may have publications in them, which are not read like this. What
- * is no JSON is a push of another format.
- * @param {Uint8Array} bytes
- * @param {number} at where a message begins
+ * A push is `{"push":{"channel":...` or, one-way, `{"channel":...`. Publications within replies are not read here. A
+ * push that is no JSON has another format.
+ * @param {Uint8Array} bytes @param {number} at start of a message
  */
 export const isPush = (bytes, at) =>
   bytes[at] !== BRACE ||
@@ -164,20 +162,19 @@ export const isPush = (bytes, at) =>
   (bytes[at + 2] === LETTER_C && bytes[at + 3] === H)
 
 /**
- * @param {number} time Unix ms
- * @returns {number} number of a publisher that starts then, the `e` of its payloads: tenths of a second since 2025. A
- *   later start has a greater one
+ * Number of a publisher, the `e` of its payloads: tenths of a second since 2025, so a later start has a greater
+ * number.
+ * @param {number} time Unix ms @returns {number}
  */
 export const startNumber = time => Math.max(1, (time - 1735689600000) / 100) >>> 0
 
-/** @param {Uint32Array<ArrayBuffer>} sequences @returns {string} as ledgers have them */
+/** @param {Uint32Array<ArrayBuffer>} sequences @returns {string} their form in a ledger */
 export const packSequences = sequences => deflateSync(Buffer.from(sequences.buffer)).toString('base64')
 
 /**
  * @param {import('../../schema.js').Ledger} ledger
- * @returns {(name: string) => number} last sequence of a channel; 0: nothing was published there, or it is not in this
- *   ledger
- * @throws {Error} when it cannot be read
+ * @returns {(name: string) => number} last sequence of a channel; 0: nothing published, or not in this ledger
+ * @throws {Error} invalid sequences
  */
 export function readLedger({ channels, part, parts, sequences }) {
   const subject = parseSubject(channels)

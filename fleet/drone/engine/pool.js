@@ -1,11 +1,11 @@
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
 
-/** States of a slot; 0: it is not wanted. */
+/** States of a slot; 0: not wanted. */
 const WAITING = 1
 const OPENING = 2
 const OPEN = 3
 
-/** ms after which a connection that is still opening has failed. */
+/** ms after which an opening connection has failed. */
 const OPEN_TIMEOUT = 20_000
 /** ms that a ping may be late, as in the SDKs. */
 const PING_GRACE = 10_000
@@ -18,13 +18,13 @@ const BURST = 0.1
 /**
  * @typedef {object} PoolHost
  * @property {(slot: number) => Connection} dial
- * @property {(slot: number, reason: string) => void} fail ends a connection that is too slow
+ * @property {(slot: number, reason: string) => void} fail ends a connection after a timeout
  * @property {(slot: number) => void} shut closes an open connection, for churn; it reconnects at once
  */
 
 /**
- * The slots in which connections are held, 0 to `wanted` - 1: which are to be opened when. One tick looks after all of
- * them; what is kept of one is its connection and four numbers.
+ * Slots of connections, 0 to `wanted` - 1, and when each is opened. One tick serves all slots; a slot is its connection
+ * and four numbers.
  *
  *      0 -> WAITING -> OPENING -> OPEN
  *              ^----------+---------+   lost: after a back-off; closed here: at once
@@ -33,12 +33,11 @@ export class Pool {
   wanted = 0
   opening = 0
   open = 0
-  /** Settings. */
   concurrency = 1
   rate = 0
   churn = 0
   backoff = { min: 500, max: 20_000 }
-  /** s between two pings, and whether they are to be answered: what the server said last. 0: there are none. */
+  /** s between two pings (0: none), and whether the server expects pongs: from the last connect reply. */
   ping = 0
   pong = false
   #host
@@ -51,7 +50,7 @@ export class Pool {
   #before = []
   /** Failed attempts since it was open. @type {number[]} */
   #level = []
-  /** Deadline, ms: WAITING may be opened, OPENING must be open, OPEN must have had a ping. @type {number[]} */
+  /** Deadline in ms: WAITING may open, OPENING must be open, OPEN must have received a ping. @type {number[]} */
   #until = []
   #cursor = 0
   /** Whether #fill stopped at a limit. */
@@ -76,12 +75,12 @@ export class Pool {
     return this.#state[slot] === OPEN
   }
 
-  /** @param {number} slot that is opening @returns {number} ms, when that began */
+  /** @param {number} slot that is opening @returns {number} ms when it began to open */
   began(slot) {
     return this.#until[slot] - OPEN_TIMEOUT
   }
 
-  /** @param {number} wanted what is too much has to be let go of before */
+  /** @param {number} wanted surplus connections must have been closed before */
   resize(wanted) {
     for (let slot = this.wanted; slot < wanted; slot++) {
       this.#connections[slot] = null
@@ -111,17 +110,17 @@ export class Pool {
     return before
   }
 
-  /** @param {number} slot whose server lives @param {number} now */
+  /** @param {number} slot @param {number} now */
   pinged(slot, now) {
     if (this.isOpen(slot)) this.#until[slot] = this.ping ? now + this.ping * 1000 + PING_GRACE : Infinity
   }
 
   /**
-   * The connection of a slot is no more.
+   * Removes the connection of a slot.
    * @param {number} slot
-   * @param {'lost' | 'again' | 'none'} then it is opened after a back-off, at once, or not
+   * @param {'lost' | 'again' | 'none'} then reopen after a back-off, at once, or not
    * @param {number} now
-   * @returns {Connection | null} the one that was there
+   * @returns {Connection | null} the removed connection
    */
   leave(slot, then, now) {
     const connection = this.#connections[slot]
@@ -135,7 +134,7 @@ export class Pool {
     return connection
   }
 
-  /** @param {number} slot @returns {number} ms: min to min * 2^attempts, at most max, anywhere in between */
+  /** @param {number} slot @returns {number} ms: random from min to min * 2^attempts, at most max */
   #delay(slot) {
     const { min, max } = this.backoff
     const level = (this.#level[slot] = Math.min(30, this.#level[slot] + 1))
@@ -147,7 +146,6 @@ export class Pool {
   tick(now) {
     const passed = Math.min(HELD_UP, Math.max(0, now - this.#ticked))
     const { rate } = this
-    // Rate 0 is no limit.
     const tokens = this.#tokens + (passed / 1000) * rate
     this.#tokens = rate > 0 ? Math.min(Math.max(1, rate * BURST), tokens) : Infinity
     this.#churned += (passed / 1000) * this.churn
@@ -189,10 +187,7 @@ export class Pool {
         this.#host.fail(slot, this.isOpen(slot) ? 'no ping' : 'not open after 20 s')
   }
 
-  /**
-   * @param {number} needed
-   * @returns {number[]} so many of the open slots, or all, drawn at random (Knuth's algorithm S)
-   */
+  /** @param {number} needed @returns {number[]} `needed` or all open slots, drawn at random (Knuth's algorithm S) */
   draw(needed) {
     const drawn = []
     let left = this.open

@@ -9,32 +9,31 @@ import { packSequences, startNumber } from './payload.js'
 
 /** Batches under way at once. */
 const LANES = 4
-/** Messages a second above which they are collected for 2 ms, so that there are not thousands of requests. */
+/** Messages per second above which messages are collected for 2 ms, to limit the number of requests. */
 const FAST = 1000
-/** ms between two readings of the gateway's time: a publisher has no other connections that learn it. */
+/** ms between two readings of the gateway's time: no other connection of a publisher learns it. */
 const CLOCK_INTERVAL = 5000
 /** ms after which lanes are flushed although nothing new is due. */
 const IDLE = 50
 
 /**
- * Publishes messages that are meant to be sent at evenly spaced times. One that cannot be sent in time is sent as soon
- * as possible, with the time that was meant, so that waiting is part of what is measured; the messages of an outage
- * are not stored, only the time of the first of them.
+ * Publishes messages at evenly spaced intended times. A message that cannot be sent in time is sent as soon as
+ * possible with its intended time, so that the measured latency includes the waiting. During an outage, only the time
+ * of the first unsent message is stored.
  */
 export class Publisher {
   #dialer
   /** @type {Lane[]} */
   #lanes
-  /** @type {Connection | null} whose connect reply has the gateway's time */
+  /** Its connect reply contains the gateway's time. @type {Connection | null} */
   #clockConnection = null
   #clockRequested = 0
   /** Intended time of the next message, Unix ms. */
   #due
-  /** Place of the last message's subject. */
   #place = -1
   /** @type {NodeJS.Timeout | undefined} */
   #timer
-  /** @type {Promise<void> | null} end of publishing, once it was stopped */
+  /** End of publishing, once stopped. @type {Promise<void> | null} */
   #end = null
   /** Last sequence of each subject of its part. */
   sequences = new Uint32Array(0)
@@ -50,17 +49,16 @@ export class Publisher {
     this.#lanes = Array.from({ length: publish.lanes ?? LANES }, (_, n) => new Lane(this, n))
     this.#dialer = engine.dialer(settings, 'websocket', this)
     this.targets = targets.map(url => new Target(this.#dialer, url))
-    // Publishers begin one after another, so that all messages together are evenly spaced.
+    // Publishers start staggered, so that all messages together are evenly spaced.
     this.#due = begin + (1000 / publish.rate) * (publish.part / publish.parts)
   }
 
-  /** @param {Settings} settings other rate, size, order or total */
+  /** @param {Settings} settings changed rate, size, order or total */
   change(settings) {
     const { publish, total } = settings
     const now = this.engine.clock.now()
     // There were no subjects to publish to.
     if (this.sequences.length === 0) this.#due = Math.max(this.#due, now)
-    // New connections may have subjects of their own.
     const places = ((this.subject.span || this.subject.count(total)) - publish.part) / publish.parts
     const before = this.sequences
     this.sequences = new Uint32Array(Math.max(before.length, Math.ceil(places)))
@@ -106,7 +104,7 @@ export class Publisher {
     )
   }
 
-  /** @param {number} slot a lane's, or one more than they are @returns {Connection} as a client */
+  /** @param {number} slot of a lane, or one beyond them for the clock @returns {Connection} a client connection */
   dial(slot) {
     const number = this.settings.publish.part + slot
     return this.#dialer.dial(slot, number, { ...this.engine.token(number) })
@@ -134,8 +132,8 @@ export class Publisher {
   }
 
   /**
-   * No more messages. Those that are due are sent as far as there is room, and given up when their time is over.
-   * @param {number} drain ms that they have
+   * Ends publishing. Due messages are sent as far as there is room, and given up after `drain`.
+   * @param {number} drain ms
    * @returns {Promise<void>} when nothing is under way any more
    */
   stop(drain) {
@@ -147,10 +145,10 @@ export class Publisher {
   async #drain(left) {
     const { clock, figures } = this.engine
     const { rate } = this.settings.publish
-    // The timer may be late: what became due since it was set is sent.
+    // The timer may be late: messages that became due since it was set are sent.
     this.pump()
     const behind = rate === Infinity ? 0 : Math.ceil(((clock.now() - this.#due) * rate) / 1000)
-    // The lanes are full. What became due since the line above is not meant.
+    // The lanes are full. Messages that became due since pump() do not count.
     if (behind > rate / 20 + 1) {
       figures.counters.unpublished += behind
       figures.fault('publish: given up', behind)

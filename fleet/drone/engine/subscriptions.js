@@ -4,41 +4,40 @@ import { readLedger, startNumber } from './payload.js'
 /** @typedef {import('../../subjects.js').Subject} Subject */
 /** @typedef {import('../../schema.js').Counters} Counters */
 
-/** The server has answered, and the connection is there. */
+/** The server has confirmed it, and the connection is open. */
 const READY = 1
 /** Was ready before publishing began: must receive sequence 1. */
 const KNOWS = 2
-/** Was away without a promise of recovery: a gap before the next publication is `missed`, not `lost`. */
+/** Was away without recovery: a gap before the next publication is `missed`, not `lost`. */
 const AWAY = 4
-/** Has a position in a stream, from which it can be recovered. */
+/** Has a position in a stream for recovery. */
 const POSITION = 8
 
-/** Missing publications remembered for each gap and for all, to tell late ones from duplicates. */
+/** Missing publications remembered per gap and in all, to distinguish late ones from duplicates. */
 const OF_HOLE = 100
 const OF_ALL = 50_000
 /** More than any sequence: a publication's key is subscription * SEQUENCES + sequence. */
 const SEQUENCES = 2 ** 32
 
 /**
- * All subscriptions of a process, by index: slot * width + place in the list of templates. What is kept of one is five
- * numbers, and its offset and epoch when it is to be recovered.
+ * All subscriptions of a process, by index: slot * width + place in the list of templates. One subscription is five
+ * numbers, plus offset and epoch for recovery.
  *
- * What is right for each, and each publisher's start `e`: sequences 1, 2, 3 ... A greater sequence than the next one
- * leaves a hole. A lower one was in a hole (late), or was here before (a duplicate). The first one that comes of a
- * later start has to be 1, except that a subscription that has had nothing, and was not there when publishing began,
- * takes any.
+ * Rule for each subscription and publisher start `e`: sequences are 1, 2, 3 ... A jump leaves a gap. A lower sequence
+ * either fills a gap (late) or is a duplicate. The first sequence of a later start must be 1, except for a
+ * subscription that has received nothing and began after publishing did.
  */
 export class Subscriptions {
   #subjects
   #recover
   #counters
-  /** Start of publishing, as startNumber; 0: nobody publishes. */
+  /** Start of publishing, as startNumber; 0: not publishing. */
   #phase = 0
   /** Greatest sequence received from publisher #start. @type {number[]} */
   #last = []
   /** @type {number[]} */
   #start = []
-  /** Last sequence published before the subscription was there. @type {number[]} */
+  /** Last sequence published before the subscription was made. @type {number[]} */
   #baseline = []
   /** @type {number[]} */
   #channel = []
@@ -48,7 +47,7 @@ export class Subscriptions {
   #offset = []
   /** @type {string[]} */
   #epoch = []
-  /** @type {Map<number, number>} key of a missing publication -> whether the subscription was away, as AWAY or 0 */
+  /** Key of a missing publication -> AWAY if the subscription was away, else 0. @type {Map<number, number>} */
   #missing = new Map()
   /** Start of the newest publisher seen. */
   #latest = 0
@@ -70,25 +69,23 @@ export class Subscriptions {
     }
   }
 
-  /** @param {number} from Unix ms when the publishers begin; 0: nobody publishes @param {number} now */
+  /** @param {number} from start of the publishers, Unix ms; 0: not publishing @param {number} now */
   publishing(from, now) {
     const phase = from > 0 ? startNumber(from) : 0
     if (phase === this.#phase) return
     this.#phase = phase
-    // The controller's link may be slower than the publishers: a notice a little late still counts.
+    // The controller's link may be slower than the publishers: allow a notice to be a little late.
     if (phase === 0 || now > from + 5000) return
     for (let i = 0; i < this.#flags.length; i++) if (this.#flags[i] & READY) this.#here(i)
   }
 
-  /** @param {number} i that is there before anything is published */
+  /** @param {number} i exists before publishing begins */
   #here(i) {
     this.#flags[i] = (this.#flags[i] | KNOWS) & ~AWAY
   }
 
   /**
-   * @param {number} slot
-   * @param {number} number of the connection
-   * @returns {{channel: string}[]} SubscribeRequests
+   * @param {number} slot @param {number} number of the connection @returns {{channel: string}[]} SubscribeRequests
    */
   requests(slot, number) {
     return this.#subjects.map((subject, place) => {
@@ -104,11 +101,9 @@ export class Subscriptions {
   }
 
   /**
-   * A subscription was made. The publications that were recovered have to be given to receive() afterwards.
-   * @param {number} i
-   * @param {any} result SubscribeResult
-   * @param {number} now
-   * @param {number} from when publishers begin, Unix ms; 0: nobody publishes
+   * The server confirmed a subscription. The caller then passes the recovered publications to receive().
+   * @param {number} i @param {any} result SubscribeResult @param {number} now
+   * @param {number} from start of the publishers, Unix ms; 0: not publishing
    */
   answered(i, result, now, from) {
     const asked = this.#flags[i] & POSITION
@@ -124,17 +119,13 @@ export class Subscriptions {
     this.#epoch[i] = result.epoch ?? ''
   }
 
-  /** @param {number} slot whose connection is gone */
+  /** @param {number} slot with a lost connection */
   away(slot) {
     for (let i = slot * this.width; i < (slot + 1) * this.width; i++)
       this.#flags[i] = (this.#flags[i] & ~READY) | AWAY
   }
 
-  /**
-   * @param {number} slot
-   * @param {number} channel number of it
-   * @returns {number} the subscription; -1: the connection has none there
-   */
+  /** @param {number} slot @param {number} channel its number @returns {number} the subscription; -1: none */
   find(slot, channel) {
     for (let i = slot * this.width; i < (slot + 1) * this.width; i++)
       if (this.#channel[i] === channel) return i
@@ -142,12 +133,9 @@ export class Subscriptions {
   }
 
   /**
-   * A publication came.
-   * @param {number} i
-   * @param {number} start of its publisher
-   * @param {number} sequence
+   * @param {number} i @param {number} start of its publisher @param {number} sequence
    * @param {boolean} again whether it may have been published twice
-   * @param {number} offset in its stream; 0: it has none
+   * @param {number} offset in its stream; 0: none
    */
   receive(i, start, sequence, again, offset) {
     const counters = this.#counters
@@ -176,9 +164,9 @@ export class Subscriptions {
   }
 
   /**
-   * The first publication of another publisher.
+   * First publication of another publisher.
    * @param {number} i @param {number} start @param {number} sequence
-   * @returns {boolean} false: the publisher was replaced before
+   * @returns {boolean} false: a publisher that was replaced before
    */
   #begin(i, start, sequence) {
     if (start < this.#start[i]) {
@@ -205,24 +193,23 @@ export class Subscriptions {
       else counters.duplicates++
       return
     }
-    // What a publisher had to publish again is late because of that.
+    // A message published again is late for that reason.
     if (!again) counters.disordered++
     if (sequence === this.#baseline[i]) this.#baseline[i]--
     keys.delete(key)
     if (away) counters.missed--
     else if (!before) {
       counters.lost--
-      // The hole has become one less, or two.
       counters.gaps += Number(keys.has(key - 1)) + Number(keys.has(key + 1)) - 1
     }
   }
 
   /**
-   * What the subscriptions should have of the publishers, at the end.
+   * Compares the subscriptions with the publishers' ledgers, at the end.
    * @param {import('../../schema.js').Ledger[]} ledgers @param {number} slots
-   * @param {number} first number of the connection in the first one
+   * @param {number} first number of the connection in slot 0
    * @returns {import('../../schema.js').Reckoning}
-   * @throws {Error} when a ledger cannot be read
+   * @throws {Error} an invalid ledger
    */
   reckon(ledgers, slots, first) {
     const sum = { expected: 0, lost: 0, unknown: 0 }

@@ -1,5 +1,5 @@
-// Where connections come from: pairs of a local address and a source port, in sequence. One address gives at most
-// 64,511 connections to one server port, and so many addresses give so many times that.
+// Source addresses: pairs of a local address and a source port, in sequence. One address allows at most 64,511
+// connections to one server port; n addresses allow n times as many.
 
 import { isIP } from 'node:net'
 
@@ -34,11 +34,10 @@ export function parseAddresses(ranges) {
 }
 
 /**
- * The pairs that connections to one target take. A pair that was given back rests until all others had their turn, so
- * that the kernel's TIME_WAIT is over when it is taken again.
+ * The pairs for connections to one target. A released pair is used again after all others, when its TIME_WAIT is over.
  */
 export class Sources {
-  /** @type {Set<number>} pairs that are in use here */
+  /** @type {Set<number>} pairs in use here */
   #used = new Set()
   #next = -1
 
@@ -58,8 +57,7 @@ export class Sources {
   }
 
   /**
-   * Says where to begin, the first time: processes that share the pairs begin at different ones, so that they do not
-   * meet.
+   * Sets the first pair, once: processes that share the pairs start at different ones.
    * @param {number} number of a connection
    */
   begin(number) {
@@ -67,9 +65,8 @@ export class Sources {
   }
 
   /**
-   * @param {number} tries how many were found taken by others; they may have many in a row, so that larger and larger
-   *   steps are made
-   * @returns {number} index of a pair, -1: none is left
+   * @param {number} tries pairs found in use elsewhere; steps grow with them, since such pairs may be consecutive
+   * @returns {number} index of a pair; -1: none is left
    */
   take(tries) {
     if (this.#used.size === this.size) return -1
@@ -85,7 +82,7 @@ export class Sources {
     this.#used.delete(pair)
   }
 
-  /** @param {number} pair what a socket has to be told */
+  /** @param {number} pair @returns {object} options of a socket */
   at(pair) {
     const { addresses, first } = this
     const { length } = addresses

@@ -3,7 +3,7 @@
 import { HttpWire } from './http.js'
 import { lineEnd, MAX_UNSENT, OPEN, OPENING, Remainder } from './wire.js'
 
-/** A message may be as long as a gateway lets it, and what is around it. */
+/** Maximum message length of a gateway, plus framing. */
 export const MAX_MESSAGE = (1 << 20) + (1 << 16)
 
 /** Subclasses override `opened`, `answered`, `parse` and `flush`. */
@@ -16,13 +16,13 @@ export class Connection extends HttpWire {
     super(target)
     this.slot = slot
     this.number = number
-    /** Commands that wait to be sent; at first the connect request. */
+    /** Commands to send; at first the connect request. */
     this.outbox = JSON.stringify(this.dialer.oneWay ? params : { id: 1, connect: params })
-    /** @type {Remainder | null} what is not whole yet */
+    /** The incomplete message. @type {Remainder | null} */
     this.rest = null
   }
 
-  /** Sends JSON commands, separated by line feeds. One-way transports have nobody who hears. @param {string} text */
+  /** Sends JSON commands, separated by line feeds; one-way transports ignore them. @param {string} text */
   send(text) {
     if (this.dialer.oneWay || this.state > OPEN) return
     this.outbox += this.outbox === '' ? text : `\n${text}`
@@ -33,7 +33,6 @@ export class Connection extends HttpWire {
   /** Sends the outbox when the connection can. */
   flush() {}
 
-  /** Closes it in an orderly way. */
   close() {
     this.end('closed')
   }
@@ -62,9 +61,8 @@ export class Connection extends HttpWire {
   }
 
   /**
-   * Delivers complete messages.
-   * @param {Buffer} buffer @param {number} at @param {number} end
-   * @returns {number} where that ends
+   * Delivers complete messages. @param {Buffer} buffer @param {number} at @param {number} end
+   * @returns {number} end of the last one
    */
   parse(buffer, at, end) {
     for (;;) {

@@ -1,4 +1,4 @@
-// Opens connections to the targets, over any transport, and tells one listener what they receive.
+// Opens connections to the targets over any transport, and passes what they receive to one listener.
 
 import { parseAddresses, Sources } from './addresses.js'
 import { LongPollConnection, SseConnection, StreamConnection } from './stream.js'
@@ -23,9 +23,9 @@ const TRANSPORTS = [...CONNECTIONS.keys(), 'uni_websocket', 'uni_http_stream', '
 /**
  * @typedef {import('./connection.js').Connection} Connection
  * @typedef {import('./wire.js').Wire} Wire
- * @typedef {object} Listener methods are called synchronously, though never within `dial`
- * @property {(connection: Connection, buffer: Buffer, start: number, end: number) => void} message one whole JSON
- *   message (reply, push, or `{}`, a ping) in buffer[start, end), which is there during the call only
+ * @typedef {object} Listener methods are called synchronously, but never within `dial`
+ * @property {(connection: Connection, buffer: Buffer, start: number, end: number) => void} message one complete JSON
+ *   message (reply, push, or `{}`, a ping) in buffer[start, end), valid during the call only
  * @property {(connection: Connection, code: number, reason: string) => void} closed exactly once for each `dial`: the
  *   code of the close or disconnect, or 0, and a short reason: `no pong`, `ECONNREFUSED`, `HTTP 503`, `timeout`,
  *   `closed` (here), `reset` (here)
@@ -39,21 +39,21 @@ const TRANSPORTS = [...CONNECTIONS.keys(), 'uni_websocket', 'uni_http_stream', '
  */
 
 export class Dialer {
-  /** Into which all sockets are read; what is not whole is copied out of it at once. */
+  /** All sockets read into it; incomplete messages are copied out at once. */
   buffer = Buffer.allocUnsafeSlow(READ_SIZE)
-  /** Seconds that something was watched. */
+  /** Seconds with at least one watched wire. */
   tick = 0
   #targets
   #Connection
-  /** @type {Set<Wire>} those that must not stay as they are for long */
+  /** Wires with a deadline. @type {Set<Wire>} */
   #watched = new Set()
   /** @type {NodeJS.Timeout | undefined} */
   #timer
 
   /**
    * @param {DialerOptions} options @param {Listener} listener
-   * @param {{bytesIn: number, bytesOut: number}} bytes to which those of the application's layer are added
-   * @throws {Error} one line: a target that is not allowed, a range that cannot be read
+   * @param {{bytesIn: number, bytesOut: number}} bytes counters of application-layer bytes
+   * @throws {Error} one line: a target that is not allowed, an invalid range
    */
   constructor(
     { targets, allow, transport, addresses, ports, transports = {} },
@@ -81,11 +81,10 @@ export class Dialer {
   }
 
   /**
-   * Opens a connection, at once.
    * @param {number} slot for the listener
    * @param {number} number of the connection: it goes to target `number` mod targets
    * @param {object} params ConnectRequest
-   * @returns {Connection}
+   * @returns {Connection} that is opening
    */
   dial(slot, number, params) {
     const target = this.#targets[number % this.#targets.length]
@@ -95,15 +94,11 @@ export class Dialer {
     return connection
   }
 
-  /**
-   * Calls its `expire` when the time has passed, unless it is told otherwise before.
-   * @param {Wire} wire
-   * @param {number} seconds up to one more may pass
-   */
+  /** Calls its `expire` after `seconds`, or up to one second later. @param {Wire} wire @param {number} seconds */
   watch(wire, seconds) {
     wire.deadline = this.tick + seconds + 1
     this.#watched.add(wire)
-    // One timer for all, and none while there is nothing to watch.
+    // One timer for all wires, none while nothing is watched.
     this.#timer ??= setInterval(() => this.#sweep(), 1000).unref()
   }
 

@@ -1,22 +1,22 @@
-// Answers of an HTTP/1.1 server (RFC 9112), as they come: one after another, with a length, in chunks, or until the
-// end. What is no such answer ends the connection with a reason; nothing that a server sends is kept without a bound.
+// Responses of an HTTP/1.1 server (RFC 9112): consecutive, with a length, in chunks, or until the end. An invalid
+// response ends the connection with a reason. Everything stored has a bound.
 
 import { CLOSED, lineEnd, Wire } from './wire.js'
 
-/** Next part of an answer: line of the head, data, line of a chunk's size, end of its data, line of the trailer. */
+/** Expected part of a response: line of the head, data, chunk-size line, end of the chunk, line of the trailer. */
 const HEAD = 0
 const BODY = 1
 const SIZE = 2
 const CHUNK_END = 3
 const TRAILER = 4
 
-/** Characters of a head, or of a trailer. */
+/** Maximum characters of a head, or of a trailer. */
 const MAX_HEAD = 16_384
-/** Characters of the line of a chunk's size, extensions included. */
+/** Maximum characters of a chunk-size line with extensions. */
 const MAX_LINE = 1024
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [^\n]*)?\r?$/
-/** A chunk of 4 GB is none that a gateway sends. */
+/** At most 4 GB: no gateway sends larger chunks. */
 const CHUNK_SIZE = /^([\da-f]{1,8})[ \t]*(?:;.*)?\r?$/i
 
 /** Subclasses override `opened`, `answered`, `body`, `done` and `gone`. */
@@ -25,27 +25,27 @@ export class HttpWire extends Wire {
   constructor(target) {
     super(target)
     this.phase = HEAD
-    /** The head, or the line, as far as it has come. */
+    /** The received part of the head or line. */
     this.head = ''
     /** Characters of the trailer. */
     this.trailer = 0
-    /** Bytes of data that are to come; Infinity: until the end of the connection, or of another protocol. */
+    /** Remaining bytes of data; Infinity: until the connection ends, or for another protocol. */
     this.left = 0
     this.status = 0
-    /** Whether the server keeps the connection when it has answered. */
+    /** Whether the server keeps the connection open after the response. */
     this.kept = true
   }
 
-  /** The head of an answer is there. @param {number} _status @param {string} _head */
+  /** The head is complete. @param {number} _status @param {string} _head */
   answered(_status, _head) {}
 
   /** @param {Buffer} _buffer @param {number} _start @param {number} _end of a piece of the body */
   body(_buffer, _start, _end) {}
 
-  /** The answer is complete. */
+  /** The response is complete. */
   done() {}
 
-  /** Whether an answer has begun that says how long it is, and is not complete. */
+  /** Whether a response of known length has begun and is not complete. */
   get unfinished() {
     if (this.phase === HEAD) return this.head !== ''
     return this.phase === CHUNK_END || (this.left > 0 && this.left < Infinity)
@@ -73,7 +73,7 @@ export class HttpWire extends Wire {
     }
   }
 
-  /** A line is whole: the last one of `head`. */
+  /** `head` holds a complete line. */
   #line() {
     const { phase, head } = this
     if (phase === HEAD) {
@@ -100,7 +100,7 @@ export class HttpWire extends Wire {
   /** @param {string} version @param {number} status @param {string} head */
   #begin(version, status, head) {
     this.head = ''
-    // Others than 101 only announce the answer.
+    // Other 1xx responses only announce the final one.
     if (status < 200 && status !== 101) return
     const encoding = field(head, 'transfer-encoding').toLowerCase()
     const length = status === 204 || status === 304 ? '0' : field(head, 'content-length')
@@ -124,12 +124,12 @@ export class HttpWire extends Wire {
   }
 }
 
-/** @type {Map<string, RegExp>} by the name of the field: a few, which the transports ask for */
+/** By the name of the field: a few, which the transports request. @type {Map<string, RegExp>} */
 const FIELDS = new Map()
 
 /**
  * @param {string} head @param {string} name
- * @returns {string} all its values, with commas; '' if there is none. It may keep the whole head in memory
+ * @returns {string} all values, joined by commas; '': none. The string may keep the whole head in memory
  */
 export function field(head, name) {
   let pattern = FIELDS.get(name)

@@ -1,7 +1,7 @@
-// HTTP transports. Each connect request is a POST: servers bound the length of URLs.
+// HTTP transports. Each connect request is a POST, because servers bound the length of URLs.
 //
-//   http_stream, uni_http_stream   lines of JSON in an endless answer; commands go to the emulation endpoint
-//   sse, uni_sse                   the same with the data of events
+//   http_stream, uni_http_stream   lines of JSON in an endless response; commands go to the emulation endpoint
+//   sse, uni_sse                   the same as data of events
 //   long_poll                      two-way long-poll (docs/long-poll.md): a poll waits; commands go in numbered POSTs
 
 import { Connection } from './connection.js'
@@ -10,9 +10,9 @@ import { OPEN, OPENING } from './wire.js'
 
 const D = 100
 const SPACE = 32
-/** s that a poll may wait for something to come. Its answer may take twice as long. */
+/** Maximum s that the server holds a poll. The response may take twice as long. */
 const POLL = 25
-/** Polls, or POSTs, that are made again, at once, when their connection was cut. */
+/** Polls or POSTs that are repeated at once after a connection was cut. */
 const MAX_REPEATS = 3
 
 /** @param {Buffer} buffer @param {number} start @param {number} end @returns {any} undefined: no JSON */
@@ -26,10 +26,10 @@ export class StreamConnection extends Connection {
   /** @param {ConstructorParameters<typeof Connection>} args */
   constructor(...args) {
     super(...args)
-    /** Known when the target has answered: commands are sent then. */
+    /** Set by the connect response; commands are sent from then on. */
     this.session = ''
     this.node = ''
-    /** Whether a POST waits or is under way: one after another keep their order. */
+    /** Whether a POST waits or is under way: only one at a time keeps the order. */
     this.posting = false
   }
 
@@ -46,7 +46,7 @@ export class StreamConnection extends Connection {
     if (!this.takes(type)) this.end(`wrong content type ${type.slice(0, 50)}`)
   }
 
-  /** A web page comes from a proxy or another server. @param {string} type of content; '': none is given */
+  /** A web page comes from a proxy or another server. @param {string} type of content; '': none */
   takes(type) {
     return !type.startsWith('text/html')
   }
@@ -74,21 +74,21 @@ export class StreamConnection extends Connection {
     this.target.posts.push(this)
   }
 
-  /** @returns {string} the commands to send next: servers take 64 KB, and quotes are escaped */
+  /** @returns {string} the commands to send next: servers accept 64 KB, and quotes are escaped */
   commands() {
     const [commands] = /^.{1,30000}(?=\n|$)/s.exec(this.outbox) ?? [this.outbox]
     this.outbox = this.outbox.slice(commands.length + 1)
     return commands
   }
 
-  /** @returns {Buffer | null} the request to make; null: there is none any more */
+  /** @returns {Buffer | null} null: there is nothing to send any more */
   request() {
     if (this.state > OPEN) return null
     const { session, node } = this
     return this.target.post('/emulation', JSON.stringify({ session, node, data: this.commands() }))
   }
 
-  /** The POST was answered, or never will be. @param {number} status 0: it was not @param {string} reason */
+  /** The POST was answered or failed. @param {number} status 0: failed @param {string} reason */
   posted(status, reason) {
     this.posting = false
     if (status !== 204 && status !== 200) this.end(`send: ${reason}`)
@@ -115,9 +115,9 @@ export class LongPollConnection extends StreamConnection {
     super(...args)
     this.seq = 0
     this.sent = 1
-    /** Commands of the POST that is not confirmed. */
+    /** Commands of the unconfirmed POST. */
     this.sending = ''
-    /** Polls since the last that was answered, POSTs since the last that was confirmed. */
+    /** Polls since the last response, POSTs since the last confirmation. */
     this.repeats = 0
     this.resends = 0
     /** Halley-Close: these are the last messages. */
@@ -131,7 +131,7 @@ export class LongPollConnection extends StreamConnection {
   }
 
   #poll() {
-    // After a cut, whether the session is there is to be known soon.
+    // After a cut, a short poll: the session's state must be known soon.
     const wait = this.repeats > 0 ? 1 : POLL
     this.dialer.watch(this, 2 * POLL)
     this.write(this.#post(`ack=${this.seq}&timeout=${wait}`))
@@ -145,11 +145,11 @@ export class LongPollConnection extends StreamConnection {
   /** @override @param {number} status @param {string} head */
   answered(status, head) {
     super.answered(status, head)
-    // A copy: a part of the head would keep the whole of it.
+    // A copy: a substring would keep the whole head in memory.
     this.session ||= `${Buffer.from(field(head, 'halley-session'))}`
     this.repeats = 0
     this.seq = Number(field(head, 'halley-seq'))
-    // The reason, in plain text, is in the last message: the disconnect push.
+    // The last message, the disconnect push, contains the reason as text.
     this.over = field(head, 'halley-close')
   }
 
@@ -160,9 +160,9 @@ export class LongPollConnection extends StreamConnection {
     else this.socket?.destroy()
   }
 
-  /** @override The session outlives its connections: the next poll says whether it is still there. */
+  /** @override The session outlives its connections: the next poll shows whether it still exists. */
   again() {
-    // What came of an answer has been told to the listener, and would come again.
+    // Parts of the response were delivered to the listener and would be delivered again.
     const again = this.session && !this.phase && !this.head && this.repeats++ < MAX_REPEATS
     return !!again || super.again()
   }
@@ -183,7 +183,7 @@ export class LongPollConnection extends StreamConnection {
 
   /** @override @param {number} status @param {string} reason */
   posted(status, reason) {
-    // The poll tells how a session has ended that is not known any more.
+    // The poll reports how an unknown session ended.
     if (status === 404) return
     if (status === 0 && this.resends++ < MAX_REPEATS) return this.target.posts.push(this)
     this.sending = ''

@@ -1,5 +1,4 @@
-// One of the servers that connections go to: its address, how a socket to it is made, and what is shared by its
-// connections.
+// A server to load: its address, how sockets to it are made, and what its connections share.
 
 import { lookup } from 'node:dns/promises'
 import { isIP, Socket } from 'node:net'
@@ -8,23 +7,23 @@ import { Sources } from './addresses.js'
 import { HttpWire } from './http.js'
 import { OPEN, onRead, PATIENCE } from './wire.js'
 
-/** Connections at once, at most. */
+/** Maximum number of connections for POSTs. */
 const MAX_WIRES = 64
-/** Bytes of an answer: a reply to each command of a batch. */
+/** Maximum bytes of a response: a reply to each command of a batch. */
 const MAX_ANSWER = 1 << 22
-/** s without a POST after which a connection is closed: before servers do, in whose closing a POST would be lost. */
+/** s without a POST after which a connection is closed: earlier than servers do, whose closing would lose a POST. */
 const IDLE = 3
 
 export class Target {
-  /** @type {Promise<import('node:dns').LookupAddress[]> | null} of the host, all of one family */
+  /** Addresses of the host, all of one family. @type {Promise<import('node:dns').LookupAddress[]> | null} */
   #found = null
   #turn = 0
 
   /**
    * @param {import('./dialer.js').Dialer} dialer
-   * @param {string} url http:, https:, ws: or wss:, with a prefix of the paths if there is one
+   * @param {string} url http:, https:, ws: or wss:, with an optional path prefix
    * @param {Sources} [sources] none: the kernel's choice
-   * @throws {Error} if it is none
+   * @throws {Error} an invalid URL
    */
   constructor(dialer, url, sources = new Sources([], '')) {
     const parsed = URL.canParse(url) ? new URL(url) : null
@@ -38,11 +37,11 @@ export class Target {
     this.secure = secure
     this.host = host
     this.prefix = pathname.replace(/\/+$/, '')
-    /** Under which it may be allowed. */
+    /** Names by which the allow list may contain it. */
     this.names = [name, hostname, `${hostname}:${port}`]
     this.sources = sources
     this.posts = new Posts(this)
-    /** The event that tells that a socket is open. */
+    /** The event of an open socket. */
     this.opened = secure ? 'secureConnect' : 'connect'
     /** @type {any} */
     this.options = {
@@ -55,7 +54,6 @@ export class Target {
       lookup: (name, _options, done) =>
         this.#look(name).then(
           found => {
-            // Several addresses take turns.
             const { address, family } = found[this.#turn++ % found.length]
             done(null, address, family)
           },
@@ -65,10 +63,10 @@ export class Target {
     }
   }
 
-  /** Asks once. @param {string} name */
+  /** Resolves the name once. @param {string} name */
   #look(name) {
     this.#found ??= lookup(name, { all: true, verbatim: false, family: this.sources.family }).then(
-      // localhost has two, and many servers listen on the first one only.
+      // localhost has two families, and many servers listen on the first one only.
       found => found.filter(({ family }) => family === found[0].family),
       error => {
         this.#found = null
@@ -79,8 +77,7 @@ export class Target {
   }
 
   /**
-   * @param {string} start method and path of the request, behind the prefix
-   * @param {string} headers lines, each with its end
+   * @param {string} start method and path of the request, without the prefix @param {string} headers lines with CRLF
    */
   head(start, headers) {
     return `${start.replace(' ', ` ${this.prefix}`)} HTTP/1.1\r\nHost: ${this.host}\r\n${headers}\r\n`
@@ -101,11 +98,11 @@ export class Target {
 }
 
 /**
- * Who has something to send. `text`: of the answer, a character for each byte.
+ * A source of requests. `text`: body of the response, a character for each byte.
  * @typedef {{request: () => Buffer | null, posted: (status: number, reason: string, text: string) => void}} Sender
  */
 
-/** The POSTs of all connections to a target, over a few connections that stay open while they are used. */
+/** The POSTs of all connections to a target, over a few kept connections. */
 class Posts {
   /** @type {Sender[]} each once at most */
   queue = []
@@ -118,7 +115,7 @@ class Posts {
     this.#target = target
   }
 
-  /** @param {Sender} sender whose `request` is asked for when it is its turn */
+  /** @param {Sender} sender its `request` is called when its turn comes */
   push(sender) {
     this.queue.push(sender)
     for (const wire of this.wires) if (wire.state === OPEN && !wire.sender) return wire.next()
@@ -131,7 +128,7 @@ class Posts {
 }
 
 class PostWire extends HttpWire {
-  /** @type {Sender | undefined} whose POST is under way */
+  /** Owner of the POST under way. @type {Sender | undefined} */
   sender
   answer = ''
 
@@ -172,7 +169,7 @@ class PostWire extends HttpWire {
     this.answer = ''
     this.sender = undefined
     if (!this.kept) this.end('closed')
-    // It may have more, and take this wire for it.
+    // It may have another request, and send it over this wire.
     sender?.posted(status, `HTTP ${status}`, answer)
     if (this.state === OPEN && !this.sender) this.next()
   }
@@ -181,7 +178,7 @@ class PostWire extends HttpWire {
   gone() {
     const { posts } = this
     posts.wires.delete(this)
-    // One that was never connected has not come to any.
+    // A wire that never connected has no sender yet.
     if (this.status === 0) this.sender ??= posts.queue.shift()
     this.sender?.posted(0, this.reason, '')
     posts.more()

@@ -1,4 +1,4 @@
-// WebSocket (RFC 6455), the client's side: websocket and uni_websocket. Frames are read where they are.
+// WebSocket (RFC 6455), client side: websocket and uni_websocket. Frames are read in place.
 
 import { isUtf8 } from 'node:buffer'
 import { createHash, randomBytes } from 'node:crypto'
@@ -7,8 +7,8 @@ import { field } from './http.js'
 import { CLOSING, OPEN, Remainder } from './wire.js'
 
 /**
- * The answer to the key shows that the server speaks WebSocket, and has not just repeated an answer (1.3). One key for
- * all connections of a process saves a hash for each of a million.
+ * The server's answer to the key proves that it speaks WebSocket (1.3). One key for all connections of a process saves
+ * a hash for each of a million.
  */
 export const KEY = randomBytes(16).toString('base64')
 const ACCEPT = createHash('sha1').update(`${KEY}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
@@ -16,14 +16,14 @@ const HEADERS =
   'Connection: Upgrade\r\nUpgrade: websocket\r\n' +
   `Sec-WebSocket-Key: ${KEY}\r\nSec-WebSocket-Version: 13\r\n`
 
-/** Opcodes; those from 8 on are of control frames. */
+/** Opcodes; control frames from 8 on. */
 const CONTINUATION = 0
 const TEXT = 1
 export const BINARY = 2
 const CLOSE = 8
 const PING = 9
 const PONG = 10
-/** First byte of a frame: the last one of its message; what no extension that was agreed on has set. */
+/** First byte of a frame: last frame of its message; reserved bits, which need a negotiated extension. */
 const FIN = 0x80
 const RESERVED = 0x70
 /** Second byte. */
@@ -36,12 +36,12 @@ const PROTOCOL_ERROR = 1002
 const NO_CODE = 1005
 const NOT_UTF8 = 1007
 const TOO_BIG = 1009
-/** s that the target has to close the connection when both have said so. */
+/** s that the target has to close the connection after both close frames. */
 const CLOSE_TIMEOUT = 5
 
 /**
  * @param {number} opcode @param {string | Uint8Array} payload
- * @returns {Buffer} a whole frame. The mask is zero: as valid as any other, and the payload need not be touched
+ * @returns {Buffer} a whole frame. The mask is zero, which is valid and leaves the payload as it is
  */
 export function frame(opcode, payload) {
   const length = Buffer.byteLength(payload)
@@ -63,7 +63,7 @@ const PONG_COMMAND = frame(TEXT, '{}')
 const isCloseCode = code =>
   (code >= 1000 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || (code >= 3000 && code <= 4999)
 
-/** @param {string} head @returns {string} what is wrong with the answer to the handshake (4.1); '' if nothing is */
+/** @param {string} head @returns {string} the fault of the handshake response (4.1); '': none */
 function handshakeFault(head) {
   if (field(head, 'upgrade').toLowerCase() !== 'websocket') return 'no WebSocket: wrong Upgrade'
   if (!/(?:^|,)\s*upgrade\s*(?:,|$)/i.test(field(head, 'connection'))) return 'no WebSocket: wrong Connection'
@@ -77,7 +77,7 @@ export class WebSocketConnection extends Connection {
   /** @param {ConstructorParameters<typeof Connection>} args */
   constructor(...args) {
     super(...args)
-    /** @type {Remainder | null} the message whose last fragment is not there */
+    /** The message whose last fragment is missing. @type {Remainder | null} */
     this.fragments = null
     /** Whether that message is text. */
     this.isText = false
@@ -126,7 +126,7 @@ export class WebSocketConnection extends Connection {
     this.write(frame(CLOSE, code === NO_CODE ? '' : Uint8Array.of(code >> 8, code & 255)))
   }
 
-  /** Closes the connection for a protocol error of the target. @param {string} reason @param {number} [code] */
+  /** Closes after a protocol error of the target. @param {string} reason @param {number} [code] */
   #refuse(reason, code = PROTOCOL_ERROR) {
     this.#sayClose(code)
     this.end(reason)
@@ -158,9 +158,8 @@ export class WebSocketConnection extends Connection {
   }
 
   /**
-   * @param {number} first byte of a frame
-   * @param {number} second
-   * @returns {string} which rule it breaks (5.1 to 5.5); '': none
+   * @param {number} first byte of a frame @param {number} second @returns {string} the violated rule (5.1 to 5.5); '':
+   *   none
    */
   #headFault(first, second) {
     const opcode = first & 15

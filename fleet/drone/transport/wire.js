@@ -1,5 +1,5 @@
-// A socket to the target, and what is left of what it received. An idle wire is what an idle connection costs: one
-// object, one net.Socket, no closures, no timers, no Buffers. All sockets of a dialer are read into one buffer.
+// A socket to the target and its unparsed input. An idle connection costs one Wire and one net.Socket: no closures, no
+// timers, no Buffers. All sockets of a dialer are read into one buffer.
 
 /** States of a wire, in order. */
 export const OPENING = 0
@@ -11,9 +11,9 @@ export const CLOSED = 3
 
 /** s a target has to answer. */
 export const PATIENCE = 20
-/** Pairs of address and port that one wire tries when they are taken. */
+/** Pairs of address and port that one wire tries when they are in use. */
 const MAX_TRIES = 24
-/** Bytes that may wait to be sent: a server that does not read them is given up. */
+/** Maximum unsent bytes; beyond it the server counts as not reading. */
 export const MAX_UNSENT = 1 << 20
 const LF = 10
 
@@ -36,12 +36,11 @@ export class Wire {
     this.tries = 0
     /** Tick of the dialer at which `expire` is called, if it is watched. */
     this.deadline = 0
-    /** Of the close or disconnect; 0: there was none. */
+    /** Of the close or disconnect; 0: none. */
     this.code = 0
     this.reason = ''
   }
 
-  /** Connects. */
   open() {
     const { target } = this
     this.reason = ''
@@ -65,7 +64,7 @@ export class Wire {
     if (socket.writableLength > MAX_UNSENT) this.end('target does not read')
   }
 
-  /** Ends it, whatever state it is in. @param {string} reason '': the target closed it @param {number} [code] */
+  /** Ends it in any state. @param {string} reason '': the target closed it @param {number} [code] */
   end(reason, code) {
     this.blame(reason, code)
     this.state = CLOSED
@@ -79,13 +78,11 @@ export class Wire {
     this.code = code
   }
 
-  /** Connected: the request can be made. */
   opened() {}
 
   /** @param {Buffer} _buffer @param {number} _start @param {number} _end */
   receive(_buffer, _start, _end) {}
 
-  /** Whether a message is incomplete. */
   get unfinished() {
     return false
   }
@@ -95,10 +92,8 @@ export class Wire {
     return this.tries > 0
   }
 
-  /** The socket is closed. */
   gone() {}
 
-  /** The deadline has passed. */
   expire() {
     this.end('timeout')
   }
@@ -107,7 +102,7 @@ export class Wire {
 /** @this {WireSocket} @param {NodeJS.ErrnoException & {address?: string}} error */
 function onError({ code, syscall, address, message }) {
   const { wire } = this
-  // Others on this machine may have the pair, or it has not rested for long enough.
+  // Another process may use the pair, or its TIME_WAIT is not over.
   const taken = code === 'EADDRINUSE' || (code === 'EADDRNOTAVAIL' && syscall === 'connect')
   if (taken && wire.target.sources.first && ++wire.tries < MAX_TRIES) return
   wire.tries = 0
