@@ -23,7 +23,7 @@ export class Admission {
   constructor({ limit, rate, open, clock }) {
     this.#limit = limit
     this.#rate = rate
-    // A share below one connection a second still has to fill up to a whole one.
+    // A rate below one still fills up to a whole connection.
     this.#burst = Math.max(1, rate)
     this.#tokens = this.#burst
     this.#clock = clock
@@ -31,7 +31,6 @@ export class Admission {
     this.#open = open
   }
 
-  /** @returns {boolean} */
   admits() {
     if (this.#limit > 0 && this.#open() + this.elsewhere >= this.#limit) return false
     if (this.#rate === 0) return true

@@ -1,10 +1,6 @@
-/**
- * @typedef {(bytes: string | Buffer) => void} Answer
- */
+/** @typedef {(bytes: string | Buffer) => void} Answer */
 
-/**
- * Calls between workers. The first byte of a request is its kind; the handler of that kind gets the rest.
- */
+/** Calls between workers. The first byte of a request is its kind; the handler of that kind gets the rest. */
 export class Calls {
   /** @type {Map<number, (request: Buffer, answer: Answer) => void>} */
   #handlers = new Map()
@@ -17,8 +13,7 @@ export class Calls {
 
   /**
    * @param {number} kind 0 to 255
-   * @param {(request: Buffer, answer: Answer) => void} handler gets a request without its first byte, valid only during
-   *   the call
+   * @param {(request: Buffer, answer: Answer) => void} handler gets the request without its kind, valid during the call
    */
   on(kind, handler) {
     this.#handlers.set(kind, handler)
@@ -33,5 +28,4 @@ export class Calls {
   }
 }
 
-/** Kinds of calls. */
 export const Call = Object.freeze({ EMULATION: 1, POLL: 2, ADMIN_LOGIN: 3 })

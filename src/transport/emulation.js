@@ -7,8 +7,8 @@ const SESSION_ID_SIZE = 36
 const NOTHING = Buffer.alloc(0)
 
 /**
- * The endpoint to which clients of one-directional transports POST their commands (client protocol, section 16.3). Any
- * worker of any node accepts the POST, and passes it to the worker of the session.
+ * The endpoint for the commands of clients of one-directional transports (client protocol, section 16.3). Any worker of
+ * any node accepts the POST and passes it to the worker of the session.
  */
 export class Emulation {
   #context
@@ -30,7 +30,6 @@ export class Emulation {
     this.#calls = calls
   }
 
-  /** Takes the path that the configuration names. */
   mount() {
     const { handler_prefix, max_request_body_size } = this.#context.config.emulation
     this.#cors.post(this.#server, handler_prefix, exchange => {
@@ -63,11 +62,11 @@ export class Emulation {
       return done(204)
     }
     if (node === own && owner < 0) return done(204)
-    // An invalid id is sent to another node too: its answer tells whether the node exists.
+    // An invalid id is sent to another node too: only its answer shows whether the node exists.
     const id = owner < 0 ? ''.padEnd(SESSION_ID_SIZE) : session
     const head = Buffer.from(`${String.fromCharCode(Call.EMULATION)}${id}`, 'latin1')
     const request = Buffer.concat([head, data])
-    // Answered when the other worker has the data: a client that posts faster than that waits.
+    // Answer after the other worker has the data: backpressure for a client that posts faster.
     broker.control.call(node, Math.max(owner, 0), request, error =>
       done(error === errors.notFound && node !== own ? 404 : 204),
     )

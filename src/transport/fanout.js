@@ -1,20 +1,17 @@
 /**
  * @typedef {import('./index.js').Carrier} Carrier
  *
- * @typedef {object} Group the members of one carrier that follow one topic
+ * @typedef {object} Group members of one carrier that follow one topic
  * @property {Carrier} carrier
  * @property {Set<any>} members
  */
 
-/**
- * The hub's way to its subscribers. The socket server publishes to WebSockets; members of other transports are listed
- * here, by topic and carrier.
- */
+/** Fan-out from the hub. The socket server publishes to WebSockets; members of other transports are listed here. */
 export class Fanout {
   #server
   #webSocket
   #uniWebSocket
-  /** @type {Map<string, Group[]>} */
+  /** @type {Map<string, Group[]>} by topic */
   #topics = new Map()
 
   /**
@@ -35,7 +32,7 @@ export class Fanout {
   publish({ topic, codec, count }, message, publication) {
     this.#server.publish(topic, message, codec.binary)
     const elsewhere = this.#topics.size === 0 ? 0 : this.#deliver(topic, message, publication)
-    // All others are WebSockets, which are not counted one by one.
+    // All others are WebSockets, which the socket server does not count.
     if (elsewhere >= count) return
     const traffic = codec.unidirectional ? this.#uniWebSocket : this.#webSocket
     traffic.fannedOut(count - elsewhere, message.length)
@@ -55,11 +52,7 @@ export class Fanout {
     return clients
   }
 
-  /**
-   * @param {Carrier} carrier
-   * @param {any} member
-   * @param {string} topic
-   */
+  /** @param {Carrier} carrier @param {any} member @param {string} topic */
   follow(carrier, member, topic) {
     let groups = this.#topics.get(topic)
     if (groups === undefined) this.#topics.set(topic, (groups = []))
@@ -68,11 +61,7 @@ export class Fanout {
     else group.members.add(member)
   }
 
-  /**
-   * @param {Carrier} carrier
-   * @param {any} member
-   * @param {string} topic
-   */
+  /** @param {Carrier} carrier @param {any} member @param {string} topic */
   unfollow(carrier, member, topic) {
     const groups = this.#topics.get(topic)
     const index = groups?.findIndex(group => group.carrier === carrier) ?? -1

@@ -1,10 +1,10 @@
 /** @typedef {import('../server/contract.js').Exchange} Exchange */
 
 /**
- * Who a proxy in front says that the client is.
+ * User id from the header that a trusted proxy sets.
  * @param {Exchange} exchange whose handler has not returned yet
  * @param {{client: {user_id_http_header: string}}} config
- * @returns {string} user id, '' if nobody is trusted to say so, or nothing is said
+ * @returns {string} '' if not configured or absent
  */
 export function trustedUser(exchange, { client }) {
   const { user_id_http_header: header } = client
@@ -13,7 +13,7 @@ export function trustedUser(exchange, { client }) {
 
 /**
  * @param {Exchange} exchange whose handler has not returned yet
- * @returns {string} the token of `Authorization: Bearer`, '' if there is none
+ * @returns {string} the token of `Authorization: Bearer`, '' if absent
  */
 export function bearerToken(exchange) {
   const header = exchange.header('authorization')
@@ -21,8 +21,7 @@ export function bearerToken(exchange) {
 }
 
 /**
- * One value of a query, without taking the whole of it apart: a connect request in a URL is long, and connections are
- * many.
+ * One value of a query, without parsing the rest: connect requests in URLs are long, and connections are many.
  * @param {string} query raw
  * @param {string} name of letters and `_`
  * @returns {string | null} decoded; null if absent
@@ -38,7 +37,7 @@ export function queryValue(query, name) {
       try {
         return decodeURIComponent(value.replaceAll('+', ' '))
       } catch {
-        // Broken escapes are taken as the URL standard says.
+        // Broken escapes: as in the URL standard.
         return new URLSearchParams(query).get(name)
       }
     }

@@ -1,9 +1,8 @@
-// The transports: how sessions reach their clients, over WebSocket, HTTP streams, SSE and long-poll.
-// For: reading requests (origin, limits, credentials), opening sessions, carrying their messages, fan-out to those
-// without
-//   a WebSocket. It may import session, hub, protocol and the rooms below; drivers of sockets only through
-// server/contract.js. Promises: what `send` and a followed topic bring keeps its order; a client that does not read is
-// closed with 3008. To add a transport: implement the Transport contract below, add a row to the table.
+// The transports: WebSocket, HTTP streams, SSE and long-poll, one-way and two-way.
+// For: reading requests (origin, limits, credentials), opening sessions, carrying their messages, and the fan-out to
+// sessions without a WebSocket. May import session, hub, protocol and the rooms below; socket drivers only through
+// server/contract.js. Promises: `send` and followed topics keep their order; a client that does not read is closed with
+// 3008. To add a transport: implement the Transport contract below and add a row to the table.
 
 import { Admission } from './admission.js'
 import { Emulation } from './emulation.js'
@@ -18,7 +17,7 @@ import { WebSocketTransport } from './websocket.js'
 /** @typedef {{bytes: number, largest: number}} Unread */
 
 /**
- * The table of transports: a row adds one.
+ * The table of transports.
  * @type {readonly {enabled: (config: any) => boolean, Transport: new (parts: any) => {mount: () => void, shutDown?: () => void, backlog?: () => Unread}}[]}
  */
 const transports = Object.freeze([
@@ -43,7 +42,7 @@ const transports = Object.freeze([
  * @param {number} parts.workers that share the rate of new connections
  * @param {string} parts.cursorKey base64
  * @returns {{admission: Admission, shutDown: () => void, backlogs: {backlog: () => Unread}[]}} `admission` needs the
- *   number of connections of the other workers, `shutDown` answers waiting polls without a session, `backlogs` are
+ *   number of connections of the other workers, `shutDown` answers waiting polls without a session, `backlogs` count
  *   unread bytes outside of sockets
  */
 export function mountTransports({ context, server, fanout, calls, workers, cursorKey }) {
@@ -78,20 +77,20 @@ export function mountTransports({ context, server, fanout, calls, workers, curso
  *
  * @typedef {object} Transport
  * @property {string} name in metrics and logs
- * @property {boolean} emulated whether clients send commands to the emulation endpoint: their connect reply names
+ * @property {boolean} emulated whether clients send commands to the emulation endpoint; their connect reply contains
  *   session and node
  * @property {import('../worker/context.js').WorkerContext} context
- * @property {import('../stats/traffic.js').TransportTraffic} traffic its counters. Sessions count commands and
+ * @property {import('../stats/traffic.js').TransportTraffic} traffic counters. Sessions count commands and
  *   messages; the transport counts the rest
  * @property {(session: Session, frame: import('../protocol/contract.js').Encoded) => void} send
- * @property {(session: Session, topic: string) => void} follow joins a fan-out topic; what is published there
- *   afterwards reaches the session in order with what `send` sends
+ * @property {(session: Session, topic: string) => void} follow joins a fan-out topic; its later messages reach the
+ *   session in order with those of `send`
  * @property {(session: Session, topic: string) => void} unfollow also called for a session that has ended
  * @property {(session: Session) => void} framePing a ping below the protocol, if the transport has one
  * @property {(session: Session, disconnect: import('../errors.js').Disconnect, cause: Error) => void} close `cause` is
  *   the error behind the disconnect, or the disconnect itself
- * @property {(session: Session) => void} [connected] called when the session has connected and has joined its
- *   server-side subscriptions
+ * @property {(session: Session) => void} [connected] called after the session has connected and joined its server-side
+ *   subscriptions
  */
 
 /**

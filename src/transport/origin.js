@@ -1,10 +1,9 @@
-/** Scheme, a host name of at most 253 letters, port. A longer header is no origin, and costs no comparison. */
+/** Scheme, host name (at most 253 characters) and port fit. A longer header is refused without a comparison. */
 const MAX_LENGTH = 512
 
 /**
- * Not a RegExp: it backtracks, and a few stars and one long header would keep a worker busy for hours. Here only the
- * last star moves on, so the time is at most the product of both lengths.
- *
+ * Matches a glob without a RegExp: one that backtracks could block a worker for hours with a few stars and a long
+ * header. Only the last star moves, so the time is at most the product of both lengths.
  * @param {string} glob `*` is any run of characters, `?` is any one
  * @param {string} text
  */
@@ -31,7 +30,7 @@ function matches(glob, text) {
 /**
  * Which pages may connect (client protocol, section 18).
  * @param {string[]} allowed origins or globs; empty: only requests without an Origin header pass
- * @returns {(origin: string) => boolean} takes the header's value, '' if absent
+ * @returns {(origin: string) => boolean} for the header's value, '' if absent
  */
 export function createOriginCheck(allowed) {
   if (allowed.includes('*')) return () => true
@@ -48,12 +47,12 @@ export function createOriginCheck(allowed) {
 
 const ANY_CACHE = 'private, no-cache, no-store, must-revalidate, max-age=0'
 
-/** Nobody keeps an answer: not a browser, not a proxy. */
+/** Browsers and proxies must not cache. */
 export const NO_CACHE = Object.freeze({ 'Cache-Control': ANY_CACHE, Pragma: 'no-cache', Expires: '0' })
 
 /**
- * What pages of other origins may read (client protocol, section 18). An origin that is not allowed is not refused: it
- * gets no CORS headers, and its browser keeps the answer from it.
+ * CORS headers (client protocol, section 18). A request of a disallowed origin is answered without them, so that the
+ * browser withholds the answer from the page.
  */
 export class Cors {
   #allows
@@ -65,7 +64,7 @@ export class Cors {
 
   /**
    * @param {import('../server/contract.js').Exchange} exchange whose handler has not returned yet
-   * @param {Record<string, string>} [headers] that the answer carries anyway
+   * @param {Record<string, string>} [headers] other headers of the answer
    * @returns {Record<string, string>}
    */
   headers(exchange, headers = {}) {
@@ -83,7 +82,7 @@ export class Cors {
 
   /**
    * @param {import('../server/contract.js').Exchange} exchange whose handler has not returned yet
-   * @param {string} methods that pages of other origins may use
+   * @param {string} methods allowed for pages of other origins
    * @returns {Record<string, string>} headers of the answer to `OPTIONS`
    */
   preflight(exchange, methods) {
@@ -94,7 +93,7 @@ export class Cors {
   }
 
   /**
-   * Takes `POST` on a path, and `OPTIONS`; every other method gets 405.
+   * Routes `POST` and `OPTIONS` of a path; every other method gets 405.
    * @param {import('../server/contract.js').SocketServer} server
    * @param {string} path
    * @param {(exchange: import('../server/contract.js').Exchange) => void} handler

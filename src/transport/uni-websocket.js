@@ -41,7 +41,6 @@ export class UniWebSocketTransport {
     this.#admission = admission
   }
 
-  /** Takes the path that the configuration names. */
   mount() {
     const { uni_websocket, client } = this.context.config
     this.#server.websocket(uni_websocket.handler_prefix, {
@@ -53,7 +52,7 @@ export class UniWebSocketTransport {
       open: (connection, accepted) => this.#open(connection, accepted),
       message: ({ session }, data) => {
         this.traffic.received(1, data.length)
-        // Only the first message means anything. Until then `info` holds the token of the upgrade.
+        // Only the first message counts: the connect request. Until then `info` holds the token of the upgrade.
         if (session?.state === State.OPEN) begin(session, data.toString(), session.info)
       },
       close: (connection, code) => connection.session?.ended(closeCode(code)),
@@ -62,10 +61,7 @@ export class UniWebSocketTransport {
     })
   }
 
-  /**
-   * @param {Exchange} exchange
-   * @returns {number | Accepted}
-   */
+  /** @param {Exchange} exchange @returns {number | Accepted} */
   #upgrade(exchange) {
     if (!this.#allowsOrigin(exchange.header('origin'))) return 403
     if (!this.#admission.admits()) return 503
@@ -76,10 +72,7 @@ export class UniWebSocketTransport {
     }
   }
 
-  /**
-   * @param {import('../server/contract.js').Connection} connection
-   * @param {Accepted} accepted
-   */
+  /** @param {import('../server/contract.js').Connection} connection @param {Accepted} accepted */
   #open(connection, { user, request, token }) {
     const session = new Session(this, connection, this.context.codecs.uniJson, 0)
     session.user = user
@@ -99,7 +92,7 @@ export class UniWebSocketTransport {
     } else {
       for (const push of message.split('\n')) this.#server.send(connection, push, false)
     }
-    // A ping frame goes with the empty push, for what looks at frames only.
+    // Also a ping frame, for proxies that see frames only.
     if (message === codec.ping) this.#server.ping(connection)
   }
 
@@ -122,7 +115,7 @@ export class UniWebSocketTransport {
       this.traffic.sent(1, sizeOf(push))
       this.#server.send(connection, push, false)
     }
-    // What the connection says of its end is no news then.
+    // Ignore the close event of the connection.
     connection.session = null
     this.#server.close(connection, code, reason)
   }
@@ -130,7 +123,7 @@ export class UniWebSocketTransport {
 
 /**
  * @param {Session} session
- * @param {string} text the connect request
+ * @param {string} text connect request
  * @param {string} token of the upgrade, for a request without one
  */
 function begin(session, text, token) {

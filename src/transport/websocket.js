@@ -7,10 +7,10 @@ import { trustedUser } from './http-request.js'
  * @typedef {import('../server/contract.js').SocketServer} SocketServer
  * @typedef {import('../server/contract.js').Connection} Connection
  * @typedef {import('../server/contract.js').Exchange} Exchange
- * @typedef {{protobuf: boolean, traits: number, user: string}} Accepted what the upgrade found out about a client
+ * @typedef {{protobuf: boolean, traits: number, user: string}} Accepted properties of an upgraded client
  */
 
-/** Most clients: nothing special about them. @type {Accepted} */
+/** Shared by most clients. @type {Accepted} */
 const PLAIN = Object.freeze({ protobuf: false, traits: 0, user: '' })
 /** @type {Accepted} */
 const PLAIN_PROTOBUF = Object.freeze({ ...PLAIN, protobuf: true })
@@ -44,7 +44,6 @@ export class WebSocketTransport {
     this.#admission = admission
   }
 
-  /** Takes the path that the configuration names. */
   mount() {
     const { websocket, client } = this.context.config
     this.#server.websocket(websocket.handler_prefix, {
@@ -80,10 +79,7 @@ export class WebSocketTransport {
     return { protobuf, traits: framePings ? Trait.FRAME_PINGS : 0, user }
   }
 
-  /**
-   * @param {Connection} connection
-   * @param {Accepted} accepted
-   */
+  /** @param {Connection} connection @param {Accepted} accepted */
   #open(connection, { protobuf, traits, user }) {
     const { codecs } = this.context
     const session = new Session(this, connection, protobuf ? codecs.protobuf : codecs.json, traits)
@@ -114,20 +110,20 @@ export class WebSocketTransport {
 
   /** @type {Transport['close']} */
   close({ connection }, { code, reason }) {
-    // What the connection says of its end is no news then.
+    // Ignore the close event of the connection.
     connection.session = null
     this.#server.close(connection, code, reason)
   }
 }
 
-/** What a WebSocket client says that has nothing to complain of. */
+/** Close code of a normal close. */
 const NORMAL = 1000
-/** The last one that the WebSocket protocol itself gives a meaning. */
+/** Last close code that the WebSocket protocol defines. */
 const LAST = 1015
 
 /**
- * How a WebSocket has ended that the client has closed. Codes above those of the protocol are the gateway's own: a
- * client may say any of them, which must not pass for ours, nor fill counts with names that it invents.
+ * Close code of a client, for logs and counters. Higher codes are the gateway's own: a client that sends one must
+ * neither pass for the gateway nor fill the counters with codes that it invents.
  * @param {number} code
  * @returns {number}
  */

@@ -7,8 +7,8 @@
 const SLOTS = 512
 
 /**
- * Times of many things, without a timer for each: every slot holds what is due within one tick of it, this time around
- * or a later one.
+ * Timer wheel: many deadlines without a timer for each. A slot holds what is due within its tick, in this round or a
+ * later one.
  * @template {Timed} T
  */
 export class Wheel {
@@ -17,22 +17,16 @@ export class Wheel {
   #tickMs
   #now
 
-  /**
-   * @param {number} tickMs
-   * @param {number} now ms
-   */
+  /** @param {number} tickMs @param {number} now ms */
   constructor(tickMs, now) {
     this.#tickMs = tickMs
     this.#now = Math.floor(now / tickMs)
   }
 
-  /**
-   * @param {T} timed which may be in the wheel already
-   * @param {number} dueAt ms
-   */
+  /** @param {T} timed may be in the wheel already @param {number} dueAt ms */
   set(timed, dueAt) {
     timed.dueAt = dueAt
-    // Slots up to that of now have been looked at.
+    // Slots up to that of `now` have been processed.
     const slot = Math.max(this.#now + 1, Math.ceil(dueAt / this.#tickMs)) % SLOTS
     if (timed.slot === slot) return
     if (timed.slot >= 0) this.#slots[timed.slot].delete(timed)
@@ -49,11 +43,11 @@ export class Wheel {
 
   /**
    * @param {number} now ms
-   * @param {(timed: T) => void} due called for each one whose time has come; it has left the wheel
+   * @param {(timed: T) => void} due called for each due entry, which has left the wheel
    */
   tick(now, due) {
     const end = Math.floor(now / this.#tickMs)
-    // After a long sleep once around is enough.
+    // After a long sleep, one round is enough.
     for (let at = Math.max(this.#now + 1, end - SLOTS + 1); at <= end; at++) {
       this.#now = at
       for (const timed of this.#slots[at % SLOTS]) {

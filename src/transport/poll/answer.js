@@ -1,19 +1,13 @@
 /**
- * The answer to a POST.
- *
- * @typedef {object} Answer
+ * @typedef {object} Answer to a POST
  * @property {number} status
  * @property {import('../../protocol/contract.js').Encoded} body messages, or an error line
- * @property {number} seq number of the last message in the body, -1: the body is not part of the session's messages
+ * @property {number} seq number of the last message in the body; -1: the body contains no messages of the session
  * @property {boolean} binary whether the messages are Protobuf
- * @property {{code: number, reason: string} | null} closeNotice the session ended with this after the messages
+ * @property {{code: number, reason: string} | null} closeNotice the session has ended after these messages
  */
 
-/**
- * @param {number} status
- * @param {string} line
- * @returns {Readonly<Answer>}
- */
+/** @param {number} status @param {string} line @returns {Readonly<Answer>} */
 const refusal = (status, line) =>
   Object.freeze({ status, body: line, seq: -1, binary: false, closeNotice: null })
 
@@ -36,7 +30,7 @@ export const badRequest = line => refusal(400, line)
 const HEAD = 2 + 1 + 8 + 2 + 1
 
 /**
- * An answer on its way to the worker that holds the client's request.
+ * Encodes an answer for the worker that holds the client's request.
  *
  *   u16 status | u8 binary | f64 seq | u16 close code, 0 = none | u8 length of the reason | reason | body
  *
@@ -54,10 +48,7 @@ export function encodeAnswer({ status, body, seq, binary, closeNotice }) {
   return Buffer.concat([head, reason, typeof body === 'string' ? Buffer.from(body) : body])
 }
 
-/**
- * @param {Buffer} bytes
- * @returns {Answer}
- */
+/** @param {Buffer} bytes @returns {Answer} */
 export function decodeAnswer(bytes) {
   const code = bytes.readUInt16LE(11)
   const bodyStart = HEAD + bytes[13]
@@ -72,9 +63,7 @@ export function decodeAnswer(bytes) {
 }
 
 /**
- * A POST that has not been answered yet.
- *
- * @typedef {object} WaitingPoll
+ * @typedef {object} WaitingPoll a POST without an answer yet
  * @property {(answer: Answer) => void} answer MUST be called once at most
  * @property {(worker: number, poll: number) => boolean} is whether this is poll number `poll` of worker `worker`
  */
@@ -83,7 +72,7 @@ const BINARY = 'application/octet-stream'
 const TEXT = 'text/plain; charset=utf-8'
 
 /**
- * @param {string} reason any text; a header holds visible ASCII only
+ * @param {string} reason any text; a header allows visible ASCII only
  * @returns {string} for `decodeURIComponent`
  */
 const headerText = reason =>
@@ -92,7 +81,7 @@ const headerText = reason =>
     .replace(/[^ -$&-~]/gu, encodeURIComponent)
 
 /**
- * A request of a client of this worker.
+ * A request from a client of this worker.
  * @template T
  * @implements {WaitingPoll}
  */
@@ -106,8 +95,8 @@ export class HttpPoll {
   /**
    * @param {import('../../server/contract.js').Exchange} exchange
    * @param {Readonly<Record<string, string>>} head
-   * @param {string} name of the session that it opens, '' for later requests
-   * @param {T} subject handed to `abandoned`
+   * @param {string} name of the session that the request opens; '' for later requests
+   * @param {T} subject passed to `abandoned`
    * @param {(subject: T, waitingPoll: HttpPoll<T>) => void} abandoned called when the client leaves without an answer;
    *   one function for all polls
    */
@@ -142,20 +131,13 @@ export class HttpPoll {
   }
 }
 
-/**
- * A request that another worker passed on.
- * @implements {WaitingPoll}
- */
+/** A request that another worker passed on. @implements {WaitingPoll} */
 export class RemotePoll {
   #answer
   #worker
   #poll
 
-  /**
-   * @param {import('../calls.js').Answer} answer
-   * @param {number} worker
-   * @param {number} poll number there
-   */
+  /** @param {import('../calls.js').Answer} answer @param {number} worker @param {number} poll number there */
   constructor(answer, worker, poll) {
     this.#answer = answer
     this.#worker = worker

@@ -21,8 +21,8 @@ const PROTOBUF = 'application/octet-stream'
 const EXPOSED = 'Halley-Session, Halley-Seq, Halley-Close'
 
 /**
- * The endpoint of two-way long-poll (docs/long-poll.md). Any worker accepts any POST, and passes it to the worker of
- * the session.
+ * The endpoint of two-way long-poll (docs/long-poll.md). Any worker accepts any POST and passes it to the worker of the
+ * session.
  */
 export class PollEndpoint {
   #context
@@ -61,7 +61,6 @@ export class PollEndpoint {
     this.#transport = new PollTransport(context, fanout)
   }
 
-  /** Takes the path that the configuration names. */
   mount() {
     this.#cors.post(this.#server, this.#context.config.poll.handler_prefix, exchange =>
       this.#request(exchange),
@@ -89,20 +88,13 @@ export class PollEndpoint {
     })
   }
 
-  /**
-   * @param {Exchange} exchange
-   * @returns {Head}
-   */
+  /** @param {Exchange} exchange @returns {Head} */
   #head(exchange) {
     const head = this.#cors.headers(exchange, NO_CACHE)
     return head === NO_CACHE ? head : { ...head, 'Access-Control-Expose-Headers': EXPOSED }
   }
 
-  /**
-   * @param {Exchange} exchange
-   * @param {Head} head
-   * @param {Answer} refusal
-   */
+  /** @param {Exchange} exchange @param {Head} head @param {Answer} refusal */
   #refuse(exchange, head, { status, body }) {
     exchange.reply(status, head, body)
   }
@@ -126,12 +118,7 @@ export class PollEndpoint {
     this.#transport.poll(queue, waitingPoll, body.length > 0 ? timeout : 0)
   }
 
-  /**
-   * @param {Exchange} exchange
-   * @param {Head} head
-   * @param {PollRequest} request
-   * @param {Buffer} body
-   */
+  /** @param {Exchange} exchange @param {Head} head @param {PollRequest} request @param {Buffer} body */
   #pass(exchange, head, request, body) {
     const { broker, worker, node } = this.#context
     const owner = workerOf(request.session)
@@ -168,9 +155,7 @@ export class PollEndpoint {
   }
 
   /**
-   * @param {PollQueue} queue
-   * @param {PollRequest} request
-   * @param {Buffer} body
+   * @param {PollQueue} queue @param {PollRequest} request @param {Buffer} body
    * @returns {Answer | null} null: the request is valid
    */
   #refusal({ acked, sent, received, closeNotice }, { ack, send, close }, body) {

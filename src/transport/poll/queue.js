@@ -1,6 +1,6 @@
 /** @typedef {import('../../protocol/contract.js').Encoded} Encoded */
 
-/** An answer ends with the message that makes it this long, in bytes; the next poll gets the rest. */
+/** Bytes after which no message is added to an answer; the next poll gets the rest. */
 export const CUT = 1024 * 1024
 
 /** Maximum bytes resent without an acknowledgement: a client that does not read would fill the memory. */
@@ -9,10 +9,7 @@ const MAX_REPEATED = 16 * CUT
 /** @param {Encoded} message */
 const sizeOf = message => (typeof message === 'string' ? Buffer.byteLength(message) : message.length)
 
-/**
- * @param {Encoded[]} messages
- * @returns {Encoded} one body
- */
+/** @param {Encoded[]} messages @returns {Encoded} one body */
 function join(messages) {
   if (messages.length === 1) return messages[0]
   if (messages.every(message => typeof message === 'string')) return messages.join('')
@@ -30,7 +27,7 @@ function join(messages) {
  *    gone |  held | pending
  */
 export class PollQueue {
-  /** Last message that the client has acknowledged. */
+  /** Last message acknowledged by the client. */
   acked = 0
   /** Last message that was part of an answer. */
   sent = 0
@@ -42,7 +39,7 @@ export class PollQueue {
   #repeated = 0
   /** Number of the last POST of commands that was accepted. */
   received = 0
-  /** A message did not fit: no more are added. */
+  /** A message did not fit: no more are added, and the session is closed. */
   full = false
   /** @type {{code: number, reason: string} | null} how the session has ended */
   closeNotice = null
@@ -52,7 +49,7 @@ export class PollQueue {
   scheduled = false
   /** Whether it is on the transport's list of queues with messages. */
   listed = false
-  /** When its poll times out or, without one, its session, unix ms. */
+  /** Timeout of its poll or, without a poll, of its session, unix ms. */
   dueAt = 0
   /** Slot in the timer wheel, -1: none. */
   slot = -1
@@ -68,13 +65,12 @@ export class PollQueue {
     this.limit = limit
   }
 
-  /** Whether messages are unacknowledged. */
   get hasMessages() {
     return this.#messages.length > 0
   }
 
   /**
-   * A message longer than the limit fits when it is alone; otherwise its client would ask for it forever.
+   * A message longer than the limit fits when it is alone; otherwise the client could never receive it.
    * @param {Encoded} message
    */
   fits(message) {
@@ -92,11 +88,7 @@ export class PollQueue {
     this.#messages.push(message)
   }
 
-  /**
-   * The last message of a session.
-   * @param {Encoded} message framed
-   * @param {{code: number, reason: string}} closeNotice
-   */
+  /** Adds the last message. @param {Encoded} message framed @param {{code: number, reason: string}} closeNotice */
   end(message, closeNotice) {
     if (this.full) this.clear()
     this.full = true
@@ -112,7 +104,7 @@ export class PollQueue {
     this.#messages = []
   }
 
-  /** @param {number} number between `acked` and `sent`: the last message that the client has */
+  /** @param {number} number last message that the client has, `acked` to `sent` */
   acknowledge(number) {
     const count = number - this.acked
     if (count > 0) this.#repeated = 0
@@ -126,9 +118,8 @@ export class PollQueue {
   }
 
   /**
-   * Body of the next answer.
-   * @returns {{body: Encoded, seq: number, whole: boolean}} seq: number of the last message in the body; whole: whether
-   *   that is the last one there is
+   * @returns {{body: Encoded, seq: number, whole: boolean}} the next answer; seq: number of its last message; whole: no
+   *   message is left for a later answer
    */
   next() {
     const messages = this.#messages
@@ -162,9 +153,7 @@ const MAX_BYTES = 8 * 1024 * 1024
 /** Estimated size of an ended session without its messages, bytes. */
 const EACH = 256
 
-/**
- * Ended sessions whose clients may not know it yet. The oldest are dropped above the limits.
- */
+/** Ended sessions whose clients may not have received the close yet. The oldest are dropped above the limits. */
 export class EndedSessions {
   /** @type {Map<string, {queue: PollQueue, bytes: number}>} by session id */
   #ended = new Map()
@@ -181,7 +170,7 @@ export class EndedSessions {
     return this.#ended.get(sessionId)?.queue
   }
 
-  /** @param {PollQueue} queue whose closeNotice is in it */
+  /** @param {PollQueue} queue contains its close message */
   add(queue) {
     const bytes = EACH + queue.held + queue.pending
     this.#ended.set(queue.session.sessionId, { queue, bytes })

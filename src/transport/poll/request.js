@@ -1,34 +1,24 @@
 import { Call } from '../calls.js'
 
 /**
- * The query of a POST to the endpoint.
- *
- * @typedef {object} PollRequest
+ * @typedef {object} PollRequest query of a POST to the endpoint
  * @property {string} session session id; '' opens one
- * @property {string} node where the session lives, '' = on this one
- * @property {number} ack number of the last message that the client has; -1: this is no poll
+ * @property {string} node of the session; '' = this one
+ * @property {number} ack number of the last message that the client has; -1: not a poll
  * @property {number} send number of this POST among those that carry commands; 0 = not counted
- * @property {boolean} close the client leaves
+ * @property {boolean} close whether the client closes the session
  * @property {number} timeout ms
  */
 
 const SESSION_ID_SIZE = 36
 
-/**
- * @param {string | null} text
- * @param {number} absent
- * @returns {number} NaN when it is no whole number
- */
+/** @param {string | null} text @param {number} absent @returns {number} NaN: not an integer */
 function count(text, absent) {
   if (text === null) return absent
   return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
 }
 
-/**
- * @param {string | null} text seconds
- * @param {number} longest ms
- * @returns {number} ms; NaN when it is no number of seconds
- */
+/** @param {string | null} text seconds @param {number} longest ms @returns {number} ms; NaN: not a number */
 function seconds(text, longest) {
   if (text === null) return longest
   return /^\d{1,6}(?:\.\d{1,6})?$/.test(text) ? Math.min(longest, Math.ceil(Number(text) * 1000)) : Number.NaN
@@ -36,7 +26,7 @@ function seconds(text, longest) {
 
 /**
  * @param {string} query raw
- * @param {number} longest time a poll may wait, ms
+ * @param {number} longest maximum waiting time, ms
  * @returns {PollRequest | string} or an error line
  */
 export function readRequest(query, longest) {
@@ -58,16 +48,12 @@ export function readRequest(query, longest) {
   if (id === '') return 'session is empty'
   if (ack < 0 && send === 0 && !request.close) return 'ack, send or close is required'
   request.session = id.slice(0, SESSION_ID_SIZE)
-  // A session id names the worker. The name given to clients adds the node.
+  // A session id contains the worker. The name that clients use appends the node.
   request.node = id.slice(SESSION_ID_SIZE + 1)
   return request
 }
 
-/**
- * @param {string} sessionId
- * @param {string} node
- * @returns {string} the session as clients name it
- */
+/** @param {string} sessionId @param {string} node @returns {string} the session's name for clients */
 export const sessionName = (sessionId, node) => `${sessionId}.${node}`
 
 /** Kinds of calls between workers. */
@@ -75,8 +61,8 @@ const Op = Object.freeze({ POST: 0, ABANDON: 1 })
 const CALL_HEAD = 1 + SESSION_ID_SIZE + 1 + 8 + 8 + 1 + 4 + 2 + 4
 
 /**
- * A request on its way to the worker that holds the session. A poll is named by the worker that took it and by a
- * number, so that this worker can cancel it when its client leaves.
+ * Encodes a request for the worker that holds the session. The sending worker and a number identify a poll, so that the
+ * sender can cancel it when its client leaves.
  *
  *   kind | 36 x ASCII session | u8 op | f64 ack | f64 send | u8 close | u32 timeout | u16 worker | u32 poll | body
  *
@@ -101,8 +87,8 @@ export function encodeCall({ session, ack, send, close, timeout }, worker, poll,
 
 /**
  * @param {Buffer} call without its kind
- * @returns {{request: PollRequest, worker: number, poll: number, body: Buffer | null}} the body is valid as long as the
- *   call
+ * @returns {{request: PollRequest, worker: number, poll: number, body: Buffer | null}} the body is valid as long as
+ *   `call`
  */
 export function decodeCall(call) {
   const session = call.toString('latin1', 0, SESSION_ID_SIZE)

@@ -17,8 +17,8 @@ const TICK_MS = 100
 const MAX_PER_TURN = 128
 
 /**
- * The long-poll sessions of this worker. Messages do not answer a poll at once: the queue goes on a list, and the list
- * is processed in slices, so that ten thousand polls that end together do not block the event loop.
+ * The long-poll sessions of this worker. Queues with messages are processed in slices, so that ten thousand polls that
+ * end together do not block the event loop.
  * @implements {Transport}
  * @implements {Carrier}
  */
@@ -35,7 +35,7 @@ export class PollTransport {
   #ended = new EndedSessions(queue => this.#wheel.remove(queue))
   /** @type {PollQueue[]} */
   #scheduled = []
-  /** @type {PollQueue[]} queues that got messages; empty ones leave when `backlog` is called */
+  /** @type {PollQueue[]} queues that got messages; `backlog` removes the empty ones */
   #filled = []
   #slice = () => this.#runSlice()
 
@@ -92,7 +92,7 @@ export class PollTransport {
 
   /**
    * @param {string} sessionId
-   * @returns {PollQueue | undefined} also of a session that has ended, for a while
+   * @returns {PollQueue | undefined} also for an ended session, for a while
    */
   find(sessionId) {
     const session = this.context.sessions.find(sessionId)
@@ -101,7 +101,7 @@ export class PollTransport {
   }
 
   /**
-   * Answers a poll at once when there are messages, else later.
+   * Answers a poll at once if there are messages, else later.
    * @param {PollQueue} queue
    * @param {WaitingPoll} waitingPoll
    * @param {number} timeout ms
@@ -109,36 +109,26 @@ export class PollTransport {
   poll(queue, waitingPoll, timeout) {
     const before = queue.waitingPoll
     queue.waitingPoll = waitingPoll
-    // The client has given up on its previous poll: an empty answer changes nothing.
+    // The client has abandoned its previous poll: an empty answer changes nothing.
     before?.answer(this.#emptyAnswer(queue))
     if (queue.hasMessages || queue.closeNotice || timeout === 0) this.#answer(queue)
     else this.#wheel.set(queue, this.context.clock() + timeout)
   }
 
-  /**
-   * The client of a poll left without an answer.
-   * @param {PollQueue} queue
-   * @param {WaitingPoll} waitingPoll
-   */
+  /** The client of a poll left without an answer. @param {PollQueue} queue @param {WaitingPoll} waitingPoll */
   abandon(queue, waitingPoll) {
     if (queue.waitingPoll !== waitingPoll) return
     queue.waitingPoll = null
     this.#waitForPoll(queue)
   }
 
-  /**
-   * The client closes the session, or never learned its id.
-   * @param {PollQueue} queue
-   */
+  /** The client closes the session, or never received its id. @param {PollQueue} queue */
   leave(queue) {
     queue.session.ended()
     this.#discard(queue)
   }
 
-  /**
-   * Starts the session timeout.
-   * @param {PollQueue} queue
-   */
+  /** Starts the session timeout. @param {PollQueue} queue */
   #waitForPoll(queue) {
     this.#wheel.set(queue, this.context.clock() + this.#sessionTimeout)
   }
@@ -208,12 +198,9 @@ export class PollTransport {
 
   // Sessions
 
-  /**
-   * @param {PollQueue} queue
-   * @param {Encoded} message framed
-   */
+  /** @param {PollQueue} queue @param {Encoded} message framed */
   #enqueue(queue, message) {
-    // A waiting poll takes any amount of messages.
+    // The limit does not apply while a poll waits: its answer empties the queue.
     if (queue.waitingPoll && !queue.fits(message)) this.#answer(queue)
     queue.add(message)
     if (!queue.listed) {
@@ -226,7 +213,7 @@ export class PollTransport {
   /**
    * @param {Encoded} message valid during the call
    * @param {import('../../protocol/contract.js').Codec} codec
-   * @returns {Encoded} as it stands in a body; lives on
+   * @returns {Encoded} as in a body; lives on
    */
   #frame(message, codec) {
     if (!codec.binary) return lines(message)
@@ -243,7 +230,7 @@ export class PollTransport {
     const clients = this.traffic.fannedOut(members.size, message.length)
     let framed = null
     for (const { connection, codec } of members) {
-      // Those who follow one topic have one codec.
+      // All followers of a topic have the same codec.
       framed ??= this.#frame(message, codec)
       this.#enqueue(connection, framed)
     }

@@ -13,8 +13,8 @@ const escapeChar = char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0'
 const toAscii = json => json.replace(/[^\x00-\x7f]/g, escapeChar)
 
 /**
- * Lines of JSON in ASCII: a client that decodes chunk by chunk (the JavaScript SDK before 5.8) cannot cut a character
- * in two. In JSON what is not ASCII stands in strings, where an escape says the same.
+ * Lines of ASCII JSON: a client that decodes chunk by chunk (the JavaScript SDK before 5.8) cannot split a character.
+ * JSON has other characters in strings only, where an escape is equivalent.
  * @param {Encoded} message JSON objects joined by line feeds
  * @returns {Encoded} each ends with a line feed
  */
@@ -33,7 +33,7 @@ export function lines(message) {
 
 /**
  * @param {Encoded} message JSON objects joined by line feeds
- * @returns {Encoded} an event for each
+ * @returns {Encoded} one event for each
  */
 export function events(message) {
   if (typeof message === 'string') {

@@ -14,7 +14,6 @@ export class HttpStreamTransport extends StreamTransport {
   name = 'http_stream'
   emulated = true
 
-  /** Takes the path that the configuration names. */
   mount() {
     this.cors.post(this.server, this.context.config.http_stream.handler_prefix, exchange =>
       this.#request(exchange),
@@ -28,7 +27,7 @@ export class HttpStreamTransport extends StreamTransport {
     const { codecs, config } = this.context
     exchange.body(config.http_stream.max_request_body_size, body => {
       if (body === null) return exchange.reply(413, head, '')
-      // Only now: while a body takes its time, others come.
+      // Checked after the body has arrived: other connections may have come meanwhile.
       if (!this.admission.admits()) return exchange.reply(503, head, '')
       const stream = exchange.stream(200, head, this.route)
       if (stream === null) return
@@ -45,14 +44,12 @@ export class HttpStreamTransport extends StreamTransport {
    */
   frame(message, { binary }) {
     if (!binary) return asciiLines(message)
-    // What a codec made for a fan-out is its own scratch memory.
+    // Fan-out messages are in the codec's scratch memory: copy.
     return typeof message === 'string' ? message : Buffer.from(message)
   }
 }
 
-/**
- * One-way HTTP streaming: a push on each line.
- */
+/** One-way HTTP streaming: one push a line. */
 export class UniHttpStreamTransport extends UniStreamTransport {
   name = 'uni_http_stream'
   contentType = 'text/plain; charset=utf-8'
@@ -61,7 +58,6 @@ export class UniHttpStreamTransport extends UniStreamTransport {
     return this.context.config.uni_http_stream.connect_code_to_http_response
   }
 
-  /** Takes the path that the configuration names. */
   mount() {
     const { handler_prefix, max_request_body_size } = this.context.config.uni_http_stream
     this.cors.post(this.server, handler_prefix, exchange => {

@@ -10,8 +10,8 @@ export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 const PREAMBLE = '\r\n'
 
 /**
- * What the body begins with, so that a proxy that waits for the first byte lets the head through. In a chunk of its
- * own: npm `eventsource` 2 swallows an event that comes in the same one.
+ * Writes the first bytes of a body, so that a proxy that waits for them forwards the head. They are a chunk of their
+ * own: npm `eventsource` 2 drops an event that comes in the same chunk.
  * @param {import('../../server/contract.js').SocketServer} server
  * @param {import('../../server/contract.js').Stream} stream
  */
@@ -28,7 +28,6 @@ export class SseTransport extends StreamTransport {
   name = 'sse'
   emulated = true
 
-  /** Takes the path that the configuration names. */
   mount() {
     const path = this.context.config.sse.handler_prefix
     this.server.route('GET', path, exchange => this.#get(exchange))
@@ -79,15 +78,15 @@ export class SseTransport extends StreamTransport {
 }
 
 /**
- * Event ids of one-way SSE: the positions of all channels of a connection that can recover, so that a browser that
- * reconnects by itself and tells the last one (`Last-Event-ID`) goes on where it was.
+ * Event ids of one-way SSE: the positions of all recoverable channels of a connection. A browser that reconnects sends
+ * the last id (`Last-Event-ID`) and recovers from there.
  *
  *   id   = entry *("," entry)
- *   entry = channel ":" offset ":" epoch        channel: 8 letters of a hash of its name
+ *   entry = channel ":" offset ":" epoch        channel: 8 base64url characters of a hash of its name
  */
 
 const HASH_BYTES = 6
-/** Browsers send the id back in a header; servers and proxies take some thousands of bytes of them. */
+/** Browsers return the id in a header; servers and proxies limit headers to some thousands of bytes. */
 const MAX_LENGTH = 2000
 
 /** @type {WeakMap<object, string>} the hub's channel -> hash of its name */
@@ -105,8 +104,8 @@ function hashOf(channel) {
 }
 
 /**
- * @param {import('../../hub/channel.js').Channel[]} channels positioned ones
- * @returns {string} '' when they are too many for one id
+ * @param {import('../../hub/channel.js').Channel[]} channels positioned
+ * @returns {string} '' if there are too many for one id
  */
 export function eventId(channels) {
   const id = channels.map(channel => `${hashOf(channel)}:${channel.offset}:${channel.epoch}`).join(',')
@@ -114,9 +113,8 @@ export function eventId(channels) {
 }
 
 /**
- * @param {string} id of whatever form
- * @returns {(channel: string) => {offset: number, epoch: string, recoverable: boolean} | undefined} position of a
- *   channel
+ * @param {string} id untrusted
+ * @returns {(channel: string) => {offset: number, epoch: string, recoverable: boolean} | undefined} position by channel
  */
 export function readEventId(id) {
   /** @type {Map<string, {offset: number, epoch: string, recoverable: boolean}>} */
@@ -130,31 +128,25 @@ export function readEventId(id) {
   return channel => (positions.size === 0 ? undefined : positions.get(hashName(channel)))
 }
 
-/**
- * @typedef {import('../../hub/channel.js').Channel} Channel
- */
+/** @typedef {import('../../hub/channel.js').Channel} Channel */
 
 /**
  * @param {Channel[]} channels at least one
- * @returns {string} without an id when they are too many for one: the client forgets the last one, which is no longer
- *   true
+ * @returns {string} with an empty id if there are too many for one: the client must forget its last id, which is stale
  */
 const idLine = channels => `id: ${eventId(channels)}\n`
 
-/**
- * One-way server-sent events, for a plain EventSource. Events of channels that recover carry an id.
- */
+/** One-way server-sent events, for a plain EventSource. Events of recoverable channels carry an id. */
 export class UniSseTransport extends UniStreamTransport {
   name = 'uni_sse'
   contentType = EVENT_STREAM
-  /** Line for the event that is framed next. */
+  /** Id line of the event that is framed next. */
   #id = ''
 
   get responses() {
     return this.context.config.uni_sse.connect_code_to_http_response
   }
 
-  /** Takes the path that the configuration names. */
   mount() {
     const { handler_prefix, max_request_body_size } = this.context.config.uni_sse
     this.server.route('GET', handler_prefix, exchange => {
@@ -190,7 +182,7 @@ export class UniSseTransport extends UniStreamTransport {
   frame(message) {
     const event = events(message)
     if (this.#id === '') return event
-    // Inside of the last event, before the line feed that ends it.
+    // The id line belongs to the last event: insert it before the line feed that ends the event.
     const end = `${this.#id}\n`
     this.#id = ''
     return typeof event === 'string'
@@ -199,8 +191,8 @@ export class UniSseTransport extends UniStreamTransport {
   }
 
   /**
-   * Where the connection stands is known only when it has joined its channels. The id counts the recovered publications
-   * of the connect push as received, so both are one event: a client has both or neither when its connection ends.
+   * The positions are known only when the session has joined its channels. The id covers the recovered publications in
+   * the connect push, so push and id are one event: a client whose connection ends has both or neither.
    * @param {Session} session
    */
   connected(session) {
@@ -209,7 +201,7 @@ export class UniSseTransport extends UniStreamTransport {
     this.#id = idLine(channels)
     this.context.replies.flush()
     if (this.#id === '') return
-    // Everything has left already.
+    // The connect push has left already.
     const id = this.#id
     this.#id = ''
     if (!session.closed) this.server.write(session.connection, `${id}\n`)
@@ -223,7 +215,7 @@ export class UniSseTransport extends UniStreamTransport {
       for (const { connection } of members) this.server.write(connection, event)
       return clients
     }
-    // Most connections have one channel, this one: their event is the same for all.
+    // Most connections have this channel only: they share one event.
     let shared = null
     let sharedBy = null
     for (const session of members) {
@@ -251,7 +243,7 @@ const NONE = []
 
 /**
  * @param {Session} session
- * @returns {Channel[]} those whose position a reconnect can give back; valid until the next call
+ * @returns {Channel[]} its recoverable channels; valid until the next call
  */
 function recoverable({ subscriptions }) {
   if (subscriptions === null) return NONE

@@ -17,16 +17,13 @@ import { NO_CACHE } from '../origin.js'
  * @property {import('../admission.js').Admission} admission
  */
 
-/** What every stream's head says: no proxy keeps it or holds it back. */
+/** In the head of every stream: proxies must neither cache nor buffer it. */
 const HEADERS = Object.freeze({ ...NO_CACHE, 'X-Accel-Buffering': 'no' })
 
 /** @type {Map<string, Readonly<Record<string, string>>>} content type -> headers */
 const heads = new Map()
 
-/**
- * @param {string} contentType
- * @returns {Readonly<Record<string, string>>} one object for all
- */
+/** @param {string} contentType @returns {Readonly<Record<string, string>>} one object for all streams */
 function headOf(contentType) {
   let head = heads.get(contentType)
   if (head === undefined)
@@ -35,8 +32,7 @@ function headOf(contentType) {
 }
 
 /**
- * A transport whose sessions each hold an HTTP response. What a subclass adds is the framing of messages, and how a
- * request becomes a session.
+ * A transport whose sessions each hold an HTTP response. A subclass frames messages and turns requests into sessions.
  * @implements {Transport}
  * @implements {Carrier}
  * @typedef {import('../index.js').Carrier} Carrier
@@ -69,22 +65,21 @@ export class StreamTransport {
   }
 
   get traffic() {
-    // A subclass has its name only when this class's constructor has returned.
+    // `name` is set by the subclass, after this constructor.
     return (this.#traffic ??= this.context.traffic.of(this.name))
   }
 
   /**
-   * A message, or several that the codec has joined, as they stand in the stream.
-   * @param {Encoded} message valid during the call
+   * @param {Encoded} message valid during the call; may be several, joined by the codec
    * @param {import('../../protocol/contract.js').Codec} _codec
-   * @returns {Encoded} lives on
+   * @returns {Encoded} as in the stream; lives on
    */
   frame(message, _codec) {
     return message
   }
 
   /**
-   * What the session needs to know of the request, taken while its headers can be read.
+   * Reads the headers, which are valid only until the handler returns.
    * @param {Exchange} exchange
    * @param {string} contentType of the answer
    */
@@ -95,10 +90,7 @@ export class StreamTransport {
     }
   }
 
-  /**
-   * @param {any} session with its connection set
-   * @param {any} connection a stream, or what becomes one
-   */
+  /** @param {any} session with its connection set @param {any} connection a stream, or what becomes one */
   opened(session, connection) {
     session.sessionId = this.context.newSessionId()
     connection.session = session
@@ -115,7 +107,7 @@ export class StreamTransport {
     const clients = this.traffic.fannedOut(members.size, message.length)
     let framed = null
     for (const { connection, codec } of members) {
-      // Those who follow one topic have one codec.
+      // All followers of a topic have the same codec.
       framed ??= this.frame(message, codec)
       this.server.write(connection, framed)
     }

@@ -11,18 +11,12 @@ import { StreamTransport } from './stream-transport.js'
  * @typedef {import('../../session/session.js').Session} SessionType
  */
 
-/**
- * A request whose answer has not begun, because what comes of the connect decides on its status. Stands where the
- * stream will.
- */
+/** The connection of a session until the result of its connect decides the HTTP status; then a stream replaces it. */
 class Undecided {
   /** @type {any} */
   session = null
 
-  /**
-   * @param {Exchange} exchange
-   * @param {Record<string, string>} head
-   */
+  /** @param {Exchange} exchange @param {Record<string, string>} head */
   constructor(exchange, head) {
     this.exchange = exchange
     this.head = head
@@ -35,9 +29,7 @@ class Undecided {
   }
 }
 
-/**
- * HTTP responses for clients that only receive (client protocol, section 17).
- */
+/** HTTP responses for clients that only receive (client protocol, section 17). */
 export class UniStreamTransport extends StreamTransport {
   contentType = ''
 
@@ -59,7 +51,7 @@ export class UniStreamTransport extends StreamTransport {
   /**
    * Begins a session.
    * @param {Exchange} exchange
-   * @param {string} text the connect request
+   * @param {string} text connect request
    * @param {{user: string, head: Record<string, string>, token: string, lastEventId: string}} caller
    */
   begin(exchange, text, caller) {
@@ -69,7 +61,7 @@ export class UniStreamTransport extends StreamTransport {
     } catch {
       return exchange.reply(400, caller.head, 'invalid connect request')
     }
-    // Only now: while a body takes its time, others come.
+    // Checked after the body has arrived: other connections may have come meanwhile.
     if (!this.admission.admits()) return exchange.reply(503, caller.head, '')
     request.token ||= caller.token || undefined
     this.complete(request, caller)
@@ -86,28 +78,18 @@ export class UniStreamTransport extends StreamTransport {
     connectUnidirectional(session, request)
   }
 
-  /**
-   * What a transport adds to the connect request.
-   * @param {any} _request
-   * @param {{lastEventId: string}} _caller
-   */
+  /** Extends the connect request of a subclass. @param {any} _request @param {{lastEventId: string}} _caller */
   complete(_request, _caller) {}
 
-  /**
-   * What a stream begins with.
-   * @param {import('../../server/contract.js').Stream} _stream
-   */
+  /** Writes the first bytes of a subclass's stream. @param {import('../../server/contract.js').Stream} _stream */
   preface(_stream) {}
 
-  /**
-   * @param {SessionType} session
-   * @param {import('../../protocol/contract.js').Encoded} message
-   */
+  /** @param {SessionType} session @param {import('../../protocol/contract.js').Encoded} message */
   send(session, message) {
     const { connection } = session
     if (connection instanceof Undecided) {
       const stream = connection.exchange.stream(200, connection.head, this.route)
-      // The client has left. Without a stream nothing may be delivered to it either.
+      // The client has left: end the session, so that no fan-out reaches it.
       if (stream === null) return session.ended()
       connection.exchange.waiter = null
       stream.session = session

@@ -1,45 +1,35 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 
-/**
- * @typedef {object} Position
- * @property {number} offset
- * @property {string} epoch
- */
+/** @typedef {{offset: number, epoch: string}} Position */
 
 const VERSION = 1
 const MAC_SIZE = 16
-/** Cursors that are remembered: a wave of polls comes with one cursor, and gets one. */
+/** Limit of each cache: many polls arrive with the same cursor and get the same next one. */
 const REMEMBERED = 256
 
 /**
- * Cursors: where a client stands in each of its channels, signed, so that any worker of any node can go on from there
- * and nobody can make up a place to read from. In base64url:
+ * Cursors: the client's position in each of its channels. The signature lets any worker of any node continue from a
+ * cursor, and prevents clients from inventing positions. In base64url:
  *
  *   u8 version | for each channel: size, name, offset, size, epoch | 16 bytes of HMAC-SHA256
  *
- * Sizes and offsets take 7 bits a byte, the lowest first; the top bit says that another one follows.
+ * Sizes and offsets are varints: 7 bits a byte, lowest first; the top bit is set if another byte follows.
  */
 export class Cursors {
   #key
   #maxLength
-  /** @type {Map<string, string>} what is in it -> cursor */
+  /** @type {Map<string, string>} content -> cursor */
   #written = new Map()
-  /** @type {Map<string, Map<string, Position>>} cursor, found good -> what is in it */
+  /** @type {Map<string, Map<string, Position>>} valid cursor -> content */
   #read = new Map()
 
-  /**
-   * @param {Buffer} key
-   * @param {number} maxLength characters of a cursor that a client may send
-   */
+  /** @param {Buffer} key @param {number} maxLength of cursors from clients, characters */
   constructor(key, maxLength) {
     this.#key = key
     this.#maxLength = maxLength
   }
 
-  /**
-   * @param {{name: string, offset: number, epoch: string}[]} places
-   * @returns {string}
-   */
+  /** @param {{name: string, offset: number, epoch: string}[]} places @returns {string} */
   write(places) {
     let content = ''
     for (const { name, offset, epoch } of places) content += `${name}\0${offset}\0${epoch}\0`
@@ -52,17 +42,17 @@ export class Cursors {
   }
 
   /**
-   * @param {string} cursor as a client sent it
-   * @returns {Map<string, Position> | null} by channel; null: no cursor of ours
+   * @param {string} cursor from a client
+   * @returns {Map<string, Position> | null} by channel; null: invalid cursor
    */
   read(cursor) {
-    // Finding it here compares hashes first: how long that takes tells nothing of a signature.
+    // No timing leak of a signature: the Map compares hashes first.
     const known = this.#read.get(cursor)
     if (known !== undefined) return known
     if (cursor.length > this.#maxLength) return null
     const bytes = Buffer.from(cursor, 'base64url')
     const size = bytes.length - MAC_SIZE
-    // Other letters may stand for the same bytes.
+    // Refuse other base64url spellings of the same bytes.
     if (size < 1 || bytes.toString('base64url') !== cursor) return null
     const content = bytes.subarray(0, size)
     if (!timingSafeEqual(bytes.subarray(size), this.#mac(content)) || content[0] !== VERSION) return null
@@ -82,21 +72,13 @@ export class Cursors {
   }
 }
 
-/**
- * @template T
- * @param {Map<string, T>} memory
- * @param {string} key
- * @param {T} value
- */
+/** @template T @param {Map<string, T>} memory @param {string} key @param {T} value */
 function remember(memory, key, value) {
   if (memory.size >= REMEMBERED) memory.clear()
   memory.set(key, value)
 }
 
-/**
- * @param {{name: string, offset: number, epoch: string}[]} places
- * @returns {Buffer}
- */
+/** @param {{name: string, offset: number, epoch: string}[]} places @returns {Buffer} */
 function encode(places) {
   /** @type {number[]} */
   const bytes = [VERSION]
@@ -108,31 +90,22 @@ function encode(places) {
   return Buffer.from(bytes)
 }
 
-/**
- * @param {number[]} bytes
- * @param {number} number
- */
+/** @param {number[]} bytes @param {number} number */
 function writeNumber(bytes, number) {
   let rest = number
-  // Offsets may have more bits than bit operations can deal with.
+  // Not with bit operations: offsets may exceed 32 bits.
   for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128)
   bytes.push(rest)
 }
 
-/**
- * @param {number[]} bytes
- * @param {string} text
- */
+/** @param {number[]} bytes @param {string} text */
 function writeText(bytes, text) {
   const encoded = Buffer.from(text)
   writeNumber(bytes, encoded.length)
   for (const byte of encoded) bytes.push(byte)
 }
 
-/**
- * @param {Buffer} content which nobody else can have made
- * @returns {Map<string, Position>}
- */
+/** @param {Buffer} content with a valid signature @returns {Map<string, Position>} */
 function decode(content) {
   /** @type {Map<string, Position>} */
   const positions = new Map()
@@ -158,9 +131,9 @@ function decode(content) {
 const PURPOSE = 'halley uni_poll cursor'
 
 /**
- * The key that signs cursors: the same on every node that has the same configuration.
- * @param {any} config as `loadConfig()` gives it
- * @param {string} random for a gateway that has no secret of its own
+ * Derives the key that signs cursors. Nodes with the same configuration get the same key.
+ * @param {any} config of `loadConfig()`
+ * @param {string} random used if no secret is configured
  * @returns {string} base64 of 32 bytes
  */
 export function deriveCursorKey({ uni_poll, client, http_api }, random) {

@@ -17,14 +17,12 @@ import { readRequest } from './request.js'
  */
 
 const METHODS = 'GET, POST, OPTIONS'
-/** The head of most answers: one object for all. @type {Head} */
+/** Shared head of most answers. @type {Head} */
 const HEAD = Object.freeze({ ...NO_CACHE, 'Content-Type': 'application/json' })
-/** Heads for pages of other origins that are remembered. */
+/** Limit of cached heads with CORS headers. */
 const MAX_HEADS = 100
 
-/**
- * The endpoint of one-way long-poll (docs/uni-poll.md): each request names its position; there are no sessions.
- */
+/** The endpoint of one-way long-poll (docs/uni-poll.md): each request carries its position; there are no sessions. */
 export class UniPollEndpoint {
   #context
   #server
@@ -54,7 +52,6 @@ export class UniPollEndpoint {
     this.#polls = new Polls(context, fanout, this.#cursors, new PollJsonCodec())
   }
 
-  /** Takes the path that the configuration names. */
   mount() {
     const { handler_prefix } = this.#context.config.uni_poll
     this.#server.route('GET', handler_prefix, exchange => this.#get(exchange))
@@ -67,7 +64,7 @@ export class UniPollEndpoint {
     )
   }
 
-  /** Answers those who wait. */
+  /** Answers all waiting polls. */
   shutDown() {
     this.#polls.shutDown()
   }
@@ -91,14 +88,11 @@ export class UniPollEndpoint {
     })
   }
 
-  /**
-   * @param {Exchange} exchange
-   * @returns {Head}
-   */
+  /** @param {Exchange} exchange @returns {Head} */
   #head(exchange) {
     const head = this.#cors.headers(exchange, HEAD)
     if (head === HEAD) return HEAD
-    // Polls that wait keep theirs.
+    // Waiting polls keep their head in memory: share equal ones.
     const key = Object.values(head).join('\n')
     const known = this.#heads.get(key)
     if (known !== undefined) return known
@@ -107,10 +101,7 @@ export class UniPollEndpoint {
     return head
   }
 
-  /**
-   * What the headers say of the client.
-   * @param {Exchange} exchange
-   */
+  /** Reads the headers, which are valid only until the handler returns. @param {Exchange} exchange */
   #clientOf(exchange) {
     return { bearer: bearerToken(exchange), user: trustedUser(exchange, this.#context.config) }
   }
@@ -120,14 +111,14 @@ export class UniPollEndpoint {
    * @param {Head} head
    * @param {{bearer: string, user: string}} client
    * @param {Buffer | null} body
-   * @param {boolean} json whether the body says that it is JSON
+   * @param {boolean} json whether the content type is JSON
    */
   #begin(exchange, head, client, body, json) {
     const { config, tokens, traffic } = this.#context
     try {
       const request = readRequest(exchange.query, body, json, config.uni_poll)
       traffic.of('uni_poll').received(1, exchange.query.length + (body?.length ?? 0))
-      // A poll waits for long, and the query has been read.
+      // Free memory: a poll waits for long.
       exchange.query = ''
       const token = client.bearer || request.token
       const identity = identify({ client: config.client, tokens }, token, client.user)
@@ -140,22 +131,14 @@ export class UniPollEndpoint {
     }
   }
 
-  /**
-   * @param {Exchange} exchange
-   * @param {Head} head
-   * @param {Error} error
-   */
+  /** @param {Exchange} exchange @param {Head} head @param {Error} error */
   #failed(exchange, head, error) {
     const refusal = refusalFor(error)
     if (refusal === null) this.#context.log.error({ err: error }, 'a poll failed')
     this.#refuse(exchange, head, refusal ?? refusals.internal)
   }
 
-  /**
-   * @param {Exchange} exchange
-   * @param {Head} head
-   * @param {Refusal} refusal
-   */
+  /** @param {Exchange} exchange @param {Head} head @param {Refusal} refusal */
   #refuse(exchange, head, { status, body }) {
     const more = status === 503 ? RETRY : status === 401 ? { 'WWW-Authenticate': 'Bearer' } : null
     exchange.reply(status, more ? { ...head, ...more } : head, body)
@@ -186,7 +169,7 @@ export class UniPollEndpoint {
   /**
    * @param {number} timeout ms
    * @param {Identity} identity
-   * @returns {number} ms; nobody waits on a token that has expired
+   * @returns {number} ms; a poll ends when its token expires
    */
   #timeout(timeout, { expireAt }) {
     if (expireAt === 0) return timeout
@@ -194,7 +177,7 @@ export class UniPollEndpoint {
   }
 
   /**
-   * The rules for the channels that a client channels to be subscribed to when it connects.
+   * Applies the rules for channels that a connect request names.
    * @param {string} channel
    * @param {Identity} identity
    * @returns {Namespace}
@@ -213,7 +196,7 @@ export class UniPollEndpoint {
   }
 
   /**
-   * Where a client begins with a channel that its cursor says nothing of.
+   * Start position in a channel that the cursor does not contain.
    * @param {string} channel
    * @param {Namespace} namespace
    * @param {string} user
@@ -222,7 +205,7 @@ export class UniPollEndpoint {
    */
   #start(channel, namespace, user, { since }) {
     if (since === null || !namespace.historyOn) return { offset: Begin.NOW, epoch: '' }
-    // What was published before it came is for those to see who may recover, or read history.
+    // Earlier publications require permission to recover or to read history.
     const { options } = namespace
     const { config, rules } = this.#context
     const may =

@@ -5,57 +5,55 @@ import { Begin } from './poll.js'
  * @typedef {import('./poll.js').Place} Place
  * @typedef {import('../../broker/contract.js').Publication} Publication
  *
- * @typedef {object} Entry a publication, encoded
- * @property {string} text byte string
- * @property {number} offset 0: not in history
+ * @typedef {{text: string, offset: number}} Entry an encoded publication: byte string; offset 0 = not in history
  */
 
 const State = Object.freeze({ NEW: 0, OPENING: 1, LIVE: 2, CLOSED: 3 })
 
-/** What a feed keeps of what has not been told yet: so many publications, so many bytes. */
+/** Limits of the entries that a feed keeps for its polls. */
 const MAX_KEPT = 256
 const MAX_KEPT_BYTES = 1024 * 1024
-/** About so many bytes are read from history at once. */
+/** Approximate bytes of one read from history. */
 const MAX_READ = 1024 * 1024
 
 /**
- * A channel in this worker, as far as polls are concerned: one subscriber of the hub for all of them.
+ * A channel of this worker for one-way polls: one hub subscriber for all of its polls.
  *
  *            first         seq
- *      ......[n-2][n-1][n]       entries, by the feed's own count: it also counts what is not in history
- *                  ^ a poll that stands here is told [n-1] and [n]
+ *      ......[n-2][n-1][n]       entries, by the feed's own count, which includes publications without history
+ *                  ^ a poll at this place gets [n-1] and [n]
  *
- * Between two polls of a client nobody may wait here, but the feed stays for a while, and knows the position of the
- * stream: so a poll that has missed nothing can wait without the broker being asked. What has been missed is read from
- * history. Entries are kept only until those who wait have been told.
+ * The feed stays subscribed for a while without polls and follows the stream position, so a client that has missed
+ * nothing polls again without a broker call. Missed publications are read from history. Entries are kept only until the
+ * waiting polls are answered.
  * @implements {Subscriber}
  * @typedef {import('../../hub/hub.js').Subscriber} Subscriber
  */
 export class Feed {
-  /** The stream's position, as this worker knows it. */
+  /** Stream position, as this worker knows it. */
   offset = 0
   epoch = ''
   /** @type {Entry[]} */
   entries = []
-  /** Number of the first one of them. */
+  /** Number of the first entry. */
   first = 1
   #bytes = 0
-  /** @type {Set<Place>} those of polls that wait for news; the later ones are never behind the earlier ones */
+  /** @type {Set<Place>} places of waiting polls, ordered by `seq` */
   waiting = new Set()
-  /** Places of polls that are not answered yet. */
+  /** Places of unanswered polls. */
   count = 0
-  /** Whether it is on the list of those with news. */
+  /** Whether it is on the list of feeds with news. */
   noted = false
   #state = /** @type {number} */ (State.NEW)
   /** @type {import('../../hub/channel.js').Channel | null} */
   #channel = null
   /** @type {import('../../hub/channel.js').Cohort | null} */
   #cohort = null
-  /** @type {Place[]} those that wait until the feed is live */
+  /** @type {Place[]} places that wait until the feed is live */
   #opening = []
-  /** @type {Map<string, Place[]> | null} position -> those whose history is being read */
+  /** @type {Map<string, Place[]> | null} position -> places that share a running history read */
   #reads = null
-  /** Publications to read at once. */
+  /** Publications per read. */
   #page
   #polls
 
@@ -80,12 +78,11 @@ export class Feed {
 
   // Polls
 
-  /** One more poll is here. */
   enter() {
     if (++this.count > 1) this.#weigh(1)
   }
 
-  /** @param {Place} place whose poll is over */
+  /** @param {Place} place */
   leave(place) {
     this.waiting.delete(place)
     if (--this.count > 0) return this.#weigh(-1)
@@ -93,15 +90,12 @@ export class Feed {
     this.#polls.idle(this)
   }
 
-  /** @param {number} change of the number of clients that it stands for */
+  /** @param {number} change of the number of clients in the hub's cohort */
   #weigh(change) {
     if (this.#channel && this.#cohort) this.#polls.hub.weigh(this.#channel, this.#cohort, change)
   }
 
-  /**
-   * Finds out where a place is: now, or later.
-   * @param {Place} place
-   */
+  /** Finds the place's position, now or later. @param {Place} place */
   find(place) {
     if (this.#state !== State.LIVE) {
       this.#opening.push(place)
@@ -117,8 +111,7 @@ export class Feed {
 
   /**
    * @param {number} seq
-   * @returns {Entry[]} those after it, as far as they are here. Where there is history, nothing may be left out: then
-   *   there are none
+   * @returns {Entry[]} the kept entries after `seq`; none if the channel has history and some of them are gone
    */
   after(seq) {
     const from = seq + 1 - this.first
@@ -128,13 +121,13 @@ export class Feed {
 
   /**
    * @param {number} seq
-   * @returns {boolean} whether what comes after it is here; what is not in history cannot be looked for elsewhere
+   * @returns {boolean} whether all entries after `seq` are kept; always true without history, which has no other source
    */
   reaches(seq) {
     return !this.positioned || seq + 1 >= this.first
   }
 
-  /** @param {Place} place of a poll that waits, but has been waiting for too long */
+  /** @param {Place} place of a waiting poll whose next entries are no longer kept */
   lookAgain(place) {
     this.waiting.delete(place)
     place.seq = -1
@@ -146,7 +139,7 @@ export class Feed {
 
   /**
    * Subscribes.
-   * @param {number} offset where somebody wants to go on, or a Begin
+   * @param {number} offset to recover from, or a Begin
    * @param {string} epoch
    */
   #open(offset, epoch) {
@@ -170,7 +163,7 @@ export class Feed {
       }
       if (error) return this.#fail()
       this.#joined(channel, answer)
-      // What was missed has come with the answer: for those who stand there.
+      // The answer contains the missed publications of places at this position.
       const { publications } = answer
       const whole = recover && answer.recovered && publications.length > 0
       const entries = whole ? this.#encode(publications) : []
@@ -213,10 +206,7 @@ export class Feed {
     }))
   }
 
-  /**
-   * Reads what comes after a place from history. Those who stand at the same place share what is read.
-   * @param {Place} place
-   */
+  /** Reads history after a place. Places at the same position share one read. @param {Place} place */
   #read(place) {
     const { offset, epoch } = place
     const key = `${offset} ${epoch}`
@@ -249,10 +239,7 @@ export class Feed {
     )
   }
 
-  /**
-   * The stream that a place was in is gone: it goes on with what is there of the new one.
-   * @param {Place} place
-   */
+  /** The stream of the place is gone: continue with all publications of the new one. @param {Place} place */
   #restart(place) {
     place.lost = true
     place.offset = Begin.EARLIEST
@@ -261,7 +248,7 @@ export class Feed {
   }
 
   /**
-   * @param {Place[]} places that stand at the same offset
+   * @param {Place[]} places all at `offset`
    * @param {number} offset
    * @param {{publications: Publication[], offset: number, epoch: string}} answer
    */
@@ -275,8 +262,7 @@ export class Feed {
       for (const place of places) place.tell(entries, start, epoch)
       return
     }
-    // The answer comes in the order of the stream: if there is more in it than this worker has seen, it has missed
-    // something.
+    // History is read in stream order: an offset above ours means that this worker has missed publications.
     if (this.#state === State.LIVE && (epoch !== this.epoch || top > this.offset)) this.positionLost()
     for (const place of places) {
       place.offset = top
@@ -285,7 +271,7 @@ export class Feed {
     }
   }
 
-  /** @param {Entry[]} entries that were read: large ones are read in small pages */
+  /** Adapts the page size to the size of the publications. @param {Entry[]} entries read */
   #limit(entries) {
     let bytes = 0
     for (const { text } of entries) bytes += text.length
@@ -308,16 +294,16 @@ export class Feed {
     }
     this.entries.push({ text, offset })
     this.#bytes += text.length
-    // One at least, however long it is.
+    // Keep at least one entry of any length.
     while (this.entries.length > MAX_KEPT || (this.#bytes > MAX_KEPT_BYTES && this.entries.length > 1)) {
       this.#bytes -= /** @type {Entry} */ (this.entries.shift()).text.length
       this.first++
     }
   }
 
-  /** Those who wait have been told. */
+  /** All waiting polls with news have been answered. */
   told() {
-    // Some may not have come to wait yet.
+    // Places that are still being found need the entries.
     if (this.count === this.waiting.size) this.#forget()
   }
 
@@ -327,7 +313,7 @@ export class Feed {
     this.#bytes = 0
   }
 
-  // What the hub asks of a subscriber
+  // Subscriber, for the hub
 
   get codec() {
     return this.#polls.codec
@@ -343,7 +329,7 @@ export class Feed {
     this.#polls.fanout.unfollow(this.#polls, this, topic)
   }
 
-  /** This worker has missed something of the stream: everybody finds out anew where they stand. */
+  /** This worker has missed publications: every place finds its position again. */
   positionLost() {
     const { offset, epoch } = this
     this.#quit()
@@ -363,7 +349,6 @@ export class Feed {
     this.#channel = this.#cohort = null
   }
 
-  /** Nobody needs it any more. */
   close() {
     this.#quit()
     this.#state = State.CLOSED

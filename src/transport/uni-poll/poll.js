@@ -3,28 +3,26 @@
  * @typedef {import('./feed.js').Entry} Entry
  */
 
-/** Offsets of places that are not found yet. */
+/** Offsets of places without a position. */
 export const Begin = Object.freeze({ NOW: -1, EARLIEST: -2 })
 
-/** What there is to say may change until it is said; nothing of it is kept while a poll waits. @type {Entry[]} */
+/** @type {Entry[]} */
 const NO_ENTRIES = []
 
-/**
- * Where a poll stands in one of its channels.
- */
+/** Position of a poll in one of its channels. */
 export class Place {
-  /** What comes after this number, in the feed's own count, is new to the poll. -1: not found yet. */
+  /** Last entry that the poll has, in the feed's own count; -1: not found yet. */
   seq = -1
-  /** @type {Entry[]} read from history for this poll: they come before what the feed has */
+  /** @type {Entry[]} read from history for this poll; they precede the feed's entries */
   entries = NO_ENTRIES
-  /** Something between its cursor and what is told now is gone. */
+  /** Publications after its cursor are no longer in history. */
   lost = false
 
   /**
    * @param {Poll} poll
    * @param {Feed} feed
-   * @param {number} offset what the client has; 0 where there is no history
-   * @param {string} epoch '' = whatever it is
+   * @param {number} offset last offset that the client has; 0 without history
+   * @param {string} epoch '' = any
    * @param {Place | null} next of the same poll
    */
   constructor(poll, feed, offset, epoch, next) {
@@ -35,28 +33,22 @@ export class Place {
     this.next = next
   }
 
-  /** What a cursor is made of. */
+  /** For the cursor. */
   get name() {
     return this.feed.name
   }
 
-  /** Whether there is something to say. */
   get hasNews() {
     return this.lost || this.entries.length > 0 || (this.seq >= 0 && this.seq < this.feed.seq)
   }
 
-  /** @returns {readonly Entry[]} what there is to say */
+  /** @returns {readonly Entry[]} entries to send; read when the poll is answered, so a waiting poll keeps none */
   get news() {
     if (this.entries.length > 0) return this.entries
     return this.seq < 0 || this.seq === this.feed.seq ? NO_ENTRIES : this.feed.after(this.seq)
   }
 
-  /**
-   * The place is found.
-   * @param {number} seq
-   * @param {number} offset
-   * @param {string} epoch
-   */
+  /** The place is found. @param {number} seq @param {number} offset @param {string} epoch */
   stand(seq, offset, epoch) {
     this.seq = seq
     this.offset = offset
@@ -65,7 +57,7 @@ export class Place {
   }
 
   /**
-   * The place is found, and there is something to say from there on.
+   * The place is found, with entries to send.
    * @param {Entry[]} entries
    * @param {number} offset before them
    * @param {string} epoch
@@ -78,18 +70,15 @@ export class Place {
   }
 }
 
-/**
- * A request that waits for its answer. There may be very many of them: nothing of the request is kept but where it
- * stands.
- */
+/** A request that waits for its answer. Keeps its position only, because many polls wait at the same time. */
 export class Poll {
-  /** @type {Place | null} the first one of its channels */
+  /** @type {Place | null} linked list of its channels */
   first = null
-  /** Places that are not found yet. */
+  /** Places not found yet. */
   missing = 0
-  /** Its time is up: answered as soon as all places are found. */
+  /** Timed out: answer as soon as all places are found. */
   due = false
-  /** Its time, and its place in the wheel, to which both belong. */
+  /** Timer wheel. */
   dueAt = 0
   slot = -1
 
@@ -110,12 +99,11 @@ export class Poll {
     return false
   }
 
-  /** One more place is found. */
   found() {
     if (--this.missing === 0) this.polls.settled(this)
   }
 
-  /** The client has left: what an exchange asks of its waiter. */
+  /** Called by the exchange: the client has left. */
   abandoned() {
     this.polls.remove(this)
   }

@@ -13,7 +13,7 @@ import { RETRY, refusals } from './refusal.js'
  * @typedef {object} ChannelRequest one channel of a poll
  * @property {string} name
  * @property {Namespace} namespace
- * @property {number} offset what the client has, or a Begin
+ * @property {number} offset last offset that the client has, or a Begin
  * @property {string} epoch
  */
 
@@ -23,13 +23,13 @@ const MAX_PER_TURN = 128
 /** How long a channel without polls stays subscribed, ms. */
 const IDLE_MS = 3000
 const MAX_IDLE = 10_000
-/** An answer ends with the publication that makes it this long, in bytes; the next poll gets the rest. */
+/** Bytes after which no publication is added to an answer; the next poll gets the rest. */
 const CUT = 1024 * 1024
-/** Publications in one answer, where the configuration sets no limit. */
+/** Publications in one answer if the configuration sets no limit. */
 const MAX_PUBLICATIONS = 1000
 
 /**
- * The last answer: other polls at the same position get the same body.
+ * The last answer: polls at the same position share its body.
  *
  * @typedef {object} Answer
  * @property {Feed} feed
@@ -37,7 +37,7 @@ const MAX_PUBLICATIONS = 1000
  * @property {number} offset
  * @property {string} epoch
  * @property {number} seq
- * @property {number} end number of the feed's last entry then
+ * @property {number} end `feed.seq` at that time
  * @property {boolean} lost
  * @property {Composed} composed
  *
@@ -45,9 +45,8 @@ const MAX_PUBLICATIONS = 1000
  */
 
 /**
- * The one-way polls of this worker and their channels. Polls with news go on a list that is processed in slices, so
- * that ten thousand polls that end together do not block the event loop. All publications of one turn leave in one
- * answer.
+ * The one-way polls of this worker and their channels. Polls with news are answered in slices, so that ten thousand
+ * polls that end together do not block the event loop. One answer carries all publications of an event-loop turn.
  * @implements {Carrier}
  */
 export class Polls {
@@ -60,9 +59,9 @@ export class Polls {
   #clock
   /** @type {Map<string, Feed>} */
   #feeds = new Map()
-  /** @type {Map<Feed, number>} feeds without polls -> since when, ms; the oldest first */
+  /** @type {Map<Feed, number>} feeds without polls -> since when, ms; oldest first */
   #idle = new Map()
-  /** @type {Feed[]} those with news */
+  /** @type {Feed[]} feeds with news */
   #news = []
   /** @type {Poll[]} polls to answer, with or without news */
   #ready = []
@@ -89,7 +88,7 @@ export class Polls {
     this.#traffic = traffic.of('uni_poll')
     this.#cursors = cursors
     this.#clock = clock
-    /** Publications in one answer that are read from history. */
+    /** Publications per history read. */
     this.pageSize = config.client.history_max_publication_limit || MAX_PUBLICATIONS
     this.#wheel = new Wheel(TICK_MS, clock())
     setInterval(() => this.#tick(), TICK_MS).unref()
@@ -98,7 +97,7 @@ export class Polls {
   // Polls
 
   /**
-   * Answers a poll as soon as there is news, or when it times out.
+   * Answers a poll when there is news, or when it times out.
    * @param {Exchange} exchange
    * @param {Readonly<Record<string, string>>} head
    * @param {ChannelRequest[]} channels
@@ -106,16 +105,16 @@ export class Polls {
    */
   begin(exchange, head, channels, timeout) {
     const poll = new Poll(this, exchange, head)
-    // Counted as a connection, not as a connect: the client polls again at once.
+    // Counted as a connection, not as a connect, because the client polls again at once.
     this.#traffic.json++
     poll.due = timeout === 0
-    // In the order in which they were asked for, with the first one first.
+    // Reversed, so that the linked list has the order of the request.
     for (const { name, namespace, offset, epoch } of channels.toReversed()) {
       const feed = this.#feed(name, namespace)
       feed.enter()
       poll.first = new Place(poll, feed, offset, epoch, poll.first)
     }
-    // One more than there are places: nothing is settled before all of them have been looked for.
+    // + 1: the poll is not settled before `find` was called for every place.
     poll.missing = channels.length + 1
     for (let place = poll.first; place !== null; place = place.next) place.feed.find(place)
     if (!poll.due) this.#wheel.set(poll, this.#clock() + timeout)
@@ -123,14 +122,10 @@ export class Polls {
     if (poll.exchange !== null) exchange.waiter = poll
   }
 
-  /**
-   * @param {string} name
-   * @param {Namespace} namespace
-   * @returns {Feed}
-   */
+  /** @param {string} name @param {Namespace} namespace @returns {Feed} */
   #feed(name, { historyOn, metaTtl }) {
     let feed = this.#feeds.get(name)
-    // With another configuration the channel may have got or lost its history.
+    // A configuration reload may switch the history of the channel on or off.
     if (feed === undefined || feed.positioned !== historyOn) {
       this.#feeds.set(name, (feed = new Feed(this, name, historyOn, metaTtl)))
     } else {
@@ -140,15 +135,12 @@ export class Polls {
     return feed
   }
 
-  /** @param {Poll} poll all of whose places are found */
+  /** @param {Poll} poll all of its places are found */
   settled(poll) {
     this.#settle(poll, false)
   }
 
-  /**
-   * @param {Poll} poll
-   * @param {boolean} now whether to answer at once instead of in a slice
-   */
+  /** @param {Poll} poll @param {boolean} now whether to answer at once instead of in a slice */
   #settle(poll, now) {
     if (poll.exchange === null) return
     if (!poll.due && !this.#closing && !poll.hasNews) {
@@ -163,7 +155,7 @@ export class Polls {
     this.#schedule()
   }
 
-  /** @param {Poll} poll whose client has left */
+  /** @param {Poll} poll answered, or its client has left */
   remove(poll) {
     poll.exchange = null
     this.#traffic.json--
@@ -171,7 +163,7 @@ export class Polls {
     for (let place = poll.first; place !== null; place = place.next) place.feed.leave(place)
   }
 
-  /** @param {Poll} poll that cannot be answered: the broker is out of reach */
+  /** The broker is unavailable. @param {Poll} poll */
   fail(poll) {
     const { exchange, head } = poll
     if (exchange === null) return
@@ -179,7 +171,7 @@ export class Polls {
     exchange.reply(refusals.unavailable.status, { ...head, ...RETRY }, refusals.unavailable.body)
   }
 
-  /** @param {Feed} feed that no poll is about any more */
+  /** @param {Feed} feed without polls */
   idle(feed) {
     this.#idle.set(feed, this.#clock())
     if (this.#idle.size <= MAX_IDLE) return
@@ -255,8 +247,8 @@ export class Polls {
 
   /**
    * @param {Feed} feed with news
-   * @param {number} most polls to be answered
-   * @returns {number} how many more could be answered; 0: others may still wait
+   * @param {number} most polls to answer
+   * @returns {number} rest of `most`; 0: more polls may be waiting
    */
   #wake(feed, most) {
     let left = most
@@ -269,7 +261,7 @@ export class Polls {
     return left
   }
 
-  /** @param {Poll} poll all of whose places are known */
+  /** @param {Poll} poll all of its places are found */
   #answer(poll) {
     const { exchange, head } = poll
     if (exchange === null) return
@@ -280,10 +272,7 @@ export class Polls {
     exchange.reply(200, this.#closing ? { ...head, Connection: 'close' } : head, body)
   }
 
-  /**
-   * @param {Place} place the first one of a poll
-   * @returns {Composed}
-   */
+  /** @param {Place} place first one of a poll @returns {Composed} */
   #body(place) {
     if (place.next !== null) return this.#compose(place)
     const { feed, entries, offset, epoch, seq, lost } = place
@@ -304,10 +293,7 @@ export class Polls {
     return composed
   }
 
-  /**
-   * @param {Place} first of a poll
-   * @returns {Composed}
-   */
+  /** @param {Place} first first place of a poll @returns {Composed} */
   #compose(first) {
     let list = ''
     let publications = 0

@@ -13,16 +13,16 @@ export class Refusal extends Error {
     this.code = code
   }
 
-  /** @returns {string} the body of the answer */
+  /** @returns {string} body of the answer */
   get body() {
     return JSON.stringify({ error: { code: this.code, message: this.message } })
   }
 }
 
-/** Goes with a 503. */
+/** For status 503. */
 export const RETRY = Object.freeze({ 'Retry-After': '1' })
 
-/** @param {string} line the error */
+/** @param {string} line */
 export const badRequest = line => new Refusal(400, errors.badRequest.code, line)
 
 export const refusals = Object.freeze({
@@ -38,10 +38,7 @@ export const refusals = Object.freeze({
   internal: new Refusal(500, errors.internal.code, errors.internal.message),
 })
 
-/**
- * @param {string} channel
- * @param {string} line
- */
+/** @param {string} channel @param {string} line */
 export const forbidden = (channel, line) =>
   new Refusal(403, errors.permissionDenied.code, `${quote(channel)}: ${line}`)
 
@@ -52,7 +49,7 @@ export const unknownNamespace = channel =>
 /** @param {string} channel */
 export const badName = channel => badRequest(`${quote(channel)}: invalid channel name`)
 
-/** @param {string} channel of which a client may have said anything */
+/** @param {string} channel untrusted */
 const quote = channel => JSON.stringify(channel.length > 64 ? `${channel.slice(0, 64)}...` : channel)
 
 /**
@@ -62,7 +59,7 @@ const quote = channel => JSON.stringify(channel.length > 64 ? `${channel.slice(0
 export function refusalFor(error) {
   if (error instanceof Refusal) return error
   if (error === disconnects.badRequest) return refusals.unauthorized
-  // The keys are out of reach.
+  // The keys are unavailable.
   if (error === errors.internal) return refusals.unavailable
   if (error instanceof ReplyError || error instanceof Disconnect) {
     return new Refusal(401, error.code, error.message)

@@ -1,22 +1,17 @@
 import { badRequest, refusals } from './refusal.js'
 
 /**
- * What a poll asks for.
- *
  * @typedef {object} PollRequest
  * @property {string[]} channels each once, at least one
  * @property {string} cursor '' = none
  * @property {number} timeout ms
- * @property {'earliest' | number | null} since where to begin without a cursor: behind this offset; null: now
+ * @property {'earliest' | number | null} since start without a cursor: after this offset; null: now
  * @property {string} token '' = none
  *
  * @typedef {Record<'channels' | 'cursor' | 'timeout' | 'since' | 'token', any>} Given undefined: absent
  */
 
-/**
- * @param {URLSearchParams} form
- * @returns {Given}
- */
+/** @param {URLSearchParams} form @returns {Given} */
 function fromForm(form) {
   const channels = form.getAll('channel')
   return {
@@ -28,10 +23,7 @@ function fromForm(form) {
   }
 }
 
-/**
- * @param {string} text begins like a JSON object
- * @returns {Given}
- */
+/** @param {string} text starts like a JSON object @returns {Given} */
 function fromJson(text) {
   let value
   try {
@@ -50,34 +42,23 @@ function fromJson(text) {
   }
 }
 
-/**
- * @param {Buffer} body of a POST
- * @param {boolean} json whether it says that it is JSON
- * @returns {Given}
- */
+/** @param {Buffer} body of a POST @param {boolean} json whether the content type is JSON @returns {Given} */
 function fromBody(body, json) {
   const text = body.toString()
-  // No form begins like this; what `curl -d` calls a form may be JSON.
+  // No form starts like this, and `curl -d` sends JSON with the content type of a form.
   if (text.trimStart().startsWith('{')) return fromJson(text)
   if (json) throw badRequest('the body is not a JSON object')
   return fromForm(new URLSearchParams(text))
 }
 
-/**
- * @param {string} name
- * @param {any} value
- * @returns {string}
- */
+/** @param {string} name @param {any} value @returns {string} */
 function text(name, value) {
   if (value === undefined) return ''
   if (typeof value !== 'string') throw badRequest(`${name} is not a string`)
   return value
 }
 
-/**
- * @param {any} value
- * @returns {string[]}
- */
+/** @param {any} value @returns {string[]} */
 function names(value) {
   const channels = new Set(value ?? [])
   for (const channel of channels) {
@@ -88,11 +69,7 @@ function names(value) {
   return [...channels]
 }
 
-/**
- * @param {any} value seconds
- * @param {{timeout: number, max_timeout: number}} limits ms
- * @returns {number} ms
- */
+/** @param {any} value seconds @param {{timeout: number, max_timeout: number}} limits ms @returns {number} ms */
 function duration(value, { timeout, max_timeout }) {
   if (value === undefined) return timeout
   const number = typeof value === 'string' && /^(?:\d+\.?|\d*\.\d+)$/.test(value) ? Number(value) : value
@@ -100,10 +77,7 @@ function duration(value, { timeout, max_timeout }) {
   return Math.min(max_timeout, Math.ceil(number * 1000))
 }
 
-/**
- * @param {any} value
- * @returns {'earliest' | number | null}
- */
+/** @param {any} value @returns {'earliest' | number | null} */
 function beginning(value) {
   if (value === undefined) return null
   if (value === 'earliest') return value
@@ -115,7 +89,7 @@ function beginning(value) {
 /**
  * @param {string} query raw
  * @param {Buffer | null} body of a POST
- * @param {boolean} json whether the body says that it is JSON
+ * @param {boolean} json whether the content type is JSON
  * @param {{timeout: number, max_timeout: number}} limits ms
  * @returns {PollRequest}
  * @throws {import('./refusal.js').Refusal}
