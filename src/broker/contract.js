@@ -1,8 +1,8 @@
 // The contract of a broker in three parts: publish/subscribe with history, presence, control between workers and
 // nodes. An engine implements some of them (see Engine); src/broker/index.js assembles the broker of a worker.
-// Imports: errors, config; no sessions, transports or server API. Promise: every worker sees the publications of a
-// channel in the same order; presence is the only state for each connection. test/broker/conformance.js states the
-// contract as tests for every engine.
+// Imports: errors, config; no sessions, transports or server API.
+// Promise: every worker sees the publications of a channel in the same order; presence is the only state for each
+// connection. test/broker/conformance.js states the contract as tests for every engine.
 
 /**
  * @typedef {object} Publication
@@ -77,13 +77,16 @@
  * @callback SubscribeDone
  * @param {Error | null} error @param {SubscribeAnswer} answer
  * @returns {void}
+ *
  * @callback PositionDone
  * @param {Error | null} error @param {number} offset @param {string} epoch
  * @returns {void}
+ *
  * @callback CallDone
  * @param {Error | null} error
  * @param {Buffer} answer valid only during the call
  * @returns {void}
+ *
  * @callback ClaimDone
  * @param {Error | null} error @param {boolean} admitted
  * @returns {void}
@@ -162,6 +165,7 @@
  * @property {Control} [control]
  * @property {() => boolean} ready whether its servers are within reach
  * @property {(worker: number) => void} workerGone the worker of this node with this index has ended
+ *
  * @typedef {object} EngineParts
  * @property {any} config the whole configuration, checked
  * @property {Control} local control of this node's own workers

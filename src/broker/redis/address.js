@@ -7,10 +7,10 @@ import { redisShards } from '../../config/redis-shards.js'
  *
  * @typedef {object} Target one deployment of Redis, and how ioredis connects to it
  * @property {'single' | 'sentinel' | 'cluster'} kind
- * @property {string} key where it stands in the configuration
+ * @property {string} key of the configuration
  * @property {string} name for logs, without any password
  * @property {import('ioredis').RedisOptions} options of a connection; those of a cluster name no server
- * @property {{host: string, port: number}[]} [nodes] of a cluster: some of them, from which the others are learnt
+ * @property {{host: string, port: number}[]} [nodes] seed servers of a cluster
  */
 
 const BLOCK = 'engine.redis'
@@ -21,10 +21,7 @@ const SENTINEL_RECONNECT = 1000
 /** @param {number} attempt 1 ... @returns {number} ms */
 const sentinelRetry = attempt => Math.min(MAX_SENTINEL_RETRY, 50 * attempt)
 
-/**
- * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
- * @param {'tls' | 'sentinel_tls'} block
- */
+/** @param {Readonly<Record<string, any>>} redis `engine.redis` @param {'tls' | 'sentinel_tls'} block */
 function secure(redis, block) {
   try {
     return tlsOptions(redis[block])
@@ -34,7 +31,7 @@ function secure(redis, block) {
 }
 
 /**
- * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
+ * @param {Readonly<Record<string, any>>} redis `engine.redis`
  * @param {RedisShard} shard
  * @returns {import('ioredis').RedisOptions}
  */
@@ -56,21 +53,14 @@ function sentinelOptions(redis, shard) {
   }
 }
 
-/**
- * @param {RedisShard} shard
- * @returns {import('ioredis').RedisOptions}
- */
+/** @param {RedisShard} shard @returns {import('ioredis').RedisOptions} */
 function serverOptions({ path, places }) {
   if (path !== '') return { path }
   const [{ host, port }] = places
   return { host, port }
 }
 
-/**
- * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
- * @param {RedisShard} shard
- * @returns {Target}
- */
+/** @param {Readonly<Record<string, any>>} redis `engine.redis` @param {RedisShard} shard @returns {Target} */
 function targetOf(redis, shard) {
   const { kind, key, name } = shard
   /** @type {import('ioredis').RedisOptions} */
@@ -95,11 +85,9 @@ function targetOf(redis, shard) {
 }
 
 /**
- * Where Redis is: a target for each shard, in the order of the configuration.
- *
  * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
- * @returns {Target[]}
- * @throws {Error} a line that names the key, and shows no password
+ * @returns {Target[]} one for each shard, in the order of the configuration
+ * @throws {Error} one line that names the key, without passwords
  */
 export function parseTargets(redis) {
   const shards = redisShards(redis, (key, text) => {
@@ -109,8 +97,8 @@ export function parseTargets(redis) {
 }
 
 /**
- * Asks sentinels for the master, as ioredis does, but keeps the reason why a sentinel did not answer, and prints nothing: one sentinel
- * out of reach is no news while another one answers.
+ * Finds the master like the connector of ioredis, but keeps the reason why a sentinel did not answer, and prints
+ * nothing: one sentinel out of reach does not matter while another one answers.
  */
 // @ts-expect-error: the methods are private there, and the only places where its connections are made
 export class Sentinels extends SentinelConnector {
@@ -118,8 +106,8 @@ export class Sentinels extends SentinelConnector {
   #reason = null
 
   /**
-   * News of a failover ends the connection to the old master. Without a connection it would end the search for the new master, for
-   * good: so the detector is stopped until the next connection.
+   * News of a failover ends the connection to the old master. Without a connection it would end the search for the
+   * new master for good, so the detector is stopped until the next connection.
    * @param {any} eventEmitter
    */
   connect(eventEmitter) {
@@ -128,10 +116,7 @@ export class Sentinels extends SentinelConnector {
     return super.connect(eventEmitter)
   }
 
-  /**
-   * @param {any} endpoint
-   * @param {any} [options] of a connection on which it hears of failovers
-   */
+  /** @param {any} endpoint @param {any} [options] of a connection for failover news */
   connectToSentinel(endpoint, options) {
     // @ts-expect-error: private there
     const client = super.connectToSentinel(endpoint, options)

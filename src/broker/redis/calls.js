@@ -4,7 +4,7 @@ import { encode, Kind } from './inboxes.js'
 /** @typedef {(error: Error | null, answer: Buffer) => void} Done */
 
 const NOTHING = Buffer.alloc(0)
-/** Instead of a call number: no answer is wanted. */
+/** In place of a call number: no answer is wanted. */
 const NO_NUMBER = 0
 
 /**
@@ -13,8 +13,8 @@ const NO_NUMBER = 0
  *   caller -- CALL --> worker.<callee>
  *   worker.<caller> <-- ANSWER -- callee
  *
- * When a worker is back after a loss of its connection, its callers ask it which of their calls it knows: calls in transit were lost,
- * received ones will still be answered.
+ * When a worker is back after a lost connection, its callers ask which of their calls it knows: calls in transit
+ * were lost, received ones will still be answered.
  */
 export class RemoteCalls {
   /** @type {Map<number, {uid: string, done: Done}>} call number -> callee */
@@ -28,11 +28,9 @@ export class RemoteCalls {
   #log
 
   /**
-   * @param {object} parts
-   * @param {import('./inboxes.js').Inboxes} parts.inboxes
+   * @param {object} parts @param {import('./inboxes.js').Inboxes} parts.inboxes
    * @param {string} parts.uid of this worker
-   * @param {import('../contract.js').BrokerEvents} parts.events
-   * @param {import('pino').Logger} parts.log
+   * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
    */
   constructor({ inboxes, uid, events, log }) {
     this.#inboxes = inboxes
@@ -41,11 +39,7 @@ export class RemoteCalls {
     this.#log = log
   }
 
-  /**
-   * @param {string} uid
-   * @param {string | Buffer} request
-   * @param {Done | null} done
-   */
+  /** @param {string} uid @param {string | Buffer} request @param {Done | null} done */
   call(uid, request, done) {
     if (done === null) {
       return this.#inboxes.send(uid, encode(Kind.CALL, [this.#uid, NO_NUMBER], request), () => {})
@@ -53,57 +47,40 @@ export class RemoteCalls {
     const number = ++this.#last
     this.#pending.set(number, { uid, done })
     this.#inboxes.send(uid, encode(Kind.CALL, [this.#uid, number], request), (error, receivers) => {
-      // No receiver: it is reconnecting, or has just ended.
+      // No receiver: the callee is reconnecting, or has just ended.
       if (error || receivers === 0) this.failed(number)
     })
   }
 
-  /**
-   * @param {number} number
-   * @param {Error | null} error
-   * @param {Buffer} answer
-   */
+  /** @param {number} number @param {Error | null} error @param {Buffer} answer */
   #finish(number, error, answer) {
     const pending = this.#pending.get(number)
     if (this.#pending.delete(number)) pending?.done(error, answer)
   }
 
-  /**
-   * A call of this worker has been answered.
-   * @param {number} number
-   * @param {Buffer} answer
-   */
+  /** Finishes a call of this worker. @param {number} number @param {Buffer} answer */
   answered(number, answer) {
     this.#finish(number, null, answer)
   }
 
-  /**
-   * There will be no answer.
-   * @param {number} number
-   */
+  /** Fails a call that will not be answered. @param {number} number */
   failed(number) {
     this.#finish(number, errors.internal, NOTHING)
   }
 
-  /** This worker was out of reach itself. */
+  /** Called when this worker was out of reach itself. */
   failAll() {
     for (const number of [...this.#pending.keys()]) this.failed(number)
   }
 
-  /**
-   * @param {string} uid
-   * @returns {number[]} numbers of this worker's calls to it
-   */
+  /** @param {string} uid @returns {number[]} numbers of this worker's calls to that worker */
   #pendingTo(uid) {
     const numbers = []
     for (const [number, pending] of this.#pending) if (pending.uid === uid) numbers.push(number)
     return numbers
   }
 
-  /**
-   * A worker can be reached (again).
-   * @param {string} uid
-   */
+  /** Called when a worker can be reached (again). @param {string} uid */
   here(uid) {
     const numbers = this.#pendingTo(uid)
     if (numbers.length === 0) return
@@ -111,21 +88,13 @@ export class RemoteCalls {
     this.#inboxes.reply(uid, probe, probe)
   }
 
-  /**
-   * A worker has ended.
-   * @param {string} uid
-   */
+  /** Called when a worker has ended. @param {string} uid */
   gone(uid) {
     this.#owed.delete(uid)
     for (const number of this.#pendingTo(uid)) this.#finish(number, errors.notFound, NOTHING)
   }
 
-  /**
-   * Another worker calls this one.
-   * @param {string} caller
-   * @param {number} number
-   * @param {Buffer} request
-   */
+  /** Receives a call of another worker. @param {string} caller @param {number} number @param {Buffer} request */
   called(caller, number, request) {
     if (number !== NO_NUMBER) {
       const owed = this.#owed.get(caller)
@@ -140,11 +109,7 @@ export class RemoteCalls {
     }
   }
 
-  /**
-   * @param {string} caller
-   * @param {number} number
-   * @returns {boolean} whether an answer is still wanted
-   */
+  /** @param {string} caller @param {number} number @returns {boolean} whether an answer is still wanted */
   #settle(caller, number) {
     const owed = this.#owed.get(caller)
     if (!owed?.delete(number)) return false
@@ -152,31 +117,20 @@ export class RemoteCalls {
     return true
   }
 
-  /**
-   * @param {string} caller
-   * @param {number} number
-   * @param {string | Buffer} bytes
-   */
+  /** @param {string} caller @param {number} number @param {string | Buffer} bytes */
   #answer(caller, number, bytes) {
     if (!this.#settle(caller, number)) return
     this.#inboxes.reply(caller, encode(Kind.CALL_ANSWER, [number], bytes), encode(Kind.CALL_FAILED, [number]))
   }
 
-  /**
-   * @param {string} caller
-   * @param {number} number
-   */
+  /** @param {string} caller @param {number} number */
   #refuse(caller, number) {
     this.#settle(caller, number)
     const failed = encode(Kind.CALL_FAILED, [number])
     if (number !== NO_NUMBER) this.#inboxes.reply(caller, failed, failed)
   }
 
-  /**
-   * A caller asks which of its calls were lost.
-   * @param {string} caller
-   * @param {number[]} numbers
-   */
+  /** Refuses the calls of a caller that were lost. @param {string} caller @param {number[]} numbers */
   probed(caller, numbers) {
     const owed = this.#owed.get(caller)
     for (const number of numbers) if (!owed?.has(number)) this.#refuse(caller, number)

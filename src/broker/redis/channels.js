@@ -11,10 +11,10 @@ import { decode, Head } from './envelope.js'
  *                                                                      +--> CATCHING +
  */
 export const State = Object.freeze({
-  /** Nobody follows it yet: publications are older than the position that the first subscriber will get. */
+  /** No subscriber yet: publications are older than the position that the first one will get. */
   JOINING: 0,
   LIVE: 1,
-  /** Subscribers are behind: live publications are part of the history being read. */
+  /** Subscribers are behind: the history being read contains the live publications. */
   CATCHING: 2,
 })
 
@@ -24,21 +24,18 @@ export class Channel {
   state = State.JOINING
   /** Whether the subscription was sent to Redis. */
   subscribed = false
-  /** Whether a subscription has succeeded: then a failing first subscription does not remove the channel. */
+  /** Whether a subscription has succeeded; then a failing first subscription does not remove the channel. */
   followed = false
   /** Position of the last delivered publication; epoch '' = not known. */
   offset = 0
   epoch = ''
-  /** Of the last publication's batch: distinguishes it from another one with the same offset. */
+  /** Batch of the last publication: distinguishes it from another one with the same offset. */
   mark = ''
   metaTtl = 0
-  /** @type {((error: Error | null) => void)[] | null} callbacks for when it is live */
+  /** @type {((error: Error | null) => void)[] | null} called when the channel is live */
   waiting = null
 
-  /**
-   * @param {string} name
-   * @param {import('./partition.js').Partition} partition
-   */
+  /** @param {string} name @param {import('./partition.js').Partition} partition */
   constructor(name, partition) {
     this.name = name
     this.partition = partition
@@ -51,19 +48,20 @@ export class Channel {
  * @typedef {import('./reads.js').Answer} Answer
  */
 
-/** Channels that are resubscribed at once after a reconnect. */
+/** Channels resubscribed at once after a reconnect. */
 const RESUME_CHUNK = 512
 const JOIN = 0x6a // j
 const LEAVE = 0x6c // l
 
 /**
- * The channels of this worker and their positions. After a reconnect each channel is resubscribed, its position is compared with
- * the stream's, and missed publications are delivered in order before newer ones. If history does not reach back, `lost` is called.
+ * The channels of this worker and their positions. After a reconnect each channel is resubscribed, its position is
+ * compared with the stream's, and missed publications are delivered in order before newer ones. If history does not
+ * reach back, `lost` is called.
  */
 export class Channels {
   /** @type {Map<string, Channel>} */
   #channels = new Map()
-  /** @type {Set<Channel>} whose read has failed although the connection is up */
+  /** @type {Set<Channel>} channels whose read has failed although the connection is up */
   #failed = new Set()
   #head = new Head()
   #events
@@ -71,8 +69,7 @@ export class Channels {
   #batches
 
   /**
-   * @param {import('../contract.js').BrokerEvents} events
-   * @param {(partition: Partition) => PartitionQueue} queueOf
+   * @param {import('../contract.js').BrokerEvents} events @param {(partition: Partition) => PartitionQueue} queueOf
    * @param {import('./publishes.js').Batches} batches
    */
   constructor(events, queueOf, batches) {
@@ -89,11 +86,7 @@ export class Channels {
   /** @param {Channel} channel */
   has = channel => this.#channels.get(channel.name) === channel
 
-  /**
-   * @param {string} name
-   * @param {Partition} partition
-   * @returns {Channel}
-   */
+  /** @param {string} name @param {Partition} partition @returns {Channel} */
   open(name, partition) {
     const channel = new Channel(name, partition)
     this.#channels.set(name, channel)
@@ -103,9 +96,7 @@ export class Channels {
     return channel
   }
 
-  /**
-   * @param {string} name
-   */
+  /** @param {string} name */
   close(name) {
     const channel = this.#channels.get(name)
     if (!channel) return
@@ -118,19 +109,15 @@ export class Channels {
   }
 
   /**
-   * Redis has answered with the stream's position: earlier messages are up to it, later ones behind it.
-   * @param {Channel} channel
-   * @param {Answer} answer
+   * Sets the stream's position: messages before the reply of Redis are up to it, later ones follow it.
+   * @param {Channel} channel @param {Answer} answer
    */
   place(channel, answer) {
     this.#set(channel, answer)
     this.#release(channel, null)
   }
 
-  /**
-   * @param {Channel} channel
-   * @param {Answer} position
-   */
+  /** @param {Channel} channel @param {Answer} position */
   #set(channel, { offset, epoch, mark }) {
     channel.state = State.LIVE
     channel.offset = offset
@@ -139,8 +126,7 @@ export class Channels {
   }
 
   /**
-   * @param {Channel} channel
-   * @param {Answer} answer
+   * @param {Channel} channel @param {Answer} answer
    * @returns {boolean} whether the delivered position is that of the stream
    */
   agrees({ epoch, offset, mark }, answer) {
@@ -153,7 +139,7 @@ export class Channels {
   /**
    * Calls `then` when the channel is live, at once if it is.
    * @param {Channel} channel
-   * @param {(error: Error | null) => void} then with an error when the connection is lost
+   * @param {(error: Error | null) => void} then called with an error when the connection is lost
    */
   whenLive(channel, then) {
     if (channel.state !== State.CATCHING) return then(null)
@@ -161,10 +147,7 @@ export class Channels {
     ;(channel.waiting ??= []).push(then)
   }
 
-  /**
-   * @param {Channel} channel
-   * @param {Error | null} error
-   */
+  /** @param {Channel} channel @param {Error | null} error */
   #release(channel, error) {
     const { waiting } = channel
     if (waiting === null) return
@@ -173,7 +156,7 @@ export class Channels {
   }
 
   /**
-   * A message has come on a channel's topic.
+   * Receives a message on a channel's topic.
    * @param {string} name
    * @param {Buffer} message valid only during the call
    */
@@ -192,11 +175,7 @@ export class Channels {
     this.#batches.echo(mark, index)
   }
 
-  /**
-   * @param {Channel} channel
-   * @param {Head} head
-   * @param {Buffer} message
-   */
+  /** @param {Channel} channel @param {Head} head @param {Buffer} message */
   #publication(channel, { offset, epoch, mark, end }, message) {
     if (offset > 0) {
       if (channel.state === State.CATCHING) return
@@ -224,7 +203,7 @@ export class Channels {
       ['c', String(offset), epoch, mark],
       (error, answer) => {
         then?.()
-        // Another read may have brought it further.
+        // Another read may have advanced it.
         const behind =
           channel.state === State.CATCHING && channel.offset === offset && channel.epoch === epoch
         if (!this.has(channel) || !behind) return
@@ -236,10 +215,7 @@ export class Channels {
     )
   }
 
-  /**
-   * @param {Channel} channel
-   * @param {Answer} answer
-   */
+  /** @param {Channel} channel @param {Answer} answer */
   #caughtUp(channel, answer) {
     for (const publication of answer.publications) this.#events.publication(channel.name, publication)
     this.#set(channel, answer)
@@ -247,24 +223,19 @@ export class Channels {
     this.#release(channel, null)
   }
 
-  /**
-   * Redis has accepted or refused a subscription.
-   * @param {Channel} channel
-   * @param {Error | null} error
-   */
+  /** Handles the reply to a subscription. @param {Channel} channel @param {Error | null} error */
   subscribed = (channel, error) => {
     if (!this.has(channel)) return
     if (error) channel.subscribed = false
-    // Its first subscriber wants no position: nothing to wait for.
+    // The first subscriber wants no position: nothing to wait for.
     else if (channel.state === State.JOINING && channel.waiting !== null) channel.state = State.LIVE
     if (channel.state !== State.CATCHING) this.#release(channel, error)
     if (error && channel.partition.up && channel.state !== State.JOINING) this.#failed.add(channel)
   }
 
   /**
-   * Calls `then` when Redis sends publications, or the channel is live: for a subscriber that wants no position.
-   * @param {Channel} channel
-   * @param {(error: Error | null) => void} then
+   * Calls `then` when Redis sends publications, or the channel is live; for a subscriber without a position.
+   * @param {Channel} channel @param {(error: Error | null) => void} then
    */
   whenSubscribed(channel, then) {
     ;(channel.waiting ??= []).push(then)
@@ -285,17 +256,13 @@ export class Channels {
     this.#resume(partition, channels, 0)
   }
 
-  /**
-   * @param {Partition} partition
-   * @param {Channel[]} channels
-   * @param {number} from
-   */
+  /** @param {Partition} partition @param {Channel[]} channels @param {number} from */
   #resume(partition, channels, from) {
     if (from >= channels.length || !partition.up) return
     const queue = this.#queueOf(partition)
     const connection = partition.connection
     const end = Math.min(channels.length, from + RESUME_CHUNK)
-    // One chunk after another, so that neither side has to hold everything at once.
+    // One chunk after another limits what either side holds at once.
     let left = 1
     const then = () => {
       if (--left === 0 && partition.connection === connection) this.#resume(partition, channels, end)
@@ -312,7 +279,7 @@ export class Channels {
     queue.after(then)
   }
 
-  /** Called once a second: retries what Redis has refused. */
+  /** Called once a second: retries refused subscriptions and failed reads. */
   tick() {
     for (const channel of this.#failed) {
       this.#failed.delete(channel)

@@ -3,29 +3,28 @@ import { Connection } from './connection.js'
 
 /**
  * @typedef {object} ClusterServer
- * @property {string} id the one that it has in the cluster
+ * @property {string} id in the cluster
  * @property {string} host
  * @property {number} port
  *
- * @typedef {object} SlotRange slots that are one master's
+ * @typedef {object} SlotRange slots of one master
  * @property {number} first
  * @property {number} last
  * @property {ClusterServer} master
  *
  * @typedef {object} ClusterView one server's view of its cluster
- * @property {boolean} ok whether it takes commands: it sees most of the masters, and all slots are served
- * @property {boolean} sharded whether it knows sharded pub/sub
+ * @property {boolean} ok it accepts commands: it sees most of the masters, and all slots are served
+ * @property {boolean} sharded it supports sharded pub/sub
  * @property {SlotRange[]} ranges
- * @property {{host: string, port: number}[]} servers all that it names, replicas too
- *
+ * @property {{host: string, port: number}[]} servers all known ones, replicas included
  * @typedef {import('./connection.js').Done} Done
  */
 
 const SLOTS = 16_384
 
 /**
- * @param {string} tag what stands between the braces of a key
- * @returns {number} its hash slot: CRC16 (XMODEM) of its bytes, as the cluster specification has it
+ * @param {string} tag text between the braces of a key
+ * @returns {number} hash slot: CRC16 (XMODEM), Redis Cluster spec
  */
 export function slotOf(tag) {
   let crc = 0
@@ -39,7 +38,7 @@ export function slotOf(tag) {
 /**
  * Asks a server of a cluster for its view.
  * @param {(name: string, args: string[], done: Done) => void} send
- * @param {string} host under which it is reached: a server may not know its own
+ * @param {string} host its reachable address, which a server may not know itself
  * @param {(error: Error | null, view: ClusterView) => void} done
  */
 export function askView(send, host, done) {
@@ -78,7 +77,7 @@ export function askView(send, host, done) {
 /**
  * @param {any} reply of CLUSTER SLOTS: first, last, master, replicas; each server as host, port, id, more names
  * @param {string} host that was asked
- * @param {ClusterView} view gets what is in it
+ * @param {ClusterView} view receives the ranges and servers
  */
 function readSlots(reply, host, view) {
   /** @type {Map<string, ClusterServer>} */
@@ -93,15 +92,11 @@ function readSlots(reply, host, view) {
   view.servers = [...servers.values()]
 }
 
-/**
- * @param {any[]} entry
- * @param {string} asked
- * @returns {ClusterServer}
- */
+/** @param {any[]} entry @param {string} asked @returns {ClusterServer} */
 function readServer([endpoint, port, id, names], asked) {
   let host = String(endpoint ?? '')
   if (host === '?') {
-    // It announces a host name that it lacks: its address is among the other names.
+    // The server announces a host name that it lacks: its address is among the other names.
     const at = Array.isArray(names) ? names.findIndex((name, i) => i % 2 === 0 && String(name) === 'ip') : -1
     host = at < 0 ? '' : String(names[at + 1])
   }
@@ -109,15 +104,14 @@ function readServer([endpoint, port, id, names], asked) {
   return { id: String(id ?? `${host}:${port}`), host, port: Number(port) }
 }
 
-/** How long a server that accepts connections may take (ms). */
+/** Time limit (ms) of a server that accepts connections. */
 const PATIENCE = 2000
 
 /**
- * Asks a server for its view of the cluster, over a connection of its own.
- * @param {{host: string, port: number}} server
- * @param {import('ioredis').RedisOptions} options
+ * Asks a server for its view of the cluster, over a separate connection.
+ * @param {{host: string, port: number}} server @param {import('ioredis').RedisOptions} options
  * @param {(error: Error | null, view: ClusterView | null) => void} done
- * @returns {() => void} gives up, without an answer
+ * @returns {() => void} gives up without calling `done`
  */
 export function inquire({ host, port }, options, done) {
   const redis = new Redis({
@@ -171,7 +165,7 @@ export function inquire({ host, port }, options, done) {
  *
  * @typedef {object} ClusterNodeEvents
  * @property {(node: ClusterNode) => void} lost
- * @property {(node: ClusterNode) => void} troubled it takes no commands now
+ * @property {(node: ClusterNode) => void} troubled it accepts no commands now
  * @property {(node: ClusterNode, slot: number) => void} refused it does not own the slot; -1: unknown slot
  * @property {(node: ClusterNode, view: ClusterView) => void} answered its view of the cluster
  * @property {(node: ClusterNode, topic: Buffer, message: Buffer) => void} message
@@ -181,22 +175,20 @@ export function inquire({ host, port }, options, done) {
 export class ClusterNode {
   /** When a server last named it as the owner of a partition (ms). */
   namedAt = 0
-  /** @type {Set<Partition>} no longer owned, whose messages it may still send */
+  /** @type {Set<Partition>} not owned any more, but it may still send messages of them */
   leftovers = new Set()
-  /** @type {Set<Partition>} which wait for its last replies */
+  /** @type {Set<Partition>} waiting for its last replies */
   leaving = new Set()
-  /** Whether it says that the cluster is up. */
+  /** Whether it reports the cluster as up. */
   ok = false
-  /** Whether it has refused an owned slot since it was last asked. */
+  /** Whether it has refused an owned slot since its last view. */
   doubted = false
   #events
   #asking = false
   #again = false
 
   /**
-   * @param {ClusterServer} server
-   * @param {import('ioredis').RedisOptions} options
-   * @param {ClusterNodeEvents} events
+   * @param {ClusterServer} server @param {import('ioredis').RedisOptions} options @param {ClusterNodeEvents} events
    * @param {import('pino').Logger} log
    */
   constructor({ id, host, port }, options, events, log) {
@@ -227,13 +219,13 @@ export class ClusterNode {
 
   /** @param {string} reason */
   #misplaced(reason) {
-    // A slot that is moving: wait.
+    // The slot is moving: wait.
     if (/^(ASK|TRYAGAIN) /.test(reason)) return
     if (reason.startsWith('CLUSTERDOWN ')) return this.#events.troubled(this)
     this.#events.refused(this, Number(reason.match(/^MOVED (\d+) /)?.[1] ?? -1))
   }
 
-  /** Asks for its own view: only that decides which slots it owns. */
+  /** Asks for its view: only its own view decides which slots it owns. */
   ask() {
     this.#again = this.#asking
     if (this.#asking || !this.connection.up) return

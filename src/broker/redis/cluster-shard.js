@@ -6,29 +6,28 @@ import { dispatch, Partition } from './partition.js'
  * @typedef {import('./cluster-node.js').ClusterView} ClusterView
  */
 
-/** How often each master is asked for its slots when nothing has changed (ms). */
+/** Interval (ms) of asking each master for its slots when nothing has changed. */
 const PERIOD = 5000
-/** Between two questions while a partition has no server (ms). */
+/** Interval (ms) while a partition has no server. */
 const FIRST_WAIT = 50
 const MAX_WAIT = 1000
-/** Servers that are asked at once when no master answers. */
+/** Servers asked at once when no master answers. */
 const INQUIRIES = 3
-/** A master without slots that no server has named for so long (ms) is disconnected. */
+/** A master without slots that no server has named for this long (ms) is disconnected. */
 const FORGET = 10_000
 /** Shorter outages (ms), as when a slot moves, are not logged. */
 const REPORT_AFTER = 500
 const ZERO = 0x30
 
 /**
- * A Redis Cluster. Its partitions are hash slots, each served over the connection to its master: one connection for each master.
- * A partition belongs to the master that claims the slot itself; the views of other servers only tell which masters to ask. So a
- * server with an old view, or cut off from the others, does no harm.
+ * A Redis Cluster. Its partitions are hash slots, each served over the connection to its master: one connection for
+ * each master. A partition belongs to the master that claims the slot itself; the views of other servers only select
+ * the masters to ask. So a server with an old view, or cut off from the others, does no harm.
  *
  *            a master says: mine                  it says: not mine; or: the cluster is down, and another one: mine
  *   (nobody) --------------------> up at its connection --------------------------------------------------------> leaving
  *      ^                                 | its connection is lost                                                    |
- *      +---------------------------------+--------------------------- what had been asked of it is answered ---+
- *
+ *      +---------------------------------+--------------------------- the pending commands are answered -------+
  * @implements {Shard}
  * @typedef {import('./placement.js').Shard} Shard
  */
@@ -38,14 +37,14 @@ export class ClusterShard {
   #log
   /** @type {number[]} */
   #slots
-  /** @type {(ClusterNode | null)[]} of each partition: its current or last master */
+  /** @type {(ClusterNode | null)[]} current or last master of each partition */
   #owners
-  /** @type {Set<Partition>} which wait for the last replies of their former master */
+  /** @type {Set<Partition>} waiting for the last replies of their former master */
   #leaving = new Set()
   /** @type {Map<string, ClusterNode>} */
   #nodes = new Map()
   #seeds
-  /** @type {{host: string, port: number}[]} the known servers of the cluster */
+  /** @type {{host: string, port: number}[]} known servers of the cluster */
   #servers
   #nextServer = 0
   /** @type {Set<() => void>} */
@@ -56,7 +55,7 @@ export class ClusterShard {
   #dueAt = 0
   #askedAt = 0
   #waits = 0
-  /** Since when a partition is out of reach, 0 = none is. */
+  /** Start (ms) of the current outage of a partition, 0 = none. */
   #lostAt = 0
   #reported = false
   #closed = false
@@ -65,11 +64,8 @@ export class ClusterShard {
   #digits
 
   /**
-   * @param {import('./address.js').Target} target
-   * @param {string} prefix
-   * @param {number} partitionCount
-   * @param {import('./placement.js').ShardEvents} events
-   * @param {import('pino').Logger} log
+   * @param {import('./address.js').Target} target @param {string} prefix @param {number} partitionCount
+   * @param {import('./placement.js').ShardEvents} events @param {import('pino').Logger} log
    */
   constructor({ name, options, nodes = [] }, prefix, partitionCount, events, log) {
     this.name = name
@@ -143,10 +139,7 @@ export class ClusterShard {
     }
   }
 
-  /**
-   * Looks at the masters that a server has named.
-   * @param {ClusterView} view
-   */
+  /** Updates the servers and masters from a view. @param {ClusterView} view */
   #learn({ ranges, servers }) {
     if (servers.length > 0) this.#servers = servers
     for (const { first, last, master } of ranges) {
@@ -193,21 +186,15 @@ export class ClusterShard {
     node.connection.close()
   }
 
-  /**
-   * @param {ClusterNode} node
-   * @param {number} slot -1 = not known
-   */
+  /** @param {ClusterNode} node @param {number} slot -1 = unknown */
   #refused(node, slot) {
     const concerns = this.#owners.some((owner, i) => owner === node && (slot === this.#slots[i] || slot < 0))
-    // While a partition leaves it, commands under way are refused.
+    // While a partition leaves the node, pending commands are refused.
     if (concerns && (slot >= 0 || node.leaving.size === 0)) node.doubted = true
     this.#hurry()
   }
 
-  /**
-   * @param {ClusterNode} node
-   * @param {ClusterView} view
-   */
+  /** @param {ClusterNode} node @param {ClusterView} view */
   #answered(node, view) {
     if (this.#closed) return
     this.#learn(view)
@@ -222,21 +209,17 @@ export class ClusterShard {
         this.#leave(i, node)
       }
     }
-    // It has refused a slot that it claims again: its subscriptions are unknown.
+    // The node has refused a slot that it claims again: the state of its subscriptions is unknown.
     if (node.doubted && !left) node.connection.reset('it has refused what it is in charge of')
     node.doubted = false
     this.#report()
   }
 
-  /**
-   * @param {number} i
-   * @param {ClusterNode} node
-   * @param {boolean} sharded
-   */
+  /** @param {number} i @param {ClusterNode} node @param {boolean} sharded */
   #claim(i, node, sharded) {
     const partition = this.partitions[i]
     const owner = this.#owners[i]
-    // A master that has lost the others may not know yet that it has been replaced.
+    // A master cut off from the others may not know yet that it has been replaced.
     if (partition.connection !== null && owner !== null && owner !== node && !owner.ok) this.#leave(i, owner)
     if (partition.connection !== null || this.#leaving.has(partition) || node.leftovers.has(partition)) return
     this.#owners[i] = node
@@ -245,10 +228,7 @@ export class ClusterShard {
     this.#events.up(partition)
   }
 
-  /**
-   * @param {number} i
-   * @param {ClusterNode} node former master
-   */
+  /** @param {number} i @param {ClusterNode} node former master */
   #leave(i, node) {
     const partition = this.partitions[i]
     this.#owners[i] = null
@@ -268,10 +248,9 @@ export class ClusterShard {
   }
 
   /**
-   * Ends the subscriptions of a partition. Redis ends sharded ones itself when a slot moves, but plain ones stay, and a cluster sends
-   * publications to all its servers.
-   * @param {Partition} partition
-   * @param {ClusterNode} node
+   * Ends the subscriptions of a partition. Redis ends sharded ones itself when a slot moves, but plain ones stay,
+   * and a cluster sends publications to all its servers.
+   * @param {Partition} partition @param {ClusterNode} node
    */
   #clean(partition, node) {
     const { connection } = node
@@ -282,7 +261,7 @@ export class ClusterShard {
     }
     const { sharded } = partition
     const pattern = `${partition.prefix.replace(/[*?[\]\\]/g, '\\$&')}*`
-    // Topics of other subscribers are among them: harmless.
+    // The topics of other subscribers among them are harmless.
     connection.send('pubsub', [sharded ? 'shardchannels' : 'channels', pattern], (error, topics) => {
       if (error || topics.length === 0) return cleaned()
       connection.send(sharded ? 'sunsubscribe' : 'unsubscribe', topics, cleaned)
@@ -300,11 +279,7 @@ export class ClusterShard {
     this.#hurry()
   }
 
-  /**
-   * @param {ClusterNode} node
-   * @param {Buffer} topic
-   * @param {Buffer} message
-   */
+  /** @param {ClusterNode} node @param {Buffer} topic @param {Buffer} message */
   #message(node, topic, message) {
     let i = 0
     for (let at = this.#digitsAt; at < this.#digitsAt + this.#digits; at++) i = 10 * i + topic[at] - ZERO

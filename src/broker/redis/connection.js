@@ -1,44 +1,45 @@
-// One connection to a Redis server. ioredis has no public way to cork its stream, to count the commands under way or to fail them
-// at once, so `stream`, `commandQueue` and `flushQueue` are used, which are private: package.json pins its exact version. address.js
-// overrides private methods of its SentinelConnector, scripts.js a method of its Command. Read them all before you change the version.
+// One connection to a Redis server. ioredis has no public way to cork its stream, to count the pending commands or
+// to fail them at once, so the private `stream`, `commandQueue` and `flushQueue` are used, and package.json pins its
+// exact version. address.js overrides private methods of its SentinelConnector, scripts.js a method of its Command.
+// Check them all before a change of the version.
 
 import { Redis } from 'ioredis'
 import { errors } from '../../errors.js'
 import { EncodedCommand, SCRIPTS } from './scripts.js'
 
 /**
- * @typedef {(error: Error | null, reply: any) => void} Done of a command: `reply` as from Redis, texts as Buffers. The error is
- *   always errors.internal; the error of Redis is in the log
+ * @typedef {(error: Error | null, reply: any) => void} Done callback of a command: `reply` as from Redis, texts as
+ *   Buffers. The error is always errors.internal; the error of Redis is logged
  *
  * @typedef {object} ConnectionEvents
  * @property {(connection: Connection) => void} up commands can be sent; there are no subscriptions yet
- * @property {(connection: Connection) => void} down commands under way have failed, subscriptions have ended
+ * @property {(connection: Connection) => void} down pending commands have failed, subscriptions have ended
  * @property {(topic: Buffer, message: Buffer) => void} message on a subscribed topic; both are valid only during the call
- * @property {(connection: Connection, reason: string) => void} misplaced another server owns the slot, says this one
+ * @property {(connection: Connection, reason: string) => void} misplaced another server owns the slot
  */
 
-/** Bytes queued for a server that does not read. */
+/** Limit of bytes queued for a server that does not read. */
 const MAX_BACKLOG = 32 * 1024 * 1024
-/** Commands that may wait for their replies. */
+/** Limit of pending commands. */
 const MAX_COMMANDS = 20_000
 /** Turns of the event loop that a write may wait for more. */
 const MAX_TURNS = 8
-/** Errors of one kind are logged once in so many ms. */
+/** Errors of one kind are logged once in this interval (ms). */
 const LOG_EVERY = 10_000
-/** Further reasons for a lost connection are logged after so many ms, ... */
+/** Further reasons for a lost connection are logged after this time (ms), at most MAX_REASONS of them. */
 const LOG_AGAIN_AFTER = 1000
-/** ... and not more than so many. */
 const MAX_REASONS = 5
 const FIRST_RETRY = 25
 const MAX_RETRY = 500
 
 /**
- * One connection to one Redis server, for commands and subscriptions alike (RESP3). So replies and publications come in
- * the order in which Redis produced them, and `done` and `message` are called in that order: the position in a reply covers
- * exactly the publications received before it.
+ * One connection to one Redis server, for commands and subscriptions alike (RESP3). So replies and publications
+ * arrive in the order in which Redis produced them, and `done` and `message` are called in that order: the position
+ * in a reply covers exactly the publications received before it.
  *
- * Commands of one turn of the event loop leave in one write. A server that does not answer within `io_timeout` counts as lost.
- * Nothing is sent twice: commands under way when the connection is lost fail, though Redis may have executed them.
+ * Commands of one turn of the event loop leave in one write. A server that does not answer within `io_timeout`
+ * counts as lost. Nothing is sent twice: commands pending when the connection is lost fail, though Redis may have
+ * executed them.
  */
 export class Connection {
   #redis
@@ -51,7 +52,7 @@ export class Connection {
   /** @type {Set<() => void>} */
   #flushers = new Set()
   #fresh = false
-  /** Turns of the event loop since the first queued command; 0: none. */
+  /** Turns of the event loop since the first queued command; 0: none queued. */
   #turns = 0
   #turn = () => {
     if (this.#fresh && this.#turns < MAX_TURNS) {
@@ -64,19 +65,18 @@ export class Connection {
   #lastError = null
   #downSince = 0
   #attempts = 0
-  /** @type {Set<string>} reasons already logged for this loss */
+  /** @type {Set<string>} reasons already logged for this outage */
   #logReasons = new Set()
   #guards = 0
   /** Whether replies no longer match their commands. */
   #outOfStep = false
-  /** @type {Map<string, number>} what was logged -> when */
+  /** @type {Map<string, number>} logged topic -> time */
   #logged = new Map()
 
   /**
    * @param {string} name for the log
    * @param {import('ioredis').RedisOptions} options where and how to connect
-   * @param {ConnectionEvents} events
-   * @param {import('pino').Logger} log
+   * @param {ConnectionEvents} events @param {import('pino').Logger} log
    */
   constructor(name, options, events, log) {
     this.name = name
@@ -103,10 +103,7 @@ export class Connection {
     this.#redis.on('smessageBuffer', message)
   }
 
-  /**
-   * @param {Buffer} topic
-   * @param {Buffer} bytes
-   */
+  /** @param {Buffer} topic @param {Buffer} bytes */
   #message(topic, bytes) {
     try {
       this.#events.message(topic, bytes)
@@ -115,7 +112,6 @@ export class Connection {
     }
   }
 
-  /** Whether commands can be sent. */
   get up() {
     return this.#up && !this.#outOfStep && this.#redis.status === 'ready'
   }
@@ -130,22 +126,19 @@ export class Connection {
     if (this.up && commandQueue.length === 0) this.#issue('ping', [], () => {})
   }
 
-  /** Ends it for good. */
+  /** Ends the connection for good. */
   close() {
     const wasUp = this.#up
     this.#closed = true
     this.#up = false
     this.#redis.disconnect()
     const { flushQueue } = /** @type {any} */ (this.#redis)
-    // Callbacks fail now rather than when the connection has ended.
+    // Callbacks fail now, not when the connection has ended.
     flushQueue.call(this.#redis, new Error('Connection is closed.'))
     if (wasUp) this.#events.down(this)
   }
 
-  /**
-   * Reconnects.
-   * @param {string} reason
-   */
+  /** Reconnects. @param {string} reason */
   reset(reason) {
     const { stream } = /** @type {any} */ (this.#redis)
     this.#lastError = new Error(reason)
@@ -187,12 +180,9 @@ export class Connection {
     if (wasUp) this.#events.down(this)
   }
 
-  /**
-   * The server may be back but refuse logins: each such reason is logged once.
-   * @param {string} reason
-   */
+  /** Logs each further reason once: the server may be back but refuse logins. @param {string} reason */
   #logFurther(reason) {
-    // Only errors of Redis or TLS are news, not those of the network.
+    // Errors of Redis or TLS are logged, not those of the network.
     const unreachable = this.#lastError === null || /** @type {any} */ (this.#lastError).syscall !== undefined
     if (unreachable || Date.now() - this.#downSince < LOG_AGAIN_AFTER) return
     if (this.#logReasons.has(reason) || this.#logReasons.size === MAX_REASONS) return
@@ -207,9 +197,10 @@ export class Connection {
   }
 
   /**
-   * Calls `flush` after a turn of the event loop that scheduled nothing more, or after MAX_TURNS: this saves a busy loop most of its
-   * writes and Redis most of its wake-ups, for one empty poll of an idle loop. What it sends leaves in one write.
-   * @param {() => void} flush may be scheduled again and again
+   * Calls `flush` after a turn of the event loop that scheduled nothing more, or after MAX_TURNS: this saves a busy
+   * loop most of its writes and Redis most of its wake-ups, for one empty poll of an idle loop. Its commands leave
+   * in one write.
+   * @param {() => void} flush may be scheduled repeatedly
    */
   schedule(flush) {
     this.#flushers.add(flush)
@@ -236,7 +227,7 @@ export class Connection {
   }
 
   /**
-   * @param {string} name of a command, lower case
+   * @param {string} name command, lower case
    * @param {(string | Buffer | number)[]} args
    * @param {Done} done never called before this returns
    */
@@ -247,8 +238,9 @@ export class Connection {
   }
 
   /**
-   * When a slot moves, a cluster ends its subscriptions, and ioredis takes that for the reply to a SUNSUBSCRIBE under way. From then
-   * on every reply goes to the command after its own. A numbered PING behind each SUNSUBSCRIBE detects this.
+   * When a slot moves, a cluster ends its subscriptions, and ioredis mistakes that for the reply to a pending
+   * SUNSUBSCRIBE. From then on every reply goes to the next command. A numbered PING after each SUNSUBSCRIBE detects
+   * this.
    */
   #guard() {
     const sign = String(++this.#guards)
@@ -260,9 +252,7 @@ export class Connection {
   }
 
   /**
-   * @param {import('./scripts.js').Script} script
-   * @param {string[]} keys
-   * @param {(string | Buffer | number)[]} args
+   * @param {import('./scripts.js').Script} script @param {string[]} keys @param {(string | Buffer | number)[]} args
    * @param {Done} done never called before this returns
    */
   run(script, keys, args, done) {
@@ -271,10 +261,8 @@ export class Connection {
   }
 
   /**
-   * @param {import('./scripts.js').Script} script
-   * @param {any[]} args
-   * @param {Done} done
-   * @param {boolean} again whether to reload the script and retry if Redis has lost it
+   * @param {import('./scripts.js').Script} script @param {any[]} args @param {Done} done
+   * @param {boolean} again reload the script and retry if Redis has lost it
    */
   #run(script, args, done, again) {
     this.#issue('evalsha', args, (error, reply) => {
@@ -291,11 +279,7 @@ export class Connection {
     return stream.writableLength > MAX_BACKLOG || commandQueue.length > MAX_COMMANDS
   }
 
-  /**
-   * @param {string} name
-   * @param {any[]} args
-   * @param {Done} done
-   */
+  /** @param {string} name @param {any[]} args @param {Done} done */
   #issue(name, args, done) {
     const { stream } = /** @type {any} */ (this.#redis)
     if (this.#corked === null && stream) {
@@ -305,29 +289,24 @@ export class Connection {
     }
     // ioredis reads the arguments of subscriptions itself.
     const command = name === 'evalsha' ? new EncodedCommand(name, args) : new Redis.Command(name, args)
-    // A command's promise would settle only after everything in the same read.
+    // A command's promise would settle only after all other replies of the same read.
     command.resolve = reply =>
       this.#outOfStep ? this.#call(done, errors.internal, null) : this.#call(done, null, reply)
     command.reject = error => this.#refused(name, error, done)
     this.#redis.sendCommand(command)
   }
 
-  /**
-   * @param {string} name
-   * @param {Error} error
-   * @param {Done} done
-   */
+  /** @param {string} name @param {Error} error @param {Done} done */
   #refused(name, error, done) {
     if (error.message.startsWith('NOSCRIPT ')) return this.#call(done, error, null)
-    // Errors of Redis begin with a word in capitals; others are a lost connection.
+    // Errors of Redis begin with a word in capitals; all others mean a lost connection.
     if (/^[A-Z]+ /.test(error.message)) this.fault(error.message, name)
     this.#call(done, errors.internal, null)
   }
 
   /**
-   * Handles an error of Redis: it may mean that another server owns the slot.
-   * @param {string} message of the error
-   * @param {string} name of the command
+   * Handles an error of Redis, which may mean that another server owns the slot.
+   * @param {string} message @param {string} name command
    */
   fault(message, name) {
     const kind = message.match(/\b(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|MASTERDOWN|LOADING)\b/)?.[1] ?? ''
@@ -342,11 +321,7 @@ export class Connection {
     this.#log.error({ redis: this.name, command: name, error: message }, 'redis refused a command')
   }
 
-  /**
-   * @param {Done} done
-   * @param {Error | null} error
-   * @param {any} reply
-   */
+  /** @param {Done} done @param {Error | null} error @param {any} reply */
   #call(done, error, reply) {
     try {
       done(error, reply)

@@ -4,7 +4,7 @@ import { ALL, decode, Inboxes, Kind } from './inboxes.js'
 import { Registry } from './registry.js'
 import { RedisSurveys } from './surveys.js'
 
-/** A worker without a heartbeat for so long counts as dead, ms. */
+/** A worker without a heartbeat for this long counts as dead, ms. */
 const LEASE_MS = 7000
 const TICK_MS = 1000
 
@@ -13,9 +13,8 @@ const NOTHING = Buffer.alloc(0)
 /** @typedef {import('../contract.js').Control} Control */
 
 /**
- * Control between the workers of all nodes: registry, surveys, calls, users. All of it goes through one partition, so that it has
- * one order.
- *
+ * Control between the workers of all nodes: registry, surveys, calls, users. One partition carries all of it, which
+ * gives it one order.
  * @implements {Control}
  */
 export class RedisControl {
@@ -37,16 +36,14 @@ export class RedisControl {
   #waiting = []
 
   /**
-   * @param {object} parts
-   * @param {import('./placement.js').Placement} parts.placement
+   * @param {object} parts @param {import('./placement.js').Placement} parts.placement
    * @param {string} parts.uid of this worker's life: letters and digits
    * @param {string} parts.node id of this node
    * @param {number} parts.worker index of this worker
-   * @param {import('../contract.js').BrokerEvents} parts.events
-   * @param {import('pino').Logger} parts.log
+   * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
    * @param {Control} parts.local control of this node's own workers
    * @param {import('./users.js').Users | null} parts.users
-   * @param {() => void} [parts.onJoined] called each time when this worker has joined the registry
+   * @param {() => void} [parts.onJoined] called whenever this worker has joined the registry
    * @param {number} [parts.lease] ms
    */
   constructor({
@@ -95,13 +92,13 @@ export class RedisControl {
     this.#timer = setInterval(() => this.tick(), TICK_MS)
   }
 
-  /** @returns {Promise<void>} when this worker is no longer in the registry, or Redis is out of reach */
+  /** @returns {Promise<void>} resolves when this worker has left the registry, or Redis is out of reach */
   close() {
     clearInterval(this.#timer)
     return this.#registry.leave()
   }
 
-  /** Whether this worker is known to the others, and knows them. */
+  /** Whether this worker and the others know each other. */
   get joined() {
     return this.#registry.ready
   }
@@ -141,7 +138,7 @@ export class RedisControl {
     this.#joining = true
     partition.subscribe([this.#inboxes.all, this.#inboxes.topicOf(this.#uid)], error => {
       if (error) return this.#settle()
-      // Before others hear that this worker is back and ask for those answers.
+      // Before the others learn that this worker is back and ask for those answers.
       this.#inboxes.flush()
       this.#registry.up()
     })
@@ -155,7 +152,7 @@ export class RedisControl {
     this.#settle()
   }
 
-  /** To be called once a second. */
+  /** Called once a second. */
   tick() {
     this.#users?.tick()
     this.#inboxes.tick()
@@ -163,11 +160,7 @@ export class RedisControl {
     this.#surveys.tick()
   }
 
-  /**
-   * Handles a message on one of the topics of this worker.
-   * @param {string} topic
-   * @param {Buffer} bytes
-   */
+  /** Handles a message on one of the topics of this worker. @param {string} topic @param {Buffer} bytes */
   message(topic, bytes) {
     const { kind, fields, body } = decode(bytes)
     const [one, two, three] = fields
@@ -194,7 +187,7 @@ export class RedisControl {
       case Kind.CALL_PROBE:
         return this.#calls.probed(one, JSON.parse(body.toString()))
     }
-    // An empty message asks whether anybody listens; others are of a newer version.
+    // An empty message asks whether anybody listens; unknown kinds are of a newer version.
   }
 
   /** @type {Control['survey']} */
@@ -209,10 +202,7 @@ export class RedisControl {
     else this.callNode(node, worker, request, done)
   }
 
-  /**
-   * Calls a worker through Redis.
-   * @type {Control['call']}
-   */
+  /** Calls a worker through Redis. @type {Control['call']} */
   callNode(node, worker, request, done) {
     if (!this.#joining) return this.#call(node, worker, request, done)
     const kept = typeof request === 'string' ? request : Buffer.from(request)
@@ -230,9 +220,7 @@ export class RedisControl {
   }
 
   /**
-   * @param {string} node
-   * @param {number} worker
-   * @param {string | Buffer} request
+   * @param {string} node @param {number} worker @param {string | Buffer} request
    * @param {((error: Error | null, answer: Buffer) => void) | null} done
    */
   #call(node, worker, request, done) {
@@ -241,10 +229,7 @@ export class RedisControl {
     if (done !== null) queueMicrotask(() => done(this.joined ? errors.notFound : errors.internal, NOTHING))
   }
 
-  /**
-   * A worker of this node has ended.
-   * @param {number} worker index
-   */
+  /** Called when a worker of this node has ended. @param {number} worker index */
   workerGone(worker) {
     this.#registry.ended(worker)
   }

@@ -1,5 +1,5 @@
-// The Redis engine: all three parts of a broker over one or more Redis servers, sentinel sets or clusters. One in each worker.
-// Calls between workers of one node use the node's own bus, which works without Redis.
+// The Redis engine: all three parts of a broker over one or more Redis servers, sentinel sets or clusters. One in
+// each worker. Calls between workers of one node use the node's own bus, which works without Redis.
 
 import { newEpoch } from '../shared.js'
 import { parseTargets } from './address.js'
@@ -9,10 +9,7 @@ import { RedisPresence } from './presence.js'
 import { RedisPubSub } from './pubsub.js'
 import { Users } from './users.js'
 
-/**
- * @param {import('../contract.js').EngineParts} parts
- * @returns {import('../contract.js').Engine}
- */
+/** @param {import('../contract.js').EngineParts} parts @returns {import('../contract.js').Engine} */
 export function createRedisEngine({ config, local, events, node, worker, log, onReady }) {
   const { redis } = config.engine
   const uid = newEpoch()

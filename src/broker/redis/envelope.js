@@ -1,4 +1,4 @@
-// A publication in a stream and on a topic: flags, the fields they announce, payload. All numbers little-endian.
+// A publication in a stream and on a topic: flags, the fields they announce, payload. All numbers are little-endian.
 //
 //   [flags u8] [INFO: length u32, bytes] [TAGS: length u32, JSON] [VERSION: u64] [payload ...]
 
@@ -6,11 +6,7 @@
 
 const Flag = { INFO: 1, TAGS: 2, VERSION: 4, NOT_JSON: 8, DELTA: 16 }
 
-/**
- * @param {string | Buffer} data
- * @param {import('../contract.js').PublishOptions} options
- * @returns {Buffer}
- */
+/** @param {string | Buffer} data @param {import('../contract.js').PublishOptions} options @returns {Buffer} */
 export function encode(data, { info = '', tags = null, version = 0n, json = true, delta = false }) {
   const tagsText = tags === null ? '' : JSON.stringify(tags)
   const infoSize = info === '' ? 0 : 4 + Buffer.byteLength(info)
@@ -40,13 +36,7 @@ export function encode(data, { info = '', tags = null, version = 0n, json = true
   return bytes
 }
 
-/**
- * @param {Buffer} bytes
- * @param {number} at
- * @param {string} text
- * @param {number} size bytes
- * @returns {number} behind it
- */
+/** @param {Buffer} bytes @param {number} at @param {string} text @param {number} size bytes @returns {number} end */
 function writeText(bytes, at, text, size) {
   bytes.writeUInt32LE(size, at)
   bytes.write(text, at + 4, size, 'utf8')
@@ -55,10 +45,9 @@ function writeText(bytes, at, text, size) {
 
 /**
  * @param {Buffer} bytes
- * @param {number} at where the flags are
- * @param {number} offset
- * @param {string} epoch
- * @returns {Publication} whose payload is a part of `bytes`
+ * @param {number} at position of the flags
+ * @param {number} offset @param {string} epoch
+ * @returns {Publication} its payload is a view of `bytes`
  */
 export function decode(bytes, at, offset, epoch) {
   const flags = bytes[at++]
@@ -97,23 +86,20 @@ const SPACE = 0x20
 const LINE_FEED = 0x0a
 
 /**
- * The head of a publication on a topic: `p<offset> <epoch> <mark> <index>\n`. One object is reused for all of them: tens of thousands
- * of publications arrive each second.
+ * The head of a publication on a topic: `p<offset> <epoch> <mark> <index>\n`. One object is reused for all of them:
+ * tens of thousands of publications arrive each second.
  */
 export class Head {
   offset = 0
   epoch = ''
-  /** Of the batch that it was published in: begins with the uid of its worker. */
+  /** Mark of its batch: begins with the uid of the publishing worker. */
   mark = ''
-  /** Its place in the batch. */
+  /** Position in the batch. */
   index = 0
-  /** Where the body begins. */
+  /** Start of the body. */
   end = 0
 
-  /**
-   * @param {Buffer} message
-   * @returns {boolean} whether it is a publication: anybody may write to a topic
-   */
+  /** @param {Buffer} message @returns {boolean} whether it is a publication: anybody may write to a topic */
   read(message) {
     if (message[0] !== PUBLICATION) return false
     const end = message.indexOf(LINE_FEED)

@@ -1,21 +1,21 @@
 import { errors } from '../../errors.js'
 
-// Messages between workers of different nodes: a letter, fields, a line feed, and a body of any bytes.
-// Fields are worker uids (letters and digits) and numbers.
+// Messages between workers of different nodes: a letter, fields, a line feed, and a body of any bytes. Fields are
+// worker uids (letters and digits) and numbers.
 
-/** Kinds of messages, with their fields; [body]. */
+/** Kinds of messages with their fields and [body]. */
 export const Kind = Object.freeze({
   /** uid, index of the worker [id of its node]: this worker can be reached from now on */
   HERE: '+',
   /** uid: this worker has ended */
   GONE: '-',
-  /** uid of the worker that asks, number of the survey [JSON: operation, parameters] */
+  /** uid of the asking worker, number of the survey [JSON: operation, parameters] */
   SURVEY: '?',
-  /** number of the survey, uid of the worker that answers [JSON] */
+  /** number of the survey, uid of the answering worker [JSON] */
   SURVEY_ANSWER: '=',
-  /** number of the survey, uid of the worker that answers, bytes: the answer lies in Redis */
+  /** number of the survey, uid of the answering worker, bytes: the answer is stored in Redis */
   SURVEY_LARGE: '@',
-  /** number of the survey, uid of the worker that has failed */
+  /** number of the survey, uid of the failed worker */
   SURVEY_FAILED: '!',
   /** uid of the caller, number of the call, 0 = no answer is wanted [request] */
   CALL: 'c',
@@ -28,8 +28,7 @@ export const Kind = Object.freeze({
 })
 
 /**
- * @param {string} kind
- * @param {(string | number)[]} fields
+ * @param {string} kind @param {(string | number)[]} fields
  * @param {string | Buffer} [body] is copied
  * @returns {string | Buffer}
  */
@@ -48,7 +47,7 @@ export function decode(message) {
   return { kind: head.slice(0, 1), fields: head.slice(1).split(' '), body: message.subarray(end + 1) }
 }
 
-/** Bytes of replies that may wait for Redis to come back. */
+/** Limit of reply bytes that wait for Redis to come back. */
 const MAX_KEPT = 16 * 1024 * 1024
 
 /** The topic of all workers. */
@@ -60,7 +59,7 @@ export const ALL = 'workers'
  */
 
 /**
- * The inboxes of workers, as topics: `worker.<uid>` is that of one, `workers` that of all. Messages of one worker arrive in the
+ * The inboxes of workers, as topics: `worker.<uid>` of one, `workers` of all. Messages of one worker arrive in the
  * order in which it sent them, because all topics are on one server.
  */
 export class Inboxes {
@@ -70,10 +69,7 @@ export class Inboxes {
   #kept = []
   #keptBytes = 0
 
-  /**
-   * @param {Partition} partition
-   * @param {number} patience ms after which an unsent reply is dropped
-   */
+  /** @param {Partition} partition @param {number} patience ms after which an unsent reply is dropped */
   constructor(partition, patience) {
     this.#partition = partition
     this.#patience = patience
@@ -88,39 +84,26 @@ export class Inboxes {
     return this.#partition.key('worker', uid)
   }
 
-  /**
-   * @param {string} uid
-   * @param {Message} message
-   * @param {(error: Error | null, receivers: number) => void} done
-   */
+  /** @param {string} uid @param {Message} message @param {(error: Error | null, receivers: number) => void} done */
   send(uid, message, done) {
     this.#partition.send(this.#partition.publishCommand, [this.topicOf(uid), message], done)
   }
 
-  /**
-   * @param {Message} message
-   * @param {(error: Error | null) => void} done
-   */
+  /** @param {Message} message @param {(error: Error | null) => void} done */
   broadcast(message, done) {
     this.#partition.send(this.#partition.publishCommand, [this.all, message], done)
   }
 
   /**
    * Sends a reply. While Redis is out of reach it is kept, and may then arrive twice.
-   * @param {string} uid
-   * @param {Message} message
-   * @param {Message} instead a short one, if too many bytes are kept already
+   * @param {string} uid @param {Message} message
+   * @param {Message} instead a short one, for when too many bytes are kept
    */
   reply(uid, message, instead) {
     this.#reply(uid, message, instead, performance.now())
   }
 
-  /**
-   * @param {string} uid
-   * @param {Message} message
-   * @param {Message} instead
-   * @param {number} since
-   */
+  /** @param {string} uid @param {Message} message @param {Message} instead @param {number} since */
   #reply(uid, message, instead, since) {
     const keep = () => {
       const kept = this.#keptBytes + message.length > MAX_KEPT ? instead : message
@@ -159,15 +142,18 @@ export class Inboxes {
 }
 
 const PIECE = 512 * 1024
-/** How long a large message is kept in Redis, ms. */
+/** Life of a large message in Redis, ms. */
 const TTL = 15_000
 
 /**
- * Messages too large for a topic, where Redis would disconnect a slow subscriber: they are stored under a key and read piece by piece.
+ * Messages too large for a topic, where Redis would disconnect a slow subscriber: stored under a key, read in
+ * pieces.
  */
 export class LargeMessages {
   #partition
-  /** @type {{key: string, size: number, wanted: () => boolean, done: (error: Error | null, bytes: Buffer) => void}[]} fetched one after another */
+  /**
+   * @type {{key: string, size: number, wanted: () => boolean, done: (error: Error | null, bytes: Buffer) => void}[]} fetched one after another
+   */
   #waiting = []
 
   /** @param {import('./partition.js').Partition} partition */
@@ -175,11 +161,7 @@ export class LargeMessages {
     this.#partition = partition
   }
 
-  /**
-   * @param {string} key
-   * @param {Buffer} bytes not empty
-   * @param {(error: Error | null) => void} done
-   */
+  /** @param {string} key @param {Buffer} bytes not empty @param {(error: Error | null) => void} done */
   put(key, bytes, done) {
     let at = 0
     const next = (/** @type {Error | null} */ error) => {
@@ -196,8 +178,8 @@ export class LargeMessages {
   /**
    * @param {string} key
    * @param {number} size bytes
-   * @param {() => boolean} wanted whether it is still wanted when its turn comes
-   * @param {(error: Error | null, bytes: Buffer) => void} done not called if it is no longer wanted
+   * @param {() => boolean} wanted checked when its turn comes, and before `done`
+   * @param {(error: Error | null, bytes: Buffer) => void} done called only if still wanted
    */
   fetch(key, size, wanted, done) {
     this.#waiting.push({ key, size, wanted, done })

@@ -11,15 +11,14 @@ import { presenceBeat, presenceChange, presenceOwn, presenceSweep } from './scri
 const BATCH = 100
 /** Clients written at once, so that other commands need not wait long. */
 const MAX_WRITTEN = 1000
-/** Redis holds nothing of this worker in the channel. */
+/** Redis holds no client of this worker in the channel. */
 const NOTHING = 0
-/** It is unknown what Redis holds. No revision in Redis equals it. */
+/** The state in Redis is unknown; equals no revision there. */
 const UNKNOWN = -1
 
 /**
- * @param {Partition} partition
- * @param {string} channel
- * @returns {string[]} keys of its presence and of the workers present, see presence-change.lua
+ * @param {Partition} partition @param {string} channel
+ * @returns {string[]} keys of its presence and of its present workers, see presence-change.lua
  */
 export function keysOf(partition, channel) {
   return [partition.key('presence', channel), partition.key('presence-workers', channel)]
@@ -29,11 +28,11 @@ export function keysOf(partition, channel) {
 class Own {
   /** @type {Map<string, string>} client id -> value, as in presence-change.lua */
   clients = new Map()
-  /** The revision in Redis after the changes under way. */
+  /** Revision in Redis after the pending changes. */
   revision = NOTHING
-  /** Changes under way. */
+  /** Pending changes. */
   underway = 0
-  /** @type {Done[] | null} callbacks of a repair under way; null: none */
+  /** @type {Done[] | null} callbacks of a pending repair; null: none */
   waiting = null
 
   /** @param {string} channel */
@@ -45,32 +44,27 @@ class Own {
 /**
  * This worker's presence in the channels of one partition, kept in agreement with Redis.
  *
- * Each change carries a revision that Redis keeps beside the entries. Redis applies a change only to the revision before it. So one
- * number tells whether it holds the right entries, whatever was lost with a connection, a flush or a failover; if it differs, the
- * entries are compared and repaired.
+ * Each change carries a revision that Redis stores beside the entries, and Redis applies a change only to the
+ * revision before it. So one number shows whether Redis holds the right entries, whatever was lost with a
+ * connection, a flush or a failover; if it differs, the entries are compared and repaired.
  */
 export class PartitionPresence {
   #partition
   #uid
   #ttl
-  /** @type {Map<string, Own>} with clients, or with something to be taken back */
+  /** @type {Map<string, Own>} channels with clients, or with entries in Redis to be removed */
   #channels = new Map()
   #revision = NOTHING
-  /** Ticks in which every channel's lease is prolonged once. */
+  /** Ticks in which every channel's lease is extended once. */
   #ticks
   #rest
-  /** @type {Iterator<Own> | null} those still to come in this round */
+  /** @type {Iterator<Own> | null} the rest of this round */
   #round = null
   #share = 0
-  /** Clients of workers that have gone, taken out by this one. */
+  /** Clients of lost workers that this worker has removed. */
   swept = 0
 
-  /**
-   * @param {Partition} partition
-   * @param {object} options
-   * @param {string} options.uid of this worker
-   * @param {number} options.ttl ms; of a worker that dies
-   */
+  /** @param {Partition} partition @param {{uid: string, ttl: number}} options `ttl` ms; of a worker that dies */
   constructor(partition, { uid, ttl }) {
     this.#partition = partition
     this.#uid = uid
@@ -81,9 +75,7 @@ export class PartitionPresence {
   }
 
   /**
-   * @param {string} channel
-   * @param {string} client
-   * @param {string} value
+   * @param {string} channel @param {string} client @param {string} value
    * @param {Done} done never called before this returns
    */
   add(channel, client, value, done) {
@@ -100,34 +92,25 @@ export class PartitionPresence {
     })
   }
 
-  /**
-   * @param {string} channel
-   * @param {string} client
-   */
+  /** @param {string} channel @param {string} client */
   has(channel, client) {
     return this.#channels.get(channel)?.clients.has(client) === true
   }
 
-  /**
-   * @param {string} channel
-   * @param {string} client
-   */
+  /** @param {string} channel @param {string} client */
   remove(channel, client) {
     const own = this.#channels.get(channel)
     if (own?.clients.delete(client)) this.#change(own, [client], [], () => {})
   }
 
-  /**
-   * @param {string} channel
-   * @returns {Own}
-   */
+  /** @param {string} channel @returns {Own} */
   #open(channel) {
     let own = this.#channels.get(channel)
     if (!own) this.#channels.set(channel, (own = new Own(channel)))
     return own
   }
 
-  /** @param {Own} own is forgotten if nobody is present and Redis knows it */
+  /** @param {Own} own removed if nobody is present and Redis knows it */
   #release(own) {
     if (own.clients.size > 0 || own.revision !== NOTHING || own.underway > 0 || own.waiting) return
     this.#channels.delete(own.channel)
@@ -158,10 +141,8 @@ export class PartitionPresence {
   }
 
   /**
-   * @param {Own} own
-   * @param {string[]} gone
-   * @param {string[]} present
-   * @param {number} lease ms, 0: as it is
+   * @param {Own} own @param {string[]} gone @param {string[]} present
+   * @param {number} lease ms, 0: unchanged
    * @param {(error: Error | null, made: boolean) => void} done not made: Redis has another revision
    */
   #write(own, gone, present, lease, done) {
@@ -181,11 +162,7 @@ export class PartitionPresence {
     )
   }
 
-  /**
-   * Compares Redis with `clients` and repairs it.
-   * @param {Own} own
-   * @param {Done} done
-   */
+  /** Compares Redis with `clients` and repairs it. @param {Own} own @param {Done} done */
   #repair(own, done) {
     if (own.waiting) return own.waiting.push(done)
     own.waiting = [done]
@@ -198,10 +175,7 @@ export class PartitionPresence {
     })
   }
 
-  /**
-   * @param {Own} own
-   * @param {Buffer[]} reply revision, then client, value ..., as Redis has them
-   */
+  /** @param {Own} own @param {Buffer[]} reply of Redis: revision, then client, value ... */
   #agree(own, [revision, ...entries]) {
     const gone = []
     const known = new Set()
@@ -230,7 +204,7 @@ export class PartitionPresence {
     } while (from < present.length)
   }
 
-  /** To be called once a second: prolongs the leases of its share of all channels. */
+  /** Called once a second: extends the leases of its share of all channels. */
   tick() {
     if (!this.#partition.up) return
     if (--this.#rest <= 0 && this.#round === null) {
@@ -252,19 +226,13 @@ export class PartitionPresence {
     this.#check(this.#channels.values())
   }
 
-  /**
-   * Checks batch by batch; missing entries are written meanwhile.
-   * @param {Iterator<Own>} rest
-   */
+  /** Checks batch by batch; missing entries are written meanwhile. @param {Iterator<Own>} rest */
   #check(rest) {
     const batch = nextItems(rest, BATCH)
     if (batch.length > 0) this.#beat(batch, error => error ?? this.#check(rest))
   }
 
-  /**
-   * @param {Own[]} batch
-   * @param {Done} done
-   */
+  /** @param {Own[]} batch @param {Done} done */
   #beat(batch, done) {
     if (batch.length === 0) return
     const keys = batch.flatMap(({ channel }) => this.#keys(channel))
@@ -281,17 +249,14 @@ export class PartitionPresence {
     })
   }
 
-  /**
-   * Redis has nothing of this worker in a channel where it should: no need to compare.
-   * @param {Own} own
-   */
+  /** Writes everything, without a comparison: Redis holds nothing of this worker in the channel. @param {Own} own */
   #missing(own) {
     if (own.waiting) return
     own.waiting = []
     this.#agree(own, [Buffer.from('0')])
   }
 
-  /** @param {string} channel where other workers have left something behind */
+  /** @param {string} channel in which other workers have left entries behind */
   #sweep(channel) {
     const partition = this.#partition
     const keys = [...this.#keys(channel), partition.key('channel', channel)]
@@ -301,10 +266,7 @@ export class PartitionPresence {
   }
 }
 
-/**
- * @param {Done[]} waiting
- * @param {Error | null} error
- */
+/** @param {Done[]} waiting @param {Error | null} error */
 function settle(waiting, error) {
   for (const done of waiting) done(error)
 }

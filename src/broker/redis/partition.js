@@ -7,19 +7,19 @@ import { errors } from '../../errors.js'
  */
 
 /**
- * A part of all channels that lives in one place: all channels of a Redis server, or those of one hash slot of a Redis
- * Cluster. What is sent for channels of one partition may be sent in one command.
+ * Channels in one place: all channels of a Redis server, or those of one hash slot of a Redis Cluster. One command
+ * may carry requests for several channels of a partition.
  *
- * The names of its keys are `<prefix>.<kind>.<name>`, in a cluster `<prefix>.{<partition>}.<kind>.<name>`, so that they
- * are all in one slot. Those of its pub/sub topics are `<the same>.channel.<name>`.
+ * Its keys are `<prefix>.<kind>.<name>`, in a cluster `<prefix>.{<partition>}.<kind>.<name>`, which puts them in one
+ * slot. Its pub/sub topics are `<the same>.channel.<name>`.
  */
 export class Partition {
-  /** @type {Connection | null} to the server that is in charge; null: none is known */
+  /** @type {Connection | null} to the server in charge; null: unknown */
   connection = null
 
   /**
-   * @param {string} prefix of its keys and topics, with the dot at its end
-   * @param {boolean} sharded whether topics are those of sharded pub/sub
+   * @param {string} prefix of its keys and topics, with the final dot
+   * @param {boolean} sharded uses sharded pub/sub
    */
   constructor(prefix, sharded) {
     this.prefix = prefix
@@ -30,17 +30,13 @@ export class Partition {
     return this.connection?.up === true
   }
 
-  /**
-   * @param {string} kind
-   * @param {string} name
-   * @returns {string} of a key or a topic
-   */
+  /** @param {string} kind @param {string} name @returns {string} key or topic */
   key(kind, name) {
     return `${this.prefix}${kind}.${name}`
   }
 
   /**
-   * @param {string} name of a command
+   * @param {string} name command
    * @param {(string | Buffer | number)[]} args
    * @param {Done} done never called before this returns
    */
@@ -50,9 +46,7 @@ export class Partition {
   }
 
   /**
-   * @param {Script} script
-   * @param {string[]} keys
-   * @param {(string | Buffer | number)[]} args
+   * @param {Script} script @param {string[]} keys @param {(string | Buffer | number)[]} args
    * @param {Done} done never called before this returns
    */
   run(script, keys, args, done) {
@@ -60,32 +54,22 @@ export class Partition {
     this.connection.run(script, keys, args, done)
   }
 
-  /**
-   * Calls `flush` at the end of this turn of the event loop.
-   * @param {() => void} flush
-   */
+  /** Calls `flush` at the end of this turn of the event loop. @param {() => void} flush */
   schedule(flush) {
     if (this.connection === null) setImmediate(flush)
     else this.connection.schedule(flush)
   }
 
-  /**
-   * @param {string[]} topics
-   * @param {Done} done
-   */
+  /** @param {string[]} topics @param {Done} done */
   subscribe(topics, done) {
     this.send(this.sharded ? 'ssubscribe' : 'subscribe', topics, done)
   }
 
-  /**
-   * @param {string[]} topics
-   * @param {Done} done
-   */
+  /** @param {string[]} topics @param {Done} done */
   unsubscribe(topics, done) {
     this.send(this.sharded ? 'sunsubscribe' : 'unsubscribe', topics, done)
   }
 
-  /** The command that publishes on its topics. */
   get publishCommand() {
     return this.sharded ? 'spublish' : 'publish'
   }
@@ -94,9 +78,8 @@ export class Partition {
 const CHANNEL = 0x63 // c
 
 /**
- * Hands a message to whom it concerns: topics of channels are `<prefix>channel.<name>`, all others begin with another letter.
- * @param {Buffer} topic
- * @param {Buffer} message
+ * Routes a message: topics of channels are `<prefix>channel.<name>`, all others begin with another letter.
+ * @param {Buffer} topic @param {Buffer} message
  * @param {number} prefixLength bytes of the partition's prefix
  * @param {import('./placement.js').ShardEvents} events
  */

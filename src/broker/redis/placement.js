@@ -5,9 +5,9 @@ import { dispatch, Partition } from './partition.js'
 /**
  * @typedef {object} ShardEvents
  * @property {(partition: Partition) => void} up its connection, maybe a new one, can be used and has no subscriptions
- * @property {(partition: Partition) => void} down commands under way have failed, subscriptions have ended
- * @property {(channel: string, message: Buffer) => void} channelMessage on a topic `<prefix>channel.<name>`; valid only during the call
- * @property {(topic: string, message: Buffer) => void} controlMessage a message on another topic, without the prefix
+ * @property {(partition: Partition) => void} down pending commands have failed, subscriptions have ended
+ * @property {(channel: string, message: Buffer) => void} channelMessage valid only during the call
+ * @property {(topic: string, message: Buffer) => void} controlMessage message on another topic, without the prefix
  *
  * @typedef {object} Shard one deployment of Redis: a server, a sentinel set or a cluster
  * @property {string} name for the log
@@ -17,18 +17,13 @@ import { dispatch, Partition } from './partition.js'
  * @property {() => void} close
  */
 
-/**
- * One Redis server, or the one that a sentinel set names.
- * @implements {Shard}
- */
+/** One Redis server, or the master of a sentinel set. @implements {Shard} */
 export class SingleShard {
   #connection
   #reported = false
 
   /**
-   * @param {import('./address.js').Target} target
-   * @param {string} prefix
-   * @param {ShardEvents} events
+   * @param {import('./address.js').Target} target @param {string} prefix @param {ShardEvents} events
    * @param {import('pino').Logger} log
    */
   constructor({ name, options }, prefix, events, log) {
@@ -70,21 +65,14 @@ export class SingleShard {
   }
 }
 
-/**
- * @param {string} name
- * @returns {number} 32 bits (FNV-1a over UTF-16 units)
- */
+/** @param {string} name @returns {number} 32 bits (FNV-1a over UTF-16 units) */
 export function hash(name) {
   let h = 0x811c9dc5
   for (let i = 0; i < name.length; i++) h = Math.imul(h ^ name.charCodeAt(i), 0x01000193)
   return h >>> 0
 }
 
-/**
- * Mixes a hash with a number (the finalizer of MurmurHash3).
- * @param {number} h
- * @param {number} seed
- */
+/** Mixes a hash with a number (the finalizer of MurmurHash3). @param {number} h @param {number} seed */
 function mix(h, seed) {
   h ^= Math.imul(seed + 1, 0x9e3779b1)
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
@@ -93,10 +81,8 @@ function mix(h, seed) {
 }
 
 /**
- * Which of `count` shards a hash belongs to: the one with the highest score (rendezvous hashing). With one shard more, only
- * the channels that it takes over move.
- * @param {number} h
- * @param {number} count
+ * Shard of a hash by rendezvous hashing: the highest score wins. An added shard moves only the channels it receives.
+ * @param {number} h @param {number} count of shards
  */
 export function shardOf(h, count) {
   let best = 0
@@ -111,9 +97,7 @@ export function shardOf(h, count) {
   return best
 }
 
-/**
- * Where each channel lives. The same on every node, as long as all have the same list of addresses in the same order.
- */
+/** Place of each channel. Equal on all nodes with the same list of addresses in the same order. */
 export class Placement {
   /** @type {Shard[]} */
   #shards
@@ -121,8 +105,7 @@ export class Placement {
   /**
    * @param {import('./address.js').Target[]} targets
    * @param {{prefix: string, partitions: number}} options `partitions` of each cluster
-   * @param {ShardEvents} events
-   * @param {import('pino').Logger} log
+   * @param {ShardEvents} events @param {import('pino').Logger} log
    */
   constructor(targets, { prefix, partitions }, events, log) {
     this.#shards = targets.map(target =>
@@ -132,7 +115,7 @@ export class Placement {
     )
   }
 
-  /** @returns {Partition} for what belongs to no channel */
+  /** @returns {Partition} for data of no channel */
   get control() {
     return this.#shards[0].partitions[0]
   }
@@ -142,10 +125,7 @@ export class Placement {
     return this.#shards.flatMap(({ partitions }) => partitions)
   }
 
-  /**
-   * @param {string} channel
-   * @returns {Partition}
-   */
+  /** @param {string} channel @returns {Partition} */
   of(channel) {
     const shards = this.#shards
     if (shards.length === 1 && shards[0].partitions.length === 1) return shards[0].partitions[0]
@@ -154,12 +134,11 @@ export class Placement {
     return partitions[mix(h, 0x5eed) % partitions.length]
   }
 
-  /** Whether every server is within reach. */
   get up() {
     return this.#shards.every(({ up }) => up)
   }
 
-  /** Called about once a second: finds out that an idle server is gone. */
+  /** Called about once a second: detects that an idle server is gone. */
   probe() {
     for (const connection of new Set(this.partitions.map(({ connection }) => connection))) connection?.probe()
   }

@@ -10,9 +10,9 @@ const TICK_MS = 1000
 const CLIENT = 0x63 // c
 
 /**
- * Presence over all workers of all nodes. For each channel Redis holds the clients, each with its worker, and the workers with their
- * leases. A client counts while its worker renews the lease: one small command for each channel of a worker, not for each client.
- *
+ * Presence over all workers of all nodes. For each channel Redis holds the clients, each with its worker, and the
+ * workers with their leases. A client counts while its worker renews the lease: one small command for each channel
+ * of a worker, not for each client.
  * @implements {Presence}
  */
 export class RedisPresence {
@@ -26,10 +26,9 @@ export class RedisPresence {
   #timer
 
   /**
-   * @param {object} options
-   * @param {import('./placement.js').Placement} options.placement
+   * @param {object} options @param {import('./placement.js').Placement} options.placement
    * @param {string} options.uid of this worker: letters and digits
-   * @param {number} options.ttl ms until the clients of a worker that dies vanish
+   * @param {number} options.ttl ms until the clients of a dead worker vanish
    * @param {import('pino').Logger} options.log
    */
   constructor({ placement, uid, ttl, log }) {
@@ -59,11 +58,11 @@ export class RedisPresence {
   }
 
   /**
-   * @param {string} channel
-   * @param {string} client
+   * @param {string} channel @param {string} client
    * @param {string} info ClientInfo as JSON text
-   * @param {boolean} leave whether the leave is to be announced if this worker dies
-   * @param {(error: Error | null) => void} done never called before this returns. After an error the client is as present as before
+   * @param {boolean} leave announce a leave if this worker dies
+   * @param {(error: Error | null) => void} done never called before this returns. After an error the presence of
+   *   the client is unchanged
    */
   add(channel, client, info, leave, done) {
     const { user } = JSON.parse(info)
@@ -71,31 +70,21 @@ export class RedisPresence {
     this.#presenceOf(channel).add(channel, client, value, done)
   }
 
-  /**
-   * @param {string} channel
-   * @param {string} client
-   * @returns {boolean} whether it is present through this worker
-   */
+  /** @param {string} channel @param {string} client @returns {boolean} whether it is present through this worker */
   has(channel, client) {
     return this.#byPartition.get(this.#placement.of(channel))?.has(channel, client) === true
   }
 
-  /**
-   * @param {string} channel
-   * @param {string} client
-   */
+  /** @param {string} channel @param {string} client */
   remove(channel, client) {
     this.#byPartition.get(this.#placement.of(channel))?.remove(channel, client)
   }
 
-  /**
-   * @param {string} channel
-   * @returns {Promise<Map<string, string>>} client id -> ClientInfo as JSON text
-   */
+  /** @type {Presence['list']} */
   async list(channel) {
     const partition = this.#placement.of(channel)
     const [presence, present] = keysOf(partition, channel)
-    // Without a script around it, the long list costs Redis a third.
+    // A script around the long list would cost Redis a third more.
     const [entries, workers] = await Promise.all([
       reply(done => partition.send('hgetall', [presence], done)),
       reply(done => partition.run(presenceAlive, [present], [], done)),
@@ -117,10 +106,7 @@ export class RedisPresence {
     return clients
   }
 
-  /**
-   * @param {string} channel
-   * @returns {Promise<{clients: number, users: number}>} all anonymous clients are of one user
-   */
+  /** @type {Presence['stats']} */
   async stats(channel) {
     const partition = this.#placement.of(channel)
     const keys = keysOf(partition, channel)
@@ -128,7 +114,7 @@ export class RedisPresence {
     return { clients, users }
   }
 
-  /** To be called once a second. */
+  /** Called once a second. */
   tick() {
     let swept = 0
     for (const own of this.#byPartition.values()) {
@@ -139,19 +125,13 @@ export class RedisPresence {
     if (swept > 0) this.#log.info({ clients: swept }, 'presence of ended workers removed')
   }
 
-  /**
-   * The connection of a partition has come up.
-   * @param {Partition} partition
-   */
+  /** The connection of a partition has come up. @param {Partition} partition */
   up(partition) {
     this.#byPartition.get(partition)?.up()
   }
 }
 
-/**
- * @param {(done: import('./connection.js').Done) => void} send
- * @returns {Promise<any>}
- */
+/** @param {(done: import('./connection.js').Done) => void} send @returns {Promise<any>} */
 function reply(send) {
   return new Promise((resolve, reject) => send((error, reply) => (error ? reject(error) : resolve(reply))))
 }

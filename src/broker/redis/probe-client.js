@@ -13,7 +13,7 @@ import { formatDuration } from '../../config/values.js'
 /** An error reply of Redis. */
 export class Refusal extends Error {}
 
-/** Why there is no answer, in words that can follow `cannot reach redis at ...: `. */
+/** A missing answer; the message completes `cannot reach redis at ...: `. */
 export class Unreachable extends Error {}
 
 /** @type {Readonly<Record<string, string>>} */
@@ -43,10 +43,7 @@ const REASONS = Object.freeze({
   ERR_SSL_TLSV13_ALERT_UNKNOWN_CA: 'it does not trust cert_pem',
 })
 
-/**
- * @param {string} message of an error that OpenSSL found while writing
- * @returns {string}
- */
+/** @param {string} message of an OpenSSL error during a write @returns {string} */
 function reasonOfAlert(message) {
   if (/certificate required|handshake failure/.test(message))
     return 'it requires a client certificate (cert_pem, key_pem)'
@@ -59,9 +56,9 @@ const CRLF = '\r\n'
 /**
  * Reads one reply (RESP2 or RESP3). Maps become flat lists; errors are returned, not thrown.
  * @param {Buffer} bytes
- * @param {{at: number}} position moved behind what was read
- * @returns {any} INCOMPLETE if more must come first
- * @throws {Error} if Redis never says so
+ * @param {{at: number}} position moved to the end of the reply
+ * @returns {any} INCOMPLETE if bytes are missing
+ * @throws {Error} for bytes that Redis never sends
  */
 function parse(bytes, position) {
   const end = bytes.indexOf(CRLF, position.at)
@@ -97,10 +94,9 @@ function parse(bytes, position) {
 }
 
 /**
- * @param {Buffer} bytes
- * @param {{at: number}} position
+ * @param {Buffer} bytes @param {{at: number}} position
  * @param {number} length -1: null
- * @param {boolean} verbatim three letters and a colon come first
+ * @param {boolean} verbatim skip three letters and a colon
  */
 function parseText(bytes, position, length, verbatim) {
   if (length < 0) return null
@@ -110,11 +106,7 @@ function parseText(bytes, position, length, verbatim) {
   return bytes.toString('utf8', verbatim ? start + 4 : start, start + length)
 }
 
-/**
- * @param {Buffer} bytes
- * @param {{at: number}} position
- * @param {number} length -1: null
- */
+/** @param {Buffer} bytes @param {{at: number}} position @param {number} length -1: null */
 function parseList(bytes, position, length) {
   if (length < 0) return null
   const list = []
@@ -126,9 +118,7 @@ function parseList(bytes, position, length) {
   return list
 }
 
-/**
- * A short-lived client. Unlike ioredis it never retries, and it reports why a connection failed.
- */
+/** A short-lived client. Unlike ioredis it never retries, and it reports why a connection failed. */
 export class ProbeClient {
   #socket
   #bytes = Buffer.alloc(0)
@@ -137,16 +127,12 @@ export class ProbeClient {
   #secure
   /** Whether the server has accepted the connection; TLS comes after that. */
   #accepted = false
-  /** @type {Unreachable | null} why it is over */
+  /** @type {Unreachable | null} reason of the end */
   #ended = null
   /** @type {((error: Error | null, reply?: any) => void)[]} callbacks in the order of their commands */
   #waiting = []
 
-  /**
-   * @param {Where} where
-   * @param {number} connectTimeout ms, TLS included
-   * @param {number} ioTimeout ms
-   */
+  /** @param {Where} where @param {number} connectTimeout ms, TLS included @param {number} ioTimeout ms */
   constructor({ tls, ...where }, connectTimeout, ioTimeout) {
     this.#connectTimeout = connectTimeout
     this.#ioTimeout = ioTimeout
@@ -163,11 +149,7 @@ export class ProbeClient {
     this.#socket.on('data', chunk => this.#receive(chunk))
   }
 
-  /**
-   * Called first.
-   * @returns {Promise<void>} when commands can be sent
-   * @throws {Unreachable} with the reason
-   */
+  /** Called first. @returns {Promise<void>} resolves when commands can be sent @throws {Unreachable} */
   open() {
     return this.#wait(this.#connectTimeout, () => {
       const unanswered = `no answer within ${formatDuration(this.#connectTimeout)} (connect_timeout)`
@@ -178,8 +160,7 @@ export class ProbeClient {
   /**
    * @param {...(string | number)} args a command
    * @returns {Promise<any>} the reply
-   * @throws {Refusal} an error reply
-   * @throws {Unreachable} with the reason
+   * @throws {Refusal | Unreachable}
    */
   command(...args) {
     const texts = args.map(arg => `$${Buffer.byteLength(`${arg}`)}${CRLF}${arg}${CRLF}`)
@@ -195,11 +176,7 @@ export class ProbeClient {
     this.#end('closed')
   }
 
-  /**
-   * @param {number} timeout ms
-   * @param {() => string} late the reason once it has passed
-   * @returns {Promise<any>}
-   */
+  /** @param {number} timeout ms @param {() => string} late reason of a timeout @returns {Promise<any>} */
   #wait(timeout, late) {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => this.#end(late()), timeout)

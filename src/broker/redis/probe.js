@@ -5,7 +5,7 @@ import { askView } from './cluster-node.js'
 import { Refusal } from './probe-client.js'
 import { checkKind, Fault, Loading, refusedCommands, showUser, withClient } from './server-check.js'
 
-// Checks every Redis once before any worker starts: problems are reported in one line, instead of by retrying workers.
+// Checks every Redis once before any worker starts: faults appear in one line, not as retries of workers.
 
 /**
  * @typedef {import('./address.js').Target} Target
@@ -17,9 +17,7 @@ const LOADING_POLL = 500
 const LOADING_LOG = 10_000
 
 /**
- * @param {Target} target
- * @param {{host?: string, port?: number, path?: string}} where
- * @param {string} label
+ * @param {Target} target @param {{host?: string, port?: number, path?: string}} where @param {string} label
  * @returns {Login}
  */
 const login = ({ options }, { host, port, path }, label) => ({
@@ -32,11 +30,7 @@ const login = ({ options }, { host, port, path }, label) => ({
   ioTimeout: Number(options.socketTimeout),
 })
 
-/**
- * @param {Target} target
- * @param {Place} place of a sentinel
- * @returns {Login}
- */
+/** @param {Target} target @param {Place} place of a sentinel @returns {Login} */
 const sentinelLogin = ({ options, ...target }, place) => ({
   ...login({ ...target, options }, place, `sentinel at ${showPlace(place)}`),
   where: { ...place, tls: options.sentinelTLS },
@@ -46,10 +40,8 @@ const sentinelLogin = ({ options, ...target }, place) => ({
 })
 
 /**
- * Checks a server that is to hold channels.
- * @param {Login} to
- * @param {number} db
- * @param {{name: string, cluster: boolean, sharded: boolean}} place
+ * Checks a server of channels.
+ * @param {Login} to @param {number} db @param {{name: string, cluster: boolean, sharded: boolean}} place
  * @returns {Promise<void>}
  */
 function checkServer(to, db, place) {
@@ -66,7 +58,7 @@ function checkServer(to, db, place) {
 /**
  * @template T
  * @param {readonly Promise<T>[]} checks
- * @returns {Promise<T>} the result of the first successful one in the list
+ * @returns {Promise<T>} the first success in the list
  * @throws {Fault} with all reasons
  * @throws {Loading}
  */
@@ -84,11 +76,7 @@ async function firstOf(checks) {
   throw loading ?? new Fault([...reasons].join('; '))
 }
 
-/**
- * @param {Target} target
- * @param {Place} place
- * @returns {Promise<Place>} of the master
- */
+/** @param {Target} target @param {Place} place @returns {Promise<Place>} of the master */
 function askSentinel(target, place) {
   const to = sentinelLogin(target, place)
   const name = String(target.options.name)
@@ -104,10 +92,7 @@ function askSentinel(target, place) {
   })
 }
 
-/**
- * @param {Target} target
- * @param {string} prefix
- */
+/** @param {Target} target @param {string} prefix */
 async function checkSentinels(target, prefix) {
   const places = /** @type {Place[]} */ (target.options.sentinels)
   const master = await firstOf(places.map(place => askSentinel(target, place)))
@@ -115,11 +100,7 @@ async function checkSentinels(target, prefix) {
   await checkServer(to, target.options.db ?? 0, { name: `${prefix}.probe`, cluster: false, sharded: false })
 }
 
-/**
- * @param {Target} target
- * @param {Place} place
- * @returns {Promise<import('./cluster-node.js').ClusterView>}
- */
+/** @param {Target} target @param {Place} place @returns {Promise<import('./cluster-node.js').ClusterView>} */
 function askNode(target, place) {
   const to = login(target, place, `redis at ${showPlace(place)}`)
   return withClient(to, async client => {
@@ -137,10 +118,7 @@ function askNode(target, place) {
   })
 }
 
-/**
- * @param {Target} target
- * @param {string} prefix
- */
+/** @param {Target} target @param {string} prefix */
 async function checkCluster(target, prefix) {
   const seeds = /** @type {Place[]} */ (target.nodes)
   const view = await firstOf(seeds.map(place => askNode(target, place)))
@@ -156,11 +134,7 @@ async function checkCluster(target, prefix) {
   for (const result of await Promise.allSettled(checks)) if (result.status === 'rejected') throw result.reason
 }
 
-/**
- * @param {Target} target
- * @param {string} prefix
- * @returns {Promise<void>}
- */
+/** @param {Target} target @param {string} prefix @returns {Promise<void>} */
 function checkTarget(target, prefix) {
   if (target.kind === 'sentinel') return checkSentinels(target, prefix)
   if (target.kind === 'cluster') return checkCluster(target, prefix)
@@ -171,11 +145,10 @@ function checkTarget(target, prefix) {
 
 /**
  * Resolves when every configured Redis can be used; waits for servers that are loading their data.
- *
  * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
  * @param {import('pino').Logger} log
  * @returns {Promise<void>}
- * @throws {Error} one line that says what is wrong, without any password
+ * @throws {Error} one line that states the fault, without passwords
  */
 export async function probeRedis(redis, log) {
   let targets = parseTargets(redis)

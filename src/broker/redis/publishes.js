@@ -7,29 +7,29 @@ import { publish } from './scripts.js'
  * @typedef {import('./partition.js').Partition} Partition
  *
  * @typedef {object} Item one message on its way to Redis
- * @property {string} flags as publish.lua knows them
+ * @property {string} flags see publish.lua
  * @property {string} channel
  * @property {Buffer | string} body
  * @property {PublishOptions | null} options of a publication
  * @property {((error: Error | null, offset: number, epoch: string) => void) | null} done
- * @property {boolean} echo whether this worker is going to receive it itself
+ * @property {boolean} echo this worker will receive it too
  * @property {boolean} answered
  * @property {number} offset
  * @property {string} epoch
  */
 
-/** Redis blocks while it runs a batch. */
+/** Limits of a batch: Redis blocks while it runs one. */
 const MAX_ITEMS = 64
 const MAX_BYTES = 512 * 1024
-/** How long a key keeps the same publication from going out again (server API, publish). */
+/** Validity of an idempotency key, ms (server API, publish). */
 const RESULT_TTL = 5 * 60 * 1000
-/** Ticks that an echo may take. */
+/** Ticks until an echo is no longer awaited. */
 const MAX_TICKS = 5
 const BANG = '!'
 const EQUALS = '='
 
 /**
- * Batches under way. A publication to a channel that this worker is subscribed to comes back as an echo, before or after the reply
+ * Pending batches. A publication to a channel of this worker comes back as an echo, before or after the reply
  * (depending on the version of Redis); `done` waits for both.
  */
 export class Batches {
@@ -49,11 +49,7 @@ export class Batches {
     return this.#uid + this.#last.toString(36)
   }
 
-  /**
-   * @param {string} mark
-   * @param {Item[]} items
-   * @param {Partition} partition
-   */
+  /** @param {string} mark @param {Item[]} items @param {Partition} partition */
   open(mark, items, partition) {
     this.#open.set(mark, { items, partition, ticks: 0 })
   }
@@ -63,11 +59,7 @@ export class Batches {
     this.#open.delete(mark)
   }
 
-  /**
-   * A publication was delivered in this worker.
-   * @param {string} mark
-   * @param {number} index
-   */
+  /** Called when a publication was delivered in this worker. @param {string} mark @param {number} index */
   echo(mark, index) {
     if (!mark.startsWith(this.#uid)) return
     const batch = this.#open.get(mark)
@@ -79,14 +71,14 @@ export class Batches {
     item.done?.(null, item.offset, item.epoch)
   }
 
-  /** Once a second: Redis may have refused the subscription whose echoes are awaited. */
+  /** Called once a second: Redis may have refused the subscription of the awaited echoes. */
   tick() {
     this.#release(batch => ++batch.ticks > MAX_TICKS && batch.items.every(({ answered }) => answered))
   }
 
   /**
-   * No echo will come: publications with a reply count as published.
-   * @param {Partition} partition whose connection is lost
+   * Called when the connection is lost and no echo will come: publications with a reply count as published.
+   * @param {Partition} partition
    */
   release(partition) {
     this.#release(batch => batch.partition === partition)
@@ -107,9 +99,7 @@ export class Batches {
   }
 }
 
-/**
- * Publications of one turn to the channels of a partition: one script call for many of them, each an atomic step of its own.
- */
+/** Publications of one turn to the channels of a partition: one script call for many, each of them an atomic step. */
 export class Publishes {
   #partition
   #batches
@@ -119,9 +109,8 @@ export class Publishes {
   #items = []
 
   /**
-   * @param {Partition} partition
-   * @param {Batches} batches
-   * @param {(channel: string) => boolean} isSubscribed whether what is sent now comes back
+   * @param {Partition} partition @param {Batches} batches
+   * @param {(channel: string) => boolean} isSubscribed whether a publication sent now comes back
    * @param {import('pino').Logger} log
    */
   constructor(partition, batches, isSubscribed, log) {
@@ -133,9 +122,8 @@ export class Publishes {
 
   /**
    * @param {string} channel
-   * @param {Buffer} body as `encode` makes it
-   * @param {PublishOptions} options
-   * @param {NonNullable<Item['done']>} done
+   * @param {Buffer} body from `encode`
+   * @param {PublishOptions} options @param {NonNullable<Item['done']>} done
    */
   publication(channel, body, options, done) {
     let flags = 'p'
@@ -157,10 +145,7 @@ export class Publishes {
     })
   }
 
-  /**
-   * @param {string} channel
-   * @param {string} message
-   */
+  /** @param {string} channel @param {string} message */
   event(channel, message) {
     this.#items.push({
       flags: 'e',
@@ -175,7 +160,6 @@ export class Publishes {
     })
   }
 
-  /** Sends what there is. */
   flush() {
     const items = this.#items
     if (items.length === 0) return
@@ -212,10 +196,7 @@ export class Publishes {
   }
 
   /**
-   * @param {string} channel
-   * @param {PublishOptions} options
-   * @param {string[]} keys
-   * @param {(string | Buffer)[]} args
+   * @param {string} channel @param {PublishOptions} options @param {string[]} keys @param {(string | Buffer)[]} args
    */
   #describe(
     channel,
@@ -230,18 +211,13 @@ export class Publishes {
       if (version) args.push(String(version).padStart(20, '0'), versionEpoch ?? '')
     }
     if (idempotencyKey) {
-      // The length keeps `a.b` + `c` apart from `a` + `b.c`.
+      // The length distinguishes `a.b` + `c` from `a` + `b.c`.
       keys.push(partition.key('result', `${channel.length}.${channel}.${idempotencyKey}`))
       args.push(String(RESULT_TTL))
     }
   }
 
-  /**
-   * @param {string} mark
-   * @param {Item[]} items
-   * @param {Error | null} error
-   * @param {Buffer | null} reply
-   */
+  /** @param {string} mark @param {Item[]} items @param {Error | null} error @param {Buffer | null} reply */
   #answered(mark, items, error, reply) {
     if (error || !reply) {
       this.#batches.close(mark)
@@ -276,11 +252,7 @@ export class Publishes {
     if (!waiting) this.#batches.close(mark)
   }
 
-  /**
-   * An error of one callback does not keep the others of a batch from being called.
-   * @param {Item} item
-   * @param {Error | null} error
-   */
+  /** An error of one callback does not stop the others of a batch. @param {Item} item @param {Error | null} error */
   #done(item, error) {
     try {
       if (error) item.done?.(error, 0, '')
