@@ -15,7 +15,7 @@ import { NO_ANSWER } from './reads.js'
  */
 
 const TICK_MS = 1000
-/** A position that keeps disagreeing with the delivered one is accepted after so many reads. */
+/** A position that keeps disagreeing with the delivered one is accepted after this many reads. */
 const MAX_ATTEMPTS = 3
 /** @type {SubscribeAnswer} */
 const NOTHING = Object.freeze({ offset: 0, epoch: '', recovered: false, publications: [] })
@@ -25,7 +25,6 @@ const NOTHING = Object.freeze({ offset: 0, epoch: '', recovered: false, publicat
  *
  *   subscribe, publish, history -> PartitionQueue -> Connection -> Redis
  *   Redis -> Connection -> Channels -> BrokerEvents
- *
  * @implements {PubSub}
  */
 export class RedisPubSub {
@@ -41,12 +40,10 @@ export class RedisPubSub {
   #timer
 
   /**
-   * @param {object} parts
-   * @param {import('./placement.js').Placement} parts.placement
+   * @param {object} parts @param {import('./placement.js').Placement} parts.placement
    * @param {import('./presence.js').RedisPresence} parts.presence
    * @param {string} parts.uid of this worker: letters and digits
-   * @param {import('../contract.js').BrokerEvents} parts.events
-   * @param {import('pino').Logger} parts.log
+   * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
    */
   constructor({ placement, presence, uid, events, log }) {
     this.#placement = placement
@@ -85,18 +82,12 @@ export class RedisPubSub {
     this.#channels.down(partition)
   }
 
-  /**
-   * @param {string} channel
-   * @param {Buffer} message valid only during the call
-   */
+  /** @param {string} channel @param {Buffer} message valid only during the call */
   message(channel, message) {
     this.#channels.message(channel, message)
   }
 
-  /**
-   * @param {Partition} partition
-   * @returns {PartitionQueue}
-   */
+  /** @param {Partition} partition */
   #queue(partition) {
     let queue = this.#queues.get(partition)
     if (!queue) {
@@ -112,7 +103,7 @@ export class RedisPubSub {
     if (!partition.up) return queueMicrotask(() => done(errors.internal, NOTHING))
     const channel = (!wants.first && this.#channels.get(name)) || this.#channels.open(name, partition)
     const listed = wants.client !== ''
-    // A client that subscribes anew stays present when that fails.
+    // A client that subscribes again stays present when that fails.
     const present = listed && this.#presence.has(name, wants.client)
     /** @type {Error | null} */
     let failed = null
@@ -127,7 +118,7 @@ export class RedisPubSub {
       done(failed, failed ? NOTHING : answer)
     }
     let listing = listed
-    /** Whether the position came before the presence: then it is outdated. */
+    /** Whether the position came before the presence, and so is outdated. */
     let early = false
     const read = () =>
       this.#read(channel, wants, wants.metaTtl, 1, (error, { offset, epoch, found, publications }) => {
@@ -153,11 +144,8 @@ export class RedisPubSub {
   }
 
   /**
-   * Reads where the stream of a channel that is subscribed to is, in stream order.
-   * @param {Channel} channel
-   * @param {SubscribeWants | null} wants
-   * @param {number} metaTtl
-   * @param {number} attempt
+   * Reads the stream position of a subscribed channel, in stream order.
+   * @param {Channel} channel @param {SubscribeWants | null} wants @param {number} metaTtl @param {number} attempt
    * @param {(error: Error | null, answer: Answer) => void} done
    */
   #read(channel, wants, metaTtl, attempt, done) {
@@ -238,10 +226,7 @@ export class RedisPubSub {
   }
 }
 
-/**
- * @param {SubscribeWants | null} wants
- * @returns {string[]} what read.lua is asked for
- */
+/** @param {SubscribeWants | null} wants @returns {string[]} operation of read.lua */
 function opOf(wants) {
   if (!wants?.recover) return ['p']
   const { offset, epoch, limit } = wants.recover

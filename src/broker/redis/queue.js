@@ -6,12 +6,10 @@ import { Reads } from './reads.js'
  * @typedef {import('./channels.js').Channels} Channels
  */
 
-/** Channels in one command: Redis blocks meanwhile. */
+/** Channels in one command, which blocks Redis. */
 const MAX_TOPICS = 512
 
-/**
- * Subscribes and unsubscribes of one turn in a partition, in few commands.
- */
+/** Subscribes and unsubscribes of one turn in a partition, in few commands. */
 export class Subscriptions {
   #partition
   /** @type {Channel[]} */
@@ -22,7 +20,7 @@ export class Subscriptions {
 
   /**
    * @param {import('./partition.js').Partition} partition
-   * @param {(channel: Channel, error: Error | null) => void} subscribed called for each channel, in the order of the connection
+   * @param {(channel: Channel, error: Error | null) => void} subscribed called for each channel, in connection order
    */
   constructor(partition, subscribed) {
     this.#partition = partition
@@ -34,7 +32,7 @@ export class Subscriptions {
     this.#opened.push(channel)
   }
 
-  /** @param {string} name of a channel that Redis was asked for */
+  /** @param {string} name of a channel whose subscription was sent */
   close(name) {
     this.#closed.push(name)
   }
@@ -69,11 +67,11 @@ export class Subscriptions {
 }
 
 /**
- * The requests of one turn of the event loop to a partition. They leave at the turn's end, subscriptions first: publications then
- * follow exactly the position that is read.
+ * The requests of one turn of the event loop to a partition. They leave at the turn's end, subscriptions first:
+ * publications then follow exactly the position that is read.
  */
 export class PartitionQueue {
-  /** @type {Set<Channel>} of the partition, to be found when its connection comes or goes */
+  /** @type {Set<Channel>} channels of the partition, used when its connection comes or goes */
   channels = new Set()
   #partition
   #channels
@@ -86,10 +84,8 @@ export class PartitionQueue {
   #flush = () => this.flush()
 
   /**
-   * @param {import('./partition.js').Partition} partition
-   * @param {Channels} channels
-   * @param {import('./publishes.js').Batches} batches
-   * @param {import('pino').Logger} log
+   * @param {import('./partition.js').Partition} partition @param {Channels} channels
+   * @param {import('./publishes.js').Batches} batches @param {import('pino').Logger} log
    */
   constructor(partition, channels, batches, log) {
     this.#partition = partition
@@ -149,10 +145,7 @@ export class PartitionQueue {
     this.#schedule()
   }
 
-  /**
-   * Calls `then` when all earlier requests have been answered, except for histories that had to wait.
-   * @param {() => void} then
-   */
+  /** Calls `then` when all earlier requests have been answered, except delayed histories. @param {() => void} then */
   after(then) {
     this.#after.push(then)
     this.#schedule()

@@ -10,9 +10,8 @@ import { read } from './scripts.js'
  * @property {boolean} found whether all requested publications are there; false also for another epoch
  * @property {number} offset top of the stream
  * @property {string} epoch
- * @property {string} mark of its last publication
+ * @property {string} mark of the last publication
  * @property {Publication[]} publications
- *
  * @typedef {(error: Error | null, answer: Answer) => void} Done
  * @typedef {{channel: string, args: string[], done: Done}} Item
  */
@@ -21,34 +20,29 @@ import { read } from './scripts.js'
 export const NO_ANSWER = Object.freeze({ found: false, offset: 0, epoch: '', mark: '', publications: [] })
 
 const MAX_POSITIONS = 128
-/** Histories may be large, and Redis drops a subscriber that leaves too much unread (client-output-buffer-limit pubsub). */
+/** Histories may be large, and Redis drops slow subscribers (client-output-buffer-limit pubsub). */
 const MAX_HISTORIES = 16
-/** Calls for histories at once. */
+/** Simultaneous calls for histories. */
 const MAX_CALLS = 4
 const ONE = 0x31
 
-/**
- * Reads of one turn from the streams of a partition, in few script calls.
- */
+/** Reads of one turn from the streams of a partition, in few script calls. */
 export class Reads {
   #partition
   /** @type {Item[]} */
   #positions = []
-  /** @type {Item[]} those that bring publications */
+  /** @type {Item[]} reads with publications */
   #histories = []
   #underWay = 0
   /** Histories in one call. */
   #width = MAX_HISTORIES
-  /** Whether a connection was lost with some under way, ... */
+  /** Whether a connection was lost with pending histories. */
   #failed = false
-  /** ... and how often in a row: too many histories at once may be the cause, so fewer are read then. */
+  /** Such losses in a row: too many simultaneous histories may be the cause, so fewer are read then. */
   #losses = 0
   #log
 
-  /**
-   * @param {import('./partition.js').Partition} partition
-   * @param {import('pino').Logger} log
-   */
+  /** @param {import('./partition.js').Partition} partition @param {import('pino').Logger} log */
   constructor(partition, log) {
     this.#partition = partition
     this.#log = log
@@ -57,7 +51,7 @@ export class Reads {
   /**
    * @param {string} channel
    * @param {number} metaTtl ms
-   * @param {string[]} op and what belongs to it, as read.lua knows them
+   * @param {string[]} op of read.lua, with its arguments
    * @param {Done} done called in stream order
    */
   add(channel, metaTtl, [op, ...more], done) {
@@ -66,7 +60,6 @@ export class Reads {
     else this.#histories.push(item)
   }
 
-  /** Sends what there is. */
   flush() {
     const positions = this.#positions
     if (positions.length > 0) {
@@ -92,7 +85,7 @@ export class Reads {
   }
 
   /**
-   * All reads are answered, or the connection was lost: adapts how many histories one call reads.
+   * Adapts the histories of a call once all reads are answered or the connection was lost.
    * @param {Error | null} error of the last call
    */
   #adapt(error) {
@@ -105,10 +98,7 @@ export class Reads {
     this.#failed = false
   }
 
-  /**
-   * @param {Item[]} items
-   * @param {(error: Error | null) => void} [then]
-   */
+  /** @param {Item[]} items @param {(error: Error | null) => void} [then] */
   #send(items, then) {
     const partition = this.#partition
     /** @type {string[]} */
@@ -130,11 +120,7 @@ export class Reads {
     })
   }
 
-  /**
-   * @param {Item} item
-   * @param {Error | null} error
-   * @param {Buffer[] | null} reply
-   */
+  /** @param {Item} item @param {Error | null} error @param {Buffer[] | null} reply */
   #answer({ done }, error, reply) {
     if (error || reply === null) return done(errors.internal, NO_ANSWER)
     const head = reply[0].toString('latin1', 0, reply[0].length)

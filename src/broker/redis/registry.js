@@ -9,32 +9,30 @@ const REMOVE_TICKS = 3
 /**
  * @typedef {object} Member
  * @property {string} uid
- * @property {number} missedAt when it was first missing in the registry, 0: it is there
+ * @property {number} missedAt when it was first missing in the registry, 0: present
  *
  * @typedef {object} RegistryEvents
- * @property {(uid: string) => void} here a worker can be reached from now on: a new one, or one that was out of reach
- * @property {(uid: string) => void} gone a worker has ended, or has given no sign of life for as long as a lease
+ * @property {(uid: string) => void} here a new worker, or one that was out of reach, can be reached from now on
+ * @property {(uid: string) => void} gone a worker has ended, or was silent for a lease
  * @property {() => void} joined this worker has been announced, or could not be
  * @property {() => void} removed this worker counted as ended, but lives
  */
 
-/**
- * @param {string} node
- * @param {number} worker
- */
+/** @param {string} node @param {number} worker */
 const placeOf = (node, worker) => `${worker} ${node}`
 
 /**
- * The registry of all workers of all nodes. Each worker has a place (node and index) with a lease; a later worker in the same place
- * replaces the earlier one. Every change is announced in the same atomic step, so all workers see the same changes in one order.
+ * The registry of all workers of all nodes. Each worker has a place (node and index) with a lease; a later worker in
+ * the same place replaces the earlier one. Every change is announced in the same atomic step, so all workers see the
+ * same changes in one order.
  *
- * When Redis comes back with lost data, missing workers count as out of reach for one lease, not as gone: they reconnect as this one
- * does. For the same reason none is removed from the registry before that.
+ * When Redis comes back with lost data, missing workers count as out of reach for one lease, not as gone: they
+ * reconnect like this one. For the same reason none is removed from the registry before that.
  */
 export class Registry {
   /** Whether this worker is in the registry and has read it. */
   ready = false
-  /** Whether this worker was announced since it listens: earlier questions come again. */
+  /** Whether this worker was announced since it is subscribed: earlier questions are sent again. */
   announced = false
   /** @type {Map<string, Member>} place -> its worker */
   #members = new Map()
@@ -47,28 +45,28 @@ export class Registry {
   #ttl
   #events
   #log
-  /** Whether this worker hears what is announced. */
+  /** Whether this worker receives announcements. */
   #listening = false
   #since = 0
   #ticks = 0
   #first = true
   #left = false
   #superseded = false
-  /** Whether the registry does not have all of #members. */
+  /** Whether the registry lacks some of #members. */
   #differs = false
-  /** @type {Map<string, {place: string, ticks: number}>} workers of this node that are said to have ended */
+  /**
+   * @type {Map<string, {place: string, ticks: number}>} workers of this node that have ended, according to the primary
+   */
   #ended = new Map()
 
   /**
-   * @param {object} parts
-   * @param {import('./partition.js').Partition} parts.partition
+   * @param {object} parts @param {import('./partition.js').Partition} parts.partition
    * @param {import('./inboxes.js').Inboxes} parts.inboxes
    * @param {string} parts.uid of this worker
    * @param {string} parts.node
-   * @param {number} parts.worker its index
+   * @param {number} parts.worker index
    * @param {number} parts.ttl of a lease, ms
-   * @param {RegistryEvents} parts.events
-   * @param {import('pino').Logger} parts.log
+   * @param {RegistryEvents} parts.events @param {import('pino').Logger} parts.log
    */
   constructor({ partition, inboxes, uid, node, worker, ttl, events, log }) {
     this.#partition = partition
@@ -82,28 +80,24 @@ export class Registry {
     this.#log = log
   }
 
-  /**
-   * @param {string} node
-   * @param {number} worker
-   * @returns {string | undefined} uid of the worker in that place
-   */
+  /** @param {string} node @param {number} worker @returns {string | undefined} uid of the worker in that place */
   find(node, worker) {
     return this.#members.get(placeOf(node, worker))?.uid
   }
 
-  /** @returns {string[]} of all workers, this one included */
+  /** @returns {string[]} all workers, this one included */
   uids() {
     return Array.from(this.#members.values(), ({ uid }) => uid)
   }
 
-  /** @returns {number} how many nodes have workers, this one included; 0 when that is not known yet */
+  /** @returns {number} nodes with workers, this one included; 0: not known yet */
   nodes() {
     const nodes = new Set()
     for (const place of this.#members.keys()) nodes.add(place.slice(place.indexOf(' ') + 1))
     return nodes.size
   }
 
-  /** This worker is subscribed to what is announced. */
+  /** Called when this worker is subscribed to the announcements. */
   up() {
     this.#listening = true
     this.#since = performance.now()
@@ -118,7 +112,7 @@ export class Registry {
     this.announced = false
   }
 
-  /** To be called once a second. */
+  /** Called once a second. */
   tick() {
     if (!this.#listening) return
     if (++this.#ticks % BEAT_TICKS === 0) this.#beat()
@@ -180,32 +174,21 @@ export class Registry {
     this.#differs = this.#members.size !== listed.size
   }
 
-  /**
-   * @param {string} place
-   * @param {string} uid
-   */
+  /** @param {string} place @param {string} uid */
   #settle(place, uid) {
     const before = this.#members.get(place)
     this.#members.set(place, { uid, missedAt: 0 })
     if (before && before.uid !== uid) this.#events.gone(before.uid)
   }
 
-  /**
-   * A worker says that it is here.
-   * @param {string} uid
-   * @param {number} worker
-   * @param {string} node
-   */
+  /** A worker has announced itself. @param {string} uid @param {number} worker @param {string} node */
   here(uid, worker, node) {
     this.#settle(placeOf(node, worker), uid)
     this.#ended.delete(uid)
     this.#events.here(uid)
   }
 
-  /**
-   * A worker is said to be gone.
-   * @param {string} uid
-   */
+  /** A worker was announced as gone. @param {string} uid */
   gone(uid) {
     for (const [place, member] of this.#members) if (member.uid === uid) this.#members.delete(place)
     this.#ended.delete(uid)
@@ -217,10 +200,7 @@ export class Registry {
     if (this.#listening) this.#beat()
   }
 
-  /**
-   * A worker of this node has ended.
-   * @param {number} worker index
-   */
+  /** A worker of this node has ended. @param {number} worker index */
   ended(worker) {
     const place = placeOf(this.#node, worker)
     const uid = this.#members.get(place)?.uid
@@ -229,7 +209,7 @@ export class Registry {
     this.#removeEnded()
   }
 
-  /** The index alone does not tell a worker from its replacement: a worker that listens is not removed. */
+  /** Spares workers that still listen: the index alone does not distinguish a worker from its replacement. */
   #removeEnded() {
     if (!this.#listening) return
     for (const [uid, { place }] of this.#ended) {
@@ -239,19 +219,14 @@ export class Registry {
     }
   }
 
-  /**
-   * @param {string} place
-   * @param {string} uid
-   * @param {string} topic
-   * @param {import('./connection.js').Done} done
-   */
+  /** @param {string} place @param {string} uid @param {string} topic @param {import('./connection.js').Done} done */
   #remove(place, uid, topic, done) {
     const { publishCommand } = this.#partition
     const args = [place, uid, topic, this.#inboxes.all, publishCommand]
     this.#partition.run(registryRemove, this.#keys(), args, done)
   }
 
-  /** @returns {Promise<void>} when this worker is no longer in the registry, or Redis is out of reach */
+  /** @returns {Promise<void>} resolves when this worker has left the registry, or Redis is out of reach */
   leave() {
     this.#left = true
     return new Promise(resolve => this.#remove(this.#place, this.#uid, '', () => resolve()))

@@ -5,16 +5,13 @@ import { Redis } from 'ioredis'
 /**
  * @typedef {object} Script
  * @property {string} text
- * @property {string} hash by which Redis knows it once it is loaded
+ * @property {string} hash for EVALSHA
  */
 
-/** @type {Script[]} what a new connection loads */
+/** @type {Script[]} loaded by every new connection */
 export const SCRIPTS = []
 
-/**
- * @param {string} name of a file in scripts/, without `.lua`; what stands before the first line of code there says what it takes and returns
- * @returns {Script}
- */
+/** @param {string} name of a file in scripts/, whose head describes arguments and result @returns {Script} */
 function script(name) {
   const text = readFileSync(new URL(`scripts/${name}.lua`, import.meta.url), 'utf8')
   const script = Object.freeze({ text, hash: createHash('sha1').update(text).digest('hex') })
@@ -36,10 +33,10 @@ export const registryJoin = script('registry-join')
 export const registryRemove = script('registry-remove')
 
 /**
- * @param {string} name
- * @param {(string | Buffer | number)[]} args
- * @returns {Buffer} the command as it goes over the wire (RESP). What ioredis does with each argument costs more than all else about
- *   a script with hundreds of them: here texts are joined, and written together
+ * Encodes a command (RESP). The work of ioredis on each argument costs more than the rest of a script call with
+ * hundreds of them, so texts are joined and written together here.
+ * @param {string} name @param {(string | Buffer | number)[]} args
+ * @returns {Buffer}
  */
 function encode(name, args) {
   /** @type {(string | Buffer)[]} */
@@ -70,14 +67,10 @@ function encode(name, args) {
   return bytes
 }
 
-/** A command that is written as it was encoded here. */
 export class EncodedCommand extends Redis.Command {
   #bytes
 
-  /**
-   * @param {string} name
-   * @param {(string | Buffer | number)[]} args
-   */
+  /** @param {string} name @param {(string | Buffer | number)[]} args */
   constructor(name, args) {
     super(name)
     this.#bytes = encode(name, args)

@@ -2,15 +2,14 @@ import { ProbeClient, Refusal, Unreachable } from './probe-client.js'
 import { SCRIPTS } from './scripts.js'
 
 /**
- * @typedef {object} Login a server, and who asks it
+ * @typedef {object} Login a server and its credentials
  * @property {string} label for messages: `redis at 127.0.0.1:6379`
  * @property {import('./probe-client.js').Where} where
  * @property {string} user
  * @property {string} password
- * @property {string} keys how the configuration's keys for user and password begin
+ * @property {string} keys prefix of the configuration's keys for user and password
  * @property {number} connectTimeout ms
  * @property {number} ioTimeout ms
- *
  * @typedef {Record<string, string>} Info fields of INFO
  */
 
@@ -18,19 +17,16 @@ import { SCRIPTS } from './scripts.js'
 const OLDEST = [6, 2]
 const TOO_OLD = `${OLDEST.join('.')} or newer is needed`
 
-/** A whole line that says what is wrong, without any password. */
+/** A fault as a whole line, without passwords. */
 export class Fault extends Error {}
 
-/** Redis reads its data from the disk; the message says which one. */
+/** Redis is loading its data; the message is the label of the server. */
 export class Loading extends Error {}
 
 /** @param {string} user */
 export const showUser = user => (user === '' ? 'the default user' : `user ${JSON.stringify(user)}`)
 
-/**
- * @param {Login} login
- * @param {string} message that HELLO was refused with
- */
+/** @param {Login} login @param {string} message of the refused HELLO */
 function helloFault({ label, user, password, keys }, message) {
   if (/unknown command/i.test(message)) return `${label} is too old: Redis ${TOO_OLD}`
   if (message.startsWith('NOPROTO')) return `${label} does not speak RESP3: Redis ${TOO_OLD}`
@@ -44,11 +40,7 @@ function helloFault({ label, user, password, keys }, message) {
   return `${label} refuses the connection: ${password === '' ? message : message.replaceAll(password, '***')}`
 }
 
-/**
- * @param {Login} login
- * @param {Error} error
- * @returns {Error} to be reported
- */
+/** @param {Login} login @param {Error} error @returns {Error} to report */
 function explain({ label, user }, error) {
   const { message } = error
   if (error instanceof Unreachable) return new Fault(`cannot reach ${label}: ${message}`)
@@ -62,8 +54,7 @@ function explain({ label, user }, error) {
 /**
  * Connects to a server, logs in, and disconnects after `use`.
  * @template T
- * @param {Login} login
- * @param {(client: ProbeClient) => Promise<T>} use
+ * @param {Login} login @param {(client: ProbeClient) => Promise<T>} use
  * @returns {Promise<T>}
  * @throws {Fault}
  * @throws {Loading}
@@ -85,10 +76,7 @@ export async function withClient(login, use) {
   }
 }
 
-/**
- * @param {ProbeClient} client
- * @returns {Promise<Info>}
- */
+/** @param {ProbeClient} client @returns {Promise<Info>} */
 async function infoOf(client) {
   const lines = String(await client.command('INFO')).split('\r\n')
   const fields = lines.filter(line => line.includes(':'))
@@ -99,8 +87,8 @@ async function infoOf(client) {
 
 /**
  * @param {Info} info
- * @param {boolean} cluster whether it should be a node of a cluster
- * @returns {string} what is wrong with the server, '' if nothing
+ * @param {boolean} cluster expected to be a node of a cluster
+ * @returns {string} fault, '' if none
  */
 function serverFault(info, cluster) {
   const { redis_version: version = '', redis_mode: mode, cluster_enabled: enabled, role } = info
@@ -119,11 +107,8 @@ function serverFault(info, cluster) {
 
 /**
  * Checks that a server is of the expected kind, and ready.
- * @param {ProbeClient} client
- * @param {Login} login
- * @param {{cluster: boolean, db: number}} expected
- * @throws {Fault}
- * @throws {Loading}
+ * @param {ProbeClient} client @param {Login} login @param {{cluster: boolean, db: number}} expected
+ * @throws {Fault | Loading}
  * @throws {Error} of the client
  */
 export async function checkKind(client, { label }, { cluster, db }) {
@@ -138,7 +123,7 @@ export async function checkKind(client, { label }, { cluster, db }) {
   })
 }
 
-/** Commands sent outside of scripts, with a key or topic behind them. A test compares this list with the sources. */
+/** Commands sent outside of scripts, with a key or topic as argument. A test compares this list with the sources. */
 const KEYED = ['append', 'del', 'getrange', 'set']
 const PLAIN = ['ping', 'script|load']
 const TOPICS = ['publish', 'subscribe', 'unsubscribe']
@@ -146,9 +131,9 @@ const CLUSTER = ['cluster|info', 'cluster|slots', 'command|info']
 const SHARDED_TOPICS = ['spublish', 'ssubscribe', 'sunsubscribe']
 
 /**
- * Asks, as far as the server's version can tell (7.0), which of the commands in ARGV the user may not run. ARGV[1] is what
- * keyed commands and topics are asked for with; more of it than any of them needs, since Redis 7.0 looks for keys behind
- * the end of what is too short, and may die of it.
+ * Returns the commands in ARGV that the user may not run, as far as the server can check (since 7.0). ARGV[1] is a
+ * key and topic. It is repeated more often than any command needs: Redis 7.0 looks for keys beyond the end of a
+ * command that is too short, and may crash.
  */
 const QUESTION = `
 local refused = {}
@@ -163,7 +148,7 @@ end
 return refused
 `
 
-/** @returns {string[]} what the scripts call */
+/** @returns {string[]} commands that the scripts call */
 function scripted() {
   const calls = SCRIPTS.flatMap(({ text }) => [...text.matchAll(/redis\.p?call\(\s*['"](\w+)['"]/g)])
   return calls.map(([, name]) => name.toLowerCase())
@@ -171,8 +156,8 @@ function scripted() {
 
 /**
  * @param {boolean} cluster
- * @param {boolean} sharded whether topics are those of sharded pub/sub
- * @returns {string[]} every command that the engine needs, but EVALSHA, with which that is asked
+ * @param {boolean} sharded pub/sub
+ * @returns {string[]} every needed command but EVALSHA, which the check itself uses
  */
 export function neededCommands(cluster, sharded) {
   const names = [...KEYED, ...PLAIN, ...scripted(), ...(sharded ? SHARDED_TOPICS : TOPICS)]
@@ -181,8 +166,8 @@ export function neededCommands(cluster, sharded) {
 }
 
 /**
- * @param {import('./probe-client.js').ProbeClient} client with a server that takes commands
- * @param {{name: string, cluster: boolean, sharded: boolean}} place `name`: a key and topic as the engine would use
+ * @param {import('./probe-client.js').ProbeClient} client of a server that accepts commands
+ * @param {{name: string, cluster: boolean, sharded: boolean}} place `name`: a key and topic like the engine's
  * @returns {Promise<string[]>} needed commands that the user may not run, or not with such keys and topics
  * @throws {Error} of the client
  */

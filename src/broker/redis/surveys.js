@@ -2,14 +2,14 @@ import { errors } from '../../errors.js'
 import { Surveys, surveyAnswer } from '../surveys.js'
 import { encode, Kind, LargeMessages } from './inboxes.js'
 
-/** Bytes of an answer that still fit into a message. Hundreds of workers may answer at once. */
+/** Largest answer (bytes) sent as a message. Hundreds of workers may answer at once. */
 const MAX_MESSAGE = 64 * 1024
 /** Stands among the missing workers until the question has been sent. */
 const SENDING = ''
 
 /**
- * Surveys over all workers of all nodes, and this worker's answers to those of others. A worker that is out of reach for a moment
- * is asked when it is back.
+ * Surveys over all workers of all nodes, and this worker's answers to those of others. A worker that is out of reach
+ * for a moment receives the question when it is back.
  */
 export class RedisSurveys {
   /** @type {Surveys<string>} by uid */
@@ -23,13 +23,10 @@ export class RedisSurveys {
   #log
 
   /**
-   * @param {object} parts
-   * @param {import('./partition.js').Partition} parts.partition
-   * @param {import('./inboxes.js').Inboxes} parts.inboxes
-   * @param {import('./registry.js').Registry} parts.registry
+   * @param {object} parts @param {import('./partition.js').Partition} parts.partition
+   * @param {import('./inboxes.js').Inboxes} parts.inboxes @param {import('./registry.js').Registry} parts.registry
    * @param {string} parts.uid of this worker
-   * @param {import('../contract.js').BrokerEvents} parts.events
-   * @param {import('pino').Logger} parts.log
+   * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
    */
   constructor({ partition, inboxes, registry, uid, events, log }) {
     this.#partition = partition
@@ -41,11 +38,7 @@ export class RedisSurveys {
     this.#log = log
   }
 
-  /**
-   * @param {string} op
-   * @param {any} params
-   * @returns {Promise<any[]>}
-   */
+  /** @param {string} op @param {any} params @returns {Promise<any[]>} */
   ask(op, params) {
     if (!this.#registry.ready) return Promise.reject(errors.internal)
     return new Promise((resolve, reject) => {
@@ -62,26 +55,19 @@ export class RedisSurveys {
     })
   }
 
-  /**
-   * @param {number} number
-   * @param {string} question JSON
-   */
+  /** @param {number} number @param {string} question JSON */
   #question(number, question) {
     return encode(Kind.SURVEY, [this.#uid, number], question)
   }
 
-  /** Fails the surveys under way. */
   failAll() {
     this.#surveys.failAll()
   }
 
-  /**
-   * A worker can be reached.
-   * @param {string} uid
-   */
+  /** A worker can be reached. @param {string} uid */
   here(uid) {
     for (const [number, { missing, question }] of this.#surveys.open) {
-      // Its announcement came before the question, so it gets the question together with all others.
+      // It was announced before the question, so it receives the question together with all others.
       if (missing.has(SENDING)) missing.add(uid)
       else if (missing.has(uid)) this.#inboxes.send(uid, this.#question(number, question), () => {})
     }
@@ -98,10 +84,9 @@ export class RedisSurveys {
   }
 
   /**
-   * This worker is asked.
-   * @param {string} from uid of the worker that asks
-   * @param {number} number
-   * @param {Buffer} question
+   * Answers a survey.
+   * @param {string} from uid of the asking worker
+   * @param {number} number @param {Buffer} question
    */
   asked(from, number, question) {
     const { op, params } = JSON.parse(question.toString())
@@ -114,37 +99,23 @@ export class RedisSurveys {
     }
     const bytes = Buffer.from(answer)
     this.#large.put(this.#keyOf(from, number, this.#uid), bytes, error => {
-      // Without Redis the question comes again.
+      // Without Redis the question is sent again.
       if (error) return
       this.#inboxes.reply(from, encode(Kind.SURVEY_LARGE, [number, this.#uid, bytes.length]), failed)
     })
   }
 
-  /**
-   * @param {string} from
-   * @param {number} number
-   * @param {string} uid of the worker that answers
-   */
+  /** @param {string} from @param {number} number @param {string} uid of the answering worker */
   #keyOf(from, number, uid) {
     return this.#partition.key('answer', `${from}.${number}.${uid}`)
   }
 
-  /**
-   * A worker has answered.
-   * @param {number} number
-   * @param {string} uid
-   * @param {string} answer JSON, '' if the worker has failed
-   */
+  /** @param {number} number @param {string} uid @param {string} answer JSON, '' if the worker has failed */
   answered(number, uid, answer) {
     this.#surveys.answered(number, uid, answer)
   }
 
-  /**
-   * A worker has put its answer into Redis.
-   * @param {number} number
-   * @param {string} uid
-   * @param {number} size bytes
-   */
+  /** Fetches an answer stored in Redis. @param {number} number @param {string} uid @param {number} size bytes */
   answeredLarge(number, uid, size) {
     const wanted = () => this.#surveys.open.get(number)?.missing.has(uid) === true
     this.#large.fetch(this.#keyOf(this.#uid, number, uid), size, wanted, (error, bytes) => {

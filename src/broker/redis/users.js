@@ -2,24 +2,22 @@ import { errors } from '../../errors.js'
 import { nextItems } from '../shared.js'
 import { userClaim, userWrite } from './scripts.js'
 
-/**
- * @typedef {import('./partition.js').Partition} Partition
- */
+/** @typedef {import('./partition.js').Partition} Partition */
 
 /** ms after the last heartbeat of a worker until its connections no longer count. */
 const LEASE = 10_000
-/** ms until a user expires in Redis that no worker writes again. */
+/** ms until a user that no worker writes again expires in Redis. */
 const USER_TTL = 15 * 60_000
 /** Ticks in which every user is written once again. */
 const ROUND = 300
-/** Users that are written at once. */
+/** Users written at once. */
 const BATCH = 200
 
 /** The connections of one user at this worker. */
 class Own {
-  /** With those that are still being claimed. */
+  /** Connections, pending claims included. */
   count = 0
-  /** Number of commands sent about it. */
+  /** Commands sent about the user. */
   sent = 0
 
   /** @param {string} user */
@@ -29,31 +27,30 @@ class Own {
 }
 
 /**
- * Connections of each user over all workers of all nodes. Redis holds a count for each worker of a user, and the worker's lease: the
- * counts of a dead worker are void when it has expired.
+ * Connections of each user over all workers of all nodes. Redis holds a count for each worker of a user, and the
+ * worker's lease: when it has expired, the counts of a dead worker are void.
  */
 export class Users {
   #placement
   #uid
   #lease
   #log
-  /** Of workers and of this one's connection. */
+  /** Keys of the workers and of this one's connection. */
   #keys
   #connection = 0
-  /** @type {Map<string, Own>} with connections, or with counts that Redis may still have */
+  /** @type {Map<string, Own>} users with connections, or with counts that Redis may still have */
   #users = new Map()
   /** @type {Iterator<Own> | null} */
   #round = null
   #share = 0
-  /** @type {Iterator<Own>} of a rewriting, those still to come */
+  /** @type {Iterator<Own>} the rest of a rewrite */
   #rest = this.#users.values()
   #rewriting = false
 
   /**
-   * @param {object} options
-   * @param {import('./placement.js').Placement} options.placement
+   * @param {object} options @param {import('./placement.js').Placement} options.placement
    * @param {string} options.uid of this worker: letters and digits
-   * @param {number} [options.lease] ms until the connections of a worker that dies count no more
+   * @param {number} [options.lease] ms until the connections of a dead worker no longer count
    * @param {import('pino').Logger} options.log
    */
   constructor({ placement, uid, lease = LEASE, log }) {
@@ -75,9 +72,8 @@ export class Users {
   }
 
   /**
-   * Counts a connection of a user, unless there are enough.
-   * @param {string} user
-   * @param {number} limit
+   * Counts a connection of a user, unless the limit is reached.
+   * @param {string} user @param {number} limit
    * @param {(error: Error | null, admitted: boolean) => void} done never called before this returns
    */
   claim(user, limit, done) {
@@ -103,10 +99,7 @@ export class Users {
     )
   }
 
-  /**
-   * A connection that this worker has claimed has ended.
-   * @param {string} user
-   */
+  /** A claimed connection has ended. @param {string} user */
   release(user) {
     const own = this.#users.get(user)
     if (!own || own.count === 0) return
@@ -114,19 +107,14 @@ export class Users {
     this.#write([own], () => {})
   }
 
-  /**
-   * Removes a user without connections, unless a later command is under way.
-   * @param {Own} own
-   * @param {number} sent
-   */
+  /** Removes a user without connections, unless a later command is pending. @param {Own} own @param {number} sent */
   #release(own, sent) {
     if (own.count === 0 && own.sent === sent) this.#users.delete(own.user)
   }
 
   /**
-   * Prolongs the lease and writes down some users' counts.
-   * @param {Own[]} batch
-   * @param {(error: Error | null) => void} done
+   * Extends the lease and writes the counts of some users.
+   * @param {Own[]} batch @param {(error: Error | null) => void} done
    */
   #write(batch, done) {
     const keys = batch.map(({ user }) => this.#key(user))
@@ -151,7 +139,7 @@ export class Users {
     this.#rewrite()
   }
 
-  /** Writes all users, batch by batch; starts over if that is under way. */
+  /** Writes all users, batch by batch; starts over if a rewrite is running. */
   #rewrite() {
     this.#rest = this.#users.values()
     if (!this.#rewriting) this.#writeNext()
@@ -167,7 +155,7 @@ export class Users {
     })
   }
 
-  /** To be called once a second: prolongs the lease, and writes its share of all users once again. */
+  /** Called once a second: extends the lease, and writes its share of all users again. */
   tick() {
     if (!this.#partition.up) return
     if (this.#round === null) {
@@ -183,10 +171,7 @@ export class Users {
     }
   }
 
-  /**
-   * The connection of a partition has come up, maybe to a server that has other counts.
-   * @param {Partition} partition
-   */
+  /** The connection of a partition has come up, maybe to a server with other counts. @param {Partition} partition */
   up(partition) {
     if (partition !== this.#partition) return
     this.#connection++
