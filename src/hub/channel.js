@@ -1,23 +1,23 @@
 /**
- * The subscribers of a channel that receive the same bytes: one codec, one filter, one fan-out topic. What is published
- * is encoded once and handed to the socket server once for each cohort, however many its members are.
+ * The subscribers of a channel that receive the same bytes: one codec, one filter, one fan-out topic. A publication
+ * is encoded once and sent to the socket server once for each cohort, whatever its size.
  */
 export class Cohort {
   /** Members in this worker. */
   count = 0
-  /** @type {Set<import('../session/session.js').Session> | null} with `delta`: members that must get a full payload before any delta;
-   *   null: there are none */
+  /**
+   * @type {Set<import('../session/session.js').Session> | null} with `delta`: members that need a full payload before
+   *   any delta; null: none
+   */
   fresh = null
-  /** With `delta`: its members get full payloads for ever. */
+  /** With `delta`: members always receive full payloads. */
   full = false
 
   /**
-   * @param {string} key
-   * @param {string} topic
-   * @param {import('../protocol/contract.js').Codec} codec
+   * @param {string} key @param {string} topic @param {import('../protocol/contract.js').Codec} codec
    * @param {boolean} events joins and leaves instead of publications
    * @param {import('../protocol/filter.js').Filter | null} filter
-   * @param {boolean} delta whether its members are delta-negotiated
+   * @param {boolean} delta members are delta-negotiated
    */
   constructor(key, topic, codec, events, filter, delta) {
     this.key = key
@@ -34,20 +34,18 @@ export class Cohort {
   }
 }
 
-/**
- * Buffers publications for a subscriber whose reply is not written yet.
- */
+/** Buffers publications for a subscriber whose reply is not written yet. */
 export class Buffering {
   /** @type {Uint8Array[]} */
   messages = []
-  /** @type {import('../errors.js').Disconnect | null} why it cannot go on: a gap, or a payload that its codec cannot carry */
+  /** @type {import('../errors.js').Disconnect | null} a gap, or a payload that its codec cannot carry */
   fault = null
 
   /**
    * @param {import('../protocol/contract.js').Codec} codec
    * @param {import('../protocol/filter.js').Filter | null} filter
-   * @param {boolean} positioned whether it relies on the stream's position
-   * @param {boolean} delta whether it is delta-negotiated
+   * @param {boolean} positioned the subscriber relies on the stream's position
+   * @param {boolean} delta delta-negotiated
    */
   constructor(codec, filter, positioned, delta) {
     this.codec = codec
@@ -56,10 +54,7 @@ export class Buffering {
     this.delta = delta
   }
 
-  /**
-   * @param {string} channel
-   * @param {import('../broker/contract.js').Publication} publication
-   */
+  /** @param {string} channel @param {import('../broker/contract.js').Publication} publication */
   add(channel, publication) {
     const { codec } = this
     const message = this.delta
@@ -69,24 +64,22 @@ export class Buffering {
   }
 }
 
-/**
- * A channel with local subscribers.
- */
+/** A channel with local subscribers. */
 export class Channel {
-  /** Subscriptions, those under way included. */
+  /** Subscriptions, pending ones included. */
   count = 0
-  /** Whether the broker was asked for the channel's publications, and whether it has answered. */
+  /** Whether the subscription was sent to the broker, and whether it has succeeded. */
   asked = false
   live = false
-  /** @type {Cohort[]} of all but the delta-negotiated subscribers */
+  /** @type {Cohort[]} all but the delta-negotiated subscribers */
   cohorts = []
-  /** @type {import('./deltas.js').Deltas | null} these; null as long as there are none */
+  /** @type {import('./deltas.js').Deltas | null} delta-negotiated subscribers; null: none */
   deltas = null
   /** @type {Set<Buffering> | null} */
   buffering = null
-  /** @type {Set<import('./hub.js').Subscriber> | null} those who rely on the position */
+  /** @type {Set<import('./hub.js').Subscriber> | null} those that rely on the position */
   positioned = null
-  /** The position of all of them: what has been fanned out last. */
+  /** Position of all of them: the last publication fanned out. */
   offset = 0
   epoch = ''
   /** When the position was last known to be the stream's, in ms. */

@@ -4,14 +4,12 @@
  */
 
 const MAX_BYTES = 1024 * 1024
-/** What an entry costs beside its delta and its key, about. */
+/** Approximate cost of an entry besides its delta and its key. */
 const ENTRY_OVERHEAD = 200
 
-/**
- * Deltas between recovered publications. When many subscribers come back at the same time, they recover the same ones.
- */
+/** Deltas between recovered publications: many subscribers that return at the same time recover the same ones. */
 export class DeltaCache {
-  /** @type {Map<string, Buffer | null>} in the order in which they came */
+  /** @type {Map<string, Buffer | null>} oldest first */
   #deltas = new Map()
   #bytes = 0
   #encoder
@@ -24,7 +22,7 @@ export class DeltaCache {
   /**
    * @param {string} channel
    * @param {Publication[]} publications ascending
-   * @returns {(Buffer | null)[]} for each the delta that makes it of the one before, null: it goes out in full
+   * @returns {(Buffer | null)[]} for each the delta against the previous one, null: send in full
    */
   between(channel, publications) {
     return publications.map((publication, index) => {
@@ -34,11 +32,7 @@ export class DeltaCache {
     })
   }
 
-  /**
-   * @param {string} channel
-   * @param {Publication} before
-   * @param {Publication} publication
-   */
+  /** @param {string} channel @param {Publication} before @param {Publication} publication */
   #delta(channel, before, { offset, epoch, data }) {
     const key = `${epoch}${offset} ${channel}`
     const known = this.#deltas.get(key)
@@ -55,8 +49,5 @@ export class DeltaCache {
   }
 }
 
-/**
- * @param {string} key
- * @param {Buffer | null} delta
- */
+/** @param {string} key @param {Buffer | null} delta */
 const cost = (key, delta) => 2 * key.length + (delta?.length ?? 0) + ENTRY_OVERHEAD

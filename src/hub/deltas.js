@@ -7,20 +7,20 @@ import { Cohort } from './channel.js'
  * @typedef {import('../session/session.js').Session} Session
  */
 
-/** Subscribers that one publication moves to deltas, so that the others need not wait. The rest gets full payloads for longer. */
+/** Subscribers moved to deltas by one publication, which limits its delay. The rest receives full payloads longer. */
 const MAX_MOVES = 4096
 
 /**
- * The delta-negotiated subscribers of a channel (client protocol, section 9), and the publication that all of them have got last:
- * the base of the next delta.
+ * The delta-negotiated subscribers of a channel (client protocol, section 9), and the last publication that all of
+ * them have received: the base of the next delta.
  *
  *              recovered the base
  *   join ------------------------------------+
  *     |                                      v
  *     +--> fresh -- one full payload --> following -- deltas
  *
- * A full payload is right for every subscriber at any time, a delta only for those that follow. Subscribers that do not rely on
- * their position get full payloads only: nobody would notice that they missed a base.
+ * A full payload is right for every subscriber at any time, a delta only for those that follow. Subscribers that do
+ * not rely on their position receive only full payloads: nobody would notice that they missed a base.
  */
 export class Deltas {
   /** @type {Cohort[]} for each codec at most one that is fresh, one that follows, and one of full payloads */
@@ -29,13 +29,13 @@ export class Deltas {
   #base = null
   #offset = 0
   #epoch = ''
-  /** Where the base's payload is kept. */
+  /** Memory of the base's payload. */
   #room = Buffer.alloc(0)
 
   /**
    * @param {Session} session
-   * @param {boolean} positioned whether it relies on its position
-   * @param {Publication | null} received what it has got last of the stream, null: nothing yet
+   * @param {boolean} positioned relies on its position
+   * @param {Publication | null} received last publication of the stream that it has received, null: none
    * @param {() => string} newTopic
    * @returns {Cohort}
    */
@@ -54,10 +54,7 @@ export class Deltas {
     return cohort
   }
 
-  /**
-   * @param {Session} session
-   * @param {Cohort} cohort
-   */
+  /** @param {Session} session @param {Cohort} cohort */
   leave(session, cohort) {
     cohort.fresh?.delete(session)
     if (--cohort.count === 0) this.#drop(cohort)
@@ -68,25 +65,21 @@ export class Deltas {
     this.cohorts = this.cohorts.filter(other => other !== cohort)
   }
 
-  /**
-   * @param {Codec} codec
-   * @param {boolean} follows
-   * @param {boolean} full
-   */
+  /** @param {Codec} codec @param {boolean} follows @param {boolean} full */
   #find(codec, follows, full) {
     return this.cohorts.find(
       cohort => cohort.follows === follows && cohort.full === full && cohort.codec.name === codec.name,
     )
   }
 
-  /** Whether anybody can read a delta. */
+  /** Whether any subscriber can read a delta. */
   get #followed() {
     return this.cohorts.some(({ follows }) => follows)
   }
 
   /**
    * @param {Publication} received
-   * @returns {boolean} whether it is the base; as long as nobody follows, it becomes the base
+   * @returns {boolean} whether it is the base; without followers it becomes the base
    */
   #isBase(received) {
     if (this.#base !== null && this.#offset === received.offset && this.#epoch === received.epoch) return true
@@ -96,9 +89,8 @@ export class Deltas {
   }
 
   /**
-   * @param {Publication} publication
-   * @param {DeltaEncoder} encoder
-   * @returns {Buffer | null} the delta that makes it of the base, null where there is none
+   * @param {Publication} publication @param {DeltaEncoder} encoder
+   * @returns {Buffer | null} delta against the base, null: none
    */
   against({ data, offset, epoch, delta }, encoder) {
     if (!delta || this.#base === null || offset !== this.#offset + 1 || epoch !== this.#epoch) return null
@@ -106,9 +98,8 @@ export class Deltas {
   }
 
   /**
-   * A publication has gone out to all cohorts.
-   * @param {string} channel
-   * @param {Publication} publication
+   * Called when a publication has gone out to all cohorts.
+   * @param {string} channel @param {Publication} publication
    */
   advance(channel, publication) {
     this.#keep(publication)
@@ -125,7 +116,7 @@ export class Deltas {
   #keep({ data, offset, epoch }) {
     this.#offset = offset
     this.#epoch = epoch
-    // What is not in the stream is a base to clients, but not to the history that they may recover from.
+    // A publication outside the stream is a base to clients, but not to the history from which they may recover.
     if (offset === 0) {
       this.#base = null
       return
@@ -139,19 +130,16 @@ export class Deltas {
   }
 
   /**
-   * Lets fresh ones follow: they have got the base now.
-   * @param {string} channel
-   * @param {Cohort} cohort
-   * @param {Cohort} following
-   * @param {number} most
-   * @returns {number} how many
+   * Makes fresh sessions follow, since they have received the base.
+   * @param {string} channel @param {Cohort} cohort @param {Cohort} following @param {number} most
+   * @returns {number} moved sessions
    */
   #move(channel, cohort, following, most) {
     const members = /** @type {Set<Session>} */ (cohort.fresh)
     let moved = 0
     for (const session of members) {
       if (moved === most) return moved
-      // In this order: who follows no topic at all for a moment may lose what is still on its way from the old one.
+      // Follow first: a session without any topic for a moment may lose messages in transit from the old one.
       session.follow(following.topic)
       session.unfollow(cohort.topic)
       members.delete(session)

@@ -11,11 +11,11 @@ import { Deltas } from './deltas.js'
  * @typedef {import('../protocol/contract.js').Codec} Codec
  * @typedef {import('../session/session.js').Session} Session
  *
- * @typedef {object} Subscriber what follows a channel; those that are delta-negotiated, or whose codec is not binary, are sessions
+ * @typedef {object} Subscriber a follower of a channel; with deltas or a codec that is not binary it is a session
  * @property {Codec} codec
  * @property {(topic: string) => void} follow joins a fan-out topic
  * @property {(topic: string) => void} unfollow
- * @property {(channel: string) => void} positionLost it cannot be brought to the stream's position: it MUST leave the channel
+ * @property {(channel: string) => void} positionLost the stream's position is out of reach: it MUST leave the channel
  */
 
 /** @param {import('../protocol/contract.js').Encoded} message */
@@ -27,31 +27,31 @@ const NOTHING = Object.freeze({ offset: 0, epoch: '', recovered: false, publicat
 /**
  * Channels with local subscribers.
  *
- * For: fan-out. The first and the last local subscriber drive the broker; a publication is encoded once for each cohort.
- * Imports: errors, protocol. It knows sessions only as `Subscriber`s, and sockets not at all.
- * Promise: publications in the order of their offsets, none twice; subscribers that a gap has cut off are told (`positionLost`).
+ * For: fan-out. The first and the last local subscriber drive the broker; each cohort's publications are encoded
+ * once.
+ * Imports: errors, protocol. It knows sessions only as `Subscriber`s, and no sockets.
+ * Promise: publications in the order of their offsets, none twice; subscribers with a gap get `positionLost`.
  */
 export class Hub {
   /** @type {Map<string, Channel>} */
   channels = new Map()
-  /** Publications handed to subscribers since the start, one for each of them. */
+  /** Publications delivered since the start, counted for each subscriber. */
   delivered = 0
-  /** Subscriptions of this worker, those under way included. */
+  /** Subscriptions of this worker, pending ones included. */
   subscriptions = 0
   #pubsub
   #fanout
   #clock
   #forEachSession
-  /** Topics have short names of their own: a channel's name may be long and is kept once. */
+  /** Topics have short names: a channel's name may be long and is stored once. */
   #lastTopic = 0
   #newTopic = () => (++this.#lastTopic).toString(36)
   #encoder = new DeltaEncoder()
-  /** Deltas of what subscribers recover. */
+  /** Deltas between recovered publications. */
   recoveredDeltas = new DeltaCache(this.#encoder)
 
   /**
-   * @param {object} parts
-   * @param {import('../broker/contract.js').PubSub} parts.pubsub
+   * @param {object} parts @param {import('../broker/contract.js').PubSub} parts.pubsub
    * @param {{publish: (cohort: Cohort, message: Uint8Array, publication: Publication | null) => void}} parts.fanout
    * @param {(visit: (session: Session) => void) => void} parts.forEachSession
    * @param {() => number} parts.clock ms
@@ -64,11 +64,9 @@ export class Hub {
   }
 
   /**
-   * Prepares a subscription: after `done` came without an error, `join` (in the same call) or `release` MUST follow.
-   * Calls `done` at once when the broker has nothing to add.
-   *
-   * @param {string} name
-   * @param {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} wants
+   * Prepares a subscription: after `done` without an error, `join` (in the same call) or `release` MUST follow.
+   * Calls `done` at once when no request to the broker is needed.
+   * @param {string} name @param {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} wants
    * @param {(error: Error | null, channel: Channel, answer: SubscribeAnswer) => void} done
    */
   prepare(name, wants, done) {
@@ -81,8 +79,7 @@ export class Hub {
   }
 
   /**
-   * @param {Channel} channel
-   * @param {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} wants
+   * @param {Channel} channel @param {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} wants
    * @param {(error: Error | null, channel: Channel, answer: SubscribeAnswer) => void} done
    */
   #ask(channel, wants, done) {
@@ -90,7 +87,7 @@ export class Hub {
     channel.asked = true
     this.#pubsub.subscribe(channel.name, { ...wants, first }, (error, answer) => {
       if (error) {
-        // Unless another one that came meanwhile has been told to be subscribed.
+        // Unless a later subscription has succeeded meanwhile.
         if (first && !channel.live) channel.asked = false
         this.release(channel)
       } else {
@@ -102,10 +99,9 @@ export class Hub {
   }
 
   /**
-   * A subscriber learned the stream's position. The broker tells it in stream order, so it is that of all others, too,
-   * unless the stream has begun a new life.
-   * @param {Channel} channel
-   * @param {{offset: number, epoch: string}} position
+   * Sets the position that the broker has answered. It comes in stream order, so it is that of all other subscribers
+   * too, unless the stream has a new epoch.
+   * @param {Channel} channel @param {{offset: number, epoch: string}} position
    */
   #settle(channel, { offset, epoch }) {
     const followed = channel.positioned || channel.buffering
@@ -115,7 +111,7 @@ export class Hub {
     channel.confirmedAt = this.#clock()
   }
 
-  /** @param {Channel} channel whose subscribers cannot be brought to the stream's position */
+  /** @param {Channel} channel whose subscribers cannot reach the stream's position */
   #losePosition(channel) {
     for (const session of [...(channel.positioned ?? [])]) session.positionLost(channel.name)
     for (const buffering of channel.buffering ?? []) {
@@ -123,10 +119,7 @@ export class Hub {
     }
   }
 
-  /**
-   * Gives up what `prepare` has reserved.
-   * @param {Channel} channel
-   */
+  /** Undoes `prepare`. @param {Channel} channel */
   release(channel) {
     this.subscriptions--
     if (--channel.count > 0) return
@@ -135,10 +128,8 @@ export class Hub {
   }
 
   /**
-   * The cohort that a subscriber belongs to, with the subscriber counted.
-   * @param {Channel} channel
-   * @param {Codec} codec
-   * @param {boolean} events
+   * The cohort of a new subscriber, who is counted.
+   * @param {Channel} channel @param {Codec} codec @param {boolean} events
    * @param {import('../protocol/filter.js').Filter | null} filter
    * @returns {Cohort}
    */
@@ -148,7 +139,7 @@ export class Hub {
     let cohort = channel.cohorts.find(cohort => cohort.key === key)
     if (!cohort) {
       cohort = new Cohort(key, this.#newTopic(), codec, events, filter, false)
-      // Those of one codec stand together, so that a publication is encoded once for all of them.
+      // Cohorts of one codec are adjacent, so that a publication is encoded once for all of them.
       const behind = channel.cohorts.findLastIndex(other => other.codec === codec)
       channel.cohorts.splice(behind < 0 ? channel.cohorts.length : behind + 1, 0, cohort)
     }
@@ -156,11 +147,7 @@ export class Hub {
     return cohort
   }
 
-  /**
-   * @param {Subscriber} session
-   * @param {Channel} channel
-   * @param {Cohort} cohort
-   */
+  /** @param {Subscriber} session @param {Channel} channel @param {Cohort} cohort */
   #leaveCohort(session, channel, cohort) {
     const { deltas } = channel
     if (cohort.delta && deltas) {
@@ -173,15 +160,11 @@ export class Hub {
   }
 
   /**
-   * From now on the session receives what is published.
-   * @param {Subscriber} session
-   * @param {Channel} channel
-   * @param {object} options
-   * @param {boolean} options.positioned
-   * @param {boolean} options.events
-   * @param {import('../protocol/filter.js').Filter | null} options.filter
-   * @param {boolean} [options.delta] whether it is delta-negotiated; then there is no filter
-   * @param {Publication | null} [options.received] what it has got last of the stream
+   * From now on the session receives publications.
+   * @param {Subscriber} session @param {Channel} channel @param {object} options @param {boolean} options.positioned
+   * @param {boolean} options.events @param {import('../protocol/filter.js').Filter | null} options.filter
+   * @param {boolean} [options.delta] delta-negotiated; excludes a filter
+   * @param {Publication | null} [options.received] last publication of the stream that it has received
    * @returns {{cohort: Cohort, events: Cohort | null}}
    */
   join(session, channel, { positioned, events, filter, delta = false, received = null }) {
@@ -202,11 +185,8 @@ export class Hub {
   }
 
   /**
-   * Ends what `join` began, and releases the channel.
-   * @param {Subscriber} session
-   * @param {Channel} channel
-   * @param {Cohort} cohort
-   * @param {Cohort | null} events
+   * Undoes `join`, and releases the channel.
+   * @param {Subscriber} session @param {Channel} channel @param {Cohort} cohort @param {Cohort | null} events
    */
   leave(session, channel, cohort, events) {
     session.unfollow(cohort.topic)
@@ -220,10 +200,8 @@ export class Hub {
   }
 
   /**
-   * A subscriber may stand for several clients: it counts for so many more, or less, than before.
-   * @param {Channel} channel
-   * @param {Cohort} cohort
-   * @param {number} change
+   * Changes the number of clients that a subscriber stands for.
+   * @param {Channel} channel @param {Cohort} cohort @param {number} change
    */
   weigh(channel, cohort, change) {
     channel.count += change
@@ -232,13 +210,10 @@ export class Hub {
   }
 
   /**
-   * Holds back, for a subscriber whose reply is not written yet, what is published from now on.
-   * @param {Channel} channel
-   * @param {Codec} codec
-   * @param {import('../protocol/filter.js').Filter | null} filter
-   * @param {boolean} positioned
-   * @param {boolean} delta
-   * @returns {Buffering} its messages go out before `join`
+   * Buffers publications from now on for a subscriber whose reply is not written yet.
+   * @param {Channel} channel @param {Codec} codec @param {import('../protocol/filter.js').Filter | null} filter
+   * @param {boolean} positioned @param {boolean} delta
+   * @returns {Buffering} its messages must be sent before `join`
    */
   buffer(channel, codec, filter, positioned, delta) {
     const buffering = new Buffering(codec, filter, positioned, delta)
@@ -246,19 +221,12 @@ export class Hub {
     return buffering
   }
 
-  /**
-   * @param {Channel} channel
-   * @param {Buffering} buffering
-   */
+  /** @param {Channel} channel @param {Buffering} buffering */
   unbuffer(channel, buffering) {
     if (channel.buffering?.delete(buffering) && channel.buffering.size === 0) channel.buffering = null
   }
 
-  /**
-   * The broker delivers a publication.
-   * @param {string} name
-   * @param {Publication} publication
-   */
+  /** Fans out a publication of the broker. @param {string} name @param {Publication} publication */
   publication(name, publication) {
     const channel = this.channels.get(name)
     if (!channel?.live) return
@@ -296,11 +264,7 @@ export class Hub {
     }
   }
 
-  /**
-   * @param {string} name
-   * @param {Deltas} deltas
-   * @param {Publication} publication
-   */
+  /** @param {string} name @param {Deltas} deltas @param {Publication} publication */
   #publishDeltas(name, deltas, publication) {
     const delta = deltas.against(publication, this.#encoder)
     const isText = delta !== null && isUtf8(delta)
@@ -319,9 +283,8 @@ export class Hub {
   }
 
   /**
-   * @param {Channel} channel
-   * @param {Publication} publication
-   * @returns {boolean} whether it goes out: what is older than the position has been delivered before
+   * @param {Channel} channel @param {Publication} publication
+   * @returns {boolean} false: older than the position, so delivered before
    */
   #advance(channel, { offset, epoch }) {
     if (channel.epoch === epoch && offset <= channel.offset) return false
@@ -334,10 +297,8 @@ export class Hub {
   }
 
   /**
-   * Missed publications cannot be recovered.
-   * @param {string} name
-   * @param {number} offset the next publication follows it
-   * @param {string} epoch
+   * Missed publications cannot be recovered: the next publication follows this position.
+   * @param {string} name @param {number} offset @param {string} epoch
    */
   lost(name, offset, epoch) {
     const channel = this.channels.get(name)
@@ -349,9 +310,8 @@ export class Hub {
   }
 
   /**
-   * Disconnects JSON subscribers: the payload is not JSON.
-   * @param {string} name
-   * @param {Cohort} cohort
+   * Disconnects the cohort's JSON subscribers: the payload is not JSON.
+   * @param {string} name @param {Cohort} cohort
    */
   #refuse(name, cohort) {
     /** @type {Session[]} */
@@ -363,7 +323,7 @@ export class Hub {
   }
 
   /**
-   * The broker delivers a join or a leave.
+   * Fans out a join or a leave.
    * @param {string} name
    * @param {string} info ClientInfo as JSON text
    * @param {boolean} joined
