@@ -1,17 +1,17 @@
 /**
  * @typedef {object} Deadline
  * @property {number} at ms
- * @property {boolean} gone whether its reason has gone away
+ * @property {boolean} gone whether the deadline no longer applies
  * @property {() => void} end
  */
 
-/** Fewer than this are not worth looking through. */
+/** Minimum heap size for pruning. */
 const FEW = 1024
 
 /**
- * Times at which something of a session ends: a binary heap, looked at by the worker's tick. An entry is not taken out
- * when its reason goes away, but whenever the heap has doubled, so that clients with long-lived tokens, who come back
- * again and again, do not leave their former sessions behind in it.
+ * Deadlines of sessions and subscriptions: a binary heap, checked by the worker's tick. Whenever the heap has doubled,
+ * entries that no longer apply are removed. Otherwise clients with long-lived tokens that reconnect often would keep
+ * their former sessions in memory.
  */
 export class Deadlines {
   /** @type {Deadline[]} */
@@ -41,7 +41,7 @@ export class Deadlines {
     this.#pruneAt = Math.max(FEW, this.#heap.length * 2)
   }
 
-  /** @returns {Deadline} the earliest */
+  /** Removes the earliest. @returns {Deadline} */
   #take() {
     const heap = this.#heap
     const first = heap[0]

@@ -34,10 +34,7 @@ class SubscriptionExpiry {
   #subscription
   #expireAt
 
-  /**
-   * @param {Session} session
-   * @param {Subscription} subscription
-   */
+  /** @param {Session} session @param {Subscription} subscription */
   constructor(session, subscription) {
     this.#session = session
     this.#subscription = subscription
@@ -58,18 +55,15 @@ class SubscriptionExpiry {
   }
 }
 
-/**
- * Ends the connection when its time, and the delay for a refresh, has run out.
- * @param {Session} session whose expireAt was set
- */
+/** Closes the connection after `expireAt` and the delay for a refresh. @param {Session} session expireAt > 0 */
 export function expireConnection(session) {
   session.context.deadlines.add(new ConnectionExpiry(session))
 }
 
 /**
- * Ends the subscription when its time, and the delay for a refresh, has run out.
+ * Ends the subscription after its `expireAt` and the delay for a refresh.
  * @param {Session} session
- * @param {Subscription} subscription whose expireAt was set
+ * @param {Subscription} subscription expireAt > 0
  */
 export function expireSubscription(session, subscription) {
   session.context.deadlines.add(new SubscriptionExpiry(session, subscription))

@@ -1,17 +1,17 @@
-/** A slot is not shorter than this, and there are at least this many of them. */
+/** Maximum length and minimum number of slots. */
 const MAX_TICK_MS = 1000
 const MIN_SLOTS = 16
 const MIN_TICK_MS = 10
 
 /**
- * Pings by slot, without a timer for each session. A session belongs to one of n slots; each tick pings the next slot,
- * and one pass over the slot that was pinged `pongTimeout` ago closes those without a pong.
+ * Pings by slot, without a timer for each session. Each tick pings the sessions of the next slot, and closes those of
+ * the slot pinged `pongTimeout` ago that have not sent a pong.
  *
  *   slots   [0][1][2] ... [n-1]      n ticks = ping interval
  *                 ^ pinged now
  *            ^ pinged pongTimeout ago: checked now
  *
- * Every session is in a slot from its connect until it closes, so this is also the list of them.
+ * Every connected session is in a slot, so this is also the list of connected sessions.
  */
 export class Heartbeat {
   /** @type {import('./session.js').Session[][]} */
@@ -33,7 +33,7 @@ export class Heartbeat {
     this.#slots = Array.from({ length: count }, () => [])
   }
 
-  /** @param {import('./session.js').Session} session whose first ping comes after 50 to 100 % of the interval */
+  /** First ping after 50 to 100 % of the interval. @param {import('./session.js').Session} session */
   add(session) {
     const count = this.#slots.length
     const ahead = Math.ceil(count / 2) + Math.floor(Math.random() * (Math.floor(count / 2) + 1))
@@ -65,7 +65,7 @@ export class Heartbeat {
     if (!this.enabled) return
     const pinged = slots[(this.#now - this.#pongTicks + slots.length) % slots.length]
     for (let i = pinged.length - 1; i >= 0; i--) pinged[i].checkPong()
-    // Backwards, because a session that ends itself meanwhile gives its place to the last one.
+    // Backwards: when a session closes, the last one, which is already done, moves to its place.
     const due = slots[this.#now]
     for (let i = due.length - 1; i >= 0; i--) due[i].ping()
   }

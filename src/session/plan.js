@@ -10,12 +10,12 @@ import { Kind, NO_DETAILS, Subscription } from './subscription.js'
  * @typedef {import('../hub/channel.js').Channel} Channel
  */
 
-/** Asks for error 112 instead of an unrecovered subscription (SubscribeRequest.flag). */
+/** Flag of SubscribeRequest: refuse with error 112 instead of subscribing without recovery. */
 export const REJECT_UNRECOVERED = 2
 
 /** @typedef {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} Wants */
 
-/** What a plain subscription asks the broker for: most are, and need no object of their own. @type {Wants} */
+/** Shared by plain subscriptions, which are most. @type {Wants} */
 const WANTS_NOTHING = Object.freeze({
   position: false,
   recover: null,
@@ -27,7 +27,7 @@ const WANTS_NOTHING = Object.freeze({
 })
 
 /**
- * @typedef {object} Grant what a token, or the server API, says about a subscription
+ * @typedef {object} Grant properties of a subscription from a token or the server API
  * @property {string} [info] channel info, raw JSON
  * @property {string} [data] raw JSON for the subscribe result
  * @property {number} [expireAt] unix s
@@ -35,15 +35,13 @@ const WANTS_NOTHING = Object.freeze({
  * @property {boolean} [token] whether it comes from a subscription token
  */
 
-/**
- * A subscription about to be made: what the client wishes, cut to what the channel's options and the grant allow.
- */
+/** A requested subscription, limited to what the channel's options and the grant allow. */
 export class Plan {
   /**
    * @param {Session} session
    * @param {string} channel
    * @param {Namespace} namespace
-   * @param {any} request the fields of a SubscribeRequest
+   * @param {any} request fields of a SubscribeRequest
    * @param {Grant} grant
    * @param {boolean} serverSide
    */
@@ -55,7 +53,7 @@ export class Plan {
     const readsHistory = rules.mayReadHistory(namespace, session.user, true)
     const recovery =
       on('force_recovery') || Boolean(request.recoverable && (options.allow_recovery || readsHistory))
-    // Without history nobody can tell what was missed: `recovered` would be a promise that is not kept.
+    // Without history nobody knows what was missed: `recovered` would be a false promise.
     const recoverable = recovery && historyOn
     const positioned =
       recovery ||
@@ -68,7 +66,7 @@ export class Plan {
     this.channel = channel
     this.namespace = namespace
     this.grant = grant
-    // An override makes the subscription's own joins and leaves. Which ones a client may ask for, the channel says.
+    // An override affects the subscription's own joins and leaves; the channel decides if a client may request any.
     const asksForEvents = request.join_leave && options.join_leave && !serverSide
     this.events =
       on('force_push_join_leave') ||
@@ -81,7 +79,7 @@ export class Plan {
     this.epoch = request.recover ? (request.epoch ?? '') : ''
     /** @type {Filter | null} */
     this.filter = request.tf ? new Filter(request.tf) : null
-    // A filtered stream has no publication before each one. Clients that only listen have no way to ask.
+    // A filtered stream lacks the previous publications that deltas refer to. One-way clients cannot request deltas.
     this.delta =
       request.delta === 'fossil' &&
       this.filter === null &&
@@ -105,7 +103,7 @@ export class Plan {
     const { session, kind } = this
     if ((kind & (Kind.POSITIONED | Kind.PRESENT)) === 0) return WANTS_NOTHING
     const { recovery_max_publication_limit } = session.context.config.client
-    // Only the newest one counts in cache mode, but with a filter the newest that matches.
+    // Cache mode needs the newest publication only; with a filter, the newest that matches.
     const limit = this.cache ? (this.filter ? 0 : 1) : recovery_max_publication_limit
     const present = (kind & Kind.PRESENT) !== 0
     return {
@@ -120,7 +118,7 @@ export class Plan {
   }
 
   /**
-   * What was recovered, or null. An empty list is a success.
+   * Recovered publications, or null. An empty list is a success.
    * @param {SubscribeAnswer} answer
    * @returns {Publication[] | null}
    */
@@ -130,15 +128,12 @@ export class Plan {
       ? publications.filter(publication => this.filter?.matches(publication.tags))
       : publications
     if (!this.cache) return matching
-    // Cache mode: the newest publication is all that counts, whatever the client had.
+    // Cache mode: only the newest publication counts, whatever position the client has.
     if (offset > 0 && this.offset === offset && this.epoch === epoch) return []
     return matching.length > 0 ? matching.slice(-1) : null
   }
 
-  /**
-   * @param {SubscribeAnswer} answer
-   * @returns {import('../protocol/contract.js').SubscribeResult}
-   */
+  /** @param {SubscribeAnswer} answer @returns {import('../protocol/contract.js').SubscribeResult} */
   result(answer) {
     /** @type {import('../protocol/contract.js').SubscribeResult} */
     const result = {}
@@ -173,7 +168,7 @@ export class Plan {
 
   /**
    * @param {Publication[]} publications
-   * @returns {(Buffer | null)[]} for each its delta as far as the client's codec can carry it
+   * @returns {(Buffer | null)[]} delta of each publication; null: none, or the client's codec cannot carry it
    */
   #deltas(publications) {
     const { codec, context } = this.session
@@ -182,7 +177,7 @@ export class Plan {
   }
 
   /**
-   * Holds back what is published until the result can be sent.
+   * Buffers the channel's messages until the result can be sent.
    * @param {Channel} channel
    * @returns {import('../hub/channel.js').Buffering}
    */
@@ -193,11 +188,7 @@ export class Plan {
     return this.buffering
   }
 
-  /**
-   * Makes the subscription live. To be called when its result has been sent.
-   * @param {Channel} channel
-   * @returns {Subscription}
-   */
+  /** Makes the subscription live, after its result was sent. @param {Channel} channel @returns {Subscription} */
   join(channel) {
     const { session, kind, grant, buffering } = this
     const { cohort, events } = session.context.hub.join(session, channel, {
@@ -215,7 +206,7 @@ export class Plan {
   }
 
   /**
-   * Takes back what others know of a former subscription of the same channel and shall not know of this one.
+   * Removes presence and sends the leave of a former subscription of the channel, if this one has none of its own.
    * @param {Subscription} former
    */
   withdraw(former) {
@@ -227,10 +218,7 @@ export class Plan {
     }
   }
 
-  /**
-   * Undoes what the broker has been asked for, for a session that has gone meanwhile.
-   * @param {Channel} channel
-   */
+  /** Undoes `wants` at the broker, for a session that has closed meanwhile. @param {Channel} channel */
   abandon(channel) {
     const { hub, broker } = this.session.context
     if (this.kind & Kind.PRESENT) broker.presence.remove(channel.name, this.session.id)

@@ -1,9 +1,9 @@
-/** Replies in one frame (client protocol, section 1.1). */
+/** Maximum replies in one frame (client protocol, section 1.1). */
 const MAX_JOINED = 16
 
 /**
  * Collects the messages of one session while its frame is handled, so that replies to several commands leave in few
- * frames. One object serves all sessions of a worker, because frames are handled one at a time.
+ * frames. One object serves all sessions of a worker: frames are handled one at a time.
  */
 export class ReplyBatch {
   /** @type {import('./session.js').Session | null} */

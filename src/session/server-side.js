@@ -17,10 +17,10 @@ const NO_GRANT = Object.freeze({})
 const NO_PLANS = []
 
 /**
- * The server-side subscriptions of a new connection: those of its token, its personal channel, and those that it
- * wishes for in `subs` and could make itself without a token.
+ * The server-side subscriptions of a new connection: the channels of its token, its personal channel, and the channels
+ * in `subs` of the request that the client could subscribe to without a token.
  * @param {Session} session
- * @param {any} request of its connect
+ * @param {any} request connect request
  * @param {import('./commands/connect.js').Identity} identity
  * @returns {Plan[]}
  * @throws {import('../errors.js').ReplyError | import('../errors.js').Disconnect}
@@ -39,13 +39,13 @@ export function planServerSide(session, request, { user, subs: grants }) {
     const namespace = rules.resolve(channel)
     if (!namespace) throw errors.unknownChannel
     const granted = plan(session, channel, namespace, request, requested, grant)
-    // The personal channel is the user's without a token, too.
+    // The user has the personal channel without a token too.
     if (channel !== personal) granted.kind |= Kind.FROM_CONNECTION_TOKEN
     plans.push(granted)
   }
   if (personal !== '') {
     const namespace = rules.resolve(personal)
-    // A user id may look like a namespace: `#tenant:42`.
+    // A user id may resolve to an unknown namespace: `#tenant:42`.
     if (!namespace) throw errors.unknownChannel
     if (!grants.has(personal)) plans.push(plan(session, personal, namespace, request, requested, NO_GRANT))
   }
@@ -64,18 +64,14 @@ export function planServerSide(session, request, { user, subs: grants }) {
 }
 
 /**
- * @param {Session} session
- * @param {string} channel
- * @param {Namespace} namespace
- * @param {any} request
- * @param {Map<string, any>} requested
- * @param {Grant} grant
+ * @param {Session} session @param {string} channel @param {Namespace} namespace @param {any} request
+ * @param {Map<string, any>} requested @param {Grant} grant
  */
 function plan(session, channel, namespace, request, requested, grant) {
   let wish = requested.get(channel) ?? NO_REQUEST
-  // Filters are for subscriptions that clients make themselves.
+  // Filters are for client-side subscriptions only.
   if (wish.tf) wish.tf = undefined
-  // An EventSource comes back with the URL that it began with, so its last event knows more.
+  // An EventSource reconnects with its first URL, so the position of its last event is newer.
   const position = request.positions?.(channel)
   if (position) wish = { ...wish, recover: true, ...position }
   return new Plan(session, channel, namespace, wish, grant, true)

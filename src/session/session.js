@@ -1,7 +1,7 @@
 // Sessions: the state machine of the Centrifuge protocol, one object for each client of this worker.
-// For: commands in, replies and pushes out, subscriptions, pings, expiry. The commands are in commands/, by name.
-// It may import auth, hub, protocol and the rooms below; a transport it knows only by the contract in transport/index.js.
-// Promises: answers leave in the order of the commands; nothing is sent after the close; `ended` releases everything.
+// For: commands, replies and pushes, subscriptions, pings, expiry. Each command has a function in commands/.
+// May import auth, hub, protocol and the rooms below; transports only through the contract in transport/index.js.
+// Promises: replies have the order of the commands; nothing is sent after the close; `ended` releases everything.
 
 import { Disconnect, disconnects, errors, ReplyError, unsubscribes } from '../errors.js'
 import { sizeOf } from '../stats/traffic.js'
@@ -23,9 +23,7 @@ const MAX_UNANSWERED = 1024
 /** @type {any[]} */
 const HELD = []
 
-/**
- * One client of this worker. It knows no socket: a transport carries its messages.
- */
+/** One client of this worker. It has no socket: a transport carries its messages. */
 export class Session {
   /**
    * @param {import('../transport/index.js').Transport} transport shared by all sessions of its kind
@@ -55,7 +53,7 @@ export class Session {
     this.queue = null
     /** Publishes that the broker has not answered yet. */
     this.unanswered = 0
-    /** Where it stands in the heartbeat; belongs to Heartbeat. */
+    /** Position in the timer slots of Heartbeat. */
     this.slot = 0
     this.slotIndex = -1
   }
@@ -85,7 +83,7 @@ export class Session {
     replies.flush()
   }
 
-  /** @param {any[]} raws raw commands, or what was postponed */
+  /** @param {any[]} raws raw commands, or postponed functions */
   #handleAll(raws) {
     for (const raw of raws) {
       // Commands after a refused connect are dropped without an answer.
@@ -108,11 +106,7 @@ export class Session {
     }
   }
 
-  /**
-   * Answers a command with an error, after the answers to the commands before it.
-   * @param {number} id
-   * @param {Error} error
-   */
+  /** Answers a command with an error, after the replies to earlier commands. @param {number} id @param {Error} error */
   refuse(id, error) {
     if (this.unanswered === 0) return this.fail(id, error)
     this.hold()
@@ -140,7 +134,7 @@ export class Session {
   /**
    * Answers the command that called `hold`, then handles the queued ones.
    * @param {number} id
-   * @param {() => void} work not called when the client has gone
+   * @param {() => void} work not called after the client has left
    */
   resume(id, work) {
     const waiting = this.queue
@@ -163,19 +157,15 @@ export class Session {
   }
 
   /**
-   * A publish was sent to the broker, which keeps the order, so the next publish does not wait for the answer. Every
-   * other command waits for all answers.
+   * A publish was sent to the broker. The broker keeps the order, so a following publish does not wait for the answer;
+   * every other command waits for all answers.
    */
   publishing() {
     this.unanswered++
     if (this.unanswered === MAX_UNANSWERED) this.hold()
   }
 
-  /**
-   * The broker has answered a publish.
-   * @param {number} id of the command
-   * @param {() => void} work as for `resume`
-   */
+  /** The broker has answered a publish. @param {number} id @param {() => void} work as for `resume` */
   published(id, work) {
     this.unanswered--
     if (this.unanswered === 0 || this.queue === null) return this.resume(id, work)
@@ -187,12 +177,7 @@ export class Session {
     }
   }
 
-  /**
-   * @template T
-   * @param {number} id of the command
-   * @param {Promise<T>} promise
-   * @param {(value: T) => void} work
-   */
+  /** @template T @param {number} id @param {Promise<T>} promise @param {(value: T) => void} work */
   resumeAfter(id, promise, work) {
     this.hold()
     promise.then(
@@ -204,11 +189,7 @@ export class Session {
     )
   }
 
-  /**
-   * Answers a command with an error, or closes the connection with a Disconnect.
-   * @param {number} id
-   * @param {Error} error
-   */
+  /** Answers a command with an error; a Disconnect closes the connection. @param {number} id @param {Error} error */
   fail(id, error) {
     if (error instanceof Disconnect) return this.close(error)
     const { log, traffic } = this.context
@@ -227,10 +208,7 @@ export class Session {
     else this.transmit(message, 1)
   }
 
-  /**
-   * @param {Encoded} frame
-   * @param {number} messages that it consists of
-   */
+  /** @param {Encoded} frame @param {number} messages in the frame */
   transmit(frame, messages) {
     if (this.state === State.CLOSED) return
     this.transport.traffic.sent(messages, sizeOf(frame))
@@ -247,7 +225,6 @@ export class Session {
     this.transport.unfollow(this, topic)
   }
 
-  /** Sends a ping, unless one is still unanswered. */
   ping() {
     if (!this.codec.unidirectional) this.traits |= Trait.AWAITS_PONG
     if (this.traits & Trait.FRAME_PINGS) {
@@ -257,7 +234,7 @@ export class Session {
   }
 
   pong() {
-    // Also a second pong for one ping is an error (client protocol, section 7).
+    // A second pong for one ping is an error too (client protocol, section 7).
     if (!(this.traits & Trait.AWAITS_PONG) || this.traits & Trait.FRAME_PINGS)
       return this.close(disconnects.badRequest)
     this.traits &= ~Trait.AWAITS_PONG
@@ -292,16 +269,13 @@ export class Session {
     this.subscriptions = add(this.subscriptions, subscription)
   }
 
-  /** @param {Subscription} subscription replaced by another one of the same channel */
+  /** @param {Subscription} subscription will be replaced by another one of the same channel */
   replaceSubscription({ channel, cohort, events }) {
     this.subscriptions = remove(this.subscriptions, channel.name)
     this.context.hub.leave(this, channel, cohort, events)
   }
 
-  /**
-   * Ends a subscription without telling the client.
-   * @param {Subscription} subscription
-   */
+  /** Ends a subscription without a push to the client. @param {Subscription} subscription */
   removeSubscription(subscription) {
     const { name } = subscription.channel
     const { broker } = this.context
@@ -312,7 +286,7 @@ export class Session {
   }
 
   /**
-   * Ends a subscription and tells the client.
+   * Ends a subscription with a push to the client.
    * @param {Subscription} subscription
    * @param {{code: number, reason: string}} unsubscribe
    */
@@ -323,10 +297,7 @@ export class Session {
     this.send(this.codec.unsubscribed(name, code, reason))
   }
 
-  /**
-   * A positioned subscription missed publications that the hub cannot recover.
-   * @param {string} channel
-   */
+  /** A positioned subscription missed publications that the hub cannot recover. @param {string} channel */
   positionLost(channel) {
     const subscription = this.subscription(channel)
     if (!subscription) return
@@ -336,21 +307,18 @@ export class Session {
 
   /**
    * @param {import('../broker/contract.js').Publication[]} [publications]
-   * @returns {boolean} whether this client's codec can carry them
+   * @returns {boolean} whether the client's codec can carry them
    */
   reads(publications = []) {
     return this.codec.binary || publications.every(({ json }) => json)
   }
 
-  /** A channel carries binary data, and the client's codec is JSON. */
+  /** The channel carries binary data, which the client's JSON codec cannot send. */
   inappropriateProtocol() {
     this.close(disconnects.inappropriateProtocol)
   }
 
-  /**
-   * @param {string} channelInfo raw JSON, '' if none
-   * @returns {string} ClientInfo as JSON text
-   */
+  /** @param {string} channelInfo raw JSON, '' if none @returns {string} ClientInfo as JSON text */
   clientInfo(channelInfo) {
     let text = `{"user":${JSON.stringify(this.user)},"client":"${this.id}"`
     if (this.info) text += `,"conn_info":${this.info}`
@@ -369,7 +337,7 @@ export class Session {
     const { replies } = this.context
     if (replies.owner === this) {
       replies.flush()
-      // Sending may have ended it: a full outbox does.
+      // The flush may have closed the session: a full outgoing queue does.
       if (this.closed) return
     }
     this.transport.close(this, disconnect, cause)
@@ -382,7 +350,7 @@ export class Session {
 
   /**
    * The connection is closed or closing: releases everything that the session holds.
-   * @param {number} [code] of the close; 0: the client has left without one
+   * @param {number} [code] close code; 0: the client left without one
    */
   ended(code = 0) {
     if (this.state === State.CLOSED) return

@@ -1,42 +1,36 @@
 import { Heartbeat } from './heartbeat.js'
 
-/**
- * @typedef {import('./session.js').Session} Session
- */
+/** @typedef {import('./session.js').Session} Session */
 
-/** Sessions that opened within this time are checked together. */
+/** Sessions opened within this time are checked together. */
 const OPENED_TOGETHER_MS = 100
 
-/**
- * The sessions of one worker, by user, session id and time of opening.
- */
+/** The sessions of one worker, by user, session id and time of opening. */
 export class Sessions {
-  /** @type {Map<string, Session | Set<Session>>} user -> connected sessions; anonymous ones are not listed */
+  /** @type {Map<string, Session | Set<Session>>} user -> connected sessions, without anonymous ones */
   #users = new Map()
-  /** @type {{at: number, sessions: Session[]}[]} the opened ones by the time, in ms, at which they must have connected */
+  /** @type {{at: number, sessions: Session[]}[]} opened sessions by their connect deadline, ms */
   #opened = []
-  /** @type {Map<string, Session>} session id -> session, of those that have one */
+  /** @type {Map<string, Session>} by session id; only sessions that have one */
   #bySessionId = new Map()
   /** Connected sessions. */
   count = 0
-  /** Of those, the ones without a user id. */
+  /** Connected sessions without a user id. */
   anonymous = 0
-  /** Sessions whose transport has opened, and sessions connected, since the start. */
+  /** Opened and connected sessions since the start. */
   accepts = 0
   connects = 0
-  /** Sessions whose transport is open, connected or not. */
+  /** Open sessions, connected or not. */
   open = 0
 
-  /**
-   * @param {{pingInterval: number, pongTimeout: number, staleDelay: number, clock: () => number}} options times in ms
-   */
+  /** @param {{pingInterval: number, pongTimeout: number, staleDelay: number, clock: () => number}} options ms */
   constructor({ pingInterval, pongTimeout, staleDelay, clock }) {
     this.heartbeat = new Heartbeat(pingInterval, pongTimeout)
     this.staleDelay = staleDelay
     this.clock = clock
   }
 
-  /** @param {Session} session whose transport has opened */
+  /** @param {Session} session */
   opened(session) {
     this.open++
     this.accepts++
@@ -65,10 +59,7 @@ export class Sessions {
     else this.#users.set(user, new Set([own, session]))
   }
 
-  /**
-   * @param {Session} session
-   * @param {boolean} wasConnected
-   */
+  /** @param {Session} session @param {boolean} wasConnected */
   closed(session, wasConnected) {
     this.open--
     if (session.sessionId !== '') this.#bySessionId.delete(session.sessionId)
@@ -82,15 +73,12 @@ export class Sessions {
     else if (own instanceof Set && own.delete(session) && own.size === 0) this.#users.delete(session.user)
   }
 
-  /**
-   * @param {string} sessionId
-   * @returns {Session | undefined} connected or not
-   */
+  /** @param {string} sessionId @returns {Session | undefined} connected or not */
   find(sessionId) {
     return this.#bySessionId.get(sessionId)
   }
 
-  /** Ids of the users who are not anonymous. */
+  /** Ids of connected users. */
   users() {
     return this.#users.keys()
   }
@@ -100,7 +88,7 @@ export class Sessions {
     this.heartbeat.forEach(visit)
   }
 
-  /** @returns {Session[]} also those that may still connect */
+  /** @returns {Session[]} connected sessions and those that may still connect */
   everyOpen() {
     /** @type {Session[]} */
     const open = []
@@ -114,7 +102,7 @@ export class Sessions {
   }
 
   /**
-   * @param {string} user '' = the anonymous ones
+   * @param {string} user '' = anonymous
    * @param {{client?: string, session?: string}} narrow by client id, session id or both
    * @returns {Session[]}
    */

@@ -4,7 +4,7 @@
  */
 export const State = Object.freeze({ OPEN: 0, CONNECTING: 1, CONNECTED: 2, REFUSED: 3, CLOSED: 4 })
 
-/** What a session keeps as bits. */
+/** Properties of a session, as bits. */
 export const Trait = Object.freeze({
   /** A ping was sent and not answered yet. */
   AWAITS_PONG: 1,

@@ -1,20 +1,20 @@
-/** What a subscription is, as bits: a million of them should be small. */
+/** Properties of a subscription, as bits: a million subscriptions should be small. */
 export const Kind = Object.freeze({
   SERVER_SIDE: 1,
   POSITIONED: 2,
   RECOVERABLE: 4,
   /** Listed in presence. */
   PRESENT: 8,
-  /** Its join was announced, and so will be its leave. */
+  /** Its join was announced, so its leave must be too. */
   ANNOUNCED: 16,
   /** The client keeps it alive with subscription tokens. */
   REFRESHED_BY_CLIENT: 32,
-  /** A refresh with a token that does not list its channel any more closes the connection. */
+  /** A refresh with a token without its channel closes the connection. */
   FROM_CONNECTION_TOKEN: 64,
 })
 
 /**
- * @typedef {object} Details what only some subscriptions have
+ * @typedef {object} Details present in some subscriptions only
  * @property {string} info channel info as JSON text, '' if none
  * @property {number} expireAt unix s, 0 = never
  */
@@ -22,9 +22,7 @@ export const Kind = Object.freeze({
 /** @type {Readonly<Details>} */
 export const NO_DETAILS = Object.freeze({ info: '', expireAt: 0 })
 
-/**
- * One session's subscription to one channel.
- */
+/** One session's subscription to one channel. */
 export class Subscription {
   /**
    * @param {import('../hub/channel.js').Channel} channel
@@ -47,17 +45,11 @@ export class Subscription {
   }
 }
 
-// The subscriptions of one session. Most have one, so there is a Map only for those that have more.
+// The subscriptions of one session. Most sessions have one: a Map only for more.
 
-/**
- * @typedef {null | Subscription | Map<string, Subscription>} Subscriptions
- */
+/** @typedef {null | Subscription | Map<string, Subscription>} Subscriptions */
 
-/**
- * @param {Subscriptions} subscriptions
- * @param {string} channel
- * @returns {Subscription | undefined}
- */
+/** @param {Subscriptions} subscriptions @param {string} channel @returns {Subscription | undefined} */
 export function find(subscriptions, channel) {
   if (subscriptions === null) return undefined
   if (subscriptions instanceof Map) return subscriptions.get(channel)
@@ -69,11 +61,7 @@ export function count(subscriptions) {
   return subscriptions === null ? 0 : subscriptions instanceof Map ? subscriptions.size : 1
 }
 
-/**
- * @param {Subscriptions} subscriptions
- * @param {Subscription} subscription
- * @returns {Subscriptions} with it
- */
+/** @param {Subscriptions} subscriptions @param {Subscription} subscription @returns {Subscriptions} */
 export function add(subscriptions, subscription) {
   if (subscriptions === null) return subscription
   if (subscriptions instanceof Map) return subscriptions.set(subscription.channel.name, subscription)
@@ -83,21 +71,14 @@ export function add(subscriptions, subscription) {
   ])
 }
 
-/**
- * @param {Subscriptions} subscriptions
- * @param {string} channel one of them
- * @returns {Subscriptions} without it
- */
+/** @param {Subscriptions} subscriptions @param {string} channel must be subscribed @returns {Subscriptions} */
 export function remove(subscriptions, channel) {
   if (!(subscriptions instanceof Map)) return null
   subscriptions.delete(channel)
   return subscriptions
 }
 
-/**
- * @param {Subscriptions} subscriptions
- * @returns {Subscription[]} as they are now
- */
+/** @param {Subscriptions} subscriptions @returns {Subscription[]} a snapshot */
 export function list(subscriptions) {
   if (subscriptions === null) return []
   return subscriptions instanceof Map ? [...subscriptions.values()] : [subscriptions]

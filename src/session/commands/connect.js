@@ -12,23 +12,19 @@ import { Kind } from '../subscription.js'
  * @typedef {import('../../hub/channel.js').Buffering} Buffering
  * @typedef {import('../../auth/identity.js').Identity} Identity
  *
- * @typedef {object} Ready a server-side subscription that the broker has answered
+ * @typedef {object} Ready a server-side subscription with the broker's answer
  * @property {Plan} plan
  * @property {Channel} channel
  * @property {import('../../protocol/contract.js').SubscribeResult} result
- * @property {Buffering | null} buffering what was published since; null: nothing
+ * @property {Buffering | null} buffering messages since the answer; null: not buffered
  */
 
-/**
- * @param {Session} session
- * @param {number} id
- * @param {any} request
- */
+/** @param {Session} session @param {number} id @param {any} request */
 export function connect(session, id, request) {
   session.state = State.CONNECTING
   guarded(session, id, () => {
     const { config, tokens } = session.context
-    // Until now `user` holds what the trusted header said.
+    // Until now `user` holds the id of the trusted header.
     const identity = identify({ client: config.client, tokens }, request.token, session.user)
     if (!(identity instanceof Promise)) return admit(session, id, request, identity)
     session.hold()
@@ -39,20 +35,12 @@ export function connect(session, id, request) {
   })
 }
 
-/**
- * @param {Error} error
- * @returns {never}
- */
+/** @param {Error} error @returns {never} */
 function raise(error) {
   throw error
 }
 
-/**
- * A connect that fails leaves a connection that nothing more is expected of.
- * @param {Session} session
- * @param {number} id
- * @param {() => void} work
- */
+/** Refuses the connect if `work` throws. @param {Session} session @param {number} id @param {() => void} work */
 function guarded(session, id, work) {
   try {
     work()
@@ -61,18 +49,14 @@ function guarded(session, id, work) {
   }
 }
 
-/**
- * @param {Session} session
- * @param {number} id
- * @param {Error} error
- */
+/** @param {Session} session @param {number} id @param {Error} error */
 function refuse(session, id, error) {
   if (session.codec.unidirectional) {
     const { client } = session.context.config
     let cause = error
     if (!(error instanceof Disconnect || error instanceof ReplyError)) {
       session.context.log.error({ err: error }, 'connect of a one-way client failed')
-      // What went wrong inside is not for those outside.
+      // Internal details must not reach the client.
       cause = errors.internal
     }
     session.close(disconnectFor(cause, client.connect_code_to_unidirectional_disconnect), cause)
@@ -82,12 +66,7 @@ function refuse(session, id, error) {
   session.fail(id, error)
 }
 
-/**
- * @param {Session} session
- * @param {number} id
- * @param {any} request
- * @param {Identity} identity
- */
+/** @param {Session} session @param {number} id @param {any} request @param {Identity} identity */
 function admit(session, id, request, identity) {
   const { config, broker } = session.context
   const { client } = config
@@ -118,11 +97,7 @@ function admit(session, id, request, identity) {
   })
 }
 
-/**
- * @param {Session} session
- * @param {number} id
- * @param {Plan[]} plans
- */
+/** @param {Session} session @param {number} id @param {Plan[]} plans */
 function subscribeAll(session, id, plans) {
   if (plans.length === 0) return complete(session, id, null)
   const { hub } = session.context
@@ -137,7 +112,7 @@ function subscribeAll(session, id, plans) {
       missing--
       if (error) failure = error
       else {
-        // The connect reply comes first and needs all answers, so what is published meanwhile has to wait.
+        // The connect reply comes first and needs all answers: buffer later messages.
         const result = plan.result(answer)
         ready.push({ plan, channel, result, buffering: missing > 0 ? plan.buffer(channel) : null })
       }
@@ -157,7 +132,7 @@ function subscribeAll(session, id, plans) {
 /**
  * @param {Session} session
  * @param {Ready[]} ready
- * @returns {Disconnect | null} why it cannot go on with what it would get
+ * @returns {Disconnect | null} why the client cannot receive the results and messages
  */
 function faultOf(session, ready) {
   for (const { result, buffering } of ready) {
@@ -174,11 +149,7 @@ function resultsOf(ready) {
   return results
 }
 
-/**
- * @param {Session} session
- * @param {number} id
- * @param {Ready[] | null} ready
- */
+/** @param {Session} session @param {number} id @param {Ready[] | null} ready */
 function complete(session, id, ready) {
   const { context, codec } = session
   const { config, sessions, broker } = context
@@ -218,7 +189,7 @@ function complete(session, id, ready) {
   }
 }
 
-/** Clients that can only receive have no use for an error reply (client protocol, section 17). */
+/** Error code -> disconnect: one-way clients get no error replies (client protocol, section 17). */
 const DISCONNECTS = new Map([
   [errors.tokenExpired.code, disconnects.connectionExpired],
   [errors.expired.code, disconnects.connectionExpired],
@@ -227,7 +198,7 @@ const DISCONNECTS = new Map([
 ])
 
 /**
- * How the failed connect of a one-way client ends its connection.
+ * How a failed connect closes the connection of a one-way client.
  * @param {Error & {code?: number}} error
  * @param {{enabled: boolean, transforms: {code: number, to: {code: number, reason: string}}[]}} overrides
  *   client.connect_code_to_unidirectional_disconnect

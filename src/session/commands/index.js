@@ -26,7 +26,7 @@ const table = [
 /** Methods of clients. */
 export const methods = Object.freeze(table.map(([method]) => method))
 
-/** With their places in `methods`. */
+/** By method; `place` is the index in `methods`. */
 const commands = Object.freeze(
   Object.fromEntries(table.map(([method, run], place) => [method, Object.freeze({ run, place })])),
 )
@@ -35,7 +35,7 @@ const commands = Object.freeze(
  * Handles one command (client protocol, sections 4 and 5).
  * @param {Session} session
  * @param {import('../../protocol/contract.js').Command} command
- * @throws {import('../../errors.js').Disconnect} what the client did ends the connection
+ * @throws {import('../../errors.js').Disconnect} for a protocol violation, which closes the connection
  */
 export function dispatch(session, { id, method, request, ping }) {
   const connecting = method === 'connect'
@@ -57,11 +57,7 @@ export function dispatch(session, { id, method, request, ping }) {
 
 const withoutChannel = new Set(['connect', 'rpc', 'send', 'refresh'])
 
-/**
- * Takes the connect request of a one-way client, which has no frame around it.
- * @param {Session} session
- * @param {any} request type-checked
- */
+/** Handles the connect request of a one-way client; it has no frame. @param {Session} session @param {any} request */
 export function connectUnidirectional(session, request) {
   const { replies } = session.context
   replies.open(session)

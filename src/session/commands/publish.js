@@ -2,7 +2,7 @@ import { disconnects, errors } from '../../errors.js'
 import { bytesPayload, fitsFormat, NO_PAYLOAD, textPayload } from '../../protocol/payload.js'
 
 /**
- * @param {string | Buffer | undefined} data as the codec found it: JSON, or bytes that may be anything
+ * @param {string | Buffer | undefined} data from the codec: JSON text, or any bytes
  * @returns {import('../../protocol/payload.js').Payload}
  */
 function payloadOf(data) {
@@ -10,11 +10,7 @@ function payloadOf(data) {
   return typeof data === 'string' ? textPayload(data) : bytesPayload(data)
 }
 
-/**
- * @param {import('../session.js').Session} session
- * @param {number} id
- * @param {any} request
- */
+/** @param {import('../session.js').Session} session @param {number} id @param {any} request */
 export function publish(session, id, { channel, data }) {
   const { rules, broker, traffic } = session.context
   const namespace = rules.resolve(channel)
@@ -46,11 +42,7 @@ export function publish(session, id, { channel, data }) {
   )
 }
 
-/**
- * @param {import('../session.js').Session} session
- * @param {number} id
- * @param {any} request
- */
+/** @param {import('../session.js').Session} session @param {number} id @param {any} request */
 export function rpc(session, id, { method = '' }) {
   const { ping } = session.context.config.rpc
   if (!ping.enabled) throw errors.notAvailable
@@ -58,7 +50,7 @@ export function rpc(session, id, { method = '' }) {
   session.send(session.codec.empty(id, 'rpc'))
 }
 
-/** Asynchronous messages to the server: nothing takes them. */
+/** Asynchronous messages to the server have no receiver. */
 export function send() {
   throw disconnects.notAvailable
 }

@@ -6,11 +6,12 @@ import { disconnects, errors } from '../../errors.js'
  */
 
 /**
+ * Checks that the session may read the channel.
  * @param {Session} session
  * @param {string} channel
  * @param {(namespace: Namespace) => boolean} available
  * @param {'mayReadHistory' | 'mayReadPresence'} rule
- * @returns {Namespace} of a channel that the session may read
+ * @returns {Namespace}
  */
 function readable(session, channel, available, rule) {
   const { rules } = session.context
@@ -26,11 +27,7 @@ function readable(session, channel, available, rule) {
 const hasHistory = (/** @type {Namespace} */ namespace) => namespace.historyOn
 const hasPresence = (/** @type {Namespace} */ namespace) => namespace.options.presence
 
-/**
- * @param {Session} session
- * @param {number} id
- * @param {any} request
- */
+/** @param {Session} session @param {number} id @param {any} request */
 export function history(session, id, { channel, limit = 0, since, reverse = false }) {
   const { broker, config } = session.context
   const namespace = readable(session, channel, hasHistory, 'mayReadHistory')
@@ -49,11 +46,7 @@ export function history(session, id, { channel, limit = 0, since, reverse = fals
   })
 }
 
-/**
- * @param {Session} session
- * @param {number} id
- * @param {any} request
- */
+/** @param {Session} session @param {number} id @param {any} request */
 export function presence(session, id, { channel }) {
   readable(session, channel, hasPresence, 'mayReadPresence')
   session.resumeAfter(id, session.context.broker.presence.list(channel), presence =>
@@ -61,11 +54,7 @@ export function presence(session, id, { channel }) {
   )
 }
 
-/**
- * @param {Session} session
- * @param {number} id
- * @param {any} request
- */
+/** @param {Session} session @param {number} id @param {any} request */
 export function presenceStats(session, id, { channel }) {
   readable(session, channel, hasPresence, 'mayReadPresence')
   session.resumeAfter(id, session.context.broker.presence.stats(channel), stats =>

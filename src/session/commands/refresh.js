@@ -2,15 +2,9 @@ import { disconnects, errors } from '../../errors.js'
 import { expireConnection } from '../expiry.js'
 import { Kind, list } from '../subscription.js'
 
-/**
- * @typedef {import('../session.js').Session} Session
- */
+/** @typedef {import('../session.js').Session} Session */
 
-/**
- * @param {Session} session
- * @param {number} id
- * @param {any} request
- */
+/** @param {Session} session @param {number} id @param {any} request */
 export function refresh(session, id, { token }) {
   if (!token) throw disconnects.badRequest
   const { tokens } = session.context
@@ -30,9 +24,8 @@ function refusal(error) {
 
 /**
  * @param {Session} session
- * @param {Map<string, any>} subs channels of a new token
- * @returns {boolean} whether the connection lacks one of them, or has one of the token before that is not among them
- *   any more
+ * @param {Map<string, any>} subs channels of the new token
+ * @returns {boolean} whether the connection lacks one of them, or has a channel of its former token that they lack
  */
 function channelsChanged(session, subs) {
   for (const channel of subs.keys()) if (!session.subscription(channel)) return true
@@ -41,16 +34,12 @@ function channelsChanged(session, subs) {
   )
 }
 
-/**
- * @param {Session} session
- * @param {number} id
- * @param {import('../../auth/tokens.js').ConnectClaims} claims
- */
+/** @param {Session} session @param {number} id @param {import('../../auth/tokens.js').ConnectClaims} claims */
 function extend(session, id, claims) {
   const { context, codec } = session
   for (const channel of claims.subs.keys()) if (!context.rules.resolve(channel)) throw errors.unknownChannel
   if (claims.user !== session.user) throw disconnects.invalidToken
-  // The client comes back, and gets the channels of its new token.
+  // The client reconnects and gets the channels of its new token.
   if (channelsChanged(session, claims.subs)) throw disconnects.insufficientState
   session.info = claims.info ?? ''
   const former = session.expireAt
@@ -61,13 +50,12 @@ function extend(session, id, claims) {
 }
 
 /**
- * Goes on with the claims of a token: at once, or, when its keys had to be fetched, when they have come.
- *
+ * Continues with the claims of a token: at once, or after its keys were fetched.
  * @template T
- * @param {import('../session.js').Session} session
- * @param {number} id of the command
+ * @param {Session} session
+ * @param {number} id
  * @param {() => T | Promise<T>} verify
- * @param {(error: Error) => Error} refusal what the command makes of a token that is refused
+ * @param {(error: Error) => Error} refusal the command's error for a refused token
  * @param {(claims: T) => void} work
  */
 export function withClaims(session, id, verify, refusal, work) {

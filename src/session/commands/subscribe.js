@@ -13,11 +13,7 @@ import { withClaims } from './refresh.js'
 /** @type {Grant} */
 const NO_GRANT = Object.freeze({})
 
-/**
- * @param {Session} session
- * @param {number} id
- * @param {any} request
- */
+/** @param {Session} session @param {number} id @param {any} request */
 export function subscribe(session, id, request) {
   const { config, rules, tokens } = session.context
   const { channel, token } = request
@@ -50,11 +46,12 @@ export function subscribe(session, id, request) {
 }
 
 /**
- * What a subscription token allows, once it is known to be meant for this subscription.
+ * Grant of a subscription token.
  * @param {Session} session
  * @param {string} channel
  * @param {import('../../auth/tokens.js').SubscribeClaims} claims
  * @returns {Grant}
+ * @throws {import('../../errors.js').Disconnect} the token is for another user, channel or client
  */
 export function grant(session, channel, claims) {
   const foreign = claims.user !== session.user || claims.channel !== channel
@@ -64,11 +61,8 @@ export function grant(session, channel, claims) {
 }
 
 /**
- * @param {Session} session
- * @param {number} id
- * @param {any} request
- * @param {Namespace} namespace
- * @param {Grant} grant
+ * @param {Session} session @param {number} id @param {any} request
+ * @param {Namespace} namespace @param {Grant} grant
  */
 function start(session, id, request, namespace, grant) {
   const plan = new Plan(session, request.channel, namespace, request, grant, false)
@@ -90,7 +84,7 @@ function start(session, id, request, namespace, grant) {
  * @param {import('../../broker/contract.js').SubscribeAnswer} answer
  */
 function finish(session, id, plan, channel, answer) {
-  // The server API may have been quicker.
+  // The server API may have subscribed the session meanwhile.
   if (session.subscription(plan.channel)) {
     session.context.hub.release(channel)
     throw errors.alreadySubscribed
@@ -112,23 +106,14 @@ function finish(session, id, plan, channel, answer) {
   }
 }
 
-/**
- * Always succeeds, also for channels never subscribed.
- * @param {Session} session
- * @param {number} id
- * @param {any} request
- */
+/** Succeeds also without a subscription. @param {Session} session @param {number} id @param {any} request */
 export function unsubscribe(session, id, request) {
   const subscription = session.subscription(request.channel)
   if (subscription) session.removeSubscription(subscription)
   session.send(session.codec.empty(id, 'unsubscribe'))
 }
 
-/**
- * @param {Session} session
- * @param {number} id
- * @param {any} request
- */
+/** @param {Session} session @param {number} id @param {any} request */
 export function subRefresh(session, id, { channel, token }) {
   const { tokens } = session.context
   const subscription = session.subscription(channel)
@@ -145,7 +130,7 @@ export function subRefresh(session, id, { channel, token }) {
 
 /** @param {Error} error */
 function refusal(error) {
-  // The subscription exists already, so a bad token is not a question of permission any more.
+  // The subscription exists, so a bad token is not a matter of permission.
   return error === errors.permissionDenied ? disconnects.invalidToken : error
 }
 
