@@ -18,38 +18,37 @@ export { bar, sparkline, stackedBar } from './chart/bars.js'
  * @property {string} [label] for the legend
  *
  * @typedef {object} ChartOptions
- * @property {Series[]} series later ones are drawn over earlier ones; stacked: the first one is at the bottom
- * @property {number} width columns, with the labels
- * @property {number} height rows, with the axis, its labels and the legend
+ * @property {Series[]} series later ones are drawn over earlier ones; stacked: the first is at the bottom
+ * @property {number} width columns, including the labels
+ * @property {number} height rows, including axis, labels and legend
  * @property {'linear' | 'log'} [scale]
- * @property {number} [min] of the axis; without it 0, or the decade of the smallest value
- * @property {number} [max] of the axis; without it what the values need
- * @property {boolean} [stacked] areas on top of each other
+ * @property {number} [min] of the axis; default 0, or the decade of the smallest value
+ * @property {number} [max] of the axis; default: what the values need
+ * @property {boolean} [stacked]
  * @property {boolean} [unicode] braille dots and blocks; else ASCII
  * @property {(value: number) => string} [format] of the labels at the left
- * @property {boolean} [binary] labels at multiples of 1024 and not of 1000, when nothing else is fixed
- * @property {number} [span] seconds from the left edge to the right one; without it as many as there are values
+ * @property {boolean} [binary] labels at multiples of 1024 instead of 1000
+ * @property {number} [span] seconds from the left to the right edge; default: one step per value
  * @property {number} [step] seconds between two values
- * @property {number} [last] sequence number of the newest value: with it the picture moves as a whole, dot by dot;
+ * @property {number} [last] sequence number of the newest value. With it the whole picture moves dot by dot;
  *   without it a chart with more values than dots may flicker
- * @property {number} [labelWidth] least columns of the labels: charts below each other line up
- * @property {boolean} [legend] a row with the labels of the series, above; by default when there are some
+ * @property {number} [labelWidth] minimum columns of the labels: aligns charts below each other
+ * @property {boolean} [legend] a row above with the labels; default: if there are any
  * @property {boolean} [colors] false: stacked areas differ by their pattern
  */
 
 /** Characters of series without braille. */
 const MARKS = '*+ox#%'
-/** Least visible height of an area, eighths of a row. */
+/** Minimum visible height of an area, eighths of a row. */
 const LEAST_PART = 2
-/** Least columns of a chart. */
+/** Minimum columns of a chart. */
 const MIN_PLOT = 4
-/** Rows from which on the time axis has a line of its own. */
+/** Minimum rows for a separate line of the time axis. */
 const AXIS_HEIGHT = 9
 
 /**
  * Draws values over time, the newest at the right.
- * @param {ChartOptions} options
- * @returns {Line[]} `height` lines of `width` columns
+ * @param {ChartOptions} options @returns {Line[]} `height` lines of `width` columns
  */
 export function chart(options) {
   const { series, width, height, unicode = true, format = compact, step = 1, labelWidth = 0 } = options
@@ -86,8 +85,7 @@ export function chart(options) {
 }
 
 /**
- * @param {Series[]} series
- * @param {{unicode?: boolean, stacked?: boolean, colors?: boolean}} options as those of the chart
+ * @param {Series[]} series @param {{unicode?: boolean, stacked?: boolean, colors?: boolean}} options
  * @returns {Line}
  */
 export function legend(series, { unicode = true, stacked = false, colors = true }) {
@@ -117,7 +115,7 @@ function scaleOf({ series, scale, min, max, stacked, binary = false }, rows) {
   for (let i = 0; i < length; i++) {
     let sum = 0
     for (const { values } of series) {
-      // They end at the same time, but may have begun at different times.
+      // The series end at the same time but may begin at different times.
       const value = values[values.length - length + i] ?? Number.NaN
       if (Number.isNaN(value)) continue
       if (stacked) sum += value
@@ -132,11 +130,8 @@ function scaleOf({ series, scale, min, max, stacked, binary = false }, rows) {
 }
 
 /**
- * @param {Scale} scale
- * @param {number} rows
- * @param {number} dots in a row
- * @param {(value: number) => string} format
- * @returns {string[]} a label for each row, from the top; most are ''
+ * @param {Scale} scale @param {number} rows @param {number} dots per row
+ * @param {(value: number) => string} format @returns {string[]} one per row, from the top; most are ''
  */
 function labelsOf(scale, rows, dots, format) {
   const labels = Array(rows).fill('')
@@ -151,12 +146,7 @@ function labelsOf(scale, rows, dots, format) {
   return labels
 }
 
-/**
- * @param {Canvas} canvas
- * @param {Series[]} series
- * @param {(Column | null)[][]} all columns of each
- * @param {Scale} scale
- */
+/** @param {Canvas} canvas @param {Series[]} series @param {(Column | null)[][]} all @param {Scale} scale */
 function drawLines(canvas, series, all, scale) {
   const top = canvas.height - 1
   /** @param {number} value */
@@ -169,7 +159,6 @@ function drawLines(canvas, series, all, scale) {
       if (column === null) return
       const first = y(column.first)
       if (column.joined) canvas.line(beforeX, beforeY, x, first, style, mark)
-      // Most columns hold one value: its place is looked up once.
       const one = column.low === column.high
       const high = one ? first : y(column.high)
       for (let at = one ? first : y(column.low); at <= high; at++) canvas.dot(x, at, style, mark)
@@ -180,18 +169,14 @@ function drawLines(canvas, series, all, scale) {
 }
 
 /**
- * @param {Canvas} canvas
- * @param {ChartOptions} options
- * @param {(Column | null)[][]} all columns of each series
- * @param {Scale} scale
- * @param {number} columns
- * @param {number} rows
+ * @param {Canvas} canvas @param {ChartOptions} options @param {(Column | null)[][]} all @param {Scale} scale
+ * @param {number} columns @param {number} rows
  */
 function drawAreas(canvas, { series, unicode = true, colors = true }, all, scale, columns, rows) {
   const values = all.map(means)
   for (let column = 0; column < columns; column++) {
     let sum = 0
-    // Where each area ends, in eighths of a row.
+    // The top of each area, eighths of a row.
     const ends = values.map(of => Math.round(scale.place((sum += of[column] ?? 0)) * rows * 8))
     const owners = ownersOf(ends, rows)
     for (let row = 0; row < rows; row++) {
@@ -206,11 +191,10 @@ function drawAreas(canvas, { series, unicode = true, colors = true }, all, scale
 }
 
 /**
- * A cell has one colour: that of the area that fills most of it. A low area without any cell gets the cell of which
- * it fills most, if the area that loses it keeps another.
- * @param {number[]} ends of each area, in eighths of a row from the bottom
- * @param {number} rows
- * @returns {number[]} area by row, from the top
+ * A cell has one colour: of the area that fills most of it. A low area without a cell gets the cell that it fills
+ * most, if that cell's area keeps another.
+ * @param {number[]} ends of each area, eighths of a row from the bottom
+ * @param {number} rows @returns {number[]} area of each row, from the top
  */
 function ownersOf(ends, rows) {
   const owners = Array(rows).fill(0)
@@ -240,11 +224,9 @@ function ownersOf(ends, rows) {
 
 /**
  * @param {number} span seconds
- * @param {number} columns of the picture
- * @param {number} indent columns before its axis
+ * @param {number} columns @param {number} indent columns before the axis
  * @param {number} rows 1: only the marks; 2: a line above them
- * @param {boolean} unicode
- * @returns {Line[]}
+ * @param {boolean} unicode @returns {Line[]}
  */
 function timeAxis(span, columns, indent, rows, unicode) {
   const marks = ageMarks(span, columns)

@@ -1,8 +1,8 @@
-/** Exit codes of the dashboard's process for its parent. */
+/** Exit codes of the dashboard's process, for its parent. */
 export const EXIT_CODES = Object.freeze({
   /** The user quit the view; the gateway keeps running. */
   left: 0,
-  /** There was no gateway to show, or the dashboard crashed. */
+  /** No gateway was found, or the dashboard crashed. */
   failed: 1,
   /** The user asked to stop the gateway. */
   stop: 10,

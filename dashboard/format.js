@@ -1,27 +1,19 @@
-// Numbers as text of bounded width, and the health of figures. Independent of the screen.
+// Numbers as text of bounded width, and their health. Independent of the screen.
 
 import { LIMITS } from '../src/stats/limits.js'
 
 const UNITS = ['', 'k', 'M', 'G', 'T', 'P']
-/** Text of an unknown figure. */
 export const UNKNOWN = '-'
 
 /** @typedef {'good' | 'warn' | 'bad'} Health */
 
-/**
- * @param {number} value from 0, below 1000 after rounding
- * @returns {string} three digits, so at most four characters
- */
+/** @param {number} value 0 to 1000 @returns {string} three digits: at most 4 characters */
 function digits(value) {
   if (value >= 99.95) return value.toFixed(0)
   return value >= 9.995 ? value.toFixed(1) : value.toFixed(2)
 }
 
-/**
- * @param {number} value
- * @param {number} step between units
- * @returns {{text: string, unit: number}}
- */
+/** @param {number} value @param {number} step @returns {{text: string, unit: number}} */
 function scaled(value, step) {
   let unit = 0
   while (value >= 999.5 && unit < UNITS.length - 1) {
@@ -56,7 +48,7 @@ export function whole(value) {
 
 /**
  * @param {number | null | undefined} value
- * @returns {string} as `whole` up to 999,999, then as `count`: at most 7 characters
+ * @returns {string} `whole` up to 999,999, then `count`: at most 7 characters
  */
 export const quantity = value => (known(value) && value >= 999_999.5 ? count(value) : whole(value))
 
@@ -95,20 +87,13 @@ export function ms(value) {
 /** @param {number | null | undefined} share @returns {string} of one: 45%, at most 5 characters */
 export const percent = share => (known(share) ? `${Math.round(share * 100)}%` : UNKNOWN)
 
-/**
- * @param {number} value over the interval
- * @param {number} interval ms
- * @returns {number} a second
- */
+/** @param {number} value @param {number} interval ms @returns {number} */
 export const perSecond = (value, interval) => (interval > 0 ? (value * 1000) / interval : 0)
 
 /** @param {number} value */
 const two = value => value.toString().padStart(2, '0')
 
-/**
- * @param {number | null | undefined} time ms
- * @returns {string} 4.2 s, 12:34, 4:12:34, 3 d 04:12
- */
+/** @param {number | null | undefined} time ms @returns {string} 4.2 s, 12:34, 4:12:34, 3 d 04:12 */
 export function duration(time) {
   if (!known(time)) return UNKNOWN
   if (time < 59_950) return `${(Math.max(0, time) / 1000).toFixed(1)} s`
@@ -120,10 +105,7 @@ export function duration(time) {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`
 }
 
-/**
- * @param {number} time unix ms
- * @returns {string} time of day where the terminal is: 14:03:22
- */
+/** @param {number} time unix ms @returns {string} local time: 14:03:22 */
 export function clock(time) {
   const date = new Date(time)
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
@@ -140,11 +122,8 @@ export function health(value, limit) {
 export const mark = state => ({ good: ' ', warn: '~', bad: '!' })[state]
 
 /**
- * A figure coloured by its health. Without colours a mark follows it; a healthy figure gets a blank of the same width.
- * @param {string} text
- * @param {Health} state
- * @param {boolean} colors
- * @returns {[string, string]} a span
+ * Colours a figure by its health. Without colours it is followed by a mark, or by a blank if healthy.
+ * @param {string} text @param {Health} state @param {boolean} colors @returns {[string, string]} a span
  */
 export const healthy = (text, state, colors) => [
   colors ? text : `${text}${mark(state)}`,

@@ -8,11 +8,7 @@ import { shown, withNotice } from './view/state.js'
  * @typedef {import('./state.js').Effect} Effect
  */
 
-/**
- * @param {State} state
- * @param {string} name of the key
- * @returns {State}
- */
+/** @param {State} state @param {string} name @returns {State} */
 export function onKey(state, name) {
   if (state.dialog !== null) return inDialog(state, name)
   return Object.hasOwn(KEYS, name) ? KEYS[name](state) : state
@@ -21,7 +17,7 @@ export function onKey(state, name) {
 /** @param {State} state @param {Effect[]} effects @returns {State} */
 const withEffects = (state, ...effects) => ({ ...state, effects })
 
-/** Most lines of the help, and of a worker's details, in one column. */
+/** Maximum lines of the help and of a worker's details in one column. */
 const LONGEST = 70
 
 /** @param {State} state */
@@ -62,17 +58,13 @@ const KEYS = {
   'C-c': quit,
 }
 
-/**
- * @param {State} state with a dialog
- * @param {string} name
- * @returns {State}
- */
+/** @param {State} state with a dialog @param {string} name @returns {State} */
 function inDialog(state, name) {
   const { dialog } = state
   const done = { ...state, dialog: null }
   if (dialog === null) return state
   if (dialog.kind === 'quit') {
-    // ctrl-c twice stops the gateway.
+    // Ctrl-C twice stops the gateway.
     if (name === 's' || name === 'C-c') return withEffects(done, { type: 'finish', reason: 'stop' })
     if (name === 'l') return withEffects(done, { type: 'finish', reason: 'leave' })
     return ['escape', 'n', 'q', 'enter'].includes(name) ? done : state

@@ -1,4 +1,4 @@
-// What the gateway has sent, as the screen needs it: points for the charts, workers in their order.
+// The snapshots of the gateway as the screen needs them: points for the charts, sorted workers.
 
 import { busy, gcPause, perSecond } from './format.js'
 import { ordered, STALE, shown, withPoint } from './view/state.js'
@@ -13,16 +13,16 @@ import { ordered, STALE, shown, withPoint } from './view/state.js'
 export const isStale = state =>
   state.link.state !== 'open' || (state.live.snapshot !== null && state.now - state.receivedAt > STALE)
 
-/** Seconds that the charts go back. */
+/** Seconds shown by the charts. */
 export const SPAN = 300
 
 /**
  * Figures of a worker in a point, in this order.
  *
  * @typedef {object} WorkerPoint
- * @property {number} max of its event-loop delay, ms
+ * @property {number} max event-loop delay, ms
  * @property {number} p90
- * @property {number} used bytes of its heap
+ * @property {number} used heap bytes
  * @property {number} total
  * @property {number} clients
  * @property {number} in messages a second
@@ -31,32 +31,29 @@ export const SPAN = 300
 const FIELDS = /** @type {const} */ (['max', 'p90', 'used', 'total', 'clients', 'in', 'out'])
 
 /**
- * What the charts keep of a second.
+ * What the charts keep of one second.
  *
  * @typedef {object} Point
  * @property {number} time unix ms
  * @property {number} connections
  * @property {number} in messages a second
  * @property {number} out
- * @property {number} p90 of the event-loop delay of all workers, ms
+ * @property {number} p90 event-loop delay of all workers, ms
  * @property {number} max
- * @property {number} heap bytes: of V8, committed, all processes
- * @property {number} native the other memory of the processes
+ * @property {number} heap bytes of V8, committed, all processes
+ * @property {number} native other memory of the processes
  * @property {number | null} kernel memory of the gateway's connections; null: unknown
- * @property {number | null} each bytes a connection, without the kernel's; null below 1,000 connections
+ * @property {number | null} each bytes per connection without the kernel's; null below 1,000 connections
  * @property {number | null} eachKernel
- * @property {number} cpu of all processes, shares of one core
- * @property {number} gc ms of pauses in a second, all workers
- * @property {Float32Array} workers FIELDS of each, by index, NaN for an absent one: 2.2 MB for 256 workers and all
- *   of SPAN. A replaced worker is another process in the same place
+ * @property {number} cpu all processes, shares of one core
+ * @property {number} gc ms of pauses per second, all workers
+ * @property {Float32Array} workers FIELDS of each, by index, NaN if absent: 2.2 MB for 256 workers over SPAN. A
+ *   replaced worker is another process at the same index
  *
- * @typedef {Point | null} Moment null: a second of which nothing is known
+ * @typedef {Point | null} Moment null: an unknown second
  */
 
-/**
- * @param {Snapshot} snapshot also a thinned one
- * @returns {Point}
- */
+/** @param {Snapshot} snapshot may be thinned @returns {Point} */
 export function toPoint({ time, interval, totals, capacity, workers }) {
   const { memory, counts } = totals
   return {
@@ -93,11 +90,7 @@ function ofWorkers(workers) {
   return figures
 }
 
-/**
- * @param {Moment} moment
- * @param {number} index of the worker
- * @returns {WorkerPoint | null} null: it was absent, or nothing is known of it
- */
+/** @param {Moment} moment @param {number} index @returns {WorkerPoint | null} null: absent or unknown */
 export function workerAt(moment, index) {
   const at = index * FIELDS.length
   if (moment === null || !(moment.workers[at] >= 0)) return null
@@ -106,10 +99,8 @@ export function workerAt(moment, index) {
 }
 
 /**
- * A gateway sends its history on connect; what is known of the time before that (of the gateway before it) stays.
- * @param {Moment[]} moments
- * @param {Snapshot[]} history
- * @returns {Moment[]}
+ * A gateway sends its history on connect. Older moments, of the gateway before it, are kept.
+ * @param {Moment[]} moments @param {Snapshot[]} history @returns {Moment[]}
  */
 export function withHistory(moments, history) {
   if (history.length === 0) return moments
@@ -121,7 +112,8 @@ export function withHistory(moments, history) {
 }
 
 /**
- * Columns by which workers are sorted, in the order of the key `s`.
+ * Sort columns, in the order of the key `s`.
+ *
  * @type {readonly {name: string, down: boolean, value: (sample: WorkerSample) => number}[]}
  */
 export const SORTS = [

@@ -1,4 +1,4 @@
-// The table of panels, from the top of the screen to the bottom.
+// The table of panels, from top to bottom.
 
 import { charts } from './panels/charts.js'
 import { detail } from './panels/detail.js'

@@ -3,17 +3,15 @@
  * @typedef {import('../terminal/line.js').Style} Style
  */
 
-/** From the bottom to the top, by eighths. */
+/** From bottom to top, by eighths. */
 export const LEVELS = ' ▁▂▃▄▅▆▇█'
-/** From the left to the right. */
+/** From left to right, by eighths. */
 const PARTS = ' ▏▎▍▌▋▊▉█'
 const ASCII_LEVELS = '_.-=*#'
 
 /**
- * @param {(number | null)[]} values
- * @param {number} width columns: the last so many values, at the right
- * @param {boolean} unicode
- * @param {{min?: number, max?: number}} [range] without it from 0 to the largest that is shown
+ * @param {(number | null)[]} values @param {number} width columns: the last `width` values, right-aligned
+ * @param {boolean} unicode @param {{min?: number, max?: number}} [range] default: from 0 to the largest shown
  * @returns {string}
  */
 export function sparkline(values, width, unicode, { min = 0, max } = {}) {
@@ -34,10 +32,7 @@ export function sparkline(values, width, unicode, { min = 0, max } = {}) {
 }
 
 /**
- * @param {number} share 0 to 1
- * @param {number} width columns
- * @param {boolean} unicode
- * @param {Style} style
+ * @param {number} share @param {number} width @param {boolean} unicode @param {Style} style
  * @returns {Line} the unfilled part is `dim`
  */
 export function bar(share, width, unicode, style) {
@@ -53,9 +48,7 @@ export function bar(share, width, unicode, style) {
 
 /**
  * @param {{share: number, style: Style}[]} parts shares of the whole width; the rest is free
- * @param {number} width columns
- * @param {boolean} unicode
- * @param {boolean} [colors] false: the parts differ by their pattern
+ * @param {number} width @param {boolean} unicode @param {boolean} [colors] false: the parts differ by pattern
  * @returns {Line}
  */
 export function stackedBar(parts, width, unicode, colors = true) {
@@ -74,10 +67,8 @@ export function stackedBar(parts, width, unicode, colors = true) {
 }
 
 /**
- * @param {number} index of a part
- * @param {boolean} unicode
- * @param {boolean} colors
- * @returns {string} the character of its cells
+ * @param {number} index @param {boolean} unicode @param {boolean} colors
+ * @returns {string} the character of the part's cells
  */
 export function pattern(index, unicode, colors) {
   if (!unicode) return '#=:+%o'[index % 6]

@@ -3,7 +3,7 @@
  * @typedef {import('../terminal/line.js').Style} Style
  */
 
-/** Bits of a braille character (U+2800 and up), by column and row of its dots, from the top. */
+/** Bits of a braille character (from U+2800), by column and row of its dots, from the top. */
 const DOTS = [
   [0x01, 0x02, 0x04, 0x40],
   [0x08, 0x10, 0x20, 0x80],
@@ -24,17 +24,14 @@ export class Canvas {
     this.#characters = Array(columns * rows).fill(' ')
     this.#styles = Array(columns * rows).fill('')
     this.#dots = braille ? new Uint8Array(columns * rows) : null
-    /** Dots across. */
+    /** Dots. */
     this.width = braille ? columns * 2 : columns
-    /** Dots from the bottom to the top. */
     this.height = braille ? rows * 4 : rows
   }
 
   /**
-   * @param {number} column
-   * @param {number} row from the top
-   * @param {string} character
-   * @param {Style} style
+   * @param {number} column @param {number} row from the top
+   * @param {string} character @param {Style} style
    */
   cell(column, row, character, style) {
     const at = row * this.#columns + column
@@ -45,8 +42,7 @@ export class Canvas {
   /**
    * @param {number} x dots from the left
    * @param {number} y dots from the bottom
-   * @param {Style} style
-   * @param {string} character instead, without braille
+   * @param {Style} style @param {string} character used without braille
    */
   dot(x, y, style, character) {
     const down = this.height - 1 - y
@@ -61,13 +57,9 @@ export class Canvas {
   }
 
   /**
-   * A line of dots (Bresenham's algorithm), without the first one.
-   * @param {number} x
-   * @param {number} y
-   * @param {number} toX not to the left of x
-   * @param {number} toY
-   * @param {Style} style
-   * @param {string} character
+   * A line of dots (Bresenham's algorithm), without the first.
+   * @param {number} x @param {number} y @param {number} toX not to the left of x
+   * @param {number} toY @param {Style} style @param {string} character
    */
   line(x, y, toX, toY, style, character) {
     const across = toX - x

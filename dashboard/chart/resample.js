@@ -5,15 +5,14 @@
  * @property {number} low
  * @property {number} high
  * @property {number} mean
- * @property {boolean} joined to the previous column with values: no value between them is unknown
+ * @property {boolean} joined to the previous column with values: no unknown value between them
  */
 
 /**
- * Values over time -> columns of a picture, the newest at the right. `last` assigns a value to the same column as
- * its neighbours for as long as it is shown: peaks do not flicker while the picture moves to the left.
- * @param {(number | null)[]} values
- * @param {number} count of columns
- * @param {number} each values for a column; below 1 some columns have none
+ * Values over time -> columns of a picture, the newest at the right. With `last`, a value shares its column with
+ * the same neighbours as long as it is shown: peaks do not flicker while the picture moves to the left.
+ * @param {(number | null)[]} values @param {number} count columns
+ * @param {number} each values per column; below 1 some columns are empty
  * @param {number} last number of the newest value
  * @returns {(Column | null)[]}
  */

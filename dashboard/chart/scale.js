@@ -5,19 +5,16 @@
  */
 
 /**
- * @param {object} about
- * @param {number | undefined} about.min fixed end of the axis
- * @param {number | undefined} about.max
- * @param {number} about.low smallest value
- * @param {number} about.high largest value
- * @param {number} about.rows that the axis is high
+ * @param {object} about @param {number | undefined} about.min fixed end of the axis
+ * @param {number | undefined} about.max @param {number} about.low smallest value
+ * @param {number} about.high @param {number} about.rows
  * @param {boolean} about.binary units of 1,024 instead of 1,000
  * @param {boolean} about.whole the values are integers
  * @returns {Scale}
  */
 export function linearScale({ min, max, low, high, rows, binary, whole }) {
   const bottom = min ?? Math.min(0, low)
-  // At most one label in two rows, and as little space above the highest value as possible.
+  // At most one label per two rows, and as little space above the highest value as possible.
   const parts = Math.max(1, Math.floor((rows - 1) / 2))
   const step = Math.max(niceStep(((max ?? high) - bottom) / parts, binary), whole ? 1 : 0)
   const first = Math.floor(bottom / step) * step
@@ -30,17 +27,13 @@ export function linearScale({ min, max, low, high, rows, binary, whole }) {
 }
 
 /**
- * @param {object} about
- * @param {number | undefined} about.min fixed end of the axis, above 0
- * @param {number | undefined} about.max
- * @param {number} about.low smallest value above 0
- * @param {number} about.high
- * @param {number} about.rows
- * @returns {Scale} 0 and less is at the bottom
+ * @param {object} about @param {number | undefined} about.min fixed end of the axis, above 0
+ * @param {number | undefined} about.max @param {number} about.low smallest value above 0
+ * @param {number} about.high @param {number} about.rows @returns {Scale} 0 and less is at the bottom
  */
 export function logScale({ min, max, low, high, rows }) {
   const start = min ?? 10 ** Math.floor(Math.log10(low))
-  // At least a decade: else noise looks like peaks.
+  // At least one decade: else noise looks like peaks.
   const end = Math.max(max ?? niceAbove(high), start * 10)
   const decades = Math.log10(end / start)
   const rowsOfDecade = rows / decades
@@ -60,9 +53,9 @@ export function logScale({ min, max, low, high, rows }) {
 }
 
 /**
- * @param {number} about
- * @param {boolean} binary
- * @returns {number} 1, 2 or 5 times a power of ten, not less than about; binary: a power of two, so that 1 GB is a label, and not 0.98
+ * @param {number} about @param {boolean} binary
+ * @returns {number} 1, 2 or 5 times a power of ten, at least `about`; binary: a power of two, so that a label is 1
+ *   GB, not 0.98
  */
 function niceStep(about, binary) {
   if (!(about > 0)) return 1
@@ -72,10 +65,7 @@ function niceStep(about, binary) {
   return factor * power
 }
 
-/**
- * @param {number} value above 0
- * @returns {number} 1, 2 or 5 times a power of ten, not less than the value
- */
+/** @param {number} value above 0 @returns {number} 1, 2 or 5 times a power of ten, at least `value` */
 function niceAbove(value) {
   return niceStep(value, false)
 }
@@ -86,14 +76,11 @@ function clamp(share) {
 }
 
 const AGES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400]
-/** Columns of a mark. */
 const MARK = 9
 
 /**
- * Marks of the time axis.
- * @param {number} span seconds from the left edge to the right one
- * @param {number} columns
- * @returns {{column: number, text: string}[]} from the right to the left
+ * @param {number} span seconds from the left to the right edge
+ * @param {number} columns @returns {{column: number, text: string}[]} from right to left
  */
 export function ageMarks(span, columns) {
   const step = AGES.find(age => (age / span) * (columns - 1) >= MARK) ?? span
@@ -106,10 +93,7 @@ export function ageMarks(span, columns) {
   return marks
 }
 
-/**
- * @param {number} age seconds
- * @param {number} step of the marks
- */
+/** @param {number} age seconds @param {number} step */
 function ageText(age, step) {
   if (age % 3600 === 0) return `${age / 3600}h`
   if (step % 60 === 0) return `${age / 60}m`

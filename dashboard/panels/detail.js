@@ -28,17 +28,13 @@ import { historyOf } from './charts.js'
  * @typedef {import('../../src/stats/schema.js').WorkerSample} WorkerSample
  */
 
-/** Rows of a chart with its title. */
 const CHART = { least: 5, most: 20 }
-/** Two charts stand side by side; all of them in a terminal of these columns, unless these rows are free for charts. */
+/** Two charts stand side by side; all of them on a terminal this wide, unless this many rows are free for charts. */
 const ALL_BESIDE = { columns: 190, rows: 30 }
-/** Least rows of the figures below the charts. */
+/** Minimum rows of the figures below the charts. */
 const LEAST_FIGURES = 8
 
-/**
- * Everything about one worker: its last minutes, and the figures of this second.
- * @type {import('../state.js').Panel}
- */
+/** One worker: its last minutes, and its figures of this second. @type {import('../state.js').Panel} */
 export const detail = {
   name: 'detail',
   visible: state => state.view === 'detail' && shown(state).snapshot !== null,
@@ -62,12 +58,10 @@ export const detail = {
 }
 
 /**
- * @param {State} state
- * @param {number} index of the worker
- * @param {number} width
- * @param {number} rows for charts and figures
+ * Charts get the rows that the figures leave, but at least their minimum. If not all fit, the key `c` switches.
+ * @param {State} state @param {number} index @param {number} width @param {number} rows for charts and figures
  * @param {number} needed rows of all figures
- * @returns {Line[]} charts get the rows that figures leave, but at least their minimum; where not all fit, `c` goes through them
+ * @returns {Line[]}
  */
 function chartLines(state, index, width, rows, needed) {
   const count = WORKER_CHARTS.length
@@ -88,10 +82,8 @@ function chartLines(state, index, width, rows, needed) {
 }
 
 /**
- * @param {WorkerSample} sample
- * @param {State} state
- * @param {number} width of a block
- * @returns {Line[][]} of each the first line is the title
+ * @param {WorkerSample} sample @param {State} state @param {number} width
+ * @returns {Line[][]} the first line of each is the title
  */
 function blocksOf(sample, state, width) {
   const { look } = state
@@ -171,10 +163,8 @@ function blocksOf(sample, state, width) {
 }
 
 /**
- * @param {WorkerSample['memory']['spaces']} spaces
- * @param {number} width
- * @param {boolean} unicode
- * @returns {Line[]} those that hold something, the largest first
+ * @param {WorkerSample['memory']['spaces']} spaces @param {number} width @param {boolean} unicode
+ * @returns {Line[]} non-empty spaces, the largest first
  */
 function spaces(spaces, width, unicode) {
   const room = width - 26

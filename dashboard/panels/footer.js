@@ -72,10 +72,7 @@ function keysOf(state) {
 
 export const footer = footerOf(keysOf)
 
-/**
- * @param {State} state with a dialog
- * @returns {import('../view/panels.js').Question}
- */
+/** @param {State} state @returns {import('../view/panels.js').Question} */
 function contents(state) {
   const { dialog } = state
   switch (dialog?.kind) {
@@ -122,6 +119,6 @@ function contents(state) {
   }
 }
 
-/** @param {Line[]} lines @param {State} state @returns {Line[]} with the question in front, if there is one */
+/** @param {Line[]} lines @param {State} state @returns {Line[]} */
 export const withDialog = (lines, state) =>
   state.dialog === null ? lines : withQuestion(lines, state.size, contents(state))

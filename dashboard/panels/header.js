@@ -10,7 +10,7 @@ import { shown } from '../view/state.js'
  * @typedef {{unicode: boolean, colors: boolean}} Look
  */
 
-/** Columns from which on two lines are side by side. */
+/** Minimum columns for two lines side by side. */
 const WIDE = 150
 const BAR = { least: 10, most: 30 }
 
@@ -21,7 +21,7 @@ export const header = {
   rows: state => {
     const { size, view } = state
     const all = (size.columns >= WIDE ? 3 : 5) + Number(hasKey(state))
-    // A page in front needs the rows more.
+    // The other views need the rows more.
     return { least: 1, most: view === 'main' || size.rows >= 40 ? all + Number(size.rows >= 40) : 1 }
   },
   priority: 2,
@@ -48,7 +48,7 @@ export const header = {
 }
 
 /**
- * The generated key is needed for the first publication, and shown nowhere else on this page.
+ * The generated key is needed for the first publication and shown nowhere else on this page.
  * @param {import('../state.js').State} state
  */
 const hasKey = ({ key, view }) => key !== '' && view === 'main'
@@ -87,15 +87,11 @@ function titleLine({ node, time, primary }, width) {
 }
 
 /**
- * @param {string} name
- * @param {{share: number, style: string}[]} parts
- * @param {Line[]} items
- * @param {number} width
- * @param {Look} look
- * @returns {Line} a bar and its parts
+ * @param {string} name @param {{share: number, style: string}[]} parts @param {Line[]} items @param {number} width
+ * @param {Look} look @returns {Line}
  */
 function withBar(name, parts, items, width, look) {
-  // Depends on the terminal's width only: all bars have the same length.
+  // Depends only on the terminal's width: all bars have the same length.
   const bar = Math.max(BAR.least, Math.min(BAR.most, Math.floor((width - 72) / 2)))
   return [
     [` ${name}  `, 'header'],
@@ -141,7 +137,7 @@ function cpuLine({ machine }, width, look) {
 /** @param {Snapshot} snapshot @param {number} width @param {Look} look */
 function memoryLine({ machine, totals }, width, look) {
   const { total, used, available, caches, free } = machine.memory
-  // Shared pages count for each process, and mapped program files count as caches of the machine.
+  // Shared pages count for each process; mapped program files count as the machine's caches.
   const gateway = totals.memory.rss + (totals.memory.kernel ?? 0)
   const others = Math.max(0, used - gateway)
   const parts = [
@@ -223,9 +219,8 @@ function capacityLine({ capacity, machine, workers, primary }, width, look) {
 }
 
 /**
- * @param {import('../../src/stats/schema.js').ProcessSample[]} processes
- * @param {Look} look
- * @returns {Line} open files of the process nearest to its limit
+ * Open files of the process nearest to its limit.
+ * @param {import('../../src/stats/schema.js').ProcessSample[]} processes @param {Look} look @returns {Line}
  */
 function filesItem(processes, look) {
   const shares = processes.map(({ files: { open, limit } }) => (open === null || !limit ? -1 : open / limit))

@@ -50,7 +50,7 @@ export const help = helpOf({
   words: state => [...limits(state.look.colors), [], ...words()],
 })
 
-/** The key that was printed at the start is hidden behind the dashboard. @param {string} key @returns {Line[]} */
+/** The key printed at startup is hidden behind the dashboard. @param {string} key @returns {Line[]} */
 function generated(key) {
   if (key === '') return []
   return [[[' API key, and that of the admin page', 'label']], [[` ${key}`, 'accent']], []]

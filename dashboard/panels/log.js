@@ -8,12 +8,12 @@ import { shown } from '../view/state.js'
  * @typedef {import('../state.js').State} State
  */
 
-/** Rows of the newest events on a high terminal. */
+/** Maximum rows of events. */
 const MOST = 6
-/** Rows of a terminal from which on there are several. */
+/** Minimum terminal rows to show several events. */
 const HIGH = 40
 
-/** The newest events; for a moment the reply to a key. @type {import('../state.js').Panel} */
+/** The newest events, or for a moment the reply to a key. @type {import('../state.js').Panel} */
 export const eventLine = {
   name: 'event line',
   visible: state => shown(state).snapshot !== null && state.view !== 'events',
@@ -35,7 +35,7 @@ export const eventList = eventListOf((/** @type {State} */ state) =>
   shown(state).snapshot === null ? null : shown(state).events,
 )
 
-/** Levels of the log by their numbers. */
+/** pino's level numbers. */
 const LEVELS = /** @type {Record<number, [name: string, style: string]>} */ ({
   10: ['TRACE', 'label'],
   20: ['DEBUG', 'label'],
@@ -44,7 +44,7 @@ const LEVELS = /** @type {Record<number, [name: string, style: string]>} */ ({
   50: ['ERROR', 'bad'],
   60: ['FATAL', 'bad'],
 })
-/** Fields that are shown elsewhere, or of no use here. */
+/** Fields shown elsewhere, or useless here. */
 const LEFT_OUT = new Set(['level', 'time', 'msg', 'hostname'])
 
 /** The gateway's log, while it is on. @type {import('../state.js').Panel} */
@@ -67,10 +67,7 @@ export const log = {
   },
 }
 
-/**
- * @param {string} text one line of the log, JSON
- * @returns {Line}
- */
+/** @param {string} text one JSON line of the log @returns {Line} */
 export function logLine(text) {
   let entry
   try {

@@ -10,10 +10,7 @@ export const status = statusOf(isStale, (state, time) => [
   state.link.state === 'connecting' ? 'warn' : 'bad',
 ])
 
-/**
- * @param {State} state with old figures
- * @returns {string}
- */
+/** @param {State} state @returns {string} */
 function staleReason({ link, receivedAt, now }) {
   switch (link.state) {
     case 'open':

@@ -22,30 +22,26 @@ import { choose } from '../view/table.js'
  * @typedef {WorkerSample | Snapshot['totals']} Figures of one worker, or of all
  *
  * @typedef {object} Column
- * @property {string} name that of the sort, where there is one
+ * @property {string} name that of the sort, if any
  * @property {string} title
- * @property {string} group stands above it
+ * @property {string} group title above it
  * @property {number} width columns
- * @property {boolean} marked whether it needs room for a mark of health where there are no colours
- * @property {number} rank those with a high one go first when the terminal is narrow
+ * @property {boolean} marked needs room for a health mark on terminals without colours
+ * @property {number} rank the highest are dropped first on a narrow terminal
  * @property {(sample: WorkerSample, look: Look, view: WorkerView) => Line} cell
  * @property {(snapshot: Snapshot, look: Look) => Line} total
  *
- * @typedef {import('../view/table.js').Chosen<Column> & {trend: number}} Chosen trend: width behind the columns for
- *   a sparkline of the event-loop delay; 0: none
+ * @typedef {import('../view/table.js').Chosen<Column> & {trend: number}} Chosen trend: width of the delay sparkline
+ *   behind the columns; 0: none
  */
 
 /**
  * A figure of each worker and of all.
- * @param {object} column
- * @param {string} column.name
- * @param {string} [column.title]
- * @param {string} [column.group]
- * @param {number} column.width
- * @param {number} column.rank
- * @param {(figures: Figures, interval: number) => number} column.value interval: in which it was counted, ms
+ * @param {object} column @param {string} column.name @param {string} [column.title] @param {string} [column.group]
+ * @param {number} column.width @param {number} column.rank
+ * @param {(figures: Figures, interval: number) => number} column.value interval: ms
  * @param {(value: number) => string} column.format
- * @param {keyof typeof import('../../src/stats/limits.js').LIMITS} [column.limit] of its health
+ * @param {keyof typeof import('../../src/stats/limits.js').LIMITS} [column.limit]
  * @param {boolean} [column.judged] whether the total has a health, too
  * @param {boolean} [column.green] whether a healthy figure is green
  * @returns {Column}
@@ -86,12 +82,8 @@ function figure({
 }
 
 /**
- * @param {string} name
- * @param {string} title
- * @param {number} width
- * @param {number} rank
- * @param {(sample: WorkerSample, view: WorkerView) => string} cell
- * @param {(snapshot: Snapshot) => string} [total]
+ * @param {string} name @param {string} title @param {number} width @param {number} rank
+ * @param {(sample: WorkerSample, view: WorkerView) => string} cell @param {(snapshot: Snapshot) => string} [total]
  * @returns {Column}
  */
 const text = (name, title, width, rank, cell, total = () => '') => ({
@@ -112,9 +104,8 @@ const plain = text => [[text, 'value']]
 const unmarked = (text, colors) => (colors ? text : `${text} `)
 
 /**
- * The event-loop delay is green when it is healthy: it is what an operator looks for first.
- * @param {'avg' | 'p90' | 'max'} name
- * @param {'tickAvg' | 'tickP90' | 'tickMax'} limit
+ * A healthy event-loop delay is green: operators look for it first.
+ * @param {'avg' | 'p90' | 'max'} name @param {'tickAvg' | 'tickP90' | 'tickMax'} limit
  */
 const tick = (name, limit) =>
   figure({
@@ -250,15 +241,10 @@ const COLUMNS = [
   }),
 ]
 
-/** The sparkline of delays: its width, and the width of the terminal that it needs. */
+/** The sparkline of delays: its width, and the minimum width of the terminal. */
 const TREND = { least: 13, most: 60, from: 100 }
 
-/**
- * @param {Snapshot} snapshot
- * @param {number} width columns of the terminal
- * @param {Look} look
- * @returns {Chosen} what of the table fits
- */
+/** @param {Snapshot} snapshot @param {number} width @param {Look} look @returns {Chosen} */
 export function chosenColumns({ workers }, width, { colors }) {
   const pid = Math.max(5, ...workers.map(({ sample }) => `${sample?.pid ?? ''}`.length))
   const columns = COLUMNS.map(column => {

@@ -67,9 +67,8 @@ export const workers = {
 }
 
 /**
- * @param {WorkerView} view
- * @param {number} indent
- * @returns {Line} a worker without current figures: why, and the last known ones
+ * A worker without current figures: the reason, and its last figures.
+ * @param {WorkerView} view @param {number} indent @returns {Line}
  */
 function absentLine({ index, state, age, deaths, sample }, indent) {
   const died = deaths === 0 ? '' : `, ${deaths === 1 ? 'died once' : `died ${whole(deaths)} times`}`
@@ -85,10 +84,8 @@ function absentLine({ index, state, age, deaths, sample }, indent) {
 }
 
 /**
- * @param {State} state
- * @param {number} index
- * @param {number} width
- * @returns {string} the longest event-loop delay of the last seconds, on a logarithmic scale from 1 to 1000 ms
+ * The longest event-loop delays of the last seconds, on a logarithmic scale from 1 to 1000 ms.
+ * @param {State} state @param {number} index @param {number} width @returns {string}
  */
 function trendOf(state, index, width) {
   const values = shown(state)

@@ -5,13 +5,14 @@ import { Link, RefusedError } from './link.js'
 /** @typedef {import('./link.js').Source} Source */
 
 const DEFAULT_PREFIX = '/admin'
-/** Time without a byte after which a connection is lost, ms: a message comes every second. */
+/** A connection is lost after this time without a byte, ms: a message arrives every second. */
 const SILENCE = 15_000
-/** Most bytes of a response that is not the stream. */
+/** Maximum bytes of a response other than the stream. */
 const MAX_RESPONSE = 64 * 1024
 
 /**
  * A remote gateway, over its admin endpoints: logs in with the admin key, then reads one endless response.
+ *
  * @implements {Source}
  */
 export class HttpSource {
@@ -23,7 +24,7 @@ export class HttpSource {
   #link = new Link(() => this.#connect())
 
   /**
-   * @param {string} url of the gateway; its path, if it has one, is that of the admin endpoints
+   * @param {string} url of the gateway; a path is that of the admin endpoints
    * @param {string} key the gateway's admin.password
    */
   constructor(url, key) {
@@ -108,10 +109,9 @@ export class HttpSource {
   }
 
   /**
-   * @param {string} method
-   * @param {string} path
-   * @param {object} body
-   * @returns {Promise<{status: number, headers: import('node:http').IncomingHttpHeaders, body: any}>} body: parsed, null if it is not JSON
+   * @param {string} method @param {string} path @param {object} body
+   * @returns {Promise<{status: number, headers: import('node:http').IncomingHttpHeaders, body: any}>} body: parsed,
+   *   null if it is not JSON
    */
   #call(method, path, body) {
     return new Promise((resolve, reject) => {
@@ -133,8 +133,7 @@ export class HttpSource {
   }
 
   /**
-   * @param {string} method
-   * @param {string} path
+   * @param {string} method @param {string} path
    * @param {(response: import('node:http').IncomingMessage) => void} answered
    */
   #begin(method, path, answered) {

@@ -1,9 +1,9 @@
 import { SCHEMA_VERSION } from '../../src/stats/schema.js'
 
 /**
- * The source of the figures. An implementation MUST reconnect for ever after `start`, MUST report a change of its link before the
- * messages that came over it, MUST reply to each command with a `done` message (its own if the gateway sends none), and MUST NOT
- * keep the process alive after `close`. It MUST NOT throw whatever the gateway sends.
+ * The source of the figures. An implementation MUST reconnect forever after `start`, MUST report a link change
+ * before the messages received over it, MUST reply to each command with `done` (its own if the gateway sends none),
+ * and MUST NOT keep the process alive after `close`. It MUST NOT throw, whatever the gateway sends.
  *
  * @typedef {object} Source
  * @property {string} name path or URL, as shown
@@ -11,11 +11,11 @@ import { SCHEMA_VERSION } from '../../src/stats/schema.js'
  * @property {(command: import('../../src/stats/schema.js').StatsCommand) => void} send
  * @property {() => void} close
  *
- * @typedef {{type: 'message', message: import('../../src/stats/schema.js').StatsMessage}
- *   | {type: 'link', state: LinkState, text: string}} SourceEvent `text`: why the link is lost or refused, one line
+ * @typedef {{type: 'message', message: import('../../src/stats/schema.js').StatsMessage} | {type: 'link', state:
+ *   LinkState, text: string}} SourceEvent `text`: why the link is lost or refused, one line
  *
- * @typedef {'connecting' | 'open' | 'lost' | 'refused'} LinkState open: a hello was received; refused: needs the user (another key, a
- *   newer dashboard); it is retried all the same
+ * @typedef {'connecting' | 'open' | 'lost' | 'refused'} LinkState open: a hello was received; refused: needs the
+ *   user (another key, a newer dashboard); it is retried all the same
  */
 
 /** Delay before a reconnect, ms: doubles from `first` to `most`. */
@@ -70,7 +70,7 @@ export class Link {
   }
 
   /**
-   * @param {Buffer} chunk of the stream
+   * @param {Buffer} chunk
    * @throws {Error} not a stats stream, or an unsupported version; the caller passes it to `ended`
    */
   data(chunk) {
@@ -95,7 +95,7 @@ export class Link {
     this.#listener({ type: 'link', state: 'open', text: '' })
   }
 
-  /** The attempt has ended, at whatever stage. @param {Error | string} reason */
+  /** Ends the attempt, at any stage. @param {Error | string} reason */
   ended(reason) {
     if (this.#closed || this.#timer) return
     const refused = reason instanceof RefusedError
@@ -112,7 +112,7 @@ export class Link {
   }
 }
 
-/** A retry soon would not help. */
+/** Thrown if an early retry would not help. */
 export class RefusedError extends Error {
   /** @param {string} message @param {number | null} [wait] ms until the next attempt */
   constructor(message, wait = null) {
@@ -121,12 +121,12 @@ export class RefusedError extends Error {
   }
 }
 
-/** Bytes. A hello with the history of many workers has some megabytes. */
+/** Bytes. A hello with the history of many workers has several megabytes. */
 const MAX_LINE = 64 * 1024 * 1024
 
 const NEWLINE = 10
 
-/** Bytes in, lines out; keeps at most one line. */
+/** Splits bytes into lines; buffers at most one. */
 export class Lines {
   /** @type {Buffer[]} of the unfinished line */
   #parts = []
@@ -139,8 +139,7 @@ export class Lines {
   }
 
   /**
-   * @param {Buffer} chunk
-   * @param {(line: string) => void} onLine
+   * @param {Buffer} chunk @param {(line: string) => void} onLine
    * @throws {Error} the line is too long; nothing may be pushed after it
    */
   push(chunk, onLine) {
@@ -185,8 +184,7 @@ const SHAPES = {
 }
 
 /**
- * @param {string} line
- * @returns {import('../../src/stats/schema.js').StatsMessage | null} null: an unknown type
+ * @param {string} line @returns {import('../../src/stats/schema.js').StatsMessage | null} null: an unknown type
  * @throws {Error} not a message
  */
 export function readMessage(line) {

@@ -4,7 +4,7 @@ import { characters, clean, isCertain, SINGLE, toAsciiText } from './text.js'
  * @typedef {import('./line.js').Line} Line
  * @typedef {import('./theme.js').Theme} Theme
  *
- * @typedef {[attributes: number, text: string]} Cell of blessed, for one column; '' is the right half of a wide character
+ * @typedef {[attributes: number, text: string]} Cell of blessed, one column; '' is the right half of a wide character
  * @typedef {Cell[] & {dirty: boolean}} Row
  */
 
@@ -14,7 +14,7 @@ const EMPTY = []
 
 /**
  * Writes lines into the cells of a blessed screen, which sends the differences to the terminal. Blessed's own
- * elements parse tags and escapes in text; here every text is cleaned, and its style is separate.
+ * elements parse tags and escapes in text; here text is cleaned and its style is separate.
  */
 export class Canvas {
   #theme
@@ -32,7 +32,7 @@ export class Canvas {
 
   /**
    * @param {Row[]} cells of the screen; a new array is blank
-   * @param {Line[]} lines missing ones are empty; what does not fit is cut
+   * @param {Line[]} lines missing ones are empty; the rest is cut
    */
   paint(cells, lines) {
     if (cells !== this.#cells) this.#lines = []
@@ -50,7 +50,7 @@ export class Canvas {
   #fill(row, line) {
     const columns = row.length
     let at = 0
-    // Terminals disagree about the width of some characters: the cursor is placed again after such a one.
+    // Terminals disagree about the width of some characters: place the cursor again after one.
     let placed = true
     const put = (/** @type {number} */ attributes, /** @type {string} */ text) => {
       const cell = row[at++]

@@ -2,20 +2,17 @@
  * @typedef {0 | 16 | 256} Colors blessed supports at most 256
  *
  * @typedef {object} Capabilities of a terminal
- * @property {boolean} unicode box drawing, blocks and braille; else only ASCII
+ * @property {boolean} unicode box drawing, blocks and braille
  * @property {Colors} colors
- * @property {boolean} screen the output is a terminal with cursor addressing. One that terminfo does not know is used like xterm
+ * @property {boolean} screen a terminal with cursor addressing; one unknown to terminfo is used like xterm
  */
 
-/** Terminals without colours. */
 const MONOCHROME = /^(?:dumb|vt\d+|xterm-mono|xtermm|.*-m|unknown)$/
-/** Terminals with more than 16 colours; SSH does not forward COLORTERM. */
+/** SSH does not forward COLORTERM. */
 const SHADES = /256color|256$|-direct|-truecolor|kitty|alacritty|^foot|ghostty|wezterm|contour/
 
 /**
- * @param {object} about
- * @param {Record<string, string | undefined>} about.env of the process
- * @param {boolean} about.isTTY whether the output is a terminal
+ * @param {object} about @param {Record<string, string | undefined>} about.env @param {boolean} about.isTTY
  * @param {{ascii?: boolean, noColor?: boolean}} [about.flags] `--ascii`, `--no-color`: override the environment
  * @returns {Capabilities}
  */
@@ -54,7 +51,8 @@ function fromTerminal(env) {
   const full = /^(?:truecolor|24bit)$/i.test(env.COLORTERM ?? '')
   if (term === '') return env.WT_SESSION === undefined && !full ? 0 : 256
   if (MONOCHROME.test(term)) return 0
-  // GNU screen inherits COLORTERM of the outer terminal, but shows such colours wrong; tmux, under the same name, shows them right.
+  // GNU screen inherits COLORTERM of the outer terminal but shows such colours wrong; tmux under the same name is
+  // right.
   const inScreen = term.startsWith('screen') && env.TMUX === undefined
   if ((full && !inScreen) || SHADES.test(term)) return 256
   return 16

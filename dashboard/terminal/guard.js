@@ -3,9 +3,9 @@ import { spawn, spawnSync } from 'node:child_process'
 /** @typedef {import('node:stream').Writable & {unref?: () => void}} Pipe */
 
 // Its stdout is the terminal, its stdin a pipe from the dashboard. If the pipe ends without `clean`, the dashboard
-// is dead, whatever killed it. Then the guard races with the shell that takes over the terminal: it restores the
-// screen first, and the settings only if nobody has changed them since. It reopens the terminal, because the
-// inherited one is non-blocking: a write to it fails while another process is writing.
+// is dead. The guard then races with the shell for the terminal: it restores the screen first, and the settings
+// only if nobody has changed them since. It reopens the terminal because the inherited one is non-blocking: a write
+// fails while another process writes.
 const SCRIPT = `
 trap '' HUP INT QUIT TERM TSTP TTIN TTOU PIPE
 exec 3>&1
@@ -31,9 +31,8 @@ export class Guard {
   #pipe = null
 
   /**
-   * Create it before the terminal's settings are changed, and start it afterwards.
-   * @param {number} fd of the terminal
-   * @param {string} leave sequences that restore it
+   * Create it before the terminal's settings change; start it afterwards.
+   * @param {number} fd @param {string} leave sequences that restore the terminal
    */
   constructor(fd, leave) {
     this.#fd = fd
@@ -44,14 +43,14 @@ export class Guard {
 
   start() {
     const leave = this.#leave.replaceAll('\x1b', '\\0033')
-    // In its own session: signals of the terminal and to the process group do not reach it.
+    // In its own session: signals to the terminal or the process group do not reach it.
     /** @type {import('node:child_process').ChildProcess} */
     const child = spawn('sh', ['-c', SCRIPT, 'guard', this.#settings, leave], {
       stdio: ['pipe', this.#fd, 'ignore'],
       cwd: '/',
       detached: true,
     })
-    // Without a shell there is no guard; the dashboard runs all the same.
+    // Without a shell there is no guard.
     child.on('error', () => {})
     child.unref()
     const pipe = /** @type {Pipe} */ (child.stdin)
@@ -60,7 +59,7 @@ export class Guard {
     this.#pipe = pipe
   }
 
-  /** The terminal is restored: the guard may exit. */
+  /** Call it when the terminal is restored. */
   end() {
     this.#pipe?.end('clean\n')
     this.#pipe = null

@@ -1,22 +1,21 @@
 import { EventEmitter } from 'node:events'
 
-/** An unfinished key or report. */
 const OPENING = /\x1b(?:O|\[\[?|\[[0-?]+[ -/]*)?$/
-/** Reports of a terminal that are not keys: attributes, cursor position, ends of pasted text. */
+/** Terminal reports that are not keys: attributes, cursor position, ends of pasted text. */
 const REPORTS = /\x1b\[(?:[<-?][0-?]*[ -/]*[@-~]|\d+;\d+R|20[01]~)/g
-/** Time after which a lone escape is the key, ms. On a slow link the rest of a sequence may be late. */
+/** A lone escape is the key after this time, ms. On a slow link the rest of a sequence may be late. */
 const ESCAPE_WAIT = 50
 
 /**
- * The input that blessed reads. Blessed takes every chunk for whole keys, but a sequence may arrive in pieces, and
- * a lone escape is a key only when nothing follows.
+ * The input of blessed, which treats every chunk as whole keys. But a sequence may arrive in pieces, and a lone
+ * escape is a key only if nothing follows.
  */
 export class KeyInput extends EventEmitter {
   #rest = ''
   /** @type {NodeJS.Timeout | undefined} */
   #waiting
 
-  /** @param {Buffer} bytes from the terminal */
+  /** @param {Buffer} bytes */
   write(bytes) {
     clearTimeout(this.#waiting)
     const text = this.#rest + bytes.toString('latin1')
@@ -31,7 +30,6 @@ export class KeyInput extends EventEmitter {
     this.#rest = ''
   }
 
-  /** Nothing has followed the escape. */
   #flush() {
     const rest = this.#rest
     this.#rest = ''
@@ -56,9 +54,8 @@ export class KeyInput extends EventEmitter {
  */
 
 /**
- * @param {string | undefined} character
- * @param {BlessedKey} key
- * @returns {string} blessed's name, except that a capital letter is itself; '' for a key that blessed reports twice
+ * @param {string | undefined} character @param {BlessedKey} key
+ * @returns {string} blessed's name, but a capital letter is itself; '' for a key that blessed reports twice
  */
 export function nameOf(character, { name, full, ctrl, meta, shift }) {
   if (name === 'return') return ''

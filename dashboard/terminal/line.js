@@ -1,18 +1,16 @@
 import { characters, clean, SINGLE } from './text.js'
 
-// A screen is made of lines, a line of spans: a text and the name of a style (theme.js). All functions are pure;
-// all widths are columns of the screen.
+// A screen consists of lines, a line of spans: a text and a style name (theme.js). All functions are pure; all
+// widths are columns of the screen.
 
 /**
- * Names of the theme; several of them are separated by a space (`selected bad`).
- *
- * @typedef {string} Style
+ * @typedef {string} Style from the theme; several are separated by a space (`selected bad`)
  * @typedef {[text: string, style: Style]} Span
  * @typedef {Span[]} Line
  * @typedef {'left' | 'right'} Align
  */
 
-/** @param {string} text @returns {number} columns; invisible characters take none */
+/** @param {string} text @returns {number} columns; invisible characters count 0 */
 export function visibleWidth(text) {
   if (SINGLE.test(text)) return text.length
   let columns = 0
@@ -29,7 +27,7 @@ export function width(line) {
   return columns
 }
 
-/** @param {string} text @param {number} columns @returns {string} as much of it as fits */
+/** @param {string} text @param {number} columns @returns {string} the part that fits */
 export function clipText(text, columns) {
   if (SINGLE.test(text)) return text.length <= columns ? text : text.slice(0, Math.max(0, columns))
   let taken = 0
@@ -47,10 +45,8 @@ export function clipText(text, columns) {
 }
 
 /**
- * @param {Line} line
- * @param {number} columns
- * @param {string} [mark] at the end of a cut line: `…`
- * @returns {Line} the line itself when it fits
+ * @param {Line} line @param {number} columns @param {string} [mark] at the end of a cut line: `…`
+ * @returns {Line} the same object if it fits
  */
 export function clip(line, columns, mark = '') {
   if (width(line) <= columns) return line
@@ -72,11 +68,8 @@ export function clip(line, columns, mark = '') {
 }
 
 /**
- * @param {Line} line
- * @param {number} columns
- * @param {Align} [align]
- * @param {string} [mark] see clip
- * @returns {Line} of exactly that width: filled with blanks, or cut
+ * @param {Line} line @param {number} columns @param {Align} [align] @param {string} [mark]
+ * @returns {Line} exactly `columns` wide: padded or cut
  */
 export function pad(line, columns, align = 'left', mark = '') {
   const clipped = clip(line, columns, mark)
@@ -89,10 +82,8 @@ export function pad(line, columns, align = 'left', mark = '') {
 
 /**
  * One row of a table.
- * @param {(Span | Line)[]} cells
- * @param {{width: number, align?: Align}[]} layout a column for each cell
- * @param {number} [gap] blanks between two columns
- * @returns {Line} as wide as all columns with their gaps
+ * @param {(Span | Line)[]} cells @param {{width: number, align?: Align}[]} layout @param {number} [gap]
+ * @returns {Line}
  */
 export function columns(cells, layout, gap = 1) {
   /** @type {Line} */
@@ -108,10 +99,7 @@ export function columns(cells, layout, gap = 1) {
 
 /**
  * Blocks of lines, side by side.
- * @param {Line[][]} blocks
- * @param {number[]} widths of the blocks, columns
- * @param {number} [gap]
- * @returns {Line[]} as many as the longest block has
+ * @param {Line[][]} blocks @param {number[]} widths @param {number} [gap] @returns {Line[]}
  */
 export function beside(blocks, widths, gap = 1) {
   const height = Math.max(0, ...blocks.map(block => block.length))
@@ -125,12 +113,12 @@ export function beside(blocks, widths, gap = 1) {
   )
 }
 
-/** @param {Line} line @param {Style} style @returns {Line} with a style added to those of its spans */
+/** Adds a style to those of the spans. @param {Line} line @param {Style} style @returns {Line} */
 export function over(line, style) {
   return line.map(([text, own]) => [text, own === '' ? style : `${own} ${style}`])
 }
 
-/** @param {Line} line @returns {string} without its styles */
+/** @param {Line} line @returns {string} */
 export function plain(line) {
   return line.map(([text]) => text).join('')
 }

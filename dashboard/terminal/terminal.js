@@ -25,10 +25,10 @@ import { Theme } from './theme.js'
 
 const { program: createProgram, screen: createScreen, box: createBox } = /** @type {any} */ (blessed)
 
-// Blessed enters the alternate screen and hides the cursor. In addition: no wrapping at the right edge, no bracketed paste.
+// Blessed enters the alternate screen and hides the cursor. Added: no line wrapping, no bracketed paste.
 const ENTER = '\x1b[?7l\x1b[?2004l'
 const LEAVE = '\x1b[0m\x1b[?7h'
-/** For the guard: including blessed's part. */
+/** For the guard: includes blessed's part. */
 const RESCUE = `${LEAVE}\x1b[?1l\x1b>\x1b[?25h\x1b[?1049l`
 
 /**
@@ -40,7 +40,7 @@ const RESCUE = `${LEAVE}\x1b[?1l\x1b>\x1b[?25h\x1b[?1049l`
  *     +------ close ----+  +------------------ SIGCONT -------------+
  */
 export class Terminal {
-  /** @type {(name: string) => void} a key as blessed names it: `q`, `G`, `space`, `up`, `enter`, `escape`, `pageup`, `C-c`, `M-x`, `S-up`, `f1` ... */
+  /** @type {(name: string) => void} blessed's name: `q`, `G`, `space`, `up`, `enter`, `C-c`, `M-x`, `f1` ... */
   onKey = () => {}
   /** @type {(size: Size) => void} after the last picture was painted for the new size */
   onResize = () => {}
@@ -62,7 +62,7 @@ export class Terminal {
   #screen = null
   /** @type {Line[]} */
   #lines = []
-  /** Whether to draw when the terminal has taken what was written. */
+  /** Whether to draw once the output has drained. */
   #late = false
 
   #onData = (/** @type {Buffer} */ bytes) => this.#keys?.write(bytes)
@@ -78,12 +78,10 @@ export class Terminal {
   }
 
   /**
-   * @param {object} parts
-   * @param {NodeJS.ReadStream} parts.input
-   * @param {NodeJS.WriteStream & {fd: number}} parts.output
-   * @param {Capabilities} parts.capabilities
-   * @param {boolean} [parts.suspendable] whether Ctrl-Z stops the program and its process group; else it is a normal key (`C-z`)
-   * @param {Host} [parts.host] the process
+   * @param {object} parts @param {NodeJS.ReadStream} parts.input
+   * @param {NodeJS.WriteStream & {fd: number}} parts.output @param {Capabilities} parts.capabilities
+   * @param {boolean} [parts.suspendable] whether Ctrl-Z stops the program's process group; else it is a key (`C-z`)
+   * @param {Host} [parts.host]
    */
   constructor({ input, output, capabilities, suspendable = true, host = process }) {
     this.#input = input
@@ -92,7 +90,7 @@ export class Terminal {
     this.#suspendable = suspendable
     this.#theme = new Theme(capabilities.colors)
     this.#unicode = capabilities.unicode
-    // Also after the end: the last write may come too late for a terminal that is gone.
+    // Also after close: the last write may fail late, on a terminal that is gone.
     output.on('error', this.#onGone)
     input.on('error', this.#onGone)
   }
@@ -102,7 +100,7 @@ export class Terminal {
     return { columns: this.#output.columns || 80, rows: this.#output.rows || 24 }
   }
 
-  /** Takes the terminal: alternate screen, no cursor, raw keys. */
+  /** Alternate screen, no cursor, raw keys. */
   open() {
     if (this.#isOpen) return
     this.#isOpen = true
@@ -127,8 +125,8 @@ export class Terminal {
   }
 
   /**
-   * Shows lines, from the top. The caller must not change them afterwards. While the terminal has not taken what
-   * was written before, only the latest lines are kept, and shown later.
+   * Shows lines from the top. The caller must not change them afterwards. Until earlier output has drained, only
+   * the latest lines are kept and shown later.
    * @param {Line[]} lines
    */
   draw(lines) {
@@ -151,7 +149,7 @@ export class Terminal {
 
   #enter() {
     if (this.#output.isTTY) this.#guard = new Guard(this.#output.fd, RESCUE)
-    // In the background this blocks until the process is in the foreground: nothing may be written before.
+    // In the background this blocks until the process is in the foreground: write nothing before.
     if (this.#input.isTTY) this.#input.setRawMode(true).resume()
     this.#guard?.start()
     this.#setBlocking(false)
@@ -178,14 +176,14 @@ export class Terminal {
 
   /** @returns {BlessedScreen} */
   #createScreen() {
-    // #enter sets the mode of the input; texts without Unicode are ASCII already.
+    // #enter sets the input's mode; texts without Unicode are ASCII already.
     this.#keys = new KeyInput()
     const program = createProgram({ input: this.#keys, output: this.#output, forceUnicode: true })
     Object.assign(program, { cols: this.size.columns, rows: this.size.rows })
     /** @type {BlessedScreen} */
     const screen = createScreen({ program, forceUnicode: true })
-    // brokenACS: box lines would come out as letters where terminfo is wrong about the alternate character set (tmux). colors: the
-    // theme decides. parm_right_cursor: a relative move after a character of uncertain width would go astray.
+    // brokenACS: terminfo may be wrong about the alternate character set (tmux), then box lines are letters.
+    // colors: the theme decides. parm_right_cursor: a relative move fails after a character of uncertain width.
     screen.tput.brokenACS = true
     screen.tput.colors = 256
     screen.tput.strings.parm_right_cursor = ''
@@ -203,7 +201,7 @@ export class Terminal {
   }
 
   /**
-   * Node.js blocks on writes to terminals: one that does not read would stop the whole program.
+   * Node.js blocks on terminal writes: a terminal that does not read would stop the whole program.
    * @param {boolean} on
    */
   #setBlocking(on) {
@@ -213,12 +211,12 @@ export class Terminal {
   }
 
   /**
-   * Leaves the terminal to others until the process is continued.
+   * Releases the terminal until the process is continued.
    * @param {number} pid of the process to stop; 0: the process group
    */
   #suspend(pid) {
     this.#leave()
-    // Without a handler the signal stops the process here; or not, when there is no shell that could continue it.
+    // Without a handler the signal stops the process here, unless no shell could continue it.
     this.#host.off('SIGTSTP', this.#onStop)
     this.#host.off('SIGCONT', this.#onContinue)
     this.#host.kill(pid, 'SIGTSTP')
@@ -227,15 +225,15 @@ export class Terminal {
     this.#enter()
   }
 
-  /** The process may have been stopped by SIGSTOP, and the terminal used since. */
+  /** The process may have been stopped by SIGSTOP and the terminal used since. */
   #continue() {
     this.#leave()
     this.#enter()
   }
 
-  /** @param {string} name of a key */
+  /** @param {string} name */
   #emitKey(name) {
-    // A previous key may have closed it.
+    // A previous key may have closed the terminal.
     if (!this.#isOpen || name === '') return
     if (name === 'C-l') this.redraw()
     else if (name === 'C-z' && this.#suspendable) this.#suspend(0)

@@ -1,12 +1,10 @@
-// Foreign text on the screen: a line of a log, or the name of a channel, must never move the cursor, set colours or
-// write from right to left.
+// Foreign text (a log line, a channel name) must never move the cursor, set colours or write from right to left.
 
-/** Whole escape sequences: colours of a log leave nothing behind. */
+/** Whole escape sequences: colours of a log leave no rest. */
 const SEQUENCES = /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)/g
-/** Controls, invisible formatting, half a pair of surrogates, separators of lines; variants of a character change its width. */
+/** Controls, invisible formatting, lone surrogates, line separators; variation selectors change a character's width. */
 const UNSAFE = /[\ufe00-\ufe0f\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
 const UNSAFES = new RegExp(UNSAFE, 'gu')
-/** Formatting that is removed. */
 const INVISIBLE = /[\ufe00-\ufe0f\p{Cf}]/u
 const BLANK = /[\t\n\v\f\r\u0085\p{Zl}\p{Zp}]/u
 /** Combines with the previous character. */
@@ -15,12 +13,11 @@ const MARK = /[\p{Mn}\p{Me}\u1160-\u11ff]/u
 const WIDE =
   /[\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{18cff}\u{1aff0}-\u{1b2ff}\u{1f200}-\u{1f265}\u{20000}-\u{3fffd}\p{Emoji_Presentation}]/u
 const FLAG = /[\u{1f1e6}-\u{1f1ff}]/u
-/** Text whose characters all take one column and need no cleaning: the common case, and cheap to test. */
+/** Text whose characters all have width 1 and need no cleaning: the common case, cheap to test. */
 export const SINGLE = /^[ -~\xa1-\xac\xae-\u02ff\u2500-\u25fc\u2800-\u28ff]*$/
-/** Most combining marks of one character; hostile text has hundreds. */
+/** Maximum combining marks per character; hostile text has hundreds. */
 const MAX_MARKS = 3
 
-/** ASCII replacements. */
 const ASCII = new Map([
   ...pairs('─━═╌╴╶—–‐‑−', '-'),
   ...pairs('│┃║╎╵╷', '|'),
@@ -42,7 +39,7 @@ const ASCII = new Map([
   ['\u00a0', ' '],
 ])
 
-/** @param {string} text @returns {string} without anything that a terminal would interpret */
+/** @param {string} text @returns {string} without anything that a terminal interprets */
 export function clean(text) {
   if (!UNSAFE.test(text)) return text
   return text.replace(SEQUENCES, '').replace(UNSAFES, character => {
@@ -53,7 +50,8 @@ export function clean(text) {
 
 /**
  * @param {string} text clean
- * @param {(character: string, width: number) => void} visit called for every character with its marks; width: 1 or 2
+ * @param {(character: string, width: number) => void} visit called for every character with its marks; width: 1 or
+ *   2
  */
 export function characters(text, visit) {
   let held = ''
@@ -73,7 +71,7 @@ export function characters(text, visit) {
   if (held !== '') visit(held, width)
 }
 
-/** @param {string} character @returns {boolean} whether it takes one column on all terminals */
+/** @param {string} character @returns {boolean} whether its width is 1 on all terminals */
 export function isCertain(character) {
   const code = character.charCodeAt(0)
   return character.length === 1 && (code < 0x300 || (code >= 0x2500 && code < 0x25a0) || isBraille(code))
@@ -113,7 +111,7 @@ function pairs(many, one) {
   return [...many].map(character => [character, one])
 }
 
-/** @param {string} text @returns {string} cleaned, and in ASCII only */
+/** @param {string} text @returns {string} */
 export function toAsciiText(text) {
   let ascii = ''
   characters(clean(text), character => {

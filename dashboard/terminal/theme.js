@@ -6,17 +6,16 @@
  * @property {number} [bright] in the terminal's own palette of 16 colours: 1 to 6
  * @property {number} [shade] in the palette of 256
  * @property {number} [font] BOLD, INVERSE or both
- * @property {number} [mono] the same without colours
+ * @property {number} [mono] `font` without colours
  */
 
-// As blessed has them.
+// Blessed's values.
 const BOLD = 1
 const INVERSE = 8
-/** The terminal's own colour. */
 const DEFAULT = 0x1ff
 
-// The terminal's own background may be dark or light. Every colour here has a medium brightness, with a contrast of
-// at least 3 to 1 on black and on white (a test computes it); pure blue is unreadable on black, yellow on white.
+// The terminal's background may be dark or light. Every colour has a contrast of at least 3 to 1 on black and on
+// white (a test computes it); pure blue is unreadable on black, yellow on white.
 
 /** @type {Record<string, Look>} */
 export const STYLES = {
@@ -52,7 +51,7 @@ export class Theme {
   }
 
   /**
-   * @param {Style} style a name, or several of them; an unknown one is plain
+   * @param {Style} style one name or several; an unknown one is plain
    * @returns {number} flags, foreground and background, nine bits each
    */
   attributes(style) {

@@ -53,8 +53,7 @@ const OTHERS = Object.freeze({
 
 /**
  * Fills in the addresses of the endpoints; not the API key, which every visitor could read.
- * @param {any} config
- * @param {string} version
+ * @param {any} config @param {string} version
  */
 function renderPage(config, version) {
   const { websocket, emulation, http_api: api } = config
@@ -77,8 +76,7 @@ function renderPage(config, version) {
 
 /**
  * Serves the page at `/` and its files below `/demo/`, and starts the feed of vital signs.
- * @param {object} parts
- * @param {import('../worker/context.js').WorkerContext} parts.context
+ * @param {object} parts @param {import('../worker/context.js').WorkerContext} parts.context
  * @param {import('../server/contract.js').SocketServer} parts.server not listening yet
  * @param {string} parts.version of the gateway
  * @param {number} parts.index of this worker; the first one publishes

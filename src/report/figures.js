@@ -15,10 +15,7 @@ import { bytes, duration, formatValue } from '../charts/format.js'
  */
 
 /**
- * @param {string} label
- * @param {Unit} unit
- * @param {(summary: Summary) => number} value
- * @param {string} [hint]
+ * @param {string} label @param {Unit} unit @param {(summary: Summary) => number} value @param {string} [hint]
  * @returns {Figure}
  */
 const figure = (label, unit, value, hint) => ({
@@ -28,9 +25,7 @@ const figure = (label, unit, value, hint) => ({
 })
 
 /**
- * @param {string} label
- * @param {Unit} unit
- * @param {string} name of a column
+ * @param {string} label @param {Unit} unit @param {string} name of a column
  * @returns {Figure}
  */
 const peak = (label, unit, name) => figure(label, unit, ({ peaks }) => peaks[name])

@@ -19,10 +19,8 @@ export class ReportError extends Error {}
 const nameOf = file => basename(file, extname(file))
 
 /**
- * @param {string} file
- * @param {(share: number) => void} onProgress 0 to 1
- * @returns {Promise<import('../stats/csv-reader.js').CsvTable>}
- * @throws {ReportError}
+ * @param {string} file @param {(share: number) => void} onProgress 0 to 1
+ * @returns {Promise<import('../stats/csv-reader.js').CsvTable>} @throws {ReportError}
  */
 async function readTable(file, onProgress) {
   let table
@@ -47,8 +45,7 @@ async function readTable(file, onProgress) {
 }
 
 /**
- * @param {object} options
- * @param {string[]} options.files a run each
+ * @param {object} options @param {string[]} options.files a run each
  * @param {string[]} [options.labels] of the runs, in the same order; otherwise the files' names
  * @param {(text: string) => void} [options.onProgress]
  * @returns {Promise<import('./run.js').Run[]>} for renderPage()
@@ -68,8 +65,7 @@ export async function readRuns({ files, labels = [], onProgress = () => {} }) {
 
 /**
  * Reads CSV files and makes a report page of them.
- * @param {object} options
- * @param {string[]} options.files a run each
+ * @param {object} options @param {string[]} options.files a run each
  * @param {string[]} [options.labels] of the runs, in the same order; otherwise the files' names
  * @param {string} [options.title]
  * @param {import('./sections.js').Table[]} [options.tables] after the table of figures
@@ -86,8 +82,7 @@ export async function makeReport({ files, labels = [], title, tables, onProgress
 
 /**
  * The same, written to a file completely or not at all.
- * @param {Parameters<typeof makeReport>[0] & {out: string}} options
- * @returns {Promise<{bytes: number}>} of the page
+ * @param {Parameters<typeof makeReport>[0] & {out: string}} options @returns {Promise<{bytes: number}>} of the page
  * @throws {ReportError}
  */
 export async function runReport({ out, ...options }) {

@@ -48,21 +48,14 @@ export function inlineModules(entry, given = {}) {
   return `'use strict'\n${parts.join('')}`
 }
 
-/**
- * @param {string} text of a script or a style sheet
- * @returns {string} its source in a Content-Security-Policy
- */
+/** @param {string} text of a script or a style sheet @returns {string} its source in a Content-Security-Policy */
 export const policyHash = text => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
 /** @param {unknown} data @returns {string} JSON that cannot close its element */
 export const inlineJson = data =>
   JSON.stringify(data).replaceAll('<', '\\u003c').replaceAll('\u2028', '\\u2028')
 
-/**
- * @param {string} script of ours or of a library
- * @returns {string}
- * @throws {Error} it would close its element
- */
+/** @param {string} script of ours or of a library @returns {string} @throws {Error} it would close its element */
 export function checkInline(script) {
   if (/<\/(?:script|style)|<!--/i.test(script)) throw new Error('script would close its own element')
   return script

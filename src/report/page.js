@@ -68,9 +68,7 @@ function renderRuns(runs, title) {
 }
 
 /**
- * @param {object} report
- * @param {string} report.title
- * @param {string} [report.subtitle]
+ * @param {object} report @param {string} report.title @param {string} [report.subtitle]
  * @param {string[]} [report.facts] below the title; default: those of a single run's file
  * @param {Section[]} [report.lead] before the charts
  * @param {Run[]} report.runs may be empty: a page without charts

@@ -18,9 +18,9 @@ import { summarize } from './summary.js'
  */
 
 /**
- * Sorts rows by time and drops duplicates: files may have been concatenated in any order, and clocks may be set back.
- * @param {Columns} columns
- * @returns {Columns}
+ * Sorts rows by time and drops duplicates: files may have been concatenated in any order, and clocks may be set
+ * back.
+ * @param {Columns} columns @returns {Columns}
  */
 export function inOrder(columns) {
   const { time } = columns
@@ -41,8 +41,7 @@ export function inOrder(columns) {
 }
 
 /**
- * @param {object} source
- * @param {string} source.label
+ * @param {object} source @param {string} source.label
  * @param {Columns} source.columns by the names of the CSV, `time` (unix ms) among them; at least one row
  * @param {{facts: Record<string, string>}[]} [source.facts]
  * @param {number} [source.points] maximum rows for the charts
@@ -64,9 +63,7 @@ const brief = value => (Number.isFinite(value) ? Number(value.toPrecision(6)) : 
 
 /**
  * Inserts a row of nulls into gaps in time, so that no line is drawn across them.
- * @param {Columns} columns
- * @param {readonly string[]} names
- * @returns {Record<string, (number | null)[]>}
+ * @param {Columns} columns @param {readonly string[]} names @returns {Record<string, (number | null)[]>}
  */
 export function withHoles(columns, names) {
   const { time } = columns
@@ -102,10 +99,9 @@ function holeOf(time) {
 }
 
 /**
- * @param {Columns} columns
- * @param {readonly string[]} names
- * @param {number} most buckets
- * @returns {Record<string, (number | null)[]>} `NAME`: averages; `NAME:min`, `NAME:max`; the rows themselves if there are no more than `most`
+ * @param {Columns} columns @param {readonly string[]} names @param {number} most buckets
+ * @returns {Record<string, (number | null)[]>} `NAME`: averages; `NAME:min`, `NAME:max`; the rows themselves if
+ *   there are no more than `most`
  */
 export function downsample(columns, names, most) {
   const { time } = columns

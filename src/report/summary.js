@@ -80,8 +80,7 @@ export function steadyRows(connections) {
 
 /**
  * The part of a run with the highest sum.
- * @param {Values} values
- * @returns {[number, number]} from, to (not included)
+ * @param {Values} values @returns {[number, number]} from, to (not included)
  */
 export function busiestRows(values) {
   const { length } = values
@@ -109,9 +108,7 @@ function stretchOf(columns, rows) {
 }
 
 /**
- * @param {Columns} columns
- * @param {string} name
- * @param {Stretch} stretch
+ * @param {Columns} columns @param {string} name @param {Stretch} stretch
  * @returns {number} per connection; NaN if unknown
  */
 function growth(columns, name, { from, to }) {

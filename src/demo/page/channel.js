@@ -1,10 +1,7 @@
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/**
- * @param {unknown} data of the SDK: bytes with Protobuf
- * @returns {any} undefined if the bytes are not JSON
- */
+/** @param {unknown} data of the SDK: bytes with Protobuf @returns {any} undefined if the bytes are not JSON */
 function read(data) {
   if (!(data instanceof Uint8Array)) return data
   try {
@@ -42,8 +39,7 @@ export class Channel {
 
   /**
    * @template {keyof SubscriptionEvents} Event
-   * @param {Event} event
-   * @param {SubscriptionEvents[Event]} listener added to every future subscription
+   * @param {Event} event @param {SubscriptionEvents[Event]} listener added to every future subscription
    */
   on(event, listener) {
     this.#listeners.push([event, listener])
@@ -51,8 +47,7 @@ export class Channel {
 
   /**
    * To be called after the previous client has disconnected, so that nothing arrives twice.
-   * @param {import('centrifuge').Centrifuge} client
-   * @param {boolean} binary whether payloads are bytes
+   * @param {import('centrifuge').Centrifuge} client @param {boolean} binary whether payloads are bytes
    */
   attach(client, binary) {
     const since = this.#position

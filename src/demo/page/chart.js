@@ -26,8 +26,7 @@ export class Chart {
   #frame = 0
 
   /**
-   * @param {HTMLCanvasElement} canvas
-   * @param {object} options
+   * @param {HTMLCanvasElement} canvas @param {object} options
    * @param {(peak: number) => number} options.ceiling value at the top of the chart
    * @param {(value: number) => string} options.label text of the newest value
    */

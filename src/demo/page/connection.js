@@ -27,16 +27,14 @@ export class Connection {
 
   /**
    * @template {keyof ClientEvents} Event
-   * @param {Event} event
-   * @param {ClientEvents[Event]} listener added to every future client
+   * @param {Event} event @param {ClientEvents[Event]} listener added to every future client
    */
   on(event, listener) {
     this.#listeners.push([event, listener])
   }
 
   /**
-   * @param {string} name
-   * @param {import('centrifuge').SubscriptionOptions} [options]
+   * @param {string} name @param {import('centrifuge').SubscriptionOptions} [options]
    * @returns {Channel} subscribed once there is a client; create it before the first one
    */
   channel(name, options = {}) {
@@ -57,8 +55,7 @@ export class Connection {
 
   /**
    * Switches the transport: now, or at the next connect if the user is offline.
-   * @param {Transport} transport
-   * @returns {Promise<boolean>} false: another one was chosen meanwhile
+   * @param {Transport} transport @returns {Promise<boolean>} false: another one was chosen meanwhile
    * @throws {Error} if its code cannot be loaded; nothing changes then
    */
   async use(transport) {

@@ -62,10 +62,7 @@ export class Cursors {
     })
   }
 
-  /**
-   * @param {number} x 0-1
-   * @param {number} y 0-1
-   */
+  /** @param {number} x 0-1 @param {number} y 0-1 */
   #move(x, y) {
     this.#x = clamp(x)
     this.#y = clamp(y)

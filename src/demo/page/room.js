@@ -20,10 +20,8 @@ export class Room {
   #onLeave
 
   /**
-   * @param {import('./connection.js').Connection} connection
-   * @param {import('./recovery.js').Recovery} recovery
-   * @param {import('./people.js').Self} self
-   * @param {(client: string) => void} onLeave
+   * @param {import('./connection.js').Connection} connection @param {import('./recovery.js').Recovery} recovery
+   * @param {import('./people.js').Self} self @param {(client: string) => void} onLeave
    */
   constructor(connection, recovery, self, onLeave) {
     this.#self = self

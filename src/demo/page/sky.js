@@ -30,9 +30,7 @@ export class Sky {
   }
 
   /**
-   * @param {string} id
-   * @param {import('./people.js').Person} person
-   * @param {number} x 0-1
+   * @param {string} id @param {import('./people.js').Person} person @param {number} x 0-1
    * @param {number} y 0-1
    */
   move(id, person, x, y) {
@@ -93,12 +91,8 @@ export class Sky {
   }
 
   /**
-   * @param {CanvasRenderingContext2D} context
-   * @param {number} width
-   * @param {number} height
-   * @param {Comet} comet
-   * @param {boolean} own
-   * @param {number} now
+   * @param {CanvasRenderingContext2D} context @param {number} width @param {number} height @param {Comet} comet
+   * @param {boolean} own @param {number} now
    */
   #comet(context, width, height, { person, tail, flares }, own, now) {
     const hue = `${person.hue} 90%`
@@ -133,12 +127,8 @@ export class Sky {
   }
 
   /**
-   * @param {CanvasRenderingContext2D} context
-   * @param {string} text
-   * @param {number} x
-   * @param {number} y
-   * @param {number} width
-   * @param {string} hue
+   * @param {CanvasRenderingContext2D} context @param {string} text @param {number} x @param {number} y
+   * @param {number} width @param {string} hue
    */
   #name(context, text, x, y, width, hue) {
     context.font = '600 12px system-ui, sans-serif'

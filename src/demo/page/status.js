@@ -2,8 +2,7 @@ import { byId } from './dom.js'
 
 /**
  * The state of the connection, in words, and the button that ends and renews it.
- * @param {import('./connection.js').Connection} connection
- * @param {import('./recovery.js').Recovery} recovery
+ * @param {import('./connection.js').Connection} connection @param {import('./recovery.js').Recovery} recovery
  */
 export function showStatus(connection, recovery) {
   const link = byId('link')

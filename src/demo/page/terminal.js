@@ -11,11 +11,7 @@ const string = text => make('span', 'string', text)
 /** @param {string} text */
 const variable = text => make('span', 'variable', text)
 
-/**
- * @param {HTMLElement} button
- * @param {Node} code what is shown
- * @param {string} command
- */
+/** @param {HTMLElement} button @param {Node} code what is shown @param {string} command */
 function copyOnClick(button, code, command) {
   button.addEventListener('click', async () => {
     try {

@@ -29,9 +29,9 @@ const emulationEndpoint = origin + emulation
 
 /**
  * Caches a load, but not a failure: it is tried again.
+ *
  * @template T
- * @param {() => Promise<T>} load
- * @returns {() => Promise<T>}
+ * @param {() => Promise<T>} load @returns {() => Promise<T>}
  */
 function once(load) {
   /** @type {Promise<T> | undefined} */

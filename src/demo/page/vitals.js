@@ -24,8 +24,7 @@ const HISTORY = 50
 
 /**
  * Anybody may publish to this channel on the development profile, so what comes is looked at first.
- * @param {any} data
- * @returns {data is Vitals}
+ * @param {any} data @returns {data is Vitals}
  */
 function isVitals(data) {
   return (
