@@ -11,7 +11,7 @@ const RESERVE = 0.1
 /** Weight of a new second: smooths the effect of garbage collection over about ten seconds. */
 const WEIGHT = 0.1
 
-/** The lowest memory of a process, and its connections at that time. All memory above it is attributed to later connections. */
+/** The lowest memory of a process, with its connections then. Later connections account for all memory above it. */
 class Baseline {
   #bytes = Number.POSITIVE_INFINITY
   #connections = Number.POSITIVE_INFINITY
@@ -30,7 +30,7 @@ class Baseline {
   }
 }
 
-/** Exponential moving average. */
+/** Exponential moving average; null resets it. */
 class Smooth {
   /** @type {number | null} */
   value = null
@@ -46,7 +46,6 @@ class Smooth {
 /** @param {number | null} value @returns {number | null} */
 const whole = value => value && Math.round(value)
 
-/** Measures the memory of a connection and how many more fit. */
 export class CapacityWatch {
   #connectionLimit
   /** @type {Map<number, Baseline>} of processes, by pid */
@@ -55,25 +54,22 @@ export class CapacityWatch {
   #kernelEach = new Smooth()
   #memory = new Smooth()
 
-  /** @param {number} connectionLimit of the node; 0 for none */
+  /** @param {number} connectionLimit of the node; 0: none */
   constructor(connectionLimit) {
     this.#connectionLimit = connectionLimit
   }
 
   /**
    * Sets the baseline of a process before its first connection: thousands may arrive before its first sample.
-   * @param {number} pid
-   * @param {number} rss bytes
+   * @param {number} pid @param {number} rss bytes
    */
   begin(pid, rss) {
     this.#baseline(pid).above(rss, 0)
   }
 
   /**
-   * @param {ProcessSample} primary
-   * @param {WorkerSample[]} samples of all running workers
-   * @param {MachineSample} machine
-   * @param {number | null} kernel kernel bytes of a connection; null if unknown
+   * @param {ProcessSample} primary @param {WorkerSample[]} samples of all running workers
+   * @param {MachineSample} machine @param {number | null} kernel kernel bytes per connection; null if unknown
    * @returns {Capacity}
    */
   measure(primary, samples, machine, kernel) {
@@ -100,13 +96,9 @@ export class CapacityWatch {
     return { bytes_per_connection: whole(each), kernel_per_connection: whole(kernelEach), ...fits }
   }
 
-  /**
-   * @param {ProcessSample} primary @param {WorkerSample[]} samples
-   * @param {number} open connections
-   * @returns {number | null} bytes of user space for each
-   */
+  /** @param {ProcessSample} primary @param {WorkerSample[]} samples @param {number} open @returns {number | null} */
   #userSpace(primary, samples, open) {
-    // History and presence in the primary are shared by all connections.
+    // History and presence in the primary serve all connections.
     let bytes = this.#baseline(primary.pid).above(primary.memory.rss, open).bytes
     let connections = 0
     for (const sample of samples) {
@@ -117,7 +109,7 @@ export class CapacityWatch {
     return connections >= LEAST_CONNECTIONS ? Math.max(0, bytes / connections) : null
   }
 
-  /** @param {number} pid of a process that has ended */
+  /** @param {number} pid */
   end(pid) {
     this.#processes.delete(pid)
   }

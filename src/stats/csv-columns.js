@@ -1,4 +1,4 @@
-// The columns of the CSV file. The order is fixed, new columns are added at the end, so positions stay valid. A test compares
+// The columns of the CSV file, in a fixed order: new ones go to the end, so positions stay valid. A test compares
 // docs/csv.md with this table.
 
 /** @import { Snapshot } from './schema.js' */
@@ -18,7 +18,7 @@
  */
 const column = (name, doc, value, published) => ({ name, doc, value, published })
 
-/** @param {number} share of a core @returns {number} per cent of a core, one digit */
+/** @param {number} share of a core @returns {number} per cent, one digit */
 const percent = share => Math.round(share * 1000) / 10
 
 /** @param {number} ms @returns {number} two digits */
@@ -48,10 +48,8 @@ const collections = (kind, doc) => [
 ]
 
 /**
- * Facts in the first row of a gateway, which do not change while it runs, as `name=value&name=value` (form
- * encoding).
- * @param {Snapshot} snapshot
- * @returns {string}
+ * Facts that do not change while a gateway runs, form-encoded, for its first row.
+ * @param {Snapshot} snapshot @returns {string}
  */
 export function factsOf({ node, machine }) {
   return new URLSearchParams({
@@ -225,16 +223,12 @@ function rounded(value) {
   return value === null ? null : Math.round(value)
 }
 
-/** The header line, with its line feed. */
+/** With its line feed. */
 export const CSV_HEADER = `${CSV_COLUMNS.map(({ name }) => name).join(',')}\n`
 
-/**
- * @param {Snapshot} snapshot
- * @param {boolean} first whether it is this gateway's first row in the file
- * @returns {string} a row with its line feed
- */
+/** @param {Snapshot} snapshot @param {boolean} first of this gateway in the file @returns {string} */
 export function csvRow(snapshot, first) {
-  // Values need no quotes: numbers, and one form-encoded text.
+  // Numbers and one form-encoded text need no quotes.
   const cells = CSV_COLUMNS.map(({ name, value }) =>
     first && name === 'facts' ? factsOf(snapshot) : (value(snapshot) ?? ''),
   )

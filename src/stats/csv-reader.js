@@ -1,5 +1,5 @@
-// Reads the CSV files of gateways. It accepts torn rows, columns of other versions, concatenated files, and any other table of
-// numbers with a header.
+// Reads CSV files of gateways: torn rows, columns of other versions, concatenated files, and any other table of numbers
+// with a header.
 
 import { createReadStream } from 'node:fs'
 
@@ -10,12 +10,12 @@ const FIRST_ROWS = 4096
  * @typedef {object} CsvTable
  * @property {Record<string, Float64Array>} columns by name, one value per row; NaN if unknown
  * @property {number} rows
- * @property {number} skipped invalid lines: torn, or with a wrong number of cells
- * @property {{row: number, facts: Record<string, string>}[]} facts facts of the gateways, each with its first row
- * @property {boolean} header whether there was a header line
+ * @property {number} skipped lines that are torn or have a wrong number of cells
+ * @property {{row: number, facts: Record<string, string>}[]} facts of each gateway, with its first row
+ * @property {boolean} header whether there is a header line
  */
 
-/** Columns of equal length that grow together. */
+/** Columns of equal length. */
 class Table {
   /** @type {Map<string, Float64Array>} */
   #columns = new Map()
@@ -87,7 +87,7 @@ class Table {
   }
 }
 
-/** Not a table; the message follows the name of the file. */
+/** Not a table; the message follows the file name. */
 export class CsvError extends Error {}
 
 /** @param {string[]} cells */

@@ -8,7 +8,7 @@ const CLOSE_TIMEOUT = 3000
 
 /** @import { Snapshot } from './schema.js' */
 /** @import { FileHandle } from 'node:fs/promises' */
-/** @typedef {{first: string, next: string}} Row as the first row of a gateway in a file, and as any other row */
+/** @typedef {{first: string, next: string}} Row as a gateway's first row in a file, and as any other row */
 
 /** @param {unknown} error */
 const reasonOf = error => {
@@ -17,25 +17,23 @@ const reasonOf = error => {
 }
 
 /**
- * Appends a row to a file each second. A row is with the kernel one write(2) after `write`, so a crash of the process loses at most
- * the last row; a power failure loses what the kernel had not written yet.
+ * Appends a row to a file each second. `write` leads to one write(2), so a crash loses at most the last row; a power
+ * failure loses what the kernel had not written. Disk errors neither throw nor block: rows are kept and tried again.
  *
  * ```
  * write() -> waiting rows -> one append under way at a time -> FILE -> FILE.1 -> ... -> FILE.keep
  * ```
- *
- * Disk errors throw nothing and block nothing: rows are kept, and each following second tries again.
  */
 export class CsvWriter {
   #file
   #maxBytes
   #keep
   #onError
-  /** @type {Row[]} as texts: a snapshot of many workers needs a thousand times the memory */
+  /** @type {Row[]} texts: snapshots of many workers need a thousand times the memory */
   #waiting = []
   /** @type {FileHandle | null} */
   #handle = null
-  /** A regular file, which can be renamed and has a size; unlike /dev/stdout. */
+  /** Whether the file is regular, so that it has a size and can be renamed; unlike /dev/stdout. */
   #regular = true
   #inode = 0
   #bytes = 0
@@ -160,7 +158,7 @@ export class CsvWriter {
     await this.#release()
   }
 
-  /** @returns {Promise<FileHandle>} of a file that is empty, or has this header and ends with a line feed */
+  /** @returns {Promise<FileHandle>} of an empty file, or one with this header that ends with a line feed */
   async #open() {
     let handle = await open(this.#file, 'a+')
     try {

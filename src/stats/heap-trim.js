@@ -11,7 +11,7 @@ export const TRIM_TICK_MS = 250
 /** No collection if the event loop was busy for more than this share of a tick. */
 const BUSY = 0.2
 /**
- * V8 shrinks the young generation in a full collection if little was allocated for 5 s. It measures that since the
+ * V8 shrinks the young generation in a full collection if little was allocated in 5 s. It measures that since the
  * last collection, so a minor one comes first.
  */
 const QUIET_TICKS = 1 + 5000 / TRIM_TICK_MS
@@ -30,8 +30,8 @@ export function collector() {
 }
 
 /**
- * Returns memory after a burst. Thousands of connects grow V8's young generation to many times of what a quiet
- * worker needs, about 1 KB per connection, and V8 shrinks it late. One full collection after some quiet seconds
+ * Returns memory after a burst. Thousands of connects grow V8's young generation far beyond the need of a quiet
+ * worker (about 1 KB per connection), and V8 shrinks it late. A minor, then a full collection after quiet seconds
  * shrinks it.
  */
 export class HeapTrim {
@@ -45,7 +45,7 @@ export class HeapTrim {
     this.#collect = collect
   }
 
-  /** To be called every TRIM_TICK_MS. */
+  /** Call it every TRIM_TICK_MS. */
   tick() {
     const before = this.#loop
     this.#loop = performance.eventLoopUtilization()

@@ -1,17 +1,13 @@
-// The recent past of a gateway, kept in the primary: snapshots of five minutes and the latest events.
+// The recent past of a gateway, in the primary.
 
 /** @import { Counts, GatewayEvent, ProcessSample, Snapshot, WorkerView } from './schema.js' */
 
 /** Five minutes. */
 const MAX_SNAPSHOTS = 300
-/** With more workers, history holds only their totals, to keep a first message small. */
+/** With more workers the history holds only totals: that keeps a first message small. */
 const MAX_WORKERS = 16
 
-/**
- * @template {ProcessSample} T
- * @param {T} sample
- * @returns {T} without its largest fields
- */
+/** @template {ProcessSample} T @param {T} sample @returns {T} */
 const thinProcess = sample => ({
   ...sample,
   loop: { ...sample.loop, ticks: { ...sample.loop.ticks, buckets: [] } },
@@ -30,10 +26,7 @@ const thinCounts = counts => ({
   api_errors: {},
 })
 
-/**
- * @param {Snapshot} snapshot
- * @returns {Snapshot} same shape, without lifetimes, buckets, heap spaces, interfaces and names of counts
- */
+/** @param {Snapshot} snapshot @returns {Snapshot} without its largest fields (see Hello in schema.js) */
 export function thin(snapshot) {
   const { lifetimes, ...rest } = snapshot
   const { workers, totals, machine } = rest
@@ -57,7 +50,7 @@ function thinView(view) {
   return { ...view, sample: { ...thinProcess(view.sample), counts: thinCounts(view.sample.counts) } }
 }
 
-/** The last snapshots, thinned: the charts of a new stats client start with them. */
+/** The last snapshots, thinned, for the charts of a new stats client. */
 export class History {
   /** @type {Snapshot[]} oldest first */
   #kept = []
@@ -69,9 +62,8 @@ export class History {
   }
 
   /**
-   * Read it in parts: writing all of it takes too long for one turn of the primary's event loop.
-   * @param {number} seq of the last snapshot read; 0 for none
-   * @param {number} [count] maximum
+   * To be read in parts: writing all of it would block the primary's event loop for too long.
+   * @param {number} seq of the last snapshot read; 0: none @param {number} [count]
    * @returns {Snapshot[]} the next ones, oldest first
    */
   after(seq, count = MAX_SNAPSHOTS) {
@@ -84,7 +76,6 @@ const MAX_EVENTS = 100
 /** Events that repeat every second must not displace rare ones. */
 const MAX_OF_A_KIND = 20
 
-/** Events: those not reported yet, and the latest ones. */
 export class EventLog {
   /** @type {GatewayEvent[]} */
   #fresh = []
@@ -107,7 +98,7 @@ export class EventLog {
     return fresh
   }
 
-  /** @returns {GatewayEvent[]} the latest ones, oldest first, without those `drain` will return: no client sees one twice */
+  /** @returns {GatewayEvent[]} the latest, without those `drain` will return: no client sees an event twice */
   recent() {
     return this.#last.filter(event => !this.#fresh.includes(event))
   }

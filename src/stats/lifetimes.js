@@ -1,5 +1,5 @@
-// Counters since the start of the node, by worker slot. They only grow, so a scrape at any time, answered by any worker, misses
-// nothing; therefore the primary keeps them.
+// Counters since the start of the node, by worker slot. They only grow and the primary keeps them, so a scrape at any
+// time, answered by any worker, misses nothing.
 
 import { waitOf } from './tick-histogram.js'
 
@@ -23,12 +23,7 @@ function begin() {
   }
 }
 
-/**
- * @template {Record<string, number>} T
- * @param {T} sum
- * @param {Record<string, any>} more
- * @param {number} [factor]
- */
+/** @template {Record<string, number>} T @param {T} sum @param {Record<string, any>} more @param {number} [factor] */
 function addTo(sum, more, factor = 1) {
   for (const name of Object.keys(sum)) /** @type {any} */ (sum)[name] += more[name] * factor
 }
@@ -58,7 +53,6 @@ function copy(/** @type {any} */ value) {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, copy(inner)]))
 }
 
-/** Sums of the samples of the primary, the workers and the machine. */
 export class Lifetimes {
   #primary = begin()
   #workers
@@ -75,7 +69,7 @@ export class Lifetimes {
     addProcess(this.#primary, sample, interval)
   }
 
-  /** @param {WorkerSample} sample to be added once */
+  /** @param {WorkerSample} sample added once */
   addWorker(sample) {
     const lifetime = this.#workers[sample.index]
     addProcess(lifetime, sample, sample.interval)

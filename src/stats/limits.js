@@ -1,24 +1,24 @@
-// Thresholds of healthy figures, for the colours of the terminal dashboard and the admin page.
+// Thresholds that colour the terminal dashboard and the admin page.
 
-/** Warning and error threshold of each figure. docs/dashboard.md has the same table. */
+/** Warning and error threshold of each figure; docs/dashboard.md has the same table. */
 export const LIMITS = Object.freeze({
-  /** ms that events waited for the loop */
+  /** ms, wait for the event loop */
   tickAvg: [20, 50],
   tickP90: [50, 200],
   tickMax: [100, 500],
-  /** share of the interval in which the loop was busy */
+  /** busy share of the interval */
   loop: [0.7, 0.9],
-  /** share of one core, of a worker */
+  /** of one core, of a worker */
   cpu: [0.7, 0.9],
   /** ms of garbage collection in a second */
   gc: [50, 200],
-  /** share of the machine's cores */
+  /** of the machine's cores */
   machine: [0.8, 0.95],
   steal: [0.02, 0.1],
   /** share of memory, files, a heap's limit */
   full: [0.8, 0.95],
   /** unsent bytes of the slowest client */
   outbox: [512 * 1024, 4 * 1024 * 1024],
-  /** connections in a second that did not fit into a listen queue */
+  /** connections a second dropped by full listen queues */
   overflows: [1, 100],
 })

@@ -3,17 +3,15 @@ import { bucketOf, TickHistogram } from './tick-histogram.js'
 
 /** @import { Ticks } from './schema.js' */
 
-/** Interval of the measurement, ms: each one wakes the process, which is most of the cost of all statistics. */
+/** Measuring interval, ms: each one wakes the process, which is most of the cost of all statistics. */
 const GRID_MS = 10
 const NS_PER_MS = 1e6
-/** Percentiles that are read exactly: they are reported. */
+/** Reported percentiles, read exactly. */
 const CUTS = Object.freeze([50, 90, 99])
 /** Further reads of the histogram, some µs each. */
 const MAX_LOOKS = 16
 
-/**
- * @typedef {{rank: number, interval: number}} Point an interval of the library's histogram, ms, and how many are not longer
- */
+/** @typedef {{rank: number, interval: number}} Point rank of an interval (ms) in the library's histogram */
 
 /** The values between two points, exclusive. */
 class Gap {
@@ -28,7 +26,6 @@ class Gap {
   }
 }
 
-/** Waits for this process's event loop, measured at a fixed interval. */
 export class LoopTicks {
   #grid
   #histogram
@@ -67,8 +64,8 @@ export class LoopTicks {
   }
 
   /**
-   * The library's histogram gives percentiles but not its buckets. So waits are read by rank: the most uncertain
-   * gap is bisected first, and a gap between two nearly equal waits not at all.
+   * The library's histogram gives percentiles but no buckets, so waits are read by rank: the most uncertain gap is
+   * bisected first, a gap between two nearly equal waits not at all.
    */
   #read() {
     const n = this.#n
@@ -115,7 +112,7 @@ export class LoopTicks {
   }
 
   /**
-   * The histogram holds whole intervals: those of an idle loop equal the grid.
+   * The histogram holds intervals: those of an idle loop equal the grid.
    * @param {number} interval ms
    * @param {number} [times]
    */
@@ -123,7 +120,7 @@ export class LoopTicks {
     if (times > 0) this.#ticks.record(Math.max(0, interval - this.#grid), times)
   }
 
-  /** A reset histogram starts with its next tick and would miss a long turn right after the reset. */
+  /** A reset histogram starts with its next tick and would miss a long turn right after it. */
   #watchUnseen() {
     this.#unseen = 0
     const due = performance.now() + this.#grid

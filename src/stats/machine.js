@@ -24,7 +24,7 @@ const FILES = {
   listen: 'net/netstat',
   files: 'sys/fs/file-nr',
 }
-/** Bytes that contain the first line of /proc/stat. */
+/** They contain the first line of /proc/stat. */
 const FIRST_LINE = 256
 /** Interfaces listed in a sample: container hosts have hundreds. */
 const MAX_INTERFACES = 32
@@ -54,7 +54,9 @@ function add(sum, traffic) {
   sum.tx_packets += traffic.tx_packets
 }
 
-/** Samples the machine from /proc, or from Node.js on other systems. Rates are those since the previous sample. */
+/**
+ * Samples the machine from /proc, or from Node.js on other systems. Rates cover the time since the previous sample.
+ */
 export class MachineWatch {
   /** @type {{[name in keyof FILES]: ProcFile | null}} */
   #files
@@ -152,7 +154,7 @@ export class MachineWatch {
     }
   }
 
-  /** @returns {MachineSample['memory']} of the machine, without limits of this process */
+  /** @returns {MachineSample['memory']} without limits of this process */
   #memory() {
     const { memory } = this.#files
     if (memory) return parseMemory(memory.read())
@@ -169,7 +171,7 @@ export class MachineWatch {
     this.#traffic = now
     const names = Object.keys(now)
     const devices = names.filter(name => this.#isDevice(name))
-    // Forget interfaces that are gone: containers come with names of their own.
+    // Forget removed interfaces: each container brings new names.
     for (const name of this.#devices.keys()) if (!Object.hasOwn(now, name)) this.#devices.delete(name)
     const loopback = noTraffic()
     const others = noTraffic()

@@ -12,9 +12,8 @@ const FILES = /** @type {const} */ ({
 })
 
 /**
- * Folders of this process's group and its parents: all their limits apply.
- * @param {string} text of /proc/self/cgroup
- * @param {string} mounts mount point of the groups
+ * This process's control group and its parents, whose limits all apply.
+ * @param {string} text of /proc/self/cgroup @param {string} mounts mount point of the groups
  * @returns {{folder: string, version: 1 | 2}[]}
  */
 export function groupsOf(text, mounts) {
@@ -35,7 +34,7 @@ export function groupsOf(text, mounts) {
   return groups
 }
 
-/** The lowest limit on this process's memory, and its use. */
+/** The lowest memory limit of this process, and its use. */
 export class MemoryLimit {
   #max
   #current
@@ -49,8 +48,7 @@ export class MemoryLimit {
   }
 
   /**
-   * @param {number} total bytes of the machine
-   * @param {{cgroup?: string, mounts?: string}} [where]
+   * @param {number} total bytes of the machine @param {{cgroup?: string, mounts?: string}} [where]
    * @returns {MemoryLimit | null} null if the machine is the tightest limit
    */
   static find(total, { cgroup = '/proc/self/cgroup', mounts = '/sys/fs/cgroup' } = {}) {

@@ -6,7 +6,6 @@ import { TickHistogram } from './tick-histogram.js'
 /** @import { WorkerView } from './schema.js' */
 
 const GC_KINDS = /** @type {const} */ (['minor', 'major', 'incremental', 'weak'])
-/** Counts that are numbers, and counts by name. */
 const PLAIN = /** @type {const} */ (['accepts', 'connects', 'publishes', 'deliveries'])
 const NAMED = /** @type {const} */ (['commands', 'errors', 'closes', 'unsubscribes', 'api', 'api_errors'])
 
@@ -87,7 +86,7 @@ function mergeGc(all) {
   return sum
 }
 
-/** @param {Ticks[]} all @returns {Ticks} of all waits together */
+/** @param {Ticks[]} all @returns {Ticks} */
 function mergeTicks(all) {
   const histogram = new TickHistogram()
   for (const ticks of all) histogram.merge(ticks)
@@ -95,9 +94,9 @@ function mergeTicks(all) {
 }
 
 /**
- * Two samples of one worker as one, so that the second does not hide what the first has told.
+ * Two samples of one worker as one: the later state, the counts of both.
  * @param {WorkerSample} earlier @param {WorkerSample} later
- * @returns {WorkerSample} how things stand now, and what was counted over both
+ * @returns {WorkerSample}
  */
 export function foldSamples(earlier, later) {
   const interval = earlier.interval + later.interval
@@ -146,7 +145,6 @@ function mergeMemory(samples, kernel) {
 }
 
 /**
- * Totals of the node.
  * @param {object} parts
  * @param {WorkerView[]} parts.views
  * @param {WorkerSample[]} parts.fresh samples since the previous snapshot: only their counts are added

@@ -1,11 +1,12 @@
-// The statistics of one node, in the primary. Workers send samples; here they become one snapshot a second.
-//
-// schema.js is the contract of this room: every figure, its unit, and the messages of the stats stream. It may import only Node.js,
-// and dashboards, fleet and reports may import schema.js, limits.js, csv-reader.js and tick-histogram.js.
-//   worker: worker-sample.js <- process-sample.js, traffic.js        machine: machine.js <- proc-files.js, memory-limit.js
-//   primary: monitor.js <- merge.js, capacity.js, lifetimes.js       out: csv-writer.js, stats-socket.js, stats-relay.js <-> stats-view.js
-// It promises that percentiles come from merged histograms, that counts are neither lost nor doubled when a worker dies, and that
-// a failing sink (disk, socket, listener) stops neither the gateway nor the other sinks.
+// The statistics of one node, in the primary: the samples of all workers become one snapshot a second.
+// schema.js is the contract of this room: figures, units, messages of the stats stream. The room imports only Node.js;
+// dashboards, fleet and reports may import schema.js, limits.js, csv-reader.js and tick-histogram.js.
+//   worker:  worker-sample.js <- process-sample.js, traffic.js
+//   machine: machine.js <- proc-files.js, memory-limit.js
+//   primary: monitor.js <- merge.js, capacity.js, lifetimes.js
+//   out:     csv-writer.js, stats-socket.js, stats-relay.js <-> stats-view.js
+// It promises: percentiles come from merged histograms, counts are neither lost nor doubled when a worker dies, and a
+// failing sink (disk, socket, listener) stops neither the gateway nor the other sinks.
 
 import { CapacityWatch } from './capacity.js'
 import { EventLog, History } from './history.js'
@@ -19,7 +20,7 @@ import { RedisOutage, WorkerState } from './worker-state.js'
 /** @import { Logger } from 'pino' */
 
 const INTERVAL_MS = 1000
-/** A longer time between two snapshots means that the primary itself was blocked, ms. */
+/** After a longer time between two snapshots the primary itself was blocked, ms. */
 const HELD_UP_MS = 2500
 /** Workers send their samples at the full second; snapshots follow this much later, ms. */
 const OFFSET_MS = 150
@@ -28,7 +29,7 @@ const SLOW = '3008'
 /** For systems other than Linux. */
 const UNKNOWN = { read: () => null }
 
-/** A snapshot for all listeners; its JSON text is made once, on first use. */
+/** A snapshot for all listeners; its JSON text is made on first use. */
 export class Update {
   #line = ''
 
@@ -47,10 +48,7 @@ export class Update {
 /** @param {number} count @param {string} one @param {string} many */
 const numbered = (count, one, many) => `${count} ${count === 1 ? one : many}`
 
-/**
- * Makes one snapshot a second of the samples of the workers, of the primary and of the machine. Telemetry connects
- * it with the worker pool.
- */
+/** Makes one snapshot a second. Telemetry connects it with the worker pool. */
 export class Monitor {
   /** @type {Snapshot | null} */
   latest = null
@@ -88,7 +86,7 @@ export class Monitor {
    * @param {number} options.connectionLimit of the node; 0 for none
    * @param {{sample(): MachineSample}} options.machine
    * @param {{sample(): ProcessSample & {interval: number}}} options.process of the primary
-   * @param {{read(): number | null}} [options.sockets] bytes that the kernel holds for a connection
+   * @param {{read(): number | null}} [options.sockets] kernel bytes per connection
    * @param {Pick<Logger, 'error'>} options.log
    * @param {() => number | null} [options.channels] number with subscribers; null unless the embedded broker knows
    * @param {() => Snapshot['csv']} [options.csv] state of the CSV file
@@ -134,22 +132,15 @@ export class Monitor {
     if (!this.#workers[index].addSample(sample)) this.#lost.push(sample.counts)
   }
 
-  /**
-   * @param {number} index @param {'starting' | 'up' | 'down'} state
-   * @param {boolean} [requested] it is stopped on purpose, which counts as no death
-   */
+  /** @param {number} index @param {'starting' | 'up' | 'down'} state @param {boolean} [requested] no death */
   workerState(index, state, requested = false) {
     const unreported = this.#workers[index].enter(state, requested)
     if (unreported) this.#lost.push(unreported.counts)
-    // A worker that has ended is no longer without Redis.
+    // A worker that has ended does not count as one without Redis.
     if (state === 'down') this.redisState(index, true)
   }
 
-  /**
-   * Sets the memory baseline of a process that has no connections yet.
-   * @param {number} pid
-   * @param {number} rss bytes
-   */
+  /** The memory baseline of a process without connections. @param {number} pid @param {number} rss bytes */
   processBegins(pid, rss) {
     this.#capacity.begin(pid, rss)
   }
@@ -159,7 +150,7 @@ export class Monitor {
     this.#capacity.end(pid)
   }
 
-  /** A worker has lost Redis, or has it back. @param {number} index @param {boolean} up */
+  /** @param {number} index @param {boolean} up whether the worker has Redis */
   redisState(index, up) {
     const event = this.#redis.update(index, up, this.#now())
     if (event) this.event(event)
@@ -176,7 +167,7 @@ export class Monitor {
     return () => this.#listeners.delete(listener)
   }
 
-  /** @returns {Hello} the first message to a client; its history is empty, see `history` */
+  /** @returns {Hello} the first message to a client; its history is empty: read `history` in parts */
   hello() {
     return {
       type: 'hello',
@@ -187,7 +178,6 @@ export class Monitor {
     }
   }
 
-  /** Starts making a snapshot each second. */
   start() {
     // Run after the other events of the turn: if the primary was blocked, samples still wait to be read.
     const tick = () => setImmediate(() => this.#tick())
@@ -206,13 +196,13 @@ export class Monitor {
     try {
       this.snapshot()
     } catch (error) {
-      // A fault in the statistics must not end the gateway.
+      // A failing snapshot must not end the gateway.
       this.#log.error({ err: error }, 'snapshot failed')
     }
     this.start()
   }
 
-  /** Makes a snapshot of the samples since the last one and passes it to all listeners. @returns {Snapshot} */
+  /** Makes a snapshot of the samples since the previous one and passes it to all listeners. @returns {Snapshot} */
   snapshot() {
     const time = this.#clock()
     const now = this.#now()

@@ -5,8 +5,7 @@
 const KB = 1024
 
 /**
- * Clock ticks since boot, of all cores.
- * @typedef {{user: number, system: number, idle: number, iowait: number, steal: number}} CpuTicks
+ * @typedef {{user: number, system: number, idle: number, iowait: number, steal: number}} CpuTicks since boot, all cores
  */
 
 /**
@@ -65,8 +64,7 @@ function pairs(text, label) {
 }
 
 /**
- * @param {string} text of /proc/net/sockstat
- * @param {string} text6 of /proc/net/sockstat6; empty without IPv6
+ * @param {string} text of /proc/net/sockstat @param {string} text6 of /proc/net/sockstat6; empty without IPv6
  * @param {number} pageSize bytes
  * @returns {NonNullable<MachineSample['sockets']>}
  */
@@ -128,10 +126,7 @@ export function parseListen(text) {
   return Number.isFinite(overflows) && Number.isFinite(drops) ? { overflows, drops } : null
 }
 
-/**
- * @param {string} text of /proc/sys/fs/file-nr: allocated, of those unused, limit
- * @returns {{open: number, limit: number}}
- */
+/** @param {string} text of /proc/sys/fs/file-nr: allocated, unused, limit @returns {{open: number, limit: number}} */
 export function parseFiles(text) {
   const [allocated, unused, limit] = text.trim().split(/\s+/).map(Number)
   return { open: allocated - unused, limit }
@@ -145,8 +140,8 @@ export function parseBytes(text) {
 
 /**
  * @param {string} text of a control group's memory.stat
- * @returns {{caches: number, reclaimable: number, slab: number | null}} of the group and its children: page cache
- *   with reclaimable slab; the part that the kernel would free; slab, unknown with version 1
+ * @returns {{caches: number, reclaimable: number, slab: number | null}} of the group and its children; caches: page
+ *   cache and reclaimable slab; reclaimable: the part the kernel would free; slab: unknown with version 1
  */
 export function parseMemoryStat(text) {
   /** @type {Record<string, number>} */

@@ -1,19 +1,16 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
 import { endianness } from 'node:os'
 
-/** Enough for one read of any of these files; tables are read to their end. */
+/** One read holds most of these files; tables are read to their end. */
 const BUFFER_BYTES = 64 * 1024
 const AT_NULL = 0n
 const AT_PAGESZ = 6n
 const USUAL_PAGE = 4096
 
-/** Shared by all files: nothing is kept between two reads. */
+/** Shared: no file needs it between two reads. */
 const buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
 
-/**
- * A file of /proc or /sys that is read once a second. It stays open: reading from the start makes the kernel write
- * it anew, and opening it each time would double the cost.
- */
+/** A file of /proc or /sys. Keeping it open halves the cost: a read from the start makes the kernel write it anew. */
 export class ProcFile {
   #fd
 
@@ -45,7 +42,7 @@ export class ProcFile {
     }
   }
 
-  /** @param {number} [bytes] @returns {string} its first page: all of most of these files */
+  /** @param {number} [bytes] @returns {string} the first page: most of these files as a whole */
   read(bytes = BUFFER_BYTES) {
     return buffer.toString('latin1', 0, readSync(this.#fd, buffer, 0, bytes, 0))
   }

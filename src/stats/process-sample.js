@@ -1,4 +1,4 @@
-// One process's own figures: CPU, event loop, memory, garbage collections, open files.
+// Figures of this process: CPU, event loop, memory, garbage collections, open files.
 
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { constants, PerformanceObserver, performance } from 'node:perf_hooks'
@@ -34,7 +34,6 @@ function nameOf(kind) {
   }
 }
 
-/** Garbage collections of this process. */
 export class GcWatch {
   #kinds = none()
   #observer = new PerformanceObserver(list => this.#add(list.getEntries()))
@@ -68,12 +67,12 @@ export class GcWatch {
 }
 
 const FD_FOLDER = '/proc/self/fd'
-/** Counting one by one may use at most 1/4000 of the time. */
+/** Listing descriptors may use at most 1/4000 of the time. */
 const COUNT_SHARE = 4000
-/** Counting more would block the event loop for a millisecond or longer. */
+/** Listing more would block the event loop for a millisecond or longer. */
 const MAX_COUNTED = 4096
 
-/** @returns {number | null} how many files this process may open; null if unknown */
+/** @returns {number | null} limit of open files; null if unknown */
 function softLimit() {
   try {
     const [, limit] =
@@ -86,14 +85,14 @@ function softLimit() {
 
 /** Open descriptors of this process, on systems with /proc. */
 export class OpenFiles {
-  /** Node.js raises it at its start; it stays the same from then on. */
+  /** Node.js raises it at its start and never again. */
   limit = softLimit()
   #folder
   /** @type {number | null} */
   #counted = null
   #countAgain = 0
 
-  /** @param {string} [folder] holds one entry for each open file */
+  /** @param {string} [folder] one entry per open file */
   constructor(folder = FD_FOLDER) {
     this.#folder = folder
   }
@@ -126,7 +125,7 @@ const US_PER_MS = 1000
 /** @param {number} share */
 const tenThousandths = share => Math.round(share * 10_000) / 10_000
 
-/** Samples this process: figures since the previous sample. */
+/** Figures cover the time since the previous sample. */
 export class ProcessSampler {
   #ticks
   #gc = new GcWatch()
@@ -141,7 +140,7 @@ export class ProcessSampler {
     this.#ticks = new LoopTicks(grid)
   }
 
-  /** @returns {ProcessSample & {interval: number}} `interval`: ms since the sample before */
+  /** @returns {ProcessSample & {interval: number}} interval: ms since the previous sample */
   sample() {
     const at = performance.now()
     const cpu = process.cpuUsage()

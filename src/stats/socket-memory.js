@@ -1,5 +1,6 @@
-// Kernel memory of the gateway's connections. Linux does not report it per process: slab and `mem` of /proc/net/sockstat are those
-// of the whole machine, in every network namespace. Only the queued bytes of each socket are known.
+// Kernel memory of the gateway's connections. Linux does not report it per process: slab and `mem` of
+// /proc/net/sockstat cover the whole machine, in every network namespace. Only the queued bytes of each socket are
+// known.
 
 import { open } from 'node:fs/promises'
 
@@ -7,20 +8,19 @@ import { open } from 'node:fs/promises'
 
 /** Kernel bytes of a socket with empty queues: TCP, inode, dentry, file, epoll entry. */
 export const SOCKET_BYTES = 4500
-/** Tables for IPv4 and IPv6, of this network namespace. */
+/** Of IPv4 and IPv6, in this network namespace. */
 const TABLES = ['net/tcp', 'net/tcp6']
-/** Bytes read at a time: some 1,700 sockets, about 10 ms of a core. */
+/** Bytes of a read: about 1,700 sockets, 10 ms of a core. */
 const PART_BYTES = 256 * 1024
-/** The kernel returns whole rows, up to a memory page, which has 64 KB at most. */
+/** The kernel returns whole rows, at most a memory page of up to 64 KB. */
 const PAGE_BYTES = 64 * 1024
 const PATIENCE = 200
-/** Local port, remote address, state (ESTABLISHED or CLOSE_WAIT), sent and not acknowledged, received and not read. */
+/** Local port, remote address, state (ESTABLISHED or CLOSE_WAIT), bytes not acknowledged, bytes not read. */
 const ROW = /:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} (?:01|08) ([0-9A-F]{8}):([0-9A-F]{8}) /g
 
 /**
- * @param {string} text rows of /proc/net/tcp or tcp6
- * @param {Set<number>} ports
- * @returns {{sockets: number, bytes: number}} connections to these local ports, and their queued bytes
+ * @param {string} text rows of /proc/net/tcp or tcp6 @param {Set<number>} ports local
+ * @returns {{sockets: number, bytes: number}} connections to these ports, and their queued bytes
  */
 export function parseQueues(text, ports) {
   let sockets = 0
@@ -34,8 +34,8 @@ export function parseQueues(text, ports) {
 }
 
 /**
- * Average queued bytes per connection. The tables are read in parts, one after another, so a million sockets cost
- * no more than two thousand: up to that number the figure is exact, above it is an estimate from a sample.
+ * Average queued bytes per connection. The tables are read in parts, so a million sockets cost no more than two
+ * thousand: up to that number the figure is exact, above it is an estimate from a sample.
  */
 export class SocketMemory {
   /** @type {number | null} queued bytes per connection; null if the tables are unreadable */
@@ -64,9 +64,8 @@ export class SocketMemory {
   }
 
   /**
-   * Kernel bytes per connection, from the last read. Starts the next read when due, without blocking the event
-   * loop.
-   * @returns {number | null} bytes; null on systems other than Linux
+   * Starts the next read when it is due, without blocking the event loop.
+   * @returns {number | null} kernel bytes per connection, from the last read; null on systems other than Linux
    */
   read() {
     if (performance.now() >= this.#next) {

@@ -5,19 +5,14 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Length of a Unix socket address on Linux, without its final zero byte. */
+/** Longest Unix socket address on Linux, without its final zero byte. */
 const MAX_PATH_BYTES = 107
 const FOLDER_MODE = 0o700
 const OTHERS = 0o077
 /** Time for a gateway to accept a connection, ms. */
 const CONNECT_PATIENCE_MS = 1000
 
-/**
- * Determines the folder of a user's sockets.
- * @typedef {object} Place
- * @property {string} [runtimeDir] $XDG_RUNTIME_DIR
- * @property {string} [temporary] used without it
- */
+/** @typedef {{runtimeDir?: string, temporary?: string}} Place $XDG_RUNTIME_DIR; the folder used without it */
 
 const uid = () => process.getuid?.() ?? -1
 
@@ -43,9 +38,7 @@ export function socketFolder(place) {
 }
 
 /**
- * @param {string} setting `stats.socket`: a path, `auto` or `none`
- * @param {number} port that the gateway listens on
- * @param {Place} place
+ * @param {string} setting `stats.socket`: a path, `auto` or `none` @param {number} port @param {Place} place
  * @returns {string | null} null: no socket
  */
 export function socketPath(setting, port, place) {
@@ -53,11 +46,7 @@ export function socketPath(setting, port, place) {
   return setting === 'auto' ? join(socketFolder(place), `${port}.sock`) : setting
 }
 
-/**
- * Makes the folder of the sockets unless it exists.
- * @param {string} folder
- * @throws {Error} if other users can access it
- */
+/** Makes the folder of the sockets. @param {string} folder @throws {Error} if other users can access it */
 export function ownFolder(folder) {
   mkdirSync(folder, { recursive: true, mode: FOLDER_MODE })
   if (!isOwn(folder)) throw new Error(`${folder} is not a folder of this user`)
@@ -89,11 +78,7 @@ export function isAlive(path) {
   })
 }
 
-/**
- * Running gateways of this user, for a dashboard without an address.
- * @param {Place} place
- * @returns {Promise<{path: string, port: number}[]>} that answer, by port
- */
+/** Running gateways of this user. @param {Place} place @returns {Promise<{path: string, port: number}[]>} by port */
 export async function listSockets(place) {
   /** @type {{path: string, port: number}[]} */
   const found = []

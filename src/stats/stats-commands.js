@@ -1,13 +1,13 @@
 // Commands of stats clients: collect garbage, restart a worker, stop the gateway, follow the log.
 
 /**
- * The commands that the primary carries out. Errors are returned to the caller.
+ * Run in the primary; errors are returned to the caller.
  * @typedef {object} StatsActions
- * @property {(worker: number | null) => unknown} gc collects garbage in one worker; null: in all
+ * @property {(worker: number | null) => unknown} gc null: all workers
  * @property {(worker: number) => unknown} restart
  * @property {() => unknown} stop starts the shutdown
- * @property {(listener: (line: string) => void) => () => void} log passes on each log line as JSON text; returns a
- *   function that ends it
+ * @property {(listener: (line: string) => void) => () => void} log passes on log lines as JSON text, until the returned
+ *   function is called
  */
 
 /** @import { StatsCommand } from './schema.js' */
@@ -17,9 +17,9 @@ const isWorker = (value, workers) => Number.isInteger(value) && value >= 0 && va
 
 /**
  * @param {any} command from outside
- * @param {number} workers number of slots
+ * @param {number} workers slots
  * @returns {StatsCommand}
- * @throws {Error} if it is not a valid command
+ * @throws {Error} if invalid
  */
 export function checkCommand(command, workers) {
   switch (command?.type) {
@@ -55,7 +55,7 @@ export async function carryOut(command, actions) {
       await actions.restart(command.worker)
       break
     case 'stop':
-      // Completion ends this process: there is nobody left to answer.
+      // Its completion ends this process: it cannot be awaited.
       Promise.resolve(actions.stop()).catch(() => {})
   }
 }

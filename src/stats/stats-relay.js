@@ -4,15 +4,13 @@ import { carryOut, checkCommand } from './stats-commands.js'
 /** @import { StatsActions } from './stats-commands.js' */
 
 /**
- * A worker process.
- * @typedef {object} Peer
- * @property {(message: object, done?: (error: Error | null) => void) => unknown} send
- * @property {() => boolean} isConnected
+ * @typedef {{send: (message: object, done?: (error: Error | null) => void) => unknown,
+ *   isConnected: () => boolean}} Peer a worker process
  */
 
-/** Snapshots sent to a worker that it has not read yet. */
+/** Unread snapshots after which a worker skips. */
 const MAX_UNREAD = 3
-/** Snapshots of the history that one turn sends. */
+/** Snapshots of the history sent in one turn. */
 const PART = 20
 const NO_LOG = 'log lines are available at the Unix socket only'
 
@@ -48,11 +46,7 @@ export class StatsRelay {
     }
   }
 
-  /**
-   * Sends the history in parts, then the first message.
-   * @param {Peer} peer @param {number} id
-   * @param {number} seq of the last snapshot sent
-   */
+  /** The history in parts, then `hello`. @param {Peer} peer @param {number} id @param {number} seq last one sent */
   #sendHistory(peer, id, seq) {
     if (!peer.isConnected()) return
     const part = this.#monitor.history.after(seq, PART)
@@ -99,7 +93,7 @@ export class StatsRelay {
   /** @param {Update} update */
   #broadcast({ snapshot }) {
     for (const [peer, watch] of this.#watching) {
-      // A hanging worker skips snapshots; they would only pile up.
+      // Snapshots for a hanging worker would pile up.
       if (watch.unread >= MAX_UNREAD) continue
       watch.unread++
       this.#send(peer, { snapshot }, () => watch.unread--)

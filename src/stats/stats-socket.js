@@ -12,26 +12,23 @@ import { carryOut, checkCommand, commandName } from './stats-commands.js'
 /** @import { Server, Socket } from 'node:net' */
 /** @import { Logger } from 'pino' */
 
-/** Clients at the same time. */
 const MAX_CLIENTS = 64
 /** umask of the socket file: only its user may open it. */
 const OTHERS = 0o177
-/** Characters of a command. */
 const MAX_LINE = 4096
-/** Commands of one client under way at the same time. */
+/** Concurrent commands of one client. */
 const MAX_PENDING = 16
-/** Unread bytes above which a client skips snapshots and log lines. */
+/** A client with more unread bytes skips snapshots and log lines. */
 const SKIP_BYTES = 1024 * 1024
-/** Unread bytes above which a client that sends commands is disconnected. */
+/** A client with more unread bytes that sends commands is disconnected. */
 const MAX_BYTES = 32 * 1024 * 1024
-/** Consecutive snapshots (seconds) it may skip before it is disconnected. */
+/** Consecutive snapshots a client may skip before it is disconnected. */
 const PATIENCE = 60
 /** Snapshots of the history written in one turn: the broker shares the primary's event loop. */
 const PART = 20
 /** End of the JSON text of a first message with an empty history. */
 const EMPTY = /\]\}$/
 
-/** One client of the stats socket: reads snapshots, writes commands. */
 class StatsClient {
   #socket
   #actions
@@ -178,10 +175,7 @@ function parse(line) {
   }
 }
 
-/**
- * The stats stream: one JSON text a line. A client may watch the gateway, restart its workers and stop it, so only
- * the gateway's user can open the socket.
- */
+/** The stats stream. Clients may restart workers and stop the gateway, so only its user can open the socket. */
 export class StatsSocket {
   #server
   #monitor
@@ -189,10 +183,7 @@ export class StatsSocket {
   #clients = new Set()
   #off
 
-  /**
-   * @param {Server} server that listens
-   * @param {string} path @param {Monitor} monitor @param {StatsActions} actions
-   */
+  /** @param {Server} server listening @param {string} path @param {Monitor} monitor @param {StatsActions} actions */
   constructor(server, path, monitor, actions) {
     this.#server = server
     this.path = path
@@ -210,7 +201,8 @@ export class StatsSocket {
    * @param {Monitor} options.monitor
    * @param {StatsActions} options.actions
    * @param {Pick<Logger, 'error'>} options.log
-   * @returns {Promise<StatsSocket | null>} null if it cannot be opened, which is logged; the gateway runs without
+   * @returns {Promise<StatsSocket | null>} null if it cannot be opened: that is logged, and the gateway runs
+   *   without
    */
   static async open({ path, own = true, monitor, actions, log }) {
     try {
@@ -241,11 +233,7 @@ export class StatsSocket {
   }
 }
 
-/**
- * Removes the socket file of a gateway that was killed.
- * @param {string} path
- * @throws {Error} if it is another kind of file, or in use
- */
+/** Removes the socket of a killed gateway. @param {string} path @throws {Error} if it is another file, or in use */
 async function removeStale(path) {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   if (!stat) return
@@ -261,11 +249,11 @@ function listen(path) {
     const server = createServer({ allowHalfOpen: true })
     server.once('error', reject)
     server.once('listening', () => {
-      // Failing to accept one connection (out of descriptors) is no reason to stop.
+      // One connection that cannot be accepted (out of descriptors) must not end the server.
       server.on('error', () => {})
       resolve(server)
     })
-    // `listen` creates the file within this call, so others can never open it.
+    // `listen` creates the file within this call, so no other user can ever open it.
     const mask = process.umask(OTHERS)
     try {
       server.listen(path)

@@ -1,18 +1,14 @@
 /** @import { Snapshot, StatsCommand, StatsMessage } from './schema.js' */
 
-/** The primary answers at once, or it hangs, ms. */
+/** A primary that does not answer in this time hangs, ms. */
 const PATIENCE_MS = 5000
 
 /**
- * A request to the primary.
- * @typedef {object} Request
- * @property {(answer: any) => void} resolve
- * @property {(error: Error) => void} reject
- * @property {NodeJS.Timeout} timer
- * @property {Snapshot[]} history received so far
+ * @typedef {{resolve: (answer: any) => void, reject: (error: Error) => void, timer: NodeJS.Timeout,
+ *   history: Snapshot[]}} Request to the primary; history: received so far
  */
 
-/** One watching client; `open` once it has had the first message. */
+/** A watching client; `open` after its first message. */
 class Watch {
   open = false
 
@@ -23,8 +19,7 @@ class Watch {
 }
 
 /**
- * A worker's view of the statistics of the whole node: requests to the primary over the IPC channel. `onMessage` gets the
- * primary's messages of type `stats`.
+ * A worker's view of the node's statistics: requests to the primary over the IPC channel.
  *
  * ```
  * worker                          primary (StatsRelay)
@@ -63,8 +58,8 @@ export class StatsView {
   }
 
   /**
-   * @param {(message: StatsMessage) => void} listener `hello` first, then a snapshot a second
-   * @returns {() => void} ends that
+   * @param {(message: StatsMessage) => void} listener `hello`, then a snapshot a second
+   * @returns {() => void} ends it
    */
   watch(listener) {
     const watch = new Watch(listener)
@@ -75,17 +70,13 @@ export class StatsView {
     }
   }
 
-  /**
-   * @param {StatsCommand} command
-   * @returns {Promise<void>} when it is done
-   * @throws {Error} the primary refused it or failed
-   */
+  /** @param {StatsCommand} command @returns {Promise<void>} when it is done @throws {Error} of the primary */
   async command(command) {
     const { error } = await this.#request({ op: 'command', command })
     if (error) throw new Error(error)
   }
 
-  /** @param {any} message from the primary */
+  /** @param {any} message of type `stats`, from the primary */
   onMessage({ id, ...answer }) {
     if (id === undefined) {
       const { snapshot } = answer
@@ -112,7 +103,7 @@ export class StatsView {
       // Keep trying while the primary hangs.
       if (!answer) continue
       if (!this.#watches.has(watch)) {
-        // The watch began at the primary only after the last `unwatch`.
+        // The primary began the watch after the last `unwatch`.
         if (this.#watches.size === 0) this.#post({ op: 'unwatch' })
         return
       }

@@ -7,8 +7,8 @@ const OCTAVE_BITS = 6
 const LONGEST = 2 ** 31 - 1
 
 /**
- * The bucket of a wait. Indexes grow with the wait: one for each µs below 128 µs, then 64 for each doubling, so
- * that a bucket is never wider than 1/64 of its values.
+ * The bucket of a wait: one for each µs below 128 µs, then 64 for each doubling, so a bucket is never wider than
+ * 1/64 of its values.
  * @param {number} wait ms
  */
 export function bucketOf(wait) {
@@ -17,7 +17,7 @@ export function bucketOf(wait) {
   return shift * PER_OCTAVE + (us >>> shift)
 }
 
-/** @param {number} index of a bucket @returns {number} the middle of it, ms */
+/** @param {number} index of a bucket @returns {number} its middle, ms */
 export function waitOf(index) {
   const shift = Math.max(0, (index >>> OCTAVE_BITS) - 1)
   return ((index - shift * PER_OCTAVE) * 2 ** shift + (2 ** shift - 1) / 2) / 1000
@@ -26,10 +26,7 @@ export function waitOf(index) {
 /** @param {number} ms */
 const wholeMicroseconds = ms => Math.round(ms * 1000) / 1000
 
-/**
- * A mergeable histogram of waits. Percentiles of a merged histogram are those of all waits, with an error below 1
- * %.
- */
+/** A mergeable histogram of waits; its percentiles have an error below 1 %. */
 export class TickHistogram {
   count = 0
   /** ms */
@@ -53,7 +50,7 @@ export class TickHistogram {
     this.#buckets.set(index, (this.#buckets.get(index) ?? 0) + times)
   }
 
-  /** @param {Ticks} ticks to add */
+  /** @param {Ticks} ticks */
   merge({ count, min, avg, max, buckets }) {
     if (count === 0) return
     this.count += count
@@ -63,7 +60,7 @@ export class TickHistogram {
     for (let i = 0; i < buckets.length; i += 2) this.#add(buckets[i], buckets[i + 1])
   }
 
-  /** @returns {Uint32Array} bucket indexes, ascending */
+  /** @returns {Uint32Array} bucket indexes */
   #sorted() {
     return Uint32Array.from(this.#buckets.keys()).sort()
   }

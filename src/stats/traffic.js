@@ -9,9 +9,8 @@ export class TransportTraffic {
   inBytes = 0
   outMessages = 0
   outBytes = 0
-  /** Completed connects. */
   connects = 0
-  /** Currently connected clients, by codec. */
+  /** Connected clients, by codec. */
   json = 0
   protobuf = 0
 
@@ -27,12 +26,7 @@ export class TransportTraffic {
     this.outBytes += bytes
   }
 
-  /**
-   * Counts one message to many clients.
-   * @param {number} clients
-   * @param {number} bytes of the message
-   * @returns {number} `clients`
-   */
+  /** One message to many. @param {number} clients @param {number} bytes of the message @returns {number} `clients` */
   fannedOut(clients, bytes) {
     this.outMessages += clients
     this.outBytes += clients * bytes
@@ -87,16 +81,10 @@ class Counter {
   count = 0
 }
 
-/**
- * @typedef {object} Totals counted by other parts since the start
- * @property {number} accepts
- * @property {number} connects
- * @property {number} deliveries
- */
+/** @typedef {{accepts: number, connects: number, deliveries: number}} Totals counted by other parts since the start */
 
-/** Counts of one worker, incremented where things happen. */
+/** Counts of one worker. */
 export class Traffic {
-  /** Accepted publications. */
   publishes = 0
   /** Subscriptions that requested recovery, by success. */
   recovered = 0
@@ -210,7 +198,7 @@ export class Traffic {
   }
 }
 
-/** Growth of counters over the last complete window. */
+/** Growth of counters over the last complete window; windows are ended by `roll`. */
 export class CounterWindow {
   #read
   #start
@@ -223,7 +211,6 @@ export class CounterWindow {
     this.#start = read()
   }
 
-  /** Ends a window and starts the next one. */
   roll() {
     const now = this.#read()
     this.last = Object.fromEntries(

@@ -16,11 +16,7 @@ function sumOf(by) {
   return sum
 }
 
-/**
- * Unsent bytes: of all clients, and of the client with the most.
- * @typedef {object} Backlog
- * @property {() => {bytes: number, largest: number}} backlog
- */
+/** @typedef {{backlog: () => {bytes: number, largest: number}}} Backlog unsent bytes: of all clients, of the largest */
 
 /** Samples one worker once a second. */
 export class WorkerSampler {
@@ -93,10 +89,7 @@ export class WorkerSampler {
     return { bytes, largest }
   }
 
-  /**
-   * Samples at every full second of the clock, or as soon as a blocked event loop allows.
-   * @param {(sample: WorkerSample) => void} send
-   */
+  /** Samples at every full second, later if the event loop is blocked. @param {(sample: WorkerSample) => void} send */
   start(send) {
     this.#tick = () => {
       send(this.sample())

@@ -1,18 +1,16 @@
-// What the monitor tracks of each worker: whether it runs, its last sample, whether it has Redis.
+// What the monitor tracks of each worker: its state, its last sample, its Redis connection.
 
 import { foldSamples } from './merge.js'
 
 /** @import { GatewayEvent, WorkerSample, WorkerView } from './schema.js' */
 /** @typedef {Pick<GatewayEvent, 'level' | 'kind' | 'text' | 'worker'>} RedisEvent */
 
-/** Workers send a sample each second; one without a sample for this long hangs, ms. */
+/** Workers sample once a second; one without a sample for this long hangs, ms. */
 const SILENT_MS = 1500
 /** The same before the first sample, ms. */
 const FIRST_SAMPLE_MS = 3000
 
 /**
- * One worker slot, as the monitor sees it.
- *
  * ```
  * starting -> up <-> silent -> down -> starting ...
  * ```
@@ -28,7 +26,7 @@ export class WorkerState {
   /** @type {'starting' | 'up' | 'down'} */
   #state = 'starting'
   #silent = false
-  /** Time of its last sample, or of its start. */
+  /** ms of its last sample, or of its start. */
   #sampledAt = 0
 
   /** @param {number} index @param {() => number} clock ms */
@@ -38,9 +36,8 @@ export class WorkerState {
   }
 
   /**
-   * @param {'starting' | 'up' | 'down'} state
-   * @param {boolean} requested whether it was stopped on purpose
-   * @returns {WorkerSample | null} of a worker that has ended: its sample that is in no snapshot yet
+   * @param {'starting' | 'up' | 'down'} state @param {boolean} requested stopped on purpose
+   * @returns {WorkerSample | null} the sample of an ended worker that is in no snapshot yet
    */
   enter(state, requested) {
     if (state === 'down' && this.#state !== 'down' && !requested) this.deaths++
@@ -89,7 +86,7 @@ export class WorkerState {
   }
 }
 
-/** Workers without Redis. An outage begins with the first worker that loses it and ends when all have it back. */
+/** An outage begins with the first worker that loses Redis and ends when all have it back. */
 export class RedisOutage {
   /** @type {Set<number>} */
   #without = new Set()
