@@ -14,6 +14,8 @@ import { Users } from './users.js'
 import { Vitals } from './vitals.js'
 import { Workers } from './workers.js'
 
+/** @import { Snapshot, StatsMessage } from '../../stats/schema.js' */
+
 const session = new Session()
 const stream = new StatsStream(session)
 const vitals = new Vitals()
@@ -25,13 +27,13 @@ const publish = new Publish(session)
 const nodes = new Nodes(session)
 new Users(session)
 
-/** @param {import('../../stats/schema.js').Snapshot} snapshot */
+/** @param {Snapshot} snapshot */
 function showSnapshot(snapshot) {
   vitals.show(snapshot)
   workers.show(snapshot.workers)
 }
 
-/** @param {import('../../stats/schema.js').StatsMessage} message */
+/** @param {StatsMessage} message */
 stream.onMessage = message => {
   if (message.type === 'hello') {
     charts.reset(message.history)
@@ -48,10 +50,7 @@ stream.onMessage = message => {
 
 const STATES = { connecting: 'connecting', live: 'connected', lost: 'disconnected' }
 const WORDS = { connecting: 'connecting', live: 'live', lost: 'connection lost' }
-/**
- * @param {'connecting' | 'live' | 'lost'} state
- * @param {string} detail
- */
+/** @param {'connecting' | 'live' | 'lost'} state @param {string} detail */
 stream.onState = (state, detail) => {
   byId('link').dataset.state = STATES[state]
   byId('signed-in').dataset.state = state

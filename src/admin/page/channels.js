@@ -3,6 +3,8 @@ import { whole } from './format.js'
 import { reason } from './session.js'
 import { Table } from './table.js'
 
+/** @import { Session } from './session.js' */
+
 /** Clients of a channel above which they are counted, but not listed. */
 const MAX_LISTED = 500
 
@@ -20,7 +22,7 @@ export class Channels {
   /** @type {(channel: string) => void} what a click on `Publish` does */
   onPublish = () => {}
 
-  /** @param {import('./session.js').Session} session */
+  /** @param {Session} session */
   constructor(session) {
     this.#session = session
     this.#table = new Table(

@@ -3,19 +3,22 @@ import { byId } from '../../demo/page/dom.js'
 import { duration } from './format.js'
 import { Series } from './series.js'
 
+/** @import { Charts } from '../../charts/charts.js' */
+/** @import { Snapshot } from '../../stats/schema.js' */
+
 /** The last minutes, as the charts that reports have. */
 export class ChartsPanel {
   #series = new Series()
-  /** @type {import('../../charts/charts.js').Charts | null} none before there are figures */
+  /** @type {Charts | null} none before there are figures */
   #charts = null
 
-  /** @param {import('../../stats/schema.js').Snapshot[]} history oldest first */
+  /** @param {Snapshot[]} history oldest first */
   reset(history) {
     this.#series.reset(history)
     this.draw()
   }
 
-  /** @param {import('../../stats/schema.js').Snapshot} snapshot */
+  /** @param {Snapshot} snapshot */
   add(snapshot) {
     this.#series.add(snapshot)
     this.draw()

@@ -8,7 +8,7 @@ const clock = new Intl.DateTimeFormat('en', {
   hourCycle: 'h23',
 })
 
-/** @typedef {import('../../stats/schema.js').GatewayEvent} GatewayEvent */
+/** @import { GatewayEvent } from '../../stats/schema.js' */
 
 /** What has happened to the gateway, newest first. */
 export class Events {

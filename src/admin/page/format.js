@@ -46,10 +46,7 @@ export function duration(ms) {
   return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`
 }
 
-/**
- * @param {keyof typeof LIMITS} limit
- * @returns {(value: number) => 'good' | 'warn' | 'bad'} a class
- */
+/** @param {keyof typeof LIMITS} limit @returns {(value: number) => 'good' | 'warn' | 'bad'} a class */
 export const healthBy = limit => value => {
   const [warn, bad] = LIMITS[limit]
   return value < warn ? 'good' : value < bad ? 'warn' : 'bad'

@@ -1,10 +1,9 @@
 import { byId, inputById } from '../../demo/page/dom.js'
 import { reason } from './session.js'
 
-/**
- * Asks for the key.
- * @param {import('./session.js').Session} session
- */
+/** @import { Session } from './session.js' */
+
+/** Asks for the key. @param {Session} session */
 export function listenForLogin(session) {
   const key = inputById('login-key')
   const fault = byId('login-fault')

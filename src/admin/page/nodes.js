@@ -3,6 +3,8 @@ import { duration, short, whole } from './format.js'
 import { reason } from './session.js'
 import { Table } from './table.js'
 
+/** @import { Session } from './session.js' */
+
 /**
  * @typedef {object} NodeRow a node as `info` of the server API has it
  * @property {string} uid
@@ -25,7 +27,7 @@ export class Nodes {
   #session
   #table
 
-  /** @param {import('./session.js').Session} session */
+  /** @param {Session} session */
   constructor(session) {
     this.#session = session
     this.#table = new Table(

@@ -1,6 +1,8 @@
 import { byId, inputById } from '../../demo/page/dom.js'
 import { reason } from './session.js'
 
+/** @import { Session } from './session.js' */
+
 /** The form to publish. */
 export class Publish {
   #session
@@ -8,7 +10,7 @@ export class Publish {
   #data = /** @type {HTMLTextAreaElement} */ (byId('publish-data'))
   #result = byId('publish-result')
 
-  /** @param {import('./session.js').Session} session */
+  /** @param {Session} session */
   constructor(session) {
     this.#session = session
     this.#data.addEventListener('input', () => this.#check())
@@ -25,10 +27,7 @@ export class Publish {
     byId('publish-form').scrollIntoView({ block: 'center' })
   }
 
-  /**
-   * @param {string} text
-   * @param {boolean} good
-   */
+  /** @param {string} text @param {boolean} good */
   #say(text, good) {
     this.#result.textContent = text
     this.#result.className = good ? 'result' : 'result bad'

@@ -1,6 +1,6 @@
 import { CSV_COLUMNS } from '../../stats/csv-columns.js'
 
-/** @typedef {import('../../stats/schema.js').Snapshot} Snapshot */
+/** @import { Snapshot } from '../../stats/schema.js' */
 
 /** Those that are numbers. */
 const COLUMNS = CSV_COLUMNS.filter(({ name }) => name !== 'facts')
@@ -8,9 +8,7 @@ const COLUMNS = CSV_COLUMNS.filter(({ name }) => name !== 'facts')
 /** Seconds that the page remembers. */
 const MAX_ROWS = 900
 
-/**
- * The last minutes as columns, by the names of the CSV file, so that the charts of reports serve here, too.
- */
+/** The last minutes as columns, by the names of the CSV file, so that the charts of reports serve here, too. */
 export class Series {
   /** @type {Record<string, (number | null)[]>} */
   columns = Object.fromEntries(COLUMNS.map(({ name }) => [name, []]))

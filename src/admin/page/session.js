@@ -5,10 +5,7 @@ const prefix = document.documentElement.dataset.prefix ?? ''
 
 /** What an endpoint has refused. */
 export class Refusal extends Error {
-  /**
-   * @param {number} status HTTP
-   * @param {string} message
-   */
+  /** @param {number} status HTTP @param {string} message */
   constructor(status, message) {
     super(message)
     this.status = status
@@ -21,9 +18,7 @@ async function refusalOf(answer) {
   return new Refusal(answer.status, said?.error ?? `the gateway answered with HTTP ${answer.status}`)
 }
 
-/**
- * The way to the admin endpoints.
- */
+/** The way to the admin endpoints. */
 export class Session {
   #token = sessionStorage.getItem(KEY) ?? ''
   /** @type {(loggedIn: boolean) => void} */
@@ -34,8 +29,7 @@ export class Session {
   }
 
   /**
-   * @param {string} path
-   * @param {RequestInit} init
+   * @param {string} path @param {RequestInit} init
    * @returns {Promise<Response>} a good one
    * @throws {Refusal | TypeError}
    */
@@ -77,21 +71,14 @@ export class Session {
     return (await answer.json()).result
   }
 
-  /**
-   * @param {object} command of the stats stream
-   * @throws {Refusal | TypeError}
-   */
+  /** @param {object} command of the stats stream @throws {Refusal | TypeError} */
   async command(command) {
     const answer = await this.#fetch('command', { method: 'POST', body: JSON.stringify(command) })
     const { error } = await answer.json()
     if (error !== null) throw new Refusal(answer.status, error)
   }
 
-  /**
-   * @param {AbortSignal} signal
-   * @returns {Promise<ReadableStream<Uint8Array>>}
-   * @throws {Refusal | TypeError}
-   */
+  /** @param {AbortSignal} signal @returns {Promise<ReadableStream<Uint8Array>>} @throws {Refusal | TypeError} */
   async stream(signal) {
     const { body } = await this.#fetch('stream', { signal })
     return /** @type {ReadableStream<Uint8Array>} */ (body)

@@ -1,15 +1,14 @@
 import { Refusal, reason } from './session.js'
 
+/** @import { StatsMessage } from '../../stats/schema.js' */
+/** @import { Session } from './session.js' */
+
 /** A message comes every second; after so many ms without any the connection is taken for lost. */
 const SILENCE = 8000
 const FIRST_WAIT = 500
 const LONGEST_WAIT = 15_000
 
-/**
- * Cuts chunks of bytes into lines.
- * @param {ReadableStream<Uint8Array>} body
- * @returns {AsyncGenerator<string>}
- */
+/** Cuts chunks of bytes into lines. @param {ReadableStream<Uint8Array>} body @returns {AsyncGenerator<string>} */
 async function* linesOf(body) {
   const reader = body.getReader()
   const decoder = new TextDecoder()
@@ -23,21 +22,19 @@ async function* linesOf(body) {
   }
 }
 
-/**
- * The stats stream, read again whenever it ends, later and later while it fails.
- */
+/** The stats stream, read again whenever it ends, later and later while it fails. */
 export class StatsStream {
   #session
   #abort = new AbortController()
   #failures = 0
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer
-  /** @type {(message: import('../../stats/schema.js').StatsMessage) => void} */
+  /** @type {(message: StatsMessage) => void} */
   onMessage = () => {}
   /** @type {(state: 'connecting' | 'live' | 'lost', detail: string) => void} */
   onState = () => {}
 
-  /** @param {import('./session.js').Session} session */
+  /** @param {Session} session */
   constructor(session) {
     this.#session = session
     // A laptop that was closed need not wait for its turn.

@@ -52,10 +52,7 @@ export class Table {
     this.#markSort()
   }
 
-  /**
-   * @param {TableColumn<R>} column
-   * @param {number} index
-   */
+  /** @param {TableColumn<R>} column @param {number} index */
   #head({ label, node, words, hint }, index) {
     const head = make('th', words ? 'words' : '')
     head.setAttribute('scope', 'col')
@@ -116,10 +113,7 @@ export class Table {
     return element
   }
 
-  /**
-   * @param {HTMLTableRowElement} element
-   * @param {R} row
-   */
+  /** @param {HTMLTableRowElement} element @param {R} row */
   #fill(element, row) {
     for (const [index, { value, text, tone, node, words }] of this.#columns.entries()) {
       if (node) continue

@@ -3,7 +3,10 @@ import { confirm } from './confirm.js'
 import { reason } from './session.js'
 import { Table } from './table.js'
 
-/** @typedef {import('../../api/operations.js').Connection & {node: {uid: string, name: string}, worker: number}} ConnectionRow */
+/** @import { Connection } from '../../api/operations.js' */
+/** @import { Session } from './session.js' */
+
+/** @typedef {Connection & {node: {uid: string, name: string}, worker: number}} ConnectionRow */
 
 /** @param {ConnectionRow} row */
 function channelsOf({ channels, subscriptions }) {
@@ -19,7 +22,7 @@ export class Users {
   #user = ''
   #total = 0
 
-  /** @param {import('./session.js').Session} session */
+  /** @param {Session} session */
   constructor(session) {
     this.#session = session
     this.#table = new Table(
@@ -99,10 +102,7 @@ export class Users {
     if (sure) this.#disconnect({ user }, `${count} of ${user} disconnected.`)
   }
 
-  /**
-   * @param {object} target
-   * @param {string} done
-   */
+  /** @param {object} target @param {string} done */
   async #disconnect(target, done) {
     const result = byId('users-result')
     try {

@@ -1,7 +1,7 @@
 import { byId, make } from '../../demo/page/dom.js'
 import { alarmBy, bytes, duration, healthBy, ms, percent, short, whole } from './format.js'
 
-/** @typedef {import('../../stats/schema.js').Snapshot} Snapshot */
+/** @import { Snapshot } from '../../stats/schema.js' */
 
 /** @param {number[]} parts */
 const sum = parts => parts.reduce((total, part) => total + part, 0)
@@ -71,9 +71,7 @@ const TILES = [
   },
 ]
 
-/**
- * What the node is, and its most important figures.
- */
+/** What the node is, and its most important figures. */
 export class Vitals {
   #tiles
 

@@ -4,20 +4,15 @@ import { alarmBy, bytes, healthBy, ms, NOTHING, percent, short, whole } from './
 import { Refusal, reason } from './session.js'
 import { Table } from './table.js'
 
-/**
- * @typedef {import('../../stats/schema.js').WorkerView} WorkerView
- * @typedef {import('../../stats/schema.js').WorkerSample} WorkerSample
- */
+/** @import { WorkerSample, WorkerView } from '../../stats/schema.js' */
+/** @import { Session } from './session.js' */
+/** @import { TableColumn } from './table.js' */
 
 /**
  * A column of figures that a worker without a sample has not.
- *
- * @param {string} label
- * @param {string} hint
- * @param {(sample: WorkerSample) => number} value
- * @param {(value: number) => string} text
- * @param {(value: number) => string} [tone]
- * @returns {import('./table.js').TableColumn<WorkerView>}
+ * @param {string} label @param {string} hint @param {(sample: WorkerSample) => number} value
+ * @param {(value: number) => string} text @param {(value: number) => string} [tone]
+ * @returns {TableColumn<WorkerView>}
  */
 const figure = (label, hint, value, text, tone) => ({
   label,
@@ -33,7 +28,7 @@ const pause = ({ gc }) => gc.minor.pause + gc.major.pause + gc.incremental.pause
 /** @type {Readonly<Record<WorkerView['state'], string>>} */
 const TONES = { up: 'good', starting: 'warn', silent: 'bad', down: 'bad' }
 
-/** @type {import('./table.js').TableColumn<WorkerView>[]} */
+/** @type {TableColumn<WorkerView>[]} */
 const COLUMNS = [
   { label: 'Worker', value: ({ index }) => index },
   {
@@ -71,14 +66,12 @@ const COLUMNS = [
   figure('Outbox', 'what clients have not taken yet', ({ outbox }) => outbox.bytes, bytes),
 ]
 
-/**
- * The table of workers, and what can be done to them.
- */
+/** The table of workers, and what can be done to them. */
 export class Workers {
   #session
   #table
 
-  /** @param {import('./session.js').Session} session */
+  /** @param {Session} session */
   constructor(session) {
     this.#session = session
     const actions = {
@@ -141,10 +134,7 @@ export class Workers {
     if (sure) this.#send({ type: 'restart', worker: index }, `worker ${index} restarts`)
   }
 
-  /**
-   * @param {{type: 'gc' | 'restart', worker: number | null}} command
-   * @param {string} done
-   */
+  /** @param {{type: 'gc' | 'restart', worker: number | null}} command @param {string} done */
   async #send(command, done) {
     const { type } = command
     const result = byId('workers-result')
