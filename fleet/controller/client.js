@@ -1,4 +1,5 @@
-// A command's side of the control socket: requests to a controller, which is started when there is none, and what works without one.
+// A command's side of the control socket: requests to a controller, which is started if necessary, and commands that
+// need no controller.
 
 import { spawn } from 'node:child_process'
 import { open, rm } from 'node:fs/promises'
@@ -9,17 +10,15 @@ import { ControlLine } from './control-line.js'
 import { holder, logPath, prepareFolder, readState, socketPath, stateFile } from './folder.js'
 
 const DAEMON = fileURLToPath(new URL('./daemon.js', import.meta.url))
-/** ms that a controller may take to come, or to go. */
+/** ms for a controller to start or to end. */
 const PATIENCE = 15_000
 const POLL = 50
 
-/** There is no fleet that a controller could be of. */
+/** The folder has no fleet. */
 export class NoFleetError extends Error {}
 
 /**
- * @param {string} dir
- * @returns {Promise<import('node:net').Socket | null>} null: nobody answers
- * @throws {Error} one line
+ * @param {string} dir @returns {Promise<import('node:net').Socket | null>} null: no answer @throws {Error} one line
  */
 function dial(dir) {
   return new Promise((resolve, reject) => {
@@ -36,11 +35,7 @@ function dial(dir) {
   })
 }
 
-/**
- * @param {string} dir
- * @returns {Promise<void>} when it takes commands
- * @throws {Error} one line: what the controller said when it could not
- */
+/** @param {string} dir @returns {Promise<void>} when it accepts commands @throws {Error} one line: its own error */
 async function startController(dir) {
   await prepareFolder(dir)
   const log = await open(logPath(dir), 'a', 0o600)
@@ -76,7 +71,7 @@ async function startController(dir) {
 
 /**
  * @param {string} dir @param {object} options
- * @param {boolean} [options.fresh] a controller is started also where there is no fleet yet
+ * @param {boolean} [options.fresh] start a controller also without a fleet
  * @returns {Promise<ControlLine>}
  * @throws {Error} one line; NoFleetError: there is no fleet
  */
@@ -86,7 +81,7 @@ async function reach(dir, { fresh = false }) {
     const socket = await dial(dir)
     if (socket !== null) return new ControlLine(socket)
     const pid = await holder(dir)
-    // One is coming, or going.
+    // One is starting or ending.
     if (pid !== 0 && Date.now() > deadline)
       throw new Error(`the controller of ${dir} (process ${pid}) does not answer`)
     if (pid === 0) {
@@ -95,7 +90,7 @@ async function reach(dir, { fresh = false }) {
       try {
         await startController(dir)
       } catch (error) {
-        // Another command was quicker.
+        // Another command started it first.
         if ((await holder(dir)) === 0) throw error
       }
     } else await new Promise(resolve => setTimeout(resolve, POLL))
@@ -103,13 +98,13 @@ async function reach(dir, { fresh = false }) {
 }
 
 /**
- * Asks the controller of a folder. One that is gone, and left a fleet, is started again.
+ * Sends a command to the controller of a folder. A missing controller is restarted if there is a fleet.
  * @param {string} dir @param {string} command @param {object} [params] @param {object} [options]
- * @param {boolean} [options.fresh] a controller is started also where there is no fleet yet
+ * @param {boolean} [options.fresh] start a controller also without a fleet
  * @param {(text: string) => void} [options.onProgress]
  * @param {(plan: {lines: string[], price: any}) => Promise<boolean>} [options.onPlan]
  * @param {(snapshot: import('../schema.js').FleetSnapshot) => void} [options.onSnapshot]
- * @param {AbortSignal} [options.signal] asks to end it; the answer is waited for all the same
+ * @param {AbortSignal} [options.signal] cancels the command; the promise still waits for its result
  * @returns {Promise<any>} the result
  * @throws {Error} one line; NoFleetError: there is no fleet
  */
@@ -143,14 +138,14 @@ export async function ask(dir, command, params = {}, options = {}) {
   }
 }
 
-/** @param {string} dir @returns {Promise<void>} when its controller is gone, or has taken too long to go */
+/** @param {string} dir @returns {Promise<void>} when its controller has ended, or after PATIENCE */
 export async function departed(dir) {
   const deadline = Date.now() + PATIENCE
   while ((await holder(dir)) !== 0 && Date.now() < deadline)
     await new Promise(resolve => setTimeout(resolve, POLL))
 }
 
-/** ms before a controller that is gone is looked for again. */
+/** ms between attempts to reach a lost controller. */
 const AGAIN = 1000
 
 /** @implements {Source} @typedef {import('../status/index.js').Source} Source */
@@ -217,13 +212,14 @@ export class ControllerSource {
 }
 
 /**
+ * Ends drones without a controller.
  * @param {object} options @param {string} options.dir
- * @param {string} options.provider whose drones are found; of `local`, those of the folder
+ * @param {string} options.provider of the drones; for `local`, those of the folder
  * @param {string[]} [options.runs] default: all
  * @param {Record<string, any>} options.flags of the provider
  * @param {(text: string) => void} options.onProgress
  * @param {(handles: import('../schema.js').Handle[]) => Promise<boolean>} [options.confirm]
- * @returns {Promise<import('../schema.js').Handle[]>} those that were ended
+ * @returns {Promise<import('../schema.js').Handle[]>} the ended drones
  * @throws {Error} one line
  */
 export async function endLeftovers({
@@ -238,9 +234,9 @@ export async function endLeftovers({
   const found = await provider.find(runs ?? 'all', { dir, flags })
   const there = found.filter(({ state }) => state !== 'gone')
   if (there.length > 0 && !(await confirm(there))) return []
-  // Also with nothing to end: a run that is over may have left what was made for it, elsewhere.
+  // Also without drones: a finished run may have left other resources at the provider.
   if (found.length > 0 || name !== 'local') await provider.stop(found, { dir, flags }, onProgress)
-  // A controller that lives has a state of its own.
+  // A live controller manages its own state file.
   if (name === 'local' && (await holder(dir)) === 0) {
     await rm(stateFile(dir), { force: true })
     await rm(socketPath(dir), { force: true })

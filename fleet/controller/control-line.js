@@ -1,4 +1,4 @@
-// The conversation of a command with the controller, over its Unix socket: lines of JSON, one command for each connection.
+// A command's connection to the controller over its Unix socket: lines of JSON, one command for each connection.
 //
 //   command -> {command, params}
 //   controller -> {progress: text} ... {plan: {lines, price}} ... {snapshot} ... and at the end {result} or {error}
@@ -6,7 +6,7 @@
 
 import { createInterface } from 'node:readline'
 
-/** Bytes that wait for a reader who does not read, beyond which pictures are left out. */
+/** Unread bytes beyond which snapshots are left out. */
 const MAX_WAITING = 4 << 20
 
 export class ControlLine {
@@ -19,7 +19,7 @@ export class ControlLine {
   /** @param {import('node:net').Socket} socket */
   constructor(socket) {
     this.#socket = socket
-    // What the other side wants to know of it, it hears by the connection being closed.
+    // The close event reports errors too.
     socket.on('error', () => {})
     socket.on('close', () => this.onClose())
     const lines = createInterface({ input: socket, crlfDelay: Number.POSITIVE_INFINITY })
@@ -34,7 +34,7 @@ export class ControlLine {
     })
   }
 
-  /** Whether the other side has not taken for long what it was sent. */
+  /** Whether the reader is too slow. */
   get busy() {
     return this.#socket.writableLength > MAX_WAITING
   }

@@ -1,4 +1,4 @@
-// The controller's Unix socket and the commands of this user that it takes.
+// The controller's Unix socket and its commands.
 
 import { chmod, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -14,9 +14,9 @@ export class ControlServer {
   #server
   /** @type {Set<ControlLine>} */
   #lines = new Set()
-  /** When the last command has ended. */
+  /** End of the last command. */
   quietSince = Date.now()
-  /** The last command was in failed: the next one may come with another environment (credentials). */
+  /** The last command failed: the next one may come with another environment (credentials). */
   failed = false
 
   /** @param {Host} host @param {(text: string) => void} log */
@@ -26,15 +26,11 @@ export class ControlServer {
     this.#server = createServer(socket => this.#onConnection(new ControlLine(socket)))
   }
 
-  /** Nobody talks to it. */
   get idle() {
     return this.#lines.size === 0
   }
 
-  /**
-   * @param {string} path where nobody else listens: what is there is of a controller that is no more
-   * @throws {Error} one line
-   */
+  /** Replaces a stale socket. @param {string} path @throws {Error} one line */
   async listen(path) {
     await rm(path, { force: true })
     await new Promise((resolve, reject) => {
@@ -94,7 +90,7 @@ export class ControlServer {
       line.send({ result: (await COMMANDS[command](this.#host, call)) ?? {} })
     } catch (error) {
       this.failed = command === 'start'
-      // What is thrown on purpose needs no stack; a mistake of ours does.
+      // Expected errors need no stack; bugs do.
       if (error instanceof TypeError || error instanceof ReferenceError)
         this.#log(error.stack ?? error.message)
       line.send({ error: error.message })
@@ -119,10 +115,12 @@ export class ControlServer {
  * @property {(text: string) => void} progress
  * @property {(plan: {lines: string[], price: any}) => Promise<boolean>} confirm
  * @property {(snapshot: import('../schema.js').FleetSnapshot) => void} show
- * @property {AbortSignal} signal the one who asked has gone, or does not want it any more
+ * @property {AbortSignal} signal the caller has gone, or cancels
  */
 
-/** @param {Host} host @returns {Promise<import('./fleet.js').Fleet>} which has heard of its drones, if it has just begun */
+/**
+ * @param {Host} host @returns {Promise<import('./fleet.js').Fleet>} after the drones of a previous controller reported
+ */
 async function fleetOf(host) {
   if (host.fleet === null || host.fleet.size === 0)
     throw new Error('there are no drones; `halley fleet start N` launches some')
@@ -140,7 +138,7 @@ export const COMMANDS = {
     const allow = launch.allow.length > 0 ? launch.allow : allowOf(fleet.settings.host)
     if (allow.length === 0)
       throw new Error('--host or --allow must name the targets that the drones may connect to')
-    // Those of drones that are no more, or never were, are nobody's.
+    // Flags of a fleet without drones do not apply to new ones.
     const own = flags ?? (fleet.size === 0 ? {} : undefined)
     const plan = await fleet.plan(n, { ...launch, allow, ...(own === undefined ? {} : { flags: own }) })
     if (!(await confirm({ lines: plan.lines, price: plan.price })) || signal.aborted)
@@ -176,7 +174,7 @@ export const COMMANDS = {
       progress(`${gauges.open} open of ${settings.n}, on the way to ${to}: ${left} s left`)
     }
     fleet.on('snapshot', report)
-    // Who does not want to wait any more leaves a ramp that goes on.
+    // A cancelled wait leaves the ramp running.
     const left = new Promise(resolve => signal.addEventListener('abort', resolve))
     try {
       await Promise.race([done, left])

@@ -1,4 +1,4 @@
-// The fleet's figures as a CSV file, a row a second; and every five seconds a line of statistics for people.
+// The fleet's figures as a CSV file, a row per second, and every five seconds a line of statistics.
 
 import { appendFile, open, stat, truncate } from 'node:fs/promises'
 import { Distribution } from '../statistics/distribution.js'
@@ -6,7 +6,7 @@ import { RATES } from './drone.js'
 
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
 
-/** Rows that wait for a slow disk, at most. */
+/** Maximum rows that wait for a slow disk. */
 const MOST = 600
 
 /** @param {number} value @param {number} [digits] */
@@ -31,7 +31,7 @@ const RATE_NAMES = {
   bytesOut: 'out_bytes_s',
 }
 
-/** @param {Distribution} of @returns {Record<string, number>} ms, of the last 5 s; nothing when there is nothing */
+/** @param {Distribution} of @returns {Record<string, number>} ms, of the last 5 s; empty without messages */
 function latencyColumns(of) {
   const some = of.count > 0
   const ms = (/** @type {number} */ value) => (some ? rounded(value) : Number.NaN)
@@ -53,9 +53,9 @@ function latencyColumns(of) {
 }
 
 /**
- * What drones take, and what their machines are at: several drones of one machine tell of the same one.
+ * Usage of drones and machines; a machine with several drones counts once.
  * @param {FleetSnapshot} snapshot
- * @param {Map<string, {at: number, machine: import('../schema.js').DroneMachine}>} before by boot; is brought up to date
+ * @param {Map<string, {at: number, machine: import('../schema.js').DroneMachine}>} before by boot id; updated here
  */
 function machineColumns({ drones }, before) {
   const up = drones.filter(({ state }) => state === 'up')
@@ -103,7 +103,7 @@ function machineColumns({ drones }, before) {
 
 /**
  * @param {FleetSnapshot} snapshot @param {Parameters<typeof machineColumns>[1]} before
- * @returns {Record<string, number>} name of the column -> value; NaN: not known
+ * @returns {Record<string, number>} name of the column -> value; NaN: unknown
  */
 function columnsOf(snapshot, before) {
   const { time, gauges, counters, rates, latencyNow } = snapshot
@@ -119,9 +119,7 @@ function columnsOf(snapshot, before) {
   }
 }
 
-/**
- * A file that gets a row for each snapshot. What cannot be written is told once, and the file never has half a row.
- */
+/** Appends a row for each snapshot. A write error is reported once, and the file never contains half a row. */
 export class FleetCsv {
   #file
   #onFault
@@ -135,9 +133,8 @@ export class FleetCsv {
   #turn = Promise.resolve()
 
   /**
-   * @param {string} file
-   * @param {number} length bytes that it has; 0: it gets a header
-   * @param {(text: string) => void} onFault
+   * @param {string} file @param {number} length current bytes; 0: a header is written @param {(text: string) => void}
+   *   onFault
    */
   constructor(file, length, onFault) {
     this.#file = file
@@ -148,8 +145,8 @@ export class FleetCsv {
 
   /**
    * @param {string} file @param {object} [options]
-   * @param {boolean} [options.append] goes on behind what is there; else the file begins anew
-   * @param {(text: string) => void} [options.onFault] one line, told once until a row could be written again
+   * @param {boolean} [options.append] keep existing rows
+   * @param {(text: string) => void} [options.onFault] one line, once until a row is written again
    * @returns {Promise<FleetCsv>}
    * @throws {Error} the file cannot be opened
    */
@@ -193,8 +190,7 @@ export class FleetCsv {
 }
 
 /**
- * @param {FleetSnapshot} snapshot
- * @returns {string} the statistics of the messages of the last 5 s, in a line; '' if there were none
+ * @param {FleetSnapshot} snapshot @returns {string} one line of message statistics of the last 5 s; '': no messages
  */
 export function statisticsLine({ latencyNow, gauges }) {
   const of = Distribution.from(latencyNow)

@@ -1,4 +1,5 @@
-// The controller as a process of its own: `node daemon.js DIR`, which `halley fleet start` starts, and `halley fleet controller` is.
+// The controller as its own process: `node daemon.js DIR`, started by `halley fleet start`; also `halley fleet
+// controller`.
 
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +10,7 @@ import { FleetCsv, statisticsLine } from './csv.js'
 import { Fleet } from './fleet.js'
 import { prepareFolder, readState, socketPath, takeLock } from './folder.js'
 
-/** Pictures between two lines of statistics. */
+/** Snapshots between two lines of statistics. */
 const LINE_EACH = 5
 export const CSV_NAME = 'statistics.csv'
 
@@ -21,14 +22,14 @@ export class Host {
   /** @type {FleetCsv | null} */
   #csv = null
   #pictures = 0
-  /** Two commands that open the fleet open one. @type {Promise<any>} */
+  /** Two concurrent commands open one fleet. @type {Promise<any>} */
   #opening = Promise.resolve()
   /** @type {() => void} */
   #onLeave
 
   /**
    * @param {object} options @param {string} options.dir @param {(text: string) => void} options.log
-   * @param {() => void} options.onLeave the fleet is no more: neither needs the controller be
+   * @param {() => void} options.onLeave the fleet has ended, and the controller may end
    */
   constructor({ dir, log, onLeave }) {
     this.#dir = dir
@@ -36,17 +37,16 @@ export class Host {
     this.#onLeave = onLeave
   }
 
-  /** Takes up the fleet of a controller before this one, if there was one. @throws {Error} one line */
+  /** Resumes the fleet of a previous controller, if there is one. @throws {Error} one line */
   async resume() {
     const state = await readState(this.#dir)
     if (state !== null && state.drones.length > 0) await this.open({ provider: state.provider })
   }
 
   /**
-   * @param {{provider?: string, flags?: Record<string, any>, bind?: string, advertise?: string}} options `provider`: default that of
-   *   the fleet there is, else local
-   * @returns {Promise<Fleet>}
-   * @throws {Error} one line
+   * @param {{provider?: string, flags?: Record<string, any>, bind?: string, advertise?: string}} options `provider`:
+   *   default: that of the existing fleet, else local
+   * @returns {Promise<Fleet>} @throws {Error} one line
    */
   open(options) {
     const opened = this.#opening.then(() => this.#open(options))
@@ -58,7 +58,7 @@ export class Host {
   async #open({ provider: name, flags, bind, advertise }) {
     const { fleet } = this
     if (fleet !== null && fleet.size === 0 && (name !== undefined || bind !== undefined)) {
-      // Nothing hangs on it: this one may be of another provider, or listen elsewhere.
+      // It has no drones: the new one may have another provider or address.
       await fleet.close()
       this.fleet = null
     } else if (fleet !== null) {
@@ -95,7 +95,7 @@ export class Host {
     if (line !== '') this.#log(line)
   }
 
-  /** The process may go, once what was asked last is answered. */
+  /** Lets the process end after the last reply is sent. */
   leave() {
     setImmediate(() => this.#onLeave())
   }
@@ -106,16 +106,16 @@ export class Host {
   }
 }
 
-/** ms without drones and without commands after which it ends; after a start that failed at once. */
+/** ms without drones and commands after which it ends; at once after a failed start. */
 const IDLE = 10_000
 
 /**
- * Is the controller of a folder until its fleet is no more, or it is told to go by a signal: then the drones stay, and
- * wait for another one.
+ * Controls a folder until its fleet has ended or a signal comes; after a signal the drones stay and wait for another
+ * controller.
  * @param {string} dir @param {object} io @param {(text: string) => void} io.log
- * @param {() => void} io.onReady it takes commands
- * @param {boolean} [io.foreground] it stays, also without drones: somebody wants it to
- * @returns {Promise<void>} when it is over
+ * @param {() => void} io.onReady it accepts commands
+ * @param {boolean} [io.foreground] stay also without drones
+ * @returns {Promise<void>} at its end
  * @throws {Error} one line: there is a controller already, the state is damaged, a port is in use
  */
 export async function beController(dir, { log, onReady, foreground = false }) {
@@ -156,9 +156,9 @@ export async function beController(dir, { log, onReady, foreground = false }) {
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const log = (/** @type {string} */ text) =>
     void process.stdout.write(`${new Date().toISOString()} ${text}\n`)
-  // A full disk must not end it, nor must a terminal that is no more.
+  // Neither a full disk nor a closed terminal may end it.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
-  // The next command starts another one, which finds the drones.
+  // The next command starts another controller, which finds the drones.
   process.on('uncaughtException', error => {
     log(error.stack ?? error.message)
     process.exit(1)

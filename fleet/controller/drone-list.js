@@ -10,15 +10,15 @@ import { addTally, settled, zeroTally } from './snapshot.js'
 /** @typedef {(level: Level, text: string) => void} OnEvent */
 
 export class DroneList {
-  /** What of the fleet stays when its controller goes; `drones` is brought up to date when it is saved. @type {FleetState} */
+  /** What survives the controller; `drones` is updated on save. @type {FleetState} */
   state
   #dir
   #store
-  /** @type {Map<string, Drone>} in the order of their shares */
+  /** In the order of their shares. @type {Map<string, Drone>} */
   #drones = new Map()
-  /** Nothing is there that is worth to be written. */
+  /** There is nothing to save. */
   #empty
-  /** Changes, one after the other. @type {Promise<any>} */
+  /** Serializes changes. @type {Promise<any>} */
   #turn = Promise.resolve()
 
   /** @param {string} dir @param {FleetState} state @param {OnEvent} onEvent */
@@ -39,7 +39,7 @@ export class DroneList {
     return [...this.#drones.values()]
   }
 
-  /** Those that take part: their launch is through. */
+  /** Drones that have a share: their launch is complete. */
   get members() {
     return this.all.filter(({ state }) => state.member)
   }
@@ -53,12 +53,11 @@ export class DroneList {
     return this.#drones.get(id)
   }
 
-  /** For a provider. */
   get options() {
     return { dir: this.#dir, flags: this.state.flags }
   }
 
-  /** A drone that is about to be launched. @param {string} id @param {string} [listen] */
+  /** @param {string} id @param {string} [listen] */
   add(id, listen) {
     const drone = new Drone({
       id,
@@ -75,7 +74,7 @@ export class DroneList {
     return drone
   }
 
-  /** @param {Drone} drone whose counts are the fleet's past */
+  /** @param {Drone} drone its counts are added to the fleet's past */
   remove(drone) {
     addTally(this.state.past, settled(drone.state.tally, drone.gone === '' ? 'closed' : 'ended'))
     this.#drones.delete(drone.id)
@@ -88,17 +87,12 @@ export class DroneList {
     if (!this.#empty) await this.#store.save(this.state)
   }
 
-  /** Nothing is left of the fleet. */
   async forget() {
     this.#empty = true
     await this.#store.remove()
   }
 
-  /**
-   * @template T
-   * @param {() => Promise<T>} change that is made when those before it are through
-   * @returns {Promise<T>}
-   */
+  /** Runs a change after all previous ones. @template T @param {() => Promise<T>} change @returns {Promise<T>} */
   inTurn(change) {
     const done = this.#turn.then(change)
     this.#turn = done.catch(() => {})

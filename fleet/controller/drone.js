@@ -10,11 +10,11 @@ import { zeroTally } from './snapshot.js'
 /** @typedef {import('../schema.js').Rates} Rates */
 /** @typedef {import('./folder.js').DroneState} DroneState */
 
-/** ms that "now" goes back. */
+/** ms: the window of "now". */
 export const NOW = 5000
 /** ms without a sample after which a drone is silent. */
 const SILENT = 5000
-/** Connections below which their memory cannot be told from what a process does anyway. */
+/** Minimum connections for a figure of memory per connection. */
 const FEWEST = 200
 
 /** @type {readonly (keyof Rates)[]} */
@@ -31,7 +31,6 @@ const zeroRates = () => ({
   bytesOut: 0,
 })
 
-/** A drone's state, its link, and what its samples said. */
 export class Drone {
   /** @type {DroneState} */
   state
@@ -39,17 +38,17 @@ export class Drone {
   facts = null
   /** @type {import('../link/link.js').Link | null} */
   link = null
-  /** Its process or machine is being started anew. */
+  /** Its process or machine is restarting. */
   restarting = false
-  /** Why it is gone; '' if it is not. */
+  /** Why it is gone; '': it is not. */
   gone = ''
-  /** It is being stopped: what becomes of its line is no news. */
+  /** It is being stopped: losing its link is no event. */
   leaving = false
   /** @type {DroneSample | null} without distributions */
   #sample = null
-  /** When the last one came. */
+  /** Time of the last sample. */
   #seen = 0
-  /** @type {{time: number, latency: DistributionWire}[]} of the last 5 s */
+  /** Of the last 5 s. @type {{time: number, latency: DistributionWire}[]} */
   #window = []
   #rates = zeroRates()
   #cpu = 0
@@ -74,7 +73,7 @@ export class Drone {
 
   /**
    * @param {import('../link/link.js').Link} link @param {import('../schema.js').Hello} hello
-   * @returns {import('./snapshot.js').Tally | null} what it had counted before it was started anew
+   * @returns {import('./snapshot.js').Tally | null} counts before its restart
    */
   attach(link, hello) {
     this.link = link
@@ -96,9 +95,9 @@ export class Drone {
   }
 
   /**
-   * @param {{type: string, [field: string]: any}} message an order without its `ask`
+   * @param {{type: string, [field: string]: any}} message without `ask`
    * @param {{timeout?: number}} [options] ms
-   * @returns {Promise<any>} what it answers, checked
+   * @returns {Promise<any>} its reply, checked
    * @throws {Error} one line: it refuses, does not answer, or is not connected
    */
   async request(message, options) {
@@ -111,7 +110,7 @@ export class Drone {
     const { latency, probe, connect, answer, ...sample } = whole
     const before = this.#sample
     const counted = before?.counters ?? this.state.tally.counters
-    // A drone that was there before this controller has counted for longer than since its last sample.
+    // An adopted drone has counted since its own start, not since its last sample.
     const span = before === null ? Math.min(sample.up, 1000) : sample.at - before.at
     if (before !== null || sample.up < 2000) {
       for (const name of RATES)
@@ -153,7 +152,7 @@ export class Drone {
     if (this.restarting) return 'restarting'
     if (this.gone !== '') return 'gone'
     if (this.state.start === '') return 'launching'
-    // One that has just dialled in, and will send its first sample in a moment.
+    // It has just connected; its first sample follows at once.
     if (this.up && this.#sample === null) return 'up'
     return this.silent(now) ? 'silent' : 'up'
   }

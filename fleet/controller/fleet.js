@@ -1,8 +1,8 @@
-// The controller of a fleet: launches, directs, watches and stops its drones. Fleet is the room's interface: commands reach it over the
-// control socket (control-server.js, client.js), the runner directly. State on disk is in folder.js, connections to drones in links.js.
-// May import: link/, providers/ (contract and index), statistics/, settings, program; never drone/, runner/ or cli/.
-// Promises: after a crash a new controller finds every drone that was launched, and what they had counted; a setting holds for all drones
-// or for none; no message of a drone is used unchecked.
+// The controller of a fleet: launches, directs, watches and stops its drones. Fleet is the room's interface: commands
+// reach it over the control socket (control-server.js, client.js), the runner directly. State on disk: folder.js;
+// links: links.js. May import: link/, providers/ (contract and index), statistics/, settings, program; never drone/,
+// runner/, cli/. Promises: after a crash a new controller finds every launched drone and its counts; a setting applies
+// to all drones or to none; no message of a drone is used unchecked.
 
 import { randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
@@ -23,22 +23,18 @@ import { addTally, Statistics, settled, snapshotOf, zeroTally } from './snapshot
 /** @typedef {import('../providers/contract.js').Provider} Provider */
 /** @typedef {(text: string) => void} OnProgress */
 
-/** ms between two pictures of the fleet. */
+/** ms between two snapshots. */
 const SECOND = 1000
-/** Pictures between two writes of what was counted. */
+/** Snapshots between two writes of the counts. */
 const SAVE_EACH = 5
-/** Events that are kept. */
 const EVENTS = 100
-/** ms that the drones of another controller may take to call this one. */
+/** ms for the drones of a previous controller to connect to this one. */
 const ADOPTION = 4000
 const POLL = 50
 
-/**
- * A fleet's drones are launched, told what to do, watched and stopped here. It emits `snapshot` each second (FleetSnapshot) and `event`
- * ({time, level, text}).
- */
+/** Emits `snapshot` each second (FleetSnapshot) and `event` ({time, level, text}). */
 export class Fleet extends EventEmitter {
-  /** What a run of a scenario is at, for those who watch. @type {FleetSnapshot['scenario']} */
+  /** State of a scenario run, for displays. @type {FleetSnapshot['scenario']} */
   scenario = null
   #provider
   #log
@@ -54,20 +50,19 @@ export class Fleet extends EventEmitter {
   /** @type {NodeJS.Timeout | undefined} */
   #clock
   #beats = 0
-  /** Until when those are waited for that knew another controller. */
+  /** Deadline for the drones of a previous controller. */
   #adopting = 0
   #closed = false
 
   /**
-   * Reads the fleet's state from disk, if there is one, and waits for its drones to call; else begins a new one.
-   *
+   * Reads the fleet's state from disk, if there is one, and waits for its drones; else creates a new fleet.
    * @param {object} options
-   * @param {string} options.dir folder for the fleet's state; made if it is not there
+   * @param {string} options.dir folder for the fleet's state; created if necessary
    * @param {Provider} options.provider
    * @param {Record<string, any>} [options.flags] of the provider; default: those of the state
    * @param {OnProgress} [options.log] a line for each event
-   * @param {string} [options.bind] host or host:port to listen on; default: the provider's choice of the host, a free port
-   * @param {string} [options.advertise] host or host:port that drones dial, when it is another one
+   * @param {string} [options.bind] host or host:port to listen on; default: the provider's host, a free port
+   * @param {string} [options.advertise] host or host:port that drones dial, if different
    * @returns {Promise<Fleet>}
    * @throws {Error} one line: the port is in use, the state is damaged or of another provider
    */
@@ -107,7 +102,7 @@ export class Fleet extends EventEmitter {
   }
 
   /**
-   * Fleet.open() makes them.
+   * Private: use Fleet.open().
    * @param {{dir: string, provider: Provider, log: OnProgress, state: import('./folder.js').FleetState}} options
    */
   constructor({ dir, provider, log, state }) {
@@ -137,7 +132,7 @@ export class Fleet extends EventEmitter {
     const { advertise } = state
     const told = advertise.includes(':') ? hostAndPort(advertise) : { host: advertise, port: state.port }
     this.#address = `${told.host || reachable(state.host)}:${told.port}`
-    // What a controller that was killed told its drones last may not have been written.
+    // The last revisions of a killed controller may not have been written.
     state.revision += 1000
     if (size > 0) {
       this.#event('info', `controller restarted; waiting for its ${size} drones`)
@@ -166,15 +161,12 @@ export class Fleet extends EventEmitter {
     return this.#list.state.settings
   }
 
-  /** Drones that there are, reporting or not. */
+  /** All drones, connected or not. */
   get size() {
     return this.#list.size
   }
 
-  /**
-   * @returns {Promise<void>} when the drones that knew another controller have told this one how they are, or have had the time to; at
-   *   once, if there was no other one
-   */
+  /** @returns {Promise<void>} when the drones of a previous controller have reported, or their time is over */
   async settled() {
     while (Date.now() < this.#adopting && this.#list.members.some(({ sample }) => sample === null))
       await new Promise(resolve => setTimeout(resolve, POLL))
@@ -219,7 +211,7 @@ export class Fleet extends EventEmitter {
     if (restarts) this.#event('info', `${drone.id} is there again`)
     this.#launcher.onHello(drone)
     if (drone.state.member) {
-      // One that holds more or less than before changes what is left for the others.
+      // A changed capacity changes the shares of all.
       if (capacity !== drone.state.capacity) void this.#list.inTurn(() => this.#orders.rebalance())
       else void this.#orders.onHello(drone)
     }
@@ -249,7 +241,7 @@ export class Fleet extends EventEmitter {
 
   /**
    * @param {Partial<FleetSettings>} partial values as the table's `parse` returns them. A new `n` ends a ramp
-   * @returns {Promise<string[]>} when all drones that are up have answered: what a person should know, a line each
+   * @returns {Promise<string[]>} warnings, when all connected drones have answered
    * @throws {Error} one line: a drone refuses, or the settings contradict each other; nothing is changed then
    */
   set(partial) {
@@ -257,20 +249,16 @@ export class Fleet extends EventEmitter {
   }
 
   /**
-   * @param {number} to connections
-   * @param {number} seconds
-   * @returns {Promise<{done: Promise<void>, warnings: string[]}>} when it is under way; `warnings`: what a person should know
-   * @throws {Error} one line
+   * @param {number} to connections @param {number} seconds
+   * @returns {Promise<{done: Promise<void>, warnings: string[]}>} when it has begun @throws {Error} one line
    */
   beginRamp(to, seconds) {
     return this.#orders.ramp(to, seconds)
   }
 
   /**
-   * @param {number} to connections
-   * @param {number} seconds
-   * @returns {Promise<void>} when the drones have been told the last number
-   * @throws {Error} one line: it was ended before, or a drone refuses
+   * @param {number} to connections @param {number} seconds
+   * @returns {Promise<void>} after the last step @throws {Error} one line: it was ended before, or a drone refuses
    */
   async ramp(to, seconds) {
     const { done } = await this.#orders.ramp(to, seconds)
@@ -278,10 +266,8 @@ export class Fleet extends EventEmitter {
   }
 
   /**
-   * Ends connections as if the network had; they are opened again.
-   * @param {number} share 0 to 1
-   * @param {'close' | 'reset'} how
-   * @returns {Promise<number>} connections
+   * Ends connections as the network would; they are reopened.
+   * @param {number} share 0 to 1 @param {'close' | 'reset'} how @returns {Promise<number>} connections
    */
   async cut(share, how) {
     const up = this.#list.all.filter(drone => drone.up)
@@ -290,49 +276,46 @@ export class Fleet extends EventEmitter {
     return answers.reduce((sum, { cut }) => sum + cut, 0)
   }
 
-  /** Latency and the like begin anew; what is counted goes on. */
+  /** Resets the distributions; counters continue. */
   resetStatistics() {
     this.#statistics.reset()
   }
 
   /**
-   * What all subscriptions should have received; after publishing was stopped, and what was under way has arrived.
-   * @returns {Promise<import('../schema.js').Reckoning & {publishers: number, missing: string[]}>} `missing`: drones that do not report
+   * Compares publications and receptions. Publishing must have stopped, and messages under way must have arrived.
+   * @returns {Promise<import('../schema.js').Reckoning & {publishers: number, missing: string[]}>} `missing`: silent
+   *   drones
    */
   reckon() {
     return reckonAll(this.#list.all)
   }
 
   /**
-   * @param {number} n drones
-   * @param {import('./launch.js').LaunchOptions} launch
-   * @returns {Promise<LaunchPlan>}
-   * @throws {Error} one line
+   * @param {number} n drones @param {import('./launch.js').LaunchOptions} launch
+   * @returns {Promise<LaunchPlan>} @throws {Error} one line
    */
   plan(n, launch) {
     return this.#launcher.plan(n, launch, this.#address)
   }
 
   /**
-   * Launches, and waits until all have reported.
+   * Launches, and waits until all drones have reported.
    * @param {LaunchPlan} plan of this fleet
    * @param {object} [options] @param {OnProgress} [options.onProgress]
-   * @param {boolean} [options.keep] what came up stays when something did not; otherwise all of them are stopped
+   * @param {boolean} [options.keep] keep what was launched when a part fails; otherwise all of it is stopped
    * @param {number} [options.patience] ms
-   * @param {AbortSignal} [options.signal] takes it back, or ends the wait when it is to be kept
-   * @returns {Promise<import('./launch.js').Arrival & {fault: string}>} `fault`: what went wrong, though the rest was
+   * @param {AbortSignal} [options.signal] cancels the launch, or only the wait with `keep`
+   * @returns {Promise<import('./launch.js').Arrival & {fault: string}>} `fault`: what failed although the rest was
    *   kept
-   * @throws {Error} one line, which names what never reported, and says what became of the rest
+   * @throws {Error} one line, with the drones that never reported and what became of the rest
    */
   launch(plan, options = {}) {
     return this.#launcher.launch(plan, options)
   }
 
   /**
-   * Starts drones anew: those that report end their processes and start them again, the others are launched again.
-   * @param {string[]} [ids] default: all
-   * @returns {Promise<string[]>} ids
-   * @throws {Error} one line
+   * Restarts drones: connected ones restart their processes, the others are launched again.
+   * @param {string[]} [ids] default: all @returns {Promise<string[]>} ids @throws {Error} one line
    */
   async restart(ids = this.#list.all.map(({ id }) => id)) {
     await this.#launcher.restart(ids)
@@ -340,16 +323,14 @@ export class Fleet extends EventEmitter {
   }
 
   /**
-   * @param {number | 'all'} n the last n drones
-   * @param {{onProgress?: OnProgress}} [options]
-   * @returns {Promise<string[]>} ids of those that are no more
-   * @throws {Error} one line: some may be there still
+   * @param {number | 'all'} n the last n drones @param {{onProgress?: OnProgress}} [options]
+   * @returns {Promise<string[]>} ids of ended drones @throws {Error} one line: some may still run
    */
   stop(n, { onProgress = () => {} } = {}) {
     return this.#launcher.stop(n, onProgress)
   }
 
-  /** The controller goes; the drones stay, and wait for another one. */
+  /** Ends the controller; the drones stay and wait for another one. */
   async close() {
     if (this.#closed) return
     this.#closed = true

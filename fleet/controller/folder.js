@@ -1,4 +1,5 @@
-// The folder of a fleet: its paths, the lock that keeps out a second controller, and the state that a new controller reads after a crash.
+// A fleet's folder: paths, the lock against a second controller, and the state that a new controller reads after a
+// crash.
 
 import { randomUUID } from 'node:crypto'
 import { chmod, link, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
@@ -8,7 +9,7 @@ import { reasonOf, replaceFile } from '../files.js'
 import { handleOf, lives } from '../providers/processes.js'
 import { defaultSettings } from '../settings.js'
 
-/** What the kernel takes for the path of a Unix socket, with its end. */
+/** Maximum bytes of a Unix socket path, without its terminating zero. */
 const LONGEST_SOCKET_PATH = 107
 
 /** @param {string} dir @returns {string} of the controller's Unix socket @throws {Error} one line */
@@ -27,17 +28,13 @@ const LOCK_TRIES = 20
 /** @param {string} dir */
 const lockFile = dir => join(dir, 'controller.lock')
 
-/** @param {string} dir @returns {Promise<number>} process id of the controller that lives; 0: none does */
+/** @param {string} dir @returns {Promise<number>} process id of the live controller; 0: none */
 export async function holder(dir) {
   const owner = await readFile(lockFile(dir), 'utf8').catch(() => '')
   return owner !== '' && (await lives(owner)) ? Number.parseInt(owner, 10) : 0
 }
 
-/**
- * @param {string} dir
- * @returns {Promise<() => Promise<void>>} what gives it back
- * @throws {Error} one line: another controller has it
- */
+/** @param {string} dir @returns {Promise<() => Promise<void>>} releases it @throws {Error} one line: it is held */
 export async function takeLock(dir) {
   const own = await handleOf(process.pid)
   const file = lockFile(dir)
@@ -45,7 +42,7 @@ export async function takeLock(dir) {
   await writeFile(draft, own, { flag: 'wx', mode: 0o600 })
   try {
     for (let i = 0; i < LOCK_TRIES; i++) {
-      // A link is made whole or not at all, and not over another one.
+      // A link is created atomically and never replaces another.
       const taken = await link(draft, file).then(
         () => true,
         error => {
@@ -70,8 +67,7 @@ export async function takeLock(dir) {
 }
 
 /**
- * Takes a dead one's lock away; not that of one who was quicker to do so, and has it now.
- * @param {string} file @param {string} owner
+ * Removes the lock of a dead owner, unless another process has replaced it. @param {string} file @param {string} owner
  */
 async function clearLock(file, owner) {
   const aside = `${file}.${randomUUID()}`
@@ -91,33 +87,33 @@ async function clearLock(file, owner) {
  * @typedef {object} DroneState
  * @property {string} id
  * @property {Handle | null} handle null: its launch is under way
- * @property {boolean} member it takes part in the shares: its launch is through
- * @property {number} capacity connections; 0: not heard of yet
+ * @property {boolean} member it has a share: its launch is complete
+ * @property {number} capacity connections; 0: unknown
  * @property {string} [listen] host:port at which it is dialled
- * @property {string} start of the drone, as it said last
+ * @property {string} start id of its start, from its last hello
  * @property {import('./snapshot.js').Tally} tally of this start
  * @property {number} restarts
  * @typedef {object} FleetState
  * @property {1} version of this format
  * @property {string} run
  * @property {string} secret
- * @property {string} host that drones dial in
+ * @property {string} host that the controller listens on
  * @property {number} port
- * @property {string} advertise host or host:port that they dial; '': as above
+ * @property {string} advertise host or host:port that drones dial; '': the above
  * @property {string} provider
  * @property {Record<string, any>} flags of the provider
  * @property {number} began
  * @property {number} next number of the next drone
  * @property {DroneState[]} drones
  * @property {import('../schema.js').FleetSettings} settings
- * @property {number} base connections that the drones' numbers are laid out for
+ * @property {number} base connections for which the drones' numbers are laid out
  * @property {number} publishFrom
  * @property {number} revision
  * @property {{from: number, to: number, began: number, ends: number} | null} ramp
- * @property {import('./snapshot.js').Tally} past of starts and drones that are no more
+ * @property {import('./snapshot.js').Tally} past of ended starts and drones
  */
 
-/** A state that cannot be read; the message is one line. */
+/** An invalid state file; the message is one line. */
 class StateError extends Error {}
 
 const VERSION = 1
@@ -133,14 +129,11 @@ const REASONS = /** @type {Record<string, string>} */ ({
 /** @param {string} dir */
 export const stateFile = dir => join(dir, 'state.json')
 
-/**
- * @param {string} dir made if it is not there; only its user may look into it then
- * @throws {Error} one line: others could put something into it
- */
+/** @param {string} dir created for its user only if missing @throws {Error} one line: others can write to it */
 export async function prepareFolder(dir) {
   try {
     await makeFolder(dir, 0o700)
-    // Somebody's home or /tmp is not ours to close.
+    // Only a new folder: permissions of a home folder or /tmp stay.
     if ((await readdir(dir)).length === 0) await chmod(dir, 0o700)
   } catch (error) {
     throw new Error(`${dir} cannot be the fleet's folder: ${REASONS[error.code] ?? error.message}`)
@@ -183,29 +176,25 @@ export async function readState(dir) {
   return state
 }
 
-/** Writes a fleet's state: the latest one only, one write at a time, the file whole or not at all. */
+/** Writes a fleet's state: only the latest one, one write at a time, atomically. */
 export class Store {
   #dir
   #onFault
-  /** @type {FleetState | null} waiting to be written */
+  /** The next one to write. @type {FleetState | null} */
   #next = null
   /** @type {Promise<void> | null} */
   #writing = null
   #failing = false
 
-  /**
-   * @param {string} dir
-   * @param {(text: string) => void} onFault the disk is full, or the like; said once until a write succeeds
-   */
+  /** @param {string} dir @param {(text: string) => void} onFault e.g. a full disk; once until a write succeeds */
   constructor(dir, onFault) {
     this.#dir = dir
     this.#onFault = onFault
   }
 
   /**
-   * @param {FleetState} state not changed by the caller until this one's promise has settled, or a later one's: it is read when its turn
-   *   has come
-   * @returns {Promise<void>} when it is on disk, or was tried: a fleet goes on in memory
+   * @param {FleetState} state read when its turn comes: unchanged until this promise, or a later one, has settled
+   * @returns {Promise<void>} when it was written or failed: the fleet continues in memory
    */
   save(state) {
     this.#next = state
@@ -241,7 +230,6 @@ export class Store {
     }
   }
 
-  /** Takes the file away, when the fleet is no more. */
   async remove() {
     this.#next = null
     await this.#writing

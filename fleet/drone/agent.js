@@ -13,7 +13,7 @@ const TICK = 1000
 /** Events kept for a controller that is not connected. */
 const MAX_EVENTS = 20
 
-/** A drone: receives requests from a controller, passes them to its processes, and sends samples. */
+/** Receives requests from the controller, passes them to the drone's processes, and sends samples. */
 export class Agent {
   #config
   #log
@@ -58,7 +58,7 @@ export class Agent {
     })
   }
 
-  /** Begins to look for its controller. @throws {Error} it cannot listen */
+  /** @throws {Error} it cannot listen */
   async start() {
     setInterval(() => this.#tick(), TICK)
     const config = this.#config
@@ -155,7 +155,7 @@ export class Agent {
     try {
       await this.#processes.apply(settings)
     } catch (error) {
-      // Settings that one process refuses apply to none.
+      // If one process refuses settings, none applies them.
       if (this.#settings) await this.#processes.apply(this.#settings)
       throw error
     }

@@ -1,10 +1,9 @@
-// What the user data of a machine carries instead of the drone: gets the drone's program from the controller, and
-// starts it.
+// Started by a machine's user data: downloads the drone's program from the controller and starts it.
 //
 //   node bootstrap.js CONFIG SHA256 FOLDER
 //
-// The program is an archive whose SHA-256 was fixed at launch: nobody can have the machine run another one, not even
-// who has the controller. It is kept in FOLDER, so a drone that is started again needs no controller for it.
+// The launch fixed the SHA-256 of the program archive, so that not even the controller's owner can make the machine run
+// another program. The archive stays in FOLDER: a restarted drone needs no controller for it.
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -16,11 +15,11 @@ import { gunzipSync } from 'node:zlib'
 import { dialLink, listenLinks } from '../link/tls.js'
 import { parseConfig } from './config.js'
 
-/** Most ms between two attempts: first, longest. Jitter takes up to half, so that machines do not come at once. */
+/** Maximum ms between two attempts: first, longest. Jitter takes up to half, so that machines do not come at once. */
 const PAUSE = { first: 1000, longest: 30_000 }
-/** ms that the archive may take to arrive. */
+/** ms for the download of the archive. */
 const TIMEOUT = 120_000
-/** Bytes of the program, unpacked. */
+/** Maximum bytes of the unpacked program. */
 const MAX_SIZE = 64 << 20
 
 const [, , configFile, sha256, folder] = process.argv
@@ -34,8 +33,7 @@ const sha256Of = bytes => createHash('sha256').update(bytes).digest('hex')
 
 /**
  * @param {ReturnType<typeof parseConfig>} config
- * @returns {Promise<{link: import('../link/link.js').Link, close: () => Promise<void>}>} the link to the controller,
- *   whoever dials
+ * @returns {Promise<{link: import('../link/link.js').Link, close: () => Promise<void>}>} the link, whoever dials
  */
 async function connect(config) {
   if (!config.listen) {
@@ -54,11 +52,7 @@ async function connect(config) {
   return { link: await link, close }
 }
 
-/**
- * @param {ReturnType<typeof parseConfig>} config
- * @returns {Promise<Buffer>} the archive
- * @throws {Error} with one line
- */
+/** @param {ReturnType<typeof parseConfig>} config @returns {Promise<Buffer>} the archive @throws {Error} one line */
 async function download(config) {
   const { link, close } = await connect(config)
   try {
@@ -69,7 +63,7 @@ async function download(config) {
       throw new Error(`the controller sent another program (SHA-256 ${sha256Of(bytes)}), which is refused`)
     return bytes
   } finally {
-    // When this listens, the port is free for the drone, and the controller waits longer after each fault.
+    // Once this has listened, the port is free for the drone, and the controller's pause grows with each fault.
     await close()
   }
 }
@@ -87,11 +81,7 @@ async function save(archive, bytes) {
   }
 }
 
-/**
- * Writes the program's files, as far as they are not there already.
- * @param {Buffer} bytes checked archive
- * @param {string} target folder
- */
+/** Writes the missing files of the program. @param {Buffer} bytes checked archive @param {string} target folder */
 async function unpack(bytes, target) {
   const files = JSON.parse(gunzipSync(bytes, { maxOutputLength: MAX_SIZE }).toString())
   for (const [path, text] of files) {

@@ -36,9 +36,9 @@ const DEFAULTS = {
 
 /**
  * @param {string} json
- * @returns {Required<import('../schema.js').LaunchConfig> & {host: string, port: number}} `host`, `port`: where to
- *   dial or to listen
- * @throws {Error} with one line
+ * @returns {Required<import('../schema.js').LaunchConfig> & {host: string, port: number}} `host`, `port`: dial or
+ *   listen
+ * @throws {Error} one line
  */
 export function parseConfig(json) {
   let given

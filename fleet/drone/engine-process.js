@@ -1,4 +1,4 @@
-// A process with an engine, as its parent sees it (EngineProcess) and as it is inside (beEngine).
+// An engine process, from outside (EngineProcess) and inside (beEngine).
 //
 //   parent -> the launch options, once; then {id, method, params}
 //   engine -> {id, result} | {id, error}, and {fault: text} before it dies of an error
@@ -6,7 +6,7 @@
 import { Engine } from './engine/engine.js'
 import { Usage } from './machine.js'
 
-/** Connections opened or closed after which a garbage collection is worth its time. */
+/** Opened or closed connections after which a garbage collection pays. */
 const WORTH = 200
 
 /** The process ended before it answered a request. */
@@ -19,19 +19,16 @@ export class EngineProcess {
   #pending = new Map()
   /** Its last error. */
   fault = ''
-  /** @type {Promise<string>} why it ended; resolves after its last message */
+  /** Why it ended; resolves after its last message. @type {Promise<string>} */
   ended
 
-  /**
-   * @param {() => import('node:child_process').ChildProcess} fork
-   * @param {object} launch of the engine, see serveEngine()
-   */
+  /** @param {() => import('node:child_process').ChildProcess} fork @param {object} launch options of serveEngine() */
   constructor(fork, launch) {
     const child = fork()
     this.#child = child
     this.ended = new Promise(resolve => {
       child.on('message', message => this.#onMessage(/** @type {any} */ (message)))
-      // A process that was never started does not close.
+      // A process that failed to start emits no `close`.
       child.on('error', error => child.pid ?? this.#end(error.message, resolve))
       child.on('close', (code, signal) => this.#end(signal ?? `exit code ${code}`, resolve))
     })
@@ -42,7 +39,7 @@ export class EngineProcess {
     return this.#child.pid
   }
 
-  /** A failed send is known by the end of the process. @param {object} message */
+  /** The end of the process reports a failed send. @param {object} message */
   #send(message) {
     this.#child.send(message, () => {})
   }
@@ -69,10 +66,8 @@ export class EngineProcess {
   }
 
   /**
-   * @param {string} method of the engine, `sample` or `stop`
-   * @param {...any} params
-   * @returns {Promise<any>} its answer
-   * @throws {Error} what the engine says; ProcessEnded: it ended before it answered
+   * @param {string} method of the engine, `sample` or `stop` @param {...any} params @returns {Promise<any>} its result
+   * @throws {Error} an error of the engine; ProcessEnded: it ended before it answered
    */
   request(method, ...params) {
     const id = ++this.#last
@@ -82,7 +77,7 @@ export class EngineProcess {
     })
   }
 
-  /** Ends it by force. @param {string} [why] */
+  /** @param {string} [why] */
   kill(why = '') {
     this.fault ||= why
     this.#child.kill('SIGKILL')
@@ -90,13 +85,12 @@ export class EngineProcess {
 }
 
 /**
- * What its parent says is `{id, method, params}`; each is answered by its number (see engine-process.js). Methods are
- * those of an engine, but `sample` and `stop` are answered with a ProcessSample, and after `stop` the process ends.
+ * Serves the methods of an engine; `sample` and `stop` return a ProcessSample, and `stop` ends the process.
  * @param {ConstructorParameters<typeof Engine>[0] & {role: 'connections' | 'publisher'}} launch
  * @param {(message: object, then?: () => void) => void} send to the parent
- * @param {() => void} collect garbage, if that can be done
+ * @param {() => void} collect garbage, if possible
  * @param {() => void} end this process
- * @returns {(message: {id: number, method: string, params: any[]}) => Promise<void>} takes what the parent says
+ * @returns {(message: {id: number, method: string, params: any[]}) => Promise<void>} handler of the parent's messages
  */
 function serveEngine(launch, send, collect, end) {
   /** @type {any} */
@@ -134,8 +128,8 @@ function serveEngine(launch, send, collect, end) {
 
 /**
  * Turns a forked process into an engine process.
- * @param {NodeJS.Process} own this process
- * @param {Partial<ConstructorParameters<typeof Engine>[0]>} [more] options of the engine that cannot be sent
+ * @param {NodeJS.Process} own
+ * @param {Partial<ConstructorParameters<typeof Engine>[0]>} [more] options that cannot be serialized
  */
 export function beEngine(own, more = {}) {
   const end = () => own.exit()
@@ -144,10 +138,10 @@ export function beEngine(own, more = {}) {
     const serve = serveEngine({ ...launch, ...more }, send, () => globalThis.gc?.(), end)
     own.on('message', message => serve(/** @type {any} */ (message)))
   })
-  // However the parent ends: nothing loads a target without it.
+  // Nothing may load a target without the parent.
   own.on('disconnect', end)
-  // Signals are the parent's, which ends this process in order.
+  // The parent handles signals and ends this process in order.
   for (const signal of ['SIGINT', 'SIGTERM']) own.on(signal, () => {})
-  // Node.js ends the process and writes the stack; this is for the controller.
+  // Node.js still ends the process and writes the stack; this is for the controller.
   own.on('uncaughtExceptionMonitor', error => send({ fault: error.message }))
 }

@@ -1,21 +1,21 @@
-// Limits and usage of the machine and of this process, from /proc; other systems than Linux give few of them.
+// Limits and usage of the machine and of this process, from /proc; other systems than Linux provide few of them.
 
 import { readFileSync } from 'node:fs'
 import { availableParallelism, freemem, hostname, release, totalmem, type } from 'node:os'
 
-/** Bytes that a connection takes, kernel included, for the estimate of capacity. */
+/** Bytes of a connection, kernel included, for the estimate of capacity. */
 const CONNECTION = 10_000
 /** Bytes of a process without connections. */
 const PROCESS = 40e6
 /** Useful processes per core: most connections are idle most of the time. */
 const PER_CORE = 8
-/** Files that a process has open beside its connections. */
+/** Open files of a process beside its connections. */
 const OTHER_FILES = 100
-/** ms of processor time that /proc counts in. */
+/** ms: the unit of processor time in /proc. */
 const JIFFY = 10
 const PAGE = 4096
 
-/** @param {string} file @returns {string} '' where there is none */
+/** @param {string} file @returns {string} '' if it does not exist */
 function read(file) {
   try {
     return readFileSync(`/proc/${file}`, 'utf8')
@@ -31,11 +31,10 @@ function sum(file, pattern) {
   return all
 }
 
-/** @returns {number} bytes of this process alone, without pages shared with others */
+/** @returns {number} bytes of this process without pages shared with others */
 const privateBytes = () =>
   sum('self/smaps_rollup', /Private_Dirty: +(\d+)/g) * 1024 || process.memoryUsage.rss()
 
-/** Resource usage of this process. */
 export class Usage {
   #base = privateBytes()
 
@@ -58,8 +57,8 @@ export class Usage {
 }
 
 /**
- * @param {number} wanted connections of one process
- * @returns {import('../schema.js').DroneFacts & {perProcess: number}} `perProcess`: connections that one can hold
+ * @param {number} wanted connections per process
+ * @returns {import('../schema.js').DroneFacts & {perProcess: number}} `perProcess`: connections that fit in one
  */
 export function lookAround(wanted) {
   const files = sum('self/limits', /Max open files +(\d+)/g) || 10_000
@@ -80,7 +79,7 @@ export function lookAround(wanted) {
   }
 }
 
-/** @returns {import('../schema.js').DroneMachine | null} null: this machine does not say */
+/** @returns {import('../schema.js').DroneMachine | null} null: no /proc */
 export function machineNow() {
   // user, nice, system, not idle and iowait, irq, softirq, steal; guests are in user.
   const cpuBusy = sum('stat', /^cpu +(\d+) (\d+) (\d+) \d+ \d+ (\d+) (\d+) (\d+)/g) * JIFFY

@@ -1,13 +1,12 @@
-// A load drone: it holds connections to a target and publishes, as its controller says.
+// A load drone: holds connections to a target and publishes, as its controller requests.
 //
 //   main.js          the program: the agent, and the engine processes that it forks from the same file
-//   agent.js         talks with the controller; process-pool.js: its processes; engine-process.js: one of them
+//   agent.js         connection to the controller; process-pool.js: the processes; engine-process.js: one of them
 //   engine/          connections of one process, what they receive and check, publishers; transport/: bytes in and out
-//   bootstrap.js     fetches this program on a machine that has nothing but Node.js
+//   bootstrap.js     downloads this program on a machine that has nothing but Node.js
 //
-// It imports Node, fleet/link, fleet/statistics and fleet/subjects.js only: these files are all that a machine needs.
-// It promises to connect to nothing that its configuration does not allow, to count every message once, and to stop
-// without a controller.
+// Imports Node, fleet/link, fleet/statistics and fleet/subjects.js only: a machine gets just these files. It never
+// connects to anything its configuration does not allow, counts every message once, and stops without a controller.
 
 import { fork } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
@@ -26,7 +25,7 @@ A load drone of Halley: it does what the controller says that the configuration 
   -h, --help      this text
   -V, --version   the version
 `
-/** A small young generation keeps what lives long in few pages; and garbage of a ramp is collected when it is over. */
+/** A small young generation keeps long-lived objects in few pages; garbage of a ramp is collected when it is over. */
 const FLAGS = ['--max-semi-space-size=2', '--expose-gc']
 
 const version = packageVersion()

@@ -1,4 +1,4 @@
-// Requests from the controller are checked here before anything is done with them.
+// Checks requests from the controller before anything acts on them.
 
 import { flag, listOf, number, object, oneOf, orNull, text, whole } from '../link/shape.js'
 import { parseSubject } from '../subjects.js'
@@ -58,10 +58,8 @@ const ORDERS = {
 }
 
 /**
- * @param {any} message an object
- * @param {string[]} allow
- * @param {number} capacity connections
- * @throws {Error} with one line
+ * @param {any} message an object @param {string[]} allow
+ * @param {number} capacity connections @throws {Error} one line
  */
 export function checkOrder(message, allow, capacity) {
   const { type } = message
@@ -79,7 +77,7 @@ export function checkOrder(message, allow, capacity) {
   if (publish && publish.part >= publish.parts)
     throw new Error(`publish.part is ${publish.part}: it must be less than publish.parts, ${publish.parts}`)
   for (const template of [...channels, user, publish?.channels]) if (template) parseSubject(template)
-  // Its constructor checks targets, addresses and ports, and connects to nothing.
+  // The constructor checks targets, addresses and ports, and opens no connection.
   if (targets.length > 0 || connections > 0 || publish)
     new Dialer({ ...settings, allow }, /** @type {any} */ ({}))
 }

@@ -1,4 +1,3 @@
-// The processes of a drone: as many as its connections need, and one that publishes.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { addCounters, zeroCounters } from '../statistics/counters.js'
@@ -9,32 +8,30 @@ import { EngineProcess, ProcessEnded } from './engine-process.js'
 /** @typedef {import('../schema.js').EngineSample} EngineSample */
 /** @typedef {import('../schema.js').EngineSample & {process: import('../schema.js').DroneProcess}} ProcessSample */
 
-/** ms that processes have to send their samples; a later one counts for the next sample. */
+/** ms for processes to send their samples; a later one counts for the next sample. */
 const PATIENCE = 500
 /** ms before a process that died is replaced. */
 const BACKOFF = 1000
-/** ms that a process has to close its connections: its engine gives up after 5 s and sends its last sample. */
+/** ms for a process to close its connections: its engine gives up after 5 s and sends its last sample. */
 const GRACE = 6_000
-/** Least share of missing connections that a process counts with: one that is complete may lose some. */
+/** Minimum share of missing connections that a process counts with: a complete one may lose some. */
 const LEAST = 0.02
-/** Kinds of faults that are applied apart. */
+/** Kinds of faults counted by name. */
 const MAX_FAULTS = 29
 
 /** The drone's processes: as many as its connections need, and one that publishes. */
 export class ProcessPool {
   #options
   #totals = new Totals()
-  /** Also leaving ones, whose last sample is missing. @type {ProcessSlot[]} in the order of their slots */
+  /** In the order of their slots, with leaving ones until their last sample. @type {ProcessSlot[]} */
   #slots = []
   /** @type {Settings | null} */
   #settings = null
 
   /**
    * @param {object} options @param {() => import('node:child_process').ChildProcess} options.fork
-   * @param {object} options.launch of the engines
-   * @param {number} options.perProcess connections
-   * @param {number} options.hangAfter s
-   * @param {(text: string) => void} options.onDeath
+   * @param {object} options.launch of the engines @param {number} options.perProcess connections
+   * @param {number} options.hangAfter s @param {(text: string) => void} options.onDeath
    */
   constructor(options) {
     this.#options = options
@@ -46,8 +43,9 @@ export class ProcessPool {
 
   /**
    * @param {Settings} settings
-   * @returns {Promise<void>} when all processes have them; the successor of a process that dies meanwhile gets them
-   * @throws {Error} one of them cannot read them
+   * @returns {Promise<void>} when all processes have applied them; successors of processes that die meanwhile do so
+   *   too
+   * @throws {Error} a process refused them
    */
   async apply(settings) {
     this.#settings = settings
@@ -57,7 +55,7 @@ export class ProcessPool {
     const shares = shareOut(settings, perProcess, open)
     for (const slot of holding.slice(shares.length)) slot.stop()
     const applied = shares.map((share, i) => (holding[i] ?? this.#add('connections')).apply(share))
-    // It stays when it is idle: only it has the ledgers of what it published.
+    // It stays when idle: only it has the ledgers of its messages.
     let publisher = this.#staying.find(({ role }) => role === 'publisher')
     if (settings.publish) publisher ??= this.#add('publisher')
     await Promise.all([
@@ -74,11 +72,11 @@ export class ProcessPool {
   }
 
   /**
-   * @returns {Promise<EngineSample & {deaths: number, processes: import('../schema.js').DroneProcess[]}>} what has
-   *   come since the last one, of all together
+   * @returns {Promise<EngineSample & {deaths: number, processes: import('../schema.js').DroneProcess[]}>} sum of all
+   *   processes since the last call
    */
   async sample() {
-    // Limits are the drone's: when one process has all of its connections, the others may open more at once.
+    // Limits are the drone's: a complete process leaves its share to the others.
     if (this.#settings) this.apply(this.#settings).catch(() => {})
     this.#slots = this.#slots.filter(({ gone }) => !gone)
     for (const slot of this.#slots) slot.requestSample()
@@ -91,8 +89,7 @@ export class ProcessPool {
   }
 
   /**
-   * @param {string} method @param {...any} values
-   * @returns {Promise<any[]>} what those that are there have answered; lists are one list
+   * @param {string} method @param {...any} values @returns {Promise<any[]>} results of all processes; lists are joined
    */
   async request(method, ...values) {
     const answers = await Promise.all(this.#staying.map(slot => slot.request(method, ...values)))
@@ -115,7 +112,7 @@ export class ProcessPool {
 }
 
 /**
- * A slot for one process, which is replaced when it dies. The slot keeps the settings.
+ * Keeps the settings of one process, and replaces it when it dies.
  *
  *   up -> died -> (back-off) -> up ...
  *    `-> leaving -> gone
@@ -128,15 +125,14 @@ export class ProcessSlot {
   #silent = 0
   /** @type {Settings | null} */
   #settings = null
-  /** @type {ProcessSample | null} the last one of the process that is there now */
+  /** The last one of the current process. @type {ProcessSample | null} */
   sample = null
   leaving = false
 
   /**
    * @param {object} options @param {'connections' | 'publisher'} options.role
    * @param {() => import('node:child_process').ChildProcess} options.fork
-   * @param {object} options.launch of the engine
-   * @param {number} options.hangAfter s
+   * @param {object} options.launch of the engine @param {number} options.hangAfter s
    * @param {Totals} options.totals @param {(text: string) => void} options.onDeath
    */
   constructor(options) {
@@ -162,11 +158,7 @@ export class ProcessSlot {
     if (this.#settings) this.apply(this.#settings).catch(() => {})
   }
 
-  /**
-   * @param {Settings} settings
-   * @returns {Promise<void>} when its process has them
-   * @throws {Error} it cannot read them
-   */
+  /** @param {Settings} settings @returns {Promise<void>} when applied @throws {Error} the process refused them */
   apply(settings) {
     this.#settings = settings
     return this.request('apply', settings)
@@ -174,8 +166,8 @@ export class ProcessSlot {
 
   /**
    * @param {string} method @param {...any} params
-   * @returns {Promise<any>} undefined when there is no process, or it dies meanwhile
-   * @throws {Error} what the engine says
+   * @returns {Promise<any>} undefined: there is no process, or it died meanwhile
+   * @throws {Error} an error of the engine
    */
   async request(method, ...params) {
     try {
@@ -185,7 +177,7 @@ export class ProcessSlot {
     }
   }
 
-  /** Requests a sample. Kills a process that does not answer `hangAfter` requests. */
+  /** Kills a process that leaves `hangAfter` requests unanswered. */
   requestSample() {
     if (this.#silent++ <= this.#options.hangAfter) return void this.#addSample('sample')
     this.#process?.kill('it did not answer')
@@ -217,10 +209,7 @@ export class ProcessSlot {
     )
   }
 
-  /**
-   * Closes its connections in order and ends its process; by force when that takes too long.
-   * @returns {Promise<void>} when it is gone
-   */
+  /** Closes its connections and ends its process, by force after GRACE. @returns {Promise<void>} when it is gone */
   async stop() {
     this.leaving = true
     const process = this.#process
@@ -233,11 +222,10 @@ export class ProcessSlot {
 }
 
 /**
- * @param {import('../schema.js').Settings} settings of the drone
- * @param {number} perProcess connections
+ * Shares out concurrency and rate by missing connections.
+ * @param {import('../schema.js').Settings} settings of the drone @param {number} perProcess connections
  * @param {number[]} open connections of each process
- * @returns {import('../schema.js').Settings[]} one for each process that holds connections; concurrency and rate are
- *   shared out by missing connections
+ * @returns {import('../schema.js').Settings[]} one for each process that holds connections
  */
 export function shareOut(settings, perProcess, open) {
   const { connections, concurrency, rate, churn, first } = settings
@@ -271,7 +259,7 @@ export class Totals {
     answer: new Distribution(),
   }
 
-  /** @param {any} sample whose distributions and faults are added */
+  /** Adds distributions and faults. @param {any} sample */
   merge(sample) {
     const faults = this.#faults
     for (const kind in sample.faults) {
@@ -289,9 +277,8 @@ export class Totals {
   }
 
   /**
-   * @param {EngineSample[]} samples the last ones of all processes
-   * @param {number} wanted connections
-   * @returns {EngineSample & {deaths: number}} of the drone; distributions begin anew
+   * @param {EngineSample[]} samples the last ones of all processes @param {number} wanted connections
+   * @returns {EngineSample & {deaths: number}} of the drone; distributions restart from zero
    */
   take(samples, wanted) {
     const gauges = { wanted, opening: 0, open: 0 }
