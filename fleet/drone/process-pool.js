@@ -1,4 +1,3 @@
-
 import { setTimeout as sleep } from 'node:timers/promises'
 import { addCounters, zeroCounters } from '../statistics/counters.js'
 import { Distribution } from '../statistics/distribution.js'
