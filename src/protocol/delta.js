@@ -1,32 +1,35 @@
-// Fossil deltas (client protocol, section 9), written by ourselves: they come from one pass over typed arrays, and no border of a copy
-// or a literal run falls inside a UTF-8 sequence. So the delta of two texts is a text itself and can travel as a JSON string.
+// Fossil deltas (client protocol, section 9). Our own encoder makes one pass over typed arrays and puts no border of
+// a copy or a literal run inside a UTF-8 sequence, so the delta of two texts is a text and can travel as a JSON
+// string.
 
-/** Bytes that are looked up at a time; what both have in common and is shorter than about twice this may be missed. */
+/** Bytes looked up at a time; shorter common parts (below about twice this) may be missed. */
 const WINDOW = 12
-/** Places of the base with the same hash that are tried, so that hostile payloads cost no more than some times the usual. */
+/** Limit of tried base positions with the same hash: it bounds the cost of hostile payloads. */
 const MAX_TRIES = 12
-/** Behind a copy, places next to the one that the last copies point to are tried, too: what was changed often only got longer or shorter. */
+/**
+ * Near a copy, neighbours of the position it points to are tried too: most changes only lengthen or shorten a part.
+ */
 const NEAR = 32
 const NEIGHBOURS = 4
-/** A delta has at least so many bytes: nothing shorter is tried. */
+/** Shortest target: a delta is never shorter. */
 const MIN_TARGET = 16
-/** What common heads and tails are compared in: by memcmp, as long as they are equal. */
+/** Unit in which memcmp compares common heads and tails. */
 const CHUNK = 512
-/** Work space beyond this is given back after use, bytes. */
+/** Work space above this is released after use, bytes. */
 const KEEP = 1024 * 1024
 
 const DIGITS = Buffer.from('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~')
 const [LF, COPY_FROM, COPY_END, LITERAL, END] = Buffer.from('\n@,:;')
 
-/** Of the rolling hash: a polynomial of the window's bytes, modulo 2^32. */
+/** Factor of the rolling hash: a polynomial of the window's bytes, modulo 2^32. */
 const FACTOR = 0x01000193
 const FACTOR_OUT = Array(WINDOW - 1)
   .fill(FACTOR)
   .reduce((product, factor) => Math.imul(product, factor), 1)
-/** Spreads it over the table: 2^32 divided by the golden ratio. */
+/** Spreads the hash over the table: 2^32 divided by the golden ratio. */
 const SPREAD = 0x9e3779b1
 
-/** @param {number} byte the second or a later one of a UTF-8 sequence */
+/** Whether it continues a UTF-8 sequence. @param {number} byte */
 const continues = byte => (byte & 0xc0) === 0x80
 
 /** @param {number} value */
@@ -36,10 +39,7 @@ function digitsOf(value) {
   return digits
 }
 
-/**
- * @param {Uint8Array} bytes
- * @param {number} at
- */
+/** @param {Uint8Array} bytes @param {number} at */
 function hashAt(bytes, at) {
   let hash = 0
   for (let i = at; i < at + WINDOW; i++) hash = (Math.imul(hash, FACTOR) + bytes[i]) | 0
@@ -48,7 +48,7 @@ function hashAt(bytes, at) {
 
 /**
  * @param {Uint8Array} target
- * @returns {number} the sum of its big-endian 32-bit words modulo 2^32, the last one filled up with zeros
+ * @returns {number} sum of its big-endian 32-bit words modulo 2^32, the last one padded with zeros
  */
 function checksum(target) {
   const whole = target.length & ~3
@@ -68,11 +68,7 @@ function checksum(target) {
   return ((a << 24) + (b << 16) + (c << 8) + d) >>> 0
 }
 
-/**
- * @param {Uint8Array} base
- * @param {Uint8Array} target
- * @returns {number} bytes at the beginning that are the same in both
- */
+/** @param {Uint8Array} base @param {Uint8Array} target @returns {number} bytes of the common prefix */
 function commonHead(base, target) {
   const most = Math.min(base.length, target.length)
   let length = 0
@@ -82,10 +78,8 @@ function commonHead(base, target) {
 }
 
 /**
- * @param {Uint8Array} base
- * @param {Uint8Array} target
- * @param {number} most
- * @returns {number} bytes at the end that are the same in both, at most `most`
+ * @param {Uint8Array} base @param {Uint8Array} target @param {number} most
+ * @returns {number} bytes of the common suffix, at most `most`
  */
 function commonTail(base, target, most) {
   const b = base.length
@@ -97,19 +91,14 @@ function commonTail(base, target, most) {
 }
 
 /**
- * @param {Uint8Array} base
- * @param {number} b
- * @param {Uint8Array} target
- * @param {number} t
- * @returns {boolean} whether the chunks from there on are equal
+ * @param {Uint8Array} base @param {number} b @param {Uint8Array} target @param {number} t
+ * @returns {boolean} equal chunks
  */
 function same(base, b, target, t) {
   return Buffer.compare(base.subarray(b, b + CHUNK), target.subarray(t, t + CHUNK)) === 0
 }
 
-/**
- * Makes deltas, one after another: it keeps its work space. Time is linear in the sizes, whatever the bytes are.
- */
+/** Encodes deltas one after another in a reused work space. Time is linear in the sizes, whatever the bytes are. */
 export class DeltaEncoder {
   #out = Buffer.allocUnsafeSlow(1024)
   #end = 0
@@ -117,18 +106,16 @@ export class DeltaEncoder {
   #limit = 0
   /** hash -> 1 + number of the newest block of the base with it; 0 = none. */
   #heads = new Int32Array(0)
-  /** block -> 1 + number of the one before it with its hash. */
+  /** block -> 1 + number of the previous block with its hash. */
   #earlier = new Int32Array(0)
-  /** The best match so far: where it stands in the target and in the base. */
+  /** The best match so far: its range in the target and its position in the base. */
   #from = 0
   #to = 0
   #place = 0
 
   /**
-   * @param {Uint8Array} base
-   * @param {Uint8Array} target
-   * @returns {Buffer | null} what makes `target` of `base`; null if it is not shorter than `target`. When `target` is UTF-8, so is the
-   *   delta
+   * @param {Uint8Array} base @param {Uint8Array} target
+   * @returns {Buffer | null} delta from `base` to `target`, UTF-8 if `target` is; null if it is not shorter than `target`
    */
   encode(base, target) {
     const { length } = target
@@ -154,20 +141,17 @@ export class DeltaEncoder {
   }
 
   /**
-   * Looks for what stands between the common head and the common tail anywhere in the base.
-   * @param {Uint8Array} base
-   * @param {Uint8Array} target
-   * @param {number} start
-   * @param {number} end
+   * Encodes the target between the common head and tail, with copies from anywhere in the base.
+   * @param {Uint8Array} base @param {Uint8Array} target @param {number} start @param {number} end
    */
   #middle(base, target, start, end) {
-    /** Where the literal run begins that is not written yet. */
+    /** Start of the unwritten literal run. */
     let pending = start
     if (end - start > 2 * WINDOW) {
       const shift = this.#index(base)
       const heads = this.#heads
       const earlier = this.#earlier
-      /** How far the last copy was moved: mostly the next one is, too. */
+      /** Offset of the last copy, mostly that of the next one too. */
       let moved = 0
       let at = start
       let hash = hashAt(target, at)
@@ -203,9 +187,9 @@ export class DeltaEncoder {
   }
 
   /**
-   * Lists the blocks of the base by their hashes.
+   * Indexes the blocks of the base by their hashes.
    * @param {Uint8Array} base
-   * @returns {number} how far a hash is shifted to the right to be a place in #heads
+   * @returns {number} right shift that turns a hash into an index of #heads
    */
   #index(base) {
     const blocks = Math.floor(base.length / WINDOW)
@@ -229,13 +213,11 @@ export class DeltaEncoder {
   }
 
   /**
-   * Keeps the match of `target` at `at` with `base` at `place`, whose first bytes are equal, if it is worth its copy and the longest so far.
-   * @param {Uint8Array} base
-   * @param {Uint8Array} target
-   * @param {number} pending what stands before this is written already
-   * @param {number} at
-   * @param {number} end
-   * @param {number} place
+   * Keeps the match of `target` at `at` with `base` at `place` if it is worth its copy and the longest so far. Their
+   * first bytes are equal.
+   * @param {Uint8Array} base @param {Uint8Array} target
+   * @param {number} pending start of the unwritten part
+   * @param {number} at @param {number} end @param {number} place
    */
   #try(base, target, pending, at, end, place) {
     const most = Math.min(end, at + base.length - place)
@@ -250,27 +232,20 @@ export class DeltaEncoder {
     while (from < to && continues(target[from])) from++
     if (to < target.length) while (to > from && continues(target[to])) to--
     if (to - from <= this.#to - this.#from) return
-    // The copy, and the header of the literal run that it may cut in two.
+    // The cost of the copy, and of the header of a literal run that it cuts in two.
     if (to - from <= digitsOf(to - from) + digitsOf(from + offset) + 5) return
     this.#from = from
     this.#to = to
     this.#place = from + offset
   }
 
-  /**
-   * @param {number} place in the base
-   * @param {number} length
-   */
+  /** @param {number} place in the base @param {number} length */
   #copy(place, length) {
     this.#integer(length, COPY_FROM)
     this.#integer(place, COPY_END)
   }
 
-  /**
-   * @param {Uint8Array} target
-   * @param {number} from
-   * @param {number} to
-   */
+  /** @param {Uint8Array} target @param {number} from @param {number} to */
   #literal(target, from, to) {
     if (from === to) return
     this.#integer(to - from, LITERAL)
@@ -278,10 +253,7 @@ export class DeltaEncoder {
     this.#end += to - from
   }
 
-  /**
-   * @param {number} value below 2^32
-   * @param {number} mark the byte behind it
-   */
+  /** @param {number} value below 2^32 @param {number} mark the byte after it */
   #integer(value, mark) {
     const digits = digitsOf(value)
     this.#end += digits + 1

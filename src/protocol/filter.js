@@ -8,12 +8,11 @@ import { errors } from '../errors.js'
  * @property {string} [val]
  * @property {string[]} [vals]
  * @property {FilterNode[]} [nodes]
- *
  * @typedef {Record<string, string>} Tags
  * @typedef {(tags: Tags) => boolean} Predicate
  */
 
-/** How deep a filter may nest: beyond any sensible use, far below what a stack bears. */
+/** Nesting limit: beyond any sensible use, far below the stack's limit. */
 export const MAX_FILTER_DEPTH = 32
 
 /** @type {Tags} */
@@ -37,10 +36,7 @@ const withValue = Object.freeze(
 
 const DECIMAL = /^([+-]?)(\d*)(?:\.(\d*))?$/
 
-/**
- * @param {string | undefined} text
- * @returns {{digits: bigint, scale: number} | null} digits / 10^scale
- */
+/** @param {string | undefined} text @returns {{digits: bigint, scale: number} | null} digits / 10^scale */
 function parseDecimal(text) {
   const match = text === undefined ? null : DECIMAL.exec(text)
   if (!match) return null
@@ -52,9 +48,8 @@ function parseDecimal(text) {
 
 /**
  * Compares decimal numbers of any length.
- * @param {string | undefined} left
- * @param {string} right
- * @returns {number} -1, 0, 1; NaN if one of them is no number
+ * @param {string | undefined} left @param {string} right
+ * @returns {number} -1, 0, 1; NaN if one is not a number
  */
 function compareDecimals(left, right) {
   const a = parseDecimal(left)
@@ -66,10 +61,7 @@ function compareDecimals(left, right) {
   return x < y ? -1 : x > y ? 1 : 0
 }
 
-/**
- * @param {FilterNode} node
- * @returns {Predicate}
- */
+/** @param {FilterNode} node @returns {Predicate} */
 function compile(node) {
   const { op = '', nodes = [] } = node
   if (op === '') return compileLeaf(node)
@@ -80,10 +72,7 @@ function compile(node) {
   throw errors.badRequest
 }
 
-/**
- * @param {FilterNode} node
- * @returns {Predicate}
- */
+/** @param {FilterNode} node @returns {Predicate} */
 function compileLeaf({ key = '', cmp = '', val = '', vals = [] }) {
   if (cmp === 'ex') return tags => Object.hasOwn(tags, key)
   if (cmp === 'nex') return tags => !Object.hasOwn(tags, key)
@@ -100,19 +89,14 @@ function compileLeaf({ key = '', cmp = '', val = '', vals = [] }) {
   return tags => compare(tag(tags), val)
 }
 
-/**
- * A subscriber's filter on the tags of publications (client protocol, section 10).
- */
+/** A subscriber's filter on the tags of publications (client protocol, section 10). */
 export class Filter {
   #predicate
 
-  /**
-   * @param {FilterNode} node type-checked
-   * @throws {import('../errors.js').ReplyError} errors.badRequest
-   */
+  /** @param {FilterNode} node type-checked @throws {import('../errors.js').ReplyError} errors.badRequest */
   constructor(node) {
     this.#predicate = compile(node)
-    /** Subscribers whose filters have the same key receive the same publications. */
+    /** Subscribers with equal keys receive the same publications. */
     this.key = JSON.stringify(node)
   }
 

@@ -9,7 +9,7 @@ import { rawMember, rawMembers, singleLine } from './raw-json.js'
 
 /**
  * @param {Record<string, Kind>} fields
- * @returns {Shape} without a prototype, so that no key of a client finds one
+ * @returns {Shape} without a prototype, where a client's key could find a member
  */
 const shape = fields => withoutPrototype(fields)
 
@@ -53,7 +53,7 @@ const subscribe = shape({
 })
 
 /**
- * The requests in their order of preference, when a command carries several (client protocol, section 5).
+ * Requests in the order of preference for a command with several (client protocol, section 5).
  * @type {Record<string, Shape>}
  */
 const requests = withoutPrototype({
@@ -88,10 +88,8 @@ const isTexts = value => isObject(value) && Object.values(value).every(text => t
 
 /**
  * Checks the known fields of a request in place: null becomes undefined, payloads become their raw text.
- *
- * @param {any} value
- * @param {Shape} shape
- * @param {() => string | undefined} text the raw text of `value`
+ * @param {any} value @param {Shape} shape
+ * @param {() => string | undefined} text raw text of `value`
  * @param {number} depth
  */
 function check(value, shape, text, depth) {
@@ -112,11 +110,8 @@ function check(value, shape, text, depth) {
 }
 
 /**
- * @param {any} owner
- * @param {string} key
- * @param {any} field
- * @param {Kind} kind
- * @param {() => string | undefined} text the raw text of `owner`
+ * @param {any} owner @param {string} key @param {any} field @param {Kind} kind
+ * @param {() => string | undefined} text raw text of `owner`
  * @param {number} depth
  * @returns {boolean}
  */
@@ -139,7 +134,7 @@ function checkField(owner, key, field, kind, text, depth) {
       return true
     case 'subs': {
       if (!isObject(field)) return false
-      /** @type {Map<string, string> | null} only a payload needs the texts */
+      /** @type {Map<string, string> | null} only payloads need the texts */
       let texts = null
       const textOf = (/** @type {string} */ channel) => {
         texts ??= rawMembers(rawMember(text() ?? '{}', key) ?? '{}')
@@ -170,10 +165,7 @@ function checkField(owner, key, field, kind, text, depth) {
   }
 }
 
-/**
- * Reads the first JSON value of a line: what stands behind it is dropped, as the reference server does.
- * @param {string} line
- */
+/** Reads the first JSON value of a line and drops the rest, like the reference server. @param {string} line */
 function parseFirst(line) {
   try {
     return { value: JSON.parse(line), text: line }
@@ -189,10 +181,7 @@ function parseFirst(line) {
   }
 }
 
-/**
- * @param {string} line
- * @returns {number} where the object that the line begins with ends, -1 if it does not
- */
+/** @param {string} line @returns {number} end of the object at its start, -1 if there is none */
 function valueEnd(line) {
   let depth = 0
   for (let i = 0; i < line.length; i++) {
@@ -208,10 +197,7 @@ function valueEnd(line) {
 /** @type {import('./contract.js').Command} */
 const PONG = Object.freeze({ id: 0, method: '', request: null, ping: false })
 
-/**
- * @param {string} line one command
- * @returns {import('./contract.js').Command}
- */
+/** @param {string} line one command @returns {import('./contract.js').Command} */
 export function parseCommand(line) {
   if (line === '{}') return PONG
   const { value, text } = parseFirst(line)
@@ -234,8 +220,8 @@ export function parseCommand(line) {
 }
 
 /**
- * @param {string} text the bare ConnectRequest of a client that only listens: its whole request, not one line of several
- * @returns {any} its fields, as those of a command
+ * @param {string} text bare ConnectRequest of a unidirectional client: the whole body, not one line of several
+ * @returns {any} fields, as in a command
  * @throws {import('../errors.js').Disconnect} disconnects.badRequest
  */
 export function parseConnectRequest(text) {
@@ -248,10 +234,7 @@ export function parseConnectRequest(text) {
   return check(value, requests.connect, () => text, 0)
 }
 
-/**
- * @param {Buffer} frame
- * @returns {string[]}
- */
+/** @param {Buffer} frame @returns {string[]} */
 export function splitFrame(frame) {
   const text = frame.toString()
   if (!text.includes('\n')) {

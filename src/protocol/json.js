@@ -7,16 +7,16 @@ import { parseCommand, splitFrame } from './json-commands.js'
 
 const quote = JSON.stringify
 
-/** Of a publication: its data is a delta. Of a subscription: they may be. */
+/** Of a publication: its data is a delta. Of a subscription: the data may be deltas. */
 const DELTA = ',"delta":true'
 
-/** What stands in a JSON string for an empty payload: SDKs parse it. */
+/** An empty payload in a JSON string, which SDKs parse. */
 const EMPTY_TEXT = 'null'
 
 /**
- * The fields of a publication behind its data.
+ * The fields of a publication after its data.
  * @param {Publication} publication
- * @param {boolean} live the first publication of a stream tells its epoch, but only live
+ * @param {boolean} live adds the epoch to the first publication of a stream
  */
 function publicationTail({ offset, epoch, info, tags, version }, live) {
   let text = ''
@@ -37,17 +37,12 @@ function publicationList(publications) {
   return `[${texts.join(',')}]`
 }
 
-/**
- * The same for delta-negotiated subscriptions.
- * @param {Publication} publication
- * @param {Buffer | null} delta
- */
+/** The same for delta-negotiated subscriptions. @param {Publication} publication @param {Buffer | null} delta */
 const deltaTail = (publication, delta) => publicationTail(publication, false) + (delta ? DELTA : '')
 
 /**
- * The publications of a delta-negotiated subscription: their data are strings, deltas or not.
- * @param {Publication[]} publications
- * @param {(Buffer | null)[]} deltas for each its delta, or null
+ * The publications of a delta-negotiated subscription: the data are strings, deltas or not.
+ * @param {Publication[]} publications @param {(Buffer | null)[]} deltas
  */
 function deltaList(publications, deltas) {
   const texts = publications.map((publication, index) => {
@@ -58,10 +53,7 @@ function deltaList(publications, deltas) {
   return `[${texts.join(',')}]`
 }
 
-/**
- * @param {SubscribeResult} result
- * @returns {string}
- */
+/** @param {SubscribeResult} result @returns {string} */
 function subscribeResult(result) {
   let text = ''
   if (result.expires) text += ',"expires":true'
@@ -86,10 +78,7 @@ function subscribeResults(subs) {
   return [...subs].map(([channel, result]) => `${quote(channel)}:${subscribeResult(result)}`).join(',')
 }
 
-/**
- * @param {import('./contract.js').ConnectResult} result
- * @returns {string}
- */
+/** @param {import('./contract.js').ConnectResult} result @returns {string} */
 export function connectResult({
   client,
   version,
@@ -120,7 +109,7 @@ export function connectResult({
 const expiry = ({ expires, ttl }) => (expires ? `{"expires":true,"ttl":${ttl}}` : '{}')
 
 /**
- * The Centrifuge protocol in JSON (client protocol, sections 1.1 and 2): one object a line, payloads as they came.
+ * The Centrifuge protocol in JSON (client protocol, sections 1.1 and 2): one object a line, payloads unchanged.
  * @typedef {import('./contract.js').Codec} Codec
  * @implements {Codec}
  */
@@ -133,16 +122,13 @@ export class JsonCodec {
   command = parseCommand
   #open
   #close
-  /** What the pushes of a channel begin with. */
+  /** Beginning of the pushes of a channel. */
   #channel
-  /** What a publication's push ends with. */
+  /** End of a publication's push. */
   #end
   #scratch = Buffer.allocUnsafeSlow(64 * 1024)
 
-  /**
-   * @param {string} [open] what a push begins with
-   * @param {string} [close] and ends with
-   */
+  /** @param {string} [open] beginning of a push @param {string} [close] end of a push */
   constructor(open = '{"push":{', close = '}}') {
     this.#open = open
     this.#close = close
@@ -220,7 +206,7 @@ export class JsonCodec {
 
   /** @type {Codec['deltaPublication']} */
   deltaPublication(channel, publication, delta) {
-    // What is escaped in a string is ASCII, so the bytes of a character may go through as characters of their own.
+    // JSON escapes only ASCII, so the bytes of a multi-byte character may pass as latin1 characters.
     const data = quote((delta ?? publication.data).toString('latin1') || EMPTY_TEXT)
     const head = `${this.#channel}${quote(channel)},"pub":{"data":`
     const tail = `${deltaTail(publication, delta)}${this.#end}`
@@ -231,10 +217,7 @@ export class JsonCodec {
     return scratch.subarray(0, end)
   }
 
-  /**
-   * @param {number} bytes
-   * @returns {Buffer} for one message
-   */
+  /** @param {number} bytes @returns {Buffer} for one message */
   #room(bytes) {
     if (bytes > this.#scratch.length) this.#scratch = Buffer.allocUnsafeSlow(bytes * 2)
     return this.#scratch

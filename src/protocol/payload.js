@@ -1,45 +1,34 @@
-// Payloads: bytes, and what is known of them. In tokens and requests they are JSON text or base64.
+// Payloads with their known properties. In tokens and requests they are JSON text or base64.
 
 import { isUtf8 } from 'node:buffer'
 import { singleLine } from './raw-json.js'
 
 /**
  * @typedef {object} Payload
- * @property {string | Buffer} data '' when there is none
- * @property {boolean} json whether JSON clients can get it: JSON text, or empty, which omits the field
- * @property {boolean} object whether it is the text of a JSON object
+ * @property {string | Buffer} data '' = none
+ * @property {boolean} json JSON clients can receive it: JSON text, or empty, which omits the field
+ * @property {boolean} object it is the text of a JSON object
  */
 
 /** @type {Payload} */
 export const NO_PAYLOAD = Object.freeze({ data: '', json: true, object: false })
 
-/** @param {string} text a JSON text */
 const isObjectText = text => text.charCodeAt(0) === 0x7b || text.trimStart().startsWith('{')
 
-/**
- * @param {string} text known to be JSON, on one line
- * @returns {Payload}
- */
+/** @param {string} text valid JSON on one line @returns {Payload} */
 export const textPayload = text => ({ data: text, json: true, object: isObjectText(text) })
 
-/**
- * @param {Buffer} bytes unchecked
- * @returns {Payload}
- */
+/** @param {Buffer} bytes unchecked @returns {Payload} */
 export function bytesPayload(bytes) {
   if (bytes.length === 0) return NO_PAYLOAD
   const text = jsonText(bytes)
   if (text === undefined) return { data: bytes, json: false, object: false }
-  // A line break would break the framing; in SSE a carriage return is one, too. Other bytes pass unchanged.
+  // A line break would break the framing, in SSE a carriage return too. Other bytes pass unchanged.
   const broken = bytes.includes(10) || bytes.includes(13)
   return { data: broken ? text : bytes, json: true, object: isObjectText(text) }
 }
 
-/**
- * @param {Payload} payload
- * @param {string} format of the channel's publications
- * @returns {boolean} whether the channel accepts it
- */
+/** @param {Payload} payload @param {string} format of the channel's publications @returns {boolean} */
 export function fitsFormat(payload, format) {
   switch (format) {
     case 'binary':
@@ -56,8 +45,8 @@ export function fitsFormat(payload, format) {
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 /**
- * @param {string} text standard alphabet, padded; line breaks in it are skipped
- * @returns {Buffer | undefined} undefined if it is no base64
+ * @param {string} text standard alphabet, padded; line breaks are skipped
+ * @returns {Buffer | undefined} undefined: not base64
  */
 export function decodeBase64(text) {
   const letters = text.includes('\n') || text.includes('\r') ? text.replace(/[\r\n]/g, '') : text
@@ -65,10 +54,7 @@ export function decodeBase64(text) {
   return Buffer.from(letters, 'base64')
 }
 
-/**
- * @param {Buffer} bytes
- * @returns {string | undefined} the JSON text on one line; undefined if they are none
- */
+/** @param {Buffer} bytes @returns {string | undefined} JSON text on one line; undefined: not JSON */
 export function jsonText(bytes) {
   if (!isUtf8(bytes)) return undefined
   const text = bytes.toString()
@@ -80,9 +66,5 @@ export function jsonText(bytes) {
   return singleLine(text)
 }
 
-/**
- * For places that only JSON fits in: what is none becomes a JSON string.
- * @param {Buffer} bytes
- * @returns {string} JSON text
- */
+/** Bytes that are not JSON become a JSON string. @param {Buffer} bytes @returns {string} JSON text */
 export const toJson = bytes => jsonText(bytes) ?? JSON.stringify(bytes.toString())

@@ -9,10 +9,7 @@ import { Wire, WireReader } from './wire.js'
  * @typedef {(Field | undefined)[]} Shape a message: its fields by their numbers
  */
 
-/**
- * @param {Record<number, [string, Kind] | [string, Kind, Shape]>} fields
- * @returns {Shape}
- */
+/** @param {Record<number, [string, Kind] | [string, Kind, Shape]>} fields @returns {Shape} */
 function message(fields) {
   /** @type {Shape} */
   const shape = []
@@ -22,7 +19,7 @@ function message(fields) {
   return shape
 }
 
-// What clients send (client protocol, section 3), without the fields that nothing reads.
+// Messages from clients (client protocol, section 3), without unused fields.
 
 const filterNode = message({
   1: ['op', 'string'],
@@ -106,7 +103,7 @@ const requests = message({
   ],
 })
 
-/** Their order of preference, when a command carries several (client protocol, section 5). */
+/** The order of preference for a command with several requests (client protocol, section 5). */
 const order = [4, 5, 6, 7, 8, 9, 10, 13, 12, 14, 15]
 
 /** @type {Record<Kind, number>} */
@@ -126,10 +123,9 @@ const wires = {
 }
 
 /**
- * Reads a message. What stands in it twice is merged, or the last one counts, as everywhere in Protobuf.
- * @param {WireReader} reader at the first byte of the message, which ends where the reader's end is
- * @param {Shape} shape
- * @param {any} into
+ * Reads a message. Repeated fields are merged, or the last one wins, as everywhere in Protobuf.
+ * @param {WireReader} reader at the first byte of the message, which ends at the reader's end
+ * @param {Shape} shape @param {any} into
  * @param {number} depth of filter nodes
  */
 function read(reader, shape, into, depth) {
@@ -145,10 +141,8 @@ function read(reader, shape, into, depth) {
 }
 
 /**
- * @param {WireReader} reader at a message inside another one
- * @param {Shape | null} shape
- * @param {any} into
- * @param {number} depth
+ * @param {WireReader} reader at an inner message
+ * @param {Shape | null} shape @param {any} into @param {number} depth
  */
 function readMessage(reader, shape, into, depth) {
   const outer = reader.enter()
@@ -157,12 +151,7 @@ function readMessage(reader, shape, into, depth) {
   return into
 }
 
-/**
- * @param {WireReader} reader
- * @param {Field} field
- * @param {any} into
- * @param {number} depth
- */
+/** @param {WireReader} reader @param {Field} field @param {any} into @param {number} depth */
 function readField(reader, { name, kind, shape }, into, depth) {
   switch (kind) {
     case 'uint32':
@@ -185,7 +174,7 @@ function readField(reader, { name, kind, shape }, into, depth) {
       break
     case 'bytes': {
       const bytes = reader.bytes()
-      // Proto3 does not tell empty bytes from none.
+      // Proto3 does not distinguish empty bytes from absent ones.
       into[name] = bytes.length > 0 ? bytes : undefined
       break
     }
@@ -194,7 +183,7 @@ function readField(reader, { name, kind, shape }, into, depth) {
       break
     case 'texts': {
       const { key, value } = readMessage(reader, shape, { key: '', value: '' }, depth)
-      // A plain assignment of `__proto__` would go astray.
+      // A plain assignment of `__proto__` would set the prototype.
       Object.defineProperty((into[name] ??= {}), key, {
         value,
         enumerable: true,
@@ -253,8 +242,8 @@ export function parseCommand(raw) {
 }
 
 /**
- * @param {Buffer} frame commands, each behind its length
- * @returns {string[]} byte strings, because they may wait: a Buffer, however short, keeps what it was cut from
+ * @param {Buffer} frame length-delimited commands
+ * @returns {string[]} byte strings, because they may wait: any Buffer keeps the whole memory it was cut from
  * @throws {import('../errors.js').Disconnect} disconnects.badRequest
  */
 export function splitFrame(frame) {
@@ -268,7 +257,7 @@ export function splitFrame(frame) {
 /**
  * Reads an EmulationRequest in Protobuf (client protocol, sections 3 and 16.3).
  * @param {Buffer} body
- * @returns {{node: string, session: string, data: Buffer} | undefined} undefined if it is none; `data` is a part of `body`
+ * @returns {{node: string, session: string, data: Buffer} | undefined} undefined: malformed; `data` is a view of `body`
  */
 export function readEmulationRequest(body) {
   if (body.length === 0) return undefined

@@ -1,5 +1,5 @@
-// The messages that a gateway writes in Protobuf: numbers and meaning are in section 3 of the client protocol. `field` is always the
-// number under which a message stands in the one around it.
+// The messages of a gateway in Protobuf: section 3 of the client protocol has numbers and meanings. `field` is
+// always the number of a message in its outer message.
 
 import { rawMembers } from './raw-json.js'
 import { WireWriter } from './wire.js'
@@ -39,26 +39,17 @@ export const Push = Object.freeze({
   REFRESH: 12,
 })
 
-/**
- * @param {string | undefined} text raw JSON
- * @returns {Buffer}
- */
+/** @param {string | undefined} text raw JSON @returns {Buffer} */
 const rawBytes = text => Buffer.from(text ?? '')
 
-/**
- * Writes messages one inside the other.
- */
 export class MessageWriter extends WireWriter {
-  /** A client that publishes often says each time who it is, in the same words: they are not translated again. */
+  /** A client that publishes often sends the same info each time: it is encoded once. */
   #lastInfo = ''
   /** @type {Uint8Array} */
   #lastInfoBytes = Buffer.alloc(0)
   #infoWriter = new WireWriter(1024)
 
-  /**
-   * @param {number} field
-   * @param {string} info ClientInfo as JSON text
-   */
+  /** @param {number} field @param {string} info ClientInfo as JSON text */
   clientInfo(field, info) {
     if (info !== this.#lastInfo) {
       const members = rawMembers(info)
@@ -74,10 +65,7 @@ export class MessageWriter extends WireWriter {
     this.message(field, this.#lastInfoBytes)
   }
 
-  /**
-   * @param {number} field
-   * @param {Record<string, string>} tags
-   */
+  /** @param {number} field @param {Record<string, string>} tags */
   #tags(field, tags) {
     for (const key of Object.keys(tags)) {
       this.open(field)
@@ -88,10 +76,9 @@ export class MessageWriter extends WireWriter {
   }
 
   /**
-   * @param {number} field
-   * @param {Publication} publication
-   * @param {boolean} live the first publication of a stream tells its epoch, but only live
-   * @param {Uint8Array | null} delta what stands in the place of its data
+   * @param {number} field @param {Publication} publication
+   * @param {boolean} live adds the epoch to the first publication of a stream
+   * @param {Uint8Array | null} delta replaces the data
    * @param {boolean} bare without epoch, for delta-negotiated subscriptions
    */
   publication(field, publication, live, delta, bare) {
@@ -108,10 +95,7 @@ export class MessageWriter extends WireWriter {
     this.close()
   }
 
-  /**
-   * @param {number} field
-   * @param {SubscribeResult} result
-   */
+  /** @param {number} field @param {SubscribeResult} result */
   subscribeResult(field, result) {
     const { publications, delta = false, deltas } = result
     this.open(field)
@@ -146,7 +130,8 @@ export class MessageWriter extends WireWriter {
   }
 
   /**
-   * The result of a connect command. (The push `connect` has other numbers; only one-way clients get one, and they speak JSON.)
+   * The result of a connect command. (The push `connect` has other numbers, but only unidirectional clients get it,
+   * in JSON.)
    * @param {ConnectResult} result
    */
   connectResult(result) {
@@ -170,11 +155,7 @@ export class MessageWriter extends WireWriter {
     this.close()
   }
 
-  /**
-   * What several messages hold: whether something expires, and when.
-   * @param {number} field of `expires`; `ttl` is the next one
-   * @param {{expires: boolean, ttl: number}} expiry
-   */
+  /** @param {number} field of `expires`; `ttl` is the next one @param {{expires: boolean, ttl: number}} expiry */
   expiry(field, { expires, ttl }) {
     this.bool(field, expires)
     this.uint(field + 1, expires ? ttl : 0)

@@ -2,7 +2,8 @@ import { parseCommand, splitFrame } from './protobuf-commands.js'
 import { MessageWriter, Push, Reply } from './protobuf-messages.js'
 
 /**
- * The Centrifuge protocol in Protobuf (client protocol, sections 1.2 and 3): each message behind its length, payloads as they came.
+ * The Centrifuge protocol in Protobuf (client protocol, sections 1.2 and 3): length-delimited messages, payloads
+ * unchanged.
  * @typedef {import('./contract.js').Codec} Codec
  * @implements {Codec}
  */
@@ -15,7 +16,7 @@ export class ProtobufCodec {
   split = splitFrame
   command = parseCommand
   #out = new MessageWriter()
-  /** A publication must stay while other messages are written: its fan-out may end sessions. */
+  /** A publication must survive the writing of other messages: its fan-out may end sessions. */
   #publication = new MessageWriter()
 
   /** @param {string} raw */
@@ -37,11 +38,7 @@ export class ProtobufCodec {
     return out
   }
 
-  /**
-   * @param {string} channel '' if the push belongs to none
-   * @param {MessageWriter} [out]
-   * @param {number} [size] bytes, about
-   */
+  /** @param {string} channel '' = none @param {MessageWriter} [out] @param {number} [size] approximate bytes */
   #push(channel, out = this.#out, size = 0) {
     out.clear()
     out.open(0, size)
@@ -50,13 +47,13 @@ export class ProtobufCodec {
     return out
   }
 
-  /** @returns {Buffer} the reply just written */
+  /** @returns {Buffer} the reply */
   #endReply() {
     this.#out.close()
     return this.#out.copy()
   }
 
-  /** @returns {Buffer} the push just written */
+  /** @returns {Buffer} the push */
   #endPush() {
     this.#out.close()
     return this.#endReply()
@@ -149,10 +146,8 @@ export class ProtobufCodec {
   }
 
   /**
-   * @param {string} channel
-   * @param {import('../broker/contract.js').Publication} publication
-   * @param {Uint8Array | null} delta
-   * @param {boolean} bare
+   * @param {string} channel @param {import('../broker/contract.js').Publication} publication
+   * @param {Uint8Array | null} delta @param {boolean} bare
    */
   #publish(channel, publication, delta, bare) {
     const size = (delta ?? publication.data).length + channel.length + 20

@@ -1,5 +1,5 @@
-// Finds members of a JSON object without building them again: a payload that is parsed and stringified loses big
-// numbers, `1.0` and duplicate spacing, and costs time. Every function here wants a text that JSON.parse has accepted.
+// Finds members of a JSON object without rebuilding them: parsing and stringifying a payload loses big numbers,
+// `1.0` and the spacing, and costs time. Every function here requires text that JSON.parse has accepted.
 
 const QUOTE = 34
 const COMMA = 44
@@ -11,11 +11,7 @@ const OPEN_BRACE = 123
 const CLOSE_BRACE = 125
 const SPACE = 32
 
-/**
- * @param {string} text
- * @param {number} at
- * @returns {number} index of the first character from `at` that is not white space
- */
+/** @param {string} text @param {number} at @returns {number} index of the first non-space character from `at` */
 function skipSpace(text, at) {
   // In valid JSON only white space is <= 0x20 outside of strings.
   while (text.charCodeAt(at) <= SPACE) at++
@@ -40,7 +36,7 @@ function closingQuote(text, open) {
 
 /**
  * @param {string} text
- * @param {number} at index of the first character of a value
+ * @param {number} at index of a value's first character
  * @returns {number} index after the value
  */
 function skipValue(text, at) {
@@ -59,16 +55,12 @@ function skipValue(text, at) {
   for (;;) {
     const code = text.charCodeAt(++at)
     if (code <= SPACE || code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET) return at
-    // A lone number or literal ends with the text: charCodeAt gives NaN there.
+    // A lone number or literal ends with the text, where charCodeAt returns NaN.
     if (at >= text.length) return at
   }
 }
 
-/**
- * @param {string} text
- * @param {number} from
- * @param {number} to
- */
+/** @param {string} text @param {number} from @param {number} to */
 function hasEscape(text, from, to) {
   for (let at = from; at < to; at++) if (text.charCodeAt(at) === BACKSLASH) return true
   return false
@@ -76,11 +68,10 @@ function hasEscape(text, from, to) {
 
 /**
  * The original text of one member of an object.
- *
  * @param {string} text valid JSON
  * @param {string} name the member's name, decoded
- * @returns {string | undefined} undefined when there is none, or when `text` is no object. Of duplicates the last, as
- *   JSON.parse has it
+ * @returns {string | undefined} undefined if it is absent, or `text` is not an object. Of duplicates the last,
+ *   like JSON.parse
  */
 export function rawMember(text, name) {
   let at = skipSpace(text, 0)
@@ -113,9 +104,8 @@ export function rawMember(text, name) {
 
 /**
  * The original texts of all members of an object.
- *
  * @param {string} text valid JSON
- * @returns {Map<string, string>} decoded name -> text of the value; empty when `text` is no object
+ * @returns {Map<string, string>} decoded name -> text of the value; empty if `text` is not an object
  */
 export function rawMembers(text) {
   /** @type {Map<string, string>} */
@@ -138,11 +128,8 @@ export function rawMembers(text) {
 }
 
 /**
- * The same JSON without line breaks, because a line break ends a frame on some transports. Valid JSON has them only
- * between tokens (inside strings they are escaped), so they can go wherever they stand.
- *
- * @param {string} raw valid JSON
- * @returns {string}
+ * Removes line breaks, which end a frame on some transports. Valid JSON has them only between tokens.
+ * @param {string} raw valid JSON @returns {string}
  */
 export function singleLine(raw) {
   if (raw.indexOf('\n') === -1 && raw.indexOf('\r') === -1) return raw

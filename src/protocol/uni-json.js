@@ -5,8 +5,8 @@ import { connectResult, JsonCodec } from './json.js'
 /** @typedef {import('./contract.js').Codec} Codec */
 
 /**
- * JSON of unidirectional streams (client protocol, section 17): pushes are not wrapped in replies, and the answer to the
- * connect request is a push. The decoder of JsonCodec is never called here.
+ * JSON of unidirectional streams (client protocol, section 17): pushes are not wrapped in replies, and the answer to
+ * the connect request is a push. The decoder of JsonCodec is never called here.
  * @implements {Codec}
  */
 export class UniJsonCodec extends JsonCodec {
@@ -25,15 +25,12 @@ export class UniJsonCodec extends JsonCodec {
 
 const quote = JSON.stringify
 
-/**
- * @param {string} text
- * @returns {string} its UTF-8 bytes, a character each
- */
+/** @param {string} text @returns {string} its UTF-8 bytes as a byte string */
 const bytesOf = text => (/^[\x00-\x7f]*$/.test(text) ? text : Buffer.from(text).toString('latin1'))
 
 /**
- * Publications in the answer to a unidirectional long-poll: each names its channel, and payloads that are not JSON go out
- * in base64. No other method of the codec is called.
+ * Publications in the answer to a unidirectional long-poll: each names its channel, and payloads that are not JSON
+ * are sent in base64. No other method of the codec is called.
  * @implements {Codec}
  */
 export class PollJsonCodec extends JsonCodec {
@@ -42,9 +39,8 @@ export class PollJsonCodec extends JsonCodec {
   unidirectional = true
 
   /**
-   * @param {string} channel
-   * @param {import('../broker/contract.js').Publication} publication
-   * @returns {string} byte string: payloads go through as they are, and it lives in the heap without what a Buffer costs
+   * @param {string} channel @param {import('../broker/contract.js').Publication} publication
+   * @returns {string} byte string: payloads pass unchanged, without the heap cost of a Buffer
    */
   text(channel, { data, json, offset, tags, info }) {
     let text = `{"channel":${bytesOf(quote(channel))}`

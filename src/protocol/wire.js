@@ -1,24 +1,22 @@
-// The wire format of Protobuf: tagged fields, numbers as base-128 varints, everything else behind its length. Both classes are small
-// on purpose: they know no messages.
+// The wire format of Protobuf: tagged fields, numbers as base-128 varints, everything else after its length. Neither
+// class knows messages.
 //
-// Why not protobufjs: a hostile client is what counts here. Its reader cuts a string that runs past the end instead of refusing it, does
-// not hold an inner message to its length, and is out of step after a varint of 6 to 9 bytes in a 32-bit field; its writer takes more
-// than twice the time for a publication, because it makes an object for each value.
+// Why not protobufjs: hostile clients. Its reader cuts a string that runs past the end instead of refusing it, does not
+// hold an inner message to its length, and loses its position after a varint of 6 to 9 bytes in a 32-bit field; its
+// writer is more than twice as slow for a publication, because it creates an object for each value.
 
 import { disconnects } from '../errors.js'
 
-/** How a value is written, by the lowest three bits of its tag. */
+/** Encoding of a value, in the lowest three bits of its tag. */
 export const Wire = Object.freeze({ VARINT: 0, FIXED64: 1, LENGTH: 2, GROUP: 3, GROUP_END: 4, FIXED32: 5 })
 
 const TWO_32 = 2 ** 32
 
-/**
- * Reads fields from bytes that may be wrong in every way: then each method throws disconnects.badRequest.
- */
+/** Reads fields from untrusted bytes: each method throws disconnects.badRequest on malformed ones. */
 export class WireReader {
   #bytes
   #at = 0
-  /** Where the message that is being read ends. */
+  /** End of the current message. */
   #end
 
   /** @param {Buffer} bytes */
@@ -36,7 +34,7 @@ export class WireReader {
     return this.#bytes[this.#at++]
   }
 
-  /** @returns {number} what begins a field: its number from 1, shifted by 3, and how its value is written */
+  /** @returns {number} tag of a field: its number from 1, shifted by 3, and its Wire type */
   tag() {
     const tag = this.uint32()
     if (tag >>> 3 === 0) throw disconnects.badRequest
@@ -54,10 +52,7 @@ export class WireReader {
     throw disconnects.badRequest
   }
 
-  /**
-   * @param {boolean} signed
-   * @returns {number} all 64 bits of a varint; exact up to 2^53
-   */
+  /** @param {boolean} signed @returns {number} all 64 bits of a varint; exact up to 2^53 */
   #long(signed) {
     let low = 0
     let high = 0
@@ -80,7 +75,7 @@ export class WireReader {
     return this.#long(true)
   }
 
-  /** @returns {number} where the length-delimited value that begins here ends; `at` is its first byte */
+  /** @returns {number} end of the length-delimited value that begins here; #at becomes its first byte */
   #valueEnd() {
     const length = this.uint32()
     if (length > this.#end - this.#at) throw disconnects.badRequest
@@ -95,7 +90,6 @@ export class WireReader {
     return value
   }
 
-  /** @returns {string} */
   text() {
     const end = this.#valueEnd()
     const value = this.#bytes.toString('utf8', this.#at, end)
@@ -103,24 +97,21 @@ export class WireReader {
     return value
   }
 
-  /**
-   * Goes into the message that begins here: `done` is true at its end.
-   * @returns {number} for `leave`
-   */
+  /** Enters the message that begins here: `done` is true at its end. @returns {number} for `leave` */
   enter() {
     const outer = this.#end
     this.#end = this.#valueEnd()
     return outer
   }
 
-  /** @param {number} outer what `enter` returned */
+  /** @param {number} outer result of `enter` */
   leave(outer) {
     this.#end = outer
   }
 
-  /** @param {number} wire how the value is written that is of no interest */
+  /** @param {number} wire type of the skipped value */
   skip(wire) {
-    // Groups are long out of use, but may still be nested: counted, because a stack of calls could be made to overflow.
+    // Obsolete groups may be nested; counting them avoids a stack overflow.
     let groups = 0
     for (;;) {
       if (wire === Wire.VARINT) this.uint32()
@@ -136,35 +127,30 @@ export class WireReader {
   }
 }
 
-/** A buffer that grew past this is given back. */
+/** A larger buffer is released. */
 const KEEP_SIZE = 1024 * 1024
 
-/** As texts up to this length are at most 127 bytes of UTF-8, their length takes one byte. */
+/** Texts up to this length have at most 127 bytes of UTF-8, so their length fits one byte. */
 const SHORT_TEXT = 42
 
-/**
- * @param {number} value
- * @returns {number} bytes of its varint
- */
+/** @param {number} value @returns {number} bytes of its varint */
 function varintSize(value) {
   let size = 1
   for (; value > 127; size++) value = Math.floor(value / 128)
   return size
 }
 
-/**
- * Writes fields one behind the other into memory of its own, which is used again and again. Zero values are left out, as proto3 has it.
- */
+/** Writes fields into its own reused memory. Zero values are omitted, as in proto3. */
 export class WireWriter {
   #bytes
   #size
   #end = 0
-  /** The messages being written, outermost first: where their bytes begin, and what was set aside for their lengths. */
+  /** The open messages, outermost first: start of their bytes, and bytes reserved for their lengths. */
   #starts = [0, 0, 0, 0, 0, 0, 0, 0]
   #rooms = [0, 0, 0, 0, 0, 0, 0, 0]
   #depth = 0
 
-  /** @param {number} [size] bytes to begin with */
+  /** @param {number} [size] initial bytes */
   constructor(size = 64 * 1024) {
     this.#size = size
     this.#bytes = Buffer.allocUnsafeSlow(size)
@@ -175,19 +161,19 @@ export class WireWriter {
     this.#depth = 0
   }
 
-  /** @returns {Uint8Array} what was written; valid until the next `clear` */
+  /** @returns {Uint8Array} the written bytes; valid until the next `clear` */
   view() {
     return this.#bytes.subarray(0, this.#end)
   }
 
-  /** @returns {Buffer} what was written */
+  /** @returns {Buffer} a copy of the written bytes */
   copy() {
     const copy = Buffer.from(this.view())
     if (this.#bytes.length > KEEP_SIZE) this.#bytes = Buffer.allocUnsafeSlow(this.#size)
     return copy
   }
 
-  /** @param {number} size bytes that must fit behind the end */
+  /** @param {number} size bytes that must fit after the end */
   #reserve(size) {
     const needed = this.#end + size
     if (needed <= this.#bytes.length) return
@@ -196,7 +182,7 @@ export class WireWriter {
     this.#bytes = grown
   }
 
-  /** @param {number} value a whole number from 0 to 2^53 - 1; there is room for it */
+  /** @param {number} value integer from 0 to 2^53 - 1; the bytes are reserved */
   #varint(value) {
     while (value > 127) {
       this.#bytes[this.#end++] = (value % 128) | 128
@@ -205,29 +191,20 @@ export class WireWriter {
     this.#bytes[this.#end++] = value
   }
 
-  /**
-   * @param {number} field
-   * @param {number} wire
-   */
+  /** @param {number} field @param {number} wire */
   #tag(field, wire) {
     this.#reserve(16)
     this.#varint((field << 3) | wire)
   }
 
-  /**
-   * @param {number} field
-   * @param {number | undefined} value a whole number from 0 to 2^53 - 1
-   */
+  /** @param {number} field @param {number | undefined} value integer from 0 to 2^53 - 1 */
   uint(field, value) {
     if (!value) return
     this.#tag(field, Wire.VARINT)
     this.#varint(value)
   }
 
-  /**
-   * @param {number} field
-   * @param {bigint} value 64 bits, unsigned
-   */
+  /** @param {number} field @param {bigint} value 64 bits, unsigned */
   uint64(field, value) {
     if (value === 0n) return
     this.#tag(field, Wire.VARINT)
@@ -235,18 +212,12 @@ export class WireWriter {
     this.#bytes[this.#end++] = Number(value)
   }
 
-  /**
-   * @param {number} field
-   * @param {boolean | undefined} value
-   */
+  /** @param {number} field @param {boolean | undefined} value */
   bool(field, value) {
     if (value) this.uint(field, 1)
   }
 
-  /**
-   * @param {number} field
-   * @param {string | undefined} text
-   */
+  /** @param {number} field @param {string | undefined} text */
   text(field, text) {
     if (!text) return
     this.#tag(field, Wire.LENGTH)
@@ -264,10 +235,9 @@ export class WireWriter {
   }
 
   /**
-   * For a short text quicker than a call of `write`.
-   * @param {string} text
-   * @param {number} at
-   * @returns {boolean} false when it is more than ASCII: then nothing useful is there
+   * Faster than `write` for a short text.
+   * @param {string} text @param {number} at
+   * @returns {boolean} false: not ASCII, discard
    */
   #ascii(text, at) {
     const bytes = this.#bytes
@@ -279,18 +249,12 @@ export class WireWriter {
     return true
   }
 
-  /**
-   * @param {number} field
-   * @param {Uint8Array} bytes
-   */
+  /** @param {number} field @param {Uint8Array} bytes */
   bytes(field, bytes) {
     if (bytes.length > 0) this.message(field, bytes)
   }
 
-  /**
-   * @param {number} field
-   * @param {Uint8Array} bytes a whole message; it is written even if it is empty
-   */
+  /** @param {number} field @param {Uint8Array} bytes a whole message; written even if empty */
   message(field, bytes) {
     const { length } = bytes
     this.#tag(field, Wire.LENGTH)
@@ -301,9 +265,9 @@ export class WireWriter {
   }
 
   /**
-   * Begins a message inside the one that is being written; it is written even if it stays empty.
-   * @param {number} field 0: no tag, only the length: the outermost of a frame
-   * @param {number} [size] about how many bytes it will have: the closer, the less has to be moved when it is known
+   * Begins an inner message, which is written even if it stays empty.
+   * @param {number} field 0: only a length, no tag; the outermost message of a frame
+   * @param {number} [size] estimated bytes: a good estimate avoids moving them in `close`
    */
   open(field, size = 0) {
     if (field > 0) this.#tag(field, Wire.LENGTH)
@@ -314,7 +278,6 @@ export class WireWriter {
     this.#rooms[this.#depth++] = room
   }
 
-  /** Ends the innermost message: its length is known now. */
   close() {
     const start = this.#starts[--this.#depth]
     const room = this.#rooms[this.#depth]
