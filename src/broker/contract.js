@@ -74,28 +74,11 @@
  */
 
 /**
- * @callback SubscribeDone
- * @param {Error | null} error @param {SubscribeAnswer} answer
- * @returns {void}
- *
- * @callback PositionDone
- * @param {Error | null} error @param {number} offset @param {string} epoch
- * @returns {void}
- *
- * @callback CallDone
- * @param {Error | null} error
- * @param {Buffer} answer valid only during the call
- * @returns {void}
- *
- * @callback ClaimDone
- * @param {Error | null} error @param {boolean} admitted
- * @returns {void}
- */
-
-/**
- * @typedef {object} Part
- * @property {() => void} start called once, before any other method
- * @property {() => void} close called once, at the end
+ * @typedef {(error: Error | null, answer: SubscribeAnswer) => void} SubscribeDone
+ * @typedef {(error: Error | null, offset: number, epoch: string) => void} PositionDone
+ * @typedef {(error: Error | null, answer: Buffer) => void} CallDone `answer` is valid only during the call
+ * @typedef {(error: Error | null, admitted: boolean) => void} ClaimDone
+ * @typedef {{start: () => void, close: () => void}} Part `start` is called once, first; `close` once, last
  */
 
 /**

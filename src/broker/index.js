@@ -25,8 +25,7 @@ const ENGINES = {
 
 /**
  * Checks that the servers of the configured engine can be used.
- * @param {any} config @param {import('pino').Logger} log
- * @returns {Promise<void>}
+ * @param {any} config @param {import('pino').Logger} log @returns {Promise<void>}
  * @throws {Error} one line that states the fault, without passwords
  */
 export const checkEngine = (config, log) => ENGINES[config.engine.type].check(config, log)

@@ -19,8 +19,7 @@ export function newEpoch() {
 
 /**
  * @template T
- * @param {Iterator<T>} iterator @param {number} count
- * @returns {T[]} the next `count` items: fewer at the end
+ * @param {Iterator<T>} iterator @param {number} count @returns {T[]} the next `count` items: fewer at the end
  */
 export function nextItems(iterator, count) {
   const items = []

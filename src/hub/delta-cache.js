@@ -20,8 +20,7 @@ export class DeltaCache {
   }
 
   /**
-   * @param {string} channel
-   * @param {Publication[]} publications ascending
+   * @param {string} channel @param {Publication[]} publications ascending
    * @returns {(Buffer | null)[]} for each the delta against the previous one, null: send in full
    */
   between(channel, publications) {

@@ -33,11 +33,9 @@ export class Deltas {
   #room = Buffer.alloc(0)
 
   /**
-   * @param {Session} session
-   * @param {boolean} positioned relies on its position
+   * @param {Session} session @param {boolean} positioned relies on its position
    * @param {Publication | null} received last publication of the stream that it has received, null: none
-   * @param {() => string} newTopic
-   * @returns {Cohort}
+   * @param {() => string} newTopic @returns {Cohort}
    */
   join(session, positioned, received, newTopic) {
     const { codec } = session

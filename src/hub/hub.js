@@ -130,8 +130,7 @@ export class Hub {
   /**
    * The cohort of a new subscriber, who is counted.
    * @param {Channel} channel @param {Codec} codec @param {boolean} events
-   * @param {import('../protocol/filter.js').Filter | null} filter
-   * @returns {Cohort}
+   * @param {import('../protocol/filter.js').Filter | null} filter @returns {Cohort}
    */
   #cohort(channel, codec, events, filter) {
     const key =
@@ -324,8 +323,7 @@ export class Hub {
 
   /**
    * Fans out a join or a leave.
-   * @param {string} name
-   * @param {string} info ClientInfo as JSON text
+   * @param {string} name @param {string} info ClientInfo as JSON text
    * @param {boolean} joined
    */
   presence(name, info, joined) {

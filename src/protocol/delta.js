@@ -188,8 +188,7 @@ export class DeltaEncoder {
 
   /**
    * Indexes the blocks of the base by their hashes.
-   * @param {Uint8Array} base
-   * @returns {number} right shift that turns a hash into an index of #heads
+   * @param {Uint8Array} base @returns {number} right shift that turns a hash into an index of #heads
    */
   #index(base) {
     const blocks = Math.floor(base.length / WINDOW)
@@ -215,8 +214,7 @@ export class DeltaEncoder {
   /**
    * Keeps the match of `target` at `at` with `base` at `place` if it is worth its copy and the longest so far. Their
    * first bytes are equal.
-   * @param {Uint8Array} base @param {Uint8Array} target
-   * @param {number} pending start of the unwritten part
+   * @param {Uint8Array} base @param {Uint8Array} target @param {number} pending start of the unwritten part
    * @param {number} at @param {number} end @param {number} place
    */
   #try(base, target, pending, at, end, place) {

@@ -48,8 +48,7 @@ function parseDecimal(text) {
 
 /**
  * Compares decimal numbers of any length.
- * @param {string | undefined} left @param {string} right
- * @returns {number} -1, 0, 1; NaN if one is not a number
+ * @param {string | undefined} left @param {string} right @returns {number} -1, 0, 1; NaN if one is not a number
  */
 function compareDecimals(left, right) {
   const a = parseDecimal(left)

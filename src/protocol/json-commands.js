@@ -15,8 +15,7 @@ const shape = fields => withoutPrototype(fields)
 
 /**
  * @template T
- * @param {Record<string, T>} members
- * @returns {Readonly<Record<string, T>>}
+ * @param {Record<string, T>} members @returns {Readonly<Record<string, T>>}
  */
 function withoutPrototype(members) {
   return Object.freeze(Object.assign(Object.create(null), members))
@@ -88,8 +87,7 @@ const isTexts = value => isObject(value) && Object.values(value).every(text => t
 
 /**
  * Checks the known fields of a request in place: null becomes undefined, payloads become their raw text.
- * @param {any} value @param {Shape} shape
- * @param {() => string | undefined} text raw text of `value`
+ * @param {any} value @param {Shape} shape @param {() => string | undefined} text raw text of `value`
  * @param {number} depth
  */
 function check(value, shape, text, depth) {
@@ -112,8 +110,7 @@ function check(value, shape, text, depth) {
 /**
  * @param {any} owner @param {string} key @param {any} field @param {Kind} kind
  * @param {() => string | undefined} text raw text of `owner`
- * @param {number} depth
- * @returns {boolean}
+ * @param {number} depth @returns {boolean}
  */
 function checkField(owner, key, field, kind, text, depth) {
   switch (kind) {

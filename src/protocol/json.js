@@ -15,8 +15,7 @@ const EMPTY_TEXT = 'null'
 
 /**
  * The fields of a publication after its data.
- * @param {Publication} publication
- * @param {boolean} live adds the epoch to the first publication of a stream
+ * @param {Publication} publication @param {boolean} live adds the epoch to the first publication of a stream
  */
 function publicationTail({ offset, epoch, info, tags, version }, live) {
   let text = ''

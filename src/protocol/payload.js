@@ -13,6 +13,7 @@ import { singleLine } from './raw-json.js'
 /** @type {Payload} */
 export const NO_PAYLOAD = Object.freeze({ data: '', json: true, object: false })
 
+/** @param {string} text valid JSON */
 const isObjectText = text => text.charCodeAt(0) === 0x7b || text.trimStart().startsWith('{')
 
 /** @param {string} text valid JSON on one line @returns {Payload} */

@@ -125,8 +125,7 @@ const wires = {
 /**
  * Reads a message. Repeated fields are merged, or the last one wins, as everywhere in Protobuf.
  * @param {WireReader} reader at the first byte of the message, which ends at the reader's end
- * @param {Shape} shape @param {any} into
- * @param {number} depth of filter nodes
+ * @param {Shape} shape @param {any} into @param {number} depth of filter nodes
  */
 function read(reader, shape, into, depth) {
   while (!reader.done) {

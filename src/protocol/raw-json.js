@@ -19,8 +19,7 @@ function skipSpace(text, at) {
 }
 
 /**
- * @param {string} text
- * @param {number} open index of the opening quote
+ * @param {string} text @param {number} open index of the opening quote
  * @returns {number} index of the closing quote
  */
 function closingQuote(text, open) {
@@ -35,8 +34,7 @@ function closingQuote(text, open) {
 }
 
 /**
- * @param {string} text
- * @param {number} at index of a value's first character
+ * @param {string} text @param {number} at index of a value's first character
  * @returns {number} index after the value
  */
 function skipValue(text, at) {

@@ -236,8 +236,7 @@ export class WireWriter {
 
   /**
    * Faster than `write` for a short text.
-   * @param {string} text @param {number} at
-   * @returns {boolean} false: not ASCII, discard
+   * @param {string} text @param {number} at @returns {boolean} false: not ASCII, discard
    */
   #ascii(text, at) {
     const bytes = this.#bytes

@@ -8,6 +8,7 @@ import { Frame } from './frames.js'
  * @typedef {import('../contract.js').Control} Control
  * @typedef {import('./frames.js').FrameWriter} FrameWriter
  * @typedef {import('./frames.js').FrameCursor} FrameCursor
+ *
  * @typedef {object} CallLink a worker, for the calls of the primary
  * @property {FrameWriter} writer
  * @property {number} worker index of the worker, -1: cannot be called
@@ -208,8 +209,7 @@ export class LocalControl {
 
   /**
    * Fails the calls that were forwarded to a worker that has gone.
-   * @param {FrameCursor} cursor
-   * @returns {number} index of the worker
+   * @param {FrameCursor} cursor @returns {number} index of the worker
    */
   gone(cursor) {
     const worker = cursor.u32()

@@ -1,7 +1,4 @@
-/**
- * @typedef {object} Expiring
- * @property {number} dueSecond its bucket, 0 = none; belongs to Expiry
- */
+/** @typedef {{dueSecond: number}} Expiring `dueSecond`: its bucket, 0 = none; set only by Expiry */
 
 /**
  * Items that expire, in one bucket for each second instead of a timer for each item. An item with a postponed expiry

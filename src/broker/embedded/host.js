@@ -17,8 +17,7 @@ class Link {
   calls = 0
 
   /**
-   * @param {import('node:net').Socket} socket
-   * @param {string} name for the log
+   * @param {import('node:net').Socket} socket @param {string} name for the log
    * @param {number} worker index
    * @param {number} number
    */
@@ -53,10 +52,8 @@ export class BrokerHost {
   #clock
 
   /**
-   * @param {object} options
-   * @param {number} options.maxBytes limit of the stored bytes
-   * @param {import('pino').Logger} options.log
-   * @param {() => number} [options.clock] ms
+   * @param {object} options @param {number} options.maxBytes limit of the stored bytes
+   * @param {import('pino').Logger} options.log @param {() => number} [options.clock] ms
    */
   constructor({ maxBytes, log, clock = Date.now }) {
     this.#log = log
@@ -82,8 +79,7 @@ export class BrokerHost {
 
   /**
    * Serves a worker until its socket closes.
-   * @param {import('node:net').Socket} socket
-   * @param {string} name for the log
+   * @param {import('node:net').Socket} socket @param {string} name for the log
    * @param {number} worker index by which other workers call it; -1: cannot be called
    */
   attach(socket, name, worker) {

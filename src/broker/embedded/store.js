@@ -60,8 +60,7 @@ export class Store {
   #expiry
 
   /**
-   * @param {object} options @param {number} options.maxBytes
-   * @param {() => number} options.clock ms
+   * @param {object} options @param {number} options.maxBytes @param {() => number} options.clock ms
    * @param {(bytes: number) => void} options.onFull called when data is dropped
    */
   constructor({ maxBytes, clock, onFull }) {
@@ -146,8 +145,7 @@ export class Store {
 
   /**
    * The stream of a channel, created if missing, with its life extended.
-   * @param {string} name
-   * @param {number} metaTtl ms
+   * @param {string} name @param {number} metaTtl ms
    */
   #touch(name, metaTtl) {
     const now = this.#clock()
@@ -231,8 +229,7 @@ export class Store {
 
   /**
    * The stream of a subscriber or reader, created if missing.
-   * @param {string} name
-   * @param {number} metaTtl ms
+   * @param {string} name @param {number} metaTtl ms
    * @returns {Stream}
    */
   stream(name, metaTtl) {

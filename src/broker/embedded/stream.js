@@ -37,8 +37,7 @@ export class Stream {
   }
 
   /**
-   * @param {number} flags @param {string} body
-   * @param {number} size publications to keep
+   * @param {number} flags @param {string} body @param {number} size publications to keep
    * @returns {number} its offset
    */
   add(flags, body, size) {
@@ -117,8 +116,7 @@ export class Stream {
   /**
    * Records a publication's version.
    * @param {bigint} version 0n = none, which resets the known version
-   * @param {string} epoch
-   * @returns {boolean} false: older than the stream's, to be dropped
+   * @param {string} epoch @returns {boolean} false: older than the stream's, to be dropped
    */
   advanceVersion(version, epoch) {
     if (version > 0n && version <= this.version && (epoch === '' || epoch === this.versionEpoch)) return false

@@ -32,8 +32,7 @@ function secure(redis, block) {
 
 /**
  * @param {Readonly<Record<string, any>>} redis `engine.redis`
- * @param {RedisShard} shard
- * @returns {import('ioredis').RedisOptions}
+ * @param {RedisShard} shard @returns {import('ioredis').RedisOptions}
  */
 function sentinelOptions(redis, shard) {
   return {

@@ -157,8 +157,7 @@ export class Channels {
 
   /**
    * Receives a message on a channel's topic.
-   * @param {string} name
-   * @param {Buffer} message valid only during the call
+   * @param {string} name @param {Buffer} message valid only during the call
    */
   message(name, message) {
     const channel = this.#channels.get(name)
@@ -191,8 +190,7 @@ export class Channels {
 
   /**
    * Reads missed publications.
-   * @param {Channel} channel
-   * @param {() => void} [then] called afterwards, also after an error
+   * @param {Channel} channel @param {() => void} [then] called afterwards, also after an error
    */
   catchUp(channel, then) {
     const { offset, epoch, mark } = channel

@@ -2,15 +2,8 @@ import { Redis } from 'ioredis'
 import { Connection } from './connection.js'
 
 /**
- * @typedef {object} ClusterServer
- * @property {string} id in the cluster
- * @property {string} host
- * @property {number} port
- *
- * @typedef {object} SlotRange slots of one master
- * @property {number} first
- * @property {number} last
- * @property {ClusterServer} master
+ * @typedef {{id: string, host: string, port: number}} ClusterServer
+ * @typedef {{first: number, last: number, master: ClusterServer}} SlotRange slots of one master
  *
  * @typedef {object} ClusterView one server's view of its cluster
  * @property {boolean} ok it accepts commands: it sees most of the masters, and all slots are served

@@ -228,8 +228,7 @@ export class Connection {
 
   /**
    * @param {string} name command, lower case
-   * @param {(string | Buffer | number)[]} args
-   * @param {Done} done never called before this returns
+   * @param {(string | Buffer | number)[]} args @param {Done} done never called before this returns
    */
   send(name, args, done) {
     if (!this.up || this.#full()) return queueMicrotask(() => done(errors.internal, null))

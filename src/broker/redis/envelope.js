@@ -44,10 +44,8 @@ function writeText(bytes, at, text, size) {
 }
 
 /**
- * @param {Buffer} bytes
- * @param {number} at position of the flags
- * @param {number} offset @param {string} epoch
- * @returns {Publication} its payload is a view of `bytes`
+ * @param {Buffer} bytes @param {number} at position of the flags
+ * @param {number} offset @param {string} epoch @returns {Publication} its payload is a view of `bytes`
  */
 export function decode(bytes, at, offset, epoch) {
   const flags = bytes[at++]
@@ -122,8 +120,7 @@ export class Head {
 
 /**
  * @param {Buffer[]} reply head of an answer of read.lua, then id and value of each entry
- * @param {string} epoch
- * @returns {Publication[]} in the order of the reply
+ * @param {string} epoch @returns {Publication[]} in the order of the reply
  */
 export function decodeEntries(reply, epoch) {
   const publications = []

@@ -28,8 +28,7 @@ export const Kind = Object.freeze({
 })
 
 /**
- * @param {string} kind @param {(string | number)[]} fields
- * @param {string | Buffer} [body] is copied
+ * @param {string} kind @param {(string | number)[]} fields @param {string | Buffer} [body] is copied
  * @returns {string | Buffer}
  */
 export function encode(kind, fields, body = '') {
@@ -176,8 +175,7 @@ export class LargeMessages {
   }
 
   /**
-   * @param {string} key
-   * @param {number} size bytes
+   * @param {string} key @param {number} size bytes
    * @param {() => boolean} wanted checked when its turn comes, and before `done`
    * @param {(error: Error | null, bytes: Buffer) => void} done called only if still wanted
    */

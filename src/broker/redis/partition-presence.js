@@ -123,8 +123,7 @@ export class PartitionPresence {
 
   /**
    * Sends a change that has been made to `own.clients`.
-   * @param {Own} own
-   * @param {string[]} gone clients
+   * @param {Own} own @param {string[]} gone clients
    * @param {string[]} present client, value ...
    * @param {Done} done
    */
@@ -141,8 +140,7 @@ export class PartitionPresence {
   }
 
   /**
-   * @param {Own} own @param {string[]} gone @param {string[]} present
-   * @param {number} lease ms, 0: unchanged
+   * @param {Own} own @param {string[]} gone @param {string[]} present @param {number} lease ms, 0: unchanged
    * @param {(error: Error | null, made: boolean) => void} done not made: Redis has another revision
    */
   #write(own, gone, present, lease, done) {

@@ -37,8 +37,7 @@ export class Partition {
 
   /**
    * @param {string} name command
-   * @param {(string | Buffer | number)[]} args
-   * @param {Done} done never called before this returns
+   * @param {(string | Buffer | number)[]} args @param {Done} done never called before this returns
    */
   send(name, args, done) {
     if (this.connection === null) return queueMicrotask(() => done(errors.internal, null))
@@ -79,8 +78,7 @@ const CHANNEL = 0x63 // c
 
 /**
  * Routes a message: topics of channels are `<prefix>channel.<name>`, all others begin with another letter.
- * @param {Buffer} topic @param {Buffer} message
- * @param {number} prefixLength bytes of the partition's prefix
+ * @param {Buffer} topic @param {Buffer} message @param {number} prefixLength bytes of the partition's prefix
  * @param {import('./placement.js').ShardEvents} events
  */
 export function dispatch(topic, message, prefixLength, events) {

@@ -58,8 +58,7 @@ export class RedisPresence {
   }
 
   /**
-   * @param {string} channel @param {string} client
-   * @param {string} info ClientInfo as JSON text
+   * @param {string} channel @param {string} client @param {string} info ClientInfo as JSON text
    * @param {boolean} leave announce a leave if this worker dies
    * @param {(error: Error | null) => void} done never called before this returns. After an error the presence of
    *   the client is unchanged

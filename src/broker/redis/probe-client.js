@@ -55,8 +55,7 @@ const CRLF = '\r\n'
 
 /**
  * Reads one reply (RESP2 or RESP3). Maps become flat lists; errors are returned, not thrown.
- * @param {Buffer} bytes
- * @param {{at: number}} position moved to the end of the reply
+ * @param {Buffer} bytes @param {{at: number}} position moved to the end of the reply
  * @returns {any} INCOMPLETE if bytes are missing
  * @throws {Error} for bytes that Redis never sends
  */
@@ -94,8 +93,7 @@ function parse(bytes, position) {
 }
 
 /**
- * @param {Buffer} bytes @param {{at: number}} position
- * @param {number} length -1: null
+ * @param {Buffer} bytes @param {{at: number}} position @param {number} length -1: null
  * @param {boolean} verbatim skip three letters and a colon
  */
 function parseText(bytes, position, length, verbatim) {

@@ -57,8 +57,7 @@ function checkServer(to, db, place) {
 
 /**
  * @template T
- * @param {readonly Promise<T>[]} checks
- * @returns {Promise<T>} the first success in the list
+ * @param {readonly Promise<T>[]} checks @returns {Promise<T>} the first success in the list
  * @throws {Fault} with all reasons
  * @throws {Loading}
  */
@@ -146,8 +145,7 @@ function checkTarget(target, prefix) {
 /**
  * Resolves when every configured Redis can be used; waits for servers that are loading their data.
  * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
- * @param {import('pino').Logger} log
- * @returns {Promise<void>}
+ * @param {import('pino').Logger} log @returns {Promise<void>}
  * @throws {Error} one line that states the fault, without passwords
  */
 export async function probeRedis(redis, log) {

@@ -121,8 +121,7 @@ export class Publishes {
   }
 
   /**
-   * @param {string} channel
-   * @param {Buffer} body from `encode`
+   * @param {string} channel @param {Buffer} body from `encode`
    * @param {PublishOptions} options @param {NonNullable<Item['done']>} done
    */
   publication(channel, body, options, done) {

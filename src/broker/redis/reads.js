@@ -49,8 +49,7 @@ export class Reads {
   }
 
   /**
-   * @param {string} channel
-   * @param {number} metaTtl ms
+   * @param {string} channel @param {number} metaTtl ms
    * @param {string[]} op of read.lua, with its arguments
    * @param {Done} done called in stream order
    */

@@ -7,9 +7,7 @@ const BEAT_TICKS = 2
 const REMOVE_TICKS = 3
 
 /**
- * @typedef {object} Member
- * @property {string} uid
- * @property {number} missedAt when it was first missing in the registry, 0: present
+ * @typedef {{uid: string, missedAt: number}} Member `missedAt`: ms, when first missing in the registry; 0: present
  *
  * @typedef {object} RegistryEvents
  * @property {(uid: string) => void} here a new worker, or one that was out of reach, can be reached from now on
@@ -61,10 +59,8 @@ export class Registry {
 
   /**
    * @param {object} parts @param {import('./partition.js').Partition} parts.partition
-   * @param {import('./inboxes.js').Inboxes} parts.inboxes
-   * @param {string} parts.uid of this worker
-   * @param {string} parts.node
-   * @param {number} parts.worker index
+   * @param {import('./inboxes.js').Inboxes} parts.inboxes @param {string} parts.uid of this worker
+   * @param {string} parts.node @param {number} parts.worker index
    * @param {number} parts.ttl of a lease, ms
    * @param {RegistryEvents} parts.events @param {import('pino').Logger} parts.log
    */

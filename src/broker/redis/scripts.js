@@ -2,11 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'
 
-/**
- * @typedef {object} Script
- * @property {string} text
- * @property {string} hash for EVALSHA
- */
+/** @typedef {{text: string, hash: string}} Script `hash` for EVALSHA */
 
 /** @type {Script[]} loaded by every new connection */
 export const SCRIPTS = []
@@ -35,8 +31,7 @@ export const registryRemove = script('registry-remove')
 /**
  * Encodes a command (RESP). The work of ioredis on each argument costs more than the rest of a script call with
  * hundreds of them, so texts are joined and written together here.
- * @param {string} name @param {(string | Buffer | number)[]} args
- * @returns {Buffer}
+ * @param {string} name @param {(string | Buffer | number)[]} args @returns {Buffer}
  */
 function encode(name, args) {
   /** @type {(string | Buffer)[]} */

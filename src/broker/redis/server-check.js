@@ -54,8 +54,7 @@ function explain({ label, user }, error) {
 /**
  * Connects to a server, logs in, and disconnects after `use`.
  * @template T
- * @param {Login} login @param {(client: ProbeClient) => Promise<T>} use
- * @returns {Promise<T>}
+ * @param {Login} login @param {(client: ProbeClient) => Promise<T>} use @returns {Promise<T>}
  * @throws {Fault}
  * @throws {Loading}
  */
@@ -86,8 +85,7 @@ async function infoOf(client) {
 }
 
 /**
- * @param {Info} info
- * @param {boolean} cluster expected to be a node of a cluster
+ * @param {Info} info @param {boolean} cluster expected to be a node of a cluster
  * @returns {string} fault, '' if none
  */
 function serverFault(info, cluster) {
@@ -155,8 +153,7 @@ function scripted() {
 }
 
 /**
- * @param {boolean} cluster
- * @param {boolean} sharded pub/sub
+ * @param {boolean} cluster @param {boolean} sharded pub/sub
  * @returns {string[]} every needed command but EVALSHA, which the check itself uses
  */
 export function neededCommands(cluster, sharded) {
