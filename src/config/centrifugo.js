@@ -1,7 +1,6 @@
-// Keys that Centrifugo v6 has and Halley has not yet: a file that uses them is accepted, with a warning for each.
-// `x.*` is everything below x, whatever it is; the others are single keys.
+// Keys of Centrifugo v6 that Halley does not support yet: accepted with a warning. `x.*`: everything below x.
 
-/** Channel options of that kind, relative to a namespace. */
+/** Relative to a namespace. */
 export const laterChannelOptions = [
   'map.*',
   'map_clients_presence_channel_prefix',

@@ -15,7 +15,7 @@ export function checkPattern(key, pattern, refuse) {
   }
 }
 
-/** @param {string} key @param {string} pem @param {string} type as node:crypto names it @param {Refuse} refuse */
+/** @param {string} key @param {string} pem @param {string} type name in node:crypto @param {Refuse} refuse */
 function checkPem(key, pem, type, refuse) {
   if (pem === '') return
   let found

@@ -1,5 +1,4 @@
-// Rules over several keys, and over values that a type alone cannot judge. They see the whole configuration, once all
-// sources are in it.
+// Rules over several keys, and over values that a type alone cannot judge, for the complete configuration.
 
 import { checkPattern, checkToken } from './check-token.js'
 import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
@@ -10,9 +9,7 @@ import { formatDuration, show } from './values.js'
 /** @import { Refuse, Report } from './error.js' */
 
 /**
- * @param {string} path of the options
- * @param {Record<string, any>} options
- * @param {number} globalMetaTtl ms
+ * @param {string} path of the options @param {Record<string, any>} options @param {number} globalMetaTtl ms
  * @param {Refuse} refuse
  */
 function checkChannelOptions(path, options, globalMetaTtl, refuse) {
@@ -69,13 +66,12 @@ function checkPersonalChannel(config, refuse) {
   }
 }
 
-/** The longest reason that a WebSocket's close frame can carry. */
+/** Longest reason in a WebSocket close frame. */
 const MAX_REASON_BYTES = 123
 
 /**
- * What SDKs, and close frames, make of a reason (client protocol, section 13).
- * @param {string} reason
- * @returns {string} what is wrong with it, '' if nothing
+ * What SDKs and close frames make of a reason (client protocol, section 13).
+ * @param {string} reason @returns {string} the fault, '' if there is none
  */
 function reasonFault(reason) {
   if (reason === '') return 'is empty'
@@ -97,7 +93,7 @@ function checkReasons(client, refuse) {
   }
 }
 
-/** Those beside the WebSocket, which alone is on unless it is switched off. */
+/** All but the WebSocket, the only one that is on by default. */
 const transports = ['http_stream', 'sse', 'poll', 'uni_websocket', 'uni_sse', 'uni_http_stream', 'uni_poll']
 
 /** @param {Record<string, any>} config @param {Refuse} refuse */
@@ -142,9 +138,8 @@ function checkPorts({ http_server: server }, refuse) {
 const REDIS = 'engine.redis'
 
 /**
- * Checks the Redis engine's options as far as that is possible without a connection.
- * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
- * @param {Report} report
+ * Checks the options of the Redis engine without connecting.
+ * @param {Readonly<Record<string, any>>} redis `engine.redis` @param {Report} report
  */
 function checkRedis(redis, report) {
   const keys = ['address', 'cluster_address', 'sentinel_address', 'sentinel_master_name', 'db']
@@ -175,7 +170,7 @@ function checkRedis(redis, report) {
   }
 }
 
-/** @param {Record<string, any>} config every key present @param {Report} report */
+/** @param {Record<string, any>} config complete @param {Report} report */
 export function checkRules(config, report) {
   const refuse = report.refuse
   const { client, channel } = config

@@ -1,9 +1,6 @@
-/** A configuration that cannot be used. The message has a line for each fault. */
+/** An unusable configuration. The message has a line for each fault. */
 export class ConfigError extends Error {
-  /**
-   * @param {readonly string[]} faults one line each, starting with the key
-   * @param {readonly string[]} [warnings] warnings found at the same time
-   */
+  /** @param {readonly string[]} faults one line each, starting with the key @param {readonly string[]} [warnings] */
   constructor(faults, warnings = []) {
     super(faults.join('\n'))
     this.name = 'ConfigError'
@@ -14,18 +11,17 @@ export class ConfigError extends Error {
   }
 }
 
-/** @typedef {(keys: string[], text: string) => void} Refuse adds a fault of several keys, under the name of the first */
+/** @typedef {(keys: string[], text: string) => void} Refuse adds a fault of several keys, labelled with the first */
 
-/** Faults and warnings gathered while a configuration is read. */
 export class Report {
   /** @type {string[]} */
   faults = []
   /** @type {string[]} */
   warnings = []
-  /** Keys whose value could not be read; rules over several keys skip them. @type {Set<string>} */
+  /** Keys with unreadable values; rules over several keys skip them. @type {Set<string>} */
   unread = new Set()
 
-  /** @param {string} label the key, variable or flag @param {string} text */
+  /** @param {string} label key, variable or flag @param {string} text */
   fault(label, text) {
     this.faults.push(`${label}: ${text}`)
   }
@@ -35,10 +31,7 @@ export class Report {
     this.warnings.push(`${label}: ${text}`)
   }
 
-  /**
-   * Adds a fault of several keys, unless one of them could not be read: that fault is there already.
-   * @type {Refuse}
-   */
+  /** Adds a fault of several keys, unless one of them is unreadable: that fault is reported already. @type {Refuse} */
   refuse = (keys, text) => {
     if (!keys.some(key => this.unread.has(key))) this.fault(keys[0], text)
   }

@@ -17,14 +17,14 @@ function parseJson(text, file) {
     const before = at === null ? text : text.slice(0, Number(at[1]))
     const line = before.split('\n').length
     const column = before.length - before.lastIndexOf('\n')
-    // The rest of V8's sentence quotes the file, secrets and all.
+    // The rest of V8's message quotes the file, which holds secrets.
     throw new ConfigError([`${file}: not valid JSON, see line ${line}, column ${column}`])
   }
 }
 
 /** @param {string} text @param {string} file */
 function parseYaml(text, file) {
-  // Loaded here, since most configurations are JSON, and loading it takes 35 ms.
+  // Loaded on first use: most configurations are JSON, and loading takes 35 ms.
   const { parseDocument } = /** @type {typeof import('yaml')} */ (require('yaml'))
   const document = parseDocument(text, { prettyErrors: false })
   const [error] = document.errors
@@ -42,8 +42,7 @@ function parseYaml(text, file) {
 }
 
 /**
- * @param {string} path
- * @param {string} file what messages call it
+ * @param {string} path @param {string} file its name in messages
  * @returns {Record<string, unknown>} the tree of keys
  * @throws {ConfigError}
  */

@@ -1,13 +1,10 @@
-// The address of the JWKS, which may have parts taken from the token's issuer or audience:
-// `https://{{tenant}}.example.com/jwks` with `issuer_regex: ^https://(?P<tenant>one|two)\.example\.com$`.
-// The token is not verified at that point, so only a group that lists its values word for word may fill the address.
+// The JWKS address, whose parts may come from the token's issuer or audience: `https://{{tenant}}.example.com/jwks`
+// with `issuer_regex: ^https://(?P<tenant>one|two)\.example\.com$`. The token is not verified yet, so only a group
+// that lists its values literally may fill the address.
 
 import { show } from './values.js'
 
-/**
- * @param {string} pattern @param {string} name
- * @returns {string | undefined} what stands in the group, undefined when there is no such group
- */
+/** @param {string} pattern @param {string} name @returns {string | undefined} body of the group, if there is one */
 function groupBody(pattern, name) {
   const open = new RegExp(`\\(\\?P?<${name}>`).exec(pattern)
   if (open === null) return undefined
@@ -21,14 +18,14 @@ function groupBody(pattern, name) {
   return undefined
 }
 
-/** Literals with `|` between them: no class, no wildcard, no repetition, no inner group, nothing empty. */
+/** Literals separated by `|`: no class, wildcard, repetition or inner group, nothing empty. */
 const alternation = /^(?:[^\\.*+?()[\]{}|^$]|\\[^a-zA-Z0-9])+(?:\|(?:[^\\.*+?()[\]{}|^$]|\\[^a-zA-Z0-9])+)*$/
 
 /**
- * @param {string} endpoint with or without `{{name}}`
- * @param {Record<string, any>} token the block of settings: its patterns, and whether the safety check is skipped
+ * @param {string} endpoint may contain `{{name}}`
+ * @param {Record<string, any>} token its block of settings: patterns, and whether the safety check is skipped
  * @returns {(groups: Record<string, string>) => string | undefined} undefined: the token leaves a part empty
- * @throws {Error} an address that no token could fill safely; the message follows the key
+ * @throws {Error} if no token could fill the address safely; the message follows the key
  */
 export function createEndpoint(endpoint, { issuer_regex, audience_regex, ...token }) {
   const insecure = Boolean(token.insecure_skip_jwks_endpoint_safety_check)
@@ -58,7 +55,7 @@ export function createEndpoint(endpoint, { issuer_regex, audience_regex, ...toke
     for (let at = 1; at < parts.length; at += 2) {
       const value = groups[parts[at]]
       if (!value) return undefined
-      // A listed value may hold a path on purpose; a free one must stay within its part of the address.
+      // A listed value may hold a path on purpose; any other must stay within its part of the address.
       url += (insecure ? encodeURIComponent(value).replaceAll('%3A', ':') : value) + parts[at + 1]
     }
     return url

@@ -1,4 +1,4 @@
-// Which keys and variables there are: Halley's own, and those of Centrifugo that Halley does not have yet.
+// Known keys and variables: Halley's own, and those of Centrifugo that Halley does not support yet.
 
 import { laterChannelOptions, laterOptions } from './centrifugo.js'
 import { nearest } from './nearest.js'
@@ -9,7 +9,7 @@ import { channelOptions, envName, NAMESPACES, options } from './options.js'
 
 const ANYTHING = '.*'
 
-/** A set of key paths, some of which stand for everything below them. */
+/** Key paths, some with everything below them. */
 class Keys {
   /** @type {Map<string, Option>} */
   #own
@@ -17,7 +17,7 @@ class Keys {
   #later = new Set()
   /** @type {string[]} */
   #open = []
-  /** @type {Set<string>} every path that only has keys below it */
+  /** @type {Set<string>} paths with keys below them */
   #sections = new Set()
 
   /** @param {readonly Option[]} own @param {readonly string[]} later */
@@ -55,7 +55,7 @@ class Keys {
     return nearest(path, [...this.#own.keys(), ...this.#sections, ...this.#later])
   }
 
-  /** @param {string} name a variable's name, or the part of it that stands for the key */
+  /** @param {string} name of a variable, or the part that names the key */
   laterVariable(name) {
     for (const path of this.#later) if (variable(path) === name) return true
     return this.#open.some(open => name.startsWith(`${variable(open)}_`))
@@ -70,10 +70,8 @@ class Keys {
 /** @param {string} path */
 const variable = path => path.replace(/[-.]/g, '_').toUpperCase()
 
-/** The whole configuration. */
 export const rootKeys = new Keys(options, laterOptions)
 
-/** One namespace. */
 export const namespaceKeys = new Keys([string('name', '', ''), ...channelOptions], laterChannelOptions)
 
 /** @type {Map<string, Option>} */
@@ -83,8 +81,8 @@ const channelByVariable = new Map(channelOptions.map(option => [variable(option.
 /** @param {string} name with HALLEY_ */
 export const optionOfVariable = name => byVariable.get(name)
 
-/** @param {string} name the part behind HALLEY_CHANNEL_NAMESPACES_<NAME>_ */
+/** @param {string} name without HALLEY_CHANNEL_NAMESPACES_<NAME>_ */
 export const channelOptionOfVariable = name => channelByVariable.get(name)
 
-/** What the variables of one namespace start with. @param {string} namespace */
+/** Prefix of a namespace's variables. @param {string} namespace */
 export const namespaceVariable = namespace => `${envName(NAMESPACES)}_${variable(namespace)}_`

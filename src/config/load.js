@@ -1,8 +1,8 @@
 // The configuration of a gateway: one table of options (options.js), read from defaults, a file, variables and flags.
-// It imports nothing from other folders of src/. The primary and the commands load it; workers use single files of it.
-// It promises: a deeply frozen tree with every key present and durations in ms, or a ConfigError with every fault at once.
-// The way of a value: file.js -> Draft (which key) -> read.js (type and range) -> check.js (rules over several keys).
-// profile.js adds the development profile and refuses unsafe exposure; reference.js prints docs/config.md.
+// It imports nothing from other folders of src/. The primary and the commands load it; workers use single files of
+// it. It promises: a deeply frozen tree with every key present and durations in ms, or a ConfigError with every fault
+// at once. A value passes file.js -> Draft (which key) -> read.js (type and range) -> check.js (rules over several
+// keys). profile.js adds the development profile and refuses unsafe exposure; reference.js prints docs/config.md.
 
 import { resolve } from 'node:path'
 import { checkRules } from './check.js'
@@ -37,17 +37,17 @@ function put(object, path, value) {
   object[last] = value
 }
 
-/** The value of a default; that each is valid is for the tests to say. @param {Option} option */
+/** Tests check that each default is valid. @param {Option} option */
 function defaultOf({ type, single, default: value }) {
   if (type === 'duration') return parseDuration(value)
   if (single) return [value]
   return Array.isArray(value) ? [...value] : value
 }
 
-/** Variables of Halley's other commands, which may stand in the same environment. */
+/** Variables of Halley's other commands. */
 const OTHERS = /^HALLEY_(?:FLEET_|ADMIN_KEY$|GENERATED_KEY$)/
 
-/** A configuration in the making: defaults at first, then one source after another is laid over it. */
+/** A configuration in the making: defaults, overlaid by one source after another. */
 class Draft {
   report = new Report()
   /** @type {Record<string, any>} */
@@ -57,17 +57,17 @@ class Draft {
     for (const option of options) put(this.config, option.path, defaultOf(option))
   }
 
-  /** Lays a file (or what has its form) over the draft. @param {Record<string, unknown>} tree */
+  /** Applies a file, or a tree of its form. @param {Record<string, unknown>} tree */
   applyTree(tree) {
     this.#walk(rootKeys, tree, '', this.config)
   }
 
-  /** @param {Readonly<Record<string, string | undefined>>} env only HALLEY_... is looked at; empty is unset */
+  /** @param {Readonly<Record<string, string | undefined>>} env only HALLEY_... is read; empty is unset */
   applyEnv(env) {
     const names = Object.keys(env).filter(
       name => name.startsWith('HALLEY_') && !OTHERS.test(name) && env[name],
     )
-    // The list itself comes before single options of its members.
+    // The list of namespaces comes before single options of its members.
     names.sort((a, b) => a.length - b.length || (a < b ? -1 : 1))
     for (const name of names) this.#applyVariable(name, /** @type {string} */ (env[name]))
   }
@@ -87,8 +87,7 @@ class Draft {
   }
 
   /**
-   * @param {Record<string, any>} target what option paths are relative to
-   * @param {Option} option
+   * @param {Record<string, any>} target root of option paths @param {Option} option
    * @param {string} path full path, for the rules
    * @param {string} label @param {() => any} read
    */
@@ -103,9 +102,8 @@ class Draft {
 
   /**
    * @param {typeof rootKeys} keys @param {Record<string, unknown>} tree
-   * @param {string} base full path of where `keys` start, with a dot at its end
-   * @param {Record<string, any>} target
-   * @param {string} [section] path below `base`, with a dot at its end
+   * @param {string} base full path of the root of `keys`, with a final dot @param {Record<string, any>} target
+   * @param {string} [section] path below `base`, with a final dot
    */
   #walk(keys, tree, base, target, section = '') {
     for (const [key, value] of Object.entries(tree)) {
@@ -178,7 +176,7 @@ class Draft {
     } else if (option !== undefined) {
       this.#set(this.config, option, option.path, name, () => readText(option, text))
     } else if (this.#applyNamespaceVariable(name, text)) {
-      // Done or reported.
+      // Applied or reported.
     } else if (rootKeys.laterVariable(name.slice('HALLEY_'.length))) {
       this.report.warn(name, LATER)
     } else {
@@ -188,15 +186,14 @@ class Draft {
   }
 
   /**
-   * HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION>, for namespaces that are there.
-   * @param {string} name @param {string} text
-   * @returns {boolean} whether the variable is one of these
+   * HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION> of an existing namespace.
+   * @param {string} name @param {string} text @returns {boolean} whether the variable is one of these
    */
   #applyNamespaceVariable(name, text) {
     if (!name.startsWith(`${envName(NAMESPACES)}_`)) return false
     /** @type {Record<string, any>[]} */
     const namespaces = this.config.channel.namespaces
-    // `a_b` and `a` may both be there: the longer name is meant.
+    // With both `a_b` and `a`, the longer name is meant.
     const index = namespaces.reduce((best, { name: candidate }, i) => {
       const longer = best === -1 || candidate.length > namespaces[best].name.length
       return name.startsWith(namespaceVariable(candidate)) && longer ? i : best
@@ -222,10 +219,9 @@ class Draft {
   }
 }
 
-/** @param {string} before @param {string} best '' if nothing is near */
+/** @param {string} before @param {string} best '' if none is near */
 const hint = (before, best) => (best === '' ? '' : `; the nearest known one is ${before}${best}`)
 
-/** Options that have a flag of their own. */
 export const FLAGS = Object.freeze({
   workers: '--workers',
   'http_server.port': '--port',
@@ -233,11 +229,7 @@ export const FLAGS = Object.freeze({
   'log.level': '--log-level',
 })
 
-/**
- * @template T
- * @param {T} value
- * @returns {T}
- */
+/** @template T @param {T} value @returns {T} */
 function deepFreeze(value) {
   if (value !== null && typeof value === 'object') {
     for (const below of Object.values(value)) deepFreeze(below)
@@ -249,15 +241,15 @@ function deepFreeze(value) {
 /** @typedef {Readonly<Record<string, any>>} Config nested by sections; durations in ms; every key present */
 
 /**
- * Reads the configuration: defaults, then `base`, the file, the environment, the flags; later ones win.
+ * Reads the configuration from defaults, `base`, file, environment and flags; later ones win.
  * @param {object} [sources]
  * @param {string} [sources.file] path of a .json, .yaml or .yml file
- * @param {Readonly<Record<string, string | undefined>>} [sources.env] HALLEY_... of it is used
+ * @param {Readonly<Record<string, string | undefined>>} [sources.env] its HALLEY_... variables are used
  * @param {Readonly<Record<string, any>>} [sources.flags] key path -> text or value
- * @param {string} [sources.cwd] what a relative `file` is relative to
- * @param {Record<string, unknown>} [sources.base] a tree like that of a file, below all other sources
+ * @param {string} [sources.cwd] base of a relative `file`
+ * @param {Record<string, unknown>} [sources.base] a tree like that of a file
  * @returns {{config: Config, warnings: string[]}} the configuration is deeply frozen
- * @throws {ConfigError} with every fault found
+ * @throws {ConfigError} with every fault
  */
 export function loadConfig({ file, env = {}, flags = {}, cwd = process.cwd(), base } = {}) {
   const draft = new Draft()

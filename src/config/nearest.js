@@ -1,5 +1,5 @@
 /**
- * Edits (insert, delete, replace, swap two neighbours) that make `b` of `a`: the optimal string alignment distance.
+ * Optimal string alignment distance: edits (insert, delete, replace, swap neighbours) from `a` to `b`.
  * @param {string} a @param {string} b
  */
 function distance(a, b) {
@@ -21,24 +21,23 @@ function distance(a, b) {
   return previous[b.length]
 }
 
-/** Edits that a forgotten word costs: `port` is near to `http_server.port`. */
+/** Edits that a missing word costs: `port` is near `http_server.port`. */
 const WORD = 0.5
 
-/** Longer names are cut: no known name is that long, and comparing takes quadratic time. */
+/** Longer names are cut: no known name is longer, and comparing takes quadratic time. */
 const LONGEST = 200
 
-/** Case, dots and dashes are no difference worth counting. @param {string} name */
+/** Differences in case, dots and dashes do not count. @param {string} name */
 const plain = name => name.toLowerCase().replace(/[-.]/g, '_')
 
-/** More edits than this make another name, however long it is. */
+/** More edits make another name, whatever its length. */
 const MOST_EDITS = 3
 
 /**
- * One error in three letters is a slip, or one in four where words are missing too. More is another word: `nope` is
- * not `ladder`.
- * @param {number} edits @param {string} typed
- * @param {string} part of a known name
- * @param {boolean} whole whether that is all of the name
+ * One error in three letters is a slip; one in four if words are missing. More is another word: `nope` is not
+ * `ladder`.
+ * @param {number} edits @param {string} typed @param {string} part of a known name
+ * @param {boolean} whole whether `part` is the whole name
  */
 function isSlip(edits, typed, part, whole) {
   const shortest = Math.min(typed.length, part.length)
@@ -48,11 +47,9 @@ function isSlip(edits, typed, part, whole) {
 }
 
 /**
- * The known name that is nearest to an unknown one, which may lack words at the beginning or at the end. Names may
- * be paths with dots.
- * @param {string} name
- * @param {Iterable<string>} known the first of equally near ones wins
- * @returns {string} '' if none is near enough to be what was meant
+ * The known name nearest to an unknown one, which may lack words at its ends. Names may be paths with dots.
+ * @param {string} name @param {Iterable<string>} known the first of equally near ones wins
+ * @returns {string} '' if none is near enough
  */
 export function nearest(name, known) {
   const wanted = plain(name.slice(0, LONGEST))
@@ -76,8 +73,7 @@ export function nearest(name, known) {
 
 /**
  * The end of an error about an unknown name.
- * @param {string} name @param {Iterable<string>} known
- * @param {string} [before] what stands before a known name: `--`
+ * @param {string} name @param {Iterable<string>} known @param {string} [before] prefix of known names: `--`
  * @returns {string} `; did you mean port?`, or '' if none is near
  */
 export function didYouMean(name, known, before = '') {

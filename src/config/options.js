@@ -1,4 +1,4 @@
-// The one table of options. Loading, `config defaults`, `config doc` and docs/config.md are all made from it.
+// The one table of options, for loading, `config defaults`, `config doc` and docs/config.md.
 
 import { channelOptions, globalChannelOptions } from './options/channel.js'
 import { clientOptions } from './options/client.js'
@@ -23,7 +23,7 @@ const namespaces = Object.freeze({
   doc: 'Namespaces: objects with a `name` (two or more of `-a-zA-Z0-9_.`) and any of the channel options.',
 })
 
-/** Every option, channel options unfolded for the channels without namespace. @type {readonly Option[]} */
+/** Every option, with channel options for channels without namespace. @type {readonly Option[]} */
 export const options = Object.freeze([
   ...serverOptions,
   ...statsOptions,
@@ -35,5 +35,5 @@ export const options = Object.freeze([
   namespaces,
 ])
 
-/** The variable of a key: `client.insecure` is HALLEY_CLIENT_INSECURE. @param {string} path */
+/** `client.insecure` is HALLEY_CLIENT_INSECURE. @param {string} path */
 export const envName = path => `HALLEY_${path.replace(/[-.]/g, '_').toUpperCase()}`

@@ -3,14 +3,14 @@ import { createRequire } from 'node:module'
 const require = createRequire(import.meta.url)
 
 /**
- * @typedef {object} Pattern what a compiled pattern can do; a match takes time linear in the length of the text
- * @property {(text: string) => boolean} test
- * @property {(text: string) => {groups?: Record<string, string>} | null} exec
+ * A compiled pattern; a match takes time linear in the length of the text.
+ * @typedef {{test: (text: string) => boolean,
+ *   exec: (text: string) => {groups?: Record<string, string>} | null}} Pattern
  */
 
 /**
- * Compiles a pattern of the configuration in Go's RE2 syntax. RegExp cannot run them: it backtracks, and `^(a+)+$`
- * with one hostile channel name would keep a worker busy for good.
+ * Compiles a pattern in Go's RE2 syntax, not with RegExp, which backtracks: `^(a+)+$` and one hostile channel name
+ * would block a worker for good.
  * @param {string} pattern unanchored unless it anchors itself
  * @returns {Pattern}
  * @throws {Error} one sentence

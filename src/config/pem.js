@@ -12,9 +12,8 @@ const BASE64 = /^[A-Za-z0-9+/\s]+={0,2}\s*$/
 const REASONS = { EACCES: 'may not be read', EISDIR: 'is a directory' }
 
 /**
- * @param {string} value
- * @returns {string} PEM
- * @throws {Error} whose message follows the name of the key, and does not show the value: it may be a private key
+ * @param {string} value @returns {string} PEM
+ * @throws {Error} whose message follows the key and does not show the value: it may be a private key
  */
 export function readPem(value) {
   if (value.includes(BEGIN)) return value
@@ -55,19 +54,11 @@ function privateKey(pem) {
   }
 }
 
-/**
- * @param {Readonly<Record<string, any>>} tls a TLS block of the configuration
- * @returns {[string, string][]} a key of the block and what is wrong with it
- */
+/** @param {Readonly<Record<string, any>>} tls a TLS block @returns {[string, string][]} keys with their faults */
 export function tlsFaults(tls) {
   /** @type {[string, string][]} */
   const faults = []
-  /**
-   * @template T
-   * @param {string} key
-   * @param {(pem: string) => T} parse
-   * @returns {T | null}
-   */
+  /** @template T @param {string} key @param {(pem: string) => T} parse @returns {T | null} */
   const read = (key, parse) => {
     if (tls[key] === '') return null
     try {
@@ -87,8 +78,7 @@ export function tlsFaults(tls) {
 }
 
 /**
- * @param {Readonly<Record<string, any>>} tls a TLS block of the configuration
- * @returns {ConnectionOptions}
+ * @param {Readonly<Record<string, any>>} tls a TLS block @returns {ConnectionOptions}
  * @throws {Error} naming a key of the block
  */
 export function tlsOptions(tls) {

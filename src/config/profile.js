@@ -4,7 +4,7 @@ import { ConfigError, loadConfig } from './load.js'
 /** @import { Config } from './load.js' */
 /** @typedef {'development' | 'configured'} Profile */
 
-/** What everybody may do in the development profile. */
+/** Permissions of all clients in the development profile. */
 const OPEN = Object.freeze({
   presence: true,
   history_size: 50,
@@ -22,14 +22,14 @@ const OPEN = Object.freeze({
   delta_publish: true,
 })
 
-/** @param {string} address of http_server.address; '' is all interfaces */
+/** @param {string} address `http_server.address`; '' is all interfaces */
 export function isLoopback(address) {
   const host = address.toLowerCase().replace(/^\[(.*)\]$/, '$1')
   return host === 'localhost' || host === '::1' || /^(::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host)
 }
 
 /**
- * Settings for a first try on one's own machine: loopback, anonymous clients, a demo page.
+ * Settings for a first try on the local machine: loopback, anonymous clients, a demo page.
  * @param {{address: string, port: number, key: string}} where `address` '' is 127.0.0.1; `port` 0 is any
  * @returns {Record<string, unknown>} a tree like that of a file
  */
@@ -47,7 +47,7 @@ export function developmentProfile({ address, port, key }) {
       without_namespace: { ...OPEN },
       namespaces: [
         { name: 'demo', ...OPEN, join_leave: true, force_push_join_leave: true },
-        // The demo page's pointers: only the newest counts, so nothing is kept.
+        // The demo page's pointers: only the newest counts, so none is kept.
         { name: 'pointers', ...OPEN, history_size: 0, history_ttl: '0s', force_recovery: false },
       ],
     },
@@ -59,7 +59,7 @@ export function developmentProfile({ address, port, key }) {
     uni_http_stream: { enabled: true },
     uni_poll: { enabled: true },
     http_api: { key },
-    // The same key twice: both are printed on the same terminal.
+    // The same key: both are printed on the same terminal.
     admin: { password: key },
     prometheus: { enabled: true },
     health: { enabled: true },
@@ -68,9 +68,8 @@ export function developmentProfile({ address, port, key }) {
 }
 
 /**
- * What a gateway that others can reach must not start without.
- * @param {Config} config
- * @returns {string[]} a line for each thing missing, starting with the key to set
+ * Settings without which a gateway that others can reach must not start.
+ * @param {Config} config @returns {string[]} a line for each missing one, starting with its key
  */
 export function exposureFaults(config) {
   const { client, http_api: api, http_server: server } = config
@@ -103,8 +102,8 @@ export function exposureFaults(config) {
 
 /**
  * @param {Config} config
- * @param {readonly string[]} [warnings] warnings of the same configuration
- * @throws {ConfigError} with the faults of exposureFaults
+ * @param {readonly string[]} [warnings] of it
+ * @throws {ConfigError} with the exposure faults
  */
 export function checkExposure(config, warnings) {
   const faults = exposureFaults(config)
@@ -112,17 +111,16 @@ export function checkExposure(config, warnings) {
 }
 
 /**
- * The configuration to serve with: that of the sources, or the development profile when nothing is configured.
- * Nothing configured means: no file, no HALLEY_ variable about clients, channels or the API, and no address beyond
- * loopback.
+ * The configuration to serve with: that of the sources, or the development profile if nothing is configured: no
+ * file, no HALLEY_ variable about clients, channels or the API, and no address beyond loopback.
  * @param {object} sources as for loadConfig
  * @param {string} [sources.file]
  * @param {Readonly<Record<string, string | undefined>>} [sources.env]
  * @param {Readonly<Record<string, any>>} [sources.flags]
  * @param {string} [sources.cwd]
- * @param {string} [key] the API key of the development profile; generated if absent
+ * @param {string} [key] API key of the development profile; generated if absent
  * @returns {{config: Config, warnings: string[], profile: Profile}}
- * @throws {ConfigError} also with the faults of checkExposure
+ * @throws {ConfigError} also with the exposure faults
  */
 export function configureServer(sources, key) {
   const { file, env = {} } = sources

@@ -1,5 +1,5 @@
-// From what stands in a file, a variable or a flag to the value of an option. ajv checks types and ranges with the
-// schema in the option's row; what is here are Go's durations, values given as text, and the messages.
+// Reads the value of an option from a file, a variable or a flag. ajv checks types and ranges with the schema in the
+// option's row; this file reads Go's durations and values given as text, and words the messages.
 
 import { createRequire } from 'node:module'
 import { formatDuration, parseDuration, show } from './values.js'
@@ -9,9 +9,9 @@ import { formatDuration, parseDuration, show } from './values.js'
 
 const require = createRequire(import.meta.url)
 
-/** A value that an option cannot have. The message follows the key: `http_server.port: "x" is not a whole number`. */
+/** An invalid value. The message follows the key: `http_server.port: "x" is not a whole number`. */
 export class ValueError extends Error {
-  /** @param {string} message @param {string} [at] where in the value, to be put behind the key: `[2].to.code` */
+  /** @param {string} message @param {string} [at] place in the value, appended to the key: `[2].to.code` */
   constructor(message, at = '') {
     super(message)
     this.at = at
@@ -28,7 +28,7 @@ function validatorOf({ schema }) {
   const key = JSON.stringify(schema)
   let validate = validators.get(key)
   if (validate === undefined) {
-    // Loaded with the first value, in the primary only: it takes 50 ms and 8 MB.
+    // Loaded on first use, in the primary only: it takes 50 ms and 8 MB.
     const { Ajv } = /** @type {typeof import('ajv')} */ (require('ajv'))
     ajv ??= new Ajv({ verbose: true, useDefaults: true, meta: false, validateSchema: false, strict: false })
     validate = ajv.compile(schema)
@@ -38,9 +38,9 @@ function validatorOf({ schema }) {
 }
 
 /**
- * @param {string} type that the value must have, in JSON schema's words
+ * @param {string} type required one, in JSON schema's words
  * @param {unknown} value
- * @param {string} shown the value in a message
+ * @param {string} shown `value` in messages
  */
 function typeFault(type, value, shown) {
   if (type === 'boolean') return `${shown} is not true or false`
@@ -98,9 +98,8 @@ function readDuration(value) {
 
 /**
  * The value of an option from a file.
- * @param {Option} option any type but namespaces
- * @param {unknown} given
- * @returns {any} the caller's own; durations in ms
+ * @param {Option} option any type but namespaces @param {unknown} given
+ * @returns {any} owned by the caller; durations in ms
  * @throws {ValueError}
  */
 export function readValue(option, given) {
@@ -121,9 +120,8 @@ export function readValue(option, given) {
 const WORDS = { true: true, t: true, 1: true, false: false, f: false, 0: false }
 
 /**
- * The value of an option from a variable or a flag, where everything is text.
- * @param {Option} option any type but namespaces
- * @param {string} text
+ * The value of an option from a variable or a flag: text.
+ * @param {Option} option any type but namespaces @param {string} text
  * @returns {any} as readValue
  * @throws {ValueError}
  */

@@ -1,16 +1,16 @@
-// Addresses of Redis as Centrifugo v6 writes them. No message here shows an address: it may hold a password.
+// Addresses of Redis in the form of Centrifugo v6. No message here shows an address: it may hold a password.
 
 import { parseDuration, show } from './values.js'
 
 /** @typedef {{host: string, port: number}} Place */
 
 /**
- * @typedef {object} RedisAddress what one address says
+ * @typedef {object} RedisAddress a parsed address
  * @property {'single' | 'sentinel' | 'cluster'} kind
  * @property {Place[]} places the server, the sentinels, or some nodes of the cluster; empty with `path`
  * @property {string} path of a Unix socket, else ''
- * @property {Record<string, any>} own options that stand in it, by the names of the common ones; durations in ms
- * @property {string[]} later options that Centrifugo knows and Halley has not yet
+ * @property {Record<string, any>} own options in the address, by names of the common ones; durations in ms
+ * @property {string[]} later options of Centrifugo that Halley does not support yet
  */
 
 const DEFAULT_PORT = 6379
@@ -19,7 +19,7 @@ const SENTINEL_PORT = 26379
 const FORM =
   'is not an address like host:port or redis://user:password@host:port/db (in a password, %XX stands for what is not a letter or digit)'
 
-/** Schemes, and what they say. @type {Readonly<Record<string, {kind: RedisAddress['kind'], tls?: boolean}>>} */
+/** Meaning of the schemes. @type {Readonly<Record<string, {kind: RedisAddress['kind'], tls?: boolean}>>} */
 const SCHEMES = Object.freeze({
   redis: { kind: 'single' },
   tcp: { kind: 'single' },
@@ -43,8 +43,7 @@ function place(host, port, otherwise) {
 }
 
 /**
- * @param {string} text `host:port`, `[::1]:port` or `host`
- * @param {number} otherwise the port if none is named
+ * @param {string} text `host:port`, `[::1]:port` or `host` @param {number} otherwise default port
  * @returns {Place | null}
  */
 function parsePlace(text, otherwise) {
@@ -61,7 +60,7 @@ function decode(text) {
   }
 }
 
-/** @param {string | undefined} auth `user:password` @param {Record<string, any>} own gets what stands there */
+/** @param {string | undefined} auth `user:password` @param {Record<string, any>} own is changed */
 function readAuth(auth, own) {
   if (auth === undefined) return
   const colon = auth.indexOf(':')
@@ -96,7 +95,7 @@ function readText(name, value) {
 }
 
 /**
- * Options that may stand behind `?`: the name of the common key, and how to read the value.
+ * Options after `?`: name of the common key, and reader of the value.
  * @type {Readonly<Record<string, [string, (name: string, value: string) => any]>>}
  */
 const OPTIONS = Object.freeze({
@@ -110,11 +109,7 @@ const OPTIONS = Object.freeze({
 })
 const LATER = ['force_resp2', 'replica_client_enabled']
 
-/**
- * @param {string | undefined} query
- * @param {RedisAddress} address gets what stands there
- * @returns {string[]} values of `addr`
- */
+/** @param {string | undefined} query @param {RedisAddress} address is changed @returns {string[]} values of `addr` */
 function readQuery(query, address) {
   const more = []
   for (const [name, value] of new URLSearchParams(query)) {
@@ -124,7 +119,7 @@ function readQuery(query, address) {
       const [key, read] = OPTIONS[name]
       address.own[key] = read(name, value)
     } else {
-      // Behind a ? that was not written as %3F it may be half of a password.
+      // After a ? that should have been %3F, the name may be half of a password.
       const shown = query?.includes('@') ? '' : ` ${show(name)}`
       throw new Error(`has an unknown option${shown}; there are addr, ${Object.keys(OPTIONS).join(', ')}`)
     }
@@ -145,9 +140,8 @@ function parseUnix([, auth, path, query]) {
 }
 
 /**
- * @param {string} text
- * @returns {RedisAddress}
- * @throws {Error} whose message follows the name of the key, and shows no password
+ * @param {string} text @returns {RedisAddress}
+ * @throws {Error} whose message follows the key and shows no password
  */
 export function parseRedisAddress(text) {
   if (!text.includes('://')) {
@@ -175,8 +169,7 @@ export function parseRedisAddress(text) {
 }
 
 /**
- * @param {RegExpExecArray} match of URL_FORM
- * @param {{kind: RedisAddress['kind'], tls?: boolean}} scheme
+ * @param {RegExpExecArray} match of URL_FORM @param {{kind: RedisAddress['kind'], tls?: boolean}} scheme
  * @returns {RedisAddress}
  */
 function readUrl([, , auth, host, port, db, query], { kind, tls }) {
@@ -191,7 +184,7 @@ function readUrl([, , auth, host, port, db, query], { kind, tls }) {
     own.db = Number(db)
   }
   const more = readQuery(query, address)
-  // Centrifugo finds out by itself what it talks to; with plain schemes these options say as much.
+  // Centrifugo detects the kind of server; with plain schemes these options decide it here.
   if (kind === 'single' && own.sentinel_master_name !== undefined) address.kind = 'sentinel'
   else if (kind === 'single' && more.length > 0) address.kind = 'cluster'
   const otherwise = address.kind === 'sentinel' ? SENTINEL_PORT : DEFAULT_PORT
@@ -199,7 +192,7 @@ function readUrl([, , auth, host, port, db, query], { kind, tls }) {
   return address
 }
 
-/** @param {string} text of an `addr` @param {number} otherwise */
+/** @param {string} text of an `addr` @param {number} otherwise default port */
 function another(text, otherwise) {
   const found = parsePlace(text, otherwise)
   if (found === null) throw new Error('has an addr that is not host:port')
@@ -208,8 +201,7 @@ function another(text, otherwise) {
 
 /**
  * An entry of `cluster_address` or `sentinel_address`.
- * @param {string} text `host:port,host:port`
- * @param {'sentinel' | 'cluster'} kind
+ * @param {string} text `host:port,host:port` @param {'sentinel' | 'cluster'} kind
  * @returns {RedisAddress}
  * @throws {Error}
  */

@@ -1,4 +1,4 @@
-// What `engine.redis` means in the end: for each shard, what its address says laid over the common options.
+// The shards of `engine.redis`: each address laid over the common options.
 
 import { parseRedisAddress, parseRedisPlaces, showPlace } from './redis-address.js'
 
@@ -6,9 +6,9 @@ import { parseRedisAddress, parseRedisPlaces, showPlace } from './redis-address.
 
 /**
  * @typedef {object} RedisShard one deployment of Redis
- * @property {string} key where it stands: `engine.redis.address`, with an index if there are several
+ * @property {string} key of its address: `engine.redis.address`, with an index if there are several
  * @property {'single' | 'sentinel' | 'cluster'} kind
- * @property {string} name for logs and messages, without any password
+ * @property {string} name for logs and messages, without a password
  * @property {Place[]} places the server, the sentinels, or some nodes of the cluster; empty with `path`
  * @property {string} path of a Unix socket, else ''
  * @property {string} user
@@ -22,14 +22,14 @@ import { parseRedisAddress, parseRedisPlaces, showPlace } from './redis-address.
  * @property {string} sentinel_password
  * @property {boolean} tls
  * @property {boolean} sentinel_tls
- * @property {string[]} later options of the address that Halley has not yet
+ * @property {string[]} later options of the address that Halley does not support yet
  */
 
 const BLOCK = 'engine.redis'
 
 /**
- * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
- * @returns {{option: string, parse: (text: string) => RedisAddress}} the list that counts
+ * @param {Readonly<Record<string, any>>} redis `engine.redis`
+ * @returns {{option: string, parse: (text: string) => RedisAddress}} the list in effect
  */
 function listOf(redis) {
   if (redis.cluster_address.length > 0)
@@ -55,10 +55,9 @@ function nameOf({ kind, places, path, sentinel_master_name: master }) {
 }
 
 /**
- * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
- * @param {string} key @param {RedisAddress} address
+ * @param {Readonly<Record<string, any>>} redis `engine.redis` @param {string} key @param {RedisAddress} address
  * @returns {RedisShard}
- * @throws {Error} for a combination that cannot work
+ * @throws {Error} for an invalid combination
  */
 function shardOf(redis, key, { kind, places, path, own, later }) {
   const shard = {
@@ -88,7 +87,7 @@ function shardOf(redis, key, { kind, places, path, own, later }) {
 }
 
 /**
- * @param {Readonly<Record<string, any>>} redis `engine.redis` of the configuration
+ * @param {Readonly<Record<string, any>>} redis `engine.redis`
  * @param {(key: string, text: string) => void} fault called for each unusable address, which is left out
  * @returns {RedisShard[]}
  */
@@ -105,7 +104,7 @@ export function redisShards(redis, fault) {
     try {
       const shard = shardOf(redis, key, parse(text))
       for (const place of shard.path === '' ? shard.places.map(showPlace) : [shard.path]) {
-        // The same sentinels may look after several masters.
+        // The same sentinels may monitor several masters.
         const id = shard.kind === 'sentinel' ? `${shard.sentinel_master_name}@${place}` : place
         if (taken.has(id)) throw new Error(`names ${place}, which stands in ${taken.get(id)} already`)
         taken.set(id, key)

@@ -45,7 +45,7 @@ A small file to start from:
 \`\`\`
 `
 
-/** Titles of the tables, and what the keys in them start with. */
+/** Titles of the tables, with the prefixes of their keys. */
 const SECTIONS = Object.freeze([
   ['Process', ['workers', 'http_server.', 'log.', 'engine.type', 'engine.memory.', 'node.', 'shutdown.']],
   ['Redis', ['engine.redis.']],

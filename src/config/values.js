@@ -1,6 +1,6 @@
-// Values as text: in messages, and durations in Go's form.
+// Values as text in messages, and durations in Go's form.
 
-/** ms. Go's units; what is below a millisecond has no use here but is read all the same. */
+/** Go's units, in ms; those below a millisecond are only read for compatibility. */
 const UNITS = new Map([
   ['ns', 1e-6],
   ['us', 1e-3],
@@ -16,7 +16,7 @@ const TERM = '(\\d+\\.?\\d*|\\.\\d+)(ns|us|µs|μs|ms|s|m|h)'
 const DURATION = new RegExp(`^(${TERM})+$`)
 const TERMS = new RegExp(TERM, 'g')
 
-/** A value as it may stand in a message. @param {unknown} value */
+/** A value in a message. @param {unknown} value */
 export function show(value) {
   if (Array.isArray(value)) return 'a list'
   if (value !== null && typeof value === 'object') return 'an object'
@@ -37,7 +37,7 @@ export function parseDuration(text) {
   let ms = 0
   for (const [, amount, unit] of text.matchAll(TERMS))
     ms += Number(amount) * /** @type {number} */ (UNITS.get(unit))
-  // Takes away what binary fractions add: 0.3s is 300 ms.
+  // Rounds off errors of binary fractions: 0.3s is 300 ms.
   ms = Math.round(ms * 1e6) / 1e6
   if (!Number.isInteger(ms)) throw new Error(`${show(text)} is not a whole number of milliseconds`)
   return ms

@@ -1,12 +1,12 @@
 import { bool, duration, int, string, strings } from './make.js'
 
-/** 100 years: far beyond any use, and still exact in every calculation with ms. */
+/** 100 years: beyond any use, and exact in all calculations with ms. */
 const TTL_MAX = 100 * 365 * 86400 * 1000
 
 const FORMATS = ['', 'json', 'json_object', 'binary']
 const TYPE_LATER = 'subscription type is not there yet; only stream channels are'
 
-/** Options of a namespace, and of the channels without one. Paths are relative to the namespace. */
+/** Of a namespace, and of the channels without one. Paths are relative to the namespace. */
 export const channelOptions = [
   bool('presence', 'List subscribers in presence.'),
   bool('join_leave', 'Produce join and leave events.'),
@@ -70,7 +70,7 @@ export const channelOptions = [
   }),
 ]
 
-/** Global options of channels, `channel.*` but for the namespaces. */
+/** `channel.*` except the namespaces. */
 export const globalChannelOptions = [
   duration(
     'channel.history_meta_ttl',

@@ -1,6 +1,6 @@
 import { bool, duration, int, string, strings, transforms } from './make.js'
 
-/** The keys and checks of one kind of token. @param {string} block `client.token` or `client.subscription_token` */
+/** @param {string} block `client.token` or `client.subscription_token` */
 const tokenOptions = block => [
   string(`${block}.hmac_secret_key`, '', 'Secret for HS256, HS384 and HS512.', { secret: true }),
   string(
@@ -41,7 +41,6 @@ const tokenOptions = block => [
   ),
 ]
 
-/** Everything about client connections. */
 export const clientOptions = [
   strings(
     'client.allowed_origins',

@@ -9,10 +9,10 @@
  * @property {string} doc one line
  * @property {string} [unit] of an int: bytes, seconds ...
  * @property {Record<string, any>} schema JSON schema of the value; of durations, in ms
- * @property {string[]} [values] the only ones allowed
- * @property {Record<string, string>} [later] values that Centrifugo knows and Halley has not yet, and what to say
+ * @property {string[]} [values] allowed ones
+ * @property {Record<string, string>} [later] values of Centrifugo that Halley does not support yet, with a message
  * @property {boolean} [secret] never shown in messages
- * @property {boolean} [single] of strings: a text alone stands for a list of one
+ * @property {boolean} [single] of strings: a single text stands for a list of one
  * @typedef {object} Extra
  * @property {string} [unit]
  * @property {number} [min] durations in ms
@@ -23,7 +23,7 @@
  * @property {boolean} [secret]
  */
 
-/** Longest delay a Node timer can hold (2^31 - 1 ms); above that it would fire at once. */
+/** Longest delay of a Node.js timer (2^31 - 1 ms); a longer one would fire at once. */
 export const TIMER_MAX = 2147483647
 
 /** A leading slash, none at the end. */
@@ -35,7 +35,7 @@ const row = option => Object.freeze(option)
 /** @param {number} minimum @param {number} maximum */
 const integer = (minimum, maximum) => ({ type: 'integer', minimum, maximum })
 
-/** @param {string[] | undefined} values the only ones allowed */
+/** @param {string[] | undefined} values allowed ones */
 const text = values => ({ type: 'string', ...(values && { enum: values }) })
 
 /** @param {Record<string, any>} properties those without a default are required */
@@ -71,7 +71,7 @@ export const strings = (path, doc, extra = {}) => {
 }
 
 /**
- * A list of strings with at least one entry, or that one entry alone.
+ * A list of strings with at least one entry, or that entry alone.
  * @param {string} path @param {string} value @param {string} doc @param {Extra} [extra]
  */
 export const oneOrMore = (path, value, doc, extra = {}) => {
@@ -80,9 +80,8 @@ export const oneOrMore = (path, value, doc, extra = {}) => {
 }
 
 /**
- * A list of `{code, to: {...}}`: what becomes of a code.
- * @param {string} path @param {string} doc
- * @param {Record<string, any>} to JSON schemas of the fields of `to`
+ * A list of `{code, to: {...}}`: replacements of a code.
+ * @param {string} path @param {string} doc @param {Record<string, any>} to JSON schemas of the fields of `to`
  */
 export const transforms = (path, doc, to) => {
   const schema = { type: 'array', items: object({ code: { type: 'integer' }, to: object(to) }) }

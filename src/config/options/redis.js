@@ -4,8 +4,7 @@ const PEM = 'PEM text, base64 of it, or the path of a file.'
 
 /**
  * @param {string} block `engine.redis.tls` or `engine.redis.sentinel_tls`
- * @param {string} peers whom it is about
- * @param {string} scheme of addresses that switch it on
+ * @param {string} peers servers that it is about @param {string} scheme of addresses that switch it on
  */
 const tlsOptions = (block, peers, scheme) => [
   bool(`${block}.enabled`, `Connect to ${peers} with TLS. Addresses with \`${scheme}://\` do so anyway.`),
@@ -24,7 +23,6 @@ const tlsOptions = (block, peers, scheme) => [
   ),
 ]
 
-/** Where Redis is, and how to use it. */
 export const redisOptions = [
   oneOrMore(
     'engine.redis.address',

@@ -1,6 +1,6 @@
 import { bool, duration, int, string } from './make.js'
 
-/** What the process itself does: sockets, logs, engine, API, endpoints. */
+/** The process: sockets, logs, engine, API, endpoints. */
 export const serverOptions = [
   int('workers', 0, 'Worker processes, all on the same port. 0: one for each core. Halley only.', {
     max: 1024,

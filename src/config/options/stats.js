@@ -1,6 +1,5 @@
 import { bool, duration, int, string } from './make.js'
 
-/** What the gateway tells of itself, and to whom. */
 export const statsOptions = [
   bool(
     'admin.enabled',

@@ -29,7 +29,6 @@ const httpResponses = block => [
   ),
 ]
 
-/** How clients connect. */
 export const transportOptions = [
   bool('websocket.disabled', 'Switch the WebSocket endpoint off.'),
   string('websocket.handler_prefix', '/connection/websocket', 'Path of the WebSocket endpoint.', {
