@@ -4,20 +4,16 @@ import { compilePattern } from '../config/pattern.js'
 /** @import { Pattern } from '../config/pattern.js' */
 
 /**
- * @typedef {object} Namespace the options that rule a channel; one object for each namespace, made once
+ * @typedef {object} Namespace options of its channels; made once per namespace
  * @property {string} name '' for channels without namespace
- * @property {any} options the frozen option object of the configuration
+ * @property {any} options frozen options of the configuration
  * @property {boolean} historyOn
  * @property {number} metaTtl ms, own or global
  * @property {'' | 'json' | 'json_object' | 'binary'} dataFormat own or global
  * @property {Pattern | null} regex channel_regex
  */
 
-/**
- * @param {string} name @param {any} options
- * @param {any} channel the configuration's `channel` block
- * @returns {Namespace}
- */
+/** @param {string} name @param {any} options @param {any} channel the `channel` block @returns {Namespace} */
 function createNamespace(name, options, channel) {
   return Object.freeze({
     name,
@@ -45,7 +41,7 @@ function isAscii(text) {
   return true
 }
 
-/** The rules of one configuration. A reload makes a new one. */
+/** The rules of one configuration; a reload makes new ones. */
 class ChannelRules {
   /** @type {Map<string, Namespace>} */
   #namespaces = new Map()
@@ -74,9 +70,9 @@ class ChannelRules {
   }
 
   /**
-   * On the hot path of the server API.
+   * Hot path of the server API.
    * @param {string} channel
-   * @returns {Namespace | undefined} undefined = unknown namespace (error 102)
+   * @returns {Namespace | undefined} undefined = unknown (error 102)
    */
   resolve(channel) {
     if (this.#boundary === '') return this.#default
@@ -86,7 +82,7 @@ class ChannelRules {
   }
 
   /**
-   * The name rule for client operations: channel_regex over what follows the namespace, or ASCII only.
+   * The rule for names in client operations: channel_regex for the part after the namespace, or ASCII only.
    * @param {string} channel @param {Namespace} ns
    */
   checkName(channel, ns) {
@@ -100,14 +96,14 @@ class ChannelRules {
     return at === -1 ? channel : channel.slice(at + this.#boundary.length)
   }
 
-  /** Whether subscribing needs a subscription token. @param {string} channel */
+  /** Whether subscribing requires a subscription token. @param {string} channel */
   isPrivate(channel) {
     return this.#privatePrefix !== '' && channel.startsWith(this.#privatePrefix)
   }
 
   /**
    * @param {string} channel @param {Namespace} ns
-   * @returns {string[] | undefined} the users that a user-limited channel lists; undefined = not user-limited
+   * @returns {string[] | undefined} users listed in a user-limited channel; undefined = not user-limited
    */
   userLimited(channel, ns) {
     if (!ns.options.allow_user_limited_channels || this.#userBoundary === '') return undefined
@@ -118,15 +114,14 @@ class ChannelRules {
   }
 
   /**
-   * Rules 1, 3, 6 and 7 for a subscribe without token; proxies (4, 5) are the caller's.
-   * @param {string} channel @param {Namespace} ns
-   * @param {string} user '' = anonymous
+   * Rules 1, 3, 6 and 7 for a subscribe without token; the caller applies the proxies (4, 5).
+   * @param {string} channel @param {Namespace} ns @param {string} user '' = anonymous
    */
   maySubscribe(channel, ns, user) {
     if (this.isPrivate(channel)) return false
     if (this.#insecure) return true
     const users = this.userLimited(channel, ns)
-    // `room#` lists no user at all: the anonymous user is not in it.
+    // `room#` lists no user, so it excludes the anonymous one.
     if (users !== undefined) return user !== '' && users.includes(user)
     const { options } = ns
     return options.allow_subscribe_for_client && (user !== '' || options.allow_subscribe_for_anonymous)
@@ -142,11 +137,8 @@ class ChannelRules {
   }
 
   /**
-   * Without the feature switch `presence` (error 108), which is the caller's.
-   * @param {Namespace} ns
-   * @param {string} user '' = anonymous
-   * @param {boolean} subscribed
-   * @returns {boolean}
+   * The caller checks the switch `presence` (error 108).
+   * @param {Namespace} ns @param {string} user '' = anonymous @param {boolean} subscribed @returns {boolean}
    */
   mayReadPresence({ options }, user, subscribed) {
     if (this.#insecure) return true
@@ -157,11 +149,8 @@ class ChannelRules {
   }
 
   /**
-   * Without the feature switch `historyOn` (error 108), which is the caller's.
-   * @param {Namespace} ns
-   * @param {string} user '' = anonymous
-   * @param {boolean} subscribed
-   * @returns {boolean}
+   * The caller checks the switch `historyOn` (error 108).
+   * @param {Namespace} ns @param {string} user '' = anonymous @param {boolean} subscribed @returns {boolean}
    */
   mayReadHistory({ options }, user, subscribed) {
     if (this.#insecure) return true
@@ -171,16 +160,13 @@ class ChannelRules {
     )
   }
 
-  /**
-   * @param {string} user
-   * @returns {string} the channel every connection of this user gets, if personal channels are on
-   */
+  /** @param {string} user @returns {string} channel of each connection of this user, with personal channels on */
   personalChannel(user) {
     return this.#personalPrefix + user
   }
 }
 
-/** @param {any} config as `loadConfig()` gives it @throws {Error} naming a channel_regex that cannot be used */
+/** @param {any} config of `loadConfig()` @throws {Error} naming an invalid channel_regex */
 export function createChannelRules(config) {
   return new ChannelRules(config)
 }

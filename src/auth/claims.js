@@ -1,29 +1,19 @@
-// The claims of a token, read with their types (server API, sections 5 and 6). JSON that goes on to clients keeps its
-// original text.
+// The claims of a token, read with their types (server API, sections 5 and 6). JSON for clients keeps its text.
 import { decodeBase64, toJson } from '../protocol/payload.js'
 import { rawMembers, singleLine } from '../protocol/raw-json.js'
 
-/** Thrown for every invalid token; tokens.js turns it into the error of the command. */
+/** Thrown for every invalid token; tokens.js translates it. */
 export const malformed = Object.freeze(new Error('malformed token'))
 
 /**
- * @typedef {object} Override
- * @property {boolean} [presence]
- * @property {boolean} [join_leave]
- * @property {boolean} [force_push_join_leave]
- * @property {boolean} [force_positioning]
- * @property {boolean} [force_recovery]
+ * @typedef {{presence?: boolean, join_leave?: boolean, force_push_join_leave?: boolean, force_positioning?: boolean,
+ *   force_recovery?: boolean}} Override
  */
 
-/**
- * @typedef {object} SubOptions
- * @property {string} [info] raw JSON text
- * @property {string} [data] raw JSON text
- * @property {Override} [override]
- */
+/** @typedef {{info?: string, data?: string, override?: Override}} SubOptions `info` and `data`: raw JSON text */
 
 /**
- * What both kinds of tokens carry.
+ * Claims of both kinds of tokens.
  * @typedef {object} CommonClaims
  * @property {string} user '' = anonymous
  * @property {string} channel '' = none
@@ -46,7 +36,7 @@ function text(value) {
 /** A number as JSON writes it. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
-/** @param {any} value a number, or the text of one: careless issuers write that */
+/** @param {any} value a number, or its text: some issuers write that */
 function date(value) {
   if (value === undefined || value === null) return undefined
   const number = typeof value === 'string' && NUMBER.test(value) ? Number(value) : value
@@ -74,9 +64,8 @@ function object(value) {
 }
 
 /**
- * The base64 form of a claim wins over the plain one when it is not empty.
- * @param {any} encoded `b64info` or `b64data`
- * @param {any} plain
+ * The base64 form of a claim wins unless it is empty.
+ * @param {any} encoded `b64info` or `b64data` @param {any} plain
  * @param {() => string | undefined} raw original text of the plain one
  * @returns {string | undefined}
  */
@@ -108,7 +97,7 @@ function readOverride(value) {
 }
 
 /**
- * @param {Record<string, any>} value holds `info`, `b64info`, `data`, `b64data`, `override`
+ * @param {Record<string, any>} value with `info`, `b64info`, `data`, `b64data`, `override`
  * @param {() => Map<string, string>} raw its members' original texts
  * @returns {SubOptions}
  */
@@ -151,7 +140,7 @@ function readSubs(subs, channels, raw) {
   }
   for (const name of channels ?? []) {
     const channel = channelName(name)
-    // `subs` says more than `channels` and stands alone when it says anything.
+    // A `subs` that is not empty replaces `channels`.
     if (names.length === 0) result.set(channel, {})
   }
   return result
@@ -169,10 +158,7 @@ export function readParties({ aud, iss }) {
   return { audience, issuer: iss === undefined || iss === null ? undefined : text(iss) }
 }
 
-/**
- * @param {string} json
- * @returns {() => Map<string, string>} the members' original texts, searched at the first call
- */
+/** @param {string} json @returns {() => Map<string, string>} its members' original texts, parsed on first call */
 function lazyMembers(json) {
   /** @type {Map<string, string> | undefined} */
   let members
@@ -180,9 +166,7 @@ function lazyMembers(json) {
 }
 
 /**
- * @param {Record<string, any>} claims
- * @param {string} json the text they were parsed from
- * @param {string} userClaim
+ * @param {Record<string, any>} claims @param {string} json their original text @param {string} userClaim
  * @returns {CommonClaims & {meta: string | undefined, subs: Map<string, SubOptions>}}
  */
 export function readConnectClaims(claims, json, userClaim) {
@@ -201,9 +185,7 @@ export function readConnectClaims(claims, json, userClaim) {
 }
 
 /**
- * @param {Record<string, any>} claims
- * @param {string} json the text they were parsed from
- * @param {string} userClaim
+ * @param {Record<string, any>} claims @param {string} json their original text @param {string} userClaim
  * @returns {CommonClaims & SubOptions & {client: string | undefined}}
  */
 export function readSubscribeClaims(claims, json, userClaim) {

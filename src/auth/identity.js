@@ -7,7 +7,7 @@ import { disconnects } from '../errors.js'
 const NO_SUBS = new Map()
 
 /**
- * @typedef {object} Identity who connects
+ * @typedef {object} Identity of a connecting client
  * @property {string} user '' = anonymous
  * @property {number} expireAt unix s, 0 = never
  * @property {string} [info] raw JSON
@@ -17,12 +17,12 @@ const NO_SUBS = new Map()
 /**
  * The ways to authenticate, in their order (server API, section 8).
  * @param {object} parts
- * @param {any} parts.client the configuration's `client` block
+ * @param {any} parts.client the `client` block
  * @param {ReturnType<typeof createTokens>} parts.tokens
  * @param {string | undefined} token
- * @param {string} trusted the user that the trusted header names, '' = none
+ * @param {string} trusted user of the trusted header, '' = none
  * @returns {Identity | Promise<Identity>}
- * @throws disconnects.badRequest (there is no way in without a token), and what `tokens.connect` throws
+ * @throws disconnects.badRequest (a token is required), and the errors of `tokens.connect`
  */
 export function identify({ client, tokens }, token, trusted) {
   if (token) return tokens.connect(token, !client.insecure)

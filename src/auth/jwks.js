@@ -1,10 +1,9 @@
-// Keys from JWKS endpoints. A key set is kept for an hour. A key id that is not in it asks the endpoint again, but at most
-// once a second for each endpoint: a caller that asks sooner waits for that next answer. So a new key works within a
-// second, and made-up key ids cost the endpoint one request a second, whatever their number.
-//
-// Why no library: jose, jwks-rsa and get-jwks read answers of any length, and none of them bounds all requests as above.
-// jose limits requests after a successful answer only, get-jwks not at all, and jwks-rsa refuses a good key while its
-// limit is reached. None fills a URL from the token and bounds how many such endpoints are kept.
+// Keys from JWKS endpoints. A key set is kept for an hour. An unknown key id causes a new request, at most once a
+// second for each endpoint; callers within that second wait for its answer. So a new key works within a second, and
+// made-up key ids cost the endpoint one request a second. Why no library: jose, jwks-rsa and get-jwks read answers of
+// any length, and none bounds all requests as above. jose limits requests only after a successful answer, get-jwks
+// never, and jwks-rsa refuses a good key while its limit is reached. None fills a URL from the token and bounds the
+// number of such endpoints.
 
 import { createPublicKey } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -12,29 +11,29 @@ import { publicKeyChecks } from './keys.js'
 
 /** @import { SignatureCheck } from './keys.js' */
 
-/** Longest key set that is read, in bytes. */
+/** Longest key set, bytes. */
 const MAX_BYTES = 1 << 20
-/** Endpoints remembered; more than one only where the address is a template. */
+/** Endpoints kept; more than one only with a template as address. */
 const MAX_SETS = 256
-/** Endpoints asked at the same time. */
+/** Concurrent requests. */
 const MAX_PENDING = 32
 const TRIES = 2
 
 /** @typedef {Map<string, SignatureCheck>} Key checks by algorithm */
 
-/** What is known of one endpoint. */
+/** Of one endpoint. */
 class KeySet {
   /** @type {Map<string, Key[]>} key id -> keys, in the set's order */
   keys = new Map()
-  /** ms, the last good answer */
+  /** ms, last good answer */
   fetchedAt = Number.NEGATIVE_INFINITY
-  /** ms, the end of the last request */
+  /** ms, end of the last request */
   askedAt = Number.NEGATIVE_INFINITY
   /** @type {Promise<void> | null} */
   pending = null
 }
 
-/** @param {any} jwk @returns {Key | undefined} undefined when it is of no use here */
+/** @param {any} jwk @returns {Key | undefined} undefined if unusable */
 function readKey(jwk) {
   if (typeof jwk !== 'object' || jwk === null || typeof jwk.kid !== 'string' || jwk.use !== 'sig')
     return undefined
@@ -44,7 +43,7 @@ function readKey(jwk) {
     const checks = publicKeyChecks(createPublicKey({ key: jwk, format: 'jwk' }), jwk.alg)
     return checks.size === 0 ? undefined : checks
   } catch {
-    // One key that cannot be read must not take the others with it.
+    // One unreadable key must not invalidate the others.
     return undefined
   }
 }
@@ -63,7 +62,7 @@ async function readBody(response) {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** The key sets of all endpoints of one verifier. */
+/** The key sets of one verifier. */
 class Jwks {
   /** @type {Map<string, KeySet>} in the order of their last answers */
   #sets = new Map()
@@ -77,8 +76,7 @@ class Jwks {
 
   /**
    * @param {string} url @param {string} kid
-   * @returns {Key[] | Promise<Key[]>} empty when the endpoint does not know the key id; rejects when it is out of
-   *   reach
+   * @returns {Key[] | Promise<Key[]>} empty if the endpoint does not know the key id; rejects if it is unreachable
    */
   find(url, kid) {
     const { clock, ttl } = this.#options

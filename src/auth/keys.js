@@ -1,5 +1,5 @@
-// Keys from the configuration, and the algorithms that each may check (server API, section 7).
-// An algorithm is never taken from the token alone: that is how a public key becomes an HMAC secret.
+// Keys from the configuration, and the algorithms each may check (server API, section 7). The token alone never decides
+// the algorithm: that would turn a public key into an HMAC secret.
 import { createPublicKey, X509Certificate } from 'node:crypto'
 import { createVerifier } from 'fast-jwt'
 
@@ -16,12 +16,11 @@ const curves = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }
 /** @typedef {(token: string) => boolean} SignatureCheck */
 
 /**
- * @param {string | Buffer} key secret or PEM
- * @param {Algorithm[]} algorithms
- * @returns {SignatureCheck} false for everything that is not a good signature
+ * @param {string | Buffer} key secret or PEM @param {Algorithm[]} algorithms
+ * @returns {SignatureCheck} false for anything but a good signature
  */
 function signatureCheck(key, algorithms) {
-  // Times are checked by tokens.js: an expired token and a bad one have different answers.
+  // tokens.js checks times: an expired token and a bad one have different answers.
   const verify = createVerifier({ key, algorithms, ignoreExpiration: true, ignoreNotBefore: true })
   return token => {
     try {
@@ -33,7 +32,7 @@ function signatureCheck(key, algorithms) {
   }
 }
 
-/** @param {KeyObject} key @returns {Algorithm[]} what a public key may check; empty when nothing */
+/** @param {KeyObject} key public @returns {Algorithm[]} that it may check */
 function algorithmsOf(key) {
   switch (key.asymmetricKeyType) {
     case 'rsa':
@@ -50,9 +49,8 @@ function algorithmsOf(key) {
 }
 
 /**
- * @param {KeyObject} key public
- * @param {string} [only] the one algorithm its owner allows
- * @returns {Map<string, SignatureCheck>} by algorithm; empty when the key is of no use here
+ * @param {KeyObject} key public @param {string} [only] the one algorithm its owner allows
+ * @returns {Map<string, SignatureCheck>} by algorithm; empty if the key is unusable
  */
 export function publicKeyChecks(key, only) {
   const algorithms = algorithmsOf(key).filter(algorithm => only === undefined || algorithm === only)
@@ -78,7 +76,7 @@ function readPem(pem, type, name) {
   return checks
 }
 
-/** All keys of one block of settings; several kinds may be there, and the token's `alg` picks. */
+/** All keys of one block of settings; the token's `alg` selects one. */
 class StaticKeys {
   /** @type {Map<string, SignatureCheck>} */
   #checks = new Map()
@@ -89,8 +87,7 @@ class StaticKeys {
 
   /**
    * @param {any} settings `client.token` or `client.subscription_token`
-   * @param {string} name of the block
-   * @param {() => number} clock ms
+   * @param {string} name of the block @param {() => number} clock ms
    */
   constructor(settings, name, clock) {
     this.#clock = clock
@@ -111,11 +108,7 @@ class StaticKeys {
     for (const [algorithm, check] of readPem(pem, type, name)) this.#checks.set(algorithm, check)
   }
 
-  /**
-   * @param {string} token
-   * @param {string} algorithm of the token's header
-   * @returns {boolean} whether the signature is good
-   */
+  /** @param {string} token @param {string} algorithm of its header @returns {boolean} whether the signature is good */
   check(token, algorithm) {
     if (this.#checks.get(algorithm)?.(token)) return true
     if (this.#previous === null || !hmac.includes(/** @type {Algorithm} */ (algorithm))) return false
@@ -126,8 +119,7 @@ class StaticKeys {
 
 /**
  * @param {any} settings `client.token` or `client.subscription_token`
- * @param {string} name of the block, for messages
- * @param {() => number} clock ms
+ * @param {string} name of the block, for messages @param {() => number} clock ms
  * @throws {Error} naming the option with an unreadable key
  */
 export function createStaticKeys(settings, name, clock) {

@@ -18,9 +18,9 @@ import { createStaticKeys } from './keys.js'
 /**
  * @typedef {object} ConnectClaims
  * @property {string} user '' = anonymous
- * @property {number} expireAt unix s at which the connection expires, 0 = never
- * @property {string | undefined} info raw JSON text in one line, or whatever b64info held
- * @property {string | undefined} meta raw JSON text in one line
+ * @property {number} expireAt unix s of the connection's end, 0 = never
+ * @property {string | undefined} info raw JSON text on one line, or the content of b64info
+ * @property {string | undefined} meta raw JSON text on one line
  * @property {Map<string, SubOptions>} subs server-side subscriptions, from `subs` or `channels`
  */
 
@@ -29,9 +29,9 @@ import { createStaticKeys } from './keys.js'
  * @property {string} user '' = anonymous
  * @property {string} channel
  * @property {string | undefined} client
- * @property {number} expireAt unix s at which the subscription expires, 0 = never
- * @property {string} [info] raw JSON text in one line, or whatever b64info held
- * @property {string} [data] raw JSON text in one line, or whatever b64data held
+ * @property {number} expireAt unix s of the subscription's end, 0 = never
+ * @property {string} [info] raw JSON text on one line, or the content of b64info
+ * @property {string} [data] raw JSON text on one line, or the content of b64data
  * @property {Override} [override]
  */
 
@@ -96,8 +96,8 @@ class Verifier {
   #header = {}
 
   /**
-   * @param {any} client the configuration's `client` block
-   * @param {'token' | 'subscription_token'} key @param {TokensOptions & {clock: () => number}} options
+   * @param {any} client the `client` block @param {'token' | 'subscription_token'} key
+   * @param {TokensOptions & {clock: () => number}} options
    */
   constructor(client, key, options) {
     const settings = client[key]
@@ -126,10 +126,9 @@ class Verifier {
 
   /**
    * @template T
-   * @param {string} token
-   * @param {(jwt: Jwt) => T} finish checks what comes after the signature
+   * @param {string} token @param {(jwt: Jwt) => T} finish checks after the signature
    * @returns {T | Promise<T>}
-   * @throws `malformed`, or what `finish` throws
+   * @throws `malformed`, and errors of `finish`
    */
   verify(token, finish) {
     const jwt = this.#parse(token)
@@ -152,7 +151,7 @@ class Verifier {
     const headerText = token.slice(0, first)
     if (headerText !== this.#headerText) {
       const header = parseObject(decodeSegment(headerText))
-      // Not the caller's whole token is to be kept with the slice.
+      // A slice would keep the caller's whole token in memory.
       this.#headerText = headerText.length < 1024 ? Buffer.from(headerText).toString() : ''
       this.#header = header
     }
@@ -185,10 +184,10 @@ class Verifier {
 
   /** @param {Jwt} jwt @param {Record<string, string>} groups @returns {boolean | Promise<boolean>} */
   #checkSignature({ token, header }, groups) {
-    // With JWKS the keys of the configuration do not count.
+    // JWKS replaces the keys of the configuration.
     if (this.#endpoint === null) return this.#keys.check(token, header.alg)
     const { alg, kid } = header
-    // No other algorithm could be served by a key set: it is not worth a request.
+    // No key set serves another algorithm: do not request it.
     if (typeof kid !== 'string' || kid === '' || !/^(?:[RE]S(?:256|384|512)|EdDSA)$/.test(alg)) return false
     const url = this.#endpoint(groups)
     if (url === undefined) return false
@@ -198,7 +197,7 @@ class Verifier {
     if (Array.isArray(found)) return check(found)
     return found.then(check, error => {
       this.#onUnreachable?.(error)
-      // The token may be good: the client shall come back, not give up.
+      // The token may be good: the client should reconnect.
       throw errors.internal
     })
   }
@@ -229,17 +228,13 @@ class Verifier {
     if (this.#issuer !== '' && issuer !== this.#issuer) throw malformed
   }
 
-  /**
-   * @param {CommonClaims} claims
-   * @param {boolean} expires whether what the token allows ends at all
-   * @returns {number} unix s, 0 = never
-   */
+  /** @param {CommonClaims} claims @param {boolean} expires false: never @returns {number} unix s, 0 = never */
   #expiry({ exp, nbf, expireAt }, expires) {
     const now = this.#clock()
     if (exp !== undefined && exp * 1000 <= now) throw errors.tokenExpired
     if (nbf !== undefined && nbf * 1000 > now) throw errors.tokenExpired
     if (!expires) return 0
-    // Rounded up, so that a token good for half a second more makes no connection that is expired at its birth.
+    // Rounded up: a token good for another half second must not make an expired connection.
     if (expireAt === undefined) return exp === undefined ? 0 : Math.ceil(exp)
     if (expireAt <= 0) return 0
     if (expireAt * 1000 <= now) throw errors.expired
@@ -249,8 +244,7 @@ class Verifier {
 
 /**
  * @template T
- * @param {Error} invalid what a bad token is answered with
- * @param {() => T | Promise<T>} verify
+ * @param {Error} invalid answer to a bad token @param {() => T | Promise<T>} verify
  * @returns {T | Promise<T>}
  */
 function answer(invalid, verify) {
@@ -267,7 +261,7 @@ function answer(invalid, verify) {
   }
 }
 
-/** Checks tokens by one configuration. A reload makes a new one. */
+/** Checks tokens by one configuration; a reload makes a new one. */
 class Tokens {
   #connect
   #subscribe
@@ -279,14 +273,12 @@ class Tokens {
   }
 
   /**
-   * Of connect and refresh. Whether namespaces exist and whether the user may be anonymous is the caller's to
-   * check.
+   * For connect and refresh. The caller checks that namespaces exist and whether the user may be anonymous.
    * @param {string} token
-   * @param {boolean} [expires] false: the connection never ends by its token, but the token itself must not have
-   *   expired
+   * @param {boolean} [expires] false: the token does not end the connection, but must not have expired itself
    * @returns {ConnectClaims | Promise<ConnectClaims>} a Promise only when keys must be fetched
    * @throws disconnects.invalidToken, errors.tokenExpired, errors.expired (`expire_at` has passed), errors.internal
-   *   (the JWKS endpoint is out of reach)
+   *   (the JWKS endpoint is unreachable)
    */
   connect(token, expires = true) {
     const verifier = this.#connect
@@ -296,11 +288,11 @@ class Tokens {
   }
 
   /**
-   * Of subscribe and sub_refresh. Whether channel, user and client are the right ones is the caller's to check.
+   * For subscribe and sub_refresh. The caller checks channel, user and client.
    * @param {string} token
    * @returns {SubscribeClaims | Promise<SubscribeClaims>} a Promise only when keys must be fetched
    * @throws errors.permissionDenied (a bad token), errors.tokenExpired, errors.expired (`expire_at` has passed),
-   *   errors.internal (the JWKS endpoint is out of reach)
+   *   errors.internal (the JWKS endpoint is unreachable)
    */
   subscribe(token) {
     const verifier = this.#subscribe
@@ -308,16 +300,11 @@ class Tokens {
   }
 }
 
-/**
- * @typedef {JwksOptions & {onUnreachable?: (error: Error) => void}} TokensOptions `onUnreachable` gets the reason why keys could
- *   not be fetched
- */
+/** @typedef {JwksOptions & {onUnreachable?: (error: Error) => void}} TokensOptions gets failures to fetch keys */
 
 /**
- * @param {any} config as `loadConfig()` gives it
- * @param {TokensOptions} [options]
- * @returns {Tokens}
- * @throws {Error} naming the option that cannot be used
+ * @param {any} config of `loadConfig()` @param {TokensOptions} [options] @returns {Tokens}
+ * @throws {Error} naming the invalid option
  */
 export function createTokens({ client }, options = {}) {
   const settings = { clock: Date.now, ...options }
