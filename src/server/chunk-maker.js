@@ -1,9 +1,6 @@
-/** @typedef {null | string | Uint8Array | (string | Uint8Array)[]} Pending what one turn of the event loop has written to a stream */
+/** @typedef {null | string | Uint8Array | (string | Uint8Array)[]} Pending writes of one turn of the event loop */
 
-/**
- * @param {Pending} pending
- * @param {string | Uint8Array} piece
- */
+/** @param {Pending} pending @param {string | Uint8Array} piece */
 export function withPiece(pending, piece) {
   if (pending === null) return piece
   if (!Array.isArray(pending)) return [pending, piece]
@@ -12,22 +9,19 @@ export function withPiece(pending, piece) {
 }
 
 /**
- * Makes one chunk of what is pending. When a message goes to many streams, one after the other
- * asks for the same: what is converted or joined for the first of them serves the rest.
+ * Joins pending data to one chunk. A message for many streams is converted or joined for the first stream, and the
+ * others reuse the result.
  */
 export class ChunkMaker {
   #text = ''
-  /** @type {Buffer | null} the bytes of `#text`, once it is asked for a second time */
+  /** @type {Buffer | null} the bytes of `#text`, from its second use on */
   #bytes = null
   /** @type {(string | Uint8Array)[]} */
   #pieces = []
   /** @type {Buffer | null} */
   #joined = null
 
-  /**
-   * @param {NonNullable<Pending>} pending
-   * @returns {string | Uint8Array}
-   */
+  /** @param {NonNullable<Pending>} pending @returns {string | Uint8Array} */
   make(pending) {
     if (typeof pending === 'string') return this.#once(pending)
     if (!Array.isArray(pending)) return pending
@@ -38,12 +32,7 @@ export class ChunkMaker {
     return this.#joined
   }
 
-  /**
-   * The same as bytes, whose length is known.
-   *
-   * @param {string | Uint8Array} chunk
-   * @returns {Uint8Array}
-   */
+  /** @param {string | Uint8Array} chunk @returns {Uint8Array} */
   bytes(chunk) {
     if (typeof chunk !== 'string') return chunk
     if (chunk !== this.#text || this.#bytes === null) {
@@ -53,7 +42,7 @@ export class ChunkMaker {
     return this.#bytes
   }
 
-  /** The turn is over: keeps nothing alive. */
+  /** End of the turn: releases the memory. */
   clear() {
     this.#text = ''
     this.#bytes = null
@@ -61,11 +50,7 @@ export class ChunkMaker {
     this.#joined = null
   }
 
-  /**
-   * Text for one stream is left to the library to convert.
-   *
-   * @param {string} text
-   */
+  /** Text for a single stream is converted by the library. @param {string} text */
   #once(text) {
     if (text === this.#text) return (this.#bytes ??= Buffer.from(text))
     this.#text = text
@@ -79,10 +64,7 @@ function toBytes(piece) {
   return typeof piece === 'string' ? Buffer.from(piece) : piece
 }
 
-/**
- * @param {(string | Uint8Array)[]} one
- * @param {(string | Uint8Array)[]} other
- */
+/** @param {(string | Uint8Array)[]} one @param {(string | Uint8Array)[]} other */
 function same(one, other) {
   if (one.length !== other.length) return false
   for (let i = 0; i < one.length; i++) if (one[i] !== other[i]) return false

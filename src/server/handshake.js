@@ -1,8 +1,6 @@
 /**
- * The first subprotocol the client offers that the server knows; '' if there is none. An empty header, which
- * some clients send, offers nothing.
- *
- * @param {string} offered the Sec-WebSocket-Protocol header of the request, '' if absent
+ * The first known subprotocol that the client offers, '' if none. Some clients send an empty header.
+ * @param {string} offered the Sec-WebSocket-Protocol header, '' if absent
  * @param {string[]} known
  * @returns {string}
  */
@@ -15,18 +13,17 @@ export function chooseSubprotocol(offered, known) {
   return ''
 }
 
-/** What is given to the libraries' own negotiators, which are too strict or too lax with what clients send. */
+/** Offer passed to the libraries' negotiators, which are too strict or too lax with the offers of clients. */
 export const DEFLATE_OFFER = 'permessage-deflate'
 
 const NO_VALUE = /^(?:server|client)_no_context_takeover$/
 const WINDOW_BITS = /^(?:8|9|1[0-5])$/
 
 /**
- * Whether a client can do with permessage-deflate as this server does it: each message by itself, in a window of 15
- * bits (RFC 7692, section 7.1). A client may offer several variants, and other extensions; what is malformed or unknown
- * is declined, not refused.
- *
- * @param {string} offers the Sec-WebSocket-Extensions header of the request, '' if absent
+ * Whether a client supports permessage-deflate as this server uses it: each message by itself, in a window of 15 bits
+ * (RFC 7692, section 7.1). A client may offer several variants and other extensions; malformed or unknown ones are
+ * declined, not refused.
+ * @param {string} offers the Sec-WebSocket-Extensions header, '' if absent
  * @returns {boolean}
  */
 export function offersDeflate(offers) {
@@ -54,13 +51,10 @@ function acceptable(offer) {
   return true
 }
 
-/**
- * @param {string} key
- * @param {string | null} value
- */
+/** @param {string} key @param {string | null} value */
 function understood(key, value) {
   if (NO_VALUE.test(key)) return value === null
-  // The client can do with less; whether it does is up to it.
+  // The client may use a smaller window, which the server can read.
   if (key === 'client_max_window_bits') return value === null || WINDOW_BITS.test(value)
   return key === 'server_max_window_bits' && value === '15'
 }

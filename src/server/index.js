@@ -8,9 +8,9 @@ import { UwsServer } from './uws.js'
 
 /**
  * @param {object} options
- * @param {'auto' | 'uws' | 'node'} options.driver 'auto' takes uWebSockets.js where it loads
+ * @param {'auto' | 'uws' | 'node'} options.driver 'auto': uWebSockets.js if it loads, else node
  * @param {Logger} [options.logger]
- * @param {() => Promise<any>} [options.load] how uWebSockets.js is loaded
+ * @param {() => Promise<any>} [options.load] loads uWebSockets.js
  * @returns {Promise<import('./contract.js').SocketServer>}
  */
 export async function createServer({ driver, logger, load = () => import('uWebSockets.js') }) {
@@ -23,16 +23,14 @@ export async function createServer({ driver, logger, load = () => import('uWebSo
 }
 
 /**
- * @param {'auto' | 'uws'} driver
- * @param {() => Promise<any>} load
- * @param {Logger} [logger]
+ * @param {'auto' | 'uws'} driver @param {() => Promise<any>} load @param {Logger} [logger]
  * @returns {Promise<typeof import('uWebSockets.js') | undefined>}
  */
 async function loadUws(driver, load, logger) {
   try {
     return (await load()).default
   } catch (error) {
-    // Of what the loader says, the last line holds the cause: no package, no binary for this Node.js, a glibc too old.
+    // The last line of the message has the cause: no package, no binary for this Node.js, or an old glibc.
     const why = error.message.trim().split('\n').at(-1)
     if (driver === 'uws')
       throw new Error(`http_server.driver is uws, but uWebSockets.js does not load: ${why}`)

@@ -3,12 +3,11 @@ import { WebSocket } from 'ws'
 /** @typedef {{route: import('./contract.js').WebSocketRoute, server: import('./node.js').NodeServer}} Group */
 
 /**
- * The connection of the node server: the WebSocket of `ws`, which reads, shakes hands and says goodbye, with what the
- * server keeps about it. Messages are written past it, straight to the socket, so that a frame that many receive is
- * made once.
+ * The connection of the node server: the WebSocket of `ws` reads and does the opening and closing handshakes. Messages
+ * bypass it and are written to the socket, so that a frame for many receivers is encoded once.
  */
 export class NodeConnection extends WebSocket {
-  /** @type {any} what the transport hangs on it */
+  /** @type {any} */
   session = null
   /** @type {Group} */
   group = /** @type {any} */ (null)
@@ -16,18 +15,15 @@ export class NodeConnection extends WebSocket {
   socket = /** @type {any} */ (null)
   /** @type {Set<string> | null} */
   topics = null
-  /** Messages may go to it compressed. */
+  /** Messages to it may be compressed. */
   deflates = false
-  /** What we have written in this turn of the event loop waits in the socket. */
+  /** Writes of this turn of the event loop are corked in the socket. */
   held = false
-  /** The close code we asked for; 0 while nobody has. */
+  /** The close code that the server sent; 0: none yet. */
   closeCode = 0
   closeReason = ''
 
-  /**
-   * @param {Group} group
-   * @param {import('node:net').Socket} socket
-   */
+  /** @param {Group} group @param {import('node:net').Socket} socket */
   attach(group, socket) {
     this.group = group
     this.socket = socket
@@ -35,7 +31,7 @@ export class NodeConnection extends WebSocket {
     listenTo(/** @type {any} */ (this))
   }
 
-  /** Lets go what one turn of the event loop has written. */
+  /** Sends the writes of one turn of the event loop. */
   release() {
     this.held = false
     this.socket.uncork()
@@ -46,12 +42,12 @@ export class NodeConnection extends WebSocket {
     if (this.live && unread > route.maxBuffered) route.overflow(/** @type {any} */ (this))
   }
 
-  /** Bytes that its client has not taken. */
+  /** Bytes not accepted by the kernel yet. */
   get unread() {
     return this.socket.destroyed ? 0 : this.socket.writableLength
   }
 
-  /** Nothing has been said about the end yet, by either side. */
+  /** Whether no side has started to close. */
   get live() {
     return this.closeCode === 0 && this.readyState === WebSocket.OPEN
   }
@@ -65,11 +61,7 @@ function listenTo(connection) {
   connection.on('close', onClose)
 }
 
-/**
- * @this {NodeConnection}
- * @param {Buffer} data
- * @param {boolean} binary
- */
+/** @this {NodeConnection} @param {Buffer} data @param {boolean} binary */
 function onMessage(data, binary) {
   if (this.deflates) releaseInflater(this)
   if (this.closeCode === 0) this.group.route.message(this, data, binary)
@@ -81,8 +73,7 @@ function onPong() {
 }
 
 /**
- * `ws` has closed the connection by itself by now; the close event follows.
- *
+ * `ws` has already started to close the connection; the close event follows.
  * @this {NodeConnection}
  * @param {Error & {code?: string}} error
  */
@@ -90,11 +81,7 @@ function onError(error) {
   if (this.closeCode === 0 && error.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') this.closeCode = 1009
 }
 
-/**
- * @this {NodeConnection}
- * @param {number} code
- * @param {Buffer} reason
- */
+/** @this {NodeConnection} @param {number} code @param {Buffer} reason */
 function onClose(code, reason) {
   const { route, server } = this.group
   server.remove(this)
@@ -103,9 +90,8 @@ function onClose(code, reason) {
 }
 
 /**
- * `ws` keeps a decompressor of about 35 KB for each connection that has sent something compressed, although without
- * context takeover none of it is worth keeping. It makes a new one when it needs one.
- *
+ * Frees the decompressor of about 35 KB that `ws` keeps for each connection that has sent a compressed message. Without
+ * context takeover it has no state worth keeping, and `ws` makes a new one on demand.
  * @param {any} connection
  */
 function releaseInflater(connection) {
@@ -114,19 +100,12 @@ function releaseInflater(connection) {
 
 /** @typedef {{topics: Set<string> | null}} Member */
 
-/**
- * Who wants which topic, for a server whose library has no topics.
- *
- * @template {Member} M
- */
+/** Subscribers by topic, for a server whose library has no topics. @template {Member} M */
 export class Topics {
   /** @type {Map<string, Set<M>>} */
   #members = new Map()
 
-  /**
-   * @param {M} member
-   * @param {string} topic
-   */
+  /** @param {M} member @param {string} topic */
   join(member, topic) {
     member.topics ??= new Set()
     member.topics.add(topic)
@@ -135,10 +114,7 @@ export class Topics {
     else members.add(member)
   }
 
-  /**
-   * @param {M} member
-   * @param {string} topic
-   */
+  /** @param {M} member @param {string} topic */
   leave(member, topic) {
     if (member.topics?.delete(topic) === true) this.#remove(member, topic)
   }
@@ -150,18 +126,12 @@ export class Topics {
     member.topics = null
   }
 
-  /**
-   * @param {string} topic
-   * @returns {Set<M> | undefined}
-   */
+  /** @param {string} topic @returns {Set<M> | undefined} */
   members(topic) {
     return this.#members.get(topic)
   }
 
-  /**
-   * @param {M} member
-   * @param {string} topic
-   */
+  /** @param {M} member @param {string} topic */
   #remove(member, topic) {
     const members = this.#members.get(topic)
     members?.delete(member)

@@ -3,12 +3,10 @@ import { NodeStream, onceClosed } from './node-stream.js'
 const NOTHING = Buffer.alloc(0)
 
 /**
- * What the exchanges of one server have in common.
- *
- * @typedef {object} Host
- * @property {(error: Error) => void} log gets what a handler threw
+ * @typedef {object} Host shared by all exchanges of a server
+ * @property {(error: Error) => void} log for errors of handlers
  * @property {import('./chunk-maker.js').ChunkMaker} chunks
- * @property {Set<any>} slow those that had something unread after a write
+ * @property {Set<any>} slow connections and streams with unread bytes after a write
  * @property {(stream: NodeStream) => void} hold releases the stream at the end of this turn of the event loop
  */
 
@@ -24,7 +22,7 @@ export class NodeExchange {
 
   /**
    * @param {import('node:http').IncomingMessage} req
-   * @param {import('node:http').ServerResponse | null} res null for an upgrade, whose answer is what the route returns
+   * @param {import('node:http').ServerResponse | null} res null for an upgrade, which the route answers
    * @param {Host} host
    */
   constructor(req, res, host) {
@@ -52,14 +50,11 @@ export class NodeExchange {
 
   remoteAddress() {
     const address = this.#req.socket.remoteAddress ?? ''
-    // An IPv4 client on a dual-stack socket; everybody expects to see a.b.c.d.
+    // An IPv4 client on a dual-stack socket: return a.b.c.d.
     return address.startsWith('::ffff:') ? address.slice(7) : address
   }
 
-  /**
-   * @param {number} limit bytes
-   * @param {(body: Buffer | null) => void} done
-   */
+  /** @param {number} limit bytes @param {(body: Buffer | null) => void} done */
   body(limit, done) {
     if (this.gone) return
     /** @type {Buffer[]} */
@@ -72,8 +67,7 @@ export class NodeExchange {
         chunks.push(chunk)
         return
       }
-      // The rest is still read, and dropped: a connection that is closed with unread data is reset, and a reset can
-      // overtake the answer.
+      // Read and drop the rest: closing with unread data resets the connection, and a reset can overtake the answer.
       chunks = []
       this.#call(done, null)
     })
@@ -83,11 +77,7 @@ export class NodeExchange {
     })
   }
 
-  /**
-   * @param {number} status
-   * @param {Record<string, string> | null} headers
-   * @param {string | Uint8Array} body
-   */
+  /** @param {number} status @param {Record<string, string> | null} headers @param {string | Uint8Array} body */
   reply(status, headers, body) {
     if (this.gone || this.#res === null) return
     this.#waiter = null
@@ -116,8 +106,7 @@ export class NodeExchange {
   }
 
   /**
-   * @param {number} status
-   * @param {Record<string, string> | null} headers
+   * @param {number} status @param {Record<string, string> | null} headers
    * @param {import('./contract.js').StreamRoute} route
    * @returns {NodeStream | null}
    */
@@ -134,7 +123,7 @@ export class NodeExchange {
     return new NodeStream(res, this.#req.socket, route, this.#host)
   }
 
-  /** @param {Error} error what the handler threw */
+  /** A handler has thrown. @param {Error} error */
   fail(error) {
     this.#host.log(error)
     this.reply(500, null, '')
@@ -146,10 +135,7 @@ export class NodeExchange {
     waiter?.abandoned()
   }
 
-  /**
-   * @param {(body: Buffer | null) => void} done
-   * @param {Buffer | null} body
-   */
+  /** @param {(body: Buffer | null) => void} done @param {Buffer | null} body */
   #call(done, body) {
     try {
       done(body)

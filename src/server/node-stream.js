@@ -1,6 +1,6 @@
 import { withPiece } from './chunk-maker.js'
 
-/** A client that does not read the end of its stream is cut off after this time, ms. */
+/** A client that does not read the end of its stream is cut after this time, ms. */
 const CLOSE_TIMEOUT = 5000
 
 /**
@@ -8,29 +8,27 @@ const CLOSE_TIMEOUT = 5000
  * @typedef {import('./chunk-maker.js').ChunkMaker} ChunkMaker
  */
 
-/**
- * The stream of the node server: a response of node:http, which chunks, buffers and counts.
- */
+/** The stream of the node server: a response of node:http, which chunks, buffers and counts. */
 export class NodeStream {
-  /** @type {any} what the transport hangs on it */
+  /** @type {any} */
   session = null
   #res
   #socket
   #host
   #route
-  /** @type {import('./chunk-maker.js').Pending} what this turn of the event loop has written */
+  /** @type {import('./chunk-maker.js').Pending} written in this turn of the event loop */
   #pending = null
   #held = false
-  /** Nothing more may be written. */
+  /** No more writes. */
   #over = false
-  /** The route has been told. */
+  /** `close` of the route was called. */
   #closed = false
   /** @type {NodeJS.Timeout | undefined} */
   #closeTimer
 
   /**
    * @param {import('node:http').ServerResponse} res
-   * @param {import('node:net').Socket} socket which the response may still have to wait for
+   * @param {import('node:net').Socket} socket a pipelined response has no socket of its own yet
    * @param {StreamRoute} route
    * @param {import('./node-exchange.js').Host} host
    */
@@ -42,7 +40,7 @@ export class NodeStream {
     const close = () => this.#close()
     res.once('close', close)
     if (res.socket === null) onceClosed(socket, close)
-    // A client that leaves in the middle of a write is no fault of ours; `close` follows.
+    // A client may leave during a write; `close` follows.
     res.on('error', () => {})
     this.#hold()
   }
@@ -54,13 +52,13 @@ export class NodeStream {
     this.#hold()
   }
 
-  /** The turn of the event loop is over. @param {ChunkMaker} chunks */
+  /** End of a turn of the event loop. @param {ChunkMaker} chunks */
   release(chunks) {
     this.#held = false
     this.flush(chunks)
   }
 
-  /** Lets go what has been written. @param {ChunkMaker} chunks */
+  /** @param {ChunkMaker} chunks */
   flush(chunks) {
     if (this.#over) return
     if (this.#pending === null) this.#res.flushHeaders()
@@ -72,7 +70,7 @@ export class NodeStream {
     if (unread > this.#route.maxBuffered) this.#route.overflow(this)
   }
 
-  /** Bytes that its client has not taken. */
+  /** Bytes not accepted by the kernel yet. */
   get unread() {
     return this.#closed ? 0 : this.#res.writableLength
   }
@@ -111,13 +109,12 @@ export class NodeStream {
 }
 
 /**
- * A response that waits for its turn is not told when its client leaves.
- *
+ * A pipelined response gets no close event before its turn, so its socket is watched.
  * @param {import('node:net').Socket} socket
  * @param {() => void} listener
  */
 export function onceClosed(socket, listener) {
-  // As many as the client has sent requests in one go.
+  // One listener for each pipelined request.
   socket.setMaxListeners(0)
   socket.once('close', listener)
 }

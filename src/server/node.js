@@ -13,22 +13,18 @@ import { encodeCompressed, encodeMessage } from './websocket-frame.js'
  * @typedef {import('./node-stream.js').NodeStream} NodeStream
  * @typedef {import('./contract.js').WebSocketRoute} WebSocketRoute
  * @typedef {import('./contract.js').SocketServer} SocketServer
- * @typedef {any} Handle a NodeConnection, of which the contract shows only the session
+ * @typedef {any} Handle a NodeConnection
  */
 
 const LISTEN_BACKLOG = 4096
 const CLOSE_TIMEOUT = 5000
-/** A client gets as long for its headers, and for its body, as uWebSockets.js gives. */
+/** Timeouts of uWebSockets.js. */
 const HEADERS_TIMEOUT = 10_000
 const REQUEST_TIMEOUT = 30_000
-/** Backends keep their connections for a minute or so; a server that hangs up first costs them an error. */
+/** Backends keep idle connections for about a minute; a server that closes first causes errors there. */
 const KEEP_ALIVE_TIMEOUT = 75_000
 
-/**
- * The sockets of one worker on node:http and ws, where uWebSockets.js does not load.
- *
- * @implements {SocketServer}
- */
+/** The socket server on node:http and ws, where uWebSockets.js does not load. @implements {SocketServer} */
 export class NodeServer {
   name = /** @type {const} */ ('node')
   #http
@@ -41,13 +37,13 @@ export class NodeServer {
   #topics = new Topics()
   /** @type {Set<NodeConnection>} */
   #open = new Set()
-  /** @type {Set<NodeConnection | NodeStream>} those that had something unread after a write; the others leave it when they are looked at */
+  /** @type {Set<NodeConnection | NodeStream>} had unread bytes after a write; removed when a check finds none */
   slow = new Set()
-  /** @type {(NodeConnection | NodeStream)[]} those written to in this turn of the event loop */
+  /** @type {(NodeConnection | NodeStream)[]} written to in this turn of the event loop */
   #held = []
   #chunks = new ChunkMaker()
   #release = () => this.#releaseHeld()
-  /** What `upgrade` accepted, on its way to `open`: `handleUpgrade` calls one after the other, at once. */
+  /** Result of `upgrade` for `open`: `handleUpgrade` calls both synchronously. */
   #accepted = /** @type {any} */ (null)
 
   /** @param {{logger?: {error: (details: object, message: string) => void}}} [options] */
@@ -69,19 +65,12 @@ export class NodeServer {
     this.#routes.fallback('/*', exchange => exchange.reply(404, null, 'Not Found'))
   }
 
-  /**
-   * @param {string} method
-   * @param {string} path
-   * @param {(exchange: Exchange) => void} handler
-   */
+  /** @param {string} method @param {string} path @param {(exchange: Exchange) => void} handler */
   route(method, path, handler) {
     this.#routes.add(method, path, handler)
   }
 
-  /**
-   * @param {string} path
-   * @param {WebSocketRoute} route
-   */
+  /** @param {string} path @param {WebSocketRoute} route */
   websocket(path, route) {
     const options = {
       noServer: true,
@@ -92,8 +81,8 @@ export class NodeServer {
       maxPayload: route.maxMessage,
       closeTimeout: CLOSE_TIMEOUT,
       WebSocket: NodeConnection,
-      // Called after the checks of the handshake and before its answer: who is refused here was well-formed, and
-      // who is accepted will be opened.
+      // Called between the checks of the handshake and its answer: only well-formed requests get here, and each
+      // accepted one is opened.
       verifyClient: (/** @type {any} */ info, /** @type {any} */ verdict) =>
         this.#verify(route, info.req, verdict),
     }
@@ -101,11 +90,7 @@ export class NodeServer {
     this.#routes.fallback(path, exchange => exchange.reply(400, null, 'Bad Request'))
   }
 
-  /**
-   * @param {string} host
-   * @param {number} port
-   * @returns {Promise<void>}
-   */
+  /** @param {string} host @param {number} port @returns {Promise<void>} */
   listen(host, port) {
     return new Promise((resolve, reject) => {
       const failed = (/** @type {Error} */ error) => {
@@ -120,11 +105,7 @@ export class NodeServer {
     })
   }
 
-  /**
-   * @param {Handle} connection
-   * @param {string | Uint8Array} data
-   * @param {boolean} binary
-   */
+  /** @param {Handle} connection @param {string | Uint8Array} data @param {boolean} binary */
   send(connection, data, binary) {
     if (!connection.live) return
     const { compression } = connection.group.route
@@ -140,31 +121,21 @@ export class NodeServer {
     if (connection.live) connection.ping()
   }
 
-  /**
-   * @param {Handle} connection
-   * @param {string} topic
-   */
+  /** @param {Handle} connection @param {string} topic */
   subscribe(connection, topic) {
     if (connection.live) this.#topics.join(connection, topic)
   }
 
-  /**
-   * @param {Handle} connection
-   * @param {string} topic
-   */
+  /** @param {Handle} connection @param {string} topic */
   unsubscribe(connection, topic) {
     this.#topics.leave(connection, topic)
   }
 
-  /**
-   * @param {string} topic
-   * @param {string | Uint8Array} data
-   * @param {boolean} binary
-   */
+  /** @param {string} topic @param {string | Uint8Array} data @param {boolean} binary */
   publish(topic, data, binary) {
     const members = this.#topics.members(topic)
     if (members === undefined) return
-    // Each made once, when the first who takes it comes along.
+    // Encoded at most once each, on first use.
     let plain = null
     let compressed = null
     for (const connection of members) {
@@ -180,10 +151,7 @@ export class NodeServer {
     }
   }
 
-  /**
-   * @param {Handle} _connection everything one turn of the event loop writes leaves together anyway
-   * @param {() => void} work
-   */
+  /** All writes of an event-loop turn leave together anyway. @param {Handle} _connection @param {() => void} work */
   cork(_connection, work) {
     work()
   }
@@ -193,11 +161,7 @@ export class NodeServer {
     return connection.socket.writableLength
   }
 
-  /**
-   * @param {Handle} connection
-   * @param {number} code
-   * @param {string} reason
-   */
+  /** @param {Handle} connection @param {number} code @param {string} reason */
   close(connection, code, reason) {
     if (connection.closeCode !== 0) return
     connection.closeCode = code
@@ -210,10 +174,7 @@ export class NodeServer {
     connection.terminate()
   }
 
-  /**
-   * @param {any} stream
-   * @param {string | Uint8Array} data
-   */
+  /** @param {any} stream @param {string | Uint8Array} data */
   write(stream, data) {
     stream.write(data)
   }
@@ -223,10 +184,7 @@ export class NodeServer {
     stream.flush(this.#chunks)
   }
 
-  /**
-   * @param {any} stream
-   * @param {string | Uint8Array} data
-   */
+  /** @param {any} stream @param {string | Uint8Array} data */
   end(stream, data) {
     stream.end(data)
   }
@@ -262,10 +220,7 @@ export class NodeServer {
     this.#topics.leaveAll(connection)
   }
 
-  /**
-   * @param {http.IncomingMessage} req
-   * @param {http.ServerResponse} res
-   */
+  /** @param {http.IncomingMessage} req @param {http.ServerResponse} res */
   #request(req, res) {
     const exchange = new NodeExchange(req, res, this.#host)
     try {
@@ -275,11 +230,7 @@ export class NodeServer {
     }
   }
 
-  /**
-   * @param {http.IncomingMessage} req
-   * @param {import('node:net').Socket} socket
-   * @param {Buffer} head
-   */
+  /** @param {http.IncomingMessage} req @param {import('node:net').Socket} socket @param {Buffer} head */
   #upgrade(req, socket, head) {
     const endpoint = this.#endpoints.get(new NodeExchange(req, null, this.#host).path)
     if (endpoint === undefined || req.headers.upgrade?.toLowerCase() !== 'websocket') {
@@ -287,11 +238,11 @@ export class NodeServer {
       return
     }
     const { group, acceptor } = endpoint
-    // ws would refuse an empty or repetitive offer, and takes the first that is left.
+    // ws would refuse an empty or repetitive offer, and chooses the first one: offer the chosen protocol only.
     const protocol = chooseSubprotocol(req.headers['sec-websocket-protocol'] ?? '', group.route.protocols)
     if (protocol === '') delete req.headers['sec-websocket-protocol']
     else req.headers['sec-websocket-protocol'] = protocol
-    // And it would refuse an offer that it cannot accept.
+    // ws would also refuse an extension offer that it cannot accept.
     const extensions = req.headers['sec-websocket-extensions'] ?? ''
     if (offersDeflate(extensions)) req.headers['sec-websocket-extensions'] = DEFLATE_OFFER
     else delete req.headers['sec-websocket-extensions']
@@ -305,10 +256,9 @@ export class NodeServer {
   }
 
   /**
-   * A server may ignore an offer to upgrade, and must where it does not know what is offered: Java's HTTP client offers
-   * h2c with every request. node:http has already let the connection go by now, so it gets it back, with the same
-   * request less the offer.
-   *
+   * Continues without the upgrade. A server must ignore an unknown protocol: Java's HTTP client offers h2c with every
+   * request. node:http has already detached the connection, so this gives it back with the same request, without the
+   * upgrade headers.
    * @param {http.IncomingMessage} req
    * @param {import('node:net').Socket} socket
    * @param {Buffer} head
@@ -325,8 +275,7 @@ export class NodeServer {
   }
 
   /**
-   * @param {WebSocketRoute} route
-   * @param {http.IncomingMessage} req
+   * @param {WebSocketRoute} route @param {http.IncomingMessage} req
    * @param {(verified: boolean, status?: number) => void} verdict
    */
   #verify(route, req, verdict) {
@@ -335,7 +284,7 @@ export class NodeServer {
     /** @type {number | object} */
     let answer = 500
     try {
-      // Who has left meanwhile is dropped by `handleUpgrade` after this, without `open`.
+      // `handleUpgrade` drops a client that has left, without `open`.
       answer = req.socket.readable && req.socket.writable ? route.upgrade(exchange, protocol) : 400
     } catch (error) {
       this.#host.log(error)
@@ -348,10 +297,7 @@ export class NodeServer {
     verdict(true)
   }
 
-  /**
-   * @param {NodeConnection} connection
-   * @param {Buffer} frame
-   */
+  /** @param {NodeConnection} connection @param {Buffer} frame */
   #write(connection, frame) {
     if (!connection.held) {
       connection.held = true

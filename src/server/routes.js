@@ -1,20 +1,13 @@
 /** @typedef {(exchange: import('./contract.js').Exchange) => void} Handler */
 
-/**
- * Who answers which method on which path. A path that ends with `/*` stands for everything below it. The most specific
- * path wins; on it, an exact method wins over `*`.
- */
+/** Handlers by path and method. The precedence rules are in the contract: `SocketServer.route`. */
 export class Routes {
   /** @type {Map<string, Map<string, Handler>>} path without its `*` -> method -> handler */
   #exact = new Map()
   /** @type {Map<string, Map<string, Handler>>} */
   #prefixes = new Map()
 
-  /**
-   * @param {string} method upper case, or '*'
-   * @param {string} path
-   * @param {Handler} handler
-   */
+  /** @param {string} method upper case, or '*' @param {string} path @param {Handler} handler */
   add(method, path, handler) {
     const prefix = path.endsWith('/*')
     const table = prefix ? this.#prefixes : this.#exact
@@ -24,27 +17,18 @@ export class Routes {
     methods.set(method, handler)
   }
 
-  /**
-   * Answers on a path what has no handler of its own there.
-   *
-   * @param {string} path
-   * @param {Handler} handler
-   */
+  /** Handles the methods of a path that have no handler of their own. @param {string} path @param {Handler} handler */
   fallback(path, handler) {
     const methods = path.endsWith('/*') ? this.#prefixes.get(path.slice(0, -1)) : this.#exact.get(path)
     if (methods?.has('*') !== true) this.add('*', path, handler)
   }
 
-  /**
-   * @param {string} method
-   * @param {string} path
-   * @returns {Handler | undefined}
-   */
+  /** @param {string} method @param {string} path @returns {Handler | undefined} */
   find(method, path) {
     const methods = this.#exact.get(path)
     const handler = methods?.get(method) ?? methods?.get('*')
     if (handler !== undefined || this.#prefixes.size === 0) return handler
-    // From the longest prefix to the shortest: '/a/b/', '/a/', '/'.
+    // Longest prefix first: '/a/b/', '/a/', '/'.
     for (let end = path.lastIndexOf('/'); end >= 0; end = end === 0 ? -1 : path.lastIndexOf('/', end - 1)) {
       const methods = this.#prefixes.get(path.slice(0, end + 1))
       const handler = methods?.get(method) ?? methods?.get('*')
@@ -53,7 +37,7 @@ export class Routes {
     return undefined
   }
 
-  /** Every path as it was added, with its methods. @returns {Iterable<[string, Map<string, Handler>]>} */
+  /** Paths as they were added, with their methods. @returns {Iterable<[string, Map<string, Handler>]>} */
   *entries() {
     yield* this.#exact
     for (const [path, methods] of this.#prefixes) yield [`${path}*`, methods]

@@ -1,4 +1,4 @@
-// Plain files for the pages that the gateway serves itself: read once, given a tag, sent with a strict policy.
+// Static files of the gateway's own pages: read once, with an ETag and a strict content security policy.
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -6,7 +6,7 @@ import { extname } from 'node:path'
 
 /** @typedef {import('./contract.js').Exchange} Exchange */
 
-/** @type {Readonly<Record<string, string>>} by the end of a file's name */
+/** @type {Readonly<Record<string, string>>} by file extension */
 const TYPES = Object.freeze({
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -14,8 +14,8 @@ const TYPES = Object.freeze({
   '.svg': 'image/svg+xml',
 })
 
-// Nothing from elsewhere, nothing inline, not in a frame. 'self' covers the WebSocket of the same host and port, fetch
-// and EventSource.
+// No other origins, nothing inline, no frames. 'self' covers fetch, EventSource and the WebSocket of the same host and
+// port.
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -34,13 +34,13 @@ const HEADERS = {
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
-  // Always asked for again, answered with 304: an upgrade of the gateway shows at once.
+  // Always revalidated, with 304: an upgrade of the gateway is visible at once.
   'Cache-Control': 'no-cache',
 }
 
 /**
  * @param {string | Buffer} body
- * @param {string} type the end of a file's name, `.html`
+ * @param {string} type file extension, such as `.html`
  * @returns {(exchange: Exchange) => void} answers GET and HEAD
  */
 export function serveBody(body, type) {
@@ -69,8 +69,8 @@ const escapeAttribute = text =>
   text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
 
 /**
- * @param {string} file path of an .html file with places like `{{version}}` in it
- * @param {Readonly<Record<string, string>>} values of all of them
+ * @param {string} file path of an .html file with placeholders like `{{version}}`
+ * @param {Readonly<Record<string, string>>} values by placeholder
  * @returns {string}
  */
 export const fillPage = (file, values) =>

@@ -1,14 +1,13 @@
 import { STATUS_CODES } from 'node:http'
 
 /**
- * Must be corked, like all writes of the library.
- *
+ * MUST be called within a cork, like all writes of the library.
  * @param {import('uWebSockets.js').HttpResponse} res
  * @param {number} status
  * @param {Record<string, string> | null} headers
  */
 export function writeHead(res, status, headers) {
-  // 200 is what the library writes by itself.
+  // The library writes 200 by itself.
   if (status !== 200) res.writeStatus(`${status} ${STATUS_CODES[status] ?? 'Unknown'}`)
   if (headers !== null) for (const name in headers) res.writeHeader(name, headers[name])
 }
@@ -16,23 +15,21 @@ export function writeHead(res, status, headers) {
 const NOTHING = Buffer.alloc(0)
 
 /**
- * What the exchanges of one server have in common.
- *
- * @typedef {object} Host
- * @property {(error: Error) => void} log gets what a handler threw
+ * @typedef {object} Host shared by all exchanges of a server
+ * @property {(error: Error) => void} log for errors of handlers
  * @property {import('./uws-streams.js').UwsStreams} streams
  */
 
 /**
- * The `Exchange` of uWebSockets.js. Every call into the library crosses from JavaScript to C++, so nothing is
- * read before it is asked for, and the abort handler is attached only to a request that is not answered at once.
+ * The `Exchange` of uWebSockets.js. Every call into the library crosses from JavaScript to C++, so values are read on
+ * demand, and the abort handler is attached only to requests without an immediate answer.
  */
 export class UwsExchange {
   /** @type {import('uWebSockets.js').HttpResponse} */
   #res
   /** @type {import('uWebSockets.js').HttpRequest | null} until the handler has returned */
   #req
-  /** Within a callback of the library, which corks by itself. */
+  /** Within a callback of the library, which is corked. */
   #corked = true
   #watched = false
   #host
@@ -41,8 +38,7 @@ export class UwsExchange {
   gone = false
 
   /**
-   * @param {import('uWebSockets.js').HttpResponse} res
-   * @param {import('uWebSockets.js').HttpRequest} req
+   * @param {import('uWebSockets.js').HttpResponse} res @param {import('uWebSockets.js').HttpRequest} req
    * @param {string} method upper case
    * @param {string} path
    * @param {Host} host
@@ -65,7 +61,7 @@ export class UwsExchange {
     if (this.gone) return ''
     const bytes = new Uint8Array(this.#res.getRemoteAddress())
     if (bytes.length === 4) return bytes.join('.')
-    // An IPv4 client on a dual-stack socket is ::ffff:a.b.c.d; everybody expects to see a.b.c.d.
+    // An IPv4 client on a dual-stack socket is ::ffff:a.b.c.d: return a.b.c.d.
     if (
       bytes.length === 16 &&
       bytes[10] === 0xff &&
@@ -77,14 +73,11 @@ export class UwsExchange {
     return Buffer.from(this.#res.getRemoteAddressAsText()).toString('latin1')
   }
 
-  /**
-   * @param {number} limit bytes
-   * @param {(body: Buffer | null) => void} done
-   */
+  /** @param {number} limit bytes @param {(body: Buffer | null) => void} done */
   body(limit, done) {
     if (this.gone) return
     this.#watch()
-    /** @type {Buffer[] | null} what came before, copied: a chunk is valid only during its callback */
+    /** @type {Buffer[] | null} copies of earlier chunks, which are valid only during their callback */
     let chunks = null
     let size = 0
     let over = false
@@ -92,8 +85,7 @@ export class UwsExchange {
       if (over || this.gone) return
       size += data.byteLength
       if (size > limit) {
-        // The rest is still read, and dropped: a connection that is closed with unread data is reset, and a reset
-        // can overtake the answer.
+        // Read and drop the rest: closing with unread data resets the connection, and a reset can overtake the answer.
         over = true
         chunks = null
         this.#call(done, null)
@@ -108,11 +100,7 @@ export class UwsExchange {
     })
   }
 
-  /**
-   * @param {number} status
-   * @param {Record<string, string> | null} headers
-   * @param {string | Uint8Array} body
-   */
+  /** @param {number} status @param {Record<string, string> | null} headers @param {string | Uint8Array} body */
   reply(status, headers, body) {
     if (this.gone) return
     this.gone = true
@@ -122,8 +110,7 @@ export class UwsExchange {
   }
 
   /**
-   * @param {number} status
-   * @param {Record<string, string> | null} headers
+   * @param {number} status @param {Record<string, string> | null} headers
    * @param {import('./contract.js').StreamRoute} route
    * @returns {import('./contract.js').Stream | null}
    */
@@ -138,29 +125,25 @@ export class UwsExchange {
     return this.#host.streams.begin(this.#res, status, headers, route)
   }
 
-  /** The handler has returned: whoever has not answered yet, will do so later. */
+  /** The handler has returned: an answer may follow later. */
   leave() {
     this.#corked = false
     this.#req = null
     if (!this.gone) this.#watch()
   }
 
-  /** @param {Error} error what the handler threw */
+  /** A handler has thrown. @param {Error} error */
   fail(error) {
     this.#host.log(error)
     this.reply(500, null, '')
   }
 
-  /**
-   * @param {number} status
-   * @param {Record<string, string> | null} headers
-   * @param {string | Uint8Array} body
-   */
+  /** @param {number} status @param {Record<string, string> | null} headers @param {string | Uint8Array} body */
   #write(status, headers, body) {
     const res = this.#res
     writeHead(res, status, headers)
     if (this.method === 'HEAD') {
-      // With a length of its own, `endWithoutBody` waits for a body for ever.
+      // `endWithoutBody` with a length argument would wait forever for a body.
       res.writeHeader('Content-Length', `${Buffer.byteLength(body)}`)
       res.endWithoutBody()
     } else if (status === 204 || status === 304) {
@@ -170,10 +153,7 @@ export class UwsExchange {
     }
   }
 
-  /**
-   * @param {(body: Buffer | null) => void} done
-   * @param {Buffer | null} body
-   */
+  /** @param {(body: Buffer | null) => void} done @param {Buffer | null} body */
   #call(done, body) {
     this.#corked = true
     try {

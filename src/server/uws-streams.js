@@ -9,49 +9,44 @@ import { writeHead } from './uws-exchange.js'
 
 /**
  * A stream is the library's response itself, with these properties.
- *
  * @typedef {object} StreamState
  * @property {any} session
  * @property {{route: StreamRoute, streams: UwsStreams}} group
  * @property {number} state
- * @property {Pending} pending what this turn of the event loop has written; if anything, the stream is in the list of
- *   those to flush
- * @property {StreamQueue | null} queue where messages wait for a client that has a backlog
- * @property {{status: number, headers: Record<string, string> | null} | null} head until it has left
+ * @property {Pending} pending written in this turn of the event loop; not null: the stream is in the list to flush
+ * @property {StreamQueue | null} queue messages for a client with a backlog
+ * @property {{status: number, headers: Record<string, string> | null} | null} head until it was sent
  *
  * @typedef {HttpResponse & StreamState} UwsStream
  */
 
 const OPEN = 0
-/** `end` has been called; what was written before is still on its way. */
+/** `end` was called; earlier data may be unsent. */
 const ENDING = 1
-/** The handle is gone, or about to go. */
+/** The handle is gone, or is about to go. */
 const OVER = 2
 
 const CLOSE_TIMEOUT = 5000
-/**
- * A failed write arms a timeout of 10 s in the library, after which it cuts the connection, whether or not we know of
- * it.
- */
+/** A failed write arms a timeout of 10 s in the library, after which it cuts the connection in any case. */
 const REARM_INTERVAL = 4000
-/** Messages that wait leave in chunks of about this size, bytes. */
+/** Queued messages leave in chunks of about this size, bytes. */
 const CHUNK_SIZE = 32768
-/** Bytes that the library gets while it may be unable to get rid of them. Above that only a single message. */
+/** Maximum bytes in the library's buffer while it may be blocked; above that, a single message only. */
 const MAX_STUCK = 65536
 
-/** What a client with a backlog has not got yet. */
+/** Unsent messages of a client with a backlog. */
 class StreamQueue {
   /** @type {Uint8Array[]} */
   pieces = []
   /** Bytes of `pieces`. */
   waiting = 0
-  /** Bytes that the library has got since its buffer was last seen empty: so much of them may be in it. */
+  /** Bytes written since the library's buffer was last known to be empty: an upper bound of its content. */
   stuck
-  /** The library has said that something is stuck, and has not called `onWritable` since. */
+  /** A write has failed, and `onWritable` has not been called since. */
   blocked = true
-  /** The client has read something, but the next piece was too much for what may be stuck. */
+  /** The client has read something, but the next piece exceeded MAX_STUCK. */
   skipped = false
-  /** When the stream is cut, ms on the clock of `performance.now()`; Infinity unless it is ending. */
+  /** When the stream is cut, ms of `performance.now()`; Infinity unless it is ending. */
   deadline = Infinity
 
   /** @param {number} stuck */
@@ -66,9 +61,7 @@ class StreamQueue {
     this.waiting += piece.length
   }
 
-  /**
-   * @returns {Uint8Array} the first message, or as many as fit a chunk once the library's buffer is known to be empty
-   */
+  /** @returns {Uint8Array} the first message; as many as fit a chunk if the library's buffer is known to be empty */
   take() {
     let count = 1
     if (this.stuck === 0) {
@@ -85,29 +78,29 @@ class StreamQueue {
 }
 
 /**
- * The HTTP responses of one worker that go on, on uWebSockets.js.
+ * The streams of one worker on uWebSockets.js.
  *
- * There nobody can ask how full a socket's buffer is. But a write within a cork tells whether what was written BEFORE
- * it is still stuck: so the first message behind a stuck one finds out, and those after it wait in a queue, counted,
- * and shared with other streams. The library calls `onWritable` when the client has read something. With such a handler
- * it does not drain its buffer by itself, but at the end of a cork it does, also of an empty one; without a handler it
- * would, but then cuts the client 10 s later.
+ * The library does not report the fill level of a response's buffer. But a write within a cork returns whether EARLIER
+ * data is still in the buffer. So the first message behind stuck data detects the backlog; the following ones wait in a
+ * queue, which is counted and shares its messages with other streams. The library calls `onWritable` after the client
+ * has read something. With such a handler, the library drains its buffer only at the end of a cork, even an empty one.
+ * Without a handler it would drain by itself, but cut the client 10 s later.
  */
 export class UwsStreams {
   /** @type {Map<StreamRoute, {route: StreamRoute, streams: UwsStreams}>} */
   #groups = new Map()
-  /** @type {UwsStream[]} those that have something pending */
+  /** @type {UwsStream[]} streams with pending data */
   #dirty = []
-  /** @type {UwsStream[]} those that were cut, whose routes have not been told yet */
+  /** @type {UwsStream[]} cut streams whose `close` is still to be called */
   #cut = []
-  /** @type {Set<UwsStream>} those with a queue */
+  /** @type {Set<UwsStream>} streams with a queue */
   #slow = new Set()
   #scheduled = false
   #flushSoon = () => this.#flush()
   #chunks = new ChunkMaker()
   #rearmAt = 0
 
-  // What the functions that all corks share write where.
+  // Arguments and result of the cork callbacks, which all streams share.
   #target = /** @type {UwsStream} */ (/** @type {any} */ (null))
   /** @type {string | Uint8Array} */
   #chunk = ''
@@ -122,9 +115,7 @@ export class UwsStreams {
   }
 
   /**
-   * @param {HttpResponse} res
-   * @param {number} status
-   * @param {Record<string, string> | null} headers
+   * @param {HttpResponse} res @param {number} status @param {Record<string, string> | null} headers
    * @param {StreamRoute} route
    * @returns {UwsStream}
    */
@@ -138,17 +129,14 @@ export class UwsStreams {
     stream.pending = null
     stream.queue = null
     stream.head = { status, headers }
-    // One bound function for both: less memory than a closure.
+    // One bound function for both handlers needs less memory than closures.
     const signal = onSignal.bind(stream)
     res.onAborted(/** @type {() => void} */ (signal))
     res.onWritable(signal)
     return stream
   }
 
-  /**
-   * @param {UwsStream} stream
-   * @param {string | Uint8Array} data
-   */
+  /** @param {UwsStream} stream @param {string | Uint8Array} data */
   write(stream, data) {
     if (stream.state === OPEN && data.length > 0) this.#add(stream, data)
   }
@@ -161,10 +149,7 @@ export class UwsStreams {
     this.#send(stream, pending)
   }
 
-  /**
-   * @param {UwsStream} stream
-   * @param {string | Uint8Array} data
-   */
+  /** @param {UwsStream} stream @param {string | Uint8Array} data */
   end(stream, data) {
     if (stream.state !== OPEN) return
     stream.state = ENDING
@@ -180,7 +165,7 @@ export class UwsStreams {
     stream.close()
   }
 
-  /** Looks after those with a backlog; called about once a second. */
+  /** Checks the streams with a backlog; called about once a second. */
   sweep() {
     if (this.#slow.size === 0) return
     const now = performance.now()
@@ -190,12 +175,12 @@ export class UwsStreams {
       const queue = /** @type {StreamQueue} */ (stream.queue)
       if (queue.deadline <= now) stream.close()
       else if (queue.skipped) this.#feed(stream, queue, true)
-      // On a connection that is not blocked it would arm what is not armed.
+      // On a connection that is not blocked this would arm the timeout.
       else if (rearm && queue.blocked) rearmTimeout(stream)
     }
   }
 
-  /** @param {import('./contract.js').Backlog} backlog to which what is unread is added */
+  /** @param {import('./contract.js').Backlog} backlog gets the unread bytes */
   addTo(backlog) {
     for (const { queue } of this.#slow) {
       if (queue !== null) backlog.add(queue.waiting + (queue.blocked ? queue.stuck : 0))
@@ -217,10 +202,7 @@ export class UwsStreams {
     else this.#feed(stream, queue, false)
   }
 
-  /**
-   * @param {UwsStream} stream
-   * @param {string | Uint8Array} data
-   */
+  /** @param {UwsStream} stream @param {string | Uint8Array} data */
   #add(stream, data) {
     if (stream.pending === null) {
       this.#dirty.push(stream)
@@ -246,15 +228,12 @@ export class UwsStreams {
     for (const stream of cut) stream.group.route.close(stream)
   }
 
-  /**
-   * @param {UwsStream} stream
-   * @param {NonNullable<Pending>} pending
-   */
+  /** @param {UwsStream} stream @param {NonNullable<Pending>} pending */
   #send(stream, pending) {
     if (stream.queue !== null) {
       this.#queue(stream, stream.queue, pending)
     } else if (Array.isArray(pending) && totalLength(pending) > CHUNK_SIZE) {
-      // More than one chunk: what the client does not take of it shall be counted.
+      // More than one chunk: queue it, so that unread bytes are counted.
       this.#queue(stream, this.#slowDown(stream, 0), pending)
     } else if (stream.state === ENDING) {
       this.#finish(stream, this.#chunks.make(pending))
@@ -264,22 +243,15 @@ export class UwsStreams {
     }
   }
 
-  /**
-   * @param {UwsStream} stream
-   * @param {number} stuck bytes that the library may have in its buffer
-   */
+  /** @param {UwsStream} stream @param {number} stuck maximum bytes in the library's buffer */
   #slowDown(stream, stuck) {
     this.#slow.add(stream)
     return (stream.queue = new StreamQueue(stuck))
   }
 
-  /**
-   * @param {UwsStream} stream
-   * @param {StreamQueue} queue
-   * @param {NonNullable<Pending>} pending
-   */
+  /** @param {UwsStream} stream @param {StreamQueue} queue @param {NonNullable<Pending>} pending */
   #queue(stream, queue, pending) {
-    // When nothing waits, the library's buffer may be empty by now without a sign of it.
+    // The library does not report when it has emptied its buffer: with an empty queue, try to write.
     const idle = queue.pieces.length === 0
     if (Array.isArray(pending)) for (const piece of pending) queue.add(this.#chunks.bytes(piece))
     else queue.add(this.#chunks.bytes(pending))
@@ -290,18 +262,17 @@ export class UwsStreams {
   }
 
   /**
-   * Gives the library what waits, until some of it gets stuck.
-   *
+   * Writes queued messages until a write gets stuck.
    * @param {UwsStream} stream
    * @param {StreamQueue} queue
-   * @param {boolean} force gives it one message also when much may be stuck
+   * @param {boolean} force writes one message even above MAX_STUCK
    */
   #feed(stream, queue, force) {
     queue.skipped = false
     while (queue.pieces.length > 0) {
       if (!force && queue.stuck > 0 && queue.stuck + queue.pieces[0].length > MAX_STUCK) {
-        // Either the library cannot get rid of all it has, and will say when the client has read more of it; or it can,
-        // and says nothing more.
+        // An empty cork drains the buffer. If data remains, `onWritable` follows; if not, there is no further event,
+        // and the sweep continues.
         queue.skipped = true
         stream.cork(nothing)
         return
@@ -323,11 +294,7 @@ export class UwsStreams {
     }
   }
 
-  /**
-   * @param {UwsStream} stream
-   * @param {string | Uint8Array} chunk
-   * @returns {boolean} false: something has got stuck
-   */
+  /** @param {UwsStream} stream @param {string | Uint8Array} chunk @returns {boolean} false: data is stuck */
   #write(stream, chunk) {
     this.#target = stream
     this.#chunk = chunk
@@ -335,10 +302,7 @@ export class UwsStreams {
     return this.#drained
   }
 
-  /**
-   * @param {UwsStream} stream
-   * @param {string | Uint8Array} chunk
-   */
+  /** @param {UwsStream} stream @param {string | Uint8Array} chunk */
   #finish(stream, chunk) {
     this.#release(stream)
     this.#target = stream
@@ -347,7 +311,7 @@ export class UwsStreams {
     stream.group.route.close(stream)
   }
 
-  /** The head leaves with the first chunk: the library has no way to end a head without one. */
+  /** Writes the head with the first chunk: the library cannot end a head without data. */
   #begin() {
     const { head } = this.#target
     if (head === null) return
@@ -366,8 +330,7 @@ export class UwsStreams {
 }
 
 /**
- * The library's handler for both `onAborted`, which has no argument, and `onWritable`, which has one.
- *
+ * Handler for both `onAborted`, which has no argument, and `onWritable`, which has one.
  * @this {UwsStream}
  * @param {number} [offset]
  */
@@ -377,7 +340,7 @@ function onSignal(offset) {
   return true
 }
 
-/** The one thing that makes the library count its 10 s anew while nothing can be written. @param {UwsStream} stream */
+/** Restarts the library's 10 s timeout; no other call does while nothing can be written. @param {UwsStream} stream */
 function rearmTimeout(stream) {
   stream.pause()
   stream.resume()

@@ -4,16 +4,10 @@ import { UwsExchange } from './uws-exchange.js'
 
 /**
  * @typedef {import('./contract.js').WebSocketRoute} WebSocketRoute
- */
-
-/**
- * The sockets of one WebSocket route that are open. A socket knows its place in the list, so that it leaves it in one
- * step.
  *
- * @typedef {object} Group
+ * @typedef {object} Group the open sockets of one route. A socket stores its index in `open`, for removal in one step
  * @property {WebSocketRoute} route
- * @property {number} compressFrom messages of this many bytes are compressed for those that negotiated it; Infinity:
- *   none
+ * @property {number} compressFrom messages of this many bytes are compressed where negotiated; Infinity: none
  * @property {any[]} open
  */
 
@@ -21,20 +15,18 @@ import { UwsExchange } from './uws-exchange.js'
 const CLOSING = -1
 const CLOSED = -2
 
-/** A message this much longer than allowed is still read, to be answered with 1009; the library cuts what is longer. */
+/** A message longer than allowed by at most this is read and answered with 1009; the library cuts longer ones. */
 const MESSAGE_SLACK = 1024 * 1024
 const CLOSE_TIMEOUT = 5000
-/**
- * `end()` arms the library's own timeout, which with idleTimeout 0 closes the descriptor at the next of its 4 s ticks.
- */
+/** With 0, the timeout that `end()` arms closes the descriptor at the library's next 4 s tick. */
 const NO_IDLE_TIMEOUT = 0
 
-/** Nothing that `upgrade()` would have to copy onto the socket, property by property. */
+/** Empty: `upgrade()` copies user data onto the socket, property by property. */
 const NO_USER_DATA = Object.freeze({})
 
 /**
- * The WebSockets of one worker on uWebSockets.js. Topics live in C++: a publish does not visit JavaScript for each
- * connection, so slow readers are found by sweeps over the open sockets.
+ * The WebSockets of one worker on uWebSockets.js. Topics are in C++: a publish does not visit JavaScript for each
+ * connection, so sweeps over the open sockets find slow readers.
  */
 export class UwsWebSockets {
   #uws
@@ -43,19 +35,19 @@ export class UwsWebSockets {
   #pendingCloses = new PendingCloses(CLOSE_TIMEOUT)
   /** @type {Group[]} */
   #groups = []
-  /** Bytes published since the last sweep: no backlog has grown by more than this unseen. */
+  /** Bytes published since the last sweep: an upper bound for the growth of each backlog. */
   #unswept = 0
   #sweepAbove = Infinity
-  /** The least of what the groups have. */
+  /** Minimum of the groups. */
   #compressFrom = Infinity
   #sweepScheduled = false
-  /** What the last sweep has found unread. */
+  /** Result of the last sweep. */
   #backlog = new Backlog()
-  /** Something has left since the timer's last sweep of which the library has not said whether it got stuck. */
+  /** Since the timer's last sweep, something was sent whose write may be stuck. */
   #dirty = false
-  /** Within a callback that the library corks: `send` reports success for what only leaves afterwards. */
+  /** Within a callback that the library corks: `send` reports success for data that leaves later. */
   #corked = false
-  /** What `upgrade` accepted, on its way to `open`, which the library calls within `res.upgrade()`. */
+  /** Result of `upgrade` for `open`, which the library calls within `res.upgrade()`. */
   #accepted = /** @type {any} */ (null)
 
   /**
@@ -69,10 +61,7 @@ export class UwsWebSockets {
     this.#host = host
   }
 
-  /**
-   * @param {string} path
-   * @param {WebSocketRoute} route
-   */
+  /** @param {string} path @param {WebSocketRoute} route */
   websocket(path, route) {
     /** @type {Group} */
     const group = { route, compressFrom: route.compression?.minSize ?? Infinity, open: [] }
@@ -80,12 +69,12 @@ export class UwsWebSockets {
     this.#compressFrom = Math.min(this.#compressFrom, group.compressFrom)
     this.#sweepAbove = Math.min(this.#sweepAbove, route.maxBuffered / 2)
     this.#app.ws(path, {
-      // One compressor and one decompressor for all. The library compresses for each receiver again, at its own level.
+      // One compressor and decompressor for all. The library compresses for each receiver, at its own level.
       compression: !route.compression ? 0 : this.#uws.SHARED_COMPRESSOR | this.#uws.SHARED_DECOMPRESSOR,
       idleTimeout: NO_IDLE_TIMEOUT,
       sendPingsAutomatically: false,
       maxPayloadLength: route.maxMessage + MESSAGE_SLACK,
-      // The hard stop behind the sweeps: whoever gets here has missed a message and must not get another.
+      // Hard limit behind the sweeps: the client has missed a message and must not receive another.
       maxBackpressure: 2 * route.maxBuffered + 1024 * 1024,
       closeOnBackpressureLimit: /** @type {any} */ (1),
       upgrade: (res, req, context) => this.#upgrade(path, route, res, req, context),
@@ -97,11 +86,7 @@ export class UwsWebSockets {
     })
   }
 
-  /**
-   * @param {any} ws
-   * @param {string | Uint8Array} data
-   * @param {boolean} binary
-   */
+  /** @param {any} ws @param {string | Uint8Array} data @param {boolean} binary */
   send(ws, data, binary) {
     if (ws.place < 0) return
     if (this.#corked) this.#dirty = true
@@ -116,27 +101,17 @@ export class UwsWebSockets {
     if (ws.place >= 0) ws.ping()
   }
 
-  /**
-   * @param {any} ws
-   * @param {string} topic
-   */
+  /** @param {any} ws @param {string} topic */
   subscribe(ws, topic) {
     if (ws.place >= 0) ws.subscribe(topic)
   }
 
-  /**
-   * @param {any} ws
-   * @param {string} topic
-   */
+  /** @param {any} ws @param {string} topic */
   unsubscribe(ws, topic) {
     if (ws.place >= 0) ws.unsubscribe(topic)
   }
 
-  /**
-   * @param {string} topic
-   * @param {string | Uint8Array} data
-   * @param {boolean} binary
-   */
+  /** @param {string} topic @param {string | Uint8Array} data @param {boolean} binary */
   publish(topic, data, binary) {
     this.#app.publish(topic, data, binary, data.length >= this.#compressFrom)
     this.#dirty = true
@@ -144,10 +119,7 @@ export class UwsWebSockets {
     if (this.#unswept > this.#sweepAbove) this.#sweepSoon()
   }
 
-  /**
-   * @param {any} ws
-   * @param {() => void} work
-   */
+  /** @param {any} ws @param {() => void} work */
   cork(ws, work) {
     if (ws.place < 0) {
       work()
@@ -164,11 +136,7 @@ export class UwsWebSockets {
     return ws.place === CLOSED ? 0 : ws.getBufferedAmount()
   }
 
-  /**
-   * @param {any} ws
-   * @param {number} code
-   * @param {string} reason
-   */
+  /** @param {any} ws @param {number} code @param {string} reason */
   close(ws, code, reason) {
     if (ws.place < 0) return
     this.#remove(ws)
@@ -185,10 +153,10 @@ export class UwsWebSockets {
     if (ws.place !== CLOSED) ws.close()
   }
 
-  /** Looks after those that read slowly, or never say goodbye; called about once a second. */
+  /** Checks slow readers and pending closes; called about once a second. */
   sweep() {
     this.#pendingCloses.sweep()
-    // Who has left something unread may have read it by now.
+    // With a backlog, the clients may have read since.
     if (!this.#dirty && this.#backlog.bytes === 0) return
     this.#dirty = false
     this.#sweep()
@@ -200,10 +168,8 @@ export class UwsWebSockets {
   }
 
   /**
-   * @param {string} path
-   * @param {WebSocketRoute} route
-   * @param {import('uWebSockets.js').HttpResponse} res
-   * @param {import('uWebSockets.js').HttpRequest} req
+   * @param {string} path @param {WebSocketRoute} route
+   * @param {import('uWebSockets.js').HttpResponse} res @param {import('uWebSockets.js').HttpRequest} req
    * @param {import('uWebSockets.js').us_socket_context_t} context
    */
   #upgrade(path, route, res, req, context) {
@@ -226,26 +192,18 @@ export class UwsWebSockets {
     res.upgrade(NO_USER_DATA, req.getHeader('sec-websocket-key'), protocol, extensions, context)
   }
 
-  /**
-   * @param {Group} group
-   * @param {any} ws
-   */
+  /** @param {Group} group @param {any} ws */
   #open(group, ws) {
     const accepted = this.#accepted
     this.#accepted = null
-    // Three properties, always in this order: one hidden class for all, and as many as fit its first storage block.
+    // Always these three in this order: one hidden class, and they fit its first storage block.
     ws.session = null
     ws.group = group
     ws.place = group.open.push(ws) - 1
     group.route.open(ws, accepted)
   }
 
-  /**
-   * @param {WebSocketRoute} route
-   * @param {any} ws
-   * @param {ArrayBuffer} data
-   * @param {boolean} binary
-   */
+  /** @param {WebSocketRoute} route @param {any} ws @param {ArrayBuffer} data @param {boolean} binary */
   #message(route, ws, data, binary) {
     if (ws.place < 0) return
     this.#corked = true
@@ -254,20 +212,12 @@ export class UwsWebSockets {
     this.#corked = false
   }
 
-  /**
-   * @param {WebSocketRoute} route
-   * @param {any} ws
-   */
+  /** @param {WebSocketRoute} route @param {any} ws */
   #pong(route, ws) {
     if (ws.place >= 0) route.pong(ws)
   }
 
-  /**
-   * @param {Group} group
-   * @param {any} ws
-   * @param {number} code
-   * @param {ArrayBuffer} reason
-   */
+  /** @param {Group} group @param {any} ws @param {number} code @param {ArrayBuffer} reason */
   #closed(group, ws, code, reason) {
     if (ws.place >= 0) this.#remove(ws)
     ws.place = CLOSED
@@ -276,7 +226,7 @@ export class UwsWebSockets {
     else group.route.close(ws, code, Buffer.from(reason).toString())
   }
 
-  /** Takes a socket from the list of open ones; the last one moves to its place. @param {any} ws */
+  /** Removes a socket from the open ones; the last one moves to its place. @param {any} ws */
   #remove(ws) {
     const { open } = ws.group
     const last = open.pop()
@@ -287,7 +237,7 @@ export class UwsWebSockets {
     ws.place = CLOSING
   }
 
-  /** Not at once: the caller may be in the middle of something, and what is published is not yet in the sockets. */
+  /** Deferred: the caller may be in the middle of its work, and published data is not in the sockets yet. */
   #sweepSoon() {
     if (this.#sweepScheduled) return
     this.#sweepScheduled = true
@@ -297,12 +247,12 @@ export class UwsWebSockets {
     })
   }
 
-  /** Tells the routes who has left too much unread. */
+  /** Updates the backlog and calls `overflow`. */
   #sweep() {
     this.#unswept = 0
     const backlog = new Backlog()
     for (const { route, open } of this.#groups) {
-      // Backwards: whoever is closed meanwhile leaves his place to one that has been looked at.
+      // Backwards: when a socket closes, the last one, which is already checked, moves to its place.
       for (let i = open.length - 1; i >= 0; i--) {
         if (i >= open.length) continue
         const unread = open[i].getBufferedAmount()
@@ -316,20 +266,19 @@ export class UwsWebSockets {
 }
 
 /**
- * The close frame can be sent only as the last act on a connection of uWebSockets.js: `end()` takes the handle away,
- * and about four seconds later the library cuts the connection, whatever is still unsent. So a connection that has a
- * backlog waits here until the peer has read it, or until its time is over.
- */
-
-/**
  * @typedef {object} CloseNotice
  * @property {number} code
  * @property {string} reason
- * @property {number} deadline ms on the clock of `performance.now()`
+ * @property {number} deadline ms of `performance.now()`
  */
 
+/**
+ * Connections with a backlog that wait for their close frame, until the peer has read the backlog or the time is over.
+ * uWebSockets.js sends a close frame only as the last act: `end()` releases the handle, and about four seconds later
+ * the library cuts the connection with its unsent data.
+ */
 export class PendingCloses {
-  /** @type {Map<any, CloseNotice>} connection -> what it will be told; a Map, because it is short and rarely used */
+  /** @type {Map<any, CloseNotice>} by connection; a Map, because it is small and rarely used */
   #waiting = new Map()
   #timeout
 
@@ -338,21 +287,12 @@ export class PendingCloses {
     this.#timeout = timeout
   }
 
-  /**
-   * @param {any} ws
-   * @param {number} code
-   * @param {string} reason
-   */
+  /** @param {any} ws @param {number} code @param {string} reason */
   add(ws, code, reason) {
     this.#waiting.set(ws, { code, reason, deadline: performance.now() + this.#timeout })
   }
 
-  /**
-   * The connection is gone.
-   *
-   * @param {any} ws
-   * @returns {CloseNotice | undefined}
-   */
+  /** The connection is gone. @param {any} ws @returns {CloseNotice | undefined} */
   remove(ws) {
     const notice = this.#waiting.get(ws)
     if (notice !== undefined) this.#waiting.delete(ws)
@@ -365,7 +305,7 @@ export class PendingCloses {
     if (notice !== undefined && ws.getBufferedAmount() === 0) ws.end(notice.code, notice.reason)
   }
 
-  /** Cuts those who took too long. */
+  /** Cuts connections after their deadline. */
   sweep() {
     if (this.#waiting.size === 0) return
     const now = performance.now()

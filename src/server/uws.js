@@ -11,7 +11,7 @@ import { UwsWebSockets } from './uws-websockets.js'
  * @typedef {import('./contract.js').SocketServer} SocketServer
  */
 
-/** A listening socket of the library has a backlog of 512; several share the port and take a burst of connects. */
+/** A listening socket of the library has a backlog of 512; several share the port and accept a burst of connects. */
 const LISTENERS = 8
 const SWEEP_INTERVAL = 1000
 
@@ -28,11 +28,7 @@ const NATIVE = /** @type {const} */ ({
   TRACE: 'trace',
 })
 
-/**
- * The sockets of one worker on uWebSockets.js: the server, and what it does with HTTP.
- *
- * @implements {SocketServer}
- */
+/** The socket server on uWebSockets.js, with its HTTP part. @implements {SocketServer} */
 export class UwsServer extends UwsWebSockets {
   name = /** @type {const} */ ('uws')
   #uws
@@ -61,29 +57,18 @@ export class UwsServer extends UwsWebSockets {
     this.#host = host
   }
 
-  /**
-   * @param {string} method
-   * @param {string} path
-   * @param {(exchange: Exchange) => void} handler
-   */
+  /** @param {string} method @param {string} path @param {(exchange: Exchange) => void} handler */
   route(method, path, handler) {
     this.#routes.add(method, path, handler)
   }
 
-  /**
-   * @param {string} path
-   * @param {WebSocketRoute} route
-   */
+  /** @param {string} path @param {WebSocketRoute} route */
   websocket(path, route) {
     super.websocket(path, route)
     this.#routes.fallback(path, exchange => exchange.reply(400, null, 'Bad Request'))
   }
 
-  /**
-   * @param {string} host
-   * @param {number} port
-   * @returns {Promise<void>}
-   */
+  /** @param {string} host @param {number} port @returns {Promise<void>} */
   async listen(host, port) {
     this.#register()
     for (let i = 0; i < LISTENERS; i++) {
@@ -91,7 +76,7 @@ export class UwsServer extends UwsWebSockets {
       const listening = (/** @type {any} */ token) => {
         if (token !== false) this.#listeners.push(token)
       }
-      // An empty host, which stands for every address, must be left out: the library takes it for a port.
+      // Omit an empty host (all addresses): the library would read it as the port.
       if (host === '') this.#app.listen(port, listening)
       else this.#app.listen(host, port, listening)
       if (i === 0 && this.#listeners.length === before) {
@@ -105,10 +90,7 @@ export class UwsServer extends UwsWebSockets {
     this.#timer.unref()
   }
 
-  /**
-   * @param {any} stream
-   * @param {string | Uint8Array} data
-   */
+  /** @param {any} stream @param {string | Uint8Array} data */
   write(stream, data) {
     this.#host.streams.write(stream, data)
   }
@@ -118,10 +100,7 @@ export class UwsServer extends UwsWebSockets {
     this.#host.streams.flush(stream)
   }
 
-  /**
-   * @param {any} stream
-   * @param {string | Uint8Array} data
-   */
+  /** @param {any} stream @param {string | Uint8Array} data */
   end(stream, data) {
     this.#host.streams.end(stream, data)
   }
@@ -150,7 +129,7 @@ export class UwsServer extends UwsWebSockets {
     this.#app.close()
   }
 
-  /** Gives every route to the library's own router. */
+  /** Registers every route with the library's router. */
   #register() {
     this.#routes.fallback('/*', exchange => exchange.reply(404, null, 'Not Found'))
     for (const [path, methods] of this.#routes.entries()) {
@@ -163,8 +142,8 @@ export class UwsServer extends UwsWebSockets {
       }
       const other = methods.get('*')
       if (other === undefined) continue
-      // Also under each method's name: the library looks through all paths of the method before it comes to `any`,
-      // so that a GET of '/*' would win over '*' of '/api'.
+      // Also under each method's name: the library tries all paths of the method before `any`, so a GET of '/*' would
+      // win over '*' of '/api'.
       for (const method of Object.keys(NATIVE)) {
         if (methods.has(method)) continue
         this.#app[NATIVE[/** @type {keyof typeof NATIVE} */ (method)]](path, (res, req) =>
@@ -178,11 +157,8 @@ export class UwsServer extends UwsWebSockets {
   }
 
   /**
-   * @param {import('uWebSockets.js').HttpResponse} res
-   * @param {import('uWebSockets.js').HttpRequest} req
-   * @param {string} method
-   * @param {string} path
-   * @param {(exchange: Exchange) => void} handler
+   * @param {import('uWebSockets.js').HttpResponse} res @param {import('uWebSockets.js').HttpRequest} req
+   * @param {string} method @param {string} path @param {(exchange: Exchange) => void} handler
    */
   #answer(res, req, method, path, handler) {
     const exchange = new UwsExchange(res, req, method, path, this.#host)

@@ -1,16 +1,15 @@
 import { constants, deflateRawSync } from 'node:zlib'
 
 const FIN = 0x80
-/** Says that the message is compressed (RFC 7692, section 6). */
+/** The message is compressed (RFC 7692, section 6). */
 const RSV1 = 0x40
 const TEXT = 1
 const BINARY = 2
-/** Bytes of the empty block that ends a flush, which the receiver adds again. */
+/** Bytes of the empty block after a flush, which the sender strips and the receiver appends. */
 const EMPTY_BLOCK = 4
 
 /**
- * A whole message as one frame from server to client (RFC 6455, section 5.2), which is never masked.
- *
+ * One message as one frame from server to client (RFC 6455, section 5.2), which is never masked.
  * @param {string | Uint8Array} data
  * @param {boolean} binary
  * @returns {Buffer}
@@ -20,9 +19,7 @@ export function encodeMessage(data, binary) {
 }
 
 /**
- * The same, compressed by itself, without the context of earlier messages (RFC 7692, section 7.2.1); plain when that
- * does not make it shorter.
- *
+ * Compressed without the context of earlier messages (RFC 7692, section 7.2.1); plain if that is not longer.
  * @param {string | Uint8Array} data
  * @param {boolean} binary
  * @param {number} level of zlib
@@ -35,10 +32,7 @@ export function encodeCompressed(data, binary, level) {
   return encode(FIN | RSV1 | (binary ? BINARY : TEXT), deflated.subarray(0, length))
 }
 
-/**
- * @param {number} first byte of the header
- * @param {string | Uint8Array} data
- */
+/** @param {number} first byte of the header @param {string | Uint8Array} data */
 function encode(first, data) {
   const text = typeof data === 'string'
   const length = text ? Buffer.byteLength(data) : data.length
