@@ -65,8 +65,8 @@
  * @typedef {object} BrokerEvents
  * @property {(channel: string, publication: Publication) => void} publication `publication` is valid only during the call
  * @property {(channel: string, info: string, joined: boolean) => void} presence a join or a leave
- * @property {(channel: string, offset: number, epoch: string) => void} lost missed publications cannot be
- *   recovered: the next publication of the channel follows this position
+ * @property {(channel: string, offset: number, epoch: string) => void} lost missed publications cannot be recovered:
+ *   the next publication of the channel follows this position
  * @property {(op: string, params: any) => any} survey answers a survey; if it throws, the survey fails
  * @property {(request: Buffer, answer: (bytes: string | Buffer) => void) => void} called call from another worker.
  *   `request` is valid only during the call; `answer` is called once, now or minutes later, or never if the caller
@@ -91,8 +91,8 @@
  * - call `done` of `publish` after the delivery to this worker, if it is subscribed.
  *
  * A broker that may lose its connection MUST, after a reconnect, deliver the missed publications of each channel of
- * this worker in order before any newer one, or call `lost`. Requests during the outage fail with errors.internal,
- * at once or after a stated time.
+ * this worker in order before any newer one, or call `lost`. Requests during the outage fail with errors.internal, at
+ * once or after a stated time.
  * @typedef {Part & {
  *   subscribe: (channel: string, wants: SubscribeWants, done: SubscribeDone) => void,
  *   unsubscribe: (channel: string) => void,

@@ -35,8 +35,8 @@ export const loadEngine = config => ENGINES[config.engine.type].load()
 
 /**
  * @param {CreateEngine | null} createEngine from `loadEngine`
- * @param {Omit<EngineParts, 'local' | 'onReady'> & {socket: import('node:net').Socket}} parts `socket` leads to
- *   the primary; its owner passes the bytes it reads to `receive`
+ * @param {Omit<EngineParts, 'local' | 'onReady'> & {socket: import('node:net').Socket}} parts `socket` leads to the
+ *   primary; its owner passes the bytes it reads to `receive`
  * @returns {import('./contract.js').Broker & {receive: (chunk: Buffer) => void}}
  */
 export function createBroker(createEngine, { socket, ...parts }) {

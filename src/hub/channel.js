@@ -1,6 +1,6 @@
 /**
- * The subscribers of a channel that receive the same bytes: one codec, one filter, one fan-out topic. A publication
- * is encoded once and sent to the socket server once for each cohort, whatever its size.
+ * The subscribers of a channel that receive the same bytes: one codec, one filter, one fan-out topic. A publication is
+ * encoded once and sent to the socket server once for each cohort, whatever its size.
  */
 export class Cohort {
   /** Members in this worker. */

@@ -75,10 +75,7 @@ export class Deltas {
     return this.cohorts.some(({ follows }) => follows)
   }
 
-  /**
-   * @param {Publication} received
-   * @returns {boolean} whether it is the base; without followers it becomes the base
-   */
+  /** @param {Publication} received @returns {boolean} whether it is the base; without followers it becomes the base */
   #isBase(received) {
     if (this.#base !== null && this.#offset === received.offset && this.#epoch === received.epoch) return true
     if (received.offset === 0 || this.#followed) return false

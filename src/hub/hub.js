@@ -27,8 +27,7 @@ const NOTHING = Object.freeze({ offset: 0, epoch: '', recovered: false, publicat
 /**
  * Channels with local subscribers.
  *
- * For: fan-out. The first and the last local subscriber drive the broker; each cohort's publications are encoded
- * once.
+ * For: fan-out. The first and the last local subscriber drive the broker; a cohort's publication is encoded once.
  * Imports: errors, protocol. It knows sessions only as `Subscriber`s, and no sockets.
  * Promise: publications in the order of their offsets, none twice; subscribers with a gap get `positionLost`.
  */
@@ -53,8 +52,7 @@ export class Hub {
   /**
    * @param {object} parts @param {import('../broker/contract.js').PubSub} parts.pubsub
    * @param {{publish: (cohort: Cohort, message: Uint8Array, publication: Publication | null) => void}} parts.fanout
-   * @param {(visit: (session: Session) => void) => void} parts.forEachSession
-   * @param {() => number} parts.clock ms
+   * @param {(visit: (session: Session) => void) => void} parts.forEachSession @param {() => number} parts.clock ms
    */
   constructor({ pubsub, fanout, forEachSession, clock }) {
     this.#pubsub = pubsub
@@ -64,8 +62,8 @@ export class Hub {
   }
 
   /**
-   * Prepares a subscription: after `done` without an error, `join` (in the same call) or `release` MUST follow.
-   * Calls `done` at once when no request to the broker is needed.
+   * Prepares a subscription: after `done` without an error, `join` (in the same call) or `release` MUST follow. Calls
+   * `done` at once when no request to the broker is needed.
    * @param {string} name @param {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} wants
    * @param {(error: Error | null, channel: Channel, answer: SubscribeAnswer) => void} done
    */
@@ -211,8 +209,7 @@ export class Hub {
   /**
    * Buffers publications from now on for a subscriber whose reply is not written yet.
    * @param {Channel} channel @param {Codec} codec @param {import('../protocol/filter.js').Filter | null} filter
-   * @param {boolean} positioned @param {boolean} delta
-   * @returns {Buffering} its messages must be sent before `join`
+   * @param {boolean} positioned @param {boolean} delta @returns {Buffering} its messages must be sent before `join`
    */
   buffer(channel, codec, filter, positioned, delta) {
     const buffering = new Buffering(codec, filter, positioned, delta)

@@ -1,15 +1,15 @@
 // The contract of a codec: bytes of a frame <-> commands, replies and pushes of the Centrifuge protocol. This folder
 // imports only errors; types of publications come from the broker's contract.
 // Promise: a session never sees the wire format, payloads pass unchanged as bytes or raw JSON text, and malformed
-// input is an error of the table, never an exception of the parser. A hub encodes each publication once for each
-// codec with a subscriber. test/protocol checks all codecs against this contract.
+// input is an error of the table, never an exception of the parser. A hub encodes each publication once for each codec
+// with a subscriber. test/protocol checks all codecs against this contract.
 
 /**
  * @typedef {object} Command
  * @property {number} id 0 = none
  * @property {string} method the request's field name ('connect', 'subscribe' ...), '' for an empty command (a pong)
- * @property {any} request its fields, type-checked; absent ones are undefined. Payloads (`data`) are raw JSON
- *   texts (string) or bytes (Buffer)
+ * @property {any} request its fields, type-checked; absent ones are undefined. Payloads (`data`) are raw JSON texts
+ *   (string) or bytes (Buffer)
  * @property {boolean} ping the command has a `ping` field besides the request
  */
 
@@ -25,10 +25,10 @@
  * @property {boolean} [positioned]
  * @property {string} [data] raw
  * @property {boolean} [was_recovering]
- * @property {boolean} [delta] delta-negotiated: JSON writes the data of all publications as strings (client
- *   protocol, section 9)
- * @property {(Buffer | null)[]} [deltas] with `delta`: the delta of each of `publications` against the previous
- *   one, null: in full
+ * @property {boolean} [delta] delta-negotiated: JSON writes the data of all publications as strings (client protocol,
+ *   section 9)
+ * @property {(Buffer | null)[]} [deltas] with `delta`: the delta of each of `publications` against the previous one,
+ *   null: in full
  */
 
 /**
@@ -54,8 +54,8 @@
  * @property {boolean} binary its frames are binary WebSocket frames, and payloads may be any bytes
  * @property {boolean} unidirectional clients send only their connect request; pushes are not wrapped in replies
  *   (client protocol, section 17). Such a codec needs no `split`, `command`, `size` or replies to other commands
- * @property {(frame: Buffer) => any[]} split the raw commands of a frame; throws disconnects.badRequest. Raw
- *   commands hold no reference to `frame`, so they may wait
+ * @property {(frame: Buffer) => any[]} split the raw commands of a frame; throws disconnects.badRequest. Raw commands
+ *   hold no reference to `frame`, so they may wait
  * @property {(raw: any) => Command} command throws disconnects.badRequest
  * @property {(raw: any) => number} size approximate bytes of a waiting raw command
  * @property {(messages: Encoded[]) => Encoded} join several messages into one frame
@@ -68,8 +68,8 @@
  * @property {(id: number, stats: {clients: number, users: number}) => Encoded} presenceStats
  * @property {(id: number, history: {publications: import('../broker/contract.js').Publication[], offset: number, epoch: string}) => Encoded} history
  * @property {(id: number, method: 'refresh' | 'sub_refresh', result: {expires: boolean, ttl: number}) => Encoded} refreshed
- * @property {(channel: string, publication: import('../broker/contract.js').Publication) => Uint8Array}
- *   publication valid until the next call
+ * @property {(channel: string, publication: import('../broker/contract.js').Publication) => Uint8Array} publication
+ *   valid until the next call
  * @property {(channel: string, publication: import('../broker/contract.js').Publication, delta: Buffer | null) =>
  *   Uint8Array} deltaPublication for delta-negotiated subscriptions: the delta, or the full payload if it is null (a
  *   JSON string in both cases; no `epoch`); valid until the next call

@@ -1,14 +1,11 @@
-// Fossil deltas (client protocol, section 9). Our own encoder makes one pass over typed arrays and puts no border of
-// a copy or a literal run inside a UTF-8 sequence, so the delta of two texts is a text and can travel as a JSON
-// string.
+// Fossil deltas (client protocol, section 9). Our own encoder makes one pass over typed arrays and puts no border of a
+// copy or a literal run inside a UTF-8 sequence, so the delta of two texts is a text and can travel as a JSON string.
 
 /** Bytes looked up at a time; shorter common parts (below about twice this) may be missed. */
 const WINDOW = 12
 /** Limit of tried base positions with the same hash: it bounds the cost of hostile payloads. */
 const MAX_TRIES = 12
-/**
- * Near a copy, neighbours of the position it points to are tried too: most changes only lengthen or shorten a part.
- */
+/** So many bytes after a copy, neighbours of its position are tried too: most changes only resize a part. */
 const NEAR = 32
 const NEIGHBOURS = 4
 /** Shortest target: a delta is never shorter. */
@@ -115,7 +112,7 @@ export class DeltaEncoder {
 
   /**
    * @param {Uint8Array} base @param {Uint8Array} target
-   * @returns {Buffer | null} delta from `base` to `target`, UTF-8 if `target` is; null if it is not shorter than `target`
+   * @returns {Buffer | null} delta from `base` to `target`, UTF-8 if `target` is; null if not shorter
    */
   encode(base, target) {
     const { length } = target

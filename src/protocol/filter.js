@@ -1,13 +1,7 @@
 import { errors } from '../errors.js'
 
 /**
- * @typedef {object} FilterNode
- * @property {string} [op]
- * @property {string} [key]
- * @property {string} [cmp]
- * @property {string} [val]
- * @property {string[]} [vals]
- * @property {FilterNode[]} [nodes]
+ * @typedef {{op?: string, key?: string, cmp?: string, val?: string, vals?: string[], nodes?: FilterNode[]}} FilterNode
  * @typedef {Record<string, string>} Tags
  * @typedef {(tags: Tags) => boolean} Predicate
  */

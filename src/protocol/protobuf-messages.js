@@ -1,5 +1,5 @@
-// The messages of a gateway in Protobuf: section 3 of the client protocol has numbers and meanings. `field` is
-// always the number of a message in its outer message.
+// The messages of a gateway in Protobuf: section 3 of the client protocol has numbers and meanings. `field` is always
+// the number of a message in its outer message.
 
 import { rawMembers } from './raw-json.js'
 import { WireWriter } from './wire.js'
@@ -130,8 +130,8 @@ export class MessageWriter extends WireWriter {
   }
 
   /**
-   * The result of a connect command. (The push `connect` has other numbers, but only unidirectional clients get it,
-   * in JSON.)
+   * The result of a connect command. (The push `connect` has other numbers, but only unidirectional clients get it, in
+   * JSON.)
    * @param {ConnectResult} result
    */
   connectResult(result) {

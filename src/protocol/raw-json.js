@@ -1,5 +1,5 @@
-// Finds members of a JSON object without rebuilding them: parsing and stringifying a payload loses big numbers,
-// `1.0` and the spacing, and costs time. Every function here requires text that JSON.parse has accepted.
+// Finds members of a JSON object without rebuilding them: parsing and stringifying a payload loses big numbers, `1.0`
+// and the spacing, and costs time. Every function here requires text that JSON.parse has accepted.
 
 const QUOTE = 34
 const COMMA = 44
@@ -68,8 +68,8 @@ function hasEscape(text, from, to) {
  * The original text of one member of an object.
  * @param {string} text valid JSON
  * @param {string} name the member's name, decoded
- * @returns {string | undefined} undefined if it is absent, or `text` is not an object. Of duplicates the last,
- *   like JSON.parse
+ * @returns {string | undefined} undefined if it is absent, or `text` is not an object. Of duplicates the last, like
+ *   JSON.parse
  */
 export function rawMember(text, name) {
   let at = skipSpace(text, 0)

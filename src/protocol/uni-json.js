@@ -29,8 +29,8 @@ const quote = JSON.stringify
 const bytesOf = text => (/^[\x00-\x7f]*$/.test(text) ? text : Buffer.from(text).toString('latin1'))
 
 /**
- * Publications in the answer to a unidirectional long-poll: each names its channel, and payloads that are not JSON
- * are sent in base64. No other method of the codec is called.
+ * Publications in the answer to a unidirectional long-poll: each names its channel, and payloads that are not JSON are
+ * sent in base64. No other method of the codec is called.
  * @implements {Codec}
  */
 export class PollJsonCodec extends JsonCodec {

@@ -22,8 +22,8 @@ const NO_REQUEST = 0xffffffff
 
 /**
  * The calls between workers, in the primary: it forwards frames and stores none. When a worker goes, every other
- * worker is sent the number of its own calls forwarded so far, and so knows which of its calls went to the lost
- * worker and which will reach the replacement.
+ * worker is sent the number of its own calls forwarded so far, and so knows which of its calls went to the lost worker
+ * and which will reach the replacement.
  *
  *   caller -- CALL --> host -- CALLED --> worker
  *   caller <- ANSWER - host <- RETURN --- worker

@@ -13,8 +13,8 @@ export class Expiry {
 
   /**
    * @param {number} now ms
-   * @param {(thing: T, now: number) => number} due called for each item of a due bucket: removes what has expired,
-   *   and returns the time in ms of the next check, 0 = never
+   * @param {(thing: T, now: number) => number} due called for each item of a due bucket: removes what has expired, and
+   *   returns the time in ms of the next check, 0 = never
    */
   constructor(now, due) {
     this.#swept = Math.floor(now / 1000)

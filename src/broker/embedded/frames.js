@@ -60,8 +60,8 @@ const KEEP_SIZE = 4 * 1024 * 1024
 
 /**
  * Collects frames and writes them to a socket when a turn of the event loop has brought no new ones, or enough are
- * there. Waiting for the quiet turn costs an idle loop one empty poll (some microseconds); it saves a busy one most
- * of its writes, and the other side most of its wake-ups.
+ * there. Waiting for the quiet turn costs an idle loop one empty poll (some microseconds); it saves a busy one most of
+ * its writes, and the other side most of its wake-ups.
  */
 export class FrameWriter {
   #socket

@@ -31,8 +31,8 @@ class Link {
 }
 
 /**
- * The embedded broker's half in the primary. It handles the frames of all workers one after another, which gives
- * every channel its order.
+ * The embedded broker's half in the primary. It handles the frames of all workers one after another, which gives every
+ * channel its order.
  */
 export class BrokerHost {
   /** @type {Set<Link>} */

@@ -15,8 +15,7 @@ export class Results {
   }
 
   /**
-   * @param {string} channel @param {string} key @param {number} offset @param {string} epoch
-   * @param {number} now ms
+   * @param {string} channel @param {string} key @param {number} offset @param {string} epoch @param {number} now ms
    */
   set(channel, key, offset, epoch, now) {
     const name = `${channel}\0${key}`

@@ -36,8 +36,8 @@ export class Channel {
 }
 
 /**
- * All channels of the embedded broker: subscribers, history, presence. It knows no sockets; a link is the host's
- * name of a worker.
+ * All channels of the embedded broker: subscribers, history, presence. It knows no sockets; a link identifies a
+ * worker.
  *
  * `maxBytes` limits its memory. At the limit, the least recently published channels lose their history (offset and
  * epoch stay, so recovery fails correctly), then whole streams go, then the oldest idempotency keys.

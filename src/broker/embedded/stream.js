@@ -7,8 +7,8 @@ const ENTRY_OVERHEAD = 96
  * @typedef {object} Entry a stored publication
  * @property {number} offset
  * @property {number} flags
- * @property {string} body the publication's frame after the channel name, as a byte string: it saves the 200-odd
- *   bytes that a small Buffer costs on top
+ * @property {string} body the publication's frame after the channel name, as a byte string: it saves the 200-odd bytes
+ *   that a small Buffer costs on top
  */
 
 /**
@@ -76,7 +76,7 @@ export class Stream {
    * The publications that a subscriber missed.
    * @param {number} offset of its last publication
    * @param {string} epoch '' = not checked
-   * @param {number} limit of the recovered publications; 0 = none
+   * @param {number} most publications to recover; 0 = no limit
    * @returns {Entry[] | null} null: not all of them are available
    */
   since(offset, epoch, limit) {

@@ -105,8 +105,8 @@ export class Sentinels extends SentinelConnector {
   #reason = null
 
   /**
-   * News of a failover ends the connection to the old master. Without a connection it would end the search for the
-   * new master for good, so the detector is stopped until the next connection.
+   * News of a failover ends the connection to the old master. Without a connection it would end the search for the new
+   * master for good, so the detector is stopped until the next connection.
    * @param {any} eventEmitter
    */
   connect(eventEmitter) {

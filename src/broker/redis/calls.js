@@ -13,8 +13,8 @@ const NO_NUMBER = 0
  *   caller -- CALL --> worker.<callee>
  *   worker.<caller> <-- ANSWER -- callee
  *
- * When a worker is back after a lost connection, its callers ask which of their calls it knows: calls in transit
- * were lost, received ones will still be answered.
+ * When a worker is back after a lost connection, its callers ask which of their calls it knows: calls in transit were
+ * lost, received ones will still be answered.
  */
 export class RemoteCalls {
   /** @type {Map<number, {uid: string, done: Done}>} call number -> callee */

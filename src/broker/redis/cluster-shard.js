@@ -248,8 +248,8 @@ export class ClusterShard {
   }
 
   /**
-   * Ends the subscriptions of a partition. Redis ends sharded ones itself when a slot moves, but plain ones stay,
-   * and a cluster sends publications to all its servers.
+   * Ends the subscriptions of a partition. Redis ends sharded ones itself when a slot moves, but plain ones stay, and
+   * a cluster sends publications to all its servers.
    * @param {Partition} partition @param {ClusterNode} node
    */
   #clean(partition, node) {

@@ -1,5 +1,5 @@
-// One connection to a Redis server. ioredis has no public way to cork its stream, to count the pending commands or
-// to fail them at once, so the private `stream`, `commandQueue` and `flushQueue` are used, and package.json pins its
+// One connection to a Redis server. ioredis has no public way to cork its stream, to count the pending commands or to
+// fail them at once, so the private `stream`, `commandQueue` and `flushQueue` are used, and package.json pins its
 // exact version. address.js overrides private methods of its SentinelConnector, scripts.js a method of its Command.
 // Check them all before a change of the version.
 
@@ -33,13 +33,13 @@ const FIRST_RETRY = 25
 const MAX_RETRY = 500
 
 /**
- * One connection to one Redis server, for commands and subscriptions alike (RESP3). So replies and publications
- * arrive in the order in which Redis produced them, and `done` and `message` are called in that order: the position
- * in a reply covers exactly the publications received before it.
+ * One connection to one Redis server, for commands and subscriptions alike (RESP3). So replies and publications arrive
+ * in the order in which Redis produced them, and `done` and `message` are called in that order: the position in a
+ * reply covers exactly the publications received before it.
  *
- * Commands of one turn of the event loop leave in one write. A server that does not answer within `io_timeout`
- * counts as lost. Nothing is sent twice: commands pending when the connection is lost fail, though Redis may have
- * executed them.
+ * Commands of one turn of the event loop leave in one write. A server that does not answer within `io_timeout` counts
+ * as lost. Nothing is sent twice: commands pending when the connection is lost fail, though Redis may have executed
+ * them.
  */
 export class Connection {
   #redis
@@ -198,8 +198,8 @@ export class Connection {
 
   /**
    * Calls `flush` after a turn of the event loop that scheduled nothing more, or after MAX_TURNS: this saves a busy
-   * loop most of its writes and Redis most of its wake-ups, for one empty poll of an idle loop. Its commands leave
-   * in one write.
+   * loop most of its writes and Redis most of its wake-ups, for one empty poll of an idle loop. Its commands leave in
+   * one write.
    * @param {() => void} flush may be scheduled repeatedly
    */
   schedule(flush) {

@@ -1,5 +1,5 @@
-// The Redis engine: all three parts of a broker over one or more Redis servers, sentinel sets or clusters. One in
-// each worker. Calls between workers of one node use the node's own bus, which works without Redis.
+// The Redis engine: all three parts of a broker over one or more Redis servers, sentinel sets or clusters. One in each
+// worker. Calls between workers of one node use the node's own bus, which works without Redis.
 
 import { newEpoch } from '../shared.js'
 import { parseTargets } from './address.js'

@@ -145,8 +145,7 @@ const PIECE = 512 * 1024
 const TTL = 15_000
 
 /**
- * Messages too large for a topic, where Redis would disconnect a slow subscriber: stored under a key, read in
- * pieces.
+ * Messages too large for a topic, where Redis would disconnect a slow subscriber: stored under a key, read in pieces.
  */
 export class LargeMessages {
   #partition

@@ -44,9 +44,9 @@ class Own {
 /**
  * This worker's presence in the channels of one partition, kept in agreement with Redis.
  *
- * Each change carries a revision that Redis stores beside the entries, and Redis applies a change only to the
- * revision before it. So one number shows whether Redis holds the right entries, whatever was lost with a
- * connection, a flush or a failover; if it differs, the entries are compared and repaired.
+ * Each change carries a revision that Redis stores beside the entries, and Redis applies a change only to the revision
+ * before it. So one number shows whether Redis holds the right entries, whatever was lost with a connection, a flush
+ * or a failover; if it differs, the entries are compared and repaired.
  */
 export class PartitionPresence {
   #partition

@@ -7,8 +7,8 @@ import { errors } from '../../errors.js'
  */
 
 /**
- * Channels in one place: all channels of a Redis server, or those of one hash slot of a Redis Cluster. One command
- * may carry requests for several channels of a partition.
+ * Channels in one place: all channels of a Redis server, or those of one hash slot of a Redis Cluster. One command may
+ * carry requests for several channels of a partition.
  *
  * Its keys are `<prefix>.<kind>.<name>`, in a cluster `<prefix>.{<partition>}.<kind>.<name>`, which puts them in one
  * slot. Its pub/sub topics are `<the same>.channel.<name>`.
@@ -53,7 +53,7 @@ export class Partition {
     this.connection.run(script, keys, args, done)
   }
 
-  /** Calls `flush` at the end of this turn of the event loop. @param {() => void} flush */
+  /** Calls `flush` soon, see Connection.schedule. @param {() => void} flush */
   schedule(flush) {
     if (this.connection === null) setImmediate(flush)
     else this.connection.schedule(flush)

@@ -11,8 +11,8 @@ const CLIENT = 0x63 // c
 
 /**
  * Presence over all workers of all nodes. For each channel Redis holds the clients, each with its worker, and the
- * workers with their leases. A client counts while its worker renews the lease: one small command for each channel
- * of a worker, not for each client.
+ * workers with their leases. A client counts while its worker renews the lease: one small command for each channel of
+ * a worker, not for each client.
  * @implements {Presence}
  */
 export class RedisPresence {
@@ -60,8 +60,8 @@ export class RedisPresence {
   /**
    * @param {string} channel @param {string} client @param {string} info ClientInfo as JSON text
    * @param {boolean} leave announce a leave if this worker dies
-   * @param {(error: Error | null) => void} done never called before this returns. After an error the presence of
-   *   the client is unchanged
+   * @param {(error: Error | null) => void} done never called before this returns. After an error the presence of the
+   *   client is unchanged
    */
   add(channel, client, info, leave, done) {
     const { user } = JSON.parse(info)
@@ -83,7 +83,7 @@ export class RedisPresence {
   async list(channel) {
     const partition = this.#placement.of(channel)
     const [presence, present] = keysOf(partition, channel)
-    // A script around the long list would cost Redis a third more.
+    // A script around the long list would triple its cost in Redis.
     const [entries, workers] = await Promise.all([
       reply(done => partition.send('hgetall', [presence], done)),
       reply(done => partition.run(presenceAlive, [present], [], done)),

@@ -155,11 +155,7 @@ export class ProbeClient {
     })
   }
 
-  /**
-   * @param {...(string | number)} args a command
-   * @returns {Promise<any>} the reply
-   * @throws {Refusal | Unreachable}
-   */
+  /** @param {...(string | number)} args a command @returns {Promise<any>} the reply @throws {Refusal | Unreachable} */
   command(...args) {
     const texts = args.map(arg => `$${Buffer.byteLength(`${arg}`)}${CRLF}${arg}${CRLF}`)
     this.#socket.write(`*${args.length}${CRLF}${texts.join('')}`)

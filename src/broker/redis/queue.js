@@ -67,7 +67,7 @@ export class Subscriptions {
 }
 
 /**
- * The requests of one turn of the event loop to a partition. They leave at the turn's end, subscriptions first:
+ * The requests to a partition, collected until Connection.schedule flushes them. Subscriptions leave first:
  * publications then follow exactly the position that is read.
  */
 export class PartitionQueue {

@@ -129,9 +129,9 @@ const CLUSTER = ['cluster|info', 'cluster|slots', 'command|info']
 const SHARDED_TOPICS = ['spublish', 'ssubscribe', 'sunsubscribe']
 
 /**
- * Returns the commands in ARGV that the user may not run, as far as the server can check (since 7.0). ARGV[1] is a
- * key and topic. It is repeated more often than any command needs: Redis 7.0 looks for keys beyond the end of a
- * command that is too short, and may crash.
+ * Returns the commands in ARGV that the user may not run, as far as the server can check (since 7.0). ARGV[1] is a key
+ * and topic. It is repeated more often than any command needs: Redis 7.0 looks for keys beyond the end of a command
+ * that is too short, and may crash.
  */
 const QUESTION = `
 local refused = {}
