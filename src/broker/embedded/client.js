@@ -259,8 +259,7 @@ export class LocalBroker {
 
   /**
    * @param {import('node:net').Socket} socket to the primary; its owner passes the bytes it reads to `receive`
-   * @param {import('../contract.js').BrokerEvents} events @param {string} node id of this node
-   * @param {import('pino').Logger} log
+   * @param {import('../contract.js').BrokerEvents} events @param {string} node @param {import('pino').Logger} log
    * @param {(worker: number) => void} onGone called with the index of a worker that has ended or is being replaced
    */
   constructor(socket, events, node, log, onGone) {

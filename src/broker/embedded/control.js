@@ -148,8 +148,7 @@ export class LocalControl {
   #log
 
   /**
-   * @param {import('./client.js').Bus} bus @param {import('../contract.js').BrokerEvents} events
-   * @param {string} node id of this node
+   * @param {import('./client.js').Bus} bus @param {import('../contract.js').BrokerEvents} events @param {string} node
    * @param {import('pino').Logger} log
    */
   constructor(bus, events, node, log) {

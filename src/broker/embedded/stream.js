@@ -76,7 +76,7 @@ export class Stream {
    * The publications that a subscriber missed.
    * @param {number} offset of its last publication
    * @param {string} epoch '' = not checked
-   * @param {number} most publications to recover; 0 = no limit
+   * @param {number} limit 0 = no limit
    * @returns {Entry[] | null} null: not all of them are available
    */
   since(offset, epoch, limit) {

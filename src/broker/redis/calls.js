@@ -28,8 +28,7 @@ export class RemoteCalls {
   #log
 
   /**
-   * @param {object} parts @param {import('./inboxes.js').Inboxes} parts.inboxes
-   * @param {string} parts.uid of this worker
+   * @param {object} parts @param {import('./inboxes.js').Inboxes} parts.inboxes @param {string} parts.uid
    * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
    */
   constructor({ inboxes, uid, events, log }) {

@@ -26,8 +26,7 @@ export class RedisPresence {
   #timer
 
   /**
-   * @param {object} options @param {import('./placement.js').Placement} options.placement
-   * @param {string} options.uid of this worker: letters and digits
+   * @param {object} options @param {import('./placement.js').Placement} options.placement @param {string} options.uid
    * @param {number} options.ttl ms until the clients of a dead worker vanish
    * @param {import('pino').Logger} options.log
    */

@@ -38,7 +38,7 @@ export class Batches {
   /** @type {Map<string, {items: Item[], partition: Partition, ticks: number}>} by mark, while echoes are missing */
   #open = new Map()
 
-  /** @param {string} uid of this worker */
+  /** @param {string} uid */
   constructor(uid) {
     this.#uid = uid
   }

@@ -41,8 +41,7 @@ export class RedisPubSub {
 
   /**
    * @param {object} parts @param {import('./placement.js').Placement} parts.placement
-   * @param {import('./presence.js').RedisPresence} parts.presence
-   * @param {string} parts.uid of this worker: letters and digits
+   * @param {import('./presence.js').RedisPresence} parts.presence @param {string} parts.uid
    * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
    */
   constructor({ placement, presence, uid, events, log }) {

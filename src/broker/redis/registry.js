@@ -59,9 +59,8 @@ export class Registry {
 
   /**
    * @param {object} parts @param {import('./partition.js').Partition} parts.partition
-   * @param {import('./inboxes.js').Inboxes} parts.inboxes @param {string} parts.uid of this worker
-   * @param {string} parts.node @param {number} parts.worker index
-   * @param {number} parts.ttl of a lease, ms
+   * @param {import('./inboxes.js').Inboxes} parts.inboxes @param {string} parts.uid
+   * @param {string} parts.node @param {number} parts.worker @param {number} parts.ttl of a lease, ms
    * @param {RegistryEvents} parts.events @param {import('pino').Logger} parts.log
    */
   constructor({ partition, inboxes, uid, node, worker, ttl, events, log }) {
@@ -196,7 +195,7 @@ export class Registry {
     if (this.#listening) this.#beat()
   }
 
-  /** A worker of this node has ended. @param {number} worker index */
+  /** A worker of this node has ended. @param {number} worker */
   ended(worker) {
     const place = placeOf(this.#node, worker)
     const uid = this.#members.get(place)?.uid

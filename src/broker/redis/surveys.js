@@ -25,7 +25,7 @@ export class RedisSurveys {
   /**
    * @param {object} parts @param {import('./partition.js').Partition} parts.partition
    * @param {import('./inboxes.js').Inboxes} parts.inboxes @param {import('./registry.js').Registry} parts.registry
-   * @param {string} parts.uid of this worker
+   * @param {string} parts.uid
    * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
    */
   constructor({ partition, inboxes, registry, uid, events, log }) {

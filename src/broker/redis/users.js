@@ -48,8 +48,7 @@ export class Users {
   #rewriting = false
 
   /**
-   * @param {object} options @param {import('./placement.js').Placement} options.placement
-   * @param {string} options.uid of this worker: letters and digits
+   * @param {object} options @param {import('./placement.js').Placement} options.placement @param {string} options.uid
    * @param {number} [options.lease] ms until the connections of a dead worker no longer count
    * @param {import('pino').Logger} options.log
    */
