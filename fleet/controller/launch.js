@@ -1,12 +1,11 @@
-// The launch of drones: what each one gets, and the wait until all have reported.
+// The launch of drones: their configurations, and the wait until all have reported.
 
 import { networkInterfaces } from 'node:os'
 
 /** @typedef {import('../schema.js').LaunchConfig} LaunchConfig */
 
 /**
- * What a person may say about the drones that are launched.
- * @typedef {object} LaunchOptions
+ * @typedef {object} LaunchOptions given by the user
  * @property {Record<string, any>} [flags] of the provider
  * @property {string[]} allow targets: `host:port` or `host`
  * @property {string} [apiKey]
@@ -14,17 +13,17 @@ import { networkInterfaces } from 'node:os'
  * @property {number} [perProcess]
  * @property {number} [orphanAfter] s
  * @property {number} [exitAfter] s
- * @property {boolean} [listen] the drones listen, and are dialled
+ * @property {boolean} [listen] the drones listen, and the controller dials
  */
 
-/** Where a drone listens that was told to, unless its provider knows better. */
+/** Default address of a listening drone; a provider may have its own. */
 const LISTEN = '0.0.0.0:7410'
 
 /**
  * @param {object} options
- * @param {{run: string, secret: string, next: number, controller: string}} options.run `next`: number of the first drone
- * @param {number} options.count
- * @param {import('../providers/contract.js').Provider} options.provider
+ * @param {{run: string, secret: string, next: number, controller: string}} options.run `next`: number of the first
+ *   drone
+ * @param {number} options.count @param {import('../providers/contract.js').Provider} options.provider
  * @param {LaunchOptions} options.launch
  * @returns {Promise<LaunchConfig[]>} one for each drone
  */
@@ -49,14 +48,14 @@ export async function launchConfigs({ run, count, provider, launch }) {
   })
 }
 
-/** @param {string} host that the controller listens on @returns {string} under which drones find it */
+/** @param {string} host that the controller listens on @returns {string} the host for drones to dial */
 export function reachable(host) {
   if (host !== '0.0.0.0' && host !== '::' && host !== '') return host
   const addresses = Object.values(networkInterfaces()).flatMap(list => list ?? [])
   return addresses.find(({ family, internal }) => family === 'IPv4' && !internal)?.address ?? '127.0.0.1'
 }
 
-/** @param {string[]} urls @returns {string[]} their `host:port`, for drones that are to connect to nothing else */
+/** @param {string[]} urls @returns {string[]} their `host:port`: the only allowed targets of the drones */
 export const allowOf = urls =>
   urls.map(text => {
     const { hostname, port, protocol } = new URL(text)
@@ -70,7 +69,7 @@ export function some(ids) {
   return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ')
 }
 
-/** ms between two looks at drones that have not reported. */
+/** ms between two checks of drones that have not reported. */
 const LOOK = 1000
 
 /**
@@ -80,10 +79,9 @@ const LOOK = 1000
  * @param {object} options @param {import('./drone.js').Drone[]} options.drones
  * @param {number} options.patience ms
  * @param {AbortSignal} options.signal @param {(text: string) => void} options.onProgress
- * @param {(fn: () => void) => () => void} options.onHello calls back at each hello; returns what ends that
- * @param {(() => Promise<import('../schema.js').Handle[]>) | null} options.find looks whether they live; null: not
- *   while one waits
- * @returns {Promise<Arrival>} when all have reported, or time is over, or it was aborted
+ * @param {(fn: () => void) => () => void} options.onHello calls `fn` at each hello; returns the unsubscribe function
+ * @param {(() => Promise<import('../schema.js').Handle[]>) | null} options.find the run's drones; null: do not check
+ * @returns {Promise<Arrival>} when all have reported, after `patience`, or when aborted
  */
 export async function arrival({ drones, patience, signal, onProgress, onHello, find }) {
   const began = Date.now()
@@ -104,7 +102,7 @@ export async function arrival({ drones, patience, signal, onProgress, onHello, f
       if (over || up.length + dead.size >= drones.length) break
       if (find !== null && Date.now() - looked >= LOOK) {
         looked = Date.now()
-        // That they cannot be found out about is no reason to give them up.
+        // A failed check is no reason to give them up.
         for (const { id, state, note } of await find().catch(() => []))
           if (state === 'gone' && drones.some(drone => drone.id === id && !drone.up))
             dead.set(id, `it ended${note ? `: ${note}` : ''}`)
@@ -132,7 +130,7 @@ export async function arrival({ drones, patience, signal, onProgress, onHello, f
   }
 }
 
-/** @param {Arrival['missing']} missing @returns {string} a line that names them */
+/** @param {Arrival['missing']} missing @returns {string} one line with their ids */
 export function missingLine(missing) {
   /** @type {Map<string, string[]>} */
   const reasons = new Map()

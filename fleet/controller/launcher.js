@@ -1,4 +1,4 @@
-// Launches drones, starts those anew that died, and stops them.
+// Launches, relaunches and stops drones.
 
 import { EventEmitter } from 'node:events'
 import { didYouMean } from '../../src/config/nearest.js'
@@ -13,9 +13,9 @@ import { Relauncher } from './relauncher.js'
 /** @typedef {import('../providers/contract.js').LaunchPlan} LaunchPlan */
 /** @typedef {(text: string) => void} OnProgress */
 
-/** ms that a new drone may take to report, unless told otherwise: a process; a machine, which boots and installs Node. */
+/** Default ms for a new drone to report: a process; a machine, which boots and installs Node. */
 const PATIENCE = { heals: 20_000, other: 300_000 }
-/** ms that a drone may take to close its connections and say that it ends; its provider ends it then. */
+/** ms for a drone to close its connections and end; then its provider ends it. */
 const STOP_TIMEOUT = 15_000
 
 export class Launcher {
@@ -24,7 +24,7 @@ export class Launcher {
   #links
   #orders
   #relauncher
-  /** Tells those that wait of each hello. */
+  /** Emits each hello. */
   #hellos = new EventEmitter()
   /** @type {WeakMap<LaunchPlan, {configs: LaunchConfig[], flags: Record<string, any>}>} */
   #planned = new WeakMap()
@@ -55,7 +55,7 @@ export class Launcher {
     return this.#provider.find([this.#list.state.run], this.#list.options)
   }
 
-  /** @param {Drone} drone that listens, if it does */
+  /** @param {Drone} drone */
   #dial({ id, state: { listen, handle } }) {
     if (listen === undefined) return
     const { host, port } = hostAndPort(listen)
@@ -63,7 +63,7 @@ export class Launcher {
     this.#links.dial(id, `${anywhere ? (handle?.address ?? '127.0.0.1') : host}:${port}`)
   }
 
-  /** Takes up the drones of a controller that is no more; of a launch that it was killed in, those that are there. */
+  /** Adopts the drones of a previous controller; of a launch that it did not complete, those that run. */
   async adopt() {
     const half = this.#list.all.filter(({ state }) => !state.member)
     if (half.length > 0) {
@@ -80,23 +80,19 @@ export class Launcher {
     }
   }
 
-  /** @param {Drone} drone that has called */
   onHello(drone) {
     this.#relauncher.forget(drone.id)
     this.#hellos.emit('hello')
   }
 
-  /** @param {Drone} drone whose line is gone */
   onLost(drone) {
     if (drone.state.member) this.#relauncher.watch(drone)
   }
 
   /**
-   * @param {number} n drones
-   * @param {import('./launch.js').LaunchOptions} launch
+   * @param {number} n drones @param {import('./launch.js').LaunchOptions} launch
    * @param {string} controller host:port that they dial
-   * @returns {Promise<LaunchPlan>}
-   * @throws {Error} one line
+   * @returns {Promise<LaunchPlan>} @throws {Error} one line
    */
   async plan(n, launch, controller) {
     const { run, secret, next, flags: before } = this.#list.state
@@ -145,7 +141,7 @@ export class Launcher {
     state.flags = flags
     const drones = configs.map(({ id, listen }) => this.#list.add(id, listen))
     state.next = Math.max(state.next, ...configs.map(({ id }) => Number(id.slice(1)) + 1))
-    // Before anything is launched: the controller after one that is killed now finds what there is.
+    // Saved before the launch: if this controller is killed, the next one finds the drones.
     await this.#list.save()
     let fault = await this.#order(plan, drones, onProgress)
     const there = drones.filter(drone => drone.state.handle !== null)
@@ -188,10 +184,9 @@ export class Launcher {
   }
 
   /**
-   * @param {LaunchPlan} plan
-   * @param {Drone[]} drones those that there are have a handle afterwards; the others are dropped
+   * @param {LaunchPlan} plan @param {Drone[]} drones get their handles; those without one are dropped
    * @param {OnProgress} onProgress
-   * @returns {Promise<string>} what went wrong; '' if nothing did
+   * @returns {Promise<string>} the fault; '': none
    */
   async #order(plan, drones, onProgress) {
     let fault = ''
@@ -202,7 +197,7 @@ export class Launcher {
     } catch (error) {
       fault = error.message
       if (error instanceof LaunchError) handles = error.launched
-      // What is no provider's way to fail may have left anything.
+      // After an unexpected error, any drones may have been launched.
       else if (!(error instanceof ProviderError)) handles = await this.#find().catch(() => [])
     }
     for (const drone of drones) {
@@ -215,9 +210,8 @@ export class Launcher {
   }
 
   /**
-   * @param {Drone[]} drones @param {OnProgress} onProgress
-   * @param {Handle[]} [others] that are no drone's any more
-   * @returns {Promise<string>} why some may be there still; '' if all are gone
+   * @param {Drone[]} drones @param {OnProgress} onProgress @param {Handle[]} [others] handles of unknown drones
+   * @returns {Promise<string>} why some may still run; '': all are gone
    */
   async #end(drones, onProgress, others = []) {
     for (const drone of drones) {
@@ -227,7 +221,7 @@ export class Launcher {
     }
     let ended = 0
     const stops = drones.map(async drone => {
-      // One that does not answer is ended by its provider.
+      // The provider ends a drone that does not answer.
       await drone.request({ type: 'stop' }, { timeout: STOP_TIMEOUT }).catch(() => {})
       onProgress(`${++ended} of ${drones.length} drones have ended`)
     })
@@ -276,7 +270,7 @@ export class Launcher {
         try {
           await drone.request({ type: 'restart' })
         } catch (error) {
-          // An agent that starts itself anew may not come to answer.
+          // A restarting agent may not answer.
           if (drone.up) throw new Error(`${drone.id}: ${error.message}`)
         } finally {
           drone.restarting = !drone.up
@@ -286,9 +280,7 @@ export class Launcher {
   }
 
   /**
-   * @param {number | 'all'} n @param {OnProgress} onProgress
-   * @returns {Promise<string[]>} ids
-   * @throws {Error} one line
+   * @param {number | 'all'} n @param {OnProgress} onProgress @returns {Promise<string[]>} ids @throws {Error} one line
    */
   async stop(n, onProgress) {
     if (this.#launching !== null) {
@@ -300,7 +292,7 @@ export class Launcher {
       const drones = n === 'all' ? all : all.slice(Math.max(0, all.length - n))
       if (n === 'all') this.#orders.endRamp('the fleet is stopped')
       const ids = drones.map(({ id }) => id)
-      // Also those that this controller knows nothing of: one before it may have been killed while it launched.
+      // Includes drones unknown here: a previous controller may have been killed during a launch.
       const launched = this.#list.state.next > 1
       const found = n === 'all' && launched ? await this.#find() : []
       const others = found.filter(({ id, state }) => !ids.includes(id) && state !== 'gone')

@@ -1,4 +1,4 @@
-// The lines to the drones: those that dial in, and those that are dialled because they listen.
+// Links to drones: those that dial in, and those that listen and are dialled.
 
 import { MAX_LINE } from '../link/link.js'
 import { dialLink, listenLinks } from '../link/tls.js'
@@ -7,13 +7,13 @@ import { checkMessage } from './messages.js'
 /** @typedef {import('../link/link.js').Link} Link */
 /** @typedef {import('../schema.js').Hello} Hello */
 
-/** Letters of a hello, or of a request for the program. Longer lines are taken from drones that are known. */
+/** Maximum characters of a first line; only known drones may send longer ones. */
 const FIRST_LINE = 65_536
-/** ms after which a line that has not said who it is is closed. */
+/** ms after which a link without a hello is closed. */
 const HELLO_TIMEOUT = 10_000
-/** ms after which a line over which a program was sent is closed; its drone closes it when it has it all. */
+/** ms after which a link that carried a program is closed; normally its drone closes it. */
 const PROGRAM_TIMEOUT = 120_000
-/** ms between two attempts to dial a drone that listens: the first, and the longest. */
+/** ms between two attempts to dial a listening drone: the first, and the longest. */
 const REDIAL = { first: 250, longest: 5000 }
 const REASONS = /** @type {Record<string, string>} */ ({
   EADDRINUSE: 'is in use',
@@ -23,23 +23,23 @@ const REASONS = /** @type {Record<string, string>} */ ({
   EAI_AGAIN: 'has a name that is not known',
 })
 
-/** ms in which refused strangers are told of once. */
+/** ms in which refused strangers are reported once. */
 const QUIET = 10_000
 
 /**
  * @typedef {object} LinkEvents
- * @property {(hello: Hello, link: Link) => string} onHello '' when the drone is known; else why it is not
- * @property {(sha256: unknown) => Promise<import('../program.js').Program>} onProgram a drone asks for its program; rejects with a line
- *   that says why it cannot have it
+ * @property {(hello: Hello, link: Link) => string} onHello '': accepted; else the reason of the refusal
+ * @property {(sha256: unknown) => Promise<import('../program.js').Program>} onProgram a drone requests its program;
+ *   rejects with a one-line reason
  * @property {(id: string, link: Link, message: any) => void} onMessage checked
  * @property {(id: string, link: Link, reason: string) => void} onLost
  * @property {(text: string) => void} onFault
  */
 
-/** @param {number} ms @returns {number} half of it at least: many that wait do not all come at once */
+/** Spreads simultaneous attempts. @param {number} ms @returns {number} 0.5 to 1 of it */
 const jittered = ms => ms * (0.5 + Math.random() / 2)
 
-/** @param {string} address host:port, the host perhaps in brackets */
+/** @param {string} address host:port; an IPv6 host may be in brackets */
 export function hostAndPort(address) {
   const match = /^(?:\[(.+)\]|([^:]*)):(\d+)$/.exec(address)
   if (match === null || Number(match[3]) > 65_535)
@@ -53,9 +53,9 @@ export class Links {
   #events
   /** @type {{port: number, close: () => Promise<void>} | null} */
   #server = null
-  /** @type {Map<string, AbortController>} drones that are dialled */
+  /** Dialled drones. @type {Map<string, AbortController>} */
   #dialled = new Map()
-  /** @type {Set<Link>} that were dialled; the server closes its own */
+  /** Dialled links; the server closes its own. @type {Set<Link>} */
   #links = new Set()
   #refused = 0
   #toldAt = 0
@@ -68,10 +68,8 @@ export class Links {
   }
 
   /**
-   * @param {string} host
-   * @param {number} port 0: a free one
-   * @returns {Promise<number>} the port
-   * @throws {Error} one line
+   * @param {string} host @param {number} port 0: a free one @returns {Promise<number>} the port @throws {Error} one
+   *   line
    */
   async listen(host, port) {
     try {
@@ -91,7 +89,7 @@ export class Links {
     return this.#server.port
   }
 
-  /** Somebody who scans ports is not to fill the log. @param {string} text */
+  /** Port scans must not fill the log. @param {string} text */
   #onRefused(text) {
     this.#refused++
     const now = Date.now()
@@ -102,9 +100,8 @@ export class Links {
   }
 
   /**
-   * @param {Link} link @param {string} remote
-   * @param {string} [expected] id of the drone that was dialled
-   * @returns {Promise<boolean>} when it is closed: whether it was of any use
+   * @param {Link} link @param {string} remote @param {string} [expected] id of the dialled drone
+   * @returns {Promise<boolean>} when it is closed: whether it was accepted
    */
   #onLink(link, remote, expected) {
     link.limit = FIRST_LINE
@@ -129,7 +126,7 @@ export class Links {
       const known = expected ?? link.identity.slice(this.#run.length + 1)
       if (message.id !== known) return refuse(`it says hello as ${message.id}, but its identity is ${known}`)
       if (message.type === 'program') {
-        // One for each line.
+        // One program per link.
         link.onMessage = () => {}
         timer = setTimeout(() => void link.close('the program was not taken in time'), PROGRAM_TIMEOUT)
         void this.#serve(link, message).then(sent => {
@@ -152,8 +149,8 @@ export class Links {
   }
 
   /**
-   * Answers a machine's request for the drone's program.
-   * @param {Link} link @param {{id: string, ask: number, sha256: unknown}} request
+   * Sends a machine the drone's program. @param {Link} link @param {{id: string, ask: number, sha256: unknown}}
+   * request
    * @returns {Promise<boolean>} whether it was sent
    */
   async #serve(link, { id, ask, sha256 }) {
@@ -168,11 +165,7 @@ export class Links {
     }
   }
 
-  /**
-   * Dials a drone that listens, again and again until `stopDialling`.
-   * @param {string} id
-   * @param {string} address host:port
-   */
+  /** Dials a listening drone repeatedly until `stopDialling`. @param {string} id @param {string} address host:port */
   dial(id, address) {
     this.stopDialling(id)
     const controller = new AbortController()
@@ -194,7 +187,7 @@ export class Links {
         })
         if (signal.aborted) return void link.close()
         this.#links.add(link)
-        // One that answers, and has nothing to say or must be refused, is not dialled four times a second.
+        // A drone that was not accepted is not dialled four times a second.
         if (await this.#onLink(link, `${host}:${port}`, id)) wait = REDIAL.first
         this.#links.delete(link)
       } catch (error) {

@@ -1,5 +1,5 @@
-// What drones say is checked here, before anything is done with it: a drone of another version, or somebody else who knows the secret,
-// must not take the controller down.
+// Checks drones' messages before anything acts on them: a drone of another version, or anyone else with the secret,
+// must not crash the controller.
 
 import { listOf, mapOf, matching, number, object, oneOf, orNull, shape, text, whole } from '../link/shape.js'
 import { COUNTERS } from '../statistics/counters.js'
@@ -91,12 +91,12 @@ const sample = object({
 const MESSAGES = {
   hello,
   sample: object({ sample }),
-  // A machine that has no drone yet asks for the program.
+  // A machine requests the program before it has a drone.
   program: object({ id: name, run: name, ask: whole(1) }),
   event: object({ level: oneOf('info', 'warn', 'error'), text: text(10_000) }),
 }
 
-/** @param {any} message an object @returns {any} the same @throws {Error} with one line */
+/** @param {any} message an object @returns {any} the same @throws {Error} one line */
 export function checkMessage(message) {
   const { type } = message
   if (typeof type !== 'string' || !Object.hasOwn(MESSAGES, type))
@@ -114,7 +114,7 @@ const ledger = object({
   sequences: text(1 << 24),
 })
 
-/** What orders are answered. @type {Record<string, Shape>} */
+/** Results of orders. @type {Record<string, Shape>} */
 const RESULTS = {
   settings: nothing,
   cut: object({ cut: whole() }),
@@ -125,10 +125,7 @@ const RESULTS = {
 }
 
 /**
- * @param {string} type of the order
- * @param {any} result that a drone gave
- * @returns {any} the same
- * @throws {Error} with one line
+ * @param {string} type of the order @param {any} result of a drone @returns {any} the same @throws {Error} one line
  */
 export function checkResult(type, result) {
   RESULTS[type](result, `the answer to ${type}`)

@@ -1,4 +1,4 @@
-// What the drones are told to do: settings, shared out among them, and ramps.
+// Orders to the drones: settings, shared out among them, and ramps.
 
 import { some } from './launch.js'
 import { beginsPublishing, contradiction, settingsOf } from './shares.js'
@@ -18,7 +18,7 @@ export class Orders {
     this.#onEvent = onEvent
   }
 
-  /** Goes on with what a controller before this one had begun. */
+  /** Continues a ramp of a previous controller. */
   resume() {
     const { ramp } = this.#list.state
     if (ramp !== null) this.#runRamp(ramp)
@@ -34,7 +34,7 @@ export class Orders {
     return sendSettings(drones, drone => ({ revision, settings: wanted.get(drone.id) }))
   }
 
-  /** Tells one that has just called. @param {Drone} drone */
+  /** @param {Drone} drone */
   onHello(drone) {
     return this.#list.inTurn(async () => {
       const { refusals, silent } = await this.#send([drone])
@@ -42,10 +42,7 @@ export class Orders {
     })
   }
 
-  /**
-   * Tells all drones what is wanted now.
-   * @returns {Promise<string[]>} what some of them have against it, a line each
-   */
+  /** Sends all drones the current settings. @returns {Promise<string[]>} refusals, a line each */
   async #sendAll() {
     const { state } = this.#list
     state.revision++
@@ -58,18 +55,18 @@ export class Orders {
     return refusals
   }
 
-  /** The drones are others than before: their numbers are laid out anew, and their shares. */
+  /** After a change of the drones: lays out the numbers and shares again. */
   async rebalance() {
     this.#list.state.base = 0
     for (const text of await this.#sendAll()) this.#onEvent('warn', text)
     this.shortfall(this.#list.state.settings.n)
   }
 
-  /** @param {FleetSettings} after @throws {Error} one line: a drone refuses. All is as it was before, then */
+  /** @param {FleetSettings} after @throws {Error} one line: a drone refuses. The previous settings stay then */
   async #change(after) {
     const { state } = this.#list
     const before = { settings: state.settings, base: state.base, publishFrom: state.publishFrom }
-    // By the clock of this machine: whoever subscribed before it, subscribed before the first message.
+    // By this machine's clock: a subscription made before this time was made before the first message.
     if (beginsPublishing(state.settings, after)) state.publishFrom = Date.now()
     state.settings = after
     const refusals = await this.#sendAll()
@@ -80,9 +77,8 @@ export class Orders {
   }
 
   /**
-   * @param {Partial<FleetSettings>} partial
-   * @returns {Promise<string[]>} what a person should know, a line each
-   * @throws {Error} one line
+   * @param {Partial<FleetSettings>} partial @returns {Promise<string[]>} warnings, a line each @throws {Error} one
+   *   line
    */
   set(partial) {
     return this.#list.inTurn(async () => {
@@ -95,7 +91,7 @@ export class Orders {
     })
   }
 
-  /** @param {number} n connections @returns {string[]} a line, if the drones cannot hold so many */
+  /** @param {number} n connections @returns {string[]} one line if the drones cannot hold so many */
   shortfall(n) {
     const { members } = this.#list
     const capacity = members.reduce((sum, { state }) => sum + state.capacity, 0)
@@ -106,9 +102,8 @@ export class Orders {
   }
 
   /**
-   * @param {number} to connections
-   * @param {number} seconds
-   * @returns {Promise<{done: Promise<void>, warnings: string[]}>} under way; `done` when the last number has been told
+   * @param {number} to connections @param {number} seconds
+   * @returns {Promise<{done: Promise<void>, warnings: string[]}>} under way; `done`: after the last step
    * @throws {Error} one line
    */
   ramp(to, seconds) {
@@ -155,7 +150,7 @@ export class Orders {
     ramp?.end(new Error(`the ramp was ended: ${why}`))
   }
 
-  /** The controller goes; another one takes up the ramp. */
+  /** Ends without the ramp, which another controller continues. */
   async close() {
     const { ramp } = this.#list.state
     this.endRamp('the controller has gone')
@@ -176,7 +171,7 @@ export function rampedAt({ from, to, began, ends }, now) {
   return Math.round(from + (to - from) * done)
 }
 
-/** A ramp under way. It is ended by its last step, by `end`, or by a step that failed. */
+/** A ramp under way. Ends with its last step, by `end`, or by a failed step. */
 export class Ramp {
   #state
   #step
@@ -188,16 +183,16 @@ export class Ramp {
   #reject = () => {}
   #over = false
 
-  /** @param {RampState} state @param {(n: number) => Promise<void>} step tells the drones */
+  /** @param {RampState} state @param {(n: number) => Promise<void>} step applies a number of connections */
   constructor(state, step) {
     this.#state = state
     this.#step = step
-    /** @type {Promise<void>} when the last step was told; rejects if it was ended before */
+    /** After the last step; rejects if ended before. @type {Promise<void>} */
     this.done = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
     })
-    // Whoever does not wait for it hears of it by the fleet's events.
+    // The fleet's events report it to callers that do not wait.
     this.done.catch(() => {})
   }
 
@@ -231,23 +226,23 @@ export class Ramp {
   }
 }
 
-/** ms that a drone may take to answer. */
+/** ms for a drone to answer. */
 const ANSWER_TIMEOUT = 10_000
 
 /**
  * @typedef {object} SendResult
  * @property {string[]} refusals a line each
- * @property {string[]} silent those that are up and did not answer, a line each
+ * @property {string[]} silent connected drones without an answer, a line each
  */
 
 /**
- * Those that publish are told last: by then the others know since when nothing may be missing.
+ * Publishing drones come last: by then the others know from when on nothing may be missing.
  * @param {Drone[]} drones
  * @param {(drone: Drone) => {revision: number, settings: import('../schema.js').Settings | undefined}} messageOf
- * @returns {Promise<SendResult>} when all that are up have answered, or have had the time to
+ * @returns {Promise<SendResult>} when all connected drones have answered or timed out
  */
 export async function sendSettings(drones, messageOf) {
-  /** @type {Map<string, string[]>} what was said -> by whom */
+  /** Refusal -> ids. @type {Map<string, string[]>} */
   const refusals = new Map()
   /** @type {string[]} */
   const silent = []
@@ -274,14 +269,14 @@ export async function sendSettings(drones, messageOf) {
   }
 }
 
-/** @param {string[]} ids @param {Drone[]} drones @returns {string[]} in the drones' order, whoever publishes */
+/** @param {string[]} ids @param {Drone[]} drones @returns {string[]} in the drones' order */
 const inOrder = (ids, drones) => drones.map(({ id }) => id).filter(id => ids.includes(id))
 
 const SILENT = Symbol('silent')
 
 /**
  * @param {Drone} drone @param {{type: string, [field: string]: any}} message
- * @returns {Promise<string | typeof SILENT>} '': it agrees, or its line is gone and it will be told when it is back
+ * @returns {Promise<string | typeof SILENT>} '': it agrees, or its link is lost and onHello() repeats the order
  */
 async function answerOf(drone, message) {
   const { link } = drone

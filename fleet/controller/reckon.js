@@ -1,11 +1,11 @@
-// The reckoning of a run: what the publishers' ledgers say, against what all subscriptions have.
+// The reckoning of a run: the publishers' ledgers against the state of all subscriptions.
 
 /** @typedef {import('../schema.js').Ledger} Ledger */
 /** @typedef {import('../schema.js').Reckoning} Reckoning */
 
 /**
  * @param {import('./drone.js').Drone[]} drones
- * @returns {Promise<Reckoning & {publishers: number, missing: string[]}>} `missing`: drones that could not be asked
+ * @returns {Promise<Reckoning & {publishers: number, missing: string[]}>} `missing`: disconnected drones
  */
 export async function reckonAll(drones) {
   const missing = drones.filter(drone => !drone.up).map(({ id }) => id)

@@ -19,12 +19,12 @@ export class Relauncher {
   #onEvent
   /** @type {Map<string, NodeJS.Timeout>} */
   #looks = new Map()
-  /** @type {Map<string, {count: number, at: number}>} starts by this one */
+  /** Relaunches per drone. @type {Map<string, {count: number, at: number}>} */
   #starts = new Map()
 
   /**
    * @param {object} options @param {Provider} options.provider
-   * @param {() => Promise<Handle[]>} options.find what there is of this run
+   * @param {() => Promise<Handle[]>} options.find the run's drones
    * @param {(drone: Drone) => Promise<void>} options.restart
    * @param {(level: 'info' | 'warn' | 'error', text: string) => void} options.onEvent
    */
@@ -35,7 +35,7 @@ export class Relauncher {
     this.#onEvent = onEvent
   }
 
-  /** It is disconnected, or never was connected. @param {Drone} drone */
+  /** For a disconnected drone. @param {Drone} drone */
   watch(drone) {
     this.#later(drone, this.#provider.heals ? FIRST_LOOK.heals : FIRST_LOOK.other)
   }
@@ -73,8 +73,7 @@ export class Relauncher {
   }
 
   /**
-   * @param {Drone} drone @param {string} why
-   * @param {number} wait ms until the next look, if it starts
+   * @param {Drone} drone @param {string} why @param {number} wait ms until the next look, if it starts
    * @returns {Promise<number>} ms until the next look
    */
   async #relaunch(drone, why, wait) {

@@ -1,13 +1,12 @@
-// How what the fleet is to do is shared out: each drone's part of the connections and of the publishing.
+// Each drone's share of the connections and of the publishing.
 
 /** @typedef {import('../schema.js').FleetSettings} FleetSettings */
 /** @typedef {import('../schema.js').Settings} Settings */
 
 /**
- * Shares out whole things by weight, none above its bound, by the largest remainder.
- * @param {number} total things; more than all bounds together: each one gets its bound
- * @param {readonly number[]} weights
- * @param {readonly number[]} [bounds] Infinity where there is none
+ * Shares out integers by weight and bound, by the largest remainder.
+ * @param {number} total if it exceeds the sum of the bounds, each gets its bound
+ * @param {readonly number[]} weights @param {readonly number[]} [bounds] Infinity: none
  * @returns {number[]} one for each weight
  */
 export function share(total, weights, bounds = weights.map(() => Number.POSITIVE_INFINITY)) {
@@ -16,7 +15,7 @@ export function share(total, weights, bounds = weights.map(() => Number.POSITIVE
     total,
     bounds.reduce((sum, bound) => sum + bound, 0),
   )
-  // Those that have reached their bound leave what is over to the others.
+  // Shares at their bound leave the rest to the others.
   while (left > 0) {
     const open = shares.map((_, i) => i).filter(i => shares[i] < bounds[i])
     const whole = open.reduce((sum, i) => sum + weights[i], 0)
@@ -30,7 +29,7 @@ export function share(total, weights, bounds = weights.map(() => Number.POSITIVE
       given += part
     }
     left -= given
-    // Fewer are left than there are drones: the largest remainders get one each, the first ones of equal ones.
+    // Fewer are left than there are drones: the largest remainders get one each, the first of equal ones.
     for (const { i } of parts.sort((a, b) => b.exact - b.part - (a.exact - a.part) || a.i - b.i)) {
       if (left === 0 || left >= open.length) break
       if (shares[i] === bounds[i]) continue
@@ -42,12 +41,11 @@ export function share(total, weights, bounds = weights.map(() => Number.POSITIVE
 }
 
 /**
- * The numbers of the fleet's connections, in blocks: each drone has one, and `n` connections fill all blocks alike.
- * They are laid out for the most connections that were wanted since the drones have changed or none were wanted, so
- * that a drone's numbers stay while `n` goes up and down below.
+ * The numbers of the fleet's connections: each drone has a block, and `n` connections fill all blocks evenly. Blocks
+ * are laid out for the most connections wanted since the drones changed or none were wanted, so that a drone's numbers
+ * stay while `n` varies below.
  * @param {number[]} capacities of the drones, in their order
- * @param {number} n connections that are wanted
- * @param {number} base connections that the blocks are laid out for, n or more
+ * @param {number} n wanted connections @param {number} base connections that the blocks are laid out for, n or more
  * @returns {{first: number, connections: number}[]}
  */
 export function blocks(capacities, n, base) {
@@ -62,8 +60,7 @@ export function blocks(capacities, n, base) {
 }
 
 /**
- * @param {FleetSettings} settings
- * @param {number[]} capacities of the drones, in their order
+ * @param {FleetSettings} settings @param {number[]} capacities of the drones, in their order
  * @param {object} run
  * @param {number} run.base see blocks()
  * @param {number} run.publishFrom
@@ -96,9 +93,8 @@ export function settingsOf(settings, capacities, { base, publishFrom }) {
 }
 
 /**
- * Templates take turns: each has as many publishers as the others, or one more or less, and as many messages.
- * @param {FleetSettings} settings
- * @param {number} count of drones
+ * Templates alternate: the numbers of their publishers differ by one at most, and their messages are as many.
+ * @param {FleetSettings} settings @param {number} count of drones
  * @returns {import('../schema.js').Publish[]} of the first drones, one each
  */
 function publishersOf({ publishers, publish_channels: templates, ...settings }, count) {
@@ -117,22 +113,17 @@ function publishersOf({ publishers, publish_channels: templates, ...settings }, 
   })
 }
 
-/** What makes publishers begin anew, with sequences from 1. @type {readonly (keyof FleetSettings)[]} */
+/** Settings whose change restarts publishers, with sequences from 1. @type {readonly (keyof FleetSettings)[]} */
 const PUBLISHING = ['publish_channels', 'publish_via', 'publishers']
 
 /**
- * @param {FleetSettings} before @param {FleetSettings} after
- * @returns {boolean} whether the publishers begin with `after`
+ * @param {FleetSettings} before @param {FleetSettings} after @returns {boolean} whether publishing begins with `after`
  */
 export const beginsPublishing = (before, after) =>
   after.publish_rate > 0 &&
   (before.publish_rate === 0 || PUBLISHING.some(name => String(before[name]) !== String(after[name])))
 
-/**
- * What cannot be, whatever the drones say.
- * @param {FleetSettings} settings
- * @returns {string} a line; '' if there is none
- */
+/** Contradictions within the settings. @param {FleetSettings} settings @returns {string} one line; '': none */
 export function contradiction(settings) {
   const templates = settings.publish_channels.length
   if (settings.publish_rate > 0 && templates === 0) return 'publish_rate: publish_channels is missing'

@@ -1,19 +1,19 @@
 import { addCounters, zeroCounters } from '../statistics/counters.js'
 import { Distribution } from '../statistics/distribution.js'
 
-// Samples of all drones, as one picture of the fleet.
+// Merges the samples of all drones into one snapshot of the fleet.
 
 /** @typedef {import('../schema.js').Counters} Counters */
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
 /** @typedef {import('../schema.js').DroneSample} DroneSample */
 
 /**
- * @typedef {object} Tally what was counted
+ * @typedef {object} Tally
  * @property {Counters} counters
  * @property {Record<string, number>} faults
  */
 
-/** Kinds of faults that are told apart, of all drones together. */
+/** Kinds of faults of all drones that are counted by name. */
 const MOST_FAULTS = 60
 const OTHER_FAULTS = 'others'
 
@@ -32,20 +32,18 @@ export function addTally(to, from) {
 }
 
 /**
- * Of a drone's start that is over: what it had open, which nobody was there to count, or to tell of.
- * @param {Tally} tally
- * @param {'ended' | 'closed'} as the drone died, or was stopped
- * @returns {Tally}
+ * Closes the books of a drone's ended start: its open connections ended uncounted.
+ * @param {Tally} tally @param {'ended' | 'closed'} as the drone died, or was stopped @returns {Tally}
  */
 export function settled({ counters, faults }, as) {
   const open = Math.max(0, counters.opened - counters.ended - counters.closed)
   return { counters: { ...counters, [as]: counters[as] + open }, faults }
 }
 
-/** The distributions that a sample has, beside its counters. */
+/** The distributions of a sample. */
 const DISTRIBUTIONS = /** @type {const} */ (['latency', 'probe', 'connect', 'answer'])
 
-/** The distributions of all messages since they were begun anew. */
+/** The distributions of all messages since the last reset. */
 export class Statistics {
   #of = Object.fromEntries(DISTRIBUTIONS.map(name => [name, new Distribution()]))
 

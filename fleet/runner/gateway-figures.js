@@ -1,4 +1,4 @@
-// What the gateway's CSV says of a run and of its steps.
+// Figures of a run and its steps from the gateway's CSV file.
 
 import { summarize } from '../../src/report/summary.js'
 import { readCsv } from '../../src/stats/csv-reader.js'
@@ -11,16 +11,14 @@ import { readCsv } from '../../src/stats/csv-reader.js'
 const mean = values =>
   values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
 
-/** Fewer connections say nothing about the memory of one of them. */
+/** Minimum connections for a figure of memory per connection. */
 const ENOUGH = 1000
 
 /** @param {number} value */
 const orNull = value => (Number.isFinite(value) ? value : null)
 
 /**
- * @param {Columns} columns @param {string} name
- * @param {number} from Unix ms
- * @param {number} to
+ * @param {Columns} columns @param {string} name @param {number} from Unix ms @param {number} to
  * @returns {number[]} known values of the rows between
  */
 function between(columns, name, from, to) {
@@ -35,8 +33,7 @@ function between(columns, name, from, to) {
 }
 
 /**
- * @param {Columns} columns @param {{began: number, ended: number}} step
- * @returns {StepGateway | null} null: there are no rows of it
+ * @param {Columns} columns @param {{began: number, ended: number}} step @returns {StepGateway | null} null: no rows
  */
 function stepOf(columns, { began, ended }) {
   const of = (/** @type {string} */ name) => between(columns, name, began, ended)
@@ -63,16 +60,15 @@ function stepOf(columns, { began, ended }) {
 }
 
 /**
- * @param {string} file gateway.csv
- * @param {{began: number, ended: number}[]} steps
- * @returns {Promise<{gateway: GatewayResult, steps: (StepGateway | null)[]} | null>} null: there is nothing in it
+ * @param {string} file gateway.csv @param {{began: number, ended: number}[]} steps
+ * @returns {Promise<{gateway: GatewayResult, steps: (StepGateway | null)[]} | null>} null: an empty file
  */
 export async function gatewayFigures(file, steps) {
   const table = await readCsv(file).catch(() => null)
   if (table === null || !table.columns.time?.some(time => time > 0)) return null
   const { columns } = table
   const { connection, peaks, sums } = summarize(columns)
-  // What a young heap gave back may be more than what the connections took: then nothing can be said of them.
+  // A shrinking young heap may hide the connections' memory: no figure then.
   const plausible = peaks.connections >= ENOUGH && connection.heap > 0 && connection.native > 0
   const ofOne = (/** @type {number} */ value) => (plausible ? orNull(value) : null)
   return {

@@ -1,6 +1,6 @@
-// Keeps a process for a run: `node gateway-main.js PATIENCE LOG COMMAND ARGS...` starts the command, its output goes to the file LOG, and
-// ends it when standard input ends, which is also what happens when whoever started this was killed. What does not end by
-// SIGTERM within PATIENCE ms is killed. Standard output has a line of JSON when it was started, and one when it has ended.
+// Supervises a process of a run: `node gateway-main.js PATIENCE LOG COMMAND ARGS...` starts the command with its
+// output in the file LOG. When standard input ends, also because its parent was killed, it sends SIGTERM, and SIGKILL
+// after PATIENCE ms. It writes a line of JSON to standard output at the start and one at the end.
 
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
@@ -9,10 +9,10 @@ const [patience, log, command, ...args] = process.argv.slice(2)
 
 /** @param {object} message */
 const report = message => void process.stdout.write(`${JSON.stringify(message)}\n`)
-// Nobody may be left to hear it.
+// The parent may be gone.
 process.stdout.on('error', () => {})
 
-// A run's gateway is what its configuration says, and nothing else.
+// Only its configuration file determines a run's gateway.
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HALLEY_')))
 
 const file = openSync(log, 'a')
@@ -38,6 +38,6 @@ child.once('exit', (code, signal) => {
   process.stdin.destroy()
 })
 process.stdin.resume().once('end', end).once('close', end).once('error', end)
-// Ctrl-C in a terminal reaches every process of the group; the runner says when it is time.
+// Ctrl-C reaches the whole process group; the runner decides when to end.
 for (const signal of /** @type {const} */ (['SIGINT', 'SIGHUP'])) process.on(signal, () => {})
 process.on('SIGTERM', end)

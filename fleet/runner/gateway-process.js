@@ -11,19 +11,19 @@ import { RunError } from './target.js'
 /** @typedef {import('../scenarios/contract.js').GatewayPlan} GatewayPlan */
 
 const HALLEY = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
-/** Those of `npm start`: docs/gc.md says why. */
+/** Those of `npm start`; reasons in docs/gc.md. */
 const NODE_FLAGS = Object.freeze(['--expose-gc', '--max-semi-space-size=2'])
-/** A gateway has so long to come up, and to end with many connections, ms. */
+/** ms for a gateway to start, and to end with many connections. */
 const START_PATIENCE = 60_000
 const STOP_PATIENCE = 30_000
 const PAUSE = 100
 const TRIES = 3
-/** A line of the log from `warn` on, or one that is none of the log's. */
+/** A log line from level `warn` on, or a line that is no JSON. */
 const WARNING = /^[^{]|"level":(?:[456]0|"(?:warn|error|fatal)")/
 
 /**
- * The gateway of a run: `halley serve` with a configuration of its own, on a free port of loopback. Everything of it is in the run's
- * folder: the configuration, the log, the CSV file.
+ * The gateway of a run: `halley serve` on a free loopback port. Its configuration, log and CSV file are in the run's
+ * folder.
  */
 export class GatewayProcess {
   url = ''
@@ -33,7 +33,7 @@ export class GatewayProcess {
   #socket
   /** @type {import('node:net').Socket | null} */
   #watch = null
-  /** @type {number[]} of the workers that are up */
+  /** Of the running workers. @type {number[]} */
   workerPids = []
 
   /** @param {KeptProcess} kept @param {string} folder for its socket */
@@ -72,7 +72,7 @@ export class GatewayProcess {
         return gateway
       } catch (error) {
         await gateway.stop()
-        // Somebody else took the port in between.
+        // Another process took the port in between.
         if (attempt >= TRIES || !/EADDRINUSE|in use/.test(error.message)) throw error
       }
     }
@@ -98,7 +98,7 @@ export class GatewayProcess {
   }
 
   /**
-   * Keeps the process ids of the workers, from the stats socket. Workers answer before the primary opens that socket.
+   * Reads the workers' process ids from the stats socket, which the primary opens after workers already answer.
    * @returns {Promise<boolean>} whether they are known; false: the connection ended before
    */
   #follow() {
@@ -106,7 +106,7 @@ export class GatewayProcess {
       const socket = connect(this.#socket)
       this.#watch = socket
       const lines = createInterface({ input: socket })
-      // The interface emits the errors of its input again.
+      // The readline interface re-emits the errors of its input.
       for (const emitter of [socket, lines]) emitter.on('error', () => {})
       socket.once('close', () => resolve(false))
       lines.on('line', line => {
@@ -125,15 +125,14 @@ export class GatewayProcess {
     return this.#process.pid
   }
 
-  /** Resolves when it has ended, also when nobody wanted it to. */
+  /** Resolves when it has ended for any reason. */
   get ended() {
     return this.#process.ended
   }
 
   /**
    * Kills a worker, as a crash would.
-   * @param {number} index of the worker; counted around
-   * @returns {number} its process id; 0: there is none
+   * @param {number} index of the worker, modulo their number @returns {number} its process id; 0: none
    */
   killWorker(index) {
     const pid = this.workerPids[index % Math.max(1, this.workerPids.length)] ?? 0
@@ -146,7 +145,7 @@ export class GatewayProcess {
     }
   }
 
-  /** @returns {Promise<string>} what it complained about last; '' if it never did */
+  /** @returns {Promise<string>} its last warning; '': none */
   async lastWarning() {
     const warnings = (await this.#process.lastLines()).filter(line => WARNING.test(line))
     return warnings.map(messageOf).at(-1) ?? ''
@@ -185,7 +184,7 @@ function messageOf(line) {
   }
 }
 
-/** @param {string} line @returns {any} null: it is not whole, because the gateway was killed while it wrote */
+/** @param {string} line @returns {any} null: incomplete, because the gateway was killed while it wrote */
 function parse(line) {
   try {
     return JSON.parse(line)

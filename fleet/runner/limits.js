@@ -37,7 +37,9 @@ const whole = (name, text) => {
   return Number(text.replace(/[,_]/g, ''))
 }
 
-/** Of one step: what is measured, and whether the limit holds. `null`: nothing was measured, so that it cannot hold. */
+/**
+ * The measured value of a step, and whether the limit holds. `null`: nothing was measured, so the limit is broken.
+ */
 const KINDS = Object.freeze({
   'max-p99': { parse: duration, ours: (/** @type {StepResult} */ step) => of(step, 'p99') },
   'max-mean': { parse: duration, ours: (/** @type {StepResult} */ step) => of(step, 'mean') },
@@ -101,7 +103,7 @@ export function checkLimits(limits, { steps, accounting, gateway }) {
     }
     const kind = KINDS[/** @type {keyof typeof KINDS} */ (limit.name)]
     const measured = steps.map(step => ({ step, value: kind.ours?.(step) ?? null }))
-    // Idle steps beside others have no latency; a run of nothing but idle steps cannot keep a limit of it.
+    // Idle steps have no latency; a run of only idle steps breaks a latency limit.
     const some = measured.some(({ value }) => value !== null)
     return measured
       .filter(({ value }) => value !== null || !some)

@@ -1,4 +1,4 @@
-// Latency as histograms: a logarithmic axis that all of them share.
+// Latency histograms with a shared logarithmic axis.
 
 import { count, milliseconds, percent } from '../../src/charts/format.js'
 import { waitOf } from '../../src/stats/tick-histogram.js'
@@ -6,12 +6,12 @@ import { waitOf } from '../../src/stats/tick-histogram.js'
 /** @typedef {import('../../src/report/sections.js').Histograms} Histograms */
 
 const BARS_A_DECADE = 12
-/** ms; the clock is no better */
+/** ms: the clock's resolution. */
 const LEAST = 0.01
-/** More are not looked at. */
+/** Maximum number of plots. */
 const MOST_PLOTS = 16
 
-/** @param {import('./page-tables.js').Shown[]} runs @returns {Histograms | null} null: no message came */
+/** @param {import('./page-tables.js').Shown[]} runs @returns {Histograms | null} null: no messages */
 export function latencyHistograms(runs) {
   const shown = runs
     .flatMap(({ label, result }, run) =>

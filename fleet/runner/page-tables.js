@@ -1,4 +1,4 @@
-// The tables of a run's page. Several runs are beside each other: a column, or a group of rows, each.
+// The tables of a run's page. Several runs stand side by side: a column or a group of rows each.
 
 import { bytes, count, formatValue, milliseconds, percent } from '../../src/charts/format.js'
 
@@ -16,8 +16,8 @@ const rate = value => formatValue(value < 100 ? Number(value.toPrecision(3)) : M
 const ms = ({ latency }, figure) => (latency.count === 0 ? NOTHING : milliseconds(figure(latency)))
 
 /**
- * Rows of all steps, a group for each run.
- * @param {Shown[]} runs @param {(step: StepResult, result: RunResult) => string[]} cells
+ * Rows of all steps, a group for each run. @param {Shown[]} runs
+ * @param {(step: StepResult, result: RunResult) => string[]} cells
  */
 const byStep = (runs, cells) =>
   runs.map(({ label, result }) => ({
@@ -25,7 +25,7 @@ const byStep = (runs, cells) =>
     rows: result.steps.map(step => ({ label: step.name, cells: cells(step, result) })),
   }))
 
-/** @param {Shown[]} runs of one scenario @returns {Table | null} null: nothing was published */
+/** @param {Shown[]} runs of one scenario @returns {Table | null} null: it was never published */
 export function comparisonTable(runs) {
   const [{ result }] = runs
   if (result.published === null) return null
@@ -56,7 +56,7 @@ export function comparisonTable(runs) {
   }
 }
 
-/** @param {Shown[]} runs @returns {string} a sentence, and a space; '' if nothing was scaled */
+/** @param {Shown[]} runs @returns {string} a sentence and a space; '': nothing was scaled */
 function scalesText(runs) {
   const scales = [...new Set(runs.map(({ result }) => result.scale))]
   if (scales.every(scale => scale === 1)) return ''

@@ -1,4 +1,4 @@
-// The page of a run, or of several beside each other.
+// The page of one run, or of several side by side.
 
 import { count, milliseconds } from '../../src/charts/format.js'
 import { readRuns } from '../../src/report/index.js'
@@ -80,7 +80,7 @@ function verdicts(runs) {
 const disturbances = ({ steps }) =>
   steps.flatMap(({ disturbances: happened }) => happened.map(({ at, text }) => `after ${at} s: ${text}`))
 
-/** @param {PageRun[]} runs @returns {string[]} what differs from the published run, once */
+/** @param {PageRun[]} runs @returns {string[]} differences from the published run */
 const differences = runs => {
   const sentences = runs.flatMap(({ result: { differs, published, scale } }) => [
     ...differs,
@@ -90,9 +90,9 @@ const differences = runs => {
 }
 
 /**
- * @param {PageRun[]} runs at least one, with a step each
+ * @param {PageRun[]} runs at least one, each with a step
  * @param {object} [options] @param {string} [options.title] @param {(text: string) => void} [options.onProgress]
- * @returns {Promise<string>} a whole HTML page
+ * @returns {Promise<string>} an HTML page
  */
 export async function makePage(runs, { title, onProgress } = {}) {
   const [{ result }] = runs

@@ -1,4 +1,4 @@
-// A run before anything of it is started: its machine, its plan, and what would be launched.
+// A run before its start: the machine, the plan, and the launch it would make.
 
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, release, tmpdir, totalmem, type } from 'node:os'
@@ -18,9 +18,9 @@ import { isLoopback, RunError } from './target.js'
  * @property {string[]} target base URLs; empty: a gateway is started
  * @property {boolean} local whether drones run on this machine
  * @property {boolean} redis
- * @property {number} [drones] instead of as many as the scenario wants
- * @property {number} [workers] of the gateway, likewise
- * @property {number} [seconds] measured in each step, likewise
+ * @property {number} [drones] default: the scenario's
+ * @property {number} [workers] of the gateway; default: the scenario's
+ * @property {number} [seconds] measured in each step; default: the scenario's
  * @property {Partial<import('../schema.js').FleetSettings>} overrides of all steps
  */
 
@@ -50,7 +50,7 @@ export async function planRun({
     seconds,
   })
   const steps = plan.steps.map(step => shaped(step, seconds, overrides))
-  // One source address has some 28,000 ports for one port of a target.
+  // One source address has about 28,000 ports for one port of a target.
   const most = Math.max(...steps.map(({ settings }) => settings.n ?? 0))
   const loopback = own || target.every(isLoopback)
   if (local && loopback && overrides.addresses === undefined)
@@ -68,13 +68,12 @@ export async function planRun({
 
 /**
  * @param {import('../scenarios/contract.js').Step} step @param {number | undefined} seconds
- * @param {PlanRequest['overrides']} overrides
- * @returns {import('../scenarios/contract.js').Step}
+ * @param {PlanRequest['overrides']} overrides @returns {import('../scenarios/contract.js').Step}
  */
 function shaped(step, seconds, overrides) {
   const settings = { ...step.settings, ...overrides }
   const { rate = 0, n = 0 } = settings
-  // Another rate, or another number, is another ramp.
+  // Another rate or number of connections changes the ramp.
   const ramp = overrides.rate === undefined && overrides.n === undefined ? step.ramp : rate > 0 ? n / rate : 0
   if (seconds === undefined) return { ...step, settings, ramp }
   const factor = seconds / step.seconds
@@ -84,14 +83,14 @@ function shaped(step, seconds, overrides) {
     ramp,
     seconds,
     settle: Math.min(step.settle, seconds),
-    // What happens in the first half of the time happens in the first half of less, or more, of it.
+    // Disturbances keep their relative time.
     disturbances: step.disturbances?.map(disturbance => ({ ...disturbance, at: disturbance.at * factor })),
   }
 }
 
 /**
  * @param {Scenario} scenario @param {RunPlan} plan @param {{target: string[], scale: number}} options
- * @returns {string[]} lines for people
+ * @returns {string[]} lines to print
  */
 export function planLines({ name, summary }, { gateway, size, steps }, { target, scale }) {
   const lines = [`${name}: ${summary}`, `scale ${scale}: ${size.text}`]
@@ -116,10 +115,10 @@ export function planLines({ name, summary }, { gateway, size, steps }, { target,
 }
 
 /**
- * What a launch for a run would be, from a fleet that is gone afterwards.
- *
+ * Plans the launch of a run with a temporary fleet.
  * @param {import('../scenarios/contract.js').RunPlan} plan
- * @param {Pick<import('./run.js').RunOptions, 'provider' | 'flags' | 'target' | 'control' | 'apiKey' | 'tokenSecret'>} options
+ * @param {Pick<import('./run.js').RunOptions, 'provider' | 'flags' | 'target' | 'control' | 'apiKey' | 'tokenSecret'>}
+ *   options
  * @returns {Promise<string[]>} lines
  */
 export async function dryLaunch({ drones }, { provider, flags, target = [], control, apiKey, tokenSecret }) {
@@ -145,7 +144,7 @@ export async function dryLaunch({ drones }, { provider, flags, target = [], cont
 
 /** @typedef {import('./result.js').MachineFacts} MachineFacts */
 
-/** Settings of the kernel that decide how many connections there can be, and how fast they come. */
+/** Kernel settings that limit the number of connections or their rate. */
 const KERNEL = Object.freeze([
   'fs.nr_open',
   'fs.file-max',
@@ -159,13 +158,13 @@ const KERNEL = Object.freeze([
   'net.ipv4.tcp_tw_reuse',
   'net.netfilter.nf_conntrack_max',
 ])
-/** Where nothing says how many files a process may open. */
+/** Default limit of open files. */
 const FILES = 1024
 
-/** @param {string} path @returns {Promise<string>} '' where there is none */
+/** @param {string} path @returns {Promise<string>} '': it does not exist */
 const read = path => readFile(path, 'utf8').catch(() => '')
 
-/** @returns {Promise<number>} files that one process may open: the hard limit, which Node.js raises its own to */
+/** @returns {Promise<number>} maximum open files of a process: the hard limit, to which Node.js raises its own */
 export async function filesLimit() {
   const [, , hard] = /^Max open files\s+(\S+)\s+(\S+)/m.exec(await read('/proc/self/limits')) ?? []
   return hard === 'unlimited' ? 1_048_576 : Number(hard) || FILES

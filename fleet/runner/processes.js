@@ -1,4 +1,4 @@
-// Processes of a run: they end with the runner, whatever happens to it.
+// Processes of a run: they end with the runner, even if it is killed.
 
 import { spawn } from 'node:child_process'
 import { createReadStream } from 'node:fs'
@@ -11,8 +11,8 @@ import { RunError } from './target.js'
 
 /**
  * @param {string} [address]
- * @returns {Promise<number>} a port that nobody listens on. From below the ports that the system gives to outgoing connections: a
- *   run has so many of them that one might take it before the gateway does
+ * @returns {Promise<number>} a free port below the range of ephemeral ports: the run's own connections could take one
+ *   of those before the gateway does
  */
 export async function freePort(address = '127.0.0.1') {
   for (let tries = 0; tries < 50; tries++) {
@@ -34,12 +34,12 @@ const isFree = (port, address) =>
   })
 
 const KEEPER = fileURLToPath(new URL('gateway-main.js', import.meta.url))
-/** Behind a process that did not end in its time, ms. */
+/** ms to wait beyond a process's own time to end. */
 const GRACE = 5000
-/** Of a log, for an error: its end. */
+/** Bytes of the end of a log for an error. */
 const LOG_BYTES = 16_384
 
-/** A process that ends with this one, whatever happens to this one: a keeper between the two sees to it. */
+/** A process that ends with this one: a supervising process between the two ends it. */
 export class KeptProcess {
   pid = 0
   /** @type {Promise<{code: number | null, signal: string | null, asked: boolean}>} */
@@ -50,14 +50,13 @@ export class KeptProcess {
 
   /**
    * @param {object} options
-   * @param {string} options.log file that its output is appended to
-   * @param {string} options.command @param {string[]} options.args
-   * @param {number} options.patience ms that it has to end
+   * @param {string} options.log file for its output @param {string} options.command @param {string[]} options.args
+   * @param {number} options.patience ms for it to end
    */
   constructor({ log, command, args, patience }) {
     this.log = log
     this.#patience = patience
-    // In a group of its own: Ctrl-C in a terminal is for the runner alone.
+    // In its own process group: Ctrl-C in a terminal is for the runner alone.
     this.#keeper = spawn(process.execPath, [KEEPER, String(patience), log, command, ...args], {
       stdio: ['pipe', 'pipe', 'ignore'],
       detached: true,
@@ -84,7 +83,7 @@ export class KeptProcess {
           done({ code: 127, signal: null, asked: false, error: error.message }),
         )
         this.#keeper.once('close', () => {
-          // The keeper itself was killed: what it kept is ours to end.
+          // The supervisor was killed: end its child here.
           if (!this.hasEnded && this.pid > 0) killQuietly(this.pid)
           done({ code: null, signal: null, asked: true })
         })
@@ -104,7 +103,7 @@ export class KeptProcess {
     clearTimeout(timer)
   }
 
-  /** @returns {Promise<string[]>} the last lines that it has said */
+  /** @returns {Promise<string[]>} last lines of its output */
   async lastLines() {
     const size = (await stat(this.log).catch(() => null))?.size ?? 0
     if (size === 0) return []
@@ -120,17 +119,17 @@ function killQuietly(pid) {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has ended.
   }
 }
 
 const REDIS = 'redis-server'
-/** It may take that long to answer, or to end, ms. */
+/** ms for it to start or to end. */
 const REDIS_PATIENCE = 10_000
 const PAUSE = 50
 
 /**
- * A Redis server for a run, on a free port of loopback. What it holds is on disk after each write, so that stopping it loses nothing.
+ * A Redis server for a run, on a free loopback port. It writes to disk after each command, so that a stop loses
+ * nothing.
  */
 export class RedisProcess {
   #dir
@@ -147,10 +146,7 @@ export class RedisProcess {
     return `redis://127.0.0.1:${this.port}`
   }
 
-  /**
-   * @returns {Promise<void>} when it redisAnswers
-   * @throws {RunError} there is no redis-server, or it does not come up
-   */
+  /** @returns {Promise<void>} when it answers @throws {RunError} there is no redis-server, or it does not start */
   async start() {
     if (this.#process !== null) return
     await mkdir(this.#dir, { recursive: true })
@@ -192,7 +188,7 @@ export class RedisProcess {
   }
 }
 
-/** @param {number} port @returns {Promise<boolean>} whether a Redis there is ready */
+/** @param {number} port @returns {Promise<boolean>} whether a Redis server answers there */
 const redisAnswers = port =>
   new Promise(resolve => {
     const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'))

@@ -1,9 +1,9 @@
 import { Distribution } from '../statistics/distribution.js'
 
-// What a run comes to: `result.json`. Durations are ms and sizes bytes unless a name says otherwise; CPU is in per cent of a core, as in
-// the gateway's CSV. `null`: it cannot be said.
+// The result of a run: `result.json`. Durations are ms and sizes bytes unless a name says otherwise; CPU is in per
+// cent of a core, as in the gateway's CSV. `null`: unknown.
 
-/** Raised when a field changes its meaning. */
+/** Incremented when a field changes its meaning. */
 export const RESULT_SCHEMA = 1
 
 /**
@@ -14,7 +14,7 @@ export const RESULT_SCHEMA = 1
  * @property {string} run id of the fleet's run
  * @property {number} started Unix ms
  * @property {number} ended Unix ms
- * @property {boolean} partial it was ended before its end
+ * @property {boolean} partial it was interrupted
  * @property {number} scale
  * @property {string} load in words
  * @property {string} target URLs
@@ -27,7 +27,7 @@ export const RESULT_SCHEMA = 1
  * @property {{source: string, machine: string, load: string, scaled: string} | null} published
  * @property {{label: string, value: string, note: string, ours: string}[]} comparison
  * @property {string[]} differs sentences
- * @property {string[]} notes what went otherwise than planned, in sentences
+ * @property {string[]} notes deviations from the plan, in sentences
  * @property {StepResult[]} steps
  * @property {Accounting} accounting of the whole run
  * @property {GatewayResult | null} gateway
@@ -38,34 +38,33 @@ export const RESULT_SCHEMA = 1
  * @property {string} cpu model
  * @property {number} cores
  * @property {number} memory
- * @property {number} files that one process may open
- * @property {Record<string, string>} kernel settings that matter, by their names
+ * @property {number} files maximum open files of a process
+ * @property {Record<string, string>} kernel relevant settings, by name
  * @typedef {object} StepResult
  * @property {string} name
- * @property {number} began Unix ms, of what was measured
+ * @property {number} began Unix ms, of the measurement
  * @property {number} ended
  * @property {number} seconds
  * @property {boolean} partial
- * @property {boolean} recover subscriptions were to be recovered
- * @property {number} publishRate that was asked for, a second
- * @property {{wanted: number, open: number, least: number}} connections `least`: in the worst second of the measured
- *   time
- * @property {{seconds: number, opened: number, peak: number, mean: number}} ramp connections a second
- * @property {number} received publications a second, mean
- * @property {number} published a second, mean
- * @property {number} pings a second, mean
- * @property {number} bytesIn a second, mean
+ * @property {boolean} recover subscriptions requested recovery
+ * @property {number} publishRate requested, per second
+ * @property {{wanted: number, open: number, least: number}} connections `least`: in the worst measured second
+ * @property {{seconds: number, opened: number, peak: number, mean: number}} ramp connections per second
+ * @property {number} received publications per second, mean
+ * @property {number} published per second, mean
+ * @property {number} pings per second, mean
+ * @property {number} bytesIn per second, mean
  * @property {number} bytesOut
  * @property {Latency} latency all messages
- * @property {Latency} probe those published on the machine where they arrived: no clocks to compare
- * @property {Latency} connect from the beginning of an attempt to the connection being ready, while it was ramped up
+ * @property {Latency} probe messages published on the machine that received them: one clock
+ * @property {Latency} connect from the attempt to the ready connection, during the ramp
  * @property {Latency} answer from the intended time of publishing to the target's confirmation
  * @property {Accounting} accounting
  * @property {{error: number, against: 'gateway' | 'none' | 'same machine'}} clock bound of the clocks' error, ms
  * @property {DroneResult[]} drones
  * @property {StepGateway | null} gateway
  * @property {{at: number, text: string, left: boolean}[]} disturbances `at`: s from the beginning of the measurement;
- *   `left`: connections left because they were told to, which disturbs no other
+ *   `left`: connections left on request, which disturbs no other
  * @typedef {object} Latency
  * @property {number} count
  * @property {number} min
@@ -80,18 +79,18 @@ export const RESULT_SCHEMA = 1
  * @property {number} p999
  * @property {import('../schema.js').DistributionWire} wire the histogram
  * @typedef {object} Accounting
- * @property {number} expected that all subscriptions together should have, at the end; 0: nothing was published
+ * @property {number} expected sum over all subscriptions at the end; 0: nothing was published
  * @property {number} received
  * @property {number} published confirmed
  * @property {number} unpublished not confirmed
  * @property {number} lost in gaps, and at the end
- * @property {number} unknown subscriptions of which it cannot be said
+ * @property {number} unknown subscriptions without a verdict
  * @property {number} duplicates
  * @property {number} disordered
  * @property {number} damaged
  * @property {number} unrecovered
  * @property {number} recovered
- * @property {number} missed while away, and nothing was promised
+ * @property {number} missed while away without recovery
  * @property {number} refused
  * @property {number} opened
  * @property {number} failed
@@ -106,8 +105,7 @@ export const RESULT_SCHEMA = 1
  * @property {number} processes
  * @property {number} cpu % of a core, all its processes together
  * @property {number} memory bytes of all its processes
- * @property {number} bytesPerConnection user space, beyond what a process has before its first connection; 0: too few
- *   to say
+ * @property {number} bytesPerConnection user space, beyond a process without connections; 0: too few to measure
  * @property {number} p99 ms
  * @property {number} clockError ms
  * @typedef {object} StepGateway means over the measured seconds
@@ -117,19 +115,19 @@ export const RESULT_SCHEMA = 1
  * @property {{average: number, p90: number, max: number}} ticks ms
  * @property {number} rss
  * @property {number} connections
- * @property {number} messagesOut a second
+ * @property {number} messagesOut per second
  * @property {number} tcpMemory of the machine
  * @property {number} slab of the machine
  * @property {number} sockets TCP, of the machine
  * @typedef {object} GatewayResult
- * @property {Record<string, string>} facts what it says of itself
+ * @property {Record<string, string>} facts from its CSV file
  * @property {{heap: number | null, native: number | null, user: number | null, kernel: number | null}} connection
- *   bytes of one
+ *   bytes
  * @property {number} workerDeaths
  * @property {number} listenOverflows
  */
 
-/** Counters that an accounting has as they are. */
+/** Counters that an accounting contains unchanged. */
 const COUNTED = Object.freeze(
   /** @type {const} */ ([
     'received',
@@ -183,19 +181,19 @@ export const noAccounting = () =>
 /**
  * @param {import('../schema.js').Counters} now @param {import('../schema.js').Counters} before
  * @param {import('../schema.js').Reckoning | null} reckoning of the publishers that began since
- * @returns {Accounting} of the time between; what was lost before may have come after all, so nothing goes below 0
+ * @returns {Accounting} of the time between; at least 0, since messages lost before may have arrived late
  */
 export function accountingOf(now, before, reckoning) {
   const sums = noAccounting()
   for (const name of COUNTED) sums[name] = Math.max(0, now[name] - before[name])
   sums.expected = reckoning?.expected ?? 0
-  // A subscription that lost its last messages sees no gap: only the publishers' books say it.
+  // A subscription that lost its last messages sees no gap: only the ledgers show it.
   sums.lost += reckoning?.lost ?? 0
   sums.unknown = reckoning?.unknown ?? 0
   return sums
 }
 
-/** @param {Accounting[]} parts @returns {Accounting} of all of them */
+/** @param {Accounting[]} parts @returns {Accounting} their sum */
 export function accountingSum(parts) {
   const sums = noAccounting()
   for (const name of /** @type {(keyof Accounting)[]} */ (Object.keys(sums)))
@@ -204,11 +202,10 @@ export function accountingSum(parts) {
 }
 
 /**
- * What `--no-loss` forbids. Where nothing disturbed the connections none may end, and no subscription may be refused
- * for a while; where subscriptions are recovered nothing may be missed while a connection was away.
- * @param {Accounting} accounting
- * @param {Pick<StepResult, 'disturbances' | 'recover'>[]} steps that it is of
- * @returns {{name: string, count: number}[]} what is above 0
+ * The rule of `--no-loss`: without disturbances no connection may end and no subscription may be refused temporarily;
+ * with recovery nothing may be missed while a connection was away.
+ * @param {Accounting} accounting @param {Pick<StepResult, 'disturbances' | 'recover'>[]} steps that it covers
+ * @returns {{name: string, count: number}[]} counts above 0
  */
 export function losses(accounting, steps) {
   const calm = steps.every(({ disturbances }) => disturbances.every(({ left }) => left))
@@ -243,12 +240,12 @@ export function parseResult(text) {
   return result
 }
 
-// What two snapshots say of the time between them.
+// Differences between two snapshots.
 
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
 /** @typedef {import('../schema.js').DroneRow} DroneRow */
 
-/** @param {DroneRow} row @returns {number} ms of processor time of its processes that are there */
+/** @param {DroneRow} row @returns {number} ms of processor time of its current processes */
 const cpuOf = ({ sample }) => (sample?.processes ?? []).reduce((sum, { cpu }) => sum + cpu, 0)
 
 /** @param {FleetSnapshot} first @param {FleetSnapshot} last @returns {DroneResult[]} */
@@ -263,7 +260,7 @@ function droneResults(first, last) {
       where: row.where,
       connections: sample?.gauges.open ?? 0,
       processes: sample?.processes.length ?? 0,
-      // A process that died took its time with it.
+      // The processor time of a process that died is missing.
       cpu:
         elapsed > 0 && used >= 0 && before?.restarts === row.restarts
           ? (used / elapsed) * 100
@@ -276,7 +273,7 @@ function droneResults(first, last) {
   })
 }
 
-/** @param {FleetSnapshot} snapshot @returns {StepResult['clock']} publisher and receiver may both be off */
+/** @param {FleetSnapshot} snapshot @returns {StepResult['clock']} publisher's and receiver's errors add up */
 function clockOf({ drones, latency, probe }) {
   if (latency.count === probe.count) return { error: 0, against: 'same machine' }
   const clocks = drones.map(({ sample }) => sample?.clock).filter(clock => clock !== undefined)
@@ -293,7 +290,7 @@ function clockOf({ drones, latency, probe }) {
  * @param {number} options.least open connections in the worst second before any were to leave
  * @param {StepResult['ramp']} options.ramp @param {import('../schema.js').DistributionWire} options.connect
  * @param {boolean} options.partial @param {boolean} options.recover @param {number} options.publishRate
- * @returns {StepResult} its accounting is added when the step has ended, its gateway when the run has
+ * @returns {StepResult} its accounting is added at the end of the step, its gateway at the end of the run
  */
 export function measured({ name, first, last, least, ramp, connect, partial, recover, publishRate }) {
   const seconds = Math.max(0.001, (last.time - first.time) / 1000)

@@ -1,7 +1,7 @@
-// Runs a scenario from its beginning to its report: gateway, fleet, steps, ledgers, files. runScenario is the room's interface; plan.js is
-// what happens before, step-run.js one step, result.js the format of result.json, page.js the report.
-// May import: controller/, scenarios/, statistics/, src/report and src/charts; never drone/ or cli/.
-// Promises: everything a run started ends with it, even if the runner is killed; what was measured before a failure is kept; every
+// Runs a scenario from its start to its report: gateway, fleet, steps, ledgers, files. runScenario is the room's
+// interface. plan.js: before the run; step-run.js: one step; result.js: format of result.json; page.js: the report.
+// May import: controller/, scenarios/, statistics/, src/report and src/charts; never drone/ or cli/. Promises:
+// everything a run started ends with it, even if the runner is killed; measurements before a failure are kept; every
 // message is accounted for.
 
 import { rm } from 'node:fs/promises'
@@ -27,7 +27,7 @@ import { RunError, reach } from './target.js'
 /** @typedef {import('./result.js').RunResult} RunResult */
 /** @typedef {import('../scenarios/contract.js').RunPlan} RunPlan */
 
-/** What a run leaves in its folder. One that is made in the same folder begins without them. */
+/** Files of a run; a new run in the same folder deletes them first. */
 const FILES = Object.freeze([
   'result.json',
   'report.html',
@@ -36,11 +36,11 @@ const FILES = Object.freeze([
   'gateway.log',
   'gateway.json',
 ])
-/** Drones on this machine have nothing to do without their run, s. */
+/** s: drones on this machine serve no purpose without their run. */
 const LOCAL_ORPHANS = Object.freeze({ orphanAfter: 5, exitAfter: 10 })
-/** ms that a drone may take to report: a process on a busy machine, and a machine that has to boot first. */
+/** ms for a drone to report: a process on a busy machine; a machine that boots first. */
 const PATIENCE = Object.freeze({ local: 60_000, other: 300_000 })
-/** Events that a result keeps. */
+/** Maximum events of a result. */
 const EVENTS = 200
 
 /**
@@ -59,16 +59,18 @@ const EVENTS = 200
  * @property {string} [apiKey] of the target
  * @property {string} [tokenSecret]
  * @property {import('./limits.js').Limit[]} [limits]
- * @property {{bind?: string, advertise?: string, listen?: boolean}} [control] how drones and controller find each other
- * @property {AbortSignal} [signal] ends the run; what was measured until then is kept
- * @property {(text: string) => void} [log] what happened, a line each
- * @property {(text: string) => void} [progress] what is going on, each second
- * @property {(plan: import('../providers/contract.js').LaunchPlan) => Promise<boolean>} [confirm] whether to launch that
+ * @property {{bind?: string, advertise?: string, listen?: boolean}} [control] how drones and controller find each
+ *   other
+ * @property {AbortSignal} [signal] ends the run; its measurements are kept
+ * @property {(text: string) => void} [log] a line for each event
+ * @property {(text: string) => void} [progress] current state, each second
+ * @property {(plan: import('../providers/contract.js').LaunchPlan) => Promise<boolean>} [confirm] whether to launch it
  */
 
 /**
  * @param {RunOptions} options
- * @returns {Promise<{result: RunResult, failure: string}>} `failure`: why the run could not go on, if something was measured before
+ * @returns {Promise<{result: RunResult, failure: string}>} `failure`: why it ended early although something was
+ *   measured
  * @throws {RunError} nothing was measured; everything that was started has ended
  */
 export async function runScenario(options) {
@@ -77,14 +79,14 @@ export async function runScenario(options) {
 
 class Run {
   #options
-  /** @type {(() => Promise<unknown>)[]} ends what was started, the last first */
+  /** End what was started, the last first. @type {(() => Promise<unknown>)[]} */
   #endings = []
   #notes = /** @type {string[]} */ ([])
   #events = /** @type {RunResult['events']} */ ([])
   #steps = /** @type {import('./result.js').StepResult[]} */ ([])
   #counters = zeroCounters()
   #started = Date.now()
-  /** @type {Set<string>} versions of Node.js of the drones */
+  /** Node.js versions of the drones. @type {Set<string>} */
   #nodes = new Set()
   #runId = ''
 
@@ -157,7 +159,7 @@ class Run {
     try {
       this.#counters = await run.play()
     } catch (error) {
-      // What arrived until then is worth its books, if the fleet is still there.
+      // Account for the messages received until then, if the fleet is still there.
       if (run.result !== null) {
         const rest = new Snapshots(stage.fleet, new AbortController().signal, forever())
         const late = new StepRun({ ...stage, snapshots: rest }, step, this.#counters)
@@ -303,7 +305,7 @@ class Run {
 /** @returns {Promise<never>} */
 const forever = () => new Promise(() => {})
 
-/** @param {GatewayProcess} gateway @returns {Promise<never>} rejects when it has ended though nobody wanted it to */
+/** @param {GatewayProcess} gateway @returns {Promise<never>} rejects at an unexpected end */
 async function died(gateway) {
   const { code, signal, asked } = await gateway.ended
   if (asked) return forever()

@@ -1,14 +1,13 @@
-// Waiting for the fleet, a snapshot at a time, in a run that may be broken off.
+// Waits for snapshots of the fleet, in a run that may be interrupted.
 
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
 
-/** Somebody wants the run to end; what was measured so far is kept. */
+/** The run was cancelled; its measurements are kept. */
 export class Interrupted extends Error {}
 
-/** A fleet that says nothing for so long is no longer there, ms. */
+/** ms without a snapshot after which the fleet counts as lost. */
 const SILENCE = 30_000
 
-/** The fleet's snapshots, waited for. */
 export class Snapshots {
   #fleet
   #signal
@@ -16,9 +15,8 @@ export class Snapshots {
   #broken
 
   /**
-   * @param {import('../controller/fleet.js').Fleet} fleet
-   * @param {AbortSignal} signal that breaks off every wait
-   * @param {Promise<never>} fault rejects when what is measured is no longer there
+   * @param {import('../controller/fleet.js').Fleet} fleet @param {AbortSignal} signal ends every wait
+   * @param {Promise<never>} fault rejects when the tested gateway is lost
    */
   constructor(fleet, signal, fault) {
     this.#fleet = fleet
@@ -31,11 +29,7 @@ export class Snapshots {
     return this.#fleet.snapshot()
   }
 
-  /**
-   * @template T
-   * @param {Promise<T>} work
-   * @returns {Promise<T>} rejects with what broke the run off
-   */
+  /** @template T @param {Promise<T>} work @returns {Promise<T>} rejects with the reason of an interruption */
   race(work) {
     work.catch(() => {})
     return Promise.race([this.#broken, work])
@@ -62,8 +56,8 @@ export class Snapshots {
   }
 
   /**
-   * @param {(snapshot: FleetSnapshot, seconds: number) => boolean} done of a snapshot, and of the seconds since the first
-   * @returns {Promise<FleetSnapshot>} the first that is
+   * @param {(snapshot: FleetSnapshot, seconds: number) => boolean} done `seconds`: since the call
+   * @returns {Promise<FleetSnapshot>} the first snapshot for which it is true
    */
   async until(done) {
     const began = Date.now()

@@ -10,32 +10,32 @@ import { Refusal, topFault, withHint } from './target.js'
 /** @typedef {import('./result.js').StepResult} StepResult */
 /** @typedef {import('../schema.js').Counters} Counters */
 
-/** s without one more connection after which those that are missing are not waited for */
+/** s without a new connection after which the ramp no longer waits for missing ones */
 const STALLED = 20
-/** s that connections have to come back after the last disturbance */
+/** s for connections to return after the last disturbance */
 const RETURN = 90
-/** s that messages under way may take, at the end of a step, and of a run that is broken off */
+/** s for messages under way, at the end of a step, and of an interrupted run */
 const DRAIN = 60
 const SHORT_DRAIN = 5
-/** Quiet snapshots after which nothing is under way, and those after which what is missing then will not come. */
+/** Quiet snapshots after which nothing is under way, and after which missing messages count as lost. */
 const QUIET = 1
 const LONG_QUIET = 5
-/** Times that each channel has its turn after the last newcomer, so that it knows where it stands, and s for them at most. */
+/** Rounds over all channels after the last new connection, so that each knows its position, and the maximum in s. */
 const TURNS = 1.5
 const TURNS_MOST = 120
 
 /**
- * @typedef {object} Stage what a step is played on
+ * @typedef {object} Stage parts of the run
  * @property {import('../controller/fleet.js').Fleet} fleet
  * @property {import('./snapshots.js').Snapshots} snapshots
  * @property {string} target
  * @property {import('./gateway-process.js').GatewayProcess | null} gateway
  * @property {import('./processes.js').RedisProcess | null} redis
  * @property {(text: string) => void} progress
- * @property {(text: string) => void} note something went otherwise than planned
+ * @property {(text: string) => void} note records a deviation from the plan
  */
 
-/** One step of a run: connections, load, a stretch that is measured, silence, and the books. */
+/** One step of a run: open connections, apply load, measure, wait for silence, reckon. */
 export class StepRun {
   #stage
   #step
@@ -43,7 +43,7 @@ export class StepRun {
   /** @type {StepResult | null} */
   result = null
   #killed = 0
-  /** Connections that are to be there; fewer when some have left. */
+  /** Connections that should be open; fewer when some have left. */
   #wanted = 0
   /** @type {StepResult['disturbances']} */
   #disturbed = []
@@ -51,8 +51,8 @@ export class StepRun {
   #underWay = []
 
   /**
-   * @param {Stage} stage @param {Step} step
-   * @param {Counters} base the fleet's counters when the step before has ended
+   * @param {Stage} stage @param {Step} step @param {Counters} base the fleet's counters at the end of the previous
+   *   step
    */
   constructor(stage, step, base) {
     this.#stage = stage
@@ -62,7 +62,7 @@ export class StepRun {
 
   /**
    * @returns {Promise<Counters>} of the fleet, at the end of the step
-   * @throws {Interrupted} `result` has what was measured until then, if anything was
+   * @throws {Interrupted} `result` has the measurements until then, if any
    */
   async play() {
     const { fleet, snapshots } = this.#stage
@@ -98,7 +98,6 @@ export class StepRun {
     try {
       last = await snapshots.until((snapshot, seconds) => {
         last = snapshot
-        // Those that leave are meant to.
         if (this.#wanted === n) least = Math.min(least, snapshot.gauges.open)
         refusal.messages(snapshot)
         refusal.recovery(snapshot)
@@ -118,11 +117,7 @@ export class StepRun {
     return await this.#books(DRAIN)
   }
 
-  /**
-   * What can still be said of a step that was broken off: its books, without waiting long.
-   * @param {StepResult} result
-   * @returns {Promise<Counters>}
-   */
+  /** Reckons an interrupted step, with a short wait. @param {StepResult} result @returns {Promise<Counters>} */
   breakOff(result) {
     this.result = result
     return this.#books(SHORT_DRAIN)
@@ -178,7 +173,7 @@ export class StepRun {
     })
   }
 
-  /** @param {number} seconds since the beginning of the measurement */
+  /** @param {number} seconds of the measurement so far */
   #disturb(seconds) {
     const due = (this.#step.disturbances ?? []).filter(({ at }) => at <= seconds)
     for (const disturbance of due.slice(this.#underWay.length)) {
@@ -218,7 +213,8 @@ export class StepRun {
   }
 
   /**
-   * Newcomers have an end, and who was away comes back, before publishing ends: then all know what they should have.
+   * Stops churn and waits for returning connections before publishing ends, so that all know what they should have
+   * received.
    * @param {number} churn
    */
   async #calm(churn) {
@@ -233,7 +229,7 @@ export class StepRun {
     })
     if (last.gauges.open < n)
       note(`${this.#step.name}: ${count(n - last.gauges.open)} connections did not come back in ${RETURN} s.`)
-    // By what is published, not by the clock: publishers that are behind take longer for a turn.
+    // By messages, not by the clock: publishers that are behind need longer for a round.
     const enough = last.counters.published + TURNS * turnOf(settings, n)
     await snapshots.until((snapshot, seconds) => {
       this.#say('every channel has its turn once more', snapshot)
@@ -249,7 +245,7 @@ export class StepRun {
     await this.#quiet(QUIET, patience)
     let reckoning = published ? await this.#reckon() : null
     if (reckoning !== null && reckoning.lost > 0) {
-      // It may be late, and not lost.
+      // It may be late, not lost.
       await this.#quiet(LONG_QUIET, patience)
       reckoning = await this.#reckon()
     }
@@ -258,7 +254,7 @@ export class StepRun {
     return counters
   }
 
-  /** @param {number} snapshots in which nothing comes any more @param {number} patience s */
+  /** @param {number} snapshots without new messages @param {number} patience s */
   async #quiet(snapshots, patience) {
     let quiet = 0
     await this.#stage.snapshots.until((snapshot, seconds) => {
@@ -268,7 +264,7 @@ export class StepRun {
     })
   }
 
-  /** @returns {Promise<import('../schema.js').Reckoning | null>} null: it cannot be had, which is noted */
+  /** @returns {Promise<import('../schema.js').Reckoning | null>} null: it failed, which is noted */
   async #reckon() {
     const { fleet, snapshots, note, progress } = this.#stage
     progress(`${this.#step.name}: comparing what arrived with the publishers' books`)
@@ -287,7 +283,7 @@ export class StepRun {
 
 /**
  * @param {Partial<import('../schema.js').FleetSettings>} settings @param {number} n
- * @returns {number} messages after which each channel was published to once, on average
+ * @returns {number} messages after which each channel had one, on average
  */
 function turnOf({ publish_channels = [], publish_rate = 0 }, n) {
   if (publish_rate === 0) return 0

@@ -1,4 +1,4 @@
-// A run in a few words, while it goes on and afterwards.
+// A run in a few words, during and after it.
 
 import { count, duration, milliseconds } from '../../src/charts/format.js'
 import { Distribution } from '../statistics/distribution.js'
@@ -7,7 +7,7 @@ import { losses } from './result.js'
 /** @typedef {import('./result.js').RunResult} RunResult */
 /** @typedef {import('./result.js').StepResult} StepResult */
 
-/** What each kind of loss is, of a number of them. @type {Record<string, (times: string) => string>} */
+/** Texts of losses. @type {Record<string, (times: string) => string>} */
 const LOSSES = {
   lost: times => `${times} lost`,
   unknown: times => `${times} subscriptions of which it cannot be said`,
@@ -21,9 +21,8 @@ const LOSSES = {
 }
 
 /**
- * @param {import('./result.js').Accounting} accounting
- * @param {Pick<StepResult, 'disturbances' | 'recover'>[]} steps that it is of
- * @returns {string} '' if nothing was lost
+ * @param {import('./result.js').Accounting} accounting @param {Pick<StepResult, 'disturbances' | 'recover'>[]} steps
+ * @returns {string} '': no losses
  */
 const lossText = (accounting, steps) =>
   losses(accounting, steps)
@@ -99,7 +98,7 @@ export function verdictOf({ partial, steps, accounting, limits, notes }) {
   return { state: partial ? 'open' : clean ? 'good' : 'bad', title, lines }
 }
 
-/** @param {RunResult} result @returns {string[]} what ran where */
+/** @param {RunResult} result @returns {string[]} */
 export function factsOf({ started, ended, scale, machine, versions, provider, target, ownGateway, plan }) {
   const date = new Date(started).toISOString().slice(0, 16).replace('T', ' ')
   const { cores, memory, cpu, system } = machine

@@ -1,4 +1,4 @@
-// The server under load: whether it can be reached, and why it takes no connections or no messages.
+// The server under load: whether it can be reached, and why it refuses connections or messages.
 
 import { connect } from 'node:net'
 import { count } from '../../src/charts/format.js'
@@ -11,7 +11,7 @@ function hostOf(url) {
   return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (protocol === 'https:' ? 443 : 80) }
 }
 
-/** @param {string} url @returns {boolean} whether it is on this machine, whatever the network */
+/** @param {string} url @returns {boolean} */
 export const isLoopback = url => /^(?:127\.|localhost$|::1$)/.test(hostOf(url).host)
 
 /** @type {Record<string, string>} */
@@ -24,7 +24,7 @@ const REASONS = {
   ETIMEDOUT: 'no answer',
 }
 
-/** @param {string} url @returns {Promise<void>} @throws {RunError} nobody is there */
+/** @param {string} url @returns {Promise<void>} @throws {RunError} no server */
 export function reach(url) {
   return new Promise((resolve, reject) => {
     const socket = connect(hostOf(url))
@@ -34,7 +34,7 @@ export function reach(url) {
       reject(new RunError(`${url} cannot be reached: ${code}${reason ? ` (${reason})` : ''}`))
     }
     socket.setTimeout(REACH_TIMEOUT, () => fail('ETIMEDOUT'))
-    // With several addresses there are several errors in one.
+    // A host with several addresses yields an AggregateError.
     socket.once('error', (/** @type {any} */ error) =>
       fail(error.code ?? error.errors?.[0]?.code ?? error.message),
     )
@@ -49,12 +49,12 @@ export function reach(url) {
 
 /** s that a target may refuse everything */
 const PATIENCE = 4
-/** Messages of which one would have been taken. */
+/** Due messages of which at least one should have been accepted. */
 const ENOUGH_DUE = 3
-/** s in which those that are back would have been recovered */
+/** s in which returning subscriptions should have been recovered */
 const RECOVERY_PATIENCE = 1
 
-/** What a fault means, where its text does not say it. @type {readonly [RegExp, (transport: string) => string][]} */
+/** Meanings of faults with an unclear text. @type {readonly [RegExp, (transport: string) => string][]} */
 const HINTS = Object.freeze([
   [/HTTP 404/, transport => `there is no ${transport} transport, or it is not switched on`],
   [/HTTP 40[13]/, () => 'a key or a token is missing, or wrong (--api-key, --token-secret)'],
@@ -68,7 +68,7 @@ const HINTS = Object.freeze([
 
 /**
  * @param {Record<string, number>} faults @param {Record<string, number>} [before]
- * @returns {[string, number] | null} the most frequent one since
+ * @returns {[string, number] | null} the most frequent one since `before`
  */
 export function topFault(faults, before = {}) {
   const since = Object.entries(faults).map(
@@ -84,7 +84,7 @@ export function withHint(fault, transport) {
   return hint === undefined ? fault : `${fault}: ${hint}`
 }
 
-/** Notices a target that refuses everything. */
+/** Detects a target that refuses everything. */
 export class Refusal {
   #target
   #before
@@ -98,9 +98,8 @@ export class Refusal {
   }
 
   /**
-   * While connections are opened.
-   * @param {FleetSnapshot} snapshot
-   * @throws {RunError} none was opened, and those that tried were refused for some seconds
+   * While connections are opened. @param {FleetSnapshot} snapshot
+   * @throws {RunError} none was opened, and attempts were refused for some seconds
    */
   connections(snapshot) {
     const { counters, faults, gauges, settings } = snapshot
@@ -116,9 +115,8 @@ export class Refusal {
   }
 
   /**
-   * When connections have been opened.
-   * @param {FleetSnapshot} snapshot
-   * @throws {RunError} each of them was refused what it is there for
+   * After connections have been opened. @param {FleetSnapshot} snapshot
+   * @throws {RunError} the target refused the purpose of each of them
    */
   subscriptions({ counters, faults, settings }) {
     const opened = counters.opened - this.#before.counters.opened
@@ -131,15 +129,14 @@ export class Refusal {
   }
 
   /**
-   * While connections are lost and opened again.
-   * @param {FleetSnapshot} snapshot
-   * @throws {RunError} subscriptions are to be recovered, and the target does not even try
+   * While connections are lost and reopened. @param {FleetSnapshot} snapshot
+   * @throws {RunError} subscriptions request recovery, and the target does not even try
    */
   recovery({ counters, settings, time }) {
     const since = (/** @type {'reconnects' | 'recovered' | 'unrecovered'} */ name) =>
       counters[name] - this.#before.counters[name]
     const bad = settings.recover && since('reconnects') > 0 && since('recovered') + since('unrecovered') === 0
-    // The one beside messages has a time of its own.
+    // This check runs beside that of messages: it has its own start time.
     if (!bad) this.#unrecovered = 0
     else this.#unrecovered ||= time
     if (!bad || time - this.#unrecovered < RECOVERY_PATIENCE * 1000) return
@@ -149,10 +146,8 @@ export class Refusal {
   }
 
   /**
-   * While messages are published.
-   * @param {FleetSnapshot} snapshot
-   * @param {boolean} [atEnd] there is no more time to wait
-   * @throws {RunError} none was taken
+   * While messages are published. @param {FleetSnapshot} snapshot @param {boolean} [atEnd] do not wait any longer
+   * @throws {RunError} none was accepted
    */
   messages(snapshot, atEnd = false) {
     const { counters, faults, settings, time } = snapshot
@@ -171,5 +166,5 @@ export class Refusal {
   }
 }
 
-/** Why a run cannot be made, or not go on; the message is one line. */
+/** Why a run cannot begin or continue; the message is one line. */
 export class RunError extends Error {}
