@@ -119,6 +119,7 @@ function killQuietly(pid) {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
+    // It has ended.
   }
 }
 
