@@ -12,7 +12,6 @@ import { SCENARIOS } from './scenarios.js'
  * @property {(text: string) => void} warning a line that stays
  */
 
-/** Runs scenarios and prints their results. */
 export class Bench {
   #options
   #io
@@ -25,7 +24,6 @@ export class Bench {
     this.#io = io
   }
 
-  /** Runs all scenarios of the options. */
   async run() {
     const { scenarios, server, against } = this.#options
     for (const scenario of scenarios) {
@@ -46,7 +44,7 @@ export class Bench {
     // With fewer clients than default channels, each client has a channel.
     const channels = Math.min(sizes.channels, asked.conns ?? sizes.conns)
     const whole = { ...sizes, channels, ...asked }
-    // One process for each node, for controls too, so that all have the same load generator.
+    // At least one loader per node, for controls too, so that all have the same load generator.
     return { ...whole, loaders: Math.max(whole.loaders, nodes) }
   }
 

@@ -7,12 +7,12 @@ import { channelOf, Load } from './load.js'
 import { rounded } from './report.js'
 import { post } from './servers.js'
 
-/** Channels published to, to see that they have their subscribers again. */
+/** Channels that are probed after a cut. */
 const PROBES = 200
 const PROBES_AT_ONCE = 8
 /** ms between two readings of Redis. */
 const LOOK_EVERY = 5
-/** ms in which subscriptions have to be back in Redis. */
+/** ms for the subscriptions to return to Redis. */
 const PATIENCE = 60_000
 /** ms before a refused publish is repeated. */
 const AGAIN_AFTER = 10
@@ -21,13 +21,13 @@ const AGAIN_AFTER = 10
 /** @typedef {import('./redis.js').SharedRedis} SharedRedis */
 
 /**
- * Clients connect, then subscribe, then do nothing; then Redis loses its connections.
- * @type {import('./scenarios.js').Scenario['run']}
+ * Clients connect, then subscribe, then idle; then Redis loses its connections. @type
+ * {import('./scenarios.js').Scenario['run']}
  */
 export async function channels(deployment, sizes, show) {
   const { redis, apis } = deployment
   const subscriptions = sizes.subscriptions ?? 1
-  // Only WebSocket clients subscribe when they are connected.
+  // Only WebSocket clients can subscribe after they have connected.
   const targets = deployment.targets.map(({ url }) => ({ url, transport: 'websocket' }))
   const load = new Load({ targets, apis }, { ...sizes, subscriptions }, show)
   try {
@@ -84,8 +84,7 @@ export async function channels(deployment, sizes, show) {
 }
 
 /**
- * @param {Deployment} deployment
- * @param {{server: number, redis: number, seconds: number}} [since] what an earlier call gave
+ * @param {Deployment} deployment @param {{server: number, redis: number, seconds: number}} [since] an earlier result
  * @returns {Promise<{server: number, redis: number, seconds: number}>} seconds of processor time and of time
  */
 async function usage(deployment, since = { server: 0, redis: 0, seconds: 0 }) {
@@ -99,8 +98,8 @@ async function usage(deployment, since = { server: 0, redis: 0, seconds: 0 }) {
 }
 
 /**
- * Ends all connections of the gateways to Redis, and waits until they have all their subscriptions there again, and
- * what is published arrives.
+ * Ends all connections of the gateways to Redis, and waits until all their subscriptions are back and publications
+ * arrive.
  * @param {Deployment} deployment @param {SharedRedis} redis @param {Load} load
  * @param {{conns: number, subscriptions: number, size: number}} sizes @param {import('./scenarios.js').Show} show
  */
@@ -111,8 +110,7 @@ async function cutAndWait(deployment, redis, load, { conns, subscriptions, size 
   const cutAt = performance.timeOrigin + performance.now()
   await redis.cut()
   const patience = Date.now() + PATIENCE
-  // What the gateways asked for before the cut is no longer in there: their connections have ended when `cut` has been
-  // answered.
+  // Subscriptions from before the cut no longer count: those connections ended before `cut` returned.
   while ((await redis.channels()) < all) {
     if (Date.now() > patience) throw new Error('the gateways have not subscribed again')
     await sleep(LOOK_EVERY)

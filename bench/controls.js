@@ -1,15 +1,14 @@
-// The bare libraries under the same load, so that a figure is always a ratio from one run on one machine.
+// Bare libraries under the same load: results are ratios of one run on one machine.
 //
 //   node bench/controls.js uws|ws PORT
 //
-// One process. A WebSocket at any path; ?ch=NAME subscribes it. POST /api/publish {"channel", "data"} sends what Halley
-// would send. GET /connection/uni_poll?channel=NAME waits for the next one. Nothing else: no protocol, no history,
-// no key.
+// One process. A WebSocket at any path; ?ch=NAME subscribes it. POST /api/publish {"channel", "data"} sends the same
+// push as Halley. GET /connection/uni_poll?channel=NAME waits for the next one. No protocol, no history, no key.
 
 import { createServer } from 'node:http'
 import { WebSocketServer } from 'ws'
 
-/** The same bound that Halley has by default. */
+/** Halley's default. */
 const MAX_BUFFERED = 1024 * 1024
 const BACKLOG = 4096
 const HOST = '127.0.0.1'
@@ -25,12 +24,12 @@ function publication(body) {
   return { channel, push: JSON.stringify({ push: { channel, pub: { data } } }) }
 }
 
-/** Long-polls that wait, by channel: the next message answers all of them. @template T */
+/** Waiting long-polls by channel: the next message answers all of them. @template T */
 class Held {
   /** @type {Map<string, Set<T>>} */
   #channels = new Map()
 
-  /** @param {T} response @param {string} channel @returns {() => void} to be called when its client leaves */
+  /** @param {T} response @param {string} channel @returns {() => void} to call when the client leaves */
   hold(response, channel) {
     const waiting = this.#channels.get(channel) ?? new Set()
     this.#channels.set(channel, waiting.add(response))
@@ -75,7 +74,7 @@ async function uws(port) {
     const chunks = []
     res.onAborted(() => {})
     res.onData((chunk, last) => {
-      // The library takes the chunk back after this call.
+      // The library reuses the chunk after this call.
       chunks.push(Buffer.from(chunk.slice(0)))
       if (!last) return
       const { channel, push } = publication(Buffer.concat(chunks).toString())

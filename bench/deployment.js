@@ -7,20 +7,20 @@ import { capacityOf, Server } from './servers.js'
  * @typedef {object} DeploymentOptions
  * @property {number} workers of each node of Halley; the controls are one process each
  * @property {string} driver of Halley
- * @property {string} transport how clients connect to Halley: one of TRANSPORTS; to a bare library always by WebSocket
+ * @property {string} transport of Halley's clients: one of TRANSPORTS; bare libraries always use WebSocket
  * @property {'memory' | 'redis'} engine of Halley
- * @property {string[]} redis addresses of the Redis to use; none: a server of its own
+ * @property {string[]} redis addresses of an existing Redis; none: start one
  * @property {number} nodes of Halley
  * @property {boolean} history whether all channels of Halley keep history, and all subscriptions recover
  * @typedef {object} RunOptions
- * @property {number} subscriptions that one client may have, at least
+ * @property {number} subscriptions minimum limit of a client
  * @property {Record<string, string | undefined>} env
  */
 
-/** Publications of each channel with history. */
+/** Kept publications of each channel with history. */
 const HISTORY_SIZE = 10
 
-/** ms between two readings of memory: garbage waits for its collector, so the least of several counts. */
+/** ms between two readings of memory; the least of several counts, because garbage waits for its collection. */
 const LOOK_EVERY = 500
 
 /** Halley, bare libraries, and Halley without Redis as a control for Halley with it. */
@@ -30,16 +30,16 @@ export const KINDS = /** @type {const} */ (['halley', 'uws', 'ws', 'embedded'])
 
 /**
  * @param {Kind} kind @param {DeploymentOptions} options
- * @returns {{kind: ServerKind, nodes: number, workers: number, engine: 'memory' | 'redis'}} what is to be run
+ * @returns {{kind: ServerKind, nodes: number, workers: number, engine: 'memory' | 'redis'}}
  */
 function shapeOf(kind, { nodes, workers, engine }) {
   if (kind === 'halley') return { kind, nodes, workers, engine }
-  // As many workers as all nodes have together.
+  // As many workers as all nodes together.
   if (kind === 'embedded') return { kind: 'halley', nodes: 1, workers: workers * nodes, engine: 'memory' }
   return { kind, nodes: 1, workers: 1, engine: 'memory' }
 }
 
-/** @param {Kind} kind @param {DeploymentOptions} options @returns {number} connections that it may have open here */
+/** @param {Kind} kind @param {DeploymentOptions} options @returns {number} maximum connections on this machine */
 export function roomOf(kind, options) {
   const { kind: server, nodes, workers } = shapeOf(kind, options)
   return capacityOf(server, workers) * nodes
@@ -51,7 +51,7 @@ export function nameOf(kind, options) {
   return [kind, engine === 'redis' ? 'redis' : '', nodes > 1 ? `x${nodes}` : ''].filter(Boolean).join(' ')
 }
 
-/** The servers under measurement: one, or several gateways and the Redis that they share. */
+/** The servers under test: one, or several gateways and their Redis. */
 export class Deployment {
   /** @type {Server[]} */
   #servers = []
@@ -60,15 +60,14 @@ export class Deployment {
   #processes = ''
 
   /**
-   * Starts all of it.
    * @param {Kind} kind @param {DeploymentOptions & RunOptions} options
-   * @throws {Error} when a part of it does not answer. What has been started has to be stopped all the same
+   * @throws {Error} a part does not answer; the caller still has to call stop()
    */
   async start(kind, options) {
     const shape = shapeOf(kind, options)
     const { driver, transport, env, history, subscriptions } = options
     if (shape.engine === 'redis') {
-      // What it needs takes longer to load than everything else.
+      // Its imports take longer to load than everything else.
       const { SharedRedis } = await import('./redis.js')
       this.redis = await SharedRedis.open(options.redis)
     }
@@ -89,7 +88,7 @@ export class Deployment {
     this.#processes = this.#tree()
   }
 
-  /** How clients connect, and where publishers publish: one of each for each node. */
+  /** Targets of clients and publishers, one for each node. */
   get targets() {
     return this.#servers.map(({ target }) => target)
   }
@@ -102,12 +101,12 @@ export class Deployment {
     return this.#servers.map(({ pid }) => processTree(pid).join()).join()
   }
 
-  /** Whether all processes of the start still run: the usage of an ended process is unknown. */
+  /** Whether all initial processes still run: the usage of an ended process is unknown. */
   get whole() {
     return this.#tree() === this.#processes
   }
 
-  /** @returns {number} bytes of user space that all its processes hold, without Redis */
+  /** @returns {number} bytes of user space of all its processes, without Redis */
   memory() {
     return this.#servers.reduce((sum, { pid }) => sum + memoryOf(pid), 0)
   }
@@ -122,12 +121,12 @@ export class Deployment {
     return least
   }
 
-  /** @returns {number} seconds of processor time that all its processes have used, without Redis */
+  /** @returns {number} seconds of processor time of all its processes, without Redis */
   cpu() {
     return this.#servers.reduce((sum, { pid }) => sum + cpuOf(pid), 0)
   }
 
-  /** Ends what has been started, by force if it does not end by itself. */
+  /** Ends all processes, by force if necessary. */
   async stop() {
     await Promise.all(this.#servers.map(server => server.stop()))
     await this.redis?.stop()

@@ -1,10 +1,10 @@
-// A process of the load generator: a drone's engine with two more transports, bare WebSocket libraries and Protobuf.
+// A process of the load generator: a drone's engine with two more transports, bare WebSocket and Protobuf.
 
 import { beEngine } from '../fleet/drone/engine-process.js'
 import { BINARY, frame, WebSocketConnection } from '../fleet/drone/transport/websocket.js'
 import { CLOSED } from '../fleet/drone/transport/wire.js'
 
-/** A WebSocket to a bare library: subscribed by its path, as soon as the upgrade is done. */
+/** A WebSocket to a bare library: its path subscribes it with the upgrade. */
 class BareConnection extends WebSocketConnection {
   get #channel() {
     return Object.keys(JSON.parse(this.outbox).subs ?? {})[0] ?? ''
@@ -15,7 +15,7 @@ class BareConnection extends WebSocketConnection {
     return `/?ch=${this.#channel}`
   }
 
-  /** @override Nothing is sent. */
+  /** @override There is nothing to send. */
   flush() {}
 
   /** @override @param {number} status @param {string} head */
@@ -28,7 +28,7 @@ class BareConnection extends WebSocketConnection {
   }
 }
 
-/** Numbers of fields, and of their types, in Centrifuge's Protobuf. */
+/** Field numbers and types in Centrifuge's Protobuf. */
 const REPLY = { id: 1, error: 2, push: 4, connect: 5, subscribe: 6 }
 const ERROR = { code: 1, message: 2 }
 const CONNECT = { ping: 7, pong: 8, time: 11 }
@@ -53,7 +53,7 @@ function encode({ id, subscribe }) {
 
 /**
  * @param {Buffer} bytes @param {number} at @param {number} end
- * @returns {Record<number, any>} numbers, and [start, end] of what has a length, by field
+ * @returns {Record<number, any>} by field: numbers, and [start, end] of values with a length
  */
 function fieldsOf(bytes, at, end) {
   /** @type {Record<number, any>} */
@@ -79,7 +79,7 @@ function fieldsOf(bytes, at, end) {
   return fields
 }
 
-/** The Centrifuge protocol in Protobuf: replies are told to the engine in JSON, publications as they are. */
+/** The Centrifuge protocol in Protobuf: passes replies to the engine as JSON, publications as they are. */
 class ProtobufConnection extends WebSocketConnection {
   /** @override */
   get path() {
@@ -103,7 +103,7 @@ class ProtobufConnection extends WebSocketConnection {
         length += (byte & 127) * scale
         if (!(byte & 128)) break
       }
-      // A push's field comes first: it has no id.
+      // A push has no id, so its field comes first.
       if (length > 0 && buffer[at] === ((REPLY.push << 3) | BYTES)) this.line(buffer, at, at + length)
       else this.#reply(buffer, at, at + length)
       at += length

@@ -4,12 +4,12 @@ import { parseArgs } from 'node:util'
 export class UsageError extends Error {}
 
 /**
- * Parses the flags of one program of the bench: numbers, texts, `--json` and `--help`.
+ * Parses the flags of a bench program: numbers, texts, `--json` and `--help`.
  * @template {Record<string, number>} T
  * @param {string[]} args
- * @param {T} defaults of the numbers, which are whole and at least 1
+ * @param {T} defaults of the numbers, integers of at least 1
  * @param {Record<string, string>} [texts] defaults of other flags
- * @returns {T & Record<string, any> & {json: boolean} | null} null: help is wanted
+ * @returns {T & Record<string, any> & {json: boolean} | null} null: help was requested
  * @throws {UsageError}
  */
 export function parseFlags(args, defaults, texts = {}) {
@@ -30,10 +30,8 @@ export function parseFlags(args, defaults, texts = {}) {
 }
 
 /**
- * @template {import('node:util').ParseArgsConfig} T
- * @param {T} config
- * @returns {ReturnType<typeof parseArgs<T>>}
- * @throws {UsageError}
+ * @template {import('node:util').ParseArgsConfig} T @param {T} config
+ * @returns {ReturnType<typeof parseArgs<T>>} @throws {UsageError}
  */
 export function parseStrictly(config) {
   try {

@@ -1,6 +1,5 @@
-// The published runs about garbage collection, in today's terms: many idle Comet connections with a ping every 20 s,
-// some of which leave all at once, once for each way in which V8 is told to collect. Each run writes a CSV file, all
-// together a report.
+// The published garbage-collection runs on current versions: many idle Comet connections with a ping every 20 s, some
+// of which leave all at once, once for each set of V8 flags. Each run writes a CSV file, all together a report.
 
 import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -19,7 +18,7 @@ import { capacityOf, Server } from './servers.js'
  * @property {string} what
  * @property {string[] | null} flags of Node.js; null: those of `npm start`
  * @property {boolean} idle `gc.idle`: one collection when a worker has become quiet after a burst
- * @property {boolean} interval whether collections are asked for, again and again
+ * @property {boolean} interval whether collections are requested periodically
  */
 
 /** @type {Record<string, Variant>} */
@@ -61,7 +60,7 @@ ${Object.entries(VARIANTS)
 
 /** @typedef {typeof DEFAULTS & {variants: string[], out: string, json: boolean}} GcOptions */
 
-/** @param {string[]} args @returns {GcOptions | null} null: help is wanted @throws {UsageError} */
+/** @param {string[]} args @returns {GcOptions | null} null: help was requested @throws {UsageError} */
 export function parseGcOptions(args) {
   const flags = parseFlags(args, DEFAULTS, { variants: Object.keys(VARIANTS).join(','), out: 'gc-runs' })
   if (flags === null) return null
@@ -78,7 +77,7 @@ export function parseGcOptions(args) {
   return options
 }
 
-/** All variants, one after the other. */
+/** All variants in sequence. */
 export class GcRuns {
   #options
   #io
@@ -174,7 +173,6 @@ export class GcRuns {
     }
   }
 
-  /** Ends what runs. */
   async stop() {
     this.#load?.stop()
     this.#load = null
@@ -183,15 +181,10 @@ export class GcRuns {
   }
 }
 
-/**
- * What the report shows as curves, as figures.
- * @param {string} file
- * @param {number} hold s
- * @param {number} settle s
- */
+/** Figures of the report's curves. @param {string} file @param {number} hold s @param {number} settle s */
 async function figuresOf(file, hold, settle) {
   const { columns, rows } = await readCsv(file)
-  // The last rows are those after the leave, and before them those of the hold; a row at each border is left out.
+  // The last rows are those after the leave, before them those of the hold; one row at each border is left out.
   const after = rows - settle
   const part = (/** @type {string} */ name, /** @type {number} */ from, /** @type {number} */ to) =>
     columns[name].subarray(Math.max(0, from), to).filter(value => !Number.isNaN(value))

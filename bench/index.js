@@ -10,7 +10,7 @@
 
 import { UsageError } from './flags.js'
 
-/** On a terminal a line that is overwritten, elsewhere one line for each step. */
+/** On a terminal one overwritten line, elsewhere a line for each step. */
 class Progress {
   #last = ''
 
@@ -39,10 +39,9 @@ const io = {
 /**
  * @typedef {object} Program
  * @property {string} HELP
- * @property {(args: string[]) => any} parse its options; null: help is wanted
- * @property {new (options: any, io: import('./bench.js').Io) => {run: () => Promise<boolean | void>, stop: () => Promise<void>}} Run
- *   `run` resolves
- *   with false when what was measured is wrong
+ * @property {(args: string[]) => any} parse its options; null: help was requested
+ * @property {new (options: any, io: import('./bench.js').Io) => {run: () => Promise<boolean | void>, stop: () =>
+ *   Promise<void>}} Run `run` resolves with false when a measured result is wrong
  */
 
 /** @type {Record<string, () => Promise<Program>>} */

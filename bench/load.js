@@ -15,29 +15,29 @@ import { cpuOf, openFilesLimit } from './proc.js'
 
 const ENGINE = fileURLToPath(new URL('engine.js', import.meta.url))
 const FLAGS = ['--max-semi-space-size=32', '--expose-gc']
-/** Open files that a process needs for itself. */
+/** Open files of a process beside its connections. */
 const OWN_FILES = 200
-/** Connects under way at once, over all processes: fewer than a listen backlog of 512. */
+/** Concurrent connects of all processes: fewer than a listen backlog of 512. */
 const CONCURRENCY = 256
-/** Subscribe requests under way at once in one process. */
+/** Concurrent subscribe requests of a process. */
 const SUBSCRIPTIONS = 2_000
-/** Connections of one address to one port, so that the kernel has source ports left. */
+/** Connections per source address: leaves the kernel free source ports. */
 const CONNECTIONS_PER_ADDRESS = 20_000
 const PROGRESS_EVERY = 100
-/** ms without a new connection after which connecting is given up. */
+/** ms without a new connection after which connecting has failed. */
 const CONNECT_PATIENCE = 15_000
 const SUBSCRIBE_PATIENCE = 20_000
-/** ms without a new message after which the missing ones are lost. */
+/** ms without a new message after which missing ones are lost. */
 const DRAIN_PATIENCE = 10_000
-/** ms after the end of publishing in which messages that are due or under way have to be answered. */
+/** ms after the end of publishing for replies to messages that are due or under way. */
 const PUBLISH_PATIENCE = 60_000
-/** ms from the announcement of publishing to its beginning. */
+/** ms from the announcement of publishing to its start. */
 const LEAD = 300
 
 /**
  * @typedef {object} Ends
- * @property {Target[]} targets over which clients are spread
- * @property {import('./servers.js').Api[]} apis over which publishers are spread
+ * @property {Target[]} targets clients are distributed over them
+ * @property {import('./servers.js').Api[]} apis publishers are distributed over them
  * @typedef {object} Target
  * @property {string} url
  * @property {string} transport
@@ -125,9 +125,9 @@ export class Load {
 
   /**
    * @param {Member[]} members
-   * @returns {Promise<{counters: import('../fleet/schema.js').Counters, open: number, lastAt: number, latency: Distribution,
-   *   connect: Distribution, answer: Distribution, faults: Record<string,
-   *   number>}>} what all of them have counted, and measured since the last call
+   * @returns {Promise<{counters: import('../fleet/schema.js').Counters, open: number, lastAt: number, latency:
+   *   Distribution, connect: Distribution, answer: Distribution, faults: Record<string, number>}>} sum of all
+   *   counters, and distributions since the last call
    */
   async #sample(members) {
     const samples = await Promise.all(members.map(({ process }) => process.request('sample')))
@@ -192,7 +192,7 @@ export class Load {
   }
 
   /**
-   * Subscribes all clients of a run with several subscriptions for each.
+   * Subscribes all clients of a run with several subscriptions each.
    * @returns {Promise<{subscribed: number, refused: number, seconds: number}>}
    */
   async subscribe() {
@@ -208,11 +208,7 @@ export class Load {
     return { subscribed, refused: conns * subscriptions - subscribed, seconds }
   }
 
-  /**
-   * Closes a share of the clients at once.
-   * @param {number} share 0 to 1
-   * @returns {Promise<number>} how many those are
-   */
+  /** Closes a share of the clients at once. @param {number} share 0 to 1 @returns {Promise<number>} their number */
   async leave(share) {
     let left = 0
     await Promise.all(
@@ -225,12 +221,12 @@ export class Load {
     return left
   }
 
-  /** Starts to publish. @param {number} warmUp s @returns {Promise<number>} Unix ms when that is over */
+  /** @param {number} warmUp s @returns {Promise<number>} Unix ms of the end of the warm-up */
   async publish(warmUp) {
     const { rate, size, publishers } = this.#sizes
     const lanes = Math.min(publishers, this.channels)
     let publishFrom = 0
-    // Each client process knows when publishing begins before it does: then it expects each channel's first message.
+    // Client processes learn the start before it comes, so that they expect each channel's first message.
     for (let lead = LEAD; ; lead *= 2) {
       publishFrom = Date.now() + lead
       await Promise.all(this.#clients.map(member => this.#change(member, { publishFrom })))
@@ -262,17 +258,17 @@ export class Load {
   /**
    * Ends publishing and waits for its deliveries.
    *
-   * Messages are counted by their sequence numbers, over the whole run with its warm-up: each channel's are 1, 2, 3
-   * ... up to the last one in the publisher's ledger. The ledger is final only when the publisher has an answer to
-   * everything that was due: a ledger that is read before lacks messages that subscribers will still get.
+   * Messages are counted by sequence, over the whole run with its warm-up: each channel has 1, 2, 3 ... up to the last
+   * one in the publisher's ledger. The ledger is final only when the publisher has a reply to everything that was due:
+   * an earlier one lacks messages that subscribers will still receive.
    * @returns {Promise<{expected: number, all: Awaited<ReturnType<Load['sample']>>}>} `expected`: deliveries to all
-   *   clients by the ledger, which `all.counters.received` reaches when nothing is lost
+   *   clients by the ledger; without loss, `all.counters.received` reaches it
    */
   async finish() {
     const { process } = /** @type {Member} */ (this.#publisher)
     const ledgers = await process.request('finish', PUBLISH_PATIENCE)
     const all = await this.drain(await this.#expected(ledgers))
-    // A client that came while others were published to expects what follows its first message.
+    // A client that connected during publishing expects what follows its first message.
     return { expected: await this.#expected(ledgers), all }
   }
 
@@ -292,13 +288,12 @@ export class Load {
     }
   }
 
-  /** @returns {number[]} seconds of processor time that each process of the load generator has used */
+  /** @returns {number[]} seconds of processor time of each process of the load generator */
   cpu() {
     const all = this.#publisher ? [...this.#clients, this.#publisher] : this.#clients
     return all.map(({ process }) => cpuOf(process.pid ?? 0))
   }
 
-  /** Ends its processes. */
   stop() {
     for (const { process } of [...this.#clients, ...(this.#publisher ? [this.#publisher] : [])])
       process.kill()
@@ -309,10 +304,8 @@ export class Load {
 export const channelOf = (k, client) => `ch${k}x${client}`
 
 /**
- * @param {EngineProcess} process
- * @param {number} wanted subscriptions
- * @param {number} width subscriptions of a client
- * @returns {Promise<number>} how many were made
+ * @param {EngineProcess} process @param {number} wanted subscriptions @param {number} width subscriptions of a client
+ * @returns {Promise<number>} subscriptions made
  */
 async function subscribeAll(process, wanted, width) {
   const atOnce = Math.max(1, Math.floor(SUBSCRIPTIONS / width))

@@ -2,7 +2,7 @@ import { KINDS } from './deployment.js'
 import { parseStrictly, UsageError } from './flags.js'
 import { SCENARIOS } from './scenarios.js'
 
-/** How clients can connect to Halley. */
+/** Transports of Halley's clients. */
 const TRANSPORTS = ['websocket', 'protobuf', 'uni_sse', 'uni_http_stream']
 
 /**
@@ -14,7 +14,7 @@ const TRANSPORTS = ['websocket', 'protobuf', 'uni_sse', 'uni_http_stream']
  * @property {Kind[]} against controls, run in turn with the server
  * @property {number} runs of each
  * @property {boolean} json
- * @property {Partial<import('./scenarios.js').Sizes>} sizes what was asked for, over the scenario's own
+ * @property {Partial<import('./scenarios.js').Sizes>} sizes override the scenario's own
  */
 
 const scenarioLines = Object.entries(SCENARIOS).map(([name, { summary }]) => `  ${name.padEnd(9)} ${summary}`)
@@ -69,7 +69,7 @@ Examples:
   npm run bench -- restarts --help               # Redis or gateways killed under load, with books kept
 `
 
-/** Flags with a whole number, and the least one. */
+/** Flags with an integer, and its minimum. */
 const NUMBERS = {
   conns: 1,
   channels: 0,
@@ -96,7 +96,7 @@ const FLAGS = /** @type {const} */ ({
   help: { type: 'boolean', short: 'h', default: false },
 })
 
-/** @param {string[]} args @returns {Options | null} null: help is wanted @throws {UsageError} */
+/** @param {string[]} args @returns {Options | null} null: help was requested @throws {UsageError} */
 export function parseOptions(args) {
   const numeric = Object.fromEntries(
     Object.keys(NUMBERS).map(name => [name, { type: /** @type {const} */ ('string') }]),
@@ -139,9 +139,7 @@ export function parseOptions(args) {
 }
 
 /**
- * @param {Record<string, any>} values
- * @returns {Partial<Record<keyof typeof NUMBERS, number>>}
- * @throws {UsageError}
+ * @param {Record<string, any>} values @returns {Partial<Record<keyof typeof NUMBERS, number>>} @throws {UsageError}
  */
 function numbers(values) {
   /** @type {Partial<Record<keyof typeof NUMBERS, number>>} */

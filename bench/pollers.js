@@ -4,19 +4,18 @@ import { Target } from '../fleet/drone/transport/target.js'
 import { OPEN } from '../fleet/drone/transport/wire.js'
 import { post } from './servers.js'
 
-/** Connects under way at once: fewer than a listen backlog of 512. */
+/** Concurrent connects: fewer than a listen backlog of 512. */
 const CONCURRENCY = 256
-/** s that a poll may wait: longer than any round. */
+/** s that the server holds a poll: longer than any round. */
 const TIMEOUT = 60
 
-/** One client: it polls again as soon as it is answered, on a connection that it keeps. */
 class Poller extends HttpWire {
   #text = ''
   #resolve
 
   /**
    * @param {Target} target @param {string} channel @param {Pollers} group
-   * @param {() => void} resolve when it is connected, or never will be
+   * @param {() => void} resolve when it is connected, or has failed
    */
   constructor(target, channel, group, resolve) {
     super(target)
@@ -62,11 +61,10 @@ class Poller extends HttpWire {
 /** @param {number} channel @returns {string} its name, in a namespace with history, so that cursors are used */
 const nameOf = channel => `kept:ch${channel}`
 
-/** Clients that poll again as soon as they are answered, each on a connection that it keeps. */
+/** Clients that poll again after each response, each on its kept connection. */
 export class Pollers {
-  /** Answers since the start. */
   answers = 0
-  /** Publications in them. */
+  /** Publications in the answers. */
   received = 0
   /** Error answers, and connections that ended. */
   faults = 0
@@ -80,7 +78,7 @@ export class Pollers {
   #waiting = null
 
   /**
-   * @param {import('./servers.js').Api[]} apis over which they are spread; who publishes is at the first one
+   * @param {import('./servers.js').Api[]} apis of the clients; the first one is also the publisher's
    * @param {number} conns @param {number} channels
    */
   constructor(apis, conns, channels) {
@@ -89,7 +87,7 @@ export class Pollers {
     this.#channels = channels
   }
 
-  /** Connects all, and lets them poll for the first time. */
+  /** Connects all clients, which start to poll. */
   async start() {
     const dialer = new Dialer(
       {
@@ -113,7 +111,7 @@ export class Pollers {
     await Promise.all(Array.from({ length: CONCURRENCY }, one))
   }
 
-  /** @param {Target} target @param {string} channel @returns {Promise<void>} when it is connected */
+  /** @param {Target} target @param {string} channel @returns {Promise<void>} when it is connected, or has failed */
   #connect(target, channel) {
     return new Promise(resolve => {
       const poller = new Poller(target, channel, this, resolve)

@@ -1,11 +1,11 @@
-// What Linux says about processes, from /proc.
+// Figures of processes from Linux's /proc.
 
 import { readdirSync, readFileSync } from 'node:fs'
 
 /** Ticks of /proc/PID/stat in a second: USER_HZ, which is part of the kernel's interface. */
 const TICKS = 100
 
-/** @param {string} path @returns {string} '' when there is no such file, or no longer */
+/** @param {string} path @returns {string} '': it does not exist */
 function read(path) {
   try {
     return readFileSync(path, 'utf8')
@@ -23,7 +23,7 @@ function threads(pid) {
   }
 }
 
-/** @param {number} pid @returns {number[]} the process and all that descend from it */
+/** @param {number} pid @returns {number[]} the process and its descendants */
 export function processTree(pid) {
   const children = threads(pid).flatMap(thread =>
     read(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
@@ -33,8 +33,7 @@ export function processTree(pid) {
 
 /**
  * @param {number} pid
- * @returns {number} bytes of user space that the process tree holds: proportional set size, so that pages which
- *   several processes share count once
+ * @returns {number} bytes of user space of the process tree: proportional set size, which counts shared pages once
  */
 export function memoryOf(pid) {
   let bytes = 0
@@ -45,7 +44,7 @@ export function memoryOf(pid) {
   return bytes
 }
 
-/** @param {number} pid @returns {number} seconds of processor time that the process tree has used, user and system */
+/** @param {number} pid @returns {number} seconds of processor time of the process tree, user and system */
 export function cpuOf(pid) {
   return processTree(pid).reduce((sum, process) => sum + cpuOfProcess(process), 0)
 }
@@ -61,7 +60,7 @@ function cpuOfProcess(pid) {
   return stat === '' ? 0 : (Number(fields[11]) + Number(fields[12])) / TICKS
 }
 
-/** @returns {number} files that a child process may have open (Node.js raises its limit to the hard one) */
+/** @returns {number} open files that a child process may have (Node.js raises its limit to the hard one) */
 export function openFilesLimit() {
   const line = /^Max open files\s+(\d+|unlimited)/m.exec(read('/proc/self/limits'))
   return line === null || line[1] === 'unlimited' ? 1_048_576 : Number(line[1])

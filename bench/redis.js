@@ -3,13 +3,12 @@ import { parseTargets } from '../src/broker/redis/address.js'
 import { loadConfig } from '../src/config/load.js'
 import { startRedis } from '../test/redis/servers.js'
 
-/** Name of the gateway's connections in CLIENT LIST. */
+/** Name of the gateways' connections in CLIENT LIST. */
 const CLIENT_NAME = 'halley-bench'
 
 /**
- * @param {string} text lines `name:value`, of which there may be several
- * @param {string} name
- * @returns {number} their sum
+ * @param {string} text lines `name:value` @param {string} name may occur several times @returns {number} sum of its
+ *   values
  */
 const sumOf = (text, name) =>
   [...text.matchAll(new RegExp(`^${name}:([\\d.]+)`, 'gm'))].reduce(
@@ -31,7 +30,7 @@ function connectionTo({ options, nodes }) {
     : new Cluster(nodes, { redisOptions: own, clusterRetryStrategy: () => null })
 }
 
-/** The Redis that the gateways of a run share. Its figures are sums over all masters. */
+/** The Redis of a run's gateways. Its figures are sums over all masters. */
 export class SharedRedis {
   #addresses
   /** @type {(Redis | Cluster)[]} */
@@ -40,8 +39,8 @@ export class SharedRedis {
   #lastError = ''
 
   /**
-   * @param {string[]} addresses that are there; none: a server of its own, which keeps nothing on disk
-   * @returns {Promise<SharedRedis>} once it answers
+   * @param {string[]} addresses of an existing one; none: start one without persistence
+   * @returns {Promise<SharedRedis>} when it answers
    */
   static async open(addresses) {
     /** @type {(() => Promise<void>)[]} */
@@ -64,7 +63,7 @@ export class SharedRedis {
     }
   }
 
-  /** @param {string[]} addresses @param {(() => Promise<void>)[]} ends what has to be ended with it */
+  /** @param {string[]} addresses @param {(() => Promise<void>)[]} ends to call at the end */
   constructor(addresses, ends) {
     this.#addresses = addresses
     this.#end = ends
@@ -86,14 +85,14 @@ export class SharedRedis {
   async #masters() {
     const masters = this.#connections.map(async connection => {
       if (connection instanceof Redis) return [connection]
-      // Which ones there are is known once one has answered.
+      // The node list is known after the first reply.
       await connection.ping()
       return connection.nodes('master')
     })
     return (await Promise.all(masters)).flat()
   }
 
-  /** @param {string} section @returns {Promise<string>} what all masters say */
+  /** @param {string} section @returns {Promise<string>} of all masters */
   async #info(section) {
     const masters = await this.#masters()
     return (await Promise.all(masters.map(master => master.info(section)))).join('\n')
@@ -105,18 +104,18 @@ export class SharedRedis {
     return sumOf(text, 'used_cpu_user') + sumOf(text, 'used_cpu_sys')
   }
 
-  /** @returns {Promise<number>} bytes that it has allocated */
+  /** @returns {Promise<number>} allocated bytes */
   async memory() {
     return sumOf(await this.#info('memory'), 'used_memory')
   }
 
-  /** @returns {Promise<number>} channels that it has subscriptions to, those between gateways included */
+  /** @returns {Promise<number>} subscribed channels, those between gateways included */
   async channels() {
     const text = await this.#info('stats')
     return sumOf(text, 'pubsub_channels') + sumOf(text, 'pubsubshard_channels')
   }
 
-  /** Ends the connections of all gateways of the run, and no others. */
+  /** Ends the connections of the run's gateways only. */
   async cut() {
     for (const master of await this.#masters()) {
       const list = String(await master.client('LIST'))

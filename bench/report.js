@@ -1,4 +1,4 @@
-// Figures for people: rounded, compared, and in tables.
+// Rounds, compares and tabulates figures.
 
 /** @typedef {import('./scenarios.js').Result} Result */
 
@@ -19,10 +19,7 @@ function median(values) {
 export const medians = results =>
   Object.fromEntries(Object.keys(results[0]).map(name => [name, median(results.map(result => result[name]))]))
 
-/**
- * @param {Result} result @param {Result} control
- * @returns {Result} result / control, where there is something to divide by
- */
+/** @param {Result} result @param {Result} control @returns {Result} result / control, where the control is not 0 */
 export const ratios = (result, control) =>
   Object.fromEntries(
     Object.keys(result)
@@ -37,9 +34,8 @@ const shown = value =>
     : value.toLocaleString('en', { maximumFractionDigits: Math.abs(value) < 100 ? 2 : 1 })
 
 /**
- * A table with a row for each figure and a column for each run or comparison.
- * @param {string} title @param {{name: string, result: Result}[]} columns
- * @returns {string} ends with a line feed
+ * A row for each figure and a column for each run or comparison.
+ * @param {string} title @param {{name: string, result: Result}[]} columns @returns {string} ends with a line feed
  */
 export function table(title, columns) {
   const names = Object.keys(columns[0].result)

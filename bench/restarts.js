@@ -1,6 +1,5 @@
-// Two gateways and one Redis that keeps its data, under steady load, while Redis or the gateways are killed again and
-// again. Publishers and clients keep a record of every publication, which are compared in the end. They are those of
-// the tests.
+// Two gateways and one persistent Redis under steady load, while Redis or the gateways are killed repeatedly.
+// Publishers and clients, which are those of the tests, record every publication; the records are compared at the end.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startRedis } from '../test/redis/servers.js'
@@ -12,13 +11,13 @@ import { Server } from './servers.js'
 /** @typedef {import('./bench.js').Io} Io */
 
 const NODES = 2
-/** Publications of each channel that clients may still have to recover. */
+/** Publications of each channel kept for recovery. */
 const HISTORY_SIZE = 50_000
-/** Of publishers: enough that none has to wait for the answers of the others. */
+/** Publishers' connections: enough that none waits for replies to the others. */
 const CONNECTIONS = 32
 /** One client in so many uses the official SDK. */
 const SDK_EVERY = 4
-/** ms after the last publication in which clients must have everything. */
+/** ms after the last publication in which clients must have received everything. */
 const PATIENCE = 30_000
 
 const DEFAULTS = {
@@ -56,7 +55,7 @@ acknowledged, at each client. Ends with 1 if something is missing, repeated or o
  * @typedef {typeof DEFAULTS & {kill: 'redis' | 'node', fsync: 'always' | 'everysec', json: boolean}} RestartOptions
  */
 
-/** @param {string[]} args @returns {RestartOptions | null} null: help is wanted @throws {UsageError} */
+/** @param {string[]} args @returns {RestartOptions | null} null: help was requested @throws {UsageError} */
 export function parseRestartOptions(args) {
   const options = parseFlags(args, DEFAULTS, { kill: 'redis', fsync: 'always' })
   if (options === null) return null
@@ -69,7 +68,6 @@ export function parseRestartOptions(args) {
   return /** @type {RestartOptions} */ (options)
 }
 
-/** One run. */
 export class Restarts {
   #options
   #io
@@ -77,9 +75,9 @@ export class Restarts {
   #ends = []
   /** @type {import('../test/redis/servers.js').RedisServer | null} */
   #redis = null
-  /** @type {(Server | null)[]} null: it is away */
+  /** null: it is down. @type {(Server | null)[]} */
   #nodes = []
-  /** @type {number[]} ms until something was acknowledged again */
+  /** ms until the next acknowledgement. @type {number[]} */
   #waits = []
 
   /** @param {RestartOptions} options @param {Io} io */
@@ -88,7 +86,7 @@ export class Restarts {
     this.#io = io
   }
 
-  /** @returns {Promise<boolean>} whether everybody has got what they should */
+  /** @returns {Promise<boolean>} whether all clients received what they should */
   async run() {
     const { fsync, channels, rate, rounds, every, kill, json } = this.#options
     const { print, progress, warning } = this.#io
@@ -130,7 +128,7 @@ export class Restarts {
     return soundBooks(books)
   }
 
-  /** Ends everything that has been started, the last one first. */
+  /** Ends everything that was started, the last first. */
   async stop() {
     for (const end of this.#ends.reverse()) await end()
   }
@@ -195,9 +193,8 @@ export class Restarts {
   }
 
   /**
-   * Waits until everybody has come to the ends of their channels, as they are in Redis.
-   * @param {(Listener | SdkListener)[]} listeners
-   * @param {string[]} names of the channels
+   * Waits until all clients have reached the ends of their channels, as they are in Redis.
+   * @param {(Listener | SdkListener)[]} listeners @param {string[]} names of the channels
    */
   async #settle(listeners, names) {
     const { url, key } = this.#alive()[0].api
@@ -223,21 +220,17 @@ export class Restarts {
 /**
  * @typedef {Listener | SdkListener} Client
  * @typedef {object} Books
- * @property {number} said publications, whatever came of them
+ * @property {number} said publications, whatever their outcome
  * @property {Record<string, number>} figures
  * @property {string[]} faults in words
  */
 
 const REPEATED = / twice$/
 const OUT_OF_ORDER = / after \d+ of /
-/** Error 100: the request may be tried again. */
+/** Error 100: the request may be retried. */
 const TEMPORARY = 100
 
-/**
- * @param {Load} load that has stopped
- * @param {Client[]} clients whose subscriptions began before it did
- * @returns {Books}
- */
+/** @param {Load} load that has stopped @param {Client[]} clients subscribed before that @returns {Books} */
 export function compareBooks(load, clients) {
   const tracks = clients.flatMap(client => [...client.tracks.values()])
   const told = [...load.faults, ...clients.flatMap(({ faults }) => faults)]
@@ -275,7 +268,7 @@ export function compareBooks(load, clients) {
     subscriptions: tracks.length,
     expected,
     delivered: acknowledgedThere,
-    // What was stored although its publisher was told otherwise, or nothing.
+    // Stored although the publisher received an error, or no reply.
     delivered_unacknowledged: delivered - acknowledgedThere,
     missing: missing.length,
     repeated: repeated.length,
@@ -284,7 +277,7 @@ export function compareBooks(load, clients) {
     told_of_gaps: tracks.reduce((total, { told }) => total + told, 0),
     clients_that_returned: clients.filter(({ returns }) => returns > 0).length,
     returns: sum(({ returns }) => returns),
-    // The SDK keeps these to itself.
+    // The SDK does not report these.
     disconnects_seen: sum(({ closed = [] }) => closed.length),
     unsubscribes_seen: sum(({ unsubscribed = [] }) => unsubscribed.length),
   }
@@ -293,8 +286,8 @@ export function compareBooks(load, clients) {
 }
 
 /**
- * @param {Books} books
- * @returns {boolean} whether every client has everything once and in order, and no gap was reported
+ * @param {Books} books @returns {boolean} whether each client has everything once and in order, and no gap was
+ *   reported
  */
 const soundBooks = ({ figures, faults }) =>
   faults.length === 0 &&

@@ -7,23 +7,22 @@ import { rounded, toMs } from './report.js'
 
 /**
  * @typedef {import('./deployment.js').Deployment} Deployment
- * @typedef {object} Sizes what a scenario is made of
+ * @typedef {object} Sizes of a scenario
  * @property {number} conns clients
  * @property {number} channels 0: one for each client
- * @property {number} rate publishes a second; 0: as many as are answered
+ * @property {number} rate publications per second; 0: as many as are answered
  * @property {number} size bytes of each payload
  * @property {number} publishers connections that publish
  * @property {number} seconds measured
- * @property {number} loaders processes of the load generator that hold clients; 0: as many as open files and nodes ask
- *   for
- * @property {number} [subscriptions] of each client, each to a channel of its own, where a scenario has several
+ * @property {number} loaders processes with clients; 0: as many as open files and nodes require
+ * @property {number} [subscriptions] of each client, each to its own channel, in scenarios with several
  * @typedef {object} Show output during a run
  * @property {(text: string) => void} progress current step; the next one replaces it
  * @property {(text: string) => void} warning a line that stays
- * @typedef {Record<string, number>} Result figures by name; a name ends with the unit where there is one
+ * @typedef {Record<string, number>} Result figures by name; a name ends with its unit, if any
  * @typedef {object} Scenario
  * @property {string} summary
- * @property {boolean} [own] whether only Halley can do it, and not the bare libraries
+ * @property {boolean} [own] whether it needs Halley, so that bare libraries cannot run it
  * @property {Sizes} sizes
  * @property {(deployment: Deployment, sizes: Sizes, show: Show) => Promise<Result>} run
  */
@@ -32,12 +31,12 @@ import { rounded, toMs } from './report.js'
 const SETTLE = 1_000
 /** s of load before the measurement. */
 const WARM_UP = 1
-/** Open files that a process needs for itself. */
+/** Open files of a process beside its connections. */
 const OWN_FILES = 200
-/** From the last answer of a round to the next message, ms. */
+/** ms from the last answer of a round to the next message. */
 const BETWEEN_ROUNDS = 20
 
-/** Clients connect, subscribe and then do nothing. @type {Scenario['run']} */
+/** Clients connect, subscribe and idle. @type {Scenario['run']} */
 async function memory(deployment, sizes, show) {
   const load = new Load(deployment, sizes, show)
   try {
@@ -70,7 +69,7 @@ async function memory(deployment, sizes, show) {
 /** Messages flow from HTTP publishers to all clients of their channel. @type {Scenario['run']} */
 const flow = (deployment, sizes, show) => flowBetween(deployment, deployment, sizes, show)
 
-/** The same from the first node to the last one. @type {Scenario['run']} */
+/** Messages flow from the first node to the last one. @type {Scenario['run']} */
 const latency = (deployment, sizes, show) =>
   flowBetween(
     deployment,
@@ -91,8 +90,7 @@ async function flowBetween(deployment, ends, sizes, show) {
     const from = await load.publish(WARM_UP)
     show.progress(`publishing for ${WARM_UP} + ${sizes.seconds} s`)
     await sleep(Math.max(0, from - Date.now()))
-    // Rates: what was counted between two samples. Both ends read the clocks in the same order, so that delays cancel
-    // out.
+    // Rates are differences of two samples. Both read the clocks in the same order, so that delays cancel out.
     const before = await load.sample()
     const redisBefore = await redis?.cpu()
     const started = performance.now()
@@ -154,7 +152,6 @@ async function poll(deployment, { conns, channels: asked, size, seconds }, show)
     const answers = pollers.answers + perRound
     await pollers.publish(round % count, size)
     await pollers.wait(answers)
-    // The next polls have to come in.
     await sleep(BETWEEN_ROUNDS)
   }
   try {

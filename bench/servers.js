@@ -13,40 +13,36 @@ import { openFilesLimit, processTree } from './proc.js'
  * @typedef {object} Api where to publish
  * @property {string} url
  * @property {string} key
- * @typedef {object} ServerOptions of Halley, except for `env`; the controls are one process each, their clients use
- *   WebSocket
+ * @typedef {object} ServerOptions of Halley, except for `env`; controls are one process each with WebSocket clients
  * @property {Record<string, string | undefined>} env
  * @property {number} workers
  * @property {string} [driver] default auto
- * @property {string} [transport] how clients connect, one of TRANSPORTS; default websocket
+ * @property {string} [transport] of clients, one of TRANSPORTS; default websocket
  * @property {object | null} [redis] `engine.redis`; default null: the embedded engine
- * @property {number} [history] publications that each channel keeps for its clients to recover; default 0
- * @property {number} [subscriptions] that one client may have, at least; default 1
+ * @property {number} [history] publications of each channel kept for recovery; default 0
+ * @property {number} [subscriptions] minimum limit of a client; default 1
  * @property {string[] | null} [flags] of Node.js, instead of those of `npm start`
- * @property {Record<string, any>} [config] blocks beside, or over, those of a run
+ * @property {Record<string, any>} [config] blocks that extend or override those of a run
  */
 
 const HOST = '127.0.0.1'
 const API_KEY = 'key'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-/** A process needs files for itself: code, pipes, the publishers' connections. */
+/** Open files of a process itself: code, pipes, the publishers' connections. */
 const OWN_FILES = 500
-/** ms that a server may take to start on a busy machine; one that ends is noticed at once. */
+/** ms for a server to start on a busy machine; an early end is noticed at once. */
 const START_PATIENCE = 120_000
 const STOP_PATIENCE = 15_000
 /** Halley's defaults. */
 const CHANNEL_LIMIT = 128
 const RECOVERY_LIMIT = 300
 
-/**
- * @param {ServerKind} kind @param {number} workers
- * @returns {number} connections that a server of this kind may have open here
- */
+/** @param {ServerKind} kind @param {number} workers @returns {number} maximum connections on this machine */
 export const capacityOf = (kind, workers) =>
   (openFilesLimit() - OWN_FILES) * (kind === 'halley' ? Math.max(1, workers) : 1)
 
-/** @returns {Promise<number>} a port that nobody listens on */
+/** @returns {Promise<number>} */
 function freePort() {
   return new Promise((resolve, reject) => {
     const server = createServer()
@@ -58,7 +54,7 @@ function freePort() {
   })
 }
 
-/** A server in a process of its own, on a free port. */
+/** A server in its own process, on a free port. */
 export class Server {
   #folder
   #transport
@@ -66,9 +62,8 @@ export class Server {
   #exited
 
   /**
-   * Starts one; `answers` says when it is ready.
-   * @param {ServerKind} kind @param {ServerOptions} options
-   * @returns {Promise<Server>}
+   * Starts one; `answers` resolves when it is ready.
+   * @param {ServerKind} kind @param {ServerOptions} options @returns {Promise<Server>}
    */
   static async spawn(kind, options) {
     const port = await freePort()
@@ -81,10 +76,8 @@ export class Server {
   }
 
   /**
-   * @param {ServerKind} kind @param {number} port
-   * @param {string} folder for its log
-   * @param {string[]} command arguments of node
-   * @param {ServerOptions} options
+   * @param {ServerKind} kind @param {number} port @param {string} folder for its log
+   * @param {string[]} command arguments of node @param {ServerOptions} options
    */
   constructor(kind, port, folder, command, { env, transport = 'websocket' }) {
     this.#transport = transport
@@ -92,7 +85,7 @@ export class Server {
     this.port = port
     this.#folder = folder
     const log = openSync(join(folder, 'log'), 'w')
-    // HALLEY_... variables would win over the file, and make the run another one than its output says.
+    // HALLEY_... variables would override the file, and the run would differ from its printed configuration.
     const plain = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('HALLEY_')))
     this.#process = spawn(process.execPath, command, { cwd: ROOT, env: plain, stdio: ['ignore', log, log] })
     closeSync(log)
@@ -108,17 +101,17 @@ export class Server {
     return `http://${HOST}:${this.port}`
   }
 
-  /** @returns {import('./load.js').Target} how its clients connect */
+  /** @returns {import('./load.js').Target} of its clients */
   get target() {
     return { url: this.url, transport: this.kind === 'halley' ? this.#transport : 'uni_bare' }
   }
 
-  /** @returns {Api} where its publishers publish */
+  /** @returns {Api} of its publishers */
   get api() {
     return { url: this.url, key: API_KEY }
   }
 
-  /** @returns {Promise<void>} once it answers @throws {Error} with its last words, when it does not */
+  /** @returns {Promise<void>} when it answers @throws {Error} with its last log lines */
   async answers() {
     const patience = Date.now() + START_PATIENCE
     while (Date.now() < patience) {
@@ -135,25 +128,24 @@ export class Server {
     return readFileSync(join(this.#folder, 'log'), 'utf8').trim().split('\n').slice(-3).join('\n')
   }
 
-  /** @returns {boolean} whether it still runs */
   get runs() {
     return this.#process.exitCode === null && this.#process.signalCode === null
   }
 
-  /** SIGKILL for all its processes. Resolves when it is gone. */
+  /** SIGKILL for all its processes. Resolves when it has ended. */
   async kill() {
     for (const pid of processTree(this.pid)) {
       try {
         process.kill(pid, 'SIGKILL')
       } catch {
-        // A worker that has ended because its primary did.
+        // A worker that ended with its primary.
       }
     }
     await this.#exited
     await this.stop()
   }
 
-  /** Ends it, by force if it does not end by itself. */
+  /** Ends it, by force if necessary. */
   async stop() {
     if (this.runs) {
       this.#process.kill('SIGTERM')
@@ -168,7 +160,7 @@ export class Server {
 /**
  * @param {string} folder for the configuration
  * @param {number} port @param {ServerOptions} options
- * @returns {Promise<string[]>} arguments of node: those of `npm start`, so that what is measured is what people run
+ * @returns {Promise<string[]>} arguments of node: those of `npm start`, so that the measured server is the usual one
  */
 async function halleyCommand(
   folder,
@@ -209,10 +201,8 @@ async function halleyCommand(
 }
 
 /**
- * Calls the server API.
- * @param {Api} api @param {string} method
- * @param {string} body JSON
- * @returns {Promise<boolean>} whether it was done; rejects when there is nobody to answer
+ * Calls the server API. @param {Api} api @param {string} method @param {string} body JSON
+ * @returns {Promise<boolean>} whether it succeeded; rejects without a connection
  */
 export async function post({ url, key }, method, body) {
   const response = await fetch(`${url}/api/${method}`, {

@@ -1,5 +1,5 @@
-// Whether what a gateway tells of itself is so: its figures beside those of the kernel and of the load generator, and
-// how soon a worker that is held up, and one that is killed, can be seen.
+// Checks a gateway's statistics: its figures against those of the kernel and of the load generator, and how soon a
+// blocked and a killed worker become visible.
 
 import { execFileSync } from 'node:child_process'
 import { connect } from 'node:net'
@@ -35,7 +35,7 @@ kernel say. Then a worker stands still for a moment, and then one is killed.
 
 /** @typedef {typeof DEFAULTS & {json: boolean}} WatchOptions */
 
-/** @param {string[]} args @returns {WatchOptions | null} null: help is wanted @throws {UsageError} */
+/** @param {string[]} args @returns {WatchOptions | null} null: help was requested @throws {UsageError} */
 export function parseWatchOptions(args) {
   const options = parseFlags(args, DEFAULTS)
   if (options === null) return null
@@ -58,7 +58,7 @@ class Watcher {
   constructor(path) {
     this.#socket = connect(path)
     const lines = createInterface({ input: this.#socket })
-    // The interface emits the errors of its input again.
+    // The readline interface re-emits the errors of its input.
     for (const emitter of [this.#socket, lines]) emitter.on('error', () => {})
     lines.on('line', line => {
       const message = JSON.parse(line)
@@ -68,7 +68,7 @@ class Watcher {
 
   /**
    * @param {(snapshot: Snapshot) => boolean} matches
-   * @returns {Promise<{at: number, snapshot: Snapshot}>} the first one from now on that does, and when it came
+   * @returns {Promise<{at: number, snapshot: Snapshot}>} the first match from now on, and its time
    */
   async next(matches = () => true) {
     for (let from = this.seen.length; ; await sleep(1)) {
@@ -81,10 +81,9 @@ class Watcher {
   }
 }
 
-/** @param {number} told @param {number} counted @returns {number} per cent that the one is beside the other */
+/** @param {number} told @param {number} counted @returns {number} deviation in per cent */
 const off = (told, counted) => rounded((told / counted - 1) * 100, 2)
 
-/** One run. */
 export class WatchRun {
   #options
   #io
@@ -148,7 +147,7 @@ export class WatchRun {
   }
 
   /**
-   * Seconds of processor time over ten snapshots, as told and as the kernel counts them.
+   * Seconds of processor time over ten snapshots, from the gateway and from the kernel.
    * @param {Watcher} watcher @param {number} pid
    */
   async #cpu(watcher, pid) {
@@ -186,7 +185,6 @@ export class WatchRun {
     return Math.round((await shown).at - began)
   }
 
-  /** Ends what runs. */
   async stop() {
     this.#watcher?.end()
     this.#load?.stop()
@@ -200,5 +198,5 @@ const pidOf = ({ workers }, worker) => /** @type {any} */ (workers[worker].sampl
 /** @param {import('../src/stats/schema.js').WorkerView} worker @returns {number} ms */
 const tickMax = ({ sample }) => sample?.loop.ticks.max ?? 0
 
-/** @param {number} pid @returns {number} bytes, as `ps` says */
+/** @param {number} pid @returns {number} bytes, from `ps` */
 const residentOf = pid => Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)])) * 1024

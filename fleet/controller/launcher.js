@@ -80,11 +80,13 @@ export class Launcher {
     }
   }
 
+  /** @param {Drone} drone */
   onHello(drone) {
     this.#relauncher.forget(drone.id)
     this.#hellos.emit('hello')
   }
 
+  /** @param {Drone} drone */
   onLost(drone) {
     if (drone.state.member) this.#relauncher.watch(drone)
   }

@@ -15,7 +15,7 @@ import { handleOf, lives, processesOf, signal } from './processes.js'
 
 /** s without a controller after which a drone ends, so that none is forgotten on this machine. */
 const EXIT_AFTER = 120
-/** ms that a drone has to stop by itself. */
+/** ms for a drone to stop by itself. */
 const GRACE = 5000
 const POLL = 25
 /** Bytes at the end of a log that are searched for its last line. */
@@ -45,10 +45,8 @@ async function writePrivate(file, text) {
 }
 
 /**
- * Starts a detached drone from its configuration file.
- * @param {string} dir @param {string} id @param {string} run @param {Record<string, any>} flags
- * @returns {Promise<Handle>}
- * @throws {ProviderError}
+ * Starts a detached drone from its configuration file. @param {string} dir @param {string} id @param {string} run
+ * @param {Record<string, any>} flags @returns {Promise<Handle>} @throws {ProviderError}
  */
 async function startDrone(dir, id, run, flags) {
   const log = await open(logOf(dir, id), 'a', 0o600)
@@ -75,8 +73,7 @@ async function startDrone(dir, id, run, flags) {
 
 /**
  * @param {string} dir @param {string} id
- * @returns {Promise<string>} why the drone has ended, as far as its log tells: what it logs in order begins with a
- *   time, and is no reason
+ * @returns {Promise<string>} why the drone ended, from its log: ordinary lines, which begin with a time, are no reason
  */
 async function lastWords(dir, id) {
   const log = await open(logOf(dir, id), 'r').catch(() => null)

@@ -1,21 +1,21 @@
-// Processes of this machine, named by pid and start time, so that a reused pid is not taken for ours.
+// Processes of this machine, identified by pid and start time, because pids are reused.
 
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 
 /**
  * @param {number} pid
- * @returns {Promise<string>} when it was started, in ticks since the machine has; '' if it is no more, or its parent
- *   has not heard yet
+ * @returns {Promise<string>} its start, in ticks since the machine's; '': it has ended, though its parent may not have
+ *   noticed
  */
 async function startOf(pid) {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-  // The name, in parentheses, may hold anything.
+  // The name, in parentheses, may contain anything.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   return text === '' || fields[0] === 'Z' || fields[0] === 'X' ? '' : fields[19]
 }
 
-/** @param {number} pid @returns {Promise<string>} `1234@567890`: its number, and when it was started */
+/** @param {number} pid @returns {Promise<string>} `1234@567890`: pid and start */
 export const handleOf = async pid => `${pid}@${await startOf(pid)}`
 
 /** @param {string} handle */
@@ -32,14 +32,14 @@ export async function lives(handle) {
 
 /**
  * @param {string} handle @param {NodeJS.Signals} name
- * @param {boolean} [orphans] its group, when the process itself is no more
- * @returns {Promise<boolean>} whether it was there
+ * @param {boolean} [orphans] signal its group, when the process itself has ended
+ * @returns {Promise<boolean>} whether it existed
  */
 export async function signal(handle, name, orphans = false) {
   const { pid } = partsOf(handle)
   if (!(pid > 1)) return false
   const alive = await lives(handle)
-  // A number that another process has now leads another group.
+  // If another process has the pid now, so it has the group.
   if (alive === orphans || (orphans && (await startOf(pid)) !== '')) return false
   try {
     process.kill(name === 'SIGKILL' ? -pid : pid, name)
@@ -50,9 +50,8 @@ export async function signal(handle, name, orphans = false) {
 }
 
 /**
- * Drones that run, whoever has started them: those whose configuration is in a folder.
- * @param {string} folder
- * @returns {Promise<Map<string, string>>} id -> handle
+ * Running drones, whoever started them: those with their configuration in a folder.
+ * @param {string} folder @returns {Promise<Map<string, string>>} id -> handle
  */
 export async function processesOf(folder) {
   const pids = (await readdir('/proc').catch(() => /** @type {string[]} */ ([]))).filter(name =>

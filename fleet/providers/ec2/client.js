@@ -1,28 +1,28 @@
-// The EC2 API of all regions. The SDK is large, and is loaded when somebody asks EC2 something.
+// The EC2 API of all regions. The SDK is large and is loaded with the first request.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { nearest } from '../../../src/config/nearest.js'
 import { ProviderError } from '../contract.js'
 import { Ec2Error, explained, THROTTLED } from './errors.js'
 
-/** Regions asked at once. */
+/** Concurrent requests to regions. */
 const ABREAST = 8
 
-/** ms to connect, and for an answer. By default the SDK only warns of a network that swallows everything. */
+/** ms to connect, and for a reply. By default the SDK only warns when a network drops packets. */
 const TIMEOUTS = Object.freeze({
   connectionTimeout: 5000,
   requestTimeout: 30_000,
   throwOnRequestTimeout: true,
 })
 
-/** Attempts after those of the SDK, and ms before the first, doubling: RunInstances has 2 tokens/s. */
+/** Attempts after the SDK's own, and ms before the first, doubling: RunInstances has 2 tokens/s. */
 const AGAIN = Object.freeze({ attempts: 4, pause: 2000 })
 
 const SDK = '@aws-sdk/client-ec2'
 
 /**
- * @returns {Promise<typeof import('@aws-sdk/client-ec2')>}
- * @throws {ProviderError} it is not installed: it is an optional peer dependency
+ * @returns {Promise<typeof import('@aws-sdk/client-ec2')>} @throws {ProviderError} the optional peer dependency is
+ *   missing
  */
 const loadSdk = () =>
   import('@aws-sdk/client-ec2').catch(error => {
@@ -37,8 +37,7 @@ export class Ec2 {
   #clients = new Map()
 
   /**
-   * @param {{endpoint?: string}} options endpoint: a URL for all regions
-   * @returns {Promise<Ec2>}
+   * @param {{endpoint?: string}} options `endpoint`: a URL for all regions @returns {Promise<Ec2>}
    * @throws {ProviderError} the SDK is not installed, or there are no credentials
    */
   static async open({ endpoint }) {
@@ -74,8 +73,7 @@ export class Ec2 {
   }
 
   /**
-   * @param {string} region
-   * @param {string} action `DescribeInstances`
+   * @param {string} region @param {string} action `DescribeInstances`
    * @param {Record<string, any>} [input]
    * @returns {Promise<any>}
    * @throws {Ec2Error}
@@ -94,11 +92,9 @@ export class Ec2 {
   }
 
   /**
-   * All pages.
-   * @param {string} region @param {string} action
-   * @param {string} list name of the list in the answer
-   * @param {Record<string, any>} input
-   * @returns {Promise<any[]>}
+   * Reads all pages.
+   * @param {string} region @param {string} action @param {string} list its name in the reply
+   * @param {Record<string, any>} input @returns {Promise<any[]>}
    */
   async all(region, action, list, input) {
     const found = []
@@ -111,7 +107,7 @@ export class Ec2 {
     return found
   }
 
-  /** @returns {Promise<string>} region of the AWS configuration; '' where there is none */
+  /** @returns {Promise<string>} region of the AWS configuration; '': none */
   async #configured() {
     const client = new this.#sdk.EC2Client({ endpoint: this.#endpoint })
     try {
@@ -124,10 +120,8 @@ export class Ec2 {
   }
 
   /**
-   * Regions to work in, known to exist and to be open to this account.
-   * @param {string[]} wanted none: the configured one
-   * @returns {Promise<string[]>}
-   * @throws {Ec2Error}
+   * Checks that regions exist and are open to this account.
+   * @param {string[]} wanted none: the configured one @returns {Promise<string[]>} @throws {Ec2Error}
    */
   async regions(wanted) {
     const configured = await this.#configured()
@@ -153,7 +147,7 @@ export class Ec2 {
     return chosen
   }
 
-  /** @returns {Promise<string[]>} all regions that are open to this account */
+  /** @returns {Promise<string[]>} all regions open to this account */
   async openRegions() {
     const configured = await this.#configured()
     return (await this.#describe(partitionHome(configured, configured), false))
@@ -177,7 +171,7 @@ export class Ec2 {
 }
 
 /**
- * A region that can be asked which ones there are: those of China and of the government know nothing of the others.
+ * A region that lists the others of its partition: China's and the government's are separate from the rest.
  * @param {string} region @param {string} configured
  */
 function partitionHome(region, configured) {
@@ -195,9 +189,8 @@ function near(region, open) {
 }
 
 /**
- * One after the other in each of a few lanes.
- * @template T, R
- * @param {T[]} items @param {(item: T) => Promise<R>} work
+ * Runs `work` for all items, a few at a time.
+ * @template T, R @param {T[]} items @param {(item: T) => Promise<R>} work
  * @returns {Promise<PromiseSettledResult<R>[]>} in the order of the items
  */
 export async function abreast(items, work) {
@@ -218,12 +211,7 @@ export async function abreast(items, work) {
   return results
 }
 
-/**
- * @template T
- * @param {PromiseSettledResult<T>[]} results
- * @returns {T[]}
- * @throws the first fault
- */
+/** @template T @param {PromiseSettledResult<T>[]} results @returns {T[]} @throws the first fault */
 export function allOf(results) {
   return results.map(result => {
     if (result.status === 'rejected') throw result.reason

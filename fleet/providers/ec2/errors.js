@@ -1,13 +1,12 @@
-// Errors of EC2, with what to do.
+// Errors of EC2 with advice.
 
 import { ProviderError } from '../contract.js'
 
-/** A call to EC2 that failed; the message is one line. */
+/** A failed call to EC2; the message is one line. */
 export class Ec2Error extends ProviderError {
   /**
-   * @param {string} message one line
-   * @param {string} code of EC2, or of the network
-   * @param {string} region '' where it is none's fault
+   * @param {string} message one line @param {string} code of EC2, or of the network
+   * @param {string} region '': not specific to a region
    */
   constructor(message, code, region) {
     super(message)
@@ -29,7 +28,10 @@ export const THROTTLED = Object.freeze(
 
 const NO_ACCESS = 'docs/fleet-ec2.md has the policy that is needed'
 
-/** Code -> what to say. `said` is EC2's own line, `action` the call. @type {Record<string, (said: string, action: string) => string>} */
+/**
+ * Code -> message. `said` is EC2's own text, `action` the call. @type {Record<string, (said: string, action: string)
+ * => string>}
+ */
 const WORDS = {
   CredentialsProviderError: said =>
     `no AWS credentials (${said}): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run "aws configure"`,
@@ -62,7 +64,7 @@ const WORDS = {
   TimeoutError: () => 'EC2 cannot be reached: no answer in time',
 }
 
-/** Codes that mean the same. @type {Record<string, string>} */
+/** Synonymous codes. @type {Record<string, string>} */
 const SAME = {
   RequestExpired: 'ExpiredToken',
   ExpiredTokenException: 'ExpiredToken',
@@ -95,21 +97,16 @@ function oneLine(error, most = 300) {
   return text.length > most ? `${text.slice(0, most)}...` : text
 }
 
-/**
- * @param {any} error what the SDK threw
- * @param {string} region
- * @param {string} action `RunInstances`
- * @returns {Ec2Error}
- */
+/** @param {any} error of the SDK @param {string} region @param {string} action `RunInstances` @returns {Ec2Error} */
 export function explained(error, region, action) {
   if (error instanceof Ec2Error) return error
-  // A connection that was tried at several addresses is an AggregateError, whose own message is empty.
+  // A connection tried at several addresses fails with an AggregateError, whose own message is empty.
   const said = oneLine(error.message || error.errors?.[0]?.message || error.code || error.name)
   const code = String(
     error.Code ?? (error.$metadata?.httpStatusCode ? error.name : (error.code ?? error.name)),
   )
   const known = WORDS[SAME[code] ?? code]
-  // Credentials are nobody's fault but the caller's; the rest belongs to a region.
+  // Errors of credentials and clock concern all regions.
   const everywhere = /^(?:CredentialsProviderError|ExpiredToken|RequestTimeTooSkewed)$/.test(
     SAME[code] ?? code,
   )

@@ -1,4 +1,4 @@
-// Security groups: one for each run and region, which lets nobody in but those that are named.
+// Security groups: one for each run and region, which admits only the named addresses.
 
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
@@ -6,14 +6,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ProviderError } from '../contract.js'
 import { Ec2Error } from './errors.js'
 
-/** The tag by which everything of a run is found. */
+/** The tag on everything that belongs to a run. */
 export const RUN_TAG = 'halley:run'
 
-/** Machines that shut down keep their group for a while: ms between attempts to delete it, and of all of them. */
+/** Terminating instances still use their group: ms between attempts to delete it, and in all. */
 const PATIENCE = Object.freeze({ pause: 3000, whole: 300_000 })
 
 /**
- * @typedef {object} Rule who may come in
+ * @typedef {object} Rule an allowed source
  * @property {number} port TCP
  * @property {string} from CIDR
  * @property {string} why
@@ -27,9 +27,7 @@ export const ofRuns = runs =>
 export const groupName = run => `halley-${run}`
 
 /**
- * @param {string} host name or address
- * @returns {Promise<string>} CIDR of that address alone
- * @throws {ProviderError}
+ * @param {string} host name or address @returns {Promise<string>} CIDR of that address alone @throws {ProviderError}
  */
 export async function onlyFrom(host) {
   let address = host
@@ -54,10 +52,10 @@ const permission = ({ port, from, why }) => ({
 })
 
 /**
- * The group of the run, made if it is not there.
+ * Creates the group of the run if necessary.
  * @param {import('./client.js').Ec2} ec2 @param {string} region
- * @param {{run: string, vpc: string, rules: Rule[], tags: {Key: string, Value: string}[]}} options vpc '': the default
- *   one
+ * @param {{run: string, vpc: string, rules: Rule[], tags: {Key: string, Value: string}[]}} options `vpc` '': the
+ *   default
  * @returns {Promise<string>} id
  * @throws {Ec2Error}
  */
@@ -109,8 +107,7 @@ export async function groupsOf(ec2, region, runs) {
 
 /**
  * @param {import('./client.js').Ec2} ec2 @param {string} region @param {string} id
- * @param {(text: string) => void} onProgress
- * @throws {Ec2Error} when it is still in use after minutes
+ * @param {(text: string) => void} onProgress @throws {Ec2Error} it stayed in use
  */
 export async function deleteGroup(ec2, region, id, onProgress) {
   const began = Date.now()

@@ -1,5 +1,5 @@
-// Drones and instances: drones are put together into calls, the instances of a call share all but their launch index,
-// and what EC2 says of an instance is the handle of a drone.
+// Maps drones to instances: drones form batches of one call each, whose instances differ only in their launch index,
+// and an instance description becomes a drone's handle.
 
 import { ProviderError } from '../contract.js'
 import { RUN_TAG } from './groups.js'
@@ -8,10 +8,10 @@ import { RUN_TAG } from './groups.js'
 /** @typedef {import('../../schema.js').LaunchConfig} LaunchConfig */
 /** @typedef {import('./client.js').Ec2} Ec2 */
 
-/** Instances of one call, at most: EC2 advises against larger ones, of which none may come where not all can. */
+/** Maximum instances per call: EC2 advises against larger ones, which may fail as a whole. */
 const TOGETHER = 100
 
-/** The tag that says which drones a call launched: the index of an instance says which of them it is. */
+/** Lists the drones of a call; an instance's launch index selects one of them. */
 export const DRONES_TAG = 'halley:drones'
 
 /**
@@ -20,7 +20,7 @@ export const DRONES_TAG = 'halley:drones'
  * @property {string} prefix
  * @property {number} first
  * @property {number} count
- * @property {LaunchConfig} config that they share; its id is the first one's
+ * @property {LaunchConfig} config shared; its id is the first one's
  */
 
 /** @param {string} id */
@@ -32,8 +32,7 @@ function numbered(id) {
 
 /**
  * @param {LaunchConfig[]} drones @param {string[]} regions
- * @returns {Batch[]} evenly over the regions, neighbours together
- * @throws {ProviderError}
+ * @returns {Batch[]} evenly over the regions, with consecutive drones together @throws {ProviderError}
  */
 export function batchesOf(drones, regions) {
   /** @type {Batch[]} */
@@ -71,7 +70,7 @@ const STATES = {
   stopped: 'stopping',
   terminated: 'gone',
 }
-/** EC2's states of instances that are not on their way out. */
+/** EC2's states of instances that are not terminating. */
 export const ALIVE = Object.freeze(['pending', 'running', 'stopping', 'stopped'])
 
 /** @param {any} instance EC2's @param {string} region @returns {Handle} */
@@ -95,7 +94,7 @@ export function handleOf(instance, region) {
 
 /**
  * @param {Ec2} ec2 @param {string} region @param {{Name: string, Values: string[]}[]} Filters
- * @returns {Promise<Handle[]>} terminated ones too, for as long as EC2 remembers them
+ * @returns {Promise<Handle[]>} with terminated ones, as long as EC2 lists them
  */
 export async function instancesOf(ec2, region, Filters) {
   const reservations = await ec2.all(region, 'DescribeInstances', 'Reservations', {

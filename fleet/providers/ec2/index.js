@@ -1,10 +1,7 @@
 // The provider of Amazon EC2: instances in several regions, found by their tags. This file finds, stops and restarts
-// them; plan.js says what would be launched, launch.js launches it, user-data.js and setup.sh make an instance a
-// drone, client.js speaks with EC2.
-//
-// It promises what providers/contract.js asks for; each instance ends itself at its time limit, whatever happens here.
-// The SDK is an optional dependency that only client.js loads, when EC2 is asked something. Nothing but
-// providers/index.js imports this.
+// them; plan.js plans a launch, launch.js makes it, user-data.js and setup.sh turn an instance into a drone, client.js
+// is the API. It fulfils providers/contract.js: each instance ends itself at its time limit. The SDK is an optional
+// dependency that only client.js loads, with the first request. Only providers/index.js imports this room.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProviderError } from '../contract.js'
@@ -20,15 +17,15 @@ import { plan } from './plan.js'
  * @typedef {{dir: string, flags: Record<string, any>}} Options
  */
 
-/** Instances of one call of TerminateInstances. */
+/** Maximum instances per TerminateInstances call. */
 const TOGETHER = 100
-/** ms between looks whether all are shutting down, and of all of them. */
+/** ms between checks whether all are shutting down, and in all. */
 const ENDING = Object.freeze({ pause: 1500, whole: 120_000 })
 
 /**
  * @param {string[] | 'all'} runs
- * @param {Options} options without regions in the flags all are searched that are open to the account
- * @returns {Promise<Handle[]>} of runs that were named, those too that ended lately, as `gone` with the reason
+ * @param {Options} options without regions in the flags, all regions open to the account are searched
+ * @returns {Promise<Handle[]>} of named runs also recently ended ones, as `gone` with the reason
  * @throws {ProviderError}
  */
 async function find(runs, { flags }) {
@@ -53,7 +50,7 @@ async function terminate(ec2, region, ids) {
     await ec2.send(region, 'TerminateInstances', { InstanceIds: ids })
   } catch (error) {
     if (!/^InvalidInstanceID/.test(error.code)) throw error
-    // One that EC2 has forgotten keeps all from being ended: those that it knows, then.
+    // One unknown instance fails the whole call: repeat it with those that EC2 knows.
     const known = (await instancesOf(ec2, region, [{ Name: 'instance-id', Values: ids }])).map(
       ({ handle }) => handle,
     )
@@ -87,7 +84,7 @@ async function terminateAll(ec2, region, ids, onProgress) {
 }
 
 /**
- * The groups of runs that have no instance here any more.
+ * Deletes the groups of runs without instances.
  * @param {Ec2} ec2 @param {string} region @param {string[] | 'all'} runs @param {(text: string) => void} onProgress
  */
 async function sweep(ec2, region, runs, onProgress) {
@@ -105,8 +102,8 @@ async function sweep(ec2, region, runs, onProgress) {
 }
 
 /**
- * Ends instances, and takes away the security groups of runs without any. Without handles: those of all such runs, in
- * the regions of the flags, or in all.
+ * Terminates instances, and deletes the security groups of runs without any. Without handles: the groups of all such
+ * runs, in the regions of the flags, or in all.
  * @param {Handle[]} handles @param {Options} options @param {(text: string) => void} onProgress
  * @returns {Promise<void>}
  * @throws {ProviderError}
@@ -131,7 +128,7 @@ async function stop(handles, { flags }, onProgress) {
       )
       await sweep(ec2, region, runs, onProgress)
     })
-    // The error of one region does not keep the others from being cleared.
+    // All regions are cleared before the error of one is thrown.
     allOf(results)
   } finally {
     ec2.close()
@@ -139,10 +136,8 @@ async function stop(handles, { flags }, onProgress) {
 }
 
 /**
- * Reboots an instance, or launches another one in the place of one that is gone.
- * @param {Handle} handle @param {Options} options
- * @returns {Promise<Handle>}
- * @throws {ProviderError}
+ * Reboots an instance, or launches a replacement for a terminated one.
+ * @param {Handle} handle @param {Options} options @returns {Promise<Handle>} @throws {ProviderError}
  */
 async function restart(handle, { flags, dir }) {
   const ec2 = await Ec2.open(readPlace(flags))

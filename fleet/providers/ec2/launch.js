@@ -1,4 +1,4 @@
-// Launches instances, and keeps the plan in a file from which a single drone can be launched again.
+// Launches instances, and keeps the plan in a file, from which single drones can be relaunched.
 
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
@@ -19,7 +19,7 @@ import { userData } from './user-data.js'
  * @typedef {import('./handles.js').Batch} Batch
  */
 
-/** ms between attempts to use a new group, which EC2 does not know everywhere at once. */
+/** ms between attempts to use a new group, which is only eventually visible in EC2. */
 const SETTLE = Object.freeze({ attempts: 6, pause: 1000 })
 /** ms to wait for public addresses. */
 const ADDRESSES = Object.freeze({ pause: 2000, attempts: 45 })
@@ -35,7 +35,7 @@ const UNSURE = new Set([
 ])
 
 /**
- * Instances of one call.
+ * Makes one call.
  * @param {Ec2} ec2 @param {Details} details @param {Batch} batch @param {string} group @param {number} ends
  * @returns {Promise<Handle[]>} at least one
  */
@@ -45,7 +45,7 @@ async function run(ec2, details, batch, group, ends) {
   if (place === undefined) throw new ProviderError(`${batch.region} was not looked at`)
   const { instanceType, spot, maxPrice, keyName } = options
   const tags = tagsOf({ run: details.run, names: namesOf(batch), ends })
-  // A call that is repeated because its answer was lost launches nothing twice.
+  // The client token makes a call idempotent: one that is repeated after a lost reply launches nothing twice.
   const token = createHash('sha256')
     .update(`${nonce} ${details.run} ${batch.region} ${namesOf(batch)}`)
     .digest('hex')
@@ -84,7 +84,7 @@ async function run(ec2, details, batch, group, ends) {
   for (let attempt = 1; ; attempt++) {
     try {
       const { Instances = [] } = await ec2.send(batch.region, 'RunInstances', input)
-      // EC2 may leave the tags out of this answer, not out of the instances.
+      // EC2 may omit the tags from this reply, though not from the instances.
       return Instances.map((/** @type {any} */ instance) =>
         handleOf({ ...instance, Tags: tags }, batch.region),
       )
@@ -125,12 +125,13 @@ async function launchIn(ec2, details, region, ends, onLaunched) {
       const handles = await run(ec2, details, batch, group, ends)
       here += handles.length
       onLaunched(handles)
-      // EC2 gives what it has. The rest is asked for by itself, with user data of its own, and refused with the reason.
+      // EC2 may launch fewer. A call of its own, with its own user data, requests the rest, or is refused with the
+      // reason.
       const rest = batch.count - handles.length
       if (rest > 0) waiting.unshift({ ...batch, first: batch.first + handles.length, count: rest })
     }
   } catch (error) {
-    // EC2 does not delete a group that other instances of the run use.
+    // EC2 refuses to delete a group that other instances of the run use.
     if (here === 0) await ec2.send(region, 'DeleteSecurityGroup', { GroupId: group }).catch(() => {})
     throw error
   }
@@ -138,8 +139,7 @@ async function launchIn(ec2, details, region, ends, onLaunched) {
 
 /**
  * @param {import('../contract.js').LaunchPlan} plan @param {(text: string) => void} onProgress
- * @returns {Promise<Handle[]>}
- * @throws {LaunchError}
+ * @returns {Promise<Handle[]>} @throws {LaunchError}
  */
 export async function launch({ details }, onProgress) {
   /** @type {Details} */
@@ -216,10 +216,7 @@ async function keepProgram(dir, program) {
 /** @param {string} dir */
 const memoryFile = dir => join(dir, 'ec2-launches.json')
 
-/**
- * @param {string} dir
- * @returns {Promise<{details: Remembered, ends: number}[]>} launches whose time limit is not over
- */
+/** @param {string} dir @returns {Promise<{details: Remembered, ends: number}[]>} launches within their time limit */
 async function recall(dir) {
   try {
     const launches = JSON.parse(await readFile(memoryFile(dir), 'utf8'))
@@ -235,7 +232,7 @@ async function remember(dir, { program, ...details }, ends) {
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const part = `${memoryFile(dir)}.${randomBytes(4).toString('hex')}`
   try {
-    // The run's secret is in it.
+    // It contains the run's secret.
     await writeFile(part, JSON.stringify(launches), { mode: 0o600 })
     await rename(part, memoryFile(dir))
   } catch (error) {
@@ -245,10 +242,8 @@ async function remember(dir, { program, ...details }, ends) {
 }
 
 /**
- * Another instance for a drone whose own one is gone, until the same time limit.
- * @param {Ec2} ec2 @param {Handle} handle @param {string} dir
- * @returns {Promise<Handle>}
- * @throws {ProviderError}
+ * Launches a replacement for a terminated instance, with the same time limit.
+ * @param {Ec2} ec2 @param {Handle} handle @param {string} dir @returns {Promise<Handle>} @throws {ProviderError}
  */
 export async function relaunch(ec2, handle, dir) {
   for (const { details, ends } of await recall(dir)) {

@@ -1,11 +1,11 @@
-// The instance type, and the image that fits it.
+// The instance type, and an image for it.
 
 import { ProviderError } from '../contract.js'
 
-/** Canonical, who makes Ubuntu; in the partitions of China and the US government too. */
+/** Account of Canonical, the publisher of Ubuntu, in each AWS partition. */
 const CANONICAL = Object.freeze({ '': '099720109477', cn: '837727238323', gov: '513442679011' })
 
-/** LTS releases with systemd and cloud-init that are new enough, newest first. */
+/** LTS releases with recent enough systemd and cloud-init, newest first. */
 const RELEASES = Object.freeze(['noble-24.04', 'jammy-22.04'])
 
 const ARCHITECTURES = Object.freeze({ x86_64: 'amd64', arm64: 'arm64' })
@@ -23,10 +23,8 @@ const ARCHITECTURES = Object.freeze({ x86_64: 'amd64', arm64: 'arm64' })
  */
 
 /**
- * @param {import('./client.js').Ec2} ec2 @param {string} region
- * @param {string} name `t3.small`
- * @returns {Promise<MachineType>}
- * @throws {ProviderError} there is no such type, or not here
+ * @param {import('./client.js').Ec2} ec2 @param {string} region @param {string} name `t3.small`
+ * @returns {Promise<MachineType>} @throws {ProviderError} there is no such type in the region
  */
 export async function machineType(ec2, region, name) {
   const { InstanceTypes = [] } = await ec2.send(region, 'DescribeInstanceTypes', { InstanceTypes: [name] })
@@ -52,8 +50,7 @@ const imageOf = image => ({ id: image.ImageId, name: image.Name ?? '', created: 
  * @param {import('./client.js').Ec2} ec2 @param {string} region
  * @param {string} architecture of the machine
  * @param {string} wanted id of an image; '': the newest Ubuntu LTS
- * @returns {Promise<Image>}
- * @throws {ProviderError}
+ * @returns {Promise<Image>} @throws {ProviderError}
  */
 export async function findImage(ec2, region, architecture, wanted) {
   if (wanted !== '') {

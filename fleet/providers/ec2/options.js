@@ -1,5 +1,3 @@
-// The flags of the provider: help, parsing and checks.
-
 import { isIP } from 'node:net'
 import { ProviderError } from '../contract.js'
 import { PRICES_OF } from './price.js'
@@ -41,8 +39,8 @@ export const HELP = `      --region NAME          where; several spread the dron
  * @property {string[]} regions none: that of the AWS configuration
  * @property {string} instanceType
  * @property {boolean} spot
- * @property {number | null} maxPrice dollars an hour
- * @property {number | null} price dollars an hour
+ * @property {number | null} maxPrice dollars per hour
+ * @property {number | null} price dollars per hour
  * @property {string} image ''
  * @property {string} keyName ''
  * @property {string[]} subnets
@@ -96,8 +94,7 @@ function hostPort(text) {
 
 /**
  * @param {Record<string, any>} flags
- * @returns {{regions: string[], endpoint: string | undefined}} those that every command needs
- * @throws {ProviderError}
+ * @returns {{regions: string[], endpoint: string | undefined}} flags that every command needs @throws {ProviderError}
  */
 export function readPlace(flags) {
   const regions = list(flags.region)
@@ -147,8 +144,7 @@ export function readOptions(flags) {
 /**
  * How drones and controller find each other.
  * @param {Options} options @param {import('../../schema.js').LaunchConfig} config
- * @returns {{controller: string} | {listen: string}} what goes into the drone's configuration
- * @throws {ProviderError}
+ * @returns {{controller: string} | {listen: string}} part of the drone's configuration @throws {ProviderError}
  */
 export function meeting({ controller }, config) {
   const port = Number(/:(\d+)$/.exec(config.listen ?? '')?.[1] ?? 0)
@@ -162,7 +158,7 @@ export function meeting({ controller }, config) {
   const own = config.controller ? hostPort(config.controller) : null
   const host = controller?.host ?? own?.host ?? ''
   const at = { host, port: controller?.port || own?.port || 0 }
-  // Far away an instance would dial itself, or a neighbour. An address of a VPC that both are in has to be meant.
+  // An instance elsewhere would dial itself or a neighbour. A VPC address must be given explicitly.
   const elsewhere = controller === null && PRIVATE.test(host)
   if (elsewhere || LOCAL.test(host) || at.port === 0)
     throw new ProviderError(

@@ -11,12 +11,12 @@ import { priceOf } from './price.js'
 import { setupScript, USER_DATA_LIMIT, userData } from './user-data.js'
 
 /**
- * @typedef {object} Place a region, as it was found
+ * @typedef {object} Place a region
  * @property {string} region
  * @property {import('./machines.js').MachineType} type
  * @property {import('./machines.js').Image} image
- * @property {string} subnet '' the default VPC's
- * @property {string} vpc '' the default one
+ * @property {string} subnet '': the default VPC's
+ * @property {string} vpc '': the default one
  * @property {import('./price.js').PriceOf | null} price
  * @typedef {object} Details
  * @property {string} nonce of this launch, for its client tokens
@@ -69,10 +69,7 @@ async function look(ec2, region, subnet, options) {
 }
 
 /**
- * @param {Details} details
- * @param {number} size of the user data, bytes
- * @param {string} script
- * @returns {string[]}
+ * @param {Details} details @param {number} size of the user data, bytes @param {string} script @returns {string[]}
  */
 function linesOf({ run, options, places, batches, rules, program }, size, script) {
   const { timeLimit, spot, maxPrice, keyName } = options
@@ -115,8 +112,8 @@ function linesOf({ run, options, places, batches, rules, program }, size, script
 }
 
 /**
- * @param {{run: string, names: string, ends: number}} of names: the drones of a call
- * @returns {{Key: string, Value: string}[]}
+ * @param {{run: string, names: string, ends: number}} of `names`: drones of a call @returns {{Key: string, Value:
+ *   string}[]}
  */
 export const tagsOf = ({ run, names, ends }) => [
   { Key: 'Name', Value: `halley ${run} ${names}` },
@@ -126,14 +123,13 @@ export const tagsOf = ({ run, names, ends }) => [
 ]
 
 /**
- * @param {import('../contract.js').LaunchOptions} options
- * @returns {Promise<import('../contract.js').LaunchPlan>}
+ * @param {import('../contract.js').LaunchOptions} options @returns {Promise<import('../contract.js').LaunchPlan>}
  * @throws {import('../contract.js').ProviderError}
  */
 export async function plan({ drones, flags, dir }) {
   const options = readOptions(flags)
   const { endpoint } = readPlace(flags)
-  // Before anybody is asked: what is wrong with the command line.
+  // Before any request: report errors of the command line.
   const configs = drones.map(({ controller, listen, ...config }) => ({
     ...config,
     ...meeting(options, { ...config, controller, listen }),

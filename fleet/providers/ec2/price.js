@@ -1,9 +1,9 @@
-// Prices of instances: an estimate before the launch. The bill itself is AWS's.
+// Estimated prices of instances before a launch. AWS's bill decides.
 
-/** When the table was written. */
+/** Date of the table. */
 export const PRICES_OF = 'January 2025'
 
-/** On-demand, Linux, us-east-1: dollars an hour of `large`. Other sizes are in proportion, within a family. */
+/** On-demand, Linux, us-east-1: dollars per hour of `large`. Within a family, other sizes are in proportion. */
 // biome-ignore format: a table
 const LARGE = Object.freeze({
   t3: 0.0832, t3a: 0.0752, t4g: 0.0672,
@@ -15,7 +15,7 @@ const LARGE = Object.freeze({
 
 const SIZES = Object.freeze({ nano: 1 / 16, micro: 1 / 8, small: 1 / 4, medium: 1 / 2, large: 1, xlarge: 2 })
 
-/** Of us-east-1's price. @type {Readonly<Record<string, number>>} */
+/** Relative to us-east-1. @type {Readonly<Record<string, number>>} */
 // biome-ignore format: a table
 const REGIONS = Object.freeze({
   'us-east-1': 1, 'us-east-2': 1, 'us-west-2': 1, 'us-west-1': 1.2, 'ca-central-1': 1.1, 'mx-central-1': 1.05,
@@ -25,7 +25,7 @@ const REGIONS = Object.freeze({
 })
 const ELSEWHERE = 1.3
 
-/** A public IPv4 address, and a disk of 8 GB: dollars an hour. */
+/** A public IPv4 address, and a disk of 8 GB: dollars per hour. */
 const ADDRESS = 0.005
 const DISK = 0.0009
 
@@ -43,12 +43,12 @@ export function listPrice(type, region) {
 }
 
 /**
- * What spot machines cost now, in the dearest of the region's zones.
+ * Current spot price in the most expensive of the region's zones.
  * @param {import('./client.js').Ec2} ec2 @param {string} region @param {string} type
- * @returns {Promise<number | null>} dollars an hour; null: EC2 does not say
+ * @returns {Promise<number | null>} dollars per hour; null: unknown
  */
 async function spotPrice(ec2, region, type) {
-  // Of this moment: the last price of each zone.
+  // A period of this moment yields the last price of each zone.
   const now = new Date()
   const prices = await ec2.all(region, 'DescribeSpotPriceHistory', 'SpotPriceHistory', {
     InstanceTypes: [type],
@@ -65,7 +65,7 @@ async function spotPrice(ec2, region, type) {
  * @property {number} hourly dollars, with its address and its disk
  * @property {string} source
  * @param {import('./client.js').Ec2} ec2 @param {string} region @param {import('./options.js').Options} options
- * @returns {Promise<PriceOf | null>} null: nobody knows
+ * @returns {Promise<PriceOf | null>} null: unknown
  */
 export async function priceOf(ec2, region, { instanceType, spot, price, maxPrice }) {
   const beside = ADDRESS + DISK

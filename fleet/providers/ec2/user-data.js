@@ -1,5 +1,4 @@
-// What an instance gets at launch: a cloud-config with the drone's bootstrap, its configuration, its service and the
-// script that sets it up.
+// The user data of an instance: a cloud-config with the drone's bootstrap, configuration, service and setup script.
 
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
@@ -8,13 +7,12 @@ import { recipes } from '../../../src/doctor/index.js'
 import { sourcesOf, withoutComments } from '../../program.js'
 import { ProviderError } from '../contract.js'
 
-/** EC2 takes so many bytes, before they are encoded in base64. */
+/** EC2's limit in bytes, before base64. */
 export const USER_DATA_LIMIT = 16_384
 
 /**
- * Instances of one RunInstances call share their user data; the launch index tells them apart (AmiLaunchIndex,
- * `ami-launch-index` of the metadata): drone `prefix` + (first + index). So a thousand drones are a few calls, and no
- * instance is ever without its number.
+ * Instances of one RunInstances call share their user data and differ in their launch index (AmiLaunchIndex,
+ * `ami-launch-index` of the metadata): drone `prefix` + (first + index). So a thousand drones need a few calls only.
  * @typedef {object} Boot
  * @property {import('../../schema.js').LaunchConfig} config its `id` is not used
  * @property {string} prefix of the drones' ids
@@ -26,7 +24,7 @@ export const USER_DATA_LIMIT = 16_384
  * @property {number} memory of the machine, bytes
  */
 
-/** From one address, to one port of the target. */
+/** Connections from one address to one port of the target. */
 const CONNECTIONS = 64_000
 
 const SETUP = new URL('./setup.sh', import.meta.url)
@@ -34,7 +32,7 @@ const BOOTSTRAP = 'fleet/drone/bootstrap.js'
 
 /**
  * @param {Record<string, string | number>} [values] shell variables
- * @returns {Promise<string>} the script as it is sent, without its comments
+ * @returns {Promise<string>} the script without its comments
  */
 export async function setupScript(values = {}) {
   const given = Object.entries(values).map(([name, value]) => `${name}=${word(String(value))}`)
@@ -43,9 +41,8 @@ export async function setupScript(values = {}) {
 }
 
 /**
- * The configuration is root's alone, and the service gets a copy that only it can read. The program is pinned by its
- * hash.
- * @param {string} sha256
+ * Only root can read the configuration, and only the service its copy. The hash pins the program. @param {string}
+ * sha256
  */
 const droneService = sha256 => `[Unit]
 StartLimitIntervalSec=0
@@ -70,8 +67,7 @@ const OFF = 'systemctl poweroff; sleep 90; poweroff -f -f'
 /** A YAML scalar: a block for what can stand in one, JSON for the rest. @param {string} text */
 function scalar(text) {
   const lines = text.split('\n')
-  // A block keeps what it is given, except for control characters, and a first line that begins with a blank would set
-  // its indent.
+  // A block keeps its text, except for control characters; a first line that begins with a blank would set its indent.
   if (!/^[\x20-\x7e\n]+\n$/.test(text) || text.endsWith('\n\n') || /^[ \n]/.test(text))
     return JSON.stringify(text)
   return `|\n${lines
@@ -102,7 +98,7 @@ async function cloudConfig({ config, prefix, first, sha256, ends, nodeVersion, n
   ]
   for (const [path, text] of await sourcesOf(BOOTSTRAP))
     files.push([`/opt/halley/${path}`, withoutComments(text).trimStart()])
-  // bootcmd is the first thing that runs, at every boot, when nothing of systemd may be asked yet.
+  // bootcmd runs first, at every boot, before systemd accepts requests.
   const loop = `setsid sh -c 'while [ $(date +%s) -lt ${seconds} ]; do sleep 15; done; ${OFF}' >/dev/null 2>&1 &`
   return [
     '#cloud-config',
@@ -120,9 +116,8 @@ async function cloudConfig({ config, prefix, first, sha256, ends, nodeVersion, n
 }
 
 /**
- * @param {Boot} boot
- * @returns {Promise<Buffer>} gzip, which cloud-init reads as it is
- * @throws {ProviderError} when it is more than EC2 takes
+ * @param {Boot} boot @returns {Promise<Buffer>} gzip, which cloud-init accepts @throws {ProviderError} too large for
+ *   EC2
  */
 export async function userData(boot) {
   const packed = await promisify(gzip)(await cloudConfig(boot), { level: 9 })
