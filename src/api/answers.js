@@ -10,9 +10,8 @@ const JSON_TYPE = Object.freeze({ 'content-type': 'application/json' })
 const TEXT_TYPE = Object.freeze({ 'content-type': 'text/plain; charset=utf-8' })
 
 /**
- * The error that the caller gets: one of the table. Any other error is logged, and the caller gets `internal`.
- * @param {Error} error @param {Logger} logger
- * @returns {ReplyError}
+ * An error of the table stays as it is; any other is logged, and the caller gets `internal`.
+ * @param {Error} error @param {Logger} logger @returns {ReplyError}
  */
 export function publicError(error, logger) {
   if (error instanceof ReplyError) return error
@@ -23,7 +22,7 @@ export function publicError(error, logger) {
 /** @param {ReplyError} error */
 const render = ({ code, message }) => `{"code":${code},"message":${JSON.stringify(message)}}`
 
-/** Counts an error and makes it public. @param {Error} error @param {ApiContext} context */
+/** @param {Error} error @param {ApiContext} context */
 function countError(error, { logger, traffic }) {
   const known = publicError(error, logger)
   traffic.apiErrors.add(known.code)
@@ -37,8 +36,8 @@ export const errorText = (error, context) => render(countError(error, context))
 export const answerJson = (exchange, text) => exchange.reply(200, JSON_TYPE, text)
 
 /**
- * @param {Exchange} exchange @param {Error} error
- * @param {boolean} transport whether the HTTP status shows the error
+ * @param {Exchange} exchange @param {Error} error @param {boolean} transport whether the HTTP status shows the
+ *   error
  * @param {ApiContext} context
  */
 export function answerError(exchange, error, transport, context) {

@@ -1,5 +1,5 @@
 // Several commands in one request: `batch`, and the older form of objects one after another.
-// Everything is read before anything runs, so that a request that is refused has done nothing.
+// Everything is read before anything runs, so a refused request has no effect.
 
 import { errors } from '../errors.js'
 import { rawMember } from '../protocol/raw-json.js'
@@ -10,12 +10,7 @@ import { BadBody, flag, parseJson, readObject, string, uint32 } from './params.j
 /** @import { ReplyError } from '../errors.js' */
 /** @import { ApiContext, Method } from './context.js' */
 
-/**
- * @typedef {object} Call a command that has been read
- * @property {string} name of the method
- * @property {Method} method
- * @property {any} params
- */
+/** @typedef {{name: string, method: Method, params: any}} Call a command; name: of the method */
 
 const QUOTE = 34
 const BACKSLASH = 92
@@ -24,8 +19,7 @@ const CLOSE_BRACE = 125
 const SPACE = 32
 
 /**
- * @param {string} text anything
- * @param {number} at index of the opening quote
+ * @param {string} text anything @param {number} at index of the opening quote
  * @returns {number} index of the closing quote
  * @throws {BadBody} if there is none
  */
@@ -39,9 +33,8 @@ function closingQuote(text, at) {
 }
 
 /**
- * @param {string} text anything; the objects need not be well-formed within
- * @returns {{objects: string[], pure: boolean}} the outermost objects, and whether there is only white space around
- *   them
+ * @param {string} text anything; the objects may be malformed inside
+ * @returns {{objects: string[], pure: boolean}} the outermost objects; pure: only white space around them
  * @throws {BadBody} if an object does not end
  */
 function cutObjects(text) {
@@ -66,8 +59,7 @@ function cutObjects(text) {
 }
 
 /**
- * @param {Call} call @param {ApiContext} context
- * @param {string} label of the result
+ * @param {Call} call @param {ApiContext} context @param {string} label of the result
  * @returns {Promise<string>} a member, without braces: the result, or the error
  */
 async function settle({ name, method, params }, context, label) {
@@ -79,7 +71,7 @@ async function settle({ name, method, params }, context, label) {
   }
 }
 
-/** The commands themselves are read from the text, because their payloads stay as they are. */
+/** The commands are read from the text: payloads pass unchanged. */
 const batchFields = {
   commands: {
     zero: Object.freeze([]),
@@ -106,7 +98,7 @@ function readCommand(command, text) {
 
 /**
  * @param {string} body @param {ApiContext} context
- * @returns {Promise<string>} the whole answer: it has no `result` around it
+ * @returns {Promise<string>} the whole answer, without `result` around it
  * @throws {BadBody}
  */
 export async function runBatch(body, context) {

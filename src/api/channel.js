@@ -1,4 +1,4 @@
-// What backends read of channels: presence, history, and which there are.
+// Channels as backends read them: presence, history, names.
 
 import { errors } from '../errors.js'
 import { compileGlob } from './glob.js'
@@ -47,7 +47,7 @@ export const presenceStats = {
 /** @param {Publication} publication @returns {string} JSON text */
 function publicationText({ data, json, offset, info, tags }) {
   let text = ''
-  // Payloads that are no JSON text have no place in a JSON answer, other than in base64.
+  // A JSON answer holds payloads that are no JSON text only in base64.
   if (data.length > 0) text = json ? `,"data":${data}` : `,"b64data":"${data.toString('base64')}"`
   if (info !== '') text += `,"info":${info}`
   if (offset !== 0) text += `,"offset":${offset}`
@@ -61,7 +61,7 @@ export const history = {
   async run({ channel, limit, since, reverse }, context) {
     const namespace = namespaceOf(channel, context)
     if (!namespace.historyOn) throw errors.notAvailable
-    // Nothing comes before the beginning.
+    // Nothing precedes the beginning.
     if (reverse && since !== null && since.offset === 0) throw errors.badRequest
     const found = await context.broker.pubsub.history(
       channel,
@@ -84,13 +84,12 @@ export const historyRemove = {
 }
 
 /**
- * @param {Control} control
- * @param {string} pattern a glob; '' = all
- * @returns {Promise<Map<string, number>>} subscribers of each channel, over all workers of all nodes
- * @throws {ReplyError} 100 for a pattern that is none
+ * @param {Control} control @param {string} pattern a glob; '' = all
+ * @returns {Promise<Map<string, number>>} subscribers by channel, over all workers of all nodes
+ * @throws {ReplyError} 100 for an invalid pattern
  */
 export async function countChannels(control, pattern) {
-  // Every worker matches its own channels; here only what it could not compile is refused.
+  // Every worker matches its own channels; a pattern they could not compile is refused here.
   if (pattern !== '' && compileGlob(pattern) === undefined) throw errors.internal
   /** @type {Map<string, number>} */
   const counts = new Map()

@@ -1,4 +1,4 @@
-// The parts of the gateway that methods of the server API act on, and the contract of a method.
+// What methods of the server API act on, and the contract of a method.
 
 /** @import { Broker } from '../broker/contract.js' */
 /** @import { Traffic } from '../stats/traffic.js' */
@@ -7,20 +7,14 @@
 /** @import { Publisher } from './publish.js' */
 
 /**
- * @typedef {object} Namespace the part of a namespace that the API looks at
+ * @typedef {object} Namespace the part that the API reads
  * @property {any} options the channel options
  * @property {boolean} historyOn
  * @property {number} metaTtl ms
  * @property {string} dataFormat '', 'json', 'json_object' or 'binary'
  */
 
-/**
- * @typedef {object} NodeIdentity
- * @property {string} uid
- * @property {string} name
- * @property {string} version
- * @property {number} startedAt ms since 1970
- */
+/** @typedef {{uid: string, name: string, version: string, startedAt: number}} NodeIdentity startedAt: unix ms */
 
 /**
  * @typedef {object} ApiContext
@@ -33,11 +27,10 @@
  */
 
 /**
- * A method of the API.
+ * A method of the API. `run` returns the result as JSON text, so payloads pass unchanged; it throws a ReplyError.
  * @typedef {object} Method
  * @property {Record<string, Field>} fields
- * @property {(params: any, context: ApiContext) => string | Promise<string>} run gives the result as JSON text, because payloads
- *   in it are passed on as they came; throws a ReplyError
+ * @property {(params: any, context: ApiContext) => string | Promise<string>} run
  */
 
 export {}

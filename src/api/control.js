@@ -1,5 +1,5 @@
-// What backends do to the connections of a user, wherever they are: subscribe, unsubscribe, disconnect, refresh.
-// Every worker is asked; what matches nothing is no error.
+// Methods on the connections of a user, on any node: subscribe, unsubscribe, disconnect, refresh. Every worker runs
+// them; matching no connection is no error.
 
 import { disconnects, errors } from '../errors.js'
 import { flag, object, offset, payload, raw, readJson, seconds, string, strings, uint32 } from './params.js'
@@ -7,10 +7,10 @@ import { flag, object, offset, payload, raw, readJson, seconds, string, strings,
 /** @import { ReplyError } from '../errors.js' */
 /** @import { ApiContext, Method } from './context.js' */
 
-/** A WebSocket close frame has no room for more. */
+/** Room in a WebSocket close frame. */
 const MAX_REASON_BYTES = 123
 
-/** The fields that choose connections: all those of `user` ('' = anonymous ones), or one of them. */
+/** Fields that select connections: all of `user` ('' = anonymous ones), or one of them. */
 const target = { user: string, client: string, session: string }
 
 /** @param {string} channel @param {ApiContext} context @throws {ReplyError} 107 or 102 */
@@ -22,7 +22,7 @@ function checkChannel(channel, { rules }) {
 /** @param {ApiContext} context @param {string} op @param {object} params */
 async function tellAll({ broker }, op, params) {
   const refusals = await broker.control.survey(op, params)
-  // As the reference server says it.
+  // As the reference server answers.
   if (refusals.includes(true)) throw errors.internal
   return '{}'
 }
@@ -85,7 +85,7 @@ export const disconnect = {
   run({ user, client, session, disconnect, whitelist }, context) {
     let { code, reason } = disconnects.forceDisconnect
     if (disconnect !== null && disconnect.code !== 0) {
-      // Other codes cannot be sent in a close frame, or say something else to SDKs.
+      // Other codes cannot be sent in a close frame, or have another meaning for SDKs.
       if (disconnect.code < 3000 || disconnect.code > 4999) throw errors.badRequest
       if (Buffer.byteLength(disconnect.reason) > MAX_REASON_BYTES) throw errors.badRequest
       code = disconnect.code

@@ -1,12 +1,11 @@
-// Patterns of channel names: `*` any text (namespace boundaries included), `?` one character, `[ab]`, `[a-z]`, `[!a-z]` one
-// of a set, `{a,b}` one of several patterns, `\` takes the next character as it is.
-//
-// A plain translation to a regular expression could be made to backtrack for minutes by a dozen stars. So alternatives are
-// multiplied out first, and in what is left the text between two stars is matched where it comes first, for good: a later place
-// can never match more, since the next star takes up what lies between.
+// Patterns of channel names: `*` any text (namespace boundaries included), `?` one character, `[ab]`, `[a-z]`,
+// `[!a-z]` one of a set, `{a,b}` one of several patterns, `\` escapes the next character. A plain translation to a
+// regular expression would backtrack for minutes with a dozen stars. So alternatives are expanded first, and the text
+// between two stars is matched at its first place only: a later place can never match more, since the next star
+// covers what lies between.
 
 const MAX_LENGTH = 4096
-/** Characters that a pattern may multiply out to. */
+/** Characters that a pattern may expand to. */
 const MAX_EXPANDED = 16_384
 const MAX_DEPTH = 16
 
@@ -75,9 +74,8 @@ function bounded(flats) {
 }
 
 /**
- * Multiplies alternatives out.
- * @param {Iterator<Piece>} pieces
- * @param {number} depth of braces that are open; within them a `}` has to come
+ * Expands alternatives.
+ * @param {Iterator<Piece>} pieces @param {number} depth of open braces; within them a `}` must follow
  * @returns {Piece[][]} characters and stars only
  */
 function expand(pieces, depth) {
@@ -107,11 +105,7 @@ function expand(pieces, depth) {
   return bounded(flats)
 }
 
-/**
- * @param {Piece[]} flat
- * @param {() => number} group gives the number of the next group
- * @returns {string} a regular expression
- */
+/** @param {Piece[]} flat @param {() => number} group next group number @returns {string} a regular expression */
 function translate(flat, group) {
   /** @type {string[]} */
   const segments = ['']

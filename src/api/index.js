@@ -1,8 +1,8 @@
-// The server API over HTTP: backends publish, read and control here; one path for each method below http_api.handler_prefix.
-// It imports protocol, session (subscriptions made for clients) and errors; broker, rules and publisher come in context.js.
-// It promises: a request is read and checked whole before anything runs, a payload passes as bytes, keys are compared in
-// constant time, and no text from outside runs as a backtracking RegExp (glob.js).
-// A method is a row in methods.js: its fields (params.js) and a `run` that returns JSON text.
+// The server API over HTTP for backends; one path for each method below http_api.handler_prefix. It imports protocol,
+// session (subscriptions made for clients) and errors; broker, rules and publisher come in context.js. It promises: a
+// request is checked as a whole before anything runs, a payload passes as bytes, keys are compared in constant time,
+// and no text from outside runs as a backtracking RegExp (glob.js). A method is a row in methods.js: its fields
+// (params.js) and a `run` that returns JSON text.
 
 import { timingSafeEqual } from 'node:crypto'
 import {
@@ -24,10 +24,10 @@ import { Publisher, publish, publishResult } from './publish.js'
 /** @import { Traffic } from '../stats/traffic.js' */
 /** @import { ApiContext, Method, NodeIdentity } from './context.js' */
 
-/** Bytes of a request's body: room for the largest broadcast, but not for what could stop a worker. */
+/** Largest body, bytes: room for the largest broadcast, but not for what could stop a worker. */
 export const MAX_BODY = 16 * 1024 * 1024
 
-/** Compares API keys in constant time, but for their length. */
+/** Compares API keys in constant time, except for their length. */
 class KeyCheck {
   #key
   #expected
@@ -68,12 +68,12 @@ function createAccess({ key, insecure }) {
 }
 
 /**
- * What a request asks for, after its key was accepted and its body came in.
+ * Runs a request whose key is accepted and whose body is complete. Throws or rejects with BadBody or the error of the
+ * answer. `transport`: the HTTP status shows errors.
  * @typedef {(body: string, exchange: Exchange, transport: boolean, context: ApiContext) => void | Promise<void>} Handle
- *   throws or rejects with BadBody or the error to answer with; `transport`: the HTTP status tells of errors
  */
 
-/** The hot path: no promise, and nothing is made that the broker does not need. @type {Handle} */
+/** The hot path: it makes no promise and no object that the broker does not need. @type {Handle} */
 function handlePublish(body, exchange, transport, context) {
   const params = readObject(publish.fields, parseJson(body), body)
   const payload = readPayload(params.data, params.b64data)
@@ -131,7 +131,7 @@ export function createApi({ config, rules, broker, node, traffic, logger, clock 
     else answerError(exchange, error, transport, context)
   }
 
-  /** @param {Handle} handle @param {{count: number}} [calls] the counter; left out: `handle` counts */
+  /** @param {Handle} handle @param {{count: number}} [calls] counter; without it `handle` counts */
   const serve = (handle, calls) => (/** @type {Exchange} */ exchange) => {
     if (!allows(exchange)) return answerUnauthorized(exchange)
     const transport = alwaysTransport || exchange.header('x-centrifugo-error-mode') === 'transport'
@@ -169,7 +169,7 @@ export function createApi({ config, rules, broker, node, traffic, logger, clock 
         )
       }
       route(`${prefix}/batch`, handleBatch)
-      // With an empty prefix that path is the site's own front page.
+      // With an empty prefix that path is the site's front page.
       if (prefix === '') server.route('POST', '/', serve(handleLegacy))
       else route(prefix, handleLegacy)
     },

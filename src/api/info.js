@@ -1,12 +1,12 @@
-// What `info` tells of all nodes.
+// `info`: figures of all nodes.
 
 /** @import { Control } from '../broker/contract.js' */
 /** @import { Method, NodeIdentity } from './context.js' */
 
-/** Counting asks every worker, so callers within this time share an answer. ms */
+/** ms for which callers share an answer: counting queries every worker. */
 const FRESH_FOR = 3000
 
-/** What the workers of one node have answered. */
+/** Sums of the answers of one node's workers. */
 class Counts {
   clients = 0
   subscriptions = 0
@@ -28,13 +28,13 @@ class Counts {
     this.uptime = Math.max(this.uptime, uptime)
     for (const user of users) this.users.add(user)
     for (const channel of channels) this.channels.add(channel)
-    // A worker tells of its last whole window; there is none at first.
+    // A worker reports its last complete window; at first there is none.
     for (const [name, value] of Object.entries(metrics ?? {})) {
       this.metrics.set(name, (this.metrics.get(name) ?? 0) + value)
     }
   }
 
-  /** @param {number} interval s that the metrics are summed over */
+  /** @param {number} interval s covered by the metrics */
   result(interval) {
     return {
       ...this.node,
@@ -58,9 +58,7 @@ export class NodeInfo {
   #countedAt = 0
 
   /**
-   * @param {NodeIdentity} node this one
-   * @param {Control} control
-   * @param {number} interval ms that the metrics are summed over
+   * @param {NodeIdentity} node this one @param {Control} control @param {number} interval ms covered by the metrics
    * @param {() => number} clock
    */
   constructor(node, control, interval, clock) {
@@ -85,7 +83,7 @@ export class NodeInfo {
 
   /** @returns {Promise<string>} */
   async #count() {
-    // The node that was asked comes first.
+    // The node that answers comes first.
     const nodes = new Map([[this.#node.uid, new Counts(this.#node)]])
     for (const answer of await this.#control.survey('info', {})) {
       const { node } = answer

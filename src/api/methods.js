@@ -17,7 +17,7 @@ const rpc = {
   },
 }
 
-/** Methods of other channel types: every channel here is a stream. @type {Method} */
+/** Methods of other channel types: here every channel is a stream. @type {Method} */
 const otherType = {
   fields: { channel: string },
   run({ channel }, { rules }) {

@@ -4,21 +4,21 @@ import { Plan } from '../session/plan.js'
 import { Kind } from '../session/subscription.js'
 import { compileGlob } from './glob.js'
 
-/**
- * @typedef {import('../worker/context.js').WorkerContext} WorkerContext
- * @typedef {import('../session/session.js').Session} Session
- * @typedef {import('./context.js').NodeIdentity} NodeIdentity
- * @typedef {{user: string, client?: string, session?: string}} Target which connections are meant
- * @typedef {{client: string, user: string, transport: string, codec: string, subscriptions: number, channels: string[]}} Connection
- *   `channels`: the first ones of its subscriptions
- */
+/** @import { Session } from '../session/session.js' */
+/** @import { WorkerContext } from '../worker/context.js' */
+/** @import { NodeIdentity } from './context.js' */
 
+/**
+ * @typedef {{user: string, client?: string, session?: string}} Target selects connections
+ * @typedef {{client: string, user: string, transport: string, codec: string, subscriptions: number,
+ *   channels: string[]}} Connection `channels`: the first ones of its subscriptions
+ */
 /** @param {WorkerContext} context @param {Target} target @returns {Session[]} */
 function targets({ sessions }, { user, client, session }) {
   return sessions.of(user ?? '', { client, session })
 }
 
-/** Channels that are named of one connection. */
+/** Channels listed for a connection. */
 const MAX_CHANNELS = 20
 
 /** @param {Session} session @returns {Connection} */
@@ -43,7 +43,7 @@ function describe(session) {
 }
 
 /**
- * What one worker does when the server API, on whichever worker, asks for it. Each answers at once.
+ * A worker's part of server API methods, requested by any worker. Each returns at once.
  * @type {Record<string, (context: WorkerContext, params: any, node: NodeIdentity) => any>}
  */
 const operations = Object.freeze({
@@ -67,7 +67,7 @@ const operations = Object.freeze({
     }
   },
 
-  /** Those of a user, at most `limit` of them; `total` says how many there are. */
+  /** At most `limit` connections of a user, and their `total`. */
   connections(context, { limit, ...target }, { uid, name }) {
     const found = targets(context, target)
     return {
@@ -105,7 +105,7 @@ const operations = Object.freeze({
     }
   },
 
-  /** @returns true: there are connections to subscribe, but the time until which is over */
+  /** @returns true: there are connections to subscribe, but `expireAt` has passed */
   subscribe(context, { channel, expireAt, info, data, recoverSince, override, ...target }) {
     const namespace = context.rules.resolve(channel)
     if (!namespace) return
@@ -134,16 +134,16 @@ function serverSubscribe(session, plan) {
       plan.abandon(channel)
       return session.inappropriateProtocol()
     }
-    // What the connection holds already becomes server-side: it moves to the new subscription in one step.
+    // An existing subscription becomes server-side: it moves to the new one in one step.
     const former = session.subscription(plan.channel)
     if (former) {
       session.replaceSubscription(former)
       plan.withdraw(former)
     }
     session.send(session.codec.subscribed(plan.channel, result))
-    // Deltas are not negotiated by a push, but the client goes on reading the channel as it has negotiated before.
+    // A push cannot negotiate deltas; the client goes on reading the channel as negotiated before.
     plan.delta = former?.cohort.delta ?? false
-    // A subscribe push has no place for publications: they follow as pushes of their own.
+    // A subscribe push has no field for publications: they follow as separate pushes.
     for (const publication of publications ?? []) {
       const message = plan.delta
         ? session.codec.deltaPublication(plan.channel, publication, null)
@@ -161,7 +161,7 @@ function serverSubscribe(session, plan) {
 
 /**
  * @param {WorkerContext} context @param {NodeIdentity} node
- * @returns {(op: string, params: any) => any} what `BrokerEvents.survey` is
+ * @returns {(op: string, params: any) => any} BrokerEvents.survey
  */
 export function createOperations(context, node) {
   return (op, params) => {

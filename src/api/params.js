@@ -1,5 +1,5 @@
-// Reads the JSON objects of requests. A table of fields says what a method takes: unknown fields are ignored, `null` is
-// the same as an absent field, a wrong type refuses the whole request.
+// Reads the JSON objects of requests by a table of fields: unknown fields are ignored, `null` equals an absent field, a
+// wrong type refuses the whole request.
 
 import { errors } from '../errors.js'
 import { bytesPayload, decodeBase64, NO_PAYLOAD, textPayload, toJson } from '../protocol/payload.js'
@@ -17,9 +17,9 @@ export class BadBody extends Error {
 
 /**
  * @typedef {object} Field
- * @property {any} zero what an absent field reads as
- * @property {boolean} nullable whether `null` is a value like any other
- * @property {(value: any, name: string, text: string) => any} read `text` is the object that the field stands in; throws BadBody
+ * @property {any} zero value of an absent field
+ * @property {boolean} nullable whether `null` is an ordinary value
+ * @property {(value: any, name: string, text: string) => any} read `text`: the object around the field; throws BadBody
  */
 
 /** @param {any} zero @param {(value: any) => boolean} test @returns {Field} */
@@ -43,26 +43,26 @@ export const string = field('', value => typeof value === 'string')
 export const flag = field(false, value => typeof value === 'boolean')
 export const int32 = integer(-(2 ** 31), 2 ** 31 - 1)
 export const uint32 = integer(0, 2 ** 32 - 1)
-/** Unix seconds: past 2^53 there is no difference to "never". */
+/** Unix seconds: beyond 2^53 there is no difference to "never". */
 export const seconds = integer(-(2 ** 63), 2 ** 63)
-/** A position in a stream. It never reaches 2^53, so a larger one may lose its last digits. */
+/** A position in a stream, which never reaches 2^53: a larger one may lose digits. */
 export const offset = integer(0, 2 ** 64)
-/** Any JSON value that is not looked at. */
+/** Any JSON value; it is not read. */
 export const ignored = field(undefined, () => true)
 
-/** The JSON text of a value, as it was written, on one line; '' if absent. @type {Field} */
+/** The original JSON text of a value, on one line; '' if absent. @type {Field} */
 export const raw = {
   zero: '',
   nullable: false,
   read: (_value, name, text) => singleLine(/** @type {string} */ (rawMember(text, name))),
 }
 
-/** The same for a payload, which may well be `null`. @type {Field} */
+/** A payload: the same, but `null` is a value. @type {Field} */
 export const payload = { ...raw, nullable: true }
 
 const MAX_UINT64 = 2n ** 64n - 1n
 
-/** A number that may be larger than a double keeps. @type {Field} */
+/** A number beyond the precision of a double. @type {Field} */
 export const uint64 = {
   zero: 0n,
   nullable: false,
@@ -76,7 +76,7 @@ export const uint64 = {
   },
 }
 
-/** A list of strings; `null` in it reads as ''. @type {Field} */
+/** A list of strings; `null` in it becomes ''. @type {Field} */
 export const strings = {
   zero: Object.freeze([]),
   nullable: false,
@@ -90,7 +90,7 @@ export const strings = {
   },
 }
 
-/** A map of strings to strings, null when empty; `null` in it reads as ''. @type {Field} */
+/** A map of strings to strings, null when empty; `null` in it becomes ''. @type {Field} */
 export const tags = {
   zero: null,
   nullable: false,
@@ -106,11 +106,7 @@ export const tags = {
   },
 }
 
-/**
- * An object with fields of its own; null if absent. Raw fields cannot stand in it.
- * @param {Record<string, Field>} fields
- * @returns {Field}
- */
+/** An object, without raw fields; null if absent. @param {Record<string, Field>} fields @returns {Field} */
 export const object = fields => ({
   zero: null,
   nullable: false,
@@ -118,9 +114,7 @@ export const object = fields => ({
 })
 
 /**
- * @param {Record<string, Field>} fields
- * @param {any} value a parsed JSON value
- * @param {string} text its JSON text
+ * @param {Record<string, Field>} fields @param {any} value a parsed JSON value @param {string} text its JSON text
  * @returns {any} every field by its name
  * @throws {BadBody}
  */
@@ -153,8 +147,7 @@ function decode(base64) {
 }
 
 /**
- * @param {string} raw the JSON text of `data`, '' if absent
- * @param {string} base64 `b64data`, which wins unless it is empty
+ * @param {string} raw JSON text of `data`, '' if absent @param {string} base64 `b64data`, which wins unless empty
  * @returns {Payload}
  * @throws {ReplyError} 107
  */
@@ -164,9 +157,8 @@ export function readPayload(raw, base64) {
 }
 
 /**
- * The same where only JSON can be passed on: what is none becomes a JSON string.
- * @param {string} raw @param {string} base64
- * @returns {string} JSON text, '' if there is none
+ * The same where only JSON is allowed: other data becomes a JSON string.
+ * @param {string} raw @param {string} base64 @returns {string} JSON text, '' if there is none
  * @throws {ReplyError} 107
  */
 export function readJson(raw, base64) {

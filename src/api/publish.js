@@ -1,5 +1,3 @@
-// publish and broadcast.
-
 import { errors } from '../errors.js'
 import { fitsFormat } from '../protocol/payload.js'
 import { errorText } from './answers.js'
@@ -12,7 +10,7 @@ import { flag, payload, readPayload, string, strings, tags, uint64 } from './par
 
 /** @typedef {(error: Error | null, offset: number, epoch: string) => void} Published */
 
-/** Channels of a broadcast that are published to at once, as long as their payloads stay below the bytes. */
+/** Concurrent publications of a broadcast, within the bytes of their payloads. */
 const MAX_AT_ONCE = 1024
 const MAX_BYTES_AT_ONCE = 64 * 1024 * 1024
 
@@ -27,18 +25,12 @@ const common = {
   version_epoch: string,
 }
 
-/**
- * The way of every publication of the API to the broker. Calls reach the broker in the order in which they are
- * made, before they return.
- */
+/** Publications of the API. Calls reach the broker in their order, before they return. */
 export class Publisher {
   #rules
   #pubsub
   #traffic
-  /**
-   * The options of publications that ask for nothing special, so that they need not be made again each time.
-   * @type {WeakMap<Namespace, PublishOptions>}
-   */
+  /** Options of plain publications, made once. @type {WeakMap<Namespace, PublishOptions>} */
   #plain = new WeakMap()
 
   /**
@@ -52,8 +44,7 @@ export class Publisher {
   }
 
   /**
-   * @param {string} channel @param {Payload} payload
-   * @param {any} params the other fields of the request
+   * @param {string} channel @param {Payload} payload @param {any} params other fields of the request
    * @param {Published} done called at once for a refused publication, else later
    */
   publish(channel, payload, params, done) {
@@ -155,7 +146,7 @@ export const broadcast = {
           else feed()
         })
       }
-      // Not reentrant: a refused channel is done before `publish` returns.
+      // Not reentrant: for a refused channel `publish` calls back before it returns.
       const feed = () => {
         if (feeding) return
         feeding = true
