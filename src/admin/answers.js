@@ -13,10 +13,8 @@ export const HEAD = Object.freeze({
 export const answer = (exchange, text) => exchange.reply(200, HEAD, text)
 
 /**
- * @param {Exchange} exchange @param {number} status
- * @param {string} error what is wrong, in a few words
- * @param {Record<string, string>} [head]
- * @param {object} [more] members beside `error`
+ * @param {Exchange} exchange @param {number} status @param {string} error a few words
+ * @param {Record<string, string>} [head] @param {object} [more] members beside `error`
  */
 export const refuse = (exchange, status, error, head = {}, more = {}) =>
   exchange.reply(status, { ...HEAD, ...head }, JSON.stringify({ error, ...more }))

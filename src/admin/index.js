@@ -1,8 +1,8 @@
-// The admin endpoints below admin.handler_prefix: login, stats stream, commands, methods of the server API, and the page.
-// It imports api, transport (calls between workers) and server; the page (page/) is plain files for the browser.
-// It promises: a token allows what the API key allows, and only in the Authorization header, which no other site can make a
-// browser send; wrong keys are counted over all workers of the node (login-guard.js).
-// docs/admin.md describes the endpoints.
+// The admin endpoints below admin.handler_prefix: login, stats stream, commands, methods of the server API, and the
+// page. It imports api, transport (calls between workers) and server; the page (page/) is plain files for the
+// browser. It promises: a token allows what the API key allows, and only in the Authorization header, which no other
+// site can make a browser send; wrong keys are counted over all workers of the node (login-guard.js). Endpoints:
+// docs/admin.md.
 
 import { publicError } from '../api/answers.js'
 import { BadBody, parseJson, readObject } from '../api/params.js'
@@ -23,7 +23,7 @@ import { AdminTokens } from './tokens.js'
 /**
  * @typedef {import('../server/contract.js').Exchange} Exchange
  * @typedef {import('../api/context.js').ApiContext} ApiContext
- * @typedef {object} StatsView what a worker knows of its node
+ * @typedef {object} StatsView a worker's view of its node's statistics
  * @property {(listener: (message: StatsMessage) => void) => () => void} watch `hello` first, then a message a
  *   second, until the returned function is called
  * @property {(command: StatsCommand) => Promise<void>} command rejects with the reason
@@ -39,7 +39,7 @@ import { AdminTokens } from './tokens.js'
  * @property {() => number} [clock] unix ms
  */
 
-/** Bytes of a request's body: a login or a command, and what is published. */
+/** Largest body of a login or a command, bytes. */
 const MAX_SMALL = 4096
 const MAX_BODY = 1024 * 1024
 
@@ -64,7 +64,7 @@ class Admin {
     this.#stream = new StatsStream({ view, server, clock })
   }
 
-  /** @param {Exchange} exchange @returns {number} when its token expires, unix ms; 0: it was refused */
+  /** @param {Exchange} exchange @returns {number} expiry of its token, unix ms; 0: it was refused */
   #allows(exchange) {
     const expires = this.#tokens.check(bearer(exchange), this.#clock())
     if (expires === 0) {
@@ -138,7 +138,7 @@ class Admin {
   }
 }
 
-/** To be called only where the admin key is not empty. @param {AdminParts} parts */
+/** Only with an admin key. @param {AdminParts} parts */
 export function mountAdmin({ clock = Date.now, ...parts }) {
   const { config, server, version } = parts
   const prefix = config.admin.handler_prefix

@@ -3,20 +3,19 @@ import { Call } from '../transport/calls.js'
 /** @import { Control } from '../broker/contract.js' */
 /** @import { Calls } from '../transport/calls.js' */
 
-/** Wrong keys within the window, ms, after which an address, and after which everybody has to wait. */
+/** Wrong keys in this window (ms) count; at a limit below, the address or everybody has to wait. */
 const WINDOW = 60_000
 export const MAX_OF_ADDRESS = 10
 export const MAX_OF_ALL = 60
 
-/** The wrong admin keys of the last minute. */
+/** Wrong admin keys of the last minute. */
 export class Failures {
   /** @type {{address: string, at: number}[]} oldest first; never more than MAX_OF_ALL */
   #recent = []
 
   /**
    * Counts a login attempt. Over a limit the attempt does not count, and its result must not be shown.
-   * @param {string} address @param {boolean} right
-   * @param {number} now ms
+   * @param {string} address @param {boolean} right @param {number} now ms
    * @returns {number} ms to wait before the next one; 0: the result may be shown
    */
   tried(address, right, now) {
@@ -34,15 +33,15 @@ export class Failures {
   }
 }
 
-/** The worker that counts for all of its node. */
+/** Index of the worker that counts for its node. */
 const COUNTER = 0
-/** Longest wait for the counting worker, ms. */
+/** Time limit for its answer, ms. */
 const TIMEOUT = 2000
 const RIGHT = 1
 
 /**
- * Counts wrong keys over all workers of a node: one worker counts every attempt and decides whether its result may
- * be shown. So a guess is counted before its result is known, however many connections are used.
+ * Counts wrong keys over all workers of a node: one worker counts every attempt before it allows to show the
+ * result, so more connections allow no more guesses.
  */
 export class LoginGuard {
   #control
@@ -75,7 +74,7 @@ export class LoginGuard {
     const here = () => this.#failures.tried(address, right, this.#clock())
     if (this.#index === COUNTER) return Promise.resolve(here())
     return new Promise(resolve => {
-      // While the counting worker is away or hangs, each worker counts its own.
+      // Without an answer of the counting worker each worker counts its own.
       const timer = setTimeout(() => resolve(here()), TIMEOUT)
       const request = Buffer.concat([
         Buffer.from([Call.ADMIN_LOGIN, right ? RIGHT : 0]),

@@ -1,4 +1,4 @@
-// What the admin page may call: methods of the server API as they are, and two of its own that are bounded.
+// Methods for the admin page: some of the server API unchanged, and two of its own with bounded answers.
 
 import { countChannels } from '../api/channel.js'
 import { methods as apiMethods } from '../api/methods.js'
@@ -7,10 +7,10 @@ import { string } from '../api/params.js'
 /** @import { Method } from '../api/context.js' */
 /** @import { Connection } from '../api/operations.js' */
 
-/** Rows of an answer. */
+/** Most rows of an answer. */
 export const MAX_ROWS = 500
 
-/** Methods of the server API that are as good here. */
+/** Of the server API, unchanged. */
 const SAME = ['info', 'publish', 'disconnect', 'unsubscribe', 'presence', 'presence_stats', 'history']
 
 /** The channels with most subscribers, and how many there are. @type {Method} */
@@ -24,7 +24,7 @@ const channels = {
   },
 }
 
-/** The connections of a user ('' = anonymous ones), wherever they are. @type {Method} */
+/** The connections of a user ('' = anonymous ones) on all nodes. @type {Method} */
 const connections = {
   fields: { user: string, client: string },
   async run({ user, client }, { broker }) {

@@ -1,4 +1,4 @@
-// The admin page: plain files, below the names that they have in src/, so that what they import is found.
+// The admin page: plain files at their paths in src/, so their imports resolve.
 
 import { readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -8,7 +8,7 @@ import { fillPage, serveBody, serveFile } from '../server/static-files.js'
 
 /** @import { SocketServer } from '../server/contract.js' */
 
-/** Folders of src/ that are for browsers as a whole. */
+/** Folders of src/ for browsers. */
 const FOLDERS = Object.freeze(['admin/page', 'charts'])
 const SERVED = Object.freeze(['.css', '.js', '.svg'])
 
@@ -24,7 +24,7 @@ const FILES = Object.freeze([
 
 const UPLOT = dirname(createRequire(import.meta.url).resolve('uplot'))
 
-/** Files from elsewhere, where the charts look for them. */
+/** Files from elsewhere, at the paths that the charts import. */
 const OTHERS = Object.freeze({
   'charts/uplot.js': join(UPLOT, 'uPlot.esm.js'),
   'charts/uplot.css': join(UPLOT, 'uPlot.min.css'),
@@ -40,10 +40,8 @@ const filesOf = folder =>
     .map(name => `${folder}/${name}`)
 
 /**
- * Puts the page at the prefix, and its files below it.
- * @param {SocketServer} server not listening yet
- * @param {string} prefix
- * @param {string} version of the gateway
+ * Serves the page at the prefix, and its files below it.
+ * @param {SocketServer} server not listening yet @param {string} prefix @param {string} version of the gateway
  */
 export function mountPage(server, prefix, version) {
   const page = serveBody(fillPage(pathOf('admin/page/index.html'), { prefix, version }), '.html')

@@ -8,23 +8,23 @@ import { HEAD, refuse } from './answers.js'
  * @typedef {import('../server/contract.js').Stream} Stream
  * @typedef {import('../stats/schema.js').StatsMessage} StatsMessage
  * @typedef {import('../stats/schema.js').Hello} Hello
- * @typedef {{stop: () => void, timer: NodeJS.Timeout | undefined}} Reader what stands in `session` of a stream
+ * @typedef {{stop: () => void, timer: NodeJS.Timeout | undefined}} Reader the `session` of a stream
  */
 
-/** Readers of one worker. */
+/** Concurrent readers of one worker. */
 const MAX_READERS = 16
-/** Bytes that a reader may leave unread. */
+/** Unread bytes of a reader. */
 const MAX_BUFFERED = 16 * 1024 * 1024
-/** Bytes of the first line, history and all: of a gateway with many workers fewer seconds fit. */
+/** Bytes of the first line; with many workers it holds less history. */
 const MAX_HELLO = 4 * 1024 * 1024
 const STREAM_HEAD = Object.freeze({
   ...HEAD,
   'Content-Type': 'application/x-ndjson',
-  // Proxies that buffer would hold back the seconds.
+  // Buffering proxies would delay the lines.
   'X-Accel-Buffering': 'no',
 })
 
-/** @param {Hello} hello @returns {string} with as much of the history, from its end, as there is room for */
+/** @param {Hello} hello @returns {string} with as much of the latest history as fits */
 function helloText({ history, ...rest }) {
   const texts = []
   let bytes = 0
@@ -41,7 +41,7 @@ function helloText({ history, ...rest }) {
 /** @param {StatsMessage} message */
 const textOf = message => (message.type === 'hello' ? helloText(message) : JSON.stringify(message))
 
-/** The stats stream over HTTP: a JSON text a line, for as long as the reader's token is good. */
+/** The stats stream over HTTP: one JSON text a line, until the reader's token expires. */
 export class StatsStream {
   #view
   #server
@@ -59,12 +59,7 @@ export class StatsStream {
     },
   }
 
-  /**
-   * @param {object} parts
-   * @param {StatsView} parts.view
-   * @param {SocketServer} parts.server
-   * @param {() => number} parts.clock ms
-   */
+  /** @param {{view: StatsView, server: SocketServer, clock: () => number}} parts clock: ms */
   constructor({ view, server, clock }) {
     this.#view = view
     this.#server = server

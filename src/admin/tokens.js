@@ -1,8 +1,8 @@
-// Login tokens of the admin page, so that the page need not keep the admin key.
+// Login tokens of the admin page, which therefore does not keep the admin key.
 
 import { createHash, createHmac, scryptSync, timingSafeEqual } from 'node:crypto'
 
-/** How long a token is good for, ms. */
+/** ms */
 export const TOKEN_LIFE = 24 * 3600 * 1000
 const TOKEN = /^(\d{1,15})\.([\w-]{43})$/
 
@@ -10,8 +10,8 @@ const TOKEN = /^(\d{1,15})\.([\w-]{43})$/
 const digest = text => createHash('sha256').update(text).digest()
 
 /**
- * Tokens hold their expiry and are signed: every worker of every node with the same configuration accepts them, and
- * none is stored. Another key or another secret ends them all.
+ * Tokens contain their expiry and are signed, not stored: every worker of every node with the same configuration
+ * accepts them. A new key or secret invalidates all.
  */
 export class AdminTokens {
   #password
@@ -27,7 +27,7 @@ export class AdminTokens {
       .digest()
   }
 
-  /** @param {string} password @returns {boolean} compared in constant time */
+  /** Compares in constant time. @param {string} password @returns {boolean} */
   matches(password) {
     return timingSafeEqual(digest(password), this.#password)
   }
@@ -46,7 +46,7 @@ export class AdminTokens {
   /**
    * @param {string} token
    * @param {number} now unix ms
-   * @returns {number} when it expires, unix ms; 0 if it is no token of ours or has expired
+   * @returns {number} its expiry, unix ms; 0 if it is invalid or expired
    */
   check(token, now) {
     const [, expires, signature] = TOKEN.exec(token) ?? []

@@ -1,4 +1,4 @@
-// Puts the parts of the page together: a session, the stats stream, and what shows them.
+// Connects the parts of the page: session, stats stream, views.
 
 import { byId, inputById } from '../../demo/page/dom.js'
 import { Channels } from './channels.js'

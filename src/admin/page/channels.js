@@ -5,7 +5,7 @@ import { Table } from './table.js'
 
 /** @import { Session } from './session.js' */
 
-/** Clients of a channel above which they are counted, but not listed. */
+/** Clients of a channel above which they are counted, not listed. */
 const MAX_LISTED = 500
 
 /** @typedef {{name: string, clients: number}} ChannelRow */
@@ -13,13 +13,13 @@ const MAX_LISTED = 500
 /** @param {unknown} value @returns {string} as JSON, or '' */
 const json = value => (value === undefined ? '' : JSON.stringify(value))
 
-/** Channels with their subscribers, and who is present in one. */
+/** Channels with their subscribers, and the presence of one. */
 export class Channels {
   #session
   #table
   #people
   #asked = ''
-  /** @type {(channel: string) => void} what a click on `Publish` does */
+  /** @type {(channel: string) => void} on a click on `Publish` */
   onPublish = () => {}
 
   /** @param {Session} session */

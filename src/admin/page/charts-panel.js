@@ -6,7 +6,7 @@ import { Series } from './series.js'
 /** @import { Charts } from '../../charts/charts.js' */
 /** @import { Snapshot } from '../../stats/schema.js' */
 
-/** The last minutes, as the charts that reports have. */
+/** The charts of reports for the last minutes. */
 export class ChartsPanel {
   #series = new Series()
   /** @type {Charts | null} none before there are figures */
@@ -26,7 +26,7 @@ export class ChartsPanel {
 
   draw() {
     const place = byId('charts')
-    // What nobody sees is drawn when it is looked at.
+    // Hidden charts are drawn when they become visible.
     if (document.hidden || place.offsetParent === null || this.#series.length === 0) return
     byId('charts-span').textContent = duration(this.#series.length * 1000)
     const { columns } = this.#series

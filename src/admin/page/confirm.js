@@ -3,7 +3,7 @@ import { byId } from '../../demo/page/dom.js'
 const dialog = /** @type {HTMLDialogElement} */ (byId('confirm'))
 
 /**
- * Asks before something that cannot be taken back.
+ * Confirms an irreversible action.
  * @param {{title: string, text: string, yes: string}} question
  * @returns {Promise<boolean>}
  */
@@ -12,7 +12,7 @@ export function confirm({ title, text, yes }) {
   byId('confirm-text').textContent = text
   byId('confirm-yes').textContent = yes
   dialog.showModal()
-  // The button tells, not `close`, which comes later: the next question may be there by then.
+  // The button decides, not `close`, which comes later: the next question may be open by then.
   return new Promise(resolve => {
     const asked = new AbortController()
     const { signal } = asked
@@ -29,7 +29,7 @@ export function confirm({ title, text, yes }) {
       },
       { signal },
     )
-    // Without a button: Escape. It may be the end of the question before, while this one is asked.
+    // Closed by Escape. The event may belong to the previous question: then the dialog is open.
     dialog.addEventListener('close', () => dialog.open || answer(false), { signal })
   })
 }

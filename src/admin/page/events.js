@@ -10,11 +10,11 @@ const clock = new Intl.DateTimeFormat('en', {
 
 /** @import { GatewayEvent } from '../../stats/schema.js' */
 
-/** What has happened to the gateway, newest first. */
+/** Events of the gateway, newest first. */
 export class Events {
   #list = byId('events')
 
-  /** @param {GatewayEvent[]} events oldest first; instead of those that are shown */
+  /** @param {GatewayEvent[]} events oldest first; they replace those shown */
   reset(events) {
     this.#list.replaceChildren()
     if (events.length === 0) this.#list.append(make('li', 'empty', 'Nothing has happened yet.'))

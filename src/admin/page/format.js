@@ -5,7 +5,7 @@ import { LIMITS } from '../../stats/limits.js'
 /** By 1024, as in the charts. */
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB']
 
-/** What is not known. */
+/** Unknown. */
 export const NOTHING = '–'
 
 /** @param {number | null} bytes */
@@ -52,11 +52,7 @@ export const healthBy = limit => value => {
   return value < warn ? 'good' : value < bad ? 'warn' : 'bad'
 }
 
-/**
- * The same, but quiet while all is well.
- * @param {keyof typeof LIMITS} limit
- * @returns {(value: number) => '' | 'warn' | 'bad'} a class
- */
+/** The same, but '' for good. @param {keyof typeof LIMITS} limit @returns {(value: number) => '' | 'warn' | 'bad'} */
 export const alarmBy = limit => {
   const health = healthBy(limit)
   return value => {

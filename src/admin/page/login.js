@@ -3,7 +3,7 @@ import { reason } from './session.js'
 
 /** @import { Session } from './session.js' */
 
-/** Asks for the key. @param {Session} session */
+/** @param {Session} session */
 export function listenForLogin(session) {
   const key = inputById('login-key')
   const fault = byId('login-fault')

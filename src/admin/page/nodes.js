@@ -6,23 +6,15 @@ import { Table } from './table.js'
 /** @import { Session } from './session.js' */
 
 /**
- * @typedef {object} NodeRow a node as `info` of the server API has it
- * @property {string} uid
- * @property {string} name
- * @property {string} version
- * @property {number} uptime s
- * @property {number} num_clients
- * @property {number} num_users
- * @property {number} num_channels
- * @property {number} num_subs
- * @property {{interval: number, items: Record<string, number>}} [metrics]
+ * @typedef {{uid: string, name: string, version: string, uptime: number, num_clients: number, num_users: number,
+ *   num_channels: number, num_subs: number, metrics?: {interval: number, items: Record<string, number>}}} NodeRow
+ *   a node in `info` of the server API; uptime: s
  */
 
 /** @param {NodeRow} row */
 const delivered = ({ metrics }) =>
   metrics ? (metrics.items.publications_delivered ?? 0) / metrics.interval : 0
 
-/** All nodes that share the engine. */
 export class Nodes {
   #session
   #table

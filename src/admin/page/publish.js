@@ -3,7 +3,6 @@ import { reason } from './session.js'
 
 /** @import { Session } from './session.js' */
 
-/** The form to publish. */
 export class Publish {
   #session
   #channel = inputById('publish-channel')
@@ -33,7 +32,7 @@ export class Publish {
     this.#result.className = good ? 'result' : 'result bad'
   }
 
-  /** @returns {boolean} whether the data is JSON; says what is wrong with it */
+  /** @returns {boolean} whether the data is JSON; shows the fault */
   #check() {
     let fault = ''
     try {
@@ -51,7 +50,7 @@ export class Publish {
     const send = /** @type {HTMLButtonElement} */ (byId('publish-send'))
     send.disabled = true
     try {
-      // As it was written: numbers that a double does not keep arrive as they are.
+      // The original text: numbers beyond the precision of a double stay intact.
       const params = `{"channel":${JSON.stringify(channel)},"data":${this.#data.value}}`
       const { offset, epoch } = await this.#session.call('publish', params)
       this.#say(

@@ -2,22 +2,19 @@ import { CSV_COLUMNS } from '../../stats/csv-columns.js'
 
 /** @import { Snapshot } from '../../stats/schema.js' */
 
-/** Those that are numbers. */
+/** The numeric ones. */
 const COLUMNS = CSV_COLUMNS.filter(({ name }) => name !== 'facts')
 
-/** Seconds that the page remembers. */
+/** Seconds kept. */
 const MAX_ROWS = 900
 
-/** The last minutes as columns, by the names of the CSV file, so that the charts of reports serve here, too. */
+/** The last minutes as columns with the names of the CSV file, which the charts of reports expect. */
 export class Series {
   /** @type {Record<string, (number | null)[]>} */
   columns = Object.fromEntries(COLUMNS.map(({ name }) => [name, []]))
   #node = ''
 
-  /**
-   * What the gateway remembers. Of what the page itself remembers, all that is older stays.
-   * @param {Snapshot[]} history oldest first
-   */
+  /** Older rows of the same gateway process stay. @param {Snapshot[]} history oldest first */
   reset(history) {
     if (history.length === 0) return
     const { node, time } = history[0]
@@ -28,7 +25,7 @@ export class Series {
     for (const snapshot of history) this.add(snapshot)
   }
 
-  /** @param {Snapshot} snapshot newer than all there are */
+  /** @param {Snapshot} snapshot newer than all others */
   add(snapshot) {
     for (const { name, value } of COLUMNS) {
       const column = this.columns[name]

@@ -1,9 +1,9 @@
-// The login of this tab, until the tab is closed, the token expires or the user logs out.
+// The login of this tab, until it is closed, the token expires or the user logs out.
 
 const KEY = 'halley-admin-token'
 const prefix = document.documentElement.dataset.prefix ?? ''
 
-/** What an endpoint has refused. */
+/** A refusal by an endpoint. */
 export class Refusal extends Error {
   /** @param {number} status HTTP @param {string} message */
   constructor(status, message) {
@@ -18,7 +18,7 @@ async function refusalOf(answer) {
   return new Refusal(answer.status, said?.error ?? `the gateway answered with HTTP ${answer.status}`)
 }
 
-/** The way to the admin endpoints. */
+/** Calls the admin endpoints. */
 export class Session {
   #token = sessionStorage.getItem(KEY) ?? ''
   /** @type {(loggedIn: boolean) => void} */
@@ -28,11 +28,7 @@ export class Session {
     return this.#token !== ''
   }
 
-  /**
-   * @param {string} path @param {RequestInit} init
-   * @returns {Promise<Response>} a good one
-   * @throws {Refusal | TypeError}
-   */
+  /** @param {string} path @param {RequestInit} init @returns {Promise<Response>} ok @throws {Refusal | TypeError} */
   async #fetch(path, init) {
     const token = this.#token
     const headers = token === '' ? undefined : { Authorization: `Bearer ${token}` }
@@ -60,8 +56,7 @@ export class Session {
   }
 
   /**
-   * @param {string} method
-   * @param {object | string} [params] an object, or JSON text
+   * @param {string} method @param {object | string} [params] an object, or JSON text
    * @returns {Promise<any>} the result
    * @throws {Refusal | TypeError}
    */
@@ -85,5 +80,5 @@ export class Session {
   }
 }
 
-/** @param {any} error of a call, in words */
+/** @param {any} error of a call */
 export const reason = error => (error instanceof Refusal ? error.message : 'the gateway cannot be reached')

@@ -3,12 +3,12 @@ import { Refusal, reason } from './session.js'
 /** @import { StatsMessage } from '../../stats/schema.js' */
 /** @import { Session } from './session.js' */
 
-/** A message comes every second; after so many ms without any the connection is taken for lost. */
+/** ms without a message after which the connection counts as lost; there is one every second. */
 const SILENCE = 8000
 const FIRST_WAIT = 500
 const LONGEST_WAIT = 15_000
 
-/** Cuts chunks of bytes into lines. @param {ReadableStream<Uint8Array>} body @returns {AsyncGenerator<string>} */
+/** Splits chunks into lines. @param {ReadableStream<Uint8Array>} body @returns {AsyncGenerator<string>} */
 async function* linesOf(body) {
   const reader = body.getReader()
   const decoder = new TextDecoder()
@@ -22,7 +22,7 @@ async function* linesOf(body) {
   }
 }
 
-/** The stats stream, read again whenever it ends, later and later while it fails. */
+/** The stats stream; it reconnects with a growing delay. */
 export class StatsStream {
   #session
   #abort = new AbortController()
@@ -37,7 +37,7 @@ export class StatsStream {
   /** @param {Session} session */
   constructor(session) {
     this.#session = session
-    // A laptop that was closed need not wait for its turn.
+    // A laptop that wakes up does not wait for its turn.
     addEventListener('online', () => this.#hurry())
     document.addEventListener('visibilitychange', () => {
       if (!document.hidden) this.#hurry()
@@ -92,7 +92,7 @@ export class StatsStream {
   /** @param {string} why */
   #wait(why) {
     const longest = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** this.#failures++)
-    // Pages that were cut off together do not all come back at once.
+    // A random delay, so that pages do not reconnect all at once.
     const wait = longest * (0.5 + Math.random() / 2)
     this.onState('lost', `${why}; trying again in ${Math.ceil(wait / 1000)} s`)
     this.#timer = setTimeout(() => this.#run(), wait)

@@ -5,15 +5,15 @@ import { make } from '../../demo/page/dom.js'
  * @typedef {object} TableColumn
  * @property {string} label
  * @property {(row: R) => string | number} value sorted by this
- * @property {(row: R) => string} [text] what is shown, where that is something else
+ * @property {(row: R) => string} [text] shown text, if it differs
  * @property {(row: R) => string} [tone] a class for the cell: good, warn, bad, soft
  * @property {(row: R) => HTMLElement} [node] instead of text; made once for each row
  * @property {boolean} [words] left-aligned
- * @property {string} [hint] what the label means
+ * @property {string} [hint] explains the label
  */
 
 /**
- * Rows by key. A row that stays keeps its elements, so that focus, selection and scroll positions stay, too.
+ * Rows by key. A row keeps its elements, and so focus, selection and scroll position.
  * @template R
  */
 export class Table {
@@ -29,9 +29,7 @@ export class Table {
   #descending
 
   /**
-   * @param {HTMLElement} place
-   * @param {string} caption for those who cannot see it
-   * @param {TableColumn<R>[]} columns
+   * @param {HTMLElement} place @param {string} caption for screen readers @param {TableColumn<R>[]} columns
    * @param {{key: (row: R) => string, sort?: number, descending?: boolean}} options sort: index of a column
    */
   constructor(place, caption, columns, { key, sort = 0, descending = false }) {

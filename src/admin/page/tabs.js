@@ -8,9 +8,8 @@ const VIEWS = /** @type {View[]} */ (['live', 'channels', 'users', 'nodes'])
 const chosen = () => VIEWS.find(view => location.hash === `#${view}`) ?? 'live'
 
 /**
- * Shows the part of the page that the address names.
- * @param {(view: View) => void} onShow
- * @returns {() => void} to be called when the page is ready
+ * Shows the view that the address names.
+ * @param {(view: View) => void} onShow @returns {() => void} to be called when the page is ready
  */
 export function listenForTabs(onShow) {
   const show = () => {

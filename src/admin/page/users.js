@@ -14,7 +14,7 @@ function channelsOf({ channels, subscriptions }) {
   return more > 0 ? `${channels.join(', ')} and ${more} more` : channels.join(', ')
 }
 
-/** The connections of a user, over all nodes, and their end. */
+/** The connections of a user on all nodes, and buttons that end them. */
 export class Users {
   #session
   #table
@@ -74,7 +74,7 @@ export class Users {
       this.#table.show(connections)
       const shown = connections.length < total ? `, ${connections.length} shown` : ''
       byId('users-count').textContent = `${plural(total, 'connection')}${shown}`
-      // Without a user these are strangers to each other: they are ended one by one.
+      // Anonymous connections do not belong together: they are ended one by one.
       this.#all.disabled = user === '' || total === 0
     } catch (error) {
       fault.textContent = `Not read: ${reason(error)}`

@@ -7,11 +7,8 @@ import { alarmBy, bytes, duration, healthBy, ms, percent, short, whole } from '.
 const sum = parts => parts.reduce((total, part) => total + part, 0)
 
 /**
- * @typedef {object} Tile
- * @property {string} label
- * @property {(snapshot: Snapshot) => string} value
- * @property {(snapshot: Snapshot) => string} note
- * @property {(snapshot: Snapshot) => string} [tone]
+ * @typedef {{label: string, value: (snapshot: Snapshot) => string, note: (snapshot: Snapshot) => string,
+ *   tone?: (snapshot: Snapshot) => string}} Tile
  */
 
 /** @param {Snapshot['machine']} machine */
@@ -71,7 +68,7 @@ const TILES = [
   },
 ]
 
-/** What the node is, and its most important figures. */
+/** The facts of the node and its most important figures. */
 export class Vitals {
   #tiles
 

@@ -9,7 +9,7 @@ import { Table } from './table.js'
 /** @import { TableColumn } from './table.js' */
 
 /**
- * A column of figures that a worker without a sample has not.
+ * A column of figures that are empty without a sample.
  * @param {string} label @param {string} hint @param {(sample: WorkerSample) => number} value
  * @param {(value: number) => string} text @param {(value: number) => string} [tone]
  * @returns {TableColumn<WorkerView>}
@@ -66,7 +66,7 @@ const COLUMNS = [
   figure('Outbox', 'what clients have not taken yet', ({ outbox }) => outbox.bytes, bytes),
 ]
 
-/** The table of workers, and what can be done to them. */
+/** The table of workers, with their actions. */
 export class Workers {
   #session
   #table
@@ -143,7 +143,7 @@ export class Workers {
       result.textContent = done
       result.className = 'result'
     } catch (error) {
-      // The worker that has taken the request may be the one that goes, before its answer has left.
+      // The worker that handles the request may be the restarted one and end before it answers.
       const gone = type === 'restart' && !(error instanceof Refusal)
       result.textContent = gone ? done : reason(error)
       result.className = gone ? 'result' : 'result bad'
