@@ -1,24 +1,18 @@
 import { parseArgs } from 'node:util'
 import { didYouMean } from '../config/nearest.js'
 
-/** A command line that cannot be understood; the message is one line. */
+/** An invalid command line; the message is one line. */
 export class UsageError extends Error {}
 
-/**
- * @typedef {object} Flag
- * @property {'string' | 'boolean'} type
- * @property {string} [short]
- * @property {boolean} [multiple]
- */
+/** @typedef {{type: 'string' | 'boolean', short?: string, multiple?: boolean}} Flag */
 
-/** Every command has these. @type {Record<string, Flag>} */
+/** Flags of every command. @type {Record<string, Flag>} */
 const COMMON = { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'V' } }
 
 /**
- * @param {string[]} args behind the command
- * @param {Record<string, Flag>} own flags of the command
- * @param {number} [most] words that the command takes beside its flags
- * @returns {Record<string, any>} flag name -> text, list of texts, or true; `words`: those that are no flags
+ * @param {string[]} args after the command @param {Record<string, Flag>} own flags of the command
+ * @param {number} [most] words accepted beside flags
+ * @returns {Record<string, any>} flag name -> text, list of texts, or true; `words`: arguments that are no flags
  * @throws {UsageError}
  */
 export function parseFlags(args, own, most = 0) {
@@ -30,7 +24,7 @@ export function parseFlags(args, own, most = 0) {
     tokens: true,
     allowPositionals: true,
   })
-  // Somebody who asks for help need not have the rest right.
+  // `--help` works even if the rest is wrong.
   if (values.help || values.version) return { help: values.help, version: values.version }
   for (const token of tokens) {
     if (token.kind === 'positional' && token.value === positionals[most])

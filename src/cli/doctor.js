@@ -19,11 +19,7 @@ const FILES = ['sysctl', 'limits', 'service']
 const MOST = 1e9
 const FACTORS = /** @type {Record<string, number>} */ ({ '': 1, k: 1000, m: 1e6 })
 
-/**
- * @param {Record<string, string>} flags @param {string} name
- * @returns {number | undefined} undefined when it is not there
- * @throws {UsageError}
- */
+/** @param {Record<string, string>} flags @param {string} name @returns {number | undefined} @throws {UsageError} */
 function number(flags, name) {
   const text = flags[name]
   if (text === undefined) return undefined
@@ -151,7 +147,7 @@ Examples:
   },
 }
 
-/** @param {Record<string, string | null>} files @returns {string} how to get at them */
+/** @param {Record<string, string | null>} files @returns {string} */
 function hint(files) {
   const names = Object.keys(files).filter(name => files[name] !== null)
   if (names.length === 0) return 'No limit and no setting has to change.\n'

@@ -1,5 +1,5 @@
 // The commands of `halley`: main.js finds the command, args.js reads its flags, each command has a file.
-// It imports everything below it; nothing but bin/ imports it (the fleet uses args.js and command.js).
+// It imports everything below it; only bin/ imports it (the fleet uses args.js and command.js).
 // It promises: a command gets environment, folder and output in its Io and returns an exit code; nothing exits here.
 // A wrong command line is one line on standard error and code 2; an unusable configuration is one line for each fault.
 // A new command is one file with a `Command` and a row in COMMANDS.
@@ -20,7 +20,7 @@ import { subtoken, token } from './token.js'
 /** @type {readonly Command[]} */
 const COMMANDS = [serve, dashboard, report, doctor, token, subtoken, configCheck, configDefaults, configDoc]
 
-/** Groups whose commands are loaded when one of them is asked for: a gateway has no use for them. */
+/** Groups of commands, loaded on use: a gateway does not need them. */
 const GROUPS = [
   {
     name: 'fleet',
@@ -82,10 +82,9 @@ ${examplesOf(commands, group)
 `
 
 /**
- * Finds the command that a command line means. Flags alone mean `serve`.
+ * Finds the command. Flags alone mean `serve`.
  * @param {readonly Command[]} commands @param {string[]} args
- * @returns {{command: Command, rest: string[]} | {group: string, rest: string[]} | null} null: about halley as a
- *   whole
+ * @returns {{command: Command, rest: string[]} | {group: string, rest: string[]} | null} null: halley as a whole
  * @throws {UsageError}
  */
 function findCommand(commands, args) {
@@ -112,7 +111,7 @@ function findCommand(commands, args) {
 /**
  * @param {string[]} args @param {Io} io
  * @returns {Promise<number | undefined>}
- * @throws {UsageError} its message names the command
+ * @throws {UsageError} naming the command
  */
 async function dispatch(args, io) {
   const words = args[0] === 'help' ? [...args.slice(1), '--help'] : args
@@ -144,10 +143,9 @@ async function dispatch(args, io) {
 
 /**
  * Runs one command line.
- * @param {string[]} args behind the script's name
- * @param {Io} io
- * @returns {Promise<number | undefined>} exit code: 0, 1 for a fault (of the configuration, say), 2 for a command
- *   line that cannot be understood; undefined: the gateway runs
+ * @param {string[]} args after the script's name @param {Io} io
+ * @returns {Promise<number | undefined>} exit code: 0, 1 for a fault (of the configuration, say), 2 for an invalid
+ *   command line; undefined: the gateway runs
  */
 export async function main(args, io) {
   try {
@@ -158,7 +156,7 @@ export async function main(args, io) {
       return 2
     }
     if (error instanceof ConfigError) for (const fault of error.faults) io.stderr(`halley: ${fault}\n`)
-    // What is thrown on purpose (a port in use) needs no stack; a mistake of ours does.
+    // Plain errors (a port in use) need no stack; a bug of ours does.
     else io.stderr(`halley: ${error?.constructor === Error ? error.message : (error?.stack ?? error)}\n`)
     return 1
   }

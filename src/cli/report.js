@@ -4,7 +4,7 @@ import { UsageError } from './args.js'
 
 /** @import { Command } from './command.js' */
 
-/** Progress is printed after this time, and as often, ms. */
+/** Progress is printed after this time, then at this interval, ms. */
 const PROGRESS_INTERVAL = 500
 
 /** @type {Command} */

@@ -58,7 +58,7 @@ Examples:
       },
     }
     const start = configureServer(sources)
-    // A reload must not change the key that was printed at the start.
+    // A reload must not change the printed key.
     const reload = () => configureServer(sources, start.config.http_api.key)
     const { startPrimary } = await import('../primary/serve.js')
     await startPrimary({ ...start, reload, dashboard: !flags['no-dashboard'] })

@@ -12,9 +12,9 @@ import { CONFIG_FLAG } from './command.js'
 const encode = value => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 /**
- * @param {Record<string, unknown>} claims undefined ones are left out
+ * @param {Record<string, unknown>} claims without undefined ones
  * @param {string} secret
- * @returns {string} a JWT signed with HS256
+ * @returns {string} an HS256 JWT
  */
 function sign(claims, secret) {
   const body = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode(claims)}`
@@ -38,15 +38,15 @@ function parseInfo(text) {
     const info = JSON.parse(text)
     if (info !== null && typeof info === 'object' && !Array.isArray(info)) return info
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new UsageError('--info needs a JSON object')
 }
 
 /**
- * Makes a token that a gateway with this configuration accepts.
+ * Makes a token for gateways with this configuration.
  * @param {Io} io @param {Record<string, any>} flags @param {'token' | 'subscription_token'} kind
- * @param {Record<string, unknown>} more claims of this kind of token
+ * @param {Record<string, unknown>} more claims of this kind
  */
 function makeToken({ env, cwd }, flags, kind, more) {
   const { config } = loadConfig({ file: flags.config, env, cwd })
@@ -78,7 +78,7 @@ function makeToken({ env, cwd }, flags, kind, more) {
   )
 }
 
-/** Flags of both kinds of token. @type {Record<string, Flag>} */
+/** Of both kinds of tokens. @type {Record<string, Flag>} */
 const TOKEN_FLAGS = {
   user: { type: 'string', short: 'u' },
   ttl: { type: 'string', short: 't' },
