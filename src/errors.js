@@ -1,13 +1,10 @@
-// One table for everything that can be refused: reply errors, disconnects, unsubscribes.
-// docs/errors.md is held against it by a test.
+// One table of all refusals: reply errors, disconnects, unsubscribes. A test compares docs/errors.md with it.
 
-/** An error of a command: goes out as `error` in a reply, or in the answer of the server API. */
+/** An error of a command, sent as `error` in a reply or in the answer of the server API. */
 export class ReplyError extends Error {
   /**
-   * @param {number} code 100-1999
-   * @param {string} message what the client reads
-   * @param {boolean} [temporary] the SDK may try again
-   * @param {number} [status] HTTP status in the API's transport error mode
+   * @param {number} code 100-1999 @param {string} message sent to the client
+   * @param {boolean} [temporary] the SDK may retry @param {number} [status] HTTP status in transport error mode
    */
   constructor(code, message, temporary = false, status = 500) {
     super(message)
@@ -19,8 +16,8 @@ export class ReplyError extends Error {
 
 /**
  * The end of a connection: a WebSocket close frame, or a `disconnect` push and the end of the stream. SDKs
- * reconnect unless 3500 <= code < 4000 or 4500 <= code < 5000. A reason is never empty and never parses as JSON,
- * because SDKs read both as something else.
+ * reconnect unless 3500 <= code < 4000 or 4500 <= code < 5000. A reason is neither empty nor JSON: SDKs misread
+ * both.
  */
 export class Disconnect extends Error {
   /** @param {number} code 3000-4999 @param {string} reason at most 123 bytes */
@@ -30,7 +27,7 @@ export class Disconnect extends Error {
     this.reason = reason
   }
 
-  /** Whether SDKs come back after this code. */
+  /** Whether SDKs reconnect after this code. */
   get reconnect() {
     return !((this.code >= 3500 && this.code < 4000) || (this.code >= 4500 && this.code < 5000))
   }
@@ -56,7 +53,7 @@ export const errors = Object.freeze({
   tooManyRequests: reply(111, 'too many requests', 500, true),
   unrecoverablePosition: reply(112, 'unrecoverable position', 416),
   conflict: reply(113, 'conflict', 409),
-  /** The same code as methodNotFound, in the API's own words. */
+  /** The code of methodNotFound, with the API's message. */
   notFound: reply(104, 'not found', 404),
 })
 

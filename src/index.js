@@ -13,7 +13,7 @@ export { ConfigError }
 /**
  * @typedef {object} RunningGateway
  * @property {string} url address it listens on
- * @property {() => Promise<void>} stop tells all clients to reconnect; resolves when the last worker has ended. Further
+ * @property {() => Promise<void>} stop makes all clients reconnect; resolves when the last worker has ended. Further
  *   calls return the same promise
  */
 
@@ -41,7 +41,7 @@ export async function createGateway({ file, config: base, log } = {}) {
     await pool.stop()
     await telemetry.close()
   }
-  // A stats client may have stopped it before.
+  // A stats client may have stopped it.
   const stop = () => (stopped ??= end())
   const telemetry = new Telemetry({ pool, log: ownLog, output: null, onStop: stop })
   try {

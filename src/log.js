@@ -6,7 +6,7 @@ import { pino } from 'pino'
 /** For pino-pretty: loading it takes 15 ms and few processes need it. */
 const require = createRequire(import.meta.url)
 
-/** Destination of one process's log lines: a file or standard output, and a forwarding function. */
+/** Destination of a process's log lines: a file or standard output, and a forwarding function. */
 export class LogOutput {
   /** Whether lines are written to standard output; a file always gets them. */
   shown = true
@@ -16,8 +16,7 @@ export class LogOutput {
 
   /**
    * Writes JSON lines; readable lines to a terminal.
-   * @param {{file: string}} options of `log`
-   * @param {boolean} terminal whether standard output is a terminal
+   * @param {{file: string}} options of `log` @param {boolean} terminal whether standard output is one
    */
   constructor({ file }, terminal) {
     this.toFile = file !== ''
@@ -40,8 +39,7 @@ export class LogOutput {
 }
 
 /**
- * @param {{level: string, file: string}} options of `log`
- * @param {LogOutput} output
+ * @param {{level: string, file: string}} options of `log` @param {LogOutput} output
  * @param {object} [bindings] fields of every line
  * @returns {Logger}
  */
