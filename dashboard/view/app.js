@@ -12,30 +12,32 @@
 /**
  * @template State, Action, Effect
  * @typedef {object} View
- * @property {Screen} terminal opened, and closed in any case
- * @property {State & {effects: Effect[]}} state the first one
- * @property {(state: State & {effects: Effect[]}, action: Action | import('./state.js').ViewAction) => State & {effects: Effect[]}} reduce
+ * @property {Screen} terminal closed on every exit
+ * @property {State & {effects: Effect[]}} state
+ * @property {(state: State & {effects: Effect[]}, action: Action | import('./state.js').ViewAction) => State &
+ *   {effects: Effect[]}} reduce
  * @property {(state: State & {effects: Effect[]}) => import('../terminal/line.js').Line[]} render
  * @property {(dispatch: (action: Action) => void) => void} start starts the source
- * @property {(effect: Effect, parts: {dispatch: (action: Action) => void, finish: (ending?: any) => void}) => void} onEffect
+ * @property {(effect: Effect, parts: {dispatch: (action: Action) => void, finish: (ending?: any) => void}) => void}
+ *   onEffect
  * @property {() => void} close stops the source
- * @property {() => boolean} [orphaned] whether the parent process is gone: then the view ends
+ * @property {() => boolean} [orphaned] whether the parent process is gone: the view ends
  * @property {() => number} [now] Unix ms
- * @property {Pick<NodeJS.Process, 'on' | 'off'>} [host] the process
+ * @property {Pick<NodeJS.Process, 'on' | 'off'>} [host]
  */
 
-/** Least time between two pictures, ms. */
+/** Minimum time between two pictures, ms. */
 const PICTURE = 250
 /** Interval of the check for a stale picture, ms. */
 const TICK = 1000
 const SIGNALS = /** @type {const} */ (['SIGTERM', 'SIGHUP', 'SIGINT'])
 
 /**
- * Runs a view until the user quits: the loop of the dashboard and of the fleet's status.
+ * Runs a view until the user quits: the loop of the dashboard and of `halley fleet status`.
  *
  * @template State, Action, Effect
  * @param {View<State, Action, Effect>} view
- * @returns {Promise<any>} the argument of `finish`; undefined after a signal, or when the terminal is gone
+ * @returns {Promise<any>} the argument of `finish`; undefined after a signal or the loss of the terminal
  * @throws {Error} a fault of the view; the terminal is closed before
  */
 export function runView({
@@ -98,9 +100,9 @@ export function runView({
     })
     /**
      * Faults end the view; callers must not swallow them.
+     *
      * @template {unknown[]} A
-     * @param {(...args: A) => void} run
-     * @returns {(...args: A) => void}
+     * @param {(...args: A) => void} run @returns {(...args: A) => void}
      */
     function safely(run) {
       return (...args) => {
@@ -121,7 +123,7 @@ export function runView({
     }, TICK)
     terminal.onKey = name => dispatch({ type: 'key', name, now: now() })
     terminal.onEnd = quit
-    // After a resize the screen is garbage until it is drawn again.
+    // A resize garbles the screen: draw at once.
     terminal.onResize = safely(({ columns, rows }) => {
       state = reduce(state, { type: 'size', columns, rows })
       if (waiting) clearTimeout(waiting)

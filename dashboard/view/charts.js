@@ -10,53 +10,52 @@ import { shown } from './state.js'
  */
 
 /**
- * @template P a point in time; null in the history: nothing is known of that second
+ * @template P a point in time; null in the history: unknown
  * @typedef {object} ChartDefinition
  * @property {string} title
- * @property {string} [short] title where there is little room
+ * @property {string} [short] title for narrow charts
  * @property {'linear' | 'log'} scale
  * @property {boolean} [stacked]
  * @property {(value: number) => string} format of the axis
- * @property {boolean} [binary] whether the axis goes by powers of 1024
+ * @property {boolean} [binary] the axis uses powers of 1024
  * @property {readonly {label: string, style: string, value: (point: P) => number | null}[]} series
- * @property {(value: number | null) => string} figure the newest value of a series as text
- * @property {string} [unknown] instead of the figures while none is known
+ * @property {(value: number | null) => string} figure text of the newest value of a series
+ * @property {string} [unknown] shown instead of the figures while none is known
  */
 
 /**
  * @template M, P
  * @typedef {object} Plot
  * @property {ChartDefinition<P>} definition
- * @property {string} id of the definition and of what `pick` selects: key of the cache
- * @property {(moment: M) => P | null} pick what it shows of a moment
+ * @property {string} id of the definition and of what `pick` selects: the cache key
+ * @property {(moment: M) => P | null} pick
  */
 
 /**
  * @template M
  * @typedef {object} History
- * @property {(M & {time: number} | null)[]} lines one a second, oldest first: the moments that lines show
- * @property {(M & {time: number} | null)[]} areas those that stacked areas show
+ * @property {(M & {time: number} | null)[]} lines one per second, oldest first: the moments shown by lines
+ * @property {(M & {time: number} | null)[]} areas the moments shown by stacked areas
  * @property {M | null} newest
- * @property {number} span seconds from the left edge to the right one
+ * @property {number} span seconds from the left to the right edge
  */
 
-/** Columns of the labels of an axis: charts below each other line up. */
+/** Columns of the axis labels: aligns charts below each other. */
 const LABELS = 6
 const GAP = 2
-/** Least size of a chart with its title. */
+/** Minimum size of a chart with its title. */
 const LEAST = { width: 48, height: 8 }
 const GOOD_HEIGHT = 16
 
 /**
- * The charts of the main page. Where not all fit, `c` goes through them.
+ * The charts of the main page. If not all fit, the key `c` switches.
  *
  * @template {import('./state.js').ViewState<any> & {view: string}} State
- * @param {object} parts
- * @param {number} parts.count of charts
- * @param {number} parts.across most charts side by side
- * @param {number} parts.highest rows of a chart: a higher one shows no more
+ * @param {object} parts @param {number} parts.count @param {number} parts.across maximum charts side by side
+ * @param {number} parts.highest maximum useful rows of a chart
  * @param {(rows: number) => {least: number, share?: number}} parts.rows of the terminal -> see Panel.rows
- * @param {(state: State, which: number, width: number, height: number, more: string) => Line[]} parts.draw more: which of how many
+ * @param {(state: State, which: number, width: number, height: number, more: string) => Line[]} parts.draw more:
+ *   which of how many
  * @returns {import('./screen.js').Panel<State>}
  */
 export const chartsOf = ({ count, across, highest, rows: needed, draw }) => {
@@ -72,10 +71,10 @@ export const chartsOf = ({ count, across, highest, rows: needed, draw }) => {
     priority: 6,
 
     draw(state, width, rows) {
-      // Wide charts of a good height rather than narrow and high ones.
+      // Prefer wide charts of a good height to narrow, high ones.
       const most = wideOf(width)
       const wide = most > 2 && rows >= Math.ceil(count / 2) * GOOD_HEIGHT ? 2 : most
-      // Another row of charts only where every chart stays readable.
+      // Add a row of charts only if every chart stays readable.
       const high = Math.max(1, Math.min(Math.ceil(count / wide), Math.floor(rows / LEAST.height)))
       const fit = Math.min(count, wide * high)
       const first = fit === count ? 0 : state.chart
@@ -88,10 +87,9 @@ export const chartsOf = ({ count, across, highest, rows: needed, draw }) => {
 }
 
 /**
- * @param {{wide: number, high: number, count: number, width: number, rows: number}} grid charts side by side, rows
- *   of charts, charts in all; size in columns and rows of the screen
- * @param {(at: number, width: number, height: number) => Line[]} draw one chart
- * @returns {Line[]}
+ * @param {{wide: number, high: number, count: number, width: number, rows: number}} grid charts per row, rows of
+ *   charts, charts; size of the whole in columns and rows
+ * @param {(at: number, width: number, height: number) => Line[]} draw @returns {Line[]}
  */
 export const chartGrid = ({ wide, high, count, width, rows }, draw) =>
   Array.from({ length: high }, (_, row) => {
@@ -108,21 +106,17 @@ export const chartGrid = ({ wide, high, count, width, rows }, draw) =>
 const SPACE = [' '.repeat(GAP), '']
 
 /**
- * A chart with its title and its newest figures above it.
+ * A chart below its title and newest figures.
  *
  * @template M, P
- * @param {Plot<M, P>} plot
- * @param {History<M>} history
- * @param {Look} look
- * @param {number} width
- * @param {number} height
- * @param {string} [more] which of how many
+ * @param {Plot<M, P>} plot @param {History<M>} history @param {Look} look @param {number} width
+ * @param {number} height @param {string} [more] which of how many
  * @returns {Line[]} all of the same width
  */
 export function chartBlock(plot, history, look, width, height, more = '') {
   const { title, short = title, stacked } = plot.definition
   const number = /** @type {Line} */ (more === '' ? [] : [[`  ${more}`, 'label']])
-  // Around a title with something at the right there are seven columns.
+  // The frame of a title with a right part takes seven columns.
   const room = width - 7 - widthOf(number)
   let right = figures(plot, history.newest, look, true)
   if (short.length + widthOf(right) > room) right = figures(plot, history.newest, look, false)
@@ -135,12 +129,12 @@ export function chartBlock(plot, history, look, width, height, more = '') {
 }
 
 /**
+ * The newest figures, with a mark each if there are several series.
+ *
  * @template M, P
- * @param {Plot<M, P>} plot
- * @param {M | null} newest
- * @param {Look} look
- * @param {boolean} labelled false: there is no room for the labels
- * @returns {Line} the newest figures; of several series each with its mark
+ * @param {Plot<M, P>} plot @param {M | null} newest @param {Look} look
+ * @param {boolean} labelled false: no room for labels
+ * @returns {Line}
  */
 function figures({ definition, pick }, newest, { unicode, colors }, labelled) {
   const { series, figure, stacked, unknown } = definition
@@ -157,20 +151,16 @@ function figures({ definition, pick }, newest, { unicode, colors }, labelled) {
 }
 
 /**
- * Charts are most of the work of a picture, and most pictures show the same history as the one before.
+ * Charts are most of the work of a picture, and most pictures show the same history as the previous one.
+ *
  * @type {WeakMap<object, Map<string, Line[]>>}
  */
 const drawn = new WeakMap()
 
 /**
  * @template M, P
- * @param {Plot<M, P>} plot
- * @param {(M & {time: number} | null)[]} moments
- * @param {number} span seconds
- * @param {number} width
- * @param {number} height
- * @param {Look} look
- * @returns {Line[]}
+ * @param {Plot<M, P>} plot @param {(M & {time: number} | null)[]} moments @param {number} span seconds
+ * @param {number} width @param {number} height @param {Look} look @returns {Line[]}
  */
 function linesOf({ definition, id, pick }, moments, span, width, height, { unicode, colors }) {
   const known = drawn.get(moments) ?? new Map()

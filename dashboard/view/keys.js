@@ -1,10 +1,10 @@
 /**
  * @template Id, State
  * @typedef {object} Views
- * @property {readonly {name: string, down: boolean}[]} sorts columns, in the order in which `s` goes through them
- * @property {number} charts how many there are
- * @property {(state: State) => Id[]} rows of the table, as they are sorted
- * @property {(state: State) => number} lines most lines of the page that scrolls now
+ * @property {readonly {name: string, down: boolean}[]} sorts columns, in the order of the key `s`
+ * @property {number} charts
+ * @property {(state: State) => Id[]} rows ids of the table, sorted
+ * @property {(state: State) => number} lines length of the page that scrolls
  */
 
 /**
@@ -15,24 +15,19 @@
 
 /** Rows of the screen that do not scroll. */
 const FIXED = 4
-/** Rows of a page. */
 const PAGE = 10
 
 /**
  * @template {Keyed<any>} State
- * @param {State} state
- * @param {State['view']} view
- * @returns {State} with it open, or closed when it was
+ * @param {State} state @param {State['view']} view @returns {State} with the view opened, or closed if it was open
  */
 export const toggled = (state, view) => ({ ...state, view: state.view === view ? 'main' : view, scroll: 0 })
 
 /**
  * The keys of both views; each adds its own.
- *
  * @template Id
  * @template {Keyed<Id>} State
- * @param {Views<Id, State>} views
- * @returns {Record<string, (state: State) => State>} by blessed's names
+ * @param {Views<Id, State>} views @returns {Record<string, (state: State) => State>} by blessed's names
  */
 export function commonKeys({ sorts, charts, rows, lines }) {
   const scrolled = (/** @type {State} */ state, /** @type {number} */ by) => {
@@ -45,7 +40,7 @@ export function commonKeys({ sorts, charts, rows, lines }) {
     const ids = rows(state)
     if (ids.length === 0) return state
     const at = state.selected === null ? -1 : ids.indexOf(state.selected)
-    // Without a selection, down starts at the first row, up at the last one.
+    // Without a selection, down starts at the first row, up at the last.
     const from = at < 0 && by < 0 ? ids.length : at
     return { ...state, selected: ids[Math.min(ids.length - 1, Math.max(0, from + by))] }
   }

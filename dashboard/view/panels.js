@@ -1,4 +1,4 @@
-// Panels that the dashboard and the fleet's status share: each is made from what differs between the two.
+// Panels shared by the dashboard and `halley fleet status`; the parameters are the differences.
 
 import { clock, mark } from '../format.js'
 import { beside, clip, clipText, pad, visibleWidth, width as widthOf } from '../terminal/line.js'
@@ -13,7 +13,7 @@ import { shown } from './state.js'
  */
 
 /**
- * Why the figures are not those of this second; shown only then.
+ * The reason why the figures are old; hidden otherwise.
  *
  * @template {import('./state.js').ViewState<any>} State
  * @param {(state: State) => boolean} isStale
@@ -34,12 +34,10 @@ export const statusOf = (isStale, trouble) => ({
 })
 
 /**
- * In place of everything else until there are figures.
+ * Shown instead of everything else until there are figures.
  *
  * @template {import('./state.js').ViewState<any> & {view: string, source: string}} State
- * @param {string} title
- * @param {(state: State) => Span} message
- * @returns {import('./screen.js').Panel<State>}
+ * @param {string} title @param {(state: State) => Span} message @returns {import('./screen.js').Panel<State>}
  */
 export const waitingOf = (title, message) => ({
   name: 'waiting',
@@ -54,11 +52,7 @@ export const waitingOf = (title, message) => ({
   },
 })
 
-/**
- * @param {string} text
- * @param {number} width columns
- * @returns {string[]} its lines, broken between words
- */
+/** @param {string} text @param {number} width @returns {string[]} */
 function wrapped(text, width) {
   /** @type {string[]} */
   const lines = ['']
@@ -87,10 +81,10 @@ function eventText({ time, level, text }, { colors }) {
 }
 
 /**
- * @param {readonly Event[]} events
- * @param {Pick<import('./state.js').ViewState<any>, 'look' | 'notice'>} state
+ * The newest events; the last place shows the reply to a key for a moment.
+ * @param {readonly Event[]} events @param {Pick<import('./state.js').ViewState<any>, 'look' | 'notice'>} state
  * @param {number} room lines, at least one
- * @returns {Line[]} the newest ones; for a moment the reply to a key takes a place
+ * @returns {Line[]}
  */
 export function newestEvents(events, { look, notice }, room) {
   const lines = events.slice(-room).map(event => eventText(event, look))
@@ -105,10 +99,10 @@ export function newestEvents(events, { look, notice }, room) {
 }
 
 /**
- * All known events, the newest ones first.
+ * All known events, the newest first.
  *
  * @template {{view: string, scroll: number, look: {unicode: boolean, colors: boolean}}} State
- * @param {(state: State) => readonly Event[] | null} eventsOf null: there is no picture yet
+ * @param {(state: State) => readonly Event[] | null} eventsOf null: no picture yet
  * @returns {import('./screen.js').Panel<State>}
  */
 export const eventListOf = eventsOf => ({
@@ -127,7 +121,7 @@ export const eventListOf = eventsOf => ({
   },
 })
 
-/** Keys of both views. @type {readonly Key[]} */
+/** @type {readonly Key[]} */
 const KEYS = [
   ['h ?', 'this help'],
   ['↑ ↓ k j', 'select a row; pgup, pgdn, home, end'],
@@ -140,14 +134,12 @@ const KEYS = [
 ]
 
 /**
- * Keys and words, side by side where there is room.
+ * Keys and words, side by side if they fit.
  *
  * @template {{view: string, scroll: number}} State
- * @param {object} parts
- * @param {(state: State) => Line[]} [parts.first] above the keys
+ * @param {object} parts @param {(state: State) => Line[]} [parts.first] above the keys
  * @param {(state: State) => readonly Key[]} parts.keys of this view only
- * @param {(state: State) => Line[]} parts.words
- * @returns {import('./screen.js').Panel<State>}
+ * @param {(state: State) => Line[]} parts.words @returns {import('./screen.js').Panel<State>}
  */
 export const helpOf = ({ first = () => [], keys, words }) => ({
   name: 'help',
@@ -173,10 +165,10 @@ export const helpOf = ({ first = () => [], keys, words }) => ({
 })
 
 /**
- * As many keys as fit; the help has all of them.
+ * The keys that fit; the help has all of them.
  *
  * @template State
- * @param {(state: State) => Key[]} keysOf the most important ones first; the first one is shown at the end
+ * @param {(state: State) => Key[]} keysOf the most important first; the first is shown at the end
  * @returns {import('./screen.js').Panel<State>}
  */
 export const footerOf = keysOf => ({
@@ -212,14 +204,12 @@ export const footerOf = keysOf => ({
  * @property {Key[]} keys
  */
 
-/** Columns between the sides of the box of a question, at least. */
+/** Minimum inner width of a question, columns. */
 const LEAST = 40
 
 /**
- * @param {Line[]} lines of the screen
- * @param {{columns: number, rows: number}} size of the terminal
- * @param {Question} question
- * @returns {Line[]} with the question in front
+ * The screen with the question in front.
+ * @param {Line[]} lines @param {{columns: number, rows: number}} size @param {Question} question @returns {Line[]}
  */
 export function withQuestion(lines, { columns, rows }, { title, text, keys }) {
   /** @type {Line} */
@@ -253,7 +243,7 @@ export function withQuestion(lines, { columns, rows }, { title, text, keys }) {
   })
 }
 
-/** @param {Line} line @param {number} columns @returns {Line} what is right of so many columns */
+/** @param {Line} line @param {number} columns @returns {Line} the part right of `columns` */
 function skip(line, columns) {
   /** @type {Line} */
   const rest = []

@@ -5,19 +5,17 @@ import { beside, clip, pad, width as widthOf } from '../terminal/line.js'
  * @typedef {import('../terminal/line.js').Span} Span
  */
 
-/** Right end of the title of a page in front. @type {Line} */
+/** Right end of a page title. @type {Line} */
 export const BACK = [
   ['esc', 'key'],
   [' back', 'label'],
 ]
-/** The same for a page that scrolls. @type {Line} */
+/** The same for a scrolling page. @type {Line} */
 const MORE = [['page down', 'key'], [' more  ', 'label'], ...BACK]
 
 /**
- * @param {string} name
- * @param {string | Span} value
- * @param {string} [style] of the name
- * @returns {Line} a figure with its name before it
+ * @param {string} name @param {string | Span} value @param {string} [style] of the name
+ * @returns {Line}
  */
 export const named = (name, value, style = 'label') => [
   [`${name} `, style],
@@ -25,10 +23,8 @@ export const named = (name, value, style = 'label') => [
 ]
 
 /**
- * @param {Line[]} items the most important ones first
- * @param {number} width columns
- * @param {number} [gap]
- * @returns {Line} as many items as fit, separated by the gap
+ * @param {Line[]} items the most important first
+ * @param {number} width @param {number} [gap] @returns {Line} the items that fit, separated by `gap`
  */
 export function flow(items, width, gap = 2) {
   /** @type {Line} */
@@ -47,10 +43,8 @@ export function flow(items, width, gap = 2) {
 }
 
 /**
- * @param {Line} left kept where there is no room for both
- * @param {Line} right
- * @param {number} width columns
- * @returns {Line}
+ * @param {Line} left kept if both do not fit
+ * @param {Line} right @param {number} width @returns {Line}
  */
 export function spread(left, right, width) {
   const room = width - widthOf(left)
@@ -59,10 +53,9 @@ export function spread(left, right, width) {
 }
 
 /**
- * @param {string} title
- * @param {number} width columns
- * @param {Line} [right] at the right end
- * @returns {Line} a line across with a title in it
+ * A horizontal line with a title.
+ * @param {string} title @param {number} width @param {Line} [right] at the right end
+ * @returns {Line}
  */
 export function rule(title, width, right = []) {
   const tail = right.length === 0 ? 0 : widthOf(right) + 3
@@ -80,10 +73,8 @@ export function rule(title, width, right = []) {
 }
 
 /**
- * @param {Line[]} lines
- * @param {number} rows
- * @param {number} scroll lines above, limited to what there is
- * @returns {Line[]} the visible ones
+ * @param {Line[]} lines @param {number} rows @param {number} scroll lines above, limited to the possible
+ * @returns {Line[]}
  */
 export function scrolled(lines, rows, scroll) {
   const from = Math.max(0, Math.min(scroll, lines.length - rows))
@@ -91,10 +82,8 @@ export function scrolled(lines, rows, scroll) {
 }
 
 /**
- * @param {Span[]} spans one a line
- * @param {number} width columns
- * @param {number} rows
- * @returns {Line[]} centred in that area
+ * @param {Span[]} spans one per line
+ * @param {number} width @param {number} rows @returns {Line[]}
  */
 export function centred(spans, width, rows) {
   const above = Math.max(0, Math.floor((rows - spans.length) / 2))
@@ -110,7 +99,6 @@ export function centred(spans, width, rows) {
 
 // Pages of figures: blocks of `name value` rows, packed into columns.
 
-/** Columns of a block, and between two of them. */
 const BLOCK = { least: 25, most: 40, gap: 2 }
 
 /**
@@ -123,9 +111,10 @@ export function blockColumns(width) {
 }
 
 /**
- * @param {Line[][]} blocks the most important ones first; the first line of each is its title, one without figures is left out
- * @param {{count: number, width: number}} columns
- * @returns {Line[]} the blocks, each put on the column that is the shortest so far
+ * Puts each block into the column that is shortest so far.
+ * @param {Line[][]} blocks the most important first; the first line of each is its title; a block without figures
+ *   is omitted
+ * @param {{count: number, width: number}} columns @returns {Line[]}
  */
 export function packed(blocks, { count, width }) {
   /** @type {Line[][]} */
@@ -140,13 +129,10 @@ export function packed(blocks, { count, width }) {
 }
 
 /**
- * @param {string} title
- * @param {Line[]} fixed lines below the title
- * @param {Line[]} lines below them, which scroll
- * @param {{scroll: number}} state
- * @param {number} width columns
- * @param {number} rows
- * @returns {Line[]} a page in front
+ * A page with a title.
+ * @param {string} title @param {Line[]} fixed lines below the title
+ * @param {Line[]} lines scrolling lines below them
+ * @param {{scroll: number}} state @param {number} width @param {number} rows @returns {Line[]}
  */
 export function detailPage(title, fixed, lines, { scroll }, width, rows) {
   const room = rows - 1 - fixed.length
@@ -158,14 +144,13 @@ export function detailPage(title, fixed, lines, { scroll }, width, rows) {
   ]
 }
 
-/** @param {string} text @returns {Line} the title of a block */
+/** @param {string} text @returns {Line} */
 export const blockTitle = text => [[text, 'header']]
 
 /**
- * @param {string} name cut where there is no room for both
+ * @param {string} name cut if both do not fit
  * @param {string | Span} value at the right end
- * @param {number} width columns
- * @returns {Line}
+ * @param {number} width @returns {Line}
  */
 export function figure(name, value, width) {
   const [text, style] = typeof value === 'string' ? [value, 'value'] : value

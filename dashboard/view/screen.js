@@ -4,14 +4,14 @@ import { centred } from './parts.js'
 /** @typedef {import('../terminal/line.js').Line} Line */
 
 /**
- * One part of the screen. A panel is pure: the same state makes the same lines.
+ * One part of the screen. A panel is pure: equal states give equal lines.
  *
  * @template State
  * @typedef {object} Panel
  * @property {string} name
  * @property {(state: State) => boolean} visible
- * @property {(state: State) => {least: number, most: number, share?: number}} rows `least`: it is left out with
- *   fewer; `most`: it can use; `share`: it gets before others get more than their least
+ * @property {(state: State) => {least: number, most: number, share?: number}} rows least: omitted with fewer; most:
+ *   as many as it can use; share: given before others get more than their least
  * @property {number} priority panels with a low one get their rows first
  * @property {(state: State, width: number, rows: number) => Line[]} draw at most `rows` lines; wider ones are cut
  */
@@ -19,14 +19,14 @@ import { centred } from './parts.js'
 /**
  * @template State
  * @typedef {object} Parts
- * @property {readonly Panel<State>[]} panels from the top of the screen to the bottom; the last one is the footer
+ * @property {readonly Panel<State>[]} panels from top to bottom; the last is the footer
  * @property {readonly Panel<State>[]} inWords panels of a page of text (`--once`)
- * @property {readonly Panel<State>[]} bright not dimmed when the picture is stale
+ * @property {readonly Panel<State>[]} bright not dimmed if the picture is stale
  * @property {(state: State) => boolean} isStale
  * @property {(lines: Line[], state: State) => Line[]} withDialog
  */
 
-/** Least size of a terminal. */
+/** Minimum size of a terminal. */
 export const SMALLEST = Object.freeze({ columns: 60, rows: 15 })
 
 /**
@@ -38,7 +38,7 @@ export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
    * By priority, every panel gets its least rows while there are any, then its share; then the rest goes to the
    * panels that can use it, in the same order. Unused rows stay empty above the footer.
    * @param {State} state
-   * @returns {{panel: Panel<State>, rows: number}[]} from the top to the bottom; their rows are those of the screen
+   * @returns {{panel: Panel<State>, rows: number}[]} from top to bottom; the sum of the rows is the screen's
    */
   function layout(state) {
     const wanted = panels
@@ -64,7 +64,7 @@ export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
   return {
     layout,
 
-    /** @param {State} state @returns {Line[]} the whole screen */
+    /** @param {State} state @returns {Line[]} */
     render(state) {
       const { columns, rows } = state.size
       if (columns < SMALLEST.columns || rows < SMALLEST.rows) return tooSmall(columns, rows)
@@ -77,7 +77,7 @@ export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
       return withDialog(lines, state)
     },
 
-    /** @param {State} state @returns {Line[]} a page of text, as long as it needs */
+    /** The panels as text, as long as they need. @param {State} state @returns {Line[]} */
     page: state =>
       inWords
         .filter(panel => panel.visible(state))
@@ -85,7 +85,7 @@ export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
   }
 }
 
-/** @param {Line} line @returns {Line} in one colour: it is stale */
+/** One colour, because the picture is stale. @param {Line} line @returns {Line} */
 const dimmed = line =>
   line.map(([text, style]) => [text, style.includes('selected') ? 'dim selected' : 'dim'])
 

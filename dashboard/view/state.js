@@ -1,17 +1,17 @@
 /**
- * What the state of both views has.
+ * The state common to both views.
  *
  * @template Picture
  * @typedef {object} ViewState
- * @property {{unicode: boolean, colors: boolean}} look what the terminal can show
- * @property {{columns: number, rows: number}} size of the terminal
+ * @property {{unicode: boolean, colors: boolean}} look
+ * @property {{columns: number, rows: number}} size
  * @property {number} now Unix ms
- * @property {number} receivedAt when the last snapshot came, Unix ms
+ * @property {number} receivedAt time of the last snapshot, Unix ms
  * @property {Picture} live what the source has sent
- * @property {Picture | null} frozen what is shown while the view is paused
- * @property {number} scroll lines above the screen
+ * @property {Picture | null} frozen shown while the view is paused
+ * @property {number} scroll
  * @property {{column: string, down: boolean}} sort
- * @property {number} chart the first chart shown where not all fit
+ * @property {number} chart the first chart shown if not all fit
  * @property {{text: string, style: string, at: number, until: number} | null} notice
  */
 
@@ -21,20 +21,17 @@
  *   | {type: 'tick', now: number}} ViewAction
  */
 
-/** How long a notice is shown, ms. */
+/** Display time of a notice, ms. */
 const NOTICE = 6000
-/** Time without a snapshot after which the picture is stale, ms. */
+/** The picture is stale after this time without a snapshot, ms. */
 export const STALE = 3000
 
 /**
  * @template Picture
- * @param {object} options
- * @param {{unicode: boolean, colors: boolean}} options.look
- * @param {{columns: number, rows: number}} options.size
- * @param {number} options.now Unix ms
- * @param {string} options.sort first column to sort by
- * @param {Picture} options.live
- * @returns {ViewState<Picture>}
+ * @param {object} options @param {{unicode: boolean, colors: boolean}} options.look
+ * @param {{columns: number, rows: number}} options.size @param {number} options.now Unix ms
+ * @param {string} options.sort first sort column
+ * @param {Picture} options.live @returns {ViewState<Picture>}
  */
 export const initialView = ({ look, size, now, sort, live }) => ({
   look,
@@ -51,16 +48,13 @@ export const initialView = ({ look, size, now, sort, live }) => ({
 
 /**
  * @template Picture
- * @param {{live: Picture, frozen: Picture | null}} state
- * @returns {Picture} what is on the screen
+ * @param {{live: Picture, frozen: Picture | null}} state @returns {Picture}
  */
 export const shown = state => state.frozen ?? state.live
 
 /**
  * @template {{now: number}} S
- * @param {S} state
- * @param {string} text
- * @param {string} [style]
+ * @param {S} state @param {string} text @param {string} [style]
  * @returns {S & {notice: {text: string, style: string, at: number, until: number}}}
  */
 export const withNotice = (state, text, style = 'label') => ({
@@ -70,8 +64,7 @@ export const withNotice = (state, text, style = 'label') => ({
 
 /**
  * @template {{now: number}} S
- * @param {S} state
- * @param {string} what was asked for
+ * @param {S} state @param {string} what the command
  * @param {string | null} error
  */
 export const withReply = (state, what, error) =>
@@ -79,31 +72,30 @@ export const withReply = (state, what, error) =>
 
 /**
  * @template {ViewState<any>} S
- * @param {S} state
- * @param {number} now
- * @param {(state: S) => boolean} isStale
- * @returns {S} the same one when nothing visible has changed
+ * @param {S} state @param {number} now @param {(state: S) => boolean} isStale
+ * @returns {S} the same object if nothing visible has changed
  */
 export function onTick(state, now, isStale) {
   const over = state.notice !== null && now >= state.notice.until
   const next = { ...state, now, notice: over ? null : state.notice }
-  // The time of day comes with the snapshots; while there are none, the screen counts the seconds.
+  // The time of day comes with snapshots; without them, the screen counts the seconds.
   return over || isStale(next) ? next : state
 }
 
 /**
+ * Adds a point, and null for each missed second.
+ *
  * @template {{time: number}} P
- * @param {(P | null)[]} moments one a second, oldest first
- * @param {P} point
- * @param {number} span most seconds that are kept
- * @returns {(P | null)[]} with the point at the end; null for each second that was missed
+ * @param {(P | null)[]} moments one per second, oldest first
+ * @param {P} point @param {number} span maximum seconds kept
+ * @returns {(P | null)[]}
  */
 export function withPoint(moments, point, span) {
   const last = moments.at(-1)
   if (!last) return [point]
   const missed = Math.round((point.time - last.time) / 1000) - 1
   if (missed < 0) {
-    // The same second again, or a clock that was set back: later points are not true any more.
+    // The same second again, or a clock set back: later points are invalid.
     const kept = moments.findLastIndex(moment => moment !== null && moment.time < point.time - 500) + 1
     return withPoint(moments.slice(0, kept), point, span)
   }
@@ -113,8 +105,7 @@ export function withPoint(moments, point, span) {
 
 /**
  * @template Row
- * @param {readonly Row[]} rows of the table
- * @param {readonly {name: string, value: (row: Row) => number}[]} sorts
+ * @param {readonly Row[]} rows @param {readonly {name: string, value: (row: Row) => number}[]} sorts
  * @param {{column: string, down: boolean}} sort
  * @param {(a: Row, b: Row) => number} byName by the first column; breaks ties
  * @param {(row: Row, column: string) => boolean} isUnknown rows without figures come last

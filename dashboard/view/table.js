@@ -5,13 +5,13 @@ import { clip, columns, over, pad } from '../terminal/line.js'
  * @typedef {import('../terminal/line.js').Line} Line
  * @typedef {import('../terminal/line.js').Align} Align
  *
- * @typedef {object} Column for the layout
- * @property {string} name that of the sort, where there is one
+ * @typedef {object} Column
+ * @property {string} name that of the sort, if any
  * @property {string} title
- * @property {string} group stands above it
+ * @property {string} group title above it
  * @property {number} width columns
- * @property {Align} [align] right by default
- * @property {number} rank those with a high one go first when the terminal is narrow
+ * @property {Align} [align] default: right
+ * @property {number} rank the highest are dropped first on a narrow terminal
  */
 
 /**
@@ -28,7 +28,7 @@ import { clip, columns, over, pad } from '../terminal/line.js'
  * @typedef {object} Table
  * @property {string} title
  * @property {Chosen<Column>} chosen
- * @property {string} sort name of the column by which it is sorted
+ * @property {string} sort name of the sort column
  * @property {Row[]} rows
  * @property {(row: Row) => boolean} isSelected
  * @property {(row: Row) => Line} line
@@ -39,14 +39,15 @@ import { clip, columns, over, pad } from '../terminal/line.js'
 /** Rows besides those of the table: groups, titles, totals. */
 export const AROUND = 3
 const MAX_GAP = 3
-/** Columns of the mark of the selected row, before the first column. */
+/** Columns of the selection mark before the first column. */
 const MARK = 1
 
 /**
+ * Drops the columns of the highest rank until the rest fits.
+ *
  * @template {{width: number, rank: number}} C
- * @param {readonly C[]} columns
- * @param {number} width for all of them, and a blank behind each
- * @returns {C[]} without those that have the highest rank, until the rest fits
+ * @param {readonly C[]} columns @param {number} width includes a blank behind each column
+ * @returns {C[]}
  */
 export function fitting(columns, width) {
   let list = [...columns]
@@ -62,9 +63,7 @@ export function fitting(columns, width) {
 
 /**
  * @template {Column} C
- * @param {readonly C[]} columns
- * @param {number} width of the screen
- * @returns {Chosen<C>}
+ * @param {readonly C[]} columns @param {number} width @returns {Chosen<C>}
  */
 export function choose(columns, width) {
   const list = fitting(columns, width - MARK + 1)
@@ -77,12 +76,10 @@ export function choose(columns, width) {
 }
 
 /**
- * A scrolling table: the selected row is always visible, in the middle if possible, and is one bar from edge to edge.
+ * A scrolling table: the selected row is always visible, in the middle if possible, as one bar from edge to edge.
  *
  * @template Row
- * @param {Table<Row>} table
- * @param {number} width
- * @param {number} height rows, AROUND included
+ * @param {Table<Row>} table @param {number} width @param {number} height rows, including AROUND
  * @returns {Line[]}
  */
 export function table({ title, chosen, sort, rows, isSelected, line, total, tail = null }, width, height) {
@@ -117,9 +114,8 @@ export function table({ title, chosen, sort, rows, isSelected, line, total, tail
 const marked = (mark, line) => [[mark, ''], ...line]
 
 /**
- * @param {Line} line
- * @param {number} width
- * @returns {Line} in one style: with their own colours its parts would be bars of several colours
+ * In one style: own colours would make a bar of several colours.
+ * @param {Line} line @param {number} width @returns {Line}
  */
 const bar = (line, width) =>
   pad(line, width).map(([text, style]) => [
@@ -128,10 +124,8 @@ const bar = (line, width) =>
   ])
 
 /**
- * @param {string} title
- * @param {Chosen<Column>} chosen
- * @param {number} width
- * @returns {Line} a line across, with the names of groups of columns above these
+ * A horizontal line with the names of column groups above their columns.
+ * @param {string} title @param {Chosen<Column>} chosen @param {number} width @returns {Line}
  */
 function groupLine(title, { list, gap }, width) {
   /** @type {Line} */

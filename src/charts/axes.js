@@ -1,11 +1,11 @@
-// Where an axis ends, and where it is marked.
+// Ends and marks of axes.
 
 import { duration, formatTick } from './format.js'
 
 /** @typedef {import('./format.js').Unit} Unit */
 /** @typedef {[number, number]} Range */
 
-/** Steps between marks of the elapsed time, s. */
+/** Steps of elapsed time, s. */
 const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]
 const DECIMAL = [1, 2, 2.5, 5]
 const BINARY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
@@ -13,7 +13,7 @@ const BINARY = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 /** @param {Unit} unit */
 const isBinary = unit => unit.startsWith('bytes')
 
-/** @param {Unit} unit @returns {number[]} steps that look round to people */
+/** Round steps. @param {Unit} unit @returns {number[]} */
 function stepsOf(unit) {
   const steps = []
   if (isBinary(unit)) {
@@ -28,9 +28,7 @@ function stepsOf(unit) {
 }
 
 /**
- * @param {number} most
- * @param {Unit} unit
- * @param {number} [marks] about so many
+ * @param {number} most @param {Unit} unit @param {number} [marks] approximate number
  * @returns {Range} from 0 to the next round step
  */
 export function linearRange(most, unit, marks = 5) {
@@ -55,10 +53,7 @@ const common = (color, font) => ({
   gap: 8,
 })
 
-/**
- * @param {{color: (name: string) => string, font: string, elapsed: boolean}} style
- * @returns {any} an axis of uPlot
- */
+/** An axis of uPlot. @param {{color: (name: string) => string, font: string, elapsed: boolean}} style @returns {any} */
 export function timeAxis({ color, font, elapsed }) {
   const axis = {
     ...common(color, font),
@@ -70,7 +65,7 @@ export function timeAxis({ color, font, elapsed }) {
     space: 64,
   }
   if (!elapsed) {
-    // 24 hours, and no date: a page that is live shows minutes.
+    // A live page shows minutes: 24 hours, no date.
     const values = [
       [60, '{HH}:{mm}', null, null, null, null, null, null, 1],
       [1, '{HH}:{mm}:{ss}', null, null, null, null, null, null, 1],
@@ -85,13 +80,9 @@ export function timeAxis({ color, font, elapsed }) {
 }
 
 /**
- * @param {object} style
- * @param {(name: string) => string} style.color
- * @param {string} style.font
- * @param {Unit} style.unit
- * @param {boolean} style.right
- * @param {boolean} style.logarithmic
- * @returns {any} an axis of uPlot
+ * An axis of uPlot.
+ * @param {object} style @param {(name: string) => string} style.color @param {string} style.font
+ * @param {Unit} style.unit @param {boolean} style.right @param {boolean} style.logarithmic @returns {any}
  */
 export function valueAxis({ color, font, unit, right, logarithmic }) {
   const axis = {
@@ -100,7 +91,7 @@ export function valueAxis({ color, font, unit, right, logarithmic }) {
     side: right ? 1 : 3,
     size: right ? 54 : 64,
     space: 30,
-    // Two nets of lines would be one too many.
+    // One grid is enough.
     grid: right ? { show: false } : { stroke: () => color('grid'), width: 1 },
     values: (/** @type {any} */ _, /** @type {(number | null)[]} */ marks) =>
       marks.map(mark => (mark === null ? '' : formatTick(mark, unit))),

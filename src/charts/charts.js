@@ -1,7 +1,6 @@
-// Charts for browsers, of reports and of the admin page, over uPlot.
-//
-// definitions.js is the table of charts: a row adds one. derive.js computes columns that the CSV does not have; plot.js draws one chart
-// (axes.js, legend.js). Everything here runs in a browser and may import only this folder. The page passes columns and an element.
+// Charts for browsers over uPlot, for reports and the admin page. Runs in a browser and may import only this
+// folder. definitions.js is the table of charts: a row adds one. derive.js computes columns that the CSV lacks;
+// plot.js draws one chart (axes.js, legend.js). The page passes columns and an element.
 
 import { CHARTS } from './definitions.js'
 import { derive, isKnown, maximum } from './derive.js'
@@ -15,9 +14,9 @@ import { Plot } from './plot.js'
 /**
  * @typedef {object} ChartOptions
  * @property {'auto' | 'light' | 'dark'} [theme]
- * @property {boolean} [live] time of day on the axis, and the last values in the legends
- * @property {readonly ChartDefinition[]} [charts] to draw
- * @property {Record<string, Most>} [most] upper ends of the axes, by chart id (rangesOf)
+ * @property {boolean} [live] time of day on the axis, and last values in the legends
+ * @property {readonly ChartDefinition[]} [charts]
+ * @property {Record<string, Most>} [most] upper ends of the axes by chart id (rangesOf)
  * @property {number} [span] length of the time axis, if longer than the data, s
  * @property {string} [sync] key of charts that share their cursor
  */
@@ -35,9 +34,8 @@ const DARK = '(prefers-color-scheme: dark)'
 /**
  * Adds a `<figure class="chart" data-chart="ID">` per chart to an element, in the order of the definitions.
  * @param {HTMLElement} root gets the class `charts`; charts.css has the colours
- * @param {Columns} columns of the CSV, by name; with `NAME:min` and `NAME:max` beside `NAME` where rows are buckets
- * @param {ChartOptions} [options]
- * @returns {Charts}
+ * @param {Columns} columns of the CSV; with `NAME:min` and `NAME:max` beside `NAME` if rows are buckets
+ * @param {ChartOptions} [options] @returns {Charts}
  */
 export function makeCharts(root, columns, options = {}) {
   const { charts = CHARTS } = options
@@ -56,9 +54,8 @@ export function makeCharts(root, columns, options = {}) {
 
 /**
  * Charts with one line per run, aligned at the start of the runs.
- * @param {HTMLElement} root
- * @param {{label: string, columns: Columns}[]} runs at most six have colours of their own
- * @param {ChartOptions & {charts: readonly ChartDefinition[]}} options the first series of each chart counts
+ * @param {HTMLElement} root @param {{label: string, columns: Columns}[]} runs at most six have colours of their own
+ * @param {ChartOptions & {charts: readonly ChartDefinition[]}} options only the first series of each chart is used
  * @returns {Charts} its setData does nothing
  */
 export function makeOverlay(root, runs, options) {
@@ -86,9 +83,7 @@ export function makeOverlay(root, runs, options) {
 
 /**
  * Upper ends of the axes that fit all runs, so that charts can be compared.
- * @param {Columns[]} runs
- * @param {readonly ChartDefinition[]} [charts]
- * @returns {Record<string, Most>} by the charts' ids
+ * @param {Columns[]} runs @param {readonly ChartDefinition[]} [charts] @returns {Record<string, Most>} by chart id
  */
 export function rangesOf(runs, charts = CHARTS) {
   /** @type {Record<string, Most>} */
@@ -132,10 +127,10 @@ function lineOf(columns, name, length) {
 }
 
 /**
+ * Values at other times: interpolated linearly, null beyond the ends.
  * @param {import('./derive.js').Values} values at the times `from`
- * @param {number[]} from
- * @param {number[]} to times, all of `from` among them
- * @returns {(number | null)[]} at the times `to`; interpolated linearly, null beyond the ends
+ * @param {number[]} from @param {number[]} to includes all of `from`
+ * @returns {(number | null)[]}
  */
 function spread(values, from, to) {
   let next = 0
@@ -150,18 +145,14 @@ function spread(values, from, to) {
 }
 
 /**
- * @param {HTMLElement} root
- * @param {readonly ChartDefinition[]} definitions
- * @param {number} origin unix ms
- * @param {ChartOptions} options
- * @param {(plots: Plot[]) => (columns: Columns) => void} start
- * @returns {Charts}
+ * @param {HTMLElement} root @param {readonly ChartDefinition[]} definitions @param {number} origin unix ms
+ * @param {ChartOptions} options @param {(plots: Plot[]) => (columns: Columns) => void} start @returns {Charts}
  */
 function mount(root, definitions, origin, options, start) {
   const { theme = 'auto', live = false, most = {}, span = 0, sync = 'charts' } = options
   root.classList.add('charts')
   root.dataset.theme = theme
-  /** @type {Map<string, string>} asked for at each stroke, changed once in a while */
+  /** @type {Map<string, string>} read at each stroke, changed rarely */
   const colors = new Map()
   const color = (/** @type {string} */ name) => {
     let value = colors.get(name)

@@ -1,26 +1,26 @@
-// The table of charts, for reports and the admin page.
+// The table of charts for reports and the admin page.
 
 /** @typedef {import('./format.js').Unit} Unit */
 
 /**
  * @typedef {object} SeriesDefinition
  * @property {string} label
- * @property {string} column of the CSV, or derived from it (derive.js)
+ * @property {string} column of the CSV, or derived (derive.js)
  * @property {string} color custom property `--chart-COLOR`
  * @property {'line' | 'dots' | 'dashes'} [stroke]
- * @property {boolean} [right] measured on the axis to the right
- * @property {boolean} [peaks] draw the highest value of a bucket of rows instead of the average
+ * @property {boolean} [right] uses the right axis
+ * @property {boolean} [peaks] draw the maximum of a bucket of rows instead of the average
  *
  * @typedef {object} ChartDefinition
  * @property {string} id
  * @property {string} title
- * @property {string} note explanation for the reader
+ * @property {string} note
  * @property {Unit} unit
- * @property {Unit} [right] of the axis to the right
+ * @property {Unit} [right] unit of the right axis
  * @property {boolean} [stacked] stacked areas, the last series at the bottom
  * @property {boolean} [logarithmic]
  * @property {boolean} [smooth] a moving average over faint values
- * @property {boolean} [wide] uses the whole width
+ * @property {boolean} [wide] full width
  * @property {SeriesDefinition[]} series
  */
 
@@ -123,7 +123,7 @@ export const CHARTS = Object.freeze([
   },
 ])
 
-/** Charts with one line for each run. @type {readonly ChartDefinition[]} with one series, whose label is not used */
+/** Charts with one line per run, so the label of their one series is unused. @type {readonly ChartDefinition[]} */
 export const COMPARED = Object.freeze([
   one('connections', 'Connections', '', 'count', 'connections'),
   one(
@@ -144,18 +144,14 @@ export const COMPARED = Object.freeze([
 ])
 
 /**
- * @param {string} id
- * @param {string} title
- * @param {string} note
- * @param {Unit} unit
- * @param {string} column
+ * @param {string} id @param {string} title @param {string} note @param {Unit} unit @param {string} column
  * @returns {ChartDefinition}
  */
 function one(id, title, note, unit, column) {
   return { id, title, note, unit, series: [{ label: '', column, color: 'run-1' }] }
 }
 
-/** Columns of all charts. @type {readonly string[]} */
+/** @type {readonly string[]} */
 export const CHART_COLUMNS = Object.freeze([
   ...new Set([
     'time',

@@ -20,9 +20,9 @@ const RATES = Object.freeze([
 /** Minimum connections, absolute and as a share of the maximum, for bytes per connection: memory is freed late. */
 const ENOUGH = 1000
 const ENOUGH_SHARE = 0.5
-/** A gateway is idle with at most this share of its maximum connections. */
+/** Maximum share of its maximum connections for an idle gateway. */
 const IDLE = 0.01
-/** Rows of the idle figure: the last ones before connections arrive. */
+/** Rows of the idle figure: the last before connections arrive. */
 const IDLE_ROWS = 30
 
 /** @param {number | null | undefined} value @returns {value is number} */
@@ -44,7 +44,7 @@ const at = (values, row) => {
 /** @param {number} value */
 const orZero = value => (Number.isNaN(value) ? 0 : value)
 
-/** @param {Values} values @returns {number} NaN if nothing is known */
+/** @param {Values} values @returns {number} NaN: unknown */
 export function median(values) {
   const known = Array.from(values).filter(isKnown)
   if (known.length === 0) return Number.NaN
@@ -53,7 +53,7 @@ export function median(values) {
   return known.length % 2 === 1 ? known[middle] : (known[middle - 1] + known[middle]) / 2
 }
 
-/** @param {Values | undefined} values @returns {number} -Infinity if nothing is known */
+/** @param {Values | undefined} values @returns {number} -Infinity: unknown */
 export function maximum(values) {
   let most = Number.NEGATIVE_INFINITY
   for (let row = 0; row < (values?.length ?? 0); row++) {
@@ -64,9 +64,9 @@ export function maximum(values) {
 }
 
 /**
- * The first rows, in which the gateway had hardly any connections.
+ * The first rows, with hardly any connections.
  * @param {Values} connections
- * @returns {[number, number] | null} from, to (not included); null if it had some from the start
+ * @returns {[number, number] | null} from, to (excluded); null if there were connections from the start
  */
 export function idleRows(connections) {
   const few = maximum(connections) * IDLE
@@ -77,9 +77,7 @@ export function idleRows(connections) {
 
 /**
  * Growth of a column since the gateway was idle, per connection.
- * @param {Values} values
- * @param {Values} connections
- * @param {[number, number] | null} idle
+ * @param {Values} values @param {Values} connections @param {[number, number] | null} idle
  * @returns {Float64Array | null} null: unknown
  */
 function perConnection(values, connections, idle) {
@@ -97,8 +95,8 @@ function perConnection(values, connections, idle) {
 const enough = connections => Math.max(ENOUGH, maximum(connections) * ENOUGH_SHARE)
 
 /**
- * @param {string} measured column measured by the gateway
- * @param {string} otherwise column to derive it from otherwise
+ * @param {string} measured column
+ * @param {string} otherwise column to derive it from
  * @returns {Rule}
  */
 const measuredOr = (measured, otherwise) => (columns, length) => {
@@ -111,7 +109,7 @@ const measuredOr = (measured, otherwise) => (columns, length) => {
 
 /** @typedef {(columns: Columns, length: number) => Values | null} Rule null: these columns are not enough */
 
-/** @param {string[]} names @returns {Rule} their sum; unknown values count 0 unless all are unknown */
+/** The sum; unknown values count 0 unless all are unknown. @param {string[]} names @returns {Rule} */
 const sumOf = names => (columns, length) => {
   const parts = names.filter(name => columns[name] !== undefined).map(name => columns[name])
   if (parts.length === 0) return null
@@ -121,7 +119,7 @@ const sumOf = names => (columns, length) => {
   })
 }
 
-/** @param {Rule} rule @returns {Rule} per second, from counts over the interval */
+/** Per second, from counts over the interval. @param {Rule} rule @returns {Rule} */
 const rate = rule => (columns, length) => {
   const counts = rule(columns, length)
   if (counts === null) return null
@@ -156,10 +154,7 @@ const RULES = {
       : null,
 }
 
-/**
- * @param {Columns} columns of the CSV; already derived columns are kept
- * @returns {Columns} these and the derived ones
- */
+/** Adds derived columns; existing ones are kept. @param {Columns} columns @returns {Columns} */
 export function derive(columns) {
   const length = columns.time?.length ?? 0
   /** @type {Columns} */

@@ -1,4 +1,4 @@
-// Numbers for people. Sizes go by 1024: 16 GB of memory are 16 GB.
+// Numbers as text. Sizes use 1024: 16 GB of memory are 16 GB.
 
 /** @typedef {'bytes' | 'bytes_s' | 'count' | 'count_s' | 'ms' | 'pct'} Unit */
 
@@ -7,7 +7,7 @@ const SCALES = ['', 'k', 'M', 'G', 'T']
 
 const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 
-/** @param {number} value @returns {string} three figures at least: 1.23, 12.3, 123, 1,234 */
+/** @param {number} value @returns {string} at least three figures: 1.23, 12.3, 123, 1,234 */
 export function figures(value) {
   const size = Math.abs(value)
   if (size >= 99.95) return grouped.format(value)
@@ -15,19 +15,17 @@ export function figures(value) {
   return trimmed(value.toFixed(2))
 }
 
-/** @param {string} text of a number @returns {string} without zeros behind the point */
+/** @param {string} text @returns {string} without trailing zeros */
 const trimmed = text => (text.includes('.') ? text.replace(/\.?0+$/, '') : text)
 
 /**
- * @param {number} value
- * @param {number} base 1000 or 1024
- * @param {readonly string[]} names
- * @param {string} between value and name
+ * @param {number} value @param {number} base 1000 or 1024
+ * @param {readonly string[]} names @param {string} between value and name
  */
 function scaled(value, base, names, between) {
   let step = 0
   let rest = value
-  // 999.96 would be written as 1,000.
+  // 999.96 would become 1,000.
   while (Math.abs(rest) >= base * 0.9995 && step < names.length - 1) {
     rest /= base
     step++
@@ -61,7 +59,7 @@ const VALUES = {
   pct: percent,
 }
 
-/** @type {Record<Unit, (value: number) => string>} on axes: as short as can be */
+/** @type {Record<Unit, (value: number) => string>} on axes: as short as possible */
 const TICKS = {
   bytes,
   bytes_s: value => (value === 0 ? '0' : `${bytes(value)}/s`),
@@ -71,7 +69,7 @@ const TICKS = {
   pct: percent,
 }
 
-/** @param {number | null | undefined} value @param {Unit} unit @returns {string} a dash if nothing is known */
+/** @param {number | null | undefined} value @param {Unit} unit @returns {string} a dash if unknown */
 export const formatValue = (value, unit) =>
   value === null || value === undefined || Number.isNaN(value) ? '–' : VALUES[unit](value)
 
@@ -94,7 +92,7 @@ export function duration(seconds) {
     : `${Math.floor(minutes / 60)}h${two(rest)}${whole % 60 === 0 ? '' : `:${two(whole % 60)}`}`
 }
 
-/** @param {number} time unix ms @returns {string} the reader's own clock: 14:03:22 */
+/** @param {number} time unix ms @returns {string} local time: 14:03:22 */
 export const clock = time => {
   const date = new Date(time)
   return [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(':')

@@ -49,9 +49,9 @@ export class Legend {
   }
 
   /**
-   * @param {(number | null | undefined)[]} values of each item
+   * @param {(number | null | undefined)[]} values
    * @param {string} word kind of the values, such as `max`; empty for those of a moment
-   * @param {{elapsed: number, time: number} | null} moment s since the beginning, unix ms
+   * @param {{elapsed: number, time: number} | null} moment s since the start, unix ms
    */
   show(values, word, moment) {
     for (const [index, value] of this.#values.entries()) {

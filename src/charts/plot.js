@@ -4,10 +4,10 @@ import { Legend, make } from './legend.js'
 import uPlot from './uplot.js'
 
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
-/** Lengths of strokes and gaps, in pixels of the page: a canvas has its own. */
+/** Lengths of strokes and gaps in page pixels; a canvas has its own. */
 const DOTS = [0.1, 5]
 const DASHES = [5, 3.5]
-/** Seconds in a moving average, and values that it has at least. */
+/** Window of the moving average, s, and its minimum values. */
 const SMOOTH_S = 30
 const SMOOTH_VALUES = 7
 
@@ -17,8 +17,8 @@ const SMOOTH_VALUES = 7
 /** @typedef {{left: number, right: number}} Most the highest values on the two axes */
 
 /**
- * @typedef {object} Line what is drawn for a series
- * @property {Values} values one for each time
+ * @typedef {object} Line
+ * @property {Values} values one per time
  * @property {Values} [least] of each bucket of rows
  * @property {Values} [most]
  */
@@ -26,10 +26,10 @@ const SMOOTH_VALUES = 7
 /**
  * @typedef {object} PlotData
  * @property {number[]} x s, ascending
- * @property {Line[]} lines one for each series
+ * @property {Line[]} lines one per series
  */
 
-/** @param {Values | undefined} values @returns {(number | null)[]} as uPlot wants them */
+/** Unknown values become null for uPlot. @param {Values | undefined} values @returns {(number | null)[]} */
 const plain = values => Array.from(values ?? [], value => (isKnown(value) ? value : null))
 
 /** One chart: a heading, a legend, a canvas. */
@@ -39,23 +39,22 @@ export class Plot {
   #options
   #legend
   #place
-  /** @type {uPlot | null} made with the first data, when it is known what there is to draw */
+  /** @type {uPlot | null} created with the first data, which decides the series */
   #plot = null
   /** @type {PlotData} */
   #data = { x: [], lines: [] }
-  /** @type {number[][]} series of uPlot for each of ours, the one under the cursor first */
+  /** @type {number[][]} uPlot's series of each of ours, the one under the cursor first */
   #members = []
 
   /**
-   * @param {ChartDefinition} definition
-   * @param {object} options
+   * @param {ChartDefinition} definition @param {object} options
    * @param {(name: string) => string} options.color of a custom property `--chart-NAME`
-   * @param {string} options.sync charts with the same one share their cursor
-   * @param {boolean} options.elapsed x is time since the beginning, not of the day
-   * @param {boolean} options.live without a cursor the legend has the last values, not the highest
+   * @param {string} options.sync charts with the same key share their cursor
+   * @param {boolean} options.elapsed x is time since the start, not of the day
+   * @param {boolean} options.live without a cursor the legend shows the last values, not the maxima
    * @param {number} options.origin unix ms of x = 0
-   * @param {number} [options.span] s of the x axis, where it is longer than the data
-   * @param {Most | null} [options.most] where the axes end; null: where the data does
+   * @param {number} [options.span] s of the x axis, if longer than the data
+   * @param {Most | null} [options.most] ends of the axes; null: from the data
    */
   constructor(definition, options) {
     this.#definition = definition
@@ -92,7 +91,7 @@ export class Plot {
     this.#tell(null)
   }
 
-  /** Takes the place that there is. */
+  /** Fills its place. */
   resize() {
     const { clientWidth: width, clientHeight: height } = this.#place
     if (width > 0 && (this.#plot?.width !== width || this.#plot?.height !== height)) {
@@ -120,7 +119,7 @@ export class Plot {
   }
 
   /**
-   * Our series as those of uPlot: areas on each other, averages with a band around them, or moving averages over faint lines.
+   * Our series as uPlot's: stacked areas, averages with a band, or moving averages over faint lines.
    * @param {PlotData} data
    */
   #arrange({ x, lines }) {
@@ -172,7 +171,7 @@ export class Plot {
   /** @param {number[]} x */
   #smoothWidth(x) {
     const step = x.length > 1 ? (x[x.length - 1] - x[0]) / (x.length - 1) : 1
-    // Of a short run an average over all of it would tell nothing.
+    // The average of a whole short run would be meaningless.
     const most = Math.max(3, Math.round(x.length / 10))
     return Math.min(most, Math.max(SMOOTH_VALUES, Math.round(SMOOTH_S / step)))
   }
@@ -193,7 +192,7 @@ export class Plot {
     for (let index = series.length - 1; index >= 0; index--) {
       if (series[index].right) continue
       const values = plain(lines[index].values)
-      // What is not known is no hole in everything above it, unless nothing is known.
+      // An unknown value is not a hole in everything above it, unless all are unknown.
       below = below.map((sum, row) => (some[row] ? (sum ?? 0) + (values[row] ?? 0) : null))
       piles[index] = below
     }
@@ -240,7 +239,7 @@ export class Plot {
     }
   }
 
-  /** The whole axis with the whole data; with a part of it, that part. */
+  /** The whole axis for the whole data, else the part shown. */
   #timeRange() {
     const { span = 0 } = this.#options
     return (/** @type {uPlot} */ plot, /** @type {number} */ from, /** @type {number} */ to) => {

@@ -6,7 +6,6 @@ import { checkMachine } from './machine.js'
 import { checkNetwork } from './network.js'
 import { limitsFile, nofile, RATE, serviceFile, sysctlFile } from './recipes.js'
 
-/** Default number of connections. */
 export const CONNECTIONS = 100_000
 
 /**
@@ -17,17 +16,17 @@ export const CONNECTIONS = 100_000
  * @typedef {object} Asked
  * @property {number} [connections] default CONNECTIONS
  * @property {import('./recipes.js').Role} [role] default: server
- * @property {number} [rate] new connections in a second
- * @property {number} [workers] default: one for each core
+ * @property {number} [rate] new connections a second
+ * @property {number} [workers] default: one per core
  * @property {number} [addresses] source addresses of a drone; default: those of the machine
- * @property {number} [deliveries] messages in a second, to all connections (server) or received by them (drone)
+ * @property {number} [deliveries] messages a second, to all connections (server) or received by them (drone)
  *
  * @typedef {object} Diagnosis
  * @property {Aim} aim
  * @property {Finding[]} findings
- * @property {number | null} largest maximum number of connections now; null: no known limit
- * @property {string[]} obstacles ids of the findings that prevent the wanted number
- * @property {string[]} notes things that cannot be changed from here
+ * @property {number | null} largest maximum connections now; null: no known limit
+ * @property {string[]} obstacles ids of findings that prevent the wanted number
+ * @property {string[]} notes what cannot be changed from here
  * @property {number | null} nofile for limits.d and systemd; null: enough already
  * @property {number | null} allowedNow files of a process; Infinity: no limit; null: unknown
  */
@@ -87,8 +86,10 @@ export function diagnose(facts, asked) {
 
 /**
  * @param {Diagnosis} diagnosis
- * @param {{all?: boolean, keep?: string[]}} [options] all: include settings that are right already; keep: include these settings
- * @returns {{sysctl: string | null, limits: string | null, service: string | null}} files; null: no change needed
+ * @param {{all?: boolean, keep?: string[]}} [options] all: include settings that are right already; keep: include
+ *   these settings
+ * @returns {{sysctl: string | null, limits: string | null, service: string | null}} texts of files; null: no change
+ *   needed
  */
 export function filesOf({ aim, findings, nofile: files, allowedNow }, { all = false, keep = [] } = {}) {
   const settings = findings

@@ -17,7 +17,6 @@ import {
   readOnlySettings,
 } from './texts.js'
 
-/** Kernel settings that are checked. */
 const KEYS = /** @type {const} */ ([
   'fs.nr_open',
   'fs.file-max',
@@ -41,26 +40,26 @@ const KEYS = /** @type {const} */ ([
  * Facts of a machine; null: unknown.
  *
  * @typedef {object} Facts
- * @property {string} kernel its release; empty if unknown
+ * @property {string} kernel release; empty if unknown
  * @property {number} page bytes
- * @property {number | null} cores that this process may run on
- * @property {number | null} quota cores that its control group may use; null: no limit
+ * @property {number | null} cores usable by this process
+ * @property {number | null} quota cores of its control group; null: no limit
  * @property {{total: number, available: number, limited: boolean} | null} memory bytes; limited: by a control group
  * @property {{total: number, used: number} | null} swap bytes
  * @property {string | null} hugePages always, madvise or never
- * @property {{soft: number, hard: number} | null} files that a process may open
+ * @property {{soft: number, hard: number} | null} files limits of one process
  * @property {{open: number, limit: number} | null} allFiles of all processes
- * @property {Record<string, number[] | null>} settings of the kernel, by their names in sysctl
+ * @property {Record<string, number[] | null>} settings of the kernel, by sysctl key
  * @property {number | null} timeWait connections
  * @property {{overflows: number, accepted: number | null} | null} listen since boot
  * @property {{packets: number, dropped: number} | null} packets since boot; dropped: the backlog was full
- * @property {number | null} addresses of IPv4 without loopback
- * @property {import('./interfaces.js').Interface[]} interfaces network cards
- * @property {string | null} container what indicates a container
+ * @property {number | null} addresses IPv4 without loopback
+ * @property {import('./interfaces.js').Interface[]} interfaces
+ * @property {string | null} container evidence of a container
  * @property {boolean} readOnly kernel settings cannot be changed from here
  */
 
-/** @param {(path: string) => string} text @returns {number | null} cores that the control group may use */
+/** @param {(path: string) => string} text @returns {number | null} */
 function readQuota(text) {
   let lowest = Number.POSITIVE_INFINITY
   for (const line of text('proc/self/cgroup').split('\n')) {

@@ -3,14 +3,12 @@
 import { atLeast, count, finding } from './finding.js'
 import { DRONE_PROCESS, filesOfProcess, nofile, RESERVED_FILES, UNEVEN } from './recipes.js'
 
-/** Maximum sensible processes per core. Those of a drone mostly wait. */
+/** Maximum sensible processes per core; those of a drone mostly wait. */
 const PROCESSES = { server: 4, drone: 16 }
 
 /**
  * @param {number} limit files of one process
- * @param {number} processes
- * @param {import('./recipes.js').Role} role
- * @returns {number} connections
+ * @param {number} processes @param {import('./recipes.js').Role} role @returns {number} connections
  */
 function held(limit, processes, role) {
   const each = limit - Math.min(RESERVED_FILES, Math.floor(limit / 2))
@@ -18,18 +16,12 @@ function held(limit, processes, role) {
   return Math.floor((each * processes) / (processes > 1 ? UNEVEN : 1))
 }
 
-/**
- * @param {import('./facts.js').Facts} facts
- * @param {import('./finding.js').Aim} aim
- * @returns {number} maximum number of processes
- */
+/** @param {import('./facts.js').Facts} facts @param {import('./finding.js').Aim} aim @returns {number} */
 const mostProcesses = ({ cores }, { role, workers, fixed }) =>
   fixed ? workers : Math.max(workers, (cores ?? 1) * PROCESSES[role])
 
 /**
- * @param {number} limit
- * @param {import('./facts.js').Facts} facts
- * @param {import('./finding.js').Aim} aim
+ * @param {number} limit @param {import('./facts.js').Facts} facts @param {import('./finding.js').Aim} aim
  * @returns {number | null} connections; null: no limit
  */
 function reachOf(limit, facts, aim) {
@@ -41,9 +33,7 @@ function reachOf(limit, facts, aim) {
 }
 
 /**
- * @param {number} limit
- * @param {import('./facts.js').Facts} facts
- * @param {import('./finding.js').Aim} aim
+ * @param {number} limit @param {import('./facts.js').Facts} facts @param {import('./finding.js').Aim} aim
  * @returns {number | null} processes needed with this limit; null if more than sensible
  */
 function processesFor(limit, facts, aim) {
@@ -54,8 +44,7 @@ function processesFor(limit, facts, aim) {
 }
 
 /**
- * @param {import('./facts.js').Facts} facts
- * @param {import('./finding.js').Aim} aim
+ * @param {import('./facts.js').Facts} facts @param {import('./finding.js').Aim} aim
  * @returns {import('./finding.js').Finding}
  */
 function ofProcess(facts, aim) {
@@ -94,8 +83,7 @@ function ofProcess(facts, aim) {
 }
 
 /**
- * @param {import('./facts.js').Facts} facts
- * @param {import('./finding.js').Aim} aim
+ * @param {import('./facts.js').Facts} facts @param {import('./finding.js').Aim} aim
  * @returns {number | null} files of one process, for limits.d and systemd; null: enough already, or unknown
  */
 export function filesToAllow(facts, aim) {
@@ -104,8 +92,7 @@ export function filesToAllow(facts, aim) {
 }
 
 /**
- * @param {import('./facts.js').Facts} facts
- * @param {import('./finding.js').Aim} aim
+ * @param {import('./facts.js').Facts} facts @param {import('./finding.js').Aim} aim
  * @returns {import('./finding.js').Finding[]}
  */
 export function checkFiles(facts, aim) {

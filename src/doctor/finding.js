@@ -1,5 +1,3 @@
-// The result of one check.
-
 import { ANY_NUMBER } from './recipes.js'
 
 /**
@@ -7,14 +5,14 @@ import { ANY_NUMBER } from './recipes.js'
  *   the wanted number
  *
  * @typedef {object} Finding
- * @property {string} id key of sysctl, if it is one
+ * @property {string} id sysctl key, if it is one
  * @property {'files' | 'network' | 'memory' | 'processor'} group
  * @property {string} is
  * @property {string} should
  * @property {string} why one line
  * @property {Status} status
  * @property {number | null} reach connections that it allows; null: no limit
- * @property {import('./recipes.js').Setting | null} setting for sysctl; never below the current value
+ * @property {import('./recipes.js').Setting | null} setting never below the current value
  * @property {boolean} changes whether it differs from the current value
  *
  * @typedef {Required<Omit<import('./recipes.js').Wanted, 'workers'>> & {workers: number, fixed: boolean, addresses:
@@ -34,14 +32,12 @@ export function bytes(value) {
   return `${number >= 100 || step === 0 ? Math.round(number) : number.toFixed(1).replace('.0', '')} ${SIZES[step]}`
 }
 
-/** @param {number} value @returns {string} as text for the kernel, whose largest number JavaScript cannot represent */
+/** As text: JavaScript cannot represent the kernel's largest number. @param {number} value @returns {string} */
 export const written = value => (value > Number.MAX_SAFE_INTEGER ? ANY_NUMBER : String(value))
 
 /**
  * A finding without a setting.
- * @param {Finding['group']} group
- * @param {string} id
- * @param {Partial<Finding> & {why: string}} rest
+ * @param {Finding['group']} group @param {string} id @param {Partial<Finding> & {why: string}} rest
  * @returns {Finding}
  */
 export const finding = (group, id, rest) => ({
@@ -58,10 +54,8 @@ export const finding = (group, id, rest) => ({
 
 /**
  * Checks a kernel setting against a minimum.
- * @param {Finding['group']} group
- * @param {string} key of sysctl
- * @param {import('./facts.js').Facts} facts
- * @param {number[]} need
+ * @param {Finding['group']} group @param {string} key of sysctl
+ * @param {import('./facts.js').Facts} facts @param {number[]} need
  * @param {{why: string, what: string, is?: string, should?: string, reach?: (has: number[]) => number | null}} rest
  *   what: the comment in the file
  * @returns {Finding} tight if below the minimum; the caller turns it into too low by its reach

@@ -1,5 +1,4 @@
-// `halley doctor`: the limits and kernel settings of a machine, compared with what a number of connections needs.
-//
+// `halley doctor`: compares the limits and kernel settings of a machine with what a number of connections needs.
 // facts.js reads the machine -> examine.js runs the checks (files.js, network.js, machine.js) over the recipe
 // (recipes.js) and makes findings (finding.js) -> table.js prints them, write.js writes sysctl, limits.d and
 // systemd files. May import stats/ (readers of /proc). Promises: checks are pure functions of the facts; a setting

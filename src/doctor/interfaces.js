@@ -12,10 +12,11 @@ import { parseInterrupts, parseList, parseMask } from './texts.js'
  * @property {number} send queues
  * @property {number} steered receive queues with software steering (RPS)
  * @property {number} chosen send queues with cores of their own (XPS)
- * @property {{number: number, core: number | null}[]} interrupts of its queues, and the core that serves each; null: unknown
+ * @property {{number: number, core: number | null}[]} interrupts of its queues, with the core that serves each;
+ *   null: unknown
  */
 
-/** Interrupts of a network card that are not of its queues. */
+/** Interrupts of a network card that do not belong to queues. */
 const NO_QUEUE = /config|mgmnt|async|control|cmd|fault|pages|event|misc|-rec\b/i
 
 /** @param {string} folder @returns {string[]} empty if unreadable */
@@ -28,8 +29,8 @@ function list(folder) {
 }
 
 /**
- * @param {string} device folder of a card's device
- * @returns {string[]} and its parent, which has the interrupts of a virtio card
+ * The folder of a card's device, and its parent, which has the interrupts of a virtio card.
+ * @param {string} device @returns {string[]}
  */
 function devices(device) {
   try {
@@ -41,8 +42,8 @@ function devices(device) {
 }
 
 /**
- * @param {string} root
- * @returns {Interface[]} interfaces that are up and have a device: neither loopback nor virtual
+ * Interfaces that are up and have a device: neither loopback nor virtual.
+ * @param {string} root @returns {Interface[]}
  */
 export function readInterfaces(root) {
   const folder = join(root, 'sys/class/net')
@@ -85,9 +86,7 @@ export function readInterfaces(root) {
 const quoted = word => word.replace(/[^\w-]/g, '\\$&')
 
 /**
- * @param {number} number
- * @param {number[]} counts
- * @param {(...path: string[]) => string} text
+ * @param {number} number @param {number[]} counts @param {(...path: string[]) => string} text
  * @returns {number | null}
  */
 function coreOf(number, counts, text) {

@@ -1,5 +1,5 @@
-// Checks of memory and processors. Their figures are those of docs/performance.md and docs/gc.md; figures of
-// another machine are marked as estimates.
+// Checks of memory and processors. Figures are from docs/performance.md and docs/gc.md; those of another machine
+// are estimates.
 
 import { SOCKET_BYTES } from '../stats/socket-memory.js'
 import { bytes, count, finding } from './finding.js'
@@ -7,7 +7,7 @@ import { DRONE_PROCESS } from './recipes.js'
 
 /** Bytes of a process without connections. */
 const PROCESS = 80 * 1024 ** 2
-/** User-space bytes per connection: an idle WebSocket, and the published run of a million (10.1 KB without the kernel's share). */
+/** User-space bytes per connection: an idle WebSocket, and the published run of a million (10.1 KB with the kernel). */
 const USER = { server: [1500, 6450], drone: [4096, 5000] }
 /** CPU of an idle connection, microseconds a second: 1.1 with a WebSocket, 2.7 with a stream. */
 const IDLE = 2.5

@@ -9,7 +9,7 @@ const QUEUES = 8
 /** Shares of dropped connections and packets above which a queue is too short. */
 const OVERFLOWS = 0.001
 const DROPS = 0.0001
-/** Send buffer that holds a whole message; a larger message needs several writes, bytes. */
+/** Send buffer for a whole message, bytes; a larger message needs several writes. */
 const WHOLE_MESSAGE = 64 * 1024
 
 /** @typedef {import('./facts.js').Facts} Facts */

@@ -1,13 +1,13 @@
-// What a machine needs for a number of connections: formulas, and complete files for a machine that is not known yet.
+// Needs of a machine for a number of connections: formulas, and complete files for a machine without facts.
 
 /**
- * @typedef {'server' | 'drone'} Role a gateway, or a load drone
+ * @typedef {'server' | 'drone'} Role
  *
  * @typedef {object} Wanted
  * @property {number} connections
  * @property {Role} role
- * @property {number} [rate] new connections in a second; default RATE
- * @property {number} [workers] processes that share them; default: one for each core
+ * @property {number} [rate] new connections a second; default RATE
+ * @property {number} [workers] processes that share the connections; default: one per core
  *
  * @typedef {object} Setting a line of a file in /etc/sysctl.d
  * @property {string} key with dots
@@ -29,19 +29,19 @@ export const LAST_PORT = 65_535
 /** Kernel defaults: a setting within them needs no line. */
 const USUAL_NR_OPEN = 1_048_576
 const LEAST_NOFILE = 65_536
-/** The kernel's own: `tcp_mem` in parts of the memory (tcp_init_mem() in net/ipv4/tcp.c), files by memory (10 %, 1 KB each). */
+/** Kernel defaults: `tcp_mem` in parts of memory (tcp_init_mem(), net/ipv4/tcp.c), files by memory (10 %, 1 KB each). */
 const USUAL_TCP_MEM = [3 / 64, 1 / 16, 3 / 32]
 const USUAL_FILES = 0.1 / 1024
 /** The number that systemd writes; memory limits files anyway. */
 export const ANY_NUMBER = '9223372036854775807'
 export const PAGE = 4096
 
-/** @param {number} number @returns {number} the next power of two, easy to recognize as a limit */
+/** The next power of two: easy to recognize as a limit. @param {number} number @returns {number} */
 export const roundUp = number => 2 ** Math.ceil(Math.log2(Math.max(1, number)))
 
 /**
- * @param {Wanted} wanted
- * @returns {number} files that one process must be able to open; without `workers`: as the only process
+ * Files that one process must be able to open; without `workers`: as the only process.
+ * @param {Wanted} wanted @returns {number}
  */
 export function filesOfProcess({ connections, role, workers = 1 }) {
   if (role === 'drone') return Math.min(connections, DRONE_PROCESS) + RESERVED_FILES
@@ -56,27 +56,29 @@ export const nofile = wanted => Math.max(LEAST_NOFILE, roundUp(filesOfProcess(wa
  * Memory of TCP buffers, in pages; a connection with queued data uses at least one. Above the second number the
  * kernel saves memory, above the third it drops. So: one page per connection, twice that for a message to all, at
  * most half of the memory. (The published run of 12 million had half a page each.)
- * @param {number} connections
- * @param {{memory?: number, page?: number}} [machine] bytes
- * @returns {number[]} pages
+ * @param {number} connections @param {{memory?: number, page?: number}} [machine] bytes
+ * @returns {number[]}
  */
 export function tcpMemory(connections, { memory = Number.POSITIVE_INFINITY, page = PAGE } = {}) {
   const most = Math.floor(memory / page / 2)
   return [0.5, 1, 2].map(part => Math.min(Math.ceil(connections * part), Math.floor((most * part) / 2)))
 }
 
-/** @param {number} rate @returns {number} connections that arrive while an event loop is blocked for half a second */
+/** Connections that arrive while an event loop is blocked for half a second. @param {number} rate @returns {number} */
 export const burst = rate => Math.max(4096, roundUp(rate / 2))
 
-/** @param {number} rate @returns {number} packets: SYN, ACK, request, subscription of half a second's connections, on one core */
+/**
+ * SYN, ACK, request and subscription of half a second's connections on one core.
+ * @param {number} rate @returns {number}
+ */
 export const packets = rate => Math.max(4096, roundUp(rate * 2))
 
-/** @param {number} connections @returns {number} entries, including those of connections that just ended */
+/** Entries, including those of connections that just ended. @param {number} connections @returns {number} */
 export const tracked = connections => Math.ceil(connections * 1.2) + 10_000
 
 /**
  * Settings for any machine: none is below the kernel's default.
- * @param {Wanted & {memory?: number}} wanted memory of the machine, bytes; settings that depend on it need it
+ * @param {Wanted & {memory?: number}} wanted memory, bytes: settings that depend on it need it
  * @returns {Setting[]}
  */
 export function settingsFor({ memory, ...wanted }) {
@@ -113,9 +115,8 @@ export function settingsFor({ memory, ...wanted }) {
 }
 
 /**
- * @param {Setting[]} settings
- * @param {{heading?: string, comments?: boolean}} [options]
- * @returns {string} a file for /etc/sysctl.d
+ * A file for /etc/sysctl.d.
+ * @param {Setting[]} settings @param {{heading?: string, comments?: boolean}} [options] @returns {string}
  */
 export function sysctlFile(settings, { heading = '', comments = true } = {}) {
   const lines = heading && comments ? heading.split('\n').map(line => `# ${line}`.trimEnd()) : []
@@ -126,12 +127,12 @@ export function sysctlFile(settings, { heading = '', comments = true } = {}) {
   return `${lines.join('\n').trimStart()}\n`
 }
 
-/** @param {number} files @returns {string} a file for /etc/security/limits.d: for login sessions, not services */
+/** A file for /etc/security/limits.d: for login sessions, not services. @param {number} files @returns {string} */
 export const limitsFile = files =>
   // `*` does not include root.
   ['*', 'root'].flatMap(who => ['soft', 'hard'].map(which => `${who} ${which} nofile ${files}\n`)).join('')
 
-/** @param {number} files @returns {string} a drop-in for a systemd service, which ignores limits.d */
+/** A drop-in for a systemd service, which ignores limits.d. @param {number} files @returns {string} */
 export const serviceFile = files => `[Service]\nLimitNOFILE=${files}\n`
 
 /**

@@ -5,7 +5,7 @@ import { count } from './finding.js'
 const MARKS = { ok: '✓', tight: '!', 'too low': '✗', 'cannot tell': '?' }
 const COLOURS = { ok: 32, tight: 33, 'too low': 31, 'cannot tell': 36 }
 const FAINT = 2
-/** Widths of the columns: mark with name (the longest sysctl key has 30 letters), and current value. */
+/** Column widths: mark with name (the longest sysctl key has 30 letters), and current value. */
 const NAME = 34
 const IS = 24
 const WIDTH = 80
@@ -44,9 +44,8 @@ export function summary({ aim, findings, largest, obstacles }) {
 }
 
 /**
- * @param {import('./examine.js').Diagnosis} diagnosis
- * @param {{colours?: boolean}} [options]
- * @returns {string} lines of 80 columns at most
+ * @param {import('./examine.js').Diagnosis} diagnosis @param {{colours?: boolean}} [options]
+ * @returns {string} lines of at most 80 columns
  */
 export function table(diagnosis, { colours = false } = {}) {
   const paint = (/** @type {number} */ code, /** @type {string} */ text) =>

@@ -1,17 +1,14 @@
-// Parsers of /proc and /sys files that only the doctor reads. They return null for a format they do not know.
+// Parsers of /proc and /sys files that only the doctor reads. They return null for an unknown format.
 
-/**
- * @param {string} text numbers separated by blanks
- * @returns {number[] | null} null if there are none, or other text
- */
+/** @param {string} text @returns {number[] | null} null if there are none, or other text */
 export function parseNumbers(text) {
   const words = text.trim().split(/\s+/)
   return words.every(word => /^-?\d+$/.test(word)) ? words.map(Number) : null
 }
 
 /**
- * @param {string} text of /proc/PID/limits
- * @returns {{soft: number, hard: number} | null} open files; Infinity: no limit
+ * /proc/PID/limits.
+ * @param {string} text @returns {{soft: number, hard: number} | null} open files; Infinity: no limit
  */
 export function parseLimits(text) {
   const found = /^Max open files\s+(\d+|unlimited)\s+(\d+|unlimited)/m.exec(text)
@@ -22,10 +19,7 @@ export function parseLimits(text) {
   return { soft, hard }
 }
 
-/**
- * @param {string} text a kernel list: 0-3,8
- * @returns {number[] | null}
- */
+/** A kernel list: 0-3,8. @param {string} text @returns {number[] | null} */
 export function parseList(text) {
   const numbers = []
   for (const part of text.trim().split(',')) {
@@ -39,10 +33,7 @@ export function parseList(text) {
   return numbers
 }
 
-/**
- * @param {string} text a kernel mask, 32 bits a group: 00000000,0000000f
- * @returns {number | null} number of bits set
- */
+/** Bits set in a kernel mask, 32 bits a group: 00000000,0000000f. @param {string} text @returns {number | null} */
 export function parseMask(text) {
   const digits = text.trim().replaceAll(',', '')
   if (!/^[0-9a-f]+$/i.test(digits)) return null
@@ -56,10 +47,7 @@ export function parseMask(text) {
  * @property {number[]} counts since boot, by core
  */
 
-/**
- * @param {string} text of /proc/interrupts
- * @returns {Interrupt[]} of devices
- */
+/** /proc/interrupts, devices only. @param {string} text @returns {Interrupt[]} */
 export function parseInterrupts(text) {
   const [head = '', ...lines] = text.split('\n')
   const cores = head.match(/CPU\d+/g)?.length ?? 0
@@ -74,7 +62,8 @@ export function parseInterrupts(text) {
 }
 
 /**
- * @param {string} text of /proc/net/softnet_stat: one line per core, hexadecimal
+ * /proc/net/softnet_stat: one line per core, hexadecimal.
+ * @param {string} text
  * @returns {{packets: number, dropped: number} | null} since boot; dropped: the backlog was full
  */
 export function parsePackets(text) {
@@ -87,19 +76,13 @@ export function parsePackets(text) {
   return Number.isFinite(sum.packets + sum.dropped) ? sum : null
 }
 
-/**
- * @param {string} text of /proc/net/sockstat
- * @returns {number | null} connections that were closed within the last minute
- */
+/** /proc/net/sockstat. @param {string} text @returns {number | null} connections closed within the last minute */
 export function parseTimeWait(text) {
   const found = /^TCP:.* tw (\d+)/m.exec(text)
   return found === null ? null : Number(found[1])
 }
 
-/**
- * @param {string} text of /proc/net/snmp
- * @returns {number | null} connections that were accepted since boot
- */
+/** /proc/net/snmp. @param {string} text @returns {number | null} connections accepted since boot */
 export function parseAccepted(text) {
   const [names, values] = text.split('\n').filter(line => line.startsWith('Tcp:'))
   const at = names?.split(' ').indexOf('PassiveOpens') ?? -1
@@ -108,8 +91,8 @@ export function parseAccepted(text) {
 }
 
 /**
- * @param {string} text of /proc/net/fib_trie
- * @returns {number | null} local IPv4 addresses without loopback; null if unknown
+ * /proc/net/fib_trie.
+ * @param {string} text @returns {number | null} local IPv4 addresses without loopback; null if unknown
  */
 export function parseAddresses(text) {
   /** @type {Set<string>} */
@@ -122,16 +105,10 @@ export function parseAddresses(text) {
   return text.includes('Local:') || own.size > 0 ? own.size : null
 }
 
-/**
- * @param {string} text of a file with choices: always [madvise] never
- * @returns {string | null} the chosen one
- */
+/** The chosen one of `always [madvise] never`. @param {string} text @returns {string | null} */
 export const parseChoice = text => /\[(\w+)\]/.exec(text)?.[1] ?? null
 
-/**
- * @param {string} text of /proc/meminfo
- * @returns {{total: number, used: number} | null} bytes of swap
- */
+/** /proc/meminfo. @param {string} text @returns {{total: number, used: number} | null} bytes of swap */
 export function parseSwap(text) {
   const total = /^SwapTotal:\s+(\d+)/m.exec(text)
   const free = /^SwapFree:\s+(\d+)/m.exec(text)
@@ -140,8 +117,8 @@ export function parseSwap(text) {
 }
 
 /**
- * @param {string} text of /proc/self/mountinfo
- * @returns {boolean} whether settings of the kernel cannot be written from here
+ * /proc/self/mountinfo: whether kernel settings cannot be written from here.
+ * @param {string} text @returns {boolean}
  */
 export const readOnlySettings = text =>
   text.split('\n').some(line => {

@@ -2,14 +2,14 @@ import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { filesOf } from './examine.js'
 
-/** Places of the files below a root folder, `/` for this machine. */
+/** Below a root folder, `/` for this machine. */
 export const PLACES = Object.freeze({
   sysctl: 'etc/sysctl.d/90-halley.conf',
   limits: 'etc/security/limits.d/90-halley.conf',
   service: 'etc/systemd/system/halley.service.d/90-limits.conf',
 })
 
-/** A file that could not be written; the message is one line. */
+/** A file could not be written; the message is one line. */
 export class WriteError extends Error {}
 
 const FAULTS = /** @type {Record<string, string>} */ ({
@@ -38,10 +38,8 @@ async function replace(file, text) {
 }
 
 /**
- * Keys of a file written before. They stay in the new one: settings that are right because of it would be lost
- * otherwise.
- * @param {string} file
- * @returns {Promise<string[]>}
+ * Keys of a file written before. They stay in the new one: settings that are right because of it would be lost.
+ * @param {string} file @returns {Promise<string[]>}
  */
 async function keysOf(file) {
   const text = await readFile(file, 'utf8').catch(() => '')
@@ -49,8 +47,7 @@ async function keysOf(file) {
 }
 
 /**
- * @param {string} folder
- * @param {import('./examine.js').Diagnosis} diagnosis
+ * @param {string} folder @param {import('./examine.js').Diagnosis} diagnosis
  * @param {{all?: boolean}} [options] all: include settings that are right already
  * @returns {Promise<{written: string[], then: string[]}>} files; commands that apply them
  * @throws {WriteError}
@@ -75,10 +72,9 @@ export async function writeFiles(folder, diagnosis, { all = false } = {}) {
 }
 
 /**
- * Makes a folder and its parents. Node's `recursive` loops forever on file systems such as /proc, which answer
+ * Makes a folder and its parents. Node's `recursive` loops forever on file systems such as /proc, which return
  * ENOENT although the parent exists.
- * @param {string} folder
- * @param {number} [mode] of new folders
+ * @param {string} folder @param {number} [mode] of new folders
  * @throws {NodeJS.ErrnoException} EEXIST, ENOTDIR: part of the path is a file
  */
 export async function makeFolder(folder, mode = 0o777) {

@@ -1,5 +1,5 @@
 // Families with the names, types, labels and meanings of Centrifugo, so that its dashboards and alerts keep
-// working. A label without a known value is empty: to Prometheus it is absent.
+// working. A label without a known value is empty: Prometheus treats it as absent.
 
 import { disconnects } from '../errors.js'
 import { byName, counter, gauge, one } from './family.js'
@@ -12,7 +12,7 @@ import { byName, counter, gauge, one } from './family.js'
 const CLIENT = Object.freeze(['transport', 'accept_protocol', 'client_name', 'client_version'])
 const FRAME = Object.freeze(['transport', 'frame_type', 'channel_namespace'])
 const OWN_CODES = new Set(Object.values(disconnects).map(({ code }) => String(code)))
-/** Also codes that the server API's `disconnect` may send. */
+/** Includes codes that the server API's `disconnect` may send. */
 const isOwnCode = (/** @type {string} */ code) => OWN_CODES.has(code) || /^4\d{3}$/.test(code)
 
 /** @param {'in' | 'out'} direction @param {'messages' | 'bytes'} unit @returns {PlainFamily['read']} */
@@ -59,7 +59,7 @@ export const centrifugo = Object.freeze([
     'centrifugo_node_num_channels',
     'Channels with subscribers on this node. With Redis only up to 50,000 clients and 50,000 channels.',
     [],
-    // With Redis a channel counts once for each worker in a snapshot.
+    // With Redis, a snapshot counts a channel once per worker.
     one(({ snapshot, channels }) =>
       snapshot.node.engine === 'memory' ? snapshot.totals.channels : channels,
     ),

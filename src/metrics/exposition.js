@@ -8,7 +8,6 @@ import { Registry } from 'prom-client'
  * @typedef {{metricName: string, labels: Labels, sharedLabels: Labels, value: number}} Sample
  */
 
-/** Media type of the answer. */
 export const CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
 
 /** One object for all: the registry caches formatted labels by identity. */
@@ -38,9 +37,7 @@ function bucketsOf(name, labels, { bounds, counts, count, sum }) {
   ]
 }
 
-/**
- * A family with its values, in the shape of a prom-client metric. Values come from snapshots, so prom-client counts nothing.
- */
+/** A family with its values, shaped as a prom-client metric. Values come from snapshots: prom-client counts nothing. */
 class Figures {
   /** @param {Family} family @param {Sample[]} values */
   constructor({ name, type, help }, values) {
@@ -71,9 +68,8 @@ function samplesOf(family, facts) {
 }
 
 /**
- * @param {readonly Family[]} families
- * @param {Facts} facts
- * @returns {Promise<string>} text format 0.0.4 of Prometheus, without families that have no values
+ * @param {readonly Family[]} families @param {Facts} facts
+ * @returns {Promise<string>} Prometheus text format 0.0.4, without families that have no values
  */
 export function expose(families, facts) {
   const registry = new Registry()

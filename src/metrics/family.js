@@ -1,27 +1,27 @@
-// The contract of a metric family: name, type, help, labels, and how its values are read from a snapshot.
+// The contract of a metric family: name, type, help, labels, and how to read its values from a snapshot.
 
 /**
  * @typedef {import('../stats/schema.js').Snapshot} Snapshot
  *
- * @typedef {object} Facts the input of one answer
+ * @typedef {object} Facts the input of one scrape
  * @property {Snapshot} snapshot
  * @property {number | null} users of this node; null: not counted
  * @property {number | null} channels of this node with subscribers; null: not counted
- * @property {number | null} nodes of the cluster, this one included; null: unknown
+ * @property {number | null} nodes of the cluster, including this one; null: unknown
  *
  * @typedef {object} Distribution
- * @property {readonly number[]} bounds upper ones, ascending
- * @property {readonly number[]} counts cumulative counts, one per bound
- * @property {number} count of all
+ * @property {readonly number[]} bounds upper bounds, ascending
+ * @property {readonly number[]} counts cumulative, one per bound
+ * @property {number} count
  * @property {number} sum
  *
- * @typedef {[value: number | null | undefined, ...labels: (string | number)[]]} Row null and undefined are left out
+ * @typedef {[value: number | null | undefined, ...labels: (string | number)[]]} Row null and undefined are omitted
  * @typedef {[value: Distribution, ...labels: (string | number)[]]} DistributionRow
  *
  * @typedef {object} Described
  * @property {string} name
  * @property {string} help
- * @property {readonly string[]} labels names, in the order of the values of a row
+ * @property {readonly string[]} labels names, in the order of a row's values
  *
  * @typedef {Described & {type: 'counter' | 'gauge', read: (facts: Facts) => Row[]}} PlainFamily
  * @typedef {Described & {type: 'histogram', read: (facts: Facts) => DistributionRow[]}} HistogramFamily
@@ -29,33 +29,27 @@
  */
 
 /**
- * @param {string} name
- * @param {string} help
- * @param {readonly string[]} labels
- * @param {PlainFamily['read']} read
+ * @param {string} name @param {string} help @param {readonly string[]} labels @param {PlainFamily['read']} read
  * @returns {PlainFamily}
  */
 export const gauge = (name, help, labels, read) => ({ name, type: 'gauge', help, labels, read })
 
 /**
- * @param {string} name
- * @param {string} help
- * @param {readonly string[]} labels
- * @param {PlainFamily['read']} read of values that fall only on a restart
+ * @param {string} name @param {string} help @param {readonly string[]} labels
+ * @param {PlainFamily['read']} read values that decrease only on a restart
  * @returns {PlainFamily}
  */
 export const counter = (name, help, labels, read) => ({ name, type: 'counter', help, labels, read })
 
 /**
- * @param {(facts: Facts) => number | null | undefined} read
- * @returns {PlainFamily['read']} of a family with one value and no labels
+ * A family with one value and no labels.
+ * @param {(facts: Facts) => number | null | undefined} read @returns {PlainFamily['read']}
  */
 export const one = read => facts => [[read(facts)]]
 
 /**
- * @param {Record<string, number>} values
- * @param {...string} labels before the name
- * @returns {Row[]} one for each name
+ * One row per name; `labels` precede the name.
+ * @param {Record<string, number>} values @param {...string} labels @returns {Row[]}
  */
 export const byName = (values, ...labels) =>
   Object.entries(values).map(([name, value]) => [value, ...labels, name])

@@ -1,9 +1,7 @@
-// The metrics of a node for Prometheus, at `prometheus.handler_prefix` of every worker.
-//
-// family.js defines what a metric family is: one row of name, help, labels and a function from a snapshot to
-// values. The tables below hold the rows; exposition.js writes them as text. A new metric is one row, and one line
-// in docs/metrics.md. May import stats/ and the server's contract. Promises: names and labels of Centrifugo keep
-// their meaning; a slow or hanging worker delays no scrape; scrapes within half a second share one answer.
+// The metrics of a node for Prometheus, at `prometheus.handler_prefix` of every worker. family.js defines a metric
+// family; the tables below hold them; exposition.js writes them as text. A new metric is one row, and one line in
+// docs/metrics.md. May import stats/ and the server's contract. Promises: names and labels of Centrifugo keep their
+// meaning; a slow or hanging worker delays no scrape; scrapes within half a second share a result.
 
 import { centrifugo } from './centrifugo.js'
 import { CONTENT_TYPE, expose } from './exposition.js'
@@ -17,7 +15,7 @@ import { workers as workerFamilies } from './workers.js'
  * @typedef {import('../stats/schema.js').Snapshot} Snapshot
  */
 
-/** All families, in the order of the answer. docs/metrics.md lists the same; a test compares both. */
+/** All families, in the order of the output. docs/metrics.md lists the same; a test compares both. */
 export const families = Object.freeze([
   ...centrifugo,
   ...nodeFamilies,
@@ -28,18 +26,17 @@ export const families = Object.freeze([
 
 /** Time limit for the primary's snapshot, ms. */
 const PATIENCE_MS = 2000
-/** Time limit for counting users and channels in all workers, ms. A blocked worker must not prevent the scrape. */
+/** Time limit for counting users and channels in all workers, ms: a blocked worker must not prevent the scrape. */
 const COUNT_PATIENCE_MS = 1000
-/** Scrapes within this time share an answer: figures change once a second, and each answer costs the primary time, ms. */
+/** Scrapes within this time share a result, ms: figures change once a second, and a scrape costs the primary time. */
 const FRESH_MS = 500
-/** Counting users makes workers exchange lists of users and channels; not done with more clients or channels than this. */
+/** Maximum clients, and channels, for counting users: workers exchange lists of users and channels for it. */
 const MAX_COUNTED = 50_000
 
 /**
  * @template T
- * @param {Promise<T>} promise
- * @param {number} patience ms
- * @returns {Promise<T | null>} null after a failure or too much time
+ * @param {Promise<T>} promise @param {number} patience ms
+ * @returns {Promise<T | null>} null after a failure or timeout
  */
 function within(promise, patience) {
   return new Promise(resolve => {
@@ -59,7 +56,6 @@ function isCountable({ totals, workers }) {
   return totals.connections.connected <= MAX_COUNTED && channels <= MAX_COUNTED
 }
 
-/** Answers scrapes. */
 class Scrape {
   /** @type {Promise<string | null> | null} */
   #text = null
@@ -70,11 +66,8 @@ class Scrape {
   #nodes
 
   /**
-   * @param {object} parts
-   * @param {{latest: () => Promise<Snapshot>}} parts.view
-   * @param {{uid: string}} parts.node
-   * @param {{read: () => Promise<string>} | null} parts.nodeInfo
-   * @param {(() => number | null) | null} parts.nodes
+   * @param {object} parts @param {{latest: () => Promise<Snapshot>}} parts.view @param {{uid: string}} parts.node
+   * @param {{read: () => Promise<string>} | null} parts.nodeInfo @param {(() => number | null) | null} parts.nodes
    */
   constructor({ view, node, nodeInfo, nodes }) {
     this.#view = view
@@ -91,7 +84,7 @@ class Scrape {
     else exchange.reply(503, { 'Content-Type': 'text/plain' }, 'The primary does not answer.\n')
   }
 
-  /** @returns {Promise<string | null>} null: the primary does not answer */
+  /** @returns {Promise<string | null>} null: the primary does not reply */
   #read() {
     const now = performance.now()
     if (this.#text !== null && now - this.#madeAt < FRESH_MS) return this.#text
@@ -120,12 +113,10 @@ class Scrape {
 }
 
 /**
- * Puts the metrics at `prometheus.handler_prefix`.
- * @param {object} parts
- * @param {import('../server/contract.js').SocketServer} parts.server not listening yet
- * @param {any} parts.config
- * @param {{latest: () => Promise<Snapshot>}} parts.view of the whole node
- * @param {{uid: string}} parts.node this one
+ * Serves the metrics at `prometheus.handler_prefix`.
+ * @param {object} parts @param {import('../server/contract.js').SocketServer} parts.server not listening yet
+ * @param {any} parts.config @param {{latest: () => Promise<Snapshot>}} parts.view of the whole node
+ * @param {{uid: string}} parts.node
  * @param {{read: () => Promise<string>}} [parts.nodeInfo] counts users and channels of this node
  * @param {() => number | null} [parts.nodes] number of nodes, for engines with several
  * @param {{error: (fields: object, message: string) => void}} [parts.log]

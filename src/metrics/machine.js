@@ -10,8 +10,7 @@ import { byName, counter, gauge, one, seconds } from './family.js'
 
 /**
  * @param {string} name without `halley_machine_`
- * @param {string} help
- * @param {(machine: MachineSample) => number | null | undefined} read
+ * @param {string} help @param {(machine: MachineSample) => number | null | undefined} read
  */
 const now = (name, help, read) =>
   gauge(
@@ -23,8 +22,7 @@ const now = (name, help, read) =>
 
 /**
  * @param {string} name without `halley_machine_`
- * @param {string} help
- * @param {(sums: Sums) => number | undefined} read
+ * @param {string} help @param {(sums: Sums) => number | undefined} read
  */
 const sum = (name, help, read) =>
   counter(

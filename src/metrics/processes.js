@@ -17,7 +17,7 @@ const WORKER = Object.freeze(['worker'])
 const GC_KINDS = /** @type {const} */ (['minor', 'major', 'incremental', 'weak'])
 const BOUNDS = Object.freeze(TICK_BOUNDS.map(seconds))
 
-/** @param {Facts} facts @returns {[worker: string, sample: ProcessSample][]} running processes */
+/** Running processes. @param {Facts} facts @returns {[worker: string, sample: ProcessSample][]} */
 function samples({ snapshot: { primary, workers } }) {
   /** @type {[string, ProcessSample][]} */
   const all = [[PRIMARY, primary]]
@@ -25,7 +25,7 @@ function samples({ snapshot: { primary, workers } }) {
   return all
 }
 
-/** @param {Facts} facts @returns {[worker: string, lifetime: Lifetime][]} of all slots */
+/** All slots. @param {Facts} facts @returns {[worker: string, lifetime: Lifetime][]} */
 function lifetimes({ snapshot: { lifetimes } }) {
   /** @type {[string, Lifetime][]} */
   const all = [[PRIMARY, lifetimes.primary]]

@@ -1,7 +1,6 @@
-// The primary process of a gateway. `serve.js` starts it for `halley serve`; `src/index.js` does for programs that embed it.
-//
-// It may import every room but cli/ and worker/ (workers are forked, not imported); nothing but cli/ imports it.
-// worker-pool.js    forks one worker per core, replaces those that die, hosts the embedded broker, drains on shutdown
+// The primary process of a gateway, started by serve.js for `halley serve` and by src/index.js for embedding
+// programs. It may import every room but cli/ and worker/ (workers are forked, not imported); only cli/ imports it.
+// worker-pool.js    forks one worker per core, replaces dead ones, hosts the embedded broker, drains on shutdown
 // telemetry.js      merges the workers' samples once a second; CSV file, stats socket, log lines, GC schedule
 // terminal-view.js  runs the dashboard of `npm start` as a child process: its failure never ends the gateway
 
@@ -100,7 +99,7 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
   view.start()
 }
 
-/** Whether the controlling terminal has been closed; the kernel sends SIGHUP then. */
+/** The kernel sends SIGHUP when the controlling terminal closes. */
 function terminalGone() {
   try {
     closeSync(openSync('/dev/tty', 'r'))
@@ -112,9 +111,7 @@ function terminalGone() {
 
 /**
  * Logs the address of the gateway; in a terminal, prints the development profile's key and an example.
- * @param {WorkerPool} pool
- * @param {'development' | 'configured'} profile
- * @param {import('pino').Logger} log
+ * @param {WorkerPool} pool @param {'development' | 'configured'} profile @param {import('pino').Logger} log
  * @param {boolean} terminal
  */
 function announce({ config: { http_api }, url, driver, slots }, profile, log, terminal) {

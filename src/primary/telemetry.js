@@ -14,7 +14,7 @@ import { StatsSocket } from '../stats/stats-socket.js'
  * @typedef {import('./worker-pool.js').PoolObserver} PoolObserver
  */
 
-/** The primary serves no clients, so its event-loop ticks are measured less often than a worker's, ms. */
+/** The primary serves no clients: its event-loop ticks are measured less often than a worker's, ms. */
 const PRIMARY_GRID_MS = 50
 /** Log lines kept for dashboards that connect later. */
 const MAX_LINES = 200
@@ -46,10 +46,9 @@ export class Telemetry {
   #held = false
 
   /**
-   * @param {object} options
-   * @param {WorkerPool} options.pool not started yet
+   * @param {object} options @param {WorkerPool} options.pool not started yet
    * @param {import('pino').Logger} options.log
-   * @param {import('../log.js').LogOutput | null} options.output of the log; null if the log belongs to the embedding program
+   * @param {import('../log.js').LogOutput | null} options.output null if the log belongs to the embedding program
    * @param {() => void} options.onStop called when a stats client stops the gateway
    */
   constructor({ pool, log, output, onStop }) {
@@ -228,12 +227,12 @@ export class Telemetry {
     this.#forward()
   }
 
-  /** @returns {{type: 'log', shown: boolean, forward: boolean}} the message that tells workers where log lines go */
+  /** The message that sets where workers write log lines. @returns {{type: 'log', shown: boolean, forward: boolean}} */
   get #logging() {
     return { type: 'log', shown: !this.#held, forward: this.#held || this.#readers.size > 0 }
   }
 
-  /** Collects the log lines of all processes while anyone reads them. */
+  /** Collects the log lines of all processes while there are readers. */
   #forward() {
     const logging = this.#logging
     if (this.#output) this.#output.forward = logging.forward ? line => this.#addLine(line) : null
@@ -248,7 +247,7 @@ export class Telemetry {
     for (const reader of this.#readers) reader(line)
   }
 
-  /** @param {(line: string) => void} reader @returns {() => void} ends that */
+  /** @param {(line: string) => void} reader @returns {() => void} unsubscribes */
   #readLog(reader) {
     for (const line of this.#lines) reader(line)
     this.#readers.add(reader)
@@ -271,8 +270,7 @@ class GcSchedule {
 
   /**
    * @param {number} interval ms between two collections of the same worker
-   * @param {number} workers
-   * @param {(worker: number) => void} collect
+   * @param {number} workers @param {(worker: number) => void} collect
    */
   constructor(interval, workers, collect) {
     this.#timer = setInterval(() => {

@@ -1,13 +1,13 @@
-// The dashboard in the terminal of `npm start`. It is a process of its own: drawing delays no message, and if
-// either process fails, the other one and the terminal survive.
+// The dashboard in the terminal of `npm start`. It is a separate process: drawing delays no message, and if either
+// process fails, the other one and the terminal survive.
 
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { EXIT_CODES } from '../../dashboard/exit-codes.js'
 
-/** A killed dashboard's guard needs this long to restore the terminal; earlier output would be lost, ms. */
+/** The guard of a killed dashboard needs this long to restore the terminal; earlier output would be lost, ms. */
 const GUARD_MS = 500
-/** Time for the dashboard to end before it is killed, ms. */
+/** The dashboard is killed after this time, ms. */
 const END_MS = 2000
 
 const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
@@ -24,8 +24,8 @@ export class TerminalView {
   /**
    * @param {string} socket path of the stats socket
    * @param {Record<string, string | undefined>} env
-   * @param {(end: {stop: boolean, fault: string}) => void} onEnd called when the terminal is free again. `stop`:
-   *   the user stopped the gateway; `fault`: why the dashboard failed, or empty
+   * @param {(end: {stop: boolean, fault: string}) => void} onEnd called when the terminal is free. `stop`: the user
+   *   stopped the gateway; `fault`: why the dashboard failed, or empty
    */
   constructor(socket, env, onEnd) {
     this.#socket = socket
@@ -34,7 +34,7 @@ export class TerminalView {
   }
 
   start() {
-    // The Node.js flags of the gateway tune its heap; the dashboard does not need them.
+    // Not with the gateway's Node.js flags: they tune its heap.
     const child = spawn(process.execPath, [BIN, 'dashboard', this.#socket, '--owner'], {
       stdio: 'inherit',
       env: this.#env,

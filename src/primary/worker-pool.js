@@ -1,4 +1,4 @@
-// The worker processes of a gateway, and the embedded broker that they share.
+// The worker processes of a gateway and the embedded broker that they share.
 
 import cluster from 'node:cluster'
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -15,26 +15,26 @@ import { packageVersion } from '../version.js'
  * @property {'start'} type
  * @property {any} config
  * @property {number} index 0 ...
- * @property {number} workers their number
+ * @property {number} workers
  * @property {import('../api/context.js').NodeIdentity} node
  * @property {boolean} terminal
- * @property {boolean} quiet log lines go to the primary instead of standard output
+ * @property {boolean} quiet log lines go to the primary, not to standard output
  * @property {string} cursorKey
  *
  * @typedef {import('node:cluster').Worker} Worker
  *
- * @typedef {object} PoolObserver gets the events of workers, by index
+ * @typedef {object} PoolObserver receives worker events, by index
  * @property {(index: number) => void} starting
  * @property {(index: number) => void} listening
  * @property {(index: number, worker: Worker, end: {reason: string, requested: boolean}) => void} ended `requested`:
  *   restarted or stopped on purpose
- * @property {(index: number, worker: Worker, message: any) => void} message of a type that the pool does not handle
+ * @property {(index: number, worker: Worker, message: any) => void} message of a type unknown to the pool
  */
 
 /** @type {PoolObserver} */
 const NO_OBSERVER = Object.freeze({ starting() {}, listening() {}, ended() {}, message() {} })
 
-/** Descriptors of a worker: standard input and outputs, the channel of `cluster`, the bus. */
+/** Descriptors of a worker: standard streams, the channel of `cluster`, the bus. */
 const STDIO = /** @type {const} */ (['inherit', 'inherit', 'inherit', 'ipc', 'pipe'])
 /** A worker that lived this long is replaced without delay, ms. */
 const HEALTHY_MS = 10_000
@@ -51,7 +51,7 @@ class Slot {
   listening = false
   open = 0
   reason = ''
-  /** Its worker is ending and will be replaced. */
+  /** The worker is ending and will be replaced. */
   restarting = false
   /** @type {any} last sent to its worker */
   config = null
@@ -63,11 +63,9 @@ class Slot {
 }
 
 /**
- * Checks that the port is free, and finds one for port 0, before workers start. Workers bind with SO_REUSEPORT, so
- * without this check two gateways could share a port by mistake.
- * @param {string} address
- * @param {number} port
- * @returns {Promise<number>}
+ * Checks that the port is free, and resolves port 0, before workers start. Workers bind with SO_REUSEPORT: without
+ * this check two gateways could share a port by mistake.
+ * @param {string} address @param {number} port @returns {Promise<number>}
  */
 function probePort(address, port) {
   return new Promise((resolve, reject) => {
@@ -89,7 +87,7 @@ async function probe(address, port) {
   }
 }
 
-/** Forks the workers, replaces those that die, drains and ends them. */
+/** Forks the workers, replaces dead ones, drains and ends them. */
 export class WorkerPool {
   /** Name of the socket server: uws or node; known once a worker listens. */
   driver = ''
@@ -132,11 +130,9 @@ export class WorkerPool {
 
   /**
    * Checks port and engine; starts nothing yet.
-   * @param {any} given the configuration
-   * @param {import('pino').Logger} log
+   * @param {any} given @param {import('pino').Logger} log
    * @param {boolean} terminal whether workers format log lines for a terminal
-   * @returns {Promise<WorkerPool>}
-   * @throws {Error} if the port is taken or the engine cannot be reached
+   * @returns {Promise<WorkerPool>} @throws {Error} if the port is taken or the engine cannot be reached
    */
   static async create(given, log, terminal) {
     const { address, port, internal_address, internal_port } = given.http_server
@@ -146,12 +142,12 @@ export class WorkerPool {
     return new WorkerPool({ ...given, http_server: { ...given.http_server, port: found } }, log, terminal)
   }
 
-  /** Channels of the embedded broker that have subscribers. */
+  /** Channels of the embedded broker with subscribers. */
   get channels() {
     return this.#host.subscribed
   }
 
-  /** Public address of the gateway. */
+  /** Public address. */
   get url() {
     const { address, port } = this.config.http_server
     const host = address || '0.0.0.0'
@@ -163,7 +159,7 @@ export class WorkerPool {
     cluster.setupPrimary({
       exec: fileURLToPath(new URL('../worker/main.js', import.meta.url)),
       args: [],
-      // Heap flags hold for each worker as they are: each has a heap of its own.
+      // Each worker has its own heap, so heap flags apply unchanged.
       execArgv: process.execArgv,
       stdio: [...STDIO],
     })
@@ -236,7 +232,7 @@ export class WorkerPool {
     }
   }
 
-  /** @param {object} message to all workers */
+  /** To all workers. @param {object} message */
   broadcast(message) {
     for (const { worker } of this.slots) if (worker?.isConnected()) worker.send(message)
   }
@@ -258,11 +254,7 @@ export class WorkerPool {
     }
   }
 
-  /**
-   * @param {number} index of a worker
-   * @param {object} message
-   * @returns {boolean} false if that worker is not running
-   */
+  /** @param {number} index @param {object} message @returns {boolean} false if that worker is not running */
   sendTo(index, message) {
     const worker = this.slots[index]?.worker
     if (!worker?.isConnected()) return false
@@ -271,9 +263,8 @@ export class WorkerPool {
   }
 
   /**
-   * Replaces a worker. Its clients are told to reconnect, as on shutdown.
-   * @param {number} index
-   * @throws {Error} if there is no such worker, or it is not up
+   * Replaces a worker. Its clients must reconnect, as on shutdown.
+   * @param {number} index @throws {Error} if there is no such worker, or it is not up
    */
   restart(index) {
     const slot = this.slots[index]
@@ -347,7 +338,7 @@ export class WorkerPool {
   #ended = null
 
   /**
-   * Tells clients to reconnect and ends the workers.
+   * Disconnects the clients, which reconnect, and ends the workers.
    * @returns {Promise<boolean>} when the last worker has ended; false if one was killed after `shutdown.timeout`
    */
   stop() {
@@ -371,7 +362,6 @@ export class WorkerPool {
     })
   }
 
-  /** Kills all workers. */
   kill() {
     for (const { worker } of this.slots) worker?.process.kill('SIGKILL')
   }

@@ -3,29 +3,24 @@ const MAX_TTL = 365 * 24 * 3600
 
 /**
  * @typedef {import('../protocol/contract.js').Codec} Codec
- * @typedef {{json: Codec, protobuf: Codec, uniJson: Codec}} Codecs one of each: the hub encodes once per codec
+ * @typedef {{json: Codec, protobuf: Codec, uniJson: Codec}} Codecs the hub encodes once per codec
  */
 
 /** The parts of one worker, for rooms that need several of them. Only a reload changes it: config, rules, tokens. */
 export class WorkerContext {
   /**
-   * @param {object} parts
-   * @param {any} parts.config frozen
+   * @param {object} parts @param {any} parts.config frozen
    * @param {ReturnType<typeof import('../auth/channel-rules.js').createChannelRules>} parts.rules
    * @param {ReturnType<typeof import('../auth/tokens.js').createTokens>} parts.tokens
-   * @param {import('../broker/contract.js').Broker} parts.broker
-   * @param {import('../hub/hub.js').Hub} parts.hub
-   * @param {Codecs} parts.codecs
-   * @param {import('../session/sessions.js').Sessions} parts.sessions
+   * @param {import('../broker/contract.js').Broker} parts.broker @param {import('../hub/hub.js').Hub} parts.hub
+   * @param {Codecs} parts.codecs @param {import('../session/sessions.js').Sessions} parts.sessions
    * @param {import('../session/reply-batch.js').ReplyBatch} parts.replies
-   * @param {import('../session/deadlines.js').Deadlines} parts.deadlines
-   * @param {import('pino').Logger} parts.log
+   * @param {import('../session/deadlines.js').Deadlines} parts.deadlines @param {import('pino').Logger} parts.log
    * @param {() => string} parts.newClientId
    * @param {() => string} parts.newSessionId for sessions that posts refer to
    * @param {{id: string, worker: number}} parts.place id of this node, index of this worker
    * @param {import('../stats/traffic.js').CounterWindow} parts.metrics for `info` of the server API
-   * @param {import('../stats/traffic.js').Traffic} parts.traffic
-   * @param {string} parts.version sent to clients
+   * @param {import('../stats/traffic.js').Traffic} parts.traffic @param {string} parts.version sent to clients
    * @param {() => number} parts.clock ms
    */
   constructor({
@@ -67,10 +62,7 @@ export class WorkerContext {
     this.clock = clock
   }
 
-  /**
-   * @param {number} expireAt unix s
-   * @returns {number} seconds left, at least 1, at most 365 days
-   */
+  /** @param {number} expireAt unix s @returns {number} seconds left, 1 s to 365 days */
   ttl(expireAt) {
     return Math.min(MAX_TTL, Math.max(1, Math.ceil(expireAt - this.clock() / 1000)))
   }

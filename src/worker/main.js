@@ -1,8 +1,7 @@
-// A worker process, forked by the primary (primary/worker-pool.js). This room puts a worker together and holds no logic of its own.
-//
-// main.js builds the parts, connects them and listens; context.js holds those that sessions, transports and the API need.
-// It may import every room but primary/ and cli/; demo, metrics, admin and the Redis engine are loaded only if configured.
-// Messages of the primary: start, workers, elsewhere, reload, shutdown, stats, gc, log. A worker never outlives its primary.
+// A worker process, forked by the primary (primary/worker-pool.js). This room assembles workers, without other logic:
+// main.js builds the parts, connects them and listens; context.js holds those that sessions, transports and API need.
+// May import every room but primary/ and cli/; demo, metrics, admin and the Redis engine are loaded only if configured.
+// Messages of the primary: start, workers, elsewhere, reload, shutdown, stats, gc, log. A worker never outlives it.
 
 import { Socket } from 'node:net'
 import { createApi } from '../api/index.js'
@@ -36,13 +35,13 @@ import { WorkerContext } from './context.js'
 const BUS_FD = 4
 const BUS_READ_SIZE = 256 * 1024
 const TICK_MS = 200
-/** Time for clients to read their close frames before the worker ends, ms. */
+/** Time for clients to read their close frames, ms. */
 const CLOSE_PATIENCE_MS = 500
-/** Time to wait for the engine at the start; then the worker serves clients without it, ms. */
+/** Maximum wait for the engine at the start, ms; then the worker serves clients without it. */
 const ENGINE_PATIENCE_MS = 2000
 
 /**
- * Opens the bus to the primary's broker. All reads share one buffer, which saves an allocation for each.
+ * Opens the bus to the primary's broker. All reads share one buffer, which saves an allocation per read.
  * @returns {{socket: Socket, read: {handle: (chunk: Buffer) => void}}}
  */
 function openBus() {
