@@ -259,9 +259,7 @@ export class NodeServer {
    * Continues without the upgrade. A server must ignore an unknown protocol: Java's HTTP client offers h2c with every
    * request. node:http has already detached the connection, so this gives it back with the same request, without the
    * upgrade headers.
-   * @param {http.IncomingMessage} req
-   * @param {import('node:net').Socket} socket
-   * @param {Buffer} head
+   * @param {http.IncomingMessage} req @param {import('node:net').Socket} socket @param {Buffer} head
    */
   #decline(req, socket, head) {
     let text = `${req.method} ${req.url} HTTP/${req.httpVersion}\r\n`

@@ -263,8 +263,7 @@ export class UwsStreams {
 
   /**
    * Writes queued messages until a write gets stuck.
-   * @param {UwsStream} stream
-   * @param {StreamQueue} queue
+   * @param {UwsStream} stream @param {StreamQueue} queue
    * @param {boolean} force writes one message even above MAX_STUCK
    */
   #feed(stream, queue, force) {

@@ -5,7 +5,6 @@ import { UwsStreams } from './uws-streams.js'
 import { UwsWebSockets } from './uws-websockets.js'
 
 /**
- * @typedef {import('./contract.js').Connection} Connection
  * @typedef {import('./contract.js').Exchange} Exchange
  * @typedef {import('./contract.js').WebSocketRoute} WebSocketRoute
  * @typedef {import('./contract.js').SocketServer} SocketServer

@@ -328,10 +328,7 @@ export class Session {
 
   // The end
 
-  /**
-   * @param {Disconnect} disconnect
-   * @param {Error} [cause] the error behind the disconnect
-   */
+  /** @param {Disconnect} disconnect @param {Error} [cause] the error behind the disconnect */
   close(disconnect, cause = disconnect) {
     if (this.state === State.CLOSED) return
     const { replies } = this.context

@@ -16,13 +16,7 @@ export class Emulation {
   #cors
   #calls
 
-  /**
-   * @param {object} parts
-   * @param {import('../worker/context.js').WorkerContext} parts.context
-   * @param {import('../server/contract.js').SocketServer} parts.server
-   * @param {import('./origin.js').Cors} parts.cors
-   * @param {import('./calls.js').Calls} parts.calls
-   */
+  /** @param {import('./index.js').TransportParts} parts */
   constructor({ context, server, cors, calls }) {
     this.#context = context
     this.#server = server
@@ -72,10 +66,7 @@ export class Emulation {
     )
   }
 
-  /**
-   * @param {string} sessionId
-   * @param {Buffer} data framed commands, valid during the call
-   */
+  /** @param {string} sessionId @param {Buffer} data framed commands, valid during the call */
   #receive(sessionId, data) {
     const session = this.#context.sessions.find(sessionId)
     if (session?.transport.emulated) session.receive(data)

@@ -39,8 +39,7 @@ export class Fanout {
   }
 
   /**
-   * @param {string} topic
-   * @param {Uint8Array} message
+   * @param {string} topic @param {Uint8Array} message
    * @param {import('../broker/contract.js').Publication | null} publication
    * @returns {number} clients
    */

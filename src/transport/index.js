@@ -91,6 +91,16 @@ export function mountTransports({ context, server, fanout, calls, workers, curso
  *   the error behind the disconnect, or the disconnect itself
  * @property {(session: Session) => void} [connected] called after the session has connected and joined its server-side
  *   subscriptions
+ *
+ * @typedef {object} TransportParts argument of the constructors in the table
+ * @property {import('../worker/context.js').WorkerContext} context
+ * @property {import('../server/contract.js').SocketServer} server
+ * @property {import('./fanout.js').Fanout} fanout
+ * @property {import('./calls.js').Calls} calls
+ * @property {Cors} cors
+ * @property {Admission} admission
+ * @property {(origin: string) => boolean} allowsOrigin
+ * @property {string} cursorKey base64
  */
 
 /**

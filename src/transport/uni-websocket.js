@@ -26,13 +26,7 @@ export class UniWebSocketTransport {
   #allowsOrigin
   #admission
 
-  /**
-   * @param {object} parts
-   * @param {import('../worker/context.js').WorkerContext} parts.context
-   * @param {import('../server/contract.js').SocketServer} parts.server
-   * @param {(origin: string) => boolean} parts.allowsOrigin
-   * @param {import('./admission.js').Admission} parts.admission
-   */
+  /** @param {import('./index.js').TransportParts} parts */
   constructor({ context, server, allowsOrigin, admission }) {
     this.context = context
     this.traffic = context.traffic.of(this.name)
@@ -122,8 +116,7 @@ export class UniWebSocketTransport {
 }
 
 /**
- * @param {Session} session
- * @param {string} text connect request
+ * @param {Session} session @param {string} text connect request
  * @param {string} token of the upgrade, for a request without one
  */
 function begin(session, text, token) {

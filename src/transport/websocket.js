@@ -4,7 +4,6 @@ import { Trait } from '../session/state.js'
 import { trustedUser } from './http-request.js'
 
 /**
- * @typedef {import('../server/contract.js').SocketServer} SocketServer
  * @typedef {import('../server/contract.js').Connection} Connection
  * @typedef {import('../server/contract.js').Exchange} Exchange
  * @typedef {{protobuf: boolean, traits: number, user: string}} Accepted properties of an upgraded client
@@ -29,13 +28,7 @@ export class WebSocketTransport {
   #allowsOrigin
   #admission
 
-  /**
-   * @param {object} parts
-   * @param {import('../worker/context.js').WorkerContext} parts.context
-   * @param {SocketServer} parts.server
-   * @param {(origin: string) => boolean} parts.allowsOrigin
-   * @param {import('./admission.js').Admission} parts.admission
-   */
+  /** @param {import('./index.js').TransportParts} parts */
   constructor({ context, server, allowsOrigin, admission }) {
     this.context = context
     this.traffic = context.traffic.of(this.name)
@@ -63,8 +56,7 @@ export class WebSocketTransport {
   }
 
   /**
-   * @param {Exchange} exchange
-   * @param {string} protocol the chosen subprotocol, '' if none
+   * @param {Exchange} exchange @param {string} protocol the chosen subprotocol, '' if none
    * @returns {number | Accepted}
    */
   #upgrade(exchange, protocol) {

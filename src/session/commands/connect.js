@@ -130,8 +130,7 @@ function subscribeAll(session, id, plans) {
 }
 
 /**
- * @param {Session} session
- * @param {Ready[]} ready
+ * @param {Session} session @param {Ready[]} ready
  * @returns {Disconnect | null} why the client cannot receive the results and messages
  */
 function faultOf(session, ready) {

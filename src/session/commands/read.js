@@ -7,9 +7,7 @@ import { disconnects, errors } from '../../errors.js'
 
 /**
  * Checks that the session may read the channel.
- * @param {Session} session
- * @param {string} channel
- * @param {(namespace: Namespace) => boolean} available
+ * @param {Session} session @param {string} channel @param {(namespace: Namespace) => boolean} available
  * @param {'mayReadHistory' | 'mayReadPresence'} rule
  * @returns {Namespace}
  */

@@ -23,8 +23,7 @@ function refusal(error) {
 }
 
 /**
- * @param {Session} session
- * @param {Map<string, any>} subs channels of the new token
+ * @param {Session} session @param {Map<string, any>} subs channels of the new token
  * @returns {boolean} whether the connection lacks one of them, or has a channel of its former token that they lack
  */
 function channelsChanged(session, subs) {

@@ -77,9 +77,7 @@ function start(session, id, request, namespace, grant) {
 }
 
 /**
- * @param {Session} session
- * @param {number} id
- * @param {Plan} plan
+ * @param {Session} session @param {number} id @param {Plan} plan
  * @param {import('../../hub/channel.js').Channel} channel
  * @param {import('../../broker/contract.js').SubscribeAnswer} answer
  */
@@ -135,9 +133,7 @@ function refusal(error) {
 }
 
 /**
- * @param {Session} session
- * @param {number} id
- * @param {string} channel
+ * @param {Session} session @param {number} id @param {string} channel
  * @param {import('../../auth/tokens.js').SubscribeClaims} claims
  */
 function extend(session, id, channel, claims) {

@@ -43,15 +43,7 @@ export class PollEndpoint {
       null,
     )
 
-  /**
-   * @param {object} parts
-   * @param {import('../../worker/context.js').WorkerContext} parts.context
-   * @param {import('../../server/contract.js').SocketServer} parts.server
-   * @param {import('../fanout.js').Fanout} parts.fanout
-   * @param {import('../origin.js').Cors} parts.cors
-   * @param {import('../admission.js').Admission} parts.admission
-   * @param {import('../calls.js').Calls} parts.calls
-   */
+  /** @param {import('../index.js').TransportParts} parts */
   constructor({ context, server, fanout, cors, admission, calls }) {
     this.#context = context
     this.#server = server
@@ -100,12 +92,8 @@ export class PollEndpoint {
   }
 
   /**
-   * @param {Exchange} exchange
-   * @param {Head} head
-   * @param {PollRequest} request
-   * @param {boolean} binary
-   * @param {string} user
-   * @param {Buffer} body
+   * @param {Exchange} exchange @param {Head} head @param {PollRequest} request @param {boolean} binary
+   * @param {string} user @param {Buffer} body
    */
   #open(exchange, head, { timeout }, binary, user, body) {
     if (!this.#admission.admits()) return this.#refuse(exchange, head, answers.full)
@@ -137,9 +125,7 @@ export class PollEndpoint {
   }
 
   /**
-   * @param {PollQueue} queue
-   * @param {PollRequest} request
-   * @param {Buffer} body valid during the call
+   * @param {PollQueue} queue @param {PollRequest} request @param {Buffer} body valid during the call
    * @param {WaitingPoll} waitingPoll
    */
   #handle(queue, request, body, waitingPoll) {

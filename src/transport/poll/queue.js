@@ -56,10 +56,7 @@ export class PollQueue {
   /** @type {Encoded[]} those behind `acked` */
   #messages = []
 
-  /**
-   * @param {import('../../session/session.js').Session} session
-   * @param {number} limit bytes that may be pending
-   */
+  /** @param {import('../../session/session.js').Session} session @param {number} limit bytes that may be pending */
   constructor(session, limit) {
     this.session = session
     this.limit = limit

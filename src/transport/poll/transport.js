@@ -90,10 +90,7 @@ export class PollTransport {
     return queue
   }
 
-  /**
-   * @param {string} sessionId
-   * @returns {PollQueue | undefined} also for an ended session, for a while
-   */
+  /** @param {string} sessionId @returns {PollQueue | undefined} also for an ended session, for a while */
   find(sessionId) {
     const session = this.context.sessions.find(sessionId)
     if (session === undefined) return this.#ended.get(sessionId)

@@ -55,10 +55,8 @@ export class SseTransport extends StreamTransport {
   }
 
   /**
-   * @param {import('../../server/contract.js').Exchange} exchange
-   * @param {Record<string, string>} head
-   * @param {string} user
-   * @param {Buffer} commands
+   * @param {import('../../server/contract.js').Exchange} exchange @param {Record<string, string>} head
+   * @param {string} user @param {Buffer} commands
    */
   #open(exchange, head, user, commands) {
     if (!this.admission.admits()) return exchange.reply(503, head, '')
@@ -165,10 +163,7 @@ export class UniSseTransport extends UniStreamTransport {
     )
   }
 
-  /**
-   * @param {any} request
-   * @param {{lastEventId: string}} caller
-   */
+  /** @param {any} request @param {{lastEventId: string}} caller */
   complete(request, { lastEventId }) {
     if (lastEventId !== '') request.positions = readEventId(lastEventId)
   }
@@ -241,10 +236,7 @@ const one = []
 /** @type {Channel[]} */
 const NONE = []
 
-/**
- * @param {Session} session
- * @returns {Channel[]} its recoverable channels; valid until the next call
- */
+/** @param {Session} session @returns {Channel[]} its recoverable channels; valid until the next call */
 function recoverable({ subscriptions }) {
   if (subscriptions === null) return NONE
   if (!(subscriptions instanceof Map)) {

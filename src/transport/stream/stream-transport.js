@@ -4,17 +4,9 @@ import { trustedUser } from '../http-request.js'
 import { NO_CACHE } from '../origin.js'
 
 /**
- * @typedef {import('../../session/session.js').Session} Session
  * @typedef {import('../../server/contract.js').Exchange} Exchange
  * @typedef {import('../../protocol/contract.js').Encoded} Encoded
  * @typedef {import('../index.js').Transport} Transport
- *
- * @typedef {object} StreamParts
- * @property {import('../../worker/context.js').WorkerContext} context
- * @property {import('../../server/contract.js').SocketServer} server
- * @property {import('../fanout.js').Fanout} fanout
- * @property {import('../origin.js').Cors} cors
- * @property {import('../admission.js').Admission} admission
  */
 
 /** In the head of every stream: proxies must neither cache nor buffer it. */
@@ -50,7 +42,7 @@ export class StreamTransport {
   /** @type {import('../../server/contract.js').StreamRoute} */
   route
 
-  /** @param {StreamParts} parts */
+  /** @param {import('../index.js').TransportParts} parts */
   constructor({ context, server, fanout, cors, admission }) {
     this.context = context
     this.server = server

@@ -33,15 +33,7 @@ export class UniPollEndpoint {
   /** @type {Map<string, Head>} */
   #heads = new Map()
 
-  /**
-   * @param {object} parts
-   * @param {import('../../worker/context.js').WorkerContext} parts.context
-   * @param {import('../../server/contract.js').SocketServer} parts.server
-   * @param {import('../fanout.js').Fanout} parts.fanout
-   * @param {import('../origin.js').Cors} parts.cors
-   * @param {import('../admission.js').Admission} parts.admission
-   * @param {string} parts.cursorKey base64
-   */
+  /** @param {import('../index.js').TransportParts} parts */
   constructor({ context, server, fanout, cors, admission, cursorKey }) {
     const { max_request_body_size } = context.config.uni_poll
     this.#context = context
@@ -107,11 +99,8 @@ export class UniPollEndpoint {
   }
 
   /**
-   * @param {Exchange} exchange
-   * @param {Head} head
-   * @param {{bearer: string, user: string}} client
-   * @param {Buffer | null} body
-   * @param {boolean} json whether the content type is JSON
+   * @param {Exchange} exchange @param {Head} head @param {{bearer: string, user: string}} client
+   * @param {Buffer | null} body @param {boolean} json whether the content type is JSON
    */
   #begin(exchange, head, client, body, json) {
     const { config, tokens, traffic } = this.#context
@@ -145,10 +134,7 @@ export class UniPollEndpoint {
   }
 
   /**
-   * @param {Exchange} exchange
-   * @param {Head} head
-   * @param {PollRequest} request
-   * @param {string} token
+   * @param {Exchange} exchange @param {Head} head @param {PollRequest} request @param {string} token
    * @param {Identity} identity
    */
   #poll(exchange, head, request, token, identity) {
@@ -178,8 +164,7 @@ export class UniPollEndpoint {
 
   /**
    * Applies the rules for channels that a connect request names.
-   * @param {string} channel
-   * @param {Identity} identity
+   * @param {string} channel @param {Identity} identity
    * @returns {Namespace}
    */
   #admit(channel, { user, subs }) {
@@ -197,10 +182,7 @@ export class UniPollEndpoint {
 
   /**
    * Start position in a channel that the cursor does not contain.
-   * @param {string} channel
-   * @param {Namespace} namespace
-   * @param {string} user
-   * @param {PollRequest} request
+   * @param {string} channel @param {Namespace} namespace @param {string} user @param {PollRequest} request
    * @returns {import('./cursor.js').Position}
    */
   #start(channel, namespace, user, { since }) {

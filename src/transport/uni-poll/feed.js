@@ -137,11 +137,7 @@ export class Feed {
 
   // The stream
 
-  /**
-   * Subscribes.
-   * @param {number} offset to recover from, or a Begin
-   * @param {string} epoch
-   */
+  /** Subscribes. @param {number} offset to recover from, or a Begin @param {string} epoch */
   #open(offset, epoch) {
     const { positioned, metaTtl } = this
     this.#state = State.OPENING
@@ -249,8 +245,7 @@ export class Feed {
 
   /**
    * @param {Place[]} places all at `offset`
-   * @param {number} offset
-   * @param {{publications: Publication[], offset: number, epoch: string}} answer
+   * @param {number} offset @param {{publications: Publication[], offset: number, epoch: string}} answer
    */
   #tell(places, offset, { publications, offset: top, epoch }) {
     const start = publications.length > 0 ? publications[0].offset - 1 : top
@@ -279,10 +274,7 @@ export class Feed {
     this.#page = Math.max(1, Math.min(this.#polls.pageSize, fitting))
   }
 
-  /**
-   * @param {Publication} publication
-   * @param {string} text encoded
-   */
+  /** @param {Publication} publication @param {string} text encoded */
   add({ offset, epoch }, text) {
     if (offset > 0) {
       this.offset = offset

@@ -2,11 +2,7 @@ import { Disconnect, disconnects, errors, ReplyError } from '../../errors.js'
 
 /** An error answer to a poll: HTTP status, error code and message. */
 export class Refusal extends Error {
-  /**
-   * @param {number} status
-   * @param {number} code of the table of errors
-   * @param {string} message
-   */
+  /** @param {number} status @param {number} code of the table of errors @param {string} message */
   constructor(status, code, message) {
     super(message)
     this.status = status
