@@ -83,19 +83,13 @@ export class Deltas {
     return true
   }
 
-  /**
-   * @param {Publication} publication @param {DeltaEncoder} encoder
-   * @returns {Buffer | null} delta against the base, null: none
-   */
+  /** @param {Publication} publication @param {DeltaEncoder} encoder @returns {Buffer | null} against the base */
   against({ data, offset, epoch, delta }, encoder) {
     if (!delta || this.#base === null || offset !== this.#offset + 1 || epoch !== this.#epoch) return null
     return this.#followed ? encoder.encode(this.#base, data) : null
   }
 
-  /**
-   * Called when a publication has gone out to all cohorts.
-   * @param {string} channel @param {Publication} publication
-   */
+  /** All cohorts have received the publication. @param {string} channel @param {Publication} publication */
   advance(channel, publication) {
     this.#keep(publication)
     let moves = MAX_MOVES

@@ -196,10 +196,7 @@ export class Hub {
     this.release(channel)
   }
 
-  /**
-   * Changes the number of clients that a subscriber stands for.
-   * @param {Channel} channel @param {Cohort} cohort @param {number} change
-   */
+  /** Adds `change` clients to a subscriber. @param {Channel} channel @param {Cohort} cohort @param {number} change */
   weigh(channel, cohort, change) {
     channel.count += change
     this.subscriptions += change
@@ -278,10 +275,7 @@ export class Hub {
     deltas.advance(name, publication)
   }
 
-  /**
-   * @param {Channel} channel @param {Publication} publication
-   * @returns {boolean} false: older than the position, so delivered before
-   */
+  /** @param {Channel} channel @param {Publication} publication @returns {boolean} false: already delivered */
   #advance(channel, { offset, epoch }) {
     if (channel.epoch === epoch && offset <= channel.offset) return false
     const expected = channel.epoch === '' || channel.epoch === epoch
@@ -305,10 +299,7 @@ export class Hub {
     channel.confirmedAt = this.#clock()
   }
 
-  /**
-   * Disconnects the cohort's JSON subscribers: the payload is not JSON.
-   * @param {string} name @param {Cohort} cohort
-   */
+  /** Disconnects JSON subscribers: the payload is not JSON. @param {string} name @param {Cohort} cohort */
   #refuse(name, cohort) {
     /** @type {Session[]} */
     const members = []
@@ -318,11 +309,7 @@ export class Hub {
     for (const session of members) session.inappropriateProtocol()
   }
 
-  /**
-   * Fans out a join or a leave.
-   * @param {string} name @param {string} info ClientInfo as JSON text
-   * @param {boolean} joined
-   */
+  /** Fans out a join or a leave. @param {string} name @param {string} info JSON ClientInfo @param {boolean} joined */
   presence(name, info, joined) {
     for (const cohort of this.channels.get(name)?.cohorts ?? []) {
       if (!cohort.events) continue

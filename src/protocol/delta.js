@@ -74,10 +74,7 @@ function commonHead(base, target) {
   return length
 }
 
-/**
- * @param {Uint8Array} base @param {Uint8Array} target @param {number} most
- * @returns {number} bytes of the common suffix, at most `most`
- */
+/** @param {Uint8Array} base @param {Uint8Array} target @param {number} most @returns {number} common suffix, bytes */
 function commonTail(base, target, most) {
   const b = base.length
   const t = target.length
@@ -87,10 +84,7 @@ function commonTail(base, target, most) {
   return length
 }
 
-/**
- * @param {Uint8Array} base @param {number} b @param {Uint8Array} target @param {number} t
- * @returns {boolean} equal chunks
- */
+/** @param {Uint8Array} base @param {number} b @param {Uint8Array} target @param {number} t @returns {boolean} */
 function same(base, b, target, t) {
   return Buffer.compare(base.subarray(b, b + CHUNK), target.subarray(t, t + CHUNK)) === 0
 }

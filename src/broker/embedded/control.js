@@ -206,10 +206,7 @@ export class LocalControl {
     this.#bus.writer.begin(Frame.RELEASE_USER).string(user).end()
   }
 
-  /**
-   * Fails the calls that were forwarded to a worker that has gone.
-   * @param {FrameCursor} cursor @returns {number} index of the worker
-   */
+  /** Fails the calls forwarded to a lost worker. @param {FrameCursor} cursor @returns {number} its index */
   gone(cursor) {
     const worker = cursor.u32()
     const forwarded = cursor.f64()

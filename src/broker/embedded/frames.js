@@ -207,10 +207,7 @@ export class FrameWriter {
     return this
   }
 
-  /**
-   * Patches the type, offset and epoch of the publication frame that `raw` is writing.
-   * @param {number} offset @param {string} epoch
-   */
+  /** Patches the publication frame that `raw` is writing. @param {number} offset @param {string} epoch */
   patchPublication(offset, epoch) {
     this.#buffer[this.#start + At.TYPE] = Frame.PUBLICATION
     if (offset === 0) return

@@ -107,10 +107,7 @@ export class BrokerHost {
     this.#resume()
   }
 
-  /**
-   * Called once a second: expiry, slow surveys, workers that do not read.
-   * @returns {string[]} names of stuck workers
-   */
+  /** Called once a second: expiry, slow surveys, stuck workers. @returns {string[]} names of stuck workers */
   tick() {
     this.#store.sweep()
     this.#surveys.tick()

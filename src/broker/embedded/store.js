@@ -143,10 +143,7 @@ export class Store {
     return stream
   }
 
-  /**
-   * The stream of a channel, created if missing, with its life extended.
-   * @param {string} name @param {number} metaTtl ms
-   */
+  /** The stream of a channel, created or extended. @param {string} name @param {number} metaTtl ms */
   #touch(name, metaTtl) {
     const now = this.#clock()
     const channel = this.#open(name)
@@ -227,11 +224,7 @@ export class Store {
     while (this.bytes > this.#maxBytes && this.#results.forgetOldest());
   }
 
-  /**
-   * The stream of a subscriber or reader, created if missing.
-   * @param {string} name @param {number} metaTtl ms
-   * @returns {Stream}
-   */
+  /** The stream of a reader, created or extended. @param {string} name @param {number} metaTtl ms @returns {Stream} */
   stream(name, metaTtl) {
     return this.#touch(name, metaTtl).stream
   }

@@ -36,10 +36,7 @@ export class Stream {
     return this.#entries.length - this.#head
   }
 
-  /**
-   * @param {number} flags @param {string} body @param {number} size publications to keep
-   * @returns {number} its offset
-   */
+  /** @param {number} flags @param {string} body @param {number} size publications to keep @returns {number} offset */
   add(flags, body, size) {
     this.top++
     this.#entries.push({ offset: this.top, flags, body })
@@ -114,9 +111,8 @@ export class Stream {
   }
 
   /**
-   * Records a publication's version.
-   * @param {bigint} version 0n = none, which resets the known version
-   * @param {string} epoch @returns {boolean} false: older than the stream's, to be dropped
+   * @param {bigint} version 0n = none: resets the known one
+   * @param {string} epoch @returns {boolean} false: outdated, drop it
    */
   advanceVersion(version, epoch) {
     if (version > 0n && version <= this.version && (epoch === '' || epoch === this.versionEpoch)) return false

@@ -125,10 +125,7 @@ export class Channels {
     channel.mark = mark
   }
 
-  /**
-   * @param {Channel} channel @param {Answer} answer
-   * @returns {boolean} whether the delivered position is that of the stream
-   */
+  /** @param {Channel} channel @param {Answer} answer @returns {boolean} delivered position = stream position */
   agrees({ epoch, offset, mark }, answer) {
     return (
       epoch === '' ||
@@ -155,10 +152,7 @@ export class Channels {
     for (const then of waiting) then(error)
   }
 
-  /**
-   * Receives a message on a channel's topic.
-   * @param {string} name @param {Buffer} message valid only during the call
-   */
+  /** Receives a message of a topic. @param {string} name @param {Buffer} message valid only during the call */
   message(name, message) {
     const channel = this.#channels.get(name)
     const head = this.#head
@@ -188,10 +182,7 @@ export class Channels {
     this.#events.publication(channel.name, decode(message, end, offset, epoch))
   }
 
-  /**
-   * Reads missed publications.
-   * @param {Channel} channel @param {() => void} [then] called afterwards, also after an error
-   */
+  /** Reads missed publications. @param {Channel} channel @param {() => void} [then] called even after an error */
   catchUp(channel, then) {
     const { offset, epoch, mark } = channel
     channel.state = State.CATCHING

@@ -15,10 +15,7 @@ import { Connection } from './connection.js'
 
 const SLOTS = 16_384
 
-/**
- * @param {string} tag text between the braces of a key
- * @returns {number} hash slot: CRC16 (XMODEM), Redis Cluster spec
- */
+/** CRC16 (XMODEM), Redis Cluster spec. @param {string} tag between the braces of a key @returns {number} hash slot */
 export function slotOf(tag) {
   let crc = 0
   for (const byte of Buffer.from(tag)) {

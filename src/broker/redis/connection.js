@@ -303,10 +303,7 @@ export class Connection {
     this.#call(done, errors.internal, null)
   }
 
-  /**
-   * Handles an error of Redis, which may mean that another server owns the slot.
-   * @param {string} message @param {string} name command
-   */
+  /** Handles an error of Redis, maybe a foreign slot. @param {string} message @param {string} name command */
   fault(message, name) {
     const kind = message.match(/\b(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|READONLY|MASTERDOWN|LOADING)\b/)?.[1] ?? ''
     if (kind === 'READONLY' || kind === 'MASTERDOWN' || kind === 'LOADING') return this.reset(message)

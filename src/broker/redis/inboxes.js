@@ -28,8 +28,8 @@ export const Kind = Object.freeze({
 })
 
 /**
- * @param {string} kind @param {(string | number)[]} fields @param {string | Buffer} [body] is copied
- * @returns {string | Buffer}
+ * @param {string} kind @param {(string | number)[]} fields @param {string | Buffer} [body]
+ * @returns {string | Buffer} a copy
  */
 export function encode(kind, fields, body = '') {
   const head = `${kind}${fields.join(' ')}\n`

@@ -17,10 +17,7 @@ export class Partition {
   /** @type {Connection | null} to the server in charge; null: unknown */
   connection = null
 
-  /**
-   * @param {string} prefix of its keys and topics, with the final dot
-   * @param {boolean} sharded uses sharded pub/sub
-   */
+  /** @param {string} prefix with its final dot @param {boolean} sharded uses sharded pub/sub */
   constructor(prefix, sharded) {
     this.prefix = prefix
     this.sharded = sharded

@@ -76,10 +76,7 @@ export class Batches {
     this.#release(batch => ++batch.ticks > MAX_TICKS && batch.items.every(({ answered }) => answered))
   }
 
-  /**
-   * Called when the connection is lost and no echo will come: publications with a reply count as published.
-   * @param {Partition} partition
-   */
+  /** No echo will come: publications with a reply count as published. @param {Partition} partition now down */
   release(partition) {
     this.#release(batch => batch.partition === partition)
   }

@@ -83,10 +83,7 @@ export class Reads {
     }
   }
 
-  /**
-   * Adapts the histories of a call once all reads are answered or the connection was lost.
-   * @param {Error | null} error of the last call
-   */
+  /** Adapts #width after all reads, or a lost connection. @param {Error | null} error of the last call */
   #adapt(error) {
     if (this.#failed) {
       if (++this.#losses > 1) this.#width = Math.ceil(this.#width / 2)

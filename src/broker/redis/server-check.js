@@ -84,10 +84,7 @@ async function infoOf(client) {
   )
 }
 
-/**
- * @param {Info} info @param {boolean} cluster expected to be a node of a cluster
- * @returns {string} fault, '' if none
- */
+/** @param {Info} info @param {boolean} cluster expected kind @returns {string} fault, '' if none */
 function serverFault(info, cluster) {
   const { redis_version: version = '', redis_mode: mode, cluster_enabled: enabled, role } = info
   const [major, minor = 0] = version.split('.').map(Number)

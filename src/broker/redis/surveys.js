@@ -83,11 +83,7 @@ export class RedisSurveys {
     this.#surveys.tick()
   }
 
-  /**
-   * Answers a survey.
-   * @param {string} from uid of the asking worker
-   * @param {number} number @param {Buffer} question
-   */
+  /** Answers a survey. @param {string} from uid of the asker @param {number} number @param {Buffer} question */
   asked(from, number, question) {
     const { op, params } = JSON.parse(question.toString())
     const answer = surveyAnswer(this.#events, this.#log, op, params)

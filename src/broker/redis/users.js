@@ -111,10 +111,7 @@ export class Users {
     if (own.count === 0 && own.sent === sent) this.#users.delete(own.user)
   }
 
-  /**
-   * Extends the lease and writes the counts of some users.
-   * @param {Own[]} batch @param {(error: Error | null) => void} done
-   */
+  /** Extends the lease and writes counts. @param {Own[]} batch @param {(error: Error | null) => void} done */
   #write(batch, done) {
     const keys = batch.map(({ user }) => this.#key(user))
     const counts = batch.map(({ count }) => count)
