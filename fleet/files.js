@@ -1,5 +1,3 @@
-// Files of the fleet and of its runs.
-
 import { randomBytes } from 'node:crypto'
 import { open, rename, rm } from 'node:fs/promises'
 
@@ -19,10 +17,10 @@ const REASONS = {
 export const reasonOf = error => REASONS[error.code] ?? error.code ?? error.message
 
 /**
- * Replaces a file whole or not at all, also when the disk is full.
+ * Replaces a file atomically, also when the disk is full.
  * @param {string} file @param {string | Buffer} data @param {object} [options] @param {number} [options.mode]
  * @param {boolean} [options.sync] waits until the data is on disk
- * @throws {NodeJS.ErrnoException} the file is as it was
+ * @throws {NodeJS.ErrnoException} the file is unchanged
  */
 export async function replaceFile(file, data, { mode, sync = false } = {}) {
   const draft = `${file}.${randomBytes(4).toString('hex')}.part`

@@ -1,4 +1,5 @@
-// The drone's program: its source files in one archive. The controller serves it by its SHA-256, and fleet/drone/bootstrap.js unpacks it.
+// The drone's program: its source files in one archive. The controller serves it by SHA-256; drone/bootstrap.js
+// unpacks it.
 
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises'
@@ -18,21 +19,20 @@ import { reasonOf, replaceFile } from './files.js'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const PROGRAM = 'fleet/drone/main.js'
-/** Bytes of an archive that is served: in base64 it has to fit into one line of the link (16 MB). */
+/** Maximum bytes of an archive: in base64 it must fit into one line of the link (16 MB). */
 const MAX_BYTES = 8 << 20
-/** Programs that a fleet's folder keeps: the current one and those of earlier versions of Halley. */
+/** Programs kept in a fleet's folder: the current one and those of earlier versions of Halley. */
 const KEPT = 8
 const FILE = /^[0-9a-f]{64}\.json\.gz$/
 
-/** @param {string} text of a source file @returns {string} without the comments that stand on lines of their own */
+/** @param {string} text of a source file @returns {string} without comments on their own lines */
 export const withoutComments = text =>
   text.replace(/^ *\/\*[\s\S]*?\*\/\n/gm, '').replace(/^ *\/\/.*\n/gm, '')
 
 /**
- * A source file and all that it imports.
- *
+ * Reads a source file and all its imports.
  * @param {string} entry path from the root of the package
- * @returns {Promise<[path: string, text: string][]>} in the order of their paths, with a package.json that makes them modules
+ * @returns {Promise<[path: string, text: string][]>} sorted by path, with a package.json that makes them modules
  * @throws {Error} one of them imports a package
  */
 export async function sourcesOf(entry) {
@@ -72,17 +72,16 @@ const folderOf = dir => join(dir, 'programs')
 const fileOf = (dir, sha256) => join(folderOf(dir), `${sha256}.json.gz`)
 
 /**
- * Keeps a program for the drones that will ask for it, perhaps those of a later version of Halley.
- * @param {string} dir of the fleet
- * @param {Program} program
- * @throws {NodeJS.ErrnoException} a few words: the disk is full, or the like; programs that are there stay
+ * Keeps a program for drones that request it later, also with a later version of Halley.
+ * @param {string} dir of the fleet @param {Program} program
+ * @throws {NodeJS.ErrnoException} e.g. a full disk; existing programs stay
  */
 export async function saveProgram(dir, { sha256, bytes }) {
   const folder = folderOf(dir)
   const file = fileOf(dir, sha256)
   const now = new Date()
   const known = await readProgram(dir, sha256).catch(() => null)
-  // A program that is there already needs no space on a full disk.
+  // An existing program needs no space on a full disk.
   if (known !== null) await utimes(file, now, now).catch(() => {})
   else
     try {
@@ -100,10 +99,8 @@ export async function saveProgram(dir, { sha256, bytes }) {
 }
 
 /**
- * @param {string} dir of the fleet
- * @param {unknown} sha256 as somebody asked for it
- * @returns {Promise<Program>}
- * @throws {Error} one line: it is not there, or damaged
+ * @param {string} dir of the fleet @param {unknown} sha256 unchecked
+ * @returns {Promise<Program>} @throws {Error} one line: missing or damaged
  */
 export async function readProgram(dir, sha256) {
   if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256))

@@ -1,37 +1,40 @@
-// What the parts of the fleet tell each other: the contract between drone, controller, providers, scenarios and reports. Times at which
-// something happened are Unix milliseconds, durations milliseconds, sizes bytes, shares 0 to 1, unless a name says otherwise.
+// Messages and data of the fleet: the contract between drone, controller, providers, scenarios and reports. Points in
+// time are Unix ms, durations ms, sizes bytes, shares 0 to 1, unless a name says otherwise.
 
 /**
- * How a drone's connections speak to the target. Two-way: websocket (Centrifuge JSON), http_stream and sse (with emulation), long_poll
- * (Halley's docs/long-poll.md). One-way: uni_websocket, uni_http_stream, uni_sse.
- *
- * @typedef {'websocket' | 'http_stream' | 'sse' | 'long_poll' | 'uni_websocket' | 'uni_http_stream' | 'uni_sse'} Transport
+ * Transport of a drone's connections. Two-way: websocket (Centrifuge JSON), http_stream and sse (with emulation),
+ * long_poll (Halley's docs/long-poll.md). One-way: uni_websocket, uni_http_stream, uni_sse.
+ * @typedef {'websocket' | 'http_stream' | 'sse' | 'long_poll' | 'uni_websocket' | 'uni_http_stream' | 'uni_sse'}
+ *   Transport
  */
 
 /**
- * What the whole fleet is to do: the table in settings.js says what each one is, and its default.
- *
+ * Settings of the whole fleet; settings.js has the table with descriptions and defaults.
  * @typedef {object} FleetSettings
- * @property {string[]} host base URLs of the target, `http://127.0.0.1:8000`; connection i goes to the (i mod length)th
+ * @property {string[]} host base URLs of the target, `http://127.0.0.1:8000`; connection i goes to the (i mod
+ *   length)th
  * @property {Transport} transport
  * @property {number} n connections of all drones
- * @property {number} concurrency connections that one drone opens at once, at most
- * @property {number} rate connections that all drones open in a second, at most; 0: no bound but concurrency
- * @property {string[]} addresses ranges of local addresses to connect from, `127.0.1.1-127.0.1.50`; empty: the kernel's choice
- * @property {string} ports range of sequential source ports on each of the addresses, `1024-65535`; '': the kernel's choice
- * @property {string[]} channels subject templates (see subjects.js) that each connection subscribes to, one subscription each
+ * @property {number} concurrency maximum connections that one drone opens at once
+ * @property {number} rate maximum connections that all drones open per second; 0: bounded by concurrency only
+ * @property {string[]} addresses ranges of local addresses to connect from, `127.0.1.1-127.0.1.50`; empty: the
+ *   kernel's choice
+ * @property {string} ports range of sequential source ports on each of the addresses, `1024-65535`; '': the kernel's
+ *   choice
+ * @property {string[]} channels subject templates (see subjects.js) that each connection subscribes to, one
+ *   subscription each
  * @property {boolean} recover subscriptions are recoverable, and recovered after a connection was lost
  * @property {string} user subject template of the user id in the connection's token; '': no token
- * @property {number} churn connections of all drones that are closed and opened anew in a second
- * @property {number} backoff_min ms before a lost connection is opened again; doubles with jitter
+ * @property {number} churn connections of all drones that are closed and reopened per second
+ * @property {number} backoff_min ms before a lost connection is reopened; doubles with jitter
  * @property {number} backoff_max ms
- * @property {number} publish_rate messages that all publishers publish in a second; 0: nobody publishes
+ * @property {number} publish_rate messages of all publishers per second; 0: no publishing
  * @property {number} publish_size bytes of a payload
- * @property {string[]} publish_channels subject templates with a range, `s{1..1200000}`; several are shared out among the publishers, as many
- *   publishers and messages to each
+ * @property {string[]} publish_channels subject templates with a range, `s{1..1200000}`; several are shared out among
+ *   the publishers, as many publishers and messages to each
  * @property {'random' | 'sequential'} publish_order of the subjects
  * @property {'api' | 'client'} publish_via over the server API (`/api/batch`), or as a client's publish commands
- * @property {number} publishers drones that publish, at most: the first ones of the fleet
+ * @property {number} publishers maximum drones that publish: the first ones of the fleet
  */
 
 /**
@@ -73,17 +76,11 @@
  */
 
 /**
- * A payload is JSON of exactly `publish_size` bytes, the numbers first, so that a receiver finds them without parsing the whole:
- * `{"t":<µs, Unix, when it was meant to be sent>,"s":<sequence in its subject>,"c":<channel number, see channelNumber()>,"e":<number of
- * the publisher's start>,"m":<machine number>,"o":<µs that the publisher's clock is behind the gateway's>,"p":"<padding>"}`
- *
- * @typedef {object} Payload
- * @property {number} t
- * @property {number} s
- * @property {number} c
- * @property {number} e
- * @property {number} m
- * @property {number} o
+ * A payload is JSON of exactly `publish_size` bytes. The numbers come first, so that a receiver finds them without
+ * parsing the whole: `t` µs, Unix, intended time; `s` sequence in its subject; `c` channelNumber() of its channel; `e`
+ * number of the publisher's start; `m` machine number; `o` µs that the publisher's clock is behind the gateway's; `p`
+ * padding.
+ * @typedef {{t: number, s: number, c: number, e: number, m: number, o: number}} Payload
  */
 
 /**
@@ -100,24 +97,23 @@
 
 /**
  * Counted since the drone (its process, its engine) began; never falls while it lives.
- *
  * @typedef {object} Counters
  * @property {number} opened connections that were established: connected and all subscriptions answered
  * @property {number} failed attempts to open one that did not succeed
- * @property {number} ended connections that ended though nobody here wanted them to
+ * @property {number} ended connections that ended unexpectedly
  * @property {number} closed connections that were closed here: fewer wanted, churn, cut
  * @property {number} reconnects of `opened`, those that were there before
  * @property {number} refused subscriptions that were answered with an error, or ended by the server
  * @property {number} pings from the server
  * @property {number} received publications
- * @property {number} damaged publications whose payload was not whole
+ * @property {number} damaged publications with an incomplete payload
  * @property {number} duplicates publications that came before, on this subscription
  * @property {number} disordered publications that came after a later one, and not before
  * @property {number} gaps places where publications are missing in an unbroken or recovered subscription
  * @property {number} lost publications missing in those places (late ones are taken off again)
- * @property {number} missed publications that were published while a connection was away, and of which nothing was promised
- * @property {number} recovered subscriptions that the server said it recovered
- * @property {number} unrecovered subscriptions that the server said it could not recover
+ * @property {number} missed publications during an absence without recovery
+ * @property {number} recovered subscriptions that the server recovered
+ * @property {number} unrecovered subscriptions that the server could not recover
  * @property {number} published messages that the target confirmed
  * @property {number} unpublished messages that it did not confirm
  * @property {number} bytesIn of the application's layer
@@ -144,10 +140,10 @@
  * @property {Record<string, number>} faults counted by what they are (`ECONNREFUSED`, `3012 no pong`, `HTTP 503`); at
  *   most 30 kinds. An engine's are those since its last sample, a drone's those since it began
  * @property {Clock} clock
- * @typedef {object} Clock how this machine's clock stands to the gateway's
+ * @typedef {object} Clock this machine's clock against the gateway's
  * @property {number} offset ms to add to this clock
  * @property {number} error ms that the offset may be off
- * @property {'gateway' | 'none'} against `none`: the target does not tell its time
+ * @property {'gateway' | 'none'} against `none`: the target does not send its time
  *   (`client.connect_include_server_time`)
  * @typedef {object} DroneProcess
  * @property {number} pid
@@ -173,37 +169,36 @@
  */
 
 /**
- * What publishers know at the end: the last sequence of each subject of theirs. A subscriber that has less has lost the rest.
- *
+ * The last sequence of each subject of a publisher. A subscriber that has less has lost the rest.
  * @typedef {object} Ledger
  * @property {string} channels subject template
  * @property {number} part
  * @property {number} parts
  * @property {number} start number of the publisher's start, the `e` of its payloads
- * @property {string} sequences base64 of the deflated Uint32Array (little-endian) of the last sequence of subject part, part + parts ...
- *
+ * @property {string} sequences base64 of the deflated Uint32Array (little-endian) of the last sequence of subject
+ *   part, part + parts ...
  * @typedef {object} Reckoning of all subscriptions with the ledgers
  * @property {number} expected publications that all subscriptions together should have
  * @property {number} lost missing at the end; those in gaps were counted before
- * @property {number} unknown subscriptions for which it cannot be said: they began while publishing was under way and got nothing
+ * @property {number} unknown subscriptions without a verdict: they began during publishing and received nothing
  */
 
 /**
- * What a drone is launched with, in a file that only its user may read. Nothing in it can be changed from afar.
- *
+ * Launch configuration of a drone, in a file that only its user may read. No request can change it.
  * @typedef {object} LaunchConfig
  * @property {string} id of the drone, `d1`
  * @property {string} run
  * @property {string} secret 64 hex digits: the TLS pre-shared key of the run
  * @property {string} [controller] host:port to dial
  * @property {string} [listen] host:port to be dialled at instead
- * @property {string[]} allow targets: `host:port` or `host`; nothing else is ever connected to
+ * @property {string[]} allow targets: `host:port` or `host`; it connects to nothing else
  * @property {string} [apiKey] of the target's server API, for publishers
  * @property {string} [tokenSecret] HMAC secret for the connections' tokens
  * @property {number} [perProcess] connections that one process holds; default: what a process may open, 18,000 at most
  * @property {number} [orphanAfter] s without a controller after which the drone stops loading; default 30
  * @property {number} [exitAfter] s without a controller after which it ends; default 600; 0: never
- * @property {number} [hangAfter] s without an answer after which one of its processes is ended by force and replaced; default 20
+ * @property {number} [hangAfter] s without an answer after which one of its processes is ended by force and replaced;
+ *   default 20
  */
 
 /**
@@ -239,8 +234,7 @@
  */
 
 /**
- * What a controller knows, once a second: for the terminal view, `status --json` and the runs' files.
- *
+ * Sent once a second to the terminal view, `status --json` and the runs' files.
  * @typedef {object} FleetSnapshot
  * @property {number} time
  * @property {string} run
@@ -252,15 +246,15 @@
  * @property {Counters} counters of all drones that were ever there
  * @property {Rates} rates
  * @property {Record<string, number>} faults
- * @property {DistributionWire} latency since the statistics were begun anew (`resetStatistics`)
+ * @property {DistributionWire} latency since the last `resetStatistics`
  * @property {DistributionWire} latencyNow of the last 5 s
  * @property {DistributionWire} probe
  * @property {DistributionWire} connect
  * @property {DistributionWire} answer
  * @property {{time: number, level: string, text: string}[]} events the last 100
  * @property {number} [began] when the run was launched
- * @property {{name: string, step: string, began: number, ends: number} | null} [scenario] that is run, and its step with its time
- *
+ * @property {{name: string, step: string, began: number, ends: number} | null} [scenario] the current run, its step
+ *   and its time
  * @typedef {object} Rates a second, over the last second
  * @property {number} opened
  * @property {number} failed
@@ -269,18 +263,19 @@
  * @property {number} published
  * @property {number} bytesIn
  * @property {number} bytesOut
- *
  * @typedef {object} DroneRow
  * @property {string} id
  * @property {string} where `local`, or the region
  * @property {string} handle pid or instance id
- * @property {'launching' | 'silent' | 'up' | 'restarting' | 'gone'} state `launching`: was never heard of; `silent`: was, but not for 5 s
+ * @property {'launching' | 'silent' | 'up' | 'restarting' | 'gone'} state `launching`: never connected; `silent`: no
+ *   sample for 5 s
  * @property {DroneFacts | null} facts
  * @property {DroneSample | null} sample the last one, without its distributions
  * @property {Rates} rates
  * @property {number} p99 ms, latency of its last 5 s
  * @property {number} cpu share of a core that all its processes took in the last second
- * @property {number} bytesPerConnection user-space memory of its processes beyond their base, for each open connection; 0: too few to say
+ * @property {number} bytesPerConnection user-space memory of its processes beyond their base, for each open
+ *   connection; 0: too few to measure
  * @property {number} restarts
  */
 
@@ -294,8 +289,8 @@
  * @property {string} run
  * @property {number} launched
  * @property {string} state `running`, `pending`, `stopping`, `gone`
- * @property {string} [address] host under which it can be reached, for one that listens
- * @property {string} [note] why it is gone, in a line
+ * @property {string} [address] host of a listening drone
+ * @property {string} [note] why it is gone, one line
  */
 
 export {}

@@ -1,8 +1,8 @@
-// The table of the fleet's settings: what `halley fleet set NAME VALUE` takes.
+// The settings of the fleet: `halley fleet set NAME VALUE`.
 
 /** @typedef {import('./schema.js').FleetSettings} FleetSettings */
 
-/** A value that a setting cannot have; the message is one line. */
+/** An invalid value of a setting; the message is one line. */
 export class SettingError extends Error {}
 
 export const TRANSPORTS = Object.freeze(
@@ -27,7 +27,7 @@ export const TRANSPORTS = Object.freeze(
 
 /**
  * @param {number} least @param {number} most
- * @returns {(text: string) => number} commas and underscores may stand between digits, `k` and `m` behind them
+ * @returns {(text: string) => number} accepts commas and underscores between digits, and the suffixes `k` and `m`
  */
 const number = (least, most) => text => {
   const match = /^(\d[\d_,]*(?:\.\d+)?)([km]?)$/i.exec(text.trim())

@@ -1,10 +1,10 @@
-// Which channels a connection is on: a template with the connection's number in it, the same in every process of the fleet.
+// The channels of a connection: a template with the connection's number in it, the same in every process of the fleet.
 //
 //   s{1..1200000}       connection i: A + i mod (B - A + 1)
 //   r{random 1..100}    one of the range, drawn from a hash of i: the same after each reconnect
 //   own:{own}           i + 1
 //   g:{group 10}        floor(i / 10) + 1
-//   news                all are on it
+//   news                one channel for all
 
 const TEMPLATE = /^([^{}]*)(?:\{(?:(random +)?(\d+)\.\.(\d+)|(own)|group +(\d+))\}([^{}]*))?$/
 
@@ -17,8 +17,7 @@ export function channelNumber(name) {
 
 /**
  * The finalizer of MurmurHash3: every bit of the number changes half of the bits of the result.
- * @param {number} number
- * @returns {number} 0 to below 1
+ * @param {number} number @returns {number} 0 to below 1
  */
 function scatter(number) {
   let hash = Math.imul(number ^ (number >>> 16), 0x85ebca6b)
@@ -34,12 +33,12 @@ export class Subject {
   #seed
   /** Number of the first channel; -1: names have no number. */
   #first
-  /** Connections after which the next channel comes. */
+  /** Consecutive connections that share a channel. */
   #step
-  /** Channels, until the first one comes again; Infinity: as many as the connections need. */
+  /** Channels before they repeat; Infinity: as many as the connections need. */
   #size
 
-  /** @param {string} template @throws {Error} with one line, when it cannot be read */
+  /** @param {string} template @throws {Error} one line: an invalid template */
   constructor(template) {
     const match = template && TEMPLATE.exec(template)
     if (!match)
@@ -59,7 +58,7 @@ export class Subject {
       throw new Error(`"${template}": the range is empty or too long`)
   }
 
-  /** Channels that the template itself names, however many connections there are; 0: that depends on them. */
+  /** Channels of the template itself, whatever the connections; 0: that depends on them. */
   get span() {
     return this.#size === Infinity ? 0 : this.#size
   }
@@ -77,7 +76,7 @@ export class Subject {
     return this.#before + (this.#first < 0 ? '' : this.#first + index) + this.#after
   }
 
-  /** @param {string} name of a channel @returns {number} its index; -1: the template does not name it */
+  /** @param {string} name of a channel @returns {number} its index; -1: not of this template */
   indexOf(name) {
     const number = Number(name.slice(this.#before.length, name.length - this.#after.length))
     const index = number - Math.max(0, this.#first)
@@ -90,5 +89,5 @@ export class Subject {
   }
 }
 
-/** @param {string} template @throws {Error} with one line, when it cannot be read */
+/** @param {string} template @throws {Error} one line: an invalid template */
 export const parseSubject = template => new Subject(template)

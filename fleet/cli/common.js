@@ -1,4 +1,4 @@
-// What the fleet's commands share.
+// Shared parts of the fleet's commands.
 
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -38,10 +38,8 @@ export function dirOf({ env, cwd }, flags) {
 const UNITS = { ms: 0.001, s: 1, m: 60, h: 3600 }
 
 /**
- * @param {string} text `300s`, `5m`, `1.5h`; a number alone: seconds
- * @param {string} what it is of
- * @returns {number} s
- * @throws {UsageError}
+ * @param {string} text `300s`, `5m`, `1.5h`; a number alone: seconds @param {string} what for the error
+ * @returns {number} s @throws {UsageError}
  */
 export function seconds(text, what) {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text)
@@ -50,9 +48,7 @@ export function seconds(text, what) {
 }
 
 /**
- * @param {string | undefined} text @param {string} what @param {number} [most]
- * @returns {number}
- * @throws {UsageError}
+ * @param {string | undefined} text @param {string} what @param {number} [most] @returns {number} @throws {UsageError}
  */
 export function count(text, what, most = 10_000) {
   if (text === undefined) throw new UsageError(`${what} is missing`)
@@ -75,8 +71,7 @@ export function settingOf(name) {
 
 /**
  * @param {[string, string][]} pairs name and text of a value
- * @returns {Partial<import('../schema.js').FleetSettings>}
- * @throws {UsageError}
+ * @returns {Partial<import('../schema.js').FleetSettings>} @throws {UsageError}
  */
 export function parseSettings(pairs) {
   /** @type {Record<string, any>} */
@@ -104,10 +99,9 @@ export function pairOf(text) {
 export const shown = value => (Array.isArray(value) ? value.join(',') : String(value))
 
 /**
- * @param {Record<string, any>} flags
- * @param {string} name of the provider
- * @returns {Record<string, any> | undefined} those flags that are the provider's; none: undefined
- * @throws {UsageError} one is another provider's
+ * @param {Record<string, any>} flags @param {string} name of the provider
+ * @returns {Record<string, any> | undefined} the provider's flags; undefined: none
+ * @throws {UsageError} a flag of another provider
  */
 export function providerFlags(flags, name) {
   if (!Object.hasOwn(PROVIDERS, name))
@@ -121,17 +115,19 @@ export function providerFlags(flags, name) {
   return given.length === 0 ? undefined : Object.fromEntries(given.map(flag => [flag, flags[flag]]))
 }
 
-/** @param {any} error @returns {string} a line; of a mistake in here all that is known */
+/** @param {any} error @returns {string} one line; for a bug, the stack */
 export const reasonOf = error =>
   error instanceof TypeError || error instanceof ReferenceError
     ? (error.stack ?? error.message)
     : error.message
 
 const CLEAR = '\r\x1b[2K'
-/** ms between two lines that only differ in their numbers, where lines stay. */
+/** ms between two lines that differ only in numbers, where lines are not overwritten. */
 const BETWEEN = 1000
 
-/** @param {string} text @returns {string} what it tells, whatever its numbers; another one when it is through: `7 of 7` */
+/**
+ * @param {string} text @returns {string} the text without its numbers; a completed one, `7 of 7`, is a kind of its own
+ */
 const kindOf = text => (/\b(\d+) of \1\b/.test(text) ? text : text.replace(/\d+/g, '#'))
 
 export class Progress {
@@ -141,17 +137,17 @@ export class Progress {
   #shown = false
   #kind = ''
   #at = 0
-  /** The next line, if nothing comes that takes its place. @type {NodeJS.Timeout | undefined} */
+  /** The next line, unless another replaces it. @type {NodeJS.Timeout | undefined} */
   #next
 
-  /** @param {(text: string) => void} stderr @param {{isTTY?: boolean, columns?: number}} stream that it ends up in */
+  /** @param {(text: string) => void} stderr @param {{isTTY?: boolean, columns?: number}} stream behind it */
   constructor(stderr, { isTTY = false, columns = 80 }) {
     this.#stderr = stderr
     this.#tty = isTTY
     this.#columns = columns || 80
   }
 
-  /** @param {string} text that the next one takes the place of */
+  /** @param {string} text until the next one */
   show(text) {
     if (this.#tty) {
       const { length } = text
@@ -186,8 +182,10 @@ export class Progress {
 }
 
 /**
- * @param {Omit<Command, 'run'> & {run: (io: Io, flags: Record<string, any>, progress: Progress) => Promise<number | undefined | void>}} command
- * @returns {Command} whose errors, except UsageError, are printed as one line with exit status 1; without a status it ends with 0
+ * Prints errors, except UsageError, as one line with exit status 1; without a status the command ends with 0.
+ * @param {Omit<Command, 'run'> & {run: (io: Io, flags: Record<string, any>, progress: Progress) => Promise<number |
+ *   undefined | void>}} command
+ * @returns {Command}
  */
 export const fleetCommand = ({ run, ...command }) => ({
   ...command,
@@ -205,10 +203,8 @@ export const fleetCommand = ({ run, ...command }) => ({
 })
 
 /**
- * @param {string} question
- * @param {string} refusal why it is not asked, where there is no terminal
- * @returns {Promise<boolean>}
- * @throws {Error} with `refusal`
+ * @param {string} question @param {string} refusal error without a terminal @returns {Promise<boolean>} @throws
+ *   {Error}
  */
 export async function confirmed(question, refusal) {
   if (!process.stdin.isTTY) throw new Error(refusal)

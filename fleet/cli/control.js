@@ -127,7 +127,7 @@ Examples:
   },
 })
 
-/** Columns of what is no terminal. */
+/** Columns where the output is not a terminal. */
 const PAGE = 120
 
 export const fleetStatus = fleetCommand({

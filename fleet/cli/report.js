@@ -53,9 +53,7 @@ Examples:
 }
 
 /**
- * @param {string} folder
- * @param {string} name as it was written
- * @param {string | undefined} label
+ * @param {string} folder @param {string} name as given by the user @param {string | undefined} label
  * @returns {Promise<import('../runner/page.js').PageRun>}
  */
 async function readRun(folder, name, label) {

@@ -19,7 +19,7 @@ import {
 /** @typedef {import('../../src/cli/command.js').Command} Command */
 /** @typedef {import('../../src/cli/command.js').Io} Io */
 
-/** ms between two lines of progress where lines stay. */
+/** ms between two lines of progress where lines are not overwritten. */
 const BETWEEN = 5000
 const HELP = `Usage: halley fleet run SCENARIO [flags]
 
@@ -122,8 +122,7 @@ function scaleOf(text = '1') {
 
 /**
  * @param {string[]} pairs `name=value`
- * @returns {Partial<import('../schema.js').FleetSettings>}
- * @throws {UsageError}
+ * @returns {Partial<import('../schema.js').FleetSettings>} @throws {UsageError}
  */
 function overridesOf(pairs) {
   const overrides = parseSettings(pairs.map(pairOf))
@@ -224,7 +223,7 @@ class RunCommand {
 
   /** @param {AbortController} abort @param {NodeJS.Signals} signal */
   #interrupt(abort, signal) {
-    // Who asks twice does not want to wait: what was started sees that the run is gone, and ends by itself.
+    // The second signal ends at once; started processes end by themselves without the runner.
     if (this.#stopping) process.exit(signal === 'SIGINT' ? 130 : 143)
     this.#stopping = true
     this.#progress.line('ending the run; results so far are kept (press again to quit at once)')
@@ -277,7 +276,7 @@ class RunCommand {
     return await confirmed('Launch that?', '')
   }
 
-  /** @param {string} text what is going on */
+  /** @param {string} text current state */
   #show(text) {
     const now = Date.now()
     if (!process.stderr.isTTY && now - this.#toldAt < BETWEEN) return

@@ -119,7 +119,7 @@ async function requestOf(io, flags) {
   }
 }
 
-/** @param {string} text @returns {string} @throws {UsageError} no target could ever be that */
+/** @param {string} text @returns {string} @throws {UsageError} no target has this form */
 function target(text) {
   if (/^(?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?$/i.test(text)) return text
   throw new UsageError(`--allow: "${text}" is not HOST or HOST:PORT`)
@@ -127,10 +127,7 @@ function target(text) {
 
 /** @typedef {Awaited<ReturnType<typeof requestOf>>} Request */
 
-/**
- * Says what would be launched, without a controller: there may be none, and none is to be begun.
- * @param {Io} io @param {Request} request
- */
+/** Prints the launch plan without a controller, and starts none. @param {Io} io @param {Request} request */
 async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise, settings, launch }) {
   const { allowOf, launchConfigs, reachable } = await import('../controller/launch.js')
   const { hostAndPort } = await import('../controller/links.js')
@@ -169,14 +166,13 @@ async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise
 }
 
 /**
- * @param {Io} io @param {Request} request @param {boolean} yes @param {Progress} progress
- * @returns {Promise<number>}
+ * @param {Io} io @param {Request} request @param {boolean} yes @param {Progress} progress @returns {Promise<number>}
  */
 async function start({ stdout, stderr }, request, yes, progress) {
   const { ask } = await import('../controller/client.js')
   const abort = new AbortController()
   const onSignal = () => {
-    // Who asks twice does not want to wait: the controller sees that nobody does, and takes back what it has launched.
+    // The second Ctrl-C ends at once; the controller notices and takes back the launch.
     if (abort.signal.aborted) process.exit(130)
     progress.line(
       request.keep ? 'interrupted: running drones are kept' : 'interrupted: launched drones are stopped',

@@ -87,7 +87,7 @@ async function stopAll({ stdout, stderr }, { dir, provider, flags, yes, progress
     progress.clear()
     if (!(error instanceof NoFleetError)) {
       if ((await holder(dir)) !== 0) throw error
-      // A controller that does not come is no reason to leave drones behind.
+      // A controller that does not start is no reason to leave drones running.
       stderr(`halley: ${error.message}\n`)
       const state = await readState(dir).catch(() => null)
       if (state !== null)

@@ -1,25 +1,25 @@
-// One end of a control connection between controller and drone. Each message is an object, sent as one line of JSON; an empty line is a
-// heartbeat. `link/` imports only Node.js, since drone, bootstrap and controller all run it. It promises:
+// One end of a control connection between controller and drone. Each message is an object, sent as one line of JSON; an
+// empty line is a heartbeat. link/ imports only Node.js, since drone, bootstrap and controller all run it. It promises:
 // - messages arrive whole and in order, or the link closes with a reason;
 // - a peer that is silent, does not read, or sends something other than JSON objects is disconnected;
 // - every request is answered, or rejects.
 
-/** Characters of the longest line, unless `limit` says less, and of what may wait for a peer that does not read. */
+/** Maximum characters of a line, unless `limit` is lower, and of unsent data to a peer that does not read. */
 export const MAX_LINE = 16 << 20
 const KB = 1 << 10
 const MB = 1 << 20
 /** ms between heartbeats. */
 const HEARTBEAT = 5_000
-/** Heartbeats without anything from the peer, after which the link is closed. */
+/** Silent heartbeats after which the link is closed. */
 const MAX_SILENT = 3
-/** ms that the peer may take to close. */
+/** ms for the peer to close. */
 const CLOSE_TIMEOUT = 2_000
-/** ms that an answer may take. */
+/** Default ms for an answer. */
 const ANSWER_TIMEOUT = 30_000
 
 export class Link {
   #socket
-  /** Beginning of a line that is not complete. */
+  /** Beginning of an incomplete line. */
   #rest = ''
   #silent = 0
   #heartbeat
@@ -32,9 +32,9 @@ export class Link {
   #lastRequest = 0
   /** @type {Map<number, {resolve: (result: any) => void, reject: (error: Error) => void, timer: NodeJS.Timeout}>} */
   #requests = new Map()
-  /** Characters of the longest line that is accepted. */
+  /** Maximum characters of a received line. */
   limit = MAX_LINE
-  /** Why it is closed; '' while it is open. */
+  /** Why it is closed; '': open. */
   reason = ''
 
   /**
@@ -61,8 +61,8 @@ export class Link {
   }
 
   /**
-   * Gets every message that is not an answer: an object, otherwise unchecked. Nothing is read before this is set or a request is sent.
-   * @param {(message: any) => void} listener
+   * Receives every message that is not an answer: an object, otherwise unchecked. The link reads nothing before this
+   * is set or a request is sent. @param {(message: any) => void} listener
    */
   set onMessage(listener) {
     this.#onMessage = listener
@@ -80,11 +80,7 @@ export class Link {
       this.#socket.on('data', text => this.#onData(/** @type {any} */ (text)))
   }
 
-  /**
-   * Does nothing when the link is closed.
-   * @param {object} message
-   * @throws {RangeError} it is longer than a line may be
-   */
+  /** Does nothing on a closed link. @param {object} message @throws {RangeError} the line is too long */
   send(message) {
     this.#write(JSON.stringify(message))
   }
@@ -93,7 +89,7 @@ export class Link {
    * @param {object} message without its `ask`, the number of the request
    * @param {{timeout?: number}} [options] ms
    * @returns {Promise<any>} the result
-   * @throws {Error} the peer's error, the reason of the close, or that no answer came
+   * @throws {Error} the peer's error, the reason of the close, or a timeout
    */
   request(message, { timeout = ANSWER_TIMEOUT } = {}) {
     return new Promise((resolve, reject) => {
@@ -109,7 +105,7 @@ export class Link {
     })
   }
 
-  /** Ignores an answer to nothing. @param {{ask: number, result?: any, error?: any}} answer */
+  /** Ignores an answer without a request. @param {{ask: number, result?: any, error?: any}} answer */
   #onAnswer({ ask, result, error }) {
     const request = this.#requests.get(ask)
     if (!request) return
@@ -128,9 +124,8 @@ export class Link {
   }
 
   /**
-   * Gives what was sent a moment to arrive, and ignores what comes.
-   * @param {string} [reason]
-   * @returns {Promise<void>} when it is closed
+   * Waits a moment for sent data to arrive, and ignores received data.
+   * @param {string} [reason] @returns {Promise<void>} when it is closed
    */
   close(reason = 'closed') {
     if (!this.reason) {

@@ -1,9 +1,9 @@
-// Shapes of what comes from outside. A shape takes a value and the name of its field, and throws an error of one line: which field is
-// wrong, what it is, and what it must be.
+// Shapes of external values. A shape checks a value and throws an error of one line: the field, its value, and what it
+// must be.
 
 /** @typedef {(value: any, field: string) => void} Shape */
 
-/** Letters of a wrong value that an error shows. */
+/** Characters of a wrong value that an error shows. */
 const SHOWN = 60
 
 /** @param {any} value */
@@ -62,7 +62,7 @@ const anyObject = shape(
   'an object',
 )
 
-/** @param {Record<string, Shape>} fields that it must have @returns {Shape} others are not looked at */
+/** @param {Record<string, Shape>} fields required @returns {Shape} ignores other fields */
 export function object(fields) {
   const entries = Object.entries(fields)
   return (value, field) => {

@@ -1,12 +1,12 @@
-// Opens links over TLS 1.3 with the run's secret as pre-shared key and without certificates: without the secret the handshake fails, on
-// either side.
+// Opens links over TLS 1.3 with the run's secret as pre-shared key and without certificates: without the secret the
+// handshake fails, on either side.
 
 import { connect, createServer } from 'node:tls'
 import { Link } from './link.js'
 
-/** ms that a handshake may take. */
+/** ms for a handshake. */
 const HANDSHAKE = 10_000
-/** Connections whose handshake is not complete, at most. */
+/** Maximum connections with an incomplete handshake. */
 const MAX_STRANGERS = 256
 
 /** @param {string} secret 64 hex digits */
@@ -20,11 +20,10 @@ function meaningOf({ code = '', message }) {
 
 /**
  * @param {object} options @param {string} options.host @param {number} options.port
- * @param {string} options.secret of the run
- * @param {string} options.identity `run/id` of this side
+ * @param {string} options.secret of the run @param {string} options.identity `run/id` of this side
  * @param {number} [options.timeout] ms
  * @returns {Promise<Link>} both sides have proven that they know the secret
- * @throws {Error} with one line
+ * @throws {Error} one line
  */
 export function dialLink({ host, port, secret, identity, timeout = HANDSHAKE }) {
   return new Promise((resolve, reject) => {
@@ -35,7 +34,7 @@ export function dialLink({ host, port, secret, identity, timeout = HANDSHAKE }) 
       port,
       minVersion: 'TLSv1.3',
       pskCallback: () => ({ psk, identity }),
-      // Only the key proves who the peer is: a certificate, whoever signed it, proves nothing.
+      // Only the key proves the peer's identity; any certificate is refused.
       checkServerIdentity: (_, { subject }) =>
         subject ? new Error('a certificate is no secret') : undefined,
       ca: [],
@@ -106,7 +105,7 @@ export function listenLinks({ host, port, secret, run, handshakeTimeout = HANDSH
 
   return new Promise((resolve, reject) => {
     server.on('error', error => {
-      // After `listen`, too many open files for one: the server goes on.
+      // After `listen`, e.g. too many open files for one connection: the server continues.
       onFault(error.message)
       reject(error)
     })

@@ -6,7 +6,7 @@ const SUBJECTS = 100
 const BYTES = 256
 const OPENED = 2000
 const SECONDS = 60
-/** Publications that a channel keeps: a minute of them, several times. */
+/** Publications that a channel keeps: several times those of a minute. */
 const HISTORY = 1000
 
 /** @type {readonly import('./contract.js').Disturbance[]} */

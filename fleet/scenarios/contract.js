@@ -1,6 +1,6 @@
-// A scenario repeats a published run, or asks a question of its own: data that runner/ carries out. One file and one row in
-// scenarios/index.js add one; sizing.js scales a run to the machine, figures.js reads a result beside the published figures.
-// May import: src/charts, subjects; nothing that starts anything.
+// A scenario repeats a published run or a run of our own: data that runner/ executes. A new one is a file and a row in
+// scenarios/index.js; sizing.js scales a run to the machine, figures.js compares a result with published figures. May
+// import: src/charts, subjects; nothing that starts anything.
 
 /**
  * @typedef {import('../schema.js').FleetSettings} FleetSettings

@@ -6,7 +6,7 @@ const SUBJECTS = 100
 const PUBLISHED = 1000
 const BYTES = 512
 const OPENED = 5000
-/** As published; and where somebody waits for it. */
+/** As published; and shorter on this machine. */
 const SECONDS = 600
 const LOCAL_SECONDS = 60
 const EACH = 24_000

@@ -1,4 +1,4 @@
-// Figures of a RunResult beside published ones, in words. What cannot be said is ''.
+// Figures of a RunResult for comparison with published ones, as text. '': unknown.
 
 import { bytes, count, formatValue, milliseconds, percent } from '../../src/charts/format.js'
 
@@ -9,7 +9,7 @@ import { bytes, count, formatValue, milliseconds, percent } from '../../src/char
 const known = (format, value) =>
   value === null || value === undefined || !Number.isFinite(value) ? '' : format(value)
 
-/** @param {RunResult} result @returns {StepResult | undefined} the one with the most connections, the last of them */
+/** @param {RunResult} result @returns {StepResult | undefined} the last of those with the most connections */
 const most = ({ steps }) =>
   steps.reduce(
     (/** @type {StepResult | undefined} */ best, step) =>

@@ -1,5 +1,3 @@
-// The scenarios, by name.
-
 import { didYouMean } from '../../src/config/nearest.js'
 import { bigChannel } from './big-channel.js'
 import { chaos } from './chaos.js'

@@ -35,7 +35,7 @@ export const personalAndGroup = {
     const churn = CHURN * options.scale
     const rate = openingRate(OPENED, options)
     return {
-      // One publishes to personal channels, another one to groups.
+      // One drone publishes to personal channels, another to groups.
       drones: Math.max(2, dronesFor(connections, options)),
       gateway: gatewayFor(connections, options, {
         channel: {

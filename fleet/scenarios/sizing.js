@@ -1,23 +1,23 @@
-// How large a run becomes on the machine that it is planned on.
+// The size of a run on the machine that it is planned on.
 
 import { count } from '../../src/charts/format.js'
 
 /** @typedef {import('./contract.js').PlanOptions} PlanOptions */
 /** @typedef {import('./contract.js').GatewayPlan} GatewayPlan */
 
-/** A worker needs files for other things, too, and connections are not spread evenly. */
+/** Workers have other open files too, and connections are distributed unevenly. */
 const FILES_SHARE = 0.85
 /** Connections of one drone on a machine of its own, as in the published run of a million. */
 const PER_MACHINE = 25_000
-/** The same on this machine, where all drones share what there is. A drone's processes hold fewer. */
+/** Connections of one drone on this machine, which all drones share. A drone's processes hold fewer. */
 const PER_LOCAL_DRONE = 60_000
-/** A core opens about so many connections in a second, when drones and gateway share it. */
+/** Connections that a core opens per second when drones and gateway share it. */
 const OPENED_PER_CORE = 1000
-/** What one source address and the kernel's own choice of ports are enough for. */
+/** Connections from one source address with ports of the kernel's choice. */
 const PER_DEFAULT_ADDRESS = 20_000
 /**
- * Ports that are named. The kernel looks for a free one longer and longer: 100,000 connections from six addresses took four minutes to
- * open, three of them its own; from ports in sequence it was 50 s, the rate that was asked for.
+ * Ports that are named. The kernel looks for a free one longer and longer: 100,000 connections from six addresses took
+ * four minutes to open, three of them its own; from ports in sequence it was 50 s, the rate that was asked for.
  */
 export const SOURCE_PORTS = '20000-65000'
 const PER_ADDRESS = 40_000
@@ -29,7 +29,7 @@ export const scaled = (full, scale, least = 1) => Math.max(least, Math.round(ful
 
 /**
  * @param {number} connections @param {Pick<PlanOptions, 'cores' | 'files'>} machine
- * @returns {number} workers that a gateway needs: one a core, more where a process may not open enough files
+ * @returns {number} workers of a gateway: one per core, more where the open-files limit of a process requires it
  */
 export const workersFor = (connections, { cores, files }) =>
   Math.max(cores, Math.ceil(connections / Math.max(1, files * FILES_SHARE)))
@@ -39,27 +39,22 @@ export const dronesFor = (connections, { local }) =>
   Math.max(1, Math.ceil(connections / (local ? PER_LOCAL_DRONE : PER_MACHINE)))
 
 /**
- * @param {number} published connections a second
- * @param {Pick<PlanOptions, 'cores' | 'local'>} machine
- * @returns {number} that many, or as many as this machine can do beside the load itself
+ * @param {number} published connections per second @param {Pick<PlanOptions, 'cores' | 'local'>} machine
+ * @returns {number} the same, or what this machine can open beside the load itself
  */
 export const openingRate = (published, { cores, local }) =>
   local ? Math.min(published, cores * OPENED_PER_CORE) : published
 
-/**
- * @param {number} connections
- * @returns {string[]} source addresses on loopback that are enough for them; empty: one is
- */
+/** @param {number} connections @returns {string[]} source addresses on loopback; empty: the default one is enough */
 export function loopbackAddresses(connections) {
   if (connections <= PER_DEFAULT_ADDRESS) return []
   return [`127.0.1.1-127.0.1.${Math.min(MOST_ADDRESSES, Math.ceil(connections / PER_ADDRESS) + 1)}`]
 }
 
 /**
- * A gateway's plan for a number of connections: anonymous clients come in, and may subscribe to all channels.
+ * Plans a gateway with anonymous clients that may subscribe to all channels.
  * @param {number} connections @param {PlanOptions} options
- * @param {object} [config] sections of a configuration file
- * @param {object} [channels] options of channels without a namespace
+ * @param {object} [config] sections of a configuration file @param {object} [channels] options without a namespace
  * @returns {GatewayPlan}
  */
 export function gatewayFor(connections, options, config = {}, channels = {}) {
@@ -79,7 +74,7 @@ export function gatewayFor(connections, options, config = {}, channels = {}) {
   }
 }
 
-/** Options of channels to which everybody may subscribe. */
+/** Options of channels with open access. */
 export const OPEN = Object.freeze({
   allow_subscribe_for_client: true,
   allow_subscribe_for_anonymous: true,
@@ -89,7 +84,7 @@ export const OPEN = Object.freeze({
 export const connectionsText = connections =>
   `${count(connections)} ${connections === 1 ? 'connection' : 'connections'}`
 
-/** What is true of every run here. @param {PlanOptions} options @returns {string[]} sentences */
+/** Differences of every run. @param {PlanOptions} options @returns {string[]} sentences */
 export function commonDifferences({ scale, cores, local, target }) {
   const sentences = []
   if (scale !== 1) sentences.push(`This run has ${shareText(scale)} of the published connections.`)

@@ -1,6 +1,6 @@
 /** @typedef {import('../schema.js').Counters} Counters */
 
-/** The names of the counters; schema.js says what each one counts. */
+/** Names of the counters; meanings in schema.js. */
 export const COUNTERS = Object.freeze(
   /** @type {(keyof Counters)[]} */ (
     (

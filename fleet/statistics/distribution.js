@@ -8,8 +8,8 @@ const BUCKETS = 1664
 const ERRORS = { 0.9: 1.645, 0.95: 1.96 }
 
 /**
- * Durations as a histogram and a few sums, all allocated at construction: 13 KB. Mean and squares follow Welford (Technometrics 4, 1962),
- * merged by Chan, Golub and LeVeque (1979): large squares are never subtracted from each other.
+ * Durations as a histogram and a few sums, all allocated at construction: 13 KB. Mean and squares follow Welford
+ * (Technometrics 4, 1962), merged by Chan, Golub and LeVeque (1979), which never subtracts large squares.
  */
 export class Distribution {
   count = 0
@@ -88,8 +88,7 @@ export class Distribution {
 
   /**
    * Confidence interval of the mean: normal approximation, good from some dozens on.
-   * @param {0.9 | 0.95} level
-   * @returns {{low: number, high: number}} ms
+   * @param {0.9 | 0.95} level @returns {{low: number, high: number}} ms
    */
   confidence(level) {
     const half = this.count === 0 ? 0 : (ERRORS[level] * this.deviation) / Math.sqrt(this.count)

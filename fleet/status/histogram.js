@@ -16,8 +16,8 @@ const MARK = 7
 /**
  * @param {DistributionWire} wire
  * @param {number} count of bars
- * @returns {{low: number, high: number, bars: number[]}} counts in buckets of equal width on a logarithmic scale from low
- *   to high, ms
+ * @returns {{low: number, high: number, bars: number[]}} counts in buckets of equal width on a logarithmic scale from
+ *   low to high, ms
  */
 export function logBuckets({ min, max, buckets }, count) {
   // At least a decade: else noise looks like peaks.

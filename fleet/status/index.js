@@ -1,8 +1,8 @@
 // The fleet's status on a terminal: snapshots of the controller -> state -> panels -> lines.
 //
-// It is for those who run a load test: `halley fleet status`. It stands on the dashboard's kit (view/, chart/, terminal/).
-// It may import that kit, and of the fleet the schema, the settings and the statistics; the controller is handed in as a Source.
-// It promises what the dashboard promises; where there is no screen it prints one page of text.
+// It is for those who run a load test: `halley fleet status`. It stands on the dashboard's kit (view/, chart/,
+// terminal/). It may import that kit, and of the fleet the schema, the settings and the statistics; the controller is
+// handed in as a Source. It promises what the dashboard promises; where there is no screen it prints one page of text.
 
 import { detectCapabilities } from '../../dashboard/terminal/capabilities.js'
 import { plain } from '../../dashboard/terminal/line.js'
@@ -14,15 +14,15 @@ import { initialState, reduce } from './state.js'
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
 
 /**
- * The source of the snapshots. An implementation MUST reconnect to the controller until it is closed, MUST NOT keep the process alive
- * after `close`, and MUST NOT throw whatever the controller sends.
- *
+ * The source of the snapshots. An implementation MUST reconnect to the controller until it is closed, MUST NOT keep
+ * the process alive after `close`, and MUST NOT throw whatever the controller sends.
  * @typedef {object} Source
  * @property {(listener: (snapshot: import('../schema.js').FleetSnapshot) => void) => void} onSnapshot each second
- * @property {(listener: (reason: string) => void) => void} [onLost] the controller is gone, and why, in one line; it is back with
- *   the next snapshot
+ * @property {(listener: (reason: string) => void) => void} [onLost] the controller is gone, and why, in one line; it
+ *   is back with the next snapshot
  * @property {(name: string, params: Record<string, any>) => Promise<any>} [command] sends the controller a command:
- *   `set` with `{n: 1000}`, `restart` with `{ids: ['d1']}`; without it the view is read-only. Rejects with a line of text
+ *   `set` with `{n: 1000}`, `restart` with `{ids: ['d1']}`; without it the view is read-only. Rejects with a line of
+ *   text
  * @property {string} [name] path, as shown
  * @property {() => void} close
  */
