@@ -16,8 +16,7 @@ export class ReplyError extends Error {
 
 /**
  * The end of a connection: a WebSocket close frame, or a `disconnect` push and the end of the stream. SDKs
- * reconnect unless 3500 <= code < 4000 or 4500 <= code < 5000. A reason is neither empty nor JSON: SDKs misread
- * both.
+ * reconnect unless 3500 <= code < 4000 or 4500 <= code < 5000. SDKs misread an empty reason and one that is JSON.
  */
 export class Disconnect extends Error {
   /** @param {number} code 3000-4999 @param {string} reason at most 123 bytes */

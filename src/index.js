@@ -18,8 +18,7 @@ export { ConfigError }
  */
 
 /**
- * Starts a gateway: this process becomes the primary and forks the workers. It installs no signal handlers; call
- * `stop`.
+ * Starts a gateway: this process becomes the primary and forks the workers. Without signal handlers: call `stop`.
  * @param {object} [options] at least one of:
  * @param {string} [options.file] a configuration file, .json or .yaml
  * @param {Record<string, unknown>} [options.config] as in a file; values of the file win

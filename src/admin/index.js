@@ -1,8 +1,7 @@
-// The admin endpoints below admin.handler_prefix: login, stats stream, commands, methods of the server API, and the
-// page. It imports api, transport (calls between workers) and server; the page (page/) is plain files for the
-// browser. It promises: a token allows what the API key allows, and only in the Authorization header, which no other
-// site can make a browser send; wrong keys are counted over all workers of the node (login-guard.js). Endpoints:
-// docs/admin.md.
+// The admin endpoints below admin.handler_prefix: login, stats stream, commands, server API methods, and the page.
+// It imports api, transport (calls between workers) and server; the page (page/) is plain files for the browser.
+// It promises: a token allows what the API key allows, and only in the Authorization header, which no other site can
+// make a browser send; wrong keys are counted over all workers of the node (login-guard.js). Endpoints: docs/admin.md.
 
 import { publicError } from '../api/answers.js'
 import { BadBody, parseJson, readObject } from '../api/params.js'

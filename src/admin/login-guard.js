@@ -40,8 +40,8 @@ const TIMEOUT = 2000
 const RIGHT = 1
 
 /**
- * Counts wrong keys over all workers of a node: one worker counts every attempt before it allows to show the
- * result, so more connections allow no more guesses.
+ * Counts wrong keys over all workers of a node: one worker counts every attempt before its result is shown,
+ * so more connections allow no more guesses.
  */
 export class LoginGuard {
   #control

@@ -36,8 +36,7 @@ export const errorText = (error, context) => render(countError(error, context))
 export const answerJson = (exchange, text) => exchange.reply(200, JSON_TYPE, text)
 
 /**
- * @param {Exchange} exchange @param {Error} error @param {boolean} transport whether the HTTP status shows the
- *   error
+ * @param {Exchange} exchange @param {Error} error @param {boolean} transport the HTTP status shows the error
  * @param {ApiContext} context
  */
 export function answerError(exchange, error, transport, context) {

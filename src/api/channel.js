@@ -47,7 +47,7 @@ export const presenceStats = {
 /** @param {Publication} publication @returns {string} JSON text */
 function publicationText({ data, json, offset, info, tags }) {
   let text = ''
-  // A JSON answer holds payloads that are no JSON text only in base64.
+  // Binary payloads fit into a JSON answer only as base64.
   if (data.length > 0) text = json ? `,"data":${data}` : `,"b64data":"${data.toString('base64')}"`
   if (info !== '') text += `,"info":${info}`
   if (offset !== 0) text += `,"offset":${offset}`

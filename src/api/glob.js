@@ -1,8 +1,8 @@
 // Patterns of channel names: `*` any text (namespace boundaries included), `?` one character, `[ab]`, `[a-z]`,
-// `[!a-z]` one of a set, `{a,b}` one of several patterns, `\` escapes the next character. A plain translation to a
-// regular expression would backtrack for minutes with a dozen stars. So alternatives are expanded first, and the text
-// between two stars is matched at its first place only: a later place can never match more, since the next star
-// covers what lies between.
+// `[!a-z]` one of a set, `{a,b}` one of several patterns, `\` escapes the next character.
+// A plain translation to a regular expression would backtrack for minutes with a dozen stars. So alternatives are
+// expanded first, and the text between two stars is matched at its first place only: a later place can never match
+// more, since the next star covers what lies between.
 
 const MAX_LENGTH = 4096
 /** Characters that a pattern may expand to. */

@@ -1,8 +1,8 @@
 // The configuration of a gateway: one table of options (options.js), read from defaults, a file, variables and flags.
-// It imports nothing from other folders of src/. The primary and the commands load it; workers use single files of
-// it. It promises: a deeply frozen tree with every key present and durations in ms, or a ConfigError with every fault
-// at once. A value passes file.js -> Draft (which key) -> read.js (type and range) -> check.js (rules over several
-// keys). profile.js adds the development profile and refuses unsafe exposure; reference.js prints docs/config.md.
+// It imports nothing from other folders of src/. The primary and the commands load it; workers use single files of it.
+// It promises: a deeply frozen tree with every key and durations in ms, or a ConfigError with every fault at once.
+// A value passes file.js -> Draft (which key) -> read.js (type and range) -> check.js (rules over several keys).
+// profile.js adds the development profile and refuses unsafe exposure; reference.js prints docs/config.md.
 
 import { resolve } from 'node:path'
 import { checkRules } from './check.js'

@@ -34,8 +34,7 @@ const plain = name => name.toLowerCase().replace(/[-.]/g, '_')
 const MOST_EDITS = 3
 
 /**
- * One error in three letters is a slip; one in four if words are missing. More is another word: `nope` is not
- * `ladder`.
+ * One error in three letters is a slip; one in four if words are missing. More is another word.
  * @param {number} edits @param {string} typed @param {string} part of a known name
  * @param {boolean} whole whether `part` is the whole name
  */

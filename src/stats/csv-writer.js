@@ -17,8 +17,8 @@ const reasonOf = error => {
 }
 
 /**
- * Appends a row to a file each second. `write` leads to one write(2), so a crash loses at most the last row; a power
- * failure loses what the kernel had not written. Disk errors neither throw nor block: rows are kept and tried again.
+ * Appends a row to a file each second. `write` leads to one write(2), so a crash loses at most the last row, a power
+ * failure also what the kernel had not written. Disk errors neither throw nor block: rows are kept and tried again.
  *
  * ```
  * write() -> waiting rows -> one append under way at a time -> FILE -> FILE.1 -> ... -> FILE.keep

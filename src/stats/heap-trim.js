@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 
 /** A young generation above this size is worth a collection, bytes. */
 const YOUNG_BYTES = 6 * 1024 * 1024
-/** Heap size above which a collection takes too long (about 1.5 ms per MB); V8 then collects incrementally, bytes. */
+/** Heap size above which a collection blocks too long (about 1.5 ms per MB); V8 then collects incrementally, bytes. */
 const HEAP_BYTES = 32 * 1024 * 1024
 /** Interval of `tick` calls, ms. */
 export const TRIM_TICK_MS = 250

@@ -19,6 +19,6 @@ export const LIMITS = Object.freeze({
   full: [0.8, 0.95],
   /** unsent bytes of the slowest client */
   outbox: [512 * 1024, 4 * 1024 * 1024],
-  /** connections a second dropped by full listen queues */
+  /** connections a second that overflowed a listen queue */
   overflows: [1, 100],
 })

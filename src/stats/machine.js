@@ -54,9 +54,7 @@ function add(sum, traffic) {
   sum.tx_packets += traffic.tx_packets
 }
 
-/**
- * Samples the machine from /proc, or from Node.js on other systems. Rates cover the time since the previous sample.
- */
+/** Samples the machine from /proc, or from Node.js elsewhere. Rates cover the time since the previous sample. */
 export class MachineWatch {
   /** @type {{[name in keyof FILES]: ProcFile | null}} */
   #files

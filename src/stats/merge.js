@@ -149,7 +149,7 @@ function mergeMemory(samples, kernel) {
  * @param {WorkerView[]} parts.views
  * @param {WorkerSample[]} parts.fresh samples since the previous snapshot: only their counts are added
  * @param {ProcessSample} parts.primary
- * @param {Counts[]} parts.lost counts of ended workers that are in no snapshot yet
+ * @param {Counts[]} parts.lost counts of ended workers, in no snapshot yet
  * @param {number | null} parts.channels with subscribers; null if the primary does not know
  * @param {number | null} parts.kernel kernel bytes per connection; null if unknown
  * @returns {Totals}

@@ -161,7 +161,7 @@ export class Monitor {
     this.#events.add({ time: this.#clock(), level, kind, text, worker })
   }
 
-  /** @param {(update: Update) => void} listener called once a second @returns {() => void} ends that */
+  /** @param {(update: Update) => void} listener called once a second @returns {() => void} removes it */
   on(listener) {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)

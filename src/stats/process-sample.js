@@ -5,8 +5,7 @@ import { constants, PerformanceObserver, performance } from 'node:perf_hooks'
 import v8 from 'node:v8'
 import { LoopTicks } from './loop-ticks.js'
 
-/** @import { GcKind, ProcessSample } from './schema.js' */
-/** @typedef {Record<'minor' | 'major' | 'incremental' | 'weak', GcKind>} GcKinds */
+/** @import { GcKinds, ProcessSample } from './schema.js' */
 
 /** V8's minor mark-sweep (`--minor-ms`); Node.js names it only since version 24. */
 const MINOR_MARK = 2

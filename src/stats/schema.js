@@ -120,8 +120,7 @@ export const SCHEMA_VERSION = 1
  * @property {{rx_bytes: number, tx_bytes: number, rx_packets: number, tx_packets: number,
  *   interfaces: Record<string, {rx_bytes: number, tx_bytes: number, rx_packets: number, tx_packets: number}>} | null}
  *   network per second; sums cover interfaces with a device; without any, all but loopback; loopback if these are idle
- * @property {{overflows: number, drops: number} | null} listen connections dropped by full listen queues, over the
- *   interval
+ * @property {{overflows: number, drops: number} | null} listen connections refused by listen queues, over the interval
  * @property {{open: number, limit: number} | null} files of the whole machine
  */
 

@@ -1,6 +1,5 @@
 // Kernel memory of the gateway's connections. Linux does not report it per process: slab and `mem` of
-// /proc/net/sockstat cover the whole machine, in every network namespace. Only the queued bytes of each socket are
-// known.
+// /proc/net/sockstat cover the whole machine, in all network namespaces. Only each socket's queued bytes are known.
 
 import { open } from 'node:fs/promises'
 

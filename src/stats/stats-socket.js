@@ -201,8 +201,7 @@ export class StatsSocket {
    * @param {Monitor} options.monitor
    * @param {StatsActions} options.actions
    * @param {Pick<Logger, 'error'>} options.log
-   * @returns {Promise<StatsSocket | null>} null if it cannot be opened: that is logged, and the gateway runs
-   *   without
+   * @returns {Promise<StatsSocket | null>} null if it cannot be opened, which is logged
    */
   static async open({ path, own = true, monitor, actions, log }) {
     try {
