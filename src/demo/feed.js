@@ -7,10 +7,10 @@ const INTERVAL_MS = 1000
 
 /**
  * @typedef {object} WorkerSample
- * @property {number} worker its index
+ * @property {number} worker index
  * @property {number} pid
  * @property {number} connections
- * @property {number} messages delivered to clients, a second
+ * @property {number} messages deliveries a second
  * @property {number} memory resident, bytes
  * @property {{mean: number, p90: number, max: number}} delay event-loop delay, ms
  */
@@ -48,7 +48,7 @@ export class VitalsFeed {
     return { node: own, sample: node === own ? this.#sample() : null }
   }
 
-  /** @returns {WorkerSample | null} of this worker */
+  /** @returns {WorkerSample | null} */
   #sample() {
     const { last } = this.#sampler
     if (last === null) return null

@@ -1,7 +1,6 @@
-// The demo page at `/`: plain files, and the official SDK's browser build from its npm package.
-//
-// May import server/ (static files) and stats/; it uses the gateway through WorkerContext like a transport does. feed.js publishes
-// the vital signs of all workers once a second to `demo:vitals`; the page (page/) is ES modules, served as they are, no build.
+// The demo page at `/`: plain files, and the official SDK's browser build from its npm package. feed.js publishes the
+// vital signs of all workers once a second to `demo:vitals`; page/ holds ES modules, served without a build.
+// May import server/ (static files) and stats/; it uses the gateway through WorkerContext like a transport does.
 // Promises: the page never contains the API key; without `demo.enabled` nothing of this room is loaded.
 
 import { createRequire } from 'node:module'
@@ -12,7 +11,6 @@ import { OPERATION, VitalsFeed } from './feed.js'
 
 const ASSETS = '/demo/'
 
-/** Files of the folder page/. */
 const FILES = Object.freeze([
   'style.css',
   'cards.css',

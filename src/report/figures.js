@@ -24,10 +24,7 @@ const figure = (label, unit, value, hint) => ({
   text: summary => formatValue(value(summary), unit),
 })
 
-/**
- * @param {string} label @param {Unit} unit @param {string} name of a column
- * @returns {Figure}
- */
+/** @param {string} label @param {Unit} unit @param {string} name @returns {Figure} */
 const peak = (label, unit, name) => figure(label, unit, ({ peaks }) => peaks[name])
 
 /** @param {string} label @param {Unit} unit @param {string} name @returns {Figure} */
@@ -116,7 +113,7 @@ export const FIGURES = Object.freeze([
   },
 ])
 
-/** @param {Run[]} runs @returns {Table} without figures that no run has */
+/** Omits figures that no run has. @param {Run[]} runs @returns {Table} */
 export function figuresTable(runs) {
   const groups = FIGURES.map(({ title, figures }) => ({
     title,
@@ -174,7 +171,7 @@ export function headlines({ summary }) {
     }))
 }
 
-/** @param {Run} run @returns {string[]} software and machine, as far as the file has them */
+/** Software and machine, as far as the file has them. @param {Run} run @returns {string[]} */
 export function factsOf({ facts, starts, summary }) {
   const { version, node_version: node, driver, engine, workers, cores, memory, name } = facts
   const known = [

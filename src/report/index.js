@@ -5,9 +5,8 @@ import { packageVersion } from '../version.js'
 import { renderPage } from './page.js'
 import { makeRun } from './run.js'
 
-/** Columns that every Halley CSV file has. */
 const NEEDED = ['time', 'connections']
-/** Rows in a page: of all runs together, and limits for each run. */
+/** Rows in a page: of all runs together, and limits per run. */
 const POINTS = 4800
 const LEAST_POINTS = 400
 const MOST_POINTS = 1500
@@ -45,8 +44,8 @@ async function readTable(file, onProgress) {
 }
 
 /**
- * @param {object} options @param {string[]} options.files a run each
- * @param {string[]} [options.labels] of the runs, in the same order; otherwise the files' names
+ * @param {object} options @param {string[]} options.files one per run
+ * @param {string[]} [options.labels] one per run; default: the files' names
  * @param {(text: string) => void} [options.onProgress]
  * @returns {Promise<import('./run.js').Run[]>} for renderPage()
  * @throws {ReportError}
@@ -64,13 +63,12 @@ export async function readRuns({ files, labels = [], onProgress = () => {} }) {
 }
 
 /**
- * Reads CSV files and makes a report page of them.
- * @param {object} options @param {string[]} options.files a run each
- * @param {string[]} [options.labels] of the runs, in the same order; otherwise the files' names
+ * Makes a report page of CSV files.
+ * @param {object} options @param {string[]} options.files one per run
+ * @param {string[]} [options.labels] one per run; default: the files' names
  * @param {string} [options.title]
  * @param {import('./sections.js').Table[]} [options.tables] after the table of figures
- * @param {(text: string) => void} [options.onProgress] progress messages
- * @returns {Promise<string>} a whole HTML page
+ * @param {(text: string) => void} [options.onProgress] @returns {Promise<string>} a whole HTML page
  * @throws {ReportError}
  */
 export async function makeReport({ files, labels = [], title, tables, onProgress = () => {} }) {
@@ -81,8 +79,9 @@ export async function makeReport({ files, labels = [], title, tables, onProgress
 }
 
 /**
- * The same, written to a file completely or not at all.
- * @param {Parameters<typeof makeReport>[0] & {out: string}} options @returns {Promise<{bytes: number}>} of the page
+ * Writes the report to a file, completely or not at all.
+ * @param {Parameters<typeof makeReport>[0] & {out: string}} options
+ * @returns {Promise<{bytes: number}>} size of the page
  * @throws {ReportError}
  */
 export async function runReport({ out, ...options }) {
@@ -100,7 +99,7 @@ export async function runReport({ out, ...options }) {
   return { bytes: Buffer.byteLength(page) }
 }
 
-/** @param {string} one @param {string} other @returns {Promise<boolean>} whether both names refer to one file */
+/** @param {string} one @param {string} other @returns {Promise<boolean>} */
 async function isSameFile(one, other) {
   const [a, b] = await Promise.all([one, other].map(file => stat(file).catch(() => null)))
   return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino

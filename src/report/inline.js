@@ -1,5 +1,5 @@
-// Bundles ES modules into one script, so that a page needs no other file. It supports what our modules use: named
-// imports from relative paths, and exports before a declaration. Anything else is an error.
+// Bundles ES modules into one script, so that a page needs no other file. Supports only our syntax: named imports
+// from relative paths, and exports before a declaration.
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -10,10 +10,8 @@ const EXPORT = /^export (?=(?:async )?(?:function\*?|class|const|let) (\w+))/gm
 const LEFT_OVER = /^(?:import|export)\b.*$/m
 
 /**
- * @param {URL} entry the entry module
- * @param {Readonly<Record<string, string>>} given file name -> expression of its default export
- * @returns {string} the bundle
- * @throws {Error} a module uses other syntax
+ * @param {URL} entry @param {Readonly<Record<string, string>>} given file name -> expression of its default export
+ * @returns {string} @throws {Error} a module uses other syntax
  */
 export function inlineModules(entry, given = {}) {
   /** @type {Map<string, string>} module -> name of its exports */
@@ -48,14 +46,14 @@ export function inlineModules(entry, given = {}) {
   return `'use strict'\n${parts.join('')}`
 }
 
-/** @param {string} text of a script or a style sheet @returns {string} its source in a Content-Security-Policy */
+/** The source of a script or style sheet in a Content-Security-Policy. @param {string} text @returns {string} */
 export const policyHash = text => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** @param {unknown} data @returns {string} JSON that cannot close its element */
+/** JSON that cannot close its element. @param {unknown} data @returns {string} */
 export const inlineJson = data =>
   JSON.stringify(data).replaceAll('<', '\\u003c').replaceAll('\u2028', '\\u2028')
 
-/** @param {string} script of ours or of a library @returns {string} @throws {Error} it would close its element */
+/** @param {string} script @returns {string} @throws {Error} it would close its element */
 export function checkInline(script) {
   if (/<\/(?:script|style)|<!--/i.test(script)) throw new Error('script would close its own element')
   return script

@@ -55,7 +55,6 @@ function renderSeveral(runs) {
 <div class="runs">${parts.join('')}</div></section>`
 }
 
-/** Explains the figures of gateways. */
 const FOOTNOTES = `<p>Steady state: the longest stretch in which connections stay within 2&nbsp;% of their most; if there is none, the busiest part of the
 run. Memory of a connection: what was added since the gateway was idle, in that stretch. 1&nbsp;KB is 1024 bytes, 100&nbsp;% CPU one core.</p>
 <p class="screen-only">Drag over a chart to look closer, double-click for the whole run. Click a name to hide its line.</p>`
@@ -72,12 +71,10 @@ function renderRuns(runs, title) {
  * @param {string[]} [report.facts] below the title; default: those of a single run's file
  * @param {Section[]} [report.lead] before the charts
  * @param {Run[]} report.runs may be empty: a page without charts
- * @param {string} [report.chartsTitle] above their charts
- * @param {Table[]} [report.tables] after the table of figures
+ * @param {string} [report.chartsTitle] @param {Table[]} [report.tables] after the table of figures
  * @param {Section[]} [report.tail] after that
- * @param {string[]} [report.footnotes] beside those about charts
- * @param {string} report.version of Halley
- * @returns {string} an HTML page
+ * @param {string[]} [report.footnotes] besides those about charts
+ * @param {string} report.version @returns {string} an HTML page
  */
 export function renderPage({
   title,

@@ -7,19 +7,16 @@ import { summarize } from './summary.js'
 /** @typedef {import('../charts/derive.js').Columns} Columns */
 
 /**
- * A run in a report page.
- *
  * @typedef {object} Run
  * @property {string} label
  * @property {Record<string, string>} facts of the gateway and its machine; empty if the file has none
- * @property {number} starts number of gateway starts in the file
+ * @property {number} starts gateway starts in the file
  * @property {import('./summary.js').Summary} summary
  * @property {Record<string, (number | null)[]>} columns for the charts, downsampled
  */
 
 /**
- * Sorts rows by time and drops duplicates: files may have been concatenated in any order, and clocks may be set
- * back.
+ * Sorts rows by time and drops duplicates: files may be concatenated in any order, and clocks set back.
  * @param {Columns} columns @returns {Columns}
  */
 export function inOrder(columns) {
@@ -42,7 +39,7 @@ export function inOrder(columns) {
 
 /**
  * @param {object} source @param {string} source.label
- * @param {Columns} source.columns by the names of the CSV, `time` (unix ms) among them; at least one row
+ * @param {Columns} source.columns of the CSV, including `time` (unix ms); at least one row
  * @param {{facts: Record<string, string>}[]} [source.facts]
  * @param {number} [source.points] maximum rows for the charts
  * @returns {Run}
@@ -58,7 +55,7 @@ export function makeRun({ label, columns, facts = [], points = 1200 }) {
   }
 }
 
-/** @param {number} value @returns {number | null} rounded to six digits, enough for a chart */
+/** Rounded to six digits, enough for a chart. @param {number} value @returns {number | null} */
 const brief = value => (Number.isFinite(value) ? Number(value.toPrecision(6)) : null)
 
 /**
@@ -88,8 +85,8 @@ export function withHoles(columns, names) {
 }
 
 /**
- * @param {import('../charts/derive.js').Values} time
- * @returns {number} ms between rows that mean that something is missing
+ * Minimum ms between rows that mean missing data.
+ * @param {import('../charts/derive.js').Values} time @returns {number}
  */
 function holeOf(time) {
   const steps = Float64Array.from({ length: Math.max(0, time.length - 1) }, (_, row) => {
@@ -109,7 +106,7 @@ export function downsample(columns, names, most) {
   if (rows <= most) return withHoles(columns, names)
   const first = Number(time[0])
   const width = (Number(time[rows - 1]) - first + 1) / most
-  // Where each bucket's rows begin; a bucket without rows is left out, but the first of several marks the hole.
+  // Buckets without rows are omitted, except the first of several, which marks the hole.
   /** @type {{time: number, from: number, to: number}[]} */
   const buckets = []
   for (let bucket = 0, row = 0; bucket < most; bucket++) {

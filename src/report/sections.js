@@ -6,7 +6,7 @@
  * @typedef {object} Table
  * @property {string} title
  * @property {string} note
- * @property {string[]} columns headings of the columns after the first
+ * @property {string[]} columns headings after the first
  * @property {boolean} [marked] columns are runs, marked with their colours
  * @property {boolean} [words] cells may be long text instead of figures
  * @property {boolean} [names] labels are names, not wrapped
@@ -17,7 +17,7 @@
 export const escapeHtml = text =>
   String(text).replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 
-/** @param {number} run @returns {string} HTML of its colour mark */
+/** @param {number} run @returns {string} */
 export const mark = run => `<i class="run-mark run-${(run % 6) + 1}"></i>`
 
 /** @param {Table} table @returns {string} */

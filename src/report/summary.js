@@ -10,14 +10,14 @@ import { derive, idleRows, isKnown, maximum, median } from '../charts/derive.js'
 const STEADY = 0.02
 /** Minimum length of a steady stretch; otherwise the busiest part is used. */
 const STEADY_ROWS = 10
-/** Rows of the busiest part, at least; or a tenth of the run. */
+/** Minimum rows of the busiest part; or a tenth of the run. */
 const BUSIEST_ROWS = 60
 
 /**
  * @typedef {object} Stretch
  * @property {number} from row
- * @property {number} to row behind the last one
- * @property {'steady' | 'busiest'} kind steady: connections stayed within 2 % of their most
+ * @property {number} to row after the last
+ * @property {'steady' | 'busiest'} kind steady: connections stayed within 2 % of their maximum
  * @property {number} seconds
  */
 
@@ -25,16 +25,16 @@ const BUSIEST_ROWS = 60
  * @typedef {object} Summary
  * @property {number} rows
  * @property {number} start unix ms
- * @property {number} seconds from the first row to the last
- * @property {Figures} peaks highest value of each column, also of derived ones
+ * @property {number} seconds
+ * @property {Figures} peaks maximum of each column, including derived ones
  * @property {Stretch} stretch
  * @property {Figures} steady medians over the stretch
  * @property {Figures} sums of counts over the run
- * @property {{heap: number, native: number, user: number, kernel: number, total: number}} connection bytes of one,
- *   in the stretch, above those of the idle gateway
+ * @property {{heap: number, native: number, user: number, kernel: number, total: number}} connection bytes of one
+ *   in the stretch, above the idle gateway
  */
 
-/** Columns that may be added up over time. */
+/** Columns that may be summed over time. */
 const COUNTS = Object.freeze([
   'accepts',
   'closes',
@@ -78,10 +78,7 @@ export function steadyRows(connections) {
   return best[1] - best[0] >= STEADY_ROWS ? best : null
 }
 
-/**
- * The part of a run with the highest sum.
- * @param {Values} values @returns {[number, number]} from, to (not included)
- */
+/** The part of a run with the highest sum. @param {Values} values @returns {[number, number]} from, to (excluded) */
 export function busiestRows(values) {
   const { length } = values
   const width = Math.min(length, Math.max(BUSIEST_ROWS, Math.floor(length / 10)))

@@ -22,7 +22,7 @@ export class Channel {
   /** @type {import('centrifuge').Subscription | undefined} */
   #subscription
   #binary = false
-  /** @type {{offset: number, epoch: string} | undefined} of the last publication; undefined if nothing can be recovered */
+  /** @type {{offset: number, epoch: string} | undefined} of the last publication; undefined: unrecoverable */
   #position
   /** @type {[keyof SubscriptionEvents, (context: any) => void][]} */
   #listeners = []

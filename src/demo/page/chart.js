@@ -125,7 +125,10 @@ export class Chart {
     }
   }
 
-  /** @param {(point: Point) => boolean} belongs @returns {Point[][]} neighbours that belong, without gaps in time */
+  /**
+   * Neighbouring points that belong, without gaps in time.
+   * @param {(point: Point) => boolean} belongs @returns {Point[][]}
+   */
   #runs(belongs) {
     /** @type {Point[][]} */
     const runs = []
@@ -144,10 +147,7 @@ export class Chart {
   }
 }
 
-/**
- * @param {number} floor minimum value of the top
- * @returns {(peak: number) => number} the next round number above the peak
- */
+/** The next round number above the peak, at least `floor`. @param {number} floor @returns {(peak: number) => number} */
 export const roundCeiling = floor => peak => {
   const need = Math.max(peak, floor)
   const power = 10 ** Math.floor(Math.log10(need))

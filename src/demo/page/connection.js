@@ -35,7 +35,7 @@ export class Connection {
 
   /**
    * @param {string} name @param {import('centrifuge').SubscriptionOptions} [options]
-   * @returns {Channel} subscribed once there is a client; create it before the first one
+   * @returns {Channel} subscribed once there is a client; create it before the first
    */
   channel(name, options = {}) {
     const channel = new Channel(name, options)

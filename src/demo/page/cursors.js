@@ -11,7 +11,7 @@ const clamp = value => Math.min(1, Math.max(0, value))
 /** @param {number} value */
 const rounded = value => Math.round(value * 1e4) / 1e4
 
-/** Everybody's pointer on one sky. Nothing is kept: only the newest place counts. */
+/** All pointers on one sky. No history: only the newest position counts. */
 export class Cursors {
   #stage = byId('sky')
   #sky = new Sky()
@@ -20,7 +20,6 @@ export class Cursors {
   #channel
   #x = 0.5
   #y = 0.5
-  /** What is to be sent with the next message. */
   #flare = false
   #timer = 0
   #sentAt = 0
@@ -35,7 +34,7 @@ export class Cursors {
     this.#listen()
   }
 
-  /** @param {string} client who has gone */
+  /** @param {string} client */
   remove(client) {
     this.#sky.remove(client)
   }

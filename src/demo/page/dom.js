@@ -1,4 +1,4 @@
-// What every part of the page needs to write into it. Text goes in as text: nothing that anybody typed becomes markup.
+// Helpers of all parts of the page. Text is inserted as text: no user input becomes markup.
 
 /** @param {string} id @returns {HTMLElement} */
 export function byId(id) {
@@ -29,7 +29,7 @@ export const wantsMotion = () => !REDUCED.matches
 /** @param {() => void} react */
 export const onThemeChange = react => DARK.addEventListener('change', react)
 
-/** @param {string} name of a custom property */
+/** @param {string} name */
 export const color = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
 /**
@@ -60,7 +60,7 @@ export const gigabytes = bytes => (bytes / GB).toFixed(bytes < 100 * GB ? 1 : 0)
 /** @param {number} bytes */
 export const megabytes = bytes => `${Math.round(bytes / MB)} MB`
 
-/** @param {number} bytes that came over the network */
+/** @param {number} bytes */
 export function transferred(bytes) {
   if (bytes < 1000) return `${bytes} B`
   const [share, unit] = bytes < 1000 * 1024 ? [bytes / 1024, 'KB'] : [bytes / MB, 'MB']

@@ -4,9 +4,7 @@ const CHANNELS = ['demo:room', 'demo:vitals']
 
 const { uniSse = '' } = document.documentElement.dataset
 
-/**
- * A plain EventSource, with no SDK around it. It is opened on demand: over HTTP/1.1 a browser has six connections to a host for all its tabs.
- */
+/** A plain EventSource without the SDK, opened on demand: over HTTP/1.1 a browser has six connections per host. */
 export class Listener {
   #button = byId('listen-toggle')
   #text = byId('listen-text')
@@ -35,7 +33,7 @@ export class Listener {
     }
   }
 
-  /** @param {string} text a push */
+  /** @param {string} text */
   #take(text) {
     // A ping is an empty object.
     const { channel, pub } = JSON.parse(text)

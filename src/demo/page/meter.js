@@ -3,7 +3,7 @@ const encoder = new TextEncoder()
 /** Counts what a connection receives: wraps the browser's classes for the SDK. */
 export class Meter {
   #onChange
-  /** Frames, events, chunks or answers. */
+  /** Frames, events, chunks or responses. */
   count = 0
   bytes = 0
 
@@ -21,9 +21,8 @@ export class Meter {
   }
 
   /**
-   * @template {new (...args: any[]) => EventTarget} Source
-   * @param {Source} Source a WebSocket, an EventSource, or what has the shape of one
-   * @returns {Source} one whose messages are counted
+   * @template {new (...args: any[]) => EventTarget} Source a WebSocket, an EventSource, or a class of that shape
+   * @param {Source} Source @returns {Source} counts its messages
    */
   counted(Source) {
     const take = (/** @type {any} */ { data }) => this.#take(data)
@@ -40,7 +39,7 @@ export class Meter {
   fetch = async (url, options) => {
     const response = await fetch(url, options)
     const { body, status, headers } = response
-    // A response without content has a body in some browsers, and cannot be made again with one.
+    // In some browsers a response without content has a body but cannot be constructed with one.
     if (!body || status !== 200) return response
     const count = new TransformStream({
       transform: (chunk, controller) => {

@@ -23,7 +23,7 @@ const anyOf = list => list[Math.floor(Math.random() * list.length)]
 /** @param {unknown} name */
 export const cleanName = name => (typeof name === 'string' ? name.trim().slice(0, MAX_NAME) : '')
 
-/** @param {any} data what somebody published @returns {Person} */
+/** @param {any} data @returns {Person} */
 export function readPerson(data) {
   const hue = Number.isFinite(data?.hue) ? ((data.hue % 360) + 360) % 360 : 200
   return { name: cleanName(data?.name) || 'somebody', hue }

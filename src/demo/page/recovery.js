@@ -2,11 +2,11 @@ import { byId, make, plural } from './dom.js'
 
 const CELLS = 60
 
-/** Counts recovered publications over all channels that it watches. */
+/** Counts recovered publications of all watched channels. */
 export class Recovery {
   #live = 0
   #recovered = 0
-  /** Of the reconnect under way. */
+  /** Of the current reconnect. */
   #batch = 0
   #announced = false
   /** Time of the disconnect. */
@@ -41,13 +41,12 @@ export class Recovery {
     })
   }
 
-  /** The connection was lost. */
   left() {
     if (this.#back) this.#away = Date.now()
     this.#back = false
   }
 
-  /** @param {string} transport that is used from now on, if it was changed while the page was connected */
+  /** @param {string} transport the new one, if it was changed while connected */
   switched(transport) {
     this.#over = transport
   }

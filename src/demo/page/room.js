@@ -8,7 +8,7 @@ const MAX_TEXT = 500
 
 const clock = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit' })
 
-/** A small chat, and who is there. */
+/** A small chat with presence. */
 export class Room {
   #log = byId('room-log')
   #self
@@ -55,7 +55,7 @@ export class Room {
     })
   }
 
-  /** @param {string} said @param {HTMLInputElement} field cleared when it was sent */
+  /** @param {string} said @param {HTMLInputElement} field cleared when sent */
   async #say(said, field) {
     const { name, hue } = this.#self
     field.value = ''
@@ -80,7 +80,7 @@ export class Room {
       for (const publication of publications) this.#message(publication, false)
       if (publications.length === 0) this.#note('Nobody has said anything yet.', 'empty')
     } catch {
-      // The connection went in between; the next `subscribed` does it again.
+      // The connection was lost in between; the next `subscribed` repeats this.
     }
   }
 
@@ -138,7 +138,7 @@ export class Room {
   /** @param {HTMLElement} line */
   #append(line) {
     const log = this.#log
-    // Whoever has scrolled up to read stays there.
+    // Keep the position of a reader who has scrolled up.
     const following = log.scrollHeight - log.scrollTop - log.clientHeight < 60
     if (log.firstElementChild?.className === 'empty') log.firstElementChild.remove()
     log.append(line)

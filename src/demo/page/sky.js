@@ -9,16 +9,16 @@ const MAX_POINTS = 120
  * @typedef {object} Comet
  * @property {import('./people.js').Person} person
  * @property {{x: number, y: number, at: number}[]} tail newest last, at least one
- * @property {number[]} flares when they began
+ * @property {number[]} flares start times
  */
 
-/** A number between 0 and 1 that is always the same for the same `n`: the stars of one sky. */
+/** A constant number between 0 and 1 for each `n`: the stars of one sky. */
 const fixed = (/** @type {number} */ n) => {
   const x = Math.sin(n * 127.1) * 43758.5453
   return x - Math.floor(x)
 }
 
-/** Draws comets while they move, and rests when they do. */
+/** Draws comets while they move. */
 export class Sky {
   #canvas = canvasById('sky-canvas')
   /** @type {Map<string, Comet>} '' is one's own */
@@ -54,7 +54,7 @@ export class Sky {
     if (this.#comets.delete(id)) this.#wake()
   }
 
-  /** All but one's own. */
+  /** All but the own one. */
   clear() {
     for (const id of [...this.#comets.keys()]) if (id !== '') this.remove(id)
   }

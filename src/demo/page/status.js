@@ -1,7 +1,7 @@
 import { byId } from './dom.js'
 
 /**
- * The state of the connection, in words, and the button that ends and renews it.
+ * The state of the connection in words, and the button that ends and renews it.
  * @param {import('./connection.js').Connection} connection @param {import('./recovery.js').Recovery} recovery
  */
 export function showStatus(connection, recovery) {
@@ -19,7 +19,7 @@ export function showStatus(connection, recovery) {
     byId('notice').hidden = true
   }
 
-  /** Counts the seconds, where no screen reader reads each of them aloud. */
+  /** Counts the seconds in an element that no screen reader announces. */
   const count = () => {
     const since = Date.now()
     tick = window.setInterval(() => {

@@ -11,14 +11,14 @@ const string = text => make('span', 'string', text)
 /** @param {string} text */
 const variable = text => make('span', 'variable', text)
 
-/** @param {HTMLElement} button @param {Node} code what is shown @param {string} command */
+/** @param {HTMLElement} button @param {Node} code @param {string} command */
 function copyOnClick(button, code, command) {
   button.addEventListener('click', async () => {
     try {
       await navigator.clipboard.writeText(command)
       button.textContent = 'Copied'
     } catch {
-      // No clipboard without a secure context: then the text is marked for the keyboard.
+      // No clipboard without a secure context: select the text for the keyboard.
       getSelection()?.selectAllChildren(code)
       button.textContent = 'Selected'
     }
@@ -28,10 +28,7 @@ function copyOnClick(button, code, command) {
   })
 }
 
-/**
- * The line that publishes from a terminal. The key stays a variable: a page that holds an API key gives it to
- * everybody who can load the page.
- */
+/** The command that publishes. The key stays a variable: every visitor could read a key in the page. */
 function showPublish() {
   const url = `${origin}${api}/publish`
   // White space is free in JSON, and a shell's quotes may hold a line break.
@@ -52,7 +49,7 @@ function showPublish() {
 
 const REQUEST = `{"subs": {"${CHANNEL}": {}}}`
 
-/** Ways to listen: `curl` up to its last argument, and that. */
+/** Ways to listen: `curl` up to its last argument, and that argument. */
 const WAYS = [
   {
     name: 'Server-sent events',
@@ -74,7 +71,7 @@ const WAYS = [
   },
 ]
 
-/** The lines that listen: one for each one-way transport that the gateway offers. */
+/** The commands that listen, one per enabled one-way transport. */
 function showListen() {
   const open = WAYS.filter(({ path }) => path !== '')
   if (open.length === 0) return byId('listen').remove()
@@ -91,7 +88,6 @@ function showListen() {
   )
 }
 
-/** What to type into a terminal. */
 export function showCommands() {
   showPublish()
   showListen()

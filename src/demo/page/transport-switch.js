@@ -6,7 +6,7 @@ const REDRAW_MS = 250
 /** @param {import('./transports.js').Transport} transport */
 const label = ({ name, codec }) => `${name} · ${codec}`
 
-/** The ways to the gateway, the one in use, and what came along it. */
+/** The available transports, the current one, and its traffic. */
 export class TransportSwitch {
   #connection
   #recovery
@@ -16,7 +16,7 @@ export class TransportSwitch {
   #timer = 0
 
   /**
-   * @param {import('./connection.js').Connection} connection with all its channels; nothing has to be open yet
+   * @param {import('./connection.js').Connection} connection with all its channels; need not be open yet
    * @param {import('./recovery.js').Recovery} recovery
    */
   constructor(connection, recovery) {
@@ -30,7 +30,7 @@ export class TransportSwitch {
       byId('connect-time').textContent = `${Math.round(performance.now() - this.#began)} ms`
     })
     connection.onTraffic = () => {
-      // Pointers come in by the dozen a second; nobody reads that fast.
+      // Pointers arrive by the dozen a second: too fast to read.
       this.#timer ||= window.setTimeout(() => this.#count(), REDRAW_MS)
     }
     byId('transports').append(...transports.map(transport => this.#row(transport)))
@@ -61,7 +61,7 @@ export class TransportSwitch {
     } catch (error) {
       const before = this.#transport
       if (before) inputById(`transport-${before.id}`).checked = true
-      // A reload may ask for one that cannot be loaded just now.
+      // A reload may request one that cannot be loaded now.
       else if (transport !== transports[0]) await this.#go(transports[0])
       return this.#fail(`${label(transport)} is not to be had: ${error.message}.`)
     }
@@ -81,7 +81,6 @@ export class TransportSwitch {
     byId('traffic-bytes').textContent = transferred(bytes)
   }
 
-  /** There is no way at all. */
   #close() {
     byId('transports').closest('article')?.remove()
     byId('link').dataset.state = 'disconnected'

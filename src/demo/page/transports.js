@@ -10,8 +10,8 @@ import { make } from './dom.js'
  * @property {string} id in the address of the page
  * @property {string} name
  * @property {'JSON' | 'Protobuf'} codec
- * @property {string} how it works, in a line
- * @property {string} unit name of what is received, plural
+ * @property {string} how how it works, one line
+ * @property {string} unit of received data, plural
  * @property {string} endpoint path; '' if disabled
  * @property {() => Promise<(meter: Meter) => import('centrifuge').Centrifuge>} load loads its code once
  */
@@ -28,7 +28,7 @@ const socketOrigin = `${protocol === 'https:' ? 'wss' : 'ws'}://${host}`
 const emulationEndpoint = origin + emulation
 
 /**
- * Caches a load, but not a failure: it is tried again.
+ * Caches a load, but not a failure: it is retried.
  *
  * @template T
  * @param {() => Promise<T>} load @returns {() => Promise<T>}
@@ -139,7 +139,7 @@ export const transports = all.filter(({ endpoint }) => endpoint !== '')
 
 const PARAMETER = 'transport'
 
-/** @returns {Transport | undefined} the one named in the page's address, or the first */
+/** The one named in the page's address, or the first. @returns {Transport | undefined} */
 export function readTransport() {
   const named = new URLSearchParams(location.search).get(PARAMETER)
   return transports.find(({ id }) => id === named) ?? transports[0]

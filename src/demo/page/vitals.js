@@ -5,7 +5,7 @@ const CHANNEL = 'demo:vitals'
 const HISTORY = 50
 
 /**
- * @typedef {object} Vitals what is published; src/demo/feed.js makes it
+ * @typedef {object} Vitals the publication of src/demo/feed.js
  * @property {number} time ms
  * @property {number | null} cpu 0-1
  * @property {number} cores
@@ -23,7 +23,7 @@ const HISTORY = 50
  */
 
 /**
- * Anybody may publish to this channel on the development profile, so what comes is looked at first.
+ * Anybody may publish to this channel in the development profile, so publications are validated.
  * @param {any} data @returns {data is Vitals}
  */
 function isVitals(data) {
@@ -68,12 +68,12 @@ export class VitalsPanel {
 
   /** @param {import('./connection.js').Connection} connection @param {import('./recovery.js').Recovery} recovery */
   constructor(connection, recovery) {
-    // One sample is much like the next: as a difference it is a fraction of the size. Where the gateway does not allow it, it comes whole.
+    // Samples are similar: a delta is a fraction of the size. Without deltas in the gateway, they arrive whole.
     const channel = connection.channel(CHANNEL, { delta: 'fossil' })
     recovery.watch(channel, (data, recovered) => this.#take(data, recovered))
     channel.on('subscribed', async ({ recovered }) => {
       if (recovered) return
-      // A page that has just been opened shows the minute before, too.
+      // A new page shows the previous minute, too.
       const publications = await channel.last(HISTORY).catch(() => [])
       for (const { data } of publications) this.#take(data, false)
     })
