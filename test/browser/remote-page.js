@@ -4,6 +4,8 @@ import { openPage } from './browser.js'
 
 const FROM_BROWSER = 4
 const TO_BROWSER = 3
+/** A page that has not changed as expected by then never will, ms. */
+const LIMIT_MS = 60_000
 
 export class RemotePage {
   /** @type {string[]} exceptions of the page, and what its policy forbade */
@@ -112,13 +114,18 @@ export class RemotePage {
    * @param {string} expression looked at again whenever the document changes; true ends the wait
    */
   async until(expression) {
-    await this.evaluate(`new Promise(resolve => {
+    await this.evaluate(`new Promise((resolve, reject) => {
       const check = () => {
         if (!(${expression})) return false
+        clearTimeout(limit)
         observer.disconnect()
         resolve()
         return true
       }
+      const limit = setTimeout(
+        () => reject(new Error(${JSON.stringify(`never seen: ${expression}`)} + ' in ' + document.body.innerText)),
+        ${LIMIT_MS},
+      )
       const observer = new MutationObserver(check)
       if (!check()) observer.observe(document, { subtree: true, childList: true, characterData: true, attributes: true })
     })`)
