@@ -2,6 +2,7 @@
 
 /** Relative to a namespace. */
 export const laterChannelOptions = [
+  'client_publish_debounce_interval',
   'map.*',
   'map_clients_presence_channel_prefix',
   'map_users_presence_channel_prefix',
