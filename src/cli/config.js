@@ -11,7 +11,7 @@ const COMMON_HELP = `  -h, --help             this text
 /** @type {Command} */
 export const configCheck = {
   name: 'config check',
-  summary: 'say what is wrong with a configuration',
+  summary: 'check a configuration and name its faults',
   help: `Usage: halley config check [flags]
 
 Reads the configuration as \`halley serve\` would and prints every warning and every fault, a line each. Exit code 1 if

@@ -35,7 +35,7 @@ const TILES = [
       `${short((totals.counts.in.messages * 1000) / interval)}/s in · ${bytes((totals.counts.out.bytes * 1000) / interval)}/s out`,
   },
   {
-    label: 'Event-loop wait, p90',
+    label: 'Event-loop delay, p90',
     value: ({ totals }) => `${ms(totals.loop.ticks.p90)} ms`,
     note: ({ totals }) =>
       `longest ${ms(totals.loop.ticks.max)} ms · busiest loop ${percent(totals.loop.utilization)}`,

@@ -55,7 +55,7 @@ export class VitalsPanel {
   })
   #delay = new Chart(canvasById('delay-chart'), {
     ceiling: roundCeiling(5),
-    label: value => `Longest event-loop wait, last minute, now ${milliseconds(value)} milliseconds`,
+    label: value => `Longest event-loop delay, last minute, now ${milliseconds(value)} milliseconds`,
   })
   #messages = new Chart(canvasById('messages-chart'), {
     ceiling: roundCeiling(10),
