@@ -340,8 +340,12 @@ export class Engine {
     return this.ledgers()
   }
 
-  /** @returns {Ledger[]} of all publishers here since publishing began */
-  ledgers() {
+  /**
+   * A publisher that is ending still sends due messages: its ledger is final when it has ended.
+   * @returns {Promise<Ledger[]>} of all publishers here since publishing began
+   */
+  async ledgers() {
+    await Promise.all(this.#publishers.map(({ end }) => end))
     return this.#publishers.map(publisher => publisher.ledger())
   }
 

@@ -34,7 +34,7 @@ export class Publisher {
   /** @type {NodeJS.Timeout | undefined} */
   #timer
   /** End of publishing, once stopped. @type {Promise<void> | null} */
-  #end = null
+  end = null
   /** Last sequence of each subject of its part. */
   sequences = new Uint32Array(0)
 
@@ -75,7 +75,7 @@ export class Publisher {
     const { rate, order, single } = this.settings.publish
     const lanes = this.#lanes.length
     const now = this.engine.clock.now()
-    if (!this.#end && this.sequences.length > 0) {
+    if (!this.end && this.sequences.length > 0) {
       // A bench publisher is on the gateway's machine: same clock.
       if (!single && now - this.#clockRequested > CLOCK_INTERVAL) {
         this.#clockRequested = now
@@ -137,8 +137,8 @@ export class Publisher {
    * @returns {Promise<void>} when nothing is under way any more
    */
   stop(drain) {
-    this.#end ??= this.#drain(drain)
-    return this.#end
+    this.end ??= this.#drain(drain)
+    return this.end
   }
 
   /** @param {number} left ms */

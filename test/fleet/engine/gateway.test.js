@@ -38,7 +38,7 @@ t.test('without recovery, what was published meanwhile is missed, not lost', asy
   t.match(sent, { unpublished: 0, received: 0, opened: 0 }, there.faults)
   t.ok(counters.missed > 100, `${counters.missed}`)
   t.equal(counters.received + counters.missed, sent.published * 10)
-  const ledgers = there.engine.ledgers()
+  const ledgers = await there.engine.ledgers()
   t.same(test.engine.reckon(ledgers), { expected: sent.published * 10, lost: 0, unknown: 0 })
   t.same(there.engine.reckon(ledgers), { expected: 0, lost: 0, unknown: 0 })
   t.equal(probe.count, 0, 'nothing was published on this machine')

@@ -79,7 +79,7 @@ t.test('evenly spaced, each subject of the part in sequence, payloads of the siz
       Array.from({ length: list.length }, (_, i) => i + 1),
       channel,
     )
-  const [ledger] = test.engine.ledgers()
+  const [ledger] = await test.engine.ledgers()
   t.same(
     sequences(ledger),
     ['s2', 's4', 's6', 's8', 's10'].map(channel => channels[channel].length),
@@ -111,7 +111,7 @@ t.test('subjects that come with connections are published to as soon as they are
   t.same(Object.keys(channels).sort(), ['own:1', 'own:2', 'own:3'])
   t.equal(counters.published, taken.length)
   t.same(
-    sequences(test.engine.ledgers()[0]),
+    sequences((await test.engine.ledgers())[0]),
     ['own:1', 'own:2', 'own:3'].map(name => channels[name].length),
   )
 })
@@ -175,7 +175,7 @@ t.test('what is refused gives its sequence back', async t => {
   t.equal(counters.published, taken.length)
   t.ok(Math.abs(counters.unpublished - counters.published) <= 1)
   t.equal(faults['publish: 102 unknown channel'], counters.unpublished)
-  t.same(sequences(test.engine.ledgers()[0]), [taken.length, 0])
+  t.same(sequences((await test.engine.ledgers())[0]), [taken.length, 0])
 })
 
 t.test('a key that is wrong is said; what was not confirmed at the end is given up', async t => {
@@ -187,7 +187,7 @@ t.test('a key that is wrong is said; what was not confirmed at the end is given 
   t.equal(counters.published, 0)
   t.ok(counters.unpublished > 20)
   t.equal(faults['publish: given up'], counters.unpublished)
-  t.same(sequences(test.engine.ledgers()[0]), [0])
+  t.same(sequences((await test.engine.ledgers())[0]), [0])
 })
 
 t.test('settings that cannot be are refused, and those before hold on', async t => {

@@ -85,6 +85,6 @@ export async function testRecovery(t, gateway, transport, connections) {
     latency.min > -(test.clock.error + 1) && latency.percentile(50) < performance.now() - began,
     `latency ${latency.min} ... ${latency.percentile(50)}`,
   )
-  t.same(engine.reckon(engine.ledgers()), { expected: counters.received, lost: 0, unknown: 0 })
+  t.same(engine.reckon(await engine.ledgers()), { expected: counters.received, lost: 0, unknown: 0 })
   t.ok(test.clock.against === 'gateway' && Math.abs(test.clock.offset) <= test.clock.error + 1, test.clock)
 }
