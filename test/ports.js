@@ -2,9 +2,12 @@
 
 import { createServer } from 'node:net'
 
-/** Below the ports that Linux gives to outgoing connections: one of those might sit on the port of a server that is away for a moment. */
-const FIRST_PORT = 10_000
-const PORTS = 22_000
+/**
+ * Below the ports that Linux gives to outgoing connections: one of those might sit on the port of a server that is away for a moment.
+ * Above 10080, the highest port that `fetch` and browsers refuse ("bad port", https://fetch.spec.whatwg.org/#port-blocking).
+ */
+const FIRST_PORT = 10_100
+const PORTS = 21_900
 /** Processes begin at ports that far from each other. */
 const STEP = 20
 let next = process.pid * STEP
