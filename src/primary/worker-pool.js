@@ -51,7 +51,7 @@ class Slot {
   listening = false
   open = 0
   reason = ''
-  /** The worker is ending and will be replaced. */
+  /** A restart was requested and the new worker does not listen yet. */
   restarting = false
   /** @type {any} last sent to its worker */
   config = null
@@ -183,7 +183,6 @@ export class WorkerPool {
     slot.worker = worker
     slot.startedAt = Date.now()
     slot.reason = ''
-    slot.restarting = false
     this.observer.starting(slot.index)
     const bus = /** @type {import('node:net').Socket} */ (/** @type {any} */ (worker.process.stdio[4]))
     this.#host.attach(bus, String(slot.index), slot.index)
@@ -210,6 +209,7 @@ export class WorkerPool {
         break
       case 'listening':
         slot.listening = true
+        slot.restarting = false
         this.driver = message.driver
         this.#log.debug({ worker: slot.index, pid: worker.process.pid }, 'worker listens')
         this.#sendReadiness()
@@ -263,15 +263,16 @@ export class WorkerPool {
   }
 
   /**
-   * Replaces a worker. Its clients must reconnect, as on shutdown.
+   * Replaces a worker. Its clients must reconnect, as on shutdown. Repeated until the new worker listens, the request
+   * has no effect: browsers repeat a POST whose connection ended with its worker.
    * @param {number} index @throws {Error} if there is no such worker, or it is not up
    */
   restart(index) {
     const slot = this.slots[index]
     if (!slot) throw new Error(`there is no worker ${index}`)
+    if (slot.restarting && !this.#stopping) return
     const { worker } = slot
-    if (!worker || !slot.listening || slot.restarting || this.#stopping)
-      throw new Error(`worker ${index} is not up`)
+    if (!worker || !slot.listening || this.#stopping) throw new Error(`worker ${index} is not up`)
     slot.restarting = true
     worker.send({ type: 'shutdown' })
     // A hanging worker does not read the message.
@@ -281,6 +282,7 @@ export class WorkerPool {
 
   /** @param {Slot} slot @param {Worker} worker @param {number | null} code @param {string | null} signal */
   #onExit(slot, worker, code, signal) {
+    const requested = slot.restarting && slot.listening
     slot.worker = null
     slot.listening = false
     slot.open = 0
@@ -291,7 +293,6 @@ export class WorkerPool {
     }
     this.#sendReadiness()
     this.#sendCounts(slot)
-    const requested = slot.restarting
     const reason = requested
       ? 'restarted'
       : slot.reason || (signal ? `signal ${signal}` : `exit code ${code}`)
@@ -300,6 +301,7 @@ export class WorkerPool {
       this.#log.info({ worker: slot.index }, 'worker restarts on request')
       return this.#fork(slot)
     }
+    slot.restarting = false
     const lived = Date.now() - slot.startedAt
     slot.deaths = lived >= HEALTHY_MS ? 1 : slot.deaths + 1
     const delay = slot.deaths === 1 ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (slot.deaths - 2))

@@ -41,6 +41,20 @@ t.test('a gateway that is watched, from its first second to its last', async t =
     },
   )
 
+  await t.test('a repeated restart is accepted until the new worker listens', async t => {
+    const restart = () => watcher.command({ type: 'restart', worker: 0 })
+    const replaced = gateway.line(({ msg, worker }) => msg === 'worker restarts on request' && worker === 0)
+    const pids = gateway.workerPids
+    const back = gateway.line(({ msg, pid }) => msg === 'worker listens' && !pids.includes(pid))
+    t.equal(await restart(), null)
+    t.equal(await restart(), null, 'while the old worker ends')
+    await replaced
+    t.equal(await restart(), null, 'while the new worker starts')
+    await back
+    const { workers } = await watcher.snapshot(({ totals }) => totals.workers === 2)
+    t.equal(workers[0].deaths, 0)
+  })
+
   await t.test('garbage is collected when somebody asks for it', async t => {
     const collected = watcher.snapshot(({ workers }) => majors(workers[0]) > 0)
     t.equal(await watcher.command({ type: 'gc', worker: 0 }), null)
