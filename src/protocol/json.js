@@ -78,19 +78,8 @@ function subscribeResults(subs) {
 }
 
 /** @param {import('./contract.js').ConnectResult} result @returns {string} */
-export function connectResult({
-  client,
-  version,
-  expires,
-  ttl,
-  data,
-  subs,
-  ping,
-  pong,
-  session,
-  node,
-  time,
-}) {
+export function connectResult(result) {
+  const { client, version, expires, ttl, data, subs, ping, pong, session, node, time } = result
   let text = `{"client":"${client}","version":${quote(version)}`
   if (expires) text += ',"expires":true'
   if (ttl) text += `,"ttl":${ttl}`
@@ -195,7 +184,7 @@ export class JsonCodec {
     const head = `${this.#channel}${quote(channel)},"pub":{${empty ? '' : '"data":'}`
     const fields = publicationTail(publication, true)
     const tail = `${empty ? fields.slice(1) : fields}${this.#end}`
-    const scratch = this.#room((head.length + tail.length) * 3 + data.length)
+    const scratch = this.#reserve((head.length + tail.length) * 3 + data.length)
     let end = scratch.write(head, 0)
     scratch.set(data, end)
     end += data.length
@@ -209,7 +198,7 @@ export class JsonCodec {
     const data = quote((delta ?? publication.data).toString('latin1') || EMPTY_TEXT)
     const head = `${this.#channel}${quote(channel)},"pub":{"data":`
     const tail = `${deltaTail(publication, delta)}${this.#end}`
-    const scratch = this.#room((head.length + tail.length) * 3 + data.length)
+    const scratch = this.#reserve((head.length + tail.length) * 3 + data.length)
     let end = scratch.write(head, 0)
     end += scratch.write(data, end, 'latin1')
     end += scratch.write(tail, end)
@@ -217,7 +206,7 @@ export class JsonCodec {
   }
 
   /** @param {number} bytes @returns {Buffer} for one message */
-  #room(bytes) {
+  #reserve(bytes) {
     if (bytes > this.#scratch.length) this.#scratch = Buffer.allocUnsafeSlow(bytes * 2)
     return this.#scratch
   }

@@ -59,7 +59,7 @@ export class MessageWriter extends WireWriter {
       out.text(2, JSON.parse(members.get('client') ?? '""'))
       out.bytes(3, rawBytes(members.get('conn_info')))
       out.bytes(4, rawBytes(members.get('chan_info')))
-      this.#lastInfoBytes = out.copy()
+      this.#lastInfoBytes = out.finish()
       this.#lastInfo = info
     }
     this.message(field, this.#lastInfoBytes)
@@ -95,10 +95,9 @@ export class MessageWriter extends WireWriter {
     this.close()
   }
 
-  /** @param {number} field @param {SubscribeResult} result */
-  subscribeResult(field, result) {
+  /** @param {SubscribeResult} result */
+  subscribeResult(result) {
     const { publications, delta = false, deltas } = result
-    this.open(field)
     this.bool(1, result.expires)
     this.uint(2, result.ttl)
     this.bool(3, result.recoverable)
@@ -112,7 +111,6 @@ export class MessageWriter extends WireWriter {
     this.bytes(11, rawBytes(result.data))
     this.bool(12, result.was_recovering)
     this.bool(13, delta)
-    this.close()
   }
 
   /**
@@ -120,13 +118,11 @@ export class MessageWriter extends WireWriter {
    * @param {SubscribeResult} result
    */
   subscribePush(result) {
-    this.open(Push.SUBSCRIBE)
     this.bool(1, result.recoverable)
     this.text(4, result.epoch)
     this.uint(5, result.offset)
     this.bool(6, result.positioned)
     this.bytes(7, rawBytes(result.data))
-    this.close()
   }
 
   /**
@@ -135,7 +131,6 @@ export class MessageWriter extends WireWriter {
    * @param {ConnectResult} result
    */
   connectResult(result) {
-    this.open(Reply.connect)
     this.text(1, result.client)
     this.text(2, result.version)
     this.bool(3, result.expires)
@@ -144,7 +139,9 @@ export class MessageWriter extends WireWriter {
     for (const [channel, subscription] of result.subs ?? []) {
       this.open(6)
       this.text(1, channel)
-      this.subscribeResult(2, subscription)
+      this.open(2)
+      this.subscribeResult(subscription)
+      this.close()
       this.close()
     }
     this.uint(7, result.ping)
@@ -152,7 +149,6 @@ export class MessageWriter extends WireWriter {
     this.text(9, result.session)
     this.text(10, result.node)
     this.uint(11, result.time)
-    this.close()
   }
 
   /** @param {number} field of `expires`; `ttl` is the next one @param {{expires: boolean, ttl: number}} expiry */

@@ -29,110 +29,90 @@ export class ProtobufCodec {
     return Buffer.concat(/** @type {Uint8Array[]} */ (messages))
   }
 
-  /** @param {number} id */
-  #reply(id) {
+  /** Begins a reply. @param {number} id @param {number} field its result or error */
+  #reply(id, field) {
     const out = this.#out
     out.clear()
     out.open(0)
     out.uint(Reply.ID, id)
+    out.open(field)
     return out
   }
 
-  /** @param {string} channel '' = none @param {MessageWriter} [out] @param {number} [size] approximate bytes */
-  #push(channel, out = this.#out, size = 0) {
+  /** Begins a push. @param {string} channel '' = none @param {number} field its kind */
+  #push(channel, field) {
+    const out = this.#out
     out.clear()
-    out.open(0, size)
-    out.open(Reply.PUSH, size)
+    out.open(0)
+    out.open(Reply.PUSH)
     out.text(Push.CHANNEL, channel)
+    out.open(field)
     return out
-  }
-
-  /** @returns {Buffer} the reply */
-  #endReply() {
-    this.#out.close()
-    return this.#out.copy()
-  }
-
-  /** @returns {Buffer} the push */
-  #endPush() {
-    this.#out.close()
-    return this.#endReply()
   }
 
   /** @type {Codec['error']} */
   error(id, { code, message, temporary }) {
-    const out = this.#reply(id)
-    out.open(Reply.ERROR)
+    const out = this.#reply(id, Reply.ERROR)
     out.uint(1, code)
     out.text(2, message)
     out.bool(3, temporary)
-    out.close()
-    return this.#endReply()
+    return out.finish()
   }
 
   /** @type {Codec['connect']} */
   connect(id, result) {
-    this.#reply(id).connectResult(result)
-    return this.#endReply()
+    const out = this.#reply(id, Reply.connect)
+    out.connectResult(result)
+    return out.finish()
   }
 
   /** @type {Codec['subscribe']} */
   subscribe(id, result) {
-    this.#reply(id).subscribeResult(Reply.subscribe, result)
-    return this.#endReply()
+    const out = this.#reply(id, Reply.subscribe)
+    out.subscribeResult(result)
+    return out.finish()
   }
 
   /** @type {Codec['empty']} */
   empty(id, method) {
-    const out = this.#reply(id)
-    out.open(Reply[/** @type {'publish'} */ (method)])
-    out.close()
-    return this.#endReply()
+    return this.#reply(id, Reply[/** @type {'publish'} */ (method)]).finish()
   }
 
   /** @type {Codec['presence']} */
   presence(id, presence) {
-    const out = this.#reply(id)
-    out.open(Reply.presence)
+    const out = this.#reply(id, Reply.presence)
     for (const [client, info] of presence) {
       out.open(1)
       out.text(1, client)
       out.clientInfo(2, info)
       out.close()
     }
-    out.close()
-    return this.#endReply()
+    return out.finish()
   }
 
   /** @type {Codec['presenceStats']} */
   presenceStats(id, { clients, users }) {
-    const out = this.#reply(id)
-    out.open(Reply.presence_stats)
+    const out = this.#reply(id, Reply.presence_stats)
     out.uint(1, clients)
     out.uint(2, users)
-    out.close()
-    return this.#endReply()
+    return out.finish()
   }
 
   /** @type {Codec['history']} */
   history(id, { publications, offset, epoch }) {
-    const out = this.#reply(id)
-    out.open(Reply.history)
+    const out = this.#reply(id, Reply.history)
     for (const publication of publications) out.publication(1, publication, false, null, false)
     out.text(2, epoch)
     out.uint(3, offset)
-    out.close()
-    return this.#endReply()
+    return out.finish()
   }
 
   /** @type {Codec['refreshed']} */
   refreshed(id, method, result) {
-    const out = this.#reply(id)
-    out.open(Reply[method])
+    const out = this.#reply(id, Reply[method])
     // RefreshResult begins with client and version, which are never set.
     out.expiry(method === 'refresh' ? 3 : 1, result)
-    out.close()
-    return this.#endReply()
+    return out.finish()
   }
 
   /** @type {Codec['publication']} */
@@ -151,7 +131,11 @@ export class ProtobufCodec {
    */
   #publish(channel, publication, delta, bare) {
     const size = (delta ?? publication.data).length + channel.length + 20
-    const out = this.#push(channel, this.#publication, size)
+    const out = this.#publication
+    out.clear()
+    out.open(0, size)
+    out.open(Reply.PUSH, size)
+    out.text(Push.CHANNEL, channel)
     out.publication(Push.PUB, publication, true, delta, bare)
     out.close()
     out.close()
@@ -160,45 +144,38 @@ export class ProtobufCodec {
 
   /** @type {Codec['event']} */
   event(channel, info, joined) {
-    const out = this.#push(channel)
-    out.open(joined ? Push.JOIN : Push.LEAVE)
+    const out = this.#push(channel, joined ? Push.JOIN : Push.LEAVE)
     out.clientInfo(1, info)
-    out.close()
-    return this.#endPush()
+    return out.finish()
   }
 
   /** @type {Codec['unsubscribed']} */
   unsubscribed(channel, code, reason) {
-    const out = this.#push(channel)
-    out.open(Push.UNSUBSCRIBE)
+    const out = this.#push(channel, Push.UNSUBSCRIBE)
     out.uint(2, code)
     out.text(3, reason)
-    out.close()
-    return this.#endPush()
+    return out.finish()
   }
 
   /** @type {Codec['subscribed']} */
   subscribed(channel, result) {
-    this.#push(channel).subscribePush(result)
-    return this.#endPush()
+    const out = this.#push(channel, Push.SUBSCRIBE)
+    out.subscribePush(result)
+    return out.finish()
   }
 
   /** @type {Codec['refresh']} */
   refresh(result) {
-    const out = this.#push('')
-    out.open(Push.REFRESH)
+    const out = this.#push('', Push.REFRESH)
     out.expiry(1, result)
-    out.close()
-    return this.#endPush()
+    return out.finish()
   }
 
   /** @type {Codec['disconnect']} */
   disconnect(code, reason) {
-    const out = this.#push('')
-    out.open(Push.DISCONNECT)
+    const out = this.#push('', Push.DISCONNECT)
     out.uint(1, code)
     out.text(2, reason)
-    out.close()
-    return this.#endPush()
+    return out.finish()
   }
 }

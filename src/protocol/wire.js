@@ -147,7 +147,7 @@ export class WireWriter {
   #end = 0
   /** The open messages, outermost first: start of their bytes, and bytes reserved for their lengths. */
   #starts = [0, 0, 0, 0, 0, 0, 0, 0]
-  #rooms = [0, 0, 0, 0, 0, 0, 0, 0]
+  #lengthSizes = [0, 0, 0, 0, 0, 0, 0, 0]
   #depth = 0
 
   /** @param {number} [size] initial bytes */
@@ -166,8 +166,9 @@ export class WireWriter {
     return this.#bytes.subarray(0, this.#end)
   }
 
-  /** @returns {Buffer} a copy of the written bytes */
-  copy() {
+  /** Closes all open messages. @returns {Buffer} a copy of the written bytes */
+  finish() {
+    while (this.#depth > 0) this.close()
     const copy = Buffer.from(this.view())
     if (this.#bytes.length > KEEP_SIZE) this.#bytes = Buffer.allocUnsafeSlow(this.#size)
     return copy
@@ -274,12 +275,12 @@ export class WireWriter {
     const room = varintSize(size)
     this.#end += room
     this.#starts[this.#depth] = this.#end
-    this.#rooms[this.#depth++] = room
+    this.#lengthSizes[this.#depth++] = room
   }
 
   close() {
     const start = this.#starts[--this.#depth]
-    const room = this.#rooms[this.#depth]
+    const room = this.#lengthSizes[this.#depth]
     const length = this.#end - start
     const needed = varintSize(length)
     if (needed !== room) {
