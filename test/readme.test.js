@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import { createTokens } from '../src/auth/tokens.js'
+import { Tokens } from '../src/auth/tokens.js'
 import { loadConfig } from '../src/config/load.js'
 import { configureServer } from '../src/config/profile.js'
 import { directory } from './config/support.js'
@@ -29,7 +29,7 @@ t.test('what the README shows makes tokens that are accepted', async t => {
   const body = source.replace(/^import .*$/m, '').replace('export ', '')
   const connectionToken = new Function('createHmac', `${body}; return connectionToken`)(createHmac)
   const { config } = loadConfig({ base: { client: { token: { hmac_secret_key: 'secret' } } } })
-  const claims = await createTokens(config).connect(connectionToken('42', 'secret'))
+  const claims = await new Tokens(config).connect(connectionToken('42', 'secret'))
   t.equal(claims.user, '42')
 })
 

@@ -42,7 +42,7 @@ function isAscii(text) {
 }
 
 /** The rules of one configuration; a reload makes new ones. */
-class ChannelRules {
+export class ChannelRules {
   /** @type {Map<string, Namespace>} */
   #namespaces = new Map()
   #default
@@ -53,7 +53,7 @@ class ChannelRules {
   #insecure
   #personalPrefix
 
-  /** @param {any} config */
+  /** @param {any} config of `loadConfig()` @throws {Error} naming an invalid channel_regex */
   constructor(config) {
     const { channel, client } = config
     this.#privatePrefix = /** @type {string} */ (channel.private_prefix)
@@ -164,9 +164,4 @@ class ChannelRules {
   personalChannel(user) {
     return this.#personalPrefix + user
   }
-}
-
-/** @param {any} config of `loadConfig()` @throws {Error} naming an invalid channel_regex */
-export function createChannelRules(config) {
-  return new ChannelRules(config)
 }

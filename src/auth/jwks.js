@@ -62,16 +62,31 @@ async function readBody(response) {
   return Buffer.concat(chunks).toString('utf8')
 }
 
+/**
+ * @typedef {object} JwksOptions
+ * @property {() => number} [clock] ms
+ * @property {typeof globalThis.fetch} [fetch]
+ * @property {number} [timeout] ms for one request
+ * @property {number} [ttl] ms that a key set is kept
+ * @property {number} [minInterval] ms between two requests to one endpoint
+ */
+
 /** The key sets of one verifier. */
-class Jwks {
+export class Jwks {
   /** @type {Map<string, KeySet>} in the order of their last answers */
   #sets = new Map()
   #pending = 0
   #options
 
-  /** @param {Required<JwksOptions>} options */
-  constructor(options) {
-    this.#options = options
+  /** @param {JwksOptions} [options] */
+  constructor({
+    clock = Date.now,
+    fetch = globalThis.fetch,
+    timeout = 1000,
+    ttl = 3_600_000,
+    minInterval = 1000,
+  } = {}) {
+    this.#options = { clock, fetch, timeout, ttl, minInterval }
   }
 
   /**
@@ -167,24 +182,4 @@ class Jwks {
     }
     return keys
   }
-}
-
-/**
- * @typedef {object} JwksOptions
- * @property {() => number} [clock] ms
- * @property {typeof globalThis.fetch} [fetch]
- * @property {number} [timeout] ms for one request
- * @property {number} [ttl] ms that a key set is kept
- * @property {number} [minInterval] ms between two requests to one endpoint
- */
-
-/** @param {JwksOptions} [options] */
-export function createJwks({
-  clock = Date.now,
-  fetch = globalThis.fetch,
-  timeout = 1000,
-  ttl = 3_600_000,
-  minInterval = 1000,
-} = {}) {
-  return new Jwks({ clock, fetch, timeout, ttl, minInterval })
 }

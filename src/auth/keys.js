@@ -77,7 +77,7 @@ function readPem(pem, type, name) {
 }
 
 /** All keys of one block of settings; the token's `alg` selects one. */
-class StaticKeys {
+export class StaticKeys {
   /** @type {Map<string, SignatureCheck>} */
   #checks = new Map()
   /** @type {SignatureCheck | null} */
@@ -87,7 +87,8 @@ class StaticKeys {
 
   /**
    * @param {any} settings `client.token` or `client.subscription_token`
-   * @param {string} name of the block @param {() => number} clock ms
+   * @param {string} name of the block, for messages @param {() => number} clock ms
+   * @throws {Error} naming the option with an unreadable key
    */
   constructor(settings, name, clock) {
     this.#clock = clock
@@ -115,13 +116,4 @@ class StaticKeys {
     if (this.#previousUntil > 0 && this.#clock() > this.#previousUntil * 1000) return false
     return this.#previous(token)
   }
-}
-
-/**
- * @param {any} settings `client.token` or `client.subscription_token`
- * @param {string} name of the block, for messages @param {() => number} clock ms
- * @throws {Error} naming the option with an unreadable key
- */
-export function createStaticKeys(settings, name, clock) {
-  return new StaticKeys(settings, name, clock)
 }

@@ -8,8 +8,8 @@ import { createEndpoint } from '../config/jwks-endpoint.js'
 import { compilePattern } from '../config/pattern.js'
 import { disconnects, errors } from '../errors.js'
 import { malformed, readConnectClaims, readParties, readSubscribeClaims } from './claims.js'
-import { createJwks } from './jwks.js'
-import { createStaticKeys } from './keys.js'
+import { Jwks } from './jwks.js'
+import { StaticKeys } from './keys.js'
 
 /** @import { Pattern } from '../config/pattern.js' */
 /** @import { CommonClaims, Override, SubOptions } from './claims.js' */
@@ -113,8 +113,8 @@ class Verifier {
     this.#issuer = /** @type {string} */ (settings.issuer || '')
     this.#audiencePattern = readPattern(settings, 'audience', block)
     this.#issuerPattern = readPattern(settings, 'issuer', block)
-    this.#keys = createStaticKeys(settings, block, options.clock)
-    this.#jwks = createJwks(options)
+    this.#keys = new StaticKeys(settings, block, options.clock)
+    this.#jwks = new Jwks(options)
     if (settings.jwks_public_endpoint) {
       try {
         this.#endpoint = createEndpoint(settings.jwks_public_endpoint, settings)
@@ -261,15 +261,23 @@ function answer(invalid, verify) {
   }
 }
 
+/** @typedef {JwksOptions & {onUnreachable?: (error: Error) => void}} TokensOptions gets failures to fetch keys */
+
 /** Checks tokens by one configuration; a reload makes a new one. */
-class Tokens {
+export class Tokens {
   #connect
   #subscribe
 
-  /** @param {Verifier} connect @param {Verifier} subscribe */
-  constructor(connect, subscribe) {
-    this.#connect = connect
-    this.#subscribe = subscribe
+  /**
+   * @param {any} config of `loadConfig()` @param {TokensOptions} [options]
+   * @throws {Error} naming the invalid option
+   */
+  constructor({ client }, options = {}) {
+    const settings = { clock: Date.now, ...options }
+    this.#connect = new Verifier(client, 'token', settings)
+    this.#subscribe = client.subscription_token?.enabled
+      ? new Verifier(client, 'subscription_token', settings)
+      : this.#connect
   }
 
   /**
@@ -300,15 +308,31 @@ class Tokens {
   }
 }
 
-/** @typedef {JwksOptions & {onUnreachable?: (error: Error) => void}} TokensOptions gets failures to fetch keys */
+/** @type {Map<string, any>} */
+const NO_SUBS = new Map()
 
 /**
- * @param {any} config of `loadConfig()` @param {TokensOptions} [options] @returns {Tokens}
- * @throws {Error} naming the invalid option
+ * @typedef {object} Identity of a connecting client
+ * @property {string} user '' = anonymous
+ * @property {number} expireAt unix s, 0 = never
+ * @property {string} [info] raw JSON
+ * @property {Map<string, SubOptions>} subs channels of the token
  */
-export function createTokens({ client }, options = {}) {
-  const settings = { clock: Date.now, ...options }
-  const connect = new Verifier(client, 'token', settings)
-  const own = Boolean(client.subscription_token?.enabled)
-  return new Tokens(connect, own ? new Verifier(client, 'subscription_token', settings) : connect)
+
+/**
+ * The ways to authenticate, in their order (server API, section 8).
+ * @param {object} parts
+ * @param {any} parts.client the `client` block
+ * @param {Tokens} parts.tokens
+ * @param {string | undefined} token
+ * @param {string} trusted user of the trusted header, '' = none
+ * @returns {Identity | Promise<Identity>}
+ * @throws disconnects.badRequest (a token is required), and the errors of `tokens.connect`
+ */
+export function identify({ client, tokens }, token, trusted) {
+  if (token) return tokens.connect(token, !client.insecure)
+  if (client.allow_anonymous_connect_without_token || client.insecure)
+    return { user: '', expireAt: 0, subs: NO_SUBS }
+  if (trusted !== '') return { user: trusted, expireAt: 0, subs: NO_SUBS }
+  throw disconnects.badRequest
 }

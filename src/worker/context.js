@@ -10,8 +10,8 @@ const MAX_TTL = 365 * 24 * 3600
 export class WorkerContext {
   /**
    * @param {object} parts @param {any} parts.config frozen
-   * @param {ReturnType<typeof import('../auth/channel-rules.js').createChannelRules>} parts.rules
-   * @param {ReturnType<typeof import('../auth/tokens.js').createTokens>} parts.tokens
+   * @param {import('../auth/channel-rules.js').ChannelRules} parts.rules
+   * @param {import('../auth/tokens.js').Tokens} parts.tokens
    * @param {import('../broker/contract.js').Broker} parts.broker @param {import('../hub/hub.js').Hub} parts.hub
    * @param {Codecs} parts.codecs @param {import('../session/sessions.js').Sessions} parts.sessions
    * @param {import('../session/reply-batch.js').ReplyBatch} parts.replies

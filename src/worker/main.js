@@ -7,8 +7,8 @@ import { Socket } from 'node:net'
 import { createApi } from '../api/index.js'
 import { NodeInfo } from '../api/info.js'
 import { createOperations } from '../api/operations.js'
-import { createChannelRules } from '../auth/channel-rules.js'
-import { createTokens } from '../auth/tokens.js'
+import { ChannelRules } from '../auth/channel-rules.js'
+import { Tokens } from '../auth/tokens.js'
 import { createBroker, loadEngine } from '../broker/index.js'
 import { disconnects } from '../errors.js'
 import { Hub } from '../hub/hub.js'
@@ -125,8 +125,8 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   }))
   const context = new WorkerContext({
     config,
-    rules: createChannelRules(config),
-    tokens: createTokens(config, tokenOptions),
+    rules: new ChannelRules(config),
+    tokens: new Tokens(config, tokenOptions),
     broker,
     hub,
     codecs: { json: new JsonCodec(), protobuf: new ProtobufCodec(), uniJson: new UniJsonCodec() },
@@ -249,8 +249,8 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
         break
       case 'reload':
         context.config = message.config
-        context.rules = createChannelRules(message.config)
-        context.tokens = createTokens(message.config, tokenOptions)
+        context.rules = new ChannelRules(message.config)
+        context.tokens = new Tokens(message.config, tokenOptions)
         break
       case 'shutdown':
         shutDown()

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createChannelRules } from '../../src/auth/channel-rules.js'
+import { ChannelRules } from '../../src/auth/channel-rules.js'
 
 const options = {
   presence: false,
@@ -29,7 +29,7 @@ const options = {
  * @param {object} [client]
  */
 const rules = (without = {}, namespaces = [], channel = {}, client = {}) =>
-  createChannelRules({
+  new ChannelRules({
     channel: {
       without_namespace: { ...options, ...without },
       namespaces: namespaces.map(namespace => ({ ...options, ...namespace })),

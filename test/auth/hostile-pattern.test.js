@@ -11,18 +11,18 @@ const TIMEOUT = 20_000
 const cases = {
   'channel_regex and the name of a channel': `
     const { loadConfig } = await import('./src/config/load.js')
-    const { createChannelRules } = await import('./src/auth/channel-rules.js')
+    const { ChannelRules } = await import('./src/auth/channel-rules.js')
     const base = { channel: { without_namespace: { channel_regex: '^(a+)+$' } } }
-    const rules = createChannelRules(loadConfig({ base }).config)
+    const rules = new ChannelRules(loadConfig({ base }).config)
     const channel = 'a'.repeat(60)
     const namespace = rules.resolve(channel)
     console.log(rules.checkName(channel, namespace), rules.checkName(channel + '!', namespace))`,
   'issuer_regex and the issuer of a token': `
     const { loadConfig } = await import('./src/config/load.js')
-    const { createTokens } = await import('./src/auth/tokens.js')
+    const { Tokens } = await import('./src/auth/tokens.js')
     const { makeToken } = await import('./test/auth/jwt.js')
     const base = { client: { token: { hmac_secret_key: 'secret', issuer_regex: '^(a+)+$' } } }
-    const tokens = createTokens(loadConfig({ base }).config)
+    const tokens = new Tokens(loadConfig({ base }).config)
     const accepted = iss => {
       try { return tokens.connect(makeToken({ sub: '1', iss }, 'secret')).user === '1' } catch { return false }
     }

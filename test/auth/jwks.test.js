@@ -2,8 +2,8 @@ import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import t from 'tap'
-import { createJwks } from '../../src/auth/jwks.js'
-import { createTokens } from '../../src/auth/tokens.js'
+import { Jwks } from '../../src/auth/jwks.js'
+import { Tokens } from '../../src/auth/tokens.js'
 import { disconnects, errors } from '../../src/errors.js'
 import { makeConfig, makeToken, NOW, thrown } from './jwt.js'
 
@@ -58,7 +58,7 @@ async function serve(t, keys) {
  * @param {import('../../src/auth/tokens.js').TokensOptions} [options]
  */
 const tokens = (url, settings = {}, options = {}) =>
-  createTokens(makeConfig({ jwks_public_endpoint: url, ...settings }), {
+  new Tokens(makeConfig({ jwks_public_endpoint: url, ...settings }), {
     clock: () => NOW * 1000,
     minInterval: 0,
     ...options,
@@ -301,7 +301,7 @@ t.test('an address filled from issuer and audience has keys of its own', async t
 
 t.test('many endpoints: what is remembered and asked at once is bounded', async t => {
   const server = await serve(t, [jwk(rsa, { kid: 'k' })])
-  const jwks = createJwks({ minInterval: 0 })
+  const jwks = new Jwks({ minInterval: 0 })
   const asked = Array.from({ length: 100 }, (_, at) => jwks.find(`${server.url}/${at}`, 'k'))
   const results = await Promise.allSettled(asked)
   t.equal(results.filter(({ status }) => status === 'fulfilled').length, 32)

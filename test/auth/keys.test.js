@@ -1,6 +1,6 @@
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto'
 import t from 'tap'
-import { createTokens } from '../../src/auth/tokens.js'
+import { Tokens } from '../../src/auth/tokens.js'
 import { disconnects } from '../../src/errors.js'
 import { encode, makeCertificate, makeConfig, makeToken, NOW, thrown } from './jwt.js'
 
@@ -19,7 +19,7 @@ const pem = key => key.export({ type: 'spki', format: 'pem' }).toString()
  * @param {Parameters<typeof makeConfig>[0]} settings
  * @param {number} [now] unix s
  */
-const tokens = (settings, now = NOW) => createTokens(makeConfig(settings), { clock: () => now * 1000 })
+const tokens = (settings, now = NOW) => new Tokens(makeConfig(settings), { clock: () => now * 1000 })
 
 /**
  * @param {ReturnType<typeof tokens>} it
@@ -51,7 +51,7 @@ t.test('the previous HMAC key counts until its time', async t => {
   t.equal(outcome(tokens({ hmac_secret_key: 'new' }), old), disconnects.invalidToken)
 
   let now = NOW - 1
-  const it = createTokens(makeConfig(until), { clock: () => now * 1000 })
+  const it = new Tokens(makeConfig(until), { clock: () => now * 1000 })
   t.equal(outcome(it, old), 'good')
   now = NOW + 1
   t.equal(outcome(it, old), disconnects.invalidToken, 'a token that was good before is not remembered')

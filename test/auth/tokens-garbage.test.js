@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createTokens } from '../../src/auth/tokens.js'
+import { Tokens } from '../../src/auth/tokens.js'
 import { Disconnect, disconnects, errors, ReplyError } from '../../src/errors.js'
 import { encode, makeConfig, makeToken, NOW, thrown } from './jwt.js'
 
@@ -10,7 +10,7 @@ const FUTURE = NOW + 10
 
 /** @param {Parameters<typeof makeConfig>} settings */
 const tokens = (...settings) =>
-  createTokens(makeConfig({ hmac_secret_key: SECRET, ...settings[0] }, settings[1], settings[2]), { clock })
+  new Tokens(makeConfig({ hmac_secret_key: SECRET, ...settings[0] }, settings[1], settings[2]), { clock })
 const plain = tokens({})
 
 /** @param {unknown} payload @param {any} [it] @returns {any} */

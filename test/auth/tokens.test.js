@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createTokens } from '../../src/auth/tokens.js'
+import { Tokens } from '../../src/auth/tokens.js'
 import { disconnects, errors } from '../../src/errors.js'
 import { makeConfig, makeToken, NOW, thrown } from './jwt.js'
 
@@ -10,7 +10,7 @@ const FUTURE = NOW + 10
 
 /** @param {Parameters<typeof makeConfig>} settings */
 const tokens = (...settings) =>
-  createTokens(makeConfig({ hmac_secret_key: SECRET, ...settings[0] }, settings[1], settings[2]), { clock })
+  new Tokens(makeConfig({ hmac_secret_key: SECRET, ...settings[0] }, settings[1], settings[2]), { clock })
 const plain = tokens({})
 
 /** @param {unknown} payload @param {any} [it] @returns {any} */
@@ -318,7 +318,7 @@ t.test(
 )
 
 t.test('insecure_skip_token_signature_verify skips the signature and nothing else', async t => {
-  const it = createTokens(makeConfig({ audience: 'me' }, { insecure_skip_token_signature_verify: true }), {
+  const it = new Tokens(makeConfig({ audience: 'me' }, { insecure_skip_token_signature_verify: true }), {
     clock,
   })
   t.match(it.connect(makeToken({ sub: '1', aud: 'me' }, 'whatever')), { user: '1' })

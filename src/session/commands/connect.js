@@ -1,4 +1,4 @@
-import { identify } from '../../auth/identity.js'
+import { identify } from '../../auth/tokens.js'
 import { Disconnect, disconnects, errors, ReplyError } from '../../errors.js'
 import { expireConnection } from '../expiry.js'
 import { planServerSide } from '../server-side.js'
@@ -10,7 +10,7 @@ import { Kind } from '../subscription.js'
  * @typedef {import('../plan.js').Plan} Plan
  * @typedef {import('../../hub/channel.js').Channel} Channel
  * @typedef {import('../../hub/channel.js').Buffering} Buffering
- * @typedef {import('../../auth/identity.js').Identity} Identity
+ * @typedef {import('../../auth/tokens.js').Identity} Identity
  *
  * @typedef {object} Ready a server-side subscription with the broker's answer
  * @property {Plan} plan

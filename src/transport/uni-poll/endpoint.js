@@ -1,4 +1,4 @@
-import { identify } from '../../auth/identity.js'
+import { identify } from '../../auth/tokens.js'
 import { PollJsonCodec } from '../../protocol/uni-json.js'
 import { bearerToken, trustedUser } from '../http-request.js'
 import { NO_CACHE } from '../origin.js'
@@ -10,7 +10,7 @@ import { readRequest } from './request.js'
 
 /**
  * @typedef {import('../../server/contract.js').Exchange} Exchange
- * @typedef {import('../../auth/identity.js').Identity} Identity
+ * @typedef {import('../../auth/tokens.js').Identity} Identity
  * @typedef {import('../../auth/channel-rules.js').Namespace} Namespace
  * @typedef {import('./request.js').PollRequest} PollRequest
  * @typedef {Readonly<Record<string, string>>} Head
