@@ -71,7 +71,7 @@ function readPem(pem, type, name) {
   const checks = publicKeyChecks(key)
   if (key.asymmetricKeyType !== type || checks.size === 0) {
     const { asymmetricKeyType: found, asymmetricKeyDetails: details } = key
-    throw new Error(`${name} holds a key that cannot be used there (${details?.namedCurve ?? found})`)
+    throw new Error(`${name} holds a key of an unsupported type (${details?.namedCurve ?? found})`)
   }
   return checks
 }

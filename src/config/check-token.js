@@ -33,12 +33,15 @@ export function checkToken(path, token, refuse) {
   for (const claim of ['audience', 'issuer']) {
     const pattern = `${claim}_regex`
     if (token[claim] !== '' && token[pattern] !== '') {
-      refuse([`${path}.${claim}`, `${path}.${pattern}`], `excludes ${pattern}; set one of them only`)
+      refuse(
+        [`${path}.${claim}`, `${path}.${pattern}`],
+        `cannot be combined with ${pattern}; set only one of them`,
+      )
     }
     checkPattern(`${path}.${pattern}`, token[pattern], refuse)
   }
   if (!/^[a-zA-Z_]*$/.test(token.user_id_claim)) {
-    refuse([`${path}.user_id_claim`], `${show(token.user_id_claim)} has other characters than letters and _`)
+    refuse([`${path}.user_id_claim`], `${show(token.user_id_claim)} may contain only letters and _`)
   }
   checkPem(`${path}.rsa_public_key`, token.rsa_public_key, 'rsa', refuse)
   checkPem(`${path}.ecdsa_public_key`, token.ecdsa_public_key, 'ec', refuse)

@@ -78,7 +78,7 @@ function reasonFault(reason) {
   if (Buffer.byteLength(reason) > MAX_REASON_BYTES) return `is longer than ${MAX_REASON_BYTES} bytes`
   try {
     JSON.parse(reason)
-    return 'is JSON, which SDKs take for something else'
+    return 'is JSON, which SDKs misinterpret'
   } catch {
     return ''
   }
@@ -119,7 +119,7 @@ function checkPaths(config, refuse) {
       const path = config[String(block)].handler_prefix
       const other = taken.get(path)
       const key = `${block}.handler_prefix`
-      if (other !== undefined) refuse([key, other], `${show(path)} is the path of ${other} too`)
+      if (other !== undefined) refuse([key, other], `${show(path)} is also the path of ${other}`)
       taken.set(path, key)
     }
   }
@@ -130,7 +130,7 @@ function checkPorts({ http_server: server }, refuse) {
   if (server.internal_port !== 0 && server.internal_port === server.port) {
     refuse(
       ['http_server.internal_port', 'http_server.port'],
-      `${server.internal_port} is http_server.port too: the internal port is one of its own`,
+      `${server.internal_port} is also http_server.port: choose another internal port`,
     )
   }
 }
@@ -148,16 +148,16 @@ function checkRedis(redis, report) {
   )
   for (const { key, later } of shards) {
     for (const option of later)
-      report.warn(key, `Centrifugo has the option ${option}, Halley has not yet; it is ignored`)
+      report.warn(key, `Centrifugo option ${option}, which Halley does not support yet; it is ignored`)
   }
   if (!/^[^\s{}]+$/.test(redis.prefix)) {
-    const fault = redis.prefix === '' ? 'is empty' : `${show(redis.prefix)} has a space or a brace in it`
+    const fault = redis.prefix === '' ? 'is empty' : `${show(redis.prefix)} contains a space or a brace`
     report.refuse([`${REDIS}.prefix`], fault)
   }
   if (!/^[!-~]*$/.test(redis.client_name)) {
     report.refuse(
       [`${REDIS}.client_name`],
-      `${show(redis.client_name)} has other characters than ASCII without spaces`,
+      `${show(redis.client_name)} contains a space or a character outside ASCII`,
     )
   }
   const sentinels = shards.some(({ kind, sentinel_tls: tls }) => kind === 'sentinel' && tls)
@@ -187,7 +187,7 @@ export function checkRules(config, report) {
     if (/^[a-z][-+.a-z0-9]*:\/\/[^/]*\/.*$/i.test(origin)) {
       report.warn(
         'client.allowed_origins',
-        `${show(origin)} never matches: an origin has nothing behind host and port`,
+        `${show(origin)} never matches: an origin ends after host and port`,
       )
     }
   }

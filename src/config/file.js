@@ -6,7 +6,7 @@ import { ConfigError } from './error.js'
 const require = createRequire(import.meta.url)
 
 /** @type {Record<string, string>} */
-const REASONS = { ENOENT: 'there is no such file', EACCES: 'it may not be read', EISDIR: 'it is a directory' }
+const REASONS = { ENOENT: 'no such file', EACCES: 'permission denied', EISDIR: 'is a directory' }
 
 /** @param {string} text @param {string} file */
 function parseJson(text, file) {
@@ -52,7 +52,7 @@ export function readConfigFile(path, file) {
     throw new ConfigError([`${file}: TOML is not supported; write the configuration as JSON or YAML`])
   }
   if (!['.json', '.yaml', '.yml'].includes(kind)) {
-    throw new ConfigError([`${file}: the name must end with .json, .yaml or .yml, which tells the format`])
+    throw new ConfigError([`${file}: the file name must end with .json, .yaml or .yml`])
   }
   let text
   try {
@@ -63,7 +63,7 @@ export function readConfigFile(path, file) {
   if (text.charCodeAt(0) === 0xfeff) text = text.slice(1)
   const tree = kind === '.json' ? parseJson(text, file) : parseYaml(text, file)
   if (tree === null || typeof tree !== 'object' || Array.isArray(tree)) {
-    throw new ConfigError([`${file}: the file must hold an object with keys`])
+    throw new ConfigError([`${file}: the file must contain an object with keys`])
   }
   return tree
 }

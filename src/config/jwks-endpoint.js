@@ -46,7 +46,7 @@ export function createEndpoint(endpoint, { issuer_regex, audience_regex, ...toke
     }
     if (!insecure && !bodies.every(body => alternation.test(body))) {
       throw new Error(
-        `{{${name}}} is filled from a group that matches more than a list of literals like (?P<${name}>one|two)`,
+        `{{${name}}} is a group that matches more than a list of literals like (?P<${name}>one|two)`,
       )
     }
   }

@@ -23,7 +23,7 @@ export { ConfigError }
 
 /** @import { Option } from './options/make.js' */
 
-const LATER = 'Centrifugo has this key, Halley has not yet; it is ignored'
+const LATER = 'Centrifugo key that Halley does not support yet; it is ignored'
 const NAMESPACE_NAME = /^[-a-zA-Z0-9_.]{2,}$/
 
 /** @param {unknown} value */
@@ -158,7 +158,7 @@ class Draft {
     else if (!this.report.unread.has(`${label}.name`) && !NAMESPACE_NAME.test(namespace.name)) {
       this.report.fault(
         `${label}.name`,
-        `${show(namespace.name)} is not two or more of the characters -a-zA-Z0-9_.`,
+        `${show(namespace.name)} must be two or more of the characters -a-zA-Z0-9_.`,
       )
     }
     return namespace
@@ -200,7 +200,7 @@ class Draft {
     }, -1)
     if (index === -1) {
       const names = namespaces.map(namespace => show(namespace.name)).join(', ') || 'none'
-      this.report.fault(name, `no namespace has the name that stands in this variable (there are: ${names})`)
+      this.report.fault(name, `no namespace has the name in this variable (namespaces: ${names})`)
       return true
     }
     const prefix = namespaceVariable(namespaces[index].name)
@@ -220,7 +220,7 @@ class Draft {
 }
 
 /** @param {string} before @param {string} best '' if none is near */
-const hint = (before, best) => (best === '' ? '' : `; the nearest known one is ${before}${best}`)
+const hint = (before, best) => (best === '' ? '' : `; the nearest known name is ${before}${best}`)
 
 export const FLAGS = Object.freeze({
   workers: '--workers',

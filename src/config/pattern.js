@@ -21,7 +21,7 @@ export function compilePattern(pattern) {
   try {
     return /** @type {Pattern} */ (RE2JS.compile(pattern))
   } catch (error) {
-    throw new Error(`the pattern ${JSON.stringify(pattern)} cannot be used: ${reasonOf(error)}`)
+    throw new Error(`invalid pattern ${JSON.stringify(pattern)}: ${reasonOf(error)}`)
   }
 }
 

@@ -32,7 +32,7 @@ export function readPem(value) {
         : `is a file that ${reason}`,
     )
   }
-  if (!text.includes(BEGIN)) throw new Error('is a file that does not hold PEM')
+  if (!text.includes(BEGIN)) throw new Error('is a file without PEM')
   return text
 }
 

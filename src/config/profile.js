@@ -86,16 +86,18 @@ export function exposureFaults(config) {
   if (!keyed && !open) {
     faults.push(
       `client.token.hmac_secret_key: no token secret is set ${where}; set it or another key of client.token ` +
-        '(or name client.allow_anonymous_connect_without_token or client.insecure)',
+        '(or enable client.allow_anonymous_connect_without_token or client.insecure)',
     )
   }
   if (!api.disabled && api.key === '' && !api.insecure) {
     faults.push(
-      `http_api.key: no API key is set ${where}; set it (or name http_api.disabled or http_api.insecure)`,
+      `http_api.key: no API key is set ${where}; set it (or enable http_api.disabled or http_api.insecure)`,
     )
   }
   if (client.allowed_origins.length === 0) {
-    faults.push(`client.allowed_origins: no origins are set ${where}; list those of your pages (or name "*")`)
+    faults.push(
+      `client.allowed_origins: no origins are set ${where}; list those of your pages (or allow all with "*")`,
+    )
   }
   return faults
 }

@@ -17,7 +17,7 @@ const DEFAULT_PORT = 6379
 const SENTINEL_PORT = 26379
 
 const FORM =
-  'is not an address like host:port or redis://user:password@host:port/db (in a password, %XX stands for what is not a letter or digit)'
+  'is not an address like host:port or redis://user:password@host:port/db (in a password, write special characters as %XX)'
 
 /** Meaning of the schemes. @type {Readonly<Record<string, {kind: RedisAddress['kind'], tls?: boolean}>>} */
 const SCHEMES = Object.freeze({
@@ -56,7 +56,7 @@ function decode(text) {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw new Error('has a % in user or password that no two hex digits follow; % itself is %25')
+    throw new Error('has a % in user or password without two hex digits after it; write % as %25')
   }
 }
 
@@ -121,7 +121,9 @@ function readQuery(query, address) {
     } else {
       // After a ? that should have been %3F, the name may be half of a password.
       const shown = query?.includes('@') ? '' : ` ${show(name)}`
-      throw new Error(`has an unknown option${shown}; there are addr, ${Object.keys(OPTIONS).join(', ')}`)
+      throw new Error(
+        `has an unknown option${shown}; known ones are addr, ${Object.keys(OPTIONS).join(', ')}`,
+      )
     }
   }
   return more
@@ -133,8 +135,8 @@ function parseUnix([, auth, path, query]) {
   const address = { kind: 'single', places: [], path: decode(path), own: {}, later: [] }
   readAuth(auth, address.own)
   const more = readQuery(query, address)
-  if (more.length > 0) throw new Error('names a Unix socket, and addr besides')
-  if (address.own.tls) throw new Error('names a Unix socket, which has no TLS')
+  if (more.length > 0) throw new Error('names a Unix socket, which cannot have addr')
+  if (address.own.tls) throw new Error('names a Unix socket, which cannot use TLS')
   address.own.tls = false
   return address
 }
@@ -159,7 +161,7 @@ export function parseRedisAddress(text) {
   const scheme = text.slice(0, text.indexOf('://')).toLowerCase()
   if (!Object.hasOwn(SCHEMES, scheme) && scheme !== 'unix' && /^[a-z+]+$/.test(scheme)) {
     throw new Error(
-      `has the unknown scheme ${scheme}://; there are ${Object.keys(SCHEMES).join('://, ')}:// and unix://`,
+      `has the unknown scheme ${scheme}://; known ones are ${Object.keys(SCHEMES).join('://, ')}:// and unix://`,
     )
   }
   const match = URL_FORM.exec(text)
@@ -179,8 +181,7 @@ function readUrl([, , auth, host, port, db, query], { kind, tls }) {
   if (tls) own.tls = own.sentinel_tls = true
   readAuth(auth, own)
   if (db !== undefined && db !== '') {
-    if (!/^\d{1,9}$/.test(db))
-      throw new Error('has something behind host and port that is not the number of a database')
+    if (!/^\d{1,9}$/.test(db)) throw new Error('has a path after host and port that is not a database number')
     own.db = Number(db)
   }
   const more = readQuery(query, address)

@@ -43,7 +43,8 @@ function listOf(redis) {
 function faultOf({ kind, db, sentinel_master_name: master }) {
   if (kind === 'sentinel' && master === '')
     return 'names sentinels, but not the master: add ?sentinel_master_name=NAME'
-  if (kind === 'cluster' && db !== 0) return `names a Redis Cluster, which has no database ${db}, only 0`
+  if (kind === 'cluster' && db !== 0)
+    return `has database ${db}, but names a Redis Cluster, which has only database 0`
   return ''
 }
 
@@ -106,7 +107,7 @@ export function redisShards(redis, fault) {
       for (const place of shard.path === '' ? shard.places.map(showPlace) : [shard.path]) {
         // The same sentinels may monitor several masters.
         const id = shard.kind === 'sentinel' ? `${shard.sentinel_master_name}@${place}` : place
-        if (taken.has(id)) throw new Error(`names ${place}, which stands in ${taken.get(id)} already`)
+        if (taken.has(id)) throw new Error(`names ${place}, which is already in ${taken.get(id)}`)
         taken.set(id, key)
       }
       shards.push(shard)

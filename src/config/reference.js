@@ -9,23 +9,25 @@ const HEAD = `# Configuration
 
 <!-- Made by \`halley config doc\`; a test holds it to the table in src/config/options.js. -->
 
-\`halley serve -c config.json\` (or \`.yaml\`, \`.yml\`) reads a file, \`HALLEY_...\` variables and flags. Later ones win:
-defaults, file, variables, flags. Names and meaning are those of Centrifugo v6 wherever both have the same thing.
+\`halley serve -c config.json\` (or \`.yaml\`, \`.yml\`) reads a file, \`HALLEY_...\` variables and flags. Later
+sources override earlier ones: defaults, file, variables, flags. Options that Centrifugo v6 also has keep their name and
+meaning.
 
-- \`halley config check -c FILE\` says what is wrong with a file; \`halley config defaults\` prints all defaults as a file
+- \`halley config check -c FILE\` lists the errors of a file; \`halley config defaults\` prints all defaults as a file
   (\`--yaml\` for YAML); \`halley config doc\` prints this page.
-- A key that Centrifugo v6 has and Halley has not yet gives a warning and is ignored. Any other unknown key is refused,
-  with the nearest known one named if it looks like a slip.
-- Durations are text with a unit: \`25s\`, \`300ms\`, \`1h30m\`. \`0\` needs none.
+- A key of Centrifugo v6 that Halley does not support yet causes a warning and is ignored. Any other unknown key is an
+  error; the message names the nearest known key.
+- Durations are text with a unit: \`25s\`, \`300ms\`, \`1h30m\`. \`0\` needs no unit.
 - The variable of a key is \`HALLEY_\` and the path in upper case with \`_\`: \`client.token.hmac_secret_key\` is
   \`HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY\`. An empty variable counts as unset. Lists of strings are separated by spaces.
-  \`HALLEY_CHANNEL_NAMESPACES\` is a JSON array; \`HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION>\` sets one option of a
-  namespace that is there, its name in upper case with \`_\` for \`-\` and \`.\`.
+  \`HALLEY_CHANNEL_NAMESPACES\` is a JSON array; \`HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION>\` sets one option of an
+  existing namespace, its name in upper case with \`_\` for \`-\` and \`.\`.
 
 Without a file and without variables about clients, channels or the API, Halley runs a development profile: it listens
-on 127.0.0.1, lets anonymous clients in, prints a generated API key and serves a demo page. Anything that listens beyond
-loopback refuses to start without a token key, an API key and allowed origins, unless the open modes
-(\`client.allow_anonymous_connect_without_token\`, \`client.insecure\`, \`http_api.insecure\`) are named one by one.
+on 127.0.0.1, lets anonymous clients in, prints a generated API key and serves a demo page. A gateway
+on any other address refuses to start without a token key, an API key and allowed origins, unless the options that
+replace them (\`client.allow_anonymous_connect_without_token\`, \`client.insecure\`, \`http_api.insecure\`) are set
+explicitly.
 
 A small file to start from:
 
@@ -73,13 +75,13 @@ const SECTIONS = Object.freeze([
 const CHANNEL_HEAD = `
 ## Channel options
 
-Of each namespace in \`${NAMESPACES}\`, and of \`${WITHOUT_NAMESPACE}\` for channels without a namespace.
+Options of each namespace in \`${NAMESPACES}\`, and of \`${WITHOUT_NAMESPACE}\` for channels without a namespace.
 `
 
 const LATER_HEAD = `
-## Known to Centrifugo, not here yet
+## Centrifugo options that Halley does not support yet
 
-These keys are accepted with a warning and ignored (\`.*\` is everything below).
+These keys cause a warning and are ignored (\`.*\` means all keys below).
 
 `
 

@@ -155,11 +155,11 @@ t.test('a key that cannot be used ends the start, and its option is named', asyn
     ],
     [
       { rsa_public_key: pem(ec.ES256.publicKey) },
-      /^client\.token\.rsa_public_key holds a key that cannot be used/,
+      /^client\.token\.rsa_public_key holds a key of an unsupported type/,
     ],
     [
       { ecdsa_public_key: pem(rsa.publicKey) },
-      /^client\.token\.ecdsa_public_key holds a key that cannot be used/,
+      /^client\.token\.ecdsa_public_key holds a key of an unsupported type/,
     ],
     [{ ecdsa_public_key: pem(ed.publicKey) }, /^client\.token\.ecdsa_public_key holds /],
     [{ ecdsa_public_key: pem(secp256k1) }, /^client\.token\.ecdsa_public_key holds .*secp256k1/],

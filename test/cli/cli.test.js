@@ -134,11 +134,11 @@ t.test('serve refuses a bad configuration, a line for each fault, exit code 1', 
     code: 1,
     out: '',
     err:
-      'halley: http_server.prot: unknown key; the nearest known one is http_server.port\n' +
+      'halley: http_server.prot: unknown key; the nearest known name is http_server.port\n' +
       'halley: workers: "x" is not a whole number\n',
   })
   const open = await halley(['-c', 'open.yaml'], { cwd: dir.path, env: {} })
-  t.match(open, { code: 1, err: 'halley: open.yaml: there is no such file\n' })
+  t.match(open, { code: 1, err: 'halley: open.yaml: no such file\n' })
   dir.write('open.yaml', 'http_server: {port: 1}\n')
   const exposed = await halley(['-c', 'open.yaml'], { cwd: dir.path })
   t.equal(exposed.code, 1)
@@ -149,7 +149,7 @@ t.test('serve refuses a bad configuration, a line for each fault, exit code 1', 
   const flag = await halley(['serve', '--port', '70000'])
   t.match(flag, { code: 1, err: 'halley: --port: 70000 is out of range, it must be at most 65535\n' })
   const variable = await halley(['serve'], { env: { HALLEY_HTTP_SERVER_PROT: '1' } })
-  t.match(variable.err, 'the nearest known one is HALLEY_HTTP_SERVER_PORT')
+  t.match(variable.err, 'the nearest known name is HALLEY_HTTP_SERVER_PORT')
 })
 
 t.test('config check', async t => {
@@ -158,13 +158,13 @@ t.test('config check', async t => {
   const good = dir.write('good.yaml', 'http_server:\n  address: localhost\nwebtransport:\n  enabled: true\n')
   t.same(await halley(['config', 'check', '-c', good]), {
     code: 0,
-    out: `warning: webtransport.enabled: Centrifugo has this key, Halley has not yet; it is ignored\n${good}: valid, 1 warning\n`,
+    out: `warning: webtransport.enabled: Centrifugo key that Halley does not support yet; it is ignored\n${good}: valid, 1 warning\n`,
     err: '',
   })
   const bad = dir.write('bad.json', { webtransport: { enabled: true }, workers: -1 })
   t.same(await halley(['config', 'check', '--config', bad]), {
     code: 1,
-    out: 'warning: webtransport.enabled: Centrifugo has this key, Halley has not yet; it is ignored\n',
+    out: 'warning: webtransport.enabled: Centrifugo key that Halley does not support yet; it is ignored\n',
     err: 'halley: workers: -1 is out of range, it must be at least 0\n',
   })
 })

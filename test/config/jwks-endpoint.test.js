@@ -57,7 +57,7 @@ t.test('only groups that list their values word for word may fill the address', 
     'a|\\w',
   ]
   for (const body of unsafe) {
-    const message = /^\{\{tenant\}\} is filled from a group that matches more than a list of literals/
+    const message = /^\{\{tenant\}\} is a group that matches more than a list of literals/
     t.throws(() => endpoint(`^x(?P<tenant>${body})$`), { message }, body)
     t.doesNotThrow(() => endpoint(`^x(?P<tenant>${body})$`, true), body)
   }

@@ -69,14 +69,14 @@ t.test('JSON and YAML files say the same', async t => {
 t.test('a file that cannot be read is one clear line', async t => {
   const dir = directory(t)
   for (const [file, line] of /** @type {[string, RegExp][]} */ ([
-    [`${dir.path}/none.json`, /none\.json: there is no such file/],
+    [`${dir.path}/none.json`, /none\.json: no such file/],
     [dir.write('a.toml', ''), /TOML is not supported/],
     [dir.write('a.conf', ''), /must end with \.json, \.yaml or \.yml/],
     [dir.write('bad.json', '{\n  "workers": 1,,\n}'), /bad\.json: not valid JSON, see line 2, column 16/],
     [dir.write('cut.json', '{"workers": 1'), /cut\.json: not valid JSON/],
     [dir.write('bad.yaml', 'a: 1\nb: [1, 2\nc: 3\n'), /bad\.yaml: not valid YAML, see line \d/],
-    [dir.write('list.json', '[]'), /must hold an object/],
-    [dir.write('text.yaml', 'hello'), /must hold an object/],
+    [dir.write('list.json', '[]'), /must contain an object/],
+    [dir.write('text.yaml', 'hello'), /must contain an object/],
     [dir.write('alias.yaml', 'a: *nowhere\n'), /not valid YAML/],
   ])) {
     let error
@@ -180,12 +180,12 @@ t.test('wrong variables are refused by their own name', async t => {
     },
   )
   t.same([...faults].sort(), [
-    'HALLEY_CHANNEL_NAMESPACES_CHAT_PRESENSE: unknown variable; the nearest known one is HALLEY_CHANNEL_NAMESPACES_CHAT_PRESENCE',
-    'HALLEY_CHANNEL_NAMESPACES_NEWS_PRESENCE: no namespace has the name that stands in this variable (there are: "chat")',
+    'HALLEY_CHANNEL_NAMESPACES_CHAT_PRESENSE: unknown variable; the nearest known name is HALLEY_CHANNEL_NAMESPACES_CHAT_PRESENCE',
+    'HALLEY_CHANNEL_NAMESPACES_NEWS_PRESENCE: no namespace has the name in this variable (namespaces: "chat")',
     'HALLEY_CLIENT_INSECURE: "yes" is not true or false',
-    'HALLEY_CLIENT_TOKEN_HMAC_SECRET: unknown variable; the nearest known one is HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY',
+    'HALLEY_CLIENT_TOKEN_HMAC_SECRET: unknown variable; the nearest known name is HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY',
     'HALLEY_HTTP_SERVER_PORT: "80a" is not a whole number',
-    'HALLEY_PORT: unknown variable; the nearest known one is HALLEY_HTTP_SERVER_PORT',
+    'HALLEY_PORT: unknown variable; the nearest known name is HALLEY_HTTP_SERVER_PORT',
   ])
   t.same(faultsOf({}, { HALLEY_CHANNEL_NAMESPACES: 'chat' }), [
     'HALLEY_CHANNEL_NAMESPACES: is not a JSON array of namespaces',
@@ -193,7 +193,7 @@ t.test('wrong variables are refused by their own name', async t => {
   t.same(faultsOf({}, {}, { 'http_server.port': 'x' }), ['--port: "x" is not a whole number'])
 })
 
-t.test('a key that Centrifugo has and Halley has not yet is one warning that names it', async t => {
+t.test('a Centrifugo key that Halley does not support yet causes one warning with its name', async t => {
   const { warnings } = loadConfig({
     base: {
       webtransport: { enabled: true },
@@ -231,19 +231,19 @@ t.test('a key that Centrifugo has and Halley has not yet is one warning that nam
     'uni_grpc.tls.enabled',
     'webtransport.enabled',
   ])
-  for (const warning of warnings) t.match(warning, 'Centrifugo has this key, Halley has not yet')
+  for (const warning of warnings) t.match(warning, 'Centrifugo key that Halley does not support yet')
 })
 
 t.test('a key that neither knows is refused, with the nearest known one', async t => {
   t.same(faultsOf({ http_server: { prot: 1 } }), [
-    'http_server.prot: unknown key; the nearest known one is http_server.port',
+    'http_server.prot: unknown key; the nearest known name is http_server.port',
   ])
-  t.same(faultsOf({ cleint: { insecure: true } }), ['cleint: unknown key; the nearest known one is client'])
+  t.same(faultsOf({ cleint: { insecure: true } }), ['cleint: unknown key; the nearest known name is client'])
   t.same(faultsOf({ sse: { enabeld: true } }), [
-    'sse.enabeld: unknown key; the nearest known one is sse.enabled',
+    'sse.enabeld: unknown key; the nearest known name is sse.enabled',
   ])
   t.same(faultsOf({ channel: { namespaces: [{ name: 'chat', presense: true }] } }), [
-    'channel.namespaces[0].presense: unknown key; the nearest known one is channel.namespaces[0].presence',
+    'channel.namespaces[0].presense: unknown key; the nearest known name is channel.namespaces[0].presence',
   ])
   const faults = faultsOf(
     JSON.parse('{"__proto__": {"polluted": 1}, "constructor": 1, "toString": {}, "": 2}'),

@@ -68,10 +68,10 @@ t.test('namespace names', async t => {
   t.same(faultsOf(named({ name: 'ab' }, { name: '-a.B_9' })), [])
   refused(t, [
     [named({}), 'channel.namespaces[0].name: is missing'],
-    [named({ name: 'a' }), 'channel.namespaces[0].name: "a" is not two or more'],
-    [named({ name: 'a:b' }), 'channel.namespaces[0].name: "a:b" is not two or more'],
-    [named({ name: 'ab\n' }), 'is not two or more'],
-    [named({ name: '' }), 'is not two or more'],
+    [named({ name: 'a' }), 'channel.namespaces[0].name: "a" must be two or more'],
+    [named({ name: 'a:b' }), 'channel.namespaces[0].name: "a:b" must be two or more'],
+    [named({ name: 'ab\n' }), 'must be two or more'],
+    [named({ name: '' }), 'must be two or more'],
     [named({ name: 5 }), 'channel.namespaces[0].name: 5 is a number'],
     [
       named({ name: 'chat' }, { name: 'news' }, { name: 'chat' }),
@@ -87,7 +87,7 @@ t.test('values that channel options do not have', async t => {
     [{ channel: { publication_data_format: 'xml' } }, 'channel.publication_data_format: "xml" is not one of'],
     [
       named({ name: 'chat', subscription_type: 'map' }),
-      'subscription_type: "map": subscription type is not there yet',
+      'subscription_type: "map": this subscription type is not supported yet',
     ],
     [named({ name: 'chat', subscription_type: 'stack' }), 'subscription_type: "stack" is not one of'],
     [bare({ channel_regex: '^(a' }), 'channel.without_namespace.channel_regex: '],
@@ -161,11 +161,20 @@ t.test('token settings, of both kinds', async t => {
       [],
     )
     refused(t, [
-      [tree({ audience: 'a', audience_regex: 'a' }), `client.${block}.audience: excludes audience_regex`],
-      [tree({ issuer: 'a', issuer_regex: 'a' }), `client.${block}.issuer: excludes issuer_regex`],
+      [
+        tree({ audience: 'a', audience_regex: 'a' }),
+        `client.${block}.audience: cannot be combined with audience_regex`,
+      ],
+      [
+        tree({ issuer: 'a', issuer_regex: 'a' }),
+        `client.${block}.issuer: cannot be combined with issuer_regex`,
+      ],
       [tree({ issuer_regex: '(' }), `client.${block}.issuer_regex: `],
-      [tree({ user_id_claim: 'user-id' }), `client.${block}.user_id_claim: "user-id" has other characters`],
-      [tree({ user_id_claim: 'user1' }), 'user_id_claim: "user1" has other characters'],
+      [
+        tree({ user_id_claim: 'user-id' }),
+        `client.${block}.user_id_claim: "user-id" may contain only letters and _`,
+      ],
+      [tree({ user_id_claim: 'user1' }), 'user_id_claim: "user1" may contain only letters and _'],
       [
         tree({ rsa_public_key: 'x' }),
         `client.${block}.rsa_public_key: is not a public key or certificate in PEM`,
@@ -197,16 +206,16 @@ t.test('endpoints', async t => {
     [{ http_api: { error_mode: 'status' } }, 'http_api.error_mode: "status" is not one of "", "transport"'],
     [
       { http_api: { handler_prefix: '/connection/websocket' } },
-      'http_api.handler_prefix: "/connection/websocket" is the path of websocket.handler_prefix too',
+      'http_api.handler_prefix: "/connection/websocket" is also the path of websocket.handler_prefix',
     ],
     [{ rpc: { ping: { enabled: true, method: '' } } }, 'rpc.ping.method: is empty'],
     [
       { admin: { password: 'x', handler_prefix: '/api' } },
-      'admin.handler_prefix: "/api" is the path of http_api.handler_prefix too',
+      'admin.handler_prefix: "/api" is also the path of http_api.handler_prefix',
     ],
     [
       { http_server: { port: 8000, internal_port: 8000 } },
-      'http_server.internal_port: 8000 is http_server.port too: the internal port is one of its own',
+      'http_server.internal_port: 8000 is also http_server.port: choose another internal port',
     ],
   ])
   t.same(faultsOf({ admin: { handler_prefix: '/api' } }), [], 'without a key there is no admin page')

@@ -105,7 +105,7 @@ t.test('sentinels: the address names some of them and the master', async t => {
   t.equal(
     targetsOf({ address: 'redis+sentinel://h', sentinel_master_name: 'm' })[0].options.name,
     'm',
-    'the name may stand beside the address',
+    'the name may be given beside the address',
   )
 })
 
@@ -168,22 +168,22 @@ t.test('an address that cannot be used is one line that names the key', async t 
     ['h:0', 'has a port that is not between 1 and 65535'],
     ['h:65536', 'has a port that is not between 1 and 65535'],
     ['h:port', 'is not an address like'],
-    ['http://h', 'has the unknown scheme http://; there are redis://'],
+    ['http://h', 'has the unknown scheme http://; known ones are redis://'],
     ['redis://', 'is not an address like'],
-    ['redis://h/x', 'not the number of a database'],
-    ['redis://h?foo=1', 'has an unknown option "foo"; there are addr'],
+    ['redis://h/x', 'not a database number'],
+    ['redis://h?foo=1', 'has an unknown option "foo"; known ones are addr'],
     ['redis://h?io_timeout=5', 'option io_timeout: "5" has no unit'],
     ['redis://h?io_timeout=0s', 'option io_timeout: "0s" is too short'],
     ['redis://h?tls_enabled=yes', 'option tls_enabled: "yes" is not true or false'],
     ['redis://:%zz@h', 'has a % in user or password'],
     ['redis://h#1', 'is not an address like'],
     ['unix://run/redis.sock', 'is not like unix:///path'],
-    ['unix:///run/redis.sock?tls_enabled=true', 'names a Unix socket, which has no TLS'],
+    ['unix:///run/redis.sock?tls_enabled=true', 'names a Unix socket, which cannot use TLS'],
     ['redis+sentinel://h', 'names sentinels, but not the master'],
     ['redis+sentinel://h?sentinel_master_name=', 'option sentinel_master_name is empty'],
-    ['redis+cluster://h/1', 'which has no database 1'],
+    ['redis+cluster://h/1', 'which has only database 0'],
     ['redis+cluster://h?addr=a:b', 'has an addr that is not host:port'],
-    ['redis+cluster://h:1?addr=h:1', 'names h:1, which stands in engine.redis.address already'],
+    ['redis+cluster://h:1?addr=h:1', 'names h:1, which is already in engine.redis.address'],
   ])) {
     const found = faults({ address })
     t.equal(found.length, 1, JSON.stringify(address))
@@ -193,7 +193,7 @@ t.test('an address that cannot be used is one line that names the key', async t 
   }
   t.same(faults({ address: ['a', ''] }), ['engine.redis.address[1]: is empty'])
   t.match(faults({ address: ['a:1', 'b:1', 'redis://a:1/2'] }), [
-    'engine.redis.address[2]: names a:1, which stands in engine.redis.address[0] already',
+    'engine.redis.address[2]: names a:1, which is already in engine.redis.address[0]',
   ])
   t.match(faults({ address: ['x y', 'b:1', 'ftp://z'] }), [
     /^engine.redis.address\[0\]: is not/,
@@ -230,13 +230,13 @@ t.test('addresses are checked only where Redis is used', async t => {
   t.same(faultsOf({ engine: { redis: { address: 'http://x', prefix: '' } } }), [])
 })
 
-t.test('options of Centrifugo that Halley has not yet are warnings', async t => {
+t.test('Centrifugo options that Halley does not support yet are warnings', async t => {
   const base = {
     engine: { type: 'redis', redis: { address: 'redis://h?force_resp2=true', force_resp2: true } },
   }
   t.match(loadConfig({ base }).warnings, [
-    'engine.redis.force_resp2: Centrifugo has this key, Halley has not yet',
-    'engine.redis.address: Centrifugo has the option force_resp2, Halley has not yet',
+    'engine.redis.force_resp2: Centrifugo key that Halley does not support yet',
+    'engine.redis.address: Centrifugo option force_resp2, which Halley does not support yet',
   ])
 })
 
@@ -244,9 +244,9 @@ t.test('prefix, client_name and the numbers have bounds', async t => {
   t.same(faults({ prefix: 'my-app:live_1', client_name: 'a-b.c', presence_ttl: '1s' }), [])
   for (const [redis, line] of /** @type {[Record<string, any>, string][]} */ ([
     [{ prefix: '' }, 'engine.redis.prefix: is empty'],
-    [{ prefix: 'a b' }, 'engine.redis.prefix: "a b" has a space or a brace in it'],
-    [{ prefix: 'a{b}' }, 'engine.redis.prefix: "a{b}" has a space or a brace in it'],
-    [{ client_name: 'a b' }, 'engine.redis.client_name: "a b" has other characters'],
+    [{ prefix: 'a b' }, 'engine.redis.prefix: "a b" contains a space or a brace'],
+    [{ prefix: 'a{b}' }, 'engine.redis.prefix: "a{b}" contains a space or a brace'],
+    [{ client_name: 'a b' }, 'engine.redis.client_name: "a b" contains a space or a character outside ASCII'],
     [{ presence_ttl: '500ms' }, 'engine.redis.presence_ttl: 500ms is out of range'],
     [{ sharded_pub_sub_partitions: 0 }, 'engine.redis.sharded_pub_sub_partitions: 0 is out of range'],
     [{ db: -1 }, 'engine.redis.db: -1 is out of range'],
@@ -289,7 +289,7 @@ t.test('certificates and keys: PEM, base64 of it, or a file', async t => {
       'server_ca_pem: is not PEM, not base64 of PEM, and not the path of a file',
     ],
     [{ server_ca_pem: folder }, 'server_ca_pem: is a file that is a directory'],
-    [{ server_ca_pem: join(folder, 'empty.pem') }, 'server_ca_pem: is a file that does not hold PEM'],
+    [{ server_ca_pem: join(folder, 'empty.pem') }, 'server_ca_pem: is a file without PEM'],
     [{ server_ca_pem: key }, 'server_ca_pem: is not a certificate'],
     [{ cert_pem: cert }, 'cert_pem: needs key_pem too'],
     [{ key_pem: key }, 'key_pem: needs cert_pem too'],

@@ -88,7 +88,7 @@ t.test('halley serve ends with one line and exit code 1', async t => {
     code: 1,
     stdout: '',
     stderr:
-      'halley: engine.redis.address: is not an address like host:port or redis://user:password@host:port/db (in a password, %XX stands for what is not a letter or digit)\n',
+      'halley: engine.redis.address: is not an address like host:port or redis://user:password@host:port/db (in a password, write special characters as %XX)\n',
   })
 })
 

@@ -14,7 +14,7 @@ const tokenOptions = block => [
   int(
     `${block}.hmac_previous_secret_key_valid_until`,
     0,
-    'Until when the previous secret is tried. 0: always.',
+    'Time after which the previous secret is no longer tried. 0: it is always tried.',
     {
       unit: 'unix seconds',
     },
@@ -28,16 +28,16 @@ const tokenOptions = block => [
   string(
     `${block}.jwks_public_endpoint`,
     '',
-    'URL of a JWKS. With it the keys above are not used. May hold `{{name}}` of a named group of a regex below.',
+    'URL of a JWKS, used instead of the keys above. May contain `{{name}}`, a named group of audience_regex or issuer_regex.',
   ),
   string(`${block}.audience`, '', 'Required `aud`. Excludes audience_regex.'),
   string(`${block}.audience_regex`, '', 'Pattern (RE2) that `aud` must match. Excludes audience.'),
   string(`${block}.issuer`, '', 'Required `iss`. Excludes issuer_regex.'),
   string(`${block}.issuer_regex`, '', 'Pattern (RE2) that `iss` must match. Excludes issuer.'),
-  string(`${block}.user_id_claim`, '', 'Claim with the user id, letters and `_` only. Empty: `sub`.'),
+  string(`${block}.user_id_claim`, '', 'Name of the claim with the user id (letters and `_`). Empty: `sub`.'),
   bool(
     `${block}.insecure_skip_jwks_endpoint_safety_check`,
-    'Accept a templated JWKS URL filled from groups that match more than a list of literals.',
+    'Allow `{{name}}` in the JWKS URL for groups that match more than a list of literals.',
   ),
 ]
 
@@ -51,95 +51,99 @@ export const clientOptions = [
   bool('client.subscription_token.enabled', 'Check subscription tokens with the keys of this block only.'),
   ...tokenOptions('client.subscription_token'),
 
-  bool(
-    'client.allow_anonymous_connect_without_token',
-    'Clients without a token connect as the anonymous user.',
-  ),
+  bool('client.allow_anonymous_connect_without_token', 'Clients without a token connect as anonymous users.'),
   bool(
     'client.disallow_anonymous_connection_tokens',
     'Refuse connection tokens without a user (close 3507).',
   ),
   bool(
     'client.insecure',
-    'No tokens needed; subscribe, publish, presence and history allowed everywhere. For development only.',
+    'Clients need no connection token and may subscribe, publish, and read presence and history in all channels. ' +
+      'Channels with `channel.private_prefix` still need a subscription token. For development only.',
   ),
   bool(
     'client.insecure_skip_token_signature_verify',
-    'Do not check token signatures; the other checks stay.',
+    'Do not verify token signatures. All other token checks remain.',
   ),
   string(
     'client.user_id_http_header',
     '',
-    'Header with the user id, set by a trusted reverse proxy that also removes it from what clients send.',
+    'Header with the user id, set by a trusted reverse proxy. The proxy must remove this header from client requests.',
   ),
 
-  duration('client.ping_interval', '25s', 'Time between pings to a client. Must be above pong_timeout.'),
-  duration('client.pong_timeout', '8s', 'Time a client has for its pong (then close 3012).'),
-  duration('client.expired_close_delay', '25s', 'Time to refresh an expired connection before close 3005.', {
-    min: 0,
-  }),
+  duration('client.ping_interval', '25s', 'Interval of pings to a client. Must be above pong_timeout.'),
+  duration('client.pong_timeout', '8s', 'Time a client has to answer a ping before close 3012.'),
   duration(
-    'client.expired_sub_close_delay',
+    'client.expired_close_delay',
     '25s',
-    'Time to refresh an expired subscription before it ends.',
+    'Time a client has to refresh an expired connection before close 3005.',
     {
       min: 0,
     },
   ),
-  duration('client.stale_close_delay', '10s', 'Time to send connect before close 3502.'),
   duration(
-    'client.presence_update_interval',
-    '27s',
-    'Time between renewals of presence, and of expiry checks.',
+    'client.expired_sub_close_delay',
+    '25s',
+    'Time a client has to refresh an expired subscription before it ends.',
+    {
+      min: 0,
+    },
   ),
+  duration(
+    'client.stale_close_delay',
+    '10s',
+    'Time a new connection has to send `connect` before close 3502.',
+  ),
+  duration('client.presence_update_interval', '27s', 'Interval of presence renewals and expiry checks.'),
   duration(
     'client.channel_position_check_delay',
     '40s',
-    'Time without a publication until a position is checked.',
+    'Time without a publication after which the position of a subscription is checked.',
   ),
 
-  int('client.channel_limit', 128, 'Subscriptions of one connection.', { min: 1 }),
-  int('client.queue_max_size', 1048576, 'Bytes a client may leave unread before close 3008.', {
+  int('client.channel_limit', 128, 'Maximum subscriptions of one connection.', { min: 1 }),
+  int('client.queue_max_size', 1048576, 'Maximum unsent bytes of a client before close 3008.', {
     unit: 'bytes',
     min: 1,
     max: 2147483647,
   }),
-  int('client.connection_limit', 0, 'Connections of this node. 0: no limit.'),
-  int('client.user_connection_limit', 0, 'Connections of one user (not the anonymous one). 0: no limit.'),
-  int('client.connection_rate_limit', 0, 'New connections a second on this node. 0: no limit.'),
+  int('client.connection_limit', 0, 'Maximum connections of this node. 0: no limit.'),
+  int(
+    'client.user_connection_limit',
+    0,
+    'Maximum connections of one user; anonymous users are not counted. 0: no limit.',
+  ),
+  int('client.connection_rate_limit', 0, 'Maximum new connections a second on this node. 0: no limit.'),
   int(
     'client.history_max_publication_limit',
     300,
-    'Publications in one history answer to a client. 0: no limit.',
+    'Maximum publications in one history reply to a client. 0: no limit.',
   ),
   int(
     'client.recovery_max_publication_limit',
     300,
-    'Publications recovered for one subscription. 0: no limit.',
+    'Maximum publications recovered for one subscription. 0: no limit.',
   ),
   bool('client.connect_include_server_time', 'Send the server time (unix ms) in the connect reply.'),
 
   bool(
     'client.connect_code_to_unidirectional_disconnect.enabled',
-    'Take the disconnects for failed connects of one-way clients from `transforms`.',
+    'Replace disconnects of one-way clients whose connect failed, as `transforms` says.',
   ),
   transforms(
     'client.connect_code_to_unidirectional_disconnect.transforms',
-    'Disconnect for error codes of connect; codes that are not named keep their own.',
+    'Disconnect for each error code of connect. Codes not listed are not replaced.',
     { code: { type: 'integer', minimum: 3000, maximum: 4999 }, reason: { type: 'string' } },
   ),
 
-  bool(
-    'client.subscribe_to_user_personal_channel.enabled',
-    'Subscribe every user to a channel of their own.',
-  ),
+  bool('client.subscribe_to_user_personal_channel.enabled', 'Subscribe every user to a personal channel.'),
   string(
     'client.subscribe_to_user_personal_channel.personal_channel_namespace',
     '',
-    'Namespace of that channel, `<namespace>:#<user>`. Empty: `#<user>`.',
+    'Namespace of the personal channel, `<namespace>:#<user>`. Empty: the channel is `#<user>`.',
   ),
   bool(
     'client.subscribe_to_user_personal_channel.single_connection',
-    'A new connection of a user ends the older ones (3504). Needs presence in that namespace.',
+    'A new connection of a user closes the older ones (3504). Needs presence in that namespace.',
   ),
 ]

@@ -7,19 +7,19 @@ const PEM = 'PEM text, base64 of it, or the path of a file.'
  * @param {string} peers servers that it is about @param {string} scheme of addresses that switch it on
  */
 const tlsOptions = (block, peers, scheme) => [
-  bool(`${block}.enabled`, `Connect to ${peers} with TLS. Addresses with \`${scheme}://\` do so anyway.`),
-  string(`${block}.cert_pem`, '', `Certificate that is shown to ${peers}: ${PEM}`),
-  string(`${block}.key_pem`, '', `Key of that certificate: ${PEM}`, { secret: true }),
+  bool(`${block}.enabled`, `Connect to ${peers} with TLS. Addresses with \`${scheme}://\` always use TLS.`),
+  string(`${block}.cert_pem`, '', `Client certificate for ${peers}: ${PEM}`),
+  string(`${block}.key_pem`, '', `Key of the client certificate: ${PEM}`, { secret: true }),
   string(
     `${block}.server_ca_pem`,
     '',
-    `Certificates of the authorities that certificates of ${peers} must come from: ${PEM} Empty: those that Node.js knows.`,
+    `CA certificates that verify ${peers}: ${PEM} Empty: the CAs of Node.js.`,
   ),
-  bool(`${block}.insecure_skip_verify`, 'Take any certificate. Only for a try.'),
+  bool(`${block}.insecure_skip_verify`, 'Accept any certificate. For tests only.'),
   string(
     `${block}.server_name`,
     '',
-    'Name that must stand in the certificate. Empty: the host of the address.',
+    'Name that the certificate must contain. Empty: the host of the address.',
   ),
 ]
 
@@ -27,47 +27,60 @@ export const redisOptions = [
   oneOrMore(
     'engine.redis.address',
     'redis://127.0.0.1:6379',
-    'Address, or a list of them: channels are spread over all, so every node needs the same list in the same order. ' +
-      '`host:port`, `redis://[[user]:password@]host:port[/db][?option=value]`, `rediss://` (TLS), `unix:///path`, ' +
-      '`redis+sentinel://host:port?sentinel_master_name=name`, `redis+cluster://host:port`; more sentinels or nodes ' +
-      'with `addr=host:port`. Options of an address win over the keys below: `connect_timeout`, `io_timeout`, ' +
+    'Address, or list of addresses. Channels are distributed over the list, so every node needs the same list in ' +
+      'the same order. Forms: `host:port`, `redis://[[user]:password@]host:port[/db][?option=value]`, `rediss://` (TLS), `unix:///path`, ' +
+      '`redis+sentinel://host:port?sentinel_master_name=name`, `redis+cluster://host:port`; `addr=host:port` ' +
+      'adds a sentinel or cluster node. Options in an address override the keys below: `connect_timeout`, `io_timeout`, ' +
       '`tls_enabled`, `sentinel_user`, `sentinel_password`, `sentinel_tls_enabled`.',
     { secret: true },
   ),
   strings(
     'engine.redis.cluster_address',
-    'Another way to name clusters: each entry is one, its nodes as `host:port,host:port`. Wins over address.',
+    'Redis Clusters, one an entry, with their nodes as `host:port,host:port`. Overrides address.',
   ),
   strings(
     'engine.redis.sentinel_address',
-    'Another way to name sentinels: each entry is one set, as `host:port,host:port`. Wins over address.',
+    'Sets of sentinels, one an entry, as `host:port,host:port`. Overrides address.',
   ),
   string(
     'engine.redis.sentinel_master_name',
     '',
-    'Name that sentinels know the master by, where the address does not say it.',
+    'Name of the master that the sentinels monitor, unless the address has it.',
   ),
-  string('engine.redis.user', '', 'User (ACL) to log in as. Empty: the default user.'),
+  string('engine.redis.user', '', 'ACL user. Empty: the default user.'),
   string('engine.redis.password', '', 'Password. Empty: none.', { secret: true }),
-  int('engine.redis.db', 0, 'Number of the database. Publications reach all databases of a server.'),
+  int(
+    'engine.redis.db',
+    0,
+    'Database number. Redis pub/sub ignores it: gateways on one server need different prefixes.',
+  ),
   string('engine.redis.client_name', '', 'Name of the connections in `CLIENT LIST`. Empty: none.'),
-  string('engine.redis.sentinel_user', '', 'User to log in to sentinels as. Empty: the default user.'),
-  string('engine.redis.sentinel_password', '', 'Password for sentinels. Empty: none.', { secret: true }),
+  string('engine.redis.sentinel_user', '', 'ACL user of the sentinels. Empty: the default user.'),
+  string('engine.redis.sentinel_password', '', 'Password of the sentinels. Empty: none.', { secret: true }),
   string(
     'engine.redis.prefix',
     'halley',
-    'What all keys and topics begin with. Gateways with the same prefix are one. Not `centrifugo`: the layout is another.',
+    'Prefix of all keys and pub/sub topics. Nodes with the same prefix form one cluster. Do not use `centrifugo`: its key layout differs.',
   ),
-  duration('engine.redis.connect_timeout', '1s', 'Longest time that connecting may take.'),
-  duration('engine.redis.io_timeout', '4s', 'A server that does not answer for so long counts as gone.'),
-  duration('engine.redis.presence_ttl', '60s', 'How long the clients of a node that died stay in presence.', {
-    min: 1000,
-  }),
+  duration('engine.redis.connect_timeout', '1s', 'Maximum time to connect.'),
+  duration(
+    'engine.redis.io_timeout',
+    '4s',
+    'A server that does not answer within this time is considered down.',
+  ),
+  duration(
+    'engine.redis.presence_ttl',
+    '60s',
+    'Time after which the clients of a dead node leave presence.',
+    {
+      min: 1000,
+    },
+  ),
   int(
     'engine.redis.sharded_pub_sub_partitions',
     128,
-    'Parts that the channels of a cluster are cut into, each in one slot. The same on every node. Clusters always use ' +
-      'sharded pub/sub where the servers have it.',
+    'Partitions of the channels of a Redis Cluster, one slot each. Must be the same on every node. Sharded pub/sub is ' +
+      'used whenever the servers support it.',
     { min: 1, max: 16384 },
   ),
   ...tlsOptions('engine.redis.tls', 'Redis', 'rediss'),

@@ -2,7 +2,7 @@ import { bool, duration, int, string } from './make.js'
 
 /** The process: sockets, logs, engine, API, endpoints. */
 export const serverOptions = [
-  int('workers', 0, 'Worker processes, all on the same port. 0: one for each core. Halley only.', {
+  int('workers', 0, 'Worker processes, all on the same port. 0: one per core. Halley only.', {
     max: 1024,
   }),
 
@@ -16,13 +16,13 @@ export const serverOptions = [
   int(
     'http_server.internal_port',
     0,
-    'Another port for what is not for clients: server API, admin page, metrics and health move there. 0: they stay.',
+    'Separate port for internal endpoints: server API, admin page, metrics and health. 0: they use `http_server.port`.',
     { max: 65535 },
   ),
   string(
     'http_server.driver',
     'auto',
-    'Socket server: `uws` (uWebSockets.js), `node` (node:http with ws), or `auto`: uws where it loads. Halley only.',
+    'Socket server: `uws` (uWebSockets.js), `node` (node:http with ws), or `auto` (uws if it loads, else node). Halley only.',
     { values: ['auto', 'uws', 'node'] },
   ),
 
@@ -34,26 +34,29 @@ export const serverOptions = [
   string(
     'engine.type',
     'memory',
-    'Where channels live: `memory` keeps them in the primary process, `redis` in Redis, for any number of nodes.',
+    'Where channel state is kept: `memory` (the primary process, one node) or `redis` (any number of nodes).',
     { values: ['memory', 'redis'] },
   ),
   int(
     'engine.memory.max_bytes',
     536870912,
-    'Bound on what the memory engine keeps (history, idempotency keys). Halley only.',
+    'Memory limit of the memory engine for history and idempotency keys. Halley only.',
     { unit: 'bytes', min: 1 },
   ),
 
-  bool('http_api.disabled', 'Switch the server API over HTTP off.'),
+  bool('http_api.disabled', 'Disable the server API over HTTP.'),
   string('http_api.handler_prefix', '/api', 'Path of the server API.', { prefix: true }),
   string('http_api.key', '', 'Key that backends send with each API request. Empty: every request gets 401.', {
     secret: true,
   }),
-  bool('http_api.insecure', 'Answer API requests without any key. Only behind something that checks.'),
+  bool(
+    'http_api.insecure',
+    'Accept API requests without a key. Only behind a proxy that authenticates them.',
+  ),
   string(
     'http_api.error_mode',
     '',
-    'Empty: errors are HTTP 200 with an `error` object. `transport`: the HTTP status says it.',
+    'Empty: an error is HTTP 200 with an `error` object. `transport`: an error is an HTTP error status.',
     { values: ['', 'transport'] },
   ),
 
@@ -62,14 +65,14 @@ export const serverOptions = [
 
   bool(
     'health.enabled',
-    'Serve the health endpoint: 200 when every worker listens and the engine is reached.',
+    'Serve the health endpoint: 200 if every worker listens and the engine is reachable.',
   ),
   string('health.handler_prefix', '/health', 'Path of the health endpoint.', { prefix: true }),
 
-  bool('demo.enabled', 'Serve the demo page at `/`. Halley only; the development profile has it on.'),
+  bool('demo.enabled', 'Serve the demo page at `/`. On in the development profile. Halley only.'),
 
   string('node.name', '', 'Name of this node in `info`. Empty: `<hostname>_<port>`.'),
-  duration('node.info_metrics_aggregate_interval', '60s', 'Window of the metrics that `info` shows.'),
+  duration('node.info_metrics_aggregate_interval', '60s', 'Time window of the metrics in `info`.'),
 
-  duration('shutdown.timeout', '30s', 'Longest time a clean shutdown may take.'),
+  duration('shutdown.timeout', '30s', 'Maximum time of a clean shutdown.'),
 ]

@@ -11,17 +11,17 @@ const endpoint = (block, what, path) => [
 
 /** @param {string} block */
 const bodyLimit = block =>
-  int(`${block}.max_request_body_size`, 65536, 'Longest request body; longer ones get 413.', BODY)
+  int(`${block}.max_request_body_size`, 65536, 'Maximum size of a request body; larger ones get 413.', BODY)
 
 /** @param {string} block */
 const httpResponses = block => [
   bool(
     `${block}.connect_code_to_http_response.enabled`,
-    'A connect that fails is answered with an HTTP status instead of a stream that ends with a disconnect push.',
+    'Answer a failed connect with an HTTP status instead of a stream with a disconnect push.',
   ),
   transforms(
     `${block}.connect_code_to_http_response.transforms`,
-    'Status and body for error and disconnect codes; a code that is not named gets 500, an empty body the reason.',
+    'HTTP status and body for each error or disconnect code. Codes not listed get 500. An empty body is replaced by the reason.',
     {
       status_code: { type: 'integer', minimum: 200, maximum: 599 },
       body: { type: 'string', default: '' },
@@ -30,27 +30,32 @@ const httpResponses = block => [
 ]
 
 export const transportOptions = [
-  bool('websocket.disabled', 'Switch the WebSocket endpoint off.'),
+  bool('websocket.disabled', 'Disable the WebSocket endpoint.'),
   string('websocket.handler_prefix', '/connection/websocket', 'Path of the WebSocket endpoint.', {
     prefix: true,
   }),
   int(
     'websocket.message_size_limit',
     65536,
-    'Longest message taken from a client; longer ones close with 1009.',
+    'Maximum size of a message from a client; larger ones close with 1009.',
     BODY,
   ),
   bool(
     'websocket.compression',
     'Offer permessage-deflate (without context takeover). It costs CPU and memory.',
   ),
-  int('websocket.compression_min_size', 0, 'Messages shorter than this go out uncompressed.', {
+  int('websocket.compression_min_size', 0, 'Messages shorter than this are sent uncompressed.', {
     unit: 'bytes',
   }),
-  int('websocket.compression_level', 1, 'Effort of the `node` driver, 1 to 9; `uws` has one of its own.', {
-    min: 1,
-    max: 9,
-  }),
+  int(
+    'websocket.compression_level',
+    1,
+    'Compression level of the `node` driver, 1 to 9. `uws` has a fixed one.',
+    {
+      min: 1,
+      max: 9,
+    },
+  ),
 
   ...endpoint(
     'http_stream',
@@ -66,32 +71,34 @@ export const transportOptions = [
     '/connection/poll',
   ),
   bodyLimit('poll'),
-  duration('poll.timeout', '25s', `Longest time a poll waits for something to send. ${HALLEY_ONLY}`, {
+  duration('poll.timeout', '25s', `Maximum time a poll waits for data. ${HALLEY_ONLY}`, {
     max: 300_000,
   }),
   duration(
     'poll.session_timeout',
     '30s',
-    `Time without a poll under way after which a long-poll session ends. ${HALLEY_ONLY}`,
+    `A long-poll session ends after this time without a pending poll. ${HALLEY_ONLY}`,
     { max: 3_600_000 },
   ),
-  string('emulation.handler_prefix', '/emulation', 'Path where the clients of these post their commands.', {
-    prefix: true,
-  }),
+  string(
+    'emulation.handler_prefix',
+    '/emulation',
+    'Path to which clients of HTTP streaming and SSE post their commands.',
+    {
+      prefix: true,
+    },
+  ),
   bodyLimit('emulation'),
 
   ...endpoint('uni_websocket', 'WebSocket for clients that only receive', '/connection/uni_websocket'),
   int(
     'uni_websocket.message_size_limit',
     65536,
-    'Longest connect request; longer ones close with 1009.',
+    'Maximum size of a connect request; larger ones close with 1009.',
     BODY,
   ),
-  bool(
-    'uni_websocket.join_push_messages',
-    'Pushes that wait together go out as one frame, joined with line feeds.',
-  ),
-  bool('uni_websocket.disable_disconnect_push', 'Only the close frame tells why a connection ends.'),
+  bool('uni_websocket.join_push_messages', 'Send queued pushes as one frame, separated by line feeds.'),
+  bool('uni_websocket.disable_disconnect_push', 'Send no disconnect push before the close frame.'),
   ...endpoint('uni_sse', 'server-sent events for clients that only receive', '/connection/uni_sse'),
   bodyLimit('uni_sse'),
   ...httpResponses('uni_sse'),
@@ -108,16 +115,26 @@ export const transportOptions = [
     '/connection/uni_poll',
   ),
   bodyLimit('uni_poll'),
-  duration('uni_poll.timeout', '25s', `Time a poll waits when it names none. ${HALLEY_ONLY}`, {
-    max: 300_000,
-  }),
-  duration('uni_poll.max_timeout', '60s', `Longest time a poll may ask for. ${HALLEY_ONLY}`, {
-    max: 300_000,
-  }),
+  duration(
+    'uni_poll.timeout',
+    '25s',
+    `Time a poll waits for data if its request has no timeout. ${HALLEY_ONLY}`,
+    {
+      max: 300_000,
+    },
+  ),
+  duration(
+    'uni_poll.max_timeout',
+    '60s',
+    `Maximum timeout of a poll; longer ones are shortened. ${HALLEY_ONLY}`,
+    {
+      max: 300_000,
+    },
+  ),
   string(
     'uni_poll.cursor_secret_key',
     '',
-    'Signs cursors. Empty: derived from the token secret or the API key, else made anew at each start. Halley only.',
+    'Key that signs cursors. Empty: derived from the token secret or the API key, else generated at each start. Halley only.',
     { secret: true },
   ),
 ]
