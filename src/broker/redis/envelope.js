@@ -119,7 +119,7 @@ export class Head {
 }
 
 /**
- * @param {Buffer[]} reply head of an answer of read.lua, then id and value of each entry
+ * @param {Buffer[]} reply head of an answer of `read`, then id and value of each entry
  * @param {string} epoch @returns {Publication[]} in the order of the reply
  */
 export function decodeEntries(reply, epoch) {

@@ -18,7 +18,7 @@ const UNKNOWN = -1
 
 /**
  * @param {Partition} partition @param {string} channel
- * @returns {string[]} keys of its presence and of its present workers, see presence-change.lua
+ * @returns {string[]} keys of its presence and of its present workers, see presence.lua
  */
 export function keysOf(partition, channel) {
   return [partition.key('presence', channel), partition.key('presence-workers', channel)]
@@ -26,7 +26,7 @@ export function keysOf(partition, channel) {
 
 /** This worker's clients in one channel. */
 class Own {
-  /** @type {Map<string, string>} client id -> value, as in presence-change.lua */
+  /** @type {Map<string, string>} client id -> value, as in presence.lua */
   clients = new Map()
   /** Revision in Redis after the pending changes. */
   revision = NOTHING

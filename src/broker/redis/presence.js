@@ -96,7 +96,7 @@ export class RedisPresence {
       const value = entries[i + 1]
       const worker = value.indexOf(' ')
       if (!alive.has(value.latin1Slice(0, worker))) continue
-      // See presence-change.lua: '<worker> <leave> <bytes of user> <user><info>'
+      // See presence.lua: '<worker> <leave> <bytes of user> <user><info>'
       const user = value.indexOf(' ', worker + 3) + 1
       const info = user + Number(value.latin1Slice(worker + 3, user - 1))
       clients.set(field.utf8Slice(1, field.length), value.utf8Slice(info, value.length))

@@ -7,7 +7,7 @@ import { publish } from './scripts.js'
  * @typedef {import('./partition.js').Partition} Partition
  *
  * @typedef {object} Item one message on its way to Redis
- * @property {string} flags see publish.lua
+ * @property {string} flags see streams.lua
  * @property {string} channel
  * @property {Buffer | string} body
  * @property {PublishOptions | null} options of a publication

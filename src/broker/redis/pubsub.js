@@ -225,7 +225,7 @@ export class RedisPubSub {
   }
 }
 
-/** @param {SubscribeWants | null} wants @returns {string[]} operation of read.lua */
+/** @param {SubscribeWants | null} wants @returns {string[]} operation of `read` in streams.lua */
 function opOf(wants) {
   if (!wants?.recover) return ['p']
   const { offset, epoch, limit } = wants.recover

@@ -50,7 +50,7 @@ export class Reads {
 
   /**
    * @param {string} channel @param {number} metaTtl ms
-   * @param {string[]} op of read.lua, with its arguments
+   * @param {string[]} op of `read` in streams.lua, with its arguments
    * @param {Done} done called in stream order
    */
   add(channel, metaTtl, [op, ...more], done) {

@@ -135,7 +135,7 @@ export class Registry {
     })
   }
 
-  /** @param {number | Buffer[]} reply of registry-join.lua */
+  /** @param {number | Buffer[]} reply of registryJoin */
   #beaten(reply) {
     this.announced = true
     if (reply === 0) {

@@ -7,26 +7,29 @@ import { Redis } from 'ioredis'
 /** @type {Script[]} loaded by every new connection */
 export const SCRIPTS = []
 
-/** @param {string} name of a file in scripts/, whose head describes arguments and result @returns {Script} */
-function script(name) {
-  const text = readFileSync(new URL(`scripts/${name}.lua`, import.meta.url), 'utf8')
-  const script = Object.freeze({ text, hash: createHash('sha1').update(text).digest('hex') })
-  SCRIPTS.push(script)
-  return script
+/**
+ * Loads a file of scripts/. A line `--- name` begins a script, whose head describes arguments and result; what precedes
+ * the first one belongs to all.
+ * @param {string} file @returns {Record<string, Script>} by name
+ */
+function load(file) {
+  const lines = readFileSync(new URL(`scripts/${file}`, import.meta.url), 'utf8')
+  const [common, ...sections] = lines.split(/^--- /m)
+  const scripts = sections.map(section => {
+    const end = section.indexOf('\n')
+    const text = common + section.slice(end + 1)
+    const script = Object.freeze({ text, hash: createHash('sha1').update(text).digest('hex') })
+    SCRIPTS.push(script)
+    return [section.slice(0, end), script]
+  })
+  return Object.fromEntries(scripts)
 }
 
-export const publish = script('publish')
-export const read = script('read')
-export const presenceAlive = script('presence-alive')
-export const presenceBeat = script('presence-beat')
-export const presenceChange = script('presence-change')
-export const presenceOwn = script('presence-own')
-export const presenceStats = script('presence-stats')
-export const presenceSweep = script('presence-sweep')
-export const userClaim = script('user-claim')
-export const userWrite = script('user-write')
-export const registryJoin = script('registry-join')
-export const registryRemove = script('registry-remove')
+export const { publish, read } = load('streams.lua')
+export const { presenceAlive, presenceBeat, presenceChange, presenceOwn, presenceStats, presenceSweep } =
+  load('presence.lua')
+export const { userClaim, userWrite } = load('users.lua')
+export const { registryJoin, registryRemove } = load('registry.lua')
 
 /**
  * Encodes a command (RESP). The work of ioredis on each argument costs more than the rest of a script call with

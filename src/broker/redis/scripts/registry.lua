@@ -1,0 +1,87 @@
+-- The registry of workers. Keys:
+--
+-- places  hash: place (node and index of a worker) -> id of the worker
+-- leases  sorted set: place -> expiry of its lease (ms)
+
+--- registryJoin
+-- Takes a place or extends its lease, and removes workers whose leases have expired.
+--
+-- KEYS  places, leases
+-- ARGV  place
+--       id of the worker
+--       lease (ms)
+--       letters: f (first time: replaces the worker in that place), a (announce the worker even if it had the
+--         place), l (list all places), p (remove expired workers)
+--       message that announces the worker
+--       topic of all workers
+--       publish command
+--
+-- Returns 0 if another worker has the place, else the number of places; with l: place, id, place, id ...
+local places, leases = KEYS[1], KEYS[2]
+local place, id, ttl, flags, here, topic, publish = unpack(ARGV)
+local clock = redis.call('time')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+local function has(flag)
+  return string.find(flags, flag, 1, true) ~= nil
+end
+
+local function announceGone(worker)
+  redis.call(publish, topic, '-' .. worker .. '\n')
+end
+
+local before = redis.call('hget', places, place)
+if before and before ~= id then
+  local lease = redis.call('zscore', leases, place)
+  if not has('f') and lease and tonumber(lease) > now then
+    return 0
+  end
+  announceGone(before)
+end
+redis.call('hset', places, place, id)
+redis.call('zadd', leases, string.format('%.0f', now + ttl), place)
+if before ~= id or has('a') then
+  redis.call(publish, topic, here)
+end
+
+if has('p') then
+  for _, late in ipairs(redis.call('zrangebyscore', leases, '-inf', string.format('%.0f', now), 'limit', 0, 100)) do
+    local worker = redis.call('hget', places, late)
+    redis.call('hdel', places, late)
+    redis.call('zrem', leases, late)
+    if worker then
+      announceGone(worker)
+    end
+  end
+end
+
+redis.call('pexpire', places, ttl)
+redis.call('pexpire', leases, ttl)
+if has('l') then
+  return redis.call('hgetall', places)
+end
+return redis.call('hlen', places)
+
+--- registryRemove
+-- Removes a worker that has ended, and announces it.
+--
+-- KEYS  places, leases
+-- ARGV  place
+--       id of the worker
+--       its topic: the worker lives if the topic has a subscriber; '': the worker itself leaves
+--       topic of all workers
+--       publish command
+--
+-- Returns 1 if the worker was removed, now or before; 0 if it lives.
+local places, leases = KEYS[1], KEYS[2]
+local place, id, own, topic, publish = unpack(ARGV)
+if redis.call('hget', places, place) ~= id then
+  return 1
+end
+if own ~= '' and redis.call(publish, own, '') > 0 then
+  return 0
+end
+redis.call('hdel', places, place)
+redis.call('zrem', leases, place)
+redis.call(publish, topic, '-' .. id .. '\n')
+return 1

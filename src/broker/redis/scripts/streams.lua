@@ -1,0 +1,216 @@
+-- The streams of channels. Keys:
+--
+-- meta    '<offset> <epoch> <id of the last batch> <size>[ <version> <version epoch>]'
+-- stream  entry <offset>-0: d = '<id of the batch before it>\n<body>'. It may exceed its size a little: an exact
+--         trim would walk through the deleted entries of a node each time, and free nothing
+-- result  of an idempotency key: '' or '<offset> <epoch>'
+
+--- publish
+-- Publishes a batch. Each publication is one atomic step: append to the stream, new position, trim, expiry, publish.
+--
+-- KEYS  for each item, by its flags: h: meta, stream; i: result
+-- ARGV  publish command, id of the batch, epoch for a new stream; then for each item: flags, topic, body;
+--       h: size, history ttl, meta ttl (ms); v: version (20 digits), version epoch; i: result ttl (ms)
+--         e  an event: the body is the whole message     p  a publication, with h in history
+--         v  has a version                               i  published once for each idempotency key
+--
+-- Publishes 'p<offset> <epoch> <id of the batch> <index in the batch>\n<body>'.
+-- Returns a line for each item: '' not in history, '<offset> <epoch>' published, '=' and the same: known before,
+-- '!<text>' failed.
+local command, batch, newEpoch = ARGV[1], ARGV[2], ARGV[3]
+
+local function append(index, topic, body, meta, stream, result, size, ttl, metaTtl, version, versionEpoch, resultTtl)
+  if result then
+    local known = redis.call('GET', result)
+    if known then return '=' .. known end
+  end
+  local position, epoch = '0', ''
+  if meta then
+    local before = redis.call('GET', meta)
+    local previous, rest, offset = '0', '', 0
+    if before then
+      offset, epoch, previous, rest = string.match(before, '^(%d+) (%w+) (%w+) %d+(.*)$')
+    else
+      epoch = newEpoch
+      -- Before DEL, because a full Redis refuses only the first write of a script.
+      redis.call('SET', meta, '0 ' .. epoch .. ' 0 0', 'PX', metaTtl)
+      redis.call('DEL', stream)
+    end
+    local kept = ''
+    if version then
+      local last, lastEpoch = string.match(rest, '^ (%d+) (.*)$')
+      if last and version <= last and (versionEpoch == '' or versionEpoch == lastEpoch) then
+        return '=' .. offset .. ' ' .. epoch
+      end
+      kept = ' ' .. version .. ' ' .. versionEpoch
+    end
+    position = string.format('%.0f', offset + 1)
+    redis.call('XADD', stream, 'MAXLEN', '~', size, position, 'd', previous .. '\n' .. body)
+    redis.call('PEXPIRE', stream, ttl)
+    redis.call('SET', meta, position .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. kept, 'PX', metaTtl)
+  end
+  local answer = meta and (position .. ' ' .. epoch) or ''
+  if result then redis.call('SET', result, answer, 'PX', resultTtl) end
+  redis.call(command, topic, 'p' .. position .. ' ' .. epoch .. ' ' .. batch .. ' ' .. index .. '\n' .. body)
+  return answer
+end
+
+local key, arg, index = 0, 3, 0
+local function nextKey()
+  key = key + 1
+  return KEYS[key]
+end
+local function nextArg()
+  arg = arg + 1
+  return ARGV[arg]
+end
+
+local answers = {}
+while arg < #ARGV do
+  local flags, topic, body = ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3]
+  arg = arg + 3
+  local ok, answer
+  if flags == 'p' then
+    ok, answer = pcall(append, index, topic, body)
+  elseif flags == 'ph' then
+    ok, answer = pcall(append, index, topic, body, KEYS[key + 1], KEYS[key + 2], nil, ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3])
+    key = key + 2
+    arg = arg + 3
+  elseif flags == 'e' then
+    ok, answer = pcall(redis.call, command, topic, body)
+    if ok then answer = '' end
+  else
+    local meta, stream, size, ttl, metaTtl, version, versionEpoch, result, resultTtl
+    if string.find(flags, 'h', 1, true) then
+      meta, stream, size, ttl, metaTtl = nextKey(), nextKey(), nextArg(), nextArg(), nextArg()
+    end
+    if string.find(flags, 'v', 1, true) then
+      version, versionEpoch = nextArg(), nextArg()
+    end
+    if string.find(flags, 'i', 1, true) then
+      result, resultTtl = nextKey(), nextArg()
+    end
+    ok, answer = pcall(append, index, topic, body, meta, stream, result, size, ttl, metaTtl, version, versionEpoch, resultTtl)
+  end
+  if not ok then
+    if type(answer) == 'table' then answer = answer.err end
+    answer = '!' .. string.gsub(tostring(answer), '%c', ' ')
+  end
+  index = index + 1
+  answers[index] = answer
+end
+return table.concat(answers, '\n')
+
+--- read
+-- Reads positions and histories of a batch of channels. Creates missing streams and extends the expiry of others.
+--
+-- KEYS  for each item: meta, stream
+-- ARGV  epoch for a new stream; then for each item: op, meta ttl (ms; 0: neither created nor extended), arguments:
+--         p                              the position only
+--         s  offset, epoch, limit        all publications after the offset, or none if some are missing
+--         l  limit                       the newest ones (0: all)
+--         h  limit, since, epoch, order  a page; since '': from the end; order '+' or '-'
+--         c  offset, epoch, batch        as s without a limit; the batch is that of the last known publication. If the
+--                                        server has lost it, nothing is found and the stream gets a new epoch
+-- Returns for each item an array: '<found 1|0> <offset> <epoch> <batch>', then id and value of each entry; or
+-- '!<text>'.
+local newEpoch = ARGV[1]
+
+local function entries(command, stream, from, to, count)
+  local list
+  if count then
+    list = redis.call(command, stream, from, to, 'COUNT', count)
+  else
+    list = redis.call(command, stream, from, to)
+  end
+  local found = {}
+  for i = 1, #list do
+    found[2 * i - 1] = list[i][1]
+    found[2 * i] = list[i][2][2]
+  end
+  return found
+end
+
+local function id(offset)
+  return string.format('%.0f-0', offset)
+end
+
+-- The oldest offset in history; top + 1: none.
+local function oldest(stream, top, size)
+  return top + 1 - math.min(redis.call('XLEN', stream), size)
+end
+
+local function after(stream, top, size, offset, limit)
+  local missed = top - offset
+  if missed < 0 or (limit > 0 and missed > limit) then return nil end
+  if missed == 0 then return {} end
+  if oldest(stream, top, size) > offset + 1 then return nil end
+  return entries('XRANGE', stream, id(offset + 1), '+')
+end
+
+local function page(stream, top, size, limit, since, order)
+  if limit == 0 then return {} end
+  local first = oldest(stream, top, size)
+  local count = limit > 0 and limit or nil
+  if order == '+' then return entries('XRANGE', stream, id(math.max(first, since and since + 1 or 0)), '+', count) end
+  local last = since and since - 1 or top
+  if last < first or last > top then return {} end
+  return entries('XREVRANGE', stream, id(last), id(first), count)
+end
+
+local function read(meta, stream, op, metaTtl, a, b, c, d)
+  local value = redis.call('GET', meta)
+  local top, epoch, batch, size, rest
+  if value then
+    if metaTtl ~= '0' then redis.call('PEXPIRE', meta, metaTtl) end
+    top, epoch, batch, size, rest = string.match(value, '^(%d+) (%w+) (%w+) (%d+)(.*)$')
+  else
+    top, epoch, batch, size, rest = '0', newEpoch, '0', '0', ''
+    if metaTtl ~= '0' then redis.call('SET', meta, '0 ' .. newEpoch .. ' 0 0', 'PX', metaTtl) end
+    redis.call('DEL', stream)
+  end
+  local position, kept = tonumber(top), tonumber(size)
+  local found
+  if op == 's' then
+    if b == '' or b == epoch then found = after(stream, position, kept, tonumber(a), tonumber(c)) end
+  elseif op == 'l' then
+    found = page(stream, position, kept, a == '0' and -1 or tonumber(a), nil, '-')
+  elseif op == 'h' then
+    if c == '' or c == epoch then found = page(stream, position, kept, tonumber(a), tonumber(b), d) end
+  elseif op == 'c' and b == epoch then
+    local offset = tonumber(a)
+    found = after(stream, position, kept, offset, 0)
+    local unknown = offset > position
+    if found and offset > 0 then
+      if #found > 0 then
+        unknown = string.match(found[2], '^(%w+)\n') ~= c
+      else
+        unknown = batch ~= c
+      end
+    end
+    if unknown then
+      found = nil
+      epoch = newEpoch
+      redis.call('SET', meta, top .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. rest, 'KEEPTTL')
+    end
+  end
+  local answer = found or {}
+  table.insert(answer, 1, (found and '1 ' or '0 ') .. top .. ' ' .. epoch .. ' ' .. batch)
+  return answer
+end
+
+local counts = { p = 0, s = 3, l = 1, h = 4, c = 3 }
+local answers = {}
+local arg = 1
+for item = 1, #KEYS / 2 do
+  local op, metaTtl = ARGV[arg + 1], ARGV[arg + 2]
+  arg = arg + 2
+  local ok, answer = pcall(read, KEYS[2 * item - 1], KEYS[2 * item], op, metaTtl, ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3], ARGV[arg + 4])
+  arg = arg + counts[op]
+  if not ok then
+    if type(answer) == 'table' then answer = answer.err end
+    answer = { '!' .. tostring(answer) }
+  end
+  answers[item] = answer
+end
+return answers
