@@ -33,19 +33,19 @@ const sum = counts => Object.values(counts).reduce((total, count) => total + cou
 export const centrifugo = Object.freeze([
   gauge(
     'centrifugo_node_build',
-    'Always 1; the label tells the version of Halley.',
+    'Always 1; the label is the version of Halley.',
     ['version'],
     ({ snapshot }) => [[1, snapshot.node.version]],
   ),
   gauge(
     'centrifugo_node_num_clients',
-    'Clients that are connected to this node.',
+    'Connected clients of this node.',
     [],
     one(({ snapshot }) => snapshot.totals.connections.connected),
   ),
   gauge(
     'centrifugo_node_num_users',
-    'Different users among the clients of this node; all clients without a user count as one. Only up to 50,000 clients and 50,000 channels.',
+    'Distinct users of this node; anonymous clients count as one. Absent above 50,000 clients or 50,000 channels.',
     [],
     one(({ users }) => users),
   ),
@@ -57,7 +57,7 @@ export const centrifugo = Object.freeze([
   ),
   gauge(
     'centrifugo_node_num_channels',
-    'Channels with subscribers on this node. With Redis only up to 50,000 clients and 50,000 channels.',
+    'Channels with subscribers on this node. With Redis, absent above 50,000 clients or 50,000 channels.',
     [],
     // With Redis, a snapshot counts a channel once per worker.
     one(({ snapshot, channels }) =>
@@ -66,25 +66,25 @@ export const centrifugo = Object.freeze([
   ),
   gauge(
     'centrifugo_node_num_nodes',
-    'Nodes that are one gateway, this one included.',
+    'Nodes of the cluster, including this one.',
     [],
     one(({ nodes }) => nodes),
   ),
   counter(
     'centrifugo_node_messages_sent_count',
-    'Publications that were handed to the engine, from clients and from the server API; the type is always "publication".',
+    'Publications from clients and the server API; the type is always "publication".',
     ['type', 'channel_namespace'],
     ({ snapshot }) => [[snapshot.counters.publishes, 'publication', '']],
   ),
   counter(
     'centrifugo_node_action_count',
-    'What was done, by action; only "add_client" is counted: clients that connected.',
+    'Actions; only "add_client" is counted: clients that completed connect.',
     ['action', 'channel_namespace'],
     ({ snapshot }) => [[snapshot.counters.connects, 'add_client', '']],
   ),
   counter(
     'centrifugo_client_connections_accepted',
-    'Clients that connected, by transport.',
+    'Clients that completed connect, by transport.',
     CLIENT,
     ({ snapshot }) =>
       Object.entries(snapshot.counters.transports).map(([transport, { connects }]) => [
@@ -97,7 +97,7 @@ export const centrifugo = Object.freeze([
   ),
   gauge(
     'centrifugo_client_connections_inflight',
-    'Clients that are connected, by transport.',
+    'Connected clients, by transport.',
     CLIENT,
     ({ snapshot }) =>
       Object.entries(snapshot.totals.connections.by).map(([transport, codecs]) => [
@@ -110,25 +110,25 @@ export const centrifugo = Object.freeze([
   ),
   counter(
     'centrifugo_client_num_reply_errors',
-    'Replies with an error, by its code.',
+    'Error replies, by error code.',
     ['method', 'code', 'channel_namespace'],
     ({ snapshot }) => byName(snapshot.counters.errors).map(([count, code]) => [count, '', code, '']),
   ),
   counter(
     'centrifugo_client_num_server_disconnects',
-    'Connections that the gateway ended, by code.',
+    'Connections closed by the gateway, by code.',
     ['code'],
     ({ snapshot }) => byName(snapshot.counters.closes).filter(([, code]) => isOwnCode(String(code))),
   ),
   counter(
     'centrifugo_client_num_server_unsubscribes',
-    'Subscriptions that the gateway ended, by code.',
+    'Subscriptions ended by the gateway, by code.',
     ['code', 'channel_namespace'],
     ({ snapshot }) => byName(snapshot.counters.unsubscribes).map(([count, code]) => [count, code, '']),
   ),
   counter(
     'centrifugo_client_recover',
-    'Subscriptions that asked to recover, by whether they were ("yes" or "no").',
+    'Subscriptions that requested recovery, by success ("yes" or "no").',
     ['recovered', 'has_recovered_publications', 'channel_namespace'],
     ({ snapshot: { counters } }) => [
       [counters.recoveries.recovered, 'yes', '', ''],
@@ -161,7 +161,7 @@ export const centrifugo = Object.freeze([
   ),
   counter(
     'centrifugo_api_command_errors_total',
-    'Errors that the server API answered with, by code.',
+    'Error replies of the server API, by code.',
     ['protocol', 'method', 'error'],
     ({ snapshot }) => byName(snapshot.counters.api_errors).map(([count, code]) => [count, 'http', '', code]),
   ),

@@ -57,7 +57,7 @@ const ofGc = value => facts =>
 export const processes = Object.freeze([
   gauge(
     'halley_process_uptime_seconds',
-    'Since the process started.',
+    'Time since the process started.',
     WORKER,
     ofEach(({ uptime }) => seconds(uptime)),
   ),
@@ -85,13 +85,13 @@ export const processes = Object.freeze([
   ),
   gauge(
     'halley_process_heap_total_bytes',
-    'JS heap that V8 has committed.',
+    'Committed JS heap.',
     WORKER,
     ofEach(({ memory }) => memory.heap_total),
   ),
   gauge(
     'halley_process_heap_limit_bytes',
-    'JS heap that the process may have.',
+    'Maximum JS heap of the process.',
     WORKER,
     ofEach(({ memory }) => memory.heap_limit),
   ),
@@ -103,19 +103,19 @@ export const processes = Object.freeze([
   ),
   gauge(
     'halley_process_heap_space_total_bytes',
-    'JS heap that V8 has committed, by space.',
+    'Committed JS heap, by space.',
     ['worker', 'space'],
     ofSpaces('total'),
   ),
   gauge(
     'halley_process_external_memory_bytes',
-    'Memory outside of the heap that belongs to objects in it, buffers included.',
+    'Memory outside of the heap that belongs to objects in the heap, including buffers.',
     WORKER,
     ofEach(({ memory }) => memory.external),
   ),
   gauge(
     'halley_process_array_buffers_bytes',
-    'The part of external memory that is buffers.',
+    'Buffers, which are part of the external memory.',
     WORKER,
     ofEach(({ memory }) => memory.array_buffers),
   ),
@@ -127,19 +127,19 @@ export const processes = Object.freeze([
   ),
   gauge(
     'halley_process_max_files',
-    'File descriptors that the process may open.',
+    'Maximum open file descriptors of the process.',
     WORKER,
     ofEach(({ files }) => files.limit),
   ),
   gauge(
     'halley_event_loop_utilization_ratio',
-    'Share of the last second in which the event loop was not waiting for events.',
+    'Share of the last second in which the event loop was active.',
     WORKER,
     ofEach(({ loop }) => loop.utilization),
   ),
   counter(
     'halley_event_loop_active_seconds_total',
-    'Time in which the event loop was not waiting for events; its rate is the utilization.',
+    'Active time of the event loop; its rate is the utilization.',
     WORKER,
     facts => lifetimes(facts).map(([worker, { active }]) => /** @type {Row} */ ([seconds(active), worker])),
   ),
@@ -174,7 +174,7 @@ export const processes = Object.freeze([
   ),
   counter(
     'halley_gc_pause_seconds_total',
-    'Time in which garbage collection stopped the process, by kind.',
+    'Time in which garbage collection paused the process, by kind.',
     ['worker', 'kind'],
     ofGc(({ pause }) => seconds(pause)),
   ),

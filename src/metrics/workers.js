@@ -30,37 +30,37 @@ const ofLifetimes =
 export const workers = Object.freeze([
   gauge(
     'halley_worker_up',
-    '1 when the worker serves clients and says so; 0 when it starts, is silent or down.',
+    '1 if the worker serves clients; 0 if it is starting, silent or down.',
     WORKER,
     ofViews(({ state }) => Number(state === 'up')),
   ),
   gauge(
     'halley_worker_sample_age_seconds',
-    'Since the worker said something; a loop that is blocked is silent.',
+    'Age of the latest sample of the worker. It grows while the event loop of the worker is blocked.',
     WORKER,
     ofViews(({ age }) => seconds(age)),
   ),
   counter(
     'halley_worker_deaths_total',
-    'Workers that died at this place.',
+    'Deaths of workers with this index.',
     WORKER,
     ofViews(({ deaths }) => deaths),
   ),
   gauge(
     'halley_worker_connections',
-    'Transports that are open, also those whose client has not connected yet.',
+    'Open connections, including clients that have not completed connect.',
     WORKER,
     ofEach(({ connections }) => connections.open),
   ),
   gauge(
     'halley_worker_clients',
-    'Clients that are connected.',
+    'Connected clients.',
     WORKER,
     ofEach(({ connections }) => connections.connected),
   ),
   gauge(
     'halley_worker_subscriptions',
-    'Subscriptions of its clients.',
+    'Subscriptions of the clients of this worker.',
     WORKER,
     ofEach(({ subscriptions }) => subscriptions),
   ),
@@ -72,7 +72,7 @@ export const workers = Object.freeze([
   ),
   gauge(
     'halley_worker_outbox_bytes',
-    'What clients have not taken yet.',
+    'Unsent bytes of all clients.',
     WORKER,
     ofEach(({ outbox }) => outbox.bytes),
   ),

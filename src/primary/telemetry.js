@@ -120,7 +120,7 @@ export class Telemetry {
         log: this.#log,
       })
     }
-    this.#monitor.event({ level: 'info', kind: 'started', text: `listens on ${this.#facts.url}` })
+    this.#monitor.event({ level: 'info', kind: 'started', text: `listening on ${this.#facts.url}` })
     this.#monitor.start()
   }
 
@@ -162,7 +162,7 @@ export class Telemetry {
   /** @type {PoolObserver['listening']} */
   listening(index) {
     this.#monitor.workerState(index, 'up')
-    const text = `worker ${index} listens`
+    const text = `worker ${index} is listening`
     this.#monitor.event({ level: 'info', kind: 'worker_started', text, worker: index })
     // It missed messages sent while it started.
     this.#pool.sendTo(index, this.#logging)
@@ -176,7 +176,7 @@ export class Telemetry {
     this.#monitor.event({
       level: requested ? 'info' : 'error',
       kind: 'worker_died',
-      text: requested ? `worker ${index} has ended: ${reason}` : `worker ${index} died: ${reason}`,
+      text: requested ? `worker ${index} stopped: ${reason}` : `worker ${index} died: ${reason}`,
       worker: index,
     })
   }

@@ -276,10 +276,10 @@ export class Monitor {
       const change = state.checkSilence()
       if (!change) continue
       if (change === 'silent') {
-        const text = `worker ${worker} has said nothing for ${(silence / 1000).toFixed(1)} s: its event loop hangs`
+        const text = `worker ${worker} has sent no sample for ${(silence / 1000).toFixed(1)} s: its event loop is blocked`
         this.event({ level: 'warn', kind: 'worker_silent', text, worker })
       } else {
-        this.event({ level: 'info', kind: 'worker_silent', text: `worker ${worker} speaks again`, worker })
+        this.event({ level: 'info', kind: 'worker_silent', text: `worker ${worker} responds again`, worker })
       }
     }
   }
@@ -290,12 +290,12 @@ export class Monitor {
     if (slow > 0) {
       const of = fresh.filter(sample => sample.counts.closes[SLOW] > 0)
       const worker = of.length === 1 ? of[0].index : null
-      const text = `${numbered(slow, 'slow client was', 'slow clients were')} closed`
+      const text = `${numbered(slow, 'slow client', 'slow clients')} disconnected`
       this.event({ level: 'warn', kind: 'slow_clients', text, worker })
     }
     const { overflows = 0 } = machine.listen ?? {}
     if (overflows > 0) {
-      const text = `${numbered(overflows, 'connection', 'connections')} did not fit into a listen queue`
+      const text = `${numbered(overflows, 'connection', 'connections')} overflowed a listen queue`
       this.event({ level: 'warn', kind: 'listen_overflow', text })
     }
   }

@@ -100,7 +100,12 @@ export class RedisOutage {
       without.add(worker)
       if (without.size > 1) return null
       this.#since = now
-      return { level: 'error', kind: 'redis_lost', text: `worker ${worker} has lost Redis`, worker }
+      return {
+        level: 'error',
+        kind: 'redis_lost',
+        text: `worker ${worker} lost its connection to Redis`,
+        worker,
+      }
     }
     without.delete(worker)
     if (without.size > 0) return null
@@ -108,7 +113,7 @@ export class RedisOutage {
     return {
       level: 'info',
       kind: 'redis_back',
-      text: `Redis is back in all workers after ${seconds} s`,
+      text: `all workers are connected to Redis again, after ${seconds} s`,
       worker: null,
     }
   }

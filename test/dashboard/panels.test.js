@@ -122,7 +122,7 @@ t.test('80x24: machine, workers, totals, one chart, the last event, the file, th
   t.match(lines[7], /^ +0 +4001 +\d+% +[\d.]+M +10,000 +[\d.]+\/[\d.]+M +\d+% +[\d.]+ +[\d.]+ +[\d.]+ /)
   t.match(lines[10], /^ all +\d+% +[\d.]+M +30,000/)
   t.match(lines[11], /connections ─+ 30,000 {2}1\/6/)
-  t.match(lines[21], /slow client was closed/)
+  t.match(lines[21], /slow client disconnected/)
   t.match(lines[22], /csv {2}halley\.csv {2}\d+ KB of 100 MB \(0%\) {2}rotations 0/)
   t.match(lines[23], /h help .*select .*detail .*sort: worker.*q quit/)
 })

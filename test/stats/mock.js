@@ -377,7 +377,12 @@ export function mockSnapshots({
       if (index === silent && second >= quiet) {
         const age = (second - quiet + 1) * 1000 + 150
         if (second === quiet + 1)
-          tell('warn', 'worker_silent', `worker ${index} says nothing: its event loop is blocked`, index)
+          tell(
+            'warn',
+            'worker_silent',
+            `worker ${index} has sent no sample: its event loop is blocked`,
+            index,
+          )
         return {
           index,
           state: age > 1500 ? 'silent' : 'up',
@@ -391,7 +396,7 @@ export function mockSnapshots({
       const slow = second % 10 === 9 && index === 0 ? Math.min(closed, 1) : 0
       const accepts = Math.max(0, target - connected[index] + closed)
       connected[index] += accepts - closed
-      if (slow > 0) tell('warn', 'slow_clients', '1 slow client was closed', index)
+      if (slow > 0) tell('warn', 'slow_clients', '1 slow client disconnected', index)
       const load = Math.min(0.95, 0.02 + connected[index] / 60_000 + accepts / 10_000)
       const base = processSample(chance, {
         pid: pids[index],

@@ -134,10 +134,10 @@ t.test('a worker that never says anything is noticed, too', async t => {
 t.test('slow clients and full listen queues are events', async t => {
   const { monitor, machine, next } = monitorRig()
   monitor.addSample(0, sampleOf(0, { counts: { closes: { 3008: 1 } } }))
-  t.match(next(0).events, [{ kind: 'slow_clients', worker: 0, text: '1 slow client was closed' }])
+  t.match(next(0).events, [{ kind: 'slow_clients', worker: 0, text: '1 slow client disconnected' }])
   monitor.addSample(0, sampleOf(0, { counts: { closes: { 3008: 2 } } }))
   monitor.addSample(1, sampleOf(1, { counts: { closes: { 3008: 2, 1000: 1 } } }))
-  t.match(next(0).events, [{ kind: 'slow_clients', worker: null, text: '4 slow clients were closed' }])
+  t.match(next(0).events, [{ kind: 'slow_clients', worker: null, text: '4 slow clients disconnected' }])
   machine.listen = { overflows: 12, drops: 12 }
   t.match(next(0).events, [{ kind: 'listen_overflow', level: 'warn', text: /^12 connections/ }])
 })
