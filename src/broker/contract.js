@@ -166,7 +166,7 @@
  * @property {Control} control
  * @property {Control} local control of this node's own workers only
  * @property {() => boolean} ready whether every part is within reach
- * @property {(patience: number) => Promise<void>} start resolves when the broker is ready, or after `patience` ms
+ * @property {(timeout: number) => Promise<void>} start resolves when the broker is ready, or after `timeout` ms
  * @property {() => void} close
  */
 

@@ -54,12 +54,12 @@ export function createBroker(createEngine, { socket, ...parts }) {
     local,
     receive: chunk => own.receive(chunk),
     ready: () => remote.ready() && own.ready(),
-    start(patience) {
+    start(timeout) {
       for (const part of [pubsub, presence, control]) part.start()
       if (remote.ready()) return Promise.resolve()
       return new Promise(resolve => {
         reached = resolve
-        setTimeout(resolve, patience)
+        setTimeout(resolve, timeout)
       })
     },
     close() {

@@ -2,7 +2,7 @@
 
 import { Placement } from '../../src/broker/redis/placement.js'
 import { RedisPresence } from '../../src/broker/redis/presence.js'
-import { Users } from '../../src/broker/redis/users.js'
+import { RedisUsers } from '../../src/broker/redis/users.js'
 import { until } from './servers.js'
 
 const quiet = () => {}
@@ -15,7 +15,7 @@ export const same = (a, b) => JSON.stringify(a) === JSON.stringify(b)
 /** ClientInfo as JSON text. */
 export const info = (user, client, more = {}) => JSON.stringify({ user, client, ...more })
 
-/** Presence and Users of one worker, over a connection of its own. */
+/** RedisPresence and RedisUsers of one worker, over a connection of its own. */
 export class Worker {
   /** @type {[channel: string, message: string][]} */
   told = []
@@ -55,7 +55,7 @@ export class Worker {
     )
     const { placement, uid } = this
     this.presence = new RedisPresence({ placement, uid, ttl, log })
-    this.users = new Users({ placement, uid, lease: ttl, log })
+    this.users = new RedisUsers({ placement, uid, lease: ttl, log })
     if (every > 0) this.ticks(every)
     placement.connect()
     t.teardown(() => this.die())

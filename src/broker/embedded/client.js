@@ -48,16 +48,16 @@ export class Bus {
 
   /**
    * @template T
-   * @param {number} type @param {(writer: FrameWriter) => void} write @param {(cursor: FrameCursor) => T} read
+   * @param {number} type @param {string[]} texts @param {(cursor: FrameCursor) => T} read
    * @returns {Promise<T>}
    */
-  ask(type, write, read) {
+  ask(type, texts, read) {
     return new Promise((resolve, reject) => {
       const writer = this.request(type, (error, cursor) => {
         if (error) reject(error)
         else resolve(read(/** @type {FrameCursor} */ (cursor)))
       })
-      write(writer)
+      for (const text of texts) writer.string(text)
       writer.end()
     })
   }
@@ -163,12 +163,8 @@ class LocalPubSub {
 
   /** @type {PubSub['announce']} */
   announce(channel, info, joined) {
-    this.#bus.writer
-      .begin(Frame.ANNOUNCE)
-      .u8(joined ? 1 : 0)
-      .string(channel)
-      .string(info)
-      .end()
+    const writer = this.#bus.writer.begin(Frame.ANNOUNCE).u8(joined ? 1 : 0)
+    writer.string(channel).string(info).end()
   }
 
   /**
@@ -201,11 +197,7 @@ class LocalPubSub {
 
   /** @type {PubSub['removeHistory']} */
   removeHistory(channel) {
-    return this.#bus.ask(
-      Frame.REMOVE_HISTORY,
-      writer => writer.string(channel),
-      () => undefined,
-    )
+    return this.#bus.ask(Frame.REMOVE_HISTORY, [channel], () => undefined)
   }
 }
 
@@ -228,24 +220,17 @@ class LocalPresence {
 
   /** @type {Presence['list']} */
   list(channel) {
-    return this.#bus.ask(
-      Frame.PRESENCE,
-      writer => writer.string(channel),
-      cursor => {
-        const presence = new Map()
-        for (let count = cursor.u32(); count > 0; count--) presence.set(cursor.string(), cursor.string())
-        return presence
-      },
-    )
+    return this.#bus.ask(Frame.PRESENCE, [channel], cursor => {
+      const presence = new Map()
+      for (let count = cursor.u32(); count > 0; count--) presence.set(cursor.string(), cursor.string())
+      return presence
+    })
   }
 
   /** @type {Presence['stats']} */
   stats(channel) {
-    return this.#bus.ask(
-      Frame.PRESENCE_STATS,
-      writer => writer.string(channel),
-      cursor => ({ clients: cursor.u32(), users: cursor.u32() }),
-    )
+    const read = (/** @type {FrameCursor} */ cursor) => ({ clients: cursor.u32(), users: cursor.u32() })
+    return this.#bus.ask(Frame.PRESENCE_STATS, [channel], read)
   }
 }
 

@@ -167,11 +167,7 @@ export class LocalControl {
 
   /** @type {Control['survey']} */
   survey(op, params) {
-    return this.#bus.ask(
-      Frame.SURVEY,
-      writer => writer.string(op).string(JSON.stringify(params)),
-      cursor => JSON.parse(cursor.string()),
-    )
+    return this.#bus.ask(Frame.SURVEY, [op, JSON.stringify(params)], cursor => JSON.parse(cursor.string()))
   }
 
   /** @type {Control['call']} */
@@ -194,11 +190,8 @@ export class LocalControl {
 
   /** @type {Control['claimUser']} */
   claimUser(user, limit, done) {
-    this.#bus
-      .request(Frame.CLAIM_USER, (error, cursor) => done(error, cursor?.u8() === 1))
-      .string(user)
-      .u32(limit)
-      .end()
+    const writer = this.#bus.request(Frame.CLAIM_USER, (error, cursor) => done(error, cursor?.u8() === 1))
+    writer.string(user).u32(limit).end()
   }
 
   /** @type {Control['releaseUser']} */

@@ -323,11 +323,8 @@ export class BrokerHost {
   /** @param {import('./store.js').Channel<Link>} channel @param {string} info byte string @param {boolean} joined */
   #announce(channel, info, joined) {
     for (const link of channel.links) {
-      link.writer
-        .begin(Frame.EVENT)
-        .u8(joined ? 1 : 0)
-        .string(channel.name)
-        .bytes(info)
+      const writer = link.writer.begin(Frame.EVENT).u8(joined ? 1 : 0)
+      writer.string(channel.name).bytes(info)
       this.#sent(link)
     }
   }

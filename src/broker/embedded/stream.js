@@ -1,4 +1,4 @@
-import { newEpoch } from '../shared.js'
+import { newEpoch } from '../epoch.js'
 
 /** Cost of an entry besides its bytes: the object, the string's header, the place in the list. */
 const ENTRY_OVERHEAD = 96

@@ -1,7 +1,7 @@
 import { errors } from '../../errors.js'
 import { encode, Kind } from './inboxes.js'
 
-/** @typedef {(error: Error | null, answer: Buffer) => void} Done */
+/** @typedef {import('../contract.js').CallDone} Done */
 
 const NOTHING = Buffer.alloc(0)
 /** In place of a call number: no answer is wanted. */
@@ -14,14 +14,15 @@ const NO_NUMBER = 0
  *   worker.<caller> <-- ANSWER -- callee
  *
  * When a worker is back after a lost connection, its callers ask which of their calls it knows: calls in transit were
- * lost, received ones will still be answered.
+ * lost, received ones will still be answered. (Within a node nothing is lost: the primary forwards calls in order, and
+ * announces the end of a worker by a count of them.)
  */
-export class RemoteCalls {
+export class RedisCalls {
   /** @type {Map<number, {uid: string, done: Done}>} call number -> callee */
   #pending = new Map()
   #last = NO_NUMBER
-  /** @type {Map<string, Set<number>>} caller -> its unanswered calls */
-  #owed = new Map()
+  /** @type {Map<string, Set<number>>} caller -> numbers of its calls that this worker has not answered */
+  #unanswered = new Map()
   #inboxes
   #uid
   #events
@@ -80,7 +81,7 @@ export class RemoteCalls {
   }
 
   /** Called when a worker can be reached (again). @param {string} uid */
-  here(uid) {
+  workerUp(uid) {
     const numbers = this.#pendingTo(uid)
     if (numbers.length === 0) return
     const probe = encode(Kind.CALL_PROBE, [this.#uid], JSON.stringify(numbers))
@@ -88,17 +89,17 @@ export class RemoteCalls {
   }
 
   /** Called when a worker has ended. @param {string} uid */
-  gone(uid) {
-    this.#owed.delete(uid)
+  removeWorker(uid) {
+    this.#unanswered.delete(uid)
     for (const number of this.#pendingTo(uid)) this.#finish(number, errors.notFound, NOTHING)
   }
 
   /** Receives a call of another worker. @param {string} caller @param {number} number @param {Buffer} request */
   called(caller, number, request) {
     if (number !== NO_NUMBER) {
-      const owed = this.#owed.get(caller)
-      if (owed) owed.add(number)
-      else this.#owed.set(caller, new Set([number]))
+      const unanswered = this.#unanswered.get(caller)
+      if (unanswered) unanswered.add(number)
+      else this.#unanswered.set(caller, new Set([number]))
     }
     try {
       this.#events.called(request, bytes => this.#answer(caller, number, bytes))
@@ -109,29 +110,29 @@ export class RemoteCalls {
   }
 
   /** @param {string} caller @param {number} number @returns {boolean} whether an answer is still wanted */
-  #settle(caller, number) {
-    const owed = this.#owed.get(caller)
-    if (!owed?.delete(number)) return false
-    if (owed.size === 0) this.#owed.delete(caller)
+  #forget(caller, number) {
+    const unanswered = this.#unanswered.get(caller)
+    if (!unanswered?.delete(number)) return false
+    if (unanswered.size === 0) this.#unanswered.delete(caller)
     return true
   }
 
   /** @param {string} caller @param {number} number @param {string | Buffer} bytes */
   #answer(caller, number, bytes) {
-    if (!this.#settle(caller, number)) return
+    if (!this.#forget(caller, number)) return
     this.#inboxes.reply(caller, encode(Kind.CALL_ANSWER, [number], bytes), encode(Kind.CALL_FAILED, [number]))
   }
 
   /** @param {string} caller @param {number} number */
   #refuse(caller, number) {
-    this.#settle(caller, number)
+    this.#forget(caller, number)
     const failed = encode(Kind.CALL_FAILED, [number])
     if (number !== NO_NUMBER) this.#inboxes.reply(caller, failed, failed)
   }
 
   /** Refuses the calls of a caller that were lost. @param {string} caller @param {number[]} numbers */
   probed(caller, numbers) {
-    const owed = this.#owed.get(caller)
-    for (const number of numbers) if (!owed?.has(number)) this.#refuse(caller, number)
+    const unanswered = this.#unanswered.get(caller)
+    for (const number of numbers) if (!unanswered?.has(number)) this.#refuse(caller, number)
   }
 }

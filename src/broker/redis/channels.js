@@ -30,7 +30,7 @@ export class Channel {
   offset = 0
   epoch = ''
   /** Batch of the last publication: distinguishes it from another one with the same offset. */
-  mark = ''
+  batchId = ''
   metaTtl = 0
   /** @type {((error: Error | null) => void)[] | null} called when the channel is live */
   waiting = null
@@ -56,7 +56,8 @@ const LEAVE = 0x6c // l
 /**
  * The channels of this worker and their positions. After a reconnect each channel is resubscribed, its position is
  * compared with the stream's, and missed publications are delivered in order before newer ones. If history does not
- * reach back, `lost` is called.
+ * reach back, `lost` is called. (A worker of the embedded engine keeps no channels: its bus loses no frame, and the
+ * primary's `Store` holds what Redis holds here.)
  */
 export class Channels {
   /** @type {Map<string, Channel>} */
@@ -118,18 +119,18 @@ export class Channels {
   }
 
   /** @param {Channel} channel @param {Answer} position */
-  #set(channel, { offset, epoch, mark }) {
+  #set(channel, { offset, epoch, batchId }) {
     channel.state = State.LIVE
     channel.offset = offset
     channel.epoch = epoch
-    channel.mark = mark
+    channel.batchId = batchId
   }
 
   /** @param {Channel} channel @param {Answer} answer @returns {boolean} delivered position = stream position */
-  agrees({ epoch, offset, mark }, answer) {
+  agrees({ epoch, offset, batchId }, answer) {
     return (
       epoch === '' ||
-      (epoch === answer.epoch && offset === answer.offset && (offset === 0 || mark === answer.mark))
+      (epoch === answer.epoch && offset === answer.offset && (offset === 0 || batchId === answer.batchId))
     )
   }
 
@@ -163,13 +164,13 @@ export class Channels {
       }
       return
     }
-    const { mark, index } = head
+    const { batchId, index } = head
     if (channel && channel.state !== State.JOINING) this.#publication(channel, head, message)
-    this.#batches.echo(mark, index)
+    this.#batches.echo(batchId, index)
   }
 
   /** @param {Channel} channel @param {Head} head @param {Buffer} message */
-  #publication(channel, { offset, epoch, mark, end }, message) {
+  #publication(channel, { offset, epoch, batchId, end }, message) {
     if (offset > 0) {
       if (channel.state === State.CATCHING) return
       const known = channel.epoch !== ''
@@ -177,19 +178,19 @@ export class Channels {
       if (known && !follows) return this.catchUp(channel)
       if (epoch !== channel.epoch) channel.epoch = epoch
       channel.offset = offset
-      channel.mark = mark
+      channel.batchId = batchId
     }
     this.#events.publication(channel.name, decode(message, end, offset, epoch))
   }
 
   /** Reads missed publications. @param {Channel} channel @param {() => void} [then] called even after an error */
   catchUp(channel, then) {
-    const { offset, epoch, mark } = channel
+    const { offset, epoch, batchId } = channel
     channel.state = State.CATCHING
     this.#queueOf(channel.partition).read(
       channel.name,
       channel.metaTtl,
-      ['c', String(offset), epoch, mark],
+      ['c', String(offset), epoch, batchId],
       (error, answer) => {
         then?.()
         // Another read may have advanced it.

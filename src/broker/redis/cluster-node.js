@@ -37,31 +37,16 @@ export function askView(send, host, done) {
   /** @type {Error | null} */
   let failed = null
   let left = 3
-  /** @type {(read: (reply: any) => void) => Done} */
-  const part = read => (error, reply) => {
-    if (error) failed ??= error
-    else read(reply)
-    if (--left === 0) done(failed, view)
-  }
-  send(
-    'cluster',
-    ['info'],
-    part(reply => {
-      view.ok = /^cluster_state:ok\b/m.test(String(reply))
-    }),
-  )
-  send(
-    'command',
-    ['info', 'spublish'],
-    part(reply => {
-      view.sharded = Array.isArray(reply) && Array.isArray(reply[0])
-    }),
-  )
-  send(
-    'cluster',
-    ['slots'],
-    part(reply => readSlots(reply, host, view)),
-  )
+  /** @param {string} name @param {string[]} args @param {(reply: any) => void} read */
+  const issue = (name, args, read) =>
+    send(name, args, (error, reply) => {
+      if (error) failed ??= error
+      else read(reply)
+      if (--left === 0) done(failed, view)
+    })
+  issue('cluster', ['info'], reply => (view.ok = /^cluster_state:ok\b/m.test(String(reply))))
+  issue('command', ['info', 'spublish'], reply => (view.sharded = Array.isArray(reply?.[0])))
+  issue('cluster', ['slots'], reply => readSlots(reply, host, view))
 }
 
 /**
@@ -95,7 +80,7 @@ function readServer([endpoint, port, id, names], asked) {
 }
 
 /** Time limit (ms) of a server that accepts connections. */
-const PATIENCE = 2000
+const TIMEOUT = 2000
 
 /**
  * Asks a server for its view of the cluster, over a separate connection.
@@ -114,12 +99,12 @@ export function inquire({ host, port }, options, done) {
     maxRetriesPerRequest: 0,
     disableClientInfo: true,
     retryStrategy: null,
-    connectTimeout: Math.min(options.connectTimeout ?? PATIENCE, PATIENCE),
+    connectTimeout: Math.min(options.connectTimeout ?? TIMEOUT, TIMEOUT),
   })
   /** @type {Error | null} why there is no connection */
   let reason = null
   let ended = false
-  const timer = setTimeout(() => end(new Error('it does not answer'), null), PATIENCE)
+  const timer = setTimeout(() => end(new Error('it does not answer'), null), TIMEOUT)
   const stop = () => {
     ended = true
     clearTimeout(timer)

@@ -1,5 +1,5 @@
 import { errors } from '../../errors.js'
-import { RemoteCalls } from './calls.js'
+import { RedisCalls } from './calls.js'
 import { ALL, decode, Inboxes, Kind } from './inboxes.js'
 import { Registry } from './registry.js'
 import { RedisSurveys } from './surveys.js'
@@ -38,54 +38,32 @@ export class RedisControl {
   /**
    * @param {object} parts @param {import('./placement.js').Placement} parts.placement
    * @param {string} parts.uid of this worker's life: letters and digits
-   * @param {string} parts.node id of this node
-   * @param {number} parts.worker index of this worker
+   * @param {string} parts.node id of this node @param {number} parts.worker index of this worker
    * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
    * @param {Control} parts.local control of this node's own workers
-   * @param {import('./users.js').Users | null} parts.users
+   * @param {import('./users.js').RedisUsers | null} parts.users
    * @param {() => void} [parts.onJoined] called whenever this worker has joined the registry
    * @param {number} [parts.lease] ms
    */
-  constructor({
-    placement,
-    uid,
-    node,
-    worker,
-    events,
-    log,
-    local,
-    users,
-    onJoined = () => {},
-    lease = LEASE_MS,
-  }) {
-    const partition = placement.control
-    this.#partition = partition
-    this.#uid = uid
-    this.#node = node
-    this.#local = local
-    this.#users = users
+  constructor({ lease = LEASE_MS, onJoined = () => {}, ...given }) {
+    this.#partition = given.placement.control
+    this.#uid = given.uid
+    this.#node = given.node
+    this.#local = given.local
+    this.#users = given.users
     this.#onJoined = onJoined
     // After a lease a worker counts as dead: nobody waits for its replies.
-    this.#inboxes = new Inboxes(partition, 2 * lease)
-    const inboxes = this.#inboxes
-    const registryEvents = {
-      here: (/** @type {string} */ uid) => this.#here(uid),
-      gone: (/** @type {string} */ uid) => this.#gone(uid),
+    this.#inboxes = new Inboxes(this.#partition, 2 * lease)
+    const parts = { ...given, partition: this.#partition, inboxes: this.#inboxes }
+    const events = {
+      workerUp: (/** @type {string} */ uid) => this.#workerUp(uid),
+      workerGone: (/** @type {string} */ uid) => this.#workerGone(uid),
       removed: () => this.#failAll(),
-      joined: () => this.#settle(),
+      joined: () => this.#registryRead(),
     }
-    this.#registry = new Registry({
-      partition,
-      inboxes,
-      uid,
-      node,
-      worker,
-      ttl: lease,
-      events: registryEvents,
-      log,
-    })
-    this.#surveys = new RedisSurveys({ partition, inboxes, registry: this.#registry, uid, events, log })
-    this.#calls = new RemoteCalls({ inboxes, uid, events, log })
+    this.#registry = new Registry({ ...parts, ttl: lease, events })
+    this.#surveys = new RedisSurveys({ ...parts, registry: this.#registry })
+    this.#calls = new RedisCalls(parts)
   }
 
   start() {
@@ -108,19 +86,19 @@ export class RedisControl {
   }
 
   /** @param {string} uid */
-  #here(uid) {
-    this.#surveys.here(uid)
-    this.#calls.here(uid)
+  #workerUp(uid) {
+    this.#surveys.workerUp(uid)
+    this.#calls.workerUp(uid)
   }
 
   /** @param {string} uid */
-  #gone(uid) {
-    this.#surveys.gone(uid)
-    this.#calls.gone(uid)
+  #workerGone(uid) {
+    this.#surveys.removeWorker(uid)
+    this.#calls.removeWorker(uid)
   }
 
   /** The registry was read, or cannot be read for now. */
-  #settle() {
+  #registryRead() {
     this.#joining = false
     for (const then of this.#waiting.splice(0)) then()
     if (this.joined) this.#onJoined()
@@ -137,7 +115,7 @@ export class RedisControl {
     if (partition !== this.#partition) return
     this.#joining = true
     partition.subscribe([this.#inboxes.all, this.#inboxes.topicOf(this.#uid)], error => {
-      if (error) return this.#settle()
+      if (error) return this.#registryRead()
       // Before the others learn that this worker is back and ask for those answers.
       this.#inboxes.flush()
       this.#registry.up()
@@ -149,7 +127,7 @@ export class RedisControl {
     if (partition !== this.#partition) return
     this.#registry.down()
     this.#failAll()
-    this.#settle()
+    this.#registryRead()
   }
 
   /** Called once a second. */
@@ -165,10 +143,10 @@ export class RedisControl {
     const { kind, fields, body } = decode(bytes)
     const [one, two, three] = fields
     switch (kind) {
-      case Kind.HERE:
-        return this.#registry.here(one, Number(two), body.toString())
-      case Kind.GONE:
-        return this.#registry.gone(one)
+      case Kind.WORKER_UP:
+        return this.#registry.workerUp(one, Number(two), body.toString())
+      case Kind.WORKER_GONE:
+        return this.#registry.workerGone(one)
       case Kind.SURVEY:
         if (topic === ALL && !this.#registry.announced) return
         return this.#surveys.asked(one, Number(two), body)
@@ -205,8 +183,8 @@ export class RedisControl {
   /** Calls a worker through Redis. @type {Control['call']} */
   callNode(node, worker, request, done) {
     if (!this.#joining) return this.#call(node, worker, request, done)
-    const kept = typeof request === 'string' ? request : Buffer.from(request)
-    this.#waiting.push(() => this.#call(node, worker, kept, done))
+    const copy = typeof request === 'string' ? request : Buffer.from(request)
+    this.#waiting.push(() => this.#call(node, worker, copy, done))
   }
 
   /** @type {Control['claimUser']} */
@@ -219,10 +197,7 @@ export class RedisControl {
     this.#users?.release(user)
   }
 
-  /**
-   * @param {string} node @param {number} worker @param {string | Buffer} request
-   * @param {((error: Error | null, answer: Buffer) => void) | null} done
-   */
+  /** @type {Control['call']} */
   #call(node, worker, request, done) {
     const uid = this.#registry.find(node, worker)
     if (this.joined && uid !== undefined) return this.#calls.call(uid, request, done)
@@ -231,6 +206,6 @@ export class RedisControl {
 
   /** Called when a worker of this node has ended. @param {number} worker index */
   workerGone(worker) {
-    this.#registry.ended(worker)
+    this.#registry.workerEnded(worker)
   }
 }

@@ -1,18 +1,23 @@
 // The Redis engine: all three parts of a broker over one or more Redis servers, sentinel sets or clusters. One in each
 // worker. Calls between workers of one node use the node's own bus, which works without Redis.
+//
+//   placement.js, cluster-shard.js    channel -> Partition -> Connection: which server, which hash slot
+//   pubsub.js, channels.js, queue.js  subscriptions, publications and reads, batched; recovery after an outage
+//   presence.js, users.js             entries in Redis under the lease of this worker
+//   control.js                        registry, surveys and calls, as messages to the inboxes of workers
+//   probe.js                          the check of all servers before any worker starts
 
-import { newEpoch } from '../shared.js'
+import { newEpoch } from '../epoch.js'
 import { parseTargets } from './address.js'
 import { RedisControl } from './control.js'
 import { Placement } from './placement.js'
 import { RedisPresence } from './presence.js'
 import { RedisPubSub } from './pubsub.js'
-import { Users } from './users.js'
+import { RedisUsers } from './users.js'
 
 /** @param {import('../contract.js').EngineParts} parts @returns {import('../contract.js').Engine} */
-export function createRedisEngine({ config, local, events, node, worker, log, onReady }) {
+export function createRedisEngine({ config, onReady, ...given }) {
   const { redis } = config.engine
-  const uid = newEpoch()
   const ready = () => placement.up && control.joined
   const placement = new Placement(
     parseTargets(redis),
@@ -31,20 +36,12 @@ export function createRedisEngine({ config, local, events, node, worker, log, on
       channelMessage: (channel, message) => pubsub.message(channel, message),
       controlMessage: (topic, message) => control.message(topic, message),
     },
-    log,
+    given.log,
   )
-  const presence = new RedisPresence({ placement, uid, ttl: redis.presence_ttl, log })
-  const pubsub = new RedisPubSub({ placement, presence, uid, events, log })
-  const control = new RedisControl({
-    placement,
-    uid,
-    node,
-    worker,
-    events,
-    log,
-    local,
-    users: new Users({ placement, uid, log }),
-    onJoined: () => ready() && onReady(),
-  })
+  const parts = { ...given, placement, uid: newEpoch() }
+  const presence = new RedisPresence({ ...parts, ttl: redis.presence_ttl })
+  const pubsub = new RedisPubSub({ ...parts, presence })
+  const users = new RedisUsers(parts)
+  const control = new RedisControl({ ...parts, users, onJoined: () => ready() && onReady() })
   return { pubsub, presence, control, ready, workerGone: index => control.workerGone(index) }
 }

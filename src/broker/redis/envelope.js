@@ -84,14 +84,14 @@ const SPACE = 0x20
 const LINE_FEED = 0x0a
 
 /**
- * The head of a publication on a topic: `p<offset> <epoch> <mark> <index>\n`. One object is reused for all of them:
+ * The head of a publication on a topic: `p<offset> <epoch> <batch id> <index>\n`. One object is reused for all of them:
  * tens of thousands of publications arrive each second.
  */
 export class Head {
   offset = 0
   epoch = ''
-  /** Mark of its batch: begins with the uid of the publishing worker. */
-  mark = ''
+  /** Begins with the uid of the publishing worker. */
+  batchId = ''
   /** Position in the batch. */
   index = 0
   /** Start of the body. */
@@ -103,15 +103,15 @@ export class Head {
     const end = message.indexOf(LINE_FEED)
     const offsetEnd = message.indexOf(SPACE, 1)
     const epochEnd = message.indexOf(SPACE, offsetEnd + 1)
-    const markEnd = message.indexOf(SPACE, epochEnd + 1)
-    if (offsetEnd < 0 || epochEnd <= offsetEnd || markEnd <= epochEnd || markEnd > end) return false
+    const batchEnd = message.indexOf(SPACE, epochEnd + 1)
+    if (offsetEnd < 0 || epochEnd <= offsetEnd || batchEnd <= epochEnd || batchEnd > end) return false
     let offset = 0
     for (let at = 1; at < offsetEnd; at++) offset = offset * 10 + message[at] - 0x30
     this.offset = offset
     this.epoch = message.toString('latin1', offsetEnd + 1, epochEnd)
-    this.mark = message.toString('latin1', epochEnd + 1, markEnd)
+    this.batchId = message.toString('latin1', epochEnd + 1, batchEnd)
     let index = 0
-    for (let at = markEnd + 1; at < end; at++) index = index * 10 + message[at] - 0x30
+    for (let at = batchEnd + 1; at < end; at++) index = index * 10 + message[at] - 0x30
     this.index = index
     this.end = end + 1
     return true

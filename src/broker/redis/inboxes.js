@@ -6,9 +6,9 @@ import { errors } from '../../errors.js'
 /** Kinds of messages with their fields and [body]. */
 export const Kind = Object.freeze({
   /** uid, index of the worker [id of its node]: this worker can be reached from now on */
-  HERE: '+',
+  WORKER_UP: '+',
   /** uid: this worker has ended */
-  GONE: '-',
+  WORKER_GONE: '-',
   /** uid of the asking worker, number of the survey [JSON: operation, parameters] */
   SURVEY: '?',
   /** number of the survey, uid of the answering worker [JSON] */
@@ -63,15 +63,15 @@ export const ALL = 'workers'
  */
 export class Inboxes {
   #partition
-  #patience
+  #maxAge
   /** @type {{uid: string, message: Message, since: number}[]} replies not sent yet */
   #kept = []
   #keptBytes = 0
 
-  /** @param {Partition} partition @param {number} patience ms after which an unsent reply is dropped */
-  constructor(partition, patience) {
+  /** @param {Partition} partition @param {number} maxAge ms after which an unsent reply is dropped */
+  constructor(partition, maxAge) {
     this.#partition = partition
-    this.#patience = patience
+    this.#maxAge = maxAge
   }
 
   get all() {
@@ -122,7 +122,7 @@ export class Inboxes {
     const kept = this.#kept
     this.#kept = []
     this.#keptBytes = 0
-    const oldest = performance.now() - this.#patience
+    const oldest = performance.now() - this.#maxAge
     for (const { uid, message, since } of kept) {
       if (since >= oldest) this.#reply(uid, message, message, since)
     }
@@ -130,7 +130,7 @@ export class Inboxes {
 
   /** Called once a second: drops expired replies. */
   tick() {
-    const oldest = performance.now() - this.#patience
+    const oldest = performance.now() - this.#maxAge
     this.#kept = this.#kept.filter(({ message, since }) => {
       if (since >= oldest) return true
       this.#keptBytes -= message.length

@@ -1,5 +1,5 @@
 import { errors } from '../../errors.js'
-import { nextItems } from '../shared.js'
+import { nextItems, Rotation } from './rotation.js'
 import { presenceBeat, presenceChange, presenceOwn, presenceSweep } from './scripts.js'
 
 /**
@@ -25,13 +25,13 @@ export function keysOf(partition, channel) {
 }
 
 /** This worker's clients in one channel. */
-class Own {
+class ChannelEntry {
   /** @type {Map<string, string>} client id -> value, as in presence.lua */
   clients = new Map()
   /** Revision in Redis after the pending changes. */
   revision = NOTHING
   /** Pending changes. */
-  underway = 0
+  pending = 0
   /** @type {Done[] | null} callbacks of a pending repair; null: none */
   waiting = null
 
@@ -52,15 +52,15 @@ export class PartitionPresence {
   #partition
   #uid
   #ttl
-  /** @type {Map<string, Own>} channels with clients, or with entries in Redis to be removed */
+  /** @type {Map<string, ChannelEntry>} channels with clients, or with entries in Redis to be removed */
   #channels = new Map()
   #revision = NOTHING
   /** Ticks in which every channel's lease is extended once. */
   #ticks
+  /** Ticks until the next round. */
   #rest
-  /** @type {Iterator<Own> | null} the rest of this round */
-  #round = null
-  #share = 0
+  /** @type {Rotation<ChannelEntry>} */
+  #rotation
   /** Clients of lost workers that this worker has removed. */
   swept = 0
 
@@ -72,6 +72,7 @@ export class PartitionPresence {
     this.#ticks = Math.max(1, Math.floor(ttl / 3000))
     // Spread the partitions over the seconds.
     this.#rest = 1 + Math.floor(Math.random() * this.#ticks)
+    this.#rotation = new Rotation(this.#channels, { ticks: this.#ticks, batch: BATCH })
   }
 
   /**
@@ -80,13 +81,13 @@ export class PartitionPresence {
    */
   add(channel, client, value, done) {
     if (!this.#partition.up) return queueMicrotask(() => done(errors.internal))
-    const own = this.#open(channel)
-    const former = own.clients.get(client)
-    own.clients.set(client, value)
-    this.#change(own, [], [client, value], error => {
-      if (error && own.clients.get(client) === value) {
-        if (former === undefined) own.clients.delete(client)
-        else own.clients.set(client, former)
+    const entry = this.#open(channel)
+    const former = entry.clients.get(client)
+    entry.clients.set(client, value)
+    this.#change(entry, [], [client, value], error => {
+      if (error && entry.clients.get(client) === value) {
+        if (former === undefined) entry.clients.delete(client)
+        else entry.clients.set(client, former)
       }
       done(error)
     })
@@ -99,21 +100,21 @@ export class PartitionPresence {
 
   /** @param {string} channel @param {string} client */
   remove(channel, client) {
-    const own = this.#channels.get(channel)
-    if (own?.clients.delete(client)) this.#change(own, [client], [], () => {})
+    const entry = this.#channels.get(channel)
+    if (entry?.clients.delete(client)) this.#change(entry, [client], [], () => {})
   }
 
-  /** @param {string} channel @returns {Own} */
+  /** @param {string} channel @returns {ChannelEntry} */
   #open(channel) {
-    let own = this.#channels.get(channel)
-    if (!own) this.#channels.set(channel, (own = new Own(channel)))
-    return own
+    let entry = this.#channels.get(channel)
+    if (!entry) this.#channels.set(channel, (entry = new ChannelEntry(channel)))
+    return entry
   }
 
-  /** @param {Own} own removed if nobody is present and Redis knows it */
-  #release(own) {
-    if (own.clients.size > 0 || own.revision !== NOTHING || own.underway > 0 || own.waiting) return
-    this.#channels.delete(own.channel)
+  /** @param {ChannelEntry} entry removed if nobody is present and Redis knows it */
+  #forget(entry) {
+    if (entry.clients.size > 0 || entry.revision !== NOTHING || entry.pending > 0 || entry.waiting) return
+    this.#channels.delete(entry.channel)
   }
 
   /** @param {string} channel */
@@ -122,82 +123,88 @@ export class PartitionPresence {
   }
 
   /**
-   * Sends a change that has been made to `own.clients`.
-   * @param {Own} own @param {string[]} gone clients
+   * Sends a change that has been applied to `entry.clients`.
+   * @param {ChannelEntry} entry @param {string[]} removed clients
    * @param {string[]} present client, value ...
    * @param {Done} done
    */
-  #change(own, gone, present, done) {
-    if (own.waiting) own.waiting.push(done)
-    else if (own.revision === UNKNOWN) this.#repair(own, done)
+  #change(entry, removed, present, done) {
+    if (entry.waiting) entry.waiting.push(done)
+    else if (entry.revision === UNKNOWN) this.#repair(entry, done)
     else {
-      const lease = own.revision === NOTHING ? this.#ttl : 0
-      this.#write(own, gone, present, lease, (error, made) => {
-        if (error || made) done(error)
-        else this.#repair(own, done)
+      const lease = entry.revision === NOTHING ? this.#ttl : 0
+      this.#write(entry, removed, present, lease, (error, applied) => {
+        if (error || applied) done(error)
+        else this.#repair(entry, done)
       })
     }
   }
 
   /**
-   * @param {Own} own @param {string[]} gone @param {string[]} present @param {number} lease ms, 0: unchanged
-   * @param {(error: Error | null, made: boolean) => void} done not made: Redis has another revision
+   * @param {ChannelEntry} entry @param {string[]} removed @param {string[]} present @param {number} lease ms, 0: unchanged
+   * @param {(error: Error | null, applied: boolean) => void} done not applied: Redis has another revision
    */
-  #write(own, gone, present, lease, done) {
-    const before = own.revision
-    own.revision = own.clients.size === 0 ? NOTHING : ++this.#revision
-    own.underway++
+  #write(entry, removed, present, lease, done) {
+    const before = entry.revision
+    entry.revision = entry.clients.size === 0 ? NOTHING : ++this.#revision
+    entry.pending++
     this.#partition.run(
       presenceChange,
-      this.#keys(own.channel),
-      [this.#uid, lease, before, own.revision, gone.length, ...gone, ...present],
+      this.#keys(entry.channel),
+      [this.#uid, lease, before, entry.revision, removed.length, ...removed, ...present],
       (error, reply) => {
-        own.underway--
-        if (error) own.revision = UNKNOWN
+        entry.pending--
+        if (error) entry.revision = UNKNOWN
         done(error, reply === 1)
-        this.#release(own)
+        this.#forget(entry)
       },
     )
   }
 
-  /** Compares Redis with `clients` and repairs it. @param {Own} own @param {Done} done */
-  #repair(own, done) {
-    if (own.waiting) return own.waiting.push(done)
-    own.waiting = [done]
-    this.#partition.run(presenceOwn, this.#keys(own.channel).slice(0, 1), [this.#uid], (error, reply) => {
-      if (!error) return this.#agree(own, reply)
-      const waiting = own.waiting ?? []
-      own.waiting = null
-      own.revision = UNKNOWN
-      settle(waiting, error)
+  /** Compares Redis with `clients` and repairs it. @param {ChannelEntry} entry @param {Done} done */
+  #repair(entry, done) {
+    if (entry.waiting) return entry.waiting.push(done)
+    entry.waiting = [done]
+    this.#partition.run(presenceOwn, this.#keys(entry.channel).slice(0, 1), [this.#uid], (error, reply) => {
+      if (!error) return this.#reconcile(entry, reply)
+      const waiting = entry.waiting ?? []
+      entry.waiting = null
+      entry.revision = UNKNOWN
+      callAll(waiting, error)
     })
   }
 
-  /** @param {Own} own @param {Buffer[]} reply of Redis: revision, then client, value ... */
-  #agree(own, [revision, ...entries]) {
-    const gone = []
+  /** @param {ChannelEntry} entry @param {Buffer[]} reply of Redis: revision, then client, value ... */
+  #reconcile(entry, [revision, ...entries]) {
+    const removed = []
     const known = new Set()
     for (let i = 0; i < entries.length; i += 2) {
       const client = String(entries[i])
-      const value = own.clients.get(client)
-      if (value === undefined) gone.push(client)
+      const value = entry.clients.get(client)
+      if (value === undefined) removed.push(client)
       else if (value === String(entries[i + 1])) known.add(client)
     }
     const present = []
-    for (const [client, value] of own.clients) if (!known.has(client)) present.push(client, value)
+    for (const [client, value] of entry.clients) if (!known.has(client)) present.push(client, value)
     // Later changes follow the revision written now.
-    const waiting = own.waiting ?? []
-    own.waiting = null
-    own.revision = Number(revision)
+    const waiting = entry.waiting ?? []
+    entry.waiting = null
+    entry.revision = Number(revision)
     let from = 0
     do {
       const until = from + 2 * MAX_WRITTEN
       const last = until >= present.length
-      this.#write(own, from === 0 ? gone : [], present.slice(from, until), this.#ttl, (error, made) => {
-        // No immediate retry: the next beat finds it.
-        if (!made) own.revision = UNKNOWN
-        if (last) settle(waiting, made ? null : (error ?? errors.internal))
-      })
+      this.#write(
+        entry,
+        from === 0 ? removed : [],
+        present.slice(from, until),
+        this.#ttl,
+        (error, applied) => {
+          // No immediate retry: the next beat finds it.
+          if (!applied) entry.revision = UNKNOWN
+          if (last) callAll(waiting, applied ? null : (error ?? errors.internal))
+        },
+      )
       from = until
     } while (from < present.length)
   }
@@ -205,18 +212,11 @@ export class PartitionPresence {
   /** Called once a second: extends the leases of its share of all channels. */
   tick() {
     if (!this.#partition.up) return
-    if (--this.#rest <= 0 && this.#round === null) {
+    if (--this.#rest <= 0 && !this.#rotation.running) {
       this.#rest = this.#ticks
-      this.#round = this.#channels.values()
-      this.#share = 0
+      this.#rotation.start()
     }
-    if (this.#round === null) return
-    this.#share = Math.max(this.#share, BATCH, Math.ceil(this.#channels.size / this.#ticks))
-    for (let left = this.#share; left > 0 && this.#round; left -= BATCH) {
-      const batch = nextItems(this.#round, Math.min(left, BATCH))
-      if (batch.length < Math.min(left, BATCH)) this.#round = null
-      this.#beat(batch, () => {})
-    }
+    if (this.#rotation.running) this.#rotation.tick(BATCH, batch => this.#beat(batch, () => {}))
   }
 
   /** The connection is back, maybe to a server with other data. */
@@ -224,13 +224,13 @@ export class PartitionPresence {
     this.#check(this.#channels.values())
   }
 
-  /** Checks batch by batch; missing entries are written meanwhile. @param {Iterator<Own>} rest */
+  /** Checks batch by batch; missing entries are written meanwhile. @param {Iterator<ChannelEntry>} rest */
   #check(rest) {
     const batch = nextItems(rest, BATCH)
     if (batch.length > 0) this.#beat(batch, error => error ?? this.#check(rest))
   }
 
-  /** @param {Own[]} batch @param {Done} done */
+  /** @param {ChannelEntry[]} batch @param {Done} done */
   #beat(batch, done) {
     if (batch.length === 0) return
     const keys = batch.flatMap(({ channel }) => this.#keys(channel))
@@ -238,20 +238,20 @@ export class PartitionPresence {
     this.#partition.run(presenceBeat, keys, [this.#uid, this.#ttl, ...revisions], (error, reply) => {
       if (!error) {
         const [lost, other, late] = reply
-        for (const i of lost) this.#missing(batch[i])
+        for (const i of lost) this.#rewrite(batch[i])
         for (const i of other) this.#repair(batch[i], () => {})
         for (const i of late) this.#sweep(batch[i].channel)
-        for (const own of batch) this.#release(own)
+        for (const entry of batch) this.#forget(entry)
       }
       done(error)
     })
   }
 
-  /** Writes everything, without a comparison: Redis holds nothing of this worker in the channel. @param {Own} own */
-  #missing(own) {
-    if (own.waiting) return
-    own.waiting = []
-    this.#agree(own, [Buffer.from('0')])
+  /** Writes everything, without a comparison: Redis holds nothing of this worker in the channel. @param {ChannelEntry} entry */
+  #rewrite(entry) {
+    if (entry.waiting) return
+    entry.waiting = []
+    this.#reconcile(entry, [Buffer.from('0')])
   }
 
   /** @param {string} channel in which other workers have left entries behind */
@@ -265,6 +265,6 @@ export class PartitionPresence {
 }
 
 /** @param {Done[]} waiting @param {Error | null} error */
-function settle(waiting, error) {
+function callAll(waiting, error) {
   for (const done of waiting) done(error)
 }

@@ -71,6 +71,11 @@ export class Partition {
   }
 }
 
+/** @param {(done: Done) => void} send @returns {Promise<any>} reply of Redis */
+export function replyTo(send) {
+  return new Promise((resolve, reject) => send((error, reply) => (error ? reject(error) : resolve(reply))))
+}
+
 const CHANNEL = 0x63 // c
 
 /**

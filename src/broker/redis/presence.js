@@ -1,3 +1,4 @@
+import { replyTo } from './partition.js'
 import { keysOf, PartitionPresence } from './partition-presence.js'
 import { presenceAlive, presenceStats } from './scripts.js'
 
@@ -84,8 +85,8 @@ export class RedisPresence {
     const [presence, present] = keysOf(partition, channel)
     // A script around the long list would triple its cost in Redis.
     const [entries, workers] = await Promise.all([
-      reply(done => partition.send('hgetall', [presence], done)),
-      reply(done => partition.run(presenceAlive, [present], [], done)),
+      replyTo(done => partition.send('hgetall', [presence], done)),
+      replyTo(done => partition.run(presenceAlive, [present], [], done)),
     ])
     const alive = new Set(workers.map(String))
     /** @type {Map<string, string>} */
@@ -108,7 +109,7 @@ export class RedisPresence {
   async stats(channel) {
     const partition = this.#placement.of(channel)
     const keys = keysOf(partition, channel)
-    const [clients, users] = await reply(done => partition.run(presenceStats, keys, [], done))
+    const [clients, users] = await replyTo(done => partition.run(presenceStats, keys, [], done))
     return { clients, users }
   }
 
@@ -127,9 +128,4 @@ export class RedisPresence {
   up(partition) {
     this.#byPartition.get(partition)?.up()
   }
-}
-
-/** @param {(done: import('./connection.js').Done) => void} send @returns {Promise<any>} */
-function reply(send) {
-  return new Promise((resolve, reject) => send((error, reply) => (error ? reject(error) : resolve(reply))))
 }

@@ -1,5 +1,5 @@
 import { errors } from '../../errors.js'
-import { newEpoch } from '../shared.js'
+import { newEpoch } from '../epoch.js'
 import { publish } from './scripts.js'
 
 /**
@@ -12,7 +12,7 @@ import { publish } from './scripts.js'
  * @property {Buffer | string} body
  * @property {PublishOptions | null} options of a publication
  * @property {((error: Error | null, offset: number, epoch: string) => void) | null} done
- * @property {boolean} echo this worker will receive it too
+ * @property {boolean} echo whether this worker will receive it too
  * @property {boolean} answered
  * @property {number} offset
  * @property {string} epoch
@@ -35,7 +35,7 @@ const EQUALS = '='
 export class Batches {
   #uid
   #last = 0
-  /** @type {Map<string, {items: Item[], partition: Partition, ticks: number}>} by mark, while echoes are missing */
+  /** @type {Map<string, {items: Item[], partition: Partition, ticks: number}>} by id, while echoes are missing */
   #open = new Map()
 
   /** @param {string} uid */
@@ -44,30 +44,30 @@ export class Batches {
   }
 
   /** @returns {string} */
-  nextMark() {
+  nextId() {
     this.#last++
     return this.#uid + this.#last.toString(36)
   }
 
-  /** @param {string} mark @param {Item[]} items @param {Partition} partition */
-  open(mark, items, partition) {
-    this.#open.set(mark, { items, partition, ticks: 0 })
+  /** @param {string} batchId @param {Item[]} items @param {Partition} partition */
+  open(batchId, items, partition) {
+    this.#open.set(batchId, { items, partition, ticks: 0 })
   }
 
-  /** @param {string} mark */
-  close(mark) {
-    this.#open.delete(mark)
+  /** @param {string} batchId */
+  close(batchId) {
+    this.#open.delete(batchId)
   }
 
-  /** Called when a publication was delivered in this worker. @param {string} mark @param {number} index */
-  echo(mark, index) {
-    if (!mark.startsWith(this.#uid)) return
-    const batch = this.#open.get(mark)
+  /** Called when a publication was delivered in this worker. @param {string} batchId @param {number} index */
+  echo(batchId, index) {
+    if (!batchId.startsWith(this.#uid)) return
+    const batch = this.#open.get(batchId)
     const item = batch?.items[index]
     if (!batch || !item?.echo) return
     item.echo = false
     if (!item.answered) return
-    if (batch.items.every(({ answered, echo }) => answered && !echo)) this.#open.delete(mark)
+    if (batch.items.every(({ answered, echo }) => answered && !echo)) this.#open.delete(batchId)
     item.done?.(null, item.offset, item.epoch)
   }
 
@@ -83,10 +83,10 @@ export class Batches {
 
   /** @param {(batch: {items: Item[], partition: Partition, ticks: number}) => boolean} chosen */
   #release(chosen) {
-    for (const [mark, batch] of this.#open) {
+    for (const [batchId, batch] of this.#open) {
       if (!chosen(batch)) continue
       const { items } = batch
-      this.#open.delete(mark)
+      this.#open.delete(batchId)
       for (const item of items) {
         if (!item.answered || !item.echo) continue
         item.echo = false
@@ -128,32 +128,21 @@ export class Publishes {
       if (options.version) flags = 'phv'
     }
     if (options.idempotencyKey) flags += 'i'
-    this.#items.push({
-      flags,
-      channel,
-      body,
-      options,
-      done,
-      echo: false,
-      answered: false,
-      offset: 0,
-      epoch: '',
-    })
+    this.#add(flags, channel, body, options, done)
   }
 
   /** @param {string} channel @param {string} message */
   event(channel, message) {
-    this.#items.push({
-      flags: 'e',
-      channel,
-      body: message,
-      options: null,
-      done: null,
-      echo: false,
-      answered: false,
-      offset: 0,
-      epoch: '',
-    })
+    this.#add('e', channel, message, null, null)
+  }
+
+  /**
+   * @param {string} flags @param {string} channel @param {Item['body']} body @param {Item['options']} options
+   * @param {Item['done']} done
+   */
+  #add(flags, channel, body, options, done) {
+    const item = { flags, channel, body, options, done, echo: false, answered: false, offset: 0, epoch: '' }
+    this.#items.push(item)
   }
 
   flush() {
@@ -174,32 +163,28 @@ export class Publishes {
   /** @param {Item[]} items */
   #send(items) {
     const partition = this.#partition
-    const mark = this.#batches.nextMark()
+    const batchId = this.#batches.nextId()
     /** @type {string[]} */
     const keys = []
     /** @type {(string | Buffer)[]} */
-    const args = [partition.publishCommand, mark, newEpoch()]
+    const args = [partition.publishCommand, batchId, newEpoch()]
     let echoes = false
     for (const item of items) {
       const { channel, flags, options } = item
       args.push(flags, partition.key('channel', channel), item.body)
       if (options === null) continue
       if (this.#isSubscribed(channel)) item.echo = echoes = true
-      this.#describe(channel, options, keys, args)
+      this.#addOptions(channel, options, keys, args)
     }
-    if (echoes) this.#batches.open(mark, items, partition)
-    partition.run(publish, keys, args, (error, reply) => this.#answered(mark, items, error, reply))
+    if (echoes) this.#batches.open(batchId, items, partition)
+    partition.run(publish, keys, args, (error, reply) => this.#answered(batchId, items, error, reply))
   }
 
   /**
    * @param {string} channel @param {PublishOptions} options @param {string[]} keys @param {(string | Buffer)[]} args
    */
-  #describe(
-    channel,
-    { historySize, historyTtl, metaTtl, version, versionEpoch, idempotencyKey },
-    keys,
-    args,
-  ) {
+  #addOptions(channel, options, keys, args) {
+    const { historySize, historyTtl, metaTtl, version, versionEpoch, idempotencyKey } = options
     const partition = this.#partition
     if (historySize > 0) {
       keys.push(partition.key('meta', channel), partition.key('stream', channel))
@@ -213,10 +198,10 @@ export class Publishes {
     }
   }
 
-  /** @param {string} mark @param {Item[]} items @param {Error | null} error @param {Buffer | null} reply */
-  #answered(mark, items, error, reply) {
+  /** @param {string} batchId @param {Item[]} items @param {Error | null} error @param {Buffer | null} reply */
+  #answered(batchId, items, error, reply) {
     if (error || !reply) {
-      this.#batches.close(mark)
+      this.#batches.close(batchId)
       for (const item of items) {
         item.echo = false
         this.#done(item, errors.internal)
@@ -245,7 +230,7 @@ export class Publishes {
       if (item.echo) waiting = true
       else this.#done(item, null)
     }
-    if (!waiting) this.#batches.close(mark)
+    if (!waiting) this.#batches.close(batchId)
   }
 
   /** An error of one callback does not stop the others of a batch. @param {Item} item @param {Error | null} error */

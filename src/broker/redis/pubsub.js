@@ -1,6 +1,7 @@
 import { errors } from '../../errors.js'
 import { Channels, State } from './channels.js'
 import { encode } from './envelope.js'
+import { replyTo } from './partition.js'
 import { Batches } from './publishes.js'
 import { PartitionQueue } from './queue.js'
 import { NO_ANSWER } from './reads.js'
@@ -189,17 +190,13 @@ export class RedisPubSub {
   history(name, { limit, sinceOffset, sinceEpoch = '', reverse = false }, metaTtl) {
     const since = sinceOffset === undefined ? '' : String(sinceOffset)
     const op = ['h', String(limit), since, sinceEpoch, reverse ? '-' : '+']
+    const queue = this.#queue(this.#placement.of(name))
     return new Promise((resolve, reject) =>
-      this.#queue(this.#placement.of(name)).read(
-        name,
-        metaTtl,
-        op,
-        (error, { found, publications, offset, epoch }) => {
-          if (error) reject(error)
-          else if (found) resolve({ publications, offset, epoch })
-          else reject(errors.unrecoverablePosition)
-        },
-      ),
+      queue.read(name, metaTtl, op, (error, { found, publications, offset, epoch }) => {
+        if (error) reject(error)
+        else if (found) resolve({ publications, offset, epoch })
+        else reject(errors.unrecoverablePosition)
+      }),
     )
   }
 
@@ -215,13 +212,9 @@ export class RedisPubSub {
   }
 
   /** @type {PubSub['removeHistory']} */
-  removeHistory(name) {
+  async removeHistory(name) {
     const partition = this.#placement.of(name)
-    return new Promise((resolve, reject) =>
-      partition.send('del', [partition.key('stream', name)], error =>
-        error ? reject(error) : resolve(undefined),
-      ),
-    )
+    await replyTo(done => partition.send('del', [partition.key('stream', name)], done))
   }
 }
 

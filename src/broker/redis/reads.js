@@ -1,5 +1,5 @@
 import { errors } from '../../errors.js'
-import { newEpoch } from '../shared.js'
+import { newEpoch } from '../epoch.js'
 import { decodeEntries } from './envelope.js'
 import { read } from './scripts.js'
 
@@ -10,14 +10,14 @@ import { read } from './scripts.js'
  * @property {boolean} found whether all requested publications are there; false also for another epoch
  * @property {number} offset top of the stream
  * @property {string} epoch
- * @property {string} mark of the last publication
+ * @property {string} batchId of the last publication
  * @property {Publication[]} publications
  * @typedef {(error: Error | null, answer: Answer) => void} Done
  * @typedef {{channel: string, args: string[], done: Done}} Item
  */
 
 /** @type {Answer} */
-export const NO_ANSWER = Object.freeze({ found: false, offset: 0, epoch: '', mark: '', publications: [] })
+export const NO_ANSWER = Object.freeze({ found: false, offset: 0, epoch: '', batchId: '', publications: [] })
 
 const MAX_POSITIONS = 128
 /** Histories may be large, and Redis drops slow subscribers (client-output-buffer-limit pubsub). */
@@ -124,7 +124,7 @@ export class Reads {
       this.#partition.connection?.fault(head.slice(1), 'read')
       return done(errors.internal, NO_ANSWER)
     }
-    const [, offset, epoch, mark] = head.split(' ')
+    const [, offset, epoch, batchId] = head.split(' ')
     let publications = NO_ANSWER.publications
     try {
       if (reply.length > 1) publications = decodeEntries(reply, epoch)
@@ -132,6 +132,6 @@ export class Reads {
       this.#partition.connection?.fault(`not a history: ${error.message}`, 'read')
       return done(errors.internal, NO_ANSWER)
     }
-    done(null, { found: reply[0][0] === ONE, offset: Number(offset), epoch, mark, publications })
+    done(null, { found: reply[0][0] === ONE, offset: Number(offset), epoch, batchId, publications })
   }
 }

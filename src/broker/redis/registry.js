@@ -10,8 +10,8 @@ const REMOVE_TICKS = 3
  * @typedef {{uid: string, missedAt: number}} Member `missedAt`: ms, when first missing in the registry; 0: present
  *
  * @typedef {object} RegistryEvents
- * @property {(uid: string) => void} here a new worker, or one that was out of reach, can be reached from now on
- * @property {(uid: string) => void} gone a worker has ended, or was silent for a lease
+ * @property {(uid: string) => void} workerUp a new worker, or one that was out of reach, can be reached from now on
+ * @property {(uid: string) => void} workerGone a worker has ended, or was silent for a lease
  * @property {() => void} joined this worker has been announced, or could not be
  * @property {() => void} removed this worker counted as ended, but lives
  */
@@ -39,7 +39,7 @@ export class Registry {
   #uid
   #node
   #place
-  #here
+  #announcement
   #ttl
   #events
   #log
@@ -69,7 +69,7 @@ export class Registry {
     this.#uid = uid
     this.#node = node
     this.#place = placeOf(node, worker)
-    this.#here = encode(Kind.HERE, [uid, worker], node)
+    this.#announcement = encode(Kind.WORKER_UP, [uid, worker], node)
     this.#ttl = ttl
     this.#events = events
     this.#log = log
@@ -127,7 +127,15 @@ export class Registry {
     if (!this.ready || this.#differs) flags += 'l'
     if (performance.now() - this.#since >= this.#ttl) flags += 'p'
     const { publishCommand } = this.#partition
-    const args = [this.#place, this.#uid, this.#ttl, flags, this.#here, this.#inboxes.all, publishCommand]
+    const args = [
+      this.#place,
+      this.#uid,
+      this.#ttl,
+      flags,
+      this.#announcement,
+      this.#inboxes.all,
+      publishCommand,
+    ]
     this.#partition.run(registryJoin, this.#keys(), args, (error, reply) => {
       const joins = !this.ready
       if (!error) this.#beaten(reply)
@@ -158,36 +166,36 @@ export class Registry {
     for (let i = 0; i < list.length; i += 2) {
       const place = String(list[i])
       listed.add(place)
-      this.#settle(place, String(list[i + 1]))
+      this.#setMember(place, String(list[i + 1]))
     }
     const now = performance.now()
     for (const [place, member] of this.#members) {
       if (listed.has(place)) continue
       if (member.missedAt === 0) member.missedAt = now
-      else if (now - member.missedAt >= this.#ttl) this.gone(member.uid)
+      else if (now - member.missedAt >= this.#ttl) this.workerGone(member.uid)
     }
     this.#differs = this.#members.size !== listed.size
   }
 
   /** @param {string} place @param {string} uid */
-  #settle(place, uid) {
+  #setMember(place, uid) {
     const before = this.#members.get(place)
     this.#members.set(place, { uid, missedAt: 0 })
-    if (before && before.uid !== uid) this.#events.gone(before.uid)
+    if (before && before.uid !== uid) this.#events.workerGone(before.uid)
   }
 
   /** A worker has announced itself. @param {string} uid @param {number} worker @param {string} node */
-  here(uid, worker, node) {
-    this.#settle(placeOf(node, worker), uid)
+  workerUp(uid, worker, node) {
+    this.#setMember(placeOf(node, worker), uid)
     this.#ended.delete(uid)
-    this.#events.here(uid)
+    this.#events.workerUp(uid)
   }
 
   /** A worker was announced as gone. @param {string} uid */
-  gone(uid) {
+  workerGone(uid) {
     for (const [place, member] of this.#members) if (member.uid === uid) this.#members.delete(place)
     this.#ended.delete(uid)
-    this.#events.gone(uid)
+    this.#events.workerGone(uid)
     if (uid !== this.#uid || this.#left) return
     // This worker was blocked for longer than its lease, or another one has its place now.
     this.ready = false
@@ -196,7 +204,7 @@ export class Registry {
   }
 
   /** A worker of this node has ended. @param {number} worker */
-  ended(worker) {
+  workerEnded(worker) {
     const place = placeOf(this.#node, worker)
     const uid = this.#members.get(place)?.uid
     if (uid === undefined || uid === this.#uid) return

@@ -9,11 +9,10 @@ const SENDING = ''
 
 /**
  * Surveys over all workers of all nodes, and this worker's answers to those of others. A worker that is out of reach
- * for a moment receives the question when it is back.
+ * for a moment receives the question when it is back. Workers are identified by uid.
+ * @extends {Surveys<string>}
  */
-export class RedisSurveys {
-  /** @type {Surveys<string>} by uid */
-  #surveys = new Surveys()
+export class RedisSurveys extends Surveys {
   #partition
   #inboxes
   #registry
@@ -29,6 +28,7 @@ export class RedisSurveys {
    * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
    */
   constructor({ partition, inboxes, registry, uid, events, log }) {
+    super()
     this.#partition = partition
     this.#inboxes = inboxes
     this.#registry = registry
@@ -44,13 +44,13 @@ export class RedisSurveys {
     return new Promise((resolve, reject) => {
       const question = JSON.stringify({ op, params })
       const asked = [...this.#registry.uids(), this.#uid, SENDING]
-      const number = this.#surveys.start(asked, question, answers => {
+      const number = this.start(asked, question, answers => {
         if (answers === null) reject(errors.internal)
         else resolve(answers.map(answer => JSON.parse(answer)))
       })
       this.#inboxes.broadcast(this.#question(number, question), error => {
-        if (error) this.#surveys.fail(number)
-        else this.#surveys.remove(number, SENDING)
+        if (error) this.fail(number)
+        else this.remove(number, SENDING)
       })
     })
   }
@@ -60,27 +60,13 @@ export class RedisSurveys {
     return encode(Kind.SURVEY, [this.#uid, number], question)
   }
 
-  failAll() {
-    this.#surveys.failAll()
-  }
-
   /** A worker can be reached. @param {string} uid */
-  here(uid) {
-    for (const [number, { missing, question }] of this.#surveys.open) {
+  workerUp(uid) {
+    for (const [number, { missing, question }] of this.open) {
       // It was announced before the question, so it receives the question together with all others.
       if (missing.has(SENDING)) missing.add(uid)
       else if (missing.has(uid)) this.#inboxes.send(uid, this.#question(number, question), () => {})
     }
-  }
-
-  /** @param {string} uid of a worker that has ended */
-  gone(uid) {
-    this.#surveys.removeWorker(uid)
-  }
-
-  /** Called once a second. */
-  tick() {
-    this.#surveys.tick()
   }
 
   /** Answers a survey. @param {string} from uid of the asker @param {number} number @param {Buffer} question */
@@ -106,16 +92,11 @@ export class RedisSurveys {
     return this.#partition.key('answer', `${from}.${number}.${uid}`)
   }
 
-  /** @param {number} number @param {string} uid @param {string} answer JSON, '' if the worker has failed */
-  answered(number, uid, answer) {
-    this.#surveys.answered(number, uid, answer)
-  }
-
   /** Fetches an answer stored in Redis. @param {number} number @param {string} uid @param {number} size bytes */
   answeredLarge(number, uid, size) {
-    const wanted = () => this.#surveys.open.get(number)?.missing.has(uid) === true
+    const wanted = () => this.open.get(number)?.missing.has(uid) === true
     this.#large.fetch(this.#keyOf(this.#uid, number, uid), size, wanted, (error, bytes) => {
-      if (error) this.#surveys.fail(number)
+      if (error) this.fail(number)
       else this.answered(number, uid, bytes.toString())
     })
   }

@@ -1,5 +1,5 @@
 import { errors } from '../../errors.js'
-import { nextItems } from '../shared.js'
+import { nextItems, Rotation } from './rotation.js'
 import { userClaim, userWrite } from './scripts.js'
 
 /** @typedef {import('./partition.js').Partition} Partition */
@@ -13,8 +13,8 @@ const ROUND = 300
 /** Users written at once. */
 const BATCH = 200
 
-/** The connections of one user at this worker. */
-class Own {
+/** The connections of one user to this worker. */
+class UserEntry {
   /** Connections, pending claims included. */
   count = 0
   /** Commands sent about the user. */
@@ -28,9 +28,10 @@ class Own {
 
 /**
  * Connections of each user over all workers of all nodes. Redis holds a count for each worker of a user, and the
- * worker's lease: when it has expired, the counts of a dead worker are void.
+ * worker's lease: when it has expired, the counts of a dead worker are void. (The primary needs no leases: it sees the
+ * end of each worker, so its `Users` just count.)
  */
-export class Users {
+export class RedisUsers {
   #placement
   #uid
   #lease
@@ -38,12 +39,11 @@ export class Users {
   /** Keys of the workers and of this one's connection. */
   #keys
   #connection = 0
-  /** @type {Map<string, Own>} users with connections, or with counts that Redis may still have */
+  /** @type {Map<string, UserEntry>} users with connections, or with counts that Redis may still have */
   #users = new Map()
-  /** @type {Iterator<Own> | null} */
-  #round = null
-  #share = 0
-  /** @type {Iterator<Own>} the rest of a rewrite */
+  /** @type {Rotation<UserEntry>} */
+  #rotation = new Rotation(this.#users, { ticks: ROUND, batch: BATCH })
+  /** @type {Iterator<UserEntry>} the rest of a rewrite */
   #rest = this.#users.values()
   #rewriting = false
 
@@ -73,14 +73,14 @@ export class Users {
   /**
    * Counts a connection of a user, unless the limit is reached.
    * @param {string} user @param {number} limit
-   * @param {(error: Error | null, admitted: boolean) => void} done never called before this returns
+   * @param {import('../contract.js').ClaimDone} done never called before this returns
    */
   claim(user, limit, done) {
     if (!this.#partition.up) return queueMicrotask(() => done(errors.internal, false))
-    let own = this.#users.get(user)
-    if (!own) this.#users.set(user, (own = new Own(user)))
-    const held = own.count++
-    const sent = ++own.sent
+    let entry = this.#users.get(user)
+    if (!entry) this.#users.set(user, (entry = new UserEntry(user)))
+    const held = entry.count++
+    const sent = ++entry.sent
     this.#partition.run(
       userClaim,
       [this.#key(user), ...this.#keys],
@@ -88,10 +88,10 @@ export class Users {
       (error, reply) => {
         const admitted = reply === 1
         if (!admitted) {
-          own.count--
+          entry.count--
           // Later commands counted it as admitted.
-          if (own.sent !== sent) this.#write([own], () => {})
-          else if (!error) this.#release(own, sent)
+          if (entry.sent !== sent) this.#write([entry], () => {})
+          else if (!error) this.#forget(entry, sent)
         }
         done(error, admitted)
       },
@@ -100,28 +100,28 @@ export class Users {
 
   /** A claimed connection has ended. @param {string} user */
   release(user) {
-    const own = this.#users.get(user)
-    if (!own || own.count === 0) return
-    own.count--
-    this.#write([own], () => {})
+    const entry = this.#users.get(user)
+    if (!entry || entry.count === 0) return
+    entry.count--
+    this.#write([entry], () => {})
   }
 
-  /** Removes a user without connections, unless a later command is pending. @param {Own} own @param {number} sent */
-  #release(own, sent) {
-    if (own.count === 0 && own.sent === sent) this.#users.delete(own.user)
+  /** Removes a user without connections, unless a later command is pending. @param {UserEntry} entry @param {number} sent */
+  #forget(entry, sent) {
+    if (entry.count === 0 && entry.sent === sent) this.#users.delete(entry.user)
   }
 
-  /** Extends the lease and writes counts. @param {Own[]} batch @param {(error: Error | null) => void} done */
+  /** Extends the lease and writes counts. @param {UserEntry[]} batch @param {(error: Error | null) => void} done */
   #write(batch, done) {
     const keys = batch.map(({ user }) => this.#key(user))
     const counts = batch.map(({ count }) => count)
-    const sent = batch.map(own => ++own.sent)
+    const sent = batch.map(entry => ++entry.sent)
     this.#partition.run(
       userWrite,
       [...this.#keys, ...keys],
       [this.#uid, this.#connection, this.#lease, USER_TTL, ...counts],
       (error, reply) => {
-        if (!error) for (const [i, own] of batch.entries()) this.#release(own, sent[i])
+        if (!error) for (const [i, entry] of batch.entries()) this.#forget(entry, sent[i])
         if (reply === 1) this.#lost()
         done(error)
       },
@@ -154,17 +154,8 @@ export class Users {
   /** Called once a second: extends the lease, and writes its share of all users again. */
   tick() {
     if (!this.#partition.up) return
-    if (this.#round === null) {
-      this.#round = this.#users.values()
-      this.#share = 0
-    }
-    this.#share = Math.max(this.#share, Math.ceil(this.#users.size / ROUND))
-    for (let left = Math.max(1, this.#share); left > 0 && this.#round; left -= BATCH) {
-      const count = Math.min(left, BATCH)
-      const batch = nextItems(this.#round, count)
-      if (batch.length < count) this.#round = null
-      this.#write(batch, () => {})
-    }
+    if (!this.#rotation.running) this.#rotation.start()
+    this.#rotation.tick(1, batch => this.#write(batch, () => {}))
   }
 
   /** The connection of a partition has come up, maybe to a server with other counts. @param {Partition} partition */

@@ -1,5 +1,3 @@
-// Shared by both engines.
-
 import { randomBytes } from 'node:crypto'
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -15,18 +13,4 @@ export function newEpoch() {
   let epoch = ''
   for (const end = at + 8; at < end; at++) epoch += LETTERS[pool[at] % LETTERS.length]
   return epoch
-}
-
-/**
- * @template T
- * @param {Iterator<T>} iterator @param {number} count @returns {T[]} the next `count` items: fewer at the end
- */
-export function nextItems(iterator, count) {
-  const items = []
-  while (items.length < count) {
-    const { done, value } = iterator.next()
-    if (done) break
-    items.push(value)
-  }
-  return items
 }
