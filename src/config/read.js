@@ -10,7 +10,7 @@ import { formatDuration, parseDuration, show } from './values.js'
 const require = createRequire(import.meta.url)
 
 /** An invalid value. The message follows the key: `http_server.port: "x" is not a whole number`. */
-export class ValueError extends Error {
+class ValueError extends Error {
   /** @param {string} message @param {string} [at] place in the value, appended to the key: `[2].to.code` */
   constructor(message, at = '') {
     super(message)

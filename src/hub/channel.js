@@ -69,7 +69,7 @@ export class Channel {
   /** Subscriptions, pending ones included. */
   count = 0
   /** Whether the subscription was sent to the broker, and whether it has succeeded. */
-  asked = false
+  requested = false
   live = false
   /** @type {Cohort[]} all but the delta-negotiated subscribers */
   cohorts = []

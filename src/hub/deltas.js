@@ -30,7 +30,7 @@ export class Deltas {
   #offset = 0
   #epoch = ''
   /** Memory of the base's payload. */
-  #room = Buffer.alloc(0)
+  #baseMemory = Buffer.alloc(0)
 
   /**
    * @param {Session} session @param {boolean} positioned relies on its position
@@ -79,19 +79,19 @@ export class Deltas {
   #isBase(received) {
     if (this.#base !== null && this.#offset === received.offset && this.#epoch === received.epoch) return true
     if (received.offset === 0 || this.#followed) return false
-    this.#keep(received)
+    this.#setBase(received)
     return true
   }
 
-  /** @param {Publication} publication @param {DeltaEncoder} encoder @returns {Buffer | null} against the base */
-  against({ data, offset, epoch, delta }, encoder) {
+  /** @param {Publication} publication @param {DeltaEncoder} encoder @returns {Buffer | null} delta against the base */
+  encode({ data, offset, epoch, delta }, encoder) {
     if (!delta || this.#base === null || offset !== this.#offset + 1 || epoch !== this.#epoch) return null
     return this.#followed ? encoder.encode(this.#base, data) : null
   }
 
   /** All cohorts have received the publication. @param {string} channel @param {Publication} publication */
   advance(channel, publication) {
-    this.#keep(publication)
+    this.#setBase(publication)
     let moves = MAX_MOVES
     for (const cohort of this.cohorts) {
       if (cohort.fresh === null) continue
@@ -102,7 +102,7 @@ export class Deltas {
   }
 
   /** @param {Publication} publication */
-  #keep({ data, offset, epoch }) {
+  #setBase({ data, offset, epoch }) {
     this.#offset = offset
     this.#epoch = epoch
     // A publication outside the stream is a base to clients, but not to the history from which they may recover.
@@ -111,11 +111,11 @@ export class Deltas {
       return
     }
     const { length } = data
-    if (this.#room.length < length || this.#room.length > 2 * length + 64) {
-      this.#room = Buffer.allocUnsafeSlow(length + (length >>> 3))
+    if (this.#baseMemory.length < length || this.#baseMemory.length > 2 * length + 64) {
+      this.#baseMemory = Buffer.allocUnsafeSlow(length + (length >>> 3))
     }
-    this.#room.set(data)
-    this.#base = this.#room.subarray(0, length)
+    this.#baseMemory.set(data)
+    this.#base = this.#baseMemory.subarray(0, length)
   }
 
   /**
@@ -142,3 +142,52 @@ export class Deltas {
     return moved
   }
 }
+
+/** Limit of the cached deltas. */
+const MAX_BYTES = 1024 * 1024
+/** Approximate cost of an entry besides its delta and its key. */
+const ENTRY_OVERHEAD = 200
+
+/** Deltas between recovered publications: many subscribers that return at the same time recover the same ones. */
+export class DeltaCache {
+  /** @type {Map<string, Buffer | null>} oldest first */
+  #deltas = new Map()
+  #bytes = 0
+  #encoder
+
+  /** @param {DeltaEncoder} encoder */
+  constructor(encoder) {
+    this.#encoder = encoder
+  }
+
+  /**
+   * @param {string} channel @param {Publication[]} publications ascending
+   * @returns {(Buffer | null)[]} for each the delta against the previous one, null: send in full
+   */
+  between(channel, publications) {
+    return publications.map((publication, index) => {
+      const before = publications[index - 1]
+      if (before?.offset !== publication.offset - 1) return null
+      return this.#delta(channel, before, publication)
+    })
+  }
+
+  /** @param {string} channel @param {Publication} before @param {Publication} publication */
+  #delta(channel, before, { offset, epoch, data }) {
+    const key = `${epoch}${offset} ${channel}`
+    const known = this.#deltas.get(key)
+    if (known !== undefined) return known
+    const delta = this.#encoder.encode(before.data, data)
+    this.#deltas.set(key, delta)
+    this.#bytes += cost(key, delta)
+    for (const [oldest, old] of this.#deltas) {
+      if (this.#bytes <= MAX_BYTES) break
+      this.#deltas.delete(oldest)
+      this.#bytes -= cost(oldest, old)
+    }
+    return delta
+  }
+}
+
+/** @param {string} key @param {Buffer | null} delta */
+const cost = (key, delta) => 2 * key.length + (delta?.length ?? 0) + ENTRY_OVERHEAD

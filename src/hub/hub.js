@@ -1,9 +1,13 @@
+// The hub: channels with local subscribers, and the fan-out of their publications. The first and the last local subscriber
+// of a channel subscribe and unsubscribe the worker at the broker. Cohorts (channel.js) receive the same bytes, which
+// are encoded once. Imports: errors, protocol. It knows sessions only as `Subscriber`s, and no sockets.
+// Promises: publications in the order of their offsets, none twice; subscribers with a gap get `positionLost`.
+
 import { isUtf8 } from 'node:buffer'
 import { disconnects } from '../errors.js'
 import { DeltaEncoder } from '../protocol/delta.js'
 import { Buffering, Channel, Cohort } from './channel.js'
-import { DeltaCache } from './delta-cache.js'
-import { Deltas } from './deltas.js'
+import { DeltaCache, Deltas } from './deltas.js'
 
 /**
  * @typedef {import('../broker/contract.js').Publication} Publication
@@ -22,15 +26,9 @@ import { Deltas } from './deltas.js'
 const toBytes = message => (typeof message === 'string' ? Buffer.from(message) : message)
 
 /** @type {SubscribeAnswer} */
-const NOTHING = Object.freeze({ offset: 0, epoch: '', recovered: false, publications: [] })
+const NO_POSITION = Object.freeze({ offset: 0, epoch: '', recovered: false, publications: [] })
 
-/**
- * Channels with local subscribers.
- *
- * For: fan-out. The first and the last local subscriber drive the broker; a cohort's publication is encoded once.
- * Imports: errors, protocol. It knows sessions only as `Subscriber`s, and no sockets.
- * Promise: publications in the order of their offsets, none twice; subscribers with a gap get `positionLost`.
- */
+/** Channels with local subscribers. */
 export class Hub {
   /** @type {Map<string, Channel>} */
   channels = new Map()
@@ -72,25 +70,25 @@ export class Hub {
     if (!channel) this.channels.set(name, (channel = new Channel(name)))
     channel.count++
     this.subscriptions++
-    if (channel.live && !wants.position && wants.client === '') return done(null, channel, NOTHING)
-    this.#ask(channel, wants, done)
+    if (channel.live && !wants.position && wants.client === '') return done(null, channel, NO_POSITION)
+    this.#request(channel, wants, done)
   }
 
   /**
    * @param {Channel} channel @param {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} wants
    * @param {(error: Error | null, channel: Channel, answer: SubscribeAnswer) => void} done
    */
-  #ask(channel, wants, done) {
-    const first = !channel.asked
-    channel.asked = true
+  #request(channel, wants, done) {
+    const first = !channel.requested
+    channel.requested = true
     this.#pubsub.subscribe(channel.name, { ...wants, first }, (error, answer) => {
       if (error) {
         // Unless a later subscription has succeeded meanwhile.
-        if (first && !channel.live) channel.asked = false
+        if (first && !channel.live) channel.requested = false
         this.release(channel)
       } else {
         channel.live = true
-        if (wants.position) this.#settle(channel, answer)
+        if (wants.position) this.#setPosition(channel, answer)
       }
       done(error, channel, answer)
     })
@@ -101,7 +99,7 @@ export class Hub {
    * too, unless the stream has a new epoch.
    * @param {Channel} channel @param {{offset: number, epoch: string}} position
    */
-  #settle(channel, { offset, epoch }) {
+  #setPosition(channel, { offset, epoch }) {
     const followed = channel.positioned || channel.buffering
     if (followed && (channel.epoch !== epoch || channel.offset !== offset)) this.#losePosition(channel)
     channel.offset = offset
@@ -122,7 +120,7 @@ export class Hub {
     this.subscriptions--
     if (--channel.count > 0) return
     this.channels.delete(channel.name)
-    if (channel.asked) this.#pubsub.unsubscribe(channel.name)
+    if (channel.requested) this.#pubsub.unsubscribe(channel.name)
   }
 
   /**
@@ -197,7 +195,7 @@ export class Hub {
   }
 
   /** Adds `change` clients to a subscriber. @param {Channel} channel @param {Cohort} cohort @param {number} change */
-  weigh(channel, cohort, change) {
+  addClients(channel, cohort, change) {
     channel.count += change
     this.subscriptions += change
     cohort.count += change
@@ -236,7 +234,7 @@ export class Hub {
       if (cohort.events || (cohort.filter && !cohort.filter.matches(publication.tags))) continue
       const { codec } = cohort
       if (!publication.json && !codec.binary) {
-        this.#refuse(name, cohort)
+        this.#disconnectJson(name, cohort)
         continue
       }
       if (!bytes || encodedBy !== codec) {
@@ -259,12 +257,12 @@ export class Hub {
 
   /** @param {string} name @param {Deltas} deltas @param {Publication} publication */
   #publishDeltas(name, deltas, publication) {
-    const delta = deltas.against(publication, this.#encoder)
+    const delta = deltas.encode(publication, this.#encoder)
     const isText = delta !== null && isUtf8(delta)
     for (const cohort of deltas.cohorts) {
       const { codec } = cohort
       if (!publication.json && !codec.binary) {
-        this.#refuse(name, cohort)
+        this.#disconnectJson(name, cohort)
         continue
       }
       const readable = cohort.follows && (isText || codec.binary) ? delta : null
@@ -300,7 +298,7 @@ export class Hub {
   }
 
   /** Disconnects JSON subscribers: the payload is not JSON. @param {string} name @param {Cohort} cohort */
-  #refuse(name, cohort) {
+  #disconnectJson(name, cohort) {
     /** @type {Session[]} */
     const members = []
     this.#forEachSession(session => {
@@ -328,7 +326,7 @@ export class Hub {
       if (!channel.positioned || now - channel.confirmedAt < delay) continue
       channel.confirmedAt = now
       this.#pubsub.position(channel.name, metaTtl(channel.name), (error, offset, epoch) => {
-        if (!error && channel.positioned) this.#settle(channel, { offset, epoch })
+        if (!error && channel.positioned) this.#setPosition(channel, { offset, epoch })
       })
     }
   }

@@ -56,7 +56,7 @@ export function decodeBase64(text) {
 }
 
 /** @param {Buffer} bytes @returns {string | undefined} JSON text on one line; undefined: not JSON */
-export function jsonText(bytes) {
+function jsonText(bytes) {
   if (!isUtf8(bytes)) return undefined
   const text = bytes.toString()
   try {

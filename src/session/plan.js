@@ -16,7 +16,7 @@ export const REJECT_UNRECOVERED = 2
 /** @typedef {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} Wants */
 
 /** Shared by plain subscriptions, which are most. @type {Wants} */
-const WANTS_NOTHING = Object.freeze({
+export const WANTS_NOTHING = Object.freeze({
   position: false,
   recover: null,
   latest: false,
@@ -34,6 +34,9 @@ const WANTS_NOTHING = Object.freeze({
  * @property {Record<string, boolean>} [override] channel options
  * @property {boolean} [token] whether it comes from a subscription token
  */
+
+/** @type {Grant} */
+export const NO_GRANT = Object.freeze({})
 
 /** A requested subscription, limited to what the channel's options and the grant allow. */
 export class Plan {

@@ -1,5 +1,5 @@
 import { disconnects, errors } from '../errors.js'
-import { Plan } from './plan.js'
+import { NO_GRANT, Plan } from './plan.js'
 import { Kind } from './subscription.js'
 
 /**
@@ -11,8 +11,6 @@ import { Kind } from './subscription.js'
 /** @type {Map<string, any>} */
 const NO_REQUESTS = new Map()
 const NO_REQUEST = Object.freeze({})
-/** @type {Grant} */
-const NO_GRANT = Object.freeze({})
 /** @type {Plan[]} */
 const NO_PLANS = []
 
@@ -68,11 +66,11 @@ export function planServerSide(session, request, { user, subs: grants }) {
  * @param {Map<string, any>} requested @param {Grant} grant
  */
 function plan(session, channel, namespace, request, requested, grant) {
-  let wish = requested.get(channel) ?? NO_REQUEST
+  let wanted = requested.get(channel) ?? NO_REQUEST
   // Filters are for client-side subscriptions only.
-  if (wish.tf) wish.tf = undefined
+  if (wanted.tf) wanted.tf = undefined
   // An EventSource reconnects with its first URL, so the position of its last event is newer.
   const position = request.positions?.(channel)
-  if (position) wish = { ...wish, recover: true, ...position }
-  return new Plan(session, channel, namespace, wish, grant, true)
+  if (position) wanted = { ...wanted, recover: true, ...position }
+  return new Plan(session, channel, namespace, wanted, grant, true)
 }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { DeltaCache } from '../../src/hub/delta-cache.js'
+import { DeltaCache } from '../../src/hub/deltas.js'
 
 /** @param {(target: Buffer) => Buffer | null} make */
 function counting(make) {

@@ -24,7 +24,7 @@
  */
 
 /** Longest delay of a Node.js timer (2^31 - 1 ms); a longer one would fire at once. */
-export const TIMER_MAX = 2147483647
+const TIMER_MAX = 2147483647
 
 /** A leading slash, none at the end. */
 const PATH = '^/([^\\s?#*/]+(/[^\\s?#*/]+)*)?$'

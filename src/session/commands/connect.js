@@ -203,7 +203,7 @@ const DISCONNECTS = new Map([
  *   client.connect_code_to_unidirectional_disconnect
  * @returns {Disconnect}
  */
-export function disconnectFor(error, { enabled, transforms }) {
+function disconnectFor(error, { enabled, transforms }) {
   if (error instanceof Disconnect) return error
   const own = enabled ? transforms.find(({ code }) => code === error.code)?.to : undefined
   if (own) return new Disconnect(own.code, own.reason)

@@ -1,6 +1,6 @@
 import { disconnects, errors } from '../../errors.js'
 import { expireSubscription } from '../expiry.js'
-import { Plan } from '../plan.js'
+import { NO_GRANT, Plan } from '../plan.js'
 import { Kind } from '../subscription.js'
 import { withClaims } from './refresh.js'
 
@@ -9,9 +9,6 @@ import { withClaims } from './refresh.js'
  * @typedef {import('../../auth/channel-rules.js').Namespace} Namespace
  * @typedef {import('../plan.js').Grant} Grant
  */
-
-/** @type {Grant} */
-const NO_GRANT = Object.freeze({})
 
 /** @param {Session} session @param {number} id @param {any} request */
 export function subscribe(session, id, request) {

@@ -6,7 +6,9 @@ import { events } from './framing.js'
 import { StreamTransport } from './stream-transport.js'
 import { UniStreamTransport } from './uni-stream.js'
 
-export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
+/** @typedef {import('../../hub/channel.js').Channel} Channel */
+
+const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 const PREAMBLE = '\r\n'
 
 /**
@@ -15,7 +17,7 @@ const PREAMBLE = '\r\n'
  * @param {import('../../server/contract.js').SocketServer} server
  * @param {import('../../server/contract.js').Stream} stream
  */
-export function writePreamble(server, stream) {
+function writePreamble(server, stream) {
   server.write(stream, PREAMBLE)
   server.flush(stream)
 }
@@ -94,7 +96,7 @@ const hashes = new WeakMap()
 const hashName = name =>
   createHash('sha256').update(name).digest().subarray(0, HASH_BYTES).toString('base64url')
 
-/** @param {import('../../hub/channel.js').Channel} channel */
+/** @param {Channel} channel */
 function hashOf(channel) {
   let hash = hashes.get(channel)
   if (hash === undefined) hashes.set(channel, (hash = hashName(channel.name)))
@@ -102,19 +104,19 @@ function hashOf(channel) {
 }
 
 /**
- * @param {import('../../hub/channel.js').Channel[]} channels positioned
- * @returns {string} '' if there are too many for one id
+ * @param {Channel[]} channels positioned, at least one
+ * @returns {string} with an empty id if there are too many for one: the client must forget its last id, which is stale
  */
-export function eventId(channels) {
+function idLine(channels) {
   const id = channels.map(channel => `${hashOf(channel)}:${channel.offset}:${channel.epoch}`).join(',')
-  return id.length > MAX_LENGTH ? '' : id
+  return `id: ${id.length > MAX_LENGTH ? '' : id}\n`
 }
 
 /**
  * @param {string} id untrusted
  * @returns {(channel: string) => {offset: number, epoch: string, recoverable: boolean} | undefined} position by channel
  */
-export function readEventId(id) {
+function readEventId(id) {
   /** @type {Map<string, {offset: number, epoch: string, recoverable: boolean}>} */
   const positions = new Map()
   if (id.length <= MAX_LENGTH) {
@@ -125,14 +127,6 @@ export function readEventId(id) {
   }
   return channel => (positions.size === 0 ? undefined : positions.get(hashName(channel)))
 }
-
-/** @typedef {import('../../hub/channel.js').Channel} Channel */
-
-/**
- * @param {Channel[]} channels at least one
- * @returns {string} with an empty id if there are too many for one: the client must forget its last id, which is stale
- */
-const idLine = channels => `id: ${eventId(channels)}\n`
 
 /** One-way server-sent events, for a plain EventSource. Events of recoverable channels carry an id. */
 export class UniSseTransport extends UniStreamTransport {
@@ -164,12 +158,12 @@ export class UniSseTransport extends UniStreamTransport {
   }
 
   /** @param {any} request @param {{lastEventId: string}} caller */
-  complete(request, { lastEventId }) {
+  extendRequest(request, { lastEventId }) {
     if (lastEventId !== '') request.positions = readEventId(lastEventId)
   }
 
   /** @param {import('../../server/contract.js').Stream} stream */
-  preface(stream) {
+  preamble(stream) {
     writePreamble(this.server, stream)
   }
 

@@ -12,7 +12,7 @@ import { StreamTransport } from './stream-transport.js'
  */
 
 /** The connection of a session until the result of its connect decides the HTTP status; then a stream replaces it. */
-class Undecided {
+class PendingStream {
   /** @type {any} */
   session = null
 
@@ -64,37 +64,37 @@ export class UniStreamTransport extends StreamTransport {
     // Checked after the body has arrived: other connections may have come meanwhile.
     if (!this.admission.admits()) return exchange.reply(503, caller.head, '')
     request.token ||= caller.token || undefined
-    this.complete(request, caller)
+    this.extendRequest(request, caller)
     const { codecs } = this.context
     const connection = this.responses.enabled
-      ? new Undecided(exchange, caller.head)
+      ? new PendingStream(exchange, caller.head)
       : exchange.stream(200, caller.head, this.route)
     if (connection === null) return
     const session = new Session(this, connection, codecs.uniJson, 0)
     session.user = caller.user
     this.opened(session, connection)
     this.traffic.received(1, sizeOf(text))
-    if (!(connection instanceof Undecided)) this.preface(connection)
+    if (!(connection instanceof PendingStream)) this.preamble(connection)
     connectUnidirectional(session, request)
   }
 
   /** Extends the connect request of a subclass. @param {any} _request @param {{lastEventId: string}} _caller */
-  complete(_request, _caller) {}
+  extendRequest(_request, _caller) {}
 
   /** Writes the first bytes of a subclass's stream. @param {import('../../server/contract.js').Stream} _stream */
-  preface(_stream) {}
+  preamble(_stream) {}
 
   /** @param {SessionType} session @param {import('../../protocol/contract.js').Encoded} message */
   send(session, message) {
     const { connection } = session
-    if (connection instanceof Undecided) {
+    if (connection instanceof PendingStream) {
       const stream = connection.exchange.stream(200, connection.head, this.route)
       // The client has left: end the session, so that no fan-out reaches it.
       if (stream === null) return session.ended()
       connection.exchange.waiter = null
       stream.session = session
       session.connection = stream
-      this.preface(stream)
+      this.preamble(stream)
     }
     super.send(session, message)
   }
@@ -106,7 +106,7 @@ export class UniStreamTransport extends StreamTransport {
    */
   close(session, disconnect, cause) {
     const { connection } = session
-    if (!(connection instanceof Undecided)) return super.close(session, disconnect, cause)
+    if (!(connection instanceof PendingStream)) return super.close(session, disconnect, cause)
     const code = cause.code ?? disconnects.internal.code
     const to = this.responses.transforms.find(transform => transform.code === code)?.to
     connection.exchange.waiter = null

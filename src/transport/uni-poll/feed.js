@@ -1,4 +1,5 @@
 import { errors } from '../../errors.js'
+import { WANTS_NOTHING } from '../../session/plan.js'
 import { Begin } from './poll.js'
 
 /**
@@ -54,7 +55,7 @@ export class Feed {
   /** @type {Map<string, Place[]> | null} position -> places that share a running history read */
   #reads = null
   /** Publications per read. */
-  #page
+  #pageSize
   #polls
 
   /**
@@ -65,7 +66,7 @@ export class Feed {
    */
   constructor(polls, name, positioned, metaTtl) {
     this.#polls = polls
-    this.#page = polls.pageSize
+    this.#pageSize = polls.pageSize
     this.name = name
     this.positioned = positioned
     this.metaTtl = metaTtl
@@ -79,20 +80,20 @@ export class Feed {
   // Polls
 
   enter() {
-    if (++this.count > 1) this.#weigh(1)
+    if (++this.count > 1) this.#addClients(1)
   }
 
   /** @param {Place} place */
   leave(place) {
     this.waiting.delete(place)
-    if (--this.count > 0) return this.#weigh(-1)
-    this.#forget()
+    if (--this.count > 0) return this.#addClients(-1)
+    this.#dropEntries()
     this.#polls.idle(this)
   }
 
   /** @param {number} change of the number of clients in the hub's cohort */
-  #weigh(change) {
-    if (this.#channel && this.#cohort) this.#polls.hub.weigh(this.#channel, this.#cohort, change)
+  #addClients(change) {
+    if (this.#channel && this.#cohort) this.#polls.hub.addClients(this.#channel, this.#cohort, change)
   }
 
   /** Finds the place's position, now or later. @param {Place} place */
@@ -103,9 +104,9 @@ export class Feed {
       return
     }
     const { offset, epoch } = place
-    if (!this.positioned || offset === Begin.NOW) return place.stand(this.seq, this.offset, this.epoch)
+    if (!this.positioned || offset === Begin.NOW) return place.located(this.seq, this.offset, this.epoch)
     if (offset === this.offset && (epoch === this.epoch || epoch === ''))
-      return place.stand(this.seq, offset, this.epoch)
+      return place.located(this.seq, offset, this.epoch)
     this.#read(place)
   }
 
@@ -142,16 +143,10 @@ export class Feed {
     const { positioned, metaTtl } = this
     this.#state = State.OPENING
     const recover =
-      positioned && offset !== Begin.NOW ? { offset: Math.max(0, offset), epoch, limit: this.#page } : null
-    const wants = {
-      position: positioned,
-      recover,
-      latest: false,
-      metaTtl,
-      client: '',
-      info: '',
-      leave: false,
-    }
+      positioned && offset !== Begin.NOW
+        ? { offset: Math.max(0, offset), epoch, limit: this.#pageSize }
+        : null
+    const wants = { ...WANTS_NOTHING, position: positioned, recover, metaTtl }
     this.#polls.hub.prepare(this.name, wants, (error, channel, answer) => {
       if (this.#state === State.CLOSED) {
         if (!error) this.#polls.hub.release(channel)
@@ -163,11 +158,11 @@ export class Feed {
       const { publications } = answer
       const whole = recover && answer.recovered && publications.length > 0
       const entries = whole ? this.#encode(publications) : []
-      if (whole) this.#limit(entries)
+      if (whole) this.#adaptPage(entries)
       for (const place of this.#opening.splice(0)) {
         if (place.poll.exchange === null) continue
         if (whole && place.offset === offset && place.epoch === epoch)
-          place.tell(entries, publications[0].offset - 1, answer.epoch)
+          place.recovered(entries, publications[0].offset - 1, answer.epoch)
         else this.find(place)
       }
     })
@@ -182,8 +177,8 @@ export class Feed {
     this.#state = State.LIVE
     this.#channel = channel
     this.#cohort = this.#polls.hub.join(this, channel, { positioned, events: false, filter: null }).cohort
-    if (this.count > 1) this.#weigh(this.count - 1)
-    this.#forget()
+    if (this.count > 1) this.#addClients(this.count - 1)
+    this.#dropEntries()
     this.offset = offset
     this.epoch = epoch
   }
@@ -215,19 +210,19 @@ export class Feed {
     const places = [place]
     this.#reads.set(key, places)
     const filter = {
-      limit: this.#page,
+      limit: this.#pageSize,
       sinceOffset: offset === Begin.EARLIEST ? undefined : offset,
       sinceEpoch: epoch,
     }
-    const over = () => {
+    const finish = () => {
       this.#reads?.delete(key)
       if (this.#reads?.size === 0) this.#reads = null
       return places.filter(({ poll }) => poll.exchange !== null)
     }
     this.#polls.broker.pubsub.history(this.name, filter, this.metaTtl).then(
-      answer => this.#tell(over(), offset, answer),
+      answer => this.#onHistory(finish(), offset, answer),
       error => {
-        for (const place of over()) {
+        for (const place of finish()) {
           if (error !== errors.unrecoverablePosition) this.#polls.fail(place.poll)
           else this.#restart(place)
         }
@@ -247,14 +242,14 @@ export class Feed {
    * @param {Place[]} places all at `offset`
    * @param {number} offset @param {{publications: Publication[], offset: number, epoch: string}} answer
    */
-  #tell(places, offset, { publications, offset: top, epoch }) {
+  #onHistory(places, offset, { publications, offset: top, epoch }) {
     const start = publications.length > 0 ? publications[0].offset - 1 : top
     const lost = offset !== Begin.EARLIEST && start !== offset
     if (lost) for (const place of places) place.lost = true
     if (publications.length > 0) {
       const entries = this.#encode(publications)
-      this.#limit(entries)
-      for (const place of places) place.tell(entries, start, epoch)
+      this.#adaptPage(entries)
+      for (const place of places) place.recovered(entries, start, epoch)
       return
     }
     // History is read in stream order: an offset above ours means that this worker has missed publications.
@@ -267,11 +262,11 @@ export class Feed {
   }
 
   /** Adapts the page size to the size of the publications. @param {Entry[]} entries read */
-  #limit(entries) {
+  #adaptPage(entries) {
     let bytes = 0
     for (const { text } of entries) bytes += text.length
     const fitting = Math.ceil((MAX_READ * entries.length) / bytes)
-    this.#page = Math.max(1, Math.min(this.#polls.pageSize, fitting))
+    this.#pageSize = Math.max(1, Math.min(this.#polls.pageSize, fitting))
   }
 
   /** @param {Publication} publication @param {string} text encoded */
@@ -296,10 +291,10 @@ export class Feed {
   /** All waiting polls with news have been answered. */
   told() {
     // Places that are still being found need the entries.
-    if (this.count === this.waiting.size) this.#forget()
+    if (this.count === this.waiting.size) this.#dropEntries()
   }
 
-  #forget() {
+  #dropEntries() {
     this.first += this.entries.length
     this.entries = []
     this.#bytes = 0
@@ -324,7 +319,7 @@ export class Feed {
   /** This worker has missed publications: every place finds its position again. */
   positionLost() {
     const { offset, epoch } = this
-    this.#quit()
+    this.#leaveHub()
     for (const place of this.waiting) {
       place.seq = -1
       place.poll.missing++
@@ -334,16 +329,16 @@ export class Feed {
     this.#open(offset, epoch)
   }
 
-  #quit() {
+  #leaveHub() {
     if (this.#channel === null || this.#cohort === null) return
-    if (this.count > 1) this.#weigh(1 - this.count)
+    if (this.count > 1) this.#addClients(1 - this.count)
     this.#polls.hub.leave(this, this.#channel, this.#cohort, null)
     this.#channel = this.#cohort = null
   }
 
   close() {
-    this.#quit()
+    this.#leaveHub()
     this.#state = State.CLOSED
-    this.#forget()
+    this.#dropEntries()
   }
 }

@@ -49,7 +49,7 @@ export class Place {
   }
 
   /** The place is found. @param {number} seq @param {number} offset @param {string} epoch */
-  stand(seq, offset, epoch) {
+  located(seq, offset, epoch) {
     this.seq = seq
     this.offset = offset
     this.epoch = epoch
@@ -62,7 +62,7 @@ export class Place {
    * @param {number} offset before them
    * @param {string} epoch
    */
-  tell(entries, offset, epoch) {
+  recovered(entries, offset, epoch) {
     this.entries = entries
     this.offset = offset
     this.epoch = epoch

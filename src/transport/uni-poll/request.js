@@ -52,14 +52,14 @@ function fromBody(body, json) {
 }
 
 /** @param {string} name @param {any} value @returns {string} */
-function text(name, value) {
+function readText(name, value) {
   if (value === undefined) return ''
   if (typeof value !== 'string') throw badRequest(`${name} is not a string`)
   return value
 }
 
 /** @param {any} value @returns {string[]} */
-function names(value) {
+function readChannels(value) {
   const channels = new Set(value ?? [])
   for (const channel of channels) {
     if (typeof channel !== 'string') throw badRequest('a channel is not a string')
@@ -70,7 +70,7 @@ function names(value) {
 }
 
 /** @param {any} value seconds @param {{timeout: number, max_timeout: number}} limits ms @returns {number} ms */
-function duration(value, { timeout, max_timeout }) {
+function readTimeout(value, { timeout, max_timeout }) {
   if (value === undefined) return timeout
   const number = typeof value === 'string' && /^(?:\d+\.?|\d*\.\d+)$/.test(value) ? Number(value) : value
   if (typeof number !== 'number' || !(number >= 0)) throw badRequest('timeout is not a number of seconds')
@@ -78,7 +78,7 @@ function duration(value, { timeout, max_timeout }) {
 }
 
 /** @param {any} value @returns {'earliest' | number | null} */
-function beginning(value) {
+function readSince(value) {
   if (value === undefined) return null
   if (value === 'earliest') return value
   const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
@@ -102,10 +102,10 @@ export function readRequest(query, body, json, limits) {
     }
   }
   return {
-    channels: names(given.channels),
-    cursor: text('cursor', given.cursor),
-    timeout: duration(given.timeout, limits),
-    since: beginning(given.since),
-    token: text('token', given.token),
+    channels: readChannels(given.channels),
+    cursor: readText('cursor', given.cursor),
+    timeout: readTimeout(given.timeout, limits),
+    since: readSince(given.since),
+    token: readText('token', given.token),
   }
 }
