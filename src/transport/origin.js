@@ -103,8 +103,16 @@ export class Cors {
     server.route('OPTIONS', path, exchange =>
       exchange.reply(204, this.preflight(exchange, 'POST, OPTIONS'), ''),
     )
+    this.refuse(server, path, 'POST, OPTIONS')
+  }
+
+  /**
+   * Answers 405 to all methods of a path without a route.
+   * @param {import('../server/contract.js').SocketServer} server @param {string} path @param {string} methods with one
+   */
+  refuse(server, path, methods) {
     server.route('*', path, exchange =>
-      exchange.reply(405, this.headers(exchange, { Allow: 'POST, OPTIONS' }), 'Method Not Allowed'),
+      exchange.reply(405, this.headers(exchange, { Allow: methods }), 'Method Not Allowed'),
     )
   }
 }

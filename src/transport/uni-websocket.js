@@ -5,39 +5,23 @@ import { Session } from '../session/session.js'
 import { State } from '../session/state.js'
 import { sizeOf } from '../stats/traffic.js'
 import { bearerToken, queryValue, trustedUser } from './http-request.js'
-import { closeCode } from './websocket.js'
+import { closeCode, WebSocketTransport } from './websocket.js'
 
 /**
- * @typedef {import('../server/contract.js').Exchange} Exchange
+ * @typedef {import('./index.js').Transport} Transport
  * @typedef {{user: string, request: string, token: string}} Accepted
  */
 
-/**
- * WebSocket for clients that only receive (client protocol, section 17).
- * @implements {Transport}
- * @typedef {import('./index.js').Transport} Transport
- */
-export class UniWebSocketTransport {
-  name = 'uni_websocket'
-  emulated = false
-  context
-  traffic
-  #server
-  #allowsOrigin
-  #admission
-
+/** WebSocket for clients that only receive (client protocol, section 17). */
+export class UniWebSocketTransport extends WebSocketTransport {
   /** @param {import('./index.js').TransportParts} parts */
-  constructor({ context, server, allowsOrigin, admission }) {
-    this.context = context
-    this.traffic = context.traffic.of(this.name)
-    this.#server = server
-    this.#allowsOrigin = allowsOrigin
-    this.#admission = admission
+  constructor(parts) {
+    super(parts, 'uni_websocket')
   }
 
   mount() {
     const { uni_websocket, client } = this.context.config
-    this.#server.websocket(uni_websocket.handler_prefix, {
+    this.server.websocket(uni_websocket.handler_prefix, {
       maxMessage: uni_websocket.message_size_limit,
       maxBuffered: client.queue_max_size,
       protocols: [],
@@ -55,10 +39,10 @@ export class UniWebSocketTransport {
     })
   }
 
-  /** @param {Exchange} exchange @returns {number | Accepted} */
+  /** @param {import('../server/contract.js').Exchange} exchange @returns {number | Accepted} */
   #upgrade(exchange) {
-    if (!this.#allowsOrigin(exchange.header('origin'))) return 403
-    if (!this.#admission.admits()) return 503
+    if (!this.allowsOrigin(exchange.header('origin'))) return 403
+    if (!this.admission.admits()) return 503
     return {
       user: trustedUser(exchange, this.context.config),
       request: queryValue(exchange.query, 'cf_connect') ?? '',
@@ -82,36 +66,24 @@ export class UniWebSocketTransport {
   /** @type {Transport['send']} */
   send({ connection, codec }, message) {
     if (typeof message !== 'string' || this.context.config.uni_websocket.join_push_messages) {
-      this.#server.send(connection, message, false)
+      this.server.send(connection, message, false)
     } else {
-      for (const push of message.split('\n')) this.#server.send(connection, push, false)
+      for (const push of message.split('\n')) this.server.send(connection, push, false)
     }
     // Also a ping frame, for proxies that see frames only.
-    if (message === codec.ping) this.#server.ping(connection)
+    if (message === codec.ping) this.server.ping(connection)
   }
-
-  /** @type {Transport['follow']} */
-  follow({ connection }, topic) {
-    this.#server.subscribe(connection, topic)
-  }
-
-  /** @type {Transport['unfollow']} */
-  unfollow({ connection }, topic) {
-    this.#server.unsubscribe(connection, topic)
-  }
-
-  framePing() {}
 
   /** @type {Transport['close']} */
   close({ connection, codec }, { code, reason }, _cause) {
     if (!this.context.config.uni_websocket.disable_disconnect_push) {
       const push = codec.disconnect(code, reason)
       this.traffic.sent(1, sizeOf(push))
-      this.#server.send(connection, push, false)
+      this.server.send(connection, push, false)
     }
     // Ignore the close event of the connection.
     connection.session = null
-    this.#server.close(connection, code, reason)
+    this.server.close(connection, code, reason)
   }
 }
 

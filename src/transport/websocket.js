@@ -22,24 +22,21 @@ const PROTOBUF = 'centrifuge-protobuf'
  * @typedef {import('./index.js').Transport} Transport
  */
 export class WebSocketTransport {
-  name = 'websocket'
   emulated = false
-  #server
-  #allowsOrigin
-  #admission
 
-  /** @param {import('./index.js').TransportParts} parts */
-  constructor({ context, server, allowsOrigin, admission }) {
+  /** @param {import('./index.js').TransportParts} parts @param {string} [name] of a subclass */
+  constructor({ context, server, allowsOrigin, admission }, name = 'websocket') {
+    this.name = name
     this.context = context
-    this.traffic = context.traffic.of(this.name)
-    this.#server = server
-    this.#allowsOrigin = allowsOrigin
-    this.#admission = admission
+    this.traffic = context.traffic.of(name)
+    this.server = server
+    this.allowsOrigin = allowsOrigin
+    this.admission = admission
   }
 
   mount() {
     const { websocket, client } = this.context.config
-    this.#server.websocket(websocket.handler_prefix, {
+    this.server.websocket(websocket.handler_prefix, {
       maxMessage: websocket.message_size_limit,
       maxBuffered: client.queue_max_size,
       protocols: ['centrifuge-json', PROTOBUF],
@@ -60,8 +57,8 @@ export class WebSocketTransport {
    * @returns {number | Accepted}
    */
   #upgrade(exchange, protocol) {
-    if (!this.#allowsOrigin(exchange.header('origin'))) return 403
-    if (!this.#admission.admits()) return 503
+    if (!this.allowsOrigin(exchange.header('origin'))) return 403
+    if (!this.admission.admits()) return 503
     const user = trustedUser(exchange, this.context.config)
     const query = exchange.query === '' ? null : new URLSearchParams(exchange.query)
     const framePings = query?.get('cf_ws_frame_ping_pong') === 'true'
@@ -82,29 +79,29 @@ export class WebSocketTransport {
 
   /** @type {Transport['send']} */
   send({ connection, codec }, frame) {
-    this.#server.send(connection, frame, codec.binary)
+    this.server.send(connection, frame, codec.binary)
   }
 
   /** @type {Transport['follow']} */
   follow({ connection }, topic) {
-    this.#server.subscribe(connection, topic)
+    this.server.subscribe(connection, topic)
   }
 
   /** @type {Transport['unfollow']} */
   unfollow({ connection }, topic) {
-    this.#server.unsubscribe(connection, topic)
+    this.server.unsubscribe(connection, topic)
   }
 
   /** @type {Transport['framePing']} */
   framePing({ connection }) {
-    this.#server.ping(connection)
+    this.server.ping(connection)
   }
 
   /** @type {Transport['close']} */
   close({ connection }, { code, reason }) {
     // Ignore the close event of the connection.
     connection.session = null
-    this.#server.close(connection, code, reason)
+    this.server.close(connection, code, reason)
   }
 }
 

@@ -1,10 +1,10 @@
 import { Session } from '../../session/session.js'
 import { asciiLines, lines } from './framing.js'
-import { StreamTransport } from './stream-transport.js'
+import { StreamTransport, streamHead, TEXT_HEAD } from './stream-transport.js'
 import { UniStreamTransport } from './uni-stream.js'
 
 const PROTOBUF = 'application/octet-stream'
-const TEXT = 'text/plain; charset=utf-8'
+const PROTOBUF_HEAD = streamHead(PROTOBUF)
 
 /**
  * Two-way HTTP streaming (client protocol, section 16.1): commands come with the request and through the emulation
@@ -23,7 +23,7 @@ export class HttpStreamTransport extends StreamTransport {
   /** @param {import('../../server/contract.js').Exchange} exchange */
   #request(exchange) {
     const binary = exchange.header('content-type') === PROTOBUF
-    const { user, head } = this.clientOf(exchange, binary ? PROTOBUF : TEXT)
+    const { user, head } = this.clientOf(exchange, binary ? PROTOBUF_HEAD : TEXT_HEAD)
     const { codecs, config } = this.context
     exchange.body(config.http_stream.max_request_body_size, body => {
       if (body === null) return exchange.reply(413, head, '')
@@ -52,7 +52,7 @@ export class HttpStreamTransport extends StreamTransport {
 /** One-way HTTP streaming: one push a line. */
 export class UniHttpStreamTransport extends UniStreamTransport {
   name = 'uni_http_stream'
-  contentType = 'text/plain; charset=utf-8'
+  head = TEXT_HEAD
 
   get responses() {
     return this.context.config.uni_http_stream.connect_code_to_http_response
@@ -60,13 +60,7 @@ export class UniHttpStreamTransport extends UniStreamTransport {
 
   mount() {
     const { handler_prefix, max_request_body_size } = this.context.config.uni_http_stream
-    this.cors.post(this.server, handler_prefix, exchange => {
-      const caller = this.caller(exchange)
-      exchange.body(max_request_body_size, body => {
-        if (body === null) exchange.reply(413, caller.head, '')
-        else this.begin(exchange, body.toString(), caller)
-      })
-    })
+    this.cors.post(this.server, handler_prefix, exchange => this.post(exchange, max_request_body_size))
   }
 
   /** @param {import('../../protocol/contract.js').Encoded} message */

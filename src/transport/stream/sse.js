@@ -3,12 +3,12 @@ import { Session } from '../../session/session.js'
 import { Kind } from '../../session/subscription.js'
 import { queryValue } from '../http-request.js'
 import { events } from './framing.js'
-import { StreamTransport } from './stream-transport.js'
+import { StreamTransport, streamHead } from './stream-transport.js'
 import { UniStreamTransport } from './uni-stream.js'
 
 /** @typedef {import('../../hub/channel.js').Channel} Channel */
 
-const EVENT_STREAM = 'text/event-stream; charset=utf-8'
+const HEAD = streamHead('text/event-stream; charset=utf-8')
 const PREAMBLE = '\r\n'
 
 /**
@@ -34,14 +34,12 @@ export class SseTransport extends StreamTransport {
     const path = this.context.config.sse.handler_prefix
     this.server.route('GET', path, exchange => this.#get(exchange))
     this.server.route('POST', path, exchange => this.#post(exchange))
-    this.server.route('*', path, exchange =>
-      exchange.reply(405, this.cors.headers(exchange, { Allow: 'GET, POST' }), 'Method Not Allowed'),
-    )
+    this.cors.refuse(this.server, path, 'GET, POST')
   }
 
   /** @param {import('../../server/contract.js').Exchange} exchange */
   #get(exchange) {
-    const { user, head } = this.clientOf(exchange, EVENT_STREAM)
+    const { user, head } = this.clientOf(exchange, HEAD)
     const commands = queryValue(exchange.query, 'cf_connect')
     if (!commands) return exchange.reply(400, head, 'cf_connect is missing')
     this.#open(exchange, head, user, Buffer.from(commands))
@@ -49,7 +47,7 @@ export class SseTransport extends StreamTransport {
 
   /** @param {import('../../server/contract.js').Exchange} exchange */
   #post(exchange) {
-    const { user, head } = this.clientOf(exchange, EVENT_STREAM)
+    const { user, head } = this.clientOf(exchange, HEAD)
     exchange.body(this.context.config.sse.max_request_body_size, body => {
       if (body === null) exchange.reply(413, head, '')
       else this.#open(exchange, head, user, body)
@@ -131,7 +129,7 @@ function readEventId(id) {
 /** One-way server-sent events, for a plain EventSource. Events of recoverable channels carry an id. */
 export class UniSseTransport extends UniStreamTransport {
   name = 'uni_sse'
-  contentType = EVENT_STREAM
+  head = HEAD
   /** Id line of the event that is framed next. */
   #id = ''
 
@@ -141,23 +139,14 @@ export class UniSseTransport extends UniStreamTransport {
 
   mount() {
     const { handler_prefix, max_request_body_size } = this.context.config.uni_sse
-    this.server.route('GET', handler_prefix, exchange => {
-      const caller = this.caller(exchange)
-      this.begin(exchange, queryValue(exchange.query, 'cf_connect') || '{}', caller)
-    })
-    this.server.route('POST', handler_prefix, exchange => {
-      const caller = this.caller(exchange)
-      exchange.body(max_request_body_size, body => {
-        if (body === null) exchange.reply(413, caller.head, '')
-        else this.begin(exchange, body.toString(), caller)
-      })
-    })
-    this.server.route('*', handler_prefix, exchange =>
-      exchange.reply(405, this.cors.headers(exchange, { Allow: 'GET, POST' }), 'Method Not Allowed'),
+    this.server.route('GET', handler_prefix, exchange =>
+      this.begin(exchange, queryValue(exchange.query, 'cf_connect') || '{}', this.client(exchange)),
     )
+    this.server.route('POST', handler_prefix, exchange => this.post(exchange, max_request_body_size))
+    this.cors.refuse(this.server, handler_prefix, 'GET, POST')
   }
 
-  /** @param {any} request @param {{lastEventId: string}} caller */
+  /** @param {any} request @param {{lastEventId: string}} client */
   extendRequest(request, { lastEventId }) {
     if (lastEventId !== '') request.positions = readEventId(lastEventId)
   }

@@ -9,19 +9,15 @@ import { NO_CACHE } from '../origin.js'
  * @typedef {import('../index.js').Transport} Transport
  */
 
-/** In the head of every stream: proxies must neither cache nor buffer it. */
-const HEADERS = Object.freeze({ ...NO_CACHE, 'X-Accel-Buffering': 'no' })
+/**
+ * Head of a stream: proxies must neither cache nor buffer it.
+ * @param {string} contentType
+ * @returns {Readonly<Record<string, string>>}
+ */
+export const streamHead = contentType =>
+  Object.freeze({ ...NO_CACHE, 'X-Accel-Buffering': 'no', 'Content-Type': contentType })
 
-/** @type {Map<string, Readonly<Record<string, string>>>} content type -> headers */
-const heads = new Map()
-
-/** @param {string} contentType @returns {Readonly<Record<string, string>>} one object for all streams */
-function headOf(contentType) {
-  let head = heads.get(contentType)
-  if (head === undefined)
-    heads.set(contentType, (head = Object.freeze({ ...HEADERS, 'Content-Type': contentType })))
-  return head
-}
+export const TEXT_HEAD = streamHead('text/plain; charset=utf-8')
 
 /**
  * A transport whose sessions each hold an HTTP response. A subclass frames messages and turns requests into sessions.
@@ -73,12 +69,12 @@ export class StreamTransport {
   /**
    * Reads the headers, which are valid only until the handler returns.
    * @param {Exchange} exchange
-   * @param {string} contentType of the answer
+   * @param {Readonly<Record<string, string>>} head of the answer
    */
-  clientOf(exchange, contentType) {
+  clientOf(exchange, head) {
     return {
       user: trustedUser(exchange, this.context.config),
-      head: this.cors.headers(exchange, headOf(contentType)),
+      head: this.cors.headers(exchange, head),
     }
   }
 

@@ -4,12 +4,14 @@ import { connectUnidirectional } from '../../session/commands/index.js'
 import { Session } from '../../session/session.js'
 import { sizeOf } from '../../stats/traffic.js'
 import { bearerToken, queryValue } from '../http-request.js'
-import { StreamTransport } from './stream-transport.js'
+import { StreamTransport, TEXT_HEAD } from './stream-transport.js'
 
 /**
  * @typedef {import('../../server/contract.js').Exchange} Exchange
  * @typedef {import('../../session/session.js').Session} SessionType
  */
+
+/** @typedef {{user: string, head: Record<string, string>, token: string, lastEventId: string}} Client of a request */
 
 /** The connection of a session until the result of its connect decides the HTTP status; then a stream replaces it. */
 class PendingStream {
@@ -31,55 +33,57 @@ class PendingStream {
 
 /** HTTP responses for clients that only receive (client protocol, section 17). */
 export class UniStreamTransport extends StreamTransport {
-  contentType = ''
+  /** @type {Readonly<Record<string, string>>} of the answer */
+  head = TEXT_HEAD
 
   /** @returns {{enabled: boolean, transforms: {code: number, to: {status_code: number, body: string}}[]}} */
   get responses() {
     return { enabled: false, transforms: [] }
   }
 
-  /**
-   * @param {Exchange} exchange
-   * @returns {{user: string, head: Record<string, string>, token: string, lastEventId: string}}
-   */
-  caller(exchange) {
-    const { user, head } = this.clientOf(exchange, this.contentType)
+  /** @param {Exchange} exchange whose handler has not returned yet @returns {Client} */
+  client(exchange) {
+    const { user, head } = this.clientOf(exchange, this.head)
     const token = bearerToken(exchange) || queryValue(exchange.query, 'token') || ''
     return { user, head, token, lastEventId: exchange.header('last-event-id') }
   }
 
-  /**
-   * Begins a session.
-   * @param {Exchange} exchange
-   * @param {string} text connect request
-   * @param {{user: string, head: Record<string, string>, token: string, lastEventId: string}} caller
-   */
-  begin(exchange, text, caller) {
+  /** Begins a session with the connect request in the body. @param {Exchange} exchange @param {number} limit bytes */
+  post(exchange, limit) {
+    const client = this.client(exchange)
+    exchange.body(limit, body => {
+      if (body === null) exchange.reply(413, client.head, '')
+      else this.begin(exchange, body.toString(), client)
+    })
+  }
+
+  /** Begins a session. @param {Exchange} exchange @param {string} text connect request @param {Client} client */
+  begin(exchange, text, client) {
     let request
     try {
       request = parseConnectRequest(text)
     } catch {
-      return exchange.reply(400, caller.head, 'invalid connect request')
+      return exchange.reply(400, client.head, 'invalid connect request')
     }
     // Checked after the body has arrived: other connections may have come meanwhile.
-    if (!this.admission.admits()) return exchange.reply(503, caller.head, '')
-    request.token ||= caller.token || undefined
-    this.extendRequest(request, caller)
+    if (!this.admission.admits()) return exchange.reply(503, client.head, '')
+    request.token ||= client.token || undefined
+    this.extendRequest(request, client)
     const { codecs } = this.context
     const connection = this.responses.enabled
-      ? new PendingStream(exchange, caller.head)
-      : exchange.stream(200, caller.head, this.route)
+      ? new PendingStream(exchange, client.head)
+      : exchange.stream(200, client.head, this.route)
     if (connection === null) return
     const session = new Session(this, connection, codecs.uniJson, 0)
-    session.user = caller.user
+    session.user = client.user
     this.opened(session, connection)
     this.traffic.received(1, sizeOf(text))
     if (!(connection instanceof PendingStream)) this.preamble(connection)
     connectUnidirectional(session, request)
   }
 
-  /** Extends the connect request of a subclass. @param {any} _request @param {{lastEventId: string}} _caller */
-  extendRequest(_request, _caller) {}
+  /** Extends the connect request of a subclass. @param {any} _request @param {{lastEventId: string}} _client */
+  extendRequest(_request, _client) {}
 
   /** Writes the first bytes of a subclass's stream. @param {import('../../server/contract.js').Stream} _stream */
   preamble(_stream) {}
