@@ -17,7 +17,7 @@ import {
 } from './keys.js'
 import { channelOptions, envName, NAMESPACES, options } from './options.js'
 import { readText, readValue } from './read.js'
-import { parseDuration, show } from './values.js'
+import { parseDuration, put, show } from './values.js'
 
 export { ConfigError }
 
@@ -28,14 +28,6 @@ const NAMESPACE_NAME = /^[-a-zA-Z0-9_.]{2,}$/
 
 /** @param {unknown} value */
 const isObject = value => value !== null && typeof value === 'object' && !Array.isArray(value)
-
-/** @param {Record<string, any>} object @param {string} path @param {any} value */
-function put(object, path, value) {
-  const segments = path.split('.')
-  const last = /** @type {string} */ (segments.pop())
-  for (const segment of segments) object = object[segment] ??= {}
-  object[last] = value
-}
 
 /** Tests check that each default is valid. @param {Option} option */
 function defaultOf({ type, single, default: value }) {

@@ -2,6 +2,7 @@
 
 import { laterOptions } from './centrifugo.js'
 import { channelOptions, NAMESPACES, options, WITHOUT_NAMESPACE } from './options.js'
+import { put } from './values.js'
 
 /** @import { Option } from './options/make.js' */
 
@@ -141,13 +142,6 @@ export function configReference() {
 export function defaultTree() {
   /** @type {Record<string, any>} */
   const tree = {}
-  for (const option of options) {
-    const segments = option.path.split('.')
-    const last = /** @type {string} */ (segments.pop())
-    /** @type {Record<string, any>} */
-    let section = tree
-    for (const segment of segments) section = section[segment] ??= {}
-    section[last] = option.default
-  }
+  for (const option of options) put(tree, option.path, option.default)
   return tree
 }

@@ -1,4 +1,4 @@
-// Values as text in messages, and durations in Go's form.
+// Values as text in messages, durations in Go's form, and values at key paths.
 
 /** Go's units, in ms; those below a millisecond are only read for compatibility. */
 const UNITS = new Map([
@@ -48,4 +48,12 @@ export function formatDuration(ms) {
   if (ms === 0 || ms % 1000 !== 0) return `${ms}ms`
   if (ms % 3_600_000 === 0) return `${ms / 3_600_000}h`
   return ms % 60_000 === 0 ? `${ms / 60_000}m` : `${ms / 1000}s`
+}
+
+/** Sets the value at a key path. @param {Record<string, any>} tree @param {string} path @param {any} value */
+export function put(tree, path, value) {
+  const segments = path.split('.')
+  const last = /** @type {string} */ (segments.pop())
+  for (const segment of segments) tree = tree[segment] ??= {}
+  tree[last] = value
 }

@@ -261,8 +261,10 @@ export class Telemetry {
 /**
  * Collects garbage in one worker after another, so that no two pause at the same time.
  *
- * interval   |------------------------| worker 0   x                        x worker 1            x
- * x worker 2                     x
+ *   interval   |-----------------------|
+ *   worker 0   x                       x
+ *   worker 1           x                       x
+ *   worker 2                   x
  */
 class GcSchedule {
   #next = 0

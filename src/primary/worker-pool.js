@@ -2,6 +2,7 @@
 
 import cluster from 'node:cluster'
 import { randomBytes, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { availableParallelism, hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
@@ -65,25 +66,18 @@ class Slot {
 /**
  * Checks that the port is free, and resolves port 0, before workers start. Workers bind with SO_REUSEPORT: without
  * this check two gateways could share a port by mistake.
- * @param {string} address @param {number} port @returns {Promise<number>}
+ * @param {string} address @param {number} port @returns {Promise<number>} @throws {Error} with address and reason
  */
-function probePort(address, port) {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen({ host: address || '0.0.0.0', port, exclusive: true }, () => {
-      const { port: found } = /** @type {import('node:net').AddressInfo} */ (probe.address())
-      probe.close(() => resolve(found))
-    })
-  })
-}
-
-/** @param {string} address @param {number} port @returns {Promise<number>} @throws {Error} with address and reason */
 async function probe(address, port) {
+  const host = address || '0.0.0.0'
   try {
-    return await probePort(address, port)
+    const server = createServer().listen({ host, port, exclusive: true })
+    await once(server, 'listening')
+    const { port: found } = /** @type {import('node:net').AddressInfo} */ (server.address())
+    await once(server.close(), 'close')
+    return found
   } catch (error) {
-    throw new Error(`cannot listen on ${address || '0.0.0.0'}:${port}: ${error.code ?? error.message}`)
+    throw new Error(`cannot listen on ${host}:${port}: ${error.code ?? error.message}`)
   }
 }
 

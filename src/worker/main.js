@@ -36,9 +36,9 @@ const BUS_FD = 4
 const BUS_READ_SIZE = 256 * 1024
 const TICK_MS = 200
 /** Time for clients to read their close frames, ms. */
-const CLOSE_PATIENCE_MS = 500
+const CLOSE_DELAY_MS = 500
 /** Maximum wait for the engine at the start, ms; then the worker serves clients without it. */
-const ENGINE_PATIENCE_MS = 2000
+const ENGINE_TIMEOUT_MS = 2000
 
 /**
  * Opens the bus to the primary's broker. All reads share one buffer, which saves an allocation per read.
@@ -236,7 +236,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     broker.control.close()
     // Polls without a session, or of other workers' sessions, may be pending here, too.
     const awaited = open.length > 0 || config.poll.enabled || config.uni_poll.enabled || createEngine !== null
-    setTimeout(() => process.exit(0), awaited ? CLOSE_PATIENCE_MS : 0)
+    setTimeout(() => process.exit(0), awaited ? CLOSE_DELAY_MS : 0)
   }
 
   process.on('message', (/** @type {any} */ message) => {
@@ -268,7 +268,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   })
 
   // An unreachable engine is connected later, while clients are served.
-  await broker.start(ENGINE_PATIENCE_MS)
+  await broker.start(ENGINE_TIMEOUT_MS)
   const { address, port, internal_address, internal_port } = config.http_server
   const host = address || '0.0.0.0'
   // Report memory before the first client: after a restart clients reconnect at once.
