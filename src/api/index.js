@@ -27,43 +27,29 @@ import { Publisher, publish, publishResult } from './publish.js'
 /** Largest body, bytes: room for the largest broadcast, but not for what could stop a worker. */
 export const MAX_BODY = 16 * 1024 * 1024
 
-/** Compares API keys in constant time, except for their length. */
-class KeyCheck {
-  #key
-  #expected
-  #given
-
-  /** @param {string} key */
-  constructor(key) {
-    this.#key = key
-    this.#expected = Buffer.from(key)
-    this.#given = Buffer.alloc(this.#expected.length)
-  }
-
-  /** @param {string} given */
-  matches(given) {
-    if (given.length !== this.#key.length) return false
-    this.#given.write(given)
-    return timingSafeEqual(this.#given, this.#expected)
-  }
-}
-
 /** @param {{key: string, insecure: boolean}} options @returns {(exchange: Exchange) => boolean} */
 function createAccess({ key, insecure }) {
   if (insecure) return () => true
   if (key === '') return () => false
-  const check = new KeyCheck(key)
+  const expected = Buffer.from(key)
+  const given = Buffer.alloc(expected.length)
+  /** Compares in constant time, except for the length. @param {string} text */
+  const matches = text => {
+    if (text.length !== key.length) return false
+    given.write(text)
+    return timingSafeEqual(given, expected)
+  }
   return exchange => {
     const own = exchange.header('x-api-key')
     if (own !== '') {
-      if (check.matches(own)) return true
+      if (matches(own)) return true
     } else {
       const [, word] = /^apikey +(.*)$/i.exec(exchange.header('authorization')) ?? []
-      if (word !== undefined && check.matches(word)) return true
+      if (word !== undefined && matches(word)) return true
     }
     if (exchange.query === '') return false
     const asked = new URLSearchParams(exchange.query).get('api_key')
-    return asked !== null && check.matches(asked)
+    return asked !== null && matches(asked)
   }
 }
 

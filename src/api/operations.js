@@ -1,7 +1,6 @@
 import { Disconnect, disconnects, unsubscribes } from '../errors.js'
-import { expireConnection, expireSubscription } from '../session/expiry.js'
+import { expireConnection } from '../session/expiry.js'
 import { Plan } from '../session/plan.js'
-import { Kind } from '../session/subscription.js'
 import { compileGlob } from './glob.js'
 
 /** @import { Session } from '../session/session.js' */
@@ -13,6 +12,7 @@ import { compileGlob } from './glob.js'
  * @typedef {{client: string, user: string, transport: string, codec: string, subscriptions: number,
  *   channels: string[]}} Connection `channels`: the first ones of its subscriptions
  */
+
 /** @param {WorkerContext} context @param {Target} target @returns {Session[]} */
 function targets({ sessions }, { user, client, session }) {
   return sessions.of(user ?? '', { client, session })
@@ -150,12 +150,7 @@ function serverSubscribe(session, plan) {
         : session.codec.publication(plan.channel, publication)
       session.send(message)
     }
-    const subscription = plan.join(channel)
-    if (subscription.details.expireAt > 0) expireSubscription(session, subscription)
-    if (subscription.is(Kind.ANNOUNCED)) {
-      const { broker } = session.context
-      broker.pubsub.announce(plan.channel, session.clientInfo(subscription.details.info), true)
-    }
+    plan.join(channel)
   })
 }
 

@@ -3,7 +3,7 @@
 
 import { errors } from '../errors.js'
 import { bytesPayload, decodeBase64, NO_PAYLOAD, textPayload, toJson } from '../protocol/payload.js'
-import { rawMember, singleLine } from '../protocol/raw-json.js'
+import { isObject, rawMember, singleLine } from '../protocol/raw-json.js'
 
 /** @import { ReplyError } from '../errors.js' */
 /** @import { Payload } from '../protocol/payload.js' */
@@ -35,9 +35,6 @@ const field = (zero, test) => ({
 /** @param {number} min @param {number} max */
 const integer = (min, max) =>
   field(0, value => typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max)
-
-/** @param {any} value */
-const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 export const string = field('', value => typeof value === 'string')
 export const flag = field(false, value => typeof value === 'boolean')

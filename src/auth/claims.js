@@ -1,6 +1,6 @@
 // The claims of a token, read with their types (server API, sections 5 and 6). JSON for clients keeps its text.
 import { decodeBase64, toJson } from '../protocol/payload.js'
-import { rawMembers, singleLine } from '../protocol/raw-json.js'
+import { isObject, rawMembers, singleLine } from '../protocol/raw-json.js'
 
 /** Thrown for every invalid token; tokens.js translates it. */
 export const malformed = Object.freeze(new Error('malformed token'))
@@ -49,11 +49,6 @@ function wholeDate(value) {
   if (value === undefined || value === null) return undefined
   if (!Number.isSafeInteger(value)) throw malformed
   return value
-}
-
-/** @param {any} value @returns {value is Record<string, any>} */
-function isObject(value) {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** @param {any} value a JSON object, or nothing @returns {Record<string, any> | undefined} */

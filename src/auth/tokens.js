@@ -7,6 +7,7 @@
 import { createEndpoint } from '../config/jwks-endpoint.js'
 import { compilePattern } from '../config/pattern.js'
 import { disconnects, errors } from '../errors.js'
+import { isObject } from '../protocol/raw-json.js'
 import { malformed, readConnectClaims, readParties, readSubscribeClaims } from './claims.js'
 import { Jwks } from './jwks.js'
 import { StaticKeys } from './keys.js'
@@ -60,7 +61,7 @@ function parseObject(json) {
   } catch {
     throw malformed
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed
+  if (!isObject(value)) throw malformed
   return value
 }
 

@@ -1,6 +1,6 @@
 import { disconnects } from '../errors.js'
 import { MAX_FILTER_DEPTH } from './filter.js'
-import { rawMember, rawMembers, singleLine } from './raw-json.js'
+import { isObject, rawMember, rawMembers, singleLine } from './raw-json.js'
 
 /**
  * @typedef {'string' | 'bool' | 'int' | 'uint' | 'raw' | 'strings' | 'texts' | 'subs' | 'position' | 'filter' | 'filters'} Kind
@@ -78,9 +78,6 @@ const requests = withoutPrototype({
 })
 
 const order = Object.keys(requests)
-
-/** @param {unknown} value */
-const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** @param {any} value */
 const isTexts = value => isObject(value) && Object.values(value).every(text => typeof text === 'string')

@@ -11,6 +11,9 @@ const OPEN_BRACE = 123
 const CLOSE_BRACE = 125
 const SPACE = 32
 
+/** Whether a parsed value is a JSON object. @param {any} value */
+export const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value)
+
 /** @param {string} text @param {number} at @returns {number} index of the first non-space character from `at` */
 function skipSpace(text, at) {
   // In valid JSON only white space is <= 0x20 outside of strings.

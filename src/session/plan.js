@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { Filter } from '../protocol/filter.js'
+import { expireSubscription } from './expiry.js'
 import { Kind, NO_DETAILS, Subscription } from './subscription.js'
 
 /**
@@ -191,7 +192,7 @@ export class Plan {
     return this.buffering
   }
 
-  /** Makes the subscription live, after its result was sent. @param {Channel} channel @returns {Subscription} */
+  /** Makes the subscription live, after its result was sent: with its expiry and its join event. @param {Channel} channel */
   join(channel) {
     const { session, kind, grant, buffering } = this
     const { cohort, events } = session.context.hub.join(session, channel, {
@@ -205,7 +206,10 @@ export class Plan {
       grant.info || grant.expireAt ? { info: grant.info ?? '', expireAt: grant.expireAt ?? 0 } : NO_DETAILS
     const subscription = new Subscription(channel, cohort, events, kind, details)
     session.addSubscription(subscription)
-    return subscription
+    if (details.expireAt > 0) expireSubscription(session, subscription)
+    if (kind & Kind.ANNOUNCED) {
+      session.context.broker.pubsub.announce(channel.name, session.clientInfo(details.info), true)
+    }
   }
 
   /**

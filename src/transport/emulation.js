@@ -1,5 +1,6 @@
 import { errors } from '../errors.js'
 import { readEmulationRequest } from '../protocol/protobuf-commands.js'
+import { isObject } from '../protocol/raw-json.js'
 import { workerOf } from '../session/ids.js'
 import { Call } from './calls.js'
 
@@ -84,7 +85,7 @@ function readJson(body) {
   } catch {
     return undefined
   }
-  if (request === null || typeof request !== 'object' || Array.isArray(request)) return undefined
+  if (!isObject(request)) return undefined
   const { node, session, data } = request
   const text = (/** @type {unknown} */ value) => (typeof value === 'string' ? value : '')
   // Without a data string the request is dropped, as in the reference server.

@@ -3,7 +3,6 @@ import { Disconnect, disconnects, errors, ReplyError } from '../../errors.js'
 import { expireConnection } from '../expiry.js'
 import { planServerSide } from '../server-side.js'
 import { State, Trait } from '../state.js'
-import { Kind } from '../subscription.js'
 
 /**
  * @typedef {import('../session.js').Session} Session
@@ -174,9 +173,7 @@ function complete(session, id, ready) {
   if (session.expireAt > 0) expireConnection(session)
   for (const { plan, channel, buffering } of ready ?? []) {
     for (const message of buffering?.messages ?? []) session.send(message)
-    const subscription = plan.join(channel)
-    if (!subscription.is(Kind.ANNOUNCED)) continue
-    broker.pubsub.announce(plan.channel, session.clientInfo(subscription.details.info), true)
+    plan.join(channel)
   }
   session.transport.connected?.(session)
   const personal = client.subscribe_to_user_personal_channel

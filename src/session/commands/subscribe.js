@@ -1,7 +1,6 @@
 import { disconnects, errors } from '../../errors.js'
 import { expireSubscription } from '../expiry.js'
 import { NO_GRANT, Plan } from '../plan.js'
-import { Kind } from '../subscription.js'
 import { withClaims } from './refresh.js'
 
 /**
@@ -94,11 +93,7 @@ function finish(session, id, plan, channel, answer) {
     throw disconnects.inappropriateProtocol
   }
   session.send(session.codec.subscribe(id, result))
-  const subscription = plan.join(channel)
-  if (subscription.details.expireAt > 0) expireSubscription(session, subscription)
-  if (subscription.is(Kind.ANNOUNCED)) {
-    session.context.broker.pubsub.announce(plan.channel, session.clientInfo(subscription.details.info), true)
-  }
+  plan.join(channel)
 }
 
 /** Succeeds also without a subscription. @param {Session} session @param {number} id @param {any} request */
