@@ -2,7 +2,7 @@
 // working. A label without a known value is empty: Prometheus treats it as absent.
 
 import { disconnects } from '../errors.js'
-import { byName, counter, gauge, one } from './family.js'
+import { byName, counter, gauge, plainGauge } from './family.js'
 
 /**
  * @typedef {import('./family.js').Facts} Facts
@@ -37,39 +37,28 @@ export const centrifugo = Object.freeze([
     ['version'],
     ({ snapshot }) => [[1, snapshot.node.version]],
   ),
-  gauge(
+  plainGauge(
     'centrifugo_node_num_clients',
     'Connected clients of this node.',
-    [],
-    one(({ snapshot }) => snapshot.totals.connections.connected),
+    ({ snapshot }) => snapshot.totals.connections.connected,
   ),
-  gauge(
+  plainGauge(
     'centrifugo_node_num_users',
     'Distinct users of this node; anonymous clients count as one. Absent above 50,000 clients or 50,000 channels.',
-    [],
-    one(({ users }) => users),
+    ({ users }) => users,
   ),
-  gauge(
+  plainGauge(
     'centrifugo_node_num_subscriptions',
     'Subscriptions of the clients of this node.',
-    [],
-    one(({ snapshot }) => snapshot.totals.subscriptions),
+    ({ snapshot }) => snapshot.totals.subscriptions,
   ),
-  gauge(
+  plainGauge(
     'centrifugo_node_num_channels',
     'Channels with subscribers on this node. With Redis, absent above 50,000 clients or 50,000 channels.',
-    [],
     // With Redis, a snapshot counts a channel once per worker.
-    one(({ snapshot, channels }) =>
-      snapshot.node.engine === 'memory' ? snapshot.totals.channels : channels,
-    ),
+    ({ snapshot, channels }) => (snapshot.node.engine === 'memory' ? snapshot.totals.channels : channels),
   ),
-  gauge(
-    'centrifugo_node_num_nodes',
-    'Nodes of the cluster, including this one.',
-    [],
-    one(({ nodes }) => nodes),
-  ),
+  plainGauge('centrifugo_node_num_nodes', 'Nodes of the cluster, including this one.', ({ nodes }) => nodes),
   counter(
     'centrifugo_node_messages_sent_count',
     'Publications from clients and the server API; the type is always "publication".',

@@ -1,9 +1,8 @@
 import { Registry } from 'prom-client'
 
+/** @import { Distribution, Facts, Family } from './family.js' */
+
 /**
- * @typedef {import('./family.js').Facts} Facts
- * @typedef {import('./family.js').Family} Family
- * @typedef {import('./family.js').Distribution} Distribution
  * @typedef {Record<string, string | number>} Labels
  * @typedef {{metricName: string, labels: Labels, sharedLabels: Labels, value: number}} Sample
  */

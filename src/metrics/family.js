@@ -1,8 +1,8 @@
 // The contract of a metric family: name, type, help, labels, and how to read its values from a snapshot.
 
+/** @import { Snapshot } from '../stats/schema.js' */
+
 /**
- * @typedef {import('../stats/schema.js').Snapshot} Snapshot
- *
  * @typedef {object} Facts the input of one scrape
  * @property {Snapshot} snapshot
  * @property {number | null} users of this node; null: not counted
@@ -41,11 +41,13 @@ export const gauge = (name, help, labels, read) => ({ name, type: 'gauge', help,
  */
 export const counter = (name, help, labels, read) => ({ name, type: 'counter', help, labels, read })
 
-/**
- * A family with one value and no labels.
- * @param {(facts: Facts) => number | null | undefined} read @returns {PlainFamily['read']}
- */
-export const one = read => facts => [[read(facts)]]
+/** @typedef {(facts: Facts) => number | null | undefined} Value of a family with one value and no labels */
+
+/** @param {string} name @param {string} help @param {Value} read @returns {PlainFamily} */
+export const plainGauge = (name, help, read) => gauge(name, help, [], facts => [[read(facts)]])
+
+/** @param {string} name @param {string} help @param {Value} read @returns {PlainFamily} */
+export const plainCounter = (name, help, read) => counter(name, help, [], facts => [[read(facts)]])
 
 /**
  * One row per name; `labels` precede the name.

@@ -10,10 +10,8 @@ import { node as nodeFamilies } from './node.js'
 import { processes } from './processes.js'
 import { workers as workerFamilies } from './workers.js'
 
-/**
- * @typedef {import('../server/contract.js').Exchange} Exchange
- * @typedef {import('../stats/schema.js').Snapshot} Snapshot
- */
+/** @import { Exchange, SocketServer } from '../server/contract.js' */
+/** @import { Snapshot } from '../stats/schema.js' */
 
 /** All families, in the order of the output. docs/metrics.md lists the same; a test compares both. */
 export const families = Object.freeze([
@@ -114,7 +112,7 @@ class Scrape {
 
 /**
  * Serves the metrics at `prometheus.handler_prefix`.
- * @param {object} parts @param {import('../server/contract.js').SocketServer} parts.server not listening yet
+ * @param {object} parts @param {SocketServer} parts.server not listening yet
  * @param {any} parts.config @param {{latest: () => Promise<Snapshot>}} parts.view of the whole node
  * @param {{uid: string}} parts.node
  * @param {{read: () => Promise<string>}} [parts.nodeInfo] counts users and channels of this node

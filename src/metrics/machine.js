@@ -1,6 +1,6 @@
 // Families of the machine. Figures from /proc are absent on systems other than Linux.
 
-import { byName, counter, gauge, one, seconds } from './family.js'
+import { byName, counter, gauge, plainCounter, plainGauge, seconds } from './family.js'
 
 /**
  * @typedef {import('../stats/schema.js').MachineSample} MachineSample
@@ -9,32 +9,23 @@ import { byName, counter, gauge, one, seconds } from './family.js'
  */
 
 /**
- * @param {string} name without `halley_machine_`
- * @param {string} help @param {(machine: MachineSample) => number | null | undefined} read
+ * A current figure.
+ * @param {string} name without `halley_machine_` @param {string} help
+ * @param {(machine: MachineSample) => number | null | undefined} read
  */
-const now = (name, help, read) =>
-  gauge(
-    `halley_machine_${name}`,
-    help,
-    [],
-    one(({ snapshot }) => read(snapshot.machine)),
-  )
+const current = (name, help, read) =>
+  plainGauge(`halley_machine_${name}`, help, ({ snapshot }) => read(snapshot.machine))
 
 /**
- * @param {string} name without `halley_machine_`
- * @param {string} help @param {(sums: Sums) => number | undefined} read
+ * A sum since the start.
+ * @param {string} name without `halley_machine_` @param {string} help @param {(sums: Sums) => number | undefined} read
  */
-const sum = (name, help, read) =>
-  counter(
-    `halley_machine_${name}`,
-    help,
-    [],
-    one(({ snapshot }) => read(snapshot.lifetimes.machine)),
-  )
+const total = (name, help, read) =>
+  plainCounter(`halley_machine_${name}`, help, ({ snapshot }) => read(snapshot.lifetimes.machine))
 
 /** @type {readonly PlainFamily[]} */
 export const machine = Object.freeze([
-  now('cores', 'CPU cores.', ({ cores }) => cores),
+  current('cores', 'CPU cores.', ({ cores }) => cores),
   counter(
     'halley_machine_cpu_seconds_total',
     'CPU time of all cores since the gateway started, by mode (user, system, idle, iowait, steal).',
@@ -48,7 +39,7 @@ export const machine = Object.freeze([
     ['minutes'],
     ({ snapshot }) => (snapshot.machine.load ?? []).map((load, i) => [load, [1, 5, 15][i]]),
   ),
-  now('memory_total_bytes', 'Total memory.', ({ memory }) => memory.total),
+  current('memory_total_bytes', 'Total memory.', ({ memory }) => memory.total),
   gauge(
     'halley_machine_memory_bytes',
     'Memory by kind: "used", "caches" (page cache, buffers, reclaimable slab) and "free". Their sum is the total.',
@@ -59,44 +50,48 @@ export const machine = Object.freeze([
       [machine.memory.free, 'free'],
     ],
   ),
-  now(
+  current(
     'memory_available_bytes',
     'Memory available to programs without swapping.',
     ({ memory }) => memory.available,
   ),
-  now('slab_bytes', 'Kernel slab memory of the whole machine.', ({ memory }) => memory.slab),
-  now('sockets', 'Sockets in use.', ({ sockets }) => sockets?.used),
-  now('tcp_sockets', 'TCP sockets in use.', ({ sockets }) => sockets?.tcp.inuse),
-  now('tcp_orphans', 'TCP sockets without a process.', ({ sockets }) => sockets?.tcp.orphan),
-  now('tcp_time_wait', 'TCP sockets in TIME_WAIT.', ({ sockets }) => sockets?.tcp.time_wait),
-  now('tcp_allocated', 'Allocated TCP sockets, in all states.', ({ sockets }) => sockets?.tcp.alloc),
-  now('tcp_memory_bytes', 'Buffers of all TCP sockets of the machine.', ({ sockets }) => sockets?.tcp.memory),
-  sum(
+  current('slab_bytes', 'Kernel slab memory of the whole machine.', ({ memory }) => memory.slab),
+  current('sockets', 'Sockets in use.', ({ sockets }) => sockets?.used),
+  current('tcp_sockets', 'TCP sockets in use.', ({ sockets }) => sockets?.tcp.inuse),
+  current('tcp_orphans', 'TCP sockets without a process.', ({ sockets }) => sockets?.tcp.orphan),
+  current('tcp_time_wait', 'TCP sockets in TIME_WAIT.', ({ sockets }) => sockets?.tcp.time_wait),
+  current('tcp_allocated', 'Allocated TCP sockets, in all states.', ({ sockets }) => sockets?.tcp.alloc),
+  current(
+    'tcp_memory_bytes',
+    'Buffers of all TCP sockets of the machine.',
+    ({ sockets }) => sockets?.tcp.memory,
+  ),
+  total(
     'network_received_bytes_total',
     'Bytes received since the gateway started, without the loopback interface (unless it is the only one).',
     ({ network }) => network?.rx_bytes,
   ),
-  sum('network_sent_bytes_total', 'Bytes sent, counted the same way.', ({ network }) => network?.tx_bytes),
-  sum(
+  total('network_sent_bytes_total', 'Bytes sent, counted the same way.', ({ network }) => network?.tx_bytes),
+  total(
     'network_received_packets_total',
     'Packets received, counted the same way.',
     ({ network }) => network?.rx_packets,
   ),
-  sum(
+  total(
     'network_sent_packets_total',
     'Packets sent, counted the same way.',
     ({ network }) => network?.tx_packets,
   ),
-  sum(
+  total(
     'listen_overflows_total',
     'Connections that overflowed a listen queue since the gateway started.',
     ({ listen }) => listen?.overflows,
   ),
-  sum(
+  total(
     'listen_drops_total',
     'Connections dropped by listening sockets for any reason since the gateway started.',
     ({ listen }) => listen?.drops,
   ),
-  now('open_files', 'Open files of all processes.', ({ files }) => files?.open),
-  now('max_files', 'Maximum open files of all processes.', ({ files }) => files?.limit),
+  current('open_files', 'Open files of all processes.', ({ files }) => files?.open),
+  current('max_files', 'Maximum open files of all processes.', ({ files }) => files?.limit),
 ])

@@ -35,9 +35,12 @@ function lifetimes({ snapshot: { lifetimes } }) {
   return all
 }
 
-/** @param {(sample: ProcessSample) => number | null} value @returns {PlainFamily['read']} */
-const ofEach = value => facts =>
-  samples(facts).map(([worker, sample]) => /** @type {Row} */ ([value(sample), worker]))
+/**
+ * A figure of each running process.
+ * @param {string} name @param {string} help @param {(sample: ProcessSample) => number | null} value
+ */
+const current = (name, help, value) =>
+  gauge(name, help, WORKER, facts => samples(facts).map(([worker, sample]) => [value(sample), worker]))
 
 /** @param {'used' | 'total'} figure @returns {PlainFamily['read']} */
 const ofSpaces = figure => facts =>
@@ -55,11 +58,8 @@ const ofGc = value => facts =>
 
 /** @type {readonly Family[]} */
 export const processes = Object.freeze([
-  gauge(
-    'halley_process_uptime_seconds',
-    'Time since the process started.',
-    WORKER,
-    ofEach(({ uptime }) => seconds(uptime)),
+  current('halley_process_uptime_seconds', 'Time since the process started.', ({ uptime }) =>
+    seconds(uptime),
   ),
   counter(
     'halley_process_cpu_seconds_total',
@@ -71,29 +71,13 @@ export const processes = Object.freeze([
         /** @type {Row} */ ([seconds(cpu.system), worker, 'system']),
       ]),
   ),
-  gauge(
-    'halley_process_resident_memory_bytes',
-    'Resident memory (RSS).',
-    WORKER,
-    ofEach(({ memory }) => memory.rss),
-  ),
-  gauge(
-    'halley_process_heap_used_bytes',
-    'JS heap in use.',
-    WORKER,
-    ofEach(({ memory }) => memory.heap_used),
-  ),
-  gauge(
-    'halley_process_heap_total_bytes',
-    'Committed JS heap.',
-    WORKER,
-    ofEach(({ memory }) => memory.heap_total),
-  ),
-  gauge(
+  current('halley_process_resident_memory_bytes', 'Resident memory (RSS).', ({ memory }) => memory.rss),
+  current('halley_process_heap_used_bytes', 'JS heap in use.', ({ memory }) => memory.heap_used),
+  current('halley_process_heap_total_bytes', 'Committed JS heap.', ({ memory }) => memory.heap_total),
+  current(
     'halley_process_heap_limit_bytes',
     'Maximum JS heap of the process.',
-    WORKER,
-    ofEach(({ memory }) => memory.heap_limit),
+    ({ memory }) => memory.heap_limit,
   ),
   gauge(
     'halley_process_heap_space_used_bytes',
@@ -107,35 +91,26 @@ export const processes = Object.freeze([
     ['worker', 'space'],
     ofSpaces('total'),
   ),
-  gauge(
+  current(
     'halley_process_external_memory_bytes',
     'Memory outside of the heap that belongs to objects in the heap, including buffers.',
-    WORKER,
-    ofEach(({ memory }) => memory.external),
+    ({ memory }) => memory.external,
   ),
-  gauge(
+  current(
     'halley_process_array_buffers_bytes',
     'Buffers, which are part of the external memory.',
-    WORKER,
-    ofEach(({ memory }) => memory.array_buffers),
+    ({ memory }) => memory.array_buffers,
   ),
-  gauge(
-    'halley_process_open_files',
-    'Open file descriptors.',
-    WORKER,
-    ofEach(({ files }) => files.open),
-  ),
-  gauge(
+  current('halley_process_open_files', 'Open file descriptors.', ({ files }) => files.open),
+  current(
     'halley_process_max_files',
     'Maximum open file descriptors of the process.',
-    WORKER,
-    ofEach(({ files }) => files.limit),
+    ({ files }) => files.limit,
   ),
-  gauge(
+  current(
     'halley_event_loop_utilization_ratio',
     'Share of the last second in which the event loop was active.',
-    WORKER,
-    ofEach(({ loop }) => loop.utilization),
+    ({ loop }) => loop.utilization,
   ),
   counter(
     'halley_event_loop_active_seconds_total',
@@ -159,11 +134,10 @@ export const processes = Object.freeze([
       ),
   },
   ...['avg', 'p50', 'p90', 'p99', 'max'].map(figure =>
-    gauge(
+    current(
       `halley_event_loop_delay_${figure}_seconds`,
       `Event-loop delay of the last second: ${{ avg: 'average', max: 'maximum' }[figure] ?? `${figure.slice(1)}th percentile`}.`,
-      WORKER,
-      ofEach(({ loop }) => seconds(/** @type {any} */ (loop.ticks)[figure])),
+      ({ loop }) => seconds(/** @type {any} */ (loop.ticks)[figure]),
     ),
   ),
   counter(

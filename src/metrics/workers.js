@@ -11,93 +11,65 @@ import { counter, gauge, seconds } from './family.js'
 
 const WORKER = Object.freeze(['worker'])
 
-/** @param {(view: WorkerView) => number | null} value @returns {PlainFamily['read']} of all workers */
-const ofViews =
-  value =>
-  ({ snapshot }) =>
-    snapshot.workers.map(view => [value(view), view.index])
+/** Of each slot. @param {string} name @param {string} help @param {(view: WorkerView) => number | null} value */
+const slot = (name, help, value) =>
+  gauge(name, help, WORKER, ({ snapshot }) => snapshot.workers.map(view => [value(view), view.index]))
 
-/** @param {(sample: WorkerSample) => number} value @returns {PlainFamily['read']} of running workers */
-const ofEach = value => ofViews(({ sample }) => sample && value(sample))
+/** Of each running worker. @param {string} name @param {string} help @param {(sample: WorkerSample) => number} value */
+const current = (name, help, value) => slot(name, help, ({ sample }) => sample && value(sample))
 
-/** @param {(lifetime: Lifetime) => number} value @returns {PlainFamily['read']} of all slots */
-const ofLifetimes =
-  value =>
-  ({ snapshot }) =>
-    snapshot.lifetimes.workers.map((lifetime, index) => [value(lifetime), index])
+/** A sum of each slot. @param {string} name @param {string} help @param {(lifetime: Lifetime) => number} value */
+const total = (name, help, value) =>
+  counter(name, help, WORKER, ({ snapshot }) =>
+    snapshot.lifetimes.workers.map((lifetime, index) => [value(lifetime), index]),
+  )
 
 /** @type {readonly PlainFamily[]} */
 export const workers = Object.freeze([
-  gauge(
+  slot(
     'halley_worker_up',
     '1 if the worker serves clients; 0 if it is starting, silent or down.',
-    WORKER,
-    ofViews(({ state }) => Number(state === 'up')),
+    ({ state }) => Number(state === 'up'),
   ),
-  gauge(
+  slot(
     'halley_worker_sample_age_seconds',
     'Age of the latest sample of the worker. It grows while the event loop of the worker is blocked.',
-    WORKER,
-    ofViews(({ age }) => seconds(age)),
+    ({ age }) => seconds(age),
   ),
-  counter(
-    'halley_worker_deaths_total',
-    'Deaths of workers with this index.',
-    WORKER,
-    ofViews(({ deaths }) => deaths),
+  counter('halley_worker_deaths_total', 'Deaths of workers with this index.', WORKER, ({ snapshot }) =>
+    snapshot.workers.map(({ deaths, index }) => [deaths, index]),
   ),
-  gauge(
+  current(
     'halley_worker_connections',
     'Open connections, including clients that have not completed connect.',
-    WORKER,
-    ofEach(({ connections }) => connections.open),
+    ({ connections }) => connections.open,
   ),
-  gauge(
-    'halley_worker_clients',
-    'Connected clients.',
-    WORKER,
-    ofEach(({ connections }) => connections.connected),
-  ),
-  gauge(
+  current('halley_worker_clients', 'Connected clients.', ({ connections }) => connections.connected),
+  current(
     'halley_worker_subscriptions',
     'Subscriptions of the clients of this worker.',
-    WORKER,
-    ofEach(({ subscriptions }) => subscriptions),
+    ({ subscriptions }) => subscriptions,
   ),
-  gauge(
-    'halley_worker_channels',
-    'Channels with subscribers in this worker.',
-    WORKER,
-    ofEach(({ channels }) => channels),
-  ),
-  gauge(
-    'halley_worker_outbox_bytes',
-    'Unsent bytes of all clients.',
-    WORKER,
-    ofEach(({ outbox }) => outbox.bytes),
-  ),
-  counter(
+  current('halley_worker_channels', 'Channels with subscribers in this worker.', ({ channels }) => channels),
+  current('halley_worker_outbox_bytes', 'Unsent bytes of all clients.', ({ outbox }) => outbox.bytes),
+  total(
     'halley_worker_messages_received_total',
     'Messages from clients: commands and pongs.',
-    WORKER,
-    ofLifetimes(lifetime => lifetime.in.messages),
+    lifetime => lifetime.in.messages,
   ),
-  counter(
+  total(
     'halley_worker_messages_sent_total',
     'Messages to clients: replies, pushes and pings.',
-    WORKER,
-    ofLifetimes(lifetime => lifetime.out.messages),
+    lifetime => lifetime.out.messages,
   ),
-  counter(
+  total(
     'halley_worker_received_bytes_total',
     'Bytes of the messages from clients, uncompressed, without framing.',
-    WORKER,
-    ofLifetimes(lifetime => lifetime.in.bytes),
+    lifetime => lifetime.in.bytes,
   ),
-  counter(
+  total(
     'halley_worker_sent_bytes_total',
     'Bytes of the messages to clients, uncompressed, without framing.',
-    WORKER,
-    ofLifetimes(lifetime => lifetime.out.bytes),
+    lifetime => lifetime.out.bytes,
   ),
 ])
