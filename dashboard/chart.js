@@ -4,14 +4,13 @@ import { means, resample } from './chart/resample.js'
 import { ageMarks, linearScale, logScale } from './chart/scale.js'
 import { pad, visibleWidth } from './terminal/line.js'
 
+/** @import { Column } from './chart/resample.js' */
+/** @import { Scale } from './chart/scale.js' */
+/** @import { Line, Style } from './terminal/line.js' */
+
 export { bar, sparkline, stackedBar } from './chart/bars.js'
 
 /**
- * @typedef {import('./terminal/line.js').Line} Line
- * @typedef {import('./terminal/line.js').Style} Style
- * @typedef {import('./chart/resample.js').Column} Column
- * @typedef {import('./chart/scale.js').Scale} Scale
- *
  * @typedef {object} Series
  * @property {(number | null)[]} values evenly spaced in time, the newest last; null: unknown
  * @property {Style} style

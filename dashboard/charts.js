@@ -1,9 +1,6 @@
 import { bytes, count, ms, percent, quantity, whole } from './format.js'
 
-/**
- * @typedef {import('./picture.js').Point} Point
- * @typedef {import('./picture.js').WorkerPoint} WorkerPoint
- */
+/** @import { Point, WorkerPoint } from './picture.js' */
 
 /**
  * @template P

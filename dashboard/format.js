@@ -2,6 +2,8 @@
 
 import { LIMITS } from '../src/stats/limits.js'
 
+/** @import { ProcessSample, Ticks } from '../src/stats/schema.js' */
+
 const UNITS = ['', 'k', 'M', 'G', 'T', 'P']
 export const UNKNOWN = '-'
 
@@ -130,13 +132,13 @@ export const healthy = (text, state, colors) => [
   state === 'good' ? 'value' : state,
 ]
 
-/** @param {import('../src/stats/schema.js').Ticks} ticks */
+/** @param {Ticks} ticks */
 export function tickHealth({ avg, p90, max }) {
   const states = [health(avg, 'tickAvg'), health(p90, 'tickP90'), health(max, 'tickMax')]
   return states.includes('bad') ? 'bad' : states.includes('warn') ? 'warn' : 'good'
 }
 
-/** @param {import('../src/stats/schema.js').ProcessSample['gc']} gc */
+/** @param {ProcessSample['gc']} gc */
 export const gcPause = gc => gc.minor.pause + gc.major.pause + gc.incremental.pause + gc.weak.pause
 
 /** @param {{user: number, system: number}} cpu */

@@ -10,9 +10,11 @@ import { plain } from './terminal/line.js'
 import { toAsciiText } from './terminal/text.js'
 import { runView } from './view/app.js'
 
+/** @import { Source } from './source/link.js' */
+
 /**
  * Shows a gateway until the user quits.
- * @param {object} parts @param {import('./source/link.js').Source} parts.source closed at the end
+ * @param {object} parts @param {Source} parts.source closed at the end
  * @param {import('./view/app.js').Screen} parts.terminal closed on every exit
  * @param {{unicode: boolean, colors: boolean}} parts.look
  * @param {boolean} [parts.owner] whether the gateway belongs to this terminal: quitting offers to stop it
@@ -56,7 +58,7 @@ const ROWS = 24
 
 /**
  * One picture as text.
- * @param {object} parts @param {import('./source/link.js').Source} parts.source closed at the end
+ * @param {object} parts @param {Source} parts.source closed at the end
  * @param {number} parts.columns @param {boolean} parts.unicode @param {number} parts.timeout ms
  * @returns {Promise<string>} @throws {Error} there is no gateway, it refuses, or it sends nothing in time
  */

@@ -3,10 +3,7 @@ import { orderedWorkers, SORTS } from './picture.js'
 import { commonKeys } from './view/keys.js'
 import { shown, withNotice } from './view/state.js'
 
-/**
- * @typedef {import('./state.js').State} State
- * @typedef {import('./state.js').Effect} Effect
- */
+/** @import { Effect, State } from './state.js' */
 
 /** @param {State} state @param {string} name @returns {State} */
 export function onKey(state, name) {

@@ -3,13 +3,10 @@
 import { busy, gcPause, perSecond } from './format.js'
 import { ordered, STALE, shown, withPoint } from './view/state.js'
 
-/**
- * @typedef {import('../src/stats/schema.js').Snapshot} Snapshot
- * @typedef {import('../src/stats/schema.js').WorkerView} WorkerView
- * @typedef {import('../src/stats/schema.js').WorkerSample} WorkerSample
- */
+/** @import { Snapshot, WorkerSample, WorkerView } from '../src/stats/schema.js' */
+/** @import { State } from './state.js' */
 
-/** @param {import('./state.js').State} state */
+/** @param {State} state */
 export const isStale = state =>
   state.link.state !== 'open' || (state.live.snapshot !== null && state.now - state.receivedAt > STALE)
 
@@ -18,7 +15,6 @@ export const SPAN = 300
 
 /**
  * Figures of a worker in a point, in this order.
- *
  * @typedef {object} WorkerPoint
  * @property {number} max event-loop delay, ms
  * @property {number} p90
@@ -32,7 +28,6 @@ const FIELDS = /** @type {const} */ (['max', 'p90', 'used', 'total', 'clients', 
 
 /**
  * What the charts keep of one second.
- *
  * @typedef {object} Point
  * @property {number} time unix ms
  * @property {number} connections
@@ -113,7 +108,6 @@ export function withHistory(moments, history) {
 
 /**
  * Sort columns, in the order of the key `s`.
- *
  * @type {readonly {name: string, down: boolean, value: (sample: WorkerSample) => number}[]}
  */
 export const SORTS = [
@@ -135,7 +129,7 @@ const OF_VIEWS = SORTS.map(({ name, value }) => ({
   value: (/** @type {WorkerView} */ { sample }) => value(/** @type {WorkerSample} */ (sample)),
 }))
 
-/** @param {import('./state.js').State} state @returns {WorkerView[]} in the order of the table */
+/** @param {State} state @returns {WorkerView[]} in the order of the table */
 export const orderedWorkers = state =>
   ordered(
     shown(state).snapshot?.workers ?? [],

@@ -1,7 +1,4 @@
-/**
- * @typedef {import('../terminal/line.js').Line} Line
- * @typedef {import('../terminal/line.js').Style} Style
- */
+/** @import { Line, Style } from '../terminal/line.js' */
 
 /** From bottom to top, by eighths. */
 export const LEVELS = ' ▁▂▃▄▅▆▇█'

@@ -1,7 +1,4 @@
-/**
- * @typedef {import('../terminal/line.js').Line} Line
- * @typedef {import('../terminal/line.js').Style} Style
- */
+/** @import { Line, Style } from '../terminal/line.js' */
 
 /** Bits of a braille character (from U+2800), by column and row of its dots, from the top. */
 const DOTS = [
@@ -29,10 +26,7 @@ export class Canvas {
     this.height = braille ? rows * 4 : rows
   }
 
-  /**
-   * @param {number} column @param {number} row from the top
-   * @param {string} character @param {Style} style
-   */
+  /** @param {number} column @param {number} row from the top @param {string} character @param {Style} style */
   cell(column, row, character, style) {
     const at = row * this.#columns + column
     this.#characters[at] = character

@@ -3,7 +3,9 @@ import { SPAN } from '../picture.js'
 import { chartBlock, chartsOf } from '../view/charts.js'
 import { shown } from '../view/state.js'
 
-/** The last minutes. @type {import('../state.js').Panel} */
+/** @import { Panel, Picture } from '../state.js' */
+
+/** The last minutes. @type {Panel} */
 export const charts = chartsOf({
   count: CHARTS.length,
   across: 3,
@@ -20,10 +22,7 @@ export const charts = chartsOf({
     ),
 })
 
-/**
- * @param {import('../state.js').Picture} picture
- * @returns {import('../view/charts.js').History<import('../picture.js').Point>}
- */
+/** @param {Picture} picture @returns {import('../view/charts.js').History<import('../picture.js').Point>} */
 export const historyOf = ({ history, charted }) => ({
   ...charted,
   newest: history.at(-1) ?? null,

@@ -21,12 +21,9 @@ import { BACK, blockColumns, blockTitle, detailPage, figure, packed, rule } from
 import { shown } from '../view/state.js'
 import { historyOf } from './charts.js'
 
-/**
- * @typedef {import('../terminal/line.js').Line} Line
- * @typedef {import('../terminal/line.js').Span} Span
- * @typedef {import('../state.js').State} State
- * @typedef {import('../../src/stats/schema.js').WorkerSample} WorkerSample
- */
+/** @import { WorkerSample } from '../../src/stats/schema.js' */
+/** @import { Panel, State } from '../state.js' */
+/** @import { Line, Span } from '../terminal/line.js' */
 
 const CHART = { least: 5, most: 20 }
 /** Two charts stand side by side; all of them on a terminal this wide, unless this many rows are free for charts. */
@@ -34,7 +31,7 @@ const ALL_BESIDE = { columns: 190, rows: 30 }
 /** Minimum rows of the figures below the charts. */
 const LEAST_FIGURES = 8
 
-/** One worker: its last minutes, and its figures of this second. @type {import('../state.js').Panel} */
+/** One worker: its last minutes, and its figures of this second. @type {Panel} */
 export const detail = {
   name: 'detail',
   visible: state => state.view === 'detail' && shown(state).snapshot !== null,

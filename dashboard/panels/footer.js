@@ -3,12 +3,10 @@ import { footerOf, withQuestion } from '../view/panels.js'
 import { named } from '../view/parts.js'
 import { shown } from '../view/state.js'
 
-/**
- * @typedef {import('../terminal/line.js').Line} Line
- * @typedef {import('../state.js').State} State
- */
+/** @import { Panel, Snapshot, State } from '../state.js' */
+/** @import { Line } from '../terminal/line.js' */
 
-/** The CSV file, when there is one. @type {import('../state.js').Panel} */
+/** The CSV file, when there is one. @type {Panel} */
 export const csv = {
   name: 'csv',
   visible: state => Boolean(shown(state).snapshot?.csv) && state.view === 'main',
@@ -16,7 +14,7 @@ export const csv = {
   priority: 4,
 
   draw(state) {
-    const { csv } = /** @type {import('../state.js').Snapshot} */ (shown(state).snapshot)
+    const { csv } = /** @type {Snapshot} */ (shown(state).snapshot)
     if (!csv) return []
     const { file, bytes, max_bytes: most, rotations, error } = csv
     if (error !== null)

@@ -4,17 +4,17 @@ import { beside, width as widthOf } from '../terminal/line.js'
 import { flow, named, spread } from '../view/parts.js'
 import { shown } from '../view/state.js'
 
-/**
- * @typedef {import('../terminal/line.js').Line} Line
- * @typedef {import('../../src/stats/schema.js').Snapshot} Snapshot
- * @typedef {{unicode: boolean, colors: boolean}} Look
- */
+/** @import { ProcessSample, Snapshot } from '../../src/stats/schema.js' */
+/** @import { Panel, State } from '../state.js' */
+/** @import { Line } from '../terminal/line.js' */
+
+/** @typedef {{unicode: boolean, colors: boolean}} Look */
 
 /** Minimum columns for two lines side by side. */
 const WIDE = 150
 const BAR = { least: 10, most: 30 }
 
-/** The node, and the machine under it. @type {import('../state.js').Panel} */
+/** The node, and the machine under it. @type {Panel} */
 export const header = {
   name: 'header',
   visible: state => shown(state).snapshot !== null,
@@ -47,10 +47,7 @@ export const header = {
   },
 }
 
-/**
- * The generated key is needed for the first publication and shown nowhere else on this page.
- * @param {import('../state.js').State} state
- */
+/** The generated key is needed for the first publication and shown nowhere else on this page. @param {State} state */
 const hasKey = ({ key, view }) => key !== '' && view === 'main'
 
 /** @param {string} key @returns {Line} */
@@ -220,7 +217,7 @@ function capacityLine({ capacity, machine, workers, primary }, width, look) {
 
 /**
  * Open files of the process nearest to its limit.
- * @param {import('../../src/stats/schema.js').ProcessSample[]} processes @param {Look} look @returns {Line}
+ * @param {ProcessSample[]} processes @param {Look} look @returns {Line}
  */
 function filesItem(processes, look) {
   const shares = processes.map(({ files: { open, limit } }) => (open === null || !limit ? -1 : open / limit))

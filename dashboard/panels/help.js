@@ -2,10 +2,8 @@ import { LIMITS } from '../../src/stats/limits.js'
 import { mark, ms, percent, size } from '../format.js'
 import { helpOf } from '../view/panels.js'
 
-/**
- * @typedef {import('../terminal/line.js').Line} Line
- * @typedef {import('../state.js').State} State
- */
+/** @import { Panel, State } from '../state.js' */
+/** @import { Line } from '../terminal/line.js' */
 
 /** Keys of this view only. @type {readonly [key: string, text: string][]} */
 const KEYS = [
@@ -40,7 +38,7 @@ const WORDS = [
   ['capacity', 'from measured bytes a client'],
 ]
 
-/** Keys, words and limits. @type {import('../state.js').Panel} */
+/** Keys, words and limits. @type {Panel} */
 export const help = helpOf({
   first: state => generated(state.key),
   keys: ({ owner }) => [

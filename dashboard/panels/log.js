@@ -3,17 +3,15 @@ import { eventListOf, newestEvents } from '../view/panels.js'
 import { rule } from '../view/parts.js'
 import { shown } from '../view/state.js'
 
-/**
- * @typedef {import('../terminal/line.js').Line} Line
- * @typedef {import('../state.js').State} State
- */
+/** @import { Panel, State } from '../state.js' */
+/** @import { Line } from '../terminal/line.js' */
 
 /** Maximum rows of events. */
 const MOST = 6
 /** Minimum terminal rows to show several events. */
 const HIGH = 40
 
-/** The newest events, or for a moment the reply to a key. @type {import('../state.js').Panel} */
+/** The newest events, or for a moment the reply to a key. @type {Panel} */
 export const eventLine = {
   name: 'event line',
   visible: state => shown(state).snapshot !== null && state.view !== 'events',
@@ -47,7 +45,7 @@ const LEVELS = /** @type {Record<number, [name: string, style: string]>} */ ({
 /** Fields shown elsewhere, or useless here. */
 const LEFT_OUT = new Set(['level', 'time', 'msg', 'hostname'])
 
-/** The gateway's log, while it is on. @type {import('../state.js').Panel} */
+/** The gateway's log, while it is on. @type {Panel} */
 export const log = {
   name: 'log',
   visible: ({ log, view }) => log.on && view !== 'help',

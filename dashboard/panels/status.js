@@ -2,9 +2,9 @@ import { duration } from '../format.js'
 import { isStale } from '../picture.js'
 import { statusOf, waitingOf } from '../view/panels.js'
 
-/** @typedef {import('../state.js').State} State */
+/** @import { Panel, State } from '../state.js' */
 
-/** @type {import('../state.js').Panel} */
+/** @type {Panel} */
 export const status = statusOf(isStale, (state, time) => [
   `${staleReason(state)}; figures of ${time}`,
   state.link.state === 'connecting' ? 'warn' : 'bad',
@@ -27,7 +27,7 @@ function staleReason({ link, receivedAt, now }) {
 /** @type {Record<import('../source/link.js').LinkState, string>} */
 const STYLES = { connecting: 'label', open: 'label', lost: 'warn', refused: 'bad' }
 
-/** @type {import('../state.js').Panel} */
+/** @type {Panel} */
 export const waiting = waitingOf('Halley', state => {
   const { link, now } = state
   const style = STYLES[link.state]

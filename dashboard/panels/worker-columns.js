@@ -13,11 +13,10 @@ import {
 } from '../format.js'
 import { choose } from '../view/table.js'
 
+/** @import { Snapshot, WorkerSample, WorkerView } from '../../src/stats/schema.js' */
+/** @import { Line } from '../terminal/line.js' */
+
 /**
- * @typedef {import('../terminal/line.js').Line} Line
- * @typedef {import('../../src/stats/schema.js').WorkerSample} WorkerSample
- * @typedef {import('../../src/stats/schema.js').WorkerView} WorkerView
- * @typedef {import('../../src/stats/schema.js').Snapshot} Snapshot
  * @typedef {{unicode: boolean, colors: boolean}} Look
  * @typedef {WorkerSample | Snapshot['totals']} Figures of one worker, or of all
  *

@@ -6,13 +6,11 @@ import { shown } from '../view/state.js'
 import { AROUND, table } from '../view/table.js'
 import { chosenColumns } from './worker-columns.js'
 
-/**
- * @typedef {import('../terminal/line.js').Line} Line
- * @typedef {import('../state.js').State} State
- * @typedef {import('../../src/stats/schema.js').WorkerView} WorkerView
- */
+/** @import { WorkerView } from '../../src/stats/schema.js' */
+/** @import { Panel, Snapshot, State } from '../state.js' */
+/** @import { Line } from '../terminal/line.js' */
 
-/** A row per worker, and one for all. @type {import('../state.js').Panel} */
+/** A row per worker, and one for all. @type {Panel} */
 export const workers = {
   name: 'workers',
   visible: state => state.view === 'main' && shown(state).snapshot !== null,
@@ -23,7 +21,7 @@ export const workers = {
   priority: 3,
 
   draw(state, width, rows) {
-    const snapshot = /** @type {import('../state.js').Snapshot} */ (shown(state).snapshot)
+    const snapshot = /** @type {Snapshot} */ (shown(state).snapshot)
     const { look } = state
     const { workers, totals } = snapshot
     const { trend, ...chosen } = chosenColumns(snapshot, width, look)

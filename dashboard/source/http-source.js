@@ -2,7 +2,8 @@ import http from 'node:http'
 import https from 'node:https'
 import { Link, RefusedError } from './link.js'
 
-/** @typedef {import('./link.js').Source} Source */
+/** @import { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http' */
+/** @import { Source, SourceEvent } from './link.js' */
 
 const DEFAULT_PREFIX = '/admin'
 /** A connection is lost after this time without a byte, ms: a message arrives every second. */
@@ -12,11 +13,10 @@ const MAX_RESPONSE = 64 * 1024
 
 /**
  * A remote gateway, over its admin endpoints: logs in with the admin key, then reads one endless response.
- *
  * @implements {Source}
  */
 export class HttpSource {
-  /** @type {import('node:http').ClientRequest | null} */
+  /** @type {ClientRequest | null} */
   #request = null
   #token = ''
   #base
@@ -35,7 +35,7 @@ export class HttpSource {
     this.name = this.#base
   }
 
-  /** @param {(event: import('./link.js').SourceEvent) => void} listener */
+  /** @param {(event: SourceEvent) => void} listener */
   start(listener) {
     this.#link.start(listener)
   }
@@ -110,7 +110,7 @@ export class HttpSource {
 
   /**
    * @param {string} method @param {string} path @param {object} body
-   * @returns {Promise<{status: number, headers: import('node:http').IncomingHttpHeaders, body: any}>} body: parsed,
+   * @returns {Promise<{status: number, headers: IncomingHttpHeaders, body: any}>} body: parsed,
    *   null if it is not JSON
    */
   #call(method, path, body) {
@@ -132,10 +132,7 @@ export class HttpSource {
     })
   }
 
-  /**
-   * @param {string} method @param {string} path
-   * @param {(response: import('node:http').IncomingMessage) => void} answered
-   */
+  /** @param {string} method @param {string} path @param {(response: IncomingMessage) => void} answered */
   #begin(method, path, answered) {
     const url = new URL(`${this.#base}${path}`)
     const headers = {

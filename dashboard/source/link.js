@@ -1,17 +1,18 @@
 import { SCHEMA_VERSION } from '../../src/stats/schema.js'
 
+/** @import { Hello, StatsCommand, StatsMessage } from '../../src/stats/schema.js' */
+
 /**
  * The source of the figures. An implementation MUST reconnect forever after `start`, MUST report a link change
  * before the messages received over it, MUST reply to each command with `done` (its own if the gateway sends none),
  * and MUST NOT keep the process alive after `close`. It MUST NOT throw, whatever the gateway sends.
- *
  * @typedef {object} Source
  * @property {string} name path or URL, as shown
  * @property {(listener: (event: SourceEvent) => void) => void} start
- * @property {(command: import('../../src/stats/schema.js').StatsCommand) => void} send
+ * @property {(command: StatsCommand) => void} send
  * @property {() => void} close
  *
- * @typedef {{type: 'message', message: import('../../src/stats/schema.js').StatsMessage} | {type: 'link', state:
+ * @typedef {{type: 'message', message: StatsMessage} | {type: 'link', state:
  *   LinkState, text: string}} SourceEvent `text`: why the link is lost or refused, one line
  *
  * @typedef {'connecting' | 'open' | 'lost' | 'refused'} LinkState open: a hello was received; refused: needs the
@@ -83,7 +84,7 @@ export class Link {
     })
   }
 
-  /** @param {import('../../src/stats/schema.js').Hello} hello */
+  /** @param {Hello} hello */
   #greet({ schema }) {
     if (schema > SCHEMA_VERSION) {
       throw new RefusedError(
@@ -183,10 +184,7 @@ const SHAPES = {
   done: ({ command, error }) => typeof command === 'string' && (error === null || typeof error === 'string'),
 }
 
-/**
- * @param {string} line @returns {import('../../src/stats/schema.js').StatsMessage | null} null: an unknown type
- * @throws {Error} not a message
- */
+/** @param {string} line @returns {StatsMessage | null} null: an unknown type @throws {Error} not a message */
 export function readMessage(line) {
   let message
   try {

@@ -1,6 +1,8 @@
 import { createConnection } from 'node:net'
 import { Link } from './link.js'
 
+/** @import { SourceEvent } from './link.js' */
+
 /** @implements {Source} @typedef {import('./link.js').Source} Source */
 export class SocketSource {
   /** @type {import('node:net').Socket | null} */
@@ -12,7 +14,7 @@ export class SocketSource {
     this.name = path
   }
 
-  /** @param {(event: import('./link.js').SourceEvent) => void} listener */
+  /** @param {(event: SourceEvent) => void} listener */
   start(listener) {
     this.#link.start(listener)
   }

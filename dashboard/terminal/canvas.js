@@ -1,9 +1,9 @@
 import { characters, clean, isCertain, SINGLE, toAsciiText } from './text.js'
 
+/** @import { Line } from './line.js' */
+/** @import { Theme } from './theme.js' */
+
 /**
- * @typedef {import('./line.js').Line} Line
- * @typedef {import('./theme.js').Theme} Theme
- *
  * @typedef {[attributes: number, text: string]} Cell of blessed, one column; '' is the right half of a wide character
  * @typedef {Cell[] & {dirty: boolean}} Row
  */

@@ -4,9 +4,10 @@ import { Guard } from './guard.js'
 import { KeyInput, nameOf } from './keys.js'
 import { Theme } from './theme.js'
 
+/** @import { Capabilities } from './capabilities.js' */
+/** @import { Line } from './line.js' */
+
 /**
- * @typedef {import('./line.js').Line} Line
- * @typedef {import('./capabilities.js').Capabilities} Capabilities
  * @typedef {{columns: number, rows: number}} Size
  * @typedef {Pick<NodeJS.Process, 'pid' | 'on' | 'off' | 'kill'>} Host
  *

@@ -1,7 +1,7 @@
+/** @import { Colors } from './capabilities.js' */
+/** @import { Style } from './line.js' */
+
 /**
- * @typedef {import('./capabilities.js').Colors} Colors
- * @typedef {import('./line.js').Style} Style
- *
  * @typedef {object} Look
  * @property {number} [bright] in the terminal's own palette of 16 colours: 1 to 6
  * @property {number} [shade] in the palette of 256

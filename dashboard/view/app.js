@@ -1,3 +1,6 @@
+/** @import { Line } from '../terminal/line.js' */
+/** @import { ViewAction } from './state.js' */
+
 /**
  * @typedef {object} Screen the part of Terminal used here
  * @property {{columns: number, rows: number}} size
@@ -6,7 +9,7 @@
  * @property {() => void} onEnd
  * @property {() => void} open
  * @property {() => void} close
- * @property {(lines: import('../terminal/line.js').Line[]) => void} draw
+ * @property {(lines: Line[]) => void} draw
  */
 
 /**
@@ -14,9 +17,9 @@
  * @typedef {object} View
  * @property {Screen} terminal closed on every exit
  * @property {State & {effects: Effect[]}} state
- * @property {(state: State & {effects: Effect[]}, action: Action | import('./state.js').ViewAction) => State &
+ * @property {(state: State & {effects: Effect[]}, action: Action | ViewAction) => State &
  *   {effects: Effect[]}} reduce
- * @property {(state: State & {effects: Effect[]}) => import('../terminal/line.js').Line[]} render
+ * @property {(state: State & {effects: Effect[]}) => Line[]} render
  * @property {(dispatch: (action: Action) => void) => void} start starts the source
  * @property {(effect: Effect, parts: {dispatch: (action: Action) => void, finish: (ending?: any) => void}) => void}
  *   onEffect
@@ -34,7 +37,6 @@ const SIGNALS = /** @type {const} */ (['SIGTERM', 'SIGHUP', 'SIGINT'])
 
 /**
  * Runs a view until the user quits: the loop of the dashboard and of `halley fleet status`.
- *
  * @template State, Action, Effect
  * @param {View<State, Action, Effect>} view
  * @returns {Promise<any>} the argument of `finish`; undefined after a signal or the loss of the terminal
@@ -93,14 +95,13 @@ export function runView({
       if (state === drawn || waiting || ended) return
       waiting = setTimeout(safely(draw), Math.max(0, drawnAt + PICTURE - performance.now()))
     }
-    const dispatch = safely((/** @type {Action | import('./state.js').ViewAction} */ action) => {
+    const dispatch = safely((/** @type {Action | ViewAction} */ action) => {
       state = reduce(state, action)
       for (const effect of state.effects) onEffect(effect, { dispatch, finish })
       drawSoon()
     })
     /**
      * Faults end the view; callers must not swallow them.
-     *
      * @template {unknown[]} A
      * @param {(...args: A) => void} run @returns {(...args: A) => void}
      */

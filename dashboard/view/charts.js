@@ -3,11 +3,9 @@ import { pad, width as widthOf } from '../terminal/line.js'
 import { rule } from './parts.js'
 import { shown } from './state.js'
 
-/**
- * @typedef {import('../terminal/line.js').Line} Line
- * @typedef {import('../terminal/line.js').Span} Span
- * @typedef {{unicode: boolean, colors: boolean}} Look
- */
+/** @import { Line, Span } from '../terminal/line.js' */
+
+/** @typedef {{unicode: boolean, colors: boolean}} Look */
 
 /**
  * @template P a point in time; null in the history: unknown
@@ -49,7 +47,6 @@ const GOOD_HEIGHT = 16
 
 /**
  * The charts of the main page. If not all fit, the key `c` switches.
- *
  * @template {import('./state.js').ViewState<any> & {view: string}} State
  * @param {object} parts @param {number} parts.count @param {number} parts.across maximum charts side by side
  * @param {number} parts.highest maximum useful rows of a chart
@@ -107,7 +104,6 @@ const SPACE = [' '.repeat(GAP), '']
 
 /**
  * A chart below its title and newest figures.
- *
  * @template M, P
  * @param {Plot<M, P>} plot @param {History<M>} history @param {Look} look @param {number} width
  * @param {number} height @param {string} [more] which of how many
@@ -130,7 +126,6 @@ export function chartBlock(plot, history, look, width, height, more = '') {
 
 /**
  * The newest figures, with a mark each if there are several series.
- *
  * @template M, P
  * @param {Plot<M, P>} plot @param {M | null} newest @param {Look} look
  * @param {boolean} labelled false: no room for labels
@@ -152,7 +147,6 @@ function figures({ definition, pick }, newest, { unicode, colors }, labelled) {
 
 /**
  * Charts are most of the work of a picture, and most pictures show the same history as the previous one.
- *
  * @type {WeakMap<object, Map<string, Line[]>>}
  */
 const drawn = new WeakMap()

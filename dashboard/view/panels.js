@@ -5,20 +5,21 @@ import { beside, clip, clipText, pad, visibleWidth, width as widthOf } from '../
 import { BACK, centred, rule, scrolled } from './parts.js'
 import { shown } from './state.js'
 
+/** @import { Line, Span } from '../terminal/line.js' */
+/** @import { Panel } from './screen.js' */
+/** @import { ViewState } from './state.js' */
+
 /**
- * @typedef {import('../terminal/line.js').Line} Line
- * @typedef {import('../terminal/line.js').Span} Span
  * @typedef {readonly [key: string, text: string]} Key
  * @typedef {{time: number, level: string, text: string}} Event
  */
 
 /**
  * The reason why the figures are old; hidden otherwise.
- *
- * @template {import('./state.js').ViewState<any>} State
+ * @template {ViewState<any>} State
  * @param {(state: State) => boolean} isStale
  * @param {(state: State, time: string) => Span} trouble why it is stale; time: of the figures
- * @returns {import('./screen.js').Panel<State>}
+ * @returns {Panel<State>}
  */
 export const statusOf = (isStale, trouble) => ({
   name: 'status',
@@ -35,9 +36,8 @@ export const statusOf = (isStale, trouble) => ({
 
 /**
  * Shown instead of everything else until there are figures.
- *
- * @template {import('./state.js').ViewState<any> & {view: string, source: string}} State
- * @param {string} title @param {(state: State) => Span} message @returns {import('./screen.js').Panel<State>}
+ * @template {ViewState<any> & {view: string, source: string}} State
+ * @param {string} title @param {(state: State) => Span} message @returns {Panel<State>}
  */
 export const waitingOf = (title, message) => ({
   name: 'waiting',
@@ -82,7 +82,7 @@ function eventText({ time, level, text }, { colors }) {
 
 /**
  * The newest events; the last place shows the reply to a key for a moment.
- * @param {readonly Event[]} events @param {Pick<import('./state.js').ViewState<any>, 'look' | 'notice'>} state
+ * @param {readonly Event[]} events @param {Pick<ViewState<any>, 'look' | 'notice'>} state
  * @param {number} room lines, at least one
  * @returns {Line[]}
  */
@@ -100,10 +100,9 @@ export function newestEvents(events, { look, notice }, room) {
 
 /**
  * All known events, the newest first.
- *
  * @template {{view: string, scroll: number, look: {unicode: boolean, colors: boolean}}} State
  * @param {(state: State) => readonly Event[] | null} eventsOf null: no picture yet
- * @returns {import('./screen.js').Panel<State>}
+ * @returns {Panel<State>}
  */
 export const eventListOf = eventsOf => ({
   name: 'events',
@@ -135,11 +134,10 @@ const KEYS = [
 
 /**
  * Keys and words, side by side if they fit.
- *
  * @template {{view: string, scroll: number}} State
  * @param {object} parts @param {(state: State) => Line[]} [parts.first] above the keys
  * @param {(state: State) => readonly Key[]} parts.keys of this view only
- * @param {(state: State) => Line[]} parts.words @returns {import('./screen.js').Panel<State>}
+ * @param {(state: State) => Line[]} parts.words @returns {Panel<State>}
  */
 export const helpOf = ({ first = () => [], keys, words }) => ({
   name: 'help',
@@ -166,10 +164,9 @@ export const helpOf = ({ first = () => [], keys, words }) => ({
 
 /**
  * The keys that fit; the help has all of them.
- *
  * @template State
  * @param {(state: State) => Key[]} keysOf the most important first; the first is shown at the end
- * @returns {import('./screen.js').Panel<State>}
+ * @returns {Panel<State>}
  */
 export const footerOf = keysOf => ({
   name: 'footer',

@@ -1,9 +1,6 @@
 import { beside, clip, pad, width as widthOf } from '../terminal/line.js'
 
-/**
- * @typedef {import('../terminal/line.js').Line} Line
- * @typedef {import('../terminal/line.js').Span} Span
- */
+/** @import { Line, Span } from '../terminal/line.js' */
 
 /** Right end of a page title. @type {Line} */
 export const BACK = [
@@ -13,10 +10,7 @@ export const BACK = [
 /** The same for a scrolling page. @type {Line} */
 const MORE = [['page down', 'key'], [' more  ', 'label'], ...BACK]
 
-/**
- * @param {string} name @param {string | Span} value @param {string} [style] of the name
- * @returns {Line}
- */
+/** @param {string} name @param {string | Span} value @param {string} [style] of the name @returns {Line} */
 export const named = (name, value, style = 'label') => [
   [`${name} `, style],
   typeof value === 'string' ? [value, 'value'] : value,
@@ -42,10 +36,7 @@ export function flow(items, width, gap = 2) {
   return line
 }
 
-/**
- * @param {Line} left kept if both do not fit
- * @param {Line} right @param {number} width @returns {Line}
- */
+/** @param {Line} left kept if both do not fit @param {Line} right @param {number} width @returns {Line} */
 export function spread(left, right, width) {
   const room = width - widthOf(left)
   if (room <= widthOf(right)) return clip(left, width)
@@ -81,10 +72,7 @@ export function scrolled(lines, rows, scroll) {
   return lines.slice(from, from + rows)
 }
 
-/**
- * @param {Span[]} spans one per line
- * @param {number} width @param {number} rows @returns {Line[]}
- */
+/** @param {Span[]} spans one per line @param {number} width @param {number} rows @returns {Line[]} */
 export function centred(spans, width, rows) {
   const above = Math.max(0, Math.floor((rows - spans.length) / 2))
   const lines = spans.map(

@@ -1,11 +1,10 @@
 import { clip } from '../terminal/line.js'
 import { centred } from './parts.js'
 
-/** @typedef {import('../terminal/line.js').Line} Line */
+/** @import { Line } from '../terminal/line.js' */
 
 /**
  * One part of the screen. A panel is pure: equal states give equal lines.
- *
  * @template State
  * @typedef {object} Panel
  * @property {string} name
@@ -29,10 +28,7 @@ import { centred } from './parts.js'
 /** Minimum size of a terminal. */
 export const SMALLEST = Object.freeze({ columns: 60, rows: 15 })
 
-/**
- * @template {{size: {columns: number, rows: number}}} State
- * @param {Parts<State>} parts
- */
+/** @template {{size: {columns: number, rows: number}}} State @param {Parts<State>} parts */
 export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
   /**
    * By priority, every panel gets its least rows while there are any, then its share; then the rest goes to the

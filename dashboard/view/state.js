@@ -1,6 +1,5 @@
 /**
  * The state common to both views.
- *
  * @template Picture
  * @typedef {object} ViewState
  * @property {{unicode: boolean, colors: boolean}} look
@@ -46,10 +45,7 @@ export const initialView = ({ look, size, now, sort, live }) => ({
   notice: null,
 })
 
-/**
- * @template Picture
- * @param {{live: Picture, frozen: Picture | null}} state @returns {Picture}
- */
+/** @template Picture @param {{live: Picture, frozen: Picture | null}} state @returns {Picture} */
 export const shown = state => state.frozen ?? state.live
 
 /**
@@ -62,11 +58,7 @@ export const withNotice = (state, text, style = 'label') => ({
   notice: { text, style, at: state.now, until: state.now + NOTICE },
 })
 
-/**
- * @template {{now: number}} S
- * @param {S} state @param {string} what the command
- * @param {string | null} error
- */
+/** @template {{now: number}} S @param {S} state @param {string} what the command @param {string | null} error */
 export const withReply = (state, what, error) =>
   error === null ? withNotice(state, `${what}: done`, 'good') : withNotice(state, `${what}: ${error}`, 'bad')
 
@@ -84,7 +76,6 @@ export function onTick(state, now, isStale) {
 
 /**
  * Adds a point, and null for each missed second.
- *
  * @template {{time: number}} P
  * @param {(P | null)[]} moments one per second, oldest first
  * @param {P} point @param {number} span maximum seconds kept

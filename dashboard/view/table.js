@@ -1,10 +1,9 @@
 import { whole } from '../format.js'
 import { clip, columns, over, pad } from '../terminal/line.js'
 
+/** @import { Align, Line } from '../terminal/line.js' */
+
 /**
- * @typedef {import('../terminal/line.js').Line} Line
- * @typedef {import('../terminal/line.js').Align} Align
- *
  * @typedef {object} Column
  * @property {string} name that of the sort, if any
  * @property {string} title
@@ -44,7 +43,6 @@ const MARK = 1
 
 /**
  * Drops the columns of the highest rank until the rest fits.
- *
  * @template {{width: number, rank: number}} C
  * @param {readonly C[]} columns @param {number} width includes a blank behind each column
  * @returns {C[]}
@@ -61,10 +59,7 @@ export function fitting(columns, width) {
   return list
 }
 
-/**
- * @template {Column} C
- * @param {readonly C[]} columns @param {number} width @returns {Chosen<C>}
- */
+/** @template {Column} C @param {readonly C[]} columns @param {number} width @returns {Chosen<C>} */
 export function choose(columns, width) {
   const list = fitting(columns, width - MARK + 1)
   const needed = (/** @type {number} */ gap) =>
@@ -77,7 +72,6 @@ export function choose(columns, width) {
 
 /**
  * A scrolling table: the selected row is always visible, in the middle if possible, as one bar from edge to edge.
- *
  * @template Row
  * @param {Table<Row>} table @param {number} width @param {number} height rows, including AROUND
  * @returns {Line[]}

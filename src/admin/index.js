@@ -13,15 +13,13 @@ import { mountPage } from './page-files.js'
 import { StatsStream } from './stats-stream.js'
 import { AdminTokens } from './tokens.js'
 
-/** @import { Method } from '../api/context.js' */
+/** @import { ApiContext, Method } from '../api/context.js' */
 /** @import { Broker } from '../broker/contract.js' */
-/** @import { SocketServer } from '../server/contract.js' */
+/** @import { Exchange, SocketServer } from '../server/contract.js' */
 /** @import { StatsCommand, StatsMessage } from '../stats/schema.js' */
 /** @import { Calls } from '../transport/calls.js' */
 
 /**
- * @typedef {import('../server/contract.js').Exchange} Exchange
- * @typedef {import('../api/context.js').ApiContext} ApiContext
  * @typedef {object} StatsView a worker's view of its node's statistics
  * @property {(listener: (message: StatsMessage) => void) => () => void} watch `hello` first, then a message a
  *   second, until the returned function is called

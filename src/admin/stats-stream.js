@@ -1,15 +1,10 @@
 import { HEAD, refuse } from './answers.js'
 
-/** @import { SocketServer, StreamRoute } from '../server/contract.js' */
+/** @import { Exchange, SocketServer, Stream, StreamRoute } from '../server/contract.js' */
+/** @import { Hello, StatsMessage } from '../stats/schema.js' */
 /** @import { StatsView } from './index.js' */
 
-/**
- * @typedef {import('../server/contract.js').Exchange} Exchange
- * @typedef {import('../server/contract.js').Stream} Stream
- * @typedef {import('../stats/schema.js').StatsMessage} StatsMessage
- * @typedef {import('../stats/schema.js').Hello} Hello
- * @typedef {{stop: () => void, timer: NodeJS.Timeout | undefined}} Reader the `session` of a stream
- */
+/** @typedef {{stop: () => void, timer: NodeJS.Timeout | undefined}} Reader the `session` of a stream */
 
 /** Concurrent readers of one worker. */
 const MAX_READERS = 16

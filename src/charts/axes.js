@@ -2,7 +2,8 @@
 
 import { duration, formatTick } from './format.js'
 
-/** @typedef {import('./format.js').Unit} Unit */
+/** @import { Unit } from './format.js' */
+
 /** @typedef {[number, number]} Range */
 
 /** Steps of elapsed time, s. */

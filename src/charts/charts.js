@@ -6,10 +6,9 @@ import { CHARTS } from './definitions.js'
 import { derive, isKnown, maximum } from './derive.js'
 import { Plot } from './plot.js'
 
-/** @typedef {import('./definitions.js').ChartDefinition} ChartDefinition */
-/** @typedef {import('./derive.js').Columns} Columns */
-/** @typedef {import('./plot.js').Most} Most */
-/** @typedef {import('./plot.js').PlotData} PlotData */
+/** @import { ChartDefinition } from './definitions.js' */
+/** @import { Columns, Values } from './derive.js' */
+/** @import { Line, Most, PlotData } from './plot.js' */
 
 /**
  * @typedef {object} ChartOptions
@@ -108,7 +107,7 @@ export function rangesOf(runs, charts = CHARTS) {
   return ranges
 }
 
-/** @param {import('./plot.js').Line[]} lines @param {number} row */
+/** @param {Line[]} lines @param {number} row */
 const sumAt = (lines, row) => lines.reduce((sum, { values }) => sum + (values[row] || 0), 0)
 
 /** @param {Columns} columns @param {boolean} live @returns {number[]} s: of the day, or since the first row */
@@ -128,7 +127,7 @@ function lineOf(columns, name, length) {
 
 /**
  * Values at other times: interpolated linearly, null beyond the ends.
- * @param {import('./derive.js').Values} values at the times `from`
+ * @param {Values} values at the times `from`
  * @param {number[]} from @param {number[]} to includes all of `from`
  * @returns {(number | null)[]}
  */

@@ -1,6 +1,6 @@
 // The table of charts for reports and the admin page.
 
-/** @typedef {import('./format.js').Unit} Unit */
+/** @import { Unit } from './format.js' */
 
 /**
  * @typedef {object} SeriesDefinition

@@ -94,11 +94,7 @@ function perConnection(values, connections, idle) {
 /** @param {Values} connections */
 const enough = connections => Math.max(ENOUGH, maximum(connections) * ENOUGH_SHARE)
 
-/**
- * @param {string} measured column
- * @param {string} otherwise column to derive it from
- * @returns {Rule}
- */
+/** @param {string} measured column @param {string} otherwise column to derive it from @returns {Rule} */
 const measuredOr = (measured, otherwise) => (columns, length) => {
   const { connections, [measured]: values } = columns
   if (values === undefined || connections === undefined || !(maximum(values) > 0))

@@ -1,6 +1,6 @@
 import { clock, duration, formatValue } from './format.js'
 
-/** @typedef {import('./format.js').Unit} Unit */
+/** @import { Unit } from './format.js' */
 
 /**
  * @typedef {object} LegendItem

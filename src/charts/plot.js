@@ -3,6 +3,9 @@ import { isKnown, maximum, movingAverage } from './derive.js'
 import { Legend, make } from './legend.js'
 import uPlot from './uplot.js'
 
+/** @import { ChartDefinition, SeriesDefinition } from './definitions.js' */
+/** @import { Values } from './derive.js' */
+
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 /** Lengths of strokes and gaps in page pixels; a canvas has its own. */
 const DOTS = [0.1, 5]
@@ -11,9 +14,6 @@ const DASHES = [5, 3.5]
 const SMOOTH_S = 30
 const SMOOTH_VALUES = 7
 
-/** @typedef {import('./definitions.js').ChartDefinition} ChartDefinition */
-/** @typedef {import('./definitions.js').SeriesDefinition} SeriesDefinition */
-/** @typedef {import('./derive.js').Values} Values */
 /** @typedef {{left: number, right: number}} Most the highest values on the two axes */
 
 /**

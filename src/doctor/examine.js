@@ -6,13 +6,12 @@ import { checkMachine } from './machine.js'
 import { checkNetwork } from './network.js'
 import { limitsFile, nofile, RATE, serviceFile, sysctlFile } from './recipes.js'
 
+/** @import { Facts } from './facts.js' */
+/** @import { Aim, Finding } from './finding.js' */
+
 export const CONNECTIONS = 100_000
 
 /**
- * @typedef {import('./facts.js').Facts} Facts
- * @typedef {import('./finding.js').Aim} Aim
- * @typedef {import('./finding.js').Finding} Finding
- *
  * @typedef {object} Asked
  * @property {number} [connections] default CONNECTIONS
  * @property {import('./recipes.js').Role} [role] default: server

@@ -38,7 +38,6 @@ const KEYS = /** @type {const} */ ([
 
 /**
  * Facts of a machine; null: unknown.
- *
  * @typedef {object} Facts
  * @property {string} kernel release; empty if unknown
  * @property {number} page bytes
@@ -110,10 +109,7 @@ function readCores(text) {
   return listed?.length ?? (text('proc/stat').match(/^cpu\d/gm)?.length || null)
 }
 
-/**
- * @param {string} [root] folder that contains proc/ and sys/, to examine another machine
- * @returns {Facts}
- */
+/** @param {string} [root] folder that contains proc/ and sys/, to examine another machine @returns {Facts} */
 export function readFacts(root = '/') {
   const text = (/** @type {string} */ path) => readText(join(root, path))
   /** @template T @param {string} path @param {(text: string) => T} parse @returns {T | null} */

@@ -3,6 +3,9 @@
 import { atLeast, count, finding } from './finding.js'
 import { DRONE_PROCESS, filesOfProcess, nofile, RESERVED_FILES, UNEVEN } from './recipes.js'
 
+/** @import { Facts } from './facts.js' */
+/** @import { Aim, Finding } from './finding.js' */
+
 /** Maximum sensible processes per core; those of a drone mostly wait. */
 const PROCESSES = { server: 4, drone: 16 }
 
@@ -16,14 +19,11 @@ function held(limit, processes, role) {
   return Math.floor((each * processes) / (processes > 1 ? UNEVEN : 1))
 }
 
-/** @param {import('./facts.js').Facts} facts @param {import('./finding.js').Aim} aim @returns {number} */
+/** @param {Facts} facts @param {Aim} aim @returns {number} */
 const mostProcesses = ({ cores }, { role, workers, fixed }) =>
   fixed ? workers : Math.max(workers, (cores ?? 1) * PROCESSES[role])
 
-/**
- * @param {number} limit @param {import('./facts.js').Facts} facts @param {import('./finding.js').Aim} aim
- * @returns {number | null} connections; null: no limit
- */
+/** @param {number} limit @param {Facts} facts @param {Aim} aim @returns {number | null} connections; null: no limit */
 function reachOf(limit, facts, aim) {
   if (!Number.isFinite(limit)) return null
   // A drone starts as many processes as it needs, so files do not limit it.
@@ -33,7 +33,7 @@ function reachOf(limit, facts, aim) {
 }
 
 /**
- * @param {number} limit @param {import('./facts.js').Facts} facts @param {import('./finding.js').Aim} aim
+ * @param {number} limit @param {Facts} facts @param {Aim} aim
  * @returns {number | null} processes needed with this limit; null if more than sensible
  */
 function processesFor(limit, facts, aim) {
@@ -43,10 +43,7 @@ function processesFor(limit, facts, aim) {
   return null
 }
 
-/**
- * @param {import('./facts.js').Facts} facts @param {import('./finding.js').Aim} aim
- * @returns {import('./finding.js').Finding}
- */
+/** @param {Facts} facts @param {Aim} aim @returns {Finding} */
 function ofProcess(facts, aim) {
   const { connections, role, workers } = aim
   const need = filesOfProcess(aim)
@@ -83,7 +80,7 @@ function ofProcess(facts, aim) {
 }
 
 /**
- * @param {import('./facts.js').Facts} facts @param {import('./finding.js').Aim} aim
+ * @param {Facts} facts @param {Aim} aim
  * @returns {number | null} files of one process, for limits.d and systemd; null: enough already, or unknown
  */
 export function filesToAllow(facts, aim) {
@@ -91,10 +88,7 @@ export function filesToAllow(facts, aim) {
   return facts.files === null || facts.files.hard >= filesOfProcess(aim) ? null : need
 }
 
-/**
- * @param {import('./facts.js').Facts} facts @param {import('./finding.js').Aim} aim
- * @returns {import('./finding.js').Finding[]}
- */
+/** @param {Facts} facts @param {Aim} aim @returns {Finding[]} */
 export function checkFiles(facts, aim) {
   const { connections, role } = aim
   const processes =
@@ -117,7 +111,7 @@ export function checkFiles(facts, aim) {
   return [ofProcess(facts, aim), ofKernel, all]
 }
 
-/** @param {import('./facts.js').Facts} facts @param {number} open */
+/** @param {Facts} facts @param {number} open */
 function maximum({ settings }, open) {
   const limit = settings['fs.file-max']?.[0]
   if (limit === undefined) return undefined

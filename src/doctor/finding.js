@@ -1,5 +1,7 @@
 import { ANY_NUMBER } from './recipes.js'
 
+/** @import { Setting, Wanted } from './recipes.js' */
+
 /**
  * @typedef {'ok' | 'tight' | 'too low' | 'cannot tell'} Status tight: works, but without reserve; too low: prevents
  *   the wanted number
@@ -12,10 +14,10 @@ import { ANY_NUMBER } from './recipes.js'
  * @property {string} why one line
  * @property {Status} status
  * @property {number | null} reach connections that it allows; null: no limit
- * @property {import('./recipes.js').Setting | null} setting never below the current value
+ * @property {Setting | null} setting never below the current value
  * @property {boolean} changes whether it differs from the current value
  *
- * @typedef {Required<Omit<import('./recipes.js').Wanted, 'workers'>> & {workers: number, fixed: boolean, addresses:
+ * @typedef {Required<Omit<Wanted, 'workers'>> & {workers: number, fixed: boolean, addresses:
  *   number | null, deliveries: number}} Aim fixed: the number of workers was given; addresses: source addresses of
  *   a drone; deliveries: messages a second
  */

@@ -5,7 +5,6 @@ import { parseInterrupts, parseList, parseMask } from './texts.js'
 
 /**
  * A network card.
- *
  * @typedef {object} Interface
  * @property {string} name
  * @property {number} receive queues

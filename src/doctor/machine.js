@@ -5,6 +5,9 @@ import { SOCKET_BYTES } from '../stats/socket-memory.js'
 import { bytes, count, finding } from './finding.js'
 import { DRONE_PROCESS } from './recipes.js'
 
+/** @import { Facts } from './facts.js' */
+/** @import { Aim, Finding } from './finding.js' */
+
 /** Bytes of a process without connections. */
 const PROCESS = 80 * 1024 ** 2
 /** User-space bytes per connection: an idle WebSocket, and the published run of a million (10.1 KB with the kernel). */
@@ -16,10 +19,6 @@ const CONNECT = { server: 50, drone: 100 }
 const MESSAGE = { server: 10, drone: 25 }
 /** Share of the cores to plan with. */
 const PLANNED = 0.8
-
-/** @typedef {import('./facts.js').Facts} Facts */
-/** @typedef {import('./finding.js').Aim} Aim */
-/** @typedef {import('./finding.js').Finding} Finding */
 
 /** @param {Facts} facts @param {Aim} aim @returns {Finding} */
 function memory(facts, { connections, role, workers }) {

@@ -3,6 +3,9 @@
 import { atLeast, bytes, count, finding } from './finding.js'
 import { burst, FIRST_PORT, LAST_PORT, packets, tcpMemory, tracked } from './recipes.js'
 
+/** @import { Facts } from './facts.js' */
+/** @import { Aim, Finding } from './finding.js' */
+
 /** Length of a listen queue of uWebSockets.js, and queues per worker. */
 const QUEUE = 512
 const QUEUES = 8
@@ -11,10 +14,6 @@ const OVERFLOWS = 0.001
 const DROPS = 0.0001
 /** Send buffer for a whole message, bytes; a larger message needs several writes. */
 const WHOLE_MESSAGE = 64 * 1024
-
-/** @typedef {import('./facts.js').Facts} Facts */
-/** @typedef {import('./finding.js').Aim} Aim */
-/** @typedef {import('./finding.js').Finding} Finding */
 
 /** @param {Facts} facts @param {Aim} aim @returns {Finding[]} */
 function buffers(facts, { connections }) {

@@ -2,6 +2,8 @@
 
 import { count } from './finding.js'
 
+/** @import { Diagnosis } from './examine.js' */
+
 const MARKS = { ok: '✓', tight: '!', 'too low': '✗', 'cannot tell': '?' }
 const COLOURS = { ok: 32, tight: 33, 'too low': 31, 'cannot tell': 36 }
 const FAINT = 2
@@ -28,7 +30,7 @@ function rounded(value) {
   return Math.floor(value / step) * step
 }
 
-/** @param {import('./examine.js').Diagnosis} diagnosis @returns {string} one line */
+/** @param {Diagnosis} diagnosis @returns {string} one line */
 export function summary({ aim, findings, largest, obstacles }) {
   const what = `${count(aim.connections)} connections (${aim.role})`
   const of = (/** @type {string} */ status) => findings.filter(found => found.status === status).length
@@ -44,7 +46,7 @@ export function summary({ aim, findings, largest, obstacles }) {
 }
 
 /**
- * @param {import('./examine.js').Diagnosis} diagnosis @param {{colours?: boolean}} [options]
+ * @param {Diagnosis} diagnosis @param {{colours?: boolean}} [options]
  * @returns {string} lines of at most 80 columns
  */
 export function table(diagnosis, { colours = false } = {}) {

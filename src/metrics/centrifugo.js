@@ -4,10 +4,7 @@
 import { disconnects } from '../errors.js'
 import { byName, counter, gauge, plainGauge } from './family.js'
 
-/**
- * @typedef {import('./family.js').Facts} Facts
- * @typedef {import('./family.js').PlainFamily} PlainFamily
- */
+/** @import { Facts, PlainFamily } from './family.js' */
 
 const CLIENT = Object.freeze(['transport', 'accept_protocol', 'client_name', 'client_version'])
 const FRAME = Object.freeze(['transport', 'frame_type', 'channel_namespace'])

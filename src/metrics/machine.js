@@ -2,11 +2,10 @@
 
 import { byName, counter, gauge, plainCounter, plainGauge, seconds } from './family.js'
 
-/**
- * @typedef {import('../stats/schema.js').MachineSample} MachineSample
- * @typedef {import('../stats/schema.js').Lifetimes['machine']} Sums
- * @typedef {import('./family.js').PlainFamily} PlainFamily
- */
+/** @import { Lifetimes, MachineSample } from '../stats/schema.js' */
+/** @import { PlainFamily } from './family.js' */
+
+/** @typedef {Lifetimes['machine']} Sums */
 
 /**
  * A current figure.

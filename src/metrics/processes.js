@@ -3,14 +3,8 @@
 import { TICK_BOUNDS } from '../stats/lifetimes.js'
 import { counter, gauge, seconds } from './family.js'
 
-/**
- * @typedef {import('../stats/schema.js').ProcessSample} ProcessSample
- * @typedef {import('../stats/schema.js').Lifetime} Lifetime
- * @typedef {import('./family.js').Facts} Facts
- * @typedef {import('./family.js').Row} Row
- * @typedef {import('./family.js').Family} Family
- * @typedef {import('./family.js').PlainFamily} PlainFamily
- */
+/** @import { GcKind, Lifetime, ProcessSample } from '../stats/schema.js' */
+/** @import { Facts, Family, PlainFamily, Row } from './family.js' */
 
 const PRIMARY = 'primary'
 const WORKER = Object.freeze(['worker'])
@@ -50,7 +44,7 @@ const ofSpaces = figure => facts =>
     ),
   )
 
-/** @param {(kind: import('../stats/schema.js').GcKind) => number} value @returns {PlainFamily['read']} */
+/** @param {(kind: GcKind) => number} value @returns {PlainFamily['read']} */
 const ofGc = value => facts =>
   lifetimes(facts).flatMap(([worker, { gc }]) =>
     GC_KINDS.map(kind => /** @type {Row} */ ([value(gc[kind]), worker, kind])),

@@ -2,12 +2,8 @@
 
 import { counter, gauge, seconds } from './family.js'
 
-/**
- * @typedef {import('../stats/schema.js').WorkerView} WorkerView
- * @typedef {import('../stats/schema.js').WorkerSample} WorkerSample
- * @typedef {import('../stats/schema.js').Lifetime} Lifetime
- * @typedef {import('./family.js').PlainFamily} PlainFamily
- */
+/** @import { Lifetime, WorkerSample, WorkerView } from '../stats/schema.js' */
+/** @import { PlainFamily } from './family.js' */
 
 const WORKER = Object.freeze(['worker'])
 
@@ -15,7 +11,7 @@ const WORKER = Object.freeze(['worker'])
 const slot = (name, help, value) =>
   gauge(name, help, WORKER, ({ snapshot }) => snapshot.workers.map(view => [value(view), view.index]))
 
-/** Of each running worker. @param {string} name @param {string} help @param {(sample: WorkerSample) => number} value */
+/** Of running workers. @param {string} name @param {string} help @param {(sample: WorkerSample) => number} value */
 const current = (name, help, value) => slot(name, help, ({ sample }) => sample && value(sample))
 
 /** A sum of each slot. @param {string} name @param {string} help @param {(lifetime: Lifetime) => number} value */

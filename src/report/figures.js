@@ -2,10 +2,10 @@
 
 import { bytes, duration, formatValue } from '../charts/format.js'
 
-/** @typedef {import('./run.js').Run} Run */
-/** @typedef {import('./summary.js').Summary} Summary */
-/** @typedef {import('../charts/format.js').Unit} Unit */
-/** @typedef {import('./sections.js').Table} Table */
+/** @import { Unit } from '../charts/format.js' */
+/** @import { Run } from './run.js' */
+/** @import { Table } from './sections.js' */
+/** @import { Summary } from './summary.js' */
 
 /**
  * @typedef {object} Figure

@@ -7,9 +7,8 @@ import { factsOf, figuresTable, headlines } from './figures.js'
 import { checkInline, inlineJson, inlineModules, policyHash } from './inline.js'
 import { escapeHtml, mark, renderHeadlines, renderSection, renderTable } from './sections.js'
 
-/** @typedef {import('./run.js').Run} Run */
-/** @typedef {import('./sections.js').Table} Table */
-/** @typedef {import('./sections.js').Section} Section */
+/** @import { Run } from './run.js' */
+/** @import { Section, Table } from './sections.js' */
 
 const require = createRequire(import.meta.url)
 const UPLOT = dirname(require.resolve('uplot'))

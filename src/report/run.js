@@ -4,7 +4,7 @@ import { CHART_COLUMNS } from '../charts/definitions.js'
 import { derive, median } from '../charts/derive.js'
 import { summarize } from './summary.js'
 
-/** @typedef {import('../charts/derive.js').Columns} Columns */
+/** @import { Columns, Values } from '../charts/derive.js' */
 
 /**
  * @typedef {object} Run
@@ -84,10 +84,7 @@ export function withHoles(columns, names) {
   return result
 }
 
-/**
- * Minimum ms between rows that mean missing data.
- * @param {import('../charts/derive.js').Values} time @returns {number}
- */
+/** Minimum ms between rows that mean missing data. @param {Values} time @returns {number} */
 function holeOf(time) {
   const steps = Float64Array.from({ length: Math.max(0, time.length - 1) }, (_, row) => {
     return Number(time[row + 1]) - Number(time[row])
@@ -135,7 +132,7 @@ export function downsample(columns, names, most) {
   return result
 }
 
-/** @param {import('../charts/derive.js').Values} values @param {number} from @param {number} to */
+/** @param {Values} values @param {number} from @param {number} to */
 function sumUp(values, from, to) {
   let [sum, known, min, max] = [0, 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (let row = from; row < to; row++) {

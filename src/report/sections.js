@@ -2,7 +2,6 @@
 
 /**
  * A table of a report page.
- *
  * @typedef {object} Table
  * @property {string} title
  * @property {string} note

@@ -2,8 +2,8 @@
 
 import { derive, idleRows, isKnown, maximum, median } from '../charts/derive.js'
 
-/** @typedef {import('../charts/derive.js').Columns} Columns */
-/** @typedef {import('../charts/derive.js').Values} Values */
+/** @import { Columns, Values } from '../charts/derive.js' */
+
 /** @typedef {Record<string, number>} Figures by column; NaN: unknown */
 
 /** Connections are steady within this share below the run's maximum. */
@@ -136,10 +136,7 @@ function connectionOf(columns, stretch) {
   }
 }
 
-/**
- * @param {Columns} columns of a run, by the names of the CSV, `time` ascending
- * @returns {Summary}
- */
+/** @param {Columns} columns of a run, by the names of the CSV, `time` ascending @returns {Summary} */
 export function summarize(columns) {
   const all = derive(columns)
   const { time } = all

@@ -13,7 +13,6 @@
  * One HTTP request and its answer. `header()` MUST be called before the handler returns; everything else also later.
  * Every method is a no-op once the client has left. A request pipelined behind an unanswered one waits on node, but
  * ends the connection on uws, whose parser cannot keep it.
- *
  * @typedef {object} Exchange
  * @property {string} method upper case
  * @property {string} path without the query

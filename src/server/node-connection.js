@@ -1,5 +1,7 @@
 import { WebSocket } from 'ws'
 
+/** @import { Socket } from 'node:net' */
+
 /** @typedef {{route: import('./contract.js').WebSocketRoute, server: import('./node.js').NodeServer}} Group */
 
 /**
@@ -11,7 +13,7 @@ export class NodeConnection extends WebSocket {
   session = null
   /** @type {Group} */
   group = /** @type {any} */ (null)
-  /** @type {import('node:net').Socket} */
+  /** @type {Socket} */
   socket = /** @type {any} */ (null)
   /** @type {Set<string> | null} */
   topics = null
@@ -23,7 +25,7 @@ export class NodeConnection extends WebSocket {
   closeCode = 0
   closeReason = ''
 
-  /** @param {Group} group @param {import('node:net').Socket} socket */
+  /** @param {Group} group @param {Socket} socket */
   attach(group, socket) {
     this.group = group
     this.socket = socket

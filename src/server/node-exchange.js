@@ -1,5 +1,8 @@
 import { NodeStream, onceClosed } from './node-stream.js'
 
+/** @import { IncomingMessage, ServerResponse } from 'node:http' */
+/** @import { Exchange, StreamRoute } from './contract.js' */
+
 const NOTHING = Buffer.alloc(0)
 
 /**
@@ -15,14 +18,14 @@ export class NodeExchange {
   #req
   #res
   #host
-  /** @type {import('./contract.js').Exchange['waiter']} */
+  /** @type {Exchange['waiter']} */
   #waiter = null
   #watched = false
   #streaming = false
 
   /**
-   * @param {import('node:http').IncomingMessage} req
-   * @param {import('node:http').ServerResponse | null} res null for an upgrade, which the route answers
+   * @param {IncomingMessage} req
+   * @param {ServerResponse | null} res null for an upgrade, which the route answers
    * @param {Host} host
    */
   constructor(req, res, host) {
@@ -107,7 +110,7 @@ export class NodeExchange {
 
   /**
    * @param {number} status @param {Record<string, string> | null} headers
-   * @param {import('./contract.js').StreamRoute} route
+   * @param {StreamRoute} route
    * @returns {NodeStream | null}
    */
   stream(status, headers, route) {

@@ -1,12 +1,11 @@
 import { withPiece } from './chunk-maker.js'
 
+/** @import { Socket } from 'node:net' */
+/** @import { ChunkMaker, Pending } from './chunk-maker.js' */
+/** @import { StreamRoute } from './contract.js' */
+
 /** A client that does not read the end of its stream is cut after this time, ms. */
 const CLOSE_TIMEOUT = 5000
-
-/**
- * @typedef {import('./contract.js').StreamRoute} StreamRoute
- * @typedef {import('./chunk-maker.js').ChunkMaker} ChunkMaker
- */
 
 /** The stream of the node server: a response of node:http, which chunks, buffers and counts. */
 export class NodeStream {
@@ -16,7 +15,7 @@ export class NodeStream {
   #socket
   #host
   #route
-  /** @type {import('./chunk-maker.js').Pending} written in this turn of the event loop */
+  /** @type {Pending} written in this turn of the event loop */
   #pending = null
   #held = false
   /** No more writes. */
@@ -28,7 +27,7 @@ export class NodeStream {
 
   /**
    * @param {import('node:http').ServerResponse} res
-   * @param {import('node:net').Socket} socket a pipelined response has no socket of its own yet
+   * @param {Socket} socket a pipelined response has no socket of its own yet
    * @param {StreamRoute} route
    * @param {import('./node-exchange.js').Host} host
    */
@@ -110,7 +109,7 @@ export class NodeStream {
 
 /**
  * A pipelined response gets no close event before its turn, so its socket is watched.
- * @param {import('node:net').Socket} socket
+ * @param {Socket} socket
  * @param {() => void} listener
  */
 export function onceClosed(socket, listener) {

@@ -8,13 +8,11 @@ import { NodeExchange } from './node-exchange.js'
 import { Routes } from './routes.js'
 import { encodeCompressed, encodeMessage } from './websocket-frame.js'
 
-/**
- * @typedef {import('./contract.js').Exchange} Exchange
- * @typedef {import('./node-stream.js').NodeStream} NodeStream
- * @typedef {import('./contract.js').WebSocketRoute} WebSocketRoute
- * @typedef {import('./contract.js').SocketServer} SocketServer
- * @typedef {any} Handle a NodeConnection
- */
+/** @import { Socket } from 'node:net' */
+/** @import { Exchange, SocketServer, WebSocketRoute } from './contract.js' */
+/** @import { NodeStream } from './node-stream.js' */
+
+/** @typedef {any} Handle a NodeConnection */
 
 const LISTEN_BACKLOG = 4096
 const CLOSE_TIMEOUT = 5000
@@ -230,7 +228,7 @@ export class NodeServer {
     }
   }
 
-  /** @param {http.IncomingMessage} req @param {import('node:net').Socket} socket @param {Buffer} head */
+  /** @param {http.IncomingMessage} req @param {Socket} socket @param {Buffer} head */
   #upgrade(req, socket, head) {
     const endpoint = this.#endpoints.get(new NodeExchange(req, null, this.#host).path)
     if (endpoint === undefined || req.headers.upgrade?.toLowerCase() !== 'websocket') {
@@ -259,7 +257,7 @@ export class NodeServer {
    * Continues without the upgrade. A server must ignore an unknown protocol: Java's HTTP client offers h2c with every
    * request. node:http has already detached the connection, so this gives it back with the same request, without the
    * upgrade headers.
-   * @param {http.IncomingMessage} req @param {import('node:net').Socket} socket @param {Buffer} head
+   * @param {http.IncomingMessage} req @param {Socket} socket @param {Buffer} head
    */
   #decline(req, socket, head) {
     let text = `${req.method} ${req.url} HTTP/${req.httpVersion}\r\n`

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 
-/** @typedef {import('./contract.js').Exchange} Exchange */
+/** @import { Exchange } from './contract.js' */
 
 /** @type {Readonly<Record<string, string>>} by file extension */
 const TYPES = Object.freeze({

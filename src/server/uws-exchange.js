@@ -1,8 +1,11 @@
 import { STATUS_CODES } from 'node:http'
 
+/** @import { HttpRequest, HttpResponse } from 'uWebSockets.js' */
+/** @import { Exchange, Stream, StreamRoute } from './contract.js' */
+
 /**
  * MUST be called within a cork, like all writes of the library.
- * @param {import('uWebSockets.js').HttpResponse} res
+ * @param {HttpResponse} res
  * @param {number} status
  * @param {Record<string, string> | null} headers
  */
@@ -25,20 +28,20 @@ const NOTHING = Buffer.alloc(0)
  * demand, and the abort handler is attached only to requests without an immediate answer.
  */
 export class UwsExchange {
-  /** @type {import('uWebSockets.js').HttpResponse} */
+  /** @type {HttpResponse} */
   #res
-  /** @type {import('uWebSockets.js').HttpRequest | null} until the handler has returned */
+  /** @type {HttpRequest | null} until the handler has returned */
   #req
   /** Within a callback of the library, which is corked. */
   #corked = true
   #watched = false
   #host
-  /** @type {import('./contract.js').Exchange['waiter']} */
+  /** @type {Exchange['waiter']} */
   waiter = null
   gone = false
 
   /**
-   * @param {import('uWebSockets.js').HttpResponse} res @param {import('uWebSockets.js').HttpRequest} req
+   * @param {HttpResponse} res @param {HttpRequest} req
    * @param {string} method upper case
    * @param {string} path
    * @param {Host} host
@@ -111,8 +114,8 @@ export class UwsExchange {
 
   /**
    * @param {number} status @param {Record<string, string> | null} headers
-   * @param {import('./contract.js').StreamRoute} route
-   * @returns {import('./contract.js').Stream | null}
+   * @param {StreamRoute} route
+   * @returns {Stream | null}
    */
   stream(status, headers, route) {
     if (this.gone) return null

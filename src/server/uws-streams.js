@@ -1,11 +1,9 @@
 import { ChunkMaker, withPiece } from './chunk-maker.js'
 import { writeHead } from './uws-exchange.js'
 
-/**
- * @typedef {import('./contract.js').StreamRoute} StreamRoute
- * @typedef {import('./chunk-maker.js').Pending} Pending
- * @typedef {import('uWebSockets.js').HttpResponse} HttpResponse
- */
+/** @import { HttpResponse } from 'uWebSockets.js' */
+/** @import { Pending } from './chunk-maker.js' */
+/** @import { Backlog, StreamRoute } from './contract.js' */
 
 /**
  * A stream is the library's response itself, with these properties.
@@ -180,7 +178,7 @@ export class UwsStreams {
     }
   }
 
-  /** @param {import('./contract.js').Backlog} backlog gets the unread bytes */
+  /** @param {Backlog} backlog gets the unread bytes */
   addTo(backlog) {
     for (const { queue } of this.#slow) {
       if (queue !== null) backlog.add(queue.waiting + (queue.blocked ? queue.stuck : 0))

@@ -2,9 +2,10 @@ import { Backlog } from './contract.js'
 import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
 import { UwsExchange } from './uws-exchange.js'
 
+/** @import { HttpRequest, HttpResponse, TemplatedApp, us_socket_context_t } from 'uWebSockets.js' */
+/** @import { WebSocketRoute } from './contract.js' */
+
 /**
- * @typedef {import('./contract.js').WebSocketRoute} WebSocketRoute
- *
  * @typedef {object} Group the open sockets of one route. A socket stores its index in `open`, for removal in one step
  * @property {WebSocketRoute} route
  * @property {number} compressFrom messages of this many bytes are compressed where negotiated; Infinity: none
@@ -52,7 +53,7 @@ export class UwsWebSockets {
 
   /**
    * @param {typeof import('uWebSockets.js')} uws
-   * @param {import('uWebSockets.js').TemplatedApp} app
+   * @param {TemplatedApp} app
    * @param {import('./uws-exchange.js').Host} host
    */
   constructor(uws, app, host) {
@@ -169,8 +170,8 @@ export class UwsWebSockets {
 
   /**
    * @param {string} path @param {WebSocketRoute} route
-   * @param {import('uWebSockets.js').HttpResponse} res @param {import('uWebSockets.js').HttpRequest} req
-   * @param {import('uWebSockets.js').us_socket_context_t} context
+   * @param {HttpResponse} res @param {HttpRequest} req
+   * @param {us_socket_context_t} context
    */
   #upgrade(path, route, res, req, context) {
     const exchange = new UwsExchange(res, req, 'GET', path, this.#host)

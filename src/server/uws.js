@@ -4,11 +4,8 @@ import { UwsExchange } from './uws-exchange.js'
 import { UwsStreams } from './uws-streams.js'
 import { UwsWebSockets } from './uws-websockets.js'
 
-/**
- * @typedef {import('./contract.js').Exchange} Exchange
- * @typedef {import('./contract.js').WebSocketRoute} WebSocketRoute
- * @typedef {import('./contract.js').SocketServer} SocketServer
- */
+/** @import { HttpRequest, HttpResponse } from 'uWebSockets.js' */
+/** @import { Exchange, SocketServer, WebSocketRoute } from './contract.js' */
 
 /** A listening socket of the library has a backlog of 512; several share the port and accept a burst of connects. */
 const LISTENERS = 8
@@ -156,7 +153,7 @@ export class UwsServer extends UwsWebSockets {
   }
 
   /**
-   * @param {import('uWebSockets.js').HttpResponse} res @param {import('uWebSockets.js').HttpRequest} req
+   * @param {HttpResponse} res @param {HttpRequest} req
    * @param {string} method @param {string} path @param {(exchange: Exchange) => void} handler
    */
   #answer(res, req, method, path, handler) {

@@ -2,6 +2,7 @@
 // docs/csv.md with this table.
 
 /** @import { Snapshot } from './schema.js' */
+
 /** @typedef {number | string | null} Cell null: unknown */
 
 /**

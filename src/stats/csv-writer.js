@@ -1,13 +1,14 @@
 import { open, rename, stat } from 'node:fs/promises'
 import { CSV_HEADER, csvRow } from './csv-columns.js'
 
+/** @import { FileHandle } from 'node:fs/promises' */
+/** @import { Snapshot } from './schema.js' */
+
 /** Rows kept while the disk accepts none; beyond that, the oldest are dropped. */
 const MAX_WAITING = 600
 /** Time limit of close(), ms. */
 const CLOSE_TIMEOUT = 3000
 
-/** @import { Snapshot } from './schema.js' */
-/** @import { FileHandle } from 'node:fs/promises' */
 /** @typedef {{first: string, next: string}} Row as a gateway's first row in a file, and as any other row */
 
 /** @param {unknown} error */

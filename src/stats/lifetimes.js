@@ -3,8 +3,7 @@
 
 import { waitOf } from './tick-histogram.js'
 
-/** @import { Flow, Lifetime, MachineSample, ProcessSample, WorkerSample } from './schema.js' */
-/** @typedef {import('./schema.js').Lifetimes} All */
+/** @import { Flow, Lifetime, Lifetimes as All, MachineSample, ProcessSample, WorkerSample } from './schema.js' */
 
 /** Upper bounds of the counted ticks, ms. */
 export const TICK_BOUNDS = Object.freeze([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000])

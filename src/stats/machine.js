@@ -11,9 +11,9 @@ import {
 } from './proc-files.js'
 import { ProcFile, pageSize } from './proc-reader.js'
 
+/** @import { CpuInfo } from 'node:os' */
 /** @import { CpuTicks, Traffic } from './proc-files.js' */
 /** @import { MachineSample } from './schema.js' */
-/** @import { CpuInfo } from 'node:os' */
 
 const FILES = {
   cpu: 'stat',

@@ -15,9 +15,9 @@ import { addCounts, emptyCounts, mergeTotals } from './merge.js'
 import { SCHEMA_VERSION } from './schema.js'
 import { RedisOutage, WorkerState } from './worker-state.js'
 
+/** @import { Logger } from 'pino' */
 /** @import { Counts, GatewayEvent, Hello, MachineSample, NodeFacts, ProcessSample, Snapshot } from './schema.js' */
 /** @import { WorkerSample } from './schema.js' */
-/** @import { Logger } from 'pino' */
 
 const INTERVAL_MS = 1000
 /** After a longer time between two snapshots the primary itself was blocked, ms. */

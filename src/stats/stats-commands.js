@@ -1,5 +1,7 @@
 // Commands of stats clients: collect garbage, restart a worker, stop the gateway, follow the log.
 
+/** @import { StatsCommand } from './schema.js' */
+
 /**
  * Run in the primary; errors are returned to the caller.
  * @typedef {object} StatsActions
@@ -9,8 +11,6 @@
  * @property {(listener: (line: string) => void) => () => void} log passes on log lines as JSON text, until the returned
  *   function is called
  */
-
-/** @import { StatsCommand } from './schema.js' */
 
 /** @param {any} value @param {number} workers */
 const isWorker = (value, workers) => Number.isInteger(value) && value >= 0 && value < workers

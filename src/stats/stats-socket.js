@@ -6,11 +6,11 @@ import { dirname } from 'node:path'
 import { checkLength, isAlive, ownFolder } from './socket-path.js'
 import { carryOut, checkCommand, commandName } from './stats-commands.js'
 
+/** @import { Server, Socket } from 'node:net' */
+/** @import { Logger } from 'pino' */
 /** @import { Monitor, Update } from './monitor.js' */
 /** @import { StatsCommand, StatsMessage } from './schema.js' */
 /** @import { StatsActions } from './stats-commands.js' */
-/** @import { Server, Socket } from 'node:net' */
-/** @import { Logger } from 'pino' */
 
 const MAX_CLIENTS = 64
 /** umask of the socket file: only its user may open it. */

@@ -3,6 +3,7 @@
 import { foldSamples } from './merge.js'
 
 /** @import { GatewayEvent, WorkerSample, WorkerView } from './schema.js' */
+
 /** @typedef {Pick<GatewayEvent, 'level' | 'kind' | 'text' | 'worker'>} RedisEvent */
 
 /** Workers sample once a second; one without a sample for this long hangs, ms. */

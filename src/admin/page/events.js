@@ -1,5 +1,7 @@
 import { byId, make } from '../../demo/page/dom.js'
 
+/** @import { GatewayEvent } from '../../stats/schema.js' */
+
 const MAX = 100
 const clock = new Intl.DateTimeFormat('en', {
   hour: '2-digit',
@@ -7,8 +9,6 @@ const clock = new Intl.DateTimeFormat('en', {
   second: '2-digit',
   hourCycle: 'h23',
 })
-
-/** @import { GatewayEvent } from '../../stats/schema.js' */
 
 /** Events of the gateway, newest first. */
 export class Events {

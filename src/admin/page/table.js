@@ -12,10 +12,7 @@ import { make } from '../../demo/page/dom.js'
  * @property {string} [hint] explains the label
  */
 
-/**
- * Rows by key. A row keeps its elements, and so focus, selection and scroll position.
- * @template R
- */
+/** Rows by key. A row keeps its elements, and so focus, selection and scroll position. @template R */
 export class Table {
   #columns
   #key

@@ -1,3 +1,6 @@
+/** @import { Centrifuge, PublicationContext as Publication, Subscription, SubscriptionEvents } from 'centrifuge' */
+/** @import { SubscriptionOptions } from 'centrifuge' */
+
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
@@ -11,15 +14,10 @@ function read(data) {
   }
 }
 
-/**
- * @typedef {import('centrifuge').SubscriptionEvents} SubscriptionEvents
- * @typedef {import('centrifuge').PublicationContext} Publication
- */
-
 /** A subscription that outlives its client: the next client, over another transport, continues at its position. */
 export class Channel {
   #options
-  /** @type {import('centrifuge').Subscription | undefined} */
+  /** @type {Subscription | undefined} */
   #subscription
   #binary = false
   /** @type {{offset: number, epoch: string} | undefined} of the last publication; undefined: unrecoverable */
@@ -27,7 +25,7 @@ export class Channel {
   /** @type {[keyof SubscriptionEvents, (context: any) => void][]} */
   #listeners = []
 
-  /** @param {string} name @param {import('centrifuge').SubscriptionOptions} options */
+  /** @param {string} name @param {SubscriptionOptions} options */
   constructor(name, options) {
     this.name = name
     this.#options = options
@@ -47,7 +45,7 @@ export class Channel {
 
   /**
    * To be called after the previous client has disconnected, so that nothing arrives twice.
-   * @param {import('centrifuge').Centrifuge} client @param {boolean} binary whether payloads are bytes
+   * @param {Centrifuge} client @param {boolean} binary whether payloads are bytes
    */
   attach(client, binary) {
     const since = this.#position

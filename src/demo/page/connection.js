@@ -1,14 +1,12 @@
 import { Channel } from './channel.js'
 import { Meter } from './meter.js'
 
-/**
- * @typedef {import('./transports.js').Transport} Transport
- * @typedef {import('centrifuge').ClientEvents} ClientEvents
- */
+/** @import { Centrifuge, ClientEvents, SubscriptionOptions } from 'centrifuge' */
+/** @import { Transport } from './transports.js' */
 
 /** The page's connection: one SDK client after another, one per change of transport. Listeners and channels stay. */
 export class Connection {
-  /** @type {import('centrifuge').Centrifuge | undefined} */
+  /** @type {Centrifuge | undefined} */
   #client
   /** @type {Map<string, Channel>} */
   #channels = new Map()
@@ -34,7 +32,7 @@ export class Connection {
   }
 
   /**
-   * @param {string} name @param {import('centrifuge').SubscriptionOptions} [options]
+   * @param {string} name @param {SubscriptionOptions} [options]
    * @returns {Channel} subscribed once there is a client; create it before the first
    */
   channel(name, options = {}) {

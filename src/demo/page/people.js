@@ -14,10 +14,7 @@ const KEY = 'halley-demo-self'
  * @property {number} hue degrees
  */
 
-/**
- * @template T
- * @param {readonly T[]} list
- */
+/** @template T @param {readonly T[]} list */
 const anyOf = list => list[Math.floor(Math.random() * list.length)]
 
 /** @param {unknown} name */

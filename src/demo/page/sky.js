@@ -1,5 +1,7 @@
 import { byId, canvasById, fitCanvas, wantsMotion } from './dom.js'
 
+/** @import { Person } from './people.js' */
+
 const TAIL_MS = 1100
 const FLARE_MS = 900
 const STARS = 130
@@ -7,7 +9,7 @@ const MAX_POINTS = 120
 
 /**
  * @typedef {object} Comet
- * @property {import('./people.js').Person} person
+ * @property {Person} person
  * @property {{x: number, y: number, at: number}[]} tail newest last, at least one
  * @property {number[]} flares start times
  */
@@ -29,10 +31,7 @@ export class Sky {
     new ResizeObserver(() => this.#wake()).observe(this.#canvas)
   }
 
-  /**
-   * @param {string} id @param {import('./people.js').Person} person @param {number} x 0-1
-   * @param {number} y 0-1
-   */
+  /** @param {string} id @param {Person} person @param {number} x 0-1 @param {number} y 0-1 */
   move(id, person, x, y) {
     byId('sky-hint').hidden ||= this.#comets.size > 1
     let comet = this.#comets.get(id)

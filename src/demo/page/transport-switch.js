@@ -1,16 +1,18 @@
 import { byId, inputById, make, transferred } from './dom.js'
 import { keepTransport, readTransport, transports } from './transports.js'
 
+/** @import { Transport } from './transports.js' */
+
 const REDRAW_MS = 250
 
-/** @param {import('./transports.js').Transport} transport */
+/** @param {Transport} transport */
 const label = ({ name, codec }) => `${name} · ${codec}`
 
 /** The available transports, the current one, and its traffic. */
 export class TransportSwitch {
   #connection
   #recovery
-  /** @type {import('./transports.js').Transport | undefined} the one in use */
+  /** @type {Transport | undefined} the one in use */
   #transport
   #began = 0
   #timer = 0
@@ -39,7 +41,7 @@ export class TransportSwitch {
     else this.#close()
   }
 
-  /** @param {import('./transports.js').Transport} transport */
+  /** @param {Transport} transport */
   #row(transport) {
     const { id, name, codec, how } = transport
     const input = /** @type {HTMLInputElement} */ (make('input'))
@@ -51,7 +53,7 @@ export class TransportSwitch {
     return make('label', 'transport', input, words, make('span', 'codec', codec))
   }
 
-  /** @param {import('./transports.js').Transport} transport */
+  /** @param {Transport} transport */
   async #go(transport) {
     const { id, unit } = transport
     const online = this.#connection.state !== 'disconnected'

@@ -2,7 +2,8 @@
 
 import { make } from './dom.js'
 
-/** @typedef {import('./meter.js').Meter} Meter */
+/** @import { Meter } from './meter.js' */
+
 /** @typedef {typeof import('centrifuge').Centrifuge} Sdk */
 
 /**
@@ -29,7 +30,6 @@ const emulationEndpoint = origin + emulation
 
 /**
  * Caches a load, but not a failure: it is retried.
- *
  * @template T
  * @param {() => Promise<T>} load @returns {() => Promise<T>}
  */

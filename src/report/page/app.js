@@ -3,8 +3,10 @@
 import { makeCharts, makeOverlay, rangesOf } from '../../charts/charts.js'
 import { CHARTS, COMPARED } from '../../charts/definitions.js'
 
-/** @typedef {{label: string, columns: import('../../charts/derive.js').Columns}} Run */
-/** @typedef {import('../../charts/charts.js').Charts} Charts */
+/** @import { Charts } from '../../charts/charts.js' */
+/** @import { Columns } from '../../charts/derive.js' */
+
+/** @typedef {{label: string, columns: Columns}} Run */
 
 /** @param {string} id */
 const byId = id => document.getElementById(id)
@@ -12,7 +14,7 @@ const byId = id => document.getElementById(id)
 /** @type {Run[]} */
 const runs = JSON.parse(byId('data')?.textContent ?? '[]')
 
-/** @param {import('../../charts/derive.js').Columns} columns @returns {number} s */
+/** @param {Columns} columns @returns {number} s */
 const spanOf = ({ time }) => (Number(time[time.length - 1]) - Number(time[0])) / 1000
 
 /** @returns {Charts[]} */
