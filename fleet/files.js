@@ -13,7 +13,7 @@ const REASONS = {
   EEXIST: 'a file is in its place',
 }
 
-/** @param {any} error @returns {string} a few words */
+/** @param {any} error of a file @returns {string} a few words */
 export const reasonOf = error => REASONS[error.code] ?? error.code ?? error.message
 
 /**
@@ -38,3 +38,9 @@ export async function replaceFile(file, data, { mode, sync = false } = {}) {
     throw error
   }
 }
+
+/** Replaces a file. @param {string} file @param {string} text @throws {Error} one line */
+export const writeWhole = (file, text) =>
+  replaceFile(file, text).catch(error => {
+    throw new Error(`${file}: cannot be written: ${reasonOf(error)}`)
+  })

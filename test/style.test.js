@@ -41,7 +41,7 @@ const OPEN_TO_DRONE =
   /^(?:fleet\/(?:drone|link|statistics)\/|fleet\/subjects\.js$|node:|src\/(?:stats\/tick-histogram|version)\.js$)/
 const PACKAGES_OF_FLEET = [['@aws-sdk/client-ec2', 'fleet/providers/ec2']]
 const FLEET_ROOTS =
-  /^fleet\/(?:cli\/|drone\/(?:bootstrap|main)\.js$|controller\/daemon\.js$|runner\/gateway-main\.js$)/
+  /^fleet\/(?:cli\/|drone\/(?:bootstrap|main)\.js$|controller\/daemon\.js$|runner\/supervisor\.js$)/
 const ROOTS = [
   'src/worker/main.js',
   'src/primary/worker-pool.js',

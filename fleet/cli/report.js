@@ -35,7 +35,7 @@ Examples:
     if (labels.length > folders.length)
       throw new UsageError(`there are ${labels.length} labels for ${folders.length} folders`)
     const { makePage } = await import('../runner/page.js')
-    const { writeWhole } = await import('../runner/files.js')
+    const { writeWhole } = await import('../files.js')
     try {
       const runs = []
       for (const [at, folder] of folders.entries())

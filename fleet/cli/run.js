@@ -5,6 +5,7 @@ import { LIMIT_FLAGS } from '../runner/limits.js'
 import {
   confirmed,
   count,
+  fleetCommand,
   PROVIDER_FLAGS,
   PROVIDER_HELP,
   Progress,
@@ -12,11 +13,9 @@ import {
   parseSettings,
   priceText,
   providerFlags,
-  reasonOf,
   seconds,
 } from './common.js'
 
-/** @typedef {import('../../src/cli/command.js').Command} Command */
 /** @typedef {import('../../src/cli/command.js').Io} Io */
 
 /** ms between two lines of progress where lines are not overwritten. */
@@ -91,20 +90,22 @@ const FLAGS = {
   ...PROVIDER_FLAGS,
 }
 
-/** @type {Command} */
-export const fleetRun = {
+export const fleetRun = fleetCommand({
   name: 'fleet run',
   summary: 'repeat a published run, and write a report',
   help: HELP,
   flags: FLAGS,
   words: 1,
 
-  async run(io, flags) {
+  async run(io, flags, progress) {
     const { SCENARIOS } = await import('../scenarios/index.js')
     if (flags.list) return list(io, SCENARIOS)
-    return await new RunCommand(io).run(flags)
+    const request = await requestOf(io, flags)
+    const provider = await PROVIDERS[request.providerName].load()
+    const options = { ...request, provider }
+    return flags['dry-run'] ? await dryRun(io, options) : await run(io, options, flags.yes === true, progress)
   },
-}
+})
 
 /** @param {Io} io @param {readonly import('../scenarios/contract.js').Scenario[]} scenarios */
 function list({ stdout }, scenarios) {
@@ -143,146 +144,113 @@ function targetOf(text) {
 /** @param {Record<string, any>} flags @param {string} name */
 const countOf = (flags, name) => (flags[name] === undefined ? undefined : count(flags[name], `--${name}`))
 
-class RunCommand {
-  #io
-  #progress
-  #toldAt = 0
-  #stopping = false
-
-  /** @param {Io} io */
-  constructor(io) {
-    this.#io = io
-    this.#progress = new Progress(io.stderr, process.stderr)
-  }
-
-  /** @param {Record<string, any>} flags */
-  async #request(flags) {
-    const { findScenario, ScenarioError } = await import('../scenarios/index.js')
-    const { parseLimits } = await import('../runner/limits.js')
-    const [name] = flags.words
-    if (name === undefined) throw new UsageError('a scenario is needed (--list has them all)')
-    const found = () => {
-      try {
-        return findScenario(name)
-      } catch (error) {
-        if (error instanceof ScenarioError) throw new UsageError(error.message)
-        throw error
-      }
-    }
-    const scenario = found()
-    const providerName = flags.provider ?? 'local'
-    const { env, cwd } = this.#io
-    const time = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-')
-    return {
-      scenario,
-      scale: scaleOf(flags.scale),
-      out: resolve(cwd, flags.out ?? `fleet-runs/${name}-${time}`),
-      target: targetOf(flags.target),
-      redis: flags.redis === true,
-      drones: countOf(flags, 'drones'),
-      workers: countOf(flags, 'workers'),
-      seconds: flags.seconds === undefined ? undefined : Math.max(1, seconds(flags.seconds, '--seconds')),
-      overrides: overridesOf(flags.set ?? []),
-      apiKey: flags['api-key'] ?? env.HALLEY_FLEET_API_KEY,
-      tokenSecret: flags['token-secret'] ?? env.HALLEY_FLEET_TOKEN_SECRET,
-      limits: parseLimits(flags),
-      control: { bind: flags.bind, advertise: flags.advertise, listen: flags.listen },
-      providerName,
-      flags: providerFlags(flags, providerName),
-    }
-  }
-
-  /** @param {Record<string, any>} flags @returns {Promise<number>} exit status */
-  async run(flags) {
-    const request = await this.#request(flags)
-    const provider = await PROVIDERS[request.providerName].load()
-    const options = { ...request, provider }
-    if (flags['dry-run']) return await this.#dryRun(options)
-    const { runScenario } = await import('../runner/run.js')
-    const abort = new AbortController()
-    const onSignal = (/** @type {NodeJS.Signals} */ signal) => this.#interrupt(abort, signal)
-    for (const signal of SIGNALS) process.on(signal, onSignal)
-    try {
-      const { result, failure } = await runScenario({
-        ...options,
-        signal: abort.signal,
-        log: text => this.#progress.line(text),
-        progress: text => this.#show(text),
-        confirm: plan => this.#confirm(plan, flags.yes === true),
-      })
-      return await this.#conclude(result, failure, request.out)
-    } catch (error) {
-      const text = reasonOf(error)
-      this.#progress.clear()
-      this.#io.stderr(`halley: ${text}\n`)
-      return 1
-    } finally {
-      for (const signal of SIGNALS) process.off(signal, onSignal)
-    }
-  }
-
-  /** @param {AbortController} abort @param {NodeJS.Signals} signal */
-  #interrupt(abort, signal) {
-    // The second signal ends at once; started processes end by themselves without the runner.
-    if (this.#stopping) process.exit(signal === 'SIGINT' ? 130 : 143)
-    this.#stopping = true
-    this.#progress.line('ending the run; results so far are kept (press again to quit at once)')
-    abort.abort()
-  }
-
-  /** @param {import('../runner/result.js').RunResult} result @param {string} failure @param {string} out */
-  async #conclude(result, failure, out) {
-    const { limitText } = await import('../runner/limits.js')
-    const { verdictOf } = await import('../runner/summary.js')
-    const { title, lines } = verdictOf(result)
-    this.#progress.clear()
-    const { stdout, stderr } = this.#io
-    const broken = result.limits.filter(limit => limit.broken)
-    for (const limit of result.limits) stdout(`${limit.broken ? 'broken' : 'holds '}  ${limitText(limit)}\n`)
-    stdout(`${title}. ${lines.filter(line => !line.startsWith('--')).join(' ')}\n`)
-    stdout(`${out}/report.html\n`)
-    if (failure !== '') stderr(`halley: ${failure}\n`)
-    if (broken.length > 0)
-      stderr(`halley: ${broken.length === 1 ? 'a limit is' : `${broken.length} limits are`} broken\n`)
-    return failure !== '' || broken.length > 0 || result.partial ? 1 : 0
-  }
-
-  /** @param {any} options */
-  async #dryRun(options) {
-    const { planRun, planLines } = await import('../runner/plan.js')
-    const { dryLaunch } = await import('../runner/plan.js')
-    try {
-      const plan = await planRun({ ...options, local: options.providerName === 'local' })
-      const lines = planLines(options.scenario, plan, options)
-      const launch = await dryLaunch(plan, options)
-      this.#io.stdout(`${[...lines, ...launch, 'nothing was started'].join('\n')}\n`)
-      return 0
-    } catch (error) {
-      this.#io.stderr(`halley: ${reasonOf(error)}\n`)
-      return 1
-    }
-  }
-
-  /** @param {import('../providers/contract.js').LaunchPlan} plan @param {boolean} yes */
-  async #confirm({ lines, price }, yes) {
-    if (price === null) return true
-    for (const line of lines) this.#progress.line(line)
-    this.#progress.line(priceText(price))
-    if (yes) return true
-    if (!process.stdin.isTTY) {
-      this.#progress.line('this costs money: pass --yes to confirm without a terminal')
-      return false
-    }
-    return await confirmed('Launch that?', '')
-  }
-
-  /** @param {string} text current state */
-  #show(text) {
-    const now = Date.now()
-    if (!process.stderr.isTTY && now - this.#toldAt < BETWEEN) return
-    this.#toldAt = now
-    this.#progress.show(text)
+/** @param {string} name @throws {UsageError} */
+async function scenarioOf(name) {
+  const { findScenario, ScenarioError } = await import('../scenarios/index.js')
+  try {
+    return findScenario(name)
+  } catch (error) {
+    throw error instanceof ScenarioError ? new UsageError(error.message) : error
   }
 }
 
+/** @param {Io} io @param {Record<string, any>} flags @throws {UsageError} */
+async function requestOf({ env, cwd }, flags) {
+  const { parseLimits } = await import('../runner/limits.js')
+  const [name] = flags.words
+  if (name === undefined) throw new UsageError('a scenario is needed (--list has them all)')
+  const scenario = await scenarioOf(name)
+  const providerName = flags.provider ?? 'local'
+  const time = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-')
+  return {
+    scenario,
+    scale: scaleOf(flags.scale),
+    out: resolve(cwd, flags.out ?? `fleet-runs/${name}-${time}`),
+    target: targetOf(flags.target),
+    redis: flags.redis === true,
+    drones: countOf(flags, 'drones'),
+    workers: countOf(flags, 'workers'),
+    seconds: flags.seconds === undefined ? undefined : Math.max(1, seconds(flags.seconds, '--seconds')),
+    overrides: overridesOf(flags.set ?? []),
+    apiKey: flags['api-key'] ?? env.HALLEY_FLEET_API_KEY,
+    tokenSecret: flags['token-secret'] ?? env.HALLEY_FLEET_TOKEN_SECRET,
+    limits: parseLimits(flags),
+    control: { bind: flags.bind, advertise: flags.advertise, listen: flags.listen },
+    providerName,
+    flags: providerFlags(flags, providerName),
+  }
+}
+
+/** @typedef {Awaited<ReturnType<typeof requestOf>> & {provider: import('../providers/contract.js').Provider}} Options */
+
 const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
+
+/** @param {Io} io @param {Options} options @param {boolean} yes @param {Progress} progress */
+async function run(io, options, yes, progress) {
+  const { runScenario } = await import('../runner/run.js')
+  const abort = new AbortController()
+  const onSignal = (/** @type {NodeJS.Signals} */ signal) => {
+    // The second signal ends at once; started processes end by themselves without the runner.
+    if (abort.signal.aborted) process.exit(signal === 'SIGINT' ? 130 : 143)
+    progress.line('ending the run; results so far are kept (press again to quit at once)')
+    abort.abort()
+  }
+  for (const signal of SIGNALS) process.on(signal, onSignal)
+  let shownAt = 0
+  try {
+    const { result, failure } = await runScenario({
+      ...options,
+      signal: abort.signal,
+      log: text => progress.line(text),
+      progress(text) {
+        if (!process.stderr.isTTY && Date.now() - shownAt < BETWEEN) return
+        shownAt = Date.now()
+        progress.show(text)
+      },
+      confirm: plan => confirm(plan, yes, progress),
+    })
+    progress.clear()
+    return await conclude(io, result, failure, options.out)
+  } finally {
+    for (const signal of SIGNALS) process.off(signal, onSignal)
+  }
+}
+
+/**
+ * @param {Io} io @param {import('../runner/result.js').RunResult} result @param {string} failure @param {string} out
+ * @returns {Promise<number>} exit status
+ */
+async function conclude({ stdout, stderr }, result, failure, out) {
+  const { limitText } = await import('../runner/limits.js')
+  const { verdictOf } = await import('../runner/summary.js')
+  const { title, lines } = verdictOf(result)
+  const broken = result.limits.filter(limit => limit.broken)
+  for (const limit of result.limits) stdout(`${limit.broken ? 'broken' : 'holds '}  ${limitText(limit)}\n`)
+  stdout(`${title}. ${lines.filter(line => !line.startsWith('--')).join(' ')}\n`)
+  stdout(`${out}/report.html\n`)
+  if (failure !== '') stderr(`halley: ${failure}\n`)
+  if (broken.length > 0)
+    stderr(`halley: ${broken.length === 1 ? 'a limit is' : `${broken.length} limits are`} broken\n`)
+  return failure !== '' || broken.length > 0 || result.partial ? 1 : 0
+}
+
+/** @param {Io} io @param {Options} options */
+async function dryRun({ stdout }, options) {
+  const { dryLaunch, planLines, planRun } = await import('../runner/plan.js')
+  const plan = await planRun({ ...options, local: options.providerName === 'local' })
+  const launch = await dryLaunch(plan, options)
+  stdout(`${[...planLines(options.scenario, plan, options), ...launch, 'nothing was started'].join('\n')}\n`)
+}
+
+/** @param {import('../providers/contract.js').LaunchPlan} plan @param {boolean} yes @param {Progress} progress */
+async function confirm({ lines, price }, yes, progress) {
+  if (price === null) return true
+  for (const line of lines) progress.line(line)
+  progress.line(priceText(price))
+  if (yes) return true
+  if (!process.stdin.isTTY) {
+    progress.line('this costs money: pass --yes to confirm without a terminal')
+    return false
+  }
+  return await confirmed('Launch that?', '')
+}

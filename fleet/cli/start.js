@@ -105,7 +105,7 @@ async function requestOf(io, flags) {
     advertise: flags.advertise,
     settings,
     keep: flags.keep === true,
-    patience: flags.patience === undefined ? undefined : seconds(flags.patience, '--patience') * 1000,
+    timeout: flags.patience === undefined ? undefined : seconds(flags.patience, '--patience') * 1000,
     launch: {
       allow: flags.allow?.map(target) ?? allowOf(settings.host ?? []),
       apiKey: flags['api-key'] ?? io.env.HALLEY_FLEET_API_KEY,

@@ -11,7 +11,7 @@ import { holder, logPath, prepareFolder, readState, socketPath, stateFile } from
 
 const DAEMON = fileURLToPath(new URL('./daemon.js', import.meta.url))
 /** ms for a controller to start or to end. */
-const PATIENCE = 15_000
+const TIMEOUT = 15_000
 const POLL = 50
 
 /** The folder has no fleet. */
@@ -48,7 +48,7 @@ async function startController(dir) {
     await new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         reject(new Error(`the controller did not start; see ${logPath(dir)}`))
-      }, PATIENCE)
+      }, TIMEOUT)
       const settle = (/** @type {() => void} */ then) => {
         clearTimeout(timer)
         then()
@@ -76,7 +76,7 @@ async function startController(dir) {
  * @throws {Error} one line; NoFleetError: there is no fleet
  */
 async function reach(dir, { fresh = false }) {
-  const deadline = Date.now() + PATIENCE
+  const deadline = Date.now() + TIMEOUT
   for (;;) {
     const socket = await dial(dir)
     if (socket !== null) return new ControlLine(socket)
@@ -138,9 +138,9 @@ export async function ask(dir, command, params = {}, options = {}) {
   }
 }
 
-/** @param {string} dir @returns {Promise<void>} when its controller has ended, or after PATIENCE */
+/** @param {string} dir @returns {Promise<void>} when its controller has ended, or after TIMEOUT */
 export async function departed(dir) {
-  const deadline = Date.now() + PATIENCE
+  const deadline = Date.now() + TIMEOUT
   while ((await holder(dir)) !== 0 && Date.now() < deadline)
     await new Promise(resolve => setTimeout(resolve, POLL))
 }

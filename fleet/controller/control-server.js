@@ -131,7 +131,7 @@ async function fleetOf(host) {
 /** @type {Record<string, (host: Host, call: Call) => Promise<any>>} */
 export const COMMANDS = {
   async start(host, { params, progress, confirm, signal }) {
-    const { n, provider, flags, bind, advertise, launch, settings, keep, patience } = params
+    const { n, provider, flags, bind, advertise, launch, settings, keep, timeout } = params
     const fleet = await host.open({ provider, flags, bind, advertise })
     const fault = contradiction({ ...fleet.settings, ...settings })
     if (fault !== '') throw new Error(fault)
@@ -147,7 +147,7 @@ export const COMMANDS = {
       onProgress: progress,
       keep,
       signal,
-      ...(patience === undefined ? {} : { patience }),
+      ...(timeout === undefined ? {} : { timeout }),
     })
     /** @type {string[]} */
     let warnings = []

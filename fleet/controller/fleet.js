@@ -303,7 +303,7 @@ export class Fleet extends EventEmitter {
    * @param {LaunchPlan} plan of this fleet
    * @param {object} [options] @param {OnProgress} [options.onProgress]
    * @param {boolean} [options.keep] keep what was launched when a part fails; otherwise all of it is stopped
-   * @param {number} [options.patience] ms
+   * @param {number} [options.timeout] ms
    * @param {AbortSignal} [options.signal] cancels the launch, or only the wait with `keep`
    * @returns {Promise<import('./launch.js').Arrival & {fault: string}>} `fault`: what failed although the rest was
    *   kept

@@ -77,13 +77,13 @@ const LOOK = 1000
  * @property {string[]} up
  * @property {{id: string, why: string}[]} missing
  * @param {object} options @param {import('./drone.js').Drone[]} options.drones
- * @param {number} options.patience ms
+ * @param {number} options.timeout ms
  * @param {AbortSignal} options.signal @param {(text: string) => void} options.onProgress
  * @param {(fn: () => void) => () => void} options.onHello calls `fn` at each hello; returns the unsubscribe function
  * @param {(() => Promise<import('../schema.js').Handle[]>) | null} options.find the run's drones; null: do not check
- * @returns {Promise<Arrival>} when all have reported, after `patience`, or when aborted
+ * @returns {Promise<Arrival>} when all have reported, after `timeout`, or when aborted
  */
-export async function arrival({ drones, patience, signal, onProgress, onHello, find }) {
+export async function arrival({ drones, timeout, signal, onProgress, onHello, find }) {
   const began = Date.now()
   /** @type {Map<string, string>} */
   const dead = new Map()
@@ -98,7 +98,7 @@ export async function arrival({ drones, patience, signal, onProgress, onHello, f
       const up = drones.filter(drone => drone.up)
       if (up.length !== told) onProgress(`${up.length} of ${drones.length} drones report`)
       told = up.length
-      const over = Date.now() - began >= patience || signal.aborted
+      const over = Date.now() - began >= timeout || signal.aborted
       if (over || up.length + dead.size >= drones.length) break
       if (find !== null && Date.now() - looked >= LOOK) {
         looked = Date.now()
@@ -109,7 +109,7 @@ export async function arrival({ drones, patience, signal, onProgress, onHello, f
         continue
       }
       await new Promise(resolve => {
-        const timer = setTimeout(resolve, Math.min(LOOK, Math.max(1, began + patience - Date.now())))
+        const timer = setTimeout(resolve, Math.min(LOOK, Math.max(1, began + timeout - Date.now())))
         wake = () => {
           clearTimeout(timer)
           resolve(undefined)
@@ -125,7 +125,7 @@ export async function arrival({ drones, patience, signal, onProgress, onHello, f
     up: drones.filter(drone => drone.up).map(({ id }) => id),
     missing: missing.map(({ id }) => ({
       id,
-      why: dead.get(id) ?? `it has not reported within ${Math.round(patience / 1000)} s`,
+      why: dead.get(id) ?? `it has not reported within ${Math.round(timeout / 1000)} s`,
     })),
   }
 }

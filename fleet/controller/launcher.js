@@ -14,7 +14,7 @@ import { Relauncher } from './relauncher.js'
 /** @typedef {(text: string) => void} OnProgress */
 
 /** Default ms for a new drone to report: a process; a machine, which boots and installs Node. */
-const PATIENCE = { heals: 20_000, other: 300_000 }
+const LAUNCH_TIMEOUT = { heals: 20_000, other: 300_000 }
 /** ms for a drone to close its connections and end; then its provider ends it. */
 const STOP_TIMEOUT = 15_000
 
@@ -112,7 +112,7 @@ export class Launcher {
 
   /**
    * @param {LaunchPlan} plan
-   * @param {{onProgress?: OnProgress, keep?: boolean, patience?: number, signal?: AbortSignal}} options
+   * @param {{onProgress?: OnProgress, keep?: boolean, timeout?: number, signal?: AbortSignal}} options
    */
   async launch(plan, options) {
     const planned = this.#planned.get(plan)
@@ -133,12 +133,12 @@ export class Launcher {
 
   /**
    * @param {LaunchPlan} plan @param {{configs: LaunchConfig[], flags: Record<string, any>}} planned
-   * @param {{onProgress?: OnProgress, keep?: boolean, patience?: number, signal: AbortSignal}} options
+   * @param {{onProgress?: OnProgress, keep?: boolean, timeout?: number, signal: AbortSignal}} options
    * @returns {Promise<import('./launch.js').Arrival & {fault: string}>}
    */
   async #launch(plan, { configs, flags }, options) {
     const { onProgress = () => {}, keep, signal } = options
-    const { patience = this.#provider.heals ? PATIENCE.heals : PATIENCE.other } = options
+    const { timeout = this.#provider.heals ? LAUNCH_TIMEOUT.heals : LAUNCH_TIMEOUT.other } = options
     const { state } = this.#list
     state.flags = flags
     const drones = configs.map(({ id, listen }) => this.#list.add(id, listen))
@@ -153,7 +153,7 @@ export class Launcher {
     if (there.length > 0 && (keep || (fault === '' && !signal.aborted)))
       arrived = await arrival({
         drones: there,
-        patience,
+        timeout,
         signal,
         onProgress,
         onHello: fn => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { freePort, KeptProcess } from './processes.js'
+import { freePort, SupervisedProcess } from './processes.js'
 import { RunError } from './target.js'
 
 /** @typedef {import('../scenarios/contract.js').GatewayPlan} GatewayPlan */
@@ -14,8 +14,8 @@ const HALLEY = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 /** Those of `npm start`; reasons in docs/gc.md. */
 const NODE_FLAGS = Object.freeze(['--expose-gc', '--max-semi-space-size=2'])
 /** ms for a gateway to start, and to end with many connections. */
-const START_PATIENCE = 60_000
-const STOP_PATIENCE = 30_000
+const START_TIMEOUT = 60_000
+const STOP_TIMEOUT = 30_000
 const PAUSE = 100
 const TRIES = 3
 /** A log line from level `warn` on, or a line that is no JSON. */
@@ -36,9 +36,9 @@ export class GatewayProcess {
   /** Of the running workers. @type {number[]} */
   workerPids = []
 
-  /** @param {KeptProcess} kept @param {string} folder for its socket */
-  constructor(kept, folder) {
-    this.#process = kept
+  /** @param {SupervisedProcess} child @param {string} folder for its socket */
+  constructor(child, folder) {
+    this.#process = child
     this.#folder = folder
     this.#socket = join(folder, 's')
   }
@@ -58,13 +58,13 @@ export class GatewayProcess {
       const config = configOf({ plan, out, redis, port, apiKey, socket: join(folder, 's') })
       const file = join(out, 'gateway.json')
       await writeFile(file, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 })
-      const kept = new KeptProcess({
+      const child = new SupervisedProcess({
         log: join(out, 'gateway.log'),
         command: process.execPath,
         args: [...(plan.nodeFlags ?? NODE_FLAGS), HALLEY, 'serve', '-c', file, '--no-dashboard'],
-        patience: STOP_PATIENCE,
+        stopTimeout: STOP_TIMEOUT,
       })
-      const gateway = new GatewayProcess(kept, folder)
+      const gateway = new GatewayProcess(child, folder)
       gateway.url = `http://127.0.0.1:${port}`
       gateway.apiKey = apiKey
       try {
@@ -80,7 +80,7 @@ export class GatewayProcess {
 
   async #comeUp() {
     await this.#process.started
-    const end = Date.now() + START_PATIENCE
+    const end = Date.now() + START_TIMEOUT
     while (!(await this.#isHealthy()) || !(await this.#follow())) {
       if (this.#process.hasEnded || Date.now() > end) {
         const last = (await this.#process.lastLines()).map(messageOf).slice(-2).join('; ')

@@ -33,35 +33,35 @@ const isFree = (port, address) =>
     server.listen(port, address, () => server.close(() => resolve(true)))
   })
 
-const KEEPER = fileURLToPath(new URL('gateway-main.js', import.meta.url))
+const SUPERVISOR = fileURLToPath(new URL('supervisor.js', import.meta.url))
 /** ms to wait beyond a process's own time to end. */
 const GRACE = 5000
 /** Bytes of the end of a log for an error. */
 const LOG_BYTES = 16_384
 
 /** A process that ends with this one: a supervising process between the two ends it. */
-export class KeptProcess {
+export class SupervisedProcess {
   pid = 0
   /** @type {Promise<{code: number | null, signal: string | null, asked: boolean}>} */
   ended = new Promise(() => {})
   hasEnded = false
-  #keeper
-  #patience
+  #supervisor
+  #stopTimeout
 
   /**
    * @param {object} options
    * @param {string} options.log file for its output @param {string} options.command @param {string[]} options.args
-   * @param {number} options.patience ms for it to end
+   * @param {number} options.stopTimeout ms for it to end
    */
-  constructor({ log, command, args, patience }) {
+  constructor({ log, command, args, stopTimeout }) {
     this.log = log
-    this.#patience = patience
+    this.#stopTimeout = stopTimeout
     // In its own process group: Ctrl-C in a terminal is for the runner alone.
-    this.#keeper = spawn(process.execPath, [KEEPER, String(patience), log, command, ...args], {
+    this.#supervisor = spawn(process.execPath, [SUPERVISOR, String(stopTimeout), log, command, ...args], {
       stdio: ['pipe', 'pipe', 'ignore'],
       detached: true,
     })
-    this.#keeper.stdin.on('error', () => {})
+    this.#supervisor.stdin.on('error', () => {})
     /** @type {Promise<any>} */
     this.started = new Promise((resolve, reject) => {
       this.ended = new Promise(end => {
@@ -70,7 +70,7 @@ export class KeptProcess {
           reject(new RunError(how.error ?? 'it ended at once'))
           end(how)
         }
-        createInterface({ input: this.#keeper.stdout }).on('line', line => {
+        createInterface({ input: this.#supervisor.stdout }).on('line', line => {
           const message = JSON.parse(line)
           if (message.pid !== undefined) {
             this.pid = message.pid
@@ -79,10 +79,10 @@ export class KeptProcess {
             done({ code: 127, signal: null, asked: false, error: message.error })
           else done(message)
         })
-        this.#keeper.once('error', error =>
+        this.#supervisor.once('error', error =>
           done({ code: 127, signal: null, asked: false, error: error.message }),
         )
-        this.#keeper.once('close', () => {
+        this.#supervisor.once('close', () => {
           // The supervisor was killed: end its child here.
           if (!this.hasEnded && this.pid > 0) killQuietly(this.pid)
           done({ code: null, signal: null, asked: true })
@@ -94,11 +94,11 @@ export class KeptProcess {
 
   /** @returns {Promise<void>} when it has ended */
   async stop() {
-    this.#keeper.stdin.end()
+    this.#supervisor.stdin.end()
     const timer = setTimeout(() => {
       if (this.pid > 0) killQuietly(this.pid)
-      this.#keeper.kill('SIGKILL')
-    }, this.#patience + GRACE)
+      this.#supervisor.kill('SIGKILL')
+    }, this.#stopTimeout + GRACE)
     await this.ended
     clearTimeout(timer)
   }
@@ -125,7 +125,7 @@ function killQuietly(pid) {
 
 const REDIS = 'redis-server'
 /** ms for it to start or to end. */
-const REDIS_PATIENCE = 10_000
+const REDIS_TIMEOUT = 10_000
 const PAUSE = 50
 
 /**
@@ -134,7 +134,7 @@ const PAUSE = 50
  */
 export class RedisProcess {
   #dir
-  /** @type {KeptProcess | null} */
+  /** @type {SupervisedProcess | null} */
   #process = null
 
   /** @param {string} dir folder for its data */
@@ -154,15 +154,15 @@ export class RedisProcess {
     this.port ||= await freePort()
     const args = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.#dir]
     args.push('--appendonly', 'yes', '--appendfsync', 'everysec', '--save', '')
-    const kept = new KeptProcess({
+    const child = new SupervisedProcess({
       log: join(this.#dir, 'redis.log'),
       command: REDIS,
       args,
-      patience: REDIS_PATIENCE,
+      stopTimeout: REDIS_TIMEOUT,
     })
-    this.#process = kept
+    this.#process = child
     try {
-      await kept.started
+      await child.started
     } catch (error) {
       const missing = error.message.includes('ENOENT')
       throw new RunError(
@@ -171,10 +171,10 @@ export class RedisProcess {
           : `Redis: ${error.message}`,
       )
     }
-    const end = Date.now() + REDIS_PATIENCE
+    const end = Date.now() + REDIS_TIMEOUT
     while (!(await redisAnswers(this.port))) {
-      if (kept.hasEnded || Date.now() > end) {
-        const lines = await kept.lastLines()
+      if (child.hasEnded || Date.now() > end) {
+        const lines = await child.lastLines()
         throw new RunError(`Redis did not start: ${lines.at(-1) ?? 'its log is empty'}`)
       }
       await new Promise(resolve => setTimeout(resolve, PAUSE))
@@ -183,9 +183,9 @@ export class RedisProcess {
 
   /** @returns {Promise<void>} when it has ended; its data stays */
   async stop() {
-    const kept = this.#process
+    const child = this.#process
     this.#process = null
-    await kept?.stop()
+    await child?.stop()
   }
 }
 

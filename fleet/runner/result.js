@@ -1,7 +1,10 @@
-import { Distribution } from '../statistics/distribution.js'
-
 // The result of a run: `result.json`. Durations are ms and sizes bytes unless a name says otherwise; CPU is in per
 // cent of a core, as in the gateway's CSV. `null`: unknown.
+
+import { COUNTERS } from '../statistics/counters.js'
+import { Distribution } from '../statistics/distribution.js'
+
+/** @typedef {import('../schema.js').Counters} Counters */
 
 /** Incremented when a field changes its meaning. */
 export const RESULT_SCHEMA = 1
@@ -78,26 +81,9 @@ export const RESULT_SCHEMA = 1
  * @property {number} p99
  * @property {number} p999
  * @property {import('../schema.js').DistributionWire} wire the histogram
- * @typedef {object} Accounting
- * @property {number} expected sum over all subscriptions at the end; 0: nothing was published
- * @property {number} received
- * @property {number} published confirmed
- * @property {number} unpublished not confirmed
- * @property {number} lost in gaps, and at the end
- * @property {number} unknown subscriptions without a verdict
- * @property {number} duplicates
- * @property {number} disordered
- * @property {number} damaged
- * @property {number} unrecovered
- * @property {number} recovered
- * @property {number} missed while away without recovery
- * @property {number} refused
- * @property {number} opened
- * @property {number} failed
- * @property {number} ended
- * @property {number} closed
- * @property {number} reconnects
- * @property {number} pings
+ * @typedef {Omit<Counters, 'gaps' | 'bytesIn' | 'bytesOut'> & {expected: number, unknown: number}} Accounting `lost`: in
+ *   gaps, and at the end; `expected`: sum over all subscriptions at the end, 0: nothing was published; `unknown`:
+ *   subscriptions without a verdict
  * @typedef {object} DroneResult
  * @property {string} id
  * @property {string} where
@@ -128,26 +114,8 @@ export const RESULT_SCHEMA = 1
  */
 
 /** Counters that an accounting contains unchanged. */
-const COUNTED = Object.freeze(
-  /** @type {const} */ ([
-    'received',
-    'published',
-    'unpublished',
-    'lost',
-    'duplicates',
-    'disordered',
-    'damaged',
-    'unrecovered',
-    'recovered',
-    'missed',
-    'refused',
-    'opened',
-    'failed',
-    'ended',
-    'closed',
-    'reconnects',
-    'pings',
-  ]),
+const COUNTED = /** @type {Exclude<keyof Accounting, 'expected' | 'unknown'>[]} */ (
+  COUNTERS.filter(name => !['gaps', 'bytesIn', 'bytesOut'].includes(name))
 )
 
 /** @param {import('../schema.js').DistributionWire} wire @returns {Latency} */
@@ -179,7 +147,7 @@ export const noAccounting = () =>
   /** @type {any} */ ({ expected: 0, unknown: 0, ...Object.fromEntries(COUNTED.map(name => [name, 0])) })
 
 /**
- * @param {import('../schema.js').Counters} now @param {import('../schema.js').Counters} before
+ * @param {Counters} now @param {Counters} before
  * @param {import('../schema.js').Reckoning | null} reckoning of the publishers that began since
  * @returns {Accounting} of the time between; at least 0, since messages lost before may have arrived late
  */
@@ -201,6 +169,9 @@ export function accountingSum(parts) {
   return sums
 }
 
+/** Whether nothing disturbed the steps. @param {Pick<StepResult, 'disturbances'>[]} steps */
+export const areCalm = steps => steps.every(({ disturbances }) => disturbances.every(({ left }) => left))
+
 /**
  * The rule of `--no-loss`: without disturbances no connection may end and no subscription may be refused temporarily;
  * with recovery nothing may be missed while a connection was away.
@@ -208,22 +179,13 @@ export function accountingSum(parts) {
  * @returns {{name: string, count: number}[]} counts above 0
  */
 export function losses(accounting, steps) {
-  const calm = steps.every(({ disturbances }) => disturbances.every(({ left }) => left))
   const recover = steps.every(step => step.recover)
-  const names = /** @type {const} */ ([
-    'lost',
-    'unknown',
-    'duplicates',
-    'disordered',
-    'damaged',
-    'unrecovered',
+  const names = /** @type {(keyof Accounting)[]} */ ([
+    ...['lost', 'unknown', 'duplicates', 'disordered', 'damaged', 'unrecovered'],
+    ...(areCalm(steps) ? ['refused', 'ended'] : []),
+    ...(recover ? ['missed'] : []),
   ])
-  const found = [
-    ...names,
-    ...(calm ? /** @type {const} */ (['refused', 'ended']) : []),
-    ...(recover ? /** @type {const} */ (['missed']) : []),
-  ]
-  return found.map(name => ({ name, count: accounting[name] })).filter(({ count }) => count > 0)
+  return names.map(name => ({ name, count: accounting[name] })).filter(({ count }) => count > 0)
 }
 
 /** @param {string} text of a result.json @returns {RunResult} @throws {Error} one line */
@@ -304,11 +266,7 @@ export function measured({ name, first, last, least, ramp, connect, partial, rec
     partial,
     recover,
     publishRate,
-    connections: {
-      wanted: last.gauges.wanted,
-      open: last.gauges.open,
-      least,
-    },
+    connections: { wanted: last.gauges.wanted, open: last.gauges.open, least },
     ramp,
     received: rate('received'),
     published: rate('published'),

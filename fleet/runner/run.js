@@ -6,12 +6,13 @@
 
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { makeFolder } from '../../src/doctor/index.js'
 import { packageVersion } from '../../src/version.js'
 import { FleetCsv } from '../controller/csv.js'
 import { Fleet } from '../controller/fleet.js'
 import { allowOf } from '../controller/launch.js'
+import { reasonOf, writeWhole } from '../files.js'
 import { zeroCounters } from '../statistics/counters.js'
-import { makeFolder, writeWhole } from './files.js'
 import { gatewayFigures } from './gateway-figures.js'
 import { GatewayProcess } from './gateway-process.js'
 import { checkLimits } from './limits.js'
@@ -22,7 +23,7 @@ import { accountingSum, RESULT_SCHEMA } from './result.js'
 import { Interrupted, Snapshots } from './snapshots.js'
 import { StepRun } from './step-run.js'
 import { stepText } from './summary.js'
-import { RunError, reach } from './target.js'
+import { checkReachable, RunError } from './target.js'
 
 /** @typedef {import('./result.js').RunResult} RunResult */
 /** @typedef {import('../scenarios/contract.js').RunPlan} RunPlan */
@@ -39,7 +40,7 @@ const FILES = Object.freeze([
 /** s: drones on this machine serve no purpose without their run. */
 const LOCAL_ORPHANS = Object.freeze({ orphanAfter: 5, exitAfter: 10 })
 /** ms for a drone to report: a process on a busy machine; a machine that boots first. */
-const PATIENCE = Object.freeze({ local: 60_000, other: 300_000 })
+const LAUNCH_TIMEOUT = Object.freeze({ local: 60_000, other: 300_000 })
 /** Maximum events of a result. */
 const EVENTS = 200
 
@@ -80,7 +81,7 @@ export async function runScenario(options) {
 class Run {
   #options
   /** End what was started, the last first. @type {(() => Promise<unknown>)[]} */
-  #endings = []
+  #cleanups = []
   #notes = /** @type {string[]} */ ([])
   #events = /** @type {RunResult['events']} */ ([])
   #steps = /** @type {import('./result.js').StepResult[]} */ ([])
@@ -102,8 +103,10 @@ class Run {
     const local = provider.name === 'local'
     const request = { scenario, scale, target, local, redis, drones, workers, seconds, overrides }
     const plan = await planRun(request)
-    for (const url of target) await reach(url)
-    await makeFolder(out)
+    for (const url of target) await checkReachable(url)
+    await makeFolder(out).catch(error => {
+      throw new RunError(`${out}: cannot be made: ${reasonOf(error)}`)
+    })
     for (const file of FILES) await rm(join(out, file), { force: true })
     log(`${scenario.name}: ${plan.size.text}`)
     let failure = ''
@@ -140,30 +143,30 @@ class Run {
     const csv = await FleetCsv.open(join(out, 'fleet.csv'), { onFault: log })
     const onSnapshot = (/** @type {import('../schema.js').FleetSnapshot} */ snapshot) => csv.write(snapshot)
     fleet.on('snapshot', onSnapshot)
-    this.#endings.push(() => csv.close())
+    this.#cleanups.push(() => csv.close())
     const snapshots = new Snapshots(fleet, signal, gateway === null ? forever() : died(gateway))
     const note = (/** @type {string} */ text) => {
       this.#notes.push(text)
       this.#options.log(text)
     }
-    const stage = { fleet, snapshots, target: targets.join(', '), gateway, redis, progress, note }
-    for (const step of plan.steps) await this.#playStep(stage, step)
+    const context = { fleet, snapshots, target: targets.join(', '), gateway, redis, progress, note }
+    for (const step of plan.steps) await this.#playStep(context, step)
   }
 
-  /** @param {import('./step-run.js').Stage} stage @param {import('../scenarios/contract.js').Step} step */
-  async #playStep(stage, step) {
-    const run = new StepRun(stage, step, this.#counters)
+  /** @param {import('./step-run.js').RunContext} context @param {import('../scenarios/contract.js').Step} step */
+  async #playStep(context, step) {
+    const run = new StepRun(context, step, this.#counters)
     const began = Date.now()
     const ends = began + (step.ramp + step.settle + step.seconds) * 1000
-    stage.fleet.scenario = { name: this.#options.scenario.name, step: step.name, began, ends }
+    context.fleet.scenario = { name: this.#options.scenario.name, step: step.name, began, ends }
     try {
       this.#counters = await run.play()
     } catch (error) {
       // Account for the messages received until then, if the fleet is still there.
       if (run.result !== null) {
-        const rest = new Snapshots(stage.fleet, new AbortController().signal, forever())
-        const late = new StepRun({ ...stage, snapshots: rest }, step, this.#counters)
-        this.#counters = await late.breakOff(run.result).catch(() => this.#counters)
+        const rest = new Snapshots(context.fleet, new AbortController().signal, forever())
+        const late = new StepRun({ ...context, snapshots: rest }, step, this.#counters)
+        this.#counters = await late.accountInterrupted(run.result).catch(() => this.#counters)
       }
       throw error
     } finally {
@@ -176,7 +179,7 @@ class Run {
 
   async #startRedis() {
     const redis = new RedisProcess(join(this.#options.out, 'redis'))
-    this.#endings.push(async () => {
+    this.#cleanups.push(async () => {
       await redis.stop()
       await rm(join(this.#options.out, 'redis'), { recursive: true, force: true })
     })
@@ -190,7 +193,7 @@ class Run {
     const { out, progress, log } = this.#options
     progress('starting the gateway')
     const gateway = await GatewayProcess.start({ plan, out, redis: redis?.address })
-    this.#endings.push(async () => {
+    this.#cleanups.push(async () => {
       progress('stopping the gateway')
       await gateway.stop()
     })
@@ -204,7 +207,7 @@ class Run {
     const dir = join(out, 'fleet')
     const fleet = await Fleet.open({ dir, provider, flags, ...control })
     this.#runId = fleet.run
-    this.#endings.push(async () => {
+    this.#cleanups.push(async () => {
       progress('stopping the drones')
       await fleet.stop('all', { onProgress: progress }).catch(error => this.#onStopFailed(error))
       await fleet.close()
@@ -223,8 +226,8 @@ class Run {
     const launchPlan = await fleet.plan(plan.drones, launch)
     if (confirm !== undefined && !(await confirm(launchPlan))) throw new RunError('nothing was launched')
     progress(`launching ${plan.drones} ${plan.drones === 1 ? 'drone' : 'drones'}`)
-    const patience = provider.name === 'local' ? PATIENCE.local : PATIENCE.other
-    await fleet.launch(launchPlan, { onProgress: progress, keep: false, signal, patience })
+    const timeout = provider.name === 'local' ? LAUNCH_TIMEOUT.local : LAUNCH_TIMEOUT.other
+    await fleet.launch(launchPlan, { onProgress: progress, keep: false, signal, timeout })
     for (const { facts } of fleet.snapshot().drones) if (facts) this.#nodes.add(facts.node)
     log(`${plan.drones} ${plan.drones === 1 ? 'drone' : 'drones'} up`)
     return fleet
@@ -244,7 +247,7 @@ class Run {
   }
 
   async #end() {
-    for (const end of this.#endings.splice(0).reverse())
+    for (const end of this.#cleanups.splice(0).reverse())
       await end().catch(error => this.#options.log(`not everything could be ended: ${error.message}`))
   }
 

@@ -3,7 +3,7 @@ import { parseSubject } from '../subjects.js'
 import { accountingOf, measured } from './result.js'
 import { Interrupted } from './snapshots.js'
 import { progressText } from './summary.js'
-import { Refusal, topFault, withHint } from './target.js'
+import { RefusalCheck, topFault, withHint } from './target.js'
 
 /** @typedef {import('../scenarios/contract.js').Step} Step */
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
@@ -25,7 +25,7 @@ const TURNS = 1.5
 const TURNS_MOST = 120
 
 /**
- * @typedef {object} Stage parts of the run
+ * @typedef {object} RunContext parts of the run
  * @property {import('../controller/fleet.js').Fleet} fleet
  * @property {import('./snapshots.js').Snapshots} snapshots
  * @property {string} target
@@ -37,7 +37,7 @@ const TURNS_MOST = 120
 
 /** One step of a run: open connections, apply load, measure, wait for silence, reckon. */
 export class StepRun {
-  #stage
+  #context
   #step
   #base
   /** @type {StepResult | null} */
@@ -51,11 +51,11 @@ export class StepRun {
   #underWay = []
 
   /**
-   * @param {Stage} stage @param {Step} step @param {Counters} base the fleet's counters at the end of the previous
+   * @param {RunContext} context @param {Step} step @param {Counters} base the fleet's counters at the end of the previous
    *   step
    */
-  constructor(stage, step, base) {
-    this.#stage = stage
+  constructor(context, step, base) {
+    this.#context = context
     this.#step = step
     this.#base = base
   }
@@ -65,7 +65,7 @@ export class StepRun {
    * @throws {Interrupted} `result` has the measurements until then, if any
    */
   async play() {
-    const { fleet, snapshots } = this.#stage
+    const { fleet, snapshots } = this.#context
     const { n = 0, publish_rate = 0, churn = 0, ...rest } = this.#step.settings
     const { recover = false } = rest
     this.#wanted = n
@@ -74,7 +74,7 @@ export class StepRun {
     fleet.resetStatistics()
     const ramp = await this.#open(n)
     const { connect } = snapshots.last
-    const refusal = new Refusal(this.#stage.target, snapshots.last)
+    const refusal = new RefusalCheck(this.#context.target, snapshots.last)
     await snapshots.race(fleet.set({ publish_rate, churn }))
     await this.#settle(refusal)
     fleet.resetStatistics()
@@ -114,25 +114,25 @@ export class StepRun {
     }
     await snapshots.race(Promise.all(this.#underWay))
     await this.#calm(churn)
-    return await this.#books(DRAIN)
+    return await this.#account(DRAIN)
   }
 
   /** Reckons an interrupted step, with a short wait. @param {StepResult} result @returns {Promise<Counters>} */
-  breakOff(result) {
+  accountInterrupted(result) {
     this.result = result
-    return this.#books(SHORT_DRAIN)
+    return this.#account(SHORT_DRAIN)
   }
 
   /** @param {string} what @param {FleetSnapshot} snapshot */
   #say(what, snapshot) {
-    this.#stage.progress(progressText(`${this.#step.name}: ${what}`, snapshot))
+    this.#context.progress(progressText(`${this.#step.name}: ${what}`, snapshot))
   }
 
   /** @param {number} n @returns {Promise<StepResult['ramp']>} */
   async #open(n) {
-    const { fleet, snapshots, target, note } = this.#stage
+    const { fleet, snapshots, target, note } = this.#context
     const before = snapshots.last
-    const refusal = new Refusal(target, before)
+    const refusal = new RefusalCheck(target, before)
     const told = fleet.ramp(n, this.#step.ramp).then(() => {
       isTold = true
     })
@@ -164,9 +164,9 @@ export class StepRun {
     return { seconds, opened, peak, mean: seconds > 0 ? opened / seconds : 0 }
   }
 
-  /** @param {Refusal} refusal */
+  /** @param {RefusalCheck} refusal */
   async #settle(refusal) {
-    await this.#stage.snapshots.until((snapshot, seconds) => {
+    await this.#context.snapshots.until((snapshot, seconds) => {
       refusal.messages(snapshot)
       this.#say('settling', snapshot)
       return seconds >= this.#step.settle
@@ -180,7 +180,7 @@ export class StepRun {
       const work = this.#carryOut(disturbance).then(
         text =>
           void this.#disturbed.push({ at: Math.round(seconds), text, left: disturbance.kind === 'leave' }),
-        error => this.#stage.note(`${this.#step.name}: ${disturbance.kind} failed: ${error.message}.`),
+        error => this.#context.note(`${this.#step.name}: ${disturbance.kind} failed: ${error.message}.`),
       )
       this.#underWay.push(work)
     }
@@ -188,7 +188,7 @@ export class StepRun {
 
   /** @param {import('../scenarios/contract.js').Disturbance} disturbance @returns {Promise<string>} what was done */
   async #carryOut({ kind, share = 1 }) {
-    const { fleet, gateway, redis } = this.#stage
+    const { fleet, gateway, redis } = this.#context
     switch (kind) {
       case 'kill-worker': {
         const pid = gateway?.killWorker(this.#killed++) ?? 0
@@ -218,7 +218,7 @@ export class StepRun {
    * @param {number} churn
    */
   async #calm(churn) {
-    const { fleet, snapshots, note } = this.#stage
+    const { fleet, snapshots, note } = this.#context
     const n = this.#wanted
     const { disturbances = [], settings } = this.#step
     if (churn > 0) await snapshots.race(fleet.set({ churn: 0 }))
@@ -237,16 +237,16 @@ export class StepRun {
     })
   }
 
-  /** @param {number} patience s @returns {Promise<Counters>} */
-  async #books(patience) {
-    const { fleet, snapshots } = this.#stage
+  /** @param {number} timeout s @returns {Promise<Counters>} */
+  async #account(timeout) {
+    const { fleet, snapshots } = this.#context
     const published = (this.#step.settings.publish_rate ?? 0) > 0
     await snapshots.race(fleet.set({ publish_rate: 0, churn: 0 }))
-    await this.#quiet(QUIET, patience)
+    await this.#quiet(QUIET, timeout)
     let reckoning = published ? await this.#reckon() : null
     if (reckoning !== null && reckoning.lost > 0) {
       // It may be late, not lost.
-      await this.#quiet(LONG_QUIET, patience)
+      await this.#quiet(LONG_QUIET, timeout)
       reckoning = await this.#reckon()
     }
     const { counters } = await snapshots.next()
@@ -254,19 +254,19 @@ export class StepRun {
     return counters
   }
 
-  /** @param {number} snapshots without new messages @param {number} patience s */
-  async #quiet(snapshots, patience) {
+  /** @param {number} snapshots without new messages @param {number} timeout s */
+  async #quiet(snapshots, timeout) {
     let quiet = 0
-    await this.#stage.snapshots.until((snapshot, seconds) => {
+    await this.#context.snapshots.until((snapshot, seconds) => {
       this.#say('waiting for the last messages', snapshot)
       quiet = snapshot.rates.received === 0 && snapshot.rates.published === 0 ? quiet + 1 : 0
-      return quiet >= snapshots || seconds > patience
+      return quiet >= snapshots || seconds > timeout
     })
   }
 
   /** @returns {Promise<import('../schema.js').Reckoning | null>} null: it failed, which is noted */
   async #reckon() {
-    const { fleet, snapshots, note, progress } = this.#stage
+    const { fleet, snapshots, note, progress } = this.#context
     progress(`${this.#step.name}: comparing what arrived with the publishers' books`)
     try {
       const reckoning = await snapshots.race(fleet.reckon())

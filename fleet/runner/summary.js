@@ -2,7 +2,7 @@
 
 import { count, duration, milliseconds } from '../../src/charts/format.js'
 import { Distribution } from '../statistics/distribution.js'
-import { losses } from './result.js'
+import { areCalm, losses } from './result.js'
 
 /** @typedef {import('./result.js').RunResult} RunResult */
 /** @typedef {import('./result.js').StepResult} StepResult */
@@ -51,7 +51,6 @@ export function stepText(step) {
 /** @param {RunResult} result @returns {{state: 'good' | 'bad' | 'open', title: string, lines: string[]}} */
 export function verdictOf({ partial, steps, accounting, limits, notes }) {
   const broken = limits.filter(limit => limit.broken)
-  const calm = steps.every(({ disturbances }) => disturbances.every(({ left }) => left))
   const lost = lossText(accounting, steps)
   const { expected, received, missed, pings, ended, reconnects, published, unpublished } = accounting
   const lines = []
@@ -76,7 +75,7 @@ export function verdictOf({ partial, steps, accounting, limits, notes }) {
     lines.push(
       `${count(unpublished)} of ${count(published + unpublished)} messages that were to be published were not confirmed: refused, or more than could be published in that time.`,
     )
-  if (!calm)
+  if (!areCalm(steps))
     lines.push(
       `What happened on the way ended connections; they were opened again, ${count(reconnects)} times together.`,
     )

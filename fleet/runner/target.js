@@ -3,7 +3,7 @@
 import { connect } from 'node:net'
 import { count } from '../../src/charts/format.js'
 
-const REACH_TIMEOUT = 5000
+const CONNECT_TIMEOUT = 5000
 
 /** @param {string} url @returns {{host: string, port: number}} */
 function hostOf(url) {
@@ -25,7 +25,7 @@ const REASONS = {
 }
 
 /** @param {string} url @returns {Promise<void>} @throws {RunError} no server */
-export function reach(url) {
+export function checkReachable(url) {
   return new Promise((resolve, reject) => {
     const socket = connect(hostOf(url))
     const fail = (/** @type {string} */ code) => {
@@ -33,7 +33,7 @@ export function reach(url) {
       const reason = REASONS[code]
       reject(new RunError(`${url} cannot be reached: ${code}${reason ? ` (${reason})` : ''}`))
     }
-    socket.setTimeout(REACH_TIMEOUT, () => fail('ETIMEDOUT'))
+    socket.setTimeout(CONNECT_TIMEOUT, () => fail('ETIMEDOUT'))
     // A host with several addresses yields an AggregateError.
     socket.once('error', (/** @type {any} */ error) =>
       fail(error.code ?? error.errors?.[0]?.code ?? error.message),
@@ -48,11 +48,11 @@ export function reach(url) {
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
 
 /** s that a target may refuse everything */
-const PATIENCE = 4
+const REFUSAL_TIME = 4
 /** Due messages of which at least one should have been accepted. */
 const ENOUGH_DUE = 3
 /** s in which returning subscriptions should have been recovered */
-const RECOVERY_PATIENCE = 1
+const RECOVERY_TIME = 1
 
 /** Meanings of faults with an unclear text. @type {readonly [RegExp, (transport: string) => string][]} */
 const HINTS = Object.freeze([
@@ -85,7 +85,7 @@ export function withHint(fault, transport) {
 }
 
 /** Detects a target that refuses everything. */
-export class Refusal {
+export class RefusalCheck {
   #target
   #before
   #since = 0
@@ -139,7 +139,7 @@ export class Refusal {
     // This check runs beside that of messages: it has its own start time.
     if (!bad) this.#unrecovered = 0
     else this.#unrecovered ||= time
-    if (!bad || time - this.#unrecovered < RECOVERY_PATIENCE * 1000) return
+    if (!bad || time - this.#unrecovered < RECOVERY_TIME * 1000) return
     throw new RunError(
       `${this.#target} does not recover subscriptions: these channels keep no history, or clients may not recover from it`,
     )
@@ -162,7 +162,7 @@ export class Refusal {
   #lasts(bad, time) {
     if (!bad) this.#since = 0
     else this.#since ||= time
-    return bad && time - this.#since >= PATIENCE * 1000
+    return bad && time - this.#since >= REFUSAL_TIME * 1000
   }
 }
 

@@ -17,21 +17,48 @@ const most = ({ steps }) =>
     undefined,
   )
 
-/** @param {RunResult} result @param {string} name */
-const stepOf = ({ steps }, name) => steps.find(step => step.name === name)
+/** @param {number} value */
+const perSecond = value => `${count(value)}/s`
 
-/** @param {RunResult} result */
-export const connections = result => known(count, most(result)?.connections.open)
+/** @param {StepResult | undefined} step @returns {StepResult['latency'] | null} null: no messages */
+const latencyIn = step => (step !== undefined && step.latency.count > 0 ? step.latency : null)
+
+/** @typedef {(result: RunResult) => string} Figure */
+
+/** @param {(result: RunResult) => StepResult | undefined} pick the step @returns {Record<string, Figure>} */
+const figuresOf = pick => ({
+  connections: result => known(count, pick(result)?.connections.open),
+  received: result => known(perSecond, pick(result)?.received),
+  pings: result => known(perSecond, pick(result)?.pings),
+  mean: result => known(milliseconds, latencyIn(pick(result))?.mean),
+  p99: result => known(milliseconds, latencyIn(pick(result))?.p99),
+  meanAndMax(result) {
+    const latency = latencyIn(pick(result))
+    return latency === null ? '' : `${milliseconds(latency.mean)} mean, ${milliseconds(latency.max)} max`
+  },
+  latency(result) {
+    const latency = latencyIn(pick(result))
+    if (latency === null) return ''
+    const { mean, deviation, max } = latency
+    return `${milliseconds(mean)} mean, ${known(milliseconds, deviation) || '–'} standard deviation, ${milliseconds(max)} max`
+  },
+  /** Average and longest tick. */
+  ticks(result) {
+    const ticks = pick(result)?.gateway?.ticks
+    if (!ticks) return ''
+    return `${formatValue(ticks.average, 'ms')} average, ${formatValue(ticks.max, 'ms')} longest`
+  },
+  /** Of the gateway, in cores. */
+  cpu: result => known(share => `${(share / 100).toFixed(2)} cores`, pick(result)?.gateway?.cpu),
+})
+
+export const { connections, received, pings, ticks, cpu, latency, p99 } = figuresOf(most)
+
+/** The same of a step. @param {string} name */
+export const of = name => figuresOf(({ steps }) => steps.find(step => step.name === name))
 
 /** @param {RunResult} result connections opened in the busiest second */
-export const opening = result =>
-  known(value => `${count(value)}/s`, Math.max(...result.steps.map(({ ramp }) => ramp.peak)))
-
-/** @param {RunResult} result */
-export const received = result => known(value => `${count(value)}/s`, most(result)?.received)
-
-/** @param {RunResult} result */
-export const pings = result => known(value => `${count(value)}/s`, most(result)?.pings)
+export const opening = ({ steps }) => known(perSecond, Math.max(...steps.map(({ ramp }) => ramp.peak)))
 
 /** @param {RunResult} result user-space memory and kernel memory of a connection */
 export function connectionMemory({ gateway }) {
@@ -51,56 +78,6 @@ export const kernelMemory = ({ gateway }) => known(bytes, gateway?.connection?.k
 
 /** @param {RunResult} result */
 export const userMemory = ({ gateway }) => known(bytes, gateway?.connection?.user)
-
-/** @param {StepResult | undefined} step */
-function ticksText(step) {
-  const found = step?.gateway?.ticks
-  if (!found) return ''
-  return `${formatValue(found.average, 'ms')} average, ${formatValue(found.max, 'ms')} longest`
-}
-
-/** @param {RunResult} result average and longest tick */
-export const ticks = result => ticksText(most(result))
-
-/** @param {RunResult} result share of a core, of the gateway */
-export const cpu = result => {
-  const share = most(result)?.gateway?.cpu
-  return share === undefined || !Number.isFinite(share) ? '' : `${(share / 100).toFixed(2)} cores`
-}
-
-/** @param {RunResult} result */
-export function latency(result) {
-  const step = most(result)
-  if (step === undefined || step.latency.count === 0) return ''
-  const { mean, deviation, max } = step.latency
-  return `${milliseconds(mean)} mean, ${known(milliseconds, deviation) || '–'} standard deviation, ${milliseconds(max)} max`
-}
-
-/** @param {RunResult} result */
-export const p99 = result => {
-  const step = most(result)
-  return step === undefined || step.latency.count === 0 ? '' : milliseconds(step.latency.p99)
-}
-
-/** The same of a step. @param {string} name */
-export const of = name => ({
-  /** @param {RunResult} result */
-  received: result => known(value => `${count(value)}/s`, stepOf(result, name)?.received),
-  /** @param {RunResult} result */
-  mean: result => {
-    const found = stepOf(result, name)?.latency
-    return found && found.count > 0 ? milliseconds(found.mean) : ''
-  },
-  /** @param {RunResult} result */
-  meanAndMax: result => {
-    const found = stepOf(result, name)?.latency
-    return found && found.count > 0 ? `${milliseconds(found.mean)} mean, ${milliseconds(found.max)} max` : ''
-  },
-  /** @param {RunResult} result average and longest tick */
-  ticks: result => ticksText(stepOf(result, name)),
-  /** @param {RunResult} result */
-  connections: result => known(count, stepOf(result, name)?.connections.open),
-})
 
 /** @param {RunResult} result longest latency of all steps: least and most */
 export function maxRange({ steps }) {

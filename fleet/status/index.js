@@ -30,7 +30,7 @@ import { initialState, reduce } from './state.js'
 /** Columns where the output is not a terminal. */
 const PAGE = 120
 /** Time to wait for the first snapshot where there is no screen, ms. */
-const PATIENCE = 10_000
+const SNAPSHOT_TIMEOUT = 10_000
 
 /**
  * Shows the fleet on a terminal until the user quits. Without cursor addressing (a pipe, TERM=dumb) it prints one
@@ -39,15 +39,15 @@ const PATIENCE = 10_000
  * @param {Source} parts.source closed at the end
  * @param {NodeJS.ReadStream} parts.stdin @param {NodeJS.WriteStream & {fd: number}} parts.stdout
  * @param {Record<string, string | undefined>} parts.env @param {{ascii?: boolean, noColor?: boolean}} [parts.flags]
- * @param {number} [parts.patience] ms
+ * @param {number} [parts.timeout] ms
  * @returns {Promise<void>}
  * @throws {Error} no snapshot, and no screen; or a fault of the view, after the terminal is restored
  */
-export async function openView({ source, stdin, stdout, env, flags, patience = PATIENCE }) {
+export async function openView({ source, stdin, stdout, env, flags, timeout = SNAPSHOT_TIMEOUT }) {
   const capabilities = detectCapabilities({ env, isTTY: Boolean(stdout.isTTY), flags })
   const { unicode, colors } = capabilities
   if (!capabilities.screen) {
-    const snapshot = await firstSnapshot(source, patience)
+    const snapshot = await firstSnapshot(source, timeout)
     const lines = renderStatus(snapshot, { columns: stdout.columns || PAGE, unicode })
     stdout.write(`${lines.join('\n')}\n`)
     return
@@ -58,8 +58,8 @@ export async function openView({ source, stdin, stdout, env, flags, patience = P
   await show({ source, terminal, look: { unicode, colors: colors !== 0 } })
 }
 
-/** @param {Source} source closed at the end @param {number} patience ms @returns {Promise<FleetSnapshot>} */
-function firstSnapshot(source, patience) {
+/** @param {Source} source closed at the end @param {number} timeout ms @returns {Promise<FleetSnapshot>} */
+function firstSnapshot(source, timeout) {
   return new Promise((resolve, reject) => {
     const end = () => {
       clearTimeout(timer)
@@ -67,8 +67,8 @@ function firstSnapshot(source, patience) {
     }
     const timer = setTimeout(() => {
       end()
-      reject(new Error(`no data from the controller for ${patience / 1000} s`))
-    }, patience)
+      reject(new Error(`no data from the controller for ${timeout / 1000} s`))
+    }, timeout)
     source.onLost?.(reason => {
       end()
       reject(new Error(reason))

@@ -252,7 +252,7 @@ t.test('as text: a page with every drone, without a screen', async t => {
 t.test('without a screen a controller that says nothing is an error', async t => {
   let closed = 0
   const stdout = /** @type {any} */ ({ isTTY: false, write: () => t.fail('nothing is written') })
-  const parts = { stdin: process.stdin, stdout, env: {}, patience: 10 }
+  const parts = { stdin: process.stdin, stdout, env: {}, timeout: 10 }
   const source = { onSnapshot: () => {}, close: () => closed++ }
   await t.rejects(openView({ ...parts, source }), { message: /no data from the controller/ })
   const lost = { ...source, onLost: (/** @type {(reason: string) => void} */ listener) => listener('gone') }

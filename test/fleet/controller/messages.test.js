@@ -138,7 +138,7 @@ t.test('a controller outlives whatever comes over its lines', async t => {
   const dial = () => dialLink({ host, port: Number(port), secret, identity: `${fleet.run}/d1` })
   const [sound, sample] = await realMessages()
   const hello = { ...sound, run: fleet.run }
-  const launched = fleet.launch(plan, { patience: 60_000 })
+  const launched = fleet.launch(plan, { timeout: 60_000 })
 
   for (const odd of [
     (({ facts, ...rest }) => rest)(hello),
@@ -236,7 +236,7 @@ t.test('a program goes to the drone that dialled, once for each line, and to nob
     bytes: Buffer.from('program'),
   }
   await saveProgram(dir, program)
-  const launched = fleet.launch(plan, { patience: 60_000 })
+  const launched = fleet.launch(plan, { timeout: 60_000 })
   const asked = { type: 'program', id: 'd1', run: fleet.run, sha256: program.sha256, ask: 1 }
 
   /** @param {any} message @returns {Promise<string>} why the controller closes the connection, or what it answers */
@@ -334,7 +334,7 @@ async function sayHelloOverSocket(t, { fleet, secret, host, port }, id) {
 t.test('a drone that does not read, and one that does not answer, hold up no other', async t => {
   const controller = await controllerOf(t, 3)
   const { fleet, plan, dial } = controller
-  const launched = fleet.launch(plan, { patience: 60_000 })
+  const launched = fleet.launch(plan, { timeout: 60_000 })
   const mute = await sayHello(dial, 'd1', fleet.run)
   const deaf = await sayHelloOverSocket(t, controller, 'd2')
   const quick = await sayHello(dial, 'd3', fleet.run)

@@ -1,11 +1,11 @@
-// Supervises a process of a run: `node gateway-main.js PATIENCE LOG COMMAND ARGS...` starts the command with its
+// Supervises a process of a run: `node supervisor.js TIMEOUT LOG COMMAND ARGS...` starts the command with its
 // output in the file LOG. When standard input ends, also because its parent was killed, it sends SIGTERM, and SIGKILL
-// after PATIENCE ms. It writes a line of JSON to standard output at the start and one at the end.
+// after TIMEOUT ms. It writes a line of JSON to standard output at the start and one at the end.
 
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 
-const [patience, log, command, ...args] = process.argv.slice(2)
+const [timeout, log, command, ...args] = process.argv.slice(2)
 
 /** @param {object} message */
 const report = message => void process.stdout.write(`${JSON.stringify(message)}\n`)
@@ -24,7 +24,7 @@ const end = () => {
   if (asked) return
   asked = true
   child.kill('SIGTERM')
-  setTimeout(() => child.kill('SIGKILL'), Number(patience)).unref()
+  setTimeout(() => child.kill('SIGKILL'), Number(timeout)).unref()
 }
 
 child.once('spawn', () => report({ pid: child.pid }))
