@@ -43,11 +43,11 @@ Examples:
   async run(io, flags) {
     const { words } = flags
     const dir = dirOf(io, flags)
-    const { ask, NoFleetError } = await import('../controller/client.js')
+    const { sendCommand, NoFleetError } = await import('../controller/client.js')
     const one = words.length === 2 && !words[0].includes('=')
     if (words.length === 0 || (words.length === 1 && !words[0].includes('='))) {
       const wanted = words.length === 0 ? SETTINGS : [settingOf(words[0])]
-      const { settings } = await ask(dir, 'settings').catch(error => {
+      const { settings } = await sendCommand(dir, 'settings').catch(error => {
         if (!(error instanceof NoFleetError)) throw error
         io.stderr(`halley: ${error.message}; these are the defaults\n`)
         return { settings: Object.fromEntries(SETTINGS.map(({ name, default: value }) => [name, value])) }
@@ -57,7 +57,7 @@ Examples:
       return 0
     }
     const settings = parseSettings(one ? [[words[0], words[1]]] : words.map(pairOf))
-    const { warnings } = await ask(dir, 'set', { settings })
+    const { warnings } = await sendCommand(dir, 'set', { settings })
     for (const text of warnings) io.stderr(`halley: ${text}\n`)
   },
 })
@@ -90,9 +90,9 @@ Examples:
     if (flags.to === undefined || flags.over === undefined) throw new UsageError('--to and --over are needed')
     const { n: to } = parseSettings([['n', flags.to]])
     const over = seconds(flags.over, '--over')
-    const { ask } = await import('../controller/client.js')
+    const { sendCommand } = await import('../controller/client.js')
     const wait = !flags['no-wait']
-    await ask(
+    await sendCommand(
       dirOf(io, flags),
       'ramp',
       { to, seconds: over, wait },
@@ -120,9 +120,9 @@ Examples:
   words: 1000,
 
   async run(io, flags) {
-    const { ask } = await import('../controller/client.js')
+    const { sendCommand } = await import('../controller/client.js')
     const ids = flags.words.length > 0 ? flags.words : undefined
-    const done = await ask(dirOf(io, flags), 'restart', { ids })
+    const done = await sendCommand(dirOf(io, flags), 'restart', { ids })
     io.stdout(`restarted: ${done.ids.join(', ')}\n`)
   },
 })
@@ -160,12 +160,17 @@ Examples:
 
   async run(io, flags) {
     const dir = dirOf(io, flags)
-    const { ask } = await import('../controller/client.js')
+    const { sendCommand } = await import('../controller/client.js')
     if (flags.json && flags.watch) {
-      await ask(dir, 'watch', {}, { onSnapshot: snapshot => io.stdout(`${JSON.stringify(snapshot)}\n`) })
+      await sendCommand(
+        dir,
+        'watch',
+        {},
+        { onSnapshot: snapshot => io.stdout(`${JSON.stringify(snapshot)}\n`) },
+      )
       return 0
     }
-    const { snapshot } = await ask(dir, 'snapshot')
+    const { snapshot } = await sendCommand(dir, 'snapshot')
     if (flags.json) {
       io.stdout(`${JSON.stringify(snapshot)}\n`)
       return 0
@@ -206,8 +211,8 @@ Examples:
   flags: { dir: DIR_FLAG },
 
   async run(io, flags) {
-    const { beController } = await import('../controller/daemon.js')
-    await beController(dirOf(io, flags), {
+    const { runController } = await import('../controller/daemon.js')
+    await runController(dirOf(io, flags), {
       log: text => io.stdout(`${new Date().toISOString()} ${text}\n`),
       onReady: () => {},
       foreground: true,

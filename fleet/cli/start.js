@@ -169,7 +169,7 @@ async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise
  * @param {Io} io @param {Request} request @param {boolean} yes @param {Progress} progress @returns {Promise<number>}
  */
 async function start({ stdout, stderr }, request, yes, progress) {
-  const { ask } = await import('../controller/client.js')
+  const { sendCommand } = await import('../controller/client.js')
   const abort = new AbortController()
   const onSignal = () => {
     // The second Ctrl-C ends at once; the controller notices and takes back the launch.
@@ -181,7 +181,7 @@ async function start({ stdout, stderr }, request, yes, progress) {
   }
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) process.on(signal, onSignal)
   const { dir, ...params } = request
-  const { up, fault, warnings } = await ask(dir, 'start', params, {
+  const { up, fault, warnings } = await sendCommand(dir, 'start', params, {
     fresh: true,
     signal: abort.signal,
     onProgress: text => progress.show(text),

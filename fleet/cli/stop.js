@@ -58,8 +58,8 @@ Examples:
 
 /** @param {Io} io @param {string} dir @param {number} n @param {Progress} progress */
 async function stopSome({ stdout }, dir, n, progress) {
-  const { ask } = await import('../controller/client.js')
-  const { ids, left } = await ask(dir, 'stop', { n }, { onProgress: text => progress.show(text) })
+  const { sendCommand } = await import('../controller/client.js')
+  const { ids, left } = await sendCommand(dir, 'stop', { n }, { onProgress: text => progress.show(text) })
   progress.clear()
   const rest = left === 0 ? 'no drone is left' : `${left} left`
   const fewer =
@@ -74,25 +74,25 @@ async function stopSome({ stdout }, dir, n, progress) {
  * @returns {Promise<number>}
  */
 async function stopAll({ stdout, stderr }, { dir, provider, flags, yes, progress }) {
-  const { ask, departed, NoFleetError } = await import('../controller/client.js')
-  const { endLeftovers } = await import('../controller/client.js')
-  const { holder } = await import('../controller/folder.js')
+  const { sendCommand, controllerEnded, NoFleetError } = await import('../controller/client.js')
+  const { stopOrphans } = await import('../controller/client.js')
+  const { lockOwner } = await import('../controller/folder.js')
   const { readState } = await import('../controller/folder.js')
   const onProgress = (/** @type {string} */ text) => progress.show(text)
   let ended = 0
   try {
-    ended += (await ask(dir, 'stop', { n: 'all' }, { onProgress })).ids.length
-    await departed(dir)
+    ended += (await sendCommand(dir, 'stop', { n: 'all' }, { onProgress })).ids.length
+    await controllerEnded(dir)
   } catch (error) {
     progress.clear()
     if (!(error instanceof NoFleetError)) {
-      if ((await holder(dir)) !== 0) throw error
+      if ((await lockOwner(dir)) !== 0) throw error
       // A controller that does not start is no reason to leave drones running.
       stderr(`halley: ${error.message}\n`)
       const state = await readState(dir).catch(() => null)
       if (state !== null)
         ended += (
-          await endLeftovers({
+          await stopOrphans({
             dir,
             provider: state.provider,
             runs: [state.run],
@@ -104,10 +104,10 @@ async function stopAll({ stdout, stderr }, { dir, provider, flags, yes, progress
         stderr('halley: were its drones on EC2? `halley fleet stop all --provider ec2` looks for them\n')
     }
   }
-  ended += (await endLeftovers({ dir, provider: 'local', flags: {}, onProgress })).length
+  ended += (await stopOrphans({ dir, provider: 'local', flags: {}, onProgress })).length
   if (provider !== undefined && provider !== 'local')
     ended += (
-      await endLeftovers({
+      await stopOrphans({
         dir,
         provider,
         flags: flags ?? {},

@@ -6,8 +6,8 @@ import { open, rm } from 'node:fs/promises'
 import { createConnection } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { PROVIDERS } from '../providers/index.js'
-import { ControlLine } from './control-line.js'
-import { holder, logPath, prepareFolder, readState, socketPath, stateFile } from './folder.js'
+import { ControlConnection } from './control-connection.js'
+import { lockOwner, logPath, prepareFolder, readState, socketPath, stateFile } from './folder.js'
 
 const DAEMON = fileURLToPath(new URL('./daemon.js', import.meta.url))
 /** ms for a controller to start or to end. */
@@ -72,15 +72,15 @@ async function startController(dir) {
 /**
  * @param {string} dir @param {object} options
  * @param {boolean} [options.fresh] start a controller also without a fleet
- * @returns {Promise<ControlLine>}
+ * @returns {Promise<ControlConnection>}
  * @throws {Error} one line; NoFleetError: there is no fleet
  */
-async function reach(dir, { fresh = false }) {
+async function openConnection(dir, { fresh = false }) {
   const deadline = Date.now() + TIMEOUT
   for (;;) {
     const socket = await dial(dir)
-    if (socket !== null) return new ControlLine(socket)
-    const pid = await holder(dir)
+    if (socket !== null) return new ControlConnection(socket)
+    const pid = await lockOwner(dir)
     // One is starting or ending.
     if (pid !== 0 && Date.now() > deadline)
       throw new Error(`the controller of ${dir} (process ${pid}) does not answer`)
@@ -91,7 +91,7 @@ async function reach(dir, { fresh = false }) {
         await startController(dir)
       } catch (error) {
         // Another command started it first.
-        if ((await holder(dir)) === 0) throw error
+        if ((await lockOwner(dir)) === 0) throw error
       }
     } else await new Promise(resolve => setTimeout(resolve, POLL))
   }
@@ -108,40 +108,40 @@ async function reach(dir, { fresh = false }) {
  * @returns {Promise<any>} the result
  * @throws {Error} one line; NoFleetError: there is no fleet
  */
-export async function ask(dir, command, params = {}, options = {}) {
+export async function sendCommand(dir, command, params = {}, options = {}) {
   const { onProgress = () => {}, onPlan = async () => true, onSnapshot = () => {}, signal } = options
-  const line = await reach(dir, options)
+  const connection = await openConnection(dir, options)
   try {
     return await new Promise((resolve, reject) => {
-      line.onClose = () => reject(new Error('the controller ended before it answered'))
-      line.onMessage = message => {
+      connection.onClose = () => reject(new Error('the controller ended before it answered'))
+      connection.onMessage = message => {
         if (message.progress !== undefined) onProgress(message.progress)
         else if (message.snapshot !== undefined) onSnapshot(message.snapshot)
         else if (message.plan !== undefined)
           onPlan(message.plan).then(
-            go => line.send({ go }),
+            go => connection.send({ go }),
             error => {
-              line.send({ go: false })
+              connection.send({ go: false })
               reject(error)
             },
           )
         else if (message.error !== undefined) reject(new Error(message.error))
         else if (message.result !== undefined) resolve(message.result)
       }
-      signal?.addEventListener('abort', () => line.send({ cancel: true }))
-      line.send({ command, params })
-      if (signal?.aborted) line.send({ cancel: true })
+      signal?.addEventListener('abort', () => connection.send({ cancel: true }))
+      connection.send({ command, params })
+      if (signal?.aborted) connection.send({ cancel: true })
     })
   } finally {
-    line.onClose = () => {}
-    line.destroy()
+    connection.onClose = () => {}
+    connection.destroy()
   }
 }
 
 /** @param {string} dir @returns {Promise<void>} when its controller has ended, or after TIMEOUT */
-export async function departed(dir) {
+export async function controllerEnded(dir) {
   const deadline = Date.now() + TIMEOUT
-  while ((await holder(dir)) !== 0 && Date.now() < deadline)
+  while ((await lockOwner(dir)) !== 0 && Date.now() < deadline)
     await new Promise(resolve => setTimeout(resolve, POLL))
 }
 
@@ -181,7 +181,7 @@ export class ControllerSource {
     this.#watching = true
     let reason = 'the controller has ended'
     try {
-      await ask(
+      await sendCommand(
         this.#dir,
         'watch',
         {},
@@ -202,7 +202,7 @@ export class ControllerSource {
 
   /** @param {string} name `set`, `restart` @param {Record<string, any>} params */
   command(name, params) {
-    return ask(this.#dir, name, name === 'set' ? { settings: params } : params)
+    return sendCommand(this.#dir, name, name === 'set' ? { settings: params } : params)
   }
 
   close() {
@@ -222,7 +222,7 @@ export class ControllerSource {
  * @returns {Promise<import('../schema.js').Handle[]>} the ended drones
  * @throws {Error} one line
  */
-export async function endLeftovers({
+export async function stopOrphans({
   dir,
   provider: name,
   runs,
@@ -237,7 +237,7 @@ export async function endLeftovers({
   // Also without drones: a finished run may have left other resources at the provider.
   if (found.length > 0 || name !== 'local') await provider.stop(found, { dir, flags }, onProgress)
   // A live controller manages its own state file.
-  if (name === 'local' && (await holder(dir)) === 0) {
+  if (name === 'local' && (await lockOwner(dir)) === 0) {
     await rm(stateFile(dir), { force: true })
     await rm(socketPath(dir), { force: true })
   }

@@ -2,32 +2,32 @@
 
 import { chmod, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { ControlLine } from './control-line.js'
+import { ControlConnection } from './control-connection.js'
 import { allowOf } from './launch.js'
 import { contradiction } from './shares.js'
 
-/** @typedef {import('./daemon.js').Host} Host */
+/** @typedef {import('./daemon.js').FleetHost} FleetHost */
 
 export class ControlServer {
   #host
   #log
   #server
-  /** @type {Set<ControlLine>} */
-  #lines = new Set()
+  /** @type {Set<ControlConnection>} */
+  #connections = new Set()
   /** End of the last command. */
   quietSince = Date.now()
   /** The last command failed: the next one may come with another environment (credentials). */
   failed = false
 
-  /** @param {Host} host @param {(text: string) => void} log */
+  /** @param {FleetHost} host @param {(text: string) => void} log */
   constructor(host, log) {
     this.#host = host
     this.#log = log
-    this.#server = createServer(socket => this.#onConnection(new ControlLine(socket)))
+    this.#server = createServer(socket => this.#onConnection(new ControlConnection(socket)))
   }
 
   get idle() {
-    return this.#lines.size === 0
+    return this.#connections.size === 0
   }
 
   /** Replaces a stale socket. @param {string} path @throws {Error} one line */
@@ -43,37 +43,37 @@ export class ControlServer {
     this.#server.on('error', error => this.#log(error.message))
   }
 
-  /** @param {ControlLine} line */
-  #onConnection(line) {
-    this.#lines.add(line)
+  /** @param {ControlConnection} connection */
+  #onConnection(connection) {
+    this.#connections.add(connection)
     const abort = new AbortController()
     /** @type {((go: boolean) => void) | null} */
     let decide = null
     let begun = false
-    line.onClose = () => {
-      this.#lines.delete(line)
+    connection.onClose = () => {
+      this.#connections.delete(connection)
       this.quietSince = Date.now()
       abort.abort()
       decide?.(false)
     }
-    line.onMessage = message => {
+    connection.onMessage = message => {
       if (message.cancel) {
         abort.abort()
         decide?.(false)
       } else if (message.go !== undefined) decide?.(message.go === true)
       else if (!begun) {
         begun = true
-        void this.#run(line, message, {
+        void this.#run(connection, message, {
           params: message.params ?? {},
-          progress: text => line.send({ progress: text }),
+          progress: text => connection.send({ progress: text }),
           confirm: plan => {
-            line.send({ plan })
+            connection.send({ plan })
             return new Promise(resolve => {
               decide = resolve
             })
           },
           show: snapshot => {
-            if (!line.busy) line.send({ snapshot })
+            if (!connection.busy) connection.send({ snapshot })
           },
           signal: abort.signal,
         })
@@ -81,30 +81,30 @@ export class ControlServer {
     }
   }
 
-  /** @param {ControlLine} line @param {any} message @param {Call} call */
-  async #run(line, { command }, call) {
+  /** @param {ControlConnection} connection @param {any} message @param {Call} call */
+  async #run(connection, { command }, call) {
     this.failed = false
     try {
       if (!Object.hasOwn(COMMANDS, command))
         throw new Error(`this controller knows no command "${command}": is it of another version?`)
-      line.send({ result: (await COMMANDS[command](this.#host, call)) ?? {} })
+      connection.send({ result: (await COMMANDS[command](this.#host, call)) ?? {} })
     } catch (error) {
       this.failed = command === 'start'
       // Expected errors need no stack; bugs do.
       if (error instanceof TypeError || error instanceof ReferenceError)
         this.#log(error.stack ?? error.message)
-      line.send({ error: error.message })
+      connection.send({ error: error.message })
     }
-    line.end()
+    connection.end()
   }
 
   async close() {
     this.#server.close()
-    for (const line of this.#lines) line.end()
+    for (const connection of this.#connections) connection.end()
     const timer = setTimeout(() => {
-      for (const line of this.#lines) line.destroy()
+      for (const connection of this.#connections) connection.destroy()
     }, 1000)
-    while (this.#lines.size > 0) await new Promise(resolve => setTimeout(resolve, 10))
+    while (this.#connections.size > 0) await new Promise(resolve => setTimeout(resolve, 10))
     clearTimeout(timer)
   }
 }
@@ -119,16 +119,16 @@ export class ControlServer {
  */
 
 /**
- * @param {Host} host @returns {Promise<import('./fleet.js').Fleet>} after the drones of a previous controller reported
+ * @param {FleetHost} host @returns {Promise<import('./fleet.js').Fleet>} after the drones of a previous controller reported
  */
 async function fleetOf(host) {
   if (host.fleet === null || host.fleet.size === 0)
     throw new Error('there are no drones; `halley fleet start N` launches some')
-  await host.fleet.settled()
+  await host.fleet.adopted()
   return host.fleet
 }
 
-/** @type {Record<string, (host: Host, call: Call) => Promise<any>>} */
+/** @type {Record<string, (host: FleetHost, call: Call) => Promise<any>>} */
 export const COMMANDS = {
   async start(host, { params, progress, confirm, signal }) {
     const { n, provider, flags, bind, advertise, launch, settings, keep, timeout } = params
@@ -212,9 +212,5 @@ export const COMMANDS = {
     fleet.on('snapshot', show)
     await new Promise(resolve => signal.addEventListener('abort', resolve))
     fleet.off('snapshot', show)
-  },
-
-  async ping(host) {
-    return { run: host.fleet?.run ?? '', drones: host.fleet?.size ?? 0 }
   },
 }

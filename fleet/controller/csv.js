@@ -2,7 +2,7 @@
 
 import { appendFile, open, stat, truncate } from 'node:fs/promises'
 import { Distribution } from '../statistics/distribution.js'
-import { RATES } from './drone.js'
+import { RATES } from './snapshot.js'
 
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
 

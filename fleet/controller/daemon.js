@@ -14,7 +14,7 @@ import { prepareFolder, readState, socketPath, takeLock } from './folder.js'
 const LINE_EACH = 5
 export const CSV_NAME = 'statistics.csv'
 
-export class Host {
+export class FleetHost {
   /** @type {Fleet | null} */
   fleet = null
   #dir
@@ -118,7 +118,7 @@ const IDLE = 10_000
  * @returns {Promise<void>} at its end
  * @throws {Error} one line: there is a controller already, the state is damaged, a port is in use
  */
-export async function beController(dir, { log, onReady, foreground = false }) {
+export async function runController(dir, { log, onReady, foreground = false }) {
   const path = socketPath(dir)
   await prepareFolder(dir)
   const release = await takeLock(dir)
@@ -127,7 +127,7 @@ export async function beController(dir, { log, onReady, foreground = false }) {
   const over = new Promise(resolve => {
     end = resolve
   })
-  const host = new Host({ dir, log, onLeave: () => end('the fleet is stopped') })
+  const host = new FleetHost({ dir, log, onLeave: () => end('the fleet is stopped') })
   const server = new ControlServer(host, log)
   try {
     await host.resume()
@@ -169,7 +169,7 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
     process.send?.(message, () => process.connected && process.disconnect())
   }
   try {
-    await beController(process.argv[2], { log, onReady: () => report({ ready: true }) })
+    await runController(process.argv[2], { log, onReady: () => report({ ready: true }) })
     process.exit(0)
   } catch (error) {
     log(error.message)

@@ -1,8 +1,8 @@
+// The fleet's drones and what is known of the fleet, in memory and on disk.
+
 import { Drone } from './drone.js'
 import { Store } from './folder.js'
-import { addTally, settled, zeroTally } from './snapshot.js'
-
-// The fleet's drones and what is known of the fleet, in memory and on disk.
+import { addTally, finalTally, zeroTally } from './snapshot.js'
 
 /** @typedef {import('./folder.js').FleetState} FleetState */
 /** @typedef {import('../providers/contract.js').Provider} Provider */
@@ -59,16 +59,9 @@ export class DroneList {
 
   /** @param {string} id @param {string} [listen] */
   add(id, listen) {
-    const drone = new Drone({
-      id,
-      handle: null,
-      member: false,
-      capacity: 0,
-      ...(listen === undefined ? {} : { listen }),
-      start: '',
-      tally: zeroTally(),
-      restarts: 0,
-    })
+    const address = listen === undefined ? {} : { listen }
+    const initial = { handle: null, member: false, capacity: 0, start: '', restarts: 0 }
+    const drone = new Drone({ id, ...initial, ...address, tally: zeroTally() })
     this.#empty = false
     this.#drones.set(id, drone)
     return drone
@@ -76,7 +69,7 @@ export class DroneList {
 
   /** @param {Drone} drone its counts are added to the fleet's past */
   remove(drone) {
-    addTally(this.state.past, settled(drone.state.tally, drone.gone === '' ? 'closed' : 'ended'))
+    addTally(this.state.past, finalTally(drone.state.tally, drone.gone === '' ? 'closed' : 'ended'))
     this.#drones.delete(drone.id)
     void drone.link?.close('stopped')
   }

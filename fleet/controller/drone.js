@@ -2,34 +2,19 @@
 
 import { Distribution } from '../statistics/distribution.js'
 import { checkResult } from './messages.js'
-import { zeroTally } from './snapshot.js'
+import { RATES, zeroRates, zeroTally } from './snapshot.js'
 
 /** @typedef {import('../schema.js').DroneRow} DroneRow */
 /** @typedef {import('../schema.js').DroneSample} DroneSample */
 /** @typedef {import('../schema.js').DistributionWire} DistributionWire */
-/** @typedef {import('../schema.js').Rates} Rates */
 /** @typedef {import('./folder.js').DroneState} DroneState */
 
 /** ms: the window of "now". */
-export const NOW = 5000
+const NOW = 5000
 /** ms without a sample after which a drone is silent. */
 const SILENT = 5000
 /** Minimum connections for a figure of memory per connection. */
 const FEWEST = 200
-
-/** @type {readonly (keyof Rates)[]} */
-export const RATES = ['opened', 'failed', 'ended', 'received', 'published', 'bytesIn', 'bytesOut']
-
-/** @returns {Rates} */
-const zeroRates = () => ({
-  opened: 0,
-  failed: 0,
-  ended: 0,
-  received: 0,
-  published: 0,
-  bytesIn: 0,
-  bytesOut: 0,
-})
 
 export class Drone {
   /** @type {DroneState} */

@@ -8,14 +8,14 @@ import { randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { readProgram } from '../program.js'
 import { defaultSettings } from '../settings.js'
+import { Distributions } from '../statistics/distribution.js'
 import { DroneList } from './drone-list.js'
 import { prepareFolder, readState } from './folder.js'
 import { reachable } from './launch.js'
 import { Launcher } from './launcher.js'
 import { hostAndPort, Links } from './links.js'
-import { Orders } from './orders.js'
-import { reckonAll } from './reckon.js'
-import { addTally, Statistics, settled, snapshotOf, zeroTally } from './snapshot.js'
+import { SettingsSender } from './settings-sender.js'
+import { addTally, finalTally, snapshotOf, zeroTally } from './snapshot.js'
 
 /** @typedef {import('../schema.js').FleetSettings} FleetSettings */
 /** @typedef {import('../schema.js').FleetSnapshot} FleetSnapshot */
@@ -40,9 +40,9 @@ export class Fleet extends EventEmitter {
   #log
   #list
   #links
-  #orders
+  #sender
   #launcher
-  #statistics = new Statistics()
+  #distributions = new Distributions()
   /** @type {FleetSnapshot['events']} */
   #events = []
   /** host:port that drones dial */
@@ -119,11 +119,11 @@ export class Fleet extends EventEmitter {
       onLost: (id, link, reason) => this.#onLost(id, link, reason),
       onFault: text => this.#event('warn', text),
     })
-    const orders = new Orders(list, onEvent)
+    const sender = new SettingsSender(list, onEvent)
     this.#list = list
     this.#links = links
-    this.#orders = orders
-    this.#launcher = new Launcher({ list, provider, links, orders, onEvent })
+    this.#sender = sender
+    this.#launcher = new Launcher({ list, provider, links, sender, onEvent })
   }
 
   async #begin() {
@@ -139,17 +139,13 @@ export class Fleet extends EventEmitter {
       this.#adopting = Date.now() + ADOPTION
     }
     await this.#launcher.adopt()
-    this.#orders.resume()
+    this.#sender.resume()
     this.#clock = setInterval(() => this.#beat(), SECOND)
     await this.#list.save()
   }
 
   get run() {
     return this.#list.state.run
-  }
-
-  get dir() {
-    return this.#list.dir
   }
 
   get provider() {
@@ -167,7 +163,7 @@ export class Fleet extends EventEmitter {
   }
 
   /** @returns {Promise<void>} when the drones of a previous controller have reported, or their time is over */
-  async settled() {
+  async adopted() {
     while (Date.now() < this.#adopting && this.#list.members.some(({ sample }) => sample === null))
       await new Promise(resolve => setTimeout(resolve, POLL))
   }
@@ -178,7 +174,7 @@ export class Fleet extends EventEmitter {
       time: Date.now(),
       state: this.#list.state,
       drones: this.#list.all,
-      statistics: this.#statistics,
+      distributions: this.#distributions,
       events: [...this.#events],
       scenario: this.scenario,
     })
@@ -207,13 +203,13 @@ export class Fleet extends EventEmitter {
     const restarts = drone.state.start !== '' && drone.state.start !== hello.start
     const tally = drone.attach(link, hello)
     if (before !== null) void before.close('it has dialled again')
-    if (tally !== null) addTally(this.#list.state.past, settled(tally, 'ended'))
+    if (tally !== null) addTally(this.#list.state.past, finalTally(tally, 'ended'))
     if (restarts) this.#event('info', `${drone.id} is there again`)
     this.#launcher.onHello(drone)
     if (drone.state.member) {
       // A changed capacity changes the shares of all.
-      if (capacity !== drone.state.capacity) void this.#list.inTurn(() => this.#orders.rebalance())
-      else void this.#orders.onHello(drone)
+      if (capacity !== drone.state.capacity) void this.#list.inTurn(() => this.#sender.rebalance())
+      else void this.#sender.onHello(drone)
     }
     void this.#list.save()
     return ''
@@ -225,7 +221,7 @@ export class Fleet extends EventEmitter {
     if (drone === undefined || drone.link !== link) return
     if (message.type === 'sample') {
       drone.receive(message.sample, Date.now())
-      this.#statistics.add(message.sample)
+      this.#distributions.merge(message.sample)
     } else if (message.type === 'event') this.#event(message.level, `${id}: ${message.text}`)
   }
 
@@ -245,7 +241,7 @@ export class Fleet extends EventEmitter {
    * @throws {Error} one line: a drone refuses, or the settings contradict each other; nothing is changed then
    */
   set(partial) {
-    return this.#orders.set(partial)
+    return this.#sender.set(partial)
   }
 
   /**
@@ -253,7 +249,7 @@ export class Fleet extends EventEmitter {
    * @returns {Promise<{done: Promise<void>, warnings: string[]}>} when it has begun @throws {Error} one line
    */
   beginRamp(to, seconds) {
-    return this.#orders.ramp(to, seconds)
+    return this.#sender.ramp(to, seconds)
   }
 
   /**
@@ -261,7 +257,7 @@ export class Fleet extends EventEmitter {
    * @returns {Promise<void>} after the last step @throws {Error} one line: it was ended before, or a drone refuses
    */
   async ramp(to, seconds) {
-    const { done } = await this.#orders.ramp(to, seconds)
+    const { done } = await this.#sender.ramp(to, seconds)
     await done
   }
 
@@ -278,16 +274,26 @@ export class Fleet extends EventEmitter {
 
   /** Resets the distributions; counters continue. */
   resetStatistics() {
-    this.#statistics.reset()
+    this.#distributions.reset()
   }
 
   /**
    * Compares publications and receptions. Publishing must have stopped, and messages under way must have arrived.
-   * @returns {Promise<import('../schema.js').Reckoning & {publishers: number, missing: string[]}>} `missing`: silent
-   *   drones
+   * @returns {Promise<import('../schema.js').Reckoning & {publishers: number, missing: string[]}>} `missing`:
+   *   disconnected drones
    */
-  reckon() {
-    return reckonAll(this.#list.all)
+  async reckon() {
+    const missing = this.#list.all.filter(drone => !drone.up).map(({ id }) => id)
+    const up = this.#list.all.filter(drone => drone.up)
+    /** @type {import('../schema.js').Ledger[]} */
+    const ledgers = (await Promise.all(up.map(drone => drone.request({ type: 'ledgers' })))).flat()
+    const total = { expected: 0, lost: 0, unknown: 0, publishers: ledgers.length, missing }
+    for (const part of await Promise.all(up.map(drone => drone.request({ type: 'reckon', ledgers })))) {
+      total.expected += part.expected
+      total.lost += part.lost
+      total.unknown += part.unknown
+    }
+    return total
   }
 
   /**
@@ -305,7 +311,7 @@ export class Fleet extends EventEmitter {
    * @param {boolean} [options.keep] keep what was launched when a part fails; otherwise all of it is stopped
    * @param {number} [options.timeout] ms
    * @param {AbortSignal} [options.signal] cancels the launch, or only the wait with `keep`
-   * @returns {Promise<import('./launch.js').Arrival & {fault: string}>} `fault`: what failed although the rest was
+   * @returns {Promise<import('./launch.js').LaunchOutcome & {fault: string}>} `fault`: what failed although the rest was
    *   kept
    * @throws {Error} one line, with the drones that never reported and what became of the rest
    */
@@ -336,7 +342,7 @@ export class Fleet extends EventEmitter {
     this.#closed = true
     clearInterval(this.#clock)
     this.#launcher.close()
-    await this.#orders.close()
+    await this.#sender.close()
     await this.#links.close()
     await this.#list.save()
   }

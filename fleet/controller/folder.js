@@ -6,7 +6,7 @@ import { chmod, link, readdir, readFile, rename, rm, stat, writeFile } from 'nod
 import { join } from 'node:path'
 import { makeFolder } from '../../src/doctor/index.js'
 import { reasonOf, replaceFile } from '../files.js'
-import { handleOf, lives } from '../providers/processes.js'
+import { handleOf, isAlive } from '../providers/processes.js'
 import { defaultSettings } from '../settings.js'
 
 /** Maximum bytes of a Unix socket path, without its terminating zero. */
@@ -29,9 +29,9 @@ const LOCK_TRIES = 20
 const lockFile = dir => join(dir, 'controller.lock')
 
 /** @param {string} dir @returns {Promise<number>} process id of the live controller; 0: none */
-export async function holder(dir) {
+export async function lockOwner(dir) {
   const owner = await readFile(lockFile(dir), 'utf8').catch(() => '')
-  return owner !== '' && (await lives(owner)) ? Number.parseInt(owner, 10) : 0
+  return owner !== '' && (await isAlive(owner)) ? Number.parseInt(owner, 10) : 0
 }
 
 /** @param {string} dir @returns {Promise<() => Promise<void>>} releases it @throws {Error} one line: it is held */
@@ -56,7 +56,7 @@ export async function takeLock(dir) {
         }
       }
       const owner = await readFile(file, 'utf8').catch(() => '')
-      if (owner !== '' && (await lives(owner)))
+      if (owner !== '' && (await isAlive(owner)))
         throw new Error(`another controller (process ${Number.parseInt(owner, 10)}) has ${dir}`)
       await clearLock(file, owner)
     }

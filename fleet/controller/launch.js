@@ -63,7 +63,7 @@ export const allowOf = urls =>
   })
 
 /** @param {string[]} ids @returns {string} `d1, d2 and 8 more` */
-export function some(ids) {
+export function listIds(ids) {
   const shown = ids.slice(0, 5)
   const more = ids.length - shown.length
   return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ')
@@ -73,7 +73,7 @@ export function some(ids) {
 const LOOK = 1000
 
 /**
- * @typedef {object} Arrival
+ * @typedef {object} LaunchOutcome
  * @property {string[]} up
  * @property {{id: string, why: string}[]} missing
  * @param {object} options @param {import('./drone.js').Drone[]} options.drones
@@ -81,9 +81,9 @@ const LOOK = 1000
  * @param {AbortSignal} options.signal @param {(text: string) => void} options.onProgress
  * @param {(fn: () => void) => () => void} options.onHello calls `fn` at each hello; returns the unsubscribe function
  * @param {(() => Promise<import('../schema.js').Handle[]>) | null} options.find the run's drones; null: do not check
- * @returns {Promise<Arrival>} when all have reported, after `timeout`, or when aborted
+ * @returns {Promise<LaunchOutcome>} when all have reported, after `timeout`, or when aborted
  */
-export async function arrival({ drones, timeout, signal, onProgress, onHello, find }) {
+export async function waitForDrones({ drones, timeout, signal, onProgress, onHello, find }) {
   const began = Date.now()
   /** @type {Map<string, string>} */
   const dead = new Map()
@@ -130,10 +130,10 @@ export async function arrival({ drones, timeout, signal, onProgress, onHello, fi
   }
 }
 
-/** @param {Arrival['missing']} missing @returns {string} one line with their ids */
-export function missingLine(missing) {
+/** @param {LaunchOutcome['missing']} missing @returns {string} one line with their ids */
+export function missingText(missing) {
   /** @type {Map<string, string[]>} */
   const reasons = new Map()
   for (const { id, why } of missing) reasons.set(why, [...(reasons.get(why) ?? []), id])
-  return [...reasons].map(([why, ids]) => `${some(ids)} never reported (${why})`).join('; ')
+  return [...reasons].map(([why, ids]) => `${listIds(ids)} never reported (${why})`).join('; ')
 }

@@ -3,7 +3,7 @@
 import { EventEmitter } from 'node:events'
 import { didYouMean } from '../../src/config/nearest.js'
 import { LaunchError, ProviderError } from '../providers/contract.js'
-import { arrival, launchConfigs, missingLine, some } from './launch.js'
+import { launchConfigs, listIds, missingText, waitForDrones } from './launch.js'
 import { hostAndPort } from './links.js'
 import { Relauncher } from './relauncher.js'
 
@@ -13,8 +13,8 @@ import { Relauncher } from './relauncher.js'
 /** @typedef {import('../providers/contract.js').LaunchPlan} LaunchPlan */
 /** @typedef {(text: string) => void} OnProgress */
 
-/** Default ms for a new drone to report: a process; a machine, which boots and installs Node. */
-const LAUNCH_TIMEOUT = { heals: 20_000, other: 300_000 }
+/** Default ms for a new drone to report: a process, which is relaunched; a machine, which boots and installs Node. */
+const LAUNCH_TIMEOUT = { auto: 20_000, other: 300_000 }
 /** ms for a drone to close its connections and end; then its provider ends it. */
 const STOP_TIMEOUT = 15_000
 
@@ -22,7 +22,7 @@ export class Launcher {
   #list
   #provider
   #links
-  #orders
+  #sender
   #relauncher
   /** Emits each hello. */
   #hellos = new EventEmitter()
@@ -34,14 +34,14 @@ export class Launcher {
   /**
    * @param {object} options @param {import('./drone-list.js').DroneList} options.list
    * @param {import('../providers/contract.js').Provider} options.provider
-   * @param {import('./links.js').Links} options.links @param {import('./orders.js').Orders} options.orders
+   * @param {import('./links.js').Links} options.links @param {import('./settings-sender.js').SettingsSender} options.sender
    * @param {import('./drone-list.js').OnEvent} options.onEvent
    */
-  constructor({ list, provider, links, orders, onEvent }) {
+  constructor({ list, provider, links, sender, onEvent }) {
     this.#list = list
     this.#provider = provider
     this.#links = links
-    this.#orders = orders
+    this.#sender = sender
     this.#relauncher = new Relauncher({
       provider,
       find: () => this.#find(),
@@ -134,11 +134,11 @@ export class Launcher {
   /**
    * @param {LaunchPlan} plan @param {{configs: LaunchConfig[], flags: Record<string, any>}} planned
    * @param {{onProgress?: OnProgress, keep?: boolean, timeout?: number, signal: AbortSignal}} options
-   * @returns {Promise<import('./launch.js').Arrival & {fault: string}>}
+   * @returns {Promise<import('./launch.js').LaunchOutcome & {fault: string}>}
    */
   async #launch(plan, { configs, flags }, options) {
     const { onProgress = () => {}, keep, signal } = options
-    const { timeout = this.#provider.heals ? LAUNCH_TIMEOUT.heals : LAUNCH_TIMEOUT.other } = options
+    const { timeout = this.#provider.autoRelaunch ? LAUNCH_TIMEOUT.auto : LAUNCH_TIMEOUT.other } = options
     const { state } = this.#list
     state.flags = flags
     const drones = configs.map(({ id, listen }) => this.#list.add(id, listen))
@@ -148,10 +148,10 @@ export class Launcher {
     let fault = await this.#order(plan, drones, onProgress)
     const there = drones.filter(drone => drone.state.handle !== null)
 
-    /** @type {import('./launch.js').Arrival} */
+    /** @type {import('./launch.js').LaunchOutcome} */
     let arrived = { up: [], missing: [] }
     if (there.length > 0 && (keep || (fault === '' && !signal.aborted)))
-      arrived = await arrival({
+      arrived = await waitForDrones({
         drones: there,
         timeout,
         signal,
@@ -160,11 +160,11 @@ export class Launcher {
           this.#hellos.on('hello', fn)
           return () => this.#hellos.off('hello', fn)
         },
-        find: this.#provider.heals ? () => this.#find() : null,
+        find: this.#provider.autoRelaunch ? () => this.#find() : null,
       })
     if (signal.aborted) fault = 'the launch was interrupted'
     else if (arrived.missing.length > 0)
-      fault = [fault, missingLine(arrived.missing)].filter(text => text !== '').join('; ')
+      fault = [fault, missingText(arrived.missing)].filter(text => text !== '').join('; ')
 
     const kept = fault === '' || keep ? there.filter(drone => drone.up) : []
     const back = there.filter(drone => !kept.includes(drone))
@@ -175,13 +175,13 @@ export class Launcher {
     }
     if (kept.length === 0) {
       if (this.#list.size === 0) await this.#list.forget()
-      throw new Error(`${fault}${back.length > 0 ? `; stopped: ${some(back.map(({ id }) => id))}` : ''}`)
+      throw new Error(`${fault}${back.length > 0 ? `; stopped: ${listIds(back.map(({ id }) => id))}` : ''}`)
     }
     await this.#list.inTurn(async () => {
       for (const drone of kept) drone.state.member = true
-      await this.#orders.rebalance()
+      await this.#sender.rebalance()
     })
-    if (fault !== '') fault += `; kept: ${some(kept.map(({ id }) => id))}`
+    if (fault !== '') fault += `; kept: ${listIds(kept.map(({ id }) => id))}`
     return { ...arrived, fault }
   }
 
@@ -292,7 +292,7 @@ export class Launcher {
     return await this.#list.inTurn(async () => {
       const { all } = this.#list
       const drones = n === 'all' ? all : all.slice(Math.max(0, all.length - n))
-      if (n === 'all') this.#orders.endRamp('the fleet is stopped')
+      if (n === 'all') this.#sender.endRamp('the fleet is stopped')
       const ids = drones.map(({ id }) => id)
       // Includes drones unknown here: a previous controller may have been killed during a launch.
       const launched = this.#list.state.next > 1
@@ -301,7 +301,7 @@ export class Launcher {
       const fault = await this.#end(drones, onProgress, others)
       if (fault !== '') throw new Error(fault)
       if (this.#list.size === 0) await this.#list.forget()
-      else await this.#orders.rebalance()
+      else await this.#sender.rebalance()
       return [...ids, ...others.map(({ id }) => id)]
     })
   }

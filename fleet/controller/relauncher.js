@@ -4,9 +4,9 @@
 /** @typedef {import('../providers/contract.js').Provider} Provider */
 /** @typedef {import('../schema.js').Handle} Handle */
 
-/** ms from a lost connection to the first look at the drone: with a provider that relaunches, and with others. */
-const FIRST_LOOK = { heals: 200, other: 15_000 }
-const NEXT_LOOK = { heals: 2000, other: 60_000 }
+/** ms from a lost connection to the first look at the drone: with `autoRelaunch`, and without. */
+const FIRST_LOOK = { auto: 200, other: 15_000 }
+const NEXT_LOOK = { auto: 2000, other: 60_000 }
 /** Longest pause before a drone that keeps dying is relaunched, ms; it doubles up to this. */
 const LONGEST = 60_000
 /** ms after which a relaunched drone counts as healthy. */
@@ -37,7 +37,7 @@ export class Relauncher {
 
   /** For a disconnected drone. @param {Drone} drone */
   watch(drone) {
-    this.#later(drone, this.#provider.heals ? FIRST_LOOK.heals : FIRST_LOOK.other)
+    this.#later(drone, this.#provider.autoRelaunch ? FIRST_LOOK.auto : FIRST_LOOK.other)
   }
 
   /** @param {Drone} drone @param {number} wait ms */
@@ -54,13 +54,13 @@ export class Relauncher {
     const { id } = drone
     const done = () => drone.up || drone.leaving || !this.#looks.has(id)
     if (done()) return
-    let wait = this.#provider.heals ? NEXT_LOOK.heals : NEXT_LOOK.other
+    let wait = this.#provider.autoRelaunch ? NEXT_LOOK.auto : NEXT_LOOK.other
     try {
       const found = (await this.#find()).find(handle => handle.id === id)
       if (done()) return
       if (found === undefined || found.state === 'gone') {
         const why = found?.note ? `: ${found.note}` : ''
-        if (!this.#provider.heals) {
+        if (!this.#provider.autoRelaunch) {
           if (drone.gone === '')
             this.#onEvent('error', `${id} is gone${why}; \`halley fleet restart ${id}\` starts it anew`)
           drone.gone = why || 'gone'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { addCounters, zeroCounters } from '../statistics/counters.js'
-import { Distribution } from '../statistics/distribution.js'
+import { addCounters, addFault, zeroCounters } from '../statistics/counters.js'
+import { Distributions } from '../statistics/distribution.js'
 import { EngineProcess, ProcessEnded } from './engine-process.js'
 
 /** @typedef {import('../schema.js').Settings} Settings */
@@ -8,7 +8,7 @@ import { EngineProcess, ProcessEnded } from './engine-process.js'
 /** @typedef {import('../schema.js').EngineSample & {process: import('../schema.js').DroneProcess}} ProcessSample */
 
 /** ms for processes to send their samples; a later one counts for the next sample. */
-const PATIENCE = 500
+const SAMPLE_TIMEOUT = 500
 /** ms before a process that died is replaced. */
 const BACKOFF = 1000
 /** ms for a process to close its connections: its engine gives up after 5 s and sends its last sample. */
@@ -79,7 +79,7 @@ export class ProcessPool {
     if (this.#settings) this.apply(this.#settings).catch(() => {})
     this.#slots = this.#slots.filter(({ gone }) => !gone)
     for (const slot of this.#slots) slot.requestSample()
-    await sleep(PATIENCE)
+    await sleep(SAMPLE_TIMEOUT)
     const samples = this.#slots.flatMap(({ sample }) => sample ?? [])
     return {
       ...this.#totals.take(samples, this.#settings?.connections ?? 0),
@@ -250,22 +250,12 @@ export class Totals {
   #past = zeroCounters()
   /** @type {Record<string, number>} */
   #faults = Object.create(null)
-  /** @type {Record<string, Distribution>} */
-  #recorders = {
-    latency: new Distribution(),
-    probe: new Distribution(),
-    connect: new Distribution(),
-    answer: new Distribution(),
-  }
+  #distributions = new Distributions()
 
   /** Adds distributions and faults. @param {any} sample */
   merge(sample) {
-    const faults = this.#faults
-    for (const kind in sample.faults) {
-      const known = kind in faults || Object.keys(faults).length < MAX_FAULTS ? kind : 'other'
-      faults[known] = (faults[known] ?? 0) + sample.faults[kind]
-    }
-    for (const name in this.#recorders) this.#recorders[name].merge(sample[name])
+    for (const kind in sample.faults) addFault(this.#faults, kind, sample.faults[kind], MAX_FAULTS)
+    this.#distributions.merge(sample)
   }
 
   /** @param {EngineSample} sample the last one of an ended process */
@@ -287,15 +277,12 @@ export class Totals {
       gauges.opening += sample.gauges.opening
       gauges.open += sample.gauges.open
     }
+    /** @type {import('../schema.js').Clock[]} */
     const [clock = { offset: 0, error: 0, against: 'none' }] = samples
       .flatMap(({ clock }) => (clock.against === 'gateway' ? clock : []))
       .sort((a, b) => a.error - b.error)
-    /** @type {any} */
-    const sample = { gauges, counters, faults: this.#faults, clock, deaths: this.deaths }
-    for (const name in this.#recorders) {
-      sample[name] = this.#recorders[name].toWire()
-      this.#recorders[name].reset()
-    }
-    return sample
+    const distributions = this.#distributions.toWire()
+    this.#distributions.reset()
+    return { gauges, counters, faults: this.#faults, clock, deaths: this.deaths, ...distributions }
   }
 }

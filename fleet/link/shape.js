@@ -87,8 +87,3 @@ export const mapOf =
 export const orNull = each => (value, field) => {
   if (value !== null) each(value, field)
 }
-
-/** @param {Shape} each @returns {Shape} */
-export const optional = each => (value, field) => {
-  if (value !== undefined) each(value, field)
-}

@@ -34,8 +34,8 @@
  *   void) => Promise<void>} stop also deletes what belongs to a run without drones (a security group)
  * @property {(handle: Handle, options: {dir: string, flags: Record<string, any>}) => Promise<Handle>} restart a dead
  *   one
- * @property {boolean} [heals] the controller relaunches dead drones itself, because that is free and immediate; else
- *   the user does
+ * @property {boolean} [autoRelaunch] the controller relaunches dead drones itself, because that is free and
+ *   immediate; else the user does
  * @property {string} [bind] default host that the controller listens on for its drones; default 127.0.0.1
  * @property {(count: number) => Promise<string[]>} [listen] host:port for each of `count` drones that are to be
  *   dialled; default 0.0.0.0:7410

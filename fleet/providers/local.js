@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { makeFolder } from '../../src/doctor/index.js'
 import { LaunchError, ProviderError } from './contract.js'
-import { handleOf, lives, processesOf, signal } from './processes.js'
+import { handleOf, isAlive, processesOf, signal } from './processes.js'
 
 /** @typedef {import('../schema.js').Handle} Handle */
 /** @typedef {import('../schema.js').LaunchConfig} LaunchConfig */
@@ -110,7 +110,7 @@ async function idsIn(dir) {
 /** @type {import('./contract.js').Provider} */
 export const local = Object.freeze({
   name: 'local',
-  heals: true,
+  autoRelaunch: true,
   help: `      --node FILE            Node.js that the drones run on; default: the one that runs this`,
   flags: FLAGS,
 
@@ -156,7 +156,7 @@ export const local = Object.freeze({
     const handles = ids.map(async id => {
       const config = await readConfig(configOf(dir, id))
       const noted = await readFile(handleFile(dir, id), 'utf8').catch(() => '')
-      const running = noted !== '' && (await lives(noted))
+      const running = noted !== '' && (await isAlive(noted))
       const handle = running ? noted : (alive.get(id) ?? '')
       const state = handle === '' ? 'gone' : 'running'
       return {
@@ -182,7 +182,7 @@ export const local = Object.freeze({
       const there = []
       for (const { handle } of known) if (await signal(handle, name)) there.push(handle)
       for (const until = Date.now() + GRACE; there.length > 0 && Date.now() < until; ) {
-        const alive = await Promise.all(there.map(lives))
+        const alive = await Promise.all(there.map(isAlive))
         if (!alive.includes(true)) return true
         await new Promise(resolve => setTimeout(resolve, POLL))
       }
@@ -202,7 +202,7 @@ export const local = Object.freeze({
   },
 
   async restart({ id, handle, run }, { dir, flags }) {
-    if (handle !== '' && (await lives(handle))) await signal(handle, 'SIGKILL')
+    if (handle !== '' && (await isAlive(handle))) await signal(handle, 'SIGKILL')
     const config = await readConfig(configOf(dir, id))
     if (config === null) throw new ProviderError(`${id} cannot be started: ${configOf(dir, id)} is gone`)
     return await startDrone(dir, id, run, flags)

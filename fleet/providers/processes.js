@@ -25,7 +25,7 @@ const partsOf = handle => {
 }
 
 /** @param {string} handle @returns {Promise<boolean>} */
-export async function lives(handle) {
+export async function isAlive(handle) {
   const { pid, start } = partsOf(handle)
   return pid > 0 && start !== '' && start !== undefined && (await startOf(pid)) === start
 }
@@ -38,7 +38,7 @@ export async function lives(handle) {
 export async function signal(handle, name, orphans = false) {
   const { pid } = partsOf(handle)
   if (!(pid > 1)) return false
-  const alive = await lives(handle)
+  const alive = await isAlive(handle)
   // If another process has the pid now, so it has the group.
   if (alive === orphans || (orphans && (await startOf(pid)) !== '')) return false
   try {

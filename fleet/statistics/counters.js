@@ -18,3 +18,14 @@ export function addCounters(to, from) {
   for (const name of COUNTERS) to[name] += from[name]
   return to
 }
+
+/**
+ * Counts faults by kind.
+ * @param {Record<string, number>} faults is changed
+ * @param {string} kind @param {number} times
+ * @param {number} most kinds @param {string} [rest] all further ones
+ */
+export function addFault(faults, kind, times, most, rest = 'other') {
+  const name = Object.hasOwn(faults, kind) || Object.keys(faults).length < most ? kind : rest
+  faults[name] = (faults[name] ?? 0) + times
+}

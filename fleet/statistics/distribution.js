@@ -107,3 +107,28 @@ export class Distribution {
     return 0
   }
 }
+
+/** The distributions of a sample. */
+const NAMES = /** @type {const} */ (['latency', 'probe', 'connect', 'answer'])
+
+/** @typedef {Record<typeof NAMES[number], DistributionWire>} DistributionWires */
+
+/** Sums of the distributions of samples. */
+export class Distributions {
+  #all = NAMES.map(name => ({ name, distribution: new Distribution() }))
+
+  /** @param {DistributionWires} sample */
+  merge(sample) {
+    for (const { name, distribution } of this.#all) distribution.merge(sample[name])
+  }
+
+  reset() {
+    for (const { distribution } of this.#all) distribution.reset()
+  }
+
+  /** @returns {DistributionWires} */
+  toWire() {
+    const wires = this.#all.map(({ name, distribution }) => [name, distribution.toWire()])
+    return /** @type {any} */ (Object.fromEntries(wires))
+  }
+}

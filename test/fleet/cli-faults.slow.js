@@ -1,8 +1,8 @@
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { holder } from '../../fleet/controller/folder.js'
-import { lives } from '../../fleet/providers/processes.js'
+import { lockOwner } from '../../fleet/controller/folder.js'
+import { isAlive } from '../../fleet/providers/processes.js'
 import { FleetCli } from './fleet-cli.js'
 
 /** @param {string} dir @param {string} id of a drone that never comes up */
@@ -21,7 +21,7 @@ async function nodeWithout(dir, id) {
  * @param {FleetCli} cli
  */
 async function gone(cli) {
-  while ((await holder(cli.dir)) !== 0) await new Promise(resolve => setTimeout(resolve, 50))
+  while ((await lockOwner(cli.dir)) !== 0) await new Promise(resolve => setTimeout(resolve, 50))
 }
 
 t.test('a drone that never reports is named, and the others are taken back, or kept', async t => {
@@ -71,7 +71,7 @@ t.test('a start that is interrupted takes back what it has launched', async t =>
   })
   child.kill('SIGINT')
   t.match(await done, { code: 1, stderr: /the launch was interrupted; stopped: d1, d2\n$/ })
-  for (const { handle } of there) t.notOk(await lives(handle))
+  for (const { handle } of there) t.notOk(await isAlive(handle))
 
   await gone(cli)
   t.match(await cli.run(['start', '1', '--allow', '127.0.0.1']), { code: 0, stdout: '1 drone is up\n' })

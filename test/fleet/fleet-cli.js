@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { holder } from '../../fleet/controller/folder.js'
+import { lockOwner } from '../../fleet/controller/folder.js'
 import { local } from '../../fleet/providers/local.js'
 import { signal } from '../../fleet/providers/processes.js'
 import { main } from '../../src/cli/main.js'
@@ -41,7 +41,7 @@ export class FleetCli {
     running.add(cli.dir)
     t.teardown(async () => {
       running.delete(cli.dir)
-      const pid = await holder(cli.dir)
+      const pid = await lockOwner(cli.dir)
       if (pid !== 0) process.kill(pid, 'SIGKILL')
       for (const { handle } of await cli.drones()) await signal(handle, 'SIGKILL')
       await rm(cli.dir, { recursive: true, force: true })
@@ -139,6 +139,6 @@ export class FleetCli {
 
   /** @returns {Promise<number>} 0: there is none */
   controller() {
-    return holder(this.dir)
+    return lockOwner(this.dir)
   }
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { LaunchError } from '../../fleet/providers/contract.js'
 import { local } from '../../fleet/providers/local.js'
-import { handleOf, lives, signal } from '../../fleet/providers/processes.js'
+import { handleOf, isAlive, signal } from '../../fleet/providers/processes.js'
 import { DRONE } from './agent-process.js'
 
 const SECRET = 'c0ffee'.repeat(10).padEnd(64, '0')
@@ -88,17 +88,17 @@ t.test('drones are processes of their own, found again by anybody who knows the 
   t.same(await local.find(['other'], options), [])
 
   await signal(handles[0].handle, 'SIGKILL')
-  while (await lives(handles[0].handle)) await new Promise(resolve => setTimeout(resolve, 5))
+  while (await isAlive(handles[0].handle)) await new Promise(resolve => setTimeout(resolve, 5))
   t.match(
     (await local.find('all', options)).find(({ id }) => id === 'd1'),
     { state: 'gone' },
   )
   const again = await local.restart(handles[0], options)
   t.not(again.handle, handles[0].handle)
-  t.ok(await lives(again.handle))
+  t.ok(await isAlive(again.handle))
 
   await local.stop([again, handles[1]], options, quiet)
-  t.same(await Promise.all([again, handles[1]].map(({ handle }) => lives(handle))), [false, false])
+  t.same(await Promise.all([again, handles[1]].map(({ handle }) => isAlive(handle))), [false, false])
   t.same(await readdir(dir), [], 'nothing is left')
   await local.stop([again, handles[1]], options, quiet)
 })
@@ -113,7 +113,7 @@ t.test('a drone that does not end by itself is killed', async t => {
   const said = /** @type {string[]} */ ([])
   await local.stop(handles, options, text => said.push(text))
   t.match(said.join(), /killed/)
-  t.notOk(await lives(handles[0].handle))
+  t.notOk(await isAlive(handles[0].handle))
 })
 
 t.test('a launch that fails says what is there', async t => {
@@ -140,7 +140,7 @@ t.test('what a drone said at its end is known', async t => {
   const dir = await folder(t)
   const options = { dir, flags: { node: await fakeNode(dir, 'echo "drone: no luck" >&2; exit 3') } }
   const [handle] = await local.launch(await local.plan({ drones: configsOf(['d1']), ...options }), quiet)
-  while (await lives(handle.handle)) await new Promise(resolve => setTimeout(resolve, 5))
+  while (await isAlive(handle.handle)) await new Promise(resolve => setTimeout(resolve, 5))
   t.match(await local.find('all', options), [{ id: 'd1', state: 'gone', note: 'drone: no luck' }])
 })
 
@@ -148,13 +148,13 @@ t.test('a number that another process has by now is not taken for ours', async t
   const other = spawn('sleep', ['100'])
   t.teardown(() => other.kill('SIGKILL'))
   const handle = await handleOf(/** @type {number} */ (other.pid))
-  t.ok(await lives(handle))
+  t.ok(await isAlive(handle))
   const stale = `${other.pid}@1`
-  t.notOk(await lives(stale))
+  t.notOk(await isAlive(stale))
   t.notOk(await signal(stale, 'SIGKILL'))
   t.notOk(await signal(stale, 'SIGKILL', true), 'nor its group')
-  t.ok(await lives(handle))
-  for (const odd of ['', '0@', '@', '-1@5', 'abc@1']) t.notOk(await lives(odd))
+  t.ok(await isAlive(handle))
+  for (const odd of ['', '0@', '@', '-1@5', 'abc@1']) t.notOk(await isAlive(odd))
 })
 
 t.test('addresses for drones that listen are free, and different', async t => {

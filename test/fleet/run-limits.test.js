@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { writeWhole } from '../../fleet/runner/files.js'
+import { writeWhole } from '../../fleet/files.js'
 import { checkLimits, limitText, parseLimits } from '../../fleet/runner/limits.js'
 import { accountingOf, accountingSum, losses, noAccounting, parseResult } from '../../fleet/runner/result.js'
 import { stepText, verdictOf } from '../../fleet/runner/summary.js'

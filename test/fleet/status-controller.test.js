@@ -4,18 +4,23 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { ask, ControllerSource } from '../../fleet/controller/client.js'
+import { ControllerSource, sendCommand } from '../../fleet/controller/client.js'
 
 t.test('snapshots come, also from the next controller, and commands go', async t => {
   const dir = await mkdtemp(join(tmpdir(), 'halley-status-'))
   const source = new ControllerSource(dir)
   t.teardown(async () => {
     source.close()
-    await ask(dir, 'stop', { n: 'all' }).catch(() => {})
+    await sendCommand(dir, 'stop', { n: 'all' }).catch(() => {})
     await rm(dir, { recursive: true, force: true })
   })
   const launch = { allow: ['127.0.0.1:1'] }
-  await ask(dir, 'start', { n: 1, provider: 'local', flags: {}, launch, settings: {} }, { fresh: true })
+  await sendCommand(
+    dir,
+    'start',
+    { n: 1, provider: 'local', flags: {}, launch, settings: {} },
+    { fresh: true },
+  )
 
   /** @type {((event: any) => void)[]} */
   const waiting = []
@@ -47,6 +52,6 @@ t.test('snapshots come, also from the next controller, and commands go', async t
   t.equal((await again).settings.n, 3, 'the next one goes on with what was wanted')
 
   const over = next(({ reason }) => /no fleet is in/.test(reason))
-  await ask(dir, 'stop', { n: 'all' })
+  await sendCommand(dir, 'stop', { n: 'all' })
   t.match((await over).reason, /halley fleet start N/)
 })

@@ -1,12 +1,12 @@
 // What an engine counts and measures, and the clock that it measures with.
 
-import { zeroCounters } from '../../statistics/counters.js'
+import { addFault, zeroCounters } from '../../statistics/counters.js'
 import { Distribution } from '../../statistics/distribution.js'
 
 /** @typedef {import('../../schema.js').EngineSample} EngineSample */
 
-/** Kinds of faults counted by name; all others count as `other`. */
-const KINDS = 30
+/** Kinds of faults counted by name. */
+const MAX_KINDS = 29
 
 export class Figures {
   counters = zeroCounters()
@@ -17,14 +17,12 @@ export class Figures {
   probe = new Distribution()
   connect = new Distribution()
   answer = new Distribution()
-  /** By kind; no prototype, since servers choose some kinds. @type {Record<string, number>} */
+  /** By kind. @type {Record<string, number>} */
   #faults = Object.create(null)
 
   /** @param {string} kind @param {number} [times] */
   fault(kind, times = 1) {
-    const faults = this.#faults
-    const name = kind in faults || Object.keys(faults).length < KINDS - 1 ? kind : 'other'
-    faults[name] = (faults[name] ?? 0) + times
+    addFault(this.#faults, kind, times, MAX_KINDS)
   }
 
   /** @returns {Omit<EngineSample, 'gauges' | 'clock'>} distributions and faults are those since the last call */

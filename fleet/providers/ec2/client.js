@@ -3,10 +3,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { nearest } from '../../../src/config/nearest.js'
 import { ProviderError } from '../contract.js'
-import { Ec2Error, explained, THROTTLED } from './errors.js'
+import { Ec2Error, THROTTLED, toEc2Error } from './errors.js'
 
 /** Concurrent requests to regions. */
-const ABREAST = 8
+const PARALLEL = 8
 
 /** ms to connect, and for a reply. By default the SDK only warns when a network drops packets. */
 const TIMEOUTS = Object.freeze({
@@ -46,7 +46,7 @@ export class Ec2 {
       await ec2.#client('us-east-1').config.credentials()
     } catch (error) {
       ec2.close()
-      throw explained(error, '', 'credentials')
+      throw toEc2Error(error, '', 'credentials')
     }
     return ec2
   }
@@ -84,7 +84,7 @@ export class Ec2 {
       try {
         return await this.#client(region).send(new Command(input))
       } catch (error) {
-        const fault = explained(error, region, action)
+        const fault = toEc2Error(error, region, action)
         if (!THROTTLED.has(fault.code) || attempt === AGAIN.attempts) throw fault
         await sleep(pause * (0.5 + Math.random()))
       }
@@ -193,7 +193,7 @@ function near(region, open) {
  * @template T, R @param {T[]} items @param {(item: T) => Promise<R>} work
  * @returns {Promise<PromiseSettledResult<R>[]>} in the order of the items
  */
-export async function abreast(items, work) {
+export async function inParallel(items, work) {
   /** @type {PromiseSettledResult<R>[]} */
   const results = new Array(items.length)
   let next = 0
@@ -207,7 +207,7 @@ export async function abreast(items, work) {
       }
     }
   }
-  await Promise.all(Array.from({ length: Math.min(ABREAST, items.length) }, lane))
+  await Promise.all(Array.from({ length: Math.min(PARALLEL, items.length) }, lane))
   return results
 }
 

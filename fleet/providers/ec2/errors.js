@@ -98,7 +98,7 @@ function oneLine(error, most = 300) {
 }
 
 /** @param {any} error of the SDK @param {string} region @param {string} action `RunInstances` @returns {Ec2Error} */
-export function explained(error, region, action) {
+export function toEc2Error(error, region, action) {
   if (error instanceof Ec2Error) return error
   // A connection tried at several addresses fails with an AggregateError, whose own message is empty.
   const said = oneLine(error.message || error.errors?.[0]?.message || error.code || error.name)

@@ -10,7 +10,7 @@ import { Ec2Error } from './errors.js'
 export const RUN_TAG = 'halley:run'
 
 /** Terminating instances still use their group: ms between attempts to delete it, and in all. */
-const PATIENCE = Object.freeze({ pause: 3000, whole: 300_000 })
+const DELETE = Object.freeze({ pause: 3000, whole: 300_000 })
 
 /**
  * @typedef {object} Rule an allowed source
@@ -29,7 +29,7 @@ export const groupName = run => `halley-${run}`
 /**
  * @param {string} host name or address @returns {Promise<string>} CIDR of that address alone @throws {ProviderError}
  */
-export async function onlyFrom(host) {
+export async function cidrOf(host) {
   let address = host
   if (isIP(host) === 0) {
     try {
@@ -117,7 +117,7 @@ export async function deleteGroup(ec2, region, id, onProgress) {
       return
     } catch (error) {
       if (error.code === 'InvalidGroup.NotFound') return
-      const over = Date.now() - began > PATIENCE.whole
+      const over = Date.now() - began > DELETE.whole
       if (error.code !== 'DependencyViolation' || over)
         throw over
           ? new Ec2Error(
@@ -128,7 +128,7 @@ export async function deleteGroup(ec2, region, id, onProgress) {
           : error
       const seconds = Math.round((Date.now() - began) / 1000)
       onProgress(`${region}: waiting for the last instances to let go of security group ${id} (${seconds} s)`)
-      await sleep(PATIENCE.pause)
+      await sleep(DELETE.pause)
     }
   }
 }

@@ -5,7 +5,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProviderError } from '../contract.js'
-import { abreast, allOf, Ec2 } from './client.js'
+import { allOf, Ec2, inParallel } from './client.js'
 import { deleteGroup, groupsOf, ofRuns } from './groups.js'
 import { ALIVE, instancesOf } from './handles.js'
 import { launch, relaunch } from './launch.js'
@@ -36,7 +36,7 @@ async function find(runs, { flags }) {
     const searched = regions.length > 0 ? await ec2.regions(regions) : await ec2.openRegions()
     const states =
       runs === 'all' ? [{ Name: 'instance-state-name', Values: [...ALIVE, 'shutting-down'] }] : []
-    const found = await abreast(searched, region => instancesOf(ec2, region, [ofRuns(runs), ...states]))
+    const found = await inParallel(searched, region => instancesOf(ec2, region, [ofRuns(runs), ...states]))
     return allOf(found).flat()
   } finally {
     ec2.close()
@@ -87,7 +87,7 @@ async function terminateAll(ec2, region, ids, onProgress) {
  * Deletes the groups of runs without instances.
  * @param {Ec2} ec2 @param {string} region @param {string[] | 'all'} runs @param {(text: string) => void} onProgress
  */
-async function sweep(ec2, region, runs, onProgress) {
+async function deleteEmptyGroups(ec2, region, runs, onProgress) {
   const groups = await groupsOf(ec2, region, runs)
   if (groups.length === 0) return
   const alive = await instancesOf(ec2, region, [
@@ -118,7 +118,7 @@ async function stop(handles, { flags }, onProgress) {
       ...(regions.length > 0 ? await ec2.regions(regions) : []),
     ])
     if (places.size === 0) for (const region of await ec2.openRegions()) places.add(region)
-    const results = await abreast([...places], async region => {
+    const results = await inParallel([...places], async region => {
       const own = handles.filter(({ where, state }) => where === region && state !== 'gone')
       await terminateAll(
         ec2,
@@ -126,7 +126,7 @@ async function stop(handles, { flags }, onProgress) {
         own.map(({ handle }) => handle),
         onProgress,
       )
-      await sweep(ec2, region, runs, onProgress)
+      await deleteEmptyGroups(ec2, region, runs, onProgress)
     })
     // All regions are cleared before the error of one is thrown.
     allOf(results)

@@ -1,14 +1,15 @@
 // Launches instances, and keeps the plan in a file, from which single drones can be relaunched.
 
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { replaceFile } from '../../files.js'
 import { packProgram, readProgram, saveProgram } from '../../program.js'
 import { LaunchError, ProviderError } from '../contract.js'
-import { abreast, Ec2 } from './client.js'
+import { Ec2, inParallel } from './client.js'
 import { ensureGroup } from './groups.js'
-import { handleOf, instancesOf, namesOf } from './handles.js'
+import { DRONES_TAG, handleOf, instancesOf, namesOf } from './handles.js'
 import { readPlace } from './options.js'
 import { bootOf, tagsOf } from './plan.js'
 import { userData } from './user-data.js'
@@ -110,7 +111,7 @@ async function launchIn(ec2, details, region, ends, onLaunched) {
   const place = details.places.find(one => one.region === region)
   const names = details.batches.filter(batch => batch.region === region)
   const tags = tagsOf({ run: details.run, names: namesOf(names[0]), ends }).filter(
-    ({ Key }) => Key !== 'halley:drones',
+    ({ Key }) => Key !== DRONES_TAG,
   )
   const group = await ensureGroup(ec2, region, {
     run: details.run,
@@ -151,13 +152,13 @@ export async function launch({ details }, onProgress) {
   const ec2 = await Ec2.open(readPlace(flags))
   try {
     const ends = Date.now() + options.timeLimit
-    await remember(dir, details, ends)
+    await saveLaunch(dir, details, ends)
     await keepProgram(dir, details.program)
     /** @type {Handle[]} */
     const launched = []
     const regions = places.map((/** @type {import('./plan.js').Place} */ { region }) => region)
     onProgress(`launching ${count} instances in ${regions.join(', ')}`)
-    const results = await abreast(regions, (/** @type {string} */ region) =>
+    const results = await inParallel(regions, (/** @type {string} */ region) =>
       launchIn(ec2, details, region, ends, handles => {
         launched.push(...handles)
         onProgress(`${launched.length} of ${count} instances launched (${region})`)
@@ -203,23 +204,20 @@ async function addresses(ec2, launched, onProgress) {
 }
 
 /** @param {string} dir @param {import('../../program.js').Program} program @throws {ProviderError} */
-async function keepProgram(dir, program) {
-  try {
-    await saveProgram(dir, program)
-  } catch (error) {
+const keepProgram = (dir, program) =>
+  saveProgram(dir, program).catch(error => {
     throw new ProviderError(`the drone's program cannot be kept in ${dir}: ${error.message}`)
-  }
-}
+  })
 
 /** @typedef {Omit<Details, 'program'> & {sha256: string}} Remembered */
 
 /** @param {string} dir */
-const memoryFile = dir => join(dir, 'ec2-launches.json')
+const launchesFile = dir => join(dir, 'ec2-launches.json')
 
 /** @param {string} dir @returns {Promise<{details: Remembered, ends: number}[]>} launches within their time limit */
-async function recall(dir) {
+async function readLaunches(dir) {
   try {
-    const launches = JSON.parse(await readFile(memoryFile(dir), 'utf8'))
+    const launches = JSON.parse(await readFile(launchesFile(dir), 'utf8'))
     return launches.filter((/** @type {{ends: number}} */ { ends }) => ends > Date.now())
   } catch {
     return []
@@ -227,18 +225,13 @@ async function recall(dir) {
 }
 
 /** @param {string} dir @param {Details} details @param {number} ends */
-async function remember(dir, { program, ...details }, ends) {
-  const launches = [...(await recall(dir)), { details: { ...details, sha256: program.sha256 }, ends }]
+async function saveLaunch(dir, { program, ...details }, ends) {
+  const launches = [...(await readLaunches(dir)), { details: { ...details, sha256: program.sha256 }, ends }]
   await mkdir(dir, { recursive: true, mode: 0o700 })
-  const part = `${memoryFile(dir)}.${randomBytes(4).toString('hex')}`
-  try {
-    // It contains the run's secret.
-    await writeFile(part, JSON.stringify(launches), { mode: 0o600 })
-    await rename(part, memoryFile(dir))
-  } catch (error) {
-    await rm(part, { force: true })
+  // It contains the run's secret.
+  await replaceFile(launchesFile(dir), JSON.stringify(launches), { mode: 0o600 }).catch(error => {
     throw new ProviderError(`the launch cannot be written down in ${dir}: ${error.message}`)
-  }
+  })
 }
 
 /**
@@ -246,7 +239,7 @@ async function remember(dir, { program, ...details }, ends) {
  * @param {Ec2} ec2 @param {Handle} handle @param {string} dir @returns {Promise<Handle>} @throws {ProviderError}
  */
 export async function relaunch(ec2, handle, dir) {
-  for (const { details, ends } of await recall(dir)) {
+  for (const { details, ends } of await readLaunches(dir)) {
     const number = Number(/\d+$/.exec(handle.id)?.[0])
     const batch = details.batches.find(
       ({ region, prefix, first, count }) =>

@@ -146,7 +146,7 @@ export function readOptions(flags) {
  * @param {Options} options @param {import('../../schema.js').LaunchConfig} config
  * @returns {{controller: string} | {listen: string}} part of the drone's configuration @throws {ProviderError}
  */
-export function meeting({ controller }, config) {
+export function connectAddress({ controller }, config) {
   const port = Number(/:(\d+)$/.exec(config.listen ?? '')?.[1] ?? 0)
   if (port > 0) {
     if (controller === null)

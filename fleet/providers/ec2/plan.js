@@ -2,11 +2,11 @@
 
 import { randomBytes } from 'node:crypto'
 import { packProgram } from '../../program.js'
-import { abreast, allOf, Ec2 } from './client.js'
-import { groupName, onlyFrom } from './groups.js'
-import { batchesOf, namesOf } from './handles.js'
+import { allOf, Ec2, inParallel } from './client.js'
+import { cidrOf, groupName, RUN_TAG } from './groups.js'
+import { batchesOf, DRONES_TAG, namesOf } from './handles.js'
 import { findImage, machineType } from './machines.js'
-import { meeting, readOptions, readPlace } from './options.js'
+import { connectAddress, readOptions, readPlace } from './options.js'
 import { priceOf } from './price.js'
 import { setupScript, USER_DATA_LIMIT, userData } from './user-data.js'
 
@@ -44,7 +44,7 @@ async function rulesOf({ controller, keyName }, config) {
   /** @type {import('./groups.js').Rule[]} */
   const rules = []
   if (controller === null || (config.listen === undefined && keyName === '')) return rules
-  const from = await onlyFrom(controller.host)
+  const from = await cidrOf(controller.host)
   if (config.listen !== undefined)
     rules.push({ port: Number(config.listen.split(':').at(-1)), from, why: 'controller' })
   if (keyName !== '') rules.push({ port: 22, from, why: 'ssh' })
@@ -55,7 +55,7 @@ async function rulesOf({ controller, keyName }, config) {
  * @param {Ec2} ec2 @param {string} region @param {string} subnet @param {import('./options.js').Options} options
  * @returns {Promise<Place>}
  */
-async function look(ec2, region, subnet, options) {
+async function planRegion(ec2, region, subnet, options) {
   const type = await machineType(ec2, region, options.instanceType)
   const [image, price, vpc] = await Promise.all([
     findImage(ec2, region, type.architecture, options.image),
@@ -117,8 +117,8 @@ function linesOf({ run, options, places, batches, rules, program }, size, script
  */
 export const tagsOf = ({ run, names, ends }) => [
   { Key: 'Name', Value: `halley ${run} ${names}` },
-  { Key: 'halley:run', Value: run },
-  { Key: 'halley:drones', Value: names },
+  { Key: RUN_TAG, Value: run },
+  { Key: DRONES_TAG, Value: names },
   { Key: 'halley:ends', Value: new Date(ends).toISOString() },
 ]
 
@@ -132,7 +132,7 @@ export async function plan({ drones, flags, dir }) {
   // Before any request: report errors of the command line.
   const configs = drones.map(({ controller, listen, ...config }) => ({
     ...config,
-    ...meeting(options, { ...config, controller, listen }),
+    ...connectAddress(options, { ...config, controller, listen }),
   }))
   const ec2 = await Ec2.open({ endpoint })
   try {
@@ -140,8 +140,8 @@ export async function plan({ drones, flags, dir }) {
     const batches = batchesOf(configs, chosen)
     const regions = chosen.filter(region => batches.some(batch => batch.region === region))
     const [places, rules, program, script] = await Promise.all([
-      abreast(regions, region =>
-        look(ec2, region, options.subnets[chosen.indexOf(region)] ?? '', options),
+      inParallel(regions, region =>
+        planRegion(ec2, region, options.subnets[chosen.indexOf(region)] ?? '', options),
       ).then(allOf),
       rulesOf(options, configs[0]),
       packProgram(),

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { dialLink } from '../../../fleet/link/tls.js'
 import { local } from '../../../fleet/providers/local.js'
-import { lives, signal } from '../../../fleet/providers/processes.js'
+import { isAlive, signal } from '../../../fleet/providers/processes.js'
 import { startGateway } from '../../gateway.js'
 import { fleetFolder, OPEN_GATEWAY, openFleet, until } from './fleet-of.js'
 
@@ -77,9 +77,9 @@ t.test(
     t.test('the next controller finds them, and what was counted', async t => {
       const before = fleet.snapshot()
       await fleet.close()
-      t.ok(await lives(before.drones[0].handle), 'the drones stay')
+      t.ok(await isAlive(before.drones[0].handle), 'the drones stay')
       fleet = await openFleet(whole, dir)
-      await fleet.settled()
+      await fleet.adopted()
       const after = fleet.snapshot()
       t.equal(after.run, before.run)
       t.equal(after.gauges.open, 50)
@@ -109,7 +109,7 @@ t.test(
     t.test('those that stay take over from those that go; all leaves nothing', async t => {
       const [first, second] = fleet.snapshot().drones
       t.same(await fleet.stop(1), ['d2'])
-      t.notOk(await lives(second.handle))
+      t.notOk(await isAlive(second.handle))
       const alone = await until(fleet, ({ gauges }) => gauges.open === 60)
       t.same(
         alone.drones.map(({ id }) => id),
@@ -119,7 +119,7 @@ t.test(
       const { opened, ended, closed } = alone.counters
       t.equal(opened - ended - closed, 60, 'what is open is what was opened, and has not gone')
       t.same(await fleet.stop('all'), ['d1'])
-      t.notOk(await lives(first.handle))
+      t.notOk(await isAlive(first.handle))
       t.same(await local.find('all', { dir, flags: {} }), [])
     })
   },

@@ -1,9 +1,9 @@
 import t from 'tap'
 import { Drone } from '../../../fleet/controller/drone.js'
-import { addTally, Statistics, snapshotOf, zeroTally } from '../../../fleet/controller/snapshot.js'
+import { addTally, snapshotOf, zeroTally } from '../../../fleet/controller/snapshot.js'
 import { defaultSettings } from '../../../fleet/settings.js'
 import { zeroCounters } from '../../../fleet/statistics/counters.js'
-import { Distribution } from '../../../fleet/statistics/distribution.js'
+import { Distribution, Distributions } from '../../../fleet/statistics/distribution.js'
 
 const NOW = Date.now()
 
@@ -59,8 +59,13 @@ t.test('what a drone has counted is not lost when it is started anew', async t =
   const past = zeroTally()
   const drone = droneOf('d1')
   const total = (/** @type {number} */ time) =>
-    snapshotOf({ time, state: { ...state, past }, drones: [drone], statistics: new Statistics(), events: [] })
-      .counters
+    snapshotOf({
+      time,
+      state: { ...state, past },
+      drones: [drone],
+      distributions: new Distributions(),
+      events: [],
+    }).counters
   t.same(drone.attach(link, hello('d1', 'a')), zeroTally(), 'nothing before its first start')
   drone.receive(sample(NOW, { received: 70, lost: 2 }, [], { faults: { ECONNREFUSED: 3 } }), NOW)
   t.equal(total(NOW).received, 70)
@@ -94,7 +99,7 @@ t.test('rates are those between two samples, and of one that is silent none', as
 
 t.test('latency of all drones is one distribution; the last 5 s of it are kept', async t => {
   const drones = [droneOf('d1'), droneOf('d2')]
-  const statistics = new Statistics()
+  const distributions = new Distributions()
   const whole = new Distribution()
   const recent = new Distribution()
   for (const [i, drone] of drones.entries()) {
@@ -104,7 +109,7 @@ t.test('latency of all drones is one distribution; the last 5 s of it are kept',
       const at = NOW + second * 1000
       const one = sample(at, {}, waits)
       drone.receive(one, at)
-      statistics.add(one)
+      distributions.merge(one)
       for (const wait of waits) {
         whole.record(wait)
         if (second >= 3) recent.record(wait)
@@ -116,7 +121,7 @@ t.test('latency of all drones is one distribution; the last 5 s of it are kept',
     time,
     state: { ...state, past: zeroTally() },
     drones,
-    statistics,
+    distributions,
     events: [],
   })
   const [now, all] = [Distribution.from(snapshot.latencyNow), Distribution.from(snapshot.latency)]
@@ -126,8 +131,8 @@ t.test('latency of all drones is one distribution; the last 5 s of it are kept',
   t.ok(Math.abs(all.deviation - whole.deviation) < 1e-9)
   t.equal(now.percentile(99), recent.percentile(99))
   t.same(snapshot.gauges, { wanted: 20, opening: 0, open: 20 })
-  statistics.reset()
-  t.equal(statistics.toWire().latency.count, 0)
+  distributions.reset()
+  t.equal(distributions.toWire().latency.count, 0)
 })
 
 t.test(

@@ -8,11 +8,12 @@ import t from 'tap'
 import { Drone } from '../../../fleet/controller/drone.js'
 import { Fleet } from '../../../fleet/controller/fleet.js'
 import { checkMessage, checkResult } from '../../../fleet/controller/messages.js'
-import { Statistics, zeroTally } from '../../../fleet/controller/snapshot.js'
+import { zeroTally } from '../../../fleet/controller/snapshot.js'
 import { Engine } from '../../../fleet/drone/engine/engine.js'
 import { lookAround, machineNow, Usage } from '../../../fleet/drone/machine.js'
 import { dialLink } from '../../../fleet/link/tls.js'
 import { saveProgram } from '../../../fleet/program.js'
+import { Distributions } from '../../../fleet/statistics/distribution.js'
 import { until } from './fleet-of.js'
 
 /** As a real drone says them, so that the shapes cannot be stricter than what comes. */
@@ -85,10 +86,10 @@ t.test('each field of each message with each odd value: refused in a line, or ha
         const drone = new Drone(
           /** @type {any} */ ({ id: 'd1', handle: null, start: 's', tally: zeroTally(), restarts: 0 }),
         )
-        const statistics = new Statistics()
+        const distributions = new Distributions()
         for (let i = 0; i < 2; i++) {
           drone.receive(structuredClone(mutant.sample), Date.now())
-          statistics.add(mutant.sample)
+          distributions.merge(mutant.sample)
         }
         const text = JSON.stringify(drone.row(Date.now(), drone.latencyNow(Date.now())))
         if (/NaN|"rates":\{[^}]*null/.test(text)) offenders.push(`${path.join('.')}: ${text}`)

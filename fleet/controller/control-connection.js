@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 /** Unread bytes beyond which snapshots are left out. */
 const MAX_WAITING = 4 << 20
 
-export class ControlLine {
+export class ControlConnection {
   #socket
   /** @type {(message: any) => void} */
   onMessage = () => {}

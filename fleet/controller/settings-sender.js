@@ -1,12 +1,12 @@
-// Orders to the drones: settings, shared out among them, and ramps.
+// SettingsSender to the drones: settings, shared out among them, and ramps.
 
-import { some } from './launch.js'
+import { listIds } from './launch.js'
 import { beginsPublishing, contradiction, settingsOf } from './shares.js'
 
 /** @typedef {import('../schema.js').FleetSettings} FleetSettings */
 /** @typedef {import('./drone.js').Drone} Drone */
 
-export class Orders {
+export class SettingsSender {
   #list
   #onEvent
   /** @type {Ramp | null} */
@@ -263,9 +263,9 @@ export async function sendSettings(drones, messageOf) {
   }
   return {
     refusals: [...refusals].map(
-      ([text, ids]) => `${some(inOrder(ids, drones))} ${ids.length > 1 ? 'refuse' : 'refuses'}: ${text}`,
+      ([text, ids]) => `${listIds(inOrder(ids, drones))} ${ids.length > 1 ? 'refuse' : 'refuses'}: ${text}`,
     ),
-    silent: silent.length > 0 ? [`${some(silent)} did not answer within ${ANSWER_TIMEOUT / 1000} s`] : [],
+    silent: silent.length > 0 ? [`${listIds(silent)} did not answer within ${ANSWER_TIMEOUT / 1000} s`] : [],
   }
 }
 
