@@ -56,7 +56,7 @@ async function readBody(response) {
     /** @type {unknown} */ (response.body ?? [])
   )) {
     size += chunk.length
-    if (size > MAX_BYTES) throw new Error(`the answer is longer than ${MAX_BYTES} bytes`)
+    if (size > MAX_BYTES) throw new Error(`the response is longer than ${MAX_BYTES} bytes`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
@@ -106,7 +106,7 @@ export class Jwks {
   async #ask(url, kid) {
     const set = this.#sets.get(url) ?? this.#add(url)
     if (set.pending === null) {
-      if (this.#pending >= MAX_PENDING) throw new Error('too many JWKS endpoints are asked at the same time')
+      if (this.#pending >= MAX_PENDING) throw new Error('too many concurrent requests for JWKS')
       this.#pending++
       set.pending = this.#refresh(url, set).finally(() => {
         set.pending = null
@@ -170,7 +170,7 @@ export class Jwks {
       throw new Error(`HTTP status ${response.status}`)
     }
     const body = JSON.parse(await readBody(response))
-    if (!Array.isArray(body?.keys)) throw new Error('the answer has no list of keys')
+    if (!Array.isArray(body?.keys)) throw new Error('the response has no list of keys')
     /** @type {Map<string, Key[]>} */
     const keys = new Map()
     for (const jwk of body.keys) {

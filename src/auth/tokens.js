@@ -69,7 +69,8 @@ function parseObject(json) {
 function readPattern(settings, claim, block) {
   const pattern = settings[`${claim}_regex`]
   if (!pattern) return null
-  if (settings[claim]) throw new Error(`${block}.${claim} and ${block}.${claim}_regex exclude each other`)
+  if (settings[claim])
+    throw new Error(`${block}.${claim} and ${block}.${claim}_regex cannot be combined; set only one of them`)
   try {
     return compilePattern(pattern)
   } catch (error) {
@@ -108,7 +109,7 @@ class Verifier {
     this.#skipSignature = Boolean(client.insecure_skip_token_signature_verify)
     this.#userClaim = /** @type {string} */ (settings.user_id_claim || 'sub')
     if (!/^[a-zA-Z_]+$/.test(this.#userClaim)) {
-      throw new Error(`${block}.user_id_claim may hold only letters and underscores`)
+      throw new Error(`${block}.user_id_claim may contain only letters and _`)
     }
     this.#audience = /** @type {string} */ (settings.audience || '')
     this.#issuer = /** @type {string} */ (settings.issuer || '')

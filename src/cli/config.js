@@ -5,19 +5,19 @@ import { CONFIG_FLAG } from './command.js'
 
 /** @import { Command } from './command.js' */
 
-const COMMON_HELP = `  -h, --help             this text
-  -V, --version          the version`
+const COMMON_HELP = `  -h, --help             print this text
+  -V, --version          print the version`
 
 /** @type {Command} */
 export const configCheck = {
   name: 'config check',
-  summary: 'check a configuration and name its faults',
+  summary: 'check a configuration and list its errors',
   help: `Usage: halley config check [flags]
 
-Reads the configuration as \`halley serve\` would and prints every warning and every fault, a line each. Exit code 1 if
-the gateway would refuse to start with it.
+Reads the configuration like \`halley serve\` and prints each warning and error on a line. Exit code 1 if the gateway
+would refuse to start with it.
 
-  -c, --config FILE      configuration, .json, .yaml or .yml; left out: variables only
+  -c, --config FILE      configuration, .json, .yaml or .yml; default: variables only
 ${COMMON_HELP}
 
 Examples:
@@ -53,9 +53,9 @@ export const configDefaults = {
   summary: 'print every key with its default',
   help: `Usage: halley config defaults [flags]
 
-Prints every key with its default in the form of a configuration file, as JSON.
+Prints a configuration file with every key and its default, as JSON.
 
-      --yaml             as YAML
+      --yaml             print YAML
 ${COMMON_HELP}
 
 Examples:

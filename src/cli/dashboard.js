@@ -19,16 +19,17 @@ export const dashboard = {
   summary: 'watch a running gateway',
   help: `Usage: halley dashboard [SOCKET | PORT | URL] [flags]
 
-Shows in the terminal, second by second, how a gateway and its workers are. Without an argument it finds the gateway that
-runs on this machine. SOCKET is the path of a gateway's stats socket, PORT the port on which one listens here, and URL a
-gateway anywhere, by its admin endpoints (https://host:port, with a path if admin.handler_prefix is not /admin).
+Shows a gateway and its workers in the terminal, updated each second. Without an argument it finds the gateway on
+this machine. SOCKET is the path of the stats socket of a gateway, PORT the port of a gateway on this machine, and
+URL the address of any gateway with an admin page (https://host:port, and a path if admin.handler_prefix is not
+/admin).
 
-      --key KEY          the admin key (admin.password) for a URL; HALLEY_ADMIN_KEY is better, as nobody else can see it
-      --ascii            no characters beyond ASCII
+      --key KEY          admin key (admin.password) for a URL; prefer HALLEY_ADMIN_KEY, which other users cannot see
+      --ascii            only ASCII characters
       --no-color         no colours
-      --once             print one picture as text, and end
-  -h, --help             this text
-  -V, --version          the version
+      --once             print one screen as text and exit
+  -h, --help             print this text
+  -V, --version          print the version
 
 Press h in the dashboard for its keys. Quitting it leaves the gateway running.
 
@@ -56,7 +57,7 @@ Examples:
       flags: { ascii: flags.ascii, noColor: flags['no-color'] },
     })
     if (!flags.once && !(capabilities.screen && stdin.isTTY)) {
-      stderr('halley dashboard: it needs a terminal; --once prints one picture as text\n')
+      stderr('halley dashboard: no terminal; --once prints one screen as text\n')
       return 1
     }
     const source = await sourceOf(flags, env)
@@ -120,28 +121,29 @@ async function show(source, capabilities, owner, key, stderr) {
 async function sourceOf(flags, env) {
   const [target] = flags.words
   if (/^https?:/i.test(target ?? '')) return remote(target, flags.key ?? env.HALLEY_ADMIN_KEY ?? '')
-  if (flags.key !== undefined) throw new UsageError('--key is for a URL')
+  if (flags.key !== undefined) throw new UsageError('--key needs a URL')
   const { SocketSource } = await import('../../dashboard/source/socket-source.js')
   if (/^[a-z]+:\/\/|^[^/]+:\d+$/i.test(target ?? ''))
-    throw new UsageError(`"${target}" is no path; a URL begins with http:// or https://`)
+    throw new UsageError(`"${target}" is not a path; a URL begins with http:// or https://`)
   if (target !== undefined && !/^\d+$/.test(target)) return new SocketSource(target)
   const { listSockets } = await import('../stats/socket-path.js')
   const found = await listSockets({ runtimeDir: env.XDG_RUNTIME_DIR })
   if (target === undefined && found.length === 1) return new SocketSource(found[0].path)
   const wanted = found.find(({ port }) => port === Number(target))
   if (wanted !== undefined) return new SocketSource(wanted.path)
-  if (found.length === 0)
-    return 'no gateway of this user runs on this machine (for one elsewhere name its URL)'
+  if (found.length === 0) return 'this user runs no gateway on this machine (pass the URL of a remote one)'
   const list = found.map(({ port, path }) => `\n  halley dashboard ${port}   (${path})`).join('')
   const what =
-    target === undefined ? 'there are several gateways' : `no gateway listens on port ${target}; there is`
+    target === undefined
+      ? 'several gateways are running'
+      : `no gateway listens on port ${target}; running gateways`
   return `${what}:${list}`
 }
 
 /** @param {string} url @param {string} key */
 async function remote(url, key) {
-  if (!URL.canParse(url)) throw new UsageError(`"${url}" is no URL`)
-  if (key === '') throw new UsageError('a URL needs the admin key: --key, or HALLEY_ADMIN_KEY')
+  if (!URL.canParse(url)) throw new UsageError(`"${url}" is not a URL`)
+  if (key === '') throw new UsageError('a URL needs the admin key: set HALLEY_ADMIN_KEY or --key')
   const { HttpSource } = await import('../../dashboard/source/http-source.js')
   return new HttpSource(url, key)
 }

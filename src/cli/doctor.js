@@ -26,7 +26,7 @@ function number(flags, name) {
   const found = /^(\d+(?:\.\d+)?)([km]?)$/i.exec(text)
   const value = found === null ? Number.NaN : Math.round(Number(found[1]) * FACTORS[found[2].toLowerCase()])
   if (!(value >= 1 && value <= MOST))
-    throw new UsageError(`--${name} ${text}: it must be a number from 1 to ${MOST} (50000, 50k, 1m)`)
+    throw new UsageError(`--${name} ${text}: must be a number from 1 to ${MOST} (50000, 50k, 1m)`)
   return value
 }
 
@@ -38,7 +38,7 @@ function number(flags, name) {
 function choice(flags, name, choices) {
   const text = flags[name]
   if (text !== undefined && !choices.includes(text))
-    throw new UsageError(`--${name} ${text}: it must be one of ${choices.join(', ')}`)
+    throw new UsageError(`--${name} ${text}: must be one of ${choices.join(', ')}`)
   return text
 }
 
@@ -48,25 +48,26 @@ export const doctor = {
   summary: 'check limits and kernel settings of this machine',
   help: `Usage: halley doctor [flags]
 
-Compares this machine with a number of connections: open files, kernel settings, memory, cores, interrupts. Says of each what it is,
-what it should be and why; prints or writes the files that change it. It changes nothing by itself. See docs/doctor.md.
+Checks whether this machine can hold a number of connections: open files, kernel settings, memory, cores,
+interrupts. Shows the current value, the required value and the reason for each of them. Changes settings only
+with --write. See docs/doctor.md.
 
-  -n, --connections N    that this machine should have, at once; left out: ${CONNECTIONS}
-      --role ROLE        server: a gateway; drone: a machine that loads one; left out: server
-      --rate N           new connections in a second; left out: ${RATE}
-      --messages N       messages in a second, sent to clients or received by drones; left out: 0
-      --workers N        of the gateway; left out: one for each core
-      --addresses N      source addresses of a drone; left out: those of the machine
-      --print FILE       nothing but the text of a file: sysctl, limits (limits.d) or service (a drop-in for systemd)
-      --write DIR        write these files below DIR: / for this machine, another folder to look at them or to copy them
-      --all              in these files also what is right already
-      --json             for programs
-      --root DIR         read proc/ and sys/ there: a copy of another machine's
-  -h, --help             this text
-  -V, --version          the version
+  -n, --connections N    concurrent connections; default: ${CONNECTIONS}
+      --role ROLE        server (a gateway) or drone (a load machine); default: server
+      --rate N           new connections per second; default: ${RATE}
+      --messages N       messages per second, sent to clients or received by drones; default: 0
+      --workers N        workers of the gateway; default: one per core
+      --addresses N      source addresses of a drone; default: those of the machine
+      --print FILE       print only this file: sysctl, limits (limits.d) or service (a systemd drop-in)
+      --write DIR        write these files below DIR: / for this machine, another folder to inspect or copy them
+      --all              include settings that are right already in these files
+      --json             print JSON
+      --root DIR         read proc/ and sys/ below DIR, a copy of another machine's
+  -h, --help             print this text
+  -V, --version          print the version
 
-Exit status: 0 when the number can be reached, 1 when it cannot (or files cannot be written), 2 for a command line that cannot be
-understood. With --print it is 0.
+Exit status: 0 if the number can be reached (and with --print), 1 if it cannot or a file could not be written,
+2 for an invalid command line.
 
 Examples:
   halley doctor -n 1m
@@ -99,9 +100,9 @@ Examples:
     }
     const print = /** @type {'sysctl' | 'limits' | 'service' | undefined} */ (choice(flags, 'print', FILES))
     if (print !== undefined && (json || flags.write !== undefined))
-      throw new UsageError('--print goes with neither --json nor --write')
+      throw new UsageError('--print cannot be combined with --json or --write')
     if (!existsSync(join(root, 'proc'))) {
-      const what = root === '/' ? 'only Linux has' : `are not in ${root}`
+      const what = root === '/' ? 'only Linux has' : `are missing in ${root}`
       stderr(`halley: doctor reads /proc and /sys, which ${what}\n`)
       return 1
     }
@@ -109,7 +110,7 @@ Examples:
     const facts = readFacts(root)
     const diagnosis = diagnose(facts, asked)
     if (print !== undefined) {
-      stdout(filesOf(diagnosis, { all })[print] ?? '# nothing has to change\n')
+      stdout(filesOf(diagnosis, { all })[print] ?? '# no change needed\n')
       return 0
     }
     const code = diagnosis.obstacles.length > 0 ? 1 : 0
@@ -150,16 +151,16 @@ Examples:
 /** @param {Record<string, string | null>} files @returns {string} */
 function hint(files) {
   const names = Object.keys(files).filter(name => files[name] !== null)
-  if (names.length === 0) return 'No limit and no setting has to change.\n'
-  return `Files that change it: --print ${names.join(' | ')}, or --write DIR.\n`
+  if (names.length === 0) return 'No change needed.\n'
+  return `To change the settings: --print ${names.join(' | ')}, or --write DIR.\n`
 }
 
 /** @param {{written: string[], then: string[]}} files */
 function written(files) {
-  if (files.written.length === 0) return 'Nothing has to change: no file was written.\n'
+  if (files.written.length === 0) return 'No change needed: no file was written.\n'
   const then =
     files.then.length > 0
-      ? [`To make it count: ${files.then.join('; ')}. Sessions have new limits from the next login on.`]
+      ? [`To apply: ${files.then.join('; ')}. New limits of sessions apply from the next login.`]
       : []
-  return [...files.written.map(file => `${file} is written.`), ...then, ''].join('\n')
+  return [...files.written.map(file => `${file} written.`), ...then, ''].join('\n')
 }

@@ -24,7 +24,7 @@ const COMMANDS = [serve, dashboard, report, doctor, token, subtoken, configCheck
 const GROUPS = [
   {
     name: 'fleet',
-    summary: 'load drones, here or on EC2: published runs repeated (halley fleet --help)',
+    summary: 'generate load with drones, here or on EC2; repeat published runs (halley fleet --help)',
     examples: [
       'halley fleet run comet-million --scale 0.01',
       'halley fleet start 2 --host http://127.0.0.1:8000',
@@ -50,14 +50,14 @@ Commands:
 ${list([...COMMANDS.slice(0, 4), ...GROUPS, ...COMMANDS.slice(4)])}
 
 Flags:
-  -h, --help        this text, or that of a command
-  -V, --version     the version
+  -h, --help        print this text, or the help of a command
+  -V, --version     print the version
 
 Examples:
   halley                                  run the gateway on 127.0.0.1:8000
   halley serve -c config.json             run it with a configuration
   halley token -c config.json -u 42       make a token for user 42
-  halley serve --help                     the flags of a command
+  halley serve --help                     print the flags of a command
 `
 
 /** @param {readonly Command[]} commands @param {string} group */
@@ -72,8 +72,8 @@ Commands:
 ${list(inGroup(commands, group))}
 
 Flags:
-  -h, --help        this text, or that of a command
-  -V, --version     the version
+  -h, --help        print this text, or the help of a command
+  -V, --version     print the version
 
 Examples:
 ${examplesOf(commands, group)
@@ -131,7 +131,7 @@ async function dispatch(args, io) {
     else if (command !== null) return await command.run(io, flags)
     else {
       const needed = inGroup(commands, group).map(({ name }) => name.split(' ')[1])
-      throw new UsageError(`one of the commands ${needed.join(', ')} is needed`)
+      throw new UsageError(`no command given; use one of ${needed.join(', ')}`)
     }
     return 0
   } catch (error) {

@@ -13,14 +13,15 @@ export const report = {
   summary: 'make a page of charts from CSV files',
   help: `Usage: halley report FILE.csv [FILE2.csv ...] -o FILE.html [flags]
 
-Makes one page of what gateways wrote with --csv: memory, CPU, event-loop delay, messages, bandwidth, collections, and a table of
-peaks and of the steady state. Several files are compared. The page needs no other file and no network.
+Makes an HTML page of the CSV files that gateways wrote with --csv: charts of memory, CPU, event-loop delay,
+messages, bandwidth and garbage collections, and a table of peaks and of the steady state. Several files are
+compared. The page needs no other file and no network.
 
-  -o, --output FILE      the page
-      --title TEXT       its title; left out: the labels
-      --label TEXT       name of a run, once for each file; left out: the files' names
-  -h, --help             this text
-  -V, --version          the version
+  -o, --output FILE      HTML file to write
+      --title TEXT       title of the page; default: the labels
+      --label TEXT       name of a run, once per file; default: the file names
+  -h, --help             print this text
+  -V, --version          print the version
 
 Examples:
   halley report run.csv -o run.html
@@ -35,10 +36,10 @@ Examples:
   words: 50,
 
   async run({ stdout, stderr }, { words: files, output, title, label: labels = [] }) {
-    if (files.length === 0) throw new UsageError('a CSV file is needed')
-    if (output === undefined) throw new UsageError('--output is needed')
+    if (files.length === 0) throw new UsageError('no CSV file given')
+    if (output === undefined) throw new UsageError('--output is missing')
     if (labels.length > files.length)
-      throw new UsageError(`there are ${labels.length} labels for ${files.length} files`)
+      throw new UsageError(`${labels.length} labels given for ${files.length} files`)
     const began = Date.now()
     let shown = began
     let printed = ''

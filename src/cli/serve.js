@@ -9,23 +9,23 @@ export const serve = {
   summary: 'run the gateway (the default)',
   help: `Usage: halley serve [flags]
 
-Runs the gateway: one worker for each core, all on one port. Without a file it listens on 127.0.0.1 only, lets anonymous
-clients in, prints a generated API key and serves a demo page.
+Runs the gateway: one worker per core, all on one port. Without a configuration it listens on 127.0.0.1 only, accepts
+anonymous clients, prints a generated API key and serves a demo page.
 
   -c, --config FILE      configuration, .json, .yaml or .yml
-      --workers N        worker processes; 0 is one for each core
+      --workers N        worker processes; 0: one per core
       --port PORT        port to listen on
       --address ADDRESS  address to listen on
       --log-level LEVEL  trace, debug, info, warn, error, fatal or none
-      --csv FILE         append a row of figures each second (docs/csv.md)
+      --csv FILE         append a row of statistics each second (docs/csv.md)
       --gc-interval T    collect garbage in each worker every T (30s, 1m), one worker after another
-      --no-dashboard     log lines only, also in a terminal
-  -h, --help             this text
-  -V, --version          the version
+      --no-dashboard     print log lines instead of the dashboard
+  -h, --help             print this text
+  -V, --version          print the version
 
-In a terminal the dashboard is shown; where output goes to a file or a pipe, or with --no-dashboard, there are log lines.
+In a terminal it shows the dashboard. Otherwise, or with --no-dashboard, it prints log lines.
 
-Flags win over HALLEY_... variables, and these over the file.
+Flags override HALLEY_... variables, and these override the file.
 
 Examples:
   halley serve

@@ -55,11 +55,13 @@ function makeToken({ env, cwd }, flags, kind, more) {
   const key = `client.${block}.hmac_secret_key`
   if (settings.jwks_public_endpoint !== '') {
     throw new ConfigError([
-      `client.${block}.jwks_public_endpoint: tokens are checked with that JWKS only, so none can be made here`,
+      `client.${block}.jwks_public_endpoint: tokens are verified with this JWKS only, so no token can be made here`,
     ])
   }
   if (settings.hmac_secret_key === '') {
-    throw new ConfigError([`${key}: is not set; give a file that has it with -c, or set ${envName(key)}`])
+    throw new ConfigError([
+      `${key}: is not set; pass a configuration that has it with -c, or set ${envName(key)}`,
+    ])
   }
   const now = Math.floor(Date.now() / 1000)
   const ttl = parseTtl(flags.ttl ?? '24h')
@@ -88,11 +90,11 @@ const TOKEN_FLAGS = {
 }
 
 const TOKEN_FLAGS_HELP = `  -c, --config FILE      configuration with the secret (or set HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY)
-  -u, --user USER        user id; left out: the anonymous user
-  -t, --ttl TIME         30m, 24h ... or seconds; 0: never expires. Default 24h
-      --info JSON        object that others see beside the user
-      --audience AUD     aud claim; left out: that of the configuration
-      --issuer ISS       iss claim; left out: that of the configuration`
+  -u, --user USER        user id; default: the anonymous user
+  -t, --ttl TIME         30m, 24h ... or seconds; 0: never expires; default: 24h
+      --info JSON        JSON object that other clients see with the user
+      --audience AUD     aud claim; default: that of the configuration
+      --issuer ISS       iss claim; default: that of the configuration`
 
 /** @type {Command} */
 export const token = {
@@ -103,9 +105,9 @@ export const token = {
 Prints a connection token (JWT, HS256) signed with client.token.hmac_secret_key.
 
 ${TOKEN_FLAGS_HELP}
-      --channel CHANNEL  subscribe the connection to it; may be given more than once
-  -h, --help             this text
-  -V, --version          the version
+      --channel CHANNEL  channel to subscribe the connection to; can be repeated
+  -h, --help             print this text
+  -V, --version          print the version
 
 Examples:
   halley token -c config.json -u 42
@@ -128,10 +130,10 @@ export const subtoken = {
 Prints a subscription token (JWT, HS256) for one user and one channel, signed with
 client.subscription_token.hmac_secret_key if that block is enabled, else with client.token.hmac_secret_key.
 
-      --channel CHANNEL  the channel, with its $ if it has one
+      --channel CHANNEL  the channel, including its $ if it has one
 ${TOKEN_FLAGS_HELP}
-  -h, --help             this text
-  -V, --version          the version
+  -h, --help             print this text
+  -V, --version          print the version
 
 Examples:
   halley subtoken -c config.json -u 42 --channel '$news'
@@ -140,7 +142,7 @@ Examples:
   flags: { config: CONFIG_FLAG, ...TOKEN_FLAGS, channel: { type: 'string' } },
 
   run(io, flags) {
-    if (!flags.channel) throw new UsageError('--channel is needed')
+    if (!flags.channel) throw new UsageError('--channel is missing')
     io.stdout(`${makeToken(io, flags, 'subscription_token', { channel: flags.channel })}\n`)
     return 0
   },

@@ -58,9 +58,9 @@ function notesOf({ container, readOnly }) {
   const notes = []
   if (container !== null)
     notes.push(
-      `this looks like a container (${container}): fs.*, tcp_mem, netdev_max_backlog and nf_conntrack are the host's; other net.* settings and open files are given at its start (docker run --sysctl KEY=VALUE --ulimit nofile=N:N)`,
+      `this looks like a container (${container}): fs.*, tcp_mem, netdev_max_backlog and nf_conntrack are the host's; other net.* settings and open files are set when it is started (docker run --sysctl KEY=VALUE --ulimit nofile=N:N)`,
     )
-  if (readOnly) notes.push('/proc/sys is read-only here: sysctl has to run outside')
+  if (readOnly) notes.push('/proc/sys is read-only here: run sysctl on the host')
   return notes
 }
 
@@ -97,7 +97,7 @@ export function filesOf({ aim, findings, nofile: files, allowedNow }, { all = fa
   // No limit: writing one would lower it.
   const allowed =
     files ?? (all && allowedNow !== Number.POSITIVE_INFINITY ? Math.max(nofile(aim), allowedNow ?? 0) : null)
-  const heading = `halley doctor: ${count(aim.connections)} connections, role ${aim.role}\nsysctl --system loads it.`
+  const heading = `halley doctor: ${count(aim.connections)} connections, role ${aim.role}\nLoaded by: sysctl --system`
   return {
     sysctl: settings.length > 0 ? sysctlFile(settings, { heading }) : null,
     limits: allowed === null ? null : limitsFile(allowed),

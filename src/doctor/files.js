@@ -50,9 +50,9 @@ function ofProcess(facts, aim) {
   const word = role === 'drone' ? 'processes' : 'workers'
   const share =
     role === 'drone'
-      ? `a process of a drone holds ${count(Math.min(connections, DRONE_PROCESS))} connections`
-      : `${count(connections)} connections over ${count(workers)} ${workers === 1 ? 'worker' : 'workers, a tenth uneven'}`
-  const why = `${share}, and ${count(RESERVED_FILES)} other files; Node.js raises the soft limit to the hard one; a service has its own (LimitNOFILE)`
+      ? `a drone process holds ${count(Math.min(connections, DRONE_PROCESS))} connections`
+      : `${count(connections)} connections over ${count(workers)} ${workers === 1 ? 'worker' : 'workers, distributed unevenly by up to a tenth'}`
+  const why = `${share}, and ${count(RESERVED_FILES)} other files; Node.js raises the soft limit to the hard one; a systemd service has its own limit (LimitNOFILE)`
   if (facts.files === null)
     return finding('files', 'nofile', { should: count(need), why, status: 'cannot tell' })
   const { hard } = facts.files
@@ -69,7 +69,7 @@ function ofProcess(facts, aim) {
   const so =
     role === 'drone'
       ? `so a drone starts ${count(more)} ${word}`
-      : `start ${count(more)} ${word} (\`workers: ${more}\`), or raise it`
+      : `start ${count(more)} ${word} (\`workers: ${more}\`), or raise the limit`
   return finding('files', 'nofile', {
     is,
     should: count(need),
@@ -96,15 +96,15 @@ export function checkFiles(facts, aim) {
   // limits.d must not exceed it either: services would not start and logins would fail.
   const highest = filesToAllow(facts, aim) ?? filesOfProcess(aim)
   const ofKernel = atLeast('files', 'fs.nr_open', facts, [highest], {
-    why: 'no limit of a process can be above it',
-    what: 'files of one process: no limit can be above it',
+    why: 'maximum of the limit of a process',
+    what: 'files of one process: the maximum of every limit',
     reach: ([limit]) => reachOf(limit, facts, aim),
   })
   const open = facts.allFiles?.open ?? 0
   const others = open + processes * RESERVED_FILES
   const all = atLeast('files', 'fs.file-max', facts, [connections + others], {
     is: facts.allFiles === null ? undefined : maximum(facts, open),
-    why: `files of all processes: ${count(open)} that are open now, ${count(connections)} connections, others`,
+    why: `files of all processes: ${count(open)} open now, ${count(connections)} connections, and others`,
     what: 'files of all processes',
     reach: ([limit]) => Math.max(0, limit - others),
   })

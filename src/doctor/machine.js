@@ -46,24 +46,24 @@ function paging({ swap, hugePages, settings }) {
       is:
         swap === null ? '?' : swap.total === 0 ? 'none' : `${bytes(swap.used)} of ${bytes(swap.total)} used`,
       should: 'unused',
-      why: 'a collection reads the whole heap: what of it was swapped out comes back page by page',
+      why: 'a garbage collection reads the whole heap; swapped-out parts are loaded page by page',
       status: swap === null ? 'cannot tell' : swap.used > 64 * 1024 ** 2 ? 'tight' : 'ok',
     }),
     finding('memory', 'transparent_hugepage', {
       is: hugePages ?? '?',
       should: 'madvise or never',
-      why: 'always: heaps grow by 2 MB at a time, and are kept',
+      why: 'with always, heaps grow by 2 MB at a time and do not shrink',
       status: hugePages === null ? 'cannot tell' : hugePages === 'always' ? 'tight' : 'ok',
     }),
     finding('memory', 'vm.max_map_count', {
       is: maps ? maps.map(count).join(' ') : '?',
       should: count(65_530),
-      why: 'pieces of memory of one process: thousands are usual, and a connection takes none of its own',
+      why: 'memory mappings of one process: a few thousand are usual, a connection needs none',
       status: maps ? (maps[0] >= 65_530 ? 'ok' : 'tight') : 'cannot tell',
       setting: {
         key: 'vm.max_map_count',
         value: String(Math.max(maps?.[0] ?? 0, 65_530)),
-        why: 'pieces of memory of one process',
+        why: 'memory mappings of one process',
       },
       changes: maps != null && maps[0] < 65_530,
     }),
@@ -97,8 +97,8 @@ function interrupts({ interfaces, cores }) {
   if (interfaces.length === 0)
     return [
       finding('processor', 'interrupts', {
-        should: 'a core for each queue',
-        why: "no network card is to be seen from here: its interrupts are the host's",
+        should: 'a core per queue',
+        why: 'no network card is visible here: its interrupts belong to the host',
         status: 'cannot tell',
       }),
     ]
@@ -121,12 +121,12 @@ function interrupts({ interfaces, cores }) {
       })
     if (serving.length === 0)
       return say({
-        why: `${queues}; ${software}; /proc/interrupts does not name them`,
+        why: `${queues}; ${software}; /proc/interrupts does not list the queues`,
         status: 'cannot tell',
       })
     if (spread < want)
       return say({
-        why: `${queues}: one core does the work of several; irqbalance, or /proc/irq/N/smp_affinity_list with one core each`,
+        why: `${queues}: one core serves several queues; use irqbalance, or one core per queue in /proc/irq/N/smp_affinity_list`,
         status: 'tight',
       })
     if (receive < (cores ?? 1) && steered < receive)

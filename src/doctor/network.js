@@ -24,8 +24,8 @@ function buffers(facts, { connections }) {
     facts,
     tcpMemory(connections, { page, memory: memory?.total }),
     {
-      why: `pages of ${bytes(page)}, of all sockets: idle ones take none, a message to all one or two for each; half of memory at most`,
-      what: 'pages of all TCP buffers: one for each connection, two at most',
+      why: `buffers of all sockets, in pages of ${bytes(page)}: an idle socket needs none, a message to all clients one or two per socket; at most half of the memory`,
+      what: 'pages of all TCP buffers: one per connection, at most two',
       // The published run of 12 million had half a page per connection.
       reach: has => (has.length > 2 ? has[2] * 2 : null),
     },
@@ -36,14 +36,14 @@ function buffers(facts, { connections }) {
     const should = `up to ${count(WHOLE_MESSAGE)} or more`
     const why =
       name === 'rmem'
-        ? 'least, first and largest buffer of a socket: idle ones take nothing, so small ones save only with clients that send much'
-        : 'the same for sending: idle sockets take nothing; a client that does not read takes as much as the largest'
+        ? 'receive buffer of a socket (minimum, initial, maximum): an idle socket has none, so small buffers save memory only with clients that send much'
+        : 'send buffer of a socket (minimum, initial, maximum): an idle socket has none, a client that does not read fills the maximum'
     if (has?.length !== 3) return finding('network', id, { should, why, status: 'cannot tell' })
     const enough = has[2] >= WHOLE_MESSAGE
     const setting = {
       key: id,
       value: [...has.slice(0, 2), Math.max(has[2], WHOLE_MESSAGE)].join(' '),
-      why: `buffer of a socket: least, first, largest`,
+      why: `buffer of a socket: minimum, initial, maximum`,
     }
     return finding('network', id, {
       is: has.map(count).join(' '),
@@ -58,7 +58,7 @@ function buffers(facts, { connections }) {
   const moderate = finding('network', 'net.ipv4.tcp_moderate_rcvbuf', {
     is: grows === undefined ? '?' : String(grows),
     should: '0 or 1',
-    why: '1 lets a receive buffer grow to tcp_rmem while its client sends much; idle ones stay small either way',
+    why: '1 lets the receive buffer of a busy socket grow up to tcp_rmem; idle ones stay small either way',
     status: grows === undefined ? 'cannot tell' : 'ok',
   })
   return [all, ...one, moderate]
@@ -69,23 +69,23 @@ function queues(facts, { rate, workers }) {
   const limit = facts.settings['net.core.somaxconn']?.[0]
   const room = limit === undefined ? 0 : Math.min(limit, QUEUE) * QUEUES * workers
   const accept = atLeast('network', 'net.core.somaxconn', facts, [burst(rate)], {
-    why: `${count(rate)}/s come, and wait while a loop is busy: ${QUEUES} queues of ${Math.min(QUEUE, limit ?? QUEUE)} in each of ${count(workers)} workers hold ${count(room)}`,
-    what: 'connections that wait for accept, of one listener',
+    why: `${count(rate)} new connections/s wait in listen queues while an event loop is busy: ${QUEUES} queues of ${Math.min(QUEUE, limit ?? QUEUE)} in each of ${count(workers)} workers hold ${count(room)}`,
+    what: 'listen queue: connections of one listener before accept',
   })
   const opening = atLeast('network', 'net.ipv4.tcp_max_syn_backlog', facts, [burst(rate)], {
-    why: 'half-open connections of a listener; above it cookies are sent, or they are dropped',
-    what: 'connections that are being opened, of one listener',
+    why: 'half-open connections of a listener; further ones get SYN cookies or are dropped',
+    what: 'half-open connections of one listener',
   })
   const cookies = facts.settings['net.ipv4.tcp_syncookies']?.[0]
   const cookie = finding('network', 'net.ipv4.tcp_syncookies', {
     is: cookies === undefined ? '?' : String(cookies),
     should: '1',
-    why: 'when a queue is full, clients get in all the same',
+    why: 'with SYN cookies, clients can connect while a queue is full',
     status: cookies === undefined ? 'cannot tell' : cookies > 0 ? 'ok' : 'tight',
     setting: {
       key: 'net.ipv4.tcp_syncookies',
       value: String(cookies || 1),
-      why: 'a full queue turns nobody away',
+      why: 'SYN cookies: a full queue refuses no client',
     },
     changes: cookies === 0,
   })
@@ -94,7 +94,7 @@ function queues(facts, { rate, workers }) {
 
 /** @param {Facts} facts @returns {Finding} */
 function overflows({ listen }) {
-  const why = 'connections since boot that found a listen queue full: they try again after 1, 3, 7 s'
+  const why = 'connections since boot that overflowed a listen queue; their clients try again after 1, 3, 7 s'
   const should = `below ${OVERFLOWS * 100} %`
   if (listen === null) return finding('network', 'ListenOverflows', { should, why, status: 'cannot tell' })
   const { overflows, accepted } = listen
@@ -113,12 +113,12 @@ function backlog(facts, { rate }) {
   const { packets: seen } = facts
   const dropped = seen !== null && seen.dropped > seen.packets * DROPS
   const queue = atLeast('network', 'net.core.netdev_max_backlog', facts, [packets(rate)], {
-    why: `packets that wait for one core: four for each of ${count(rate / 2)} connections${
+    why: `packets queued for one core: four for each of ${count(rate / 2)} connections${
       seen === null
         ? ''
         : `; dropped since boot: ${count(seen.dropped)}${dropped ? ', which is too many' : ''}`
     }`,
-    what: 'packets that wait for one core',
+    what: 'packets queued for one core',
   })
   return [queue]
 }
@@ -132,20 +132,20 @@ function conntrack(facts, { connections }) {
     if (facts.container !== null)
       return finding('network', key, {
         should: count(tracked(connections)),
-        why: `${why}; the host knows`,
+        why: `${why}; only visible on the host`,
         status: 'cannot tell',
       })
     return finding('network', key, {
       is: 'not loaded',
       should: 'not loaded',
-      why: 'connections are not tracked: none is lost to a full table',
+      why: 'connections are not tracked, so no full table drops packets',
     })
   }
   const now = facts.settings[used]?.[0]
   const lists = facts.settings[buckets]?.[0]
   return atLeast('network', key, facts, [tracked(connections)], {
     is: `${facts.settings[key].map(count).join(' ')}${now === undefined ? '' : ` (${count(now)} used)`}`,
-    why: `${why}${lists && tracked(connections) > lists * 8 ? `; with ${count(lists)} buckets each look-up is long: nf_conntrack_buckets` : ''}`,
+    why: `${why}${lists && tracked(connections) > lists * 8 ? `; ${count(lists)} buckets make look-ups slow: raise nf_conntrack_buckets` : ''}`,
     what: 'tracked connections',
     // Tracking may start with a new firewall rule; until then it is no obstacle.
     reach: ([limit]) => (now === 0 ? null : Math.max(0, limit - (now ?? 0))),
@@ -158,10 +158,10 @@ function ports(facts, { connections, addresses: asked }) {
   const most = LAST_PORT - FIRST_PORT + 1
   const addresses = Math.max(1, asked ?? facts.addresses ?? 1)
   const needed = Math.ceil(connections / most)
-  const each = `${count(most)} connections at most from one address to one port of the target`
+  const each = `at most ${count(most)} connections from one address to one port of the target`
   const why =
     needed > addresses
-      ? `${each}: ${count(connections)} take ${count(needed)} addresses, and there ${addresses === 1 ? 'is' : 'are'} ${count(addresses)} (--addresses)`
+      ? `${each}: ${count(connections)} need ${count(needed)} addresses, but there ${addresses === 1 ? 'is' : 'are'} ${count(addresses)} (--addresses)`
       : `${each}; from ${addresses === 1 ? 'one address' : `${count(addresses)} addresses`}`
   const has = facts.settings[id]
   const should = `${FIRST_PORT}-${LAST_PORT}`
@@ -177,7 +177,7 @@ function ports(facts, { connections, addresses: asked }) {
           setting: {
             key: id,
             value: `${Math.min(has[0], FIRST_PORT)} ${Math.max(has[1], LAST_PORT)}`,
-            why: 'connections from one address',
+            why: 'local ports: connections from one address',
           },
           changes: has[0] > FIRST_PORT || has[1] < LAST_PORT,
         })
@@ -192,9 +192,9 @@ function reuse(facts, addresses) {
   const reused = finding('network', id, {
     is: has === undefined ? '?' : (words[has] ?? String(has)),
     should: '1: always',
-    why: 'a port is free again a second after its connection was closed, not a minute (tcp_tw_recycle is gone)',
+    why: 'the port of a closed connection can be used again after a second instead of a minute (tcp_tw_recycle no longer exists)',
     status: has === undefined ? 'cannot tell' : has === 1 ? 'ok' : 'tight',
-    setting: { key: id, value: '1', why: 'ports of closed connections, after a second' },
+    setting: { key: id, value: '1', why: 'reuse ports of closed connections after a second' },
     changes: has !== undefined && has !== 1,
   })
   const range = facts.settings['net.ipv4.ip_local_port_range']
@@ -203,7 +203,7 @@ function reuse(facts, addresses) {
   const waiting = finding('network', 'TIME_WAIT', {
     is: timeWait === null ? '?' : count(timeWait),
     should: half === null ? '' : `below ${count(half)}`,
-    why: 'ports of connections that were closed within the last minute: half of all, at most',
+    why: 'ports of connections closed within the last minute: at most half of all ports',
     status:
       timeWait === null || half === null ? 'cannot tell' : timeWait > half && has !== 1 ? 'tight' : 'ok',
   })

@@ -88,9 +88,9 @@ export function settingsFor({ memory, ...wanted }) {
   const add = (/** @type {string} */ key, /** @type {string | number} */ value, /** @type {string} */ why) =>
     settings.push({ key, value: String(value), why })
   if (nofile(wanted) > USUAL_NR_OPEN)
-    add('fs.nr_open', nofile(wanted), 'files of one process: no limit can be above it')
+    add('fs.nr_open', nofile(wanted), 'files of one process: the maximum of every limit')
   if (connections + RESERVED_FILES > (memory ?? 0) * USUAL_FILES)
-    add('fs.file-max', ANY_NUMBER, 'files of all processes: memory bounds them')
+    add('fs.file-max', ANY_NUMBER, 'files of all processes: only memory limits them')
   if (memory !== undefined) {
     const need = tcpMemory(connections, { memory })
     const usual = USUAL_TCP_MEM.map(part => Math.ceil((memory / PAGE) * part))
@@ -98,17 +98,21 @@ export function settingsFor({ memory, ...wanted }) {
       add(
         'net.ipv4.tcp_mem',
         need.map((pages, i) => Math.max(pages, usual[i])).join(' '),
-        'pages of all TCP buffers: one for each connection, two at most',
+        'pages of all TCP buffers: one per connection, at most two',
       )
   }
   if (role === 'drone') {
-    add('net.ipv4.ip_local_port_range', `${FIRST_PORT} ${LAST_PORT}`, 'connections from one address')
-    add('net.ipv4.tcp_tw_reuse', 1, 'ports of closed connections, after a second')
+    add(
+      'net.ipv4.ip_local_port_range',
+      `${FIRST_PORT} ${LAST_PORT}`,
+      'local ports: connections from one address',
+    )
+    add('net.ipv4.tcp_tw_reuse', 1, 'reuse ports of closed connections after a second')
   } else {
-    add('net.core.somaxconn', burst(rate), 'connections that wait for accept, of one listener')
-    add('net.ipv4.tcp_max_syn_backlog', burst(rate), 'connections that are being opened, of one listener')
+    add('net.core.somaxconn', burst(rate), 'listen queue: connections of one listener before accept')
+    add('net.ipv4.tcp_max_syn_backlog', burst(rate), 'half-open connections of one listener')
   }
-  add('net.core.netdev_max_backlog', packets(rate), 'packets that wait for one core')
+  add('net.core.netdev_max_backlog', packets(rate), 'packets queued for one core')
   // The dash: no error if connection tracking is not loaded.
   add('-net.netfilter.nf_conntrack_max', Math.max(262_144, tracked(connections)), 'tracked connections')
   return settings

@@ -35,13 +35,12 @@ export function summary({ aim, findings, largest, obstacles }) {
   const what = `${count(aim.connections)} connections (${aim.role})`
   const of = (/** @type {string} */ status) => findings.filter(found => found.status === status).length
   if (obstacles.length > 0)
-    return `${what} cannot be reached: ${obstacles.join(', ')}. The most that could be reached now: about ${count(rounded(largest ?? 0))}.`
+    return `${what} cannot be reached: ${obstacles.join(', ')}. The maximum now is about ${count(rounded(largest ?? 0))}.`
   const [tight, dark] = [of('tight'), of('cannot tell')]
-  const rest = [
-    ...(tight > 0 ? [`${tight} to look at`] : []),
-    ...(dark > 0 ? [`${dark} that cannot be told`] : []),
-  ].join(', ')
-  const most = largest === null ? '' : ` (the most: about ${count(rounded(largest))})`
+  const rest = [...(tight > 0 ? [`${tight} to check`] : []), ...(dark > 0 ? [`${dark} unknown`] : [])].join(
+    ', ',
+  )
+  const most = largest === null ? '' : ` (maximum: about ${count(rounded(largest))})`
   return `${what} can be reached${most}${rest === '' ? '' : `; ${rest}`}.`
 }
 

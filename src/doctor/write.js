@@ -13,15 +13,15 @@ export const PLACES = Object.freeze({
 export class WriteError extends Error {}
 
 const FAULTS = /** @type {Record<string, string>} */ ({
-  EACCES: 'this user may not write there',
-  EPERM: 'this user may not write there',
-  EROFS: 'it is read-only',
-  ENOENT: 'no folder can be made there',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the file system is read-only',
+  ENOENT: 'a folder cannot be created there',
   ENOSPC: 'the disk is full',
   EDQUOT: 'the disk is full',
   ENOTDIR: 'part of the path is a file',
   EEXIST: 'part of the path is a file',
-  EISDIR: 'it is a folder',
+  EISDIR: 'is a folder',
 })
 
 /** @param {string} file @param {string} text @throws {WriteError} the file is unchanged then */

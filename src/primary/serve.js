@@ -90,9 +90,9 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
   view = new TerminalView(telemetry.socket, env, ({ stop: requested, fault }) => {
     telemetry.hold(false)
     if (terminalGone()) return
-    if (fault !== '') log.error(`the dashboard ended: ${fault}; the gateway runs on`)
+    if (fault !== '') log.error(`the dashboard failed: ${fault}; the gateway keeps running`)
     else if (!requested && signals === 0)
-      log.info({ url: pool.url }, 'the dashboard is closed, the gateway runs on')
+      log.info({ url: pool.url }, 'dashboard closed; the gateway keeps running')
     if (requested) stop()
   })
   telemetry.hold(true)

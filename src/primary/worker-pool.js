@@ -263,7 +263,7 @@ export class WorkerPool {
    */
   restart(index) {
     const slot = this.slots[index]
-    if (!slot) throw new Error(`there is no worker ${index}`)
+    if (!slot) throw new Error(`no worker has index ${index}`)
     if (slot.restarting && !this.#stopping) return
     const { worker } = slot
     if (!worker || !slot.listening || this.#stopping) throw new Error(`worker ${index} is not up`)

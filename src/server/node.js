@@ -47,7 +47,7 @@ export class NodeServer {
   /** @param {{logger?: {error: (details: object, message: string) => void}}} [options] */
   constructor({ logger } = {}) {
     this.#host = {
-      log: error => logger?.error({ err: error }, 'the HTTP server, or a handler of it, failed'),
+      log: error => logger?.error({ err: error }, 'HTTP server or handler failed'),
       chunks: this.#chunks,
       hold: stream => this.#hold(stream),
       slow: this.slow,

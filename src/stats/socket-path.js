@@ -58,7 +58,7 @@ export function ownFolder(folder) {
 export function checkLength(path) {
   const bytes = Buffer.byteLength(path)
   if (bytes > MAX_PATH_BYTES)
-    throw new Error(`the path of a socket has at most ${MAX_PATH_BYTES} bytes; ${path} has ${bytes}`)
+    throw new Error(`${path}: a socket path has at most ${MAX_PATH_BYTES} bytes, this one has ${bytes}`)
 }
 
 /** @param {string} path @returns {Promise<boolean>} whether a process listens there */

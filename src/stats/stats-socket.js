@@ -171,7 +171,7 @@ function parse(line) {
   try {
     return JSON.parse(line)
   } catch {
-    throw new Error('a command is one JSON text on a line')
+    throw new Error('a command must be one JSON object on one line')
   }
 }
 

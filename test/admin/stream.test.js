@@ -103,10 +103,10 @@ t.test('commands reach the gateway, and what it says comes back', async t => {
     t.same((await command(known)).body, { error: null })
     t.same(admin.view.commands.at(-1), known)
   }
-  admin.view.fault = 'there is no worker 9'
+  admin.view.fault = 'no worker has index 9'
   const failed = await command({ type: 'restart', worker: 9 })
   t.equal(failed.status, 200)
-  t.same(failed.body, { error: 'there is no worker 9' })
+  t.same(failed.body, { error: 'no worker has index 9' })
   const told = admin.view.commands.length
   for (const forbidden of [{ type: 'stop' }, { type: 'log', on: true }]) {
     t.equal((await command(forbidden)).status, 403)

@@ -109,7 +109,7 @@ t.test('what cannot be understood is one line, the nearest thing, and exit code 
     ['nonsense', /unknown command "nonsense" \(see halley --help\)/],
     ['serve --nonsense', /serve: unknown flag --nonsense /],
     ['config chek', /unknown command "config chek"; did you mean config check\?/],
-    ['config', /one of the commands check, defaults, doc is needed/],
+    ['config', /no command given; use one of check, defaults, doc/],
     ['serve --prot 1', /serve: unknown flag --prot; did you mean --port\?/],
     ['--worker=2', /serve: unknown flag --worker; did you mean --workers\?/],
     ['serve -x', /serve: unknown flag -x /],
@@ -117,7 +117,7 @@ t.test('what cannot be understood is one line, the nearest thing, and exit code 
     ['serve --config --port 1', /--config needs a value/],
     ['serve --no-dashboard=yes', /--no-dashboard takes no value/],
     ['serve config.json', /unexpected argument "config.json"/],
-    ['subtoken -u 1', /--channel is needed/],
+    ['subtoken -u 1', /--channel is missing/],
   ])) {
     const { code, out, err } = await halley(line.split(' '))
     t.equal(code, 2, line)
@@ -266,7 +266,7 @@ t.test('tokens that cannot be made', async t => {
   })
   t.match(await halley(['token', '-c', jwks]), {
     code: 1,
-    err: /jwks_public_endpoint: tokens are checked with that JWKS/,
+    err: /jwks_public_endpoint: tokens are verified with this JWKS/,
   })
 })
 

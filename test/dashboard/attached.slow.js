@@ -102,7 +102,7 @@ t.test('in the terminal of the gateway itself: the view may go, and the gateway 
   await tmux.keys('q')
   await tmux.until('what is to become of the gateway?')
   await tmux.keys('l')
-  await tmux.until('the gateway runs on')
+  await tmux.until('the gateway keeps running')
   t.equal(await answers(port), true)
   await tmux.keys('C-c')
   await tmux.until('exit 0')

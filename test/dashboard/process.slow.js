@@ -62,7 +62,7 @@ t.test('the gateway of this machine is found; with several it is asked which', a
   t.match(await run(['--once'], env), {
     code: 1,
     out: '',
-    err: /no gateway of this user runs on this machine/,
+    err: /this user runs no gateway on this machine/,
   })
   const path = (/** @type {number} */ port) =>
     /** @type {string} */ (socketPath('auto', port, { runtimeDir: runtime, temporary: runtime }))
@@ -73,11 +73,11 @@ t.test('the gateway of this machine is found; with several it is asked which', a
   const second = await mock(t, { connections: 5000 }, path(9000))
   t.match(await run(['--once'], env), {
     code: 1,
-    err: /several gateways:\n {2}halley dashboard 8000 .*\n {2}halley dashboard 9000/,
+    err: /several gateways are running:\n {2}halley dashboard 8000 .*\n {2}halley dashboard 9000/,
   })
   t.match(await run(['--once', '7000'], env), {
     code: 1,
-    err: /no gateway listens on port 7000; there is:\n/,
+    err: /no gateway listens on port 7000; running gateways:\n/,
   })
   const once = run(['--once', '9000'], env)
   await second.until(({ connections }) => connections > 0)
@@ -96,10 +96,10 @@ t.test('without a terminal it says so in one line', async t => {
   t.same(await run(['/nowhere.sock']), {
     code: 1,
     out: '',
-    err: 'halley dashboard: it needs a terminal; --once prints one picture as text\n',
+    err: 'halley dashboard: no terminal; --once prints one screen as text\n',
   })
   const { tmux } = await open(t, '/nowhere.sock', { term: 'dumb' })
-  await tmux.until(/needs a terminal; --once[\s\S]*exit 1/)
+  await tmux.until(/no terminal; --once[\s\S]*exit 1/)
   t.match(await run(['--once', '/nowhere.sock']), {
     code: 1,
     err: /^halley dashboard: \/nowhere\.sock: there is no gateway\n$/,
@@ -110,7 +110,7 @@ t.test('without a terminal it says so in one line', async t => {
   })
   for (const target of ['localhost:8000', 'ftp://localhost'])
     t.match(await run([target, '--once']), { code: 2, err: /no path; a URL begins with http/ })
-  t.match(await run(['--key', 'x', '--once']), { code: 2, err: /--key is for a URL/ })
+  t.match(await run(['--key', 'x', '--once']), { code: 2, err: /--key needs a URL/ })
 })
 
 t.test('a terminal of an unknown kind is drawn on as xterm is, and given back', async t => {

@@ -45,7 +45,7 @@ t.test(
     t.equal(bad.err, '')
     t.match(
       bad.out,
-      /cannot be reached: net\.ipv4\.tcp_mem\. The most\s+that could be reached now: about 748,000\.\n\nFiles that change it: --print sysctl, or --write DIR\.\n$/,
+      /cannot be reached: net\.ipv4\.tcp_mem\. The maximum\s+now is about 748,000\.\n\nTo change the settings: --print sysctl, or --write DIR\.\n$/,
     )
     const drone = await doctor('--root', root, '-n', '60000', '--role', 'drone')
     t.equal(drone.code, 1)
@@ -88,7 +88,7 @@ t.test('where there is no /proc, one line says so', async t => {
   const { code, out, err } = await doctor('--root', root)
   t.equal(code, 1)
   t.equal(out, '')
-  t.equal(err, `halley: doctor reads /proc and /sys, which are not in ${root}\n`)
+  t.equal(err, `halley: doctor reads /proc and /sys, which are missing in ${root}\n`)
 })
 
 t.test('the table fits 80 columns, has colours only when asked for, and a mark for each line', async t => {
@@ -154,7 +154,7 @@ t.test('--print gives a file and nothing else', async t => {
   t.notMatch(await print('sysctl'), /nr_open/)
   t.match(await print('sysctl', '--all'), /^fs\.nr_open = 1048576$/m)
   const fine = await doctor('--root', machine(t, ec2()), '-n', '1000', '--print', 'limits')
-  t.equal(fine.out, '# nothing has to change\n')
+  t.equal(fine.out, '# no change needed\n')
 })
 
 t.test('--write puts the files where they belong, and takes nothing away that it wrote before', async t => {
@@ -162,7 +162,7 @@ t.test('--write puts the files where they belong, and takes nothing away that it
   const to = join(root, 'out')
   const { code, out } = await doctor('--root', root, '-n', '200k', '--write', to)
   t.equal(code, 1, 'the number cannot be reached yet')
-  for (const place of Object.values(PLACES)) t.match(out, `${join(to, place)} is written.`)
+  for (const place of Object.values(PLACES)) t.match(out, `${join(to, place)} written.`)
   t.match(out, /sysctl --system/)
   const sysctl = () => readFileSync(join(to, PLACES.sysctl), 'utf8')
   const before = sysctl()
@@ -186,7 +186,7 @@ t.test('nothing to change: no file', async t => {
   writeFileSync(join(root, 'proc/sys/net/ipv4/tcp_max_syn_backlog'), '4096')
   const { code, out } = await doctor('--root', root, '-n', '1000', '--write', join(root, 'out'))
   t.equal(code, 0)
-  t.match(out, /Nothing has to change: no file was written\.\n$/)
+  t.match(out, /No change needed: no file was written\.\n$/)
   t.notOk(existsSync(join(root, 'out')))
 })
 
@@ -198,11 +198,11 @@ t.test('what cannot be written is one line, and 1', async t => {
   t.match(err, /^halley: \S+90-halley\.conf: cannot be written: part of the path is a file\n$/)
   mkdirSync(join(root, 'out', PLACES.sysctl), { recursive: true })
   const folder = await doctor('--root', root, '-n', '1000', '--write', join(root, 'out'))
-  t.match(folder.err, /^halley: [^\n]+: cannot be written: it is a folder\n$/)
+  t.match(folder.err, /^halley: [^\n]+: cannot be written: is a folder\n$/)
   t.same(readdirSync(join(root, 'out/etc/sysctl.d')), ['90-halley.conf'], 'no draft is left')
   if (process.platform !== 'linux') return
   const nowhere = await doctor('--root', root, '-n', '1000', '--write', '/proc/nowhere')
-  t.match(nowhere.err, /^halley: [^\n]+: cannot be written: no folder can be made there\n$/)
+  t.match(nowhere.err, /^halley: [^\n]+: cannot be written: a folder cannot be created there\n$/)
 })
 
 t.test(

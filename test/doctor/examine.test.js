@@ -95,7 +95,7 @@ t.test('ports of a drone are counted for each of its addresses', async t => {
     look(MACHINES.ec2, { role: 'drone', ...asked }, 'net.ipv4.ip_local_port_range')
   t.match(ports({ connections: 28_232 }), { status: 'tight', reach: 28_232 })
   t.match(ports({ connections: 28_233 }), { status: 'too low', setting: { value: '1024 65535' } })
-  t.match(ports({ connections: 100_000 })?.why, /100,000 take 2 addresses, and there is 1/)
+  t.match(ports({ connections: 100_000 })?.why, /100,000 need 2 addresses, but there is 1/)
   t.match(ports({ connections: 100_000, addresses: 50 }), { status: 'ok', reach: 50 * 28_232 })
   const wide = {
     ...MACHINES.ec2,

@@ -148,10 +148,10 @@ t.test('a CSV file is never overwritten by its page', async t => {
 t.test('a command line that cannot be understood is exit code 2', async t => {
   const dir = t.testdir({ 'a.csv': csvText({ seconds: 20 }) })
   for (const [line, said] of /** @type {[string, RegExp][]} */ ([
-    ['-o x.html', /report: a CSV file is needed/],
-    ['a.csv', /report: --output is needed/],
+    ['-o x.html', /report: no CSV file given/],
+    ['a.csv', /report: --output is missing/],
     ['a.csv -o', /-o needs a value/],
-    ['a.csv -o x.html --label A --label B', /there are 2 labels for 1 files/],
+    ['a.csv -o x.html --label A --label B', /2 labels given for 1 files/],
     ['a.csv -o x.html --tilte T', /did you mean --title/],
   ])) {
     const { code, err } = await report(line.split(' '), dir)

@@ -68,7 +68,7 @@ export class BrokerHost {
     this.#lastFull = now
     this.#log.warn(
       { bytes, max_bytes: maxBytes },
-      'engine.memory.max_bytes is reached: the history of the channels published to least recently is dropped',
+      'engine.memory.max_bytes reached: dropping the history of the least recently published channels',
     )
   }
 
