@@ -109,7 +109,7 @@ t.test('without a terminal it says so in one line', async t => {
     err: /needs the admin key/,
   })
   for (const target of ['localhost:8000', 'ftp://localhost'])
-    t.match(await run([target, '--once']), { code: 2, err: /no path; a URL begins with http/ })
+    t.match(await run([target, '--once']), { code: 2, err: /is not a path; a URL begins with http/ })
   t.match(await run(['--key', 'x', '--once']), { code: 2, err: /--key needs a URL/ })
 })
 
