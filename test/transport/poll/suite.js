@@ -307,6 +307,10 @@ export function pollSuite(t, driver) {
           publish: { channel: 'kept:much', data: `${i + 1} ${data}` },
         })),
       })
+      // Its worker may get the last of them after the API's reply.
+      const present = async () =>
+        (await gateway.api('presence_stats', { channel: 'kept:much' })).result.num_clients
+      while ((await present()) > 0) await new Promise(setImmediate)
       t.same(await client.poll(), [{ push: { disconnect: { code: 3008, reason: 'slow' } } }])
       t.equal(client.close, '3008 slow')
 
