@@ -1,7 +1,7 @@
 // Keys of Centrifugo v6 that Halley does not support yet: accepted with a warning. `x.*`: everything below x.
 
 /** Relative to a namespace. */
-export const laterChannelOptions = [
+export const unsupportedChannelOptions = [
   'client_publish_debounce_interval',
   'map.*',
   'map_clients_presence_channel_prefix',
@@ -18,14 +18,14 @@ export const laterChannelOptions = [
   'subscribe_stream_proxy_name',
 ]
 
-export const laterOptions = [
+export const unsupportedOptions = [
   'admin.external',
   'admin.insecure',
   'admin.web_path',
   'admin.web_proxy_address',
   'broker.*',
   'channel.proxy.*',
-  ...laterChannelOptions.map(path => `channel.without_namespace.${path}`),
+  ...unsupportedChannelOptions.map(path => `channel.without_namespace.${path}`),
   'client.channel_position_max_time_lag',
   'client.concurrency',
   'client.proxy.*',

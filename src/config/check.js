@@ -196,8 +196,8 @@ function checkRedis(redis, report) {
   const shards = redisShards(redis, (key, text) =>
     report.refuse([key, ...keys.map(name => `${REDIS}.${name}`)], text),
   )
-  for (const { key, later } of shards) {
-    for (const option of later)
+  for (const { key, unsupported } of shards) {
+    for (const option of unsupported)
       report.warn(key, `Centrifugo option ${option}, which Halley does not support yet; it is ignored`)
   }
   if (!/^[^\s{}]+$/.test(redis.prefix)) {

@@ -1,6 +1,6 @@
 // Known keys and variables: Halley's own, and those of Centrifugo that Halley does not support yet.
 
-import { laterChannelOptions, laterOptions } from './centrifugo.js'
+import { unsupportedChannelOptions, unsupportedOptions } from './centrifugo.js'
 import { nearest } from './nearest.js'
 import { string } from './options/make.js'
 import { channelOptions, envName, NAMESPACES, options } from './options.js'
@@ -14,21 +14,21 @@ class Keys {
   /** @type {Map<string, Option>} */
   #own
   /** @type {Set<string>} keys and open sections of Centrifugo */
-  #later = new Set()
+  #unsupported = new Set()
   /** @type {string[]} */
   #open = []
   /** @type {Set<string>} paths with keys below them */
   #sections = new Set()
 
-  /** @param {readonly Option[]} own @param {readonly string[]} later */
-  constructor(own, later) {
+  /** @param {readonly Option[]} own @param {readonly string[]} unsupported */
+  constructor(own, unsupported) {
     this.#own = new Map(own.map(option => [option.path, option]))
-    for (const entry of later) {
+    for (const entry of unsupported) {
       const path = entry.endsWith(ANYTHING) ? entry.slice(0, -ANYTHING.length) : entry
       if (path !== entry) this.#open.push(path)
-      this.#later.add(path)
+      this.#unsupported.add(path)
     }
-    for (const path of [...this.#own.keys(), ...this.#later]) {
+    for (const path of [...this.#own.keys(), ...this.#unsupported]) {
       for (let dot = path.indexOf('.'); dot !== -1; dot = path.indexOf('.', dot + 1)) {
         this.#sections.add(path.slice(0, dot))
       }
@@ -46,33 +46,33 @@ class Keys {
   }
 
   /** @param {string} path */
-  isLater(path) {
-    return this.#later.has(path) || this.#open.some(open => path.startsWith(`${open}.`))
+  isUnsupported(path) {
+    return this.#unsupported.has(path) || this.#open.some(open => path.startsWith(`${open}.`))
   }
 
   /** @param {string} path @returns {string} '' if none is near */
   nearest(path) {
-    return nearest(path, [...this.#own.keys(), ...this.#sections, ...this.#later])
+    return nearest(path, [...this.#own.keys(), ...this.#sections, ...this.#unsupported])
   }
 
   /** @param {string} name of a variable, or the part that names the key */
-  laterVariable(name) {
-    for (const path of this.#later) if (variable(path) === name) return true
+  isUnsupportedVariable(name) {
+    for (const path of this.#unsupported) if (variable(path) === name) return true
     return this.#open.some(open => name.startsWith(`${variable(open)}_`))
   }
 
-  /** @param {string} name as for laterVariable @returns {string} '' if none is near */
+  /** @param {string} name as for isUnsupportedVariable @returns {string} '' if none is near */
   nearestVariable(name) {
-    return variable(nearest(name, [...this.#own.keys(), ...this.#later]))
+    return variable(nearest(name, [...this.#own.keys(), ...this.#unsupported]))
   }
 }
 
 /** @param {string} path */
 const variable = path => path.replace(/[-.]/g, '_').toUpperCase()
 
-export const rootKeys = new Keys(options, laterOptions)
+export const rootKeys = new Keys(options, unsupportedOptions)
 
-export const namespaceKeys = new Keys([string('name', '', ''), ...channelOptions], laterChannelOptions)
+export const namespaceKeys = new Keys([string('name', '', ''), ...channelOptions], unsupportedChannelOptions)
 
 /** @type {Map<string, Option>} */
 const byVariable = new Map(options.map(option => [envName(option.path), option]))

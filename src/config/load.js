@@ -23,7 +23,7 @@ export { ConfigError }
 
 /** @import { Option } from './options/make.js' */
 
-const LATER = 'Centrifugo key that Halley does not support yet; it is ignored'
+const UNSUPPORTED = 'Centrifugo key that Halley does not support yet; it is ignored'
 const NAMESPACE_NAME = /^[-a-zA-Z0-9_.]{2,}$/
 
 /** @param {unknown} value */
@@ -104,7 +104,7 @@ class Draft {
       const option = keys.option(path)
       if (option?.type === 'namespaces') this.#applyNamespaces(value, full)
       else if (option !== undefined) this.#set(target, option, full, full, () => readValue(option, value))
-      else if (keys.isLater(path)) this.#warnLeaves(full, value)
+      else if (keys.isUnsupported(path)) this.#warnLeaves(full, value)
       else if (!keys.isSection(path)) {
         this.report.fault(full, `unknown key${hint(base, keys.nearest(path))}`)
       } else if (isObject(value)) {
@@ -117,7 +117,7 @@ class Draft {
   #warnLeaves(path, value) {
     const entries = isObject(value) ? Object.entries(/** @type {object} */ (value)) : []
     for (const [key, below] of entries) this.#warnLeaves(`${path}.${key}`, below)
-    if (entries.length === 0) this.report.warn(path, LATER)
+    if (entries.length === 0) this.report.warn(path, UNSUPPORTED)
   }
 
   /** @param {unknown} list @param {string} label */
@@ -169,8 +169,8 @@ class Draft {
       this.#set(this.config, option, option.path, name, () => readText(option, text))
     } else if (this.#applyNamespaceVariable(name, text)) {
       // Applied or reported.
-    } else if (rootKeys.laterVariable(name.slice('HALLEY_'.length))) {
-      this.report.warn(name, LATER)
+    } else if (rootKeys.isUnsupportedVariable(name.slice('HALLEY_'.length))) {
+      this.report.warn(name, UNSUPPORTED)
     } else {
       const best = rootKeys.nearestVariable(name.slice('HALLEY_'.length))
       this.report.fault(name, `unknown variable${hint('HALLEY_', best)}`)
@@ -201,8 +201,8 @@ class Draft {
     if (option !== undefined) {
       const path = `${NAMESPACES}[${index}].${option.path}`
       this.#set(namespaces[index], option, path, name, () => readText(option, text))
-    } else if (namespaceKeys.laterVariable(rest)) {
-      this.report.warn(name, LATER)
+    } else if (namespaceKeys.isUnsupportedVariable(rest)) {
+      this.report.warn(name, UNSUPPORTED)
     } else {
       const best = namespaceKeys.nearestVariable(rest)
       this.report.fault(name, `unknown variable${hint(prefix, best)}`)

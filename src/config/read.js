@@ -105,9 +105,9 @@ function readDuration(value) {
 export function readValue(option, given) {
   const alone = option.single && typeof given === 'string'
   const value = option.type === 'duration' ? readDuration(given) : alone ? [given] : structuredClone(given)
-  const { later = {} } = option
-  if (typeof value === 'string' && Object.hasOwn(later, value)) {
-    throw new ValueError(`${show(value)}: ${later[value]}`)
+  const { unsupported = {} } = option
+  if (typeof value === 'string' && Object.hasOwn(unsupported, value)) {
+    throw new ValueError(`${show(value)}: ${unsupported[value]}`)
   }
   const validate = validatorOf(option)
   if (validate(value)) return value

@@ -2,15 +2,15 @@
 
 import { parseDuration, show } from './values.js'
 
-/** @typedef {{host: string, port: number}} Place */
+/** @typedef {{host: string, port: number}} HostPort */
 
 /**
  * @typedef {object} RedisAddress a parsed address
  * @property {'single' | 'sentinel' | 'cluster'} kind
- * @property {Place[]} places the server, the sentinels, or some nodes of the cluster; empty with `path`
+ * @property {HostPort[]} hosts the server, the sentinels, or some nodes of the cluster; empty with `path`
  * @property {string} path of a Unix socket, else ''
  * @property {Record<string, any>} own options in the address, by names of the common ones; durations in ms
- * @property {string[]} later options of Centrifugo that Halley does not support yet
+ * @property {string[]} unsupported options of Centrifugo that Halley does not support yet
  */
 
 const DEFAULT_PORT = 6379
@@ -33,10 +33,10 @@ const SCHEMES = Object.freeze({
 const URL_FORM =
   /^([a-z+]+):\/\/(?:([^/?#]*)@)?(\[[^\]/?#@]+\]|[^[\]:/?#@\s,]+)(?::(\d+))?(?:\/([^?#]*))?(?:\?([^#]*))?$/i
 const UNIX_FORM = /^unix:\/\/(?:([^/?#]*)@)?(\/[^?#]+)(?:\?([^#]*))?$/i
-const PLACE_FORM = /^(\[[^\]/?#@]+\]|[^[\]:/?#@\s,]+)(?::(\d+))?$/
+const HOST_PORT_FORM = /^(\[[^\]/?#@]+\]|[^[\]:/?#@\s,]+)(?::(\d+))?$/
 
-/** @param {string} host @param {string | undefined} port @param {number} otherwise @returns {Place} */
-function place(host, port, otherwise) {
+/** @param {string} host @param {string | undefined} port @param {number} otherwise @returns {HostPort} */
+function hostPort(host, port, otherwise) {
   const number = port === undefined ? otherwise : Number(port)
   if (number < 1 || number > 65535) throw new Error('has a port that is not between 1 and 65535')
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port: number }
@@ -44,11 +44,11 @@ function place(host, port, otherwise) {
 
 /**
  * @param {string} text `host:port`, `[::1]:port` or `host` @param {number} otherwise default port
- * @returns {Place | null}
+ * @returns {HostPort | null}
  */
-function parsePlace(text, otherwise) {
-  const [found, host, port] = PLACE_FORM.exec(text) ?? []
-  return found === undefined ? null : place(host, port, otherwise)
+function parseHostPort(text, otherwise) {
+  const [found, host, port] = HOST_PORT_FORM.exec(text) ?? []
+  return found === undefined ? null : hostPort(host, port, otherwise)
 }
 
 /** @param {string} text */
@@ -107,14 +107,14 @@ const OPTIONS = Object.freeze({
   sentinel_user: ['sentinel_user', readText],
   sentinel_password: ['sentinel_password', readText],
 })
-const LATER = ['force_resp2', 'replica_client_enabled']
+const UNSUPPORTED = ['force_resp2', 'replica_client_enabled']
 
 /** @param {string | undefined} query @param {RedisAddress} address is changed @returns {string[]} values of `addr` */
 function readQuery(query, address) {
   const more = []
   for (const [name, value] of new URLSearchParams(query)) {
     if (name === 'addr') more.push(value)
-    else if (LATER.includes(name)) address.later.push(name)
+    else if (UNSUPPORTED.includes(name)) address.unsupported.push(name)
     else if (Object.hasOwn(OPTIONS, name)) {
       const [key, read] = OPTIONS[name]
       address.own[key] = read(name, value)
@@ -132,7 +132,7 @@ function readQuery(query, address) {
 /** @param {RegExpExecArray} match of UNIX_FORM @returns {RedisAddress} */
 function parseUnix([, auth, path, query]) {
   /** @type {RedisAddress} */
-  const address = { kind: 'single', places: [], path: decode(path), own: {}, later: [] }
+  const address = { kind: 'single', hosts: [], path: decode(path), own: {}, unsupported: [] }
   readAuth(auth, address.own)
   const more = readQuery(query, address)
   if (more.length > 0) throw new Error('names a Unix socket, which cannot have addr')
@@ -147,14 +147,14 @@ function parseUnix([, auth, path, query]) {
  */
 export function parseRedisAddress(text) {
   if (!text.includes('://')) {
-    const only = parsePlace(text, DEFAULT_PORT)
+    const only = parseHostPort(text, DEFAULT_PORT)
     if (only === null) {
       if (/^[^@[]*,/.test(text)) throw new Error('holds several addresses; write them as a list')
       if (/^[\da-f:]*:[\da-f:]*:[\da-f:.]*$/i.test(text))
         throw new Error('is an IPv6 address without brackets; write [::1]:6379')
       throw new Error(FORM)
     }
-    return { kind: 'single', places: [only], path: '', own: {}, later: [] }
+    return { kind: 'single', hosts: [only], path: '', own: {}, unsupported: [] }
   }
   const unix = UNIX_FORM.exec(text)
   if (unix !== null) return parseUnix(unix)
@@ -176,7 +176,7 @@ export function parseRedisAddress(text) {
  */
 function readUrl([, , auth, host, port, db, query], { kind, tls }) {
   /** @type {RedisAddress} */
-  const address = { kind, places: [], path: '', own: {}, later: [] }
+  const address = { kind, hosts: [], path: '', own: {}, unsupported: [] }
   const { own } = address
   if (tls) own.tls = own.sentinel_tls = true
   readAuth(auth, own)
@@ -189,13 +189,13 @@ function readUrl([, , auth, host, port, db, query], { kind, tls }) {
   if (kind === 'single' && own.sentinel_master_name !== undefined) address.kind = 'sentinel'
   else if (kind === 'single' && more.length > 0) address.kind = 'cluster'
   const otherwise = address.kind === 'sentinel' ? SENTINEL_PORT : DEFAULT_PORT
-  address.places = [place(host, port, otherwise), ...more.map(text => another(text, otherwise))]
+  address.hosts = [hostPort(host, port, otherwise), ...more.map(text => extraHost(text, otherwise))]
   return address
 }
 
 /** @param {string} text of an `addr` @param {number} otherwise default port */
-function another(text, otherwise) {
-  const found = parsePlace(text, otherwise)
+function extraHost(text, otherwise) {
+  const found = parseHostPort(text, otherwise)
   if (found === null) throw new Error('has an addr that is not host:port')
   return found
 }
@@ -206,15 +206,15 @@ function another(text, otherwise) {
  * @returns {RedisAddress}
  * @throws {Error}
  */
-export function parseRedisPlaces(text, kind) {
+export function parseRedisHosts(text, kind) {
   const otherwise = kind === 'sentinel' ? SENTINEL_PORT : DEFAULT_PORT
-  const places = text.split(',').map(entry => {
-    const found = parsePlace(entry.trim(), otherwise)
+  const hosts = text.split(',').map(entry => {
+    const found = parseHostPort(entry.trim(), otherwise)
     if (found === null) throw new Error('is not like host:port,host:port')
     return found
   })
-  return { kind, places, path: '', own: {}, later: [] }
+  return { kind, hosts, path: '', own: {}, unsupported: [] }
 }
 
-/** @param {Place} place */
-export const showPlace = ({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`
+/** @param {HostPort} server */
+export const formatHostPort = ({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`

@@ -1,15 +1,15 @@
 // The shards of `engine.redis`: each address laid over the common options.
 
-import { parseRedisAddress, parseRedisPlaces, showPlace } from './redis-address.js'
+import { formatHostPort, parseRedisAddress, parseRedisHosts } from './redis-address.js'
 
-/** @import { Place, RedisAddress } from './redis-address.js' */
+/** @import { HostPort, RedisAddress } from './redis-address.js' */
 
 /**
  * @typedef {object} RedisShard one deployment of Redis
  * @property {string} key of its address: `engine.redis.address`, with an index if there are several
  * @property {'single' | 'sentinel' | 'cluster'} kind
  * @property {string} name for logs and messages, without a password
- * @property {Place[]} places the server, the sentinels, or some nodes of the cluster; empty with `path`
+ * @property {HostPort[]} hosts the server, the sentinels, or some nodes of the cluster; empty with `path`
  * @property {string} path of a Unix socket, else ''
  * @property {string} user
  * @property {string} password
@@ -22,7 +22,7 @@ import { parseRedisAddress, parseRedisPlaces, showPlace } from './redis-address.
  * @property {string} sentinel_password
  * @property {boolean} tls
  * @property {boolean} sentinel_tls
- * @property {string[]} later options of the address that Halley does not support yet
+ * @property {string[]} unsupported options of the address that Halley does not support yet
  */
 
 const BLOCK = 'engine.redis'
@@ -33,9 +33,9 @@ const BLOCK = 'engine.redis'
  */
 function listOf(redis) {
   if (redis.cluster_address.length > 0)
-    return { option: 'cluster_address', parse: text => parseRedisPlaces(text, 'cluster') }
+    return { option: 'cluster_address', parse: text => parseRedisHosts(text, 'cluster') }
   if (redis.sentinel_address.length > 0)
-    return { option: 'sentinel_address', parse: text => parseRedisPlaces(text, 'sentinel') }
+    return { option: 'sentinel_address', parse: text => parseRedisHosts(text, 'sentinel') }
   return { option: 'address', parse: parseRedisAddress }
 }
 
@@ -48,10 +48,10 @@ function faultOf({ kind, db, sentinel_master_name: master }) {
   return ''
 }
 
-/** @param {Pick<RedisShard, 'kind' | 'places' | 'path' | 'sentinel_master_name'>} shard */
-function nameOf({ kind, places, path, sentinel_master_name: master }) {
+/** @param {Pick<RedisShard, 'kind' | 'hosts' | 'path' | 'sentinel_master_name'>} shard */
+function nameOf({ kind, hosts, path, sentinel_master_name: master }) {
   if (path !== '') return path
-  const list = places.map(showPlace).join(',')
+  const list = hosts.map(formatHostPort).join(',')
   return kind === 'sentinel' ? `${master}@${list}` : list
 }
 
@@ -60,12 +60,12 @@ function nameOf({ kind, places, path, sentinel_master_name: master }) {
  * @returns {RedisShard}
  * @throws {Error} for an invalid combination
  */
-function shardOf(redis, key, { kind, places, path, own, later }) {
+function shardOf(redis, key, { kind, hosts, path, own, unsupported }) {
   const shard = {
     key,
     kind,
     name: '',
-    places,
+    hosts,
     path,
     user: redis.user,
     password: redis.password,
@@ -78,7 +78,7 @@ function shardOf(redis, key, { kind, places, path, own, later }) {
     sentinel_password: redis.sentinel_password,
     tls: redis.tls.enabled,
     sentinel_tls: redis.sentinel_tls.enabled,
-    later,
+    unsupported,
     ...own,
   }
   const fault = faultOf(shard)
@@ -104,10 +104,10 @@ export function redisShards(redis, fault) {
     const key = list.length === 1 ? `${BLOCK}.${option}` : `${BLOCK}.${option}[${i}]`
     try {
       const shard = shardOf(redis, key, parse(text))
-      for (const place of shard.path === '' ? shard.places.map(showPlace) : [shard.path]) {
+      for (const host of shard.path === '' ? shard.hosts.map(formatHostPort) : [shard.path]) {
         // The same sentinels may monitor several masters.
-        const id = shard.kind === 'sentinel' ? `${shard.sentinel_master_name}@${place}` : place
-        if (taken.has(id)) throw new Error(`names ${place}, which is already in ${taken.get(id)}`)
+        const id = shard.kind === 'sentinel' ? `${shard.sentinel_master_name}@${host}` : host
+        if (taken.has(id)) throw new Error(`names ${host}, which is already in ${taken.get(id)}`)
         taken.set(id, key)
       }
       shards.push(shard)

@@ -1,6 +1,6 @@
 // The reference of all options as Markdown: `halley config doc`, and docs/config.md, which is its output.
 
-import { laterOptions } from './centrifugo.js'
+import { unsupportedOptions } from './centrifugo.js'
 import { channelOptions, NAMESPACES, options, WITHOUT_NAMESPACE } from './options.js'
 import { put } from './values.js'
 
@@ -79,7 +79,7 @@ const CHANNEL_HEAD = `
 Options of each namespace in \`${NAMESPACES}\`, and of \`${WITHOUT_NAMESPACE}\` for channels without a namespace.
 `
 
-const LATER_HEAD = `
+const UNSUPPORTED_HEAD = `
 ## Centrifugo options that Halley does not support yet
 
 These keys cause a warning and are ignored (\`.*\` means all keys below).
@@ -134,7 +134,7 @@ export function configReference() {
     text += `\n## ${title}\n${table(rows)}`
   }
   text += CHANNEL_HEAD + table(channelOptions)
-  text += `${LATER_HEAD}${laterOptions.map(path => `- ${code(path)}`).join('\n')}\n`
+  text += `${UNSUPPORTED_HEAD}${unsupportedOptions.map(path => `- ${code(path)}`).join('\n')}\n`
   return text
 }
 

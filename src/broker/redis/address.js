@@ -36,7 +36,7 @@ function secure(redis, block) {
  */
 function sentinelOptions(redis, shard) {
   return {
-    sentinels: shard.places,
+    sentinels: shard.hosts,
     name: shard.sentinel_master_name,
     role: 'master',
     Connector: /** @type {any} */ (Sentinels),
@@ -53,9 +53,9 @@ function sentinelOptions(redis, shard) {
 }
 
 /** @param {RedisShard} shard @returns {import('ioredis').RedisOptions} */
-function serverOptions({ path, places }) {
+function serverOptions({ path, hosts }) {
   if (path !== '') return { path }
-  const [{ host, port }] = places
+  const [{ host, port }] = hosts
   return { host, port }
 }
 
@@ -77,7 +77,7 @@ function targetOf(redis, shard) {
     case 'sentinel':
       return { kind, key, name, options: { ...common, ...sentinelOptions(redis, shard) } }
     case 'cluster':
-      return { kind, key, name, options: common, nodes: shard.places }
+      return { kind, key, name, options: common, nodes: shard.hosts }
     default:
       return { kind, key, name, options: { ...common, ...serverOptions(shard) } }
   }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { showPlace } from '../../config/redis-address.js'
+import { formatHostPort } from '../../config/redis-address.js'
 import { parseTargets } from './address.js'
 import { askView } from './cluster-node.js'
 import { Refusal } from './probe-client.js'
@@ -10,7 +10,7 @@ import { checkKind, Fault, Loading, refusedCommands, showUser, withClient } from
 /**
  * @typedef {import('./address.js').Target} Target
  * @typedef {import('./server-check.js').Login} Login
- * @typedef {import('../../config/redis-address.js').Place} Place
+ * @typedef {import('../../config/redis-address.js').HostPort} HostPort
  */
 
 const LOADING_POLL = 500
@@ -30,10 +30,10 @@ const login = ({ options }, { host, port, path }, label) => ({
   ioTimeout: Number(options.socketTimeout),
 })
 
-/** @param {Target} target @param {Place} place of a sentinel @returns {Login} */
-const sentinelLogin = ({ options, ...target }, place) => ({
-  ...login({ ...target, options }, place, `sentinel at ${showPlace(place)}`),
-  where: { ...place, tls: options.sentinelTLS },
+/** @param {Target} target @param {HostPort} host of a sentinel @returns {Login} */
+const sentinelLogin = ({ options, ...target }, host) => ({
+  ...login({ ...target, options }, host, `sentinel at ${formatHostPort(host)}`),
+  where: { ...host, tls: options.sentinelTLS },
   user: options.sentinelUsername ?? '',
   password: options.sentinelPassword ?? '',
   keys: 'engine.redis.sentinel_',
@@ -41,15 +41,15 @@ const sentinelLogin = ({ options, ...target }, place) => ({
 
 /**
  * Checks a server of channels.
- * @param {Login} to @param {number} db @param {{name: string, cluster: boolean, sharded: boolean}} place
+ * @param {Login} to @param {number} db @param {{name: string, cluster: boolean, sharded: boolean}} partition
  * @returns {Promise<void>}
  */
-function checkServer(to, db, place) {
+function checkServer(to, db, partition) {
   return withClient(to, async client => {
-    await checkKind(client, to, { cluster: place.cluster, db })
-    const refused = await refusedCommands(client, place)
+    await checkKind(client, to, { cluster: partition.cluster, db })
+    const refused = await refusedCommands(client, partition)
     if (refused.length === 0) return
-    const begin = place.name.slice(0, place.name.lastIndexOf('.') + 1)
+    const begin = partition.name.slice(0, partition.name.lastIndexOf('.') + 1)
     const names = `keys ~${begin}*, topics &${begin}*`
     throw new Fault(`${showUser(to.user)} of ${to.label} lacks permissions: ${refused.join(', ')} (${names})`)
   })
@@ -75,15 +75,15 @@ async function firstOf(checks) {
   throw loading ?? new Fault([...reasons].join('; '))
 }
 
-/** @param {Target} target @param {Place} place @returns {Promise<Place>} of the master */
-function askSentinel(target, place) {
-  const to = sentinelLogin(target, place)
+/** @param {Target} target @param {HostPort} host @returns {Promise<HostPort>} of the master */
+function askSentinel(target, host) {
+  const to = sentinelLogin(target, host)
   const name = String(target.options.name)
   return withClient(to, async client => {
     const reply = await client.command('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name).catch(error => {
       const strange = error instanceof Refusal && /unknown command/i.test(error.message)
       throw strange
-        ? new Fault(`redis at ${showPlace(place)} is not a sentinel: use the address redis://`)
+        ? new Fault(`redis at ${formatHostPort(host)} is not a sentinel: use the address redis://`)
         : error
     })
     if (reply === null) throw new Fault(`${to.label} knows no master ${JSON.stringify(name)}`)
@@ -93,15 +93,15 @@ function askSentinel(target, place) {
 
 /** @param {Target} target @param {string} prefix */
 async function checkSentinels(target, prefix) {
-  const places = /** @type {Place[]} */ (target.options.sentinels)
-  const master = await firstOf(places.map(place => askSentinel(target, place)))
-  const to = login(target, master, `redis at ${showPlace(master)} (master of ${target.name})`)
+  const hosts = /** @type {HostPort[]} */ (target.options.sentinels)
+  const master = await firstOf(hosts.map(host => askSentinel(target, host)))
+  const to = login(target, master, `redis at ${formatHostPort(master)} (master of ${target.name})`)
   await checkServer(to, target.options.db ?? 0, { name: `${prefix}.probe`, cluster: false, sharded: false })
 }
 
-/** @param {Target} target @param {Place} place @returns {Promise<import('./cluster-node.js').ClusterView>} */
-function askNode(target, place) {
-  const to = login(target, place, `redis at ${showPlace(place)}`)
+/** @param {Target} target @param {HostPort} host @returns {Promise<import('./cluster-node.js').ClusterView>} */
+function askNode(target, host) {
+  const to = login(target, host, `redis at ${formatHostPort(host)}`)
   return withClient(to, async client => {
     await checkKind(client, to, { cluster: true, db: 0 })
     return new Promise((resolve, reject) => {
@@ -112,23 +112,23 @@ function askNode(target, place) {
           error => done(error, null),
         )
       }
-      askView(send, place.host, (error, view) => (error ? reject(error) : resolve(view)))
+      askView(send, host.host, (error, view) => (error ? reject(error) : resolve(view)))
     })
   })
 }
 
 /** @param {Target} target @param {string} prefix */
 async function checkCluster(target, prefix) {
-  const seeds = /** @type {Place[]} */ (target.nodes)
-  const view = await firstOf(seeds.map(place => askNode(target, place)))
+  const seeds = /** @type {HostPort[]} */ (target.nodes)
+  const view = await firstOf(seeds.map(host => askNode(target, host)))
   const masters = new Map(
-    view.ranges.filter(({ master }) => master.port > 0).map(({ master }) => [showPlace(master), master]),
+    view.ranges.filter(({ master }) => master.port > 0).map(({ master }) => [formatHostPort(master), master]),
   )
   if (!view.ok || masters.size === 0)
     throw new Fault(`the Redis Cluster at ${target.name} is down: not all of its slots are served`)
-  const place = { name: `${prefix}.{0}.probe`, cluster: true, sharded: view.sharded }
+  const partition = { name: `${prefix}.{0}.probe`, cluster: true, sharded: view.sharded }
   const checks = [...masters].map(([name, master]) =>
-    checkServer(login(target, master, `redis at ${name} (cluster at ${target.name})`), 0, place),
+    checkServer(login(target, master, `redis at ${name} (cluster at ${target.name})`), 0, partition),
   )
   for (const result of await Promise.allSettled(checks)) if (result.status === 'rejected') throw result.reason
 }
@@ -138,8 +138,8 @@ function checkTarget(target, prefix) {
   if (target.kind === 'sentinel') return checkSentinels(target, prefix)
   if (target.kind === 'cluster') return checkCluster(target, prefix)
   const { options, name } = target
-  const place = { name: `${prefix}.probe`, cluster: false, sharded: false }
-  return checkServer(login(target, options, `redis at ${name}`), options.db ?? 0, place)
+  const partition = { name: `${prefix}.probe`, cluster: false, sharded: false }
+  return checkServer(login(target, options, `redis at ${name}`), options.db ?? 0, partition)
 }
 
 /**

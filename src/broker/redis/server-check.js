@@ -161,7 +161,7 @@ export function neededCommands(cluster, sharded) {
 
 /**
  * @param {import('./probe-client.js').ProbeClient} client of a server that accepts commands
- * @param {{name: string, cluster: boolean, sharded: boolean}} place `name`: a key and topic like the engine's
+ * @param {{name: string, cluster: boolean, sharded: boolean}} partition `name`: a key and topic like the engine's
  * @returns {Promise<string[]>} needed commands that the user may not run, or not with such keys and topics
  * @throws {Error} of the client
  */

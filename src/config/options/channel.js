@@ -4,7 +4,7 @@ import { bool, duration, int, string, strings } from './make.js'
 const TTL_MAX = 100 * 365 * 86400 * 1000
 
 const FORMATS = ['', 'json', 'json_object', 'binary']
-const TYPE_LATER = 'this subscription type is not supported yet; only stream channels are'
+const UNSUPPORTED_TYPE = 'this subscription type is not supported yet; only stream channels are'
 
 /** Of a namespace, and of the channels without one. Paths are relative to the namespace. */
 export const channelOptions = [
@@ -84,7 +84,12 @@ export const channelOptions = [
   ),
   string('subscription_type', '', 'Kind of channel. Only streams are supported.', {
     values: ['', 'stream'],
-    later: { map: TYPE_LATER, map_clients: TYPE_LATER, map_users: TYPE_LATER, shared_poll: TYPE_LATER },
+    unsupported: {
+      map: UNSUPPORTED_TYPE,
+      map_clients: UNSUPPORTED_TYPE,
+      map_users: UNSUPPORTED_TYPE,
+      shared_poll: UNSUPPORTED_TYPE,
+    },
   }),
 ]
 

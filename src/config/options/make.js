@@ -10,7 +10,7 @@
  * @property {string} [unit] of an int: bytes, seconds ...
  * @property {Record<string, any>} schema JSON schema of the value; of durations, in ms
  * @property {string[]} [values] allowed ones
- * @property {Record<string, string>} [later] values of Centrifugo that Halley does not support yet, with a message
+ * @property {Record<string, string>} [unsupported] values of Centrifugo that Halley does not support yet, with a message
  * @property {boolean} [secret] never shown in messages
  * @property {boolean} [single] of strings: a single text stands for a list of one
  * @typedef {object} Extra
@@ -18,7 +18,7 @@
  * @property {number} [min] durations in ms
  * @property {number} [max] durations in ms
  * @property {string[]} [values] of lists: of each entry
- * @property {Record<string, string>} [later]
+ * @property {Record<string, string>} [unsupported]
  * @property {boolean} [prefix] a URL path that handlers are mounted on
  * @property {boolean} [secret]
  */
