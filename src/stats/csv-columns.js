@@ -10,14 +10,13 @@
  * @property {string} name suffix: unit `_ms`, `_bytes`, `_pct`, `_s` (per second); none: a count
  * @property {string} doc
  * @property {(snapshot: Snapshot) => Cell} value
- * @property {string} [published] its name in the published run
  */
 
 /**
- * @param {string} name @param {string} doc @param {(snapshot: Snapshot) => Cell} value @param {string} [published]
+ * @param {string} name @param {string} doc @param {(snapshot: Snapshot) => Cell} value
  * @returns {CsvColumn}
  */
-const column = (name, doc, value, published) => ({ name, doc, value, published })
+const column = (name, doc, value) => ({ name, doc, value })
 
 /** @param {number} share of a core @returns {number} per cent, one digit */
 const percent = share => Math.round(share * 1000) / 10
@@ -28,17 +27,9 @@ const hundredths = ms => Math.round(ms * 100) / 100
 /** @param {Record<string, number>} counts by name */
 const sum = counts => Object.values(counts).reduce((total, count) => total + count, 0)
 
-/**
- * @param {string} name @param {string} doc @param {keyof NonNullable<Snapshot['machine']['cpu']>} kind
- * @param {string} [published]
- */
-const machineCpu = (name, doc, kind, published) =>
-  column(
-    name,
-    doc,
-    ({ machine: { cpu, cores } }) => (cpu === null ? null : percent(cpu[kind] * cores)),
-    published,
-  )
+/** @param {string} name @param {string} doc @param {keyof NonNullable<Snapshot['machine']['cpu']>} kind */
+const machineCpu = (name, doc, kind) =>
+  column(name, doc, ({ machine: { cpu, cores } }) => (cpu === null ? null : percent(cpu[kind] * cores)))
 
 /** @param {'minor' | 'major' | 'incremental' | 'weak'} kind @param {string} doc what it is */
 const collections = (kind, doc) => [
@@ -69,20 +60,15 @@ export function factsOf({ node, machine }) {
 /** @type {readonly CsvColumn[]} */
 export const CSV_COLUMNS = Object.freeze([
   column('time', 'end of the second, in ms since 1970', s => s.time),
-  column('seq', 'number of the row since the start of the gateway', s => s.seq, 'step'),
-  column('elapsed_ms', 'time since the start of the gateway', s => s.time - s.node.started_at, 'time'),
+  column('seq', 'number of the row since the start of the gateway', s => s.seq),
+  column('elapsed_ms', 'time since the start of the gateway', s => s.time - s.node.started_at),
   column('interval_ms', 'time since the previous row; counts cover this time', s => s.interval),
-  column(
-    'collect_ms',
-    'time from the full second until this row was complete',
-    s => s.collect ?? null,
-    'generation time',
-  ),
+  column('collect_ms', 'time from the full second until this row was complete', s => s.collect ?? null),
   column('workers', 'workers that are up', s => s.totals.workers),
   column('worker_deaths', 'deaths of workers since the start of the gateway', s =>
     s.workers.reduce((deaths, worker) => deaths + worker.deaths, 0),
   ),
-  column('connections', 'open connections, of all transports', s => s.totals.connections.open, 'connections'),
+  column('connections', 'open connections, of all transports', s => s.totals.connections.open),
   column(
     'clients',
     "connections whose client completed the protocol's connect",
@@ -95,12 +81,7 @@ export const CSV_COLUMNS = Object.freeze([
   column('connects', 'clients that completed connect', s => s.totals.counts.connects),
   column('messages_in', 'messages from clients: commands and pongs', s => s.totals.counts.in.messages),
   column('messages_out', 'messages to clients: replies, pushes, pings', s => s.totals.counts.out.messages),
-  column(
-    'messages_out_total',
-    'messages_out since the start of the gateway',
-    s => s.counters.out.messages,
-    'packets',
-  ),
+  column('messages_out_total', 'messages_out since the start of the gateway', s => s.counters.out.messages),
   column('payload_in_bytes', 'bytes of messages_in, without framing', s => s.totals.counts.in.bytes),
   column('payload_out_bytes', 'bytes of messages_out, without framing', s => s.totals.counts.out.bytes),
   column('publishes', 'publications from clients and the server API', s => s.totals.counts.publishes),
@@ -125,36 +106,23 @@ export const CSV_COLUMNS = Object.freeze([
   ),
 
   column('tick_min_ms', 'event-loop delay, minimum of all workers', s => hundredths(s.totals.loop.ticks.min)),
-  column(
-    'tick_avg_ms',
-    'event-loop delay, average of all workers',
-    s => hundredths(s.totals.loop.ticks.avg),
-    'ticks, average',
-  ),
+  column('tick_avg_ms', 'event-loop delay, average of all workers', s => hundredths(s.totals.loop.ticks.avg)),
   column('tick_p50_ms', 'event-loop delay, median of all workers', s => hundredths(s.totals.loop.ticks.p50)),
-  column(
-    'tick_p90_ms',
-    'event-loop delay, 90th percentile of all workers, from merged histograms',
-    s => hundredths(s.totals.loop.ticks.p90),
-    'ticks, 90th percentile',
+  column('tick_p90_ms', 'event-loop delay, 90th percentile of all workers, from merged histograms', s =>
+    hundredths(s.totals.loop.ticks.p90),
   ),
   column('tick_p99_ms', 'event-loop delay, 99th percentile, likewise', s =>
     hundredths(s.totals.loop.ticks.p99),
   ),
-  column(
-    'tick_max_ms',
-    'event-loop delay, maximum of all workers',
-    s => hundredths(s.totals.loop.ticks.max),
-    'ticks, maximum',
-  ),
+  column('tick_max_ms', 'event-loop delay, maximum of all workers', s => hundredths(s.totals.loop.ticks.max)),
   column('loop_busy_pct', 'active time of the event loop, of the busiest worker', s =>
     percent(s.totals.loop.utilization),
   ),
 
-  column('heap_used_bytes', 'JS heap in use', s => s.totals.memory.heap_used, 'heap used'),
-  column('heap_total_bytes', 'committed JS heap', s => s.totals.memory.heap_total, 'heap total'),
+  column('heap_used_bytes', 'JS heap in use', s => s.totals.memory.heap_used),
+  column('heap_total_bytes', 'committed JS heap', s => s.totals.memory.heap_total),
   column('external_bytes', 'buffers outside of the JS heap', s => s.totals.memory.external),
-  column('rss_bytes', 'resident memory', s => s.totals.memory.rss, 'rss'),
+  column('rss_bytes', 'resident memory', s => s.totals.memory.rss),
   column('native_bytes', 'rss_bytes without heap_total_bytes', s => s.totals.memory.native),
   ...collections('minor', 'collections of the young generation'),
   ...collections('major', 'collections of the whole heap'),
@@ -162,27 +130,17 @@ export const CSV_COLUMNS = Object.freeze([
   ...collections('weak', 'runs of weak callbacks'),
   column('cpu_user_pct', 'CPU time of the gateway in user space', s => percent(s.totals.cpu.user)),
   column('cpu_system_pct', 'CPU time of the gateway in the kernel', s => percent(s.totals.cpu.system)),
-  column(
-    'cpu_pct',
-    'cpu_user_pct + cpu_system_pct',
-    s => percent(s.totals.cpu.user + s.totals.cpu.system),
-    'CPU of the processes',
-  ),
+  column('cpu_pct', 'cpu_user_pct + cpu_system_pct', s => percent(s.totals.cpu.user + s.totals.cpu.system)),
 
   column('cores', 'cores of the machine', s => s.machine.cores),
-  machineCpu('machine_cpu_user_pct', 'user space, nice included', 'user', 'CPU user'),
-  machineCpu('machine_cpu_system_pct', 'kernel, interrupts included', 'system', 'CPU system'),
-  machineCpu('machine_cpu_idle_pct', 'idle', 'idle', 'CPU idle'),
+  machineCpu('machine_cpu_user_pct', 'user space, nice included', 'user'),
+  machineCpu('machine_cpu_system_pct', 'kernel, interrupts included', 'system'),
+  machineCpu('machine_cpu_idle_pct', 'idle', 'idle'),
   machineCpu('machine_cpu_iowait_pct', 'waiting for disks', 'iowait'),
   machineCpu('machine_cpu_steal_pct', 'stolen by other virtual machines', 'steal'),
   column('load_1m', 'load average over a minute', s => s.machine.load?.[0] ?? null),
   column('machine_memory_total_bytes', 'total memory', s => s.machine.memory.total),
-  column(
-    'machine_memory_used_bytes',
-    'used memory, without caches',
-    s => s.machine.memory.used,
-    'memory used',
-  ),
+  column('machine_memory_used_bytes', 'used memory, without caches', s => s.machine.memory.used),
   column('machine_memory_free_bytes', 'free memory', s => s.machine.memory.free),
   column(
     'machine_memory_available_bytes',
@@ -193,7 +151,6 @@ export const CSV_COLUMNS = Object.freeze([
     'machine_memory_caches_bytes',
     'page cache, buffers, reclaimable slab',
     s => s.machine.memory.caches,
-    'buffers and caches',
   ),
   column('slab_bytes', 'kernel slab memory of the whole machine', s => s.machine.memory.slab),
   column('sockets', 'sockets of all kinds in use', s => s.machine.sockets?.used ?? null),

@@ -8,23 +8,23 @@ const page = readFileSync(new URL('../../docs/csv.md', import.meta.url), 'utf8')
 
 /** What the published run wrote each second, in its order. */
 const PUBLISHED = [
-  'step',
-  'connections',
-  'CPU user',
-  'CPU system',
-  'CPU idle',
-  'CPU of the processes',
-  'memory used',
-  'buffers and caches',
-  'rss',
-  'heap used',
-  'heap total',
-  'ticks, average',
-  'ticks, 90th percentile',
-  'ticks, maximum',
-  'time',
-  'generation time',
-  'packets',
+  ['step', 'seq'],
+  ['connections', 'connections'],
+  ['CPU user', 'machine_cpu_user_pct'],
+  ['CPU system', 'machine_cpu_system_pct'],
+  ['CPU idle', 'machine_cpu_idle_pct'],
+  ['CPU of the processes', 'cpu_pct'],
+  ['memory used', 'machine_memory_used_bytes'],
+  ['buffers and caches', 'machine_memory_caches_bytes'],
+  ['rss', 'rss_bytes'],
+  ['heap used', 'heap_used_bytes'],
+  ['heap total', 'heap_total_bytes'],
+  ['ticks, average', 'tick_avg_ms'],
+  ['ticks, 90th percentile', 'tick_p90_ms'],
+  ['ticks, maximum', 'tick_max_ms'],
+  ['time', 'elapsed_ms'],
+  ['generation time', 'collect_ms'],
+  ['packets', 'messages_out_total'],
 ]
 
 /** @param {string} title */
@@ -49,16 +49,11 @@ t.test('docs/csv.md lists every column as it is, in order, and no other', async 
 })
 
 t.test('all 17 columns of the published run are there', async t => {
-  const found = CSV_COLUMNS.flatMap(({ published }) => published ?? [])
-  t.same([...found].sort(), [...PUBLISHED].sort())
-  const named = rowsBelow('The published run')
   t.same(
-    named.map(([published]) => published),
+    rowsBelow('The published run').map(([published, name]) => [published, name]),
     PUBLISHED,
   )
-  for (const [published, name] of named) {
-    t.equal(CSV_COLUMNS.find(column => column.published === published)?.name, name)
-  }
+  for (const [, name] of PUBLISHED) t.ok(CSV_COLUMNS.some(column => column.name === name))
 })
 
 t.test('the order of columns is fixed: what is new goes to the end', async t => {
