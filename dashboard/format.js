@@ -2,7 +2,7 @@
 
 import { LIMITS } from '../src/stats/limits.js'
 
-/** @import { ProcessSample, Ticks } from '../src/stats/schema.js' */
+/** @import { ProcessSample } from '../src/stats/schema.js' */
 
 const UNITS = ['', 'k', 'M', 'G', 'T', 'P']
 export const UNKNOWN = '-'
@@ -131,12 +131,6 @@ export const healthy = (text, state, colors) => [
   colors ? text : `${text}${mark(state)}`,
   state === 'good' ? 'value' : state,
 ]
-
-/** @param {Ticks} ticks */
-export function tickHealth({ avg, p90, max }) {
-  const states = [health(avg, 'tickAvg'), health(p90, 'tickP90'), health(max, 'tickMax')]
-  return states.includes('bad') ? 'bad' : states.includes('warn') ? 'warn' : 'good'
-}
 
 /** @param {ProcessSample['gc']} gc */
 export const gcPause = gc => gc.minor.pause + gc.major.pause + gc.incremental.pause + gc.weak.pause

@@ -149,8 +149,14 @@ function spread(values, from, to) {
  */
 function mount(root, definitions, origin, options, start) {
   const { theme = 'auto', live = false, most = {}, span = 0, sync = 'charts' } = options
+  const prefersDark = matchMedia(DARK)
+  const applyTheme = () => {
+    const { theme } = root.dataset
+    root.classList.toggle('dark', theme === 'dark' || (theme === 'auto' && prefersDark.matches))
+  }
   root.classList.add('charts')
   root.dataset.theme = theme
+  applyTheme()
   /** @type {Map<string, string>} read at each stroke, changed rarely */
   const colors = new Map()
   const color = (/** @type {string} */ name) => {
@@ -179,13 +185,13 @@ function mount(root, definitions, origin, options, start) {
     for (const plot of plots) plot.resize()
   }
   const repaint = () => {
+    applyTheme()
     colors.clear()
     for (const plot of plots) plot.redraw()
   }
   const observer = new ResizeObserver(resize)
   for (const { element } of plots) observer.observe(element)
-  const dark = matchMedia(DARK)
-  dark.addEventListener('change', repaint)
+  prefersDark.addEventListener('change', repaint)
   return {
     setData,
     resize,
@@ -195,7 +201,7 @@ function mount(root, definitions, origin, options, start) {
     },
     destroy() {
       observer.disconnect()
-      dark.removeEventListener('change', repaint)
+      prefersDark.removeEventListener('change', repaint)
       for (const plot of plots) plot.destroy()
     },
   }

@@ -1,5 +1,6 @@
 // Families of each process: the primary and the workers, by the label `worker`.
 
+import { GC_KINDS } from '../stats/figures.js'
 import { TICK_BOUNDS } from '../stats/lifetimes.js'
 import { counter, gauge, seconds } from './family.js'
 
@@ -8,7 +9,6 @@ import { counter, gauge, seconds } from './family.js'
 
 const PRIMARY = 'primary'
 const WORKER = Object.freeze(['worker'])
-const GC_KINDS = /** @type {const} */ (['minor', 'major', 'incremental', 'weak'])
 const BOUNDS = Object.freeze(TICK_BOUNDS.map(seconds))
 
 /** Running processes. @param {Facts} facts @returns {[worker: string, sample: ProcessSample][]} */

@@ -130,22 +130,15 @@ export class UwsServer extends UwsWebSockets {
     this.#routes.fallback('/*', exchange => exchange.reply(404, null, 'Not Found'))
     for (const [path, methods] of this.#routes.entries()) {
       const fixed = path.endsWith('*') ? '' : path
-      for (const [method, handler] of methods) {
-        if (method === '*') continue
-        this.#app[NATIVE[/** @type {keyof typeof NATIVE} */ (method)]](path, (res, req) =>
-          this.#answer(res, req, method, fixed || req.getUrl(), handler),
-        )
-      }
       const other = methods.get('*')
-      if (other === undefined) continue
-      // Also under each method's name: the library tries all paths of the method before `any`, so a GET of '/*' would
-      // win over '*' of '/api'.
-      for (const method of Object.keys(NATIVE)) {
-        if (methods.has(method)) continue
-        this.#app[NATIVE[/** @type {keyof typeof NATIVE} */ (method)]](path, (res, req) =>
-          this.#answer(res, req, method, fixed || req.getUrl(), other),
-        )
+      // '*' also under each method's name: the library tries all paths of the method before `any`, so a GET of '/*'
+      // would win over '*' of '/api'.
+      for (const [method, native] of Object.entries(NATIVE)) {
+        const handler = methods.get(method) ?? other
+        if (handler === undefined) continue
+        this.#app[native](path, (res, req) => this.#answer(res, req, method, fixed || req.getUrl(), handler))
       }
+      if (other === undefined) continue
       this.#app.any(path, (res, req) =>
         this.#answer(res, req, req.getCaseSensitiveMethod().toUpperCase(), fixed || req.getUrl(), other),
       )

@@ -1,26 +1,23 @@
 // Counters since the start of the node, by worker slot. They only grow and the primary keeps them, so a scrape at any
 // time, answered by any worker, misses nothing.
 
+import { GC_KINDS, noGc } from './figures.js'
 import { waitOf } from './tick-histogram.js'
 
 /** @import { Flow, Lifetime, Lifetimes as All, MachineSample, ProcessSample, WorkerSample } from './schema.js' */
 
 /** Upper bounds of the counted ticks, ms. */
 export const TICK_BOUNDS = Object.freeze([1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000])
-const GC_KINDS = /** @type {const} */ (['minor', 'major', 'incremental', 'weak'])
 
 /** @returns {Lifetime} */
-function begin() {
-  const gc = () => ({ count: 0, pause: 0 })
-  return {
-    cpu: { user: 0, system: 0 },
-    active: 0,
-    ticks: { count: 0, sum: 0, within: TICK_BOUNDS.map(() => 0) },
-    gc: { minor: gc(), major: gc(), incremental: gc(), weak: gc() },
-    in: { messages: 0, bytes: 0 },
-    out: { messages: 0, bytes: 0 },
-  }
-}
+const newLifetime = () => ({
+  cpu: { user: 0, system: 0 },
+  active: 0,
+  ticks: { count: 0, sum: 0, within: TICK_BOUNDS.map(() => 0) },
+  gc: noGc(),
+  in: { messages: 0, bytes: 0 },
+  out: { messages: 0, bytes: 0 },
+})
 
 /** @template {Record<string, number>} T @param {T} sum @param {Record<string, any>} more @param {number} [factor] */
 function addTo(sum, more, factor = 1) {
@@ -53,14 +50,14 @@ function copy(/** @type {any} */ value) {
 }
 
 export class Lifetimes {
-  #primary = begin()
+  #primary = newLifetime()
   #workers
   /** @type {All['machine']} */
   #machine = { cpu: null, network: null, listen: null }
 
   /** @param {number} workers */
   constructor(workers) {
-    this.#workers = Array.from({ length: workers }, begin)
+    this.#workers = Array.from({ length: workers }, newLifetime)
   }
 
   /** @param {ProcessSample} sample @param {number} interval ms */

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { cpus, freemem, loadavg, totalmem } from 'node:os'
+import { tenThousandths } from './figures.js'
 import { MemoryLimit } from './memory-limit.js'
 import {
   parseCpu,
@@ -28,9 +29,6 @@ const FILES = {
 const FIRST_LINE = 256
 /** Interfaces listed in a sample: container hosts have hundreds. */
 const MAX_INTERFACES = 32
-
-/** @param {number} share */
-const tenThousandths = share => Math.round(share * 10_000) / 10_000
 
 /** Ticks from Node.js, for systems without /proc. @param {CpuInfo[]} cores @returns {CpuTicks} */
 function ticksOf(cores) {

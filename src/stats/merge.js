@@ -1,11 +1,11 @@
 // Merges samples: of several workers, or several of one worker.
 
-import { TickHistogram } from './tick-histogram.js'
+import { GC_KINDS, noGc, tenThousandths } from './figures.js'
+import { TickHistogram, wholeMicroseconds } from './tick-histogram.js'
 
 /** @import { Connections, Counts, Flow, ProcessSample, Ticks, Totals, WorkerSample } from './schema.js' */
 /** @import { WorkerView } from './schema.js' */
 
-const GC_KINDS = /** @type {const} */ (['minor', 'major', 'incremental', 'weak'])
 const PLAIN = /** @type {const} */ (['accepts', 'connects', 'publishes', 'deliveries'])
 const NAMED = /** @type {const} */ (['commands', 'errors', 'closes', 'unsubscribes', 'api', 'api_errors'])
 
@@ -59,19 +59,6 @@ export function addCounts(sum, counts) {
   sum.recoveries.failed += counts.recoveries.failed
   return sum
 }
-
-/** @returns {ProcessSample['gc']} */
-const noGc = () => ({
-  minor: { count: 0, pause: 0 },
-  major: { count: 0, pause: 0 },
-  incremental: { count: 0, pause: 0 },
-  weak: { count: 0, pause: 0 },
-})
-
-/** @param {number} ms */
-const wholeMicroseconds = ms => Math.round(ms * 1000) / 1000
-/** @param {number} share */
-const tenThousandths = share => Math.round(share * 10_000) / 10_000
 
 /** @param {ProcessSample['gc'][]} all */
 function mergeGc(all) {

@@ -3,20 +3,14 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { constants, PerformanceObserver, performance } from 'node:perf_hooks'
 import v8 from 'node:v8'
+import { noGc, tenThousandths } from './figures.js'
 import { LoopTicks } from './loop-ticks.js'
+import { wholeMicroseconds } from './tick-histogram.js'
 
 /** @import { GcKinds, ProcessSample } from './schema.js' */
 
 /** V8's minor mark-sweep (`--minor-ms`); Node.js names it only since version 24. */
 const MINOR_MARK = 2
-
-/** @returns {GcKinds} */
-const none = () => ({
-  minor: { count: 0, pause: 0 },
-  major: { count: 0, pause: 0 },
-  incremental: { count: 0, pause: 0 },
-  weak: { count: 0, pause: 0 },
-})
 
 /** @param {number} kind of `perf_hooks` */
 function nameOf(kind) {
@@ -34,7 +28,7 @@ function nameOf(kind) {
 }
 
 export class GcWatch {
-  #kinds = none()
+  #kinds = noGc()
   #observer = new PerformanceObserver(list => this.#add(list.getEntries()))
 
   constructor() {
@@ -55,8 +49,8 @@ export class GcWatch {
     // Entries that the observer has not delivered yet.
     this.#add(this.#observer.takeRecords())
     const kinds = this.#kinds
-    this.#kinds = none()
-    for (const kind of Object.values(kinds)) kind.pause = Math.round(kind.pause * 1000) / 1000
+    this.#kinds = noGc()
+    for (const kind of Object.values(kinds)) kind.pause = wholeMicroseconds(kind.pause)
     return kinds
   }
 
@@ -120,9 +114,6 @@ export class OpenFiles {
 
 const SPACE = /_space$/
 const US_PER_MS = 1000
-
-/** @param {number} share */
-const tenThousandths = share => Math.round(share * 10_000) / 10_000
 
 /** Figures cover the time since the previous sample. */
 export class ProcessSampler {

@@ -23,8 +23,8 @@ export function waitOf(index) {
   return ((index - shift * PER_OCTAVE) * 2 ** shift + (2 ** shift - 1) / 2) / 1000
 }
 
-/** @param {number} ms */
-const wholeMicroseconds = ms => Math.round(ms * 1000) / 1000
+/** @param {number} ms @returns {number} ms, rounded to microseconds */
+export const wholeMicroseconds = ms => Math.round(ms * 1000) / 1000
 
 /** A mergeable histogram of waits; its percentiles have an error below 1 %. */
 export class TickHistogram {

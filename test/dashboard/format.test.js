@@ -12,7 +12,6 @@ import {
   perSecond,
   quantity,
   size,
-  tickHealth,
   whole,
 } from '../../dashboard/format.js'
 import { LIMITS } from '../../src/stats/limits.js'
@@ -105,10 +104,6 @@ t.test('health goes by limits, and is told without colours, too', async t => {
   t.equal(health(LIMITS.tickAvg[0], 'tickAvg'), 'warn')
   t.equal(health(LIMITS.tickAvg[1], 'tickAvg'), 'bad')
   t.equal(health(null, 'tickAvg'), 'good', 'what is not known is no fault')
-  const ticks = { count: 1, min: 0, avg: 1, p50: 1, p90: 1, p99: 1, max: 1, buckets: [] }
-  t.equal(tickHealth(ticks), 'good')
-  t.equal(tickHealth({ ...ticks, max: LIMITS.tickMax[0] }), 'warn')
-  t.equal(tickHealth({ ...ticks, max: LIMITS.tickMax[0], p90: LIMITS.tickP90[1] }), 'bad')
   t.same(healthy('1234', 'bad', true), ['1234', 'bad'])
   t.same(healthy('1234', 'bad', false), ['1234!', 'bad'])
   t.same(healthy('1234', 'warn', false), ['1234~', 'warn'])
