@@ -114,10 +114,7 @@ function channelName(channel) {
   return channel
 }
 
-/**
- * @param {any} subs @param {any} channels @param {() => Map<string, string>} raw
- * @returns {Map<string, SubOptions>}
- */
+/** @param {any} subs @param {any} channels @param {() => Map<string, string>} raw @returns {Map<string, SubOptions>} */
 function readSubs(subs, channels, raw) {
   /** @type {Map<string, SubOptions>} */
   const result = new Map()

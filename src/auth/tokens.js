@@ -325,8 +325,7 @@ const NO_SUBS = new Map()
  * The ways to authenticate, in their order (server API, section 8).
  * @param {object} parts
  * @param {any} parts.client the `client` block
- * @param {Tokens} parts.tokens
- * @param {string | undefined} token
+ * @param {Tokens} parts.tokens @param {string | undefined} token
  * @param {string} trusted user of the trusted header, '' = none
  * @returns {Identity | Promise<Identity>}
  * @throws disconnects.badRequest (a token is required), and the errors of `tokens.connect`

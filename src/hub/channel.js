@@ -1,3 +1,11 @@
+/** @import { Publication } from '../broker/contract.js' */
+/** @import { Disconnect } from '../errors.js' */
+/** @import { Codec } from '../protocol/contract.js' */
+/** @import { Filter } from '../protocol/filter.js' */
+/** @import { Session } from '../session/session.js' */
+/** @import { Deltas } from './deltas.js' */
+/** @import { Subscriber } from './hub.js' */
+
 /**
  * The subscribers of a channel that receive the same bytes: one codec, one filter, one fan-out topic. A publication is
  * encoded once and sent to the socket server once for each cohort, whatever its size.
@@ -6,7 +14,7 @@ export class Cohort {
   /** Members in this worker. */
   count = 0
   /**
-   * @type {Set<import('../session/session.js').Session> | null} with `delta`: members that need a full payload before
+   * @type {Set<Session> | null} with `delta`: members that need a full payload before
    *   any delta; null: none
    */
   fresh = null
@@ -14,9 +22,8 @@ export class Cohort {
   full = false
 
   /**
-   * @param {string} key @param {string} topic @param {import('../protocol/contract.js').Codec} codec
-   * @param {boolean} events joins and leaves instead of publications
-   * @param {import('../protocol/filter.js').Filter | null} filter
+   * @param {string} key @param {string} topic @param {Codec} codec
+   * @param {boolean} events joins and leaves instead of publications @param {Filter | null} filter
    * @param {boolean} delta members are delta-negotiated
    */
   constructor(key, topic, codec, events, filter, delta) {
@@ -38,14 +45,12 @@ export class Cohort {
 export class Buffering {
   /** @type {Uint8Array[]} */
   messages = []
-  /** @type {import('../errors.js').Disconnect | null} a gap, or a payload that its codec cannot carry */
+  /** @type {Disconnect | null} a gap, or a payload that its codec cannot carry */
   fault = null
 
   /**
-   * @param {import('../protocol/contract.js').Codec} codec
-   * @param {import('../protocol/filter.js').Filter | null} filter
-   * @param {boolean} positioned the subscriber relies on the stream's position
-   * @param {boolean} delta delta-negotiated
+   * @param {Codec} codec @param {Filter | null} filter
+   * @param {boolean} positioned the subscriber relies on the stream's position @param {boolean} delta delta-negotiated
    */
   constructor(codec, filter, positioned, delta) {
     this.codec = codec
@@ -54,7 +59,7 @@ export class Buffering {
     this.delta = delta
   }
 
-  /** @param {string} channel @param {import('../broker/contract.js').Publication} publication */
+  /** @param {string} channel @param {Publication} publication */
   add(channel, publication) {
     const { codec } = this
     const message = this.delta
@@ -73,11 +78,11 @@ export class Channel {
   live = false
   /** @type {Cohort[]} all but the delta-negotiated subscribers */
   cohorts = []
-  /** @type {import('./deltas.js').Deltas | null} delta-negotiated subscribers; null: none */
+  /** @type {Deltas | null} delta-negotiated subscribers; null: none */
   deltas = null
   /** @type {Set<Buffering> | null} */
   buffering = null
-  /** @type {Set<import('./hub.js').Subscriber> | null} those that rely on the position */
+  /** @type {Set<Subscriber> | null} those that rely on the position */
   positioned = null
   /** Position of all of them: the last publication fanned out. */
   offset = 0

@@ -1,11 +1,9 @@
 import { Cohort } from './channel.js'
 
-/**
- * @typedef {import('../broker/contract.js').Publication} Publication
- * @typedef {import('../protocol/contract.js').Codec} Codec
- * @typedef {import('../protocol/delta.js').DeltaEncoder} DeltaEncoder
- * @typedef {import('../session/session.js').Session} Session
- */
+/** @import { Publication } from '../broker/contract.js' */
+/** @import { Codec } from '../protocol/contract.js' */
+/** @import { DeltaEncoder } from '../protocol/delta.js' */
+/** @import { Session } from '../session/session.js' */
 
 /** Subscribers moved to deltas by one publication, which limits its delay. The rest receives full payloads longer. */
 const MAX_MOVES = 4096

@@ -9,12 +9,12 @@ import { DeltaEncoder } from '../protocol/delta.js'
 import { Buffering, Channel, Cohort } from './channel.js'
 import { DeltaCache, Deltas } from './deltas.js'
 
+/** @import { PubSub, Publication, SubscribeAnswer, SubscribeWants } from '../broker/contract.js' */
+/** @import { Codec, Encoded } from '../protocol/contract.js' */
+/** @import { Filter } from '../protocol/filter.js' */
+/** @import { Session } from '../session/session.js' */
+
 /**
- * @typedef {import('../broker/contract.js').Publication} Publication
- * @typedef {import('../broker/contract.js').SubscribeAnswer} SubscribeAnswer
- * @typedef {import('../protocol/contract.js').Codec} Codec
- * @typedef {import('../session/session.js').Session} Session
- *
  * @typedef {object} Subscriber a follower of a channel; with deltas or a codec that is not binary it is a session
  * @property {Codec} codec
  * @property {(topic: string) => void} follow joins a fan-out topic
@@ -22,7 +22,7 @@ import { DeltaCache, Deltas } from './deltas.js'
  * @property {(channel: string) => void} positionLost the stream's position is out of reach: it MUST leave the channel
  */
 
-/** @param {import('../protocol/contract.js').Encoded} message */
+/** @param {Encoded} message */
 const toBytes = message => (typeof message === 'string' ? Buffer.from(message) : message)
 
 /** @type {SubscribeAnswer} */
@@ -48,7 +48,7 @@ export class Hub {
   recoveredDeltas = new DeltaCache(this.#encoder)
 
   /**
-   * @param {object} parts @param {import('../broker/contract.js').PubSub} parts.pubsub
+   * @param {object} parts @param {PubSub} parts.pubsub
    * @param {{publish: (cohort: Cohort, message: Uint8Array, publication: Publication | null) => void}} parts.fanout
    * @param {(visit: (session: Session) => void) => void} parts.forEachSession @param {() => number} parts.clock ms
    */
@@ -62,7 +62,7 @@ export class Hub {
   /**
    * Prepares a subscription: after `done` without an error, `join` (in the same call) or `release` MUST follow. Calls
    * `done` at once when no request to the broker is needed.
-   * @param {string} name @param {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} wants
+   * @param {string} name @param {Omit<SubscribeWants, 'first'>} wants
    * @param {(error: Error | null, channel: Channel, answer: SubscribeAnswer) => void} done
    */
   prepare(name, wants, done) {
@@ -75,7 +75,7 @@ export class Hub {
   }
 
   /**
-   * @param {Channel} channel @param {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} wants
+   * @param {Channel} channel @param {Omit<SubscribeWants, 'first'>} wants
    * @param {(error: Error | null, channel: Channel, answer: SubscribeAnswer) => void} done
    */
   #request(channel, wants, done) {
@@ -126,7 +126,7 @@ export class Hub {
   /**
    * The cohort of a new subscriber, who is counted.
    * @param {Channel} channel @param {Codec} codec @param {boolean} events
-   * @param {import('../protocol/filter.js').Filter | null} filter @returns {Cohort}
+   * @param {Filter | null} filter @returns {Cohort}
    */
   #cohort(channel, codec, events, filter) {
     const key =
@@ -157,7 +157,7 @@ export class Hub {
   /**
    * From now on the session receives publications.
    * @param {Subscriber} session @param {Channel} channel @param {object} options @param {boolean} options.positioned
-   * @param {boolean} options.events @param {import('../protocol/filter.js').Filter | null} options.filter
+   * @param {boolean} options.events @param {Filter | null} options.filter
    * @param {boolean} [options.delta] delta-negotiated; excludes a filter
    * @param {Publication | null} [options.received] last publication of the stream that it has received
    * @returns {{cohort: Cohort, events: Cohort | null}}
@@ -203,7 +203,7 @@ export class Hub {
 
   /**
    * Buffers publications from now on for a subscriber whose reply is not written yet.
-   * @param {Channel} channel @param {Codec} codec @param {import('../protocol/filter.js').Filter | null} filter
+   * @param {Channel} channel @param {Codec} codec @param {Filter | null} filter
    * @param {boolean} positioned @param {boolean} delta @returns {Buffering} its messages must be sent before `join`
    */
   buffer(channel, codec, filter, positioned, delta) {

@@ -4,6 +4,8 @@
 // input is an error of the table, never an exception of the parser. A hub encodes each publication once for each codec
 // with a subscriber. test/protocol checks all codecs against this contract.
 
+/** @import { Publication } from '../broker/contract.js' */
+
 /**
  * @typedef {object} Command
  * @property {number} id 0 = none
@@ -19,7 +21,7 @@
  * @property {number} [ttl] seconds
  * @property {boolean} [recoverable]
  * @property {string} [epoch]
- * @property {import('../broker/contract.js').Publication[]} [publications]
+ * @property {Publication[]} [publications]
  * @property {boolean} [recovered]
  * @property {number} [offset]
  * @property {boolean} [positioned]
@@ -66,11 +68,11 @@
  * @property {(id: number, method: string) => Encoded} empty the result `{}` of a method
  * @property {(id: number, presence: Map<string, string>) => Encoded} presence
  * @property {(id: number, stats: {clients: number, users: number}) => Encoded} presenceStats
- * @property {(id: number, history: {publications: import('../broker/contract.js').Publication[], offset: number, epoch: string}) => Encoded} history
+ * @property {(id: number, history: {publications: Publication[], offset: number, epoch: string}) => Encoded} history
  * @property {(id: number, method: 'refresh' | 'sub_refresh', result: {expires: boolean, ttl: number}) => Encoded} refreshed
- * @property {(channel: string, publication: import('../broker/contract.js').Publication) => Uint8Array} publication
+ * @property {(channel: string, publication: Publication) => Uint8Array} publication
  *   valid until the next call
- * @property {(channel: string, publication: import('../broker/contract.js').Publication, delta: Buffer | null) =>
+ * @property {(channel: string, publication: Publication, delta: Buffer | null) =>
  *   Uint8Array} deltaPublication for delta-negotiated subscriptions: the delta, or the full payload if it is null (a
  *   JSON string in both cases; no `epoch`); valid until the next call
  * @property {(channel: string, info: string, joined: boolean) => Encoded} event a join or a leave

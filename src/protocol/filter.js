@@ -1,5 +1,7 @@
 import { errors } from '../errors.js'
 
+/** @import { ReplyError } from '../errors.js' */
+
 /**
  * @typedef {{op?: string, key?: string, cmp?: string, val?: string, vals?: string[], nodes?: FilterNode[]}} FilterNode
  * @typedef {Record<string, string>} Tags
@@ -86,7 +88,7 @@ function compileLeaf({ key = '', cmp = '', val = '', vals = [] }) {
 export class Filter {
   #predicate
 
-  /** @param {FilterNode} node type-checked @throws {import('../errors.js').ReplyError} errors.badRequest */
+  /** @param {FilterNode} node type-checked @throws {ReplyError} errors.badRequest */
   constructor(node) {
     this.#predicate = compile(node)
     /** Subscribers with equal keys receive the same publications. */

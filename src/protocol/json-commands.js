@@ -2,6 +2,9 @@ import { disconnects } from '../errors.js'
 import { MAX_FILTER_DEPTH } from './filter.js'
 import { isObject, rawMember, rawMembers, singleLine } from './raw-json.js'
 
+/** @import { Disconnect } from '../errors.js' */
+/** @import { Command } from './contract.js' */
+
 /**
  * @typedef {'string' | 'bool' | 'int' | 'uint' | 'raw' | 'strings' | 'texts' | 'subs' | 'position' | 'filter' | 'filters'} Kind
  * @typedef {Record<string, Kind>} Shape
@@ -106,8 +109,7 @@ function check(value, shape, text, depth) {
 
 /**
  * @param {any} owner @param {string} key @param {any} field @param {Kind} kind
- * @param {() => string | undefined} text raw text of `owner`
- * @param {number} depth @returns {boolean}
+ * @param {() => string | undefined} text raw text of `owner` @param {number} depth @returns {boolean}
  */
 function checkField(owner, key, field, kind, text, depth) {
   switch (kind) {
@@ -188,10 +190,10 @@ function valueEnd(line) {
   return -1
 }
 
-/** @type {import('./contract.js').Command} */
+/** @type {Command} */
 const PONG = Object.freeze({ id: 0, method: '', request: null, ping: false })
 
-/** @param {string} line one command @returns {import('./contract.js').Command} */
+/** @param {string} line one command @returns {Command} */
 export function parseCommand(line) {
   if (line === '{}') return PONG
   const { value, text } = parseFirst(line)
@@ -216,7 +218,7 @@ export function parseCommand(line) {
 /**
  * @param {string} text bare ConnectRequest of a unidirectional client: the whole body, not one line of several
  * @returns {any} fields, as in a command
- * @throws {import('../errors.js').Disconnect} disconnects.badRequest
+ * @throws {Disconnect} disconnects.badRequest
  */
 export function parseConnectRequest(text) {
   let value

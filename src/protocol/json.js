@@ -1,9 +1,7 @@
 import { parseCommand, splitFrame } from './json-commands.js'
 
-/**
- * @typedef {import('../broker/contract.js').Publication} Publication
- * @typedef {import('./contract.js').SubscribeResult} SubscribeResult
- */
+/** @import { Publication } from '../broker/contract.js' */
+/** @import { Codec, ConnectResult, SubscribeResult } from './contract.js' */
 
 const quote = JSON.stringify
 
@@ -77,7 +75,7 @@ function subscribeResults(subs) {
   return [...subs].map(([channel, result]) => `${quote(channel)}:${subscribeResult(result)}`).join(',')
 }
 
-/** @param {import('./contract.js').ConnectResult} result @returns {string} */
+/** @param {ConnectResult} result @returns {string} */
 export function connectResult(result) {
   const { client, version, expires, ttl, data, subs, ping, pong, session, node, time } = result
   let text = `{"client":"${client}","version":${quote(version)}`
@@ -98,7 +96,6 @@ const expiry = ({ expires, ttl }) => (expires ? `{"expires":true,"ttl":${ttl}}` 
 
 /**
  * The Centrifuge protocol in JSON (client protocol, sections 1.1 and 2): one object a line, payloads unchanged.
- * @typedef {import('./contract.js').Codec} Codec
  * @implements {Codec}
  */
 export class JsonCodec {

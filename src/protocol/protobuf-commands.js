@@ -2,6 +2,9 @@ import { disconnects } from '../errors.js'
 import { MAX_FILTER_DEPTH } from './filter.js'
 import { Wire, WireReader } from './wire.js'
 
+/** @import { Disconnect } from '../errors.js' */
+/** @import { Command } from './contract.js' */
+
 /**
  * @typedef {'uint32' | 'int32' | 'uint64' | 'int64' | 'bool' | 'string' | 'bytes' | 'strings' | 'texts' | 'subs' | 'message' | 'nodes'} Kind
  *   `texts` and `subs` are maps, `nodes` a repeated message
@@ -140,8 +143,7 @@ function read(reader, shape, into, depth) {
 }
 
 /**
- * @param {WireReader} reader at an inner message
- * @param {Shape | null} shape @param {any} into @param {number} depth
+ * @param {WireReader} reader at an inner message @param {Shape | null} shape @param {any} into @param {number} depth
  */
 function readMessage(reader, shape, into, depth) {
   const outer = reader.enter()
@@ -205,13 +207,13 @@ function readField(reader, { name, kind, shape }, into, depth) {
   }
 }
 
-/** @type {import('./contract.js').Command} */
+/** @type {Command} */
 const PONG = Object.freeze({ id: 0, method: '', request: null, ping: false })
 
 /**
  * @param {string} raw the bytes of one command as a byte string
- * @returns {import('./contract.js').Command}
- * @throws {import('../errors.js').Disconnect} disconnects.badRequest
+ * @returns {Command}
+ * @throws {Disconnect} disconnects.badRequest
  */
 export function parseCommand(raw) {
   if (raw === '') return PONG
@@ -243,7 +245,7 @@ export function parseCommand(raw) {
 /**
  * @param {Buffer} frame length-delimited commands
  * @returns {string[]} byte strings, because they may wait: any Buffer keeps the whole memory it was cut from
- * @throws {import('../errors.js').Disconnect} disconnects.badRequest
+ * @throws {Disconnect} disconnects.badRequest
  */
 export function splitFrame(frame) {
   if (frame.length === 0) throw disconnects.badRequest

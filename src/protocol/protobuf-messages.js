@@ -4,11 +4,8 @@
 import { rawMembers } from './raw-json.js'
 import { WireWriter } from './wire.js'
 
-/**
- * @typedef {import('../broker/contract.js').Publication} Publication
- * @typedef {import('./contract.js').SubscribeResult} SubscribeResult
- * @typedef {import('./contract.js').ConnectResult} ConnectResult
- */
+/** @import { Publication } from '../broker/contract.js' */
+/** @import { ConnectResult, SubscribeResult } from './contract.js' */
 
 /** Numbers of Reply. */
 export const Reply = Object.freeze({

@@ -1,10 +1,12 @@
 import { parseCommand, splitFrame } from './protobuf-commands.js'
 import { MessageWriter, Push, Reply } from './protobuf-messages.js'
 
+/** @import { Publication } from '../broker/contract.js' */
+/** @import { Codec } from './contract.js' */
+
 /**
  * The Centrifuge protocol in Protobuf (client protocol, sections 1.2 and 3): length-delimited messages, payloads
  * unchanged.
- * @typedef {import('./contract.js').Codec} Codec
  * @implements {Codec}
  */
 export class ProtobufCodec {
@@ -125,10 +127,7 @@ export class ProtobufCodec {
     return this.#publish(channel, publication, delta, true)
   }
 
-  /**
-   * @param {string} channel @param {import('../broker/contract.js').Publication} publication
-   * @param {Uint8Array | null} delta @param {boolean} bare
-   */
+  /** @param {string} channel @param {Publication} publication @param {Uint8Array | null} delta @param {boolean} bare */
   #publish(channel, publication, delta, bare) {
     const size = (delta ?? publication.data).length + channel.length + 20
     const out = this.#publication

@@ -21,10 +21,7 @@ function skipSpace(text, at) {
   return at
 }
 
-/**
- * @param {string} text @param {number} open index of the opening quote
- * @returns {number} index of the closing quote
- */
+/** @param {string} text @param {number} open index of the opening quote @returns {number} index of the closing quote */
 function closingQuote(text, open) {
   let at = open
   for (;;) {

@@ -2,7 +2,8 @@
 
 import { connectResult, JsonCodec } from './json.js'
 
-/** @typedef {import('./contract.js').Codec} Codec */
+/** @import { Publication } from '../broker/contract.js' */
+/** @import { Codec } from './contract.js' */
 
 /**
  * JSON of unidirectional streams (client protocol, section 17): pushes are not wrapped in replies, and the answer to
@@ -39,7 +40,7 @@ export class PollJsonCodec extends JsonCodec {
   unidirectional = true
 
   /**
-   * @param {string} channel @param {import('../broker/contract.js').Publication} publication
+   * @param {string} channel @param {Publication} publication
    * @returns {string} byte string: payloads pass unchanged, without the heap cost of a Buffer
    */
   text(channel, { data, json, offset, tags, info }) {

@@ -14,11 +14,9 @@ export class Admission {
   #open
 
   /**
-   * @param {object} options
-   * @param {number} options.limit connections; 0 = no limit
+   * @param {object} options @param {number} options.limit connections; 0 = no limit
    * @param {number} options.rate connections a second for this worker; 0 = no limit
-   * @param {() => number} options.open connections of this worker
-   * @param {() => number} options.clock ms
+   * @param {() => number} options.open connections of this worker @param {() => number} options.clock ms
    */
   constructor({ limit, rate, open, clock }) {
     this.#limit = limit

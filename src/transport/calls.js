@@ -1,3 +1,6 @@
+/** @import { Logger } from 'pino' */
+/** @import { BrokerEvents } from '../broker/contract.js' */
+
 /** @typedef {(bytes: string | Buffer) => void} Answer */
 
 /** Calls between workers. The first byte of a request is its kind; the handler of that kind gets the rest. */
@@ -6,7 +9,7 @@ export class Calls {
   #handlers = new Map()
   #log
 
-  /** @param {import('pino').Logger} log */
+  /** @param {Logger} log */
   constructor(log) {
     this.#log = log
   }
@@ -19,7 +22,7 @@ export class Calls {
     this.#handlers.set(kind, handler)
   }
 
-  /** @type {import('../broker/contract.js').BrokerEvents['called']} */
+  /** @type {BrokerEvents['called']} */
   called(request, answer) {
     const handler = this.#handlers.get(request[0])
     // A worker of a newer version may use new kinds.

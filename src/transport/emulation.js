@@ -4,6 +4,8 @@ import { isObject } from '../protocol/raw-json.js'
 import { workerOf } from '../session/ids.js'
 import { Call } from './calls.js'
 
+/** @import { TransportParts } from './index.js' */
+
 const SESSION_ID_SIZE = 36
 const NOTHING = Buffer.alloc(0)
 
@@ -17,7 +19,7 @@ export class Emulation {
   #cors
   #calls
 
-  /** @param {import('./index.js').TransportParts} parts */
+  /** @param {TransportParts} parts */
   constructor({ context, server, cors, calls }) {
     this.#context = context
     this.#server = server

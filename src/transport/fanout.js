@@ -1,6 +1,10 @@
+/** @import { Publication } from '../broker/contract.js' */
+/** @import { Cohort } from '../hub/channel.js' */
+/** @import { SocketServer } from '../server/contract.js' */
+/** @import { Traffic } from '../stats/traffic.js' */
+/** @import { Carrier } from './index.js' */
+
 /**
- * @typedef {import('./index.js').Carrier} Carrier
- *
  * @typedef {object} Group members of one carrier that follow one topic
  * @property {Carrier} carrier
  * @property {Set<any>} members
@@ -14,10 +18,7 @@ export class Fanout {
   /** @type {Map<string, Group[]>} by topic */
   #topics = new Map()
 
-  /**
-   * @param {Pick<import('../server/contract.js').SocketServer, 'publish'>} server
-   * @param {import('../stats/traffic.js').Traffic} traffic
-   */
+  /** @param {Pick<SocketServer, 'publish'>} server @param {Traffic} traffic */
   constructor(server, traffic) {
     this.#server = server
     this.#webSocket = traffic.of('websocket')
@@ -25,9 +26,8 @@ export class Fanout {
   }
 
   /**
-   * @param {import('../hub/channel.js').Cohort} cohort
-   * @param {Uint8Array} message may be reused right after the call
-   * @param {import('../broker/contract.js').Publication | null} publication null for joins and leaves
+   * @param {Cohort} cohort @param {Uint8Array} message may be reused right after the call
+   * @param {Publication | null} publication null for joins and leaves
    */
   publish({ topic, codec, count }, message, publication) {
     this.#server.publish(topic, message, codec.binary)
@@ -39,8 +39,7 @@ export class Fanout {
   }
 
   /**
-   * @param {string} topic @param {Uint8Array} message
-   * @param {import('../broker/contract.js').Publication | null} publication
+   * @param {string} topic @param {Uint8Array} message @param {Publication | null} publication
    * @returns {number} clients
    */
   #deliver(topic, message, publication) {

@@ -1,4 +1,4 @@
-/** @typedef {import('../server/contract.js').Exchange} Exchange */
+/** @import { Exchange } from '../server/contract.js' */
 
 /**
  * User id from the header that a trusted proxy sets.

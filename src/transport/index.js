@@ -14,6 +14,16 @@ import { UniPollEndpoint } from './uni-poll/endpoint.js'
 import { UniWebSocketTransport } from './uni-websocket.js'
 import { WebSocketTransport } from './websocket.js'
 
+/** @import { Publication } from '../broker/contract.js' */
+/** @import { Disconnect } from '../errors.js' */
+/** @import { Encoded } from '../protocol/contract.js' */
+/** @import { SocketServer } from '../server/contract.js' */
+/** @import { Session } from '../session/session.js' */
+/** @import { TransportTraffic } from '../stats/traffic.js' */
+/** @import { WorkerContext } from '../worker/context.js' */
+/** @import { Calls } from './calls.js' */
+/** @import { Fanout } from './fanout.js' */
+
 /** @typedef {{bytes: number, largest: number}} Unread */
 
 /**
@@ -34,11 +44,8 @@ const transports = Object.freeze([
 /**
  * Mounts the transports that the configuration enables.
  *
- * @param {object} parts
- * @param {import('../worker/context.js').WorkerContext} parts.context
- * @param {import('../server/contract.js').SocketServer} parts.server
- * @param {import('./fanout.js').Fanout} parts.fanout
- * @param {import('./calls.js').Calls} parts.calls
+ * @param {object} parts @param {WorkerContext} parts.context @param {SocketServer} parts.server
+ * @param {Fanout} parts.fanout @param {Calls} parts.calls
  * @param {number} parts.workers that share the rate of new connections
  * @param {string} parts.cursorKey base64
  * @returns {{admission: Admission, shutDown: () => void, backlogs: {backlog: () => Unread}[]}} `admission` needs the
@@ -73,30 +80,28 @@ export function mountTransports({ context, server, fanout, calls, workers, curso
 // The contract of a transport. One object serves all sessions of its kind.
 
 /**
- * @typedef {import('../session/session.js').Session} Session
- *
  * @typedef {object} Transport
  * @property {string} name in metrics and logs
  * @property {boolean} emulated whether clients send commands to the emulation endpoint; their connect reply contains
  *   session and node
- * @property {import('../worker/context.js').WorkerContext} context
- * @property {import('../stats/traffic.js').TransportTraffic} traffic counters. Sessions count commands and
+ * @property {WorkerContext} context
+ * @property {TransportTraffic} traffic counters. Sessions count commands and
  *   messages; the transport counts the rest
- * @property {(session: Session, frame: import('../protocol/contract.js').Encoded) => void} send
+ * @property {(session: Session, frame: Encoded) => void} send
  * @property {(session: Session, topic: string) => void} follow joins a fan-out topic; its later messages reach the
  *   session in order with those of `send`
  * @property {(session: Session, topic: string) => void} unfollow also called for a session that has ended
  * @property {(session: Session) => void} framePing a ping below the protocol, if the transport has one
- * @property {(session: Session, disconnect: import('../errors.js').Disconnect, cause: Error) => void} close `cause` is
+ * @property {(session: Session, disconnect: Disconnect, cause: Error) => void} close `cause` is
  *   the error behind the disconnect, or the disconnect itself
  * @property {(session: Session) => void} [connected] called after the session has connected and joined its server-side
  *   subscriptions
  *
  * @typedef {object} TransportParts argument of the constructors in the table
- * @property {import('../worker/context.js').WorkerContext} context
- * @property {import('../server/contract.js').SocketServer} server
- * @property {import('./fanout.js').Fanout} fanout
- * @property {import('./calls.js').Calls} calls
+ * @property {WorkerContext} context
+ * @property {SocketServer} server
+ * @property {Fanout} fanout
+ * @property {Calls} calls
  * @property {Cors} cors
  * @property {Admission} admission
  * @property {(origin: string) => boolean} allowsOrigin
@@ -107,7 +112,7 @@ export function mountTransports({ context, server, fanout, calls, workers, curso
  * A transport that delivers topics itself, without the socket server.
  *
  * @typedef {object} Carrier
- * @property {(members: Set<any>, message: Uint8Array, publication: import('../broker/contract.js').Publication | null) => number} deliver sends a
+ * @property {(members: Set<any>, message: Uint8Array, publication: Publication | null) => number} deliver sends a
  *   message of a topic to its members, framed once, and counts it. `message` is valid during the call. `publication` is
  *   null for joins and leaves. Returns the number of clients
  */

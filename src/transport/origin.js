@@ -1,3 +1,5 @@
+/** @import { Exchange, SocketServer } from '../server/contract.js' */
+
 /** Scheme, host name (at most 253 characters) and port fit. A longer header is refused without a comparison. */
 const MAX_LENGTH = 512
 
@@ -63,7 +65,7 @@ export class Cors {
   }
 
   /**
-   * @param {import('../server/contract.js').Exchange} exchange whose handler has not returned yet
+   * @param {Exchange} exchange whose handler has not returned yet
    * @param {Record<string, string>} [headers] other headers of the answer
    * @returns {Record<string, string>}
    */
@@ -81,7 +83,7 @@ export class Cors {
   }
 
   /**
-   * @param {import('../server/contract.js').Exchange} exchange whose handler has not returned yet
+   * @param {Exchange} exchange whose handler has not returned yet
    * @param {string} methods allowed for pages of other origins
    * @returns {Record<string, string>} headers of the answer to `OPTIONS`
    */
@@ -94,9 +96,7 @@ export class Cors {
 
   /**
    * Routes `POST` and `OPTIONS` of a path; every other method gets 405.
-   * @param {import('../server/contract.js').SocketServer} server
-   * @param {string} path
-   * @param {(exchange: import('../server/contract.js').Exchange) => void} handler
+   * @param {SocketServer} server @param {string} path @param {(exchange: Exchange) => void} handler
    */
   post(server, path, handler) {
     server.route('POST', path, handler)
@@ -108,7 +108,7 @@ export class Cors {
 
   /**
    * Answers 405 to all methods of a path without a route.
-   * @param {import('../server/contract.js').SocketServer} server @param {string} path @param {string} methods with one
+   * @param {SocketServer} server @param {string} path @param {string} methods with one
    */
   refuse(server, path, methods) {
     server.route('*', path, exchange =>

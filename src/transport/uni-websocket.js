@@ -7,14 +7,16 @@ import { sizeOf } from '../stats/traffic.js'
 import { bearerToken, queryValue, trustedUser } from './http-request.js'
 import { closeCode, WebSocketTransport } from './websocket.js'
 
+/** @import { Connection, Exchange } from '../server/contract.js' */
+/** @import { Transport, TransportParts } from './index.js' */
+
 /**
- * @typedef {import('./index.js').Transport} Transport
  * @typedef {{user: string, request: string, token: string}} Accepted
  */
 
 /** WebSocket for clients that only receive (client protocol, section 17). */
 export class UniWebSocketTransport extends WebSocketTransport {
-  /** @param {import('./index.js').TransportParts} parts */
+  /** @param {TransportParts} parts */
   constructor(parts) {
     super(parts, 'uni_websocket')
   }
@@ -39,7 +41,7 @@ export class UniWebSocketTransport extends WebSocketTransport {
     })
   }
 
-  /** @param {import('../server/contract.js').Exchange} exchange @returns {number | Accepted} */
+  /** @param {Exchange} exchange @returns {number | Accepted} */
   #upgrade(exchange) {
     if (!this.allowsOrigin(exchange.header('origin'))) return 403
     if (!this.admission.admits()) return 503
@@ -50,7 +52,7 @@ export class UniWebSocketTransport extends WebSocketTransport {
     }
   }
 
-  /** @param {import('../server/contract.js').Connection} connection @param {Accepted} accepted */
+  /** @param {Connection} connection @param {Accepted} accepted */
   #open(connection, { user, request, token }) {
     const session = new Session(this, connection, this.context.codecs.uniJson, 0)
     session.user = user

@@ -3,9 +3,10 @@ import { Session } from '../session/session.js'
 import { Trait } from '../session/state.js'
 import { trustedUser } from './http-request.js'
 
+/** @import { Connection, Exchange } from '../server/contract.js' */
+/** @import { Transport, TransportParts } from './index.js' */
+
 /**
- * @typedef {import('../server/contract.js').Connection} Connection
- * @typedef {import('../server/contract.js').Exchange} Exchange
  * @typedef {{protobuf: boolean, traits: number, user: string}} Accepted properties of an upgraded client
  */
 
@@ -19,12 +20,11 @@ const PROTOBUF = 'centrifuge-protobuf'
 /**
  * The Centrifuge protocol over WebSocket (client protocol, section 15). One object serves all sessions.
  * @implements {Transport}
- * @typedef {import('./index.js').Transport} Transport
  */
 export class WebSocketTransport {
   emulated = false
 
-  /** @param {import('./index.js').TransportParts} parts @param {string} [name] of a subclass */
+  /** @param {TransportParts} parts @param {string} [name] of a subclass */
   constructor({ context, server, allowsOrigin, admission }, name = 'websocket') {
     this.name = name
     this.context = context

@@ -1,6 +1,6 @@
 import { isAscii } from 'node:buffer'
 
-/** @typedef {import('../../protocol/contract.js').Encoded} Encoded */
+/** @import { Encoded } from '../../protocol/contract.js' */
 
 const LINE_FEED = Buffer.from('\n')
 const DATA = Buffer.from('data: ')
@@ -23,18 +23,12 @@ export function asciiLines(message) {
   return isAscii(message) ? lines(message) : `${toAscii(Buffer.from(message).toString())}\n`
 }
 
-/**
- * @param {Encoded} message JSON objects joined by line feeds
- * @returns {Encoded} each ends with a line feed
- */
+/** @param {Encoded} message JSON objects joined by line feeds @returns {Encoded} each ends with a line feed */
 export function lines(message) {
   return typeof message === 'string' ? `${message}\n` : Buffer.concat([message, LINE_FEED])
 }
 
-/**
- * @param {Encoded} message JSON objects joined by line feeds
- * @returns {Encoded} one event for each
- */
+/** @param {Encoded} message JSON objects joined by line feeds @returns {Encoded} one event for each */
 export function events(message) {
   if (typeof message === 'string') {
     return message.includes('\n')

@@ -3,6 +3,9 @@ import { asciiLines, lines } from './framing.js'
 import { StreamTransport, streamHead, TEXT_HEAD } from './stream-transport.js'
 import { UniStreamTransport } from './uni-stream.js'
 
+/** @import { Codec, Encoded } from '../../protocol/contract.js' */
+/** @import { Exchange } from '../../server/contract.js' */
+
 const PROTOBUF = 'application/octet-stream'
 const PROTOBUF_HEAD = streamHead(PROTOBUF)
 
@@ -20,7 +23,7 @@ export class HttpStreamTransport extends StreamTransport {
     )
   }
 
-  /** @param {import('../../server/contract.js').Exchange} exchange */
+  /** @param {Exchange} exchange */
   #request(exchange) {
     const binary = exchange.header('content-type') === PROTOBUF
     const { user, head } = this.clientOf(exchange, binary ? PROTOBUF_HEAD : TEXT_HEAD)
@@ -38,10 +41,7 @@ export class HttpStreamTransport extends StreamTransport {
     })
   }
 
-  /**
-   * @param {import('../../protocol/contract.js').Encoded} message
-   * @param {import('../../protocol/contract.js').Codec} codec
-   */
+  /** @param {Encoded} message @param {Codec} codec */
   frame(message, { binary }) {
     if (!binary) return asciiLines(message)
     // Fan-out messages are in the codec's scratch memory: copy.
@@ -63,7 +63,7 @@ export class UniHttpStreamTransport extends UniStreamTransport {
     this.cors.post(this.server, handler_prefix, exchange => this.post(exchange, max_request_body_size))
   }
 
-  /** @param {import('../../protocol/contract.js').Encoded} message */
+  /** @param {Encoded} message */
   frame(message) {
     return lines(message)
   }

@@ -6,7 +6,10 @@ import { events } from './framing.js'
 import { StreamTransport, streamHead } from './stream-transport.js'
 import { UniStreamTransport } from './uni-stream.js'
 
-/** @typedef {import('../../hub/channel.js').Channel} Channel */
+/** @import { Channel } from '../../hub/channel.js' */
+/** @import { Encoded } from '../../protocol/contract.js' */
+/** @import { Exchange, SocketServer, Stream } from '../../server/contract.js' */
+/** @import { Carrier } from '../index.js' */
 
 const HEAD = streamHead('text/event-stream; charset=utf-8')
 const PREAMBLE = '\r\n'
@@ -14,8 +17,7 @@ const PREAMBLE = '\r\n'
 /**
  * Writes the first bytes of a body, so that a proxy that waits for them forwards the head. They are a chunk of their
  * own: npm `eventsource` 2 drops an event that comes in the same chunk.
- * @param {import('../../server/contract.js').SocketServer} server
- * @param {import('../../server/contract.js').Stream} stream
+ * @param {SocketServer} server @param {Stream} stream
  */
 function writePreamble(server, stream) {
   server.write(stream, PREAMBLE)
@@ -37,7 +39,7 @@ export class SseTransport extends StreamTransport {
     this.cors.refuse(this.server, path, 'GET, POST')
   }
 
-  /** @param {import('../../server/contract.js').Exchange} exchange */
+  /** @param {Exchange} exchange */
   #get(exchange) {
     const { user, head } = this.clientOf(exchange, HEAD)
     const commands = queryValue(exchange.query, 'cf_connect')
@@ -45,7 +47,7 @@ export class SseTransport extends StreamTransport {
     this.#open(exchange, head, user, Buffer.from(commands))
   }
 
-  /** @param {import('../../server/contract.js').Exchange} exchange */
+  /** @param {Exchange} exchange */
   #post(exchange) {
     const { user, head } = this.clientOf(exchange, HEAD)
     exchange.body(this.context.config.sse.max_request_body_size, body => {
@@ -54,10 +56,7 @@ export class SseTransport extends StreamTransport {
     })
   }
 
-  /**
-   * @param {import('../../server/contract.js').Exchange} exchange @param {Record<string, string>} head
-   * @param {string} user @param {Buffer} commands
-   */
+  /** @param {Exchange} exchange @param {Record<string, string>} head @param {string} user @param {Buffer} commands */
   #open(exchange, head, user, commands) {
     if (!this.admission.admits()) return exchange.reply(503, head, '')
     const stream = exchange.stream(200, head, this.route)
@@ -69,7 +68,7 @@ export class SseTransport extends StreamTransport {
     session.receive(commands)
   }
 
-  /** @param {import('../../protocol/contract.js').Encoded} message */
+  /** @param {Encoded} message */
   frame(message) {
     return events(message)
   }
@@ -151,12 +150,12 @@ export class UniSseTransport extends UniStreamTransport {
     if (lastEventId !== '') request.positions = readEventId(lastEventId)
   }
 
-  /** @param {import('../../server/contract.js').Stream} stream */
+  /** @param {Stream} stream */
   preamble(stream) {
     writePreamble(this.server, stream)
   }
 
-  /** @param {import('../../protocol/contract.js').Encoded} message */
+  /** @param {Encoded} message */
   frame(message) {
     const event = events(message)
     if (this.#id === '') return event
@@ -185,7 +184,7 @@ export class UniSseTransport extends UniStreamTransport {
     if (!session.closed) this.server.write(session.connection, `${id}\n`)
   }
 
-  /** @type {StreamDelivery} @typedef {import('../index.js').Carrier['deliver']} StreamDelivery */
+  /** @type {StreamDelivery} @typedef {Carrier['deliver']} StreamDelivery */
   deliver(members, message, publication) {
     const clients = this.traffic.fannedOut(members.size, message.length)
     const event = events(message)

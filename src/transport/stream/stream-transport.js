@@ -3,11 +3,10 @@ import { sizeOf } from '../../stats/traffic.js'
 import { trustedUser } from '../http-request.js'
 import { NO_CACHE } from '../origin.js'
 
-/**
- * @typedef {import('../../server/contract.js').Exchange} Exchange
- * @typedef {import('../../protocol/contract.js').Encoded} Encoded
- * @typedef {import('../index.js').Transport} Transport
- */
+/** @import { Codec, Encoded } from '../../protocol/contract.js' */
+/** @import { Exchange, StreamRoute } from '../../server/contract.js' */
+/** @import { TransportTraffic } from '../../stats/traffic.js' */
+/** @import { Carrier, Transport, TransportParts } from '../index.js' */
 
 /**
  * Head of a stream: proxies must neither cache nor buffer it.
@@ -23,22 +22,21 @@ export const TEXT_HEAD = streamHead('text/plain; charset=utf-8')
  * A transport whose sessions each hold an HTTP response. A subclass frames messages and turns requests into sessions.
  * @implements {Transport}
  * @implements {Carrier}
- * @typedef {import('../index.js').Carrier} Carrier
  */
 export class StreamTransport {
   name = ''
   emulated = false
   context
-  /** @type {import('../../stats/traffic.js').TransportTraffic | null} */
+  /** @type {TransportTraffic | null} */
   #traffic = null
   server
   fanout
   cors
   admission
-  /** @type {import('../../server/contract.js').StreamRoute} */
+  /** @type {StreamRoute} */
   route
 
-  /** @param {import('../index.js').TransportParts} parts */
+  /** @param {TransportParts} parts */
   constructor({ context, server, fanout, cors, admission }) {
     this.context = context
     this.server = server
@@ -58,8 +56,7 @@ export class StreamTransport {
   }
 
   /**
-   * @param {Encoded} message valid during the call; may be several, joined by the codec
-   * @param {import('../../protocol/contract.js').Codec} _codec
+   * @param {Encoded} message valid during the call; may be several, joined by the codec @param {Codec} _codec
    * @returns {Encoded} as in the stream; lives on
    */
   frame(message, _codec) {

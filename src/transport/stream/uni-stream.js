@@ -6,9 +6,12 @@ import { sizeOf } from '../../stats/traffic.js'
 import { bearerToken, queryValue } from '../http-request.js'
 import { StreamTransport, TEXT_HEAD } from './stream-transport.js'
 
+/** @import { Disconnect } from '../../errors.js' */
+/** @import { Encoded } from '../../protocol/contract.js' */
+/** @import { Exchange, Stream } from '../../server/contract.js' */
+
 /**
- * @typedef {import('../../server/contract.js').Exchange} Exchange
- * @typedef {import('../../session/session.js').Session} SessionType
+ * @typedef {Session} SessionType
  */
 
 /** @typedef {{user: string, head: Record<string, string>, token: string, lastEventId: string}} Client of a request */
@@ -85,10 +88,10 @@ export class UniStreamTransport extends StreamTransport {
   /** Extends the connect request of a subclass. @param {any} _request @param {{lastEventId: string}} _client */
   extendRequest(_request, _client) {}
 
-  /** Writes the first bytes of a subclass's stream. @param {import('../../server/contract.js').Stream} _stream */
+  /** Writes the first bytes of a subclass's stream. @param {Stream} _stream */
   preamble(_stream) {}
 
-  /** @param {SessionType} session @param {import('../../protocol/contract.js').Encoded} message */
+  /** @param {SessionType} session @param {Encoded} message */
   send(session, message) {
     const { connection } = session
     if (connection instanceof PendingStream) {
@@ -103,11 +106,7 @@ export class UniStreamTransport extends StreamTransport {
     super.send(session, message)
   }
 
-  /**
-   * @param {SessionType} session
-   * @param {import('../../errors.js').Disconnect} disconnect
-   * @param {Error & {code?: number}} cause
-   */
+  /** @param {SessionType} session @param {Disconnect} disconnect @param {Error & {code?: number}} cause */
   close(session, disconnect, cause) {
     const { connection } = session
     if (!(connection instanceof PendingStream)) return super.close(session, disconnect, cause)

@@ -41,10 +41,7 @@ export class Cursors {
     return cursor
   }
 
-  /**
-   * @param {string} cursor from a client
-   * @returns {Map<string, Position> | null} by channel; null: invalid cursor
-   */
+  /** @param {string} cursor from a client @returns {Map<string, Position> | null} by channel; null: invalid cursor */
   read(cursor) {
     // No timing leak of a signature: the Map compares hashes first.
     const known = this.#read.get(cursor)

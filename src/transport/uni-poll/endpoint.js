@@ -8,11 +8,14 @@ import { Polls } from './polls.js'
 import { badName, forbidden, RETRY, Refusal, refusalFor, refusals, unknownNamespace } from './refusal.js'
 import { readRequest } from './request.js'
 
+/** @import { Namespace } from '../../auth/channel-rules.js' */
+/** @import { Identity } from '../../auth/tokens.js' */
+/** @import { Exchange } from '../../server/contract.js' */
+/** @import { TransportParts } from '../index.js' */
+/** @import { Position } from './cursor.js' */
+/** @import { PollRequest } from './request.js' */
+
 /**
- * @typedef {import('../../server/contract.js').Exchange} Exchange
- * @typedef {import('../../auth/tokens.js').Identity} Identity
- * @typedef {import('../../auth/channel-rules.js').Namespace} Namespace
- * @typedef {import('./request.js').PollRequest} PollRequest
  * @typedef {Readonly<Record<string, string>>} Head
  */
 
@@ -33,7 +36,7 @@ export class UniPollEndpoint {
   /** @type {Map<string, Head>} */
   #heads = new Map()
 
-  /** @param {import('../index.js').TransportParts} parts */
+  /** @param {TransportParts} parts */
   constructor({ context, server, fanout, cors, admission, cursorKey }) {
     const { max_request_body_size } = context.config.uni_poll
     this.#context = context
@@ -152,11 +155,7 @@ export class UniPollEndpoint {
     this.#polls.begin(exchange, head, channels, this.#timeout(request.timeout, identity))
   }
 
-  /**
-   * @param {number} timeout ms
-   * @param {Identity} identity
-   * @returns {number} ms; a poll ends when its token expires
-   */
+  /** @param {number} timeout ms @param {Identity} identity @returns {number} ms; a poll ends when its token expires */
   #timeout(timeout, { expireAt }) {
     if (expireAt === 0) return timeout
     return Math.max(0, Math.min(timeout, expireAt * 1000 - this.#context.clock()))
@@ -183,7 +182,7 @@ export class UniPollEndpoint {
   /**
    * Start position in a channel that the cursor does not contain.
    * @param {string} channel @param {Namespace} namespace @param {string} user @param {PollRequest} request
-   * @returns {import('./cursor.js').Position}
+   * @returns {Position}
    */
   #start(channel, namespace, user, { since }) {
     if (since === null || !namespace.historyOn) return { offset: Begin.NOW, epoch: '' }

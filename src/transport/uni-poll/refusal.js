@@ -48,10 +48,7 @@ export const badName = channel => badRequest(`${quote(channel)}: invalid channel
 /** @param {string} channel untrusted */
 const quote = channel => JSON.stringify(channel.length > 64 ? `${channel.slice(0, 64)}...` : channel)
 
-/**
- * @param {Error} error of the authentication
- * @returns {Refusal | null} null: an internal error
- */
+/** @param {Error} error of the authentication @returns {Refusal | null} null: an internal error */
 export function refusalFor(error) {
   if (error instanceof Refusal) return error
   if (error === disconnects.badRequest) return refusals.unauthorized

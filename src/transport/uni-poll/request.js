@@ -1,5 +1,7 @@
 import { badRequest, refusals } from './refusal.js'
 
+/** @import { Refusal } from './refusal.js' */
+
 /**
  * @typedef {object} PollRequest
  * @property {string[]} channels each once, at least one
@@ -87,12 +89,10 @@ function readSince(value) {
 }
 
 /**
- * @param {string} query raw
- * @param {Buffer | null} body of a POST
- * @param {boolean} json whether the content type is JSON
- * @param {{timeout: number, max_timeout: number}} limits ms
+ * @param {string} query raw @param {Buffer | null} body of a POST
+ * @param {boolean} json whether the content type is JSON @param {{timeout: number, max_timeout: number}} limits ms
  * @returns {PollRequest}
- * @throws {import('./refusal.js').Refusal}
+ * @throws {Refusal}
  */
 export function readRequest(query, body, json, limits) {
   const given = fromForm(new URLSearchParams(query))
