@@ -93,7 +93,8 @@ export class Calls {
 }
 
 /**
- * Connections of each user over all workers, in the primary. Used only if client.user_connection_limit is set.
+ * Connections of each user over all workers, in the primary. Used only if client.user_connection_limit is set. Plain
+ * counts suffice, because the primary sees the end of every worker; RedisUsers needs leases.
  * @template L
  */
 export class Users {

@@ -25,7 +25,7 @@ export class Channel {
   /** Whether the subscription was sent to Redis. */
   subscribed = false
   /** Whether a subscription has succeeded; then a failing first subscription does not remove the channel. */
-  followed = false
+  confirmed = false
   /** Position of the last delivered publication; epoch '' = not known. */
   offset = 0
   epoch = ''
@@ -85,7 +85,9 @@ export class Channels {
   }
 
   /** @param {Channel} channel */
-  has = channel => this.#channels.get(channel.name) === channel
+  has(channel) {
+    return this.#channels.get(channel.name) === channel
+  }
 
   /** @param {string} name @param {Partition} partition @returns {Channel} */
   open(name, partition) {
@@ -113,13 +115,13 @@ export class Channels {
    * Sets the stream's position: messages before the reply of Redis are up to it, later ones follow it.
    * @param {Channel} channel @param {Answer} answer
    */
-  place(channel, answer) {
-    this.#set(channel, answer)
+  setPosition(channel, answer) {
+    this.#setLive(channel, answer)
     this.#release(channel, null)
   }
 
   /** @param {Channel} channel @param {Answer} position */
-  #set(channel, { offset, epoch, batchId }) {
+  #setLive(channel, { offset, epoch, batchId }) {
     channel.state = State.LIVE
     channel.offset = offset
     channel.epoch = epoch
@@ -127,7 +129,7 @@ export class Channels {
   }
 
   /** @param {Channel} channel @param {Answer} answer @returns {boolean} delivered position = stream position */
-  agrees({ epoch, offset, batchId }, answer) {
+  isAt({ epoch, offset, batchId }, answer) {
     return (
       epoch === '' ||
       (epoch === answer.epoch && offset === answer.offset && (offset === 0 || batchId === answer.batchId))
@@ -208,13 +210,13 @@ export class Channels {
   /** @param {Channel} channel @param {Answer} answer */
   #caughtUp(channel, answer) {
     for (const publication of answer.publications) this.#events.publication(channel.name, publication)
-    this.#set(channel, answer)
+    this.#setLive(channel, answer)
     if (!answer.found) this.#events.lost(channel.name, answer.offset, answer.epoch)
     this.#release(channel, null)
   }
 
   /** Handles the reply to a subscription. @param {Channel} channel @param {Error | null} error */
-  subscribed = (channel, error) => {
+  onSubscribed(channel, error) {
     if (!this.has(channel)) return
     if (error) channel.subscribed = false
     // The first subscriber wants no position: nothing to wait for.

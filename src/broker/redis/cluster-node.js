@@ -88,7 +88,7 @@ const TIMEOUT = 2000
  * @param {(error: Error | null, view: ClusterView | null) => void} done
  * @returns {() => void} gives up without calling `done`
  */
-export function inquire({ host, port }, options, done) {
+export function queryServer({ host, port }, options, done) {
   const redis = new Redis({
     ...options,
     host,
@@ -140,7 +140,7 @@ export function inquire({ host, port }, options, done) {
  *
  * @typedef {object} ClusterNodeEvents
  * @property {(node: ClusterNode) => void} lost
- * @property {(node: ClusterNode) => void} troubled it accepts no commands now
+ * @property {(node: ClusterNode) => void} clusterDown it accepts no commands now
  * @property {(node: ClusterNode, slot: number) => void} refused it does not own the slot; -1: unknown slot
  * @property {(node: ClusterNode, view: ClusterView) => void} answered its view of the cluster
  * @property {(node: ClusterNode, topic: Buffer, message: Buffer) => void} message
@@ -149,15 +149,15 @@ export function inquire({ host, port }, options, done) {
 /** A master of a cluster that owns, or may own, a partition. */
 export class ClusterNode {
   /** When a server last named it as the owner of a partition (ms). */
-  namedAt = 0
+  lastSeenAt = 0
   /** @type {Set<Partition>} not owned any more, but it may still send messages of them */
-  leftovers = new Set()
+  unsubscribing = new Set()
   /** @type {Set<Partition>} waiting for its last replies */
   leaving = new Set()
   /** Whether it reports the cluster as up. */
   ok = false
   /** Whether it has refused an owned slot since its last view. */
-  doubted = false
+  refusedSlot = false
   #events
   #asking = false
   #again = false
@@ -187,8 +187,8 @@ export class ClusterNode {
 
   #lost() {
     this.ok = false
-    this.doubted = false
-    this.leftovers.clear()
+    this.refusedSlot = false
+    this.unsubscribing.clear()
     this.#events.lost(this)
   }
 
@@ -196,7 +196,7 @@ export class ClusterNode {
   #misplaced(reason) {
     // The slot is moving: wait.
     if (/^(ASK|TRYAGAIN) /.test(reason)) return
-    if (reason.startsWith('CLUSTERDOWN ')) return this.#events.troubled(this)
+    if (reason.startsWith('CLUSTERDOWN ')) return this.#events.clusterDown(this)
     this.#events.refused(this, Number(reason.match(/^MOVED (\d+) /)?.[1] ?? -1))
   }
 

@@ -1,4 +1,4 @@
-import { ClusterNode, inquire, slotOf } from './cluster-node.js'
+import { ClusterNode, queryServer, slotOf } from './cluster-node.js'
 import { dispatch, Partition } from './partition.js'
 
 /**
@@ -12,7 +12,7 @@ const PERIOD = 5000
 const FIRST_WAIT = 50
 const MAX_WAIT = 1000
 /** Servers asked at once when no master answers. */
-const INQUIRIES = 3
+const MAX_QUERIES = 3
 /** A master without slots that no server has named for this long (ms) is disconnected. */
 const FORGET = 10_000
 /** Shorter outages (ms), as when a slot moves, are not logged. */
@@ -48,8 +48,8 @@ export class ClusterShard {
   #servers
   #nextServer = 0
   /** @type {Set<() => void>} */
-  #inquiries = new Set()
-  #inquiryError = ''
+  #queries = new Set()
+  #queryError = ''
   /** @type {NodeJS.Timeout | undefined} */
   #timer
   #dueAt = 0
@@ -95,7 +95,7 @@ export class ClusterShard {
   close() {
     this.#closed = true
     clearTimeout(this.#timer)
-    for (const stop of this.#inquiries) stop()
+    for (const stop of this.#queries) stop()
     for (const { connection } of this.#nodes.values()) connection.close()
   }
 
@@ -105,7 +105,7 @@ export class ClusterShard {
     this.#report()
     this.#forget()
     for (const node of this.#nodes.values()) node.ask()
-    if (![...this.#nodes.values()].some(({ ok }) => ok)) this.#inquire()
+    if (![...this.#nodes.values()].some(({ ok }) => ok)) this.#queryServers()
     const wait = this.up ? PERIOD : Math.min(MAX_WAIT, FIRST_WAIT * 2 ** Math.min(this.#waits++, 10))
     this.#schedule(wait * (0.75 + Math.random() / 2))
   }
@@ -118,37 +118,37 @@ export class ClusterShard {
   }
 
   /** Asks soon, because something has changed. */
-  #hurry() {
+  #askSoon() {
     if (this.#closed) return
     this.#waits = 0
     const wait = Math.max(0, this.#askedAt + FIRST_WAIT - Date.now())
     if (Date.now() + wait < this.#dueAt) this.#schedule(wait)
   }
 
-  #inquire() {
+  #queryServers() {
     // Configured addresses stay valid when all others have changed.
     const servers = [...this.#servers, ...this.#seeds]
-    for (let i = Math.min(INQUIRIES, servers.length); i > 0 && this.#inquiries.size < INQUIRIES; i--) {
+    for (let i = Math.min(MAX_QUERIES, servers.length); i > 0 && this.#queries.size < MAX_QUERIES; i--) {
       const server = servers[this.#nextServer++ % servers.length]
-      const stop = inquire(server, this.#options, (error, view) => {
-        this.#inquiries.delete(stop)
-        if (error) this.#inquiryError = `${server.host}:${server.port}: ${error.message}`
-        else if (view) this.#learn(view)
+      const stop = queryServer(server, this.#options, (error, view) => {
+        this.#queries.delete(stop)
+        if (error) this.#queryError = `${server.host}:${server.port}: ${error.message}`
+        else if (view) this.#applyView(view)
       })
-      this.#inquiries.add(stop)
+      this.#queries.add(stop)
     }
   }
 
   /** Updates the servers and masters from a view. @param {ClusterView} view */
-  #learn({ ranges, servers }) {
+  #applyView({ ranges, servers }) {
     if (servers.length > 0) this.#servers = servers
     for (const { first, last, master } of ranges) {
-      if (master.port > 0 && this.#slots.some(slot => first <= slot && slot <= last)) this.#noteMaster(master)
+      if (master.port > 0 && this.#slots.some(slot => first <= slot && slot <= last)) this.#addMaster(master)
     }
   }
 
   /** @param {ClusterServer} server */
-  #noteMaster(server) {
+  #addMaster(server) {
     let node = this.#nodes.get(server.id)
     if (node && !node.connection.up && (node.host !== server.host || node.port !== server.port)) {
       this.#drop(node)
@@ -160,7 +160,7 @@ export class ClusterShard {
         this.#options,
         {
           lost: node => this.#lost(node),
-          troubled: () => this.#hurry(),
+          clusterDown: () => this.#askSoon(),
           refused: (node, slot) => this.#refused(node, slot),
           answered: (node, view) => this.#answered(node, view),
           message: (node, topic, message) => this.#message(node, topic, message),
@@ -169,13 +169,13 @@ export class ClusterShard {
       )
       this.#nodes.set(server.id, node)
     }
-    node.namedAt = Date.now()
+    node.lastSeenAt = Date.now()
   }
 
   /** Disconnects masters without slots. */
   #forget() {
     for (const node of this.#nodes.values())
-      if (Date.now() - node.namedAt > FORGET && !this.#owners.includes(node)) this.#drop(node)
+      if (Date.now() - node.lastSeenAt > FORGET && !this.#owners.includes(node)) this.#drop(node)
   }
 
   /** @param {ClusterNode} node */
@@ -190,14 +190,14 @@ export class ClusterShard {
   #refused(node, slot) {
     const concerns = this.#owners.some((owner, i) => owner === node && (slot === this.#slots[i] || slot < 0))
     // While a partition leaves the node, pending commands are refused.
-    if (concerns && (slot >= 0 || node.leaving.size === 0)) node.doubted = true
-    this.#hurry()
+    if (concerns && (slot >= 0 || node.leaving.size === 0)) node.refusedSlot = true
+    this.#askSoon()
   }
 
   /** @param {ClusterNode} node @param {ClusterView} view */
   #answered(node, view) {
     if (this.#closed) return
-    this.#learn(view)
+    this.#applyView(view)
     let left = false
     for (const [i, slot] of this.#slots.entries()) {
       const claimed = view.ranges.some(
@@ -210,8 +210,8 @@ export class ClusterShard {
       }
     }
     // The node has refused a slot that it claims again: the state of its subscriptions is unknown.
-    if (node.doubted && !left) node.connection.reset('it has refused what it is in charge of')
-    node.doubted = false
+    if (node.refusedSlot && !left) node.connection.reset('it has refused what it is in charge of')
+    node.refusedSlot = false
     this.#report()
   }
 
@@ -221,7 +221,8 @@ export class ClusterShard {
     const owner = this.#owners[i]
     // A master cut off from the others may not know yet that it has been replaced.
     if (partition.connection !== null && owner !== null && owner !== node && !owner.ok) this.#leave(i, owner)
-    if (partition.connection !== null || this.#leaving.has(partition) || node.leftovers.has(partition)) return
+    if (partition.connection !== null || this.#leaving.has(partition) || node.unsubscribing.has(partition))
+      return
     this.#owners[i] = node
     partition.sharded = sharded
     partition.connection = node.connection
@@ -243,7 +244,7 @@ export class ClusterShard {
       node.leaving.delete(partition)
       if (this.#closed) return
       this.#events.down(partition)
-      this.#hurry()
+      this.#askSoon()
     })
   }
 
@@ -254,10 +255,10 @@ export class ClusterShard {
    */
   #clean(partition, node) {
     const { connection } = node
-    node.leftovers.add(partition)
+    node.unsubscribing.add(partition)
     const cleaned = () => {
-      node.leftovers.delete(partition)
-      this.#hurry()
+      node.unsubscribing.delete(partition)
+      this.#askSoon()
     }
     const { sharded } = partition
     const pattern = `${partition.prefix.replace(/[*?[\]\\]/g, '\\$&')}*`
@@ -276,7 +277,7 @@ export class ClusterShard {
       this.#lostAt ||= Date.now()
       this.#events.down(partition)
     }
-    this.#hurry()
+    this.#askSoon()
   }
 
   /** @param {ClusterNode} node @param {Buffer} topic @param {Buffer} message */
@@ -302,7 +303,7 @@ export class ClusterShard {
       const missing = this.partitions.filter(({ up }) => !up).length
       const what = { redis: this.name, partitions: `${missing} of ${this.partitions.length}` }
       this.#log.warn(
-        missing === this.partitions.length ? { ...what, reason: this.#inquiryError } : what,
+        missing === this.partitions.length ? { ...what, reason: this.#queryError } : what,
         'a part of the redis cluster is out of reach',
       )
     }

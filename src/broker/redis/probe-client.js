@@ -16,6 +16,9 @@ export class Refusal extends Error {}
 /** A missing answer; the message completes `cannot reach redis at ...: `. */
 export class Unreachable extends Error {}
 
+const UNTRUSTED = 'its certificate is not signed by a trusted authority (server_ca_pem)'
+const WANTS_CERTIFICATE = 'it requires a client certificate (cert_pem, key_pem)'
+
 /** @type {Readonly<Record<string, string>>} */
 const REASONS = Object.freeze({
   ECONNREFUSED: 'connection refused',
@@ -28,25 +31,24 @@ const REASONS = Object.freeze({
   EACCES: 'permission denied',
   CERT_HAS_EXPIRED: 'its certificate has expired',
   CERT_NOT_YET_VALID: 'its certificate is not valid yet',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is not signed by a trusted authority (server_ca_pem)',
-  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is not signed by a trusted authority (server_ca_pem)',
-  UNABLE_TO_GET_ISSUER_CERT: 'its certificate is not signed by a trusted authority (server_ca_pem)',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is not signed by a trusted authority (server_ca_pem)',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate is not signed by a trusted authority (server_ca_pem)',
-  CERT_SIGNATURE_FAILURE: 'its certificate is not signed by a trusted authority (server_ca_pem)',
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  CERT_SIGNATURE_FAILURE: UNTRUSTED,
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host (server_name)',
   ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS',
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not speak TLS',
-  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: 'it requires a client certificate (cert_pem, key_pem)',
-  ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE: 'it requires a client certificate (cert_pem, key_pem)',
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: WANTS_CERTIFICATE,
+  ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE: WANTS_CERTIFICATE,
   ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: 'it does not trust cert_pem',
   ERR_SSL_TLSV13_ALERT_UNKNOWN_CA: 'it does not trust cert_pem',
 })
 
 /** @param {string} message of an OpenSSL error during a write @returns {string} */
 function reasonOfAlert(message) {
-  if (/certificate required|handshake failure/.test(message))
-    return 'it requires a client certificate (cert_pem, key_pem)'
+  if (/certificate required|handshake failure/.test(message)) return WANTS_CERTIFICATE
   return /unknown ca/.test(message) ? 'it does not trust cert_pem' : 'it does not speak TLS'
 }
 

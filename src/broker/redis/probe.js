@@ -1,20 +1,185 @@
+// Checks every Redis once before any worker starts: faults appear in one line, not as retries of workers.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { formatHostPort } from '../../config/redis-address.js'
 import { parseTargets } from './address.js'
 import { askView } from './cluster-node.js'
-import { Refusal } from './probe-client.js'
-import { checkKind, Fault, Loading, refusedCommands, showUser, withClient } from './server-check.js'
-
-// Checks every Redis once before any worker starts: faults appear in one line, not as retries of workers.
+import { ProbeClient, Refusal, Unreachable } from './probe-client.js'
+import { SCRIPTS } from './scripts.js'
 
 /**
  * @typedef {import('./address.js').Target} Target
- * @typedef {import('./server-check.js').Login} Login
  * @typedef {import('../../config/redis-address.js').HostPort} HostPort
+ *
+ * @typedef {object} Login a server and its credentials
+ * @property {string} label for messages: `redis at 127.0.0.1:6379`
+ * @property {import('./probe-client.js').Where} where
+ * @property {string} user
+ * @property {string} password
+ * @property {string} keys prefix of the configuration's keys for user and password
+ * @property {number} connectTimeout ms
+ * @property {number} ioTimeout ms
+ * @typedef {Record<string, string>} Info fields of INFO
  */
 
 const LOADING_POLL = 500
 const LOADING_LOG = 10_000
+/** The oldest supported version. */
+const OLDEST = [6, 2]
+const TOO_OLD = `${OLDEST.join('.')} or newer is needed`
+
+/** A fault as a whole line, without passwords. */
+class Fault extends Error {}
+
+/** Redis is loading its data; the message is the label of the server. */
+class Loading extends Error {}
+
+/** @param {string} user */
+const showUser = user => (user === '' ? 'the default user' : `user ${JSON.stringify(user)}`)
+
+/** @param {Login} login @param {string} message of the refused HELLO */
+function helloFault({ label, user, password, keys }, message) {
+  if (/unknown command/i.test(message)) return `${label} is too old: Redis ${TOO_OLD}`
+  if (message.startsWith('NOPROTO')) return `${label} does not speak RESP3: Redis ${TOO_OLD}`
+  if (message.startsWith('NOAUTH')) return `${label} requires a password: set ${keys}password`
+  if (message.startsWith('WRONGPASS')) {
+    return user === ''
+      ? `${label} refuses the password (${keys}password)`
+      : `${label} refuses ${showUser(user)} or the password (${keys}user, ${keys}password)`
+  }
+  // Some servers repeat the arguments.
+  return `${label} refuses the connection: ${password === '' ? message : message.replaceAll(password, '***')}`
+}
+
+/** @param {Login} login @param {Error} error @returns {Error} to report */
+function explain({ label, user }, error) {
+  const { message } = error
+  if (error instanceof Unreachable) return new Fault(`cannot reach ${label}: ${message}`)
+  if (!(error instanceof Refusal)) return error
+  if (message.startsWith('LOADING')) return new Loading(label)
+  if (!message.startsWith('NOPERM')) return new Fault(`${label} refuses a command: ${message}`)
+  const command = /'([^']+)' command/.exec(message)?.[1]
+  return new Fault(`${showUser(user)} of ${label} lacks permissions: ${command ?? message}`)
+}
+
+/**
+ * Connects to a server, logs in, and disconnects after `use`.
+ * @template T
+ * @param {Login} login @param {(client: ProbeClient) => Promise<T>} use @returns {Promise<T>}
+ * @throws {Fault}
+ * @throws {Loading}
+ */
+async function withClient(login, use) {
+  const { where, user, password, connectTimeout, ioTimeout } = login
+  const client = new ProbeClient(where, connectTimeout, ioTimeout)
+  try {
+    await client.open()
+    const auth = user === '' && password === '' ? [] : ['AUTH', user || 'default', password]
+    await client.command('HELLO', 3, ...auth).catch(error => {
+      throw error instanceof Refusal ? new Fault(helloFault(login, error.message)) : error
+    })
+    return await use(client)
+  } catch (error) {
+    throw explain(login, error)
+  } finally {
+    client.close()
+  }
+}
+
+/** @param {ProbeClient} client @returns {Promise<Info>} */
+async function infoOf(client) {
+  const lines = String(await client.command('INFO')).split('\r\n')
+  const fields = lines.filter(line => line.includes(':'))
+  return Object.fromEntries(
+    fields.map(line => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
+  )
+}
+
+/** @param {Info} info @param {boolean} cluster expected kind @returns {string} fault, '' if none */
+function serverFault(info, cluster) {
+  const { redis_version: version = '', redis_mode: mode, cluster_enabled: enabled, role } = info
+  const [major, minor = 0] = version.split('.').map(Number)
+  if (version !== '' && (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])))
+    return `is version ${version}: ${TOO_OLD}`
+  if (mode === 'sentinel') return 'is a sentinel: use the address redis+sentinel://'
+  const clustered = mode === 'cluster' || enabled === '1'
+  // Not all Redis-like servers report this.
+  if (cluster && !clustered && (mode ?? enabled) !== undefined)
+    return 'is not a Redis Cluster: use the address redis://'
+  if (!cluster && clustered) return 'is a node of a Redis Cluster: use the address redis+cluster://'
+  if (cluster || role !== 'slave') return ''
+  return `is a replica${info.master_host ? ` of ${info.master_host}:${info.master_port}` : ''}, and takes no writes`
+}
+
+/**
+ * Checks that a server is of the expected kind, and ready.
+ * @param {ProbeClient} client @param {Login} login @param {{cluster: boolean, db: number}} expected
+ * @throws {Fault | Loading}
+ * @throws {Error} of the client
+ */
+async function checkKind(client, { label }, { cluster, db }) {
+  const info = await infoOf(client)
+  const fault = serverFault(info, cluster)
+  if (fault !== '') throw new Fault(`${label} ${fault}`)
+  if (info.loading === '1') throw new Loading(label)
+  if (db === 0) return
+  await client.command('SELECT', db).catch(error => {
+    if (!/out of range/.test(error.message)) throw error
+    throw new Fault(`${label} has no database ${db} (engine.redis.db)`)
+  })
+}
+
+/** Commands sent outside of scripts, with a key or topic as argument. A test compares this list with the sources. */
+const KEYED = ['append', 'del', 'getrange', 'set']
+const PLAIN = ['ping', 'script|load']
+const TOPICS = ['publish', 'subscribe', 'unsubscribe']
+const CLUSTER = ['cluster|info', 'cluster|slots', 'command|info']
+const SHARDED_TOPICS = ['spublish', 'ssubscribe', 'sunsubscribe']
+
+/**
+ * Returns the commands in ARGV that the user may not run, as far as the server can check (since 7.0). ARGV[1] is a key
+ * and topic. It is repeated more often than any command needs: Redis 7.0 looks for keys beyond the end of a command
+ * that is too short, and may crash.
+ */
+const QUESTION = `
+local refused = {}
+local key = ARGV[1]
+for i = 2, #ARGV do
+  local name, sub = string.match(ARGV[i], '^([^|]+)|?(.*)$')
+  local second = sub
+  if sub == '' then second = key end
+  local known, may = pcall(redis.acl_check_cmd or tostring, name, second, key, key, key, key, key, key)
+  if known and not may then refused[#refused + 1] = ARGV[i] end
+end
+return refused
+`
+
+/** @returns {string[]} commands that the scripts call */
+function scripted() {
+  const calls = SCRIPTS.flatMap(({ text }) => [...text.matchAll(/redis\.p?call\(\s*['"](\w+)['"]/g)])
+  return calls.map(([, name]) => name.toLowerCase())
+}
+
+/**
+ * @param {boolean} cluster @param {boolean} sharded pub/sub
+ * @returns {string[]} every needed command but EVALSHA, which the check itself uses
+ */
+export function neededCommands(cluster, sharded) {
+  const names = [...KEYED, ...PLAIN, ...scripted(), ...(sharded ? SHARDED_TOPICS : TOPICS)]
+  if (cluster) names.push(...CLUSTER, sharded ? 'pubsub|shardchannels' : 'pubsub|channels')
+  return [...new Set(names)].sort()
+}
+
+/**
+ * @param {ProbeClient} client of a server that accepts commands
+ * @param {{name: string, cluster: boolean, sharded: boolean}} partition `name`: a key and topic like the engine's
+ * @returns {Promise<string[]>} needed commands that the user may not run, or not with such keys and topics
+ * @throws {Error} of the client
+ */
+async function refusedCommands(client, { name, cluster, sharded }) {
+  const hash = await client.command('SCRIPT', 'LOAD', QUESTION)
+  return client.command('EVALSHA', hash, 0, name, ...neededCommands(cluster, sharded))
+}
 
 /**
  * @param {Target} target @param {{host?: string, port?: number, path?: string}} where @param {string} label

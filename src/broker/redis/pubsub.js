@@ -112,8 +112,8 @@ export class RedisPubSub {
     const finish = (/** @type {Error | null} */ error) => {
       failed ??= error
       if (--left > 0) return
-      if (!failed) channel.followed = true
-      else if (wants.first && !channel.followed && this.#channels.has(channel)) this.#channels.close(name)
+      if (!failed) channel.confirmed = true
+      else if (wants.first && !channel.confirmed && this.#channels.has(channel)) this.#channels.close(name)
       if (failed && listed && !present) this.#presence.remove(name, wants.client)
       done(failed, failed ? NOTHING : answer)
     }
@@ -158,11 +158,11 @@ export class RedisPubSub {
         const follows = this.#channels.has(channel) && (channel.subscribed || channel.state !== State.JOINING)
         if (!follows) return done(wants && errors.internal, answer)
         const known = channel.state !== State.JOINING
-        if (known && attempt < MAX_ATTEMPTS && !this.#channels.agrees(channel, answer)) {
+        if (known && attempt < MAX_ATTEMPTS && !this.#channels.isAt(channel, answer)) {
           if (channel.state === State.LIVE) this.#channels.catchUp(channel)
           return this.#read(channel, wants, metaTtl, attempt + 1, done)
         }
-        this.#channels.place(channel, answer)
+        this.#channels.setPosition(channel, answer)
         if (wants?.latest) answer.publications.reverse()
         done(null, answer)
       })

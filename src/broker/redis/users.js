@@ -28,8 +28,8 @@ class UserEntry {
 
 /**
  * Connections of each user over all workers of all nodes. Redis holds a count for each worker of a user, and the
- * worker's lease: when it has expired, the counts of a dead worker are void. (The primary needs no leases: it sees the
- * end of each worker, so its `Users` just count.)
+ * worker's lease: when it has expired, the counts of a dead worker are void. (`Users` of the embedded engine needs no
+ * leases: the primary sees the end of every worker.)
  */
 export class RedisUsers {
   #placement

@@ -130,12 +130,12 @@ t.test('what was missed is delivered once when it is read twice', async t => {
     found: true,
     offset: 3,
     epoch: 'e',
-    mark: 'm',
+    batchId: 'm',
     publications: offsets.map(offset => ({ offset })),
   })
   const channel = channels.open('a', /** @type {any} */ (partition))
   channel.subscribed = true
-  channels.place(channel, { ...answer([]), offset: 1 })
+  channels.setPosition(channel, { ...answer([]), offset: 1 })
   channels.catchUp(channel)
   reads.shift()(errors.internal, null)
   channels.down(/** @type {any} */ (partition))
@@ -146,7 +146,7 @@ t.test('what was missed is delivered once when it is read twice', async t => {
   // One whose subscription is refused while its history is read.
   channels.down(/** @type {any} */ (partition))
   channels.up(/** @type {any} */ (partition))
-  channels.subscribed(channel, errors.internal)
+  channels.onSubscribed(channel, errors.internal)
   channels.tick()
   for (const done of reads.splice(0)) done(null, { ...answer([4]), offset: 4 })
   t.same(told, [2, 3, 4])

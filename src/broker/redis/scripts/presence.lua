@@ -8,23 +8,15 @@ local function now()
   return clock[1] * 1000 + math.floor(clock[2] / 1000)
 end
 
--- A time in ms as digits, without an exponent.
-local function digits(ms)
-  return string.format('%.0f', ms)
-end
+-- Without an exponent.
+local function digits(number) return string.format('%.0f', number) end
 
 --- presenceChange
 -- Adds and removes clients of one worker. A change applies only to the revision before it, so a change that arrives
 -- late, or after a loss of data, does nothing.
---
 -- KEYS  presence, workers
--- ARGV  id of the worker
---       its lease (ms); 0: unchanged
---       expected revision; 0: the channel has no entries of this worker
---       new revision; 0: no entries of this worker remain
---       number of clients to remove, then their ids
---       then for each client to add or change: id, value
---
+-- ARGV  worker, its lease (ms; 0: unchanged), expected revision and new one (0: no entries of this worker),
+--       number of clients to remove, their ids, then id and value of each client to add or change
 -- Returns 1 if the change was applied, 0 if Redis has another revision.
 local presence, workers = KEYS[1], KEYS[2]
 local worker, lease, before, after = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
@@ -54,12 +46,8 @@ return 1
 
 --- presenceBeat
 -- Extends the leases of a worker in channels where it has clients, and compares the revisions.
---
 -- KEYS  for each channel: presence, workers
--- ARGV  id of the worker
---       its lease (ms)
---       then for each channel: the expected revision
---
+-- ARGV  worker, its lease (ms), then the expected revision of each channel
 -- Returns three lists of channel indexes from 0: the worker's entries are missing; another revision; other workers
 -- with an expired lease.
 local worker, lease = ARGV[1], tonumber(ARGV[2])
@@ -88,10 +76,8 @@ return { lost, other, late }
 
 --- presenceOwn
 -- Reads one worker's entries, for a comparison.
---
 -- KEYS  presence
--- ARGV  id of the worker
---
+-- ARGV  worker
 -- Returns its revision, then for each of its clients: id, value.
 local worker = ARGV[1]
 local mine = worker .. ' '
@@ -110,10 +96,8 @@ return found
 
 --- presenceSweep
 -- Removes the entries of workers whose leases have expired, and publishes the leaves of their clients.
---
 -- KEYS  presence, workers, topic of the channel
 -- ARGV  publish command
---
 -- Returns the number of removed clients.
 local presence, workers, topic = KEYS[1], KEYS[2], KEYS[3]
 local past = digits(now())
@@ -143,13 +127,11 @@ return removed
 
 --- presenceAlive
 -- KEYS  workers
---
 -- Returns the ids of the workers with a valid lease.
 return redis.call('zrangebyscore', KEYS[1], '(' .. digits(now()), '+inf')
 
 --- presenceStats
 -- KEYS  presence, workers
---
 -- Returns the number of clients and the number of their users.
 local alive = {}
 for _, worker in ipairs(redis.call('zrangebyscore', KEYS[2], '(' .. digits(now()), '+inf')) do

@@ -5,17 +5,10 @@
 
 --- registryJoin
 -- Takes a place or extends its lease, and removes workers whose leases have expired.
---
 -- KEYS  places, leases
--- ARGV  place
---       id of the worker
---       lease (ms)
---       letters: f (first time: replaces the worker in that place), a (announce the worker even if it had the
---         place), l (list all places), p (remove expired workers)
---       message that announces the worker
---       topic of all workers
---       publish command
---
+-- ARGV  place, worker, lease (ms), letters, message that announces the worker, topic of all workers, publish command
+--         f  first time: replaces the worker in that place     l  list all places
+--         a  announce the worker even if it had the place      p  remove expired workers
 -- Returns 0 if another worker has the place, else the number of places; with l: place, id, place, id ...
 local places, leases = KEYS[1], KEYS[2]
 local place, id, ttl, flags, here, topic, publish = unpack(ARGV)
@@ -64,14 +57,9 @@ return redis.call('hlen', places)
 
 --- registryRemove
 -- Removes a worker that has ended, and announces it.
---
 -- KEYS  places, leases
--- ARGV  place
---       id of the worker
---       its topic: the worker lives if the topic has a subscriber; '': the worker itself leaves
---       topic of all workers
+-- ARGV  place, worker, its topic (it lives if the topic has a subscriber; '': it leaves itself), topic of all workers,
 --       publish command
---
 -- Returns 1 if the worker was removed, now or before; 0 if it lives.
 local places, leases = KEYS[1], KEYS[2]
 local place, id, own, topic, publish = unpack(ARGV)

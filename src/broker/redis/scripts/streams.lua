@@ -7,13 +7,11 @@
 
 --- publish
 -- Publishes a batch. Each publication is one atomic step: append to the stream, new position, trim, expiry, publish.
---
 -- KEYS  for each item, by its flags: h: meta, stream; i: result
 -- ARGV  publish command, id of the batch, epoch for a new stream; then for each item: flags, topic, body;
 --       h: size, history ttl, meta ttl (ms); v: version (20 digits), version epoch; i: result ttl (ms)
 --         e  an event: the body is the whole message     p  a publication, with h in history
 --         v  has a version                               i  published once for each idempotency key
---
 -- Publishes 'p<offset> <epoch> <id of the batch> <index in the batch>\n<body>'.
 -- Returns a line for each item: '' not in history, '<offset> <epoch>' published, '=' and the same: known before,
 -- '!<text>' failed.
@@ -103,7 +101,6 @@ return table.concat(answers, '\n')
 
 --- read
 -- Reads positions and histories of a batch of channels. Creates missing streams and extends the expiry of others.
---
 -- KEYS  for each item: meta, stream
 -- ARGV  epoch for a new stream; then for each item: op, meta ttl (ms; 0: neither created nor extended), arguments:
 --         p                              the position only
@@ -117,12 +114,7 @@ return table.concat(answers, '\n')
 local newEpoch = ARGV[1]
 
 local function entries(command, stream, from, to, count)
-  local list
-  if count then
-    list = redis.call(command, stream, from, to, 'COUNT', count)
-  else
-    list = redis.call(command, stream, from, to)
-  end
+  local list = count and redis.call(command, stream, from, to, 'COUNT', count) or redis.call(command, stream, from, to)
   local found = {}
   for i = 1, #list do
     found[2 * i - 1] = list[i][1]
@@ -131,9 +123,7 @@ local function entries(command, stream, from, to, count)
   return found
 end
 
-local function id(offset)
-  return string.format('%.0f-0', offset)
-end
+local function id(offset) return string.format('%.0f-0', offset) end
 
 -- The oldest offset in history; top + 1: none.
 local function oldest(stream, top, size)

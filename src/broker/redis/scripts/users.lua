@@ -9,21 +9,13 @@ local function now()
   return clock[1] * 1000 + math.floor(clock[2] / 1000)
 end
 
--- A number as digits, without an exponent.
-local function digits(number)
-  return string.format('%.0f', number)
-end
+-- Without an exponent.
+local function digits(number) return string.format('%.0f', number) end
 
 --- userClaim
 -- Counts one more connection of a user, unless the limit is reached.
---
 -- KEYS  user, workers, connection
--- ARGV  id of the worker
---       number of its connection to Redis
---       the user's connections to it, without this one
---       limit
---       ms until the user expires
---
+-- ARGV  worker, number of its connection to Redis, its count without this one, limit, ms until the user expires
 -- Returns 1 if the connection was counted, else 0.
 local user, workers = KEYS[1], KEYS[2]
 local worker, held, limit, ttl = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
@@ -54,14 +46,8 @@ return admitted
 
 --- userWrite
 -- Extends the lease of a worker and writes its counts of some users.
---
 -- KEYS  workers, connection, then users
--- ARGV  id of the worker
---       number of its connection to Redis
---       its lease (ms)
---       ms until a user expires
---       then for each user: number of connections
---
+-- ARGV  worker, number of its connection to Redis, its lease (ms), ms until a user expires, then a count for each user
 -- Returns 1 if the lease had expired or was lost, and so maybe the counts; else 0.
 local workers, connection = KEYS[1], KEYS[2]
 local worker, number, lease, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
