@@ -97,11 +97,10 @@ const operations = Object.freeze({
         session.close(disconnects.connectionExpired)
         continue
       }
-      session.expireAt = Math.max(expireAt ?? 0, 0)
+      const expires = expireAt > 0
+      expireConnection(session, expires ? expireAt : 0)
       if (info) session.info = info
-      const expires = session.expireAt > 0
-      if (expires) expireConnection(session)
-      session.send(session.codec.refresh({ expires, ttl: expires ? context.ttl(session.expireAt) : 0 }))
+      session.send(session.codec.refresh({ expires, ttl: expires ? context.ttl(expireAt) : 0 }))
     }
   },
 

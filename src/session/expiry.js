@@ -1,70 +1,67 @@
 import { disconnects, unsubscribes } from '../errors.js'
+import { Timer } from '../timer-wheel.js'
 import { Kind } from './subscription.js'
 
 /**
  * @typedef {import('./session.js').Session} Session
  * @typedef {import('./subscription.js').Subscription} Subscription
- * @typedef {import('./deadlines.js').Deadline} Deadline
  */
 
-/** @implements {Deadline} */
-class ConnectionExpiry {
+class ConnectionExpiry extends Timer {
   #session
-  #expireAt
 
   /** @param {Session} session */
   constructor(session) {
+    super()
     this.#session = session
-    this.#expireAt = session.expireAt
-    this.at = session.expireAt * 1000 + session.context.config.client.expired_close_delay
   }
 
-  get gone() {
-    return this.#session.closed || this.#session.expireAt !== this.#expireAt
-  }
-
-  end() {
+  onTimer() {
     this.#session.close(disconnects.connectionExpired)
   }
 }
 
-/** @implements {Deadline} */
-class SubscriptionExpiry {
+class SubscriptionExpiry extends Timer {
   #session
   #subscription
-  #expireAt
 
   /** @param {Session} session @param {Subscription} subscription */
   constructor(session, subscription) {
+    super()
     this.#session = session
     this.#subscription = subscription
-    this.#expireAt = subscription.details.expireAt
-    this.at = this.#expireAt * 1000 + session.context.config.client.expired_sub_close_delay
   }
 
-  get gone() {
-    const { channel, details } = this.#subscription
-    return (
-      this.#session.subscription(channel.name) !== this.#subscription || details.expireAt !== this.#expireAt
-    )
-  }
-
-  end() {
+  onTimer() {
     if (this.#subscription.is(Kind.SERVER_SIDE)) this.#session.close(disconnects.subscriptionExpired)
     else this.#session.unsubscribe(this.#subscription, unsubscribes.expired)
   }
 }
 
-/** Closes the connection after `expireAt` and the delay for a refresh. @param {Session} session expireAt > 0 */
-export function expireConnection(session) {
-  session.context.deadlines.add(new ConnectionExpiry(session))
+/**
+ * Closes the connection after `expireAt` and the delay for a refresh, instead of its former time.
+ * @param {Session} session connected
+ * @param {number} expireAt unix s, 0 = never
+ */
+export function expireConnection(session, expireAt) {
+  const { timers, config } = session.context
+  if (expireAt > 0) {
+    session.expiry ??= new ConnectionExpiry(session)
+    timers.schedule(session.expiry, expireAt * 1000 + config.client.expired_close_delay)
+  } else if (session.expiry !== null) timers.cancel(session.expiry)
 }
 
 /**
- * Ends the subscription after its `expireAt` and the delay for a refresh.
+ * Ends the subscription after `expireAt` and the delay for a refresh, instead of its former time.
  * @param {Session} session
- * @param {Subscription} subscription expireAt > 0
+ * @param {Subscription} subscription with details of its own, unless it never expires
+ * @param {number} expireAt unix s, 0 = never
  */
-export function expireSubscription(session, subscription) {
-  session.context.deadlines.add(new SubscriptionExpiry(session, subscription))
+export function expireSubscription(session, subscription, expireAt) {
+  const { timers, config } = session.context
+  const { details } = subscription
+  if (expireAt > 0) {
+    details.expiry ??= new SubscriptionExpiry(session, subscription)
+    timers.schedule(details.expiry, expireAt * 1000 + config.client.expired_sub_close_delay)
+  } else if (details.expiry !== null) timers.cancel(details.expiry)
 }

@@ -11,7 +11,8 @@ const MIN_TICK_MS = 10
  *                 ^ pinged now
  *            ^ pinged pongTimeout ago: checked now
  *
- * Every connected session is in a slot, so this is also the list of connected sessions.
+ * Every connected session is in a slot, so this is also the list of connected sessions. No TimerWheel: sessions share
+ * one interval and never leave their slot, where a Timer would be scheduled again for each ping and each pong timeout.
  */
 export class Heartbeat {
   /** @type {import('./session.js').Session[][]} */

@@ -202,11 +202,11 @@ export class Plan {
       delta: this.delta,
       received: buffering && buffering.messages.length > 0 ? null : this.received,
     })
-    const details =
-      grant.info || grant.expireAt ? { info: grant.info ?? '', expireAt: grant.expireAt ?? 0 } : NO_DETAILS
+    const { info = '', expireAt = 0 } = grant
+    const details = info || expireAt ? { info, expiry: null } : NO_DETAILS
     const subscription = new Subscription(channel, cohort, events, kind, details)
     session.addSubscription(subscription)
-    if (details.expireAt > 0) expireSubscription(session, subscription)
+    expireSubscription(session, subscription, expireAt)
     if (kind & Kind.ANNOUNCED) {
       session.context.broker.pubsub.announce(channel.name, session.clientInfo(details.info), true)
     }

@@ -45,8 +45,8 @@ export class Session {
     this.user = ''
     /** Connection info as JSON text, '' if none. */
     this.info = ''
-    /** unix s, 0 = never */
-    this.expireAt = 0
+    /** @type {import('../timer-wheel.js').Timer | null} */
+    this.expiry = null
     /** @type {import('./subscription.js').Subscriptions} */
     this.subscriptions = null
     /** @type {any[] | null} raw commands queued behind the one being handled */
@@ -270,7 +270,8 @@ export class Session {
   }
 
   /** @param {Subscription} subscription will be replaced by another one of the same channel */
-  replaceSubscription({ channel, cohort, events }) {
+  replaceSubscription({ channel, cohort, events, details }) {
+    if (details.expiry !== null) this.context.timers.cancel(details.expiry)
     this.subscriptions = remove(this.subscriptions, channel.name)
     this.context.hub.leave(this, channel, cohort, events)
   }
@@ -354,7 +355,8 @@ export class Session {
     const wasConnected = this.state === State.CONNECTED
     this.state = State.CLOSED
     for (const subscription of list(this.subscriptions)) this.removeSubscription(subscription)
-    const { sessions, broker, traffic } = this.context
+    const { sessions, broker, traffic, timers } = this.context
+    if (this.expiry !== null) timers.cancel(this.expiry)
     traffic.closes.add(code)
     sessions.closed(this, wasConnected)
     if (this.traits & Trait.CLAIMED) broker.control.releaseUser(this.user)

@@ -1,16 +1,37 @@
+import { Timer } from '../timer-wheel.js'
 import { Heartbeat } from './heartbeat.js'
 
 /** @typedef {import('./session.js').Session} Session */
 
-/** Sessions opened within this time are checked together. */
+/** Sessions opened within this time share a timer. */
 const OPENED_TOGETHER_MS = 100
+
+/** Sessions opened at about the same time, which must connect by the same time. */
+class OpenedSessions extends Timer {
+  /** @type {Session[]} */
+  sessions = []
+  #owner
+
+  /** @param {Sessions} owner @param {number} deadline unix ms */
+  constructor(owner, deadline) {
+    super()
+    this.#owner = owner
+    this.deadline = deadline
+  }
+
+  onTimer() {
+    this.#owner.closeStale(this)
+  }
+}
 
 /** The sessions of one worker, by user, session id and time of opening. */
 export class Sessions {
   /** @type {Map<string, Session | Set<Session>>} user -> connected sessions, without anonymous ones */
   #users = new Map()
-  /** @type {{at: number, sessions: Session[]}[]} opened sessions by their connect deadline, ms */
-  #opened = []
+  /** @type {Set<OpenedSessions>} oldest first */
+  #opened = new Set()
+  /** @type {OpenedSessions | null} */
+  #lastOpened = null
   /** @type {Map<string, Session>} by session id; only sessions that have one */
   #bySessionId = new Map()
   /** Connected sessions. */
@@ -23,10 +44,15 @@ export class Sessions {
   /** Open sessions, connected or not. */
   open = 0
 
-  /** @param {{pingInterval: number, pongTimeout: number, staleDelay: number, clock: () => number}} options ms */
-  constructor({ pingInterval, pongTimeout, staleDelay, clock }) {
+  /**
+   * @param {object} options times in ms @param {number} options.pingInterval @param {number} options.pongTimeout
+   * @param {number} options.staleDelay 0 = no connect deadline
+   * @param {import('../timer-wheel.js').TimerWheel} options.timers @param {() => number} options.clock
+   */
+  constructor({ pingInterval, pongTimeout, staleDelay, timers, clock }) {
     this.heartbeat = new Heartbeat(pingInterval, pongTimeout)
     this.staleDelay = staleDelay
+    this.timers = timers
     this.clock = clock
   }
 
@@ -36,10 +62,21 @@ export class Sessions {
     this.accepts++
     if (session.sessionId !== '') this.#bySessionId.set(session.sessionId, session)
     if (this.staleDelay === 0) return
-    const at = Math.ceil((this.clock() + this.staleDelay) / OPENED_TOGETHER_MS) * OPENED_TOGETHER_MS
-    const last = this.#opened.at(-1)
-    if (last?.at === at) last.sessions.push(session)
-    else this.#opened.push({ at, sessions: [session] })
+    const deadline = Math.ceil((this.clock() + this.staleDelay) / OPENED_TOGETHER_MS) * OPENED_TOGETHER_MS
+    let batch = this.#lastOpened
+    if (batch === null || batch.deadline !== deadline) {
+      this.#lastOpened = batch = new OpenedSessions(this, deadline)
+      this.#opened.add(batch)
+      this.timers.schedule(batch, deadline)
+    }
+    batch.sessions.push(session)
+  }
+
+  /** @param {OpenedSessions} batch whose deadline has passed */
+  closeStale(batch) {
+    this.#opened.delete(batch)
+    if (this.#lastOpened === batch) this.#lastOpened = null
+    for (const session of batch.sessions) session.closeIfStale()
   }
 
   /** @param {Session} session */
@@ -127,12 +164,5 @@ export class Sessions {
       else if (own) add(own)
     }
     return found
-  }
-
-  /** @param {number} now ms */
-  closeStale(now) {
-    while (this.#opened.length > 0 && this.#opened[0].at <= now) {
-      for (const session of this.#opened.shift()?.sessions ?? []) session.closeIfStale()
-    }
   }
 }

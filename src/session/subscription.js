@@ -16,11 +16,11 @@ export const Kind = Object.freeze({
 /**
  * @typedef {object} Details present in some subscriptions only
  * @property {string} info channel info as JSON text, '' if none
- * @property {number} expireAt unix s, 0 = never
+ * @property {import('../timer-wheel.js').Timer | null} expiry
  */
 
-/** @type {Readonly<Details>} */
-export const NO_DETAILS = Object.freeze({ info: '', expireAt: 0 })
+/** @type {Details} */
+export const NO_DETAILS = Object.freeze({ info: '', expiry: null })
 
 /** One session's subscription to one channel. */
 export class Subscription {
@@ -29,7 +29,7 @@ export class Subscription {
    * @param {import('../hub/channel.js').Cohort} cohort
    * @param {import('../hub/channel.js').Cohort | null} events
    * @param {number} kind bits of Kind
-   * @param {Readonly<Details>} details
+   * @param {Details} details
    */
   constructor(channel, cohort, events, kind, details) {
     this.channel = channel

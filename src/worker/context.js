@@ -15,7 +15,7 @@ export class WorkerContext {
    * @param {import('../broker/contract.js').Broker} parts.broker @param {import('../hub/hub.js').Hub} parts.hub
    * @param {Codecs} parts.codecs @param {import('../session/sessions.js').Sessions} parts.sessions
    * @param {import('../session/reply-batch.js').ReplyBatch} parts.replies
-   * @param {import('../session/deadlines.js').Deadlines} parts.deadlines @param {import('pino').Logger} parts.log
+   * @param {import('../timer-wheel.js').TimerWheel} parts.timers @param {import('pino').Logger} parts.log
    * @param {() => string} parts.newClientId
    * @param {() => string} parts.newSessionId for sessions that posts refer to
    * @param {{id: string, worker: number}} parts.place id of this node, index of this worker
@@ -32,7 +32,7 @@ export class WorkerContext {
     codecs,
     sessions,
     replies,
-    deadlines,
+    timers,
     newClientId,
     newSessionId,
     place,
@@ -50,7 +50,7 @@ export class WorkerContext {
     this.codecs = codecs
     this.sessions = sessions
     this.replies = replies
-    this.deadlines = deadlines
+    this.timers = timers
     this.newClientId = newClientId
     this.newSessionId = newSessionId
     this.node = place.id

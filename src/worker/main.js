@@ -18,7 +18,6 @@ import { ProtobufCodec } from '../protocol/protobuf.js'
 import { UniJsonCodec } from '../protocol/uni-json.js'
 import { createServer } from '../server/index.js'
 import { methods } from '../session/commands/index.js'
-import { Deadlines } from '../session/deadlines.js'
 import { createClientIds, createSessionIds } from '../session/ids.js'
 import { ReplyBatch } from '../session/reply-batch.js'
 import { Sessions } from '../session/sessions.js'
@@ -26,6 +25,7 @@ import { collector, HeapTrim, TRIM_TICK_MS } from '../stats/heap-trim.js'
 import { StatsView } from '../stats/stats-view.js'
 import { CounterWindow, Traffic } from '../stats/traffic.js'
 import { WorkerSampler } from '../stats/worker-sample.js'
+import { TimerWheel } from '../timer-wheel.js'
 import { Calls } from '../transport/calls.js'
 import { Fanout } from '../transport/fanout.js'
 import { mountTransports } from '../transport/index.js'
@@ -34,7 +34,9 @@ import { WorkerContext } from './context.js'
 /** Descriptor of the bus, opened by the primary. */
 const BUS_FD = 4
 const BUS_READ_SIZE = 256 * 1024
-const TICK_MS = 200
+/** Precision of the deadlines of sessions and polls. */
+const TICK_MS = 100
+const READY_TICK_MS = 200
 /** Time for clients to read their close frames, ms. */
 const CLOSE_DELAY_MS = 500
 /** Maximum wait for the engine at the start, ms; then the worker serves clients without it. */
@@ -105,13 +107,15 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   const broker = createBroker(createEngine, { socket, config, events, node: node.uid, worker: index, log })
   read.handle = broker.receive
 
+  const timers = new TimerWheel(TICK_MS, clock)
+  timers.start()
   const sessions = new Sessions({
     pingInterval: client.ping_interval,
     pongTimeout: client.pong_timeout,
     staleDelay: client.stale_close_delay,
+    timers,
     clock,
   })
-  const deadlines = new Deadlines()
   const traffic = new Traffic(methods)
   const fanout = new Fanout(server, traffic)
   hub = new Hub({ pubsub: broker.pubsub, fanout, forEachSession: visit => sessions.forEach(visit), clock })
@@ -132,7 +136,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     codecs: { json: new JsonCodec(), protobuf: new ProtobufCodec(), uniJson: new UniJsonCodec() },
     sessions,
     replies: new ReplyBatch(),
-    deadlines,
+    timers,
     newClientId: createClientIds(),
     newSessionId: createSessionIds(index),
     place: { id: node.uid, worker: index },
@@ -201,15 +205,14 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   setInterval(() => metrics.roll(), config.node.info_metrics_aggregate_interval)
   setInterval(() => sessions.heartbeat.tick(), sessions.heartbeat.tickMs)
   let reportedOpen = 0
-  let redisUp = true
-  setInterval(() => {
-    const now = clock()
-    deadlines.tick(now)
-    sessions.closeStale(now)
-    if (createEngine === null || broker.ready() === redisUp) return
-    redisUp = !redisUp
-    process.send?.({ type: 'redis', up: redisUp })
-  }, TICK_MS)
+  if (createEngine !== null) {
+    let redisUp = true
+    setInterval(() => {
+      if (broker.ready() === redisUp) return
+      redisUp = !redisUp
+      process.send?.({ type: 'redis', up: redisUp })
+    }, READY_TICK_MS)
+  }
   if (client.connection_limit > 0) {
     setInterval(() => {
       if (sessions.open === reportedOpen) return

@@ -5,6 +5,7 @@ import { errors } from '../../src/errors.js'
 import { Hub } from '../../src/hub/hub.js'
 import { PollJsonCodec } from '../../src/protocol/uni-json.js'
 import { Traffic } from '../../src/stats/traffic.js'
+import { TimerWheel } from '../../src/timer-wheel.js'
 import { Fanout } from '../../src/transport/fanout.js'
 import { Cursors } from '../../src/transport/uni-poll/cursor.js'
 import { Begin } from '../../src/transport/uni-poll/poll.js'
@@ -83,8 +84,9 @@ function start() {
     encoded++
     return text(channel, publication)
   }
+  const timers = new TimerWheel(100, clock)
   const config = { client: { history_max_publication_limit: 10 } }
-  const parts = /** @type {any} */ ({ hub, broker: { pubsub: broker }, clock, config, traffic })
+  const parts = /** @type {any} */ ({ hub, broker: { pubsub: broker }, clock, timers, config, traffic })
   const polls = new Polls(parts, fanout, new Cursors(Buffer.alloc(32), 65536), codec)
   return {
     hub,
@@ -96,6 +98,7 @@ function start() {
     },
     pass: (/** @type {number} */ ms) => {
       now += ms
+      while (timers.tick());
     },
 
     /** @param {string | string[]} names @param {number} offset @param {any} [more] */

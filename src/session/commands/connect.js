@@ -71,14 +71,13 @@ function admit(session, id, request, identity) {
   const { client } = config
   session.user = identity.user
   session.info = identity.info ?? ''
-  session.expireAt = identity.expireAt
   if (identity.user === '' && request.token && client.disallow_anonymous_connection_tokens) {
     throw disconnects.permissionDenied
   }
   session.id = session.context.newClientId()
   const plans = planServerSide(session, request, identity)
   const limit = client.user_connection_limit
-  if (limit === 0 || identity.user === '') return subscribeAll(session, id, plans)
+  if (limit === 0 || identity.user === '') return subscribeAll(session, id, plans, identity.expireAt)
   session.hold()
   broker.control.claimUser(identity.user, limit, (error, admitted) => {
     if (session.closed) {
@@ -90,15 +89,15 @@ function admit(session, id, request, identity) {
         if (error) throw error
         if (!admitted) throw disconnects.connectionLimit
         session.traits |= Trait.CLAIMED
-        subscribeAll(session, id, plans)
+        subscribeAll(session, id, plans, identity.expireAt)
       }),
     )
   })
 }
 
-/** @param {Session} session @param {number} id @param {Plan[]} plans */
-function subscribeAll(session, id, plans) {
-  if (plans.length === 0) return complete(session, id, null)
+/** @param {Session} session @param {number} id @param {Plan[]} plans @param {number} expireAt unix s, 0 = never */
+function subscribeAll(session, id, plans, expireAt) {
+  if (plans.length === 0) return complete(session, id, null, expireAt)
   const { hub } = session.context
   /** @type {Ready[]} */
   const ready = []
@@ -123,7 +122,7 @@ function subscribeAll(session, id, plans) {
         if (refusal) session.resume(id, () => refuse(session, id, refusal))
         return
       }
-      session.resume(id, () => complete(session, id, ready))
+      session.resume(id, () => complete(session, id, ready, expireAt))
     })
   }
 }
@@ -147,8 +146,8 @@ function resultsOf(ready) {
   return results
 }
 
-/** @param {Session} session @param {number} id @param {Ready[] | null} ready */
-function complete(session, id, ready) {
+/** @param {Session} session @param {number} id @param {Ready[] | null} ready @param {number} expireAt unix s */
+function complete(session, id, ready, expireAt) {
   const { context, codec } = session
   const { config, sessions, broker } = context
   const { client } = config
@@ -156,12 +155,13 @@ function complete(session, id, ready) {
   const pings = client.ping_interval > 0 && !framePings
   session.state = State.CONNECTED
   sessions.connected(session)
+  expireConnection(session, expireAt)
   session.send(
     codec.connect(id, {
       client: session.id,
       version: context.version,
-      expires: session.expireAt > 0,
-      ttl: session.expireAt > 0 ? context.ttl(session.expireAt) : 0,
+      expires: expireAt > 0,
+      ttl: expireAt > 0 ? context.ttl(expireAt) : 0,
       subs: ready && resultsOf(ready),
       ping: pings ? Math.max(1, Math.round(client.ping_interval / 1000)) : 0,
       pong: pings && client.pong_timeout > 0 && !codec.unidirectional,
@@ -170,7 +170,6 @@ function complete(session, id, ready) {
       time: client.connect_include_server_time ? context.clock() : 0,
     }),
   )
-  if (session.expireAt > 0) expireConnection(session)
   for (const { plan, channel, buffering } of ready ?? []) {
     for (const message of buffering?.messages ?? []) session.send(message)
     plan.join(channel)

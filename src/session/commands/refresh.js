@@ -41,11 +41,10 @@ function extend(session, id, claims) {
   // The client reconnects and gets the channels of its new token.
   if (channelsChanged(session, claims.subs)) throw disconnects.insufficientState
   session.info = claims.info ?? ''
-  const former = session.expireAt
-  session.expireAt = claims.expireAt
-  const expires = session.expireAt > 0
-  if (expires && session.expireAt !== former) expireConnection(session)
-  session.send(codec.refreshed(id, 'refresh', { expires, ttl: expires ? context.ttl(session.expireAt) : 0 }))
+  const { expireAt } = claims
+  expireConnection(session, expireAt)
+  const expires = expireAt > 0
+  session.send(codec.refreshed(id, 'refresh', { expires, ttl: expires ? context.ttl(expireAt) : 0 }))
 }
 
 /**

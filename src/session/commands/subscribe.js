@@ -133,9 +133,8 @@ function extend(session, id, channel, claims) {
   const subscription = session.subscription(channel)
   if (!subscription) throw errors.permissionDenied
   const { info = '', expireAt = 0 } = grant(session, channel, claims)
-  const former = subscription.details.expireAt
-  subscription.details = { info, expireAt }
-  if (expireAt > 0 && expireAt !== former) expireSubscription(session, subscription)
+  subscription.details = { info, expiry: subscription.details.expiry }
+  expireSubscription(session, subscription, expireAt)
   session.send(
     codec.refreshed(id, 'sub_refresh', {
       expires: expireAt > 0,

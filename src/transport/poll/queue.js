@@ -1,3 +1,5 @@
+import { Timer } from '../../timer-wheel.js'
+
 /** @typedef {import('../../protocol/contract.js').Encoded} Encoded */
 
 /** Bytes after which no message is added to an answer; the next poll gets the rest. */
@@ -25,8 +27,10 @@ function join(messages) {
  *   1 2 3 | 4 5 6 | 7 8 9
  *         ^ acked ^ sent  ^ last
  *    gone |  held | pending
+ *
+ * Its timer is the timeout of its poll or, without a poll, of its session.
  */
-export class PollQueue {
+export class PollQueue extends Timer {
   /** Last message acknowledged by the client. */
   acked = 0
   /** Last message that was part of an answer. */
@@ -49,17 +53,19 @@ export class PollQueue {
   scheduled = false
   /** Whether it is on the transport's list of queues with messages. */
   listed = false
-  /** Timeout of its poll or, without a poll, of its session, unix ms. */
-  dueAt = 0
-  /** Slot in the timer wheel, -1: none. */
-  slot = -1
   /** @type {Encoded[]} those behind `acked` */
   #messages = []
 
   /** @param {import('../../session/session.js').Session} session @param {number} limit bytes that may be pending */
   constructor(session, limit) {
+    super()
     this.session = session
     this.limit = limit
+  }
+
+  onTimer() {
+    const transport = /** @type {import('./transport.js').PollTransport} */ (this.session.transport)
+    transport.timedOut(this)
   }
 
   get hasMessages() {

@@ -2,7 +2,6 @@ import { disconnects } from '../../errors.js'
 import { Session } from '../../session/session.js'
 import { sizeOf } from '../../stats/traffic.js'
 import { lines } from '../stream/framing.js'
-import { Wheel } from '../wheel.js'
 import { EndedSessions, PollQueue } from './queue.js'
 
 /**
@@ -12,7 +11,6 @@ import { EndedSessions, PollQueue } from './queue.js'
  * @typedef {import('./answer.js').WaitingPoll} WaitingPoll
  */
 
-const TICK_MS = 100
 /** Queues processed in one turn of the event loop, a few ms of work. */
 const MAX_PER_TURN = 128
 
@@ -30,9 +28,8 @@ export class PollTransport {
   #fanout
   #sessionTimeout
   #limit
-  /** @type {Wheel<PollQueue>} */
-  #wheel
-  #ended = new EndedSessions(queue => this.#wheel.remove(queue))
+  #timers
+  #ended = new EndedSessions(queue => this.#timers.cancel(queue))
   /** @type {PollQueue[]} */
   #scheduled = []
   /** @type {PollQueue[]} queues that got messages; `backlog` removes the empty ones */
@@ -49,13 +46,12 @@ export class PollTransport {
     this.#fanout = fanout
     this.#sessionTimeout = context.config.poll.session_timeout
     this.#limit = context.config.client.queue_max_size
-    this.#wheel = new Wheel(TICK_MS, context.clock())
-    setInterval(() => this.tick(), TICK_MS).unref()
+    this.#timers = context.timers
   }
 
-  /** Times out polls, and sessions without a poll. */
-  tick() {
-    this.#wheel.tick(this.context.clock(), queue => this.#schedule(queue))
+  /** @param {PollQueue} queue its poll, or its session without a poll */
+  timedOut(queue) {
+    this.#schedule(queue)
   }
 
   /** @returns {{bytes: number, largest: number}} unacknowledged bytes */
@@ -109,7 +105,7 @@ export class PollTransport {
     // The client has abandoned its previous poll: an empty answer changes nothing.
     before?.answer(this.#emptyAnswer(queue))
     if (queue.hasMessages || queue.closeNotice || timeout === 0) this.#answer(queue)
-    else this.#wheel.set(queue, this.context.clock() + timeout)
+    else this.#timers.schedule(queue, this.context.clock() + timeout)
   }
 
   /** The client of a poll left without an answer. @param {PollQueue} queue @param {WaitingPoll} waitingPoll */
@@ -127,13 +123,13 @@ export class PollTransport {
 
   /** Starts the session timeout. @param {PollQueue} queue */
   #waitForPoll(queue) {
-    this.#wheel.set(queue, this.context.clock() + this.#sessionTimeout)
+    this.#timers.schedule(queue, this.context.clock() + this.#sessionTimeout)
   }
 
   /** @param {PollQueue} queue */
   #discard(queue) {
     this.#ended.remove(queue)
-    this.#wheel.remove(queue)
+    this.#timers.cancel(queue)
     const { waitingPoll } = queue
     queue.waitingPoll = null
     waitingPoll?.answer(this.#emptyAnswer(queue))
@@ -183,7 +179,7 @@ export class PollTransport {
 
   /** @param {PollQueue} queue */
   #process(queue) {
-    const due = queue.slot < 0
+    const due = !queue.armed
     if (queue.full && !queue.session.closed) queue.session.close(disconnects.slow)
     else if (queue.waitingPoll) {
       if (queue.hasMessages || due) this.#answer(queue)

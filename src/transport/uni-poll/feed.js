@@ -1,5 +1,6 @@
 import { errors } from '../../errors.js'
 import { WANTS_NOTHING } from '../../session/plan.js'
+import { Timer } from '../../timer-wheel.js'
 import { Begin } from './poll.js'
 
 /**
@@ -30,7 +31,7 @@ const MAX_READ = 1024 * 1024
  * @implements {Subscriber}
  * @typedef {import('../../hub/hub.js').Subscriber} Subscriber
  */
-export class Feed {
+export class Feed extends Timer {
   /** Stream position, as this worker knows it. */
   offset = 0
   epoch = ''
@@ -65,6 +66,7 @@ export class Feed {
    * @param {number} metaTtl ms
    */
   constructor(polls, name, positioned, metaTtl) {
+    super()
     this.#polls = polls
     this.#pageSize = polls.pageSize
     this.name = name
@@ -134,6 +136,11 @@ export class Feed {
     place.seq = -1
     place.poll.missing++
     this.find(place)
+  }
+
+  /** No poll has come for a while. */
+  onTimer() {
+    this.#polls.close(this)
   }
 
   // The stream

@@ -1,3 +1,5 @@
+import { Timer } from '../../timer-wheel.js'
+
 /**
  * @typedef {import('./feed.js').Feed} Feed
  * @typedef {import('./feed.js').Entry} Entry
@@ -71,16 +73,13 @@ export class Place {
 }
 
 /** A request that waits for its answer. Keeps its position only, because many polls wait at the same time. */
-export class Poll {
+export class Poll extends Timer {
   /** @type {Place | null} linked list of its channels */
   first = null
   /** Places not found yet. */
   missing = 0
   /** Timed out: answer as soon as all places are found. */
   due = false
-  /** Timer wheel. */
-  dueAt = 0
-  slot = -1
 
   /**
    * @param {import('./polls.js').Polls} polls
@@ -88,6 +87,7 @@ export class Poll {
    * @param {Readonly<Record<string, string>>} head of the answer
    */
   constructor(polls, exchange, head) {
+    super()
     this.polls = polls
     /** @type {import('../../server/contract.js').Exchange | null} null: answered, or its client has left */
     this.exchange = exchange
@@ -101,6 +101,10 @@ export class Poll {
 
   found() {
     if (--this.missing === 0) this.polls.settled(this)
+  }
+
+  onTimer() {
+    this.polls.timedOut(this)
   }
 
   /** Called by the exchange: the client has left. */

@@ -1,4 +1,3 @@
-import { Wheel } from '../wheel.js'
 import { Feed } from './feed.js'
 import { Place, Poll } from './poll.js'
 import { RETRY, refusals } from './refusal.js'
@@ -17,7 +16,6 @@ import { RETRY, refusals } from './refusal.js'
  * @property {string} epoch
  */
 
-const TICK_MS = 100
 /** Polls answered in one turn of the event loop, about 2 ms of work. */
 const MAX_PER_TURN = 128
 /** How long a channel without polls stays subscribed, ms. */
@@ -59,15 +57,14 @@ export class Polls {
   #clock
   /** @type {Map<string, Feed>} */
   #feeds = new Map()
-  /** @type {Map<Feed, number>} feeds without polls -> since when, ms; oldest first */
-  #idle = new Map()
+  /** @type {Set<Feed>} feeds without polls, the longest idle first */
+  #idle = new Set()
   /** @type {Feed[]} feeds with news */
   #news = []
   /** @type {Poll[]} polls to answer, with or without news */
   #ready = []
   #scheduled = false
-  /** @type {Wheel<Poll>} */
-  #wheel
+  #timers
   #slice = () => this.#runSlice()
   /** Shutting down: every poll is answered at once. */
   #closing = false
@@ -80,7 +77,7 @@ export class Polls {
    * @param {import('./cursor.js').Cursors} cursors
    * @param {import('../../protocol/uni-json.js').PollJsonCodec} codec
    */
-  constructor({ hub, broker, clock, config, traffic }, fanout, cursors, codec) {
+  constructor({ hub, broker, clock, timers, config, traffic }, fanout, cursors, codec) {
     this.hub = hub
     this.broker = broker
     this.fanout = fanout
@@ -90,8 +87,7 @@ export class Polls {
     this.#clock = clock
     /** Publications per history read. */
     this.pageSize = config.client.history_max_publication_limit || MAX_PUBLICATIONS
-    this.#wheel = new Wheel(TICK_MS, clock())
-    setInterval(() => this.#tick(), TICK_MS).unref()
+    this.#timers = timers
   }
 
   // Polls
@@ -117,7 +113,7 @@ export class Polls {
     // + 1: the poll is not settled before `find` was called for every place.
     poll.missing = channels.length + 1
     for (let place = poll.first; place !== null; place = place.next) place.feed.find(place)
-    if (!poll.due) this.#wheel.set(poll, this.#clock() + timeout)
+    if (!poll.due) this.#timers.schedule(poll, this.#clock() + timeout)
     if (--poll.missing === 0) this.#settle(poll, true)
     if (poll.exchange !== null) exchange.waiter = poll
   }
@@ -130,7 +126,10 @@ export class Polls {
       this.#feeds.set(name, (feed = new Feed(this, name, historyOn, metaTtl)))
     } else {
       feed.metaTtl = metaTtl
-      if (feed.count === 0) this.#idle.delete(feed)
+      if (feed.count === 0) {
+        this.#idle.delete(feed)
+        this.#timers.cancel(feed)
+      }
     }
     return feed
   }
@@ -159,7 +158,7 @@ export class Polls {
   remove(poll) {
     poll.exchange = null
     this.#traffic.json--
-    this.#wheel.remove(poll)
+    this.#timers.cancel(poll)
     for (let place = poll.first; place !== null; place = place.next) place.feed.leave(place)
   }
 
@@ -173,28 +172,24 @@ export class Polls {
 
   /** @param {Feed} feed without polls */
   idle(feed) {
-    this.#idle.set(feed, this.#clock())
+    this.#idle.add(feed)
+    this.#timers.schedule(feed, this.#clock() + IDLE_MS)
     if (this.#idle.size <= MAX_IDLE) return
-    for (const oldest of this.#idle.keys()) return this.#close(oldest)
+    for (const oldest of this.#idle) return this.close(oldest)
   }
 
-  /** @param {Feed} feed */
-  #close(feed) {
+  /** @param {Feed} feed without polls */
+  close(feed) {
     this.#idle.delete(feed)
+    this.#timers.cancel(feed)
     if (this.#feeds.get(feed.name) === feed) this.#feeds.delete(feed.name)
     feed.close()
   }
 
-  #tick() {
-    const now = this.#clock()
-    this.#wheel.tick(now, poll => {
-      poll.due = true
-      if (poll.missing === 0) this.#answerSoon(poll)
-    })
-    for (const [feed, since] of this.#idle) {
-      if (since > now - IDLE_MS) break
-      this.#close(feed)
-    }
+  /** @param {Poll} poll */
+  timedOut(poll) {
+    poll.due = true
+    if (poll.missing === 0) this.#answerSoon(poll)
   }
 
   /** Answers all polls: their clients poll another worker. */

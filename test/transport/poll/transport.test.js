@@ -3,6 +3,7 @@ import { Cohort } from '../../../src/hub/channel.js'
 import { JsonCodec } from '../../../src/protocol/json.js'
 import { Sessions } from '../../../src/session/sessions.js'
 import { Traffic } from '../../../src/stats/traffic.js'
+import { TimerWheel } from '../../../src/timer-wheel.js'
 import { Fanout } from '../../../src/transport/fanout.js'
 import { PollTransport } from '../../../src/transport/poll/transport.js'
 
@@ -10,14 +11,17 @@ import { PollTransport } from '../../../src/transport/poll/transport.js'
 function setUp() {
   let now = 1_000_000
   let last = 0
-  const sessions = new Sessions({ pingInterval: 0, pongTimeout: 0, staleDelay: 0, clock: () => now })
+  const clock = () => now
+  const timers = new TimerWheel(100, clock)
+  const sessions = new Sessions({ pingInterval: 0, pongTimeout: 0, staleDelay: 0, timers, clock })
   const traffic = new Traffic([])
   const fanout = new Fanout({ publish: () => {} }, traffic)
   const context = {
     config: { poll: { session_timeout: 30_000 }, client: { queue_max_size: 1_000_000 } },
     sessions,
     traffic,
-    clock: () => now,
+    timers,
+    clock,
     newSessionId: () => `session ${++last}`,
   }
   const transport = new PollTransport(/** @type {any} */ (context), fanout)
@@ -32,7 +36,7 @@ function setUp() {
     /** @param {number} ms */
     pass(ms) {
       now += ms
-      transport.tick()
+      while (timers.tick());
     },
   }
 }
