@@ -30,6 +30,8 @@ export class TestGateway {
   lines = []
   /** @type {Set<{matches: (line: any) => boolean, resolve: (line: any) => void}>} */
   #waiting = new Set()
+  /** @type {Promise<number | null>} */
+  #closed
 
   /**
    * @param {import('node:child_process').ChildProcess} process
@@ -44,6 +46,8 @@ export class TestGateway {
     this.folder = folder
     /** @type {Promise<{code: number | null, signal: string | null}>} */
     this.exited = new Promise(resolve => process.once('exit', (code, signal) => resolve({ code, signal })))
+    /** All that it has written is in `lines`, which may be some time after its end. */
+    this.#closed = new Promise(resolve => process.once('close', resolve))
     for (const stream of [process.stdout, process.stderr]) {
       createInterface({ input: /** @type {any} */ (stream) }).on('line', text => this.#line(text))
     }
@@ -74,7 +78,7 @@ export class TestGateway {
     if (found) return Promise.resolve(found)
     return new Promise((resolve, reject) => {
       this.#waiting.add({ matches, resolve })
-      this.exited.then(({ code }) =>
+      this.#closed.then(code =>
         reject(new Error(`the gateway ended with ${code}: ${this.lines.map(({ msg }) => msg).join('; ')}`)),
       )
     })

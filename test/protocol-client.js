@@ -10,7 +10,8 @@ export class ProtocolClient {
   connect = null
   /** Why nothing more comes; '' while the connection is open. */
   #left = ''
-  #wake = () => {}
+  /** @type {(() => void)[]} */
+  #waiting = []
   lastId = 0
 
   /** @param {any[]} messages */
@@ -40,9 +41,11 @@ export class ProtocolClient {
 
   /** @returns {Promise<void>} when something has come, or nothing more will */
   more() {
-    return new Promise(resolve => {
-      this.#wake = () => resolve(undefined)
-    })
+    return new Promise(resolve => this.#waiting.push(() => resolve(undefined)))
+  }
+
+  #wake() {
+    for (const wake of this.#waiting.splice(0)) wake()
   }
 
   /**
