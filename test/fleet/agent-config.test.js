@@ -1,18 +1,23 @@
-import { execFile, spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import t from 'tap'
 import { parseConfig } from '../../fleet/drone/config.js'
-import { DRONE, host, SECRET, startDrone } from './agent-process.js'
+import { DRONE, host, SECRET, startDrone, TestDrone } from './agent-process.js'
 
 t.test('a drone of another secret does not get in, and says so', async t => {
   const drone = await startDrone(t)
-  const other = { id: 'd2', run: 'r1', secret: SECRET.replace('5e', '5f'), allow: [host], exitAfter: 1 }
+  const other = { id: 'd2', run: 'r1', secret: SECRET.replace('5e', '5f'), allow: [host] }
   const { controller } = JSON.parse(readFileSync(drone.config, 'utf8'))
   const folder = t.testdir({ 'config.json': JSON.stringify({ ...other, controller }) })
-  const { stdout } = await promisify(execFile)(process.execPath, [DRONE, join(folder, 'config.json')])
-  t.match(stdout, /the other side does not know the secret of this run/)
+  const stranger = new TestDrone()
+  const child = spawn(process.execPath, [DRONE, join(folder, 'config.json')])
+  stranger.attach(child)
+  t.teardown(() => {
+    child.kill('SIGKILL')
+    return stranger.exited
+  })
+  await stranger.until(() => stranger.output.includes('the other side does not know the secret of this run'))
   t.equal(drone.hellos.length, 1)
 })
 

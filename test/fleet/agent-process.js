@@ -43,6 +43,13 @@ export const lives = pid => {
   }
 }
 
+/** @param {number} pid that may have ended */
+function end(pid) {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {}
+}
+
 /** What is known of one drone: what it sent, and a way to wait for it. */
 export class TestDrone {
   /** @type {any[]} */
@@ -68,7 +75,8 @@ export class TestDrone {
         this.output += text
         this.changed()
       })
-    this.exited = once(child, 'exit').then(([code, signal]) => {
+    // When all that it has written has come, too.
+    this.exited = once(child, 'close').then(([code, signal]) => {
       this.changed()
       return { code, signal }
     })
@@ -171,8 +179,8 @@ export async function startDrone(t, some = {}) {
   drone.attach(child)
   t.teardown(async () => {
     child.kill('SIGKILL')
+    for (const pid of drone.pids ?? []) end(pid)
     await drone.exited
-    for (const pid of drone.pids ?? []) if (lives(pid)) process.kill(pid, 'SIGKILL')
     await server?.close()
     await rm(folder, { recursive: true, force: true })
   })

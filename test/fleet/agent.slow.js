@@ -6,7 +6,7 @@ const gateway = await startGateway(t, { workers: 1, client: { allow_anonymous_co
 const target = { targets: [gateway.url], backoff: { min: 50, max: 200 } }
 
 t.test('a process that hangs is ended by force, and replaced', async t => {
-  const drone = await startDrone(t, { perProcess: 3, hangAfter: 2 })
+  const drone = await startDrone(t, { perProcess: 3, hangAfter: 5 })
   await drone.set({ ...target, connections: 5 })
   await drone.sample(({ gauges }) => gauges.open === 5)
   const [, hanging, other] = [0, ...drone.pids]

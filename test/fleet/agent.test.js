@@ -6,6 +6,12 @@ import { lives, startDrone } from './agent-process.js'
 const gateway = await startGateway(t, { workers: 1, client: { allow_anonymous_connect_without_token: true } })
 const target = { targets: [gateway.url], backoff: { min: 50, max: 200 } }
 
+/** @param {number} count @returns {Promise<void>} when the gateway has so many clients: it hears of their ends a little later */
+async function clients(count) {
+  for (let found = -1; found !== count; )
+    found = (await gateway.api('info')).result.nodes.reduce((sum, node) => sum + node.num_clients, 0)
+}
+
 /** @param {any[]} samples */
 const falls = samples =>
   COUNTERS.filter(name =>
@@ -32,10 +38,7 @@ t.test('a drone shares its connections out among processes, and they add up', as
   t.ok(children.every(({ cpu, rss, private: own, base }) => cpu > 0 && rss > own && own > 0 && base > 0))
   t.match(full.machine, { cores: Number, netIn: Number, sockets: Number, tcpMemory: Number })
   t.equal(full.revision, 1)
-  t.equal(
-    (await gateway.api('info')).result.nodes.reduce((sum, node) => sum + node.num_clients, 0),
-    100,
-  )
+  await clients(100)
 
   t.test('one of them that is killed is replaced, and nothing that was counted is lost', async t => {
     process.kill(drone.pids[0], 'SIGKILL')
@@ -103,9 +106,6 @@ t.test('a drone shares its connections out among processes, and they add up', as
     t.same(await drone.ask('stop'), {})
     t.same(await drone.exited, { code: 0, signal: null })
     t.notOk(pids.some(lives))
-    t.equal(
-      (await gateway.api('info')).result.nodes.reduce((sum, node) => sum + node.num_clients, 0),
-      0,
-    )
+    await clients(0)
   })
 })

@@ -27,10 +27,10 @@ async function gone(cli) {
 t.test('a drone that never reports is named, and the others are taken back, or kept', async t => {
   const cli = await FleetCli.make(t)
   const node = await nodeWithout(cli.dir, 'd2')
-  const args = ['start', '2', '--allow', '127.0.0.1', '--patience', '2s', '--node', node]
+  const args = ['start', '2', '--allow', '127.0.0.1', '--patience', '6s', '--node', node]
   const { code, stderr } = await cli.run(args)
   t.equal(code, 1)
-  t.match(stderr, /\nhalley: d2 never reported \(it has not reported within 2 s\); stopped: d1, d2\n$/)
+  t.match(stderr, /\nhalley: d2 never reported \(it has not reported within 6 s\); stopped: d1, d2\n$/)
   t.same(await cli.drones(), [])
   await gone(cli)
   const kept = await cli.run([...args, '--keep'])

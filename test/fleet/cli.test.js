@@ -96,7 +96,7 @@ t.test('from start to stop', async t => {
   })
 
   t.test('ramp raises the number and waits for it', async t => {
-    const { code, stdout, stderr } = await cli.run(['ramp', '--to', '60', '--over', '1s'])
+    const { code, stdout, stderr } = await cli.run(['ramp', '--to', '60', '--over', '2s'])
     t.same([code, stdout], [0, '60 connections are wanted now\n'])
     t.match(stderr, /on the way to 60/)
     await cli.until(({ gauges }) => gauges.open === 60)

@@ -60,7 +60,13 @@ export class CliRun {
     const run = new CliRun(['run', ...args, '--out', join(dir, 'out')], dir)
     t.teardown(async () => {
       run.child.kill('SIGKILL')
-      for (const pid of await processesWith(dir)) process.kill(pid, 'SIGKILL')
+      for (const pid of await processesWith(dir)) {
+        try {
+          process.kill(pid, 'SIGKILL')
+        } catch {
+          // It has ended meanwhile.
+        }
+      }
       await rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
     })
     return run
