@@ -10,7 +10,7 @@ const none = { damaged: 0, duplicates: 0, disordered: 0, gaps: 0, lost: 0, misse
 const books = counters => Object.fromEntries(Object.keys(none).map(name => [name, counters[name]]))
 
 /** When publishing began, for subscriptions that were there before: the `e` of payload() is later. */
-const LATER = Date.now() + 60_000
+const LATER = Date.now() + 600_000
 const e = startNumber(LATER)
 const later = (s, more) => payload('a', s, { e, ...more })
 

@@ -78,14 +78,18 @@ export class TestEngine {
     }
   }
 
-  /** Nobody receives anything for a while: what was published has arrived, or will not. */
-  async quiet() {
-    let before
-    do {
-      before = this.sample().counters.received
+  /**
+   * Waits until enough has been received, and nothing more comes for a while; or until nothing has come for so long that nothing will.
+   * @param {(counters: import('../../../fleet/schema.js').Counters) => boolean} enough
+   */
+  async quiet(enough) {
+    for (let turns = 0, before = -1; ; turns++) {
+      const { counters } = this.sample()
+      if (counters.received !== before) turns = 0
+      if (turns >= (enough(counters) ? 1 : 100)) return this
+      before = counters.received
       await sleep(250)
-    } while (this.sample().counters.received !== before)
-    return this
+    }
   }
 }
 
