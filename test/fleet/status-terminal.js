@@ -26,8 +26,9 @@ export async function open(t, { flags = {}, place = {}, fed = true, pipe = '' } 
   t.teardown(() => server.close())
   const { tmux, settings } = await Tmux.shell(t, place)
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const connected = once(server, 'connection')
   await tmux.line(`${process.execPath} ${PROGRAM} ${port} '${JSON.stringify(flags)}'${pipe}; echo exit $?`)
-  const [socket] = await once(server, 'connection')
+  const [socket] = await connected
   t.teardown(() => socket.destroy())
   socket.on('error', () => {})
   /** @type {any[]} */

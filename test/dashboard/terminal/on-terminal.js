@@ -22,8 +22,9 @@ export async function start(t, options = {}, place = {}) {
   t.teardown(() => server.close())
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
   const { tmux, settings } = await Tmux.shell(t, place)
+  const connected = once(server, 'connection')
   await tmux.line(`node ${PROGRAM} ${port} '${JSON.stringify(options)}'`)
-  const [socket] = await once(server, 'connection')
+  const [socket] = await connected
   t.teardown(() => socket.destroy())
   socket.on('error', () => {})
   const lines = createInterface({ input: socket })[Symbol.asyncIterator]()
