@@ -3,6 +3,7 @@
 import { createServer } from 'node:net'
 import t from 'tap'
 import { parseAddresses, Sources } from '../../../fleet/drone/transport/addresses.js'
+import { freePort } from '../../ports.js'
 import { frame, rawServer, request, SWITCHING, start } from './support.js'
 
 /** Accepts all, and remembers from where. @param {any} t @param {string} [host] */
@@ -24,8 +25,14 @@ async function target(t, host) {
 /** @param {import('./support.js').Heard} heard @param {number} count */
 const open = (heard, count) => heard.until(() => heard.messages.length + heard.ends.length >= count)
 
-/** A range of ports that nobody is likely to have. */
-const FIRST = 21_000 + (process.pid % 500) * 20
+/** Ports that no other test has, one behind the other. */
+const RANGE = 11
+let ports = [await freePort()]
+while (ports.length < RANGE) {
+  const port = await freePort()
+  ports = port === Number(ports.at(-1)) + 1 ? [...ports, port] : [port]
+}
+const [FIRST] = ports
 
 t.test('ranges of addresses', async t => {
   t.same(parseAddresses(['127.0.1.254-127.0.2.1', '10.0.0.7']), [

@@ -12,13 +12,22 @@ const CONNECTED = '{"id":1,"connect":{"client":"c","session":"s","node":"n"}}'
 const chunk = text => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 
 /**
+ * Resolves when it has heard all that it waits for.
+ * @typedef {(socket: import('node:net').Socket, head: string, t: any) => Promise<void> | any} Answer
+ */
+
+/**
  * What comes of a server that answers like this.
  * @param {any} t
  * @param {string} transport
- * @param {(socket: import('node:net').Socket, head: string, t: any) => void} answer
+ * @param {Answer} answer
  */
 async function against(t, transport, answer) {
-  const server = await rawServer(t, async socket => answer(socket, await request(socket), t))
+  /** @type {Promise<void> | void} */
+  let answered
+  const server = await rawServer(t, async socket => {
+    answered = answer(socket, await request(socket), t)
+  })
   const { dialer, heard } = start({ targets: [server.url], transport: /** @type {any} */ (transport) })
   const connection = dialer.dial(3, 7, {})
   t.match(connection, { slot: 3, number: 7 })
@@ -28,10 +37,11 @@ async function against(t, transport, answer) {
   connection.send('{}')
   await new Promise(resolve => setImmediate(resolve))
   t.equal(heard.ends.length, 1, 'once')
+  await answered
   return { ...end, texts: heard.of(connection) }
 }
 
-/** @type {[string, string, (socket: import('node:net').Socket, head: string, t: any) => void, object][]} */
+/** @type {[string, string, Answer, object][]} */
 const CASES = [
   ['garbage', 'websocket', socket => socket.write('SSH-2.0-OpenSSH_9.2\r\n'), { reason: 'no HTTP' }],
   ['garbage', 'http_stream', socket => socket.write(`${'\xff'.repeat(100)}\n`), { reason: 'no HTTP' }],
@@ -316,13 +326,17 @@ function switched(bytes, code = 0) {
     /** @type {any} */ t,
   ) => {
     socket.write(Buffer.concat([Buffer.from(SWITCHING), bytes]))
-    socket.on('data', data => {
-      const at = data.indexOf(0x88)
-      if (at < 0) return
-      if (code) t.equal(data.readUInt16BE(at + 6), code, 'the code that it is told')
-      // Closes when the client has answered a close.
-      socket.end()
-    })
+    const told = new Promise(resolve =>
+      socket.on('data', data => {
+        const at = data.indexOf(0x88)
+        if (at < 0) return
+        resolve(code && data.readUInt16BE(at + 6))
+        // Closes when the client has answered a close.
+        socket.end()
+      }),
+    )
+    // The client has ended the connection before the server has heard why.
+    if (code) return told.then(found => t.equal(found, code, 'the code that it is told'))
   }
 }
 
