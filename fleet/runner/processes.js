@@ -136,6 +136,8 @@ export class RedisProcess {
   #dir
   /** @type {SupervisedProcess | null} */
   #process = null
+  /** Resolves when the stopped one has released its port. @type {Promise<void>} */
+  #stopped = Promise.resolve()
 
   /** @param {string} dir folder for its data */
   constructor(dir) {
@@ -150,6 +152,7 @@ export class RedisProcess {
   /** @returns {Promise<void>} when it answers @throws {RunError} there is no redis-server, or it does not start */
   async start() {
     if (this.#process !== null) return
+    await this.#stopped
     await mkdir(this.#dir, { recursive: true })
     this.port ||= await freePort()
     const args = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.#dir]
@@ -185,7 +188,8 @@ export class RedisProcess {
   async stop() {
     const child = this.#process
     this.#process = null
-    await child?.stop()
+    if (child !== null) this.#stopped = child.stop()
+    await this.#stopped
   }
 }
 
