@@ -143,7 +143,12 @@ t.test('what a real gateway tells is what docs/stats.md says', async t => {
     }
     last = message.snapshot
     collect(last, '', leaves)
-    if (last.seq > 2 && last.workers.every((/** @type {any} */ { sample }) => sample)) break
+    if (
+      last.seq > 2 &&
+      last.workers.every((/** @type {any} */ { sample }) => sample) &&
+      last.counters.api.publish
+    )
+      break
   }
   t.same(unknown(leaves), [])
   const { workers, primary, counters } = last

@@ -48,8 +48,10 @@ t.test('a long turn right behind a sample is not lost', async t => {
   block(600)
   await ticks(5)
   t.ok(loop.sample().max >= 580)
+  const told = performance.now()
   await ticks(5)
-  t.ok(loop.sample().max < 580, 'and is told once')
+  const { max } = loop.sample()
+  t.ok(max <= performance.now() - told, `and is told once: ${max} ms`)
 })
 
 t.test('the buckets are the waits themselves: what is told follows from them', async t => {

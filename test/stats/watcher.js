@@ -9,8 +9,6 @@ import { createInterface } from 'node:readline'
 
 /** @typedef {import('../../src/stats/schema.js').Snapshot} Snapshot */
 
-/** ms that a busy gateway may take until it has read what a client has sent. */
-const HEARD = 300
 let last = 0
 
 /** @returns {string} a path for `stats.socket`: short, because such a path has little room */
@@ -58,9 +56,21 @@ export class StatsWatcher {
     }
   }
 
-  /** @returns {Promise<Snapshot>} one that knows everything that clients have done until now: the gateway has had time to hear of it */
+  /**
+   * A worker that was held up makes the sample that is due before it reads what clients have sent meanwhile. So this waits for the third
+   * sample of each from now on.
+   * @returns {Promise<Snapshot>} one that knows everything that clients have done until now
+   */
   now() {
-    const now = Date.now() + HEARD
-    return this.until(({ workers }) => workers.every(({ sample }) => sample !== null && sample.time > now))
+    /** @type {Map<number, number[]>} times of each worker's samples */
+    const times = new Map()
+    const begin = Date.now()
+    return this.until(({ workers }) => {
+      for (const { index, sample } of workers) {
+        const known = times.get(index) ?? []
+        if (sample && sample.time > (known.at(-1) ?? begin)) times.set(index, [...known, sample.time])
+      }
+      return workers.every(({ index }) => (times.get(index)?.length ?? 0) >= 3)
+    })
   }
 }
