@@ -18,6 +18,8 @@ export class RemotePage {
   /** @type {Map<number, {resolve: (result: any) => void, reject: (error: Error) => void}>} */
   #calls = new Map()
   #text = ''
+  /** Documents that have loaded. @type {Set<string>} */
+  #loads = new Set()
   #loaded = () => {}
 
   /** @param {import('node:child_process').ChildProcess} browser */
@@ -45,6 +47,7 @@ export class RemotePage {
     const { sessionId } = await page.#call('Target.attachToTarget', { targetId, flatten: true })
     page.#session = sessionId
     for (const domain of ['Runtime', 'Log', 'Page']) await page.#call(`${domain}.enable`)
+    await page.#call('Page.setLifecycleEventsEnabled', { enabled: true })
     await page.go(url)
     return page
   }
@@ -62,7 +65,10 @@ export class RemotePage {
     } else if (method === 'Runtime.consoleAPICalled' && params.type === 'error') {
       this.errors.push(JSON.stringify(params.args))
     }
-    if (method === 'Page.loadEventFired') this.#loaded()
+    if (method === 'Page.lifecycleEvent' && params.name === 'load') {
+      this.#loads.add(params.loaderId)
+      this.#loaded()
+    }
     const call = this.#calls.get(id)
     if (!call) return
     this.#calls.delete(id)
@@ -84,15 +90,15 @@ export class RemotePage {
   }
 
   /**
-   * Goes to a page, and waits until it is loaded.
+   * Goes to a page, and waits until it is loaded: that the one before has loaded may be told late.
    * @param {string} url
    */
   async go(url) {
-    const loaded = new Promise(resolve => {
-      this.#loaded = () => resolve(undefined)
-    })
-    await this.#call('Page.navigate', { url })
-    await loaded
+    const { loaderId } = await this.#call('Page.navigate', { url })
+    while (!this.#loads.has(loaderId))
+      await new Promise(resolve => {
+        this.#loaded = () => resolve(undefined)
+      })
   }
 
   /**
