@@ -13,12 +13,14 @@ import { clockText, fine } from './format.js'
  * @property {string} title
  * @property {string} group stands above it
  * @property {number} width columns
- * @property {'left' | 'right'} align
+ * @property {'left' | 'right'} align left: as wide as its longest text
  * @property {number} rank those with a high one go first when the terminal is narrow
+ * @property {(row: DroneRow) => string} text
  * @property {(row: DroneRow, look: Look) => Line} cell
  * @property {(snapshot: FleetSnapshot, p99: number | null, look: Look) => Line} total
  */
 
+/** Maximum width of a left-aligned column. */
 const WIDEST = 22
 
 /** @type {Record<DroneRow['state'], string>} */
@@ -31,32 +33,40 @@ export const STATE_STYLES = {
 }
 
 /**
- * @param {object} column @param {string} column.name @param {string} [column.title] @param {string} [column.group]
- * @param {number} column.width @param {number} column.rank @param {'left' | 'right'} [column.align]
- * @param {(row: DroneRow) => string} column.text @param {(row: DroneRow, look: Look) => Line} [column.cell]
- * @param {(snapshot: FleetSnapshot, p99: number | null) => string} [column.total]
+ * @param {Pick<Column, 'name' | 'width' | 'rank' | 'text'> & Partial<Pick<Column, 'title' | 'group' | 'align' | 'cell'>> &
+ *   {total?: (snapshot: FleetSnapshot, p99: number | null) => string}} column
  * @returns {Column}
  */
-const column = ({
-  name,
-  title = name,
-  group = '',
-  width,
-  rank,
-  align = 'right',
-  text,
-  cell,
-  total = () => '',
-}) => ({
-  name,
-  title,
+const column = ({ title, group = '', align = 'right', cell, total = () => '', ...rest }) => ({
+  ...rest,
+  title: title ?? rest.name,
   group,
-  width,
-  rank,
   align,
-  cell: cell ?? (row => [[text(row), 'value']]),
+  cell: cell ?? (row => [[rest.text(row), 'value']]),
   total: (snapshot, p99) => [[total(snapshot, p99), 'value']],
 })
+
+/** @param {keyof import('../schema.js').Gauges} name @param {number} rank */
+const gauge = (name, rank) =>
+  column({
+    name,
+    group: 'connections',
+    width: 7,
+    rank,
+    text: ({ sample }) => quantity(sample?.gauges[name]),
+    total: ({ gauges }) => quantity(gauges[name]),
+  })
+
+/** @param {string} name @param {'received' | 'published'} rate @param {number} rank */
+const messages = (name, rate, rank) =>
+  column({
+    name,
+    group: 'msg/s',
+    width: 5,
+    rank,
+    text: ({ rates }) => count(rates[rate]),
+    total: ({ rates }) => count(rates[rate]),
+  })
 
 /**
  * @param {keyof Counters} name @param {number} rank
@@ -64,12 +74,7 @@ const column = ({
  * @returns {Column}
  */
 const counter = (name, rank, bad) => ({
-  name,
-  title: name,
-  group: '',
-  width: 6,
-  align: 'right',
-  rank,
+  ...column({ name, width: 6, rank, text: ({ sample }) => count(sample?.counters[name] ?? 0) }),
   cell: ({ sample }, { colors }) => judged(sample?.counters[name] ?? 0, bad, colors),
   total: ({ counters }, _, { colors }) => judged(counters[name], bad, colors),
 })
@@ -102,56 +107,15 @@ const COLUMNS = [
     cell: ({ state }) => [[state, STATE_STYLES[state]]],
     total: ({ drones }) => `${drones.filter(({ state }) => state === 'up').length} up`,
   }),
-  column({
-    name: 'up',
-    title: 'since',
-    width: 8,
-    rank: 10,
-    text: ({ sample }) => duration(sample?.up),
-  }),
-  column({
-    name: 'open',
-    group: 'connections',
-    width: 7,
-    rank: 0,
-    text: ({ sample }) => quantity(sample?.gauges.open),
-    total: ({ gauges }) => quantity(gauges.open),
-  }),
-  column({
-    name: 'wanted',
-    group: 'connections',
-    width: 7,
-    rank: 1,
-    text: ({ sample }) => quantity(sample?.gauges.wanted),
-    total: ({ gauges }) => quantity(gauges.wanted),
-  }),
-  column({
-    name: 'opening',
-    group: 'connections',
-    width: 7,
-    rank: 5,
-    text: ({ sample }) => quantity(sample?.gauges.opening),
-    total: ({ gauges }) => quantity(gauges.opening),
-  }),
+  column({ name: 'up', title: 'since', width: 8, rank: 10, text: ({ sample }) => duration(sample?.up) }),
+  gauge('open', 0),
+  gauge('wanted', 1),
+  gauge('opening', 5),
   counter('failed', 3, 'warn'),
   counter('ended', 2, 'warn'),
   counter('lost', 2, 'bad'),
-  column({
-    name: 'in',
-    group: 'msg/s',
-    width: 5,
-    rank: 0,
-    text: ({ rates }) => count(rates.received),
-    total: ({ rates }) => count(rates.received),
-  }),
-  column({
-    name: 'out',
-    group: 'msg/s',
-    width: 5,
-    rank: 1,
-    text: ({ rates }) => count(rates.published),
-    total: ({ rates }) => count(rates.published),
-  }),
+  messages('in', 'received', 0),
+  messages('out', 'published', 1),
   column({
     name: 'bytesIn',
     title: 'bytes/s',
@@ -208,7 +172,6 @@ const COLUMNS = [
   }),
   column({
     name: 'restarts',
-    title: 'restarts',
     width: 8,
     rank: 7,
     text: ({ restarts }) => `${restarts}`,
@@ -234,32 +197,16 @@ function eachOf(drones) {
   return open > 0 ? all / open : 0
 }
 
-/** @type {readonly ['id' | 'where' | 'handle' | 'state', (row: DroneRow) => string][]} those that are as wide as their longest text */
-const FITTED = [
-  ['id', ({ id }) => id],
-  ['where', ({ where }) => where],
-  ['handle', ({ handle }) => handle],
-  ['state', ({ state }) => state],
-]
-
 /**
  * @param {FleetSnapshot} snapshot
  * @param {number} width columns of the terminal
  * @returns {import('../../dashboard/view/table.js').Chosen<Column>} what of the table fits
  */
 export function chosenColumns({ drones }, width) {
-  const widths = new Map(
-    FITTED.map(([name, text]) => [
-      name,
-      Math.min(
-        WIDEST,
-        drones.reduce((most, row) => Math.max(most, text(row).length), 0),
-      ),
-    ]),
-  )
   const columns = COLUMNS.map(column => {
-    const fitted = widths.get(/** @type {any} */ (column.name))
-    return fitted === undefined ? column : { ...column, width: Math.max(column.title.length, fitted) }
+    if (column.align === 'right') return column
+    const longest = drones.reduce((most, row) => Math.max(most, column.text(row).length), 0)
+    return { ...column, width: Math.max(column.title.length, Math.min(WIDEST, longest)) }
   })
   return choose(columns, width)
 }

@@ -2,7 +2,7 @@ import { whole } from '../../dashboard/format.js'
 import { commonKeys, toggled } from '../../dashboard/view/keys.js'
 import { shown, withNotice } from '../../dashboard/view/state.js'
 import { SETTINGS, SettingError } from '../settings.js'
-import { CHARTS } from './charts.js'
+import { CHARTS } from './panels/charts.js'
 import { orderedDrones, SORTS } from './picture.js'
 
 /**
@@ -22,7 +22,7 @@ export function onKey(state, name) {
 }
 
 /** @param {State} state @param {(state: State) => State} run @returns {State} */
-function commanding(state, run) {
+function ifWritable(state, run) {
   if (!state.commands) return withNotice(state, 'this view is read-only: use halley fleet set')
   if (state.lost !== null) return withNotice(state, 'no controller at the moment', 'warn')
   return run(state)
@@ -35,7 +35,7 @@ function restart(state) {
 }
 
 /** @param {State} state @param {number} n @returns {State} */
-function wanting(state, n) {
+function withConnections(state, n) {
   const before = shown(state).snapshot?.settings.n ?? 0
   if (n === before) return state
   const what = `n ${whole(before)} → ${whole(n)}`
@@ -49,7 +49,7 @@ function wanting(state, n) {
 function stepped(state, direction) {
   const n = state.live.snapshot?.settings.n ?? 0
   const step = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, n)) + 1e-9) - 1)
-  return wanting(state, Math.max(0, Math.round((n + direction * step) / step) * step))
+  return withConnections(state, Math.max(0, Math.round((n + direction * step) / step) * step))
 }
 
 /** @param {State} state @returns {State} */
@@ -75,10 +75,10 @@ const KEYS = {
   ),
   f: state => toggled(state, 'faults'),
   t: state => ({ ...state, recent: !state.recent }),
-  r: state => commanding(state, restart),
-  n: state => commanding(state, state => ({ ...state, dialog: { kind: 'wanted', text: '' } })),
-  '+': state => commanding(state, state => stepped(state, 1)),
-  '-': state => commanding(state, state => stepped(state, -1)),
+  r: state => ifWritable(state, restart),
+  n: state => ifWritable(state, state => ({ ...state, dialog: { kind: 'wanted', text: '' } })),
+  '+': state => ifWritable(state, state => stepped(state, 1)),
+  '-': state => ifWritable(state, state => stepped(state, -1)),
   q: quit,
   'C-c': quit,
 }
@@ -108,7 +108,7 @@ function inDialog(state, name) {
   if (name === 'enter') {
     if (dialog.text === '') return done
     try {
-      return wanting(done, N.parse(dialog.text))
+      return withConnections(done, N.parse(dialog.text))
     } catch (error) {
       if (error instanceof SettingError) return withNotice(done, error.message, 'bad')
       throw error

@@ -1,10 +1,9 @@
-import { quantity } from '../../../dashboard/format.js'
+import { count, quantity } from '../../../dashboard/format.js'
 import { pad } from '../../../dashboard/terminal/line.js'
 import { chartBlock, chartsOf } from '../../../dashboard/view/charts.js'
 import { rule } from '../../../dashboard/view/parts.js'
 import { shown } from '../../../dashboard/view/state.js'
 import { Distribution } from '../../statistics/distribution.js'
-import { CHARTS } from '../charts.js'
 import { fine } from '../format.js'
 import { histogram } from '../histogram.js'
 import { spanOf } from '../picture.js'
@@ -12,7 +11,47 @@ import { spanOf } from '../picture.js'
 /**
  * @typedef {import('../../../dashboard/terminal/line.js').Line} Line
  * @typedef {import('../state.js').State} State
+ * @typedef {import('../picture.js').Point} Point
+ * @typedef {import('../../../dashboard/view/charts.js').ChartDefinition<Point>} ChartDefinition
  */
+
+/** Charts in the order of the key `c`; null: the histogram of latencies. @type {readonly (ChartDefinition | null)[]} */
+export const CHARTS = [
+  {
+    title: 'connections',
+    scale: 'linear',
+    format: count,
+    series: [
+      { label: 'wanted', style: 'series3', value: ({ wanted }) => wanted },
+      { label: 'open', style: 'series1', value: ({ open }) => open },
+    ],
+    figure: quantity,
+  },
+  null,
+  {
+    title: 'messages a second',
+    short: 'messages/s',
+    scale: 'linear',
+    format: count,
+    series: [
+      { label: 'published', style: 'series2', value: ({ published }) => published },
+      { label: 'received', style: 'series1', value: ({ received }) => received },
+    ],
+    figure: count,
+  },
+  {
+    title: 'latency of 5 s, ms',
+    short: 'last 5 s, ms',
+    scale: 'log',
+    format: value => (value < 1 ? value.toString() : count(value)),
+    series: [
+      { label: 'max', style: 'series4', value: ({ max }) => max },
+      { label: 'p99', style: 'series1', value: ({ p99 }) => p99 },
+      { label: 'p50', style: 'series3', value: ({ p50 }) => p50 },
+    ],
+    figure: fine,
+  },
+]
 
 /** The last minutes, and the distribution of latencies. @type {import('../state.js').Panel} */
 export const charts = chartsOf({
@@ -26,7 +65,7 @@ export const charts = chartsOf({
     if (definition === null) return histogramBlock(state, width, height, more)
     const { history } = shown(state)
     return chartBlock(
-      { definition, id: `${which}`, pick: (/** @type {import('../picture.js').Point} */ moment) => moment },
+      { definition, id: `${which}`, pick: (/** @type {Point} */ point) => point },
       { lines: history, areas: history, newest: history.at(-1) ?? null, span: spanOf(history) },
       state.look,
       width,

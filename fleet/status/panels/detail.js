@@ -78,6 +78,7 @@ function blocksOf(row, sample, before, own, look) {
     const mark = look.colors || value === 0 || !bad.has(name) ? '' : '!'
     return own(name, [`${whole(value)}${mark}`, style])
   }
+  const all = (/** @type {(keyof typeof counters)[]} */ ...names) => names.map(counted)
   return [
     [
       blockTitle('connections'),
@@ -85,13 +86,7 @@ function blocksOf(row, sample, before, own, look) {
       own('wanted', quantity(gauges.wanted)),
       own('opening', quantity(gauges.opening)),
       own('memory of each', row.bytesPerConnection > 0 ? size(row.bytesPerConnection) : 'too few to say'),
-      counted('opened'),
-      counted('reconnects'),
-      counted('closed'),
-      counted('failed'),
-      counted('ended'),
-      counted('refused'),
-      counted('pings'),
+      ...all('opened', 'reconnects', 'closed', 'failed', 'ended', 'refused', 'pings'),
     ],
     [
       blockTitle('messages'),
@@ -100,20 +95,11 @@ function blocksOf(row, sample, before, own, look) {
       own('in', `${size(row.rates.bytesIn)}/s`),
       own('out', `${size(row.rates.bytesOut)}/s`),
       own('p99 of 5 s', row.p99 > 0 ? `${fine(row.p99)} ms` : '-'),
-      counted('received'),
-      counted('published'),
-      counted('unpublished'),
+      ...all('received', 'published', 'unpublished'),
     ],
     [
       blockTitle('checked'),
-      counted('lost'),
-      counted('gaps'),
-      counted('duplicates'),
-      counted('disordered'),
-      counted('damaged'),
-      counted('missed'),
-      counted('recovered'),
-      counted('unrecovered'),
+      ...all('lost', 'gaps', 'duplicates', 'disordered', 'damaged', 'missed', 'recovered', 'unrecovered'),
     ],
     [
       blockTitle('drone'),
@@ -171,40 +157,34 @@ function factBlock({ facts }, own) {
   ]
 }
 
-/** @type {{width: number, align: 'left' | 'right'}[]} */
-const PROCESS = [
-  { width: 11, align: 'left' },
-  { width: 8, align: 'right' },
-  { width: 12, align: 'right' },
-  { width: 9, align: 'right' },
-  { width: 8, align: 'right' },
-  { width: 8, align: 'right' },
-  { width: 8, align: 'right' },
-  { width: 8, align: 'right' },
+/** @typedef {import('../../schema.js').DroneProcess} DroneProcess */
+
+/** Columns of the processes. @type {readonly [title: string, width: number, text: (process: DroneProcess) => string][]} */
+const PROCESS_COLUMNS = [
+  ['process', 11, ({ role }) => role],
+  ['pid', 8, ({ pid }) => `${pid}`],
+  ['connections', 12, ({ connections }) => quantity(connections)],
+  ['cpu time', 9, ({ cpu }) => duration(cpu)],
+  ['rss', 8, ({ rss }) => size(rss)],
+  ['private', 8, process => size(process.private)],
+  ['base', 8, ({ base }) => size(base)],
+  ['each', 8, ({ connections: n, base, private: own }) => (n >= 100 ? size((own - base) / n) : '-')],
 ]
 
 /** @param {DroneSample} sample @param {number} width @returns {Line[]} */
 function processes({ processes }, width) {
-  let layout = PROCESS
-  while (layout.reduce((sum, { width }) => sum + width + 1, 1) > width) layout = layout.slice(0, -1)
-  const titles = ['process', 'pid', 'connections', 'cpu time', 'rss', 'private', 'base', 'each']
+  let list = PROCESS_COLUMNS
+  while (list.reduce((sum, [, width]) => sum + width + 1, 1) > width) list = list.slice(0, -1)
+  /** @type {{width: number, align: 'left' | 'right'}[]} */
+  const layout = list.map(([, width], at) => ({ width, align: at === 0 ? 'left' : 'right' }))
   return [
     columns(
-      titles.map((text, at) => [text, at === 0 ? 'header' : 'label']),
+      list.map(([title], at) => [title, at === 0 ? 'header' : 'label']),
       layout,
     ),
-    ...processes.map(({ pid, role, connections, cpu, rss, private: own, base }) =>
+    ...processes.map(process =>
       columns(
-        [
-          [role, 'accent'],
-          [`${pid}`, 'value'],
-          [quantity(connections), 'value'],
-          [duration(cpu), 'value'],
-          [size(rss), 'value'],
-          [size(own), 'value'],
-          [size(base), 'value'],
-          [connections >= 100 ? size((own - base) / connections) : '-', 'value'],
-        ],
+        list.map(([, , text], at) => [text(process), at === 0 ? 'accent' : 'value']),
         layout,
       ),
     ),

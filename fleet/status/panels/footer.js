@@ -7,50 +7,45 @@ import { shown } from '../../../dashboard/view/state.js'
  * @typedef {import('../state.js').State} State
  */
 
-/** @param {State} state @returns {[key: string, text: string][]} the most important ones first */
+/** @typedef {[key: string, text: string]} Key */
+
+/** @param {State} state @returns {Key[]} the most important ones first */
 function keysOf(state) {
   const { view, frozen, sort, commands } = state
-  /** @type {[string, string][]} */
-  const always = [['q', 'quit, load continues']]
-  if (shown(state).snapshot === null && view === 'main')
-    return [
-      ['q', 'leave'],
-      ['h', 'help'],
-    ]
-  /** @type {[string, string]} */
+  const ifWritable = (/** @type {Key[]} */ ...keys) => (commands ? keys : [])
+  /** @type {Key[]} */
+  const list = [
+    ['q', 'quit, load continues'],
+    ['esc', 'back'],
+  ]
+  /** @type {Key} */
   const pause = ['p', frozen === null ? 'pause' : 'go on']
   switch (view) {
     case 'help':
     case 'events':
     case 'faults':
-      return [...always, ['esc', 'back'], ['↑↓', 'scroll']]
+      return [...list, ['↑↓', 'scroll']]
     case 'detail':
-      return [
-        ...always,
-        ['esc', 'back'],
-        ['↑↓', 'other drone'],
-        ...(commands ? [/** @type {[string, string]} */ (['r', 'restart'])] : []),
-        pause,
-      ]
+      return [...list, ['↑↓', 'other drone'], ...ifWritable(['r', 'restart']), pause]
     case 'main':
+      if (shown(state).snapshot === null)
+        return [
+          ['q', 'leave'],
+          ['h', 'help'],
+        ]
       return [
-        ...always,
+        list[0],
         ['h', 'help'],
         ['↑↓', 'select'],
         ['enter', 'detail'],
         ['c', 'chart'],
         ['s', `by ${sort.column}${sort.down ? '▼' : '▲'}`],
-        ...(commands ? /** @type {[string, string][]} */ ([['n', 'number']]) : []),
+        ...ifWritable(['n', 'number']),
         pause,
         ['e', 'events'],
         ['f', 'faults'],
         ['t', 'last 5 s'],
-        ...(commands
-          ? /** @type {[string, string][]} */ ([
-              ['+-', 'more, fewer'],
-              ['r', 'restart'],
-            ])
-          : []),
+        ...ifWritable(['+-', 'more, fewer'], ['r', 'restart']),
       ]
   }
 }
