@@ -1,6 +1,8 @@
-import { Deployment, nameOf, roomOf } from './deployment.js'
-import { medians, ratios, table } from './report.js'
+import { Deployment, maxConnectionsOf, nameOf } from './deployment.js'
+import { medians, outputOf, printResult, ratios, table } from './report.js'
 import { SCENARIOS } from './scenarios.js'
+
+export { HELP, parseOptions } from './options.js'
 
 /**
  * @typedef {import('./options.js').Options} Options
@@ -12,7 +14,7 @@ import { SCENARIOS } from './scenarios.js'
  * @property {(text: string) => void} warning a line that stays
  */
 
-export class Bench {
+export class Run {
   #options
   #io
   /** @type {Deployment | null} */
@@ -51,7 +53,7 @@ export class Bench {
   /** @param {string} scenario @param {Kind} kind */
   #check(scenario, kind) {
     const { conns, channels } = this.#sizes(scenario)
-    const capacity = roomOf(kind, this.#options)
+    const capacity = maxConnectionsOf(kind, this.#options)
     if (conns > capacity) {
       const hint = kind === 'halley' ? 'ask for more --workers or fewer --conns' : 'ask for fewer --conns'
       throw new Error(
@@ -76,14 +78,11 @@ export class Bench {
   /** @param {string} scenario @param {Kind} kind @param {number} run */
   async #once(scenario, kind, run) {
     const { runs, json } = this.#options
-    const { env, print, progress, warning } = this.#io
+    const { env, progress } = this.#io
     const column = `${nameOf(kind, this.#options)}${runs > 1 ? ` ${run}/${runs}` : ''}`
     const name = `${scenario} ${column}`
     const sizes = this.#sizes(scenario)
-    const show = {
-      progress: (/** @type {string} */ text) => progress(`${name}: ${text}`),
-      warning: (/** @type {string} */ text) => warning(`${name}: ${text}`),
-    }
+    const show = outputOf(this.#io, name)
     show.progress('the server starts')
     const deployment = new Deployment()
     this.#deployment = deployment
@@ -97,8 +96,7 @@ export class Bench {
       this.#deployment = null
       progress('')
     }
-    if (json) print(`${JSON.stringify({ scenario, server: nameOf(kind, this.#options), run, ...result })}\n`)
-    else print(`${table(scenario, [{ name: column, result }])}\n`)
+    printResult(this.#io, json, { scenario, server: nameOf(kind, this.#options), run }, column, result)
     return result
   }
 

@@ -40,7 +40,7 @@ function shapeOf(kind, { nodes, workers, engine }) {
 }
 
 /** @param {Kind} kind @param {DeploymentOptions} options @returns {number} maximum connections on this machine */
-export function roomOf(kind, options) {
+export function maxConnectionsOf(kind, options) {
   const { kind: server, nodes, workers } = shapeOf(kind, options)
   return capacityOf(server, workers) * nodes
 }

@@ -22,11 +22,16 @@ export function parseFlags(args, defaults, texts = {}) {
   /** @type {Record<string, any>} */
   const flags = { ...texts, ...given, json: given.json ?? false }
   for (const [name, value] of Object.entries(defaults)) {
-    const text = given[name] ?? String(value)
-    if (!/^[1-9]\d*$/.test(text)) throw new UsageError(`--${name} is a whole number from 1, not "${text}"`)
-    flags[name] = Number(text)
+    flags[name] = given[name] === undefined ? value : wholeNumber(name, given[name], 1)
   }
   return /** @type {any} */ (flags)
+}
+
+/** @param {string} name of the flag @param {string} text @param {number} least @returns {number} @throws {UsageError} */
+export function wholeNumber(name, text, least) {
+  if (!/^\d+$/.test(text) || Number(text) < least)
+    throw new UsageError(`--${name} is a whole number from ${least}, not "${text}"`)
+  return Number(text)
 }
 
 /**

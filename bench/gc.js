@@ -8,8 +8,8 @@ import { runReport } from '../src/report/index.js'
 import { readCsv } from '../src/stats/csv-reader.js'
 import { parseFlags, UsageError } from './flags.js'
 import { Load } from './load.js'
-import { rounded, table } from './report.js'
-import { capacityOf, Server } from './servers.js'
+import { outputOf, rounded, table } from './report.js'
+import { checkCapacity, Server } from './servers.js'
 
 /** @typedef {import('./bench.js').Io} Io */
 
@@ -61,7 +61,7 @@ ${Object.entries(VARIANTS)
 /** @typedef {typeof DEFAULTS & {variants: string[], out: string, json: boolean}} GcOptions */
 
 /** @param {string[]} args @returns {GcOptions | null} null: help was requested @throws {UsageError} */
-export function parseGcOptions(args) {
+export function parseOptions(args) {
   const flags = parseFlags(args, DEFAULTS, { variants: Object.keys(VARIANTS).join(','), out: 'gc-runs' })
   if (flags === null) return null
   const variants = flags.variants.split(',')
@@ -70,15 +70,12 @@ export function parseGcOptions(args) {
     throw new UsageError(`--variants are of ${Object.keys(VARIANTS).join(', ')}, not "${unknown}"`)
   const options = /** @type {GcOptions} */ ({ ...flags, variants })
   if (options.leave > 100) throw new UsageError('--leave is at most 100')
-  if (options.conns > capacityOf('halley', options.workers))
-    throw new UsageError(
-      `the limit of open files leaves ${options.workers} workers no room for ${options.conns} clients`,
-    )
+  checkCapacity(options.conns, options.workers)
   return options
 }
 
 /** All variants in sequence. */
-export class GcRuns {
+export class Run {
   #options
   #io
   /** @type {Server | null} */
@@ -122,11 +119,8 @@ export class GcRuns {
   /** @param {string} name @param {Variant} variant */
   async #once(name, { flags, idle, interval }) {
     const { conns, workers, hold, leave, settle, ping, interval: every } = this.#options
-    const { env, progress, warning } = this.#io
-    const show = {
-      progress: (/** @type {string} */ text) => progress(`gc ${name}: ${text}`),
-      warning: (/** @type {string} */ text) => warning(`gc ${name}: ${text}`),
-    }
+    const { env, progress } = this.#io
+    const show = outputOf(this.#io, `gc ${name}`)
     const file = this.#file(name)
     await rm(file, { force: true })
     try {
@@ -144,11 +138,7 @@ export class GcRuns {
       this.#server = server
       await server.answers()
       const sizes = { conns, channels: conns, rate: 0, size: 64, publishers: 1, loaders: 1, seconds: hold }
-      this.#load = new Load(
-        { targets: [server.target], apis: [server.api] },
-        /** @type {any} */ (sizes),
-        show,
-      )
+      this.#load = new Load(server.endpoints, sizes, show)
       const connected = await this.#load.connect()
       await this.#wait(hold, `${connected.ready.toLocaleString('en')} clients`, show)
       const left = await this.#load.leave(leave / 100)

@@ -39,41 +39,23 @@ const io = {
 /**
  * @typedef {object} Program
  * @property {string} HELP
- * @property {(args: string[]) => any} parse its options; null: help was requested
+ * @property {(args: string[]) => any} parseOptions null: help was requested
  * @property {new (options: any, io: import('./bench.js').Io) => {run: () => Promise<boolean | void>, stop: () =>
  *   Promise<void>}} Run `run` resolves with false when a measured result is wrong
  */
 
 /** @type {Record<string, () => Promise<Program>>} */
 const PROGRAMS = {
-  restarts: async () => {
-    const { HELP, parseRestartOptions, Restarts } = await import('./restarts.js')
-    return { HELP, parse: parseRestartOptions, Run: Restarts }
-  },
-  gc: async () => {
-    const { HELP, parseGcOptions, GcRuns } = await import('./gc.js')
-    return { HELP, parse: parseGcOptions, Run: GcRuns }
-  },
-  watch: async () => {
-    const { HELP, parseWatchOptions, WatchRun } = await import('./watch.js')
-    return { HELP, parse: parseWatchOptions, Run: WatchRun }
-  },
-}
-
-/** @returns {Promise<Program>} */
-async function scenarios() {
-  const [{ Bench }, { HELP, parseOptions }] = await Promise.all([
-    import('./bench.js'),
-    import('./options.js'),
-  ])
-  return { HELP, parse: parseOptions, Run: Bench }
+  restarts: () => import('./restarts.js'),
+  gc: () => import('./gc.js'),
+  watch: () => import('./watch.js'),
 }
 
 /** @param {string[]} args */
 async function main(args) {
   const named = Object.hasOwn(PROGRAMS, args[0] ?? '')
-  const { HELP, parse, Run } = await (named ? PROGRAMS[args[0]] : scenarios)()
-  const options = parse(named ? args.slice(1) : args)
+  const { HELP, parseOptions, Run } = await (named ? PROGRAMS[args[0]]() : import('./bench.js'))
+  const options = parseOptions(named ? args.slice(1) : args)
   if (options === null) return void process.stdout.write(HELP)
   if (process.platform !== 'linux')
     throw new Error(`the benchmarks read /proc and run on Linux only, this is ${process.platform}`)

@@ -4,7 +4,7 @@ import { fork } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { EngineProcess } from '../fleet/drone/engine-process.js'
-import { COUNTERS, zeroCounters } from '../fleet/statistics/counters.js'
+import { addCounters, zeroCounters } from '../fleet/statistics/counters.js'
 import { Distribution } from '../fleet/statistics/distribution.js'
 import { cpuOf, openFilesLimit } from './proc.js'
 
@@ -35,7 +35,7 @@ const PUBLISH_PATIENCE = 60_000
 const LEAD = 300
 
 /**
- * @typedef {object} Ends
+ * @typedef {object} Endpoints
  * @property {Target[]} targets clients are distributed over them
  * @property {import('./servers.js').Api[]} apis publishers are distributed over them
  * @typedef {object} Target
@@ -51,7 +51,7 @@ const spread = (total, parts) =>
   })
 
 export class Load {
-  #ends
+  #endpoints
   #sizes
   #show
   /** @type {Member[]} */
@@ -59,18 +59,22 @@ export class Load {
   /** @type {Member | null} */
   #publisher = null
 
-  /** @param {Ends} ends @param {import('./scenarios.js').Sizes} sizes @param {import('./scenarios.js').Show} show */
-  constructor(ends, sizes, show) {
-    this.#ends = ends
+  /** @param {Endpoints} endpoints @param {import('./scenarios.js').Sizes} sizes @param {import('./scenarios.js').Show} show */
+  constructor(endpoints, sizes, show) {
+    this.#endpoints = endpoints
     this.#sizes = sizes
     this.#show = show
     this.channels = sizes.channels || sizes.conns
   }
 
+  get #all() {
+    return this.#publisher ? [...this.#clients, this.#publisher] : this.#clients
+  }
+
   /** @param {Partial<Settings>} some @returns {Settings} */
   #settings(some) {
     const { conns, subscriptions = 0 } = this.#sizes
-    const { targets } = this.#ends
+    const { targets } = this.#endpoints
     const addresses = Math.ceil(conns / CONNECTIONS_PER_ADDRESS)
     return {
       targets: targets.map(({ url }) => url),
@@ -98,7 +102,7 @@ export class Load {
 
   /** @param {'connections' | 'publisher'} role @param {Settings} settings */
   async #spawn(role, settings) {
-    const { targets, apis } = this.#ends
+    const { targets, apis } = this.#endpoints
     const allow = [...targets, ...apis].map(({ url }) => new URL(url).host)
     const launch = {
       role,
@@ -141,7 +145,7 @@ export class Load {
       faults: /** @type {Record<string, number>} */ ({}),
     }
     for (const sample of samples) {
-      for (const name of COUNTERS) all.counters[name] += sample.counters[name]
+      addCounters(all.counters, sample.counters)
       all.open += sample.gauges.open
       all.lastAt = Math.max(all.lastAt, sample.lastAt)
       for (const name of /** @type {const} */ (['latency', 'connect', 'answer']))
@@ -235,7 +239,7 @@ export class Load {
     await this.#spawn(
       'publisher',
       this.#settings({
-        targets: this.#ends.apis.map(({ url }) => url),
+        targets: this.#endpoints.apis.map(({ url }) => url),
         transport: 'websocket',
         channels: [],
         publishFrom,
@@ -290,13 +294,11 @@ export class Load {
 
   /** @returns {number[]} seconds of processor time of each process of the load generator */
   cpu() {
-    const all = this.#publisher ? [...this.#clients, this.#publisher] : this.#clients
-    return all.map(({ process }) => cpuOf(process.pid ?? 0))
+    return this.#all.map(({ process }) => cpuOf(process.pid ?? 0))
   }
 
   stop() {
-    for (const { process } of [...this.#clients, ...(this.#publisher ? [this.#publisher] : [])])
-      process.kill()
+    for (const { process } of this.#all) process.kill()
   }
 }
 

@@ -1,5 +1,5 @@
 import { KINDS } from './deployment.js'
-import { parseStrictly, UsageError } from './flags.js'
+import { parseStrictly, UsageError, wholeNumber } from './flags.js'
 import { SCENARIOS } from './scenarios.js'
 
 /** Transports of Halley's clients. */
@@ -111,14 +111,21 @@ export function parseOptions(args) {
     if (!Object.hasOwn(SCENARIOS, name))
       throw new UsageError(`no scenario "${name}"; there are ${Object.keys(SCENARIOS).join(', ')}`)
   }
-  const { runs, workers = 2, nodes = 1, ...sizes } = numbers(values)
+  /** @type {Partial<Record<keyof typeof NUMBERS, number>>} */
+  const numbers = Object.fromEntries(
+    Object.entries(NUMBERS)
+      .map(([name, least]) => ({ name, least, text: /** @type {Record<string, any>} */ (values)[name] }))
+      .filter(({ text }) => text !== undefined)
+      .map(({ name, least, text }) => [name, wholeNumber(name, text, least)]),
+  )
+  const { runs, workers = 2, nodes = 1, ...sizes } = numbers
   const engine = /** @type {'memory' | 'redis'} */ (oneOf('--engine', values.engine, ['memory', 'redis']))
   if (engine !== 'redis' && (nodes > 1 || values.redis.length > 0))
     throw new UsageError('--nodes and --redis want --engine redis')
   const against = values.against.split(',').filter(Boolean).map(serverKind)
   const server = serverKind(values.server)
   const bare = [server, ...against].find(kind => !isHalley(kind))
-  const possible = Object.keys(SCENARIOS).filter(name => bare === undefined || !SCENARIOS[name].own)
+  const possible = Object.keys(SCENARIOS).filter(name => bare === undefined || !SCENARIOS[name].halleyOnly)
   const impossible = positionals.find(name => !possible.includes(name))
   if (impossible !== undefined) throw new UsageError(`${impossible} is for Halley only, not for ${bare}`)
   return {
@@ -136,23 +143,6 @@ export function parseOptions(args) {
     json: values.json,
     sizes,
   }
-}
-
-/**
- * @param {Record<string, any>} values @returns {Partial<Record<keyof typeof NUMBERS, number>>} @throws {UsageError}
- */
-function numbers(values) {
-  /** @type {Partial<Record<keyof typeof NUMBERS, number>>} */
-  const found = {}
-  for (const [name, least] of Object.entries(NUMBERS)) {
-    const text = values[name]
-    if (text === undefined) continue
-    const value = Number(text)
-    if (!/^\d+$/.test(text) || value < least)
-      throw new UsageError(`--${name} is a whole number from ${least}, not "${text}"`)
-    found[/** @type {keyof typeof NUMBERS} */ (name)] = value
-  }
-  return found
 }
 
 /** @param {Kind} kind */

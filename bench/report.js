@@ -8,6 +8,25 @@ export const rounded = (value, digits) => Number(value.toFixed(digits))
 /** @param {number} ms */
 export const toMs = ms => rounded(ms, 2)
 
+/**
+ * Output of one part of a run. @param {import('./bench.js').Io} io @param {string} name @returns {import('./scenarios.js').Show}
+ */
+export const outputOf = ({ progress, warning }, name) => ({
+  progress: text => progress(`${name}: ${text}`),
+  warning: text => warning(`${name}: ${text}`),
+})
+
+/**
+ * Prints one result as a table, or as a line of JSON.
+ * @param {import('./bench.js').Io} io @param {boolean} json
+ * @param {{scenario: string, [field: string]: string | number}} labels of the line @param {string} column of the table
+ * @param {Result} result
+ */
+export const printResult = ({ print }, json, labels, column, result) =>
+  print(
+    `${json ? JSON.stringify({ ...labels, ...result }) : table(labels.scenario, [{ name: column, result }])}\n`,
+  )
+
 /** @param {number[]} values at least one @returns {number} */
 function median(values) {
   const sorted = values.toSorted((a, b) => a - b)

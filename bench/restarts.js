@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { startRedis } from '../test/redis/servers.js'
 import { Listener, Load, SdkListener } from '../test/redis/traffic.js'
 import { parseFlags, UsageError } from './flags.js'
-import { rounded, table } from './report.js'
+import { printResult, rounded } from './report.js'
 import { Server } from './servers.js'
 
 /** @typedef {import('./bench.js').Io} Io */
@@ -56,7 +56,7 @@ acknowledged, at each client. Ends with 1 if something is missing, repeated or o
  */
 
 /** @param {string[]} args @returns {RestartOptions | null} null: help was requested @throws {UsageError} */
-export function parseRestartOptions(args) {
+export function parseOptions(args) {
   const options = parseFlags(args, DEFAULTS, { kill: 'redis', fsync: 'always' })
   if (options === null) return null
   const { kill, fsync } = options
@@ -68,7 +68,7 @@ export function parseRestartOptions(args) {
   return /** @type {RestartOptions} */ (options)
 }
 
-export class Restarts {
+export class Run {
   #options
   #io
   /** @type {(() => Promise<void> | void)[]} */
@@ -89,7 +89,7 @@ export class Restarts {
   /** @returns {Promise<boolean>} whether all clients received what they should */
   async run() {
     const { fsync, channels, rate, rounds, every, kill, json } = this.#options
-    const { print, progress, warning } = this.#io
+    const { progress, warning } = this.#io
     const keep = { teardown: (/** @type {() => Promise<void>} */ end) => this.#ends.push(end) }
     this.#redis = await startRedis(keep, { aof: fsync === 'always' ? 'always' : true })
     for (let node = 0; node < NODES; node++) this.#nodes.push(await this.#spawn())
@@ -111,21 +111,19 @@ export class Restarts {
     progress('restarts: waiting for the last ones')
     await this.#settle(listeners, names)
     progress('')
-    const books = compareBooks(load, listeners)
-    for (const fault of books.faults.slice(0, 10)) warning(fault)
+    const compared = compareRecords(load, listeners)
+    for (const fault of compared.faults.slice(0, 10)) warning(fault)
     const result = {
       kills: rounds,
       seconds: rounded(seconds, 1),
-      publishes_per_s: Math.round(books.said / seconds),
-      ...books.figures,
+      publishes_per_s: Math.round(compared.publications / seconds),
+      ...compared.figures,
       slowest_answer_ms: Math.round(load.slowest),
       acknowledged_again_ms: Math.round(this.#waits.reduce((sum, wait) => sum + wait, 0) / rounds),
       acknowledged_again_max_ms: Math.round(Math.max(...this.#waits)),
     }
-    const name = `${kill} killed`
-    if (json) print(`${JSON.stringify({ scenario: 'restarts', kill, ...result })}\n`)
-    else print(`${table('restarts', [{ name, result }])}\n`)
-    return soundBooks(books)
+    printResult(this.#io, json, { scenario: 'restarts', kill }, `${kill} killed`, result)
+    return isSound(compared)
   }
 
   /** Ends everything that was started, the last first. */
@@ -219,8 +217,8 @@ export class Restarts {
 
 /**
  * @typedef {Listener | SdkListener} Client
- * @typedef {object} Books
- * @property {number} said publications, whatever their outcome
+ * @typedef {object} Comparison
+ * @property {number} publications whatever their outcome
  * @property {Record<string, number>} figures
  * @property {string[]} faults in words
  */
@@ -230,8 +228,8 @@ const OUT_OF_ORDER = / after \d+ of /
 /** Error 100: the request may be retried. */
 const TEMPORARY = 100
 
-/** @param {Load} load that has stopped @param {Client[]} clients subscribed before that @returns {Books} */
-export function compareBooks(load, clients) {
+/** @param {Load} load that has stopped @param {Client[]} clients subscribed before that @returns {Comparison} */
+export function compareRecords(load, clients) {
   const tracks = clients.flatMap(client => [...client.tracks.values()])
   const told = [...load.faults, ...clients.flatMap(({ faults }) => faults)]
   let expected = 0
@@ -281,15 +279,15 @@ export function compareBooks(load, clients) {
     disconnects_seen: sum(({ closed = [] }) => closed.length),
     unsubscribes_seen: sum(({ unsubscribed = [] }) => unsubscribed.length),
   }
-  const said = load.acks + errors + load.unanswered
-  return { said, figures, faults: [...rest, ...other, ...outOfOrder, ...repeated, ...missing] }
+  const publications = load.acks + errors + load.unanswered
+  return { publications, figures, faults: [...rest, ...other, ...outOfOrder, ...repeated, ...missing] }
 }
 
 /**
- * @param {Books} books @returns {boolean} whether each client has everything once and in order, and no gap was
+ * @param {Comparison} compared @returns {boolean} whether each client has everything once and in order, and no gap was
  *   reported
  */
-const soundBooks = ({ figures, faults }) =>
+const isSound = ({ figures, faults }) =>
   faults.length === 0 &&
   figures.told_of_gaps === 0 &&
   figures.refused_otherwise === 0 &&

@@ -22,7 +22,7 @@ import { rounded, toMs } from './report.js'
  * @typedef {Record<string, number>} Result figures by name; a name ends with its unit, if any
  * @typedef {object} Scenario
  * @property {string} summary
- * @property {boolean} [own] whether it needs Halley, so that bare libraries cannot run it
+ * @property {boolean} [halleyOnly] whether it needs Halley, so that bare libraries cannot run it
  * @property {Sizes} sizes
  * @property {(deployment: Deployment, sizes: Sizes, show: Show) => Promise<Result>} run
  */
@@ -79,12 +79,12 @@ const latency = (deployment, sizes, show) =>
   )
 
 /**
- * @param {Deployment} deployment @param {import('./load.js').Ends} ends @param {Sizes} sizes @param {Show} show
+ * @param {Deployment} deployment @param {import('./load.js').Endpoints} endpoints @param {Sizes} sizes @param {Show} show
  * @returns {Promise<Result>}
  */
-async function flowBetween(deployment, ends, sizes, show) {
+async function flowBetween(deployment, endpoints, sizes, show) {
   const { redis } = deployment
-  const load = new Load(ends, sizes, show)
+  const load = new Load(endpoints, sizes, show)
   try {
     const connected = await load.connect()
     const from = await load.publish(WARM_UP)
@@ -240,7 +240,7 @@ export const SCENARIOS = {
       subscriptions: 10,
       ...FEW_SECONDS,
     },
-    own: true,
+    halleyOnly: true,
     run: channels,
   },
 }

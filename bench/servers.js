@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { UsageError } from './flags.js'
 import { openFilesLimit, processTree } from './proc.js'
 
 /**
@@ -41,6 +42,12 @@ const RECOVERY_LIMIT = 300
 /** @param {ServerKind} kind @param {number} workers @returns {number} maximum connections on this machine */
 export const capacityOf = (kind, workers) =>
   (openFilesLimit() - OWN_FILES) * (kind === 'halley' ? Math.max(1, workers) : 1)
+
+/** @param {number} conns clients of Halley @param {number} workers @throws {UsageError} too many for this machine */
+export function checkCapacity(conns, workers) {
+  if (conns > capacityOf('halley', workers))
+    throw new UsageError(`the limit of open files leaves ${workers} workers no room for ${conns} clients`)
+}
 
 /** @returns {Promise<number>} */
 function freePort() {
@@ -109,6 +116,11 @@ export class Server {
   /** @returns {Api} of its publishers */
   get api() {
     return { url: this.url, key: API_KEY }
+  }
+
+  /** @returns {import('./load.js').Endpoints} */
+  get endpoints() {
+    return { targets: [this.target], apis: [this.api] }
   }
 
   /** @returns {Promise<void>} when it answers @throws {Error} with its last log lines */

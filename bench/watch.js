@@ -10,8 +10,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseFlags, UsageError } from './flags.js'
 import { Load } from './load.js'
 import { cpuOf, processTree } from './proc.js'
-import { rounded, table } from './report.js'
-import { capacityOf, Server } from './servers.js'
+import { printResult, rounded } from './report.js'
+import { checkCapacity, Server } from './servers.js'
 
 /** @typedef {import('./bench.js').Io} Io */
 /** @typedef {import('../src/stats/schema.js').Snapshot} Snapshot */
@@ -36,15 +36,12 @@ kernel say. Then a worker stands still for a moment, and then one is killed.
 /** @typedef {typeof DEFAULTS & {json: boolean}} WatchOptions */
 
 /** @param {string[]} args @returns {WatchOptions | null} null: help was requested @throws {UsageError} */
-export function parseWatchOptions(args) {
+export function parseOptions(args) {
   const options = parseFlags(args, DEFAULTS)
   if (options === null) return null
   if (options.workers < 2) throw new UsageError('--workers is at least 2: one of them is killed')
   if (options.seconds < 15) throw new UsageError('--seconds is at least 15')
-  if (options.conns > capacityOf('halley', options.workers))
-    throw new UsageError(
-      `the limit of open files leaves ${options.workers} workers no room for ${options.conns} clients`,
-    )
+  checkCapacity(options.conns, options.workers)
   return options
 }
 
@@ -84,7 +81,7 @@ class Watcher {
 /** @param {number} told @param {number} counted @returns {number} deviation in per cent */
 const off = (told, counted) => rounded((told / counted - 1) * 100, 2)
 
-export class WatchRun {
+export class Run {
   #options
   #io
   /** @type {Server | null} */
@@ -102,20 +99,16 @@ export class WatchRun {
 
   async run() {
     const { conns, channels, rate, seconds, workers, block, json } = this.#options
-    const { env, progress, warning, print } = this.#io
+    const { env, progress, warning } = this.#io
     const show = { progress: (/** @type {string} */ text) => progress(`watch: ${text}`), warning }
     const socket = join(tmpdir(), `halley-bench-${process.pid}.sock`)
-    const server = await Server.spawn('halley', {
-      workers,
-      env,
-      config: { stats: { socket } },
-    })
+    const server = await Server.spawn('halley', { workers, env, config: { stats: { socket } } })
     this.#server = server
     await server.answers()
     const watcher = new Watcher(socket)
     this.#watcher = watcher
     const sizes = { conns, channels, rate, size: 200, publishers: 4, loaders: 1, seconds }
-    const load = new Load({ targets: [server.target], apis: [server.api] }, /** @type {any} */ (sizes), show)
+    const load = new Load(server.endpoints, sizes, show)
     this.#load = load
     const { ready } = await load.connect()
     show.progress(`${rate} publishes a second for ${seconds} s`)
@@ -142,8 +135,7 @@ export class WatchRun {
       kill_shown_ms: await this.#killed(watcher, snapshot),
     }
     progress('')
-    if (json) print(`${JSON.stringify({ scenario: 'watch', ...result })}\n`)
-    else print(`${table('watch', [{ name: 'halley', result }])}\n`)
+    printResult(this.#io, json, { scenario: 'watch' }, 'halley', result)
   }
 
   /**

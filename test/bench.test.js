@@ -4,7 +4,7 @@ import t from 'tap'
 import { WebSocketServer } from 'ws'
 import { Load } from '../bench/load.js'
 import { HELP, parseOptions } from '../bench/options.js'
-import { compareBooks, parseRestartOptions } from '../bench/restarts.js'
+import { compareRecords, parseOptions as parseRestartOptions } from '../bench/restarts.js'
 import { run, script, skip } from './bench-runs.js'
 
 t.test('a wrong command line is refused with one clear line', async t => {
@@ -28,7 +28,7 @@ t.test('--help names every scenario', async t => {
   t.match(HELP, /memory .*\n.*fan .*\n.*one2one .*\n.*big .*\n.*poll .*\n.*latency .*\n.*channels /)
 })
 
-t.test('the books tell of what is missing, repeated and out of order', async t => {
+t.test('the comparison tells of what is missing, repeated and out of order', async t => {
   const positions = Object.entries({ 'e:1': 'a', 'e:2': 'b', 'e:3': 'c' })
   const load = {
     acks: 3,
@@ -43,8 +43,8 @@ t.test('the books tell of what is missing, repeated and out of order', async t =
     returns: 1,
     tracks: new Map([['c', { channel: 'c', got, told: 0 }]]),
   }
-  const books = compareBooks(/** @type {any} */ (load), [/** @type {any} */ (client)])
-  t.match(books.figures, {
+  const compared = compareRecords(/** @type {any} */ (load), [/** @type {any} */ (client)])
+  t.match(compared.figures, {
     acknowledged: 3,
     refused: 2,
     expected: 3,
@@ -55,8 +55,8 @@ t.test('the books tell of what is missing, repeated and out of order', async t =
     out_of_order: 1,
     other_faults: 2,
   })
-  t.equal(books.said, 6)
-  t.equal(books.faults.length, 5)
+  t.equal(compared.publications, 6)
+  t.equal(compared.faults.length, 5)
 })
 
 /** A bare server that answers publishes in bursts: what is due waits for lanes that are free. */
