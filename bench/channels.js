@@ -1,8 +1,8 @@
 // Many channels with one subscriber each.
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { channelNumber } from '../fleet/channel-template.js'
 import { makePayload } from '../fleet/drone/engine/payload.js'
-import { channelNumber } from '../fleet/subjects.js'
 import { channelOf, Load } from './load.js'
 import { rounded } from './report.js'
 import { post } from './servers.js'

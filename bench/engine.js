@@ -1,6 +1,6 @@
 // A process of the load generator: a drone's engine with two more transports, bare WebSocket and Protobuf.
 
-import { beEngine } from '../fleet/drone/engine-process.js'
+import { runEngine } from '../fleet/drone/engine-process.js'
 import { BINARY, frame, WebSocketConnection } from '../fleet/drone/transport/websocket.js'
 import { CLOSED } from '../fleet/drone/transport/wire.js'
 
@@ -134,4 +134,4 @@ class ProtobufConnection extends WebSocketConnection {
   }
 }
 
-beEngine(process, { transports: { uni_bare: BareConnection, protobuf: ProtobufConnection } })
+runEngine(process, { transports: { uni_bare: BareConnection, protobuf: ProtobufConnection } })

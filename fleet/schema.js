@@ -21,18 +21,18 @@
  *   kernel's choice
  * @property {string} ports range of sequential source ports on each of the addresses, `1024-65535`; '': the kernel's
  *   choice
- * @property {string[]} channels subject templates (see subjects.js) that each connection subscribes to, one
+ * @property {string[]} channels templates (see channel-template.js) that each connection subscribes to, one
  *   subscription each
  * @property {boolean} recover subscriptions are recoverable, and recovered after a connection was lost
- * @property {string} user subject template of the user id in the connection's token; '': no token
+ * @property {string} user channel template of the user id in the connection's token; '': no token
  * @property {number} churn connections of all drones that are closed and reopened per second
  * @property {number} backoff_min ms before a lost connection is reopened; doubles with jitter
  * @property {number} backoff_max ms
  * @property {number} publish_rate messages of all publishers per second; 0: no publishing
  * @property {number} publish_size bytes of a payload
- * @property {string[]} publish_channels subject templates with a range, `s{1..1200000}`; several are shared out among
+ * @property {string[]} publish_channels templates with a range, `s{1..1200000}`; several are shared out among
  *   the publishers, as many publishers and messages to each
- * @property {'random' | 'sequential'} publish_order of the subjects
+ * @property {'random' | 'sequential'} publish_order of the channels
  * @property {'api' | 'client'} publish_via over the server API (`/api/batch`), or as a client's publish commands
  * @property {number} publishers maximum drones that publish: the first ones of the fleet
  */
@@ -63,11 +63,11 @@
  *   there before misses a message that never came; one that came later cannot know
  * @typedef {object} Publish
  * @property {'api' | 'client'} via
- * @property {string} channels subject template
+ * @property {string} channels channel template
  * @property {'random' | 'sequential'} order
  * @property {number} rate of this drone
  * @property {number} size
- * @property {number} part this publisher has the subjects whose index mod `parts` is `part`: each subject has one
+ * @property {number} part this publisher has the channels whose index mod `parts` is `part`: each channel has one
  *   publisher, and its messages one sequence from 1
  * @property {number} parts
  * @property {boolean} [single] each message is a request of its own (`/api/publish`), from this machine: the
@@ -77,7 +77,7 @@
 
 /**
  * A payload is JSON of exactly `publish_size` bytes. The numbers come first, so that a receiver finds them without
- * parsing the whole: `t` µs, Unix, intended time; `s` sequence in its subject; `c` channelNumber() of its channel; `e`
+ * parsing the whole: `t` µs, Unix, intended time; `s` sequence in its channel; `c` channelNumber() of its channel; `e`
  * number of the publisher's start; `m` machine number; `o` µs that the publisher's clock is behind the gateway's; `p`
  * padding.
  * @typedef {{t: number, s: number, c: number, e: number, m: number, o: number}} Payload
@@ -169,13 +169,13 @@
  */
 
 /**
- * The last sequence of each subject of a publisher. A subscriber that has less has lost the rest.
+ * The last sequence of each channel of a publisher. A subscriber that has less has lost the rest.
  * @typedef {object} Ledger
- * @property {string} channels subject template
+ * @property {string} channels channel template
  * @property {number} part
  * @property {number} parts
  * @property {number} start number of the publisher's start, the `e` of its payloads
- * @property {string} sequences base64 of the deflated Uint32Array (little-endian) of the last sequence of subject
+ * @property {string} sequences base64 of the deflated Uint32Array (little-endian) of the last sequence of channel
  *   part, part + parts ...
  * @typedef {object} Reckoning of all subscriptions with the ledgers
  * @property {number} expected publications that all subscriptions together should have

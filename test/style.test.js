@@ -36,9 +36,9 @@ const STARTS_FLEET = 'src/cli/main.js'
 const OPEN_TO_FLEET =
   /^(?:fleet\/|node:|src\/(?:stats\/(?:schema|limits|tick-histogram|csv-\w+)|charts\/format|cli\/(?:args|command)|config\/nearest|version)\.js$|src\/(?:report|doctor)\/|dashboard\/(?:terminal|chart|view)\/|dashboard\/(?:chart|format|panels\/parts)\.js$)/
 /** What is sent to the drones' machines, where there is nothing else. */
-const IN_DRONE = /^fleet\/(?:drone|link|statistics)\/|^fleet\/subjects\.js$/
+const IN_DRONE = /^fleet\/(?:drone|link|statistics)\/|^fleet\/channel-template\.js$/
 const OPEN_TO_DRONE =
-  /^(?:fleet\/(?:drone|link|statistics)\/|fleet\/subjects\.js$|node:|src\/(?:stats\/tick-histogram|version)\.js$)/
+  /^(?:fleet\/(?:drone|link|statistics)\/|fleet\/channel-template\.js$|node:|src\/(?:stats\/tick-histogram|version)\.js$)/
 const PACKAGES_OF_FLEET = [['@aws-sdk/client-ec2', 'fleet/providers/ec2']]
 const FLEET_ROOTS =
   /^fleet\/(?:cli\/|drone\/(?:bootstrap|main)\.js$|controller\/daemon\.js$|runner\/supervisor\.js$)/

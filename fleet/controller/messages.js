@@ -114,7 +114,7 @@ const ledger = object({
   sequences: text(1 << 24),
 })
 
-/** Results of orders. @type {Record<string, Shape>} */
+/** Results of requests. @type {Record<string, Shape>} */
 const RESULTS = {
   settings: nothing,
   cut: object({ cut: whole() }),
@@ -125,7 +125,7 @@ const RESULTS = {
 }
 
 /**
- * @param {string} type of the order @param {any} result of a drone @returns {any} the same @throws {Error} one line
+ * @param {string} type of the request @param {any} result of a drone @returns {any} the same @throws {Error} one line
  */
 export function checkResult(type, result) {
   RESULTS[type](result, `the answer to ${type}`)

@@ -9,7 +9,7 @@
  * @param {readonly number[]} weights @param {readonly number[]} [bounds] Infinity: none
  * @returns {number[]} one for each weight
  */
-export function share(total, weights, bounds = weights.map(() => Number.POSITIVE_INFINITY)) {
+export function apportion(total, weights, bounds = weights.map(() => Number.POSITIVE_INFINITY)) {
   const shares = weights.map(() => 0)
   let left = Math.min(
     total,
@@ -48,9 +48,9 @@ export function share(total, weights, bounds = weights.map(() => Number.POSITIVE
  * @param {number} n wanted connections @param {number} base connections that the blocks are laid out for, n or more
  * @returns {{first: number, connections: number}[]}
  */
-export function blocks(capacities, n, base) {
-  const sizes = share(base, capacities, capacities)
-  const held = share(n, sizes, sizes)
+export function connectionBlocks(capacities, n, base) {
+  const sizes = apportion(base, capacities, capacities)
+  const held = apportion(n, sizes, sizes)
   let first = 0
   return sizes.map((size, i) => {
     const block = { first, connections: held[i] }
@@ -62,7 +62,7 @@ export function blocks(capacities, n, base) {
 /**
  * @param {FleetSettings} settings @param {number[]} capacities of the drones, in their order
  * @param {object} run
- * @param {number} run.base see blocks()
+ * @param {number} run.base see connectionBlocks()
  * @param {number} run.publishFrom
  * @returns {Settings[]} one for each drone
  */
@@ -72,7 +72,7 @@ export function settingsOf(settings, capacities, { base, publishFrom }) {
   const publishers = publishersOf(settings, count)
   const held = capacities.reduce((sum, capacity) => sum + capacity, 0)
   const total = Math.min(held, Math.max(base, settings.n))
-  return blocks(capacities, settings.n, total).map(({ first, connections }, i) => ({
+  return connectionBlocks(capacities, settings.n, total).map(({ first, connections }, i) => ({
     targets: settings.host,
     transport: settings.transport,
     connections,

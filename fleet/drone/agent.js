@@ -1,8 +1,8 @@
+import { channelNumber } from '../channel-template.js'
 import { dialLink, listenLinks } from '../link/tls.js'
-import { channelNumber } from '../subjects.js'
-import { lookAround, machineNow, Usage } from './machine.js'
-import { checkOrder } from './orders.js'
+import { machineFacts, machineUsage, ProcessUsage } from './machine.js'
 import { ProcessPool } from './process-pool.js'
+import { checkRequest } from './requests.js'
 
 /** @typedef {import('../link/link.js').Link} Link */
 /** @typedef {import('../schema.js').Settings} Settings */
@@ -19,7 +19,7 @@ export class Agent {
   #log
   #processes
   #hello
-  #usage = new Usage()
+  #usage = new ProcessUsage()
   #revision = 0
   /** @type {Settings | null} */
   #settings = null
@@ -44,7 +44,7 @@ export class Agent {
    */
   constructor(config, { version, fork, log, onEnd }) {
     const { id, run } = config
-    const facts = lookAround(config.perProcess)
+    const facts = machineFacts(config.perProcess)
     this.#config = config
     this.#log = log
     this.#onEnd = onEnd
@@ -115,7 +115,7 @@ export class Agent {
     const { type, ask } = message
     try {
       if (this.#stopping) throw new Error('the drone ends')
-      checkOrder(message, this.#config.allow, this.#hello.facts.capacity)
+      checkRequest(message, this.#config.allow, this.#hello.facts.capacity)
       link.send({ type: 'answer', ask, result: (await this.#execute(message)) ?? {} })
       if (type === 'stop') this.#disconnect()
     } catch (error) {
@@ -178,7 +178,7 @@ export class Agent {
         up: Math.round(performance.now()),
         revision: this.#revision,
         processes: [this.#usage.now('agent', 0), ...sample.processes],
-        machine: machineNow(),
+        machine: machineUsage(),
       },
     })
   }

@@ -1,10 +1,10 @@
-// An engine process, from outside (EngineProcess) and inside (beEngine).
+// An engine process, from outside (EngineProcess) and inside (runEngine).
 //
 //   parent -> the launch options, once; then {id, method, params}
 //   engine -> {id, result} | {id, error}, and {fault: text} before it dies of an error
 
 import { Engine } from './engine/engine.js'
-import { Usage } from './machine.js'
+import { ProcessUsage } from './machine.js'
 
 /** Opened or closed connections after which a garbage collection pays. */
 const WORTH = 200
@@ -96,7 +96,7 @@ function serveEngine(launch, send, collect, end) {
   /** @type {any} */
   const engine = new Engine(launch)
   collect()
-  const usage = new Usage()
+  const usage = new ProcessUsage()
   let changes = 0
   let collected = 0
 
@@ -131,7 +131,7 @@ function serveEngine(launch, send, collect, end) {
  * @param {NodeJS.Process} own
  * @param {Partial<ConstructorParameters<typeof Engine>[0]>} [more] options that cannot be serialized
  */
-export function beEngine(own, more = {}) {
+export function runEngine(own, more = {}) {
   const end = () => own.exit()
   const send = (/** @type {object} */ message, then = () => {}) => own.send?.(message, then)
   own.once('message', (/** @type {any} */ launch) => {

@@ -35,7 +35,7 @@ function sum(file, pattern) {
 const privateBytes = () =>
   sum('self/smaps_rollup', /Private_Dirty: +(\d+)/g) * 1024 || process.memoryUsage.rss()
 
-export class Usage {
+export class ProcessUsage {
   #base = privateBytes()
 
   /**
@@ -60,7 +60,7 @@ export class Usage {
  * @param {number} wanted connections per process
  * @returns {import('../schema.js').DroneFacts & {perProcess: number}} `perProcess`: connections that fit in one
  */
-export function lookAround(wanted) {
+export function machineFacts(wanted) {
   const files = sum('self/limits', /Max open files +(\d+)/g) || 10_000
   const cores = availableParallelism()
   const perProcess = Math.max(1, Math.min(wanted, files - OTHER_FILES))
@@ -80,7 +80,7 @@ export function lookAround(wanted) {
 }
 
 /** @returns {import('../schema.js').DroneMachine | null} null: no /proc */
-export function machineNow() {
+export function machineUsage() {
   // user, nice, system, not idle and iowait, irq, softirq, steal; guests are in user.
   const cpuBusy = sum('stat', /^cpu +(\d+) (\d+) (\d+) \d+ \d+ (\d+) (\d+) (\d+)/g) * JIFFY
   if (!cpuBusy) return null

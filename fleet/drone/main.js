@@ -5,16 +5,17 @@
 //   engine/          connections of one process, what they receive and check, publishers; transport/: bytes in and out
 //   bootstrap.js     downloads this program on a machine that has nothing but Node.js
 //
-// Imports Node, fleet/link, fleet/statistics and fleet/subjects.js only: a machine gets just these files. It never
-// connects to anything its configuration does not allow, counts every message once, and stops without a controller.
+// May import: Node.js, fleet/link, fleet/statistics and fleet/channel-template.js, since a machine gets only these files.
+// Promises: it connects to nothing that its configuration does not allow, counts every message once, and stops its load
+// without a controller.
 
 import { fork } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
 import { packageVersion } from '../../src/version.js'
 import { Agent } from './agent.js'
 import { parseConfig } from './config.js'
-import { beEngine } from './engine-process.js'
-import { lookAround } from './machine.js'
+import { runEngine } from './engine-process.js'
+import { machineFacts } from './machine.js'
 
 const ENGINE = '--engine'
 const HELP = `Usage: node FILE CONFIG.json [--check]
@@ -45,10 +46,10 @@ function readConfig() {
   }
 }
 
-async function beAgent() {
+async function runAgent() {
   const config = /** @type {ReturnType<typeof parseConfig>} */ (readConfig())
   if (more.includes('--check'))
-    return void process.stdout.write(`${JSON.stringify(lookAround(config.perProcess))}\n`)
+    return void process.stdout.write(`${JSON.stringify(machineFacts(config.perProcess))}\n`)
   const agent = new Agent(config, {
     version,
     log: (level, text) => process.stdout.write(`${new Date().toISOString()} ${level} ${text}\n`),
@@ -62,7 +63,7 @@ async function beAgent() {
   await agent.start().catch(error => fail(`cannot listen on ${config.listen}: ${error.message}`, 1))
 }
 
-if (file === ENGINE) process.connected && beEngine(process)
+if (file === ENGINE) process.connected && runEngine(process)
 else if (file === '--version' || file === '-V') process.stdout.write(`${version}\n`)
 else if (file === '--help' || file === '-h') process.stdout.write(HELP)
 else if (file.startsWith('-') || more.some(option => option !== '--check'))
@@ -70,4 +71,4 @@ else if (file.startsWith('-') || more.some(option => option !== '--check'))
     `unknown option ${file.startsWith('-') ? file : more.find(option => option !== '--check')}\n\n${HELP}`,
     2,
   )
-else await beAgent()
+else await runAgent()

@@ -51,7 +51,7 @@ export class ProcessPool {
     const { perProcess } = this.#options
     const holding = this.#staying.filter(({ role }) => role === 'connections')
     const open = holding.map(({ sample }) => sample?.gauges.open ?? 0)
-    const shares = shareOut(settings, perProcess, open)
+    const shares = splitSettings(settings, perProcess, open)
     for (const slot of holding.slice(shares.length)) slot.stop()
     const applied = shares.map((share, i) => (holding[i] ?? this.#add('connections')).apply(share))
     // It stays when idle: only it has the ledgers of its messages.
@@ -226,7 +226,7 @@ export class ProcessSlot {
  * @param {number[]} open connections of each process
  * @returns {import('../schema.js').Settings[]} one for each process that holds connections
  */
-export function shareOut(settings, perProcess, open) {
+export function splitSettings(settings, perProcess, open) {
   const { connections, concurrency, rate, churn, first } = settings
   const counts = []
   for (let left = connections; left > 0; left -= perProcess) counts.push(Math.min(perProcess, left))

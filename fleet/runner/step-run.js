@@ -1,5 +1,5 @@
 import { count, percent } from '../../src/charts/format.js'
-import { parseSubject } from '../subjects.js'
+import { parseTemplate } from '../channel-template.js'
 import { accountingOf, measured } from './result.js'
 import { Interrupted } from './snapshots.js'
 import { progressText } from './summary.js'
@@ -287,6 +287,6 @@ export class StepRun {
  */
 function turnOf({ publish_channels = [], publish_rate = 0 }, n) {
   if (publish_rate === 0) return 0
-  const counts = publish_channels.map(template => parseSubject(template).count(n))
+  const counts = publish_channels.map(template => parseTemplate(template).count(n))
   return Math.max(0, ...counts) * publish_channels.length
 }

@@ -1,11 +1,11 @@
 import t from 'tap'
-import { shareOut, Totals } from '../../fleet/drone/process-pool.js'
+import { splitSettings, Totals } from '../../fleet/drone/process-pool.js'
 import { zeroCounters } from '../../fleet/statistics/counters.js'
 import { Distribution } from '../../fleet/statistics/distribution.js'
 import { settingsOf } from './agent-process.js'
 
 /** @param {any} some @param {number} perProcess @param {number[]} [open] */
-const shares = (some, perProcess, open = []) => shareOut(settingsOf(some), perProcess, open)
+const shares = (some, perProcess, open = []) => splitSettings(settingsOf(some), perProcess, open)
 
 t.test('a process has the same numbers however many connections there are', async t => {
   for (const connections of [1, 10, 11, 25, 30]) {

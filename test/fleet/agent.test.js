@@ -87,8 +87,8 @@ t.test('a drone shares its connections out among processes, and they add up', as
     )
     t.match(await refused({ transport: 'toString' }), /transport/)
     t.match(await refused({ ports: '9-1' }), /ports/)
-    await t.rejects(drone.ask('shell'), /no order "shell"; orders are settings, cut/)
-    await t.rejects(drone.ask('constructor'), /no order/)
+    await t.rejects(drone.ask('shell'), /no request "shell"; requests are settings, cut/)
+    await t.rejects(drone.ask('constructor'), /no request/)
     await t.rejects(drone.ask('settings'), /settings\.revision is missing/)
     await t.rejects(
       drone.ask('cut', { share: 2, how: 'stop' }),

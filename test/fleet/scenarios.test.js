@@ -1,9 +1,9 @@
 import t from 'tap'
+import { parseTemplate } from '../../fleet/channel-template.js'
 import { planLines, planRun } from '../../fleet/runner/plan.js'
 import { findScenario, SCENARIOS } from '../../fleet/scenarios/index.js'
 import { dronesFor, loopbackAddresses, workersFor } from '../../fleet/scenarios/sizing.js'
 import { SETTINGS } from '../../fleet/settings.js'
-import { parseSubject } from '../../fleet/subjects.js'
 
 const MACHINE = { cores: 2, files: 20_000, target: false, local: true }
 
@@ -41,7 +41,7 @@ function faultsOf({ settings, ramp, seconds }) {
     }
   }
   for (const channel of [...(settings.channels ?? []), ...(settings.publish_channels ?? [])])
-    parseSubject(channel)
+    parseTemplate(channel)
   return faults
 }
 
@@ -83,7 +83,7 @@ t.test('the published loads, at full scale', async t => {
   t.match(group, { n: 1_000_000, channels: ['personal:{own}', 'group:{group 10}'], publish_size: 100 })
   t.equal(Math.round((Number(group.publish_rate) / 2) * 11 * 60), 28_000_000, 'received in a minute')
   t.equal(Math.round(Number(group.churn) * 60), 200_000, 'a minute')
-  t.equal(parseSubject('group:{group 10}').count(1_000_000), 100_000)
+  t.equal(parseTemplate('group:{group 10}').count(1_000_000), 100_000)
   t.same(group.publish_channels, ['personal:{1..1000000}', 'group:{1..100000}'])
 })
 

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseSubject } from '../../subjects.js'
+import { parseTemplate } from '../../channel-template.js'
 import { Dialer } from '../transport/dialer.js'
 import { Clock, Figures } from './figures.js'
 import { isPush, PayloadReader, startNumber } from './payload.js'
@@ -38,7 +38,7 @@ export class Engine {
   /** @type {Settings | null} */
   #settings = null
   #lasting = ''
-  /** @type {import('../../subjects.js').Subject | null} */
+  /** @type {import('../../channel-template.js').ChannelTemplate | null} */
   #users = null
   /** @type {Dialer | null} */
   #dialer = null
@@ -75,17 +75,17 @@ export class Engine {
     const { connections, channels, user, recover, targets, transport, publish } = settings
     const { apiKey, tokenSecret } = this.options
     const lasting = JSON.stringify(settings, LASTING)
-    const subjects = channels.map(parseSubject)
-    const users = user ? parseSubject(user) : null
+    const templates = channels.map(parseTemplate)
+    const users = user ? parseTemplate(user) : null
     if (users && !tokenSecret) throw new Error('a user needs a token secret')
-    if (publish) parseSubject(publish.channels)
+    if (publish) parseTemplate(publish.channels)
     if (publish?.via === 'api' && !apiKey) throw new Error('publishing needs an API key')
     if (lasting !== this.#lasting) {
       // A new drone has no targets.
       const dialer = targets.length + connections > 0 ? this.dialer(settings, transport, this) : null
       this.#resize(0)
       this.#dialer = dialer
-      this.#subscriptions = new Subscriptions(subjects, recover, this.#counters)
+      this.#subscriptions = new Subscriptions(templates, recover, this.#counters)
     }
     this.#lasting = lasting
     this.#settings = settings

@@ -1,12 +1,12 @@
-import { channelNumber } from '../../subjects.js'
-import { OPEN, PATIENCE } from '../transport/wire.js'
+import { channelNumber } from '../../channel-template.js'
+import { ANSWER_TIMEOUT, OPEN } from '../transport/wire.js'
 import { makePayload } from './payload.js'
 
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
 
 /**
  * @typedef {object} Message
- * @property {number} at place of its subject in the ledger
+ * @property {number} at place of its channel in the ledger
  * @property {number} time intended, Unix ms
  * @property {number} sequence 0: none yet
  * @property {boolean} again sent before, possibly published
@@ -23,11 +23,11 @@ const BACKOFF_MAX = 5000
 const PASSING = [100, 111]
 
 /**
- * Publishes the messages of some subjects in order over one connection. Due messages form one batch, and one batch at
+ * Publishes the messages of some channels in order over one connection. Due messages form one batch, and one batch at
  * a time is under way, so that no message overtakes another.
  *
  * An unconfirmed message is published again with its sequence and time until it is confirmed; it is marked, since it
- * may have arrived. A message refused for good returns its sequence, unless a later one of its subject is out: that
+ * may have arrived. A message refused for good returns its sequence, unless a later one of its channel is out: that
  * gap is real and is counted on both sides, as `unpublished` here and as `lost` by the receivers.
  */
 export class Lane {
@@ -49,7 +49,7 @@ export class Lane {
   /** Failed attempts in a row, and the time of the next one. */
   #failures = 0
   #after = 0
-  /** Place of the lane's next subject when it publishes at unlimited rate. */
+  /** Place of the lane's next channel when it publishes at unlimited rate. */
   #turn
 
   /** @param {import('./publisher.js').Publisher} publisher @param {number} number */
@@ -63,7 +63,7 @@ export class Lane {
     return this.#queue.length >= MAX_QUEUE
   }
 
-  /** @param {number} places @param {number} lanes @returns {number} place of the next subject of this lane */
+  /** @param {number} places @param {number} lanes @returns {number} place of the next channel of this lane */
   turn(places, lanes) {
     const place = this.#turn
     this.#turn = place + lanes < places ? place + lanes : place % lanes
@@ -74,7 +74,7 @@ export class Lane {
     return this.#queue.length + this.#batch.length === 0
   }
 
-  /** @param {number} at place of the subject @param {number} time Unix ms */
+  /** @param {number} at place of the channel @param {number} time Unix ms */
   add(at, time) {
     this.#queue.push({ at, time, sequence: 0, again: false })
   }
@@ -102,7 +102,7 @@ export class Lane {
 
   /** @returns {string[]} JSON of the publish requests that go next */
   #takeBatch() {
-    const { subject, sequences, start, engine, settings } = this.#publisher
+    const { template, sequences, start, engine, settings } = this.#publisher
     const { size, part, parts } = settings.publish
     const o = Math.round(engine.clock.state.offset * 1000)
     const m = engine.options.machine
@@ -111,7 +111,7 @@ export class Lane {
     for (let bytes = 0; texts.length < Math.min(most, this.#queue.length); ) {
       const message = this.#queue[texts.length]
       const { at, again } = message
-      const channel = subject.nameOf(part + at * parts)
+      const channel = template.nameOf(part + at * parts)
       const t = Math.round(message.time * 1000)
       const s = message.sequence || sequences[at] + 1
       const data = makePayload({ t, s, c: channelNumber(channel), e: start, m, o }, size, again)
@@ -144,7 +144,7 @@ export class Lane {
   /** @param {Connection} link that can send now */
   #send(link) {
     link.send(this.#text)
-    link.dialer.watch(link, PATIENCE)
+    link.dialer.watch(link, ANSWER_TIMEOUT)
   }
 
   /** @param {Connection} link @param {any} reply */

@@ -9,7 +9,7 @@
 // receiver from counting the second copy as a fault of the gateway.
 
 import { deflateSync, inflateSync } from 'node:zlib'
-import { parseSubject } from '../../subjects.js'
+import { parseTemplate } from '../../channel-template.js'
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz'
 /** Number of padding bytes that are checked. */
@@ -177,11 +177,11 @@ export const packSequences = sequences => deflateSync(Buffer.from(sequences.buff
  * @throws {Error} invalid sequences
  */
 export function readLedger({ channels, part, parts, sequences }) {
-  const subject = parseSubject(channels)
+  const template = parseTemplate(channels)
   const bytes = inflateSync(Buffer.from(sequences, 'base64'))
   const last = new Uint32Array(Uint8Array.from(bytes).buffer)
   return name => {
-    const at = (subject.indexOf(name) - part) / parts
+    const at = (template.indexOf(name) - part) / parts
     return last[at] ?? 0
   }
 }

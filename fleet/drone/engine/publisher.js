@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseSubject } from '../../subjects.js'
+import { parseTemplate } from '../../channel-template.js'
 import { Target } from '../transport/target.js'
 import { Lane } from './lane.js'
 import { packSequences, startNumber } from './payload.js'
@@ -35,7 +35,7 @@ export class Publisher {
   #timer
   /** End of publishing, once stopped. @type {Promise<void> | null} */
   end = null
-  /** Last sequence of each subject of its part. */
+  /** Last sequence of each channel of its part. */
   sequences = new Uint32Array(0)
 
   /** Begins with `change`. @param {import('./engine.js').Engine} engine @param {Settings} settings */
@@ -45,7 +45,7 @@ export class Publisher {
     this.engine = engine
     this.settings = settings
     this.start = startNumber(begin)
-    this.subject = parseSubject(publish.channels)
+    this.template = parseTemplate(publish.channels)
     this.#lanes = Array.from({ length: publish.lanes ?? LANES }, (_, n) => new Lane(this, n))
     this.#dialer = engine.dialer(settings, 'websocket', this)
     this.targets = targets.map(url => new Target(this.#dialer, url))
@@ -57,9 +57,9 @@ export class Publisher {
   change(settings) {
     const { publish, total } = settings
     const now = this.engine.clock.now()
-    // There were no subjects to publish to.
+    // There were no channels to publish to.
     if (this.sequences.length === 0) this.#due = Math.max(this.#due, now)
-    const places = ((this.subject.span || this.subject.count(total)) - publish.part) / publish.parts
+    const places = ((this.template.span || this.template.count(total)) - publish.part) / publish.parts
     const before = this.sequences
     this.sequences = new Uint32Array(Math.max(before.length, Math.ceil(places)))
     this.sequences.set(before)

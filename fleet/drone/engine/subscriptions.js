@@ -1,7 +1,7 @@
-import { channelNumber } from '../../subjects.js'
+import { channelNumber } from '../../channel-template.js'
 import { readLedger, startNumber } from './payload.js'
 
-/** @typedef {import('../../subjects.js').Subject} Subject */
+/** @typedef {import('../../channel-template.js').ChannelTemplate} ChannelTemplate */
 /** @typedef {import('../../schema.js').Counters} Counters */
 
 /** The server has confirmed it, and the connection is open. */
@@ -28,7 +28,7 @@ const SEQUENCES = 2 ** 32
  * subscription that has received nothing and began after publishing did.
  */
 export class Subscriptions {
-  #subjects
+  #templates
   #recover
   #counters
   /** Start of publishing, as startNumber; 0: not publishing. */
@@ -52,12 +52,12 @@ export class Subscriptions {
   /** Start of the newest publisher seen. */
   #latest = 0
 
-  /** @param {Subject[]} subjects @param {boolean} recover @param {Counters} counters */
-  constructor(subjects, recover, counters) {
-    this.#subjects = subjects
+  /** @param {ChannelTemplate[]} templates @param {boolean} recover @param {Counters} counters */
+  constructor(templates, recover, counters) {
+    this.#templates = templates
     this.#recover = recover
     this.#counters = counters
-    this.width = subjects.length
+    this.width = templates.length
   }
 
   /** @param {number} slot new, or reused: at most the number of slots so far */
@@ -88,9 +88,9 @@ export class Subscriptions {
    * @param {number} slot @param {number} number of the connection @returns {{channel: string}[]} SubscribeRequests
    */
   requests(slot, number) {
-    return this.#subjects.map((subject, place) => {
+    return this.#templates.map((template, place) => {
       const i = slot * this.width + place
-      const channel = subject.at(number)
+      const channel = template.at(number)
       this.#channel[i] = channelNumber(channel)
       return {
         channel,
@@ -216,7 +216,7 @@ export class Subscriptions {
     for (const ledger of ledgers) {
       const published = readLedger(ledger)
       for (let i = 0; i < slots * this.width; i++) {
-        const last = published(this.#subjects[i % this.width].at(first + Math.floor(i / this.width)))
+        const last = published(this.#templates[i % this.width].at(first + Math.floor(i / this.width)))
         const start = this.#start[i]
         if (start > ledger.start || last === 0) continue
         const here = start === ledger.start

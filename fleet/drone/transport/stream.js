@@ -161,10 +161,10 @@ export class LongPollConnection extends StreamConnection {
   }
 
   /** @override The session outlives its connections: the next poll shows whether it still exists. */
-  again() {
+  shouldReopen() {
     // Parts of the response were delivered to the listener and would be delivered again.
     const again = this.session && !this.phase && !this.head && this.repeats++ < MAX_REPEATS
-    return !!again || super.again()
+    return !!again || super.shouldReopen()
   }
 
   /** @override */

@@ -5,7 +5,7 @@ import { isIP, Socket } from 'node:net'
 import { createSecureContext, connect as tlsConnect } from 'node:tls'
 import { Sources } from './addresses.js'
 import { HttpWire } from './http.js'
-import { OPEN, onRead, PATIENCE } from './wire.js'
+import { ANSWER_TIMEOUT, OPEN, onRead } from './wire.js'
 
 /** Maximum number of connections for POSTs. */
 const MAX_WIRES = 64
@@ -142,7 +142,7 @@ class PostWire extends HttpWire {
   next() {
     let request
     while (!request && (this.sender = this.posts.queue.shift())) request = this.sender.request()
-    this.dialer.watch(this, request ? PATIENCE : IDLE)
+    this.dialer.watch(this, request ? ANSWER_TIMEOUT : IDLE)
     if (request) this.write(request)
   }
 

@@ -110,7 +110,7 @@ export class WebSocketConnection extends Connection {
   /** @override */
   close() {
     if (this.status !== 101 || this.state > OPEN) return super.close()
-    this.blame('closed')
+    this.setReason('closed')
     this.#leave(NORMAL)
   }
 
@@ -209,7 +209,7 @@ export class WebSocketConnection extends Connection {
     if (payload.length > 0 && !isCloseCode(code)) return this.#refuse('close frame with a reserved code')
     const reason = payload.subarray(2)
     if (!isUtf8(reason)) return this.#refuse('close reason is no UTF-8', NOT_UTF8)
-    this.blame(`${reason}` || 'closed by target', code)
+    this.setReason(`${reason}` || 'closed by target', code)
     this.#leave(code)
   }
 }

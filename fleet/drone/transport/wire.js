@@ -10,7 +10,7 @@ export const CLOSING = 2
 export const CLOSED = 3
 
 /** s a target has to answer. */
-export const PATIENCE = 20
+export const ANSWER_TIMEOUT = 20
 /** Pairs of address and port that one wire tries when they are in use. */
 const MAX_TRIES = 24
 /** Maximum unsent bytes; beyond it the server counts as not reading. */
@@ -44,7 +44,7 @@ export class Wire {
   open() {
     const { target } = this
     this.reason = ''
-    this.dialer.watch(this, PATIENCE)
+    this.dialer.watch(this, ANSWER_TIMEOUT)
     this.pair = target.sources.take(this.tries)
     const socket = target.connect(this.pair)
     this.socket = socket
@@ -66,13 +66,13 @@ export class Wire {
 
   /** Ends it in any state. @param {string} reason '': the target closed it @param {number} [code] */
   end(reason, code) {
-    this.blame(reason, code)
+    this.setReason(reason, code)
     this.state = CLOSED
     this.socket?.destroy()
   }
 
   /** Sets the reason of the end; the first one stays. @param {string} reason @param {number} [code] */
-  blame(reason, code = 0) {
+  setReason(reason, code = 0) {
     if (this.reason !== '') return
     this.reason = reason
     this.code = code
@@ -88,7 +88,7 @@ export class Wire {
   }
 
   /** Whether the wire reconnects after its socket was closed. */
-  again() {
+  shouldReopen() {
     return this.tries > 0
   }
 
@@ -106,14 +106,14 @@ function onError({ code, syscall, address, message }) {
   const taken = code === 'EADDRINUSE' || (code === 'EADDRNOTAVAIL' && syscall === 'connect')
   if (taken && wire.target.sources.first && ++wire.tries < MAX_TRIES) return
   wire.tries = 0
-  wire.blame(syscall === 'bind' ? `${code} ${address}` : (code ?? message))
+  wire.setReason(syscall === 'bind' ? `${code} ${address}` : (code ?? message))
 }
 
 /** @this {WireSocket} */
 function onClose() {
   const { wire } = this
   wire.target.sources.release(wire.pair)
-  if (wire.state < CLOSING && wire.again()) return wire.open()
+  if (wire.state < CLOSING && wire.shouldReopen()) return wire.open()
   wire.state = CLOSED
   wire.dialer.unwatch(wire)
   wire.reason ||= wire.unfinished ? 'answer cut off' : 'closed by target'

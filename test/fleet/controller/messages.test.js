@@ -10,7 +10,7 @@ import { Fleet } from '../../../fleet/controller/fleet.js'
 import { checkMessage, checkResult } from '../../../fleet/controller/messages.js'
 import { zeroTally } from '../../../fleet/controller/snapshot.js'
 import { Engine } from '../../../fleet/drone/engine/engine.js'
-import { lookAround, machineNow, Usage } from '../../../fleet/drone/machine.js'
+import { machineFacts, machineUsage, ProcessUsage } from '../../../fleet/drone/machine.js'
 import { dialLink } from '../../../fleet/link/tls.js'
 import { saveProgram } from '../../../fleet/program.js'
 import { Distributions } from '../../../fleet/statistics/distribution.js'
@@ -23,7 +23,7 @@ async function realMessages() {
   engine.figures.fault('ECONNREFUSED')
   const sample = engine.sample()
   await engine.stop()
-  const facts = lookAround(100)
+  const facts = machineFacts(100)
   return JSON.parse(
     JSON.stringify([
       { type: 'hello', id: 'd1', run: 'r1', start: `${performance.timeOrigin}`, version: '1.2.3', facts },
@@ -35,8 +35,8 @@ async function realMessages() {
           at: Date.now(),
           up: Math.round(performance.now()),
           revision: 1,
-          processes: [new Usage().now('agent', 0), new Usage().now('connections', 3)],
-          machine: machineNow(),
+          processes: [new ProcessUsage().now('agent', 0), new ProcessUsage().now('connections', 3)],
+          machine: machineUsage(),
         },
       },
       { type: 'event', level: 'warn', text: 'a process ended' },

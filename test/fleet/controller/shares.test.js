@@ -1,10 +1,10 @@
 import t from 'tap'
 import {
+  apportion,
   beginsPublishing,
-  blocks,
+  connectionBlocks,
   contradiction,
   settingsOf,
-  share,
 } from '../../../fleet/controller/shares.js'
 import { defaultSettings } from '../../../fleet/settings.js'
 
@@ -14,15 +14,15 @@ const sum = numbers => numbers.reduce((total, number) => total + number, 0)
 t.test(
   'connections are shared out by capacity, to the last one, and nobody gets more than it holds',
   async t => {
-    t.same(share(10, [1, 1, 1]), [4, 3, 3], 'what is left goes to the first ones')
-    t.same(share(100, [100, 300], [100, 300]), [25, 75])
-    t.same(share(350, [100, 300], [100, 300]), [88, 262])
-    t.same(share(1000, [100, 300], [100, 300]), [100, 300], 'more than all hold')
-    t.same(share(10, [5, 0, 5], [5, 0, 5]), [5, 0, 5], 'one that was never heard of holds nothing')
-    t.same(share(7, [], []), [])
+    t.same(apportion(10, [1, 1, 1]), [4, 3, 3], 'what is left goes to the first ones')
+    t.same(apportion(100, [100, 300], [100, 300]), [25, 75])
+    t.same(apportion(350, [100, 300], [100, 300]), [88, 262])
+    t.same(apportion(1000, [100, 300], [100, 300]), [100, 300], 'more than all hold')
+    t.same(apportion(10, [5, 0, 5], [5, 0, 5]), [5, 0, 5], 'one that was never heard of holds nothing')
+    t.same(apportion(7, [], []), [])
     for (const n of [1, 17, 999, 12_345, 54_321]) {
       const capacities = [18_000, 4_000, 31_111, 1, 9_999]
-      const shares = share(n, capacities, capacities)
+      const shares = apportion(n, capacities, capacities)
       t.equal(sum(shares), n)
       t.ok(shares.every((part, i) => Number.isInteger(part) && part >= 0 && part <= capacities[i]))
     }
@@ -31,7 +31,7 @@ t.test(
 
 t.test("a drone's numbers stay while n goes up and down, and no number is there twice", async t => {
   const capacities = [20_000, 10_000, 20_000]
-  const full = blocks(capacities, 1000, 1000)
+  const full = connectionBlocks(capacities, 1000, 1000)
   t.same(
     full.map(({ first, connections }) => [first, connections]),
     [
@@ -42,7 +42,7 @@ t.test("a drone's numbers stay while n goes up and down, and no number is there 
     'together they are 0 to n - 1',
   )
   for (const n of [0, 1, 333, 500, 999]) {
-    const part = blocks(capacities, n, 1000)
+    const part = connectionBlocks(capacities, n, 1000)
     t.same(
       part.map(({ first }) => first),
       full.map(({ first }) => first),

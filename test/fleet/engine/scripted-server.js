@@ -2,8 +2,8 @@
 
 import { once } from 'node:events'
 import { WebSocketServer } from 'ws'
+import { channelNumber } from '../../../fleet/channel-template.js'
 import { makePayload } from '../../../fleet/drone/engine/payload.js'
-import { channelNumber } from '../../../fleet/subjects.js'
 
 /** Payload number `s` of a channel, with a sound one's numbers where nothing else is said. */
 export const payload = (channel, s, { again = false, size = 128, ...numbers } = {}) =>

@@ -1,7 +1,7 @@
 // Checks requests from the controller before anything acts on them.
 
+import { parseTemplate } from '../channel-template.js'
 import { flag, listOf, number, object, oneOf, orNull, text, whole } from '../link/shape.js'
-import { parseSubject } from '../subjects.js'
 import { Dialer } from './transport/dialer.js'
 
 const texts = listOf(text())
@@ -17,7 +17,7 @@ const publish = object({
 })
 
 /** @type {Record<string, import('../link/shape.js').Shape>} */
-const ORDERS = {
+const REQUESTS = {
   settings: object({
     revision: whole(),
     settings: object({
@@ -61,13 +61,13 @@ const ORDERS = {
  * @param {any} message an object @param {string[]} allow
  * @param {number} capacity connections @throws {Error} one line
  */
-export function checkOrder(message, allow, capacity) {
+export function checkRequest(message, allow, capacity) {
   const { type } = message
-  if (typeof type !== 'string' || !Object.hasOwn(ORDERS, type))
+  if (typeof type !== 'string' || !Object.hasOwn(REQUESTS, type))
     throw new Error(
-      `there is no order ${JSON.stringify(type)?.slice(0, 50)}; orders are ${Object.keys(ORDERS).join(', ')}`,
+      `there is no request ${JSON.stringify(type)?.slice(0, 50)}; requests are ${Object.keys(REQUESTS).join(', ')}`,
     )
-  ORDERS[type](message, type)
+  REQUESTS[type](message, type)
   if (type !== 'settings') return
   /** @type {import('../schema.js').Settings} */
   const settings = message.settings
@@ -76,7 +76,7 @@ export function checkOrder(message, allow, capacity) {
     throw new Error(`connections is ${connections}: this drone can hold ${capacity} connections`)
   if (publish && publish.part >= publish.parts)
     throw new Error(`publish.part is ${publish.part}: it must be less than publish.parts, ${publish.parts}`)
-  for (const template of [...channels, user, publish?.channels]) if (template) parseSubject(template)
+  for (const template of [...channels, user, publish?.channels]) if (template) parseTemplate(template)
   // The constructor checks targets, addresses and ports, and opens no connection.
   if (targets.length > 0 || connections > 0 || publish)
     new Dialer({ ...settings, allow }, /** @type {any} */ ({}))

@@ -26,7 +26,7 @@ function scatter(number) {
 }
 
 /** A parsed template. Connections and channels are counted from 0. */
-export class Subject {
+export class ChannelTemplate {
   #before
   #after
   #random
@@ -90,4 +90,4 @@ export class Subject {
 }
 
 /** @param {string} template @throws {Error} one line: an invalid template */
-export const parseSubject = template => new Subject(template)
+export const parseTemplate = template => new ChannelTemplate(template)

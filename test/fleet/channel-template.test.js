@@ -1,8 +1,8 @@
 import t from 'tap'
-import { channelNumber, parseSubject } from '../../fleet/subjects.js'
+import { channelNumber, parseTemplate } from '../../fleet/channel-template.js'
 
 const names = (template, count) => {
-  const subject = parseSubject(template)
+  const subject = parseTemplate(template)
   return Array.from({ length: count }, (_, i) => subject.at(i))
 }
 
@@ -13,13 +13,13 @@ t.test('which channel a connection is on', async t => {
   t.same(names('g:{group 2}', 5), ['g:1', 'g:1', 'g:2', 'g:2', 'g:3'])
   t.same(names('news', 2), ['news', 'news'])
   t.same(names('r{random 1..100}', 1000), names('r{random 1..100}', 1000), 'the same each time')
-  t.equal(parseSubject('s{5..9}').at(6), 's6')
-  t.equal(parseSubject('s{1..1200000}').at(12_000_000 - 1), 's1200000')
+  t.equal(parseTemplate('s{5..9}').at(6), 's6')
+  t.equal(parseTemplate('s{1..1200000}').at(12_000_000 - 1), 's1200000')
 })
 
 t.test('random ones are spread evenly, and two templates do not go together', async t => {
-  const subject = parseSubject('r{random 1..100}')
-  const other = parseSubject('q{random 1..100}')
+  const subject = parseTemplate('r{random 1..100}')
+  const other = parseTemplate('q{random 1..100}')
   const total = 100_000
   const counts = new Array(100).fill(0)
   for (let i = 0; i < total; i++) counts[subject.indexOf(subject.at(i))]++
@@ -40,7 +40,7 @@ for (const template of [
   '1{2..3}4',
 ]) {
   t.test(`${template}: channels are those that connections have`, async t => {
-    const subject = parseSubject(template)
+    const subject = parseTemplate(template)
     for (const total of [0, 1, 25, 95]) {
       const taken = new Set(Array.from({ length: total }, (_, i) => subject.at(i)))
       const named = new Set()
@@ -77,7 +77,7 @@ t.test('what cannot be read is refused in one line', async t => {
     'a}',
     's{0..9999999999}',
   ]
-  for (const template of bad) t.throws(() => parseSubject(template), { message: /^[^\n]+$/ }, template)
+  for (const template of bad) t.throws(() => parseTemplate(template), { message: /^[^\n]+$/ }, template)
 })
 
 t.test('channel numbers are FNV-1a', async t => {
