@@ -27,7 +27,7 @@ export function parseFlags(args, defaults, texts = {}) {
   return /** @type {any} */ (flags)
 }
 
-/** @param {string} name of the flag @param {string} text @param {number} least @returns {number} @throws {UsageError} */
+/** @param {string} name of the flag @param {string} text @param {number} least @throws {UsageError} */
 export function wholeNumber(name, text, least) {
   if (!/^\d+$/.test(text) || Number(text) < least)
     throw new UsageError(`--${name} is a whole number from ${least}, not "${text}"`)

@@ -59,7 +59,10 @@ export class Load {
   /** @type {Member | null} */
   #publisher = null
 
-  /** @param {Endpoints} endpoints @param {import('./scenarios.js').Sizes} sizes @param {import('./scenarios.js').Show} show */
+  /**
+   * @param {Endpoints} endpoints @param {import('./scenarios.js').Sizes} sizes
+   * @param {import('./scenarios.js').Show} show
+   */
   constructor(endpoints, sizes, show) {
     this.#endpoints = endpoints
     this.#sizes = sizes

@@ -9,7 +9,8 @@ export const rounded = (value, digits) => Number(value.toFixed(digits))
 export const toMs = ms => rounded(ms, 2)
 
 /**
- * Output of one part of a run. @param {import('./bench.js').Io} io @param {string} name @returns {import('./scenarios.js').Show}
+ * Output of one part of a run.
+ * @param {import('./bench.js').Io} io @param {string} name @returns {import('./scenarios.js').Show}
  */
 export const outputOf = ({ progress, warning }, name) => ({
   progress: text => progress(`${name}: ${text}`),

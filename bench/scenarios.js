@@ -79,7 +79,8 @@ const latency = (deployment, sizes, show) =>
   )
 
 /**
- * @param {Deployment} deployment @param {import('./load.js').Endpoints} endpoints @param {Sizes} sizes @param {Show} show
+ * @param {Deployment} deployment @param {import('./load.js').Endpoints} endpoints @param {Sizes} sizes
+ * @param {Show} show
  * @returns {Promise<Result>}
  */
 async function flowBetween(deployment, endpoints, sizes, show) {

@@ -181,7 +181,8 @@ async function requestOf({ env, cwd }, flags) {
   }
 }
 
-/** @typedef {Awaited<ReturnType<typeof requestOf>> & {provider: import('../providers/contract.js').Provider}} Options */
+/** @typedef {import('../providers/contract.js').Provider} Provider */
+/** @typedef {Awaited<ReturnType<typeof requestOf>> & {provider: Provider}} Options */
 
 const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
 

@@ -119,7 +119,8 @@ export class ControlServer {
  */
 
 /**
- * @param {FleetHost} host @returns {Promise<import('./fleet.js').Fleet>} after the drones of a previous controller reported
+ * @param {FleetHost} host
+ * @returns {Promise<import('./fleet.js').Fleet>} after the drones of a previous controller have reported
  */
 async function fleetOf(host) {
   if (host.fleet === null || host.fleet.size === 0)

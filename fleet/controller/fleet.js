@@ -1,8 +1,13 @@
-// The controller of a fleet: launches, directs, watches and stops its drones. Fleet is the room's interface: commands
-// reach it over the control socket (control-server.js, client.js), the runner directly. State on disk: folder.js;
-// links: links.js. May import: link/, providers/ (contract and index), statistics/, settings, program; never drone/,
-// runner/, cli/. Promises: after a crash a new controller finds every launched drone and its counts; a setting applies
-// to all drones or to none; no message of a drone is used unchecked.
+// The controller of a fleet: launches, directs, watches and stops its drones. Fleet is the room's interface; commands
+// use it over the control socket (client.js -> control-server.js -> daemon.js), the runner directly.
+//
+//   folder.js, drone-list.js, drone.js   state: on disk, in memory, of one drone; snapshot.js merges it
+//   links.js, messages.js                links to drones, and checks of what they send
+//   launcher.js, launch.js, relauncher.js   launch, stop, relaunch; settings-sender.js, shares.js   settings and ramps
+//
+// May import: link/, providers/ (contract and index), statistics/, settings, program; never drone/, runner/, cli/.
+// Promises: after a crash a new controller finds every launched drone and its counts; a setting applies to all drones
+// or to none; no message of a drone is used unchecked.
 
 import { randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
@@ -311,8 +316,8 @@ export class Fleet extends EventEmitter {
    * @param {boolean} [options.keep] keep what was launched when a part fails; otherwise all of it is stopped
    * @param {number} [options.timeout] ms
    * @param {AbortSignal} [options.signal] cancels the launch, or only the wait with `keep`
-   * @returns {Promise<import('./launch.js').LaunchOutcome & {fault: string}>} `fault`: what failed although the rest was
-   *   kept
+   * @returns {Promise<import('./launch.js').LaunchOutcome & {fault: string}>} `fault`: what failed although the rest
+   *   was kept
    * @throws {Error} one line, with the drones that never reported and what became of the rest
    */
   launch(plan, options = {}) {

@@ -34,7 +34,8 @@ export class Launcher {
   /**
    * @param {object} options @param {import('./drone-list.js').DroneList} options.list
    * @param {import('../providers/contract.js').Provider} options.provider
-   * @param {import('./links.js').Links} options.links @param {import('./settings-sender.js').SettingsSender} options.sender
+   * @param {import('./links.js').Links} options.links
+   * @param {import('./settings-sender.js').SettingsSender} options.sender
    * @param {import('./drone-list.js').OnEvent} options.onEvent
    */
   constructor({ list, provider, links, sender, onEvent }) {

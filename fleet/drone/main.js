@@ -5,7 +5,7 @@
 //   engine/          connections of one process, what they receive and check, publishers; transport/: bytes in and out
 //   bootstrap.js     downloads this program on a machine that has nothing but Node.js
 //
-// May import: Node.js, fleet/link, fleet/statistics and fleet/channel-template.js, since a machine gets only these files.
+// May import: Node.js, fleet/link, fleet/statistics and fleet/channel-template.js: a machine gets only these files.
 // Promises: it connects to nothing that its configuration does not allow, counts every message once, and stops its load
 // without a controller.
 

@@ -81,8 +81,8 @@ export const RESULT_SCHEMA = 1
  * @property {number} p99
  * @property {number} p999
  * @property {import('../schema.js').DistributionWire} wire the histogram
- * @typedef {Omit<Counters, 'gaps' | 'bytesIn' | 'bytesOut'> & {expected: number, unknown: number}} Accounting `lost`: in
- *   gaps, and at the end; `expected`: sum over all subscriptions at the end, 0: nothing was published; `unknown`:
+ * @typedef {Omit<Counters, 'gaps' | 'bytesIn' | 'bytesOut'> & {expected: number, unknown: number}} Accounting `lost`:
+ *   in gaps, and at the end; `expected`: sum over all subscriptions at the end, 0: nothing was published; `unknown`:
  *   subscriptions without a verdict
  * @typedef {object} DroneResult
  * @property {string} id

@@ -1,8 +1,11 @@
-// Runs a scenario from its start to its report: gateway, fleet, steps, ledgers, files. runScenario is the room's
-// interface. plan.js: before the run; step-run.js: one step; result.js: format of result.json; page.js: the report.
-// May import: controller/, scenarios/, statistics/, src/report and src/charts; never drone/ or cli/. Promises:
-// everything a run started ends with it, even if the runner is killed; measurements before a failure are kept; every
-// message is accounted for.
+// Runs a scenario from its start to its report. runScenario is the room's interface.
+//
+//   plan.js -> gateway-process.js, processes.js (supervisor.js) -> step-run.js, snapshots.js, target.js -> result.js,
+//   limits.js, gateway-figures.js -> page.js, page-tables.js, summary.js
+//
+// May import: controller/, scenarios/, statistics/, src/report and src/charts; never drone/ or cli/.
+// Promises: everything a run started ends with it, even if the runner is killed; measurements before a failure are
+// kept; every message is accounted for.
 
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -51,8 +51,8 @@ export class StepRun {
   #underWay = []
 
   /**
-   * @param {RunContext} context @param {Step} step @param {Counters} base the fleet's counters at the end of the previous
-   *   step
+   * @param {RunContext} context @param {Step} step
+   * @param {Counters} base the fleet's counters at the end of the previous step
    */
   constructor(context, step, base) {
     this.#context = context

@@ -33,8 +33,8 @@ export const STATE_STYLES = {
 }
 
 /**
- * @param {Pick<Column, 'name' | 'width' | 'rank' | 'text'> & Partial<Pick<Column, 'title' | 'group' | 'align' | 'cell'>> &
- *   {total?: (snapshot: FleetSnapshot, p99: number | null) => string}} column
+ * @param {Pick<Column, 'name' | 'width' | 'rank' | 'text'> & Partial<Pick<Column, 'title' | 'group' | 'align'>> & {cell?:
+ *   Column['cell'], total?: (snapshot: FleetSnapshot, p99: number | null) => string}} column
  * @returns {Column}
  */
 const column = ({ title, group = '', align = 'right', cell, total = () => '', ...rest }) => ({

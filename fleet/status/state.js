@@ -26,8 +26,8 @@ import { isStale, KEPT, toPoint } from './picture.js'
  * @property {Dialog | null} dialog
  * @property {Effect[]} effects for the caller of reduce() to carry out
  *
- * @typedef {import('../../dashboard/view/state.js').ViewState<Picture> & OwnState} State everything that the screen is made of; never
- *   changed, always replaced
+ * @typedef {import('../../dashboard/view/state.js').ViewState<Picture> & OwnState} State everything that the screen
+ *   shows; never changed, always replaced
  * @typedef {import('../../dashboard/view/screen.js').Panel<State>} Panel
  *
  * @typedef {{type: 'snapshot', snapshot: FleetSnapshot, now: number}

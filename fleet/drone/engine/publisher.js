@@ -4,7 +4,8 @@ import { Target } from '../transport/target.js'
 import { Lane } from './lane.js'
 import { packSequences, startNumber } from './payload.js'
 
-/** @typedef {import('../../schema.js').Settings & {publish: import('../../schema.js').Publish}} Settings that publish */
+/** @typedef {import('../../schema.js').Publish} Publish */
+/** @typedef {import('../../schema.js').Settings & {publish: Publish}} Settings with a publisher */
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
 
 /** Batches under way at once. */

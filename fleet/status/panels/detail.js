@@ -159,7 +159,7 @@ function factBlock({ facts }, own) {
 
 /** @typedef {import('../../schema.js').DroneProcess} DroneProcess */
 
-/** Columns of the processes. @type {readonly [title: string, width: number, text: (process: DroneProcess) => string][]} */
+/** @type {readonly [title: string, width: number, text: (process: DroneProcess) => string][]} */
 const PROCESS_COLUMNS = [
   ['process', 11, ({ role }) => role],
   ['pid', 8, ({ pid }) => `${pid}`],
