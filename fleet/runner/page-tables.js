@@ -15,15 +15,22 @@ const rate = value => formatValue(value < 100 ? Number(value.toPrecision(3)) : M
 /** @param {StepResult} step @param {(latency: import('./result.js').Latency) => number} figure */
 const ms = ({ latency }, figure) => (latency.count === 0 ? NOTHING : milliseconds(figure(latency)))
 
-/**
- * Rows of all steps, a group for each run. @param {Shown[]} runs
- * @param {(step: StepResult, result: RunResult) => string[]} cells
- */
-const byStep = (runs, cells) =>
-  runs.map(({ label, result }) => ({
+/** @template T @typedef {readonly [title: string, cell: (item: T) => string][]} Columns */
+
+/** @template T @param {Columns<T>} columns @returns {string[]} */
+const titlesOf = columns => columns.map(([title]) => title)
+
+/** @template T @param {Columns<T>} columns @param {T} item @returns {string[]} */
+const cellsOf = (columns, item) => columns.map(([, cell]) => cell(item))
+
+/** A row for each step, and a group for each run. @param {Shown[]} runs @param {Columns<StepResult>} columns */
+const byStep = (runs, columns) => ({
+  columns: titlesOf(columns),
+  groups: runs.map(({ label, result }) => ({
     title: runs.length > 1 ? label : 'Step',
-    rows: result.steps.map(step => ({ label: step.name, cells: cells(step, result) })),
-  }))
+    rows: result.steps.map(step => ({ label: step.name, cells: cellsOf(columns, step) })),
+  })),
+})
 
 /** @param {Shown[]} runs of one scenario @returns {Table | null} null: it was never published */
 export function comparisonTable(runs) {
@@ -68,79 +75,55 @@ function scalesText(runs) {
 const machineText = ({ cores, memory, cpu }) =>
   `${cpu === '' ? '' : `${cpu}, `}${cores} ${cores === 1 ? 'core' : 'cores'}, ${Math.round(memory / 2 ** 30)} GB`
 
+/** @type {Columns<StepResult>} */
+const STEP_COLUMNS = [
+  [
+    'Connections',
+    ({ connections: { open, wanted } }) =>
+      open === wanted ? count(open) : `${count(open)} of ${count(wanted)}`,
+  ],
+  ['Opened', step => rate(step.ramp.mean)],
+  ['Received', step => rate(step.received)],
+  ['Pings', step => rate(step.pings)],
+  ['Mean', step => ms(step, ({ mean }) => mean)],
+  ['p99', step => ms(step, ({ p99 }) => p99)],
+  ['Longest', step => ms(step, ({ max }) => max)],
+  ['Lost', ({ accounting: { expected, lost } }) => (expected > 0 ? count(lost) : NOTHING)],
+  ['CPU, gateway', ({ gateway }) => (gateway === null ? NOTHING : percent(gateway.cpu))],
+  ['CPU, drones', ({ drones }) => percent(drones.reduce((sum, { cpu }) => sum + cpu, 0))],
+]
+
 /** @param {Shown[]} runs @returns {Table} */
-export function stepsTable(runs) {
-  return {
-    title: 'Steps',
-    names: true,
-    note: 'Latency is that of all messages, from the moment in which one was to be sent to its arrival. CPU: 100 % is one core.',
-    columns: [
-      'Connections',
-      'Opened',
-      'Received',
-      'Pings',
-      'Mean',
-      'p99',
-      'Longest',
-      'Lost',
-      'CPU, gateway',
-      'CPU, drones',
-    ],
-    groups: byStep(runs, step => [
-      step.connections.open === step.connections.wanted
-        ? count(step.connections.open)
-        : `${count(step.connections.open)} of ${count(step.connections.wanted)}`,
-      rate(step.ramp.mean),
-      rate(step.received),
-      rate(step.pings),
-      ms(step, ({ mean }) => mean),
-      ms(step, ({ p99 }) => p99),
-      ms(step, ({ max }) => max),
-      step.accounting.expected > 0 ? count(step.accounting.lost) : NOTHING,
-      step.gateway === null ? NOTHING : percent(step.gateway.cpu),
-      percent(step.drones.reduce((sum, { cpu }) => sum + cpu, 0)),
-    ]),
-  }
-}
+export const stepsTable = runs => ({
+  title: 'Steps',
+  names: true,
+  note: 'Latency is that of all messages, from the moment in which one was to be sent to its arrival. CPU: 100 % is one core.',
+  ...byStep(runs, STEP_COLUMNS),
+})
+
+/** @param {StepResult} step @param {'mean90' | 'mean95'} which */
+const interval = ({ latency }, which) =>
+  latency.count === 0 ? NOTHING : `${milliseconds(latency[which].low)} – ${milliseconds(latency[which].high)}`
+
+/** @type {Columns<StepResult>} */
+const LATENCY_COLUMNS = [
+  ['Messages', step => count(step.latency.count)],
+  ['Shortest', step => ms(step, ({ min }) => min)],
+  ['Mean', step => ms(step, ({ mean }) => mean)],
+  ['Mean, 90 % sure', step => interval(step, 'mean90')],
+  ['Mean, 95 % sure', step => interval(step, 'mean95')],
+  ['Deviation', step => ms(step, ({ deviation }) => deviation)],
+  ['p50', step => ms(step, ({ p50 }) => p50)],
+  ['p90', step => ms(step, ({ p90 }) => p90)],
+  ['p99', step => ms(step, ({ p99 }) => p99)],
+  ['p99.9', step => ms(step, ({ p999 }) => p999)],
+  ['Longest', step => ms(step, ({ max }) => max)],
+]
 
 /** @param {Shown[]} runs @returns {Table | null} */
 export function latencyTable(runs) {
   if (!runs.some(({ result }) => result.steps.some(({ latency }) => latency.count > 0))) return null
-  const interval = (/** @type {StepResult} */ step, /** @type {'mean90' | 'mean95'} */ which) =>
-    step.latency.count === 0
-      ? NOTHING
-      : `${milliseconds(step.latency[which].low)} – ${milliseconds(step.latency[which].high)}`
-  return {
-    title: 'Latency',
-    names: true,
-    note: clockText(runs),
-    columns: [
-      'Messages',
-      'Shortest',
-      'Mean',
-      'Mean, 90 % sure',
-      'Mean, 95 % sure',
-      'Deviation',
-      'p50',
-      'p90',
-      'p99',
-      'p99.9',
-      'Longest',
-    ],
-    groups: byStep(runs, step => [
-      count(step.latency.count),
-      ms(step, ({ min }) => min),
-      ms(step, ({ mean }) => mean),
-      interval(step, 'mean90'),
-      interval(step, 'mean95'),
-      ms(step, ({ deviation }) => deviation),
-      ms(step, ({ p50 }) => p50),
-      ms(step, ({ p90 }) => p90),
-      ms(step, ({ p99 }) => p99),
-      ms(step, ({ p999 }) => p999),
-      ms(step, ({ max }) => max),
-    ]),
-  }
+  return { title: 'Latency', names: true, note: clockText(runs), ...byStep(runs, LATENCY_COLUMNS) }
 }
 
 /** @param {Shown[]} runs */
@@ -202,39 +185,51 @@ export function accountingTable(runs) {
   }
 }
 
+/** @type {Columns<import('./result.js').DroneResult>} */
+const DRONE_COLUMNS = [
+  ['Where', ({ where }) => where],
+  ['Connections', ({ connections }) => count(connections)],
+  ['Processes', ({ processes }) => count(processes)],
+  ['CPU', ({ cpu }) => percent(cpu)],
+  ['Memory', ({ memory }) => bytes(memory)],
+  ['Of a connection', ({ bytesPerConnection: own }) => (own > 0 ? bytes(own) : NOTHING)],
+  ['p99', ({ p99 }) => (p99 > 0 ? milliseconds(p99) : NOTHING)],
+  ['Clock off by at most', ({ clockError }) => (clockError > 0 ? milliseconds(clockError) : NOTHING)],
+]
+
 /** @param {Shown[]} runs @returns {Table} of the last step */
-export function dronesTable(runs) {
-  return {
-    title: 'Drones',
-    note: 'At the last step. Memory of a connection is user space of the drone, beyond what its processes have before their first connection.',
-    columns: [
-      'Where',
-      'Connections',
-      'Processes',
-      'CPU',
-      'Memory',
-      'Of a connection',
-      'p99',
-      'Clock off by at most',
-    ],
-    groups: runs.map(({ label, result }) => ({
-      title: runs.length > 1 ? label : 'Drone',
-      rows: (result.steps.at(-1)?.drones ?? []).map(drone => ({
-        label: drone.id,
-        cells: [
-          drone.where,
-          count(drone.connections),
-          count(drone.processes),
-          percent(drone.cpu),
-          bytes(drone.memory),
-          drone.bytesPerConnection > 0 ? bytes(drone.bytesPerConnection) : NOTHING,
-          drone.p99 > 0 ? milliseconds(drone.p99) : NOTHING,
-          drone.clockError > 0 ? milliseconds(drone.clockError) : NOTHING,
-        ],
-      })),
+export const dronesTable = runs => ({
+  title: 'Drones',
+  note: 'At the last step. Memory of a connection is user space of the drone, beyond what its processes have before their first connection.',
+  columns: titlesOf(DRONE_COLUMNS),
+  groups: runs.map(({ label, result }) => ({
+    title: runs.length > 1 ? label : 'Drone',
+    rows: (result.steps.at(-1)?.drones ?? []).map(drone => ({
+      label: drone.id,
+      cells: cellsOf(DRONE_COLUMNS, drone),
     })),
-  }
-}
+  })),
+})
+
+/** @param {(gateway: import('./result.js').StepGateway) => string} cell @returns {(step: StepResult) => string} */
+const ofGateway =
+  cell =>
+  ({ gateway }) =>
+    gateway === null ? NOTHING : cell(gateway)
+
+/** @type {Columns<StepResult>} */
+const GATEWAY_COLUMNS = [
+  ['CPU', ofGateway(({ cpu }) => percent(cpu))],
+  ['CPU, peak', ofGateway(({ cpuPeak }) => percent(cpuPeak))],
+  ['CPU, machine', ofGateway(({ machineCpu }) => percent(machineCpu))],
+  ['Event-loop delay, average', ofGateway(({ ticks }) => milliseconds(ticks.average))],
+  ['Event-loop delay, p90', ofGateway(({ ticks }) => milliseconds(ticks.p90))],
+  ['Event-loop delay, longest', ofGateway(({ ticks }) => milliseconds(ticks.max))],
+  ['Resident memory', ofGateway(({ rss }) => bytes(rss))],
+  ['TCP buffers', ofGateway(({ tcpMemory }) => bytes(tcpMemory))],
+  ['Slab', ofGateway(({ slab }) => bytes(slab))],
+  ['TCP sockets', ofGateway(({ sockets }) => count(Math.round(sockets)))],
+]
 
 /** @param {Shown[]} runs @returns {Table | null} */
 export function gatewayTable(runs) {
@@ -244,34 +239,7 @@ export function gatewayTable(runs) {
     title: 'The gateway in each step',
     names: true,
     note: 'Means over the measured time. TCP buffers, slab and sockets are those of the whole machine, drones included where they share it.',
-    columns: [
-      'CPU',
-      'CPU, peak',
-      'CPU, machine',
-      'Event-loop delay, average',
-      'Event-loop delay, p90',
-      'Event-loop delay, longest',
-      'Resident memory',
-      'TCP buffers',
-      'Slab',
-      'TCP sockets',
-    ],
-    groups: byStep(known, ({ gateway }) =>
-      gateway === null
-        ? Array.from({ length: 10 }, () => NOTHING)
-        : [
-            percent(gateway.cpu),
-            percent(gateway.cpuPeak),
-            percent(gateway.machineCpu),
-            milliseconds(gateway.ticks.average),
-            milliseconds(gateway.ticks.p90),
-            milliseconds(gateway.ticks.max),
-            bytes(gateway.rss),
-            bytes(gateway.tcpMemory),
-            bytes(gateway.slab),
-            count(Math.round(gateway.sockets)),
-          ],
-    ),
+    ...byStep(known, GATEWAY_COLUMNS),
   }
 }
 
