@@ -63,7 +63,7 @@
 /**
  * Callbacks of a broker into its worker.
  * @typedef {object} BrokerEvents
- * @property {(channel: string, publication: Publication) => void} publication `publication` is valid only during the call
+ * @property {(channel: string, publication: Publication) => void} publication valid only during the call
  * @property {(channel: string, info: string, joined: boolean) => void} presence a join or a leave
  * @property {(channel: string, offset: number, epoch: string) => void} lost missed publications cannot be recovered:
  *   the next publication of the channel follows this position

@@ -13,7 +13,7 @@ import { LocalBroker } from './embedded/client.js'
 
 /**
  * `engine.type` -> loader of the engine, and the check of its servers before any worker starts
- * @type {Record<string, {load: () => Promise<CreateEngine | null>, check: (config: any, log: import('pino').Logger) => Promise<void>}>}
+ * @type {Record<string, {load: () => Promise<CreateEngine | null>, check: typeof checkEngine}>}
  */
 const ENGINES = {
   memory: { load: async () => null, check: async () => {} },

@@ -8,13 +8,10 @@ const MAX_TICKS = 5
  * @property {string[]} answers JSON texts
  * @property {any} question for workers that are asked later
  * @property {number} ticks
- * @property {(answers: string[] | null) => void} done called once; null: a worker has failed, or has not answered in time
+ * @property {(answers: string[] | null) => void} done called once; null: a worker has failed or is late
  */
 
-/**
- * The open surveys of an engine.
- * @template W how the engine identifies a worker
- */
+/** The open surveys of an engine. @template W how the engine identifies a worker */
 export class Surveys {
   /** @type {Map<number, Survey<W>>} */
   open = new Map()

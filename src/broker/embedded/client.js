@@ -47,8 +47,7 @@ export class Bus {
   }
 
   /**
-   * @template T
-   * @param {number} type @param {string[]} texts @param {(cursor: FrameCursor) => T} read
+   * @template T @param {number} type @param {string[]} texts @param {(cursor: FrameCursor) => T} read
    * @returns {Promise<T>}
    */
   ask(type, texts, read) {

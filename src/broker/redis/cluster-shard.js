@@ -25,7 +25,7 @@ const ZERO = 0x30
  * the masters to ask. So a server with an old view, or cut off from the others, does no harm.
  *
  *            a master says: mine                  it says: not mine; or: the cluster is down, and another one: mine
- *   (nobody) --------------------> up at its connection --------------------------------------------------------> leaving
+ *   (nobody) --------------------> up at its connection ------------------------------------------------------> leaving
  *      ^                                 | its connection is lost                                                    |
  *      +---------------------------------+--------------------------- the pending commands are answered -------------+
  * @implements {Shard}

@@ -144,14 +144,14 @@ const PIECE = 512 * 1024
 /** Life of a large message in Redis, ms. */
 const TTL = 15_000
 
+/** @typedef {(error: Error | null, bytes: Buffer) => void} BytesDone */
+
 /**
  * Messages too large for a topic, where Redis would disconnect a slow subscriber: stored under a key, read in pieces.
  */
 export class LargeMessages {
   #partition
-  /**
-   * @type {{key: string, size: number, wanted: () => boolean, done: (error: Error | null, bytes: Buffer) => void}[]} fetched one after another
-   */
+  /** @type {{key: string, size: number, wanted: () => boolean, done: BytesDone}[]} fetched one after another */
   #waiting = []
 
   /** @param {import('./partition.js').Partition} partition */
@@ -176,7 +176,7 @@ export class LargeMessages {
   /**
    * @param {string} key @param {number} size bytes
    * @param {() => boolean} wanted checked when its turn comes, and before `done`
-   * @param {(error: Error | null, bytes: Buffer) => void} done called only if still wanted
+   * @param {BytesDone} done called only if still wanted
    */
   fetch(key, size, wanted, done) {
     this.#waiting.push({ key, size, wanted, done })

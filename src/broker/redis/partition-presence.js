@@ -141,7 +141,8 @@ export class PartitionPresence {
   }
 
   /**
-   * @param {ChannelEntry} entry @param {string[]} removed @param {string[]} present @param {number} lease ms, 0: unchanged
+   * @param {ChannelEntry} entry @param {string[]} removed @param {string[]} present
+   * @param {number} lease ms, 0: unchanged
    * @param {(error: Error | null, applied: boolean) => void} done not applied: Redis has another revision
    */
   #write(entry, removed, present, lease, done) {
@@ -247,7 +248,7 @@ export class PartitionPresence {
     })
   }
 
-  /** Writes everything, without a comparison: Redis holds nothing of this worker in the channel. @param {ChannelEntry} entry */
+  /** Writes all entries: Redis holds none of this worker in the channel. @param {ChannelEntry} entry */
   #rewrite(entry) {
     if (entry.waiting) return
     entry.waiting = []
