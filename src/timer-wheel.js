@@ -118,8 +118,22 @@ export class TimerWheel {
   schedule(timer, at) {
     if (timer.armed) unlink(timer)
     else if (this.#size++ === 0 && this.#started) this.#wake()
-    timer.dueTick = Math.max(this.#now + 1, Math.ceil((at - this.#startedAt) / this.#tickMs))
+    timer.dueTick = Math.max(this.#now + 1, this.#tickOf(at))
     this.#place(timer)
+  }
+
+  /**
+   * Schedules a timer, unless it is due earlier. For deadlines that are put off all the time: the timer is not moved,
+   * and `onTimer` schedules it again.
+   * @param {Timer} timer @param {number} at unix ms
+   */
+  scheduleBy(timer, at) {
+    if (!timer.armed || this.#tickOf(at) < timer.dueTick) this.schedule(timer, at)
+  }
+
+  /** The first tick that is not earlier. @param {number} at unix ms */
+  #tickOf(at) {
+    return Math.ceil((at - this.#startedAt) / this.#tickMs)
   }
 
   /** @param {Timer} timer in the wheel or not */

@@ -153,6 +153,22 @@ t.test('a timer that is scheduled again is moved, a cancelled one is never calle
   t.same(pass(100), ['gone'], 'a cancelled timer can be scheduled again')
 })
 
+t.test('a deadline that is put off all the time is not moved; an earlier one is', async t => {
+  const { timer, clock, schedule, pass, wheel } = setUp()
+  const one = timer('one')
+  wheel.scheduleBy(one, clock() + 2000)
+  wheel.scheduleBy(one, clock() + 90_000)
+  const { dueTick } = one
+  t.same(pass(1900), [])
+  t.equal(one.dueTick, dueTick)
+  t.same(pass(100), ['one'])
+  schedule(one, 90_000)
+  wheel.scheduleBy(one, clock() + 500)
+  t.equal(wheel.size, 1)
+  t.same(pass(500), ['one'])
+  t.equal(wheel.size, 0)
+})
+
 t.test('timers are cancelled, moved and scheduled again while a tick calls others', async t => {
   const { timer, schedule, add, pass, wheel } = setUp()
   const [second, third, fourth] = [timer('second'), timer('third'), timer('fourth')]

@@ -1,7 +1,10 @@
 import { errors } from '../../errors.js'
-import { Expiry } from './expiry.js'
+import { TimerWheel } from '../../timer-wheel.js'
 import { Results } from './results.js'
 import { Stream } from './stream.js'
+
+/** Precision of the removal of expired data, ms. Readers never get expired data. */
+const TICK_MS = 1000
 
 /** Bytes of a stream besides its entries. */
 const STREAM_OVERHEAD = 400
@@ -18,12 +21,10 @@ const STREAM_OVERHEAD = 400
 export class Channel {
   /** @type {L[]} workers with a subscriber */
   links = []
-  /** @type {Stream | null} */
+  /** @type {StoredStream<L> | null} */
   stream = null
   /** @type {Map<string, Present<L>> | null} by client id */
   presence = null
-  /** For Expiry. */
-  dueSecond = 0
 
   /** @param {string} name */
   constructor(name) {
@@ -32,6 +33,22 @@ export class Channel {
 
   get empty() {
     return this.links.length === 0 && this.stream === null && this.presence === null
+  }
+}
+
+/** The stream of a channel. @template L */
+class StoredStream extends Stream {
+  #store
+
+  /** @param {Store<L>} store @param {Channel<L>} channel */
+  constructor(store, channel) {
+    super()
+    this.#store = store
+    this.channel = channel
+  }
+
+  onTimer() {
+    this.#store.checkStream(this)
   }
 }
 
@@ -57,7 +74,7 @@ export class Store {
   #maxBytes
   #clock
   #onFull
-  #expiry
+  #timers
 
   /**
    * @param {object} options @param {number} options.maxBytes @param {() => number} options.clock ms
@@ -67,7 +84,7 @@ export class Store {
     this.#maxBytes = maxBytes
     this.#clock = clock
     this.#onFull = onFull
-    this.#expiry = new Expiry(clock(), (/** @type {Channel<L>} */ channel, now) => this.#due(channel, now))
+    this.#timers = new TimerWheel(TICK_MS, clock)
   }
 
   /** Estimated bytes of history, positions and idempotency keys. */
@@ -151,11 +168,11 @@ export class Store {
     if (!stream) {
       // #current may have removed the channel with its stream.
       this.channels.set(name, channel)
-      channel.stream = stream = new Stream()
+      channel.stream = stream = new StoredStream(this, channel)
       stream.expireAt = now + metaTtl
       this.#streams.add(channel)
       this.#streamBytes += STREAM_OVERHEAD + name.length
-      this.#expiry.schedule(channel, stream.expireAt)
+      this.#timers.schedule(stream, stream.expireAt)
       this.#makeRoom(channel)
     }
     stream.expireAt = now + metaTtl
@@ -164,7 +181,7 @@ export class Store {
 
   /** @param {Channel<L>} channel */
   #clear(channel) {
-    const stream = /** @type {Stream} */ (channel.stream)
+    const stream = /** @type {StoredStream<L>} */ (channel.stream)
     this.#streamBytes -= stream.bytes
     stream.clear()
     this.#kept.delete(channel)
@@ -173,17 +190,18 @@ export class Store {
   /** @param {Channel<L>} channel */
   #dropStream(channel) {
     this.#clear(channel)
+    this.#timers.cancel(/** @type {StoredStream<L>} */ (channel.stream))
     this.#streamBytes -= STREAM_OVERHEAD + channel.name.length
     this.#streams.delete(channel)
     channel.stream = null
     this.#release(channel)
   }
 
-  /** @param {Channel<L>} channel @param {number} now ms @returns {number} ms of the next check */
-  #due(channel, now) {
-    const stream = this.#current(channel, now)
-    if (!stream) return 0
-    return stream.entriesExpireAt > 0 ? Math.min(stream.entriesExpireAt, stream.expireAt) : stream.expireAt
+  /** Removes what has expired, and schedules the next check. @param {StoredStream<L>} stream */
+  checkStream(stream) {
+    if (!this.#current(stream.channel, this.#clock())) return
+    const { entriesExpireAt, expireAt } = stream
+    this.#timers.schedule(stream, entriesExpireAt > 0 ? Math.min(entriesExpireAt, expireAt) : expireAt)
   }
 
   /**
@@ -202,7 +220,7 @@ export class Store {
     const offset = stream.add(flags, body, size)
     this.#streamBytes += stream.bytes - before
     stream.entriesExpireAt = now + ttl
-    this.#expiry.schedule(channel, stream.entriesExpireAt)
+    this.#timers.scheduleBy(stream, stream.entriesExpireAt)
     this.#kept.delete(channel)
     this.#kept.add(channel)
     if (this.bytes > this.#maxBytes) this.#makeRoom(channel)
@@ -280,8 +298,7 @@ export class Store {
 
   /** Removes expired data. Called about once a second. */
   sweep() {
-    const now = this.#clock()
-    this.#expiry.sweep(now)
-    this.#results.sweep(now)
+    this.#timers.tick()
+    this.#results.sweep(this.#clock())
   }
 }

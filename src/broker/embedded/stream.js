@@ -1,3 +1,4 @@
+import { Timer } from '../../timer-wheel.js'
 import { newEpoch } from '../epoch.js'
 
 /** Cost of an entry besides its bytes: the object, the string's header, the place in the list. */
@@ -16,8 +17,10 @@ const ENTRY_OVERHEAD = 96
  *
  *        first            top
  *   ......[n-2][n-1][n]            entries are contiguous: offset(i) = first + i
+ *
+ * Its timer belongs to the store, which removes what has expired.
  */
-export class Stream {
+export class Stream extends Timer {
   epoch = newEpoch()
   /** Offset of the newest publication ever; 0 = none. */
   top = 0

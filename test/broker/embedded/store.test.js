@@ -34,6 +34,37 @@ t.test('what has ended gives its memory back by the sweep alone, without being l
   t.equal(store.bytes, 0)
 })
 
+t.test(
+  'a channel that is published to all the time keeps its history, and the sweep finds its end',
+  async t => {
+    const { store, add, pass, kept } = start()
+    for (let i = 0; i < 60; i++) {
+      add('ch', { bytes: KB, size: 100, ttl: 5000, metaTtl: 20_000 })
+      pass(1000)
+    }
+    t.equal(kept('ch').length, 60)
+    // The read has extended offset and epoch by an hour.
+    pass(6000)
+    t.ok(store.bytes > 0 && store.bytes < KB)
+    pass(HOUR)
+    t.equal(store.bytes, 0)
+  },
+)
+
+t.test('publications that expire long before their position are removed in time', async t => {
+  const { store, add, pass } = start()
+  store.stream('ch', HOUR)
+  const empty = store.bytes
+  add('ch', { bytes: KB, ttl: 60_000 })
+  add('ch', { bytes: KB, ttl: 3000 })
+  t.ok(store.bytes > 2 * KB)
+  pass(5000)
+  t.equal(store.bytes, empty)
+  store.removeHistory('ch')
+  pass(HOUR)
+  t.equal(store.channels.size, 0)
+})
+
 t.test('time is kept exactly for who looks, also between two sweeps', async t => {
   const { add, kept, jump } = start()
   const { epoch } = add('ch', { ttl: 1500, metaTtl: 3000 })
