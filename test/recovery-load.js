@@ -49,15 +49,15 @@ class Account {
   }
 
   /** What a subscribe result says. */
-  began({ epoch, recovered, was_recovering, offset = 0, publications = [] }) {
+  subscribed({ epoch, recovered, was_recovering, offset = 0, publications = [] }) {
     if (was_recovering && !recovered) this.faults.push(`not recovered from ${this.offset}`)
     if (was_recovering && offset !== this.offset) this.faults.push(`${offset} echoed for ${this.offset}`)
     if (!was_recovering) this.offset = offset
     this.epoch = epoch
-    for (const publication of publications) this.took(publication)
+    for (const publication of publications) this.receive(publication)
   }
 
-  took({ offset, data }) {
+  receive({ offset, data }) {
     if (offset !== this.offset + 1) this.faults.push(`${offset} after ${this.offset}`)
     this.offset = offset
     const text = JSON.stringify(data)
@@ -89,31 +89,31 @@ async function publishAll(gateway, channels, batches) {
 }
 
 /** A client that subscribes, reads a little, goes, and comes back until it has everything. */
-async function wander(gateway, channel, account, random) {
+async function reconnect(gateway, channel, account, random) {
   while (!account.complete) {
     const client = await RawClient.connected(gateway.ws)
     const reply = await client.subscribe(channel, account.position)
     if (reply.error) throw new Error(JSON.stringify(reply.error))
-    account.began(reply.subscribe)
+    account.subscribed(reply.subscribe)
     const until = Math.min(account.total, account.offset + random(account.total / 4))
-    while (account.offset < until) account.took((await client.push('pub')).pub)
+    while (account.offset < until) account.receive((await client.push('pub')).pub)
     leave(client, account.complete, random)
     await client.closed
   }
 }
 
 /** The same with server-side subscriptions, of which others need no position. */
-async function wanderServerSide(gateway, channels, accounts, random) {
+async function reconnectServerSide(gateway, channels, accounts, random) {
   const token = makeToken({ sub: `u${random(1000)}`, channels: [...channels, 'loose:1', 'live:1'] }, SECRET)
   const done = () => accounts.every(({ complete }) => complete)
   while (!done()) {
     const subs = Object.fromEntries(channels.map((channel, i) => [channel, accounts[i].position]))
     const client = await RawClient.connected(gateway.ws, { token, subs })
-    for (const [i, channel] of channels.entries()) accounts[i].began(client.connect.subs[channel])
+    for (const [i, channel] of channels.entries()) accounts[i].subscribed(client.connect.subs[channel])
     for (let left = random(accounts[0].total / 2); left > 0 && !done(); left--) {
       const { channel, pub } = await client.push('pub')
       const i = channels.indexOf(channel)
-      if (i >= 0) accounts[i].took(pub)
+      if (i >= 0) accounts[i].receive(pub)
       else left++
     }
     leave(client, done(), random)
@@ -149,7 +149,7 @@ function follow(gateway, channel, account, random) {
       if (!wasRecovering) account.offset = streamPosition?.offset ?? 0
     })
     subscription.on('publication', publication => {
-      account.took(publication)
+      account.receive(publication)
       if (account.complete) {
         resolve(undefined)
       } else if (account.offset >= until) {
@@ -168,33 +168,33 @@ function follow(gateway, channel, account, random) {
  *
  * @param {any} t
  * @param {'uws' | 'node'} driver
- * @param {{batches: number, wanderers: number, workers?: number}} size batches of each publisher; clients that subscribe, half as many with server-side
+ * @param {{batches: number, subscribers: number, workers?: number}} size batches of each publisher; clients that subscribe, half as many with server-side
  *   subscriptions, and a third as many SDKs
  */
-export async function recoveryUnderLoad(t, driver, { batches, wanderers, workers = 3 }) {
+export async function recoveryUnderLoad(t, driver, { batches, subscribers, workers = 3 }) {
   const total = PUBLISHERS * batches * BATCH
   const gateway = await startGateway(t, { ...config(total, workers), http_server: { driver } })
   const channels = ['busy:1', 'busy:2']
   const payloads = channels.map(() => new Map())
   const random = randomness(driver.length)
   const accounts = { client: [], sdk: [], server: [] }
-  const journeys = []
-  for (let i = 0; i < wanderers; i++) {
+  const runs = []
+  for (let i = 0; i < subscribers; i++) {
     const account = new Account(payloads[i % 2], total)
     accounts.client.push(account)
-    journeys.push(wander(gateway, channels[i % 2], account, randomness(i + 1)))
+    runs.push(reconnect(gateway, channels[i % 2], account, randomness(i + 1)))
   }
-  for (let i = 0; i < wanderers / 3; i++) {
+  for (let i = 0; i < subscribers / 3; i++) {
     const account = new Account(payloads[0], total)
     accounts.sdk.push(account)
-    journeys.push(follow(gateway, channels[0], account, randomness(i + 100)))
+    runs.push(follow(gateway, channels[0], account, randomness(i + 100)))
   }
-  for (let i = 0; i < wanderers / 2; i++) {
+  for (let i = 0; i < subscribers / 2; i++) {
     const own = channels.map((_, c) => new Account(payloads[c], total))
     accounts.server.push(...own)
-    journeys.push(wanderServerSide(gateway, channels, own, randomness(i + 200 + random(10))))
+    runs.push(reconnectServerSide(gateway, channels, own, randomness(i + 200 + random(10))))
   }
-  await Promise.all([publishAll(gateway, [...channels, 'loose:1', 'live:1'], batches), ...journeys])
+  await Promise.all([publishAll(gateway, [...channels, 'loose:1', 'live:1'], batches), ...runs])
   for (const [kind, list] of Object.entries(accounts)) {
     t.same(list.flatMap(({ faults }) => faults).slice(0, 10), [], kind)
     t.ok(list.every(({ offset }) => offset === total))

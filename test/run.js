@@ -31,7 +31,7 @@ const PRINTED_OUTPUT = 10_000
 /** Variable that a file's processes inherit: process id of the runner, and number of the file. */
 const MARK = 'TEST_FILE_RUN'
 /** ms that files may take to end when the run is interrupted. */
-const INTERRUPT_PATIENCE = 3000
+const INTERRUPT_GRACE_MS = 3000
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -286,7 +286,7 @@ for (const [signal, status] of /** @type {const} */ ([
     interrupted = true
     queue.length = 0
     for (const child of running) child.kill('SIGTERM')
-    setTimeout(killAll, INTERRUPT_PATIENCE).unref()
+    setTimeout(killAll, INTERRUPT_GRACE_MS).unref()
     process.once('exit', () => {
       killAll()
       process.exitCode = status

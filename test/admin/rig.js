@@ -10,7 +10,7 @@ import { mockSnapshots } from '../stats/mock.js'
 const NODE = { uid: 'node-1', name: 'node 1', version: '0.0.0', startedAt: 0 }
 export const PASSWORD = 'the admin key of the tests'
 
-/** What the workers of a node know of it, told when the test says so. */
+/** The statistics of a node; messages are sent when the test calls `send`. */
 export class FakeView {
   history = mockSnapshots({ seconds: 5 })
   events = this.history.flatMap(({ events }) => events)
@@ -32,7 +32,7 @@ export class FakeView {
     if (this.fault !== null) throw new Error(this.fault)
   }
 
-  tell(message) {
+  send(message) {
     for (const listener of this.#listeners) listener(message)
   }
 

@@ -30,7 +30,7 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
     t.equal(hello.type, 'hello')
     t.same(hello.history, JSON.parse(JSON.stringify(admin.view.history)))
     for (const snapshot of mockSnapshots({ seconds: 3, seed: 2 })) {
-      admin.view.tell({ type: 'snapshot', snapshot })
+      admin.view.send({ type: 'snapshot', snapshot })
       t.same((await messages.next()).value, JSON.parse(JSON.stringify({ type: 'snapshot', snapshot })))
     }
     await messages.return()
@@ -68,7 +68,7 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
     t.equal(admin.view.listeners, 2)
     const text = 'x'.repeat(1024 * 1024)
     for (let n = 0; admin.view.listeners === 2 && n < 100; n++) {
-      admin.view.tell({ type: 'log', line: `${n}${text}` })
+      admin.view.send({ type: 'log', line: `${n}${text}` })
       t.equal((await messages.next()).value.line.length, text.length + String(n).length)
     }
     t.equal(admin.view.listeners, 1)
@@ -107,7 +107,7 @@ t.test('commands reach the gateway, and what it says comes back', async t => {
   const failed = await command({ type: 'restart', worker: 9 })
   t.equal(failed.status, 200)
   t.same(failed.body, { error: 'no worker has index 9' })
-  const told = admin.view.commands.length
+  const before = admin.view.commands.length
   for (const forbidden of [{ type: 'stop' }, { type: 'log', on: true }]) {
     t.equal((await command(forbidden)).status, 403)
   }
@@ -124,5 +124,5 @@ t.test('commands reach the gateway, and what it says comes back', async t => {
     t.equal((await command(unknown)).status, 400, JSON.stringify(unknown))
   }
   t.equal((await command({ type: 'gc', x: 'x'.repeat(5000) })).status, 413)
-  t.equal(admin.view.commands.length, told)
+  t.equal(admin.view.commands.length, before)
 })

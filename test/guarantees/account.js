@@ -1,18 +1,18 @@
 /**
- * What one subscriber has got of a channel whose payloads are `{n: 1}, {n: 2} ...`, and what is wrong with it.
+ * The publications that one subscriber got from a channel with the payloads `{n: 1}, {n: 2} ...`, and their faults.
  */
 export class Account {
   /** The last number, 0 at first. */
   last = 0
   /** @type {string[]} */
   faults = []
-  /** Times that it was told that something is missing. */
-  told = 0
-  /** Whether it may miss some, or get the same again, without being told. */
+  /** Times that the gateway reported lost publications. */
+  losses = 0
+  /** Whether it may miss some, or get the same again, without a report. */
   mayMiss = false
   mayRepeat = false
-  /** Whether it was told so since the last number. */
-  #excused = false
+  /** Whether a loss was reported since the last number. */
+  #lossReported = false
   /** @type {{until: number, resolve: () => void}[]} */
   #waiting = []
   label
@@ -26,22 +26,22 @@ export class Account {
    * @param {number} n
    * @param {string} [text] that comes with each number
    */
-  took(n, text) {
+  receive(n, text) {
     if (n <= this.last && this.mayRepeat) return
     if (n <= this.last) this.faults.push(`${this.label}: ${n} after ${this.last}`)
-    else if (n > this.last + 1 && !this.#excused && !this.mayMiss)
+    else if (n > this.last + 1 && !this.#lossReported && !this.mayMiss)
       this.faults.push(`${this.label}: ${n} follows ${this.last}`)
     if (text !== undefined && text !== textOf(n))
       this.faults.push(`${this.label}: ${n} comes with another text`)
-    this.#excused = false
+    this.#lossReported = false
     this.last = Math.max(this.last, n)
     for (const { until, resolve } of this.#waiting) if (until <= this.last) resolve()
   }
 
-  /** It was told that it cannot have everything. */
-  missed() {
-    this.told++
-    this.#excused = true
+  /** The gateway reports lost publications. */
+  reportLoss() {
+    this.losses++
+    this.#lossReported = true
   }
 
   /**

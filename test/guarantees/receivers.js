@@ -47,14 +47,14 @@ function sdk(
     ...(delta ? { delta: 'fossil' } : null),
   })
   subscription.on('subscribed', ({ wasRecovering, recovered }) => {
-    if (wasRecovering && !recovered) account.missed()
+    if (wasRecovering && !recovered) account.reportLoss()
   })
   const read = protobuf
     ? (/** @type {Uint8Array} */ data) => JSON.parse(Buffer.from(data).toString())
     : (/** @type {any} */ data) => data
   subscription.on('publication', ({ data }) => {
     const { n, text } = read(data)
-    account.took(n, text)
+    account.receive(n, text)
   })
   client.on('disconnected', ({ code, reason }) => {
     if (code !== 0) account.faults.push(`${label}: ended with ${code} ${reason}`)
@@ -97,7 +97,7 @@ class Returning {
   }
 
   /** @param {any} push */
-  took(push) {
+  receive(push) {
     if (push.connect) {
       const {
         offset = 0,
@@ -106,7 +106,7 @@ class Returning {
         was_recovering,
         publications = [],
       } = push.connect.subs[this.channel]
-      if (was_recovering && !recovered) this.account.missed()
+      if (was_recovering && !recovered) this.account.reportLoss()
       this.position = { offset, epoch }
       for (const publication of publications) this.publication(publication)
       this.#isReady()
@@ -116,7 +116,7 @@ class Returning {
   /** @param {any} publication */
   publication({ data, offset }) {
     if (offset) this.position.offset = offset
-    this.account.took(data.n, data.text)
+    this.account.receive(data.n, data.text)
   }
 
   isReady() {
@@ -137,7 +137,7 @@ function uniWebSocket(port, channel) {
     if (self.stopped) return
     socket = new WebSocket(`ws://127.0.0.1:${port}/connection/uni_websocket`)
     socket.on('open', () => socket.send(self.request))
-    socket.on('message', data => self.took(JSON.parse(data.toString())))
+    socket.on('message', data => self.receive(JSON.parse(data.toString())))
     socket.on('error', () => {})
     socket.on('close', () => setTimeout(open, 20))
   }
@@ -169,7 +169,7 @@ function uniHttpStream(port, channel) {
         response.on('data', text => {
           const lines = (rest + text).split('\n')
           rest = lines.pop() ?? ''
-          for (const line of lines) self.took(JSON.parse(line))
+          for (const line of lines) self.receive(JSON.parse(line))
         })
         response.on('error', () => {})
         response.on('close', again)
@@ -198,7 +198,7 @@ function uniSse(port, channel) {
   const self = new Returning('uni_sse', channel)
   const request = encodeURIComponent(self.request)
   const source = new EventSource(`http://127.0.0.1:${port}/connection/uni_sse?cf_connect=${request}`)
-  source.onmessage = ({ data }) => self.took(JSON.parse(data))
+  source.onmessage = ({ data }) => self.receive(JSON.parse(data))
   return { account: self.account, ready: self.ready, stop: () => source.close() }
 }
 
@@ -222,7 +222,7 @@ function uniPoll(port, channel) {
     })
     if (answer.status !== 200) throw new Error(`HTTP ${answer.status}: ${await answer.text()}`)
     const { publications, lost, cursor: next } = await answer.json()
-    if (lost) self.account.missed()
+    if (lost) self.account.reportLoss()
     for (const publication of publications) self.publication(publication)
     cursor = next
     self.isReady()

@@ -114,7 +114,7 @@ export async function testGuarantees(t, driver, size) {
     assertNoFaults(t, all)
     t.ok(proxy.cuts > size.cuts / 10, `${proxy.cuts} cuts`)
     t.ok(
-      all.every(({ account }) => account.told === 0),
+      all.every(({ account }) => account.losses === 0),
       'nobody was told that something is missing',
     )
   })
@@ -157,9 +157,9 @@ export async function testGuarantees(t, driver, size) {
     await publish(gateway, 'short:gap', 6, 40)
     proxy.refuses = false
     // A long-poll session outlives its connections: what it could not fetch waits for it.
-    const told = () => all.every(({ account }) => account.told > 0 || account.label.startsWith('poll'))
+    const reported = () => all.every(({ account }) => account.losses > 0 || account.label.startsWith('poll'))
     let n = 41
-    for (; !told() || n <= 60; n++) {
+    for (; !reported() || n <= 60; n++) {
       await publish(gateway, 'short:gap', n, n)
       await pause(20)
     }

@@ -85,7 +85,7 @@ t.test(
       [],
     )
     t.same(
-      all.filter(({ account }) => account.told > 0).map(({ account }) => account.label),
+      all.filter(({ account }) => account.losses > 0).map(({ account }) => account.label),
       [],
       'nobody was told that something is missing',
     )

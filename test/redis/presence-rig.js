@@ -18,7 +18,7 @@ export const info = (user, client, more = {}) => JSON.stringify({ user, client, 
 /** RedisPresence and RedisUsers of one worker, over a connection of its own. */
 export class Worker {
   /** @type {[channel: string, message: string][]} */
-  told = []
+  messages = []
   /** How often its connection has come up. */
   ups = 0
   /** @type {NodeJS.Timeout | undefined} */
@@ -48,7 +48,7 @@ export class Worker {
           this.presence.up(partition)
         },
         down: quiet,
-        channelMessage: (channel, message) => this.told.push([channel, String(message)]),
+        channelMessage: (channel, message) => this.messages.push([channel, String(message)]),
         controlMessage: quiet,
       },
       log,
@@ -95,8 +95,8 @@ export class Worker {
     await until(() => this.ups > ups && this.up)
   }
 
-  /** Hears what is said in a channel. */
-  hear(channel) {
+  /** Subscribes to a channel: its messages go to `messages`. */
+  subscribe(channel) {
     const partition = this.placement.of(channel)
     return new Promise(resolve => partition.subscribe([partition.key('channel', channel)], resolve))
   }

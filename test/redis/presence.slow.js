@@ -16,7 +16,7 @@ const join = (t, options = {}) => Worker.join(t, server, options)
 test('10,000 clients in one channel', async t => {
   const steady = { ttl: 2000, every: 100 }
   const [a, b] = [await join(t, steady), await join(t, steady)]
-  await a.hear('big')
+  await a.subscribe('big')
   const all = ids(10_000)
   await Promise.all(all.slice(0, 5000).map((client, i) => a.add('big', client, `user ${i % 100}`)))
   await Promise.all(
@@ -29,12 +29,12 @@ test('10,000 clients in one channel', async t => {
   await until(async () => (await a.presence.stats('big')).clients === 9999)
   t.same(await b.clients('big'), all.slice(1))
   await a.reconnected(() => cutAll(server))
-  await a.hear('big')
+  await a.subscribe('big')
   await until(async () => (await a.presence.stats('big')).clients === 9999)
   b.die()
   await until(async () => (await a.presence.stats('big')).clients === 4999)
-  await until(() => a.told.length >= 5000)
-  t.same(a.told.map(([, message]) => JSON.parse(message.slice(1)).client).sort(), all.slice(5000))
+  await until(() => a.messages.length >= 5000)
+  t.same(a.messages.map(([, message]) => JSON.parse(message.slice(1)).client).sort(), all.slice(5000))
 })
 
 test('all of it in a cluster', async t => {
@@ -43,17 +43,17 @@ test('all of it in a cluster', async t => {
   const [a, b] = [await Worker.join(t, cluster, short), await Worker.join(t, cluster, short)]
   const channels = ids(40)
   for (const channel of channels) {
-    await a.hear(channel)
+    await a.subscribe(channel)
     await Promise.all([a.add(channel, '1'), b.add(channel, '2', 'ben', { leave: true }), b.add(channel, '3')])
     b.remove(channel, '3')
     t.same(await b.clients(channel), ['1', '2'])
     t.same(await a.presence.stats(channel), { clients: 2, users: 2 })
   }
   b.die()
-  await until(() => a.told.length === channels.length)
+  await until(() => a.messages.length === channels.length)
   const leave = `l${info('ben', '2')}`
   t.same(
-    a.told.sort(),
+    a.messages.sort(),
     channels.map(channel => [channel, leave]),
   )
   for (const channel of channels) t.same(await a.clients(channel), ['1'])

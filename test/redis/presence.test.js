@@ -93,7 +93,7 @@ test('channels, clients and users may have any names', async t => {
 
 test('the clients of a worker that dies vanish, and their leaves are told once', async t => {
   const [a, b, c] = [await join(t, SHORT), await join(t, SHORT), await join(t, SHORT)]
-  await a.hear('room')
+  await a.subscribe('room')
   await Promise.all([a.add('room', '1'), b.add('room', '2', 'ben', { leave: true }), b.add('room', '3')])
   await Promise.all([c.add('room', '4'), b.add('alone', '5', 'ben', { leave: true })])
   t.same(await c.clients('room'), ['1', '2', '3', '4'])
@@ -102,14 +102,14 @@ test('the clients of a worker that dies vanish, and their leaves are told once',
   t.same(await a.presence.stats('room'), { clients: 2, users: 1 })
   // Each channel has a lease of its own.
   await until(async () => (await c.clients('alone')).length === 0)
-  await until(() => a.told.length > 0)
+  await until(() => a.messages.length > 0)
   // Both others go on looking: more than one time of life of a lease.
   const d = await join(t)
   const late = await join(t, { ttl: SHORT.ttl })
   await late.add('room', '6')
   late.die()
   await until(async () => same(await d.clients('room'), ['1', '4']))
-  t.same(a.told, [['room', `l${info('ben', '2')}`]])
+  t.same(a.messages, [['room', `l${info('ben', '2')}`]])
   await until(async () => (await server.call('HLEN', 'test.presence.room')) === 4, 'two clients, two workers')
   a.die()
   c.die()

@@ -40,14 +40,14 @@ export function presence(test) {
     await a.publish('room', '1')
     a.broker.pubsub.announce('room', info('anna', 'c1'), false)
     for (const peer of [a, b]) {
-      t.match(await peer.hears(3), [
+      t.match(await peer.waitForEvents(3), [
         { type: 'join', channel: 'room', info: { user: 'anna', client: 'c1' } },
         { type: 'publication' },
         { type: 'leave', channel: 'room', info: { user: 'anna', client: 'c1' } },
       ])
     }
     await c.position('other')
-    t.same(c.told, [])
+    t.same(c.events, [])
   })
 }
 

@@ -12,10 +12,10 @@ export function delivery(test) {
       const { offset, epoch } = await a.publish('news', '{"n":1}')
       t.equal(offset, 1)
       t.match(epoch, /^\S+$/)
-      t.equal(a.told.length, 1, 'delivered to the publisher before `done`')
-      await b.hears(1)
-      for (const { told } of [a, b])
-        t.match(told, [
+      t.equal(a.events.length, 1, 'delivered to the publisher before `done`')
+      await b.waitForEvents(1)
+      for (const { events } of [a, b])
+        t.match(events, [
           {
             type: 'publication',
             channel: 'news',
@@ -27,17 +27,17 @@ export function delivery(test) {
             json: true,
           },
         ])
-      t.same(texts(b.told), ['{"n":1}'])
+      t.same(texts(b.events), ['{"n":1}'])
       await c.publish('other', '1')
-      t.same(texts(c.told), ['1'], 'another channel is another channel')
+      t.same(texts(c.events), ['1'], 'another channel is another channel')
     },
   )
 
   test('a publication without history has no offset and no epoch', 2, async (t, _rig, a, b) => {
     await b.subscribe('live', { position: false })
     t.same(await a.publish('live', '1', LIVE), { offset: 0, epoch: '' })
-    await b.hears(1)
-    t.match(b.told[0], { offset: 0, epoch: '' })
+    await b.waitForEvents(1)
+    t.match(b.events[0], { offset: 0, epoch: '' })
     const answer = await b.subscribe('live', { first: false })
     t.equal(answer.offset, 0, 'and is not in the stream')
   })
@@ -64,11 +64,11 @@ export function delivery(test) {
           version: 2n ** 63n + BigInt(i),
           json: typeof data === 'string',
         })
-      await b.hears(payloads.length)
+      await b.waitForEvents(payloads.length)
       const recovered = (await a.subscribe(channel, { recover: { offset: 0, epoch: '', limit: 0 } }))
         .publications
       const kept = (await b.history(channel, {})).publications
-      for (const [how, list] of Object.entries({ live: b.told, recovered, kept })) {
+      for (const [how, list] of Object.entries({ live: b.events, recovered, kept })) {
         t.same(
           list.map(({ data }) =>
             Buffer.compare(data, Buffer.from(payloads[list.findIndex(p => p.data === data)])),
@@ -97,13 +97,13 @@ export function delivery(test) {
         const subscribed = a.subscribe('room', { position: false })
         await subscribed
         await b.publish('room', String(round), LIVE)
-        await a.hears(round + 1)
+        await a.waitForEvents(round + 1)
       }
       a.broker.pubsub.unsubscribe('room')
       await a.position('room')
       await b.publish('room', 'unheard', LIVE)
       await a.position('room')
-      t.same(texts(a.told), upTo(20, 0).map(String))
+      t.same(texts(a.events), upTo(20, 0).map(String))
     },
   )
 
@@ -159,11 +159,11 @@ export function order(test) {
       const published = await Promise.all(
         peers.flatMap((peer, p) => upTo(each).map(i => peer.publish('busy', `"${p}-${i}"`))),
       )
-      await Promise.all(peers.map(peer => peer.hears(3 * each)))
-      t.same(offsets(peers[0].told), upTo(3 * each))
-      for (const peer of peers) t.same(texts(peer.told), texts(peers[0].told))
+      await Promise.all(peers.map(peer => peer.waitForEvents(3 * each)))
+      t.same(offsets(peers[0].events), upTo(3 * each))
+      for (const peer of peers) t.same(texts(peer.events), texts(peers[0].events))
       for (const [p] of peers.entries()) {
-        const own = texts(peers[0].told).filter(text => text.startsWith(`"${p}-`))
+        const own = texts(peers[0].events).filter(text => text.startsWith(`"${p}-`))
         t.same(
           own,
           upTo(each).map(i => `"${p}-${i}"`),
@@ -172,7 +172,7 @@ export function order(test) {
         const answered = published.slice(p * each, (p + 1) * each).map(({ offset }) => offset)
         t.same(
           answered,
-          peers[0].told.filter(({ data }) => String(data).startsWith(`"${p}-`)).map(({ offset }) => offset),
+          peers[0].events.filter(({ data }) => String(data).startsWith(`"${p}-`)).map(({ offset }) => offset),
         )
       }
     },
@@ -185,7 +185,7 @@ export function order(test) {
       const before = upTo(5).map(() => b.publish(channel, '0'))
       const subscribed = new Promise(resolve =>
         a.broker.pubsub.subscribe(channel, WANTS, (_error, { offset }) =>
-          resolve({ offset, heard: a.told.length }),
+          resolve({ offset, heard: a.events.length }),
         ),
       )
       const after = upTo(5).map(() => b.publish(channel, '0'))
@@ -193,8 +193,8 @@ export function order(test) {
       await Promise.all([...before, ...after])
       await a.position(channel)
       t.equal(heard, 0, 'nothing before the answer')
-      t.same(offsets(a.told), upTo(10 - offset, offset + 1))
-      a.told = []
+      t.same(offsets(a.events), upTo(10 - offset, offset + 1))
+      a.events = []
     }
   })
 
@@ -204,7 +204,7 @@ export function order(test) {
     async (t, _rig, a, b) => {
       await a.subscribe('stream')
       const seen = []
-      const note = (_error, { offset }) => seen.push([offset, a.told.length])
+      const note = (_error, { offset }) => seen.push([offset, a.events.length])
       const publications = []
       for (let i = 0; i < 100; i++) {
         publications.push(b.publish('stream', String(i)))
@@ -213,7 +213,7 @@ export function order(test) {
         if (i % 10 === 0) await new Promise(setImmediate)
       }
       await Promise.all(publications)
-      await a.hears(100)
+      await a.waitForEvents(100)
       // Asked last, so answered last.
       await a.position('stream')
       t.equal(seen.length, 67)
@@ -221,7 +221,7 @@ export function order(test) {
         seen.filter(([offset, delivered]) => delivered !== offset),
         [],
       )
-      t.same(offsets(a.told), upTo(100))
+      t.same(offsets(a.events), upTo(100))
     },
   )
 }

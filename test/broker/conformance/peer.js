@@ -24,10 +24,10 @@ export const texts = publications => publications.map(({ data }) => String(data)
 export const offsets = publications => publications.map(({ offset }) => offset)
 export const upTo = (count, from = 1) => Array.from({ length: count }, (_, i) => from + i)
 
-/** One worker, with everything that its broker told it, in order. */
+/** One worker, with all events of its broker, in order. */
 export class Peer {
   /** @type {any[]} */
-  told = []
+  events = []
   /** @type {(op: string, params: any) => any} */
   survey = () => null
   /** @type {(request: Buffer, answer: (bytes: string | Buffer) => void) => void} */
@@ -46,9 +46,9 @@ export class Peer {
     const peer = new Peer()
     const events = {
       publication: (channel, { data, ...rest }) =>
-        peer.#tell({ type: 'publication', channel, ...rest, data: Buffer.from(data) }),
+        peer.#record({ type: 'publication', channel, ...rest, data: Buffer.from(data) }),
       presence: (channel, info, joined) =>
-        peer.#tell({ type: joined ? 'join' : 'leave', channel, info: JSON.parse(info) }),
+        peer.#record({ type: joined ? 'join' : 'leave', channel, info: JSON.parse(info) }),
       survey: (op, params) => peer.survey(op, params),
       called: (request, answer) => peer.called(request, answer),
     }
@@ -57,15 +57,15 @@ export class Peer {
     return peer
   }
 
-  #tell(event) {
-    this.told.push(event)
+  #record(event) {
+    this.events.push(event)
     this.#wake()
   }
 
-  /** Waits until it has been told so many things. */
-  async hears(count) {
-    while (this.told.length < count) await new Promise(resolve => (this.#wake = resolve))
-    return this.told
+  /** Waits until it has had so many events. */
+  async waitForEvents(count) {
+    while (this.events.length < count) await new Promise(resolve => (this.#wake = resolve))
+    return this.events
   }
 
   /** @returns {Promise<any>} the answer */

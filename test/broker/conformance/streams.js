@@ -165,7 +165,7 @@ export function lifetimes(test) {
     const next = await a.publish('meta', '2', options)
     t.equal(next.offset, 1)
     t.not(next.epoch, first.epoch)
-    t.match(await b.hears(1), [{ offset: 1, epoch: next.epoch }], 'its subscribers stay subscribed')
+    t.match(await b.waitForEvents(1), [{ offset: 1, epoch: next.epoch }], 'its subscribers stay subscribed')
     t.match(await a.subscribe('meta', { recover: { ...first, limit: 5 }, metaTtl: 3000 }), {
       recovered: false,
       ...next,
@@ -187,7 +187,7 @@ export function repetition(test) {
       await rig.pass(301_000)
       t.match(await b.publish('once', '3', options), { offset: 3 })
       await a.position('once')
-      t.same(texts(a.told), ['1', '2', '3'])
+      t.same(texts(a.events), ['1', '2', '3'])
     },
   )
 
@@ -196,7 +196,7 @@ export function repetition(test) {
     for (const peer of [a, b, a])
       t.same(await peer.publish('once', '1', { ...LIVE, idempotencyKey: 'k' }), { offset: 0, epoch: '' })
     await a.position('once')
-    t.same(texts(a.told), ['1'])
+    t.same(texts(a.events), ['1'])
   })
 
   test('an older version is dropped, and its publisher told the top', 2, async (t, _rig, a, b) => {
@@ -213,14 +213,14 @@ export function repetition(test) {
     t.equal(await offset(a.publish('v', 'none')), 5)
     t.equal(await offset(publish(a, '1', 1n)), 6, 'a publication without version resets it')
     await a.position('v')
-    t.same(texts(a.told), ['5', '6', '1 of f', '2', 'none', '1'])
-    a.told.length = 0
+    t.same(texts(a.events), ['5', '6', '1 of f', '2', 'none', '1'])
+    a.events.length = 0
     for (const version of [9n, 8n]) {
       t.same(await a.publish('v', '', { version, historySize: 0 }), { offset: 0, epoch: '' })
     }
-    await a.hears(2)
+    await a.waitForEvents(2)
     t.same(
-      a.told.map(({ version }) => version),
+      a.events.map(({ version }) => version),
       [9n, 8n],
       'without history there is none to compare with',
     )

@@ -14,12 +14,12 @@ const WANTS = {
   leave: false,
 }
 
-/** A worker that keeps what it is told. */
+/** A worker that keeps its events. */
 async function join(rig) {
-  const told = []
+  const list = []
   const waiting = new Set()
   const tell = event => {
-    told.push(event)
+    list.push(event)
     for (const wake of waiting) wake()
   }
   const broker = await rig.join({
@@ -29,7 +29,7 @@ async function join(rig) {
   })
   return {
     broker,
-    told,
+    events: list,
     subscribe: (channel, wants) =>
       new Promise((resolve, reject) =>
         broker.pubsub.subscribe(channel, { ...WANTS, ...wants }, (error, answer) =>
@@ -45,12 +45,12 @@ async function join(rig) {
           (error, offset, epoch) => (error ? reject(error) : resolve({ offset, epoch })),
         ),
       ),
-    async hears(count) {
-      while (told.length < count)
+    async waitForEvents(count) {
+      while (list.length < count)
         await new Promise(resolve => {
           waiting.add(resolve)
         })
-      return told
+      return list
     },
   }
 }
@@ -66,10 +66,10 @@ t.test(
     await a.subscribe('room', { first: false, client: 'a2', info: info('a2'), leave: false })
     await a.subscribe('other', { client: 'a3', info: info('a3'), leave: true })
     rig.cut(a.broker)
-    t.same(await b.hears(1), [{ channel: 'room', info: { user: 'ü', client: 'a1' }, joined: false }])
+    t.same(await b.waitForEvents(1), [{ channel: 'room', info: { user: 'ü', client: 'a1' }, joined: false }])
     t.same([...(await b.broker.presence.list('room')).keys()], ['b1'])
     t.same(await b.broker.presence.stats('other'), { clients: 0, users: 0 })
-    t.equal(b.told.length, 1)
+    t.equal(b.events.length, 1)
   },
 )
 
@@ -172,9 +172,9 @@ t.test('garbage on the bus of one worker is logged, and disturbs nobody else', a
   mad.end()
   await Promise.race([ended, new Promise(setImmediate)])
   for (let i = 1; i <= 20; i++) t.match(await a.publish('ch', String(i)), { offset: i })
-  await b.hears(20)
+  await b.waitForEvents(20)
   t.same(
-    b.told.map(({ data }) => data),
+    b.events.map(({ data }) => data),
     Array.from({ length: 20 }, (_, i) => String(i + 1)),
   )
 })

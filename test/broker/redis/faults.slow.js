@@ -57,8 +57,8 @@ t.test(
       await until(() => peer.broker.ready())
       await other.publish('a', `${round}.end`, KEPT)
     }
-    await until(() => peer.told.filter(({ channel }) => channel === 'a').length === 105)
-    const of = channel => peer.told.filter(told => told.channel === channel)
+    await until(() => peer.events.filter(({ channel }) => channel === 'a').length === 105)
+    const of = channel => peer.events.filter(event => event.channel === channel)
     t.same(offsets(of('a')), upTo(105))
     t.same(offsets(of('b')), upTo(100))
     t.same(
@@ -77,7 +77,7 @@ t.test('a channel whose history does not reach back is told to be lost, and goes
   await peer.subscribe('long')
   await other.publish('short', '0', KEPT)
   await other.publish('long', '0', KEPT)
-  await peer.hears(2)
+  await peer.waitForEvents(2)
   proxy.refuses = true
   proxy.cut()
   for (const n of upTo(10)) {
@@ -85,17 +85,17 @@ t.test('a channel whose history does not reach back is told to be lost, and goes
     await other.publish('long', `${n}`, KEPT)
   }
   proxy.refuses = false
-  await until(() => lost.length > 0 && peer.told.length === 12)
+  await until(() => lost.length > 0 && peer.events.length === 12)
   t.match(lost, [{ channel: 'short', offset: 11 }])
   await other.publish('short', 'next', KEPT)
-  await peer.hears(13)
-  t.same(offsets(peer.told.filter(({ channel }) => channel === 'short')), [1, 12])
-  t.same(offsets(peer.told.filter(({ channel }) => channel === 'long')), upTo(11))
+  await peer.waitForEvents(13)
+  t.same(offsets(peer.events.filter(({ channel }) => channel === 'short')), [1, 12])
+  t.same(offsets(peer.events.filter(({ channel }) => channel === 'long')), upTo(11))
   proxy.refuses = true
   proxy.cut()
   for (const n of upTo(5)) await other.publish('short', `${n}`, { ...KEPT, historySize: 5 })
   proxy.refuses = false
-  await peer.hears(18)
+  await peer.waitForEvents(18)
   t.equal(lost.length, 1, 'a gap as large as the history is none')
 })
 
@@ -126,13 +126,13 @@ t.test('what is asked of a Redis that is away fails at once, and works when it i
   await server.start()
   await until(() => other.broker.ready() && peer.broker.ready())
   await other.publish('a', '3', KEPT)
-  await until(() => texts(peer.told).includes('3'))
-  const told = texts(peer.told)
+  await until(() => texts(peer.events).includes('3'))
+  const got = texts(peer.events)
   t.same(
-    told.filter(text => text !== '?'),
+    got.filter(text => text !== '?'),
     ['1', '3'],
   )
-  t.same(offsets(peer.told), upTo(told.length))
+  t.same(offsets(peer.events), upTo(got.length))
   await other.subscribe('b')
 })
 
@@ -146,9 +146,9 @@ t.test('a Redis that stands still fails what is under way within io_timeout', as
   server.cont()
   await until(() => other.broker.ready() && peer.broker.ready())
   const { offset } = await other.publish('a', 'last', KEPT)
-  await until(() => texts(peer.told).at(-1) === 'last')
+  await until(() => texts(peer.events).at(-1) === 'last')
   // Redis may have done what it had been sent: then it is delivered, and in order.
-  t.same(offsets(peer.told), upTo(offset))
+  t.same(offsets(peer.events), upTo(offset))
   t.same(lost, [])
 })
 
@@ -183,8 +183,8 @@ t.test('writes that a failover has lost are told, never mixed with what came aft
       const dumps = await Promise.all(keys.map(key => redis.dumpBuffer(key)))
       for (const n of [4, 5]) await other.publish('a', `${n}`, KEPT)
       await other.publish('untouched', '1', KEPT)
-      await peer.hears(6)
-      const { epoch } = peer.told[0]
+      await peer.waitForEvents(6)
+      const { epoch } = peer.events[0]
       proxy.refuses = true
       proxy.cut()
       for (const [i, key] of keys.entries()) await redis.restore(key, 0, dumps[i], 'REPLACE')
@@ -196,12 +196,12 @@ t.test('writes that a failover has lost are told, never mixed with what came aft
       t.not(lost[0].epoch, epoch, 'a new epoch, so clients that come back later are told, too')
       const result = await other.publish('a', 'next', KEPT)
       t.equal(result.epoch, lost[0].epoch)
-      await peer.hears(7)
-      t.same(texts(peer.told.filter(({ channel }) => channel === 'a')), ['1', '2', '3', '4', '5', 'next'])
+      await peer.waitForEvents(7)
+      t.same(texts(peer.events.filter(({ channel }) => channel === 'a')), ['1', '2', '3', '4', '5', 'next'])
       const answer = await other.subscribe('a', { recover: { offset: 5, epoch, limit: 0 } })
       t.equal(answer.recovered, false)
       await other.publish('untouched', '2', KEPT)
-      await peer.hears(8)
+      await peer.waitForEvents(8)
       t.equal(lost.length, 1)
     })
   }
@@ -212,13 +212,13 @@ t.test('a stream that Redis has forgotten begins again, and that is told', async
   await peer.subscribe('a')
   const first = await other.publish('a', '1', KEPT)
   // A killed server, and the proxy, may take with them what its publisher knows to be published.
-  await peer.hears(1)
+  await peer.waitForEvents(1)
   await server.restart()
   await until(() => other.broker.ready() && peer.broker.ready() && lost.length === 1)
   const second = await other.publish('a', '2', KEPT)
   t.equal(second.offset, 1)
   t.not(second.epoch, first.epoch)
-  await peer.hears(2)
+  await peer.waitForEvents(2)
   t.match(lost, [{ channel: 'a', offset: 0, epoch: second.epoch }])
 })
 
@@ -226,13 +226,13 @@ t.test('looking at a channel whose subscribers want no position leaves its life 
   const { server, proxy, peer, other } = await start(t)
   await peer.subscribe('a', { position: false })
   const { epoch } = await other.publish('a', '1', KEPT)
-  await peer.hears(1)
+  await peer.waitForEvents(1)
   proxy.cut()
   await other.publish('a', '2', KEPT)
-  await peer.hears(2)
+  await peer.waitForEvents(2)
   t.ok((await server.call('PTTL', 'halley.meta.a')) > 500_000)
   t.match(await other.publish('a', '3', KEPT), { offset: 3, epoch })
-  await peer.hears(3)
+  await peer.waitForEvents(3)
 })
 
 t.test('scripts that Redis has forgotten are loaded again', async t => {
@@ -243,7 +243,7 @@ t.test('scripts that Redis has forgotten are loaded again', async t => {
   t.same(offsets(published), upTo(200))
   await server.call('SCRIPT', 'FLUSH')
   t.match(await peer.position('a'), published.at(-1))
-  t.same(texts(peer.told), upTo(200).map(String))
+  t.same(texts(peer.events), upTo(200).map(String))
 })
 
 t.test('a publication that Redis refuses fails alone', async t => {

@@ -21,7 +21,7 @@ t.test('what others write to the topic of a channel does no harm', async t => {
   for (const message of ['ping', '', 'p', 'p1', 'p1 ', 'p1 e', 'p1 e m', 'p1 e m 0', 'hello', '\0'])
     await server.call('PUBLISH', 'halley.channel.a', message)
   await other.publish('a', '1')
-  t.same(texts(await peer.hears(1)), ['1'])
+  t.same(texts(await peer.waitForEvents(1)), ['1'])
 })
 
 t.test('who wants no position gets an answer while another subscriber waits for a history', async t => {
@@ -48,7 +48,7 @@ t.test('nobody is told to be subscribed when the first subscription has failed',
   t.same(await Promise.all(both), [errors.internal, errors.internal])
   await peer.subscribe('a')
   await other.publish('a', '1')
-  await peer.hears(1)
+  await peer.waitForEvents(1)
 })
 
 t.test('a first subscription that fails late does not take the channel from those who have it', async t => {
@@ -63,7 +63,7 @@ t.test('a first subscription that fails late does not take the channel from thos
   await peer.subscribe('a', { first: false })
   t.equal(await first, errors.internal)
   await other.publish('a', '1')
-  t.same(texts(await peer.hears(1)), ['1'])
+  t.same(texts(await peer.waitForEvents(1)), ['1'])
 })
 
 t.test('the position of a subscriber is exact however long its presence takes', async t => {
@@ -74,13 +74,13 @@ t.test('the position of a subscriber is exact however long its presence takes', 
   await server.call('DEL', 'halley.presence.a')
   const answered = new Promise(resolve =>
     peer.broker.pubsub.subscribe('a', { ...WANTS, ...listed('y'), first: false }, (error, answer) =>
-      resolve({ error, answer, told: offsets(peer.told) }),
+      resolve({ error, answer, delivered: offsets(peer.events) }),
     ),
   )
   await peer.publish('a', '2')
-  const { error, answer, told } = await answered
+  const { error, answer, delivered } = await answered
   t.equal(error, null)
-  t.same(told, upTo(answer.offset))
+  t.same(delivered, upTo(answer.offset))
   t.equal((await peer.broker.presence.list('a')).size, 2)
 })
 
@@ -92,7 +92,7 @@ t.test('who is not subscribed because Redis refuses it is told', async t => {
   await server.call('ACL', 'SETUSER', 'default', 'allchannels')
   await peer.subscribe('a')
   await other.publish('a', '1')
-  await peer.hears(1)
+  await peer.waitForEvents(1)
 })
 
 t.test('each publication that is under way when the connection ends is told so', async t => {
@@ -109,7 +109,7 @@ t.test('each publication that is under way when the connection ends is told so',
 })
 
 t.test('what was missed is delivered once when it is read twice', async t => {
-  const told = []
+  const delivered = []
   const reads = []
   const partition = { up: true, connection: {} }
   const queue = {
@@ -120,7 +120,7 @@ t.test('what was missed is delivered once when it is read twice', async t => {
     after: then => then(),
     read: (_name, _metaTtl, _op, done) => reads.push(done),
   }
-  const events = { publication: (_channel, { offset }) => told.push(offset), lost: () => t.fail('lost') }
+  const events = { publication: (_channel, { offset }) => delivered.push(offset), lost: () => t.fail('lost') }
   const channels = new Channels(
     /** @type {any} */ (events),
     () => /** @type {any} */ (queue),
@@ -142,14 +142,14 @@ t.test('what was missed is delivered once when it is read twice', async t => {
   channels.up(/** @type {any} */ (partition))
   channels.tick()
   for (const done of reads) done(null, answer([2, 3]))
-  t.same(told, [2, 3])
+  t.same(delivered, [2, 3])
   // One whose subscription is refused while its history is read.
   channels.down(/** @type {any} */ (partition))
   channels.up(/** @type {any} */ (partition))
   channels.onSubscribed(channel, errors.internal)
   channels.tick()
   for (const done of reads.splice(0)) done(null, { ...answer([4]), offset: 4 })
-  t.same(told, [2, 3, 4])
+  t.same(delivered, [2, 3, 4])
 })
 
 t.test('a history that cannot be read fails, and leaves nobody waiting', async t => {
@@ -206,9 +206,9 @@ t.test('what many channels have missed is read however little Redis holds for a 
     for (const n of upTo(5)) await other.publish(channel, `${n}${'x'.repeat(100_000)}`)
   await server.call('CONFIG', 'SET', 'client-output-buffer-limit', 'pubsub 1mb 0 0')
   proxy.refuses = false
-  await peer.hears(5 * channels.length)
+  await peer.waitForEvents(5 * channels.length)
   const received = Object.fromEntries(
-    channels.map(channel => [channel, offsets(peer.told.filter(told => told.channel === channel))]),
+    channels.map(channel => [channel, offsets(peer.events.filter(event => event.channel === channel))]),
   )
   t.same(received, Object.fromEntries(channels.map(channel => [channel, upTo(5)])))
 })

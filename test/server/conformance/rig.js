@@ -4,7 +4,7 @@ import { WebSocket } from 'ws'
 import { createServer } from '../../../src/server/index.js'
 import { freePort } from '../../gateway.js'
 
-/** Values by name, in the order they came; whoever asks for one that is not there yet waits for it. */
+/** Values by name, in the order they came; `next` waits for a value that is missing. */
 export class Inbox {
   #values = new Map()
   #waiting = new Map()
@@ -39,7 +39,7 @@ export class Inbox {
   }
 }
 
-/** A WebSocket route that writes down what it is told. */
+/** A WebSocket route that records its calls. */
 export class Recorder extends Inbox {
   constructor(options = {}) {
     super()

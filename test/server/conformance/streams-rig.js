@@ -5,7 +5,7 @@ import { Inbox, RawClient, serve } from './rig.js'
 export const turn = () => new Promise(resolve => setImmediate(resolve))
 export const get = (path, extra = '') => `GET ${path} HTTP/1.1\r\nHost: here\r\n${extra}\r\n`
 
-/** A stream route that writes down what it is told. */
+/** A stream route that records its calls. */
 export class StreamRecorder extends Inbox {
   constructor(options = {}) {
     super()
