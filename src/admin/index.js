@@ -6,7 +6,6 @@
 import { publicError } from '../api/answers.js'
 import { BadBody, parseJson, readObject } from '../api/params.js'
 import { answer, refuse } from './answers.js'
-import { readCommand } from './command.js'
 import { LoginGuard } from './login-guard.js'
 import { methods } from './methods.js'
 import { mountPage } from './page-files.js'
@@ -42,6 +41,19 @@ const MAX_BODY = 1024 * 1024
 
 /** @param {Exchange} exchange @returns {string} '' if there is none */
 const bearer = exchange => /^bearer +([^ ]+) *$/i.exec(exchange.header('authorization'))?.[1] ?? ''
+
+/** @param {any} value */
+const isIndex = value => Number.isInteger(value) && value >= 0
+
+/** @param {string} body @returns {StatsCommand | null} null: not allowed over HTTP @throws {BadBody} */
+export function readCommand(body) {
+  const { type, worker = null } = parseJson(body) ?? {}
+  if (type === 'gc' && (worker === null || isIndex(worker))) return { type, worker }
+  if (type === 'restart' && isIndex(worker)) return { type, worker }
+  // Only a local user may stop the gateway; the log may hold more than figures.
+  if (type === 'stop' || type === 'log') return null
+  throw new BadBody()
+}
 
 class Admin {
   #view

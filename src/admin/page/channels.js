@@ -1,4 +1,4 @@
-import { byId, inputById, make, plural } from '../../demo/page/dom.js'
+import { byId, inputById, make, plural, smallButton } from '../../demo/page/dom.js'
 import { whole } from './format.js'
 import { reason } from './session.js'
 import { Table } from './table.js'
@@ -64,18 +64,11 @@ export class Channels {
 
   /** @param {string} name */
   #actions(name) {
-    const button = (/** @type {string} */ text, /** @type {() => void} */ act) => {
-      const element = make('button', 'quiet small', text)
-      element.setAttribute('type', 'button')
-      element.setAttribute('aria-label', `${text}: ${name}`)
-      element.addEventListener('click', act)
-      return element
-    }
     return make(
       'div',
       'buttons end',
-      button('Publish', () => this.onPublish(name)),
-      button('Presence', () => this.#present(name)),
+      smallButton('Publish', `Publish: ${name}`, () => this.onPublish(name)),
+      smallButton('Presence', `Presence: ${name}`, () => this.#present(name)),
     )
   }
 

@@ -1,4 +1,4 @@
-import { byId, inputById, make, plural } from '../../demo/page/dom.js'
+import { byId, inputById, plural, smallButton } from '../../demo/page/dom.js'
 import { confirm } from './confirm.js'
 import { reason } from './session.js'
 import { Table } from './table.js'
@@ -56,11 +56,7 @@ export class Users {
 
   /** @param {string} client */
   #button(client) {
-    const button = make('button', 'quiet small danger', 'Disconnect')
-    button.setAttribute('type', 'button')
-    button.setAttribute('aria-label', `Disconnect ${client}`)
-    button.addEventListener('click', () => this.#end(client))
-    return button
+    return smallButton('Disconnect', `Disconnect ${client}`, () => this.#end(client), 'quiet small danger')
   }
 
   async refresh() {

@@ -1,4 +1,4 @@
-import { byId, make } from '../../demo/page/dom.js'
+import { byId, make, smallButton } from '../../demo/page/dom.js'
 import { confirm } from './confirm.js'
 import { alarmBy, bytes, healthBy, ms, NOTHING, percent, short, whole } from './format.js'
 import { Refusal, reason } from './session.js'
@@ -87,22 +87,11 @@ export class Workers {
 
   /** @param {number} index */
   #actions(index) {
-    const button = (
-      /** @type {string} */ text,
-      /** @type {string} */ label,
-      /** @type {() => void} */ act,
-    ) => {
-      const element = make('button', 'quiet small', text)
-      element.setAttribute('type', 'button')
-      element.setAttribute('aria-label', label)
-      element.addEventListener('click', act)
-      return element
-    }
     return make(
       'div',
       'buttons',
-      button('GC', `Collect garbage in worker ${index}`, () => this.#collect(index)),
-      button('Restart', `Restart worker ${index}`, () => this.#restart(index)),
+      smallButton('GC', `Collect garbage in worker ${index}`, () => this.#collect(index)),
+      smallButton('Restart', `Restart worker ${index}`, () => this.#restart(index)),
     )
   }
 

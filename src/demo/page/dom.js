@@ -21,6 +21,18 @@ export function make(name, className = '', ...children) {
   return element
 }
 
+/**
+ * A quiet, small button.
+ * @param {string} text @param {string} label for screen readers @param {() => void} onClick @param {string} [className]
+ */
+export function smallButton(text, label, onClick, className = 'quiet small') {
+  const button = make('button', className, text)
+  button.setAttribute('type', 'button')
+  button.setAttribute('aria-label', label)
+  button.addEventListener('click', onClick)
+  return button
+}
+
 const REDUCED = matchMedia('(prefers-reduced-motion: reduce)')
 const DARK = matchMedia('(prefers-color-scheme: dark)')
 
