@@ -3,18 +3,18 @@
 /** @import { Exchange } from '../server/contract.js' */
 
 /** @type {Readonly<Record<string, string>>} */
-export const HEAD = Object.freeze({
+export const JSON_HEADERS = Object.freeze({
   'Content-Type': 'application/json',
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
 })
 
 /** @param {Exchange} exchange @param {string} text JSON */
-export const answer = (exchange, text) => exchange.reply(200, HEAD, text)
+export const replyJson = (exchange, text) => exchange.reply(200, JSON_HEADERS, text)
 
 /**
  * @param {Exchange} exchange @param {number} status @param {string} error a few words
  * @param {Record<string, string>} [head] @param {object} [more] members beside `error`
  */
-export const refuse = (exchange, status, error, head = {}, more = {}) =>
-  exchange.reply(status, { ...HEAD, ...head }, JSON.stringify({ error, ...more }))
+export const replyError = (exchange, status, error, head = {}, more = {}) =>
+  exchange.reply(status, { ...JSON_HEADERS, ...head }, JSON.stringify({ error, ...more }))

@@ -5,7 +5,7 @@
 
 import { publicError } from '../api/answers.js'
 import { BadBody, parseJson, readObject } from '../api/params.js'
-import { answer, refuse } from './answers.js'
+import { replyError, replyJson } from './answers.js'
 import { LoginGuard } from './login-guard.js'
 import { methods } from './methods.js'
 import { mountPage } from './page-files.js'
@@ -40,7 +40,7 @@ const MAX_SMALL = 4096
 const MAX_BODY = 1024 * 1024
 
 /** @param {Exchange} exchange @returns {string} '' if there is none */
-const bearer = exchange => /^bearer +([^ ]+) *$/i.exec(exchange.header('authorization'))?.[1] ?? ''
+const bearerToken = exchange => /^bearer +([^ ]+) *$/i.exec(exchange.header('authorization'))?.[1] ?? ''
 
 /** @param {any} value */
 const isIndex = value => Number.isInteger(value) && value >= 0
@@ -74,10 +74,10 @@ class Admin {
   }
 
   /** @param {Exchange} exchange @returns {number} expiry of its token, unix ms; 0: it was refused */
-  #allows(exchange) {
-    const expires = this.#tokens.check(bearer(exchange), this.#clock())
+  #authorize(exchange) {
+    const expires = this.#tokens.check(bearerToken(exchange), this.#clock())
     if (expires === 0) {
-      refuse(exchange, 401, 'log in first', { 'WWW-Authenticate': 'Bearer realm="halley admin"' })
+      replyError(exchange, 401, 'log in first', { 'WWW-Authenticate': 'Bearer realm="halley admin"' })
     }
     return expires
   }
@@ -85,14 +85,14 @@ class Admin {
   /** @param {Exchange} exchange @param {number} limit bytes @param {(body: string) => void | Promise<void>} work */
   #read(exchange, limit, work) {
     exchange.body(limit, async bytes => {
-      if (bytes === null) return refuse(exchange, 413, `the body is longer than ${limit} bytes`)
+      if (bytes === null) return replyError(exchange, 413, `the body is longer than ${limit} bytes`)
       const body = bytes.toString()
       try {
         await work(body)
       } catch (error) {
-        if (error instanceof BadBody) return refuse(exchange, 400, 'the body is not what this takes')
+        if (error instanceof BadBody) return replyError(exchange, 400, 'the body is not what this takes')
         const { status, message, code } = publicError(error, this.#context.logger)
-        refuse(exchange, status, message, {}, { code })
+        replyError(exchange, status, message, {}, { code })
       }
     })
   }
@@ -107,41 +107,41 @@ class Admin {
       const wait = await this.#guard.tried(address, right)
       if (wait > 0) {
         const seconds = Math.ceil(wait / 1000)
-        refuse(exchange, 429, `too many wrong keys, try again in ${seconds} s`, {
+        replyError(exchange, 429, `too many wrong keys, try again in ${seconds} s`, {
           'Retry-After': `${seconds}`,
         })
-      } else if (right) answer(exchange, JSON.stringify(this.#tokens.issue(this.#clock())))
-      else refuse(exchange, 401, 'wrong key')
+      } else if (right) replyJson(exchange, JSON.stringify(this.#tokens.issue(this.#clock())))
+      else replyError(exchange, 401, 'wrong key')
     })
   }
 
   /** @param {Exchange} exchange */
   stream(exchange) {
-    const expires = this.#allows(exchange)
+    const expires = this.#authorize(exchange)
     if (expires !== 0) this.#stream.open(exchange, expires)
   }
 
   /** @param {Exchange} exchange */
   command(exchange) {
-    if (this.#allows(exchange) === 0) return
+    if (this.#authorize(exchange) === 0) return
     this.#read(exchange, MAX_SMALL, async body => {
       const command = readCommand(body)
-      if (command === null) return refuse(exchange, 403, 'not from elsewhere')
+      if (command === null) return replyError(exchange, 403, 'not from elsewhere')
       const error = await this.#view.command(command).then(
         () => null,
         (/** @type {Error} */ { message }) => message,
       )
-      answer(exchange, JSON.stringify({ error }))
+      replyJson(exchange, JSON.stringify({ error }))
     })
   }
 
   /** @param {Method} method @returns {(exchange: Exchange) => void} */
   method({ fields, run }) {
     return exchange => {
-      if (this.#allows(exchange) === 0) return
+      if (this.#authorize(exchange) === 0) return
       this.#read(exchange, MAX_BODY, async body => {
         const params = readObject(fields, parseJson(body), body)
-        answer(exchange, `{"result":${await run(params, this.#context)}}`)
+        replyJson(exchange, `{"result":${await run(params, this.#context)}}`)
       })
     }
   }
@@ -156,7 +156,7 @@ export function mountAdmin({ clock = Date.now, ...parts }) {
   const route = (method, name, handler) => {
     server.route(method, `${prefix}/api/${name}`, handler)
     server.route('*', `${prefix}/api/${name}`, exchange =>
-      refuse(exchange, 405, `${method} only`, { Allow: method }),
+      replyError(exchange, 405, `${method} only`, { Allow: method }),
     )
   }
   route('POST', 'login', exchange => admin.login(exchange))

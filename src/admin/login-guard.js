@@ -5,11 +5,11 @@ import { Call } from '../transport/calls.js'
 
 /** Wrong keys in this window (ms) count; at a limit below, the address or everybody has to wait. */
 const WINDOW = 60_000
-export const MAX_OF_ADDRESS = 10
-export const MAX_OF_ALL = 60
+export const MAX_PER_ADDRESS = 10
+export const MAX_TOTAL = 60
 
 /** Wrong admin keys of the last minute. */
-export class Failures {
+export class FailedLogins {
   /** @type {{address: string, at: number}[]} oldest first; never more than MAX_OF_ALL */
   #recent = []
 
@@ -22,7 +22,7 @@ export class Failures {
     // A clock that was set back would lock everybody out.
     this.#recent = this.#recent.filter(({ at }) => at <= now && at > now - WINDOW)
     const own = this.#recent.filter(failure => failure.address === address)
-    const wait = Math.max(this.#wait(own, MAX_OF_ADDRESS, now), this.#wait(this.#recent, MAX_OF_ALL, now))
+    const wait = Math.max(this.#wait(own, MAX_PER_ADDRESS, now), this.#wait(this.#recent, MAX_TOTAL, now))
     if (wait === 0 && !right) this.#recent.push({ address, at: now })
     return wait
   }
@@ -34,7 +34,7 @@ export class Failures {
 }
 
 /** Index of the worker that counts for its node. */
-const COUNTER = 0
+const COUNTING_WORKER = 0
 /** Time limit for its answer, ms. */
 const TIMEOUT = 2000
 const RIGHT = 1
@@ -47,7 +47,7 @@ export class LoginGuard {
   #control
   #index
   #clock
-  #failures = new Failures()
+  #failures = new FailedLogins()
 
   /**
    * @param {object} parts
@@ -72,7 +72,7 @@ export class LoginGuard {
    */
   tried(address, right) {
     const here = () => this.#failures.tried(address, right, this.#clock())
-    if (this.#index === COUNTER) return Promise.resolve(here())
+    if (this.#index === COUNTING_WORKER) return Promise.resolve(here())
     return new Promise(resolve => {
       // Without an answer of the counting worker each worker counts its own.
       const timer = setTimeout(() => resolve(here()), TIMEOUT)
@@ -80,7 +80,7 @@ export class LoginGuard {
         Buffer.from([Call.ADMIN_LOGIN, right ? RIGHT : 0]),
         Buffer.from(address),
       ])
-      this.#control.call('', COUNTER, request, (error, answer) => {
+      this.#control.call('', COUNTING_WORKER, request, (error, answer) => {
         clearTimeout(timer)
         resolve(error ? here() : Number(answer))
       })

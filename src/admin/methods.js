@@ -11,7 +11,7 @@ import { string } from '../api/params.js'
 export const MAX_ROWS = 500
 
 /** Of the server API, unchanged. */
-const SAME = ['info', 'publish', 'disconnect', 'unsubscribe', 'presence', 'presence_stats', 'history']
+const API_METHODS = ['info', 'publish', 'disconnect', 'unsubscribe', 'presence', 'presence_stats', 'history']
 
 /** The channels with most subscribers, and how many there are. @type {Method} */
 const channels = {
@@ -44,7 +44,7 @@ const connections = {
 
 /** @type {ReadonlyMap<string, Method>} */
 export const methods = new Map([
-  ...SAME.map(name => /** @type {[string, Method]} */ ([name, apiMethods.get(name)])),
+  ...API_METHODS.map(name => /** @type {[string, Method]} */ ([name, apiMethods.get(name)])),
   ['channels', channels],
   ['connections', connections],
 ])

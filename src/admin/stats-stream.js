@@ -1,4 +1,4 @@
-import { HEAD, refuse } from './answers.js'
+import { JSON_HEADERS, replyError } from './answers.js'
 
 /** @import { Exchange, SocketServer, Stream, StreamRoute } from '../server/contract.js' */
 /** @import { Hello, StatsMessage } from '../stats/schema.js' */
@@ -12,8 +12,8 @@ const MAX_READERS = 16
 const MAX_BUFFERED = 16 * 1024 * 1024
 /** Bytes of the first line; with many workers it holds less history. */
 const MAX_HELLO = 4 * 1024 * 1024
-const STREAM_HEAD = Object.freeze({
-  ...HEAD,
+const STREAM_HEADERS = Object.freeze({
+  ...JSON_HEADERS,
   'Content-Type': 'application/x-ndjson',
   // Buffering proxies would delay the lines.
   'X-Accel-Buffering': 'no',
@@ -64,9 +64,9 @@ export class StatsStream {
   /** @param {Exchange} exchange @param {number} expires unix ms */
   open(exchange, expires) {
     if (this.#readers >= MAX_READERS) {
-      return refuse(exchange, 503, 'too many readers of the stream', { 'Retry-After': '5' })
+      return replyError(exchange, 503, 'too many readers of the stream', { 'Retry-After': '5' })
     }
-    const stream = exchange.stream(200, STREAM_HEAD, this.#route)
+    const stream = exchange.stream(200, STREAM_HEADERS, this.#route)
     if (stream === null) return
     this.#readers++
     const stop = this.#view.watch(message => this.#server.write(stream, `${textOf(message)}\n`))

@@ -3,7 +3,7 @@
 import { createHash, createHmac, scryptSync, timingSafeEqual } from 'node:crypto'
 
 /** ms */
-export const TOKEN_LIFE = 24 * 3600 * 1000
+export const TOKEN_TTL = 24 * 3600 * 1000
 const TOKEN = /^(\d{1,15})\.([\w-]{43})$/
 
 /** @param {string} text */
@@ -39,7 +39,7 @@ export class AdminTokens {
 
   /** @param {number} now unix ms @returns {{token: string, expires: number}} unix ms */
   issue(now) {
-    const expires = now + TOKEN_LIFE
+    const expires = now + TOKEN_TTL
     return { token: `${expires}.${this.#sign(String(expires)).toString('base64url')}`, expires }
   }
 

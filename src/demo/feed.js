@@ -1,4 +1,4 @@
-import { MachineWatch } from '../stats/machine.js'
+import { MachineSampler } from '../stats/machine.js'
 
 export const CHANNEL = 'demo:vitals'
 /** Survey operation. */
@@ -25,7 +25,7 @@ const hundredths = value => Math.round(value * 100) / 100
 export class VitalsFeed {
   #context
   #sampler
-  /** @type {MachineWatch | undefined} in the publishing worker */
+  /** @type {MachineSampler | undefined} in the publishing worker */
   #machine
   #busy = false
 
@@ -70,12 +70,12 @@ export class VitalsFeed {
         'demo.enabled: channel.namespaces has no `demo`, so the page gets no vital signs',
       )
     }
-    this.#machine = new MachineWatch()
+    this.#machine = new MachineSampler()
     setInterval(() => this.#publish(), INTERVAL_MS).unref()
   }
 
   #machineSigns() {
-    const { cpu, cores, memory, load } = /** @type {MachineWatch} */ (this.#machine).sample()
+    const { cpu, cores, memory, load } = /** @type {MachineSampler} */ (this.#machine).sample()
     return {
       cpu: cpu && hundredths(cpu.user + cpu.system),
       cores,

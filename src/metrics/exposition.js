@@ -37,7 +37,7 @@ function bucketsOf(name, labels, { bounds, counts, count, sum }) {
 }
 
 /** A family with its values, shaped as a prom-client metric. Values come from snapshots: prom-client counts nothing. */
-class Figures {
+class SnapshotMetric {
   /** @param {Family} family @param {Sample[]} values */
   constructor({ name, type, help }, values) {
     this.name = name
@@ -74,7 +74,7 @@ export function expose(families, facts) {
   const registry = new Registry()
   for (const family of families) {
     const samples = samplesOf(family, facts)
-    if (samples.length > 0) registry.registerMetric(/** @type {any} */ (new Figures(family, samples)))
+    if (samples.length > 0) registry.registerMetric(/** @type {any} */ (new SnapshotMetric(family, samples)))
   }
   return registry.metrics()
 }

@@ -18,13 +18,13 @@
  * @typedef {[value: number | null | undefined, ...labels: (string | number)[]]} Row null and undefined are omitted
  * @typedef {[value: Distribution, ...labels: (string | number)[]]} DistributionRow
  *
- * @typedef {object} Described
+ * @typedef {object} FamilyHead
  * @property {string} name
  * @property {string} help
  * @property {readonly string[]} labels names, in the order of a row's values
  *
- * @typedef {Described & {type: 'counter' | 'gauge', read: (facts: Facts) => Row[]}} PlainFamily
- * @typedef {Described & {type: 'histogram', read: (facts: Facts) => DistributionRow[]}} HistogramFamily
+ * @typedef {FamilyHead & {type: 'counter' | 'gauge', read: (facts: Facts) => Row[]}} PlainFamily
+ * @typedef {FamilyHead & {type: 'histogram', read: (facts: Facts) => DistributionRow[]}} HistogramFamily
  * @typedef {PlainFamily | HistogramFamily} Family
  */
 

@@ -23,9 +23,9 @@ export const families = Object.freeze([
 ])
 
 /** Time limit for the primary's snapshot, ms. */
-const PATIENCE_MS = 2000
+const SNAPSHOT_TIMEOUT_MS = 2000
 /** Time limit for counting users and channels in all workers, ms: a blocked worker must not prevent the scrape. */
-const COUNT_PATIENCE_MS = 1000
+const COUNT_TIMEOUT_MS = 1000
 /** Scrapes within this time share a result, ms: figures change once a second, and a scrape costs the primary time. */
 const FRESH_MS = 500
 /** Maximum clients, and channels, for counting users: workers exchange lists of users and channels for it. */
@@ -33,12 +33,12 @@ const MAX_COUNTED = 50_000
 
 /**
  * @template T
- * @param {Promise<T>} promise @param {number} patience ms
+ * @param {Promise<T>} promise @param {number} timeout ms
  * @returns {Promise<T | null>} null after a failure or timeout
  */
-function within(promise, patience) {
+function withTimeout(promise, timeout) {
   return new Promise(resolve => {
-    const timer = setTimeout(resolve, patience, null)
+    const timer = setTimeout(resolve, timeout, null)
     promise
       .catch(() => null)
       .then(value => {
@@ -92,7 +92,7 @@ class Scrape {
 
   /** @returns {Promise<string | null>} */
   async #make() {
-    const snapshot = await within(this.#view.latest(), PATIENCE_MS)
+    const snapshot = await withTimeout(this.#view.latest(), SNAPSHOT_TIMEOUT_MS)
     if (snapshot === null) return null
     const { users, channels } = await this.#count(snapshot)
     const nodes = snapshot.node.engine === 'memory' ? 1 : (this.#nodes?.() ?? null)
@@ -103,7 +103,7 @@ class Scrape {
   async #count(snapshot) {
     const unknown = { users: null, channels: null }
     if (this.#nodeInfo === null || !isCountable(snapshot)) return unknown
-    const info = await within(this.#nodeInfo.read(), COUNT_PATIENCE_MS)
+    const info = await withTimeout(this.#nodeInfo.read(), COUNT_TIMEOUT_MS)
     if (info === null) return unknown
     const own = JSON.parse(info).nodes.find((/** @type {any} */ { uid }) => uid === this.#uid)
     return own ? { users: own.num_users, channels: own.num_channels } : unknown

@@ -1,7 +1,7 @@
 // The primary's statistics: connects the monitor with the workers, the CSV file, the stats socket and the log.
 
 import { CsvWriter } from '../stats/csv-writer.js'
-import { MachineWatch } from '../stats/machine.js'
+import { MachineSampler } from '../stats/machine.js'
 import { Monitor } from '../stats/monitor.js'
 import { ProcessSampler } from '../stats/process-sample.js'
 import { SocketMemory } from '../stats/socket-memory.js'
@@ -15,7 +15,7 @@ import { StatsSocket } from '../stats/stats-socket.js'
  */
 
 /** The primary serves no clients: its event-loop ticks are measured less often than a worker's, ms. */
-const PRIMARY_GRID_MS = 50
+const PRIMARY_RESOLUTION_MS = 50
 /** Log lines kept for dashboards that connect later. */
 const MAX_LINES = 200
 
@@ -27,7 +27,7 @@ export class Telemetry {
   #onStop
   #machine
   #sockets
-  #process = new ProcessSampler(PRIMARY_GRID_MS)
+  #process = new ProcessSampler(PRIMARY_RESOLUTION_MS)
   #monitor
   #relay
   #actions
@@ -70,7 +70,7 @@ export class Telemetry {
       workers: slots.length,
     }
     const { port, internal_port } = config.http_server
-    this.#machine = new MachineWatch()
+    this.#machine = new MachineSampler()
     this.#sockets = new SocketMemory([port, internal_port])
     this.#monitor = new Monitor({
       node: this.#facts,

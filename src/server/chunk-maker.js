@@ -25,7 +25,7 @@ export class ChunkMaker {
   make(pending) {
     if (typeof pending === 'string') return this.#once(pending)
     if (!Array.isArray(pending)) return pending
-    if (this.#joined === null || !same(pending, this.#pieces)) {
+    if (this.#joined === null || !isSame(pending, this.#pieces)) {
       this.#pieces = pending
       this.#joined = Buffer.concat(pending.map(toBytes))
     }
@@ -65,7 +65,7 @@ function toBytes(piece) {
 }
 
 /** @param {(string | Uint8Array)[]} one @param {(string | Uint8Array)[]} other */
-function same(one, other) {
+function isSame(one, other) {
   if (one.length !== other.length) return false
   for (let i = 0; i < one.length; i++) if (one[i] !== other[i]) return false
   return true

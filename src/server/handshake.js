@@ -27,11 +27,11 @@ const WINDOW_BITS = /^(?:8|9|1[0-5])$/
  * @returns {boolean}
  */
 export function offersDeflate(offers) {
-  return offers !== '' && offers.split(',').some(acceptable)
+  return offers !== '' && offers.split(',').some(isAcceptableOffer)
 }
 
 /** @param {string} offer */
-function acceptable(offer) {
+function isAcceptableOffer(offer) {
   const [name, ...parameters] = offer.split(';')
   if (name.trim() !== DEFLATE_OFFER) return false
   const seen = new Set()
@@ -45,14 +45,14 @@ function acceptable(offer) {
             .slice(mark + 1)
             .trim()
             .replace(/^"(.*)"$/, '$1')
-    if (seen.has(key) || !understood(key, value)) return false
+    if (seen.has(key) || !isSupportedParameter(key, value)) return false
     seen.add(key)
   }
   return true
 }
 
 /** @param {string} key @param {string | null} value */
-function understood(key, value) {
+function isSupportedParameter(key, value) {
   if (NO_VALUE.test(key)) return value === null
   // The client may use a smaller window, which the server can read.
   if (key === 'client_max_window_bits') return value === null || WINDOW_BITS.test(value)

@@ -3,7 +3,7 @@ import { NodeStream, onceClosed } from './node-stream.js'
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
 /** @import { Exchange, StreamRoute } from './contract.js' */
 
-const NOTHING = Buffer.alloc(0)
+const EMPTY_BODY = Buffer.alloc(0)
 
 /**
  * @typedef {object} Host shared by all exchanges of a server
@@ -76,7 +76,10 @@ export class NodeExchange {
     })
     this.#req.on('end', () => {
       if (size > limit || this.gone) return
-      this.#call(done, chunks.length === 1 ? chunks[0] : size === 0 ? NOTHING : Buffer.concat(chunks, size))
+      this.#call(
+        done,
+        chunks.length === 1 ? chunks[0] : size === 0 ? EMPTY_BODY : Buffer.concat(chunks, size),
+      )
     })
   }
 

@@ -15,7 +15,7 @@ export function writeHead(res, status, headers) {
   if (headers !== null) for (const name in headers) res.writeHeader(name, headers[name])
 }
 
-const NOTHING = Buffer.alloc(0)
+const EMPTY_BODY = Buffer.alloc(0)
 
 /**
  * @typedef {object} Host shared by all exchanges of a server
@@ -95,7 +95,7 @@ export class UwsExchange {
       } else if (!last) {
         if (data.byteLength > 0) (chunks ??= []).push(Buffer.concat([Buffer.from(data)]))
       } else if (chunks === null) {
-        this.#call(done, size === 0 ? NOTHING : Buffer.from(data))
+        this.#call(done, size === 0 ? EMPTY_BODY : Buffer.from(data))
       } else {
         chunks.push(Buffer.from(data))
         this.#call(done, Buffer.concat(chunks, size))
@@ -129,7 +129,7 @@ export class UwsExchange {
   }
 
   /** The handler has returned: an answer may follow later. */
-  leave() {
+  handlerReturned() {
     this.#corked = false
     this.#req = null
     if (!this.gone) this.#watch()

@@ -60,7 +60,7 @@ class StreamQueue {
   }
 
   /** @returns {Uint8Array} the first message; as many as fit a chunk if the library's buffer is known to be empty */
-  take() {
+  nextChunk() {
     let count = 1
     if (this.stuck === 0) {
       let size = this.pieces[0].length
@@ -104,11 +104,11 @@ export class UwsStreams {
   #chunk = ''
   #drained = true
   #writeCorked = () => {
-    this.#begin()
+    this.#writeHead()
     this.#drained = this.#target.write(this.#chunk)
   }
   #endCorked = () => {
-    this.#begin()
+    this.#writeHead()
     this.#target.end(this.#chunk)
   }
 
@@ -232,17 +232,17 @@ export class UwsStreams {
       this.#queue(stream, stream.queue, pending)
     } else if (Array.isArray(pending) && totalLength(pending) > CHUNK_SIZE) {
       // More than one chunk: queue it, so that unread bytes are counted.
-      this.#queue(stream, this.#slowDown(stream, 0), pending)
+      this.#queue(stream, this.#addQueue(stream, 0), pending)
     } else if (stream.state === ENDING) {
       this.#finish(stream, this.#chunks.make(pending))
     } else {
       const chunk = this.#chunks.make(pending)
-      if (!this.#write(stream, chunk)) this.#slowDown(stream, this.#chunks.bytes(chunk).length)
+      if (!this.#write(stream, chunk)) this.#addQueue(stream, this.#chunks.bytes(chunk).length)
     }
   }
 
   /** @param {UwsStream} stream @param {number} stuck maximum bytes in the library's buffer */
-  #slowDown(stream, stuck) {
+  #addQueue(stream, stuck) {
     this.#slow.add(stream)
     return (stream.queue = new StreamQueue(stuck))
   }
@@ -275,7 +275,7 @@ export class UwsStreams {
         return
       }
       force = false
-      const chunk = queue.take()
+      const chunk = queue.nextChunk()
       if (!this.#write(stream, chunk)) {
         queue.stuck += chunk.length
         queue.blocked = true
@@ -309,7 +309,7 @@ export class UwsStreams {
   }
 
   /** Writes the head with the first chunk: the library cannot end a head without data. */
-  #begin() {
+  #writeHead() {
     const { head } = this.#target
     if (head === null) return
     this.#target.head = null

@@ -12,7 +12,7 @@ const LISTENERS = 8
 const SWEEP_INTERVAL = 1000
 
 /** uWS method names by HTTP method. */
-const NATIVE = /** @type {const} */ ({
+const UWS_METHODS = /** @type {const} */ ({
   GET: 'get',
   POST: 'post',
   OPTIONS: 'options',
@@ -133,7 +133,7 @@ export class UwsServer extends UwsWebSockets {
       const other = methods.get('*')
       // '*' also under each method's name: the library tries all paths of the method before `any`, so a GET of '/*'
       // would win over '*' of '/api'.
-      for (const [method, native] of Object.entries(NATIVE)) {
+      for (const [method, native] of Object.entries(UWS_METHODS)) {
         const handler = methods.get(method) ?? other
         if (handler === undefined) continue
         this.#app[native](path, (res, req) => this.#answer(res, req, method, fixed || req.getUrl(), handler))
@@ -156,6 +156,6 @@ export class UwsServer extends UwsWebSockets {
     } catch (error) {
       exchange.fail(error)
     }
-    exchange.leave()
+    exchange.handlerReturned()
   }
 }

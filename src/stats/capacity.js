@@ -3,7 +3,7 @@
 /** @import { Capacity, MachineSample, ProcessSample, WorkerSample } from './schema.js' */
 
 /** With fewer connections, the gateway's own memory hides that of its connections. */
-const LEAST_CONNECTIONS = 1000
+const MIN_CONNECTIONS = 1000
 /** Up to this many do not affect a baseline. */
 const FEW_CONNECTIONS = 100
 /** Share of memory that stays free. */
@@ -31,7 +31,7 @@ class Baseline {
 }
 
 /** Exponential moving average; null resets it. */
-class Smooth {
+class MovingAverage {
   /** @type {number | null} */
   value = null
 
@@ -46,13 +46,13 @@ class Smooth {
 /** @param {number | null} value @returns {number | null} */
 const whole = value => value && Math.round(value)
 
-export class CapacityWatch {
+export class CapacityEstimator {
   #connectionLimit
   /** @type {Map<number, Baseline>} of processes, by pid */
   #processes = new Map()
-  #each = new Smooth()
-  #kernelEach = new Smooth()
-  #memory = new Smooth()
+  #perConnection = new MovingAverage()
+  #kernelPerConnection = new MovingAverage()
+  #memory = new MovingAverage()
 
   /** @param {number} connectionLimit of the node; 0: none */
   constructor(connectionLimit) {
@@ -74,8 +74,8 @@ export class CapacityWatch {
    */
   measure(primary, samples, machine, kernel) {
     const open = samples.reduce((sum, { connections }) => sum + connections.open, 0)
-    const each = this.#each.add(this.#userSpace(primary, samples, open))
-    const kernelEach = this.#kernelEach.add(each === null ? null : kernel)
+    const each = this.#perConnection.add(this.#userSpace(primary, samples, open))
+    const kernelEach = this.#kernelPerConnection.add(each === null ? null : kernel)
     const known = each !== null && each + (kernelEach ?? 0) > 0
     const spare = machine.memory.available - RESERVE * machine.memory.total
     const memory = this.#memory.add(known ? Math.max(0, spare) / (each + (kernelEach ?? 0)) : null)
@@ -84,7 +84,7 @@ export class CapacityWatch {
     if (memory !== null) {
       const bounds = /** @type {const} */ ([
         ['memory', memory],
-        ['files', descriptors(samples, machine)],
+        ['files', unusedDescriptors(samples, machine)],
         ['connection_limit', this.#connectionLimit > 0 ? this.#connectionLimit - open : null],
       ])
       for (const [bound, count] of bounds) {
@@ -106,7 +106,7 @@ export class CapacityWatch {
       bytes += above.bytes
       connections += above.connections
     }
-    return connections >= LEAST_CONNECTIONS ? Math.max(0, bytes / connections) : null
+    return connections >= MIN_CONNECTIONS ? Math.max(0, bytes / connections) : null
   }
 
   /** @param {number} pid */
@@ -126,7 +126,7 @@ export class CapacityWatch {
  * @param {WorkerSample[]} samples @param {MachineSample} machine
  * @returns {number | null} unused descriptors; null if a worker does not know
  */
-function descriptors(samples, machine) {
+function unusedDescriptors(samples, machine) {
   let left = 0
   for (const { files } of samples) {
     if (files.open === null || files.limit === null) return null

@@ -4,7 +4,7 @@
 import { createReadStream } from 'node:fs'
 
 /** Initial capacity; doubled when full. */
-const FIRST_ROWS = 4096
+const INITIAL_ROWS = 4096
 
 /**
  * @typedef {object} CsvTable
@@ -19,7 +19,7 @@ const FIRST_ROWS = 4096
 class Table {
   /** @type {Map<string, Float64Array>} */
   #columns = new Map()
-  #room = FIRST_ROWS
+  #capacity = INITIAL_ROWS
   rows = 0
   skipped = 0
   /** @type {CsvTable['facts']} */
@@ -44,19 +44,19 @@ class Table {
     this.#names = names
     for (const name of names) {
       if (name !== 'facts' && !this.#columns.has(name)) {
-        this.#columns.set(name, new Float64Array(this.#room).fill(Number.NaN))
+        this.#columns.set(name, new Float64Array(this.#capacity).fill(Number.NaN))
       }
     }
-    this.#aim()
+    this.#mapColumns()
   }
 
-  #aim() {
+  #mapColumns() {
     this.#targets = /** @type {string[]} */ (this.#names).map(name => this.#columns.get(name) ?? null)
   }
 
   /** @param {string[]} cells */
   #addRow(cells) {
-    if (this.rows === this.#room) this.#grow()
+    if (this.rows === this.#capacity) this.#grow()
     for (let at = 0; at < cells.length; at++) {
       const cell = cells[at]
       if (cell === '') continue
@@ -68,13 +68,13 @@ class Table {
   }
 
   #grow() {
-    this.#room *= 2
+    this.#capacity *= 2
     for (const [name, values] of this.#columns) {
-      const wider = new Float64Array(this.#room).fill(Number.NaN)
+      const wider = new Float64Array(this.#capacity).fill(Number.NaN)
       wider.set(values)
       this.#columns.set(name, wider)
     }
-    this.#aim()
+    this.#mapColumns()
   }
 
   /** @returns {CsvTable} */

@@ -96,7 +96,7 @@ export class CsvWriter {
     await this.#running
     // Rows that arrived meanwhile.
     if (this.#waiting.length > 0 && this.#error === null) await this.#run()
-    await this.#release()
+    await this.#closeFile()
   }
 
   /** One attempt to write all rows. */
@@ -105,7 +105,7 @@ export class CsvWriter {
       await this.#append()
       this.#error = null
     } catch (error) {
-      await this.#release()
+      await this.#closeFile()
       const before = this.#error
       this.#error = reasonOf(error)
       if (before === null) this.#onError(`cannot write ${this.#file}: ${this.#error}`)
@@ -115,15 +115,15 @@ export class CsvWriter {
   }
 
   async #append() {
-    await this.#checkPlace()
+    await this.#checkFile()
     while (this.#waiting.length > 0) {
       this.#handle ??= await this.#open()
       const count = this.#waiting.length
-      let rows = this.#text(count)
+      let rows = this.#format(count)
       if (this.#isFull(rows)) {
         await this.#rotate()
         this.#handle = await this.#open()
-        rows = this.#text(count)
+        rows = this.#format(count)
       }
       const { bytesWritten } = await this.#handle.write(rows)
       this.#bytes += bytesWritten
@@ -134,7 +134,7 @@ export class CsvWriter {
   }
 
   /** @param {number} count rows */
-  #text(count) {
+  #format(count) {
     const rows = this.#waiting
       .slice(0, count)
       .map((row, at) => (this.#first && at === 0 ? row.first : row.next))
@@ -149,14 +149,14 @@ export class CsvWriter {
   }
 
   /** Reopens the file after it was moved or deleted. */
-  async #checkPlace() {
+  async #checkFile() {
     if (this.#handle === null || !this.#regular) return
     try {
       if ((await stat(this.#file)).ino === this.#inode) return
     } catch (error) {
       if (reasonOf(error) !== 'ENOENT') throw error
     }
-    await this.#release()
+    await this.#closeFile()
   }
 
   /** @returns {Promise<FileHandle>} of an empty file, or one with this header that ends with a line feed */
@@ -171,7 +171,7 @@ export class CsvWriter {
         if (head !== CSV_HEADER && CSV_HEADER.startsWith(head)) await handle.truncate(0)
         else if (head !== CSV_HEADER) {
           await handle.close()
-          await this.#shift()
+          await this.#shiftFiles()
           handle = await open(this.#file, 'a+')
         }
         stats = await handle.stat()
@@ -196,12 +196,12 @@ export class CsvWriter {
       await this.#handle?.truncate(0)
       this.#rotations++
     }
-    await this.#release()
-    if (this.#keep > 0) await this.#shift()
+    await this.#closeFile()
+    if (this.#keep > 0) await this.#shiftFiles()
   }
 
   /** Renames FILE.1 to FILE.2 and FILE to FILE.1, overwriting the last. A file with another header is always kept. */
-  async #shift() {
+  async #shiftFiles() {
     for (let n = Math.max(1, this.#keep); n >= 1; n--) {
       const from = n === 1 ? this.#file : `${this.#file}.${n - 1}`
       try {
@@ -214,7 +214,7 @@ export class CsvWriter {
     this.#bytes = 0
   }
 
-  async #release() {
+  async #closeFile() {
     const handle = this.#handle
     this.#handle = null
     await handle?.close().catch(() => {})

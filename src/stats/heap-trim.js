@@ -9,14 +9,14 @@ const HEAP_BYTES = 32 * 1024 * 1024
 /** Interval of `tick` calls, ms. */
 export const TRIM_TICK_MS = 250
 /** No collection if the event loop was busy for more than this share of a tick. */
-const BUSY = 0.2
+const MAX_UTILIZATION = 0.2
 /**
  * V8 shrinks the young generation in a full collection if little was allocated in 5 s. It measures that since the
  * last collection, so a minor one comes first.
  */
 const QUIET_TICKS = 1 + 5000 / TRIM_TICK_MS
 /** Ticks between two full collections. */
-const REST = 30_000 / TRIM_TICK_MS
+const COOLDOWN_TICKS = 30_000 / TRIM_TICK_MS
 
 /** @typedef {'minor' | 'major'} Extent of a collection: the young generation, or the whole heap */
 /** @typedef {(extent: Extent) => void} Collect */
@@ -37,8 +37,8 @@ export function collector() {
 export class HeapTrim {
   #collect
   #loop = performance.eventLoopUtilization()
-  #quiet = 0
-  #rest = 0
+  #quietTicks = 0
+  #cooldown = 0
 
   /** @param {Collect} [collect] */
   constructor(collect = collector()) {
@@ -50,16 +50,17 @@ export class HeapTrim {
     const before = this.#loop
     this.#loop = performance.eventLoopUtilization()
     const { utilization } = performance.eventLoopUtilization(this.#loop, before)
-    this.#quiet = utilization > BUSY ? 0 : this.#quiet + 1
-    if (this.#rest > 0) this.#rest--
-    if (this.#rest > 0 || (this.#quiet !== 1 && this.#quiet !== QUIET_TICKS) || !worthIt()) return
-    const full = this.#quiet === QUIET_TICKS
-    if (full) this.#rest = REST
+    this.#quietTicks = utilization > MAX_UTILIZATION ? 0 : this.#quietTicks + 1
+    if (this.#cooldown > 0) this.#cooldown--
+    if (this.#cooldown > 0 || (this.#quietTicks !== 1 && this.#quietTicks !== QUIET_TICKS) || !isYoungLarge())
+      return
+    const full = this.#quietTicks === QUIET_TICKS
+    if (full) this.#cooldown = COOLDOWN_TICKS
     this.#collect(full ? 'major' : 'minor')
   }
 }
 
-function worthIt() {
+function isYoungLarge() {
   if (v8.getHeapStatistics().used_heap_size > HEAP_BYTES) return false
   const young = v8.getHeapSpaceStatistics().find(space => space.space_name === 'new_space')
   return young !== undefined && young.physical_space_size > YOUNG_BYTES

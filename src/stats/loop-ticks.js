@@ -4,12 +4,12 @@ import { bucketOf, TickHistogram } from './tick-histogram.js'
 /** @import { Ticks } from './schema.js' */
 
 /** Measuring interval, ms: each one wakes the process, which is most of the cost of all statistics. */
-const GRID_MS = 10
+const RESOLUTION_MS = 10
 const NS_PER_MS = 1e6
 /** Reported percentiles, read exactly. */
-const CUTS = Object.freeze([50, 90, 99])
+const PERCENTILES = Object.freeze([50, 90, 99])
 /** Further reads of the histogram, some µs each. */
-const MAX_LOOKS = 16
+const MAX_READS = 16
 
 /** @typedef {{rank: number, interval: number}} Point rank of an interval (ms) in the library's histogram */
 
@@ -27,18 +27,18 @@ class Gap {
 }
 
 export class LoopTicks {
-  #grid
+  #resolution
   #histogram
   /** A wait that the histogram missed, ms. */
   #unseen = 0
   /** @type {TickHistogram} of the current read */
   #ticks = new TickHistogram()
-  #n = 0
+  #count = 0
 
-  /** @param {number} [grid] ms */
-  constructor(grid = GRID_MS) {
-    this.#grid = grid
-    this.#histogram = monitorEventLoopDelay({ resolution: grid })
+  /** @param {number} [resolution] ms */
+  constructor(resolution = RESOLUTION_MS) {
+    this.#resolution = resolution
+    this.#histogram = monitorEventLoopDelay({ resolution })
     this.#histogram.enable()
   }
 
@@ -46,11 +46,11 @@ export class LoopTicks {
   sample() {
     const histogram = this.#histogram
     const ticks = (this.#ticks = new TickHistogram())
-    this.#n = histogram.count
+    this.#count = histogram.count
     let sum = 0
-    if (this.#n > 0) {
+    if (this.#count > 0) {
       this.#read()
-      sum = this.#n * Math.max(0, histogram.mean / NS_PER_MS - this.#grid)
+      sum = this.#count * Math.max(0, histogram.mean / NS_PER_MS - this.#resolution)
     }
     if (this.#unseen > 0) {
       ticks.record(this.#unseen)
@@ -68,14 +68,14 @@ export class LoopTicks {
    * bisected first, a gap between two nearly equal waits not at all.
    */
   #read() {
-    const n = this.#n
+    const n = this.#count
     const shortest = this.#histogram.min / NS_PER_MS
     this.#record(shortest)
     if (n === 1) return
     /** @type {Gap[]} */
     const gaps = []
     let low = { rank: 1, interval: shortest }
-    for (const percent of CUTS) {
+    for (const percent of PERCENTILES) {
       const rank = Math.ceil((percent / 100) * n)
       if (rank <= low.rank || rank >= n) continue
       const high = this.#readRank(rank)
@@ -85,7 +85,7 @@ export class LoopTicks {
     const high = { rank: n, interval: this.#histogram.max / NS_PER_MS }
     this.#record(high.interval)
     gaps.push(new Gap(low, high))
-    for (let looks = 0; looks < MAX_LOOKS; looks++) {
+    for (let reads = 0; reads < MAX_READS; reads++) {
       let widest = 0
       for (let i = 1; i < gaps.length; i++) if (gaps[i].weight > gaps[widest].weight) widest = i
       const { low, high, weight } = gaps[widest]
@@ -99,7 +99,7 @@ export class LoopTicks {
 
   /** @param {number} rank from 1 @returns {Point} */
   #readRank(rank) {
-    const interval = this.#histogram.percentile((100 * rank) / this.#n) / NS_PER_MS
+    const interval = this.#histogram.percentile((100 * rank) / this.#count) / NS_PER_MS
     this.#record(interval)
     return { rank, interval }
   }
@@ -112,22 +112,22 @@ export class LoopTicks {
   }
 
   /**
-   * The histogram holds intervals: those of an idle loop equal the grid.
+   * The histogram holds intervals: those of an idle loop equal the resolution.
    * @param {number} interval ms
    * @param {number} [times]
    */
   #record(interval, times = 1) {
-    if (times > 0) this.#ticks.record(Math.max(0, interval - this.#grid), times)
+    if (times > 0) this.#ticks.record(Math.max(0, interval - this.#resolution), times)
   }
 
   /** A reset histogram starts with its next tick and would miss a long turn right after it. */
   #watchUnseen() {
     this.#unseen = 0
-    const due = performance.now() + this.#grid
+    const due = performance.now() + this.#resolution
     setTimeout(() => {
       const late = performance.now() - due
-      if (late > this.#grid) this.#unseen = late
-    }, this.#grid).unref()
+      if (late > this.#resolution) this.#unseen = late
+    }, this.#resolution).unref()
   }
 
   stop() {

@@ -53,7 +53,7 @@ function add(sum, traffic) {
 }
 
 /** Samples the machine from /proc, or from Node.js elsewhere. Rates cover the time since the previous sample. */
-export class MachineWatch {
+export class MachineSampler {
   /** @type {{[name in keyof FILES]: ProcFile | null}} */
   #files
   #net

@@ -8,7 +8,7 @@
 // It promises: percentiles come from merged histograms, counts are neither lost nor doubled when a worker dies, and a
 // failing sink (disk, socket, listener) stops neither the gateway nor the other sinks.
 
-import { CapacityWatch } from './capacity.js'
+import { CapacityEstimator } from './capacity.js'
 import { EventLog, History } from './history.js'
 import { Lifetimes } from './lifetimes.js'
 import { addCounts, emptyCounts, mergeTotals } from './merge.js'
@@ -21,11 +21,11 @@ import { RedisOutage, WorkerState } from './worker-state.js'
 
 const INTERVAL_MS = 1000
 /** After a longer time between two snapshots the primary itself was blocked, ms. */
-const HELD_UP_MS = 2500
+const BLOCKED_MS = 2500
 /** Workers send their samples at the full second; snapshots follow this much later, ms. */
 const OFFSET_MS = 150
 /** Close code of slow clients. */
-const SLOW = '3008'
+const SLOW_CLOSE_CODE = '3008'
 /** For systems other than Linux. */
 const UNKNOWN = { read: () => null }
 
@@ -46,7 +46,7 @@ export class Update {
 }
 
 /** @param {number} count @param {string} one @param {string} many */
-const numbered = (count, one, many) => `${count} ${count === 1 ? one : many}`
+const plural = (count, one, many) => `${count} ${count === 1 ? one : many}`
 
 /** Makes one snapshot a second. Telemetry connects it with the worker pool. */
 export class Monitor {
@@ -117,7 +117,7 @@ export class Monitor {
     this.#now = now
     this.#at = now()
     this.#workers = Array.from({ length: workers }, (_, index) => new WorkerState(index, now))
-    this.#capacity = new CapacityWatch(connectionLimit)
+    this.#capacity = new CapacityEstimator(connectionLimit)
     this.#lifetimes = new Lifetimes(workers)
   }
 
@@ -213,7 +213,7 @@ export class Monitor {
     this.#lifetimes.addPrimary(primary, ofPrimary)
     this.#lifetimes.addMachine(machine, interval)
     // If the primary was blocked or stopped, workers may have been, too.
-    if (interval < HELD_UP_MS) this.#checkSilence()
+    if (interval < BLOCKED_MS) this.#checkSilence()
     const views = this.#workers.map(place => place.view())
     const fresh = this.#workers.flatMap(place => place.fresh ?? [])
     const channels = this.#channels()
@@ -286,16 +286,16 @@ export class Monitor {
 
   /** @param {Counts} counts @param {MachineSample} machine @param {WorkerSample[]} fresh */
   #warn(counts, machine, fresh) {
-    const slow = counts.closes[SLOW] ?? 0
+    const slow = counts.closes[SLOW_CLOSE_CODE] ?? 0
     if (slow > 0) {
-      const of = fresh.filter(sample => sample.counts.closes[SLOW] > 0)
+      const of = fresh.filter(sample => sample.counts.closes[SLOW_CLOSE_CODE] > 0)
       const worker = of.length === 1 ? of[0].index : null
-      const text = `${numbered(slow, 'slow client', 'slow clients')} disconnected`
+      const text = `${plural(slow, 'slow client', 'slow clients')} disconnected`
       this.event({ level: 'warn', kind: 'slow_clients', text, worker })
     }
     const { overflows = 0 } = machine.listen ?? {}
     if (overflows > 0) {
-      const text = `${numbered(overflows, 'connection', 'connections')} overflowed a listen queue`
+      const text = `${plural(overflows, 'connection', 'connections')} overflowed a listen queue`
       this.event({ level: 'warn', kind: 'listen_overflow', text })
     }
   }

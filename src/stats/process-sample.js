@@ -13,7 +13,7 @@ import { wholeMicroseconds } from './tick-histogram.js'
 const MINOR_MARK = 2
 
 /** @param {number} kind of `perf_hooks` */
-function nameOf(kind) {
+function gcKind(kind) {
   switch (kind) {
     case constants.NODE_PERFORMANCE_GC_MINOR:
     case MINOR_MARK:
@@ -27,7 +27,7 @@ function nameOf(kind) {
   }
 }
 
-export class GcWatch {
+export class GcSampler {
   #kinds = noGc()
   #observer = new PerformanceObserver(list => this.#add(list.getEntries()))
 
@@ -38,7 +38,7 @@ export class GcWatch {
   /** @param {any[]} entries */
   #add(entries) {
     for (const { duration, detail } of entries) {
-      const kind = this.#kinds[nameOf(detail.kind)]
+      const kind = this.#kinds[gcKind(detail.kind)]
       kind.count++
       kind.pause += duration
     }
@@ -61,7 +61,7 @@ export class GcWatch {
 
 const FD_FOLDER = '/proc/self/fd'
 /** Listing descriptors may use at most 1/4000 of the time. */
-const COUNT_SHARE = 4000
+const PAUSE_FACTOR = 4000
 /** Listing more would block the event loop for a millisecond or longer. */
 const MAX_COUNTED = 4096
 
@@ -83,7 +83,7 @@ export class OpenFiles {
   #folder
   /** @type {number | null} */
   #counted = null
-  #countAgain = 0
+  #nextCount = 0
 
   /** @param {string} [folder] one entry per open file */
   constructor(folder = FD_FOLDER) {
@@ -94,19 +94,19 @@ export class OpenFiles {
   count() {
     try {
       // Since Linux 6.2 the size of the folder is the count.
-      return statSync(this.#folder).size || this.#countThem()
+      return statSync(this.#folder).size || this.#countEntries()
     } catch {
       return null
     }
   }
 
   /** For older kernels: rarely, and never with very many descriptors. */
-  #countThem() {
+  #countEntries() {
     const now = performance.now()
-    if (now < this.#countAgain) return this.#counted
+    if (now < this.#nextCount) return this.#counted
     const names = readdirSync(this.#folder).length
     const taken = performance.now() - now
-    this.#countAgain = names > MAX_COUNTED ? Infinity : now + taken * COUNT_SHARE
+    this.#nextCount = names > MAX_COUNTED ? Infinity : now + taken * PAUSE_FACTOR
     this.#counted = names > MAX_COUNTED ? null : names
     return this.#counted
   }
@@ -118,16 +118,16 @@ const US_PER_MS = 1000
 /** Figures cover the time since the previous sample. */
 export class ProcessSampler {
   #ticks
-  #gc = new GcWatch()
+  #gc = new GcSampler()
   #files = new OpenFiles()
   #heapLimit = v8.getHeapStatistics().heap_size_limit
   #at = performance.now()
   #cpu = process.cpuUsage()
   #loop = performance.eventLoopUtilization()
 
-  /** @param {number} [grid] of the event-loop ticks, ms */
-  constructor(grid) {
-    this.#ticks = new LoopTicks(grid)
+  /** @param {number} [resolution] of the event-loop ticks, ms */
+  constructor(resolution) {
+    this.#ticks = new LoopTicks(resolution)
   }
 
   /** @returns {ProcessSample & {interval: number}} interval: ms since the previous sample */

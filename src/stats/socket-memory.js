@@ -13,7 +13,7 @@ const TABLES = ['net/tcp', 'net/tcp6']
 const PART_BYTES = 256 * 1024
 /** The kernel returns whole rows, at most a memory page of up to 64 KB. */
 const PAGE_BYTES = 64 * 1024
-const PATIENCE = 200
+const PAUSE_FACTOR = 200
 /** Local port, remote address, state (ESTABLISHED or CLOSE_WAIT), bytes not acknowledged, bytes not read. */
 const ROW = /:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} (?:01|08) ([0-9A-F]{8}):([0-9A-F]{8}) /g
 
@@ -40,7 +40,7 @@ export class SocketMemory {
   /** @type {number | null} queued bytes per connection; null if the tables are unreadable */
   #queued = null
   #ports
-  #patience
+  #pauseFactor
   #opened
   /** @type {FileHandle[]} */
   #tables = []
@@ -54,11 +54,11 @@ export class SocketMemory {
    * @param {number[]} ports that the gateway listens on
    * @param {object} [options]
    * @param {string} [options.proc] the /proc folder
-   * @param {number} [options.patience] reading uses at most 1/patience of the time
+   * @param {number} [options.pauseFactor] reading uses at most 1/pauseFactor of the time
    */
-  constructor(ports, { proc = '/proc', patience = PATIENCE } = {}) {
+  constructor(ports, { proc = '/proc', pauseFactor = PAUSE_FACTOR } = {}) {
     this.#ports = new Set(ports)
-    this.#patience = patience
+    this.#pauseFactor = pauseFactor
     this.#opened = this.#open(proc)
   }
 
@@ -115,7 +115,7 @@ export class SocketMemory {
     // The whole table was read: no connections.
     else if (left > 0 && this.#queued !== null) this.#queued = 0
     const now = performance.now()
-    this.#next = now + (now - began) * this.#patience
+    this.#next = now + (now - began) * this.#pauseFactor
   }
 
   async close() {

@@ -10,14 +10,14 @@ const MAX_PATH_BYTES = 107
 const FOLDER_MODE = 0o700
 const OTHERS = 0o077
 /** Time for a gateway to accept a connection, ms. */
-const CONNECT_PATIENCE_MS = 1000
+const CONNECT_TIMEOUT_MS = 1000
 
 /** @typedef {{runtimeDir?: string, temporary?: string}} Place $XDG_RUNTIME_DIR; the folder used without it */
 
 const uid = () => process.getuid?.() ?? -1
 
 /** @param {string} folder @returns {boolean} whether it is a folder of this user, not a link */
-function isOwn(folder) {
+function isOwnFolder(folder) {
   try {
     const stat = lstatSync(folder)
     return stat.isDirectory() && (stat.uid === uid() || uid() === -1)
@@ -34,7 +34,7 @@ const temporaryFolder = ({ temporary = tmpdir() }) => join(temporary, `halley-${
 export function socketFolder(place) {
   const { runtimeDir } = place
   // After `su` the variable may name the folder of another user.
-  return runtimeDir && isOwn(runtimeDir) ? join(runtimeDir, 'halley') : temporaryFolder(place)
+  return runtimeDir && isOwnFolder(runtimeDir) ? join(runtimeDir, 'halley') : temporaryFolder(place)
 }
 
 /**
@@ -47,9 +47,9 @@ export function socketPath(setting, port, place) {
 }
 
 /** Makes the folder of the sockets. @param {string} folder @throws {Error} if other users can access it */
-export function ownFolder(folder) {
+export function makeOwnFolder(folder) {
   mkdirSync(folder, { recursive: true, mode: FOLDER_MODE })
-  if (!isOwn(folder)) throw new Error(`${folder} is not a folder of this user`)
+  if (!isOwnFolder(folder)) throw new Error(`${folder} is not a folder of this user`)
   if ((lstatSync(folder).mode & OTHERS) !== 0)
     throw new Error(`${folder} is open to other users: chmod 700 ${folder}`)
 }
@@ -74,7 +74,7 @@ export function isAlive(path) {
     socket.on('error', (/** @type {NodeJS.ErrnoException} */ { code }) =>
       done(code !== 'ECONNREFUSED' && code !== 'ENOENT' && code !== 'ENOTSOCK'),
     )
-    socket.setTimeout(CONNECT_PATIENCE_MS, () => done(true))
+    socket.setTimeout(CONNECT_TIMEOUT_MS, () => done(true))
   })
 }
 
@@ -83,7 +83,7 @@ export async function listSockets(place) {
   /** @type {{path: string, port: number}[]} */
   const found = []
   for (const folder of new Set([socketFolder(place), temporaryFolder(place)])) {
-    if (!isOwn(folder)) continue
+    if (!isOwnFolder(folder)) continue
     for (const name of readdirSync(folder)) {
       const port = Number(/^(\d+)\.sock$/.exec(name)?.[1] ?? Number.NaN)
       const path = join(folder, name)

@@ -46,7 +46,7 @@ export function checkCommand(command, workers) {
 export const commandName = command => (typeof command?.type === 'string' ? command.type.slice(0, 32) : '')
 
 /** @param {Exclude<StatsCommand, {type: 'log'}>} command @param {StatsActions} actions @returns {Promise<void>} */
-export async function carryOut(command, actions) {
+export async function runCommand(command, actions) {
   switch (command.type) {
     case 'gc':
       await actions.gc(command.worker)

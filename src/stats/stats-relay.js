@@ -1,4 +1,4 @@
-import { carryOut, checkCommand } from './stats-commands.js'
+import { checkCommand, runCommand } from './stats-commands.js'
 
 /** @import { Monitor, Update } from './monitor.js' */
 /** @import { StatsActions } from './stats-commands.js' */
@@ -83,7 +83,7 @@ export class StatsRelay {
     try {
       const command = checkCommand(given, this.#monitor.slots)
       if (command.type === 'log') throw new Error(NO_LOG)
-      await carryOut(command, this.#actions)
+      await runCommand(command, this.#actions)
     } catch (thrown) {
       error = String(thrown?.message ?? thrown)
     }

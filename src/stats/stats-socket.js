@@ -3,8 +3,8 @@
 import { lstatSync, unlinkSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname } from 'node:path'
-import { checkLength, isAlive, ownFolder } from './socket-path.js'
-import { carryOut, checkCommand, commandName } from './stats-commands.js'
+import { checkLength, isAlive, makeOwnFolder } from './socket-path.js'
+import { checkCommand, commandName, runCommand } from './stats-commands.js'
 
 /** @import { Server, Socket } from 'node:net' */
 /** @import { Logger } from 'pino' */
@@ -14,7 +14,7 @@ import { carryOut, checkCommand, commandName } from './stats-commands.js'
 
 const MAX_CLIENTS = 64
 /** umask of the socket file: only its user may open it. */
-const OTHERS = 0o177
+const SOCKET_UMASK = 0o177
 const MAX_LINE = 4096
 /** Concurrent commands of one client. */
 const MAX_PENDING = 16
@@ -23,7 +23,7 @@ const SKIP_BYTES = 1024 * 1024
 /** A client with more unread bytes that sends commands is disconnected. */
 const MAX_BYTES = 32 * 1024 * 1024
 /** Consecutive snapshots a client may skip before it is disconnected. */
-const PATIENCE = 60
+const MAX_SKIPPED = 60
 /** Snapshots of the history written in one turn: the broker shares the primary's event loop. */
 const PART = 20
 /** End of the JSON text of a first message with an empty history. */
@@ -34,7 +34,7 @@ class StatsClient {
   #actions
   #monitor
   #ready = false
-  #behind = 0
+  #skipped = 0
   #pending = 0
   #partial = ''
   /** @type {(() => void) | null} */
@@ -75,14 +75,14 @@ class StatsClient {
   update(update) {
     // Until the first message is complete, new snapshots are part of its history.
     if (!this.#ready || !this.#keepsUp()) return
-    this.#behind = 0
+    this.#skipped = 0
     this.#socket.write(update.line())
   }
 
   /** @returns {boolean} false while too much is unread; disconnects a client that never catches up */
   #keepsUp() {
     if (this.#socket.writableLength <= SKIP_BYTES) return true
-    if (++this.#behind > PATIENCE) this.#socket.destroy()
+    if (++this.#skipped > MAX_SKIPPED) this.#socket.destroy()
     return false
   }
 
@@ -112,7 +112,7 @@ class StatsClient {
       name = commandName(given)
       const command = checkCommand(given, this.#monitor.slots)
       if (command.type === 'log') this.#log(command.on)
-      else await this.#carryOut(command)
+      else await this.#runCommand(command)
       this.#reply(name, null)
     } catch (error) {
       this.#reply(name, String(error?.message ?? error))
@@ -120,11 +120,11 @@ class StatsClient {
   }
 
   /** @param {Exclude<StatsCommand, {type: 'log'}>} command */
-  async #carryOut(command) {
+  async #runCommand(command) {
     if (this.#pending >= MAX_PENDING) throw new Error('too many commands at once')
     this.#pending++
     try {
-      await carryOut(command, this.#actions)
+      await runCommand(command, this.#actions)
     } finally {
       this.#pending--
     }
@@ -206,7 +206,7 @@ export class StatsSocket {
   static async open({ path, own = true, monitor, actions, log }) {
     try {
       checkLength(path)
-      if (own) ownFolder(dirname(path))
+      if (own) makeOwnFolder(dirname(path))
       await removeStale(path)
       return new StatsSocket(await listen(path), path, monitor, actions)
     } catch (error) {
@@ -253,7 +253,7 @@ function listen(path) {
       resolve(server)
     })
     // `listen` creates the file within this call, so no other user can ever open it.
-    const mask = process.umask(OTHERS)
+    const mask = process.umask(SOCKET_UMASK)
     try {
       server.listen(path)
     } finally {

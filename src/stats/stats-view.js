@@ -1,7 +1,7 @@
 /** @import { Snapshot, StatsCommand, StatsMessage } from './schema.js' */
 
 /** A primary that does not answer in this time hangs, ms. */
-const PATIENCE_MS = 5000
+const TIMEOUT_MS = 5000
 
 /**
  * @typedef {{resolve: (answer: any) => void, reject: (error: Error) => void, timer: NodeJS.Timeout,
@@ -40,12 +40,12 @@ export class StatsView {
   #requests = new Map()
   /** @type {Set<Watch>} */
   #watches = new Set()
-  #patience
+  #timeout
 
-  /** @param {(message: object) => void} send to the primary @param {number} [patience] ms */
-  constructor(send, patience = PATIENCE_MS) {
+  /** @param {(message: object) => void} send to the primary @param {number} [timeout] ms */
+  constructor(send, timeout = TIMEOUT_MS) {
     this.#send = send
-    this.#patience = patience
+    this.#timeout = timeout
   }
 
   /**
@@ -120,7 +120,7 @@ export class StatsView {
       const timer = setTimeout(() => {
         this.#requests.delete(id)
         reject(new Error('the primary process does not answer'))
-      }, this.#patience)
+      }, this.#timeout)
       this.#requests.set(id, { resolve, reject, timer: timer.unref(), history: [] })
       this.#post({ id, ...request })
     })

@@ -7,7 +7,7 @@ import { ProcessSampler } from './process-sample.js'
 
 const INTERVAL_MS = 1000
 /** Minimum time between two samples, ms. */
-const LEAST_MS = 200
+const MIN_INTERVAL_MS = 200
 
 /** @param {Connections['by']} by */
 function sumOf(by) {
@@ -101,7 +101,7 @@ export class WorkerSampler {
   #wait() {
     let wait = INTERVAL_MS - (this.#clock() % INTERVAL_MS)
     // The timer was late by most of a second, or early by less than a millisecond.
-    if (wait < LEAST_MS) wait += INTERVAL_MS
+    if (wait < MIN_INTERVAL_MS) wait += INTERVAL_MS
     this.#timer = setTimeout(this.#tick, wait).unref()
   }
 

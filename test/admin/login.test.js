@@ -1,6 +1,6 @@
 import http from 'node:http'
 import t from 'tap'
-import { AdminTokens, TOKEN_LIFE } from '../../src/admin/tokens.js'
+import { AdminTokens, TOKEN_TTL } from '../../src/admin/tokens.js'
 import { unless } from '../needs.js'
 import { PASSWORD, startAdmin } from './rig.js'
 
@@ -37,7 +37,7 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
     t.equal(status, 200)
     t.equal(headers.get('cache-control'), 'no-store')
     t.equal(headers.get('content-type'), 'application/json')
-    t.equal(body.expires, now + TOKEN_LIFE)
+    t.equal(body.expires, now + TOKEN_TTL)
     t.equal((await admin.post('command', { type: 'gc' }, body)).status, 200)
   })
 
@@ -151,7 +151,7 @@ t.test('only tokens of this key are good, and until they expire', async t => {
   ]) {
     t.equal(await command(candidate), 401, candidate)
   }
-  now += TOKEN_LIFE - 1
+  now += TOKEN_TTL - 1
   t.equal(await command(token), 200)
   now += 1
   t.equal(await command(token), 401)

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
-import { TOKEN_LIFE } from '../../src/admin/tokens.js'
+import { TOKEN_TTL } from '../../src/admin/tokens.js'
 import { mockSnapshots } from '../stats/mock.js'
 import { lines, startAdmin } from './rig.js'
 
@@ -42,7 +42,7 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
     let now = 1_000_000
     const admin = await startAdmin(t, { driver, clock: () => now })
     const token = await admin.token()
-    now += TOKEN_LIFE - 300
+    now += TOKEN_TTL - 300
     const messages = lines(await open(admin, token))
     t.equal((await messages.next()).value.type, 'hello')
     t.same(await messages.next(), { done: true, value: undefined })

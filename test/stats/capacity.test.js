@@ -1,5 +1,5 @@
 import t from 'tap'
-import { CapacityWatch } from '../../src/stats/capacity.js'
+import { CapacityEstimator } from '../../src/stats/capacity.js'
 import { mockSnapshots } from './mock.js'
 
 const MB = 1024 * 1024
@@ -39,7 +39,7 @@ function node({
 }
 
 t.test('below a thousand connections nothing is said of them', async t => {
-  const watch = new CapacityWatch(0)
+  const watch = new CapacityEstimator(0)
   watch.measure(...node({ open: [0, 0] }))
   t.same(watch.measure(...node({ open: [400, 500] })), {
     bytes_per_connection: null,
@@ -50,7 +50,7 @@ t.test('below a thousand connections nothing is said of them', async t => {
 })
 
 t.test('a connection costs what has come since there were none, for each', async t => {
-  const watch = new CapacityWatch(0)
+  const watch = new CapacityEstimator(0)
   watch.measure(...node({ open: [0, 0] }))
   t.same(watch.measure(...node({ open: [3000, 2000] })), {
     bytes_per_connection: 2000,
@@ -61,7 +61,7 @@ t.test('a connection costs what has come since there were none, for each', async
 })
 
 t.test('the smallest memory without connections is the baseline, also after they have left', async t => {
-  const watch = new CapacityWatch(0)
+  const watch = new CapacityEstimator(0)
   watch.measure(...node({ open: [0, 0], rss: [50 * MB, 60 * MB] }))
   watch.measure(...node({ open: [0, 0], rss: [80 * MB, 80 * MB] }))
   const { bytes_per_connection } = watch.measure(
@@ -71,7 +71,7 @@ t.test('the smallest memory without connections is the baseline, also after they
 })
 
 t.test('a worker that begins with a thousand clients is measured from there', async t => {
-  const watch = new CapacityWatch(0)
+  const watch = new CapacityEstimator(0)
   watch.measure(...node({ open: [0, 0] }))
   watch.measure(...node({ open: [6000, 6000] }))
   let capacity = watch.measure(...node({ open: [6000, 3000], pids: [100, 999] }))
@@ -81,20 +81,20 @@ t.test('a worker that begins with a thousand clients is measured from there', as
 })
 
 t.test('what ends first bounds: descriptors, or the limit on connections', async t => {
-  const files = new CapacityWatch(0)
+  const files = new CapacityEstimator(0)
   files.measure(...node({ open: [0, 0] }))
   t.match(files.measure(...node({ open: [2000, 2000], files: 20_000 })), {
     fits: 2 * (20_000 - 2020),
     bound: 'files',
   })
-  const limit = new CapacityWatch(5000)
+  const limit = new CapacityEstimator(5000)
   limit.measure(...node({ open: [0, 0] }))
   t.match(limit.measure(...node({ open: [2000, 2000] })), { fits: 1000, bound: 'connection_limit' })
   t.match(limit.measure(...node({ open: [2600, 2600] })), { fits: 0, bound: 'connection_limit' })
 })
 
 t.test("what other programs make of the machine's slab and sockets is no cost of a connection", async t => {
-  const watch = new CapacityWatch(0)
+  const watch = new CapacityEstimator(0)
   watch.measure(...node({ open: [0, 0] }))
   const state = node({ open: [3000, 2000] })
   const [, , machine] = state
@@ -104,13 +104,13 @@ t.test("what other programs make of the machine's slab and sockets is no cost of
 })
 
 t.test('a tenth of the memory is left free', async t => {
-  const watch = new CapacityWatch(0)
+  const watch = new CapacityEstimator(0)
   watch.measure(...node({ open: [0, 0] }))
   t.match(watch.measure(...node({ open: [2000, 2000], available: GB / 2 })), { fits: 0, bound: 'memory' })
 })
 
 t.test('a collection of garbage makes no figure jump', async t => {
-  const watch = new CapacityWatch(0)
+  const watch = new CapacityEstimator(0)
   watch.measure(...node({ open: [0, 0] }))
   for (let second = 0; second < 60; second++) watch.measure(...node({ open: [5000, 5000] }))
   const before = watch.measure(...node({ open: [5000, 5000] }))
@@ -121,7 +121,7 @@ t.test('a collection of garbage makes no figure jump', async t => {
 })
 
 t.test('elsewhere than on Linux the kernel and descriptors are left out of it', async t => {
-  const watch = new CapacityWatch(0)
+  const watch = new CapacityEstimator(0)
   const strip = (/** @type {ReturnType<typeof node>} */ [primary, samples, machine, kernel]) => {
     for (const sample of samples) sample.files = { open: null, limit: null }
     return /** @type {const} */ ([primary, samples, { ...machine, files: null }, kernel])
@@ -138,7 +138,7 @@ t.test('elsewhere than on Linux the kernel and descriptors are left out of it', 
 t.test(
   'clients of a gateway that was restarted, who are here before its first figures, are counted',
   async t => {
-    const watch = new CapacityWatch(0)
+    const watch = new CapacityEstimator(0)
     const [primary, samples] = node({ open: [0, 0] })
     watch.begin(primary.pid, primary.memory.rss)
     for (const { pid, memory } of samples) watch.begin(pid, memory.rss)
@@ -150,7 +150,7 @@ t.test(
 )
 
 t.test('a process that has ended leaves its number to another one', async t => {
-  const watch = new CapacityWatch(0)
+  const watch = new CapacityEstimator(0)
   watch.measure(...node({ open: [0, 0], rss: [10 * MB, 60 * MB], pids: [7, 8] }))
   watch.end(7)
   watch.measure(...node({ open: [0, 0], rss: [60 * MB, 60 * MB], pids: [7, 8] }))

@@ -2,7 +2,7 @@ import { setImmediate as immediate, setTimeout as sleep } from 'node:timers/prom
 import v8 from 'node:v8'
 import t from 'tap'
 import { collector, HeapTrim, TRIM_TICK_MS } from '../../src/stats/heap-trim.js'
-import { GcWatch } from '../../src/stats/process-sample.js'
+import { GcSampler } from '../../src/stats/process-sample.js'
 
 const youngBytes = () =>
   v8.getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')?.physical_space_size ?? 0
@@ -17,7 +17,7 @@ function burst() {
 }
 
 t.test('a collection is of the extent that was asked for', async t => {
-  const watch = new GcWatch()
+  const watch = new GcSampler()
   const collect = collector()
   // Node.js hands over what it has seen after the turn in which that was.
   await immediate()

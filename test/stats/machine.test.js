@@ -5,7 +5,7 @@ import { cpus, freemem, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { MachineWatch } from '../../src/stats/machine.js'
+import { MachineSampler } from '../../src/stats/machine.js'
 import { groupsOf } from '../../src/stats/memory-limit.js'
 import { ProcFile, pageSize } from '../../src/stats/proc-reader.js'
 import { unless } from '../needs.js'
@@ -52,7 +52,7 @@ function fakeMachine(t, more = {}) {
     ...more,
   }
   write(folder, files)
-  const watch = new MachineWatch({
+  const watch = new MachineSampler({
     proc: join(folder, 'proc'),
     net: join(folder, 'net'),
     groups: { cgroup: join(folder, 'proc/self/cgroup'), mounts: join(folder, 'groups') },
@@ -180,7 +180,7 @@ t.test('elsewhere than on Linux, what Node.js knows', async t => {
     [core(100, 900), core(100, 900)],
     [core(300, 1100), core(100, 1100)],
   ]
-  const watch = new MachineWatch({
+  const watch = new MachineSampler({
     proc: join(t.testdir(), 'none'),
     readCores: () => reads.shift() ?? [],
   })
@@ -199,7 +199,7 @@ t.test('elsewhere than on Linux, what Node.js knows', async t => {
 })
 
 t.test('this machine', linux, async t => {
-  const watch = new MachineWatch()
+  const watch = new MachineSampler()
   t.teardown(() => watch.close())
 
   t.test('its memory is what others say it is', async t => {

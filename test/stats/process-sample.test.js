@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import { GcWatch, OpenFiles, ProcessSampler } from '../../src/stats/process-sample.js'
+import { GcSampler, OpenFiles, ProcessSampler } from '../../src/stats/process-sample.js'
 import { unless } from '../needs.js'
 
 setFlagsFromString('--expose-gc')
@@ -16,7 +16,7 @@ function work(ms) {
 }
 
 t.test('collections are counted by their kind, with their pauses, since the sample before', async t => {
-  const watch = new GcWatch()
+  const watch = new GcSampler()
   t.teardown(() => watch.stop())
   gc()
   gc()

@@ -77,7 +77,7 @@ t.test(
   async t => {
     const other = await listening(t, 4)
     const { port, accepted } = await listening(t, 4)
-    const memory = new SocketMemory([port], { patience: 0 })
+    const memory = new SocketMemory([port], { pauseFactor: 0 })
     t.teardown(() => memory.close())
     t.equal(await reads(memory, () => true), SOCKET_BYTES, 'nothing is queued')
     for (const socket of other.accepted) socket.write(Buffer.alloc(8 * MB))

@@ -3,7 +3,13 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { checkLength, listSockets, ownFolder, socketFolder, socketPath } from '../../src/stats/socket-path.js'
+import {
+  checkLength,
+  listSockets,
+  makeOwnFolder,
+  socketFolder,
+  socketPath,
+} from '../../src/stats/socket-path.js'
 
 const uid = process.getuid?.()
 
@@ -43,16 +49,16 @@ t.test('a socket is where its user keeps such things, by the port', async t => {
 t.test('its folder is open to nobody else, or it is not used', async t => {
   const root = t.testdir({ other: {}, real: {} })
   const folder = join(root, 'halley')
-  ownFolder(folder)
+  makeOwnFolder(folder)
   t.equal(statSync(folder).mode & 0o777, 0o700)
-  ownFolder(folder)
+  makeOwnFolder(folder)
   chmodSync(folder, 0o755)
-  t.throws(() => ownFolder(folder), { message: /open to other users: chmod 700/ })
+  t.throws(() => makeOwnFolder(folder), { message: /open to other users: chmod 700/ })
   chmodSync(join(root, 'real'), 0o700)
   symlinkSync(join(root, 'real'), join(root, 'link'))
-  t.throws(() => ownFolder(join(root, 'link')), { message: /not a folder of this user/ })
+  t.throws(() => makeOwnFolder(join(root, 'link')), { message: /not a folder of this user/ })
   writeFileSync(join(root, 'file'), '')
-  t.throws(() => ownFolder(join(root, 'file')), { code: 'EEXIST' })
+  t.throws(() => makeOwnFolder(join(root, 'file')), { code: 'EEXIST' })
 })
 
 t.test('the folder of another user is not used', { skip: uid !== 0 && 'only root can make one' }, async t => {
@@ -60,7 +66,7 @@ t.test('the folder of another user is not used', { skip: uid !== 0 && 'only root
   const folder = join(t.testdir({ foreign: {} }), 'foreign')
   chmodSync(folder, 0o700)
   chownSync(folder, 65534, 65534)
-  t.throws(() => ownFolder(folder), { message: /not a folder of this user/ })
+  t.throws(() => makeOwnFolder(folder), { message: /not a folder of this user/ })
   t.not(socketFolder({ runtimeDir: folder }), join(folder, 'halley'))
 })
 
@@ -78,7 +84,7 @@ t.test('gateways are found that answer, wherever a user keeps sockets', async t 
   const place = { runtimeDir: join(root, 'run'), temporary: join(root, 'tmp') }
   t.same(await listSockets(place), [], 'no gateway was ever there')
   const [own, temporary] = [join(root, 'run', 'halley'), join(root, 'tmp', `halley-${uid}`)]
-  for (const folder of [own, temporary]) ownFolder(folder)
+  for (const folder of [own, temporary]) makeOwnFolder(folder)
   await listen(t, join(own, '9000.sock'))
   await listen(t, join(temporary, '8000.sock'))
   await listen(t, join(own, 'other.sock'))

@@ -13,9 +13,9 @@ const turn = () => new Promise(resolve => setImmediate(resolve))
  * @param {object} [options]
  * @param {number} [options.count] of workers
  * @param {Partial<import('../../src/stats/stats-commands.js').StatsActions>} [options.actions]
- * @param {number} [options.patience] ms
+ * @param {number} [options.timeout] ms
  */
-function node({ count = 1, actions = {}, patience } = {}) {
+function node({ count = 1, actions = {}, timeout } = {}) {
   const rig = monitorRig({ workers: 2 })
   /** @type {any[]} */
   const done = []
@@ -54,7 +54,7 @@ function node({ count = 1, actions = {}, patience } = {}) {
     const view = new StatsView(message => {
       const text = JSON.stringify(message)
       setImmediate(() => channel.connected && relay.onMessage(peer, JSON.parse(text)))
-    }, patience)
+    }, timeout)
     return { view, peer, channel }
   })
   return { ...rig, relay, workers, done, listeners: () => listeners }
@@ -202,7 +202,7 @@ t.test('commands are carried out, or say why not', async t => {
 })
 
 t.test('a primary that does not answer is an error, and who watches is greeted once it does', async t => {
-  const { workers, next } = node({ patience: 50 })
+  const { workers, next } = node({ timeout: 50 })
   const alive = setInterval(() => {}, 1000)
   t.teardown(() => clearInterval(alive))
   const [{ view, channel }] = workers
