@@ -8,7 +8,7 @@ import { Traffic } from '../../src/stats/traffic.js'
 import { TimerWheel } from '../../src/timer-wheel.js'
 import { Fanout } from '../../src/transport/fanout.js'
 import { Cursors } from '../../src/transport/uni-poll/cursor.js'
-import { Begin } from '../../src/transport/uni-poll/poll.js'
+import { StartOffset } from '../../src/transport/uni-poll/poll.js'
 import { Polls } from '../../src/transport/uni-poll/polls.js'
 
 const EPOCH = 'AbCdEfGh'
@@ -49,7 +49,7 @@ class TestExchange {
   }
 
   /** @returns {Promise<any>} the payloads of its answer */
-  async told() {
+  async payloads() {
     return (await this.answered()).body.publications.map((/** @type {any} */ { data }) => data)
   }
 
@@ -139,7 +139,7 @@ const turn = () => new Promise(resolve => setImmediate(() => setImmediate(resolv
 
 t.test('polls that come while their channel opens wait for one answer of the broker', async t => {
   const { poll, answer, calls, publish } = start()
-  const now = poll('a', Begin.NOW)
+  const now = poll('a', StartOffset.NOW)
   const top = poll('a', 5)
   const behind = poll('a', 3)
   t.equal(calls.length, 1)
@@ -148,11 +148,11 @@ t.test('polls that come while their channel opens wait for one answer of the bro
     { op: 'history', filter: { sinceOffset: 3, sinceEpoch: EPOCH, limit: 10 } },
     { top: 5, found: publications(4, 5) },
   )
-  t.same(await behind.told(), [4, 5])
+  t.same(await behind.payloads(), [4, 5])
   t.same([now.answer, top.answer], [null, null])
   publish('a', 6)
-  t.same(await now.told(), [6])
-  t.same(await top.told(), [6])
+  t.same(await now.payloads(), [6])
+  t.same(await top.payloads(), [6])
 })
 
 t.test('what the first one missed comes with the subscription', async t => {
@@ -161,8 +161,8 @@ t.test('what the first one missed comes with the subscription', async t => {
   const second = poll('a', 3)
   const recover = { offset: 3, epoch: EPOCH, limit: 10 }
   answer({ ...subscribe, wants: { recover } }, { top: 5, recovered: true, found: publications(4, 5) })
-  t.same(await first.told(), [4, 5])
-  t.same(await second.told(), [4, 5])
+  t.same(await first.payloads(), [4, 5])
+  t.same(await second.payloads(), [4, 5])
 })
 
 t.test('a gap in the stream is filled before anybody is told what came behind it', async t => {
@@ -178,7 +178,7 @@ t.test('a gap in the stream is filled before anybody is told what came behind it
     { top: 8, recovered: true, found: publications(6, 8) },
   )
   publish('a', 9)
-  for (const poll of polls) t.same(await poll.told(), [6, 7, 8])
+  for (const poll of polls) t.same(await poll.payloads(), [6, 7, 8])
   t.equal(hub.channels.get('a')?.count, 1)
 })
 
@@ -219,7 +219,7 @@ t.test('a position that turns out to be another one is found again', async t => 
   hub.checkPositions(40_000, () => 1000)
   answer({ op: 'position' }, { top: 6 })
   answer(subscribe, { top: 6, recovered: true, found: [publication(6)] })
-  t.same(await waiting.told(), [6])
+  t.same(await waiting.payloads(), [6])
 })
 
 t.test('a cursor that is ahead of its worker waits for what the worker has not seen yet', async t => {
@@ -232,28 +232,28 @@ t.test('a cursor that is ahead of its worker waits for what the worker has not s
   await turn()
   t.equal(ahead.answer, null)
   publish('a', 8)
-  t.same(await ahead.told(), [8])
+  t.same(await ahead.payloads(), [8])
   t.same(calls, [])
 })
 
 t.test('a poll of several channels misses nothing of one while another one is read', async t => {
   const { poll, answer, publish } = start()
-  const both = poll(['a', 'c'], Begin.NOW)
+  const both = poll(['a', 'c'], StartOffset.NOW)
   answer({ ...subscribe, channel: 'a' }, { top: 5 })
   answer({ ...subscribe, channel: 'c' }, { top: 5 })
   const slow = poll(['b', 'a'], 5)
   publish('a', 6)
   await turn()
-  t.same(await both.told(), [6])
+  t.same(await both.payloads(), [6])
   t.equal(slow.answer, null)
   publish('a', 7)
   answer({ ...subscribe, channel: 'b' }, { top: 5 })
-  t.same(await slow.told(), [6, 7])
+  t.same(await slow.payloads(), [6, 7])
 })
 
 t.test('a broker that is out of reach: 503, and the next poll tries again', async t => {
   const { poll, answer, hub } = start()
-  const polls = [poll('a', 5), poll(['a', 'b'], Begin.NOW)]
+  const polls = [poll('a', 5), poll(['a', 'b'], StartOffset.NOW)]
   answer({ ...subscribe, channel: 'a' }, { error: errors.internal })
   for (const poll of polls) t.match(await poll.answered(), { status: 503, body: { error: { code: 100 } } })
   answer({ ...subscribe, channel: 'b' }, { top: 1 })
@@ -273,7 +273,7 @@ t.test('whoever leaves, at whatever moment, leaves nothing behind', async t => {
   const reading = poll(['a', 'b'], 5)
   reading.leave()
   answer({ op: 'history' }, { top: 6, found: [publication(6)] })
-  const waiting = poll(['a', 'b'], Begin.NOW)
+  const waiting = poll(['a', 'b'], StartOffset.NOW)
   const gap = poll('b', 5)
   publish('a', 7)
   waiting.leave()
@@ -300,7 +300,7 @@ t.test('a channel counts as many clients as polls wait, and one for a while afte
   t.equal(count(), 2)
   publish('a', 6)
   t.equal(hub.delivered, 2)
-  await waiting[2].told()
+  await waiting[2].payloads()
   t.equal(count(), 1)
   const back = poll('a', 6)
   t.equal(count(), 1)
@@ -329,9 +329,9 @@ t.test('news that come while a crowd is answered reach those who have not been',
   publish('a', 6)
   await new Promise(setImmediate)
   publish('a', 7)
-  const told = await Promise.all(waiting.map(poll => poll.told()))
-  t.equal(told.filter(({ length }) => length === 1).length, 128)
-  for (const numbers of told) t.same(numbers, [6, 7].slice(0, numbers.length))
+  const answers = await Promise.all(waiting.map(poll => poll.payloads()))
+  t.equal(answers.filter(({ length }) => length === 1).length, 128)
+  for (const numbers of answers) t.same(numbers, [6, 7].slice(0, numbers.length))
 })
 
 t.test('who cannot be told everything at once is told from history', async t => {
@@ -344,20 +344,20 @@ t.test('who cannot be told everything at once is told from history', async t => 
   while (calls.length === 0) await turn()
   answer({ op: 'history', filter: { sinceOffset: 5 } }, { top: 399, found: publications(6, 15) })
   t.same(
-    await waiting[128].told(),
+    await waiting[128].payloads(),
     publications(6, 15).map(({ offset }) => offset),
   )
 })
 
 t.test('a channel that gets or loses its history is another one from then on', async t => {
   const { poll, answer, hub, pass } = start()
-  const without = poll('a', Begin.NOW, { historyOn: false })
+  const without = poll('a', StartOffset.NOW, { historyOn: false })
   answer({ ...subscribe, wants: { position: false } })
-  const withHistory = poll('a', Begin.NOW)
+  const withHistory = poll('a', StartOffset.NOW)
   answer({ ...subscribe, wants: { position: true } }, { top: 5 })
   hub.publication('a', publication(6))
   t.match((await without.answered()).body.publications, [{ data: 6, offset: 6 }])
-  t.same(await withHistory.told(), [6])
+  t.same(await withHistory.payloads(), [6])
   const unlike = (await without.answered()).body.cursor
   t.not((await withHistory.answered()).body.cursor, unlike)
   pass(4000)
@@ -370,8 +370,8 @@ t.test('when the worker ends, everybody is answered, and nobody waits any more',
   answer(subscribe, { top: 5, recovered: true })
   const opening = poll('b', 5)
   polls.shutDown()
-  for (const poll of waiting) t.same(await poll.told(), [])
+  for (const poll of waiting) t.same(await poll.payloads(), [])
   answer({ ...subscribe, channel: 'b' }, { top: 5, recovered: true })
-  t.same(await opening.told(), [])
-  t.same(await poll('a', 5).told(), [])
+  t.same(await opening.payloads(), [])
+  t.same(await poll('a', 5).payloads(), [])
 })

@@ -29,13 +29,13 @@ export class Cursors {
     this.#maxLength = maxLength
   }
 
-  /** @param {{name: string, offset: number, epoch: string}[]} places @returns {string} */
-  write(places) {
+  /** @param {{name: string, offset: number, epoch: string}[]} positions @returns {string} */
+  write(positions) {
     let content = ''
-    for (const { name, offset, epoch } of places) content += `${name}\0${offset}\0${epoch}\0`
+    for (const { name, offset, epoch } of positions) content += `${name}\0${offset}\0${epoch}\0`
     let cursor = this.#written.get(content)
     if (cursor === undefined) {
-      cursor = this.#sign(encode(places))
+      cursor = this.#sign(encode(positions))
       remember(this.#written, content, cursor)
     }
     return cursor
@@ -75,11 +75,11 @@ function remember(memory, key, value) {
   memory.set(key, value)
 }
 
-/** @param {{name: string, offset: number, epoch: string}[]} places @returns {Buffer} */
-function encode(places) {
+/** @param {{name: string, offset: number, epoch: string}[]} positions @returns {Buffer} */
+function encode(positions) {
   /** @type {number[]} */
   const bytes = [VERSION]
-  for (const { name, offset, epoch } of places) {
+  for (const { name, offset, epoch } of positions) {
     writeText(bytes, name)
     writeNumber(bytes, offset)
     writeText(bytes, epoch)

@@ -3,7 +3,7 @@ import { PollJsonCodec } from '../../protocol/uni-json.js'
 import { bearerToken, trustedUser } from '../http-request.js'
 import { NO_CACHE } from '../origin.js'
 import { Cursors } from './cursor.js'
-import { Begin } from './poll.js'
+import { StartOffset } from './poll.js'
 import { Polls } from './polls.js'
 import { badName, forbidden, RETRY, Refusal, refusalFor, refusals, unknownNamespace } from './refusal.js'
 import { readRequest } from './request.js'
@@ -185,7 +185,7 @@ export class UniPollEndpoint {
    * @returns {Position}
    */
   #start(channel, namespace, user, { since }) {
-    if (since === null || !namespace.historyOn) return { offset: Begin.NOW, epoch: '' }
+    if (since === null || !namespace.historyOn) return { offset: StartOffset.NOW, epoch: '' }
     // Earlier publications require permission to recover or to read history.
     const { options } = namespace
     const { config, rules } = this.#context
@@ -195,6 +195,6 @@ export class UniPollEndpoint {
       config.client.insecure ||
       rules.mayReadHistory(namespace, user, true)
     if (!may) throw forbidden(channel, 'since requires access to history')
-    return { offset: since === 'earliest' ? Begin.EARLIEST : since, epoch: '' }
+    return { offset: since === 'earliest' ? StartOffset.EARLIEST : since, epoch: '' }
   }
 }

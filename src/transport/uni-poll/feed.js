@@ -1,14 +1,15 @@
 import { errors } from '../../errors.js'
 import { WANTS_NOTHING } from '../../session/plan.js'
 import { Timer } from '../../timer-wheel.js'
-import { Begin } from './poll.js'
+import { StartOffset } from './poll.js'
 
-/**
- * @typedef {import('./poll.js').Place} Place
- * @typedef {import('../../broker/contract.js').Publication} Publication
- *
- * @typedef {{text: string, offset: number}} Entry an encoded publication: byte string; offset 0 = not in history
- */
+/** @import { Publication, SubscribeAnswer } from '../../broker/contract.js' */
+/** @import { Channel, Cohort } from '../../hub/channel.js' */
+/** @import { Subscriber } from '../../hub/hub.js' */
+/** @import { PollPosition } from './poll.js' */
+/** @import { Polls } from './polls.js' */
+
+/** @typedef {{text: string, offset: number}} Entry an encoded publication: byte string; offset 0 = not in history */
 
 const State = Object.freeze({ NEW: 0, OPENING: 1, LIVE: 2, CLOSED: 3 })
 
@@ -23,13 +24,12 @@ const MAX_READ = 1024 * 1024
  *
  *            first         seq
  *      ......[n-2][n-1][n]       entries, by the feed's own count, which includes publications without history
- *                  ^ a poll at this place gets [n-1] and [n]
+ *                  ^ a poll at this position gets [n-1] and [n]
  *
  * The feed stays subscribed for a while without polls and follows the stream position, so a client that has missed
  * nothing polls again without a broker call. Missed publications are read from history. Entries are kept only until the
  * waiting polls are answered.
  * @implements {Subscriber}
- * @typedef {import('../../hub/hub.js').Subscriber} Subscriber
  */
 export class Feed extends Timer {
   /** Stream position, as this worker knows it. */
@@ -40,29 +40,27 @@ export class Feed extends Timer {
   /** Number of the first entry. */
   first = 1
   #bytes = 0
-  /** @type {Set<Place>} places of waiting polls, ordered by `seq` */
+  /** @type {Set<PollPosition>} positions of waiting polls, ordered by `seq` */
   waiting = new Set()
-  /** Places of unanswered polls. */
+  /** Positions of unanswered polls. */
   count = 0
-  /** Whether it is on the list of feeds with news. */
-  noted = false
+  /** Whether it is on the list of feeds with new entries. */
+  scheduled = false
   #state = /** @type {number} */ (State.NEW)
-  /** @type {import('../../hub/channel.js').Channel | null} */
+  /** @type {Channel | null} */
   #channel = null
-  /** @type {import('../../hub/channel.js').Cohort | null} */
+  /** @type {Cohort | null} */
   #cohort = null
-  /** @type {Place[]} places that wait until the feed is live */
+  /** @type {PollPosition[]} positions that wait until the feed is live */
   #opening = []
-  /** @type {Map<string, Place[]> | null} position -> places that share a running history read */
+  /** @type {Map<string, PollPosition[]> | null} position -> positions that share a running history read */
   #reads = null
   /** Publications per read. */
   #pageSize
   #polls
 
   /**
-   * @param {import('./polls.js').Polls} polls
-   * @param {string} name
-   * @param {boolean} positioned whether the channel keeps history
+   * @param {Polls} polls @param {string} name @param {boolean} positioned whether the channel keeps history
    * @param {number} metaTtl ms
    */
   constructor(polls, name, positioned, metaTtl) {
@@ -81,13 +79,13 @@ export class Feed extends Timer {
 
   // Polls
 
-  enter() {
+  addPoll() {
     if (++this.count > 1) this.#addClients(1)
   }
 
-  /** @param {Place} place */
-  leave(place) {
-    this.waiting.delete(place)
+  /** @param {PollPosition} position */
+  removePoll(position) {
+    this.waiting.delete(position)
     if (--this.count > 0) return this.#addClients(-1)
     this.#dropEntries()
     this.#polls.idle(this)
@@ -98,27 +96,28 @@ export class Feed extends Timer {
     if (this.#channel && this.#cohort) this.#polls.hub.addClients(this.#channel, this.#cohort, change)
   }
 
-  /** Finds the place's position, now or later. @param {Place} place */
-  find(place) {
+  /** Locates a position in the stream, now or later. @param {PollPosition} position */
+  locate(position) {
     if (this.#state !== State.LIVE) {
-      this.#opening.push(place)
-      if (this.#state === State.NEW) this.#open(place.offset, place.epoch)
+      this.#opening.push(position)
+      if (this.#state === State.NEW) this.#open(position.offset, position.epoch)
       return
     }
-    const { offset, epoch } = place
-    if (!this.positioned || offset === Begin.NOW) return place.located(this.seq, this.offset, this.epoch)
+    const { offset, epoch } = position
+    if (!this.positioned || offset === StartOffset.NOW)
+      return position.located(this.seq, this.offset, this.epoch)
     if (offset === this.offset && (epoch === this.epoch || epoch === ''))
-      return place.located(this.seq, offset, this.epoch)
-    this.#read(place)
+      return position.located(this.seq, offset, this.epoch)
+    this.#read(position)
   }
 
   /**
    * @param {number} seq
    * @returns {Entry[]} the kept entries after `seq`; none if the channel has history and some of them are gone
    */
-  after(seq) {
+  entriesAfter(seq) {
     const from = seq + 1 - this.first
-    if (!this.reaches(seq)) return []
+    if (!this.hasAllAfter(seq)) return []
     return from <= 0 ? this.entries : this.entries.slice(from)
   }
 
@@ -126,16 +125,16 @@ export class Feed extends Timer {
    * @param {number} seq
    * @returns {boolean} whether all entries after `seq` are kept; always true without history, which has no other source
    */
-  reaches(seq) {
+  hasAllAfter(seq) {
     return !this.positioned || seq + 1 >= this.first
   }
 
-  /** @param {Place} place of a waiting poll whose next entries are no longer kept */
-  lookAgain(place) {
-    this.waiting.delete(place)
-    place.seq = -1
-    place.poll.missing++
-    this.find(place)
+  /** @param {PollPosition} position of a waiting poll whose next entries are no longer kept */
+  relocate(position) {
+    this.waiting.delete(position)
+    position.seq = -1
+    position.poll.unlocated++
+    this.locate(position)
   }
 
   /** No poll has come for a while. */
@@ -145,12 +144,12 @@ export class Feed extends Timer {
 
   // The stream
 
-  /** Subscribes. @param {number} offset to recover from, or a Begin @param {string} epoch */
+  /** Subscribes. @param {number} offset to recover from, or a StartOffset @param {string} epoch */
   #open(offset, epoch) {
     const { positioned, metaTtl } = this
     this.#state = State.OPENING
     const recover =
-      positioned && offset !== Begin.NOW
+      positioned && offset !== StartOffset.NOW
         ? { offset: Math.max(0, offset), epoch, limit: this.#pageSize }
         : null
     const wants = { ...WANTS_NOTHING, position: positioned, recover, metaTtl }
@@ -161,24 +160,21 @@ export class Feed extends Timer {
       }
       if (error) return this.#fail()
       this.#joined(channel, answer)
-      // The answer contains the missed publications of places at this position.
+      // The answer contains the missed publications of polls at this position.
       const { publications } = answer
       const whole = recover && answer.recovered && publications.length > 0
       const entries = whole ? this.#encode(publications) : []
       if (whole) this.#adaptPage(entries)
-      for (const place of this.#opening.splice(0)) {
-        if (place.poll.exchange === null) continue
-        if (whole && place.offset === offset && place.epoch === epoch)
-          place.recovered(entries, publications[0].offset - 1, answer.epoch)
-        else this.find(place)
+      for (const position of this.#opening.splice(0)) {
+        if (position.poll.exchange === null) continue
+        if (whole && position.offset === offset && position.epoch === epoch)
+          position.recovered(entries, publications[0].offset - 1, answer.epoch)
+        else this.locate(position)
       }
     })
   }
 
-  /**
-   * @param {import('../../hub/channel.js').Channel} channel
-   * @param {import('../../broker/contract.js').SubscribeAnswer} answer
-   */
+  /** @param {Channel} channel @param {SubscribeAnswer} answer */
   #joined(channel, { offset, epoch }) {
     const { positioned } = this
     this.#state = State.LIVE
@@ -192,7 +188,7 @@ export class Feed extends Timer {
 
   #fail() {
     this.#state = State.NEW
-    for (const place of this.#opening.splice(0)) this.#polls.fail(place.poll)
+    for (const position of this.#opening.splice(0)) this.#polls.fail(position.poll)
   }
 
   /** @param {Publication[]} publications */
@@ -204,67 +200,67 @@ export class Feed extends Timer {
     }))
   }
 
-  /** Reads history after a place. Places at the same position share one read. @param {Place} place */
-  #read(place) {
-    const { offset, epoch } = place
+  /** Reads history after a position. Equal positions share one read. @param {PollPosition} position */
+  #read(position) {
+    const { offset, epoch } = position
     const key = `${offset} ${epoch}`
     this.#reads ??= new Map()
     const sharing = this.#reads.get(key)
     if (sharing) {
-      sharing.push(place)
+      sharing.push(position)
       return
     }
-    const places = [place]
-    this.#reads.set(key, places)
+    const positions = [position]
+    this.#reads.set(key, positions)
     const filter = {
       limit: this.#pageSize,
-      sinceOffset: offset === Begin.EARLIEST ? undefined : offset,
+      sinceOffset: offset === StartOffset.EARLIEST ? undefined : offset,
       sinceEpoch: epoch,
     }
     const finish = () => {
       this.#reads?.delete(key)
       if (this.#reads?.size === 0) this.#reads = null
-      return places.filter(({ poll }) => poll.exchange !== null)
+      return positions.filter(({ poll }) => poll.exchange !== null)
     }
     this.#polls.broker.pubsub.history(this.name, filter, this.metaTtl).then(
       answer => this.#onHistory(finish(), offset, answer),
       error => {
-        for (const place of finish()) {
-          if (error !== errors.unrecoverablePosition) this.#polls.fail(place.poll)
-          else this.#restart(place)
+        for (const position of finish()) {
+          if (error !== errors.unrecoverablePosition) this.#polls.fail(position.poll)
+          else this.#restart(position)
         }
       },
     )
   }
 
-  /** The stream of the place is gone: continue with all publications of the new one. @param {Place} place */
-  #restart(place) {
-    place.lost = true
-    place.offset = Begin.EARLIEST
-    place.epoch = ''
-    this.find(place)
+  /** Its stream is gone: continue with all publications of the new one. @param {PollPosition} position */
+  #restart(position) {
+    position.lost = true
+    position.offset = StartOffset.EARLIEST
+    position.epoch = ''
+    this.locate(position)
   }
 
   /**
-   * @param {Place[]} places all at `offset`
+   * @param {PollPosition[]} positions all at `offset`
    * @param {number} offset @param {{publications: Publication[], offset: number, epoch: string}} answer
    */
-  #onHistory(places, offset, { publications, offset: top, epoch }) {
+  #onHistory(positions, offset, { publications, offset: top, epoch }) {
     const start = publications.length > 0 ? publications[0].offset - 1 : top
-    const lost = offset !== Begin.EARLIEST && start !== offset
-    if (lost) for (const place of places) place.lost = true
+    const lost = offset !== StartOffset.EARLIEST && start !== offset
+    if (lost) for (const position of positions) position.lost = true
     if (publications.length > 0) {
       const entries = this.#encode(publications)
       this.#adaptPage(entries)
-      for (const place of places) place.recovered(entries, start, epoch)
+      for (const position of positions) position.recovered(entries, start, epoch)
       return
     }
     // History is read in stream order: an offset above ours means that this worker has missed publications.
     if (this.#state === State.LIVE && (epoch !== this.epoch || top > this.offset)) this.positionLost()
-    for (const place of places) {
-      place.offset = top
-      place.epoch = epoch
-      this.find(place)
+    for (const position of positions) {
+      position.offset = top
+      position.epoch = epoch
+      this.locate(position)
     }
   }
 
@@ -295,9 +291,9 @@ export class Feed extends Timer {
     }
   }
 
-  /** All waiting polls with news have been answered. */
-  told() {
-    // Places that are still being found need the entries.
+  /** All waiting polls with new entries have been answered. */
+  answered() {
+    // Positions that are still being located need the entries.
     if (this.count === this.waiting.size) this.#dropEntries()
   }
 
@@ -323,14 +319,14 @@ export class Feed extends Timer {
     this.#polls.fanout.unfollow(this.#polls, this, topic)
   }
 
-  /** This worker has missed publications: every place finds its position again. */
+  /** This worker has missed publications: every position is located again. */
   positionLost() {
     const { offset, epoch } = this
     this.#leaveHub()
-    for (const place of this.waiting) {
-      place.seq = -1
-      place.poll.missing++
-      this.#opening.push(place)
+    for (const position of this.waiting) {
+      position.seq = -1
+      position.poll.unlocated++
+      this.#opening.push(position)
     }
     this.waiting.clear()
     this.#open(offset, epoch)

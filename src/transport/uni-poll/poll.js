@@ -1,19 +1,18 @@
 import { Timer } from '../../timer-wheel.js'
 
-/**
- * @typedef {import('./feed.js').Feed} Feed
- * @typedef {import('./feed.js').Entry} Entry
- */
+/** @import { Exchange } from '../../server/contract.js' */
+/** @import { Entry, Feed } from './feed.js' */
+/** @import { Polls } from './polls.js' */
 
-/** Offsets of places without a position. */
-export const Begin = Object.freeze({ NOW: -1, EARLIEST: -2 })
+/** Offsets of clients without a position. */
+export const StartOffset = Object.freeze({ NOW: -1, EARLIEST: -2 })
 
 /** @type {Entry[]} */
 const NO_ENTRIES = []
 
-/** Position of a poll in one of its channels. */
-export class Place {
-  /** Last entry that the poll has, in the feed's own count; -1: not found yet. */
+/** One channel of a poll, and the position of its client there. */
+export class PollPosition {
+  /** Last entry that the poll has, in the feed's own count; -1: not located yet. */
   seq = -1
   /** @type {Entry[]} read from history for this poll; they precede the feed's entries */
   entries = NO_ENTRIES
@@ -21,11 +20,8 @@ export class Place {
   lost = false
 
   /**
-   * @param {Poll} poll
-   * @param {Feed} feed
-   * @param {number} offset last offset that the client has; 0 without history
-   * @param {string} epoch '' = any
-   * @param {Place | null} next of the same poll
+   * @param {Poll} poll @param {Feed} feed @param {number} offset last offset that the client has; 0 without history
+   * @param {string} epoch '' = any @param {PollPosition | null} next of the same poll
    */
   constructor(poll, feed, offset, epoch, next) {
     this.poll = poll
@@ -40,26 +36,26 @@ export class Place {
     return this.feed.name
   }
 
-  get hasNews() {
+  get hasPending() {
     return this.lost || this.entries.length > 0 || (this.seq >= 0 && this.seq < this.feed.seq)
   }
 
   /** @returns {readonly Entry[]} entries to send; read when the poll is answered, so a waiting poll keeps none */
-  get news() {
+  get pending() {
     if (this.entries.length > 0) return this.entries
-    return this.seq < 0 || this.seq === this.feed.seq ? NO_ENTRIES : this.feed.after(this.seq)
+    return this.seq < 0 || this.seq === this.feed.seq ? NO_ENTRIES : this.feed.entriesAfter(this.seq)
   }
 
-  /** The place is found. @param {number} seq @param {number} offset @param {string} epoch */
+  /** The position is located. @param {number} seq @param {number} offset @param {string} epoch */
   located(seq, offset, epoch) {
     this.seq = seq
     this.offset = offset
     this.epoch = epoch
-    this.poll.found()
+    this.poll.positionLocated()
   }
 
   /**
-   * The place is found, with entries to send.
+   * The position is located, with entries to send.
    * @param {Entry[]} entries
    * @param {number} offset before them
    * @param {string} epoch
@@ -68,39 +64,36 @@ export class Place {
     this.entries = entries
     this.offset = offset
     this.epoch = epoch
-    this.poll.found()
+    this.poll.positionLocated()
   }
 }
 
 /** A request that waits for its answer. Keeps its position only, because many polls wait at the same time. */
 export class Poll extends Timer {
-  /** @type {Place | null} linked list of its channels */
+  /** @type {PollPosition | null} linked list of its channels */
   first = null
-  /** Places not found yet. */
-  missing = 0
-  /** Timed out: answer as soon as all places are found. */
+  /** Positions not located yet. */
+  unlocated = 0
+  /** Timed out: answer as soon as all positions are located. */
   due = false
 
-  /**
-   * @param {import('./polls.js').Polls} polls
-   * @param {import('../../server/contract.js').Exchange} exchange
-   * @param {Readonly<Record<string, string>>} head of the answer
-   */
+  /** @param {Polls} polls @param {Exchange} exchange @param {Readonly<Record<string, string>>} head of the answer */
   constructor(polls, exchange, head) {
     super()
     this.polls = polls
-    /** @type {import('../../server/contract.js').Exchange | null} null: answered, or its client has left */
+    /** @type {Exchange | null} null: answered, or its client has left */
     this.exchange = exchange
     this.head = head
   }
 
-  get hasNews() {
-    for (let place = this.first; place !== null; place = place.next) if (place.hasNews) return true
+  get hasPending() {
+    for (let position = this.first; position !== null; position = position.next)
+      if (position.hasPending) return true
     return false
   }
 
-  found() {
-    if (--this.missing === 0) this.polls.settled(this)
+  positionLocated() {
+    if (--this.unlocated === 0) this.polls.settle(this, false)
   }
 
   onTimer() {

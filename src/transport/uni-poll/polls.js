@@ -1,18 +1,22 @@
 import { Feed } from './feed.js'
-import { Place, Poll } from './poll.js'
+import { Poll, PollPosition } from './poll.js'
 import { RETRY, refusals } from './refusal.js'
 
+/** @import { Namespace } from '../../auth/channel-rules.js' */
+/** @import { Publication } from '../../broker/contract.js' */
+/** @import { PollJsonCodec } from '../../protocol/uni-json.js' */
+/** @import { Exchange } from '../../server/contract.js' */
+/** @import { WorkerContext } from '../../worker/context.js' */
+/** @import { Fanout } from '../fanout.js' */
+/** @import { Carrier } from '../index.js' */
+/** @import { Cursors } from './cursor.js' */
+/** @import { Entry } from './feed.js' */
+
 /**
- * @typedef {import('../index.js').Carrier} Carrier
- * @typedef {import('../../server/contract.js').Exchange} Exchange
- * @typedef {import('../../auth/channel-rules.js').Namespace} Namespace
- * @typedef {import('../../broker/contract.js').Publication} Publication
- * @typedef {import('./feed.js').Entry} Entry
- *
  * @typedef {object} ChannelRequest one channel of a poll
  * @property {string} name
  * @property {Namespace} namespace
- * @property {number} offset last offset that the client has, or a Begin
+ * @property {number} offset last offset that the client has, or a StartOffset
  * @property {string} epoch
  */
 
@@ -22,7 +26,7 @@ const MAX_PER_TURN = 128
 const IDLE_MS = 3000
 const MAX_IDLE = 10_000
 /** Bytes after which no publication is added to an answer; the next poll gets the rest. */
-const CUT = 1024 * 1024
+const MAX_ANSWER_BYTES = 1024 * 1024
 /** Publications in one answer if the configuration sets no limit. */
 const MAX_PUBLICATIONS = 1000
 
@@ -43,8 +47,9 @@ const MAX_PUBLICATIONS = 1000
  */
 
 /**
- * The one-way polls of this worker and their channels. Polls with news are answered in slices, so that ten thousand
- * polls that end together do not block the event loop. One answer carries all publications of an event-loop turn.
+ * The one-way polls of this worker and their channels. Polls with new entries are answered in slices, so that ten
+ * thousand polls that end together do not block the event loop. One answer carries all publications of an event-loop
+ * turn.
  * @implements {Carrier}
  */
 export class Polls {
@@ -59,9 +64,9 @@ export class Polls {
   #feeds = new Map()
   /** @type {Set<Feed>} feeds without polls, the longest idle first */
   #idle = new Set()
-  /** @type {Feed[]} feeds with news */
-  #news = []
-  /** @type {Poll[]} polls to answer, with or without news */
+  /** @type {Feed[]} feeds with new entries */
+  #updated = []
+  /** @type {Poll[]} polls to answer, with or without publications */
   #ready = []
   #scheduled = false
   #timers
@@ -71,12 +76,7 @@ export class Polls {
   /** @type {Answer | null} */
   #last = null
 
-  /**
-   * @param {import('../../worker/context.js').WorkerContext} context
-   * @param {import('../fanout.js').Fanout} fanout
-   * @param {import('./cursor.js').Cursors} cursors
-   * @param {import('../../protocol/uni-json.js').PollJsonCodec} codec
-   */
+  /** @param {WorkerContext} context @param {Fanout} fanout @param {Cursors} cursors @param {PollJsonCodec} codec */
   constructor({ hub, broker, clock, timers, config, traffic }, fanout, cursors, codec) {
     this.hub = hub
     this.broker = broker
@@ -93,7 +93,7 @@ export class Polls {
   // Polls
 
   /**
-   * Answers a poll when there is news, or when it times out.
+   * Answers a poll when there are publications, or when it times out.
    * @param {Exchange} exchange
    * @param {Readonly<Record<string, string>>} head
    * @param {ChannelRequest[]} channels
@@ -107,14 +107,15 @@ export class Polls {
     // Reversed, so that the linked list has the order of the request.
     for (const { name, namespace, offset, epoch } of channels.toReversed()) {
       const feed = this.#feed(name, namespace)
-      feed.enter()
-      poll.first = new Place(poll, feed, offset, epoch, poll.first)
+      feed.addPoll()
+      poll.first = new PollPosition(poll, feed, offset, epoch, poll.first)
     }
-    // + 1: the poll is not settled before `find` was called for every place.
-    poll.missing = channels.length + 1
-    for (let place = poll.first; place !== null; place = place.next) place.feed.find(place)
+    // + 1: the poll is not settled before `locate` was called for every position.
+    poll.unlocated = channels.length + 1
+    for (let position = poll.first; position !== null; position = position.next)
+      position.feed.locate(position)
     if (!poll.due) this.#timers.schedule(poll, this.#clock() + timeout)
-    if (--poll.missing === 0) this.#settle(poll, true)
+    if (--poll.unlocated === 0) this.settle(poll, true)
     if (poll.exchange !== null) exchange.waiter = poll
   }
 
@@ -134,16 +135,12 @@ export class Polls {
     return feed
   }
 
-  /** @param {Poll} poll all of its places are found */
-  settled(poll) {
-    this.#settle(poll, false)
-  }
-
-  /** @param {Poll} poll @param {boolean} now whether to answer at once instead of in a slice */
-  #settle(poll, now) {
+  /** @param {Poll} poll all of its positions are located @param {boolean} now answer at once instead of in a slice */
+  settle(poll, now) {
     if (poll.exchange === null) return
-    if (!poll.due && !this.#closing && !poll.hasNews) {
-      for (let place = poll.first; place !== null; place = place.next) place.feed.waiting.add(place)
+    if (!poll.due && !this.#closing && !poll.hasPending) {
+      for (let position = poll.first; position !== null; position = position.next)
+        position.feed.waiting.add(position)
     } else if (now) this.#answer(poll)
     else this.#answerSoon(poll)
   }
@@ -159,7 +156,8 @@ export class Polls {
     poll.exchange = null
     this.#traffic.json--
     this.#timers.cancel(poll)
-    for (let place = poll.first; place !== null; place = place.next) place.feed.leave(place)
+    for (let position = poll.first; position !== null; position = position.next)
+      position.feed.removePoll(position)
   }
 
   /** The broker is unavailable. @param {Poll} poll */
@@ -189,7 +187,7 @@ export class Polls {
   /** @param {Poll} poll */
   timedOut(poll) {
     poll.due = true
-    if (poll.missing === 0) this.#answerSoon(poll)
+    if (poll.unlocated === 0) this.#answerSoon(poll)
   }
 
   /** Answers all polls: their clients poll another worker. */
@@ -208,9 +206,9 @@ export class Polls {
       clients += Math.max(1, feed.count)
       const text = /** @type {Buffer} */ (message).toString('latin1')
       feed.add(/** @type {Publication} */ (publication), text)
-      if (feed.noted || feed.count === 0) continue
-      feed.noted = true
-      this.#news.push(feed)
+      if (feed.scheduled || feed.count === 0) continue
+      feed.scheduled = true
+      this.#updated.push(feed)
       this.#schedule()
     }
     return clients
@@ -228,49 +226,48 @@ export class Polls {
     for (const poll of ready) this.#answer(poll)
     let left = MAX_PER_TURN - ready.length
     let done = 0
-    for (const feed of this.#news) {
-      left = this.#wake(feed, left)
+    for (const feed of this.#updated) {
+      left = this.#answerWaiting(feed, left)
       if (left === 0) break
-      feed.noted = false
-      feed.told()
+      feed.scheduled = false
+      feed.answered()
       done++
     }
-    this.#news.splice(0, done)
-    if (this.#ready.length > 0 || this.#news.length > 0) this.#schedule()
+    this.#updated.splice(0, done)
+    if (this.#ready.length > 0 || this.#updated.length > 0) this.#schedule()
     else this.#last = null
   }
 
   /**
-   * @param {Feed} feed with news
-   * @param {number} most polls to answer
+   * @param {Feed} feed with new entries @param {number} most polls to answer
    * @returns {number} rest of `most`; 0: more polls may be waiting
    */
-  #wake(feed, most) {
+  #answerWaiting(feed, most) {
     let left = most
-    for (const place of feed.waiting) {
-      if (left === 0 || place.seq === feed.seq) break
+    for (const position of feed.waiting) {
+      if (left === 0 || position.seq === feed.seq) break
       left--
-      if (feed.reaches(place.seq)) this.#answer(place.poll)
-      else feed.lookAgain(place)
+      if (feed.hasAllAfter(position.seq)) this.#answer(position.poll)
+      else feed.relocate(position)
     }
     return left
   }
 
-  /** @param {Poll} poll all of its places are found */
+  /** @param {Poll} poll all of its positions are located */
   #answer(poll) {
     const { exchange, head } = poll
     if (exchange === null) return
-    const { body, publications } = this.#body(/** @type {Place} */ (poll.first))
+    const { body, publications } = this.#body(/** @type {PollPosition} */ (poll.first))
     this.#traffic.sent(publications, body.length)
     this.remove(poll)
     exchange.waiter = null
     exchange.reply(200, this.#closing ? { ...head, Connection: 'close' } : head, body)
   }
 
-  /** @param {Place} place first one of a poll @returns {Composed} */
-  #body(place) {
-    if (place.next !== null) return this.#compose(place)
-    const { feed, entries, offset, epoch, seq, lost } = place
+  /** @param {PollPosition} position first of a poll @returns {Composed} */
+  #body(position) {
+    if (position.next !== null) return this.#compose(position)
+    const { feed, entries, offset, epoch, seq, lost } = position
     const end = feed.seq
     const last = this.#last
     const same =
@@ -283,33 +280,37 @@ export class Polls {
       last.end === end &&
       last.lost === lost
     if (same) return last.composed
-    const composed = this.#compose(place)
+    const composed = this.#compose(position)
     this.#last = { feed, entries, offset, epoch, seq, end, lost, composed }
     return composed
   }
 
-  /** @param {Place} first first place of a poll @returns {Composed} */
+  /** @param {PollPosition} first of a poll @returns {Composed} */
   #compose(first) {
     let list = ''
     let publications = 0
     const lost = []
-    const stands = []
-    for (let place = /** @type {Place | null} */ (first); place !== null; place = place.next) {
-      const { feed, epoch } = place
-      let { offset } = place
-      if (place.lost) lost.push(feed.name)
-      if (list.length < CUT) {
-        for (const entry of place.news) {
+    const ends = []
+    for (
+      let position = /** @type {PollPosition | null} */ (first);
+      position !== null;
+      position = position.next
+    ) {
+      const { feed, epoch } = position
+      let { offset } = position
+      if (position.lost) lost.push(feed.name)
+      if (list.length < MAX_ANSWER_BYTES) {
+        for (const entry of position.pending) {
           list += list === '' ? entry.text : `,${entry.text}`
           publications++
           if (entry.offset > 0) offset = entry.offset
-          if (list.length >= CUT) break
+          if (list.length >= MAX_ANSWER_BYTES) break
         }
       }
-      if (feed.positioned) stands.push({ name: feed.name, offset, epoch })
+      if (feed.positioned) ends.push({ name: feed.name, offset, epoch })
     }
     const tail = lost.length > 0 ? `,"lost":${Buffer.from(JSON.stringify(lost)).toString('latin1')}` : ''
-    const text = `{"publications":[${list}]${tail},"cursor":"${this.#cursors.write(stands)}"}`
+    const text = `{"publications":[${list}]${tail},"cursor":"${this.#cursors.write(ends)}"}`
     return { body: Buffer.from(text, 'latin1'), publications }
   }
 }
