@@ -17,6 +17,29 @@ import { Account } from './account.js'
  */
 
 /**
+ * Node's cluster may lose a connection that it hands to a worker which dies: nobody answers there, and nobody ends it. As real clients do,
+ * and as the SDK does, who gets no answer within this time tries again, ms.
+ */
+const PATIENCE = 5000
+/** How long a one-way poll may wait for something to come, s. */
+const POLL_WAIT = 20
+
+/**
+ * `fetch` for a response that begins at once.
+ * @param {any} url
+ * @param {any} init
+ */
+async function fetchSoon(url, init) {
+  const late = new AbortController()
+  const timer = setTimeout(() => late.abort(new Error('no answer')), PATIENCE)
+  try {
+    return await fetch(url, { ...init, signal: AbortSignal.any([init.signal, late.signal]) })
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/**
  * The official SDK, with everything it needs in Node.js.
  * @param {number} port
  * @param {string} channel
@@ -135,7 +158,7 @@ function uniWebSocket(port, channel) {
   let socket
   const open = () => {
     if (self.stopped) return
-    socket = new WebSocket(`ws://127.0.0.1:${port}/connection/uni_websocket`)
+    socket = new WebSocket(`ws://127.0.0.1:${port}/connection/uni_websocket`, { handshakeTimeout: PATIENCE })
     socket.on('open', () => socket.send(self.request))
     socket.on('message', data => self.receive(JSON.parse(data.toString())))
     socket.on('error', () => {})
@@ -164,6 +187,7 @@ function uniHttpStream(port, channel) {
     request = http.request(
       { host: '127.0.0.1', port, method: 'POST', path: '/connection/uni_http_stream', agent: false },
       response => {
+        clearTimeout(late)
         let rest = ''
         response.setEncoding('utf8')
         response.on('data', text => {
@@ -175,8 +199,11 @@ function uniHttpStream(port, channel) {
         response.on('close', again)
       },
     )
+    const asked = request
+    const late = setTimeout(() => asked.destroy(new Error('no answer')), PATIENCE)
     request.on('error', () => {
-      if (!request.res) again()
+      clearTimeout(late)
+      if (!asked.res) again()
     })
     request.end(self.request)
   }
@@ -197,7 +224,9 @@ function uniHttpStream(port, channel) {
 function uniSse(port, channel) {
   const self = new Returning('uni_sse', channel)
   const request = encodeURIComponent(self.request)
-  const source = new EventSource(`http://127.0.0.1:${port}/connection/uni_sse?cf_connect=${request}`)
+  const source = new EventSource(`http://127.0.0.1:${port}/connection/uni_sse?cf_connect=${request}`, {
+    fetch: fetchSoon,
+  })
   source.onmessage = ({ data }) => self.receive(JSON.parse(data))
   return { account: self.account, ready: self.ready, stop: () => source.close() }
 }
@@ -214,11 +243,11 @@ function uniPoll(port, channel) {
   const poll = async () => {
     const query = new URLSearchParams({
       channel,
-      timeout: cursor === '' ? '0' : '20',
+      timeout: cursor === '' ? '0' : `${POLL_WAIT}`,
       ...(cursor && { cursor }),
     })
     const answer = await fetch(`http://127.0.0.1:${port}/connection/uni_poll?${query}`, {
-      signal: stop.signal,
+      signal: AbortSignal.any([stop.signal, AbortSignal.timeout(1000 * POLL_WAIT + PATIENCE)]),
     })
     if (answer.status !== 200) throw new Error(`HTTP ${answer.status}: ${await answer.text()}`)
     const { publications, lost, cursor: next } = await answer.json()

@@ -188,7 +188,7 @@ t.test(
 )
 
 t.test('no worker that lives is ever not found, while connections are cut and Redis begins anew', async t => {
-  const { a, b, workers } = await two(t, { lease: 3000 })
+  const { a, b, workers } = await two(t, { lease: 6000 })
   echo(a)
   echo(b)
   let ends = false

@@ -50,7 +50,8 @@ for (const sharded of [true, false]) {
   const kind = sharded ? 'sharded pub/sub' : 'plain pub/sub'
   t.test(`${kind}: masters that fail`, async t => {
     const cluster = await startCluster(t, {
-      timeout: 1000,
+      // On a busy machine a master that is slow must not count as gone.
+      timeout: 4000,
       args: [
         ...['--cluster-require-full-coverage', 'no'],
         ...(sharded ? [] : ['--rename-command', 'SPUBLISH', '']),
@@ -92,7 +93,7 @@ for (const sharded of [true, false]) {
     })
 
     t.test(`${kind}: a master that stands still is left, and comes back as a replica`, async t => {
-      const rig = await subscribed(t, cluster, { seeds })
+      const rig = await subscribed(t, cluster, { seeds, options: { socketTimeout: 3000 } })
       const [, , master] = await cluster.masters()
       const moved = at(rig, master)
       master.stop()

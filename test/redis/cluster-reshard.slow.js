@@ -13,9 +13,10 @@ for (const sharded of [true, false]) {
   t.test(`${kind}: clients notice nothing when slots move`, async t => {
     const cluster = await startCluster(t, {
       replicas: 0,
+      timeout: 15_000,
       args: sharded ? [] : ['--rename-command', 'SPUBLISH', ''],
     })
-    const options = { redis: { io_timeout: '2s', sharded_pub_sub_partitions: PARTITIONS }, workers: 1 }
+    const options = { redis: { io_timeout: '5s', sharded_pub_sub_partitions: PARTITIONS }, workers: 1 }
     const [a, b] = await Promise.all([
       startNode(t, cluster.address, options),
       startNode(t, cluster.address, options),

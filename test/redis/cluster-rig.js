@@ -40,7 +40,7 @@ export class ShardRig {
         kind: 'cluster',
         key: 'engine.redis',
         name: 'the cluster',
-        options: { protocol: 3, connectTimeout: 1000, socketTimeout: 1000, ...options },
+        options: { protocol: 3, connectTimeout: 5000, socketTimeout: 10_000, ...options },
         nodes: seeds.map(({ host, port }) => ({ host, port })),
       },
       prefix,

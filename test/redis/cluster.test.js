@@ -9,7 +9,7 @@ import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 
 t.test('gateways on a cluster are one gateway, and clients notice nothing when a slot moves', async t => {
   const cluster = await startCluster(t, { masters: 2, replicas: 0, timeout: 15_000 })
-  const options = { redis: { io_timeout: '2s', sharded_pub_sub_partitions: 4 }, workers: 1 }
+  const options = { redis: { io_timeout: '5s', sharded_pub_sub_partitions: 4 }, workers: 1 }
   const nodes = await Promise.all([
     startNode(t, cluster.address, options),
     startNode(t, cluster.address, options),

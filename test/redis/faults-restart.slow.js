@@ -13,7 +13,7 @@ t.test(
   'Redis killed and restarted: clients notice nothing, and get everything that was acknowledged',
   async t => {
     const redis = await startRedis(t, { aof: 'always' })
-    const options = { redis: { io_timeout: '2s' }, workers: 1 }
+    const options = { redis: { io_timeout: '5s' }, workers: 1 }
     const [a, b] = await Promise.all([
       startNode(t, redis.address, options),
       startNode(t, redis.address, options),

@@ -8,7 +8,7 @@ import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 t.test('one of two shards is killed: what lives on the other one goes on undisturbed', async t => {
   const shards = await Promise.all([startRedis(t, { aof: 'always' }), startRedis(t, { aof: 'always' })])
   const addresses = shards.map(({ address }) => address)
-  const options = { redis: { io_timeout: '2s' }, workers: 1 }
+  const options = { redis: { io_timeout: '5s' }, workers: 1 }
   const [a, b] = await Promise.all([startNode(t, addresses, options), startNode(t, addresses, options)])
   const kept = channels('kept', 24)
   const listeners = [a, b].flatMap(({ ws }) => [

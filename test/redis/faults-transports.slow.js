@@ -8,7 +8,7 @@ import { namespaces, startNode } from './nodes.js'
 import { pause, startRedis } from './servers.js'
 
 const TOTAL = 600
-const IO_TIMEOUT = 600
+const IO_TIMEOUT = 2500
 const channel = 'kept:all'
 /** The answer to a one-way poll while Redis is away: it is to ask again. */
 const AWAY = 'HTTP 503'

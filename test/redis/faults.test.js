@@ -10,7 +10,7 @@ import { audit, begin, Listener, Load, reachedBy, SdkListener, timesTold } from 
 
 const redis = await startRedis(t, { aof: 'always' })
 const proxy = await TcpProxy.start(t, redis.port)
-const options = { redis: { io_timeout: '2s' }, workers: 1 }
+const options = { redis: { io_timeout: '5s' }, workers: 1 }
 const [a, b] = await Promise.all([
   startNode(t, redis.address, options),
   startNode(t, `redis://127.0.0.1:${proxy.port}`, options),

@@ -14,7 +14,8 @@ export const namespaces = [
 ]
 
 /**
- * Starts one gateway.
+ * Starts one gateway. A process that starts on a busy machine may need seconds to see that it is connected: without
+ * Redis it would end.
  *
  * @param {any} t ends with this test
  * @param {string | string[]} address of Redis
@@ -25,7 +26,7 @@ export function startNode(t, address, { redis = {}, workers = 2, config = {} } =
   return startGateway(t, {
     ...config,
     workers,
-    engine: { type: 'redis', redis: { address, connect_timeout: '500ms', ...redis } },
+    engine: { type: 'redis', redis: { address, connect_timeout: '10s', ...redis } },
     client: {
       allow_anonymous_connect_without_token: true,
       recovery_max_publication_limit: LONG,

@@ -36,7 +36,7 @@ export class Worker {
     const nodes = 'servers' in server ? server.servers : [server]
     const { host, port } = nodes[0]
     const kind = nodes.length > 1 ? 'cluster' : 'single'
-    const options = { host, port, socketTimeout: 4000, ...redis }
+    const options = { host, port, socketTimeout: 20_000, ...redis }
     this.uid = `worker${++workers}`
     this.placement = new Placement(
       [{ kind, key: 'engine.redis', name: `${host}:${port}`, options, nodes }],

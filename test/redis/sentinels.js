@@ -119,7 +119,8 @@ const pairs = list =>
  *
  * @param {any} t ends with this test
  * @param {{replicas?: number, sentinels?: number, name?: string, downAfter?: number, failoverTimeout?: number, args?: string[],
- *   password?: string, aof?: boolean | 'always'}} [options] times in ms; `password` is that of the servers, not of the sentinels
+ *   password?: string, aof?: boolean | 'always'}} [options] times in ms: on a busy machine a master that answers nothing for a second or
+ *   two is not dead; `password` is that of the servers, not of the sentinels
  * @returns {Promise<SentinelSet>} they know each other
  */
 export async function startSentinels(
@@ -128,7 +129,7 @@ export async function startSentinels(
     replicas = 1,
     sentinels = 3,
     name = 'mymaster',
-    downAfter = 1000,
+    downAfter = 3000,
     failoverTimeout = 3000,
     args = [],
     password,

@@ -38,8 +38,11 @@ async function startSecure(t, certificate, args = ['--tls-auth-clients', 'no']) 
  * @param {Record<string, unknown>} [tls]
  * @param {Record<string, unknown>} [more]
  */
-const engine = (address, tls = {}, more = {}) =>
-  loadConfig({ base: { engine: { type: 'redis', redis: { address, tls, ...more } } } }).config.engine.redis
+const engine = (address, tls = {}, more = {}) => {
+  // On a busy machine a handshake may take its time.
+  const redis = { address, tls, connect_timeout: '10s', io_timeout: '10s', ...more }
+  return loadConfig({ base: { engine: { type: 'redis', redis } } }).config.engine.redis
+}
 
 /**
  * @param {string} address

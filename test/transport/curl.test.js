@@ -36,7 +36,8 @@ class Running {
       this.#wake()
     })
     this.ended = new Promise(resolve =>
-      child.on('exit', code => {
+      // At 'exit' the last of what it said may still be on its way.
+      child.on('close', code => {
         this.over = true
         this.#wake()
         resolve(code)

@@ -339,8 +339,7 @@ for (const driver of drivers) {
         waiting.push({ socket, rest: body.slice(-1) })
       }
       // All heads are there before the first body is.
-      const late = await StreamClient.connected(gateway.url, 'sse')
-      await late.close()
+      await gateway.api('info')
       const statuses = []
       for (const { socket, rest } of waiting) {
         socket.write(rest)

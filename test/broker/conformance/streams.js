@@ -130,17 +130,18 @@ export function history(test) {
 
 export function lifetimes(test) {
   test('publications go when their time is over, offset and epoch stay', 1, async (t, rig, a) => {
-    const options = { historyTtl: 2000, metaTtl: HOUR }
+    // Where the clock is that of a server, real time goes by as well: a few seconds on a busy machine.
+    const options = { historyTtl: 200_000, metaTtl: HOUR }
     await a.publish('ttl', '1', options)
-    await rig.pass(1200)
+    await rig.pass(120_000)
     const second = await a.publish('ttl', '2', options)
-    await rig.pass(1200)
+    await rig.pass(120_000)
     t.same(
       offsets((await a.history('ttl')).publications),
       [1, 2],
       'each publication prolongs the life of all',
     )
-    await rig.pass(2500)
+    await rig.pass(250_000)
     t.match(await a.history('ttl'), { publications: [], ...second })
     t.match(await a.subscribe('ttl', { recover: { ...second, limit: 5 } }), {
       recovered: true,
@@ -154,19 +155,20 @@ export function lifetimes(test) {
   })
 
   test('a stream that nobody used for its meta ttl begins a new life', 2, async (t, rig, a, b) => {
-    const options = { historyTtl: 1000, metaTtl: 3000 }
+    const metaTtl = 300_000
+    const options = { historyTtl: 100_000, metaTtl }
     const first = await a.publish('meta', '1', options)
-    await rig.pass(2000)
-    t.match(await a.position('meta', 3000), first, 'looking at it is use')
-    await rig.pass(2000)
-    t.match(await a.position('meta', 3000), first)
-    await b.subscribe('meta', { metaTtl: 3000 })
-    await rig.pass(4500)
+    await rig.pass(200_000)
+    t.match(await a.position('meta', metaTtl), first, 'looking at it is use')
+    await rig.pass(200_000)
+    t.match(await a.position('meta', metaTtl), first)
+    await b.subscribe('meta', { metaTtl })
+    await rig.pass(450_000)
     const next = await a.publish('meta', '2', options)
     t.equal(next.offset, 1)
     t.not(next.epoch, first.epoch)
     t.match(await b.waitForEvents(1), [{ offset: 1, epoch: next.epoch }], 'its subscribers stay subscribed')
-    t.match(await a.subscribe('meta', { recover: { ...first, limit: 5 }, metaTtl: 3000 }), {
+    t.match(await a.subscribe('meta', { recover: { ...first, limit: 5 }, metaTtl }), {
       recovered: false,
       ...next,
     })
