@@ -46,12 +46,9 @@ for (const driver of drivers) {
           times.push(performance.now())
           client.sendText('{}')
         }
-        // The server counts in ticks, and a busy test sees a ping late: far less than half an interval late.
-        const slack = INTERVAL / 4
-        t.ok(times[0] - connected >= INTERVAL / 2 - SLACK)
-        t.ok(times[1] - times[0] >= INTERVAL - slack)
-        t.ok(times[2] - times[1] >= INTERVAL - slack)
-        t.ok(times[2] - connected >= 2.5 * INTERVAL - SLACK)
+        // A busy test may see a ping late, and the next one in time: what holds is that none comes before its time.
+        for (const [i, time] of times.entries())
+          t.ok(time - connected >= (i + 0.5) * INTERVAL - SLACK, `${i}: ${time - connected} ms`)
       },
     )
 
@@ -94,7 +91,10 @@ for (const driver of drivers) {
 
     t.test('a pong before any ping closes with 3501', async t => {
       for (const frame of ['{}', '{"id":0}', ' {} ', '{}\n']) {
-        const client = await anonymous(t, gateway)
+        const client = await RawClient.open(gateway.ws)
+        t.teardown(() => client.socket.terminate())
+        client.send({ id: 1, connect: {} })
+        // Right behind it: half an interval later there might have been a ping.
         client.sendText(frame)
         t.strictSame(await client.closed, BAD)
       }
@@ -149,9 +149,9 @@ for (const driver of drivers) {
         t.ok(binary)
         lively.sendBytes(Buffer.from([0]))
       }
-      t.strictSame(await silent.closed, { code: 3012, reason: 'no pong' })
       lively.sendBytes(Buffer.from([0]))
       t.strictSame(await lively.closed, BAD, 'a second pong for one ping')
+      t.strictSame(await silent.closed, { code: 3012, reason: 'no pong' })
     })
 
     t.test('the SDK in its Protobuf mode answers pings', async t => {

@@ -85,7 +85,7 @@ const config = {
     without_namespace: { ...open, ...history, history_size: 40 },
     namespaces: [
       { name: 'brief', ...open, ...history, history_size: 100, history_ttl: '1s', history_meta_ttl: '10m' },
-      { name: 'passing', ...open, ...history, history_ttl: '2s', history_meta_ttl: '2s' },
+      { name: 'passing', ...open, ...history, history_ttl: '5s', history_meta_ttl: '5s' },
     ],
   },
 }
@@ -188,7 +188,7 @@ t.test('in a gateway', async t => {
     const old = (await drain(gateway, 'passing:x', cursor)).cursor
     const waiting = poll(gateway, { channel: 'passing:x', cursor: old })
     // Nobody may ask for the stream until it is gone: it would live on.
-    await new Promise(resolve => setTimeout(resolve, 3500))
+    await new Promise(resolve => setTimeout(resolve, 6500))
     await publish(gateway, 'passing:x', 6, 6)
     t.match(await waiting, { data: [6], body: { lost: ['passing:x'], publications: [{ offset: 1 }] } })
     const answer = await gateway.api('history', { channel: 'passing:x' })

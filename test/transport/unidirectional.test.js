@@ -135,7 +135,7 @@ for (const driver of drivers) {
 
       t.test(`${transport}: a token may come as Authorization, and ends with its time`, async t => {
         const headers = {
-          Authorization: `Bearer ${token({ sub: 'u1', exp: at(3), channels: ['plain:mine'] })}`,
+          Authorization: `Bearer ${token({ sub: 'u1', exp: at(5), channels: ['plain:mine'] })}`,
         }
         const client = await connect(gateway, transport, {}, headers)
         const { connect: connected } = await client.next()
