@@ -61,6 +61,8 @@ const tokens = (url, settings = {}, options = {}) =>
   new Tokens(makeConfig({ jwks_public_endpoint: url, ...settings }), {
     clock: () => NOW * 1000,
     minInterval: 0,
+    // On a busy machine an answer may take its time.
+    timeout: 10_000,
     ...options,
   })
 
@@ -234,7 +236,7 @@ t.test('two tries, then the client may come back', async t => {
   for (const [name, fault] of faults) {
     /** @type {Error[]} */
     const heard = []
-    const timeout = name === 'no answer' ? 500 : 10_000
+    const timeout = name === 'no answer' ? 2000 : 10_000
     const it = tokens(server.url, {}, { timeout, onUnreachable: error => heard.push(error) })
     server.requests.length = 0
     server.answer = fault
@@ -301,7 +303,7 @@ t.test('an address filled from issuer and audience has keys of its own', async t
 
 t.test('many endpoints: what is remembered and asked at once is bounded', async t => {
   const server = await serve(t, [jwk(rsa, { kid: 'k' })])
-  const jwks = new Jwks({ minInterval: 0 })
+  const jwks = new Jwks({ minInterval: 0, timeout: 10_000 })
   const asked = Array.from({ length: 100 }, (_, at) => jwks.find(`${server.url}/${at}`, 'k'))
   const results = await Promise.allSettled(asked)
   t.equal(results.filter(({ status }) => status === 'fulfilled').length, 32)
