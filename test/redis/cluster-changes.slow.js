@@ -1,5 +1,7 @@
 // A cluster that is changed while it is in use.
 
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import t from 'tap'
 import { errors } from '../../src/errors.js'
 import { masterOf, moveSlot, publish, refusal, ShardRig, send, slotOf, subscribe } from './cluster-rig.js'
@@ -144,4 +146,18 @@ t.test('what is no cluster, or lets nobody in, is said once and tried again', as
   const rig = new ShardRig(t, locked, { options: { password: 'secret' } })
   await rig.whole()
   t.same(rig.lines, [])
+})
+
+t.test('a server that refuses late is not said to be away without a reason', async t => {
+  const server = createServer(socket => {
+    socket.on('error', () => {})
+    socket.once('data', () => setTimeout(() => socket.end('-NOAUTH Authentication required.\r\n'), 1000))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  const rig = new ShardRig(t, /** @type {any} */ ({ servers: [{ host: '127.0.0.1', port }] }))
+  await until(() => rig.lines.length > 0)
+  t.match(rig.lines[0], { redis: 'the cluster', partitions: '16 of 16', reason: /NOAUTH/ })
 })

@@ -50,6 +50,8 @@ export class ClusterShard {
   /** @type {Set<() => void>} */
   #queries = new Set()
   #queryError = ''
+  /** Whether a query has ended: before that the reason of an outage is unknown. */
+  #queried = false
   /** @type {NodeJS.Timeout | undefined} */
   #timer
   #dueAt = 0
@@ -132,6 +134,7 @@ export class ClusterShard {
       const server = servers[this.#nextServer++ % servers.length]
       const stop = queryServer(server, this.#options, (error, view) => {
         this.#queries.delete(stop)
+        this.#queried = true
         if (error) this.#queryError = `${server.host}:${server.port}: ${error.message}`
         else if (view) this.#applyView(view)
       })
@@ -298,7 +301,7 @@ export class ClusterShard {
         this.#log.info({ redis: this.name, away_ms: away }, 'the whole redis cluster is within reach')
       this.#lostAt = 0
       this.#reported = false
-    } else if (!this.#reported && away >= REPORT_AFTER) {
+    } else if (!this.#reported && this.#queried && away >= REPORT_AFTER) {
       this.#reported = true
       const missing = this.partitions.filter(({ up }) => !up).length
       const what = { redis: this.name, partitions: `${missing} of ${this.partitions.length}` }
