@@ -195,7 +195,7 @@ t.test('channels and info tell of both nodes', async t => {
     // It counts every few seconds only.
     const list = await until(async () => {
       const { nodes: list } = (await node.api('info')).result
-      return list.every(({ num_subs }) => num_subs === 4) && list
+      return list.every(({ num_subs, num_clients }) => num_subs === 4 && num_clients === 4) && list
     })
     t.same(list.map(({ name }) => name).sort(), ['a', 'b'])
     t.equal(new Set(list.map(({ uid }) => uid)).size, 2)
