@@ -45,15 +45,11 @@ export class SharedRedis {
   static async open(addresses) {
     /** @type {(() => Promise<void>)[]} */
     const ends = []
-    if (addresses.length > 0) return SharedRedis.#connected(new SharedRedis(addresses, ends))
-    const { address } = await startRedis({
-      teardown: (/** @type {() => Promise<void>} */ end) => ends.push(end),
-    })
-    return SharedRedis.#connected(new SharedRedis([address], ends))
-  }
-
-  /** @param {SharedRedis} redis */
-  static async #connected(redis) {
+    const teardown = (/** @type {() => Promise<void>} */ end) => ends.push(end)
+    const redis = new SharedRedis(
+      addresses.length > 0 ? addresses : [(await startRedis({ teardown })).address],
+      ends,
+    )
     try {
       await redis.cpu()
       return redis

@@ -79,12 +79,7 @@ ${COMMON_HELP}
 Examples:
   halley fleet ramp --to 1000000 --over 300s
 `,
-  flags: {
-    to: { type: 'string' },
-    over: { type: 'string' },
-    'no-wait': { type: 'boolean' },
-    dir: DIR_FLAG,
-  },
+  flags: { to: { type: 'string' }, over: { type: 'string' }, 'no-wait': { type: 'boolean' }, dir: DIR_FLAG },
 
   async run(io, flags, progress) {
     if (flags.to === undefined || flags.over === undefined) throw new UsageError('--to and --over are needed')

@@ -138,7 +138,7 @@ async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise
   const split = (/** @type {string} */ text) =>
     text.includes(':') ? hostAndPort(text) : { host: text, port: 0 }
   const at = known ?? split(bind ?? provider.bind ?? '127.0.0.1')
-  const told = split(known?.advertise || advertise || reachable(at.host))
+  const advertised = split(known?.advertise || advertise || reachable(at.host))
   const allow = launch.allow.length > 0 ? launch.allow : allowOf(known?.settings.host ?? [])
   if (allow.length === 0)
     throw new UsageError('--host or --allow must name the targets that the drones may connect to')
@@ -147,7 +147,7 @@ async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise
       run: known?.run ?? 'new-run',
       secret: '0'.repeat(64),
       next: known?.next ?? 1,
-      controller: `${told.host}:${told.port || at.port}`,
+      controller: `${advertised.host}:${advertised.port || at.port}`,
     },
     count: n,
     provider,
@@ -157,7 +157,7 @@ async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise
   const plan = await provider.plan({ drones: configs, flags: flags ?? before, dir })
   const { price } = plan
   for (const line of plan.lines) stdout(`${line}\n`)
-  if (!launch.listen && (told.port || at.port) === 0)
+  if (!launch.listen && (advertised.port || at.port) === 0)
     stdout('port 0: a free one, which the controller takes when it begins\n')
   for (const [name, value] of Object.entries(settings)) stdout(`then: set ${name} ${shown(value)}\n`)
   stdout(price === null ? 'cost: none\n' : `${priceText(price)}\n`)

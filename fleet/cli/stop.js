@@ -74,10 +74,8 @@ async function stopSome({ stdout }, dir, n, progress) {
  * @returns {Promise<number>}
  */
 async function stopAll({ stdout, stderr }, { dir, provider, flags, yes, progress }) {
-  const { sendCommand, controllerEnded, NoFleetError } = await import('../controller/client.js')
-  const { stopOrphans } = await import('../controller/client.js')
-  const { lockOwner } = await import('../controller/folder.js')
-  const { readState } = await import('../controller/folder.js')
+  const { controllerEnded, NoFleetError, sendCommand, stopOrphans } = await import('../controller/client.js')
+  const { lockOwner, readState } = await import('../controller/folder.js')
   const onProgress = (/** @type {string} */ text) => progress.show(text)
   let ended = 0
   try {

@@ -12,7 +12,7 @@ import { prepareFolder, readState, socketPath, takeLock } from './folder.js'
 
 /** Snapshots between two lines of statistics. */
 const LINE_EACH = 5
-export const CSV_NAME = 'statistics.csv'
+const CSV_NAME = 'statistics.csv'
 
 export class FleetHost {
   /** @type {Fleet | null} */

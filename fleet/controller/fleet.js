@@ -54,7 +54,7 @@ export class Fleet extends EventEmitter {
   #address = ''
   /** @type {NodeJS.Timeout | undefined} */
   #clock
-  #beats = 0
+  #ticks = 0
   /** Deadline for the drones of a previous controller. */
   #adopting = 0
   #closed = false
@@ -135,8 +135,10 @@ export class Fleet extends EventEmitter {
     const { state, size } = this.#list
     state.port = await this.#links.listen(state.host, state.port)
     const { advertise } = state
-    const told = advertise.includes(':') ? hostAndPort(advertise) : { host: advertise, port: state.port }
-    this.#address = `${told.host || reachable(state.host)}:${told.port}`
+    const advertised = advertise.includes(':')
+      ? hostAndPort(advertise)
+      : { host: advertise, port: state.port }
+    this.#address = `${advertised.host || reachable(state.host)}:${advertised.port}`
     // The last revisions of a killed controller may not have been written.
     state.revision += 1000
     if (size > 0) {
@@ -145,7 +147,7 @@ export class Fleet extends EventEmitter {
     }
     await this.#launcher.adopt()
     this.#sender.resume()
-    this.#clock = setInterval(() => this.#beat(), SECOND)
+    this.#clock = setInterval(() => this.#tick(), SECOND)
     await this.#list.save()
   }
 
@@ -185,8 +187,8 @@ export class Fleet extends EventEmitter {
     })
   }
 
-  #beat() {
-    if (++this.#beats % SAVE_EACH === 0) void this.#list.save()
+  #tick() {
+    if (++this.#ticks % SAVE_EACH === 0) void this.#list.save()
     if (this.listenerCount('snapshot') > 0) this.emit('snapshot', this.snapshot())
   }
 

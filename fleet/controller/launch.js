@@ -87,7 +87,7 @@ export async function waitForDrones({ drones, timeout, signal, onProgress, onHel
   const began = Date.now()
   /** @type {Map<string, string>} */
   const dead = new Map()
-  let told = -1
+  let reported = -1
   let wake = () => {}
   const off = onHello(() => wake())
   const onAbort = () => wake()
@@ -96,8 +96,8 @@ export async function waitForDrones({ drones, timeout, signal, onProgress, onHel
   try {
     for (;;) {
       const up = drones.filter(drone => drone.up)
-      if (up.length !== told) onProgress(`${up.length} of ${drones.length} drones report`)
-      told = up.length
+      if (up.length !== reported) onProgress(`${up.length} of ${drones.length} drones report`)
+      reported = up.length
       const over = Date.now() - began >= timeout || signal.aborted
       if (over || up.length + dead.size >= drones.length) break
       if (find !== null && Date.now() - looked >= LOOK) {

@@ -58,7 +58,7 @@ export class Links {
   /** Dialled links; the server closes its own. @type {Set<Link>} */
   #links = new Set()
   #refused = 0
-  #toldAt = 0
+  #reportedAt = 0
 
   /** @param {{run: string, secret: string}} run @param {LinkEvents} events */
   constructor({ run, secret }, events) {
@@ -93,9 +93,9 @@ export class Links {
   #onRefused(text) {
     this.#refused++
     const now = Date.now()
-    if (now - this.#toldAt < QUIET) return
+    if (now - this.#reportedAt < QUIET) return
     const more = this.#refused > 1 ? ` (${this.#refused} of them by now)` : ''
-    this.#toldAt = now
+    this.#reportedAt = now
     this.#events.onFault(`${text}${more}`)
   }
 
@@ -129,7 +129,7 @@ export class Links {
         // One program per link.
         link.onMessage = () => {}
         timer = setTimeout(() => void link.close('the program was not taken in time'), PROGRAM_TIMEOUT)
-        void this.#serve(link, message).then(sent => {
+        void this.#sendProgram(link, message).then(sent => {
           served = sent
         })
         return
@@ -153,7 +153,7 @@ export class Links {
    * request
    * @returns {Promise<boolean>} whether it was sent
    */
-  async #serve(link, { id, ask, sha256 }) {
+  async #sendProgram(link, { id, ask, sha256 }) {
     try {
       const { bytes } = await this.#events.onProgram(sha256)
       link.send({ type: 'answer', ask, result: bytes.toString('base64') })

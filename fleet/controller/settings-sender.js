@@ -241,7 +241,7 @@ const ANSWER_TIMEOUT = 10_000
  * @param {(drone: Drone) => {revision: number, settings: import('../schema.js').Settings | undefined}} messageOf
  * @returns {Promise<SendResult>} when all connected drones have answered or timed out
  */
-export async function sendSettings(drones, messageOf) {
+async function sendSettings(drones, messageOf) {
   /** Refusal -> ids. @type {Map<string, string[]>} */
   const refusals = new Map()
   /** @type {string[]} */

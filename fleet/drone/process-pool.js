@@ -116,7 +116,7 @@ export class ProcessPool {
  *   up -> died -> (back-off) -> up ...
  *    `-> leaving -> gone
  */
-export class ProcessSlot {
+class ProcessSlot {
   #options
   /** @type {EngineProcess | null} */
   #process = null

@@ -176,13 +176,7 @@ function configOf({ plan, out, redis, port, apiKey, socket }) {
 }
 
 /** @param {string} line of the log @returns {string} its message */
-function messageOf(line) {
-  try {
-    return String(JSON.parse(line).msg ?? line)
-  } catch {
-    return line
-  }
-}
+const messageOf = line => String(parse(line)?.msg ?? line)
 
 /** @param {string} line @returns {any} null: incomplete, because the gateway was killed while it wrote */
 function parse(line) {

@@ -165,7 +165,7 @@ const FILES = 1024
 const read = path => readFile(path, 'utf8').catch(() => '')
 
 /** @returns {Promise<number>} maximum open files of a process: the hard limit, to which Node.js raises its own */
-export async function filesLimit() {
+async function filesLimit() {
   const [, , hard] = /^Max open files\s+(\S+)\s+(\S+)/m.exec(await read('/proc/self/limits')) ?? []
   return hard === 'unlimited' ? 1_048_576 : Number(hard) || FILES
 }

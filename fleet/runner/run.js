@@ -218,14 +218,7 @@ class Run {
     })
     fleet.on('event', event => this.#event(event))
     const local = provider.name === 'local' ? LOCAL_ORPHANS : {}
-    const launch = {
-      flags,
-      allow: allowOf(targets),
-      apiKey,
-      tokenSecret,
-      listen: control?.listen,
-      ...local,
-    }
+    const launch = { flags, allow: allowOf(targets), apiKey, tokenSecret, listen: control?.listen, ...local }
     const launchPlan = await fleet.plan(plan.drones, launch)
     if (confirm !== undefined && !(await confirm(launchPlan))) throw new RunError('nothing was launched')
     progress(`launching ${plan.drones} ${plan.drones === 1 ? 'drone' : 'drones'}`)

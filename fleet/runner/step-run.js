@@ -133,23 +133,23 @@ export class StepRun {
     const { fleet, snapshots, target, note } = this.#context
     const before = snapshots.last
     const refusal = new RefusalCheck(target, before)
-    const told = fleet.ramp(n, this.#step.ramp).then(() => {
-      isTold = true
+    const ramped = fleet.ramp(n, this.#step.ramp).then(() => {
+      isRamped = true
     })
-    told.catch(() => {})
-    let isTold = false
+    ramped.catch(() => {})
+    let isRamped = false
     let [peak, open, growing] = [0, before.gauges.open, Date.now()]
     const watching = snapshots.until(snapshot => {
       const { gauges, rates, time } = snapshot
       peak = Math.max(peak, rates.opened)
       refusal.connections(snapshot)
       this.#say('opening', snapshot)
-      if (gauges.open !== open || !isTold) growing = Date.now()
+      if (gauges.open !== open || !isRamped) growing = Date.now()
       open = gauges.open
-      if (isTold && gauges.wanted === n && open === n && gauges.opening === 0) return true
-      return isTold && time - growing > STALLED * 1000
+      if (isRamped && gauges.wanted === n && open === n && gauges.opening === 0) return true
+      return isRamped && time - growing > STALLED * 1000
     })
-    await snapshots.race(Promise.all([told, watching]))
+    await snapshots.race(Promise.all([ramped, watching]))
     const last = snapshots.last
     refusal.subscriptions(last)
     if (last.gauges.open < n) {

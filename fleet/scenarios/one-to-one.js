@@ -58,11 +58,7 @@ export const oneToOne = {
   published: [
     { label: 'Connections', value: '12,000,000', ours: ours.connections },
     { label: 'Messages received', value: '200,000/s', note: '512 bytes', ours: ours.received },
-    {
-      label: 'Latency',
-      value: '269.7 ms mean, 420 ms standard deviation, 2,024 ms max',
-      ours: ours.latency,
-    },
+    { label: 'Latency', value: '269.7 ms mean, 420 ms standard deviation, 2,024 ms max', ours: ours.latency },
     {
       label: 'User-space memory',
       value: '54 GB of heap',

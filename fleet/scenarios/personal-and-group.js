@@ -90,11 +90,6 @@ export const personalAndGroup = {
     },
     { label: 'Latency, 99th percentile', value: '200 ms', ours: ours.p99 },
     { label: 'CPU of the servers', value: '40 CPUs', ours: ours.cpu },
-    {
-      label: 'Memory of a connection',
-      value: '30 KB',
-      note: '27 GB for the servers',
-      ours: ours.userMemory,
-    },
+    { label: 'Memory of a connection', value: '30 KB', note: '27 GB for the servers', ours: ours.userMemory },
   ],
 }

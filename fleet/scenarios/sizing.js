@@ -64,21 +64,14 @@ export function gatewayFor(connections, options, config = {}, channels = {}) {
     redis: options.redis === true,
     config: {
       ...rest,
-      client: {
-        allow_anonymous_connect_without_token: true,
-        connect_include_server_time: true,
-        ...client,
-      },
+      client: { allow_anonymous_connect_without_token: true, connect_include_server_time: true, ...client },
       channel: { ...rest.channel, without_namespace: { ...OPEN, ...channels } },
     },
   }
 }
 
 /** Options of channels with open access. */
-export const OPEN = Object.freeze({
-  allow_subscribe_for_client: true,
-  allow_subscribe_for_anonymous: true,
-})
+export const OPEN = Object.freeze({ allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true })
 
 /** @param {number} connections @returns {string} `1,000 connections` */
 export const connectionsText = connections =>

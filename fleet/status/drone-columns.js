@@ -24,13 +24,7 @@ import { clockText, fine } from './format.js'
 const WIDEST = 22
 
 /** @type {Record<DroneRow['state'], string>} */
-export const STATE_STYLES = {
-  up: 'good',
-  launching: 'label',
-  restarting: 'warn',
-  silent: 'bad',
-  gone: 'bad',
-}
+export const STATE_STYLES = { up: 'good', launching: 'label', restarting: 'warn', silent: 'bad', gone: 'bad' }
 
 /**
  * @param {Pick<Column, 'name' | 'width' | 'rank' | 'text'> & Partial<Pick<Column, 'title' | 'group' | 'align'>> & {cell?:

@@ -39,10 +39,7 @@ function withConnections(state, n) {
   const before = shown(state).snapshot?.settings.n ?? 0
   if (n === before) return state
   const what = `n ${whole(before)} → ${whole(n)}`
-  return {
-    ...withNotice(state, what),
-    effects: [{ type: 'command', name: 'set', params: { n }, what }],
-  }
+  return { ...withNotice(state, what), effects: [{ type: 'command', name: 'set', params: { n }, what }] }
 }
 
 /** @param {State} state @param {1 | -1} direction @returns {State} a step is a tenth, rounded to a power of ten */

@@ -1,3 +1,12 @@
+// The engine of one process of a drone: holds connections, checks what they receive, and publishes.
+//
+//   pool.js            when each connection is opened; subscriptions.js   what each subscription must receive
+//   publisher.js       when messages are due; lane.js   publishes them in order; payload.js   messages and ledgers
+//   figures.js         counters, distributions, and the clock's offset to the gateway's
+//
+// May import: drone/transport, statistics/, channel-template. Promises: every message is counted once, as received,
+// late, duplicate or lost; an ordinary publication allocates no object.
+
 import { createHmac } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseTemplate } from '../../channel-template.js'
@@ -148,9 +157,7 @@ export class Engine {
     const dialer = /** @type {Dialer} */ (this.#dialer)
     const together = !dialer.oneWay && this.options.subscribe === 'with'
     const requests = dialer.oneWay || together ? this.#subscriptions.requests(slot, number) : []
-    const subs = dialer.oneWay && {
-      subs: Object.fromEntries(requests.map(wish => [wish.channel, wish])),
-    }
+    const subs = dialer.oneWay && { subs: Object.fromEntries(requests.map(wish => [wish.channel, wish])) }
     this.#answers[slot] = this.#subscriptions.width
     this.#alive++
     const connection = dialer.dial(slot, number, { ...this.token(number), ...subs })

@@ -1,4 +1,10 @@
 // Opens connections to the targets over any transport, and passes what they receive to one listener.
+//
+//   wire.js -> http.js -> connection.js -> websocket.js, stream.js   socket, HTTP responses, messages, transports
+//   target.js, addresses.js   a server and its POSTs; source addresses and ports
+//
+// May import: Node.js only. Promises: it connects to allowed targets only; `closed` comes once for each `dial`; all
+// that a target sends is bounded; an idle connection costs one wire and one socket.
 
 import { parseAddresses, Sources } from './addresses.js'
 import { LongPollConnection, SseConnection, StreamConnection } from './stream.js'

@@ -16,7 +16,7 @@ const TIMEOUTS = Object.freeze({
 })
 
 /** Attempts after the SDK's own, and ms before the first, doubling: RunInstances has 2 tokens/s. */
-const AGAIN = Object.freeze({ attempts: 4, pause: 2000 })
+const RETRY = Object.freeze({ attempts: 4, pause: 2000 })
 
 const SDK = '@aws-sdk/client-ec2'
 
@@ -80,12 +80,12 @@ export class Ec2 {
    */
   async send(region, action, input = {}) {
     const Command = /** @type {any} */ (this.#sdk)[`${action}Command`]
-    for (let attempt = 1, pause = AGAIN.pause; ; attempt++, pause *= 2) {
+    for (let attempt = 1, pause = RETRY.pause; ; attempt++, pause *= 2) {
       try {
         return await this.#client(region).send(new Command(input))
       } catch (error) {
         const fault = toEc2Error(error, region, action)
-        if (!THROTTLED.has(fault.code) || attempt === AGAIN.attempts) throw fault
+        if (!THROTTLED.has(fault.code) || attempt === RETRY.attempts) throw fault
         await sleep(pause * (0.5 + Math.random()))
       }
     }

@@ -32,7 +32,7 @@ const NO_ACCESS = 'docs/fleet-ec2.md has the policy that is needed'
  * Code -> message. `said` is EC2's own text, `action` the call. @type {Record<string, (said: string, action: string)
  * => string>}
  */
-const WORDS = {
+const MESSAGES = {
   CredentialsProviderError: said =>
     `no AWS credentials (${said}): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run "aws configure"`,
   ExpiredToken: () => 'the AWS credentials have expired: get new ones and try again',
@@ -65,7 +65,7 @@ const WORDS = {
 }
 
 /** Synonymous codes. @type {Record<string, string>} */
-const SAME = {
+const SYNONYMS = {
   RequestExpired: 'ExpiredToken',
   ExpiredTokenException: 'ExpiredToken',
   TokenRefreshRequired: 'ExpiredToken',
@@ -105,11 +105,15 @@ export function toEc2Error(error, region, action) {
   const code = String(
     error.Code ?? (error.$metadata?.httpStatusCode ? error.name : (error.code ?? error.name)),
   )
-  const known = WORDS[SAME[code] ?? code]
+  const known = MESSAGES[SYNONYMS[code] ?? code]
   // Errors of credentials and clock concern all regions.
   const everywhere = /^(?:CredentialsProviderError|ExpiredToken|RequestTimeTooSkewed)$/.test(
-    SAME[code] ?? code,
+    SYNONYMS[code] ?? code,
   )
   const text = known ? known(said, action) : `${action} failed: ${code === 'Error' ? '' : `${code}: `}${said}`
-  return new Ec2Error(everywhere ? text : `${region}: ${text}`, SAME[code] ?? code, everywhere ? '' : region)
+  return new Ec2Error(
+    everywhere ? text : `${region}: ${text}`,
+    SYNONYMS[code] ?? code,
+    everywhere ? '' : region,
+  )
 }

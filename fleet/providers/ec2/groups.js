@@ -10,7 +10,7 @@ import { Ec2Error } from './errors.js'
 export const RUN_TAG = 'halley:run'
 
 /** Terminating instances still use their group: ms between attempts to delete it, and in all. */
-const DELETE = Object.freeze({ pause: 3000, whole: 300_000 })
+const DELETE_POLL = Object.freeze({ pause: 3000, whole: 300_000 })
 
 /**
  * @typedef {object} Rule an allowed source
@@ -117,7 +117,7 @@ export async function deleteGroup(ec2, region, id, onProgress) {
       return
     } catch (error) {
       if (error.code === 'InvalidGroup.NotFound') return
-      const over = Date.now() - began > DELETE.whole
+      const over = Date.now() - began > DELETE_POLL.whole
       if (error.code !== 'DependencyViolation' || over)
         throw over
           ? new Ec2Error(
@@ -128,7 +128,7 @@ export async function deleteGroup(ec2, region, id, onProgress) {
           : error
       const seconds = Math.round((Date.now() - began) / 1000)
       onProgress(`${region}: waiting for the last instances to let go of security group ${id} (${seconds} s)`)
-      await sleep(DELETE.pause)
+      await sleep(DELETE_POLL.pause)
     }
   }
 }

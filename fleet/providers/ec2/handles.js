@@ -9,7 +9,7 @@ import { RUN_TAG } from './groups.js'
 /** @typedef {import('./client.js').Ec2} Ec2 */
 
 /** Maximum instances per call: EC2 advises against larger ones, which may fail as a whole. */
-const TOGETHER = 100
+const MAX_PER_CALL = 100
 
 /** Lists the drones of a call; an instance's launch index selects one of them. */
 export const DRONES_TAG = 'halley:drones'
@@ -44,7 +44,7 @@ export function batchesOf(drones, regions) {
     const last = batches.at(-1)
     const own = JSON.stringify({ ...config, id: '' })
     const next = last !== undefined && last.region === region && last.prefix === prefix && own === rest
-    if (next && number === last.first + last.count && last.count < TOGETHER) last.count++
+    if (next && number === last.first + last.count && last.count < MAX_PER_CALL) last.count++
     else batches.push({ region, prefix, first: number, count: 1, config })
     rest = own
   })

@@ -18,9 +18,9 @@ import { plan } from './plan.js'
  */
 
 /** Maximum instances per TerminateInstances call. */
-const TOGETHER = 100
+const MAX_PER_CALL = 100
 /** ms between checks whether all are shutting down, and in all. */
-const ENDING = Object.freeze({ pause: 1500, whole: 120_000 })
+const SHUTDOWN_POLL = Object.freeze({ pause: 1500, whole: 120_000 })
 
 /**
  * @param {string[] | 'all'} runs
@@ -61,8 +61,8 @@ async function terminate(ec2, region, ids) {
 
 /** @param {Ec2} ec2 @param {string} region @param {string[]} ids @param {(text: string) => void} onProgress */
 async function terminateAll(ec2, region, ids, onProgress) {
-  for (let from = 0; from < ids.length; from += TOGETHER) {
-    const some = ids.slice(from, from + TOGETHER)
+  for (let from = 0; from < ids.length; from += MAX_PER_CALL) {
+    const some = ids.slice(from, from + MAX_PER_CALL)
     await terminate(ec2, region, some)
     for (const began = Date.now(); ; ) {
       const alive = await instancesOf(ec2, region, [
@@ -70,15 +70,15 @@ async function terminateAll(ec2, region, ids, onProgress) {
         { Name: 'instance-state-name', Values: [...ALIVE] },
       ])
       if (alive.length === 0) break
-      if (Date.now() - began > ENDING.whole)
+      if (Date.now() - began > SHUTDOWN_POLL.whole)
         throw new ProviderError(
           `${region}: ${alive.length} instances do not shut down: ${alive.map(({ handle }) => handle).join(', ')}`,
         )
       onProgress(`${region}: waiting for ${alive.length} instances to shut down`)
-      await sleep(ENDING.pause)
+      await sleep(SHUTDOWN_POLL.pause)
     }
     onProgress(
-      `${region}: ${Math.min(from + TOGETHER, ids.length)} of ${ids.length} instances are terminated`,
+      `${region}: ${Math.min(from + MAX_PER_CALL, ids.length)} of ${ids.length} instances are terminated`,
     )
   }
 }

@@ -21,12 +21,12 @@ import { userData } from './user-data.js'
  */
 
 /** ms between attempts to use a new group, which is only eventually visible in EC2. */
-const SETTLE = Object.freeze({ attempts: 6, pause: 1000 })
+const GROUP_RETRY = Object.freeze({ attempts: 6, pause: 1000 })
 /** ms to wait for public addresses. */
-const ADDRESSES = Object.freeze({ pause: 2000, attempts: 45 })
+const ADDRESS_POLL = Object.freeze({ pause: 2000, attempts: 45 })
 
 /** Errors after which instances may have been launched. */
-const UNSURE = new Set([
+const MAYBE_LAUNCHED = new Set([
   'ENOTFOUND',
   'TimeoutError',
   'InternalError',
@@ -90,11 +90,11 @@ async function run(ec2, details, batch, group, ends) {
         handleOf({ ...instance, Tags: tags }, batch.region),
       )
     } catch (error) {
-      if (error.code === 'InvalidGroup.NotFound' && attempt < SETTLE.attempts) {
-        await sleep(SETTLE.pause * attempt)
+      if (error.code === 'InvalidGroup.NotFound' && attempt < GROUP_RETRY.attempts) {
+        await sleep(GROUP_RETRY.pause * attempt)
         continue
       }
-      if (!UNSURE.has(error.code)) throw error
+      if (!MAYBE_LAUNCHED.has(error.code)) throw error
       const filter = [{ Name: 'client-token', Values: [token] }]
       const there = await instancesOf(ec2, batch.region, filter).catch(() => [])
       if (there.length === 0) throw error
@@ -185,7 +185,7 @@ async function addresses(ec2, launched, onProgress) {
   for (let attempt = 1; ; attempt++) {
     const without = launched.filter(({ address }) => !address)
     if (without.length === 0) return
-    if (attempt > ADDRESSES.attempts)
+    if (attempt > ADDRESS_POLL.attempts)
       throw new LaunchError(
         `${without.length} instances got no public address: is the subnet a public one?`,
         launched,
@@ -199,7 +199,7 @@ async function addresses(ec2, launched, onProgress) {
         if (one && address) one.address = address
       }
     }
-    if (launched.some(({ address }) => !address)) await sleep(ADDRESSES.pause)
+    if (launched.some(({ address }) => !address)) await sleep(ADDRESS_POLL.pause)
   }
 }
 

@@ -31,10 +31,10 @@ import { setupScript, USER_DATA_LIMIT, userData } from './user-data.js'
  */
 
 /** @param {number} ms @returns {string} */
-const spell = ms => (ms % 3_600_000 === 0 ? `${ms / 3_600_000} h` : `${Math.round(ms / 60_000)} min`)
+const durationText = ms => (ms % 3_600_000 === 0 ? `${ms / 3_600_000} h` : `${Math.round(ms / 60_000)} min`)
 
 /** @param {number} dollars */
-const money = dollars => (dollars < 1 ? dollars.toFixed(4) : dollars.toFixed(2))
+const dollarsText = dollars => (dollars < 1 ? dollars.toFixed(4) : dollars.toFixed(2))
 
 /**
  * @param {import('./options.js').Options} options @param {import('../../schema.js').LaunchConfig} config
@@ -87,7 +87,7 @@ function linesOf({ run, options, places, batches, rules, program }, size, script
       `  drones ${own.map(namesOf).join(', ')}, in ${own.length} ${own.length === 1 ? 'call' : 'calls'}`,
       `  image ${image.id} ${image.name} of ${image.created.slice(0, 10)}`,
       `  ${subnet === '' ? 'subnet of the default VPC, chosen by EC2' : `subnet ${subnet}`}`,
-      `  $${price === null ? '?' : `${money(price.hourly)}/h each (${price.source}; with address and disk)`}`,
+      `  $${price === null ? '?' : `${dollarsText(price.hourly)}/h each (${price.source}; with address and disk)`}`,
     )
   }
   const allowed = rules.map(({ port, from, why }) => `TCP ${port} from ${from} (${why})`).join(', ')
@@ -97,7 +97,7 @@ function linesOf({ run, options, places, batches, rules, program }, size, script
     `tags of instances, volumes and groups: ${tagsOf({ run, names: namesOf(batches[0]), ends: 0 })
       .map(({ Key, Value }) => `${Key}=${Key === 'halley:ends' ? '<launch + time limit>' : Value}`)
       .join(' ')}`,
-    `time limit ${spell(timeLimit)}: each instance then powers itself off, which terminates it, whatever happens here`,
+    `time limit ${durationText(timeLimit)}: each instance then powers itself off, which terminates it, whatever happens here`,
     config.listen === undefined ? `drones dial ${config.controller}` : `drones listen at ${config.listen}`,
     `targets allowed: ${config.allow.join(', ')}`,
     `Node.js ${options.nodeVersion} from ${options.nodeUrl}, where the image has none`,
@@ -204,10 +204,10 @@ function totalOf({ places, batches, options }) {
   )
   const missing =
     unknown.length > 0 ? `; without ${unknown.join(', ')}, whose price is not known (--price)` : ''
-  const whole = money((hourly * options.timeLimit) / 3_600_000)
+  const whole = dollarsText((hourly * options.timeLimit) / 3_600_000)
   return {
     hourly,
     currency: 'USD',
-    note: `$${whole} until the time limit of ${spell(options.timeLimit)}${sources ? ` (${sources})` : ''}${missing}; traffic costs extra`,
+    note: `$${whole} until the time limit of ${durationText(options.timeLimit)}${sources ? ` (${sources})` : ''}${missing}; traffic costs extra`,
   }
 }

@@ -11,10 +11,7 @@ import { orderedDrones } from '../picture.js'
  */
 
 /** Of drones without figures. @type {Partial<Record<DroneRow['state'], string>>} */
-const ABOUT = {
-  launching: 'launched, not connected yet',
-  up: 'up, no figures yet',
-}
+const ABOUT = { launching: 'launched, not connected yet', up: 'up, no figures yet' }
 
 /** A row per drone, and one for all. @type {import('../state.js').Panel} */
 export const drones = {
