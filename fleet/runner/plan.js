@@ -11,31 +11,15 @@ import { isLoopback, RunError } from './target.js'
 /** @typedef {import('../scenarios/contract.js').Scenario} Scenario */
 /** @typedef {import('../scenarios/contract.js').RunPlan} RunPlan */
 
+/** @typedef {import('./run.js').RunOptions} RunOptions */
+
 /**
- * @typedef {object} PlanRequest
- * @property {Scenario} scenario
- * @property {number} scale
- * @property {string[]} target base URLs; empty: a gateway is started
- * @property {boolean} local whether drones run on this machine
- * @property {boolean} redis
- * @property {number} [drones] default: the scenario's
- * @property {number} [workers] of the gateway; default: the scenario's
- * @property {number} [seconds] measured in each step; default: the scenario's
- * @property {Partial<import('../schema.js').FleetSettings>} overrides of all steps
+ * @typedef {Pick<RunOptions, 'scenario' | 'scale' | 'drones' | 'workers' | 'seconds'> & Required<Pick<RunOptions,
+ *   'target' | 'redis' | 'overrides'>> & {local: boolean}} PlanRequest `local`: drones run on this machine
  */
 
 /** @param {PlanRequest} request @returns {Promise<RunPlan>} @throws {RunError} */
-export async function planRun({
-  scenario,
-  scale,
-  target,
-  local,
-  redis,
-  drones,
-  workers,
-  seconds,
-  overrides,
-}) {
+export async function planRun({ scenario, scale, target, local, redis, seconds, overrides, ...counts }) {
   const own = target.length === 0
   if (own && !local)
     throw new RunError('drones elsewhere cannot reach a gateway on loopback: --target is needed')
@@ -60,8 +44,8 @@ export async function planRun({
     }
   return {
     ...plan,
-    drones: drones ?? plan.drones,
-    gateway: { ...plan.gateway, workers: workers ?? plan.gateway.workers },
+    drones: counts.drones ?? plan.drones,
+    gateway: { ...plan.gateway, workers: counts.workers ?? plan.gateway.workers },
     steps,
   }
 }
@@ -117,7 +101,7 @@ export function planLines({ name, summary }, { gateway, size, steps }, { target,
 /**
  * Plans the launch of a run with a temporary fleet.
  * @param {import('../scenarios/contract.js').RunPlan} plan
- * @param {Pick<import('./run.js').RunOptions, 'provider' | 'flags' | 'target' | 'control' | 'apiKey' | 'tokenSecret'>}
+ * @param {Pick<RunOptions, 'provider' | 'flags' | 'target' | 'control' | 'apiKey' | 'tokenSecret'>}
  *   options
  * @returns {Promise<string[]>} lines
  */

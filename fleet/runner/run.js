@@ -56,10 +56,10 @@ const EVENTS = 200
  * @property {Record<string, any>} [flags] of the provider
  * @property {string[]} [target] base URLs; empty: a gateway is started for the run
  * @property {boolean} [redis]
- * @property {number} [drones]
- * @property {number} [workers]
- * @property {number} [seconds]
- * @property {Partial<import('../schema.js').FleetSettings>} [overrides]
+ * @property {number} [drones] default: the scenario's
+ * @property {number} [workers] of the gateway; default: the scenario's
+ * @property {number} [seconds] measured in each step; default: the scenario's
+ * @property {Partial<import('../schema.js').FleetSettings>} [overrides] of all steps
  * @property {string} [apiKey] of the target
  * @property {string} [tokenSecret]
  * @property {import('./limits.js').Limit[]} [limits]
