@@ -202,7 +202,7 @@
  */
 
 /**
- * The control line: TLS with the run's secret as pre-shared key, in it lines of JSON, one message each.
+ * The control link: TLS with the run's secret as pre-shared key, in it lines of JSON, one message each.
  * @typedef {{type: 'hello', id: string, run: string, start: string, version: string, facts: DroneFacts}} Hello
  *   `start`: another one for each start of the drone
  * @typedef {{type: 'sample', sample: DroneSample}} SampleMessage
