@@ -26,8 +26,8 @@ const ZERO = 0x30
  *
  *            a master says: mine                  it says: not mine; or: the cluster is down, and another one: mine
  *   (nobody) --------------------> up at its connection ------------------------------------------------------> leaving
- *      ^                                 | its connection is lost                                                    |
- *      +---------------------------------+--------------------------- the pending commands are answered -------------+
+ *      ^                                 | its connection is lost                                                  |
+ *      +---------------------------------+--------------------------- the pending commands are answered -----------+
  * @implements {Shard}
  * @typedef {import('./placement.js').Shard} Shard
  */

@@ -47,7 +47,7 @@ export function decode(message) {
 }
 
 /** Limit of reply bytes that wait for Redis to come back. */
-const MAX_KEPT = 16 * 1024 * 1024
+const MAX_UNSENT = 16 * 1024 * 1024
 
 /** The topic of all workers. */
 export const ALL = 'workers'
@@ -65,8 +65,8 @@ export class Inboxes {
   #partition
   #maxAge
   /** @type {{uid: string, message: Message, since: number}[]} replies not sent yet */
-  #kept = []
-  #keptBytes = 0
+  #unsent = []
+  #unsentBytes = 0
 
   /** @param {Partition} partition @param {number} maxAge ms after which an unsent reply is dropped */
   constructor(partition, maxAge) {
@@ -96,21 +96,21 @@ export class Inboxes {
   /**
    * Sends a reply. While Redis is out of reach it is kept, and may then arrive twice.
    * @param {string} uid @param {Message} message
-   * @param {Message} instead a short one, for when too many bytes are kept
+   * @param {Message} fallback a short one, for when too many bytes are kept
    */
-  reply(uid, message, instead) {
-    this.#reply(uid, message, instead, performance.now())
+  reply(uid, message, fallback) {
+    this.#reply(uid, message, fallback, performance.now())
   }
 
-  /** @param {string} uid @param {Message} message @param {Message} instead @param {number} since */
-  #reply(uid, message, instead, since) {
+  /** @param {string} uid @param {Message} message @param {Message} fallback @param {number} since */
+  #reply(uid, message, fallback, since) {
     const keep = () => {
-      const kept = this.#keptBytes + message.length > MAX_KEPT ? instead : message
-      this.#keptBytes += kept.length
-      this.#kept.push({ uid, message: kept, since })
+      const kept = this.#unsentBytes + message.length > MAX_UNSENT ? fallback : message
+      this.#unsentBytes += kept.length
+      this.#unsent.push({ uid, message: kept, since })
     }
     // Keep the order.
-    if (this.#kept.length > 0) return keep()
+    if (this.#unsent.length > 0) return keep()
     this.send(uid, message, error => {
       if (error) keep()
     })
@@ -118,10 +118,10 @@ export class Inboxes {
 
   /** Sends the kept replies: called after a reconnect, and once a second. */
   flush() {
-    if (this.#kept.length === 0 || !this.#partition.up) return
-    const kept = this.#kept
-    this.#kept = []
-    this.#keptBytes = 0
+    if (this.#unsent.length === 0 || !this.#partition.up) return
+    const kept = this.#unsent
+    this.#unsent = []
+    this.#unsentBytes = 0
     const oldest = performance.now() - this.#maxAge
     for (const { uid, message, since } of kept) {
       if (since >= oldest) this.#reply(uid, message, message, since)
@@ -131,9 +131,9 @@ export class Inboxes {
   /** Called once a second: drops expired replies. */
   tick() {
     const oldest = performance.now() - this.#maxAge
-    this.#kept = this.#kept.filter(({ message, since }) => {
+    this.#unsent = this.#unsent.filter(({ message, since }) => {
       if (since >= oldest) return true
-      this.#keptBytes -= message.length
+      this.#unsentBytes -= message.length
       return false
     })
     this.flush()

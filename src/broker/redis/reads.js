@@ -33,9 +33,9 @@ export class Reads {
   #positions = []
   /** @type {Item[]} reads with publications */
   #histories = []
-  #underWay = 0
+  #pending = 0
   /** Histories in one call. */
-  #width = MAX_HISTORIES
+  #batchSize = MAX_HISTORIES
   /** Whether a connection was lost with pending histories. */
   #failed = false
   /** Such losses in a row: too many simultaneous histories may be the cause, so fewer are read then. */
@@ -70,26 +70,29 @@ export class Reads {
   }
 
   #sendHistories() {
-    while (this.#histories.length > 0 && this.#underWay < (this.#width === 1 ? 1 : MAX_CALLS * this.#width)) {
-      const items = this.#histories.splice(0, this.#width)
+    while (
+      this.#histories.length > 0 &&
+      this.#pending < (this.#batchSize === 1 ? 1 : MAX_CALLS * this.#batchSize)
+    ) {
+      const items = this.#histories.splice(0, this.#batchSize)
       const { up } = this.#partition
-      this.#underWay += items.length
+      this.#pending += items.length
       this.#send(items, error => {
-        this.#underWay -= items.length
+        this.#pending -= items.length
         if (error && up) this.#failed = true
-        if (this.#underWay === 0 && this.#histories.length === 0) this.#adapt(error)
+        if (this.#pending === 0 && this.#histories.length === 0) this.#adapt(error)
         this.#sendHistories()
       })
     }
   }
 
-  /** Adapts #width after all reads, or a lost connection. @param {Error | null} error of the last call */
+  /** Adapts #batchSize after all reads, or a lost connection. @param {Error | null} error of the last call */
   #adapt(error) {
     if (this.#failed) {
-      if (++this.#losses > 1) this.#width = Math.ceil(this.#width / 2)
+      if (++this.#losses > 1) this.#batchSize = Math.ceil(this.#batchSize / 2)
     } else if (!error) {
       this.#losses = 0
-      this.#width = Math.min(MAX_HISTORIES, this.#width * 2)
+      this.#batchSize = Math.min(MAX_HISTORIES, this.#batchSize * 2)
     }
     this.#failed = false
   }
