@@ -43,7 +43,7 @@ export class ChannelTemplate {
     const match = template && TEMPLATE.exec(template)
     if (!match)
       throw new Error(
-        `"${template}" is no channel like news, s{1..1000}, r{random 1..100}, own:{own}, g:{group 10}`,
+        `"${template}" is not a channel like news, s{1..1000}, r{random 1..100}, own:{own}, g:{group 10}`,
       )
     const [, before, random, from, to, own, group, after = ''] = match
     const numbered = own || group

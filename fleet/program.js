@@ -104,7 +104,7 @@ export async function saveProgram(dir, { sha256, bytes }) {
  */
 export async function readProgram(dir, sha256) {
   if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256))
-    throw new Error('a program is asked for by its SHA-256, 64 hex digits')
+    throw new Error('a request for a program must have its SHA-256, 64 hex digits')
   const file = fileOf(dir, sha256)
   const { size } = await stat(file).catch(error => {
     throw new Error(

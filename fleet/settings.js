@@ -47,14 +47,13 @@ const integer = (least, most) => text => {
 
 /** @param {string} text */
 const bool = text => {
-  if (!/^(?:true|false|on|off|yes|no)$/.test(text))
-    throw new SettingError(`"${text}" is neither true nor false`)
+  if (!/^(?:true|false|on|off|yes|no)$/.test(text)) throw new SettingError(`"${text}" is not true or false`)
   return /^(?:true|on|yes)$/.test(text)
 }
 
 /** @param {readonly string[]} values @returns {(text: string) => string} */
 const oneOf = values => text => {
-  if (!values.includes(text)) throw new SettingError(`"${text}" is none of ${values.join(', ')}`)
+  if (!values.includes(text)) throw new SettingError(`"${text}" is not one of ${values.join(', ')}`)
   return text
 }
 
@@ -73,7 +72,7 @@ const urls = text => {
       throw new SettingError(`"${part}" is not a URL like http://127.0.0.1:8000`)
     return `${url.protocol.replace('ws', 'http')}//${url.host}`
   })
-  if (found.length === 0) throw new SettingError('at least one URL is needed')
+  if (found.length === 0) throw new SettingError('no URL given')
   return found
 }
 
@@ -86,13 +85,13 @@ export const SETTINGS = Object.freeze([
     name: 'rate',
     default: 0,
     parse: number(0, 1e7),
-    doc: 'connections opened in a second; 0: as fast as concurrency lets',
+    doc: 'connections opened per second; 0: limited only by concurrency',
   },
   {
     name: 'concurrency',
     default: 500,
     parse: integer(1, 1e5),
-    doc: 'connections that a drone opens at once',
+    doc: 'connections that a drone opens at the same time',
   },
   {
     name: 'addresses',
@@ -116,7 +115,7 @@ export const SETTINGS = Object.freeze([
     name: 'recover',
     default: false,
     parse: bool,
-    doc: 'subscriptions are recovered after a connection was lost',
+    doc: 'whether clients recover subscriptions after a reconnect',
   },
   {
     name: 'user',
@@ -124,33 +123,38 @@ export const SETTINGS = Object.freeze([
     parse: text => text.trim(),
     doc: 'user id of a connection: u{own}; needs --token-secret',
   },
-  { name: 'churn', default: 0, parse: number(0, 1e6), doc: 'connections closed and opened anew in a second' },
+  { name: 'churn', default: 0, parse: number(0, 1e6), doc: 'connections closed and replaced per second' },
   {
     name: 'backoff_min',
     default: 500,
     parse: integer(0, 1e6),
-    doc: 'ms before a lost connection is opened again, at first',
+    doc: 'first delay before a reconnect, ms',
   },
-  { name: 'backoff_max', default: 20_000, parse: integer(0, 1e7), doc: 'the same, at most' },
-  { name: 'publish_rate', default: 0, parse: number(0, 1e7), doc: 'messages published in a second; 0: none' },
+  {
+    name: 'backoff_max',
+    default: 20_000,
+    parse: integer(0, 1e7),
+    doc: 'maximum delay before a reconnect, ms',
+  },
+  { name: 'publish_rate', default: 0, parse: number(0, 1e7), doc: 'messages published per second; 0: none' },
   { name: 'publish_size', default: 512, parse: integer(96, 1e6), doc: 'bytes of a message' },
   {
     name: 'publish_channels',
     default: [],
     parse: list,
-    doc: 'channels that are published to: s{1..1000}; several take as many publishers',
+    doc: 'channels to publish to: s{1..1000}; several entries need as many publishers',
   },
   {
     name: 'publish_order',
     default: 'random',
     parse: oneOf(['random', 'sequential']),
-    doc: 'random or sequential',
+    doc: 'order of the channels: random or sequential',
   },
   {
     name: 'publish_via',
     default: 'api',
     parse: oneOf(['api', 'client']),
-    doc: 'api: server API, needs --api-key; client: commands of a client',
+    doc: 'api: server API, needs --api-key; client: publish commands of a client',
   },
   { name: 'publishers', default: 1, parse: integer(1, 10_000), doc: 'drones that publish' },
 ])

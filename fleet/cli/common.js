@@ -17,8 +17,8 @@ export const DIR_FLAG = Object.freeze({ type: 'string' })
 export const DIR_HELP = `      --dir DIR              folder of the fleet's state; default: HALLEY_FLEET_DIR, else
                              $XDG_STATE_HOME/halley/fleet, else ~/.local/state/halley/fleet`
 
-export const COMMON_HELP = `  -h, --help                 this text
-  -V, --version              the version`
+export const COMMON_HELP = `  -h, --help                 print this text
+  -V, --version              print the version`
 
 /** @type {Record<string, import('../../src/cli/args.js').Flag>} */
 export const PROVIDER_FLAGS = Object.assign({}, ...Object.values(PROVIDERS).map(({ flags }) => flags))
@@ -65,7 +65,7 @@ export function settingOf(name) {
   if (setting !== undefined) return setting
   const names = SETTINGS.map(known => known.name)
   throw new UsageError(
-    `unknown setting "${name}"${didYouMean(name, names)} (halley fleet set --help has them all)`,
+    `unknown setting "${name}"${didYouMean(name, names)} (halley fleet set --help lists all)`,
   )
 }
 
@@ -105,12 +105,12 @@ export const shown = value => (Array.isArray(value) ? value.join(',') : String(v
  */
 export function providerFlags(flags, name) {
   if (!Object.hasOwn(PROVIDERS, name))
-    throw new UsageError(`unknown provider "${name}"; there are ${Object.keys(PROVIDERS).join(' and ')}`)
+    throw new UsageError(`unknown provider "${name}"; use ${Object.keys(PROVIDERS).join(' or ')}`)
   const given = Object.keys(PROVIDER_FLAGS).filter(flag => flags[flag] !== undefined)
   for (const flag of given) {
     if (Object.hasOwn(PROVIDERS[name].flags, flag)) continue
     const owner = Object.keys(PROVIDERS).find(other => Object.hasOwn(PROVIDERS[other].flags, flag))
-    throw new UsageError(`--${flag} is for --provider ${owner}, not for ${name}`)
+    throw new UsageError(`--${flag} needs --provider ${owner}; the provider is ${name}`)
   }
   return given.length === 0 ? undefined : Object.fromEntries(given.map(flag => [flag, flags[flag]]))
 }

@@ -19,13 +19,13 @@ const WIDTH = Math.max(...SETTINGS.map(({ name }) => name.length)) + 2
 
 export const fleetSet = fleetCommand({
   name: 'fleet set',
-  summary: 'change what the drones do',
+  summary: 'change settings of the fleet',
   help: `Usage: halley fleet set NAME VALUE [flags]
        halley fleet set NAME=VALUE ... [flags]
        halley fleet set [NAME] [flags]
 
-Changes settings of the fleet while it runs: the drones confirm, or one refuses and says why, and nothing is changed.
-Without a value it prints the settings.
+Changes settings of a running fleet. If a drone refuses them, it prints the reason and changes nothing. Without a
+value it prints the settings.
 
 ${SETTINGS.map(({ name, doc }) => `      ${name.padEnd(WIDTH)}${doc}`).join('\n')}
 
@@ -64,14 +64,14 @@ Examples:
 
 export const fleetRamp = fleetCommand({
   name: 'fleet ramp',
-  summary: 'raise or lower the connections in a straight line',
+  summary: 'change the number of connections linearly over a time',
   help: `Usage: halley fleet ramp --to N --over TIME [flags]
 
-Raises (or lowers) the number of connections from what it is to N, a step a second. It waits for the end; after Ctrl-C the controller
-goes on with the ramp. \`set n\` ends it.
+Raises or lowers the number of connections to N, with one step per second, and waits for the end. Ctrl-C ends only
+the waiting: the controller continues the ramp. \`halley fleet set n\` ends the ramp.
 
       --to N                 connections of all drones together: 1000000, 1m
-      --over TIME            300s, 5m
+      --over TIME            duration of the ramp: 300s, 5m
       --no-wait              do not wait for the end
 ${DIR_HELP}
 ${COMMON_HELP}
@@ -82,7 +82,8 @@ Examples:
   flags: { to: { type: 'string' }, over: { type: 'string' }, 'no-wait': { type: 'boolean' }, dir: DIR_FLAG },
 
   async run(io, flags, progress) {
-    if (flags.to === undefined || flags.over === undefined) throw new UsageError('--to and --over are needed')
+    if (flags.to === undefined || flags.over === undefined)
+      throw new UsageError('--to and --over are both required')
     const { n: to } = parseSettings([['n', flags.to]])
     const over = seconds(flags.over, '--over')
     const { sendCommand } = await import('../controller/client.js')
@@ -94,7 +95,7 @@ Examples:
       { onProgress: text => progress.show(text) },
     )
     progress.clear()
-    if (wait) io.stdout(`${to} connections are wanted now\n`)
+    if (wait) io.stdout(`ramp ended: the fleet is set to ${to} connections\n`)
   },
 })
 
@@ -103,7 +104,8 @@ export const fleetRestart = fleetCommand({
   summary: 'restart drones',
   help: `Usage: halley fleet restart [ID ...] [flags]
 
-Restarts the processes of drones, with their settings. A drone that is gone is launched again. Without an ID: all drones.
+Restarts the processes of drones; their settings stay. Launches a drone again if it is gone. Without an ID it restarts
+all drones.
 
 ${DIR_HELP}
 ${COMMON_HELP}
@@ -130,12 +132,12 @@ export const fleetStatus = fleetCommand({
   summary: 'watch the fleet',
   help: `Usage: halley fleet status [flags]
 
-Shows in the terminal, second by second, what the drones do. Where there is no terminal it prints a table, and ends.
+Shows the drones in the terminal, updated each second. Without a terminal it prints a table and exits.
 
-      --once                 print one table, and end
-      --json                 print all that is known as a line of JSON, and end
-      --watch                with --json: a line each second, until it is ended
-      --ascii                no characters beyond ASCII
+      --once                 print one table and exit
+      --json                 print the complete snapshot as one line of JSON and exit
+      --watch                with --json: print a line each second, until Ctrl-C
+      --ascii                only ASCII characters
       --no-color             no colours
 ${DIR_HELP}
 ${COMMON_HELP}
@@ -194,8 +196,8 @@ export const fleetController = fleetCommand({
   summary: 'run the controller in the foreground (start runs it in the background)',
   help: `Usage: halley fleet controller [flags]
 
-Runs the controller of a fleet until it is stopped, and logs to the terminal. \`halley fleet start\` starts one in the background; use this
-under a supervisor, or to see what it does. The drones of an earlier controller are adopted.
+Runs the controller of a fleet in the foreground and logs to the terminal: for a process supervisor, or to debug.
+\`halley fleet start\` starts one in the background. It adopts the drones of an earlier controller.
 
 ${DIR_HELP}
 ${COMMON_HELP}

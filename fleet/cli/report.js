@@ -6,17 +6,17 @@ import { UsageError } from '../../src/cli/args.js'
 /** @type {import('../../src/cli/command.js').Command} */
 export const fleetReport = {
   name: 'fleet report',
-  summary: 'make the report of a run again, or of several side by side',
+  summary: 'make a report of one run, or of several side by side',
   help: `Usage: halley fleet report DIR [DIR2 ...] -o FILE.html [flags]
 
-Makes the page of a run from its folder (result.json, and gateway.csv if there is one). Several runs are put beside each other: two
-servers under the same load, or one before and after a change.
+Makes an HTML report of a run from its folder (result.json, and gateway.csv if it exists). Several runs are compared:
+two servers under the same load, or one before and after a change.
 
-  -o, --output FILE      the page
-      --title TEXT       its title
-      --label TEXT       name of a run, once for each folder; left out: the folders' names
-  -h, --help             this text
-  -V, --version          the version
+  -o, --output FILE      HTML file to write
+      --title TEXT       title of the page
+      --label TEXT       name of a run, once per folder; default: the folder names
+  -h, --help             print this text
+  -V, --version          print the version
 
 Examples:
   halley fleet report fleet-runs/fan-100-20260101-120000 -o fan.html
@@ -30,10 +30,10 @@ Examples:
   words: 50,
 
   async run({ cwd, stdout, stderr }, { words: folders, output, title, label: labels = [] }) {
-    if (folders.length === 0) throw new UsageError('the folder of a run is needed')
-    if (output === undefined) throw new UsageError('--output is needed')
+    if (folders.length === 0) throw new UsageError('no folder of a run given')
+    if (output === undefined) throw new UsageError('--output is missing')
     if (labels.length > folders.length)
-      throw new UsageError(`there are ${labels.length} labels for ${folders.length} folders`)
+      throw new UsageError(`${labels.length} labels given for ${folders.length} folders`)
     const { makePage } = await import('../runner/page.js')
     const { writeWhole } = await import('../files.js')
     try {
@@ -60,7 +60,9 @@ async function readRun(folder, name, label) {
   const { parseResult } = await import('../runner/result.js')
   const file = join(folder, 'result.json')
   const text = await readFile(file, 'utf8').catch(error => {
-    throw new Error(`${name}: no run's folder: result.json cannot be read (${error.code ?? error.message})`)
+    throw new Error(
+      `${name}: not the folder of a run: result.json cannot be read (${error.code ?? error.message})`,
+    )
   })
   /** @type {import('../runner/result.js').RunResult} */
   let result

@@ -22,43 +22,46 @@ import {
 const BETWEEN = 5000
 const HELP = `Usage: halley fleet run SCENARIO [flags]
 
-Repeats a published run, or asks a question of its own: starts a gateway and drones, measures, and writes a report. Everything
-that it has started ends with it.
+Runs a scenario: starts a gateway and drones, measures, writes a report, and stops everything that it started. Most
+scenarios repeat a published run.
 
-      --list                      the scenarios
+      --list                      list the scenarios
       --scale X                   share of the published load: 0.1, 0.001; default 1
-      --out DIR                   folder for result.json, report.html, fleet.csv, gateway.csv; default: fleet-runs/SCENARIO-TIME
-      --seconds S                 seconds that each step is measured
-      --set NAME=VALUE            a setting of all steps (see halley fleet set --help); may be given again
-      --dry-run                   what would be started, and nothing is
+      --out DIR                   folder for result.json, report.html, fleet.csv and gateway.csv; default:
+                                  fleet-runs/SCENARIO-TIME
+      --seconds S                 measured time of each step
+      --set NAME=VALUE            setting of all steps (see halley fleet set --help); can be repeated
+      --dry-run                   print the plan, and start nothing
 
-The server
-      --target URL                load this server instead of starting a gateway; any that speaks the Centrifuge protocol.
-                                  Several, separated by commas: connections are spread over them
-      --api-key KEY               its API key, for publishing; default: HALLEY_FLEET_API_KEY
-      --token-secret KEY          its HMAC secret, where connections need tokens (--set user=u{own}); default: HALLEY_FLEET_TOKEN_SECRET
-      --workers N                 workers of the gateway that is started
-      --redis                     it keeps channels in a Redis of the run's own (chaos: which is stopped, and started again)
+Server:
+      --target URL                load this server instead of starting a gateway; it must speak the Centrifuge protocol.
+                                  Connections are spread over several URLs, separated by commas
+      --api-key KEY               API key of the target, for publishing; default: HALLEY_FLEET_API_KEY
+      --token-secret KEY          HMAC secret of the target, if connections need tokens (--set user=u{own}); default:
+                                  HALLEY_FLEET_TOKEN_SECRET
+      --workers N                 workers of the gateway
+      --redis                     use the Redis engine, with a Redis that the run starts (and, in chaos, stops and
+                                  restarts)
 
-The drones
+Drones:
       --provider NAME             local (default) or ec2
-      --drones N                  so many
-      --bind HOST[:PORT]          where the controller listens for drones elsewhere
-      --advertise HOST[:PORT]     where they find it
-      --listen                    drones listen, and are dialled
-  -y, --yes                       launch without asking for what it costs
+      --drones N                  number of drones
+      --bind HOST[:PORT]          address on which the controller listens for remote drones
+      --advertise HOST[:PORT]     address that remote drones dial
+      --listen                    drones listen, and the controller dials them
+  -y, --yes                       confirm the cost in advance
 
 ${PROVIDER_HELP}
-Limits: one that is broken ends in exit status 1
-      --max-p99 200ms             latency, of each step
-      --max-mean 50ms
-      --max-max 2s
-      --min-connections N         open in every second that is measured
+Limits (exit status 1 if one is exceeded):
+      --max-p99 200ms             latency of each step: 99th percentile
+      --max-mean 50ms             mean
+      --max-max 2s                maximum
+      --min-connections N         open connections in every measured second
       --max-bytes-per-connection 10KB   user-space memory of the gateway (from 1,000 connections on)
-      --no-loss                   no message lost, doubled, out of order or damaged, no subscription refused, not recovered or unknown;
-                                  and where nothing disturbs the run, no connection may end
-  -h, --help                      this text
-  -V, --version                   the version
+      --no-loss                   no message lost, duplicated, out of order or damaged; every subscription accepted and
+                                  recovered; no connection closed, except by disturbances of the scenario
+  -h, --help                      print this text
+  -V, --version                   print the version
 
 Examples:
   halley fleet run comet-million --scale 0.01
@@ -92,7 +95,7 @@ const FLAGS = {
 
 export const fleetRun = fleetCommand({
   name: 'fleet run',
-  summary: 'repeat a published run, and write a report',
+  summary: 'repeat a published run and write a report',
   help: HELP,
   flags: FLAGS,
   words: 1,
@@ -127,7 +130,7 @@ function scaleOf(text = '1') {
  */
 function overridesOf(pairs) {
   const overrides = parseSettings(pairs.map(pairOf))
-  if (overrides.host !== undefined) throw new UsageError('--set host=...: the server is said with --target')
+  if (overrides.host !== undefined) throw new UsageError('--set host: use --target instead')
   return overrides
 }
 
@@ -158,7 +161,7 @@ async function scenarioOf(name) {
 async function requestOf({ env, cwd }, flags) {
   const { parseLimits } = await import('../runner/limits.js')
   const [name] = flags.words
-  if (name === undefined) throw new UsageError('a scenario is needed (--list has them all)')
+  if (name === undefined) throw new UsageError('no scenario given (--list shows all)')
   const scenario = await scenarioOf(name)
   const providerName = flags.provider ?? 'local'
   const time = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '').replace('T', '-')
@@ -253,5 +256,5 @@ async function confirm({ lines, price }, yes, progress) {
     progress.line('this costs money: pass --yes to confirm without a terminal')
     return false
   }
-  return await confirmed('Launch that?', '')
+  return await confirmed('Launch these drones?', '')
 }

@@ -25,24 +25,26 @@ export const fleetStart = fleetCommand({
   summary: 'launch load drones',
   help: `Usage: halley fleet start N [flags]
 
-Launches N load drones, on this machine or on EC2, and a controller that the other commands talk to. They stay until
-\`halley fleet stop\`; more can be added by another \`start\`.
+Launches N load drones, on this machine or on EC2, and a controller that executes the other commands. They run
+until \`halley fleet stop\`. Another \`start\` adds drones.
 
-      --host URL             the target, as http://127.0.0.1:8000; several: connections are spread over them
+      --host URL             target, http://127.0.0.1:8000; can be repeated: connections are spread over the targets
       --allow HOST[:PORT]    the only targets that these drones may connect to, whatever their settings; default: --host
-      --set NAME=VALUE       a setting to begin with (see halley fleet set --help); may be given again
-      --api-key KEY          of the target's server API, for publishing; HALLEY_FLEET_API_KEY is better, as nobody else can see it
-      --token-secret SECRET  HMAC secret of the connections' tokens; or HALLEY_FLEET_TOKEN_SECRET
+      --set NAME=VALUE       initial value of a setting (see halley fleet set --help); can be repeated
+      --api-key KEY          key of the target's server API, for publishing; prefer HALLEY_FLEET_API_KEY, which other
+                             users cannot see
+      --token-secret SECRET  HMAC secret to sign connection tokens with; prefer HALLEY_FLEET_TOKEN_SECRET
       --provider NAME        local (default) or ec2
-      --dry-run              print what would be launched, and launch nothing
-  -y, --yes                  confirm the cost without being asked
-      --keep                 keep the drones that came up if others did not; otherwise all of them are stopped
-      --patience TIME        that a drone may take to report; default 20s, on EC2 5m
-      --per-process N        connections that one process of a drone holds
-      --orphan-after TIME    without a controller after which a drone stops loading; default 30s
-      --exit-after TIME      without a controller after which it ends; default 10m, local 2m; 0: never
-      --bind HOST[:PORT]     where the controller listens for drones; default 127.0.0.1, for EC2 0.0.0.0, a free port
-      --advertise HOST[:PORT]  where drones find it, if that is another address
+      --dry-run              print the launch plan, and launch nothing
+  -y, --yes                  confirm the cost in advance
+      --keep                 if some drones do not start, keep the others instead of stopping all
+      --patience TIME        time a drone has to report to the controller; default 20s, on EC2 5m
+      --per-process N        connections per process of a drone
+      --orphan-after TIME    a drone stops its load after this time without a controller; default 30s
+      --exit-after TIME      a drone exits after this time without a controller; default 10m, local 2m; 0: never
+      --bind HOST[:PORT]     address on which the controller listens for drones; default: a free port of 127.0.0.1, for
+                             EC2 of 0.0.0.0
+      --advertise HOST[:PORT]  address that drones dial, if it is not that of --bind
       --listen               drones listen, and the controller dials them
 ${DIR_HELP}
 ${COMMON_HELP}
@@ -158,7 +160,7 @@ async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise
   const { price } = plan
   for (const line of plan.lines) stdout(`${line}\n`)
   if (!launch.listen && (advertised.port || at.port) === 0)
-    stdout('port 0: a free one, which the controller takes when it begins\n')
+    stdout('port 0: the controller chooses a free port when it starts\n')
   for (const [name, value] of Object.entries(settings)) stdout(`then: set ${name} ${shown(value)}\n`)
   stdout(price === null ? 'cost: none\n' : `${priceText(price)}\n`)
   stdout('nothing was launched\n')
@@ -175,7 +177,7 @@ async function start({ stdout, stderr }, request, yes, progress) {
     // The second Ctrl-C ends at once; the controller notices and takes back the launch.
     if (abort.signal.aborted) process.exit(130)
     progress.line(
-      request.keep ? 'interrupted: running drones are kept' : 'interrupted: launched drones are stopped',
+      request.keep ? 'interrupted: keeping running drones' : 'interrupted: stopping launched drones',
     )
     abort.abort()
   }
@@ -207,5 +209,5 @@ async function confirm({ lines, price }, yes, progress) {
   for (const line of lines) progress.line(line)
   progress.line(priceText(price))
   if (yes) return true
-  return await confirmed('Launch that?', 'this costs money: pass --yes to confirm without a terminal')
+  return await confirmed('Launch these drones?', 'this costs money: pass --yes to confirm without a terminal')
 }

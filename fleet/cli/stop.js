@@ -17,16 +17,15 @@ import {
 
 export const fleetStop = fleetCommand({
   name: 'fleet stop',
-  summary: 'end drones',
+  summary: 'stop drones',
   help: `Usage: halley fleet stop N|all [flags]
 
-Stops the last N drones, or all if there are fewer; the others take over their connections. \`stop all\` stops every drone and the
-controller, including orphans of a killed controller: processes of this folder and, with --provider ec2, instances that are tagged as
-drones of any run.
-statistics.csv and controller.log stay in the folder.
+Stops the N drones launched last; the others take over their connections. \`stop all\` stops every drone and the
+controller, including orphans of a killed controller: processes of this folder and, with --provider ec2, instances
+tagged as drones of any run. statistics.csv and controller.log stay in the folder.
 
-      --provider NAME        also stop orphans of this provider's runs
-  -y, --yes                  confirm stopping other runs' instances without being asked
+      --provider NAME        also stop orphans of this provider, of any run
+  -y, --yes                  confirm in advance that instances of other runs are stopped
 ${DIR_HELP}
 ${COMMON_HELP}
 
@@ -99,7 +98,9 @@ async function stopAll({ stdout, stderr }, { dir, provider, flags, yes, progress
           })
         ).length
       else if (provider === undefined)
-        stderr('halley: were its drones on EC2? `halley fleet stop all --provider ec2` looks for them\n')
+        stderr(
+          'halley: the state of the fleet is unreadable; if its drones run on EC2, stop them with `halley fleet stop all --provider ec2`\n',
+        )
     }
   }
   ended += (await stopOrphans({ dir, provider: 'local', flags: {}, onProgress })).length
@@ -124,7 +125,7 @@ async function confirm(handles, yes, progress) {
     progress.line(`${handle} in ${where}: ${id} of run ${run}, ${state}`)
   if (yes) return true
   return await confirmed(
-    'End these?',
+    'Stop these?',
     'these may belong to other runs: pass --yes to confirm without a terminal',
   )
 }

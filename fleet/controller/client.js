@@ -29,7 +29,7 @@ function dial(dir) {
       if (code === 'ENOENT' || code === 'ECONNREFUSED') resolve(null)
       else if (code === 'ENOTDIR')
         reject(new Error(`${dir} cannot be the fleet's folder: it is a file, or below one`))
-      else if (code === 'EACCES') reject(new Error(`the controller of ${dir} is another user's`))
+      else if (code === 'EACCES') reject(new Error(`the controller of ${dir} belongs to another user`))
       else reject(error)
     })
   })
@@ -113,7 +113,7 @@ export async function sendCommand(dir, command, params = {}, options = {}) {
   const connection = await openConnection(dir, options)
   try {
     return await new Promise((resolve, reject) => {
-      connection.onClose = () => reject(new Error('the controller ended before it answered'))
+      connection.onClose = () => reject(new Error('the controller ended without a reply'))
       connection.onMessage = message => {
         if (message.progress !== undefined) onProgress(message.progress)
         else if (message.snapshot !== undefined) onSnapshot(message.snapshot)

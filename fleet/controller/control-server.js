@@ -34,9 +34,7 @@ export class ControlServer {
   async listen(path) {
     await rm(path, { force: true })
     await new Promise((resolve, reject) => {
-      this.#server.once('error', error =>
-        reject(new Error(`${path} cannot be listened on: ${error.message}`)),
-      )
+      this.#server.once('error', error => reject(new Error(`cannot listen on ${path}: ${error.message}`)))
       this.#server.listen(path, () => resolve(undefined))
     })
     await chmod(path, 0o600)
@@ -86,7 +84,7 @@ export class ControlServer {
     this.failed = false
     try {
       if (!Object.hasOwn(COMMANDS, command))
-        throw new Error(`this controller knows no command "${command}": is it of another version?`)
+        throw new Error(`unknown command "${command}": this controller may have another version`)
       connection.send({ result: (await COMMANDS[command](this.#host, call)) ?? {} })
     } catch (error) {
       this.failed = command === 'start'
@@ -124,7 +122,7 @@ export class ControlServer {
  */
 async function fleetOf(host) {
   if (host.fleet === null || host.fleet.size === 0)
-    throw new Error('there are no drones; `halley fleet start N` launches some')
+    throw new Error('no drones; `halley fleet start N` launches some')
   await host.fleet.adopted()
   return host.fleet
 }
@@ -155,7 +153,7 @@ export const COMMANDS = {
     try {
       if (Object.keys(settings).length > 0) warnings = await fleet.set(settings)
     } catch (error) {
-      throw new Error(`${up.length} drones are up, but could not be given their settings: ${error.message}`)
+      throw new Error(`${up.length} drones are up, but their settings could not be sent: ${error.message}`)
     }
     return { up, fault: missing, warnings, run: fleet.run }
   },

@@ -66,7 +66,7 @@ export class FleetHost {
         throw new Error('--bind and --advertise apply only to the first drones of a fleet')
       if (name !== undefined && name !== fleet.provider.name)
         throw new Error(
-          `the fleet's drones belong to ${fleet.provider.name}: stop them first, or use another --dir`,
+          `the drones of this fleet use provider ${fleet.provider.name}: stop them first, or use another --dir`,
         )
       return fleet
     }
@@ -143,7 +143,7 @@ export async function runController(dir, { log, onReady, foreground = false }) {
       )
     log(`controller of ${dir}, process ${process.pid}`)
     onReady()
-    log(`ends: ${await over}`)
+    log(`ending: ${await over}`)
     clearInterval(idle)
   } finally {
     await server.close()

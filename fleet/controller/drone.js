@@ -86,7 +86,7 @@ export class Drone {
    * @throws {Error} one line: it refuses, does not answer, or is not connected
    */
   async request(message, options) {
-    if (this.link === null) throw new Error(`${this.id} does not report`)
+    if (this.link === null) throw new Error(`${this.id} is not connected`)
     return checkResult(message.type, await this.link.request(message, options))
   }
 

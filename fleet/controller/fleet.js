@@ -76,7 +76,7 @@ export class Fleet extends EventEmitter {
     const known = await readState(dir)
     if (known !== null && known.provider !== provider.name)
       throw new Error(
-        `the fleet of ${dir} is of ${known.provider}, not of ${provider.name}: stop it first, or use another --dir`,
+        `the fleet of ${dir} uses provider ${known.provider}, not ${provider.name}: stop it first, or use another --dir`,
       )
     const fallback = provider.bind ?? '127.0.0.1'
     const { host, port } = bind?.includes(':') ? hostAndPort(bind) : { host: bind ?? fallback, port: 0 }
@@ -211,7 +211,7 @@ export class Fleet extends EventEmitter {
     const tally = drone.attach(link, hello)
     if (before !== null) void before.close('it has dialled again')
     if (tally !== null) addTally(this.#list.state.past, finalTally(tally, 'ended'))
-    if (restarts) this.#event('info', `${drone.id} is there again`)
+    if (restarts) this.#event('info', `${drone.id} is connected again`)
     this.#launcher.onHello(drone)
     if (drone.state.member) {
       // A changed capacity changes the shares of all.
@@ -238,7 +238,7 @@ export class Fleet extends EventEmitter {
     if (drone === undefined || drone.link !== link) return
     drone.detach()
     if (drone.leaving || this.#closed) return
-    this.#event('warn', `the connection to ${id} is lost: ${reason}`)
+    this.#event('warn', `lost the connection to ${id}: ${reason}`)
     this.#launcher.onLost(drone)
   }
 
@@ -274,7 +274,7 @@ export class Fleet extends EventEmitter {
    */
   async cut(share, how) {
     const up = this.#list.all.filter(drone => drone.up)
-    if (up.length === 0) throw new Error('no drone reports')
+    if (up.length === 0) throw new Error('no drone is connected')
     const answers = await Promise.all(up.map(drone => drone.request({ type: 'cut', share, how })))
     return answers.reduce((sum, { cut }) => sum + cut, 0)
   }

@@ -57,10 +57,10 @@ export async function takeLock(dir) {
       }
       const owner = await readFile(file, 'utf8').catch(() => '')
       if (owner !== '' && (await isAlive(owner)))
-        throw new Error(`another controller (process ${Number.parseInt(owner, 10)}) has ${dir}`)
+        throw new Error(`another controller (process ${Number.parseInt(owner, 10)}) uses ${dir}`)
       await clearLock(file, owner)
     }
-    throw new Error(`${file} cannot be taken`)
+    throw new Error(`${file} cannot be locked`)
   } finally {
     await rm(draft, { force: true })
   }
@@ -122,8 +122,8 @@ const REASONS = /** @type {Record<string, string>} */ ({
   ENOENT: 'no folder can be made there',
   ENOTDIR: 'part of the path is a file',
   EEXIST: 'it is a file',
-  EACCES: 'this user may not write there',
-  EROFS: 'it is read-only',
+  EACCES: 'permission denied',
+  EROFS: 'the file system is read-only',
 })
 
 /** @param {string} dir */
@@ -154,7 +154,7 @@ export async function readState(dir) {
     throw new StateError(`${file} cannot be read: ${error.message}`)
   }
   const damaged = (/** @type {string} */ why) =>
-    new StateError(`${file} is damaged (${why}); \`halley fleet stop all\` ends its drones all the same`)
+    new StateError(`${file} is damaged (${why}); \`halley fleet stop all\` still stops its drones`)
   let state
   try {
     state = JSON.parse(text)

@@ -117,8 +117,8 @@ export class Launcher {
    */
   async launch(plan, options) {
     const planned = this.#planned.get(plan)
-    if (planned === undefined) throw new Error('this plan is of another fleet, or launched already')
-    if (this.#launching !== null) throw new Error('another launch is under way')
+    if (planned === undefined) throw new Error('this plan belongs to another fleet or is already launched')
+    if (this.#launching !== null) throw new Error('another launch is in progress')
     this.#planned.delete(plan)
     const abort = new AbortController()
     options.signal?.addEventListener('abort', () => abort.abort())
@@ -245,7 +245,7 @@ export class Launcher {
   /** @param {Drone} drone that died */
   async #startAnew(drone) {
     const { handle } = drone.state
-    if (handle === null) throw new Error(`${drone.id}: nothing is known of how it was launched`)
+    if (handle === null) throw new Error(`${drone.id}: its launch parameters are unknown`)
     drone.restarting = true
     try {
       drone.state.handle = await this.#provider.restart(handle, this.#list.options)
@@ -264,7 +264,7 @@ export class Launcher {
     const drones = ids.map(id => {
       const drone = this.#list.get(id)
       if (drone !== undefined) return drone
-      throw new Error(`there is no drone ${id}${didYouMean(id, known)}`)
+      throw new Error(`unknown drone ${id}${didYouMean(id, known)}`)
     })
     await Promise.all(
       drones.map(async drone => {

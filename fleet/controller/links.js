@@ -84,7 +84,7 @@ export class Links {
     } catch (error) {
       const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
       const why = REASONS[code ?? ''] ?? message
-      throw new Error(`${host}:${port}, where the drones are to call, ${why}`)
+      throw new Error(`${host}:${port}, which drones dial, ${why}`)
     }
     return this.#server.port
   }

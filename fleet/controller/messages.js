@@ -100,7 +100,7 @@ const MESSAGES = {
 export function checkMessage(message) {
   const { type } = message
   if (typeof type !== 'string' || !Object.hasOwn(MESSAGES, type))
-    throw new Error(`there is no message ${JSON.stringify(type)?.slice(0, 50)} of a drone`)
+    throw new Error(`unknown message ${JSON.stringify(type)?.slice(0, 50)} from a drone`)
   MESSAGES[type](message, type)
   return message
 }

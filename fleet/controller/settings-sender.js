@@ -147,7 +147,7 @@ export class SettingsSender {
     const ramp = this.#ramp
     this.#ramp = null
     this.#list.state.ramp = null
-    ramp?.end(new Error(`the ramp was ended: ${why}`))
+    ramp?.end(new Error(`ramp ended: ${why}`))
   }
 
   /** Ends without the ramp, which another controller continues. */

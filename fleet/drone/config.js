@@ -45,12 +45,12 @@ export function parseConfig(json) {
   try {
     given = JSON.parse(json)
   } catch (error) {
-    throw new Error(`it is no JSON: ${error.message}`)
+    throw new Error(`not valid JSON: ${error.message}`)
   }
-  if (given?.constructor !== Object) throw new Error('it is no JSON object')
+  if (given?.constructor !== Object) throw new Error('not a JSON object')
   for (const key in given)
     if (!Object.hasOwn(SHAPES, key))
-      throw new Error(`${key} is unknown; there may be ${Object.keys(SHAPES).join(', ')}`)
+      throw new Error(`unknown key ${key}; known keys are ${Object.keys(SHAPES).join(', ')}`)
   const config = { ...DEFAULTS, ...given }
   for (const [key, check] of Object.entries(SHAPES)) check(config[key], key)
   const { controller, listen } = config

@@ -65,7 +65,7 @@ export function checkRequest(message, allow, capacity) {
   const { type } = message
   if (typeof type !== 'string' || !Object.hasOwn(REQUESTS, type))
     throw new Error(
-      `there is no request ${JSON.stringify(type)?.slice(0, 50)}; requests are ${Object.keys(REQUESTS).join(', ')}`,
+      `unknown request ${JSON.stringify(type)?.slice(0, 50)}; known requests are ${Object.keys(REQUESTS).join(', ')}`,
     )
   REQUESTS[type](message, type)
   if (type !== 'settings') return
@@ -73,7 +73,7 @@ export function checkRequest(message, allow, capacity) {
   const settings = message.settings
   const { targets, connections, publish, channels, user } = settings
   if (connections > capacity)
-    throw new Error(`connections is ${connections}: this drone can hold ${capacity} connections`)
+    throw new Error(`connections is ${connections}: this drone can hold at most ${capacity}`)
   if (publish && publish.part >= publish.parts)
     throw new Error(`publish.part is ${publish.part}: it must be less than publish.parts, ${publish.parts}`)
   for (const template of [...channels, user, publish?.channels]) if (template) parseTemplate(template)

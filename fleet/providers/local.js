@@ -136,7 +136,7 @@ export const local = Object.freeze({
     try {
       await access(nodeOf(flags), constants.X_OK).catch(() => {
         if (nodeOf(flags).includes('/'))
-          throw new ProviderError(`--node ${flags.node} is no program that can be run`)
+          throw new ProviderError(`--node ${flags.node} is not an executable program`)
       })
       await makeFolder(folderOf(dir), 0o700)
       for (const config of configs) {

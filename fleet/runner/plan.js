@@ -21,9 +21,8 @@ import { isLoopback, RunError } from './target.js'
 /** @param {PlanRequest} request @returns {Promise<RunPlan>} @throws {RunError} */
 export async function planRun({ scenario, scale, target, local, redis, seconds, overrides, ...counts }) {
   const own = target.length === 0
-  if (own && !local)
-    throw new RunError('drones elsewhere cannot reach a gateway on loopback: --target is needed')
-  if (redis && !own) throw new RunError('--redis is for a gateway that the run starts, not for a --target')
+  if (own && !local) throw new RunError('remote drones cannot reach a gateway on loopback: use --target')
+  if (redis && !own) throw new RunError('--redis cannot be combined with --target')
   const plan = scenario.plan({
     scale,
     cores: availableParallelism(),

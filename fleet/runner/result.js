@@ -194,11 +194,11 @@ export function parseResult(text) {
   try {
     result = JSON.parse(text)
   } catch {
-    throw new Error('it is not JSON')
+    throw new Error('not valid JSON')
   }
-  if (result?.type !== 'halley-fleet-run') throw new Error('it is no result of a run')
+  if (result?.type !== 'halley-fleet-run') throw new Error('not the result of a run')
   if (result.schema !== RESULT_SCHEMA)
-    throw new Error(`its schema is ${result.schema}, and this version reads ${RESULT_SCHEMA}`)
+    throw new Error(`schema ${result.schema} is not supported by this version, which reads ${RESULT_SCHEMA}`)
   return result
 }
 

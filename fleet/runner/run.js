@@ -108,7 +108,7 @@ class Run {
     const plan = await planRun(request)
     for (const url of target) await checkReachable(url)
     await makeFolder(out).catch(error => {
-      throw new RunError(`${out}: cannot be made: ${reasonOf(error)}`)
+      throw new RunError(`${out}: cannot be created: ${reasonOf(error)}`)
     })
     for (const file of FILES) await rm(join(out, file), { force: true })
     log(`${scenario.name}: ${plan.size.text}`)
@@ -119,7 +119,7 @@ class Run {
     } catch (error) {
       partial = true
       if (this.#steps.length === 0)
-        throw error instanceof Interrupted ? new RunError('ended before anything was measured') : error
+        throw error instanceof Interrupted ? new RunError('interrupted before anything was measured') : error
       if (error instanceof Interrupted) this.#notes.push('The run was ended before its end.')
       else {
         failure = error.message
@@ -244,7 +244,7 @@ class Run {
 
   async #end() {
     for (const end of this.#cleanups.splice(0).reverse())
-      await end().catch(error => this.#options.log(`not everything could be ended: ${error.message}`))
+      await end().catch(error => this.#options.log(`not everything could be stopped: ${error.message}`))
   }
 
   /** @param {RunPlan} plan @param {boolean} partial @returns {Promise<RunResult>} */

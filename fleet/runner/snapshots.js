@@ -44,7 +44,7 @@ export class Snapshots {
     let timer
     const next = new Promise((resolve, reject) => {
       listener = resolve
-      timer = setTimeout(() => reject(new Error('the fleet says nothing any more')), SILENCE)
+      timer = setTimeout(() => reject(new Error('the fleet sends no more snapshots')), SILENCE)
       this.#fleet.on('snapshot', listener)
     })
     try {

@@ -192,7 +192,7 @@ export class StepRun {
     switch (kind) {
       case 'kill-worker': {
         const pid = gateway?.killWorker(this.#killed++) ?? 0
-        if (pid === 0) throw new Error('there is no worker to kill')
+        if (pid === 0) throw new Error('no worker to kill')
         return `worker ${pid} killed with SIGKILL`
       }
       case 'cut':
@@ -267,7 +267,7 @@ export class StepRun {
   /** @returns {Promise<import('../schema.js').Reckoning | null>} null: it failed, which is noted */
   async #reckon() {
     const { fleet, snapshots, note, progress } = this.#context
-    progress(`${this.#step.name}: comparing what arrived with the publishers' books`)
+    progress(`${this.#step.name}: comparing received with published messages`)
     try {
       const reckoning = await snapshots.race(fleet.reckon())
       if (reckoning.missing.length > 0)

@@ -141,7 +141,7 @@ export class RefusalCheck {
     else this.#unrecovered ||= time
     if (!bad || time - this.#unrecovered < RECOVERY_TIME * 1000) return
     throw new RunError(
-      `${this.#target} does not recover subscriptions: these channels keep no history, or clients may not recover from it`,
+      `${this.#target} does not recover subscriptions: these channels have no history, or clients are not allowed to recover`,
     )
   }
 
@@ -155,7 +155,7 @@ export class RefusalCheck {
     const bad = due >= ENOUGH_DUE && counters.published === this.#before.counters.published
     if (!this.#lasts(bad, time) && !(atEnd && bad)) return
     const [fault] = topFault(faults, this.#before.faults) ?? ['no answer']
-    throw new RunError(`${this.#target} takes no messages: ${withHint(fault, settings.transport)}`)
+    throw new RunError(`${this.#target} does not accept messages: ${withHint(fault, settings.transport)}`)
   }
 
   /** @param {boolean} bad @param {number} time */

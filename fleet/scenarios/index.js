@@ -30,5 +30,5 @@ export function findScenario(name) {
   const found = SCENARIOS.find(scenario => scenario.name === name)
   if (found !== undefined) return found
   const names = SCENARIOS.map(scenario => scenario.name)
-  throw new ScenarioError(`unknown scenario "${name}"${didYouMean(name, names)} (--list has them all)`)
+  throw new ScenarioError(`unknown scenario "${name}"${didYouMean(name, names)} (--list shows all)`)
 }

@@ -34,7 +34,7 @@ t.test('a configuration that cannot be is one line, and exit code 2', async t =>
     [{ secret: 'abc' }, /secret is "abc": it must be 64 hex digits/],
     [{ secret: 7 }, /secret is 7: /],
     [{ allow: 'x' }, /allow is "x": it must be a list/],
-    [{ controler: 'x' }, /controler is unknown; there may be id, run, .*controller/],
+    [{ controler: 'x' }, /unknown key controler; known keys are id, run, .*controller/],
     [{ listen: '0.0.0.0:1' }, /only one of controller and listen must be host:port/],
     [{ controller: '' }, /^one of controller and listen must be host:port/],
     [{ controller: 'h:70000' }, /controller has port 70000: it must be at most 65535/],
@@ -42,8 +42,8 @@ t.test('a configuration that cannot be is one line, and exit code 2', async t =>
     [{ exitAfter: -1 }, /exitAfter is -1: it must be a number from 0/],
   ]))
     t.throws(() => parseConfig(JSON.stringify({ ...good, ...some })), { message: fault })
-  t.throws(() => parseConfig('{'), { message: /^it is no JSON: / })
-  t.throws(() => parseConfig('null'), { message: 'it is no JSON object' })
+  t.throws(() => parseConfig('{'), { message: /^not valid JSON: / })
+  t.throws(() => parseConfig('null'), { message: 'not a JSON object' })
   const { status, stderr } = check(JSON.stringify({ ...good, secret: 'abc' }))
   t.match([status, stderr], [2, /^drone: [^\n]*config\.json: secret is "abc": it must be 64 hex digits\n$/])
   const nowhere = spawnSync(process.execPath, [DRONE, join(folder, 'none.json')], { encoding: 'utf8' })

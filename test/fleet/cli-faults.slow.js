@@ -47,7 +47,7 @@ t.test('a drone that never reports is named, and the others are taken back, or k
     t.equal(code, 1)
     t.match(
       stderr,
-      /^halley: [^\n]*state\.json is damaged \(it is not JSON\); `halley fleet stop all` ends[^\n]*\n$/,
+      /^halley: [^\n]*state\.json is damaged \(it is not JSON\); `halley fleet stop all` still stops[^\n]*\n$/,
     )
     t.match(await cli.run(['stop', 'all']), { code: 0, stdout: 'ended: 1 drone\n' })
     t.same(await cli.drones(), [])
@@ -67,7 +67,7 @@ t.test('a start that is interrupted takes back what it has launched', async t =>
   t.equal(there.length, 2)
   t.match(await cli.run(['controller']), {
     code: 1,
-    stderr: /^halley: another controller \(process \d+\) has [^\n]+\n$/,
+    stderr: /^halley: another controller \(process \d+\) uses [^\n]+\n$/,
   })
   child.kill('SIGINT')
   t.match(await done, { code: 1, stderr: /the launch was interrupted; stopped: d1, d2\n$/ })

@@ -121,7 +121,7 @@ t.test('a launch that fails says what is there', async t => {
   const options = { dir, flags: { node: '/nowhere/node' } }
   const plan = await local.plan({ drones: configsOf(['d1']), ...options })
   await t.rejects(local.launch(plan, quiet), {
-    message: /^--node \/nowhere\/node is no program/,
+    message: /^--node \/nowhere\/node is not an executable program/,
     launched: [],
   })
 

@@ -46,7 +46,7 @@ t.test('what cannot be made a page of is said in one line', async t => {
   const dir = await folder(t, { steps: [] })
   const output = join(dir, 'page.html')
   for (const [words, message] of /** @type {[string[], RegExp][]} */ ([
-    [[join(dir, 'none')], /no run's folder: result\.json cannot be read \(ENOENT\)/],
+    [[join(dir, 'none')], /not the folder of a run: result\.json cannot be read \(ENOENT\)/],
     [[dir], /nothing was measured/],
   ])) {
     const { code, stderr } = await report(words, { output })
@@ -54,9 +54,9 @@ t.test('what cannot be made a page of is said in one line', async t => {
     t.match(stderr, message)
     t.match(stderr, /^halley: .*\n$/)
   }
-  await t.rejects(report([dir], {}), /--output is needed/)
-  await t.rejects(report([], { output }), /folder of a run is needed/)
-  await t.rejects(report([dir], { output, label: ['a', 'b'] }), /2 labels for 1 folders/)
+  await t.rejects(report([dir], {}), /--output is missing/)
+  await t.rejects(report([], { output }), /no folder of a run given/)
+  await t.rejects(report([dir], { output, label: ['a', 'b'] }), /2 labels given for 1 folders/)
   const good = await folder(t)
   await mkdir(join(good, 'taken'))
   const { code, stderr } = await report([good], { output: join(good, 'taken') })

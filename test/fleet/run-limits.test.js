@@ -125,9 +125,9 @@ t.test('a run in a few words', async t => {
 })
 
 t.test('a result that is none is not taken for one', async t => {
-  t.throws(() => parseResult('{'), /not JSON/)
-  t.throws(() => parseResult('{}'), /no result of a run/)
-  t.throws(() => parseResult('{"type":"halley-fleet-run","schema":99}'), /schema is 99/)
+  t.throws(() => parseResult('{'), /not valid JSON/)
+  t.throws(() => parseResult('{}'), /not the result of a run/)
+  t.throws(() => parseResult('{"type":"halley-fleet-run","schema":99}'), /schema 99/)
   t.match(parseResult(JSON.stringify(result())), { scenario: 'fan-100' })
 })
 

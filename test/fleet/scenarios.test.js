@@ -147,9 +147,9 @@ t.test('what somebody says stands above the scenario', async t => {
   })
   t.same(large.steps[0].settings.addresses, ['127.0.1.1-127.0.1.4'], 'one address has not enough ports')
   t.equal(large.steps[0].settings.ports, '20000-65000', 'the kernel would look long for one')
-  await t.rejects(planRun({ ...request, scenario, local: false, overrides: {} }), /--target is needed/)
+  await t.rejects(planRun({ ...request, scenario, local: false, overrides: {} }), /use --target/)
   await t.rejects(
     planRun({ ...request, scenario, redis: true, target: ['http://h:1'], overrides: {} }),
-    /not for a --target/,
+    /--redis cannot be combined with --target/,
   )
 })

@@ -86,9 +86,9 @@ export class Engine {
     const lasting = JSON.stringify(settings, LASTING)
     const templates = channels.map(parseTemplate)
     const users = user ? parseTemplate(user) : null
-    if (users && !tokenSecret) throw new Error('a user needs a token secret')
+    if (users && !tokenSecret) throw new Error('setting user needs a token secret (--token-secret)')
     if (publish) parseTemplate(publish.channels)
-    if (publish?.via === 'api' && !apiKey) throw new Error('publishing needs an API key')
+    if (publish?.via === 'api' && !apiKey) throw new Error('publish_via api needs an API key (--api-key)')
     if (lasting !== this.#lasting) {
       // A new drone has no targets.
       const dialer = targets.length + connections > 0 ? this.dialer(settings, transport, this) : null

@@ -28,7 +28,7 @@ export function parseAddresses(ranges) {
       if (addresses.length + to - at >= MAX_ADDRESSES) throw new Error(`more than ${MAX_ADDRESSES} addresses`)
       while (at <= to) addresses.push(toAddress(at++))
     } else if (isIP(range) === 6) addresses.push(range)
-    else if (range) throw new Error(`"${range}" is no range of addresses`)
+    else if (range) throw new Error(`"${range}" is not a range of addresses`)
   }
   return addresses
 }
@@ -49,7 +49,7 @@ export class Sources {
   constructor(addresses, ports) {
     const [, first, last] = (/^(\d{1,5})-(\d{1,5})$/.exec(ports || '0-0') ?? []).map(Number)
     if (!(last >= first && last <= 65_535 && (first || !ports)))
-      throw new Error(`"${ports}" is no range of ports`)
+      throw new Error(`"${ports}" is not a range of ports`)
     this.first = first
     this.addresses = addresses.length > 0 ? addresses : ['']
     this.size = this.addresses.length * (last - first + 1)

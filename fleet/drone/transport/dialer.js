@@ -73,9 +73,8 @@ export class Dialer {
     const Connection = Object.hasOwn(transports, transport)
       ? transports[transport]
       : TRANSPORTS.includes(transport) && CONNECTIONS.get(transport.replace('uni_', ''))
-    if (!Connection)
-      throw new Error(`transport "${transport}" is not known; there are ${TRANSPORTS.join(', ')}`)
-    if (targets.length === 0) throw new Error('targets is empty: at least one is needed')
+    if (!Connection) throw new Error(`unknown transport "${transport}"; use one of ${TRANSPORTS.join(', ')}`)
+    if (targets.length === 0) throw new Error('targets is empty: at least one is required')
     this.#Connection = Connection
     const from = parseAddresses(addresses)
     this.#targets = targets.map(url => {

@@ -28,7 +28,7 @@ export class Target {
   constructor(dialer, url, sources = new Sources([], '')) {
     const parsed = URL.canParse(url) ? new URL(url) : null
     const scheme = parsed?.protocol.match(/^(?:http|ws)(s?):$/)
-    if (!parsed || !scheme) throw new Error(`target "${url}" is no URL like http://127.0.0.1:8000`)
+    if (!parsed || !scheme) throw new Error(`target "${url}" is not a URL like http://127.0.0.1:8000`)
     const { hostname, host, pathname } = parsed
     const name = hostname.replace(/[[\]]/g, '')
     const secure = scheme[1] !== ''

@@ -133,13 +133,13 @@ export class Ec2 {
       const open = all.filter(one => one.open).map(({ name }) => name)
       if (found === undefined)
         throw new Ec2Error(
-          `there is no region ${region}; near it: ${near(region, open).join(', ')}`,
+          `unknown region ${region}; similar: ${near(region, open).join(', ')}`,
           'NoSuchRegion',
           region,
         )
       if (!found.open)
         throw new Ec2Error(
-          `this account has not opted in to region ${region}; open to it and near: ${near(region, open).join(', ')}`,
+          `this account has not opted in to region ${region}; similar regions that it can use: ${near(region, open).join(', ')}`,
           'OptInRequired',
           region,
         )

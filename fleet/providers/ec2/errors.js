@@ -26,7 +26,7 @@ export const THROTTLED = Object.freeze(
   ]),
 )
 
-const NO_ACCESS = 'docs/fleet-ec2.md has the policy that is needed'
+const NO_ACCESS = 'docs/fleet-ec2.md has the required policy'
 
 /**
  * Code -> message. `said` is EC2's own text, `action` the call. @type {Record<string, (said: string, action: string)
@@ -39,27 +39,27 @@ const MESSAGES = {
   NotAccepted: said => `the AWS credentials were not accepted (${said})`,
   UnauthorizedOperation: (_, action) => `the AWS credentials do not allow ec2:${action}; ${NO_ACCESS}`,
   OptInRequired: said => `this account has not opted in to the region (${said})`,
-  RequestTimeTooSkewed: () => "this machine's clock is wrong: EC2 refuses signatures that are minutes off",
+  RequestTimeTooSkewed: () => "this machine's clock is wrong: EC2 refuses signatures with a wrong time",
   InsufficientInstanceCapacity: () =>
-    'EC2 has no machines of this type free here just now (InsufficientInstanceCapacity): try another type or region',
+    'EC2 has no free instances of this type here (InsufficientInstanceCapacity): try another type or region',
   UnfulfillableCapacity: () =>
-    'EC2 has no spot machines of this type free here just now (UnfulfillableCapacity): try on-demand, or another type or region',
+    'EC2 has no free spot instances of this type here (UnfulfillableCapacity): try on-demand, or another type or region',
   VcpuLimitExceeded: () =>
-    'more processors than the quota of this account allows here (VcpuLimitExceeded): ask for more under Service Quotas, or take more regions',
+    'the vCPU quota of this account is too low here (VcpuLimitExceeded): raise it under Service Quotas, or use more regions',
   InstanceLimitExceeded: () =>
-    'more instances than the quota of this account allows here (InstanceLimitExceeded): ask for more under Service Quotas, or take more regions',
+    'the instance quota of this account is too low here (InstanceLimitExceeded): raise it under Service Quotas, or use more regions',
   MaxSpotInstanceCountExceeded: () =>
-    'more spot instances than the quota of this account allows here (MaxSpotInstanceCountExceeded): ask for more under Service Quotas, or leave --spot out',
-  SpotMaxPriceTooLow: said => `--max-price is below what a spot machine costs here (${said})`,
+    'the spot quota of this account is too low here (MaxSpotInstanceCountExceeded): raise it under Service Quotas, or omit --spot',
+  SpotMaxPriceTooLow: said => `--max-price is below the spot price here (${said})`,
   RequestLimitExceeded: () =>
-    'EC2 is asked too often by this account (RequestLimitExceeded): try again in a minute',
+    'too many EC2 requests by this account (RequestLimitExceeded): try again in a minute',
   'InvalidKeyPair.NotFound': said => `--key-name: ${said}`,
   'InvalidAMIID.NotFound': said => `--image: ${said}`,
   'InvalidAMIID.Malformed': said => `--image: ${said}`,
   'InvalidSubnetID.NotFound': said => `--subnet: ${said}`,
   'InvalidSubnet.Range': said => `--subnet: ${said}`,
   InvalidInstanceType: said => `--instance-type: ${said}`,
-  VPCIdNotSpecified: () => 'there is no default VPC in this region: give a subnet (--subnet)',
+  VPCIdNotSpecified: () => 'this region has no default VPC: pass a subnet (--subnet)',
   ENOTFOUND: said => `EC2 cannot be reached: ${said}`,
   TimeoutError: () => 'EC2 cannot be reached: no answer in time',
 }

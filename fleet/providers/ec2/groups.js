@@ -121,7 +121,7 @@ export async function deleteGroup(ec2, region, id, onProgress) {
       if (error.code !== 'DependencyViolation' || over)
         throw over
           ? new Ec2Error(
-              `${region}: security group ${id} is still in use; stop again in some minutes`,
+              `${region}: security group ${id} is still in use; run the stop command again in some minutes`,
               error.code,
               region,
             )

@@ -72,7 +72,7 @@ async function terminateAll(ec2, region, ids, onProgress) {
       if (alive.length === 0) break
       if (Date.now() - began > SHUTDOWN_POLL.whole)
         throw new ProviderError(
-          `${region}: ${alive.length} instances do not shut down: ${alive.map(({ handle }) => handle).join(', ')}`,
+          `${region}: ${alive.length} instances did not shut down: ${alive.map(({ handle }) => handle).join(', ')}`,
         )
       onProgress(`${region}: waiting for ${alive.length} instances to shut down`)
       await sleep(SHUTDOWN_POLL.pause)

@@ -187,7 +187,7 @@ async function addresses(ec2, launched, onProgress) {
     if (without.length === 0) return
     if (attempt > ADDRESS_POLL.attempts)
       throw new LaunchError(
-        `${without.length} instances got no public address: is the subnet a public one?`,
+        `${without.length} instances got no public address: use a public subnet`,
         launched,
       )
     onProgress(`waiting for the addresses of ${without.length} instances`)
@@ -206,7 +206,7 @@ async function addresses(ec2, launched, onProgress) {
 /** @param {string} dir @param {import('../../program.js').Program} program @throws {ProviderError} */
 const keepProgram = (dir, program) =>
   saveProgram(dir, program).catch(error => {
-    throw new ProviderError(`the drone's program cannot be kept in ${dir}: ${error.message}`)
+    throw new ProviderError(`the drone's program cannot be stored in ${dir}: ${error.message}`)
   })
 
 /** @typedef {Omit<Details, 'program'> & {sha256: string}} Remembered */
@@ -230,7 +230,7 @@ async function saveLaunch(dir, { program, ...details }, ends) {
   await mkdir(dir, { recursive: true, mode: 0o700 })
   // It contains the run's secret.
   await replaceFile(launchesFile(dir), JSON.stringify(launches), { mode: 0o600 }).catch(error => {
-    throw new ProviderError(`the launch cannot be written down in ${dir}: ${error.message}`)
+    throw new ProviderError(`the launch cannot be recorded in ${dir}: ${error.message}`)
   })
 }
 
@@ -263,6 +263,6 @@ export async function relaunch(ec2, handle, dir) {
     return launched[0]
   }
   throw new ProviderError(
-    `drone ${handle.id} (${handle.handle} in ${handle.where}) is gone, and what it was launched with is not known here; start another one`,
+    `drone ${handle.id} (${handle.handle} in ${handle.where}) is gone, and its launch parameters are unknown here; start another drone`,
   )
 }

@@ -29,12 +29,12 @@ const ARCHITECTURES = Object.freeze({ x86_64: 'amd64', arm64: 'arm64' })
 export async function machineType(ec2, region, name) {
   const { InstanceTypes = [] } = await ec2.send(region, 'DescribeInstanceTypes', { InstanceTypes: [name] })
   const [found] = InstanceTypes
-  if (found === undefined) throw new ProviderError(`${region}: there is no instance type ${name} here`)
+  if (found === undefined) throw new ProviderError(`${region}: no instance type ${name} here`)
   const architecture = found.ProcessorInfo?.SupportedArchitectures?.find(
     (/** @type {string} */ one) => one in ARCHITECTURES,
   )
   if (architecture === undefined)
-    throw new ProviderError(`${name} is neither x86_64 nor arm64: drones run on Linux of these`)
+    throw new ProviderError(`instance type ${name} is not x86_64 or arm64: drones need one of these`)
   return {
     name,
     architecture,
@@ -57,7 +57,7 @@ export async function findImage(ec2, region, architecture, wanted) {
     const { Images = [] } = await ec2.send(region, 'DescribeImages', { ImageIds: [wanted] })
     const [image] = Images
     if (image === undefined)
-      throw new ProviderError(`${region}: there is no image ${wanted} here: images belong to a region`)
+      throw new ProviderError(`${region}: no image ${wanted} here: images belong to a region`)
     if (image.Architecture !== architecture)
       throw new ProviderError(
         `${region}: image ${wanted} is for ${image.Architecture}, the instance type is ${architecture}`,
@@ -85,6 +85,6 @@ export async function findImage(ec2, region, architecture, wanted) {
     if (newest !== undefined) return imageOf(newest)
   }
   throw new ProviderError(
-    `${region}: Canonical has no Ubuntu LTS image for ${architecture} here; give one, --image`,
+    `${region}: Canonical has no Ubuntu LTS image for ${architecture} here; pass one with --image`,
   )
 }

@@ -19,20 +19,20 @@ export const FLAGS = Object.freeze({
   endpoint: { type: 'string' },
 })
 
-export const HELP = `      --region NAME          where; several spread the drones evenly (repeat it, or separate by commas).
+export const HELP = `      --region NAME          region; drones are distributed evenly over several (repeat it, or separate by commas).
                              Default: that of the AWS configuration
       --instance-type TYPE   default t3.small
-      --spot                 spot instances; --max-price DOLLARS an hour for one, at most
-      --time-limit TIME      after which instances terminate themselves, whatever happens here (default 2h)
+      --spot                 use spot instances; --max-price DOLLARS limits the price of one per hour
+      --time-limit TIME      instances terminate themselves after this time in any case (default 2h)
       --controller HOST:PORT public address of this machine, which drones dial (see --bind for the port). With --listen,
-                             HOST: it alone may dial the drones
+                             HOST: the only address that may dial the drones
       --image AMI            default: the newest Ubuntu LTS of the region
-      --key-name NAME        of an SSH key of the account; port 22 is opened for --controller only
-      --subnet ID            one for each region, in their order; default: those of the default VPC
-      --node-version N       of Node.js that is installed: 22, or 22.11.0 (default 22)
-      --node-url URL         of a Node.js distribution (default https://nodejs.org/dist)
-      --price DOLLARS        of an instance for an hour. Default: list prices of ${PRICES_OF}, or today's spot price
-      --endpoint URL         of the EC2 API (or AWS_ENDPOINT_URL_EC2)`
+      --key-name NAME        SSH key of the account; port 22 is open only for --controller
+      --subnet ID            one per region, in the order of --region; default: those of the default VPC
+      --node-version N       Node.js version to install: 22, or 22.11.0 (default 22)
+      --node-url URL         download site of Node.js (default https://nodejs.org/dist)
+      --price DOLLARS        price of an instance per hour. Default: list prices of ${PRICES_OF}, or today's spot price
+      --endpoint URL         address of the EC2 API (or AWS_ENDPOINT_URL_EC2)`
 
 /**
  * @typedef {object} Options
@@ -69,7 +69,7 @@ function dollars(flags, name) {
   if (text === undefined) return null
   const value = Number(String(text).replace(/^\$/, ''))
   if (!(value > 0) || text === '')
-    throw new ProviderError(`--${name} "${text}" is no price in dollars an hour, like 0.0104`)
+    throw new ProviderError(`--${name} "${text}" is not a price in dollars per hour, like 0.0104`)
   return value
 }
 
@@ -78,7 +78,7 @@ function duration(text) {
   const match = /^(\d+(?:\.\d+)?)([smhd])$/.exec(text)
   const value = match ? Number(match[1]) * UNITS[/** @type {keyof UNITS} */ (match[2])] : Number.NaN
   if (!(value >= LIMIT.least && value <= LIMIT.most))
-    throw new ProviderError(`--time-limit "${text}" is no time from 5m to 14d, like 90m or 2h`)
+    throw new ProviderError(`--time-limit "${text}" is not a time from 5m to 14d, like 90m or 2h`)
   return value
 }
 
@@ -88,7 +88,7 @@ function hostPort(text) {
   const host = match?.[1] ?? match?.[2]
   const port = Number(match?.[3] ?? 0)
   if (!host || port > 65_535)
-    throw new ProviderError(`--controller "${text}" is no address like 203.0.113.7:7000`)
+    throw new ProviderError(`--controller "${text}" is not an address like 203.0.113.7:7000`)
   return { host, port }
 }
 
@@ -100,10 +100,10 @@ export function readPlace(flags) {
   const regions = list(flags.region)
   for (const region of regions)
     if (!/^[a-z]{2}(?:-[a-z]+)+-\d+$/.test(region))
-      throw new ProviderError(`--region "${region}" is no name of a region, like eu-west-1`)
+      throw new ProviderError(`--region "${region}" is not a region like eu-west-1`)
   const endpoint = flags.endpoint
   if (endpoint !== undefined && !/^https?:$/.test(URL.canParse(endpoint) ? new URL(endpoint).protocol : ''))
-    throw new ProviderError(`--endpoint "${endpoint}" is no URL`)
+    throw new ProviderError(`--endpoint "${endpoint}" is not a URL`)
   return { regions, endpoint }
 }
 
@@ -111,8 +111,7 @@ export function readPlace(flags) {
 export function readOptions(flags) {
   const { regions } = readPlace(flags)
   const maxPrice = dollars(flags, 'max-price')
-  if (maxPrice !== null && !flags.spot)
-    throw new ProviderError('--max-price is about spot instances: add --spot')
+  if (maxPrice !== null && !flags.spot) throw new ProviderError('--max-price needs --spot')
   const subnets = list(flags.subnet)
   if (subnets.length > 0 && subnets.length !== Math.max(regions.length, 1))
     throw new ProviderError(
@@ -121,10 +120,10 @@ export function readOptions(flags) {
   const nodeVersion = String(flags['node-version'] ?? '22').replace(/^v/, '')
   if (!/^\d{2}(?:\.\d+\.\d+)?$/.test(nodeVersion) || Number.parseInt(nodeVersion, 10) < 20)
     throw new ProviderError(
-      `--node-version "${flags['node-version']}" is no version from 20, like 22 or 22.11.0`,
+      `--node-version "${flags['node-version']}" is not a version from 20, like 22 or 22.11.0`,
     )
   const nodeUrl = String(flags['node-url'] ?? 'https://nodejs.org/dist').replace(/\/+$/, '')
-  if (!URL.canParse(nodeUrl)) throw new ProviderError(`--node-url "${nodeUrl}" is no URL`)
+  if (!URL.canParse(nodeUrl)) throw new ProviderError(`--node-url "${nodeUrl}" is not a URL`)
   return {
     regions,
     instanceType: flags['instance-type'] ?? 't3.small',
@@ -151,7 +150,7 @@ export function connectAddress({ controller }, config) {
   if (port > 0) {
     if (controller === null)
       throw new ProviderError(
-        'drones on EC2 that listen do so for one address only: give it, --controller ADDRESS',
+        '--listen on EC2 needs the only address that may dial the drones: --controller ADDRESS',
       )
     return { listen: `0.0.0.0:${port}` }
   }
@@ -162,7 +161,7 @@ export function connectAddress({ controller }, config) {
   const elsewhere = controller === null && PRIVATE.test(host)
   if (elsewhere || LOCAL.test(host) || at.port === 0)
     throw new ProviderError(
-      `drones on EC2 dial this machine${own ? `, and ${own.host} is nothing that they can dial` : ''}: give its public address, --controller HOST:PORT (or --listen, and they are dialled)`,
+      `drones on EC2 dial this machine${own ? `, and cannot reach ${own.host}` : ''}: pass its public address, --controller HOST:PORT (or --listen, and the controller dials them)`,
     )
   return { controller: `${isIP(host) === 6 ? `[${host}]` : host}:${at.port}` }
 }

@@ -123,7 +123,7 @@ export async function userData(boot) {
   const packed = await promisify(gzip)(await cloudConfig(boot), { level: 9 })
   if (packed.length > USER_DATA_LIMIT)
     throw new ProviderError(
-      `the user data of a drone takes ${packed.length} bytes, compressed, and EC2 takes ${USER_DATA_LIMIT}: its configuration is too long (${boot.config.allow.length} targets in --allow, --api-key, --token-secret)`,
+      `the user data of a drone has ${packed.length} compressed bytes, more than the ${USER_DATA_LIMIT} of EC2: its configuration is too long (${boot.config.allow.length} targets in --allow, --api-key, --token-secret)`,
     )
   return packed
 }

@@ -20,7 +20,7 @@ t.test(
     const plan = await fleet.plan(2, { allow, apiKey: 'key' })
     t.same((await fleet.launch(plan, { onProgress: text => said.push(text) })).up, ['d1', 'd2'])
     t.ok(said.includes('2 of 2 drones report'))
-    await t.rejects(fleet.launch(plan), /launched already/)
+    await t.rejects(fleet.launch(plan), /is already launched/)
 
     t.same(await fleet.set({ host: [gateway.url], n: 50, channels: ['s{1..50}'] }), [])
     await until(fleet, ({ gauges }) => gauges.open === 50)
@@ -97,11 +97,11 @@ t.test(
       await until(fleet, ({ gauges }) => gauges.open === 80)
       t.equal(await fleet.cut(0.5, 'reset'), 40)
       await until(fleet, ({ gauges, counters }) => gauges.open === 80 && counters.reconnects >= 40)
-      await t.rejects(fleet.restart(['d7']), { message: 'there is no drone d7; did you mean d1?' })
+      await t.rejects(fleet.restart(['d7']), { message: 'unknown drone d7; did you mean d1?' })
       const { opened } = fleet.snapshot().counters
       t.same(await fleet.restart(['d2']), ['d2'])
       await until(fleet, ({ gauges, counters }) => gauges.open === 80 && counters.opened === opened + 40)
-      const late = t.rejects(fleet.ramp(0, 1000), /the ramp was ended: n was set/)
+      const late = t.rejects(fleet.ramp(0, 1000), /ramp ended: n was set/)
       await fleet.set({ n: 60 })
       await late
     })

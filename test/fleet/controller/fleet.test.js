@@ -48,7 +48,7 @@ t.test('what cannot be opened says why, in a line', async t => {
   t.teardown(() => other.close())
   const dir = await fleetFolder(t)
   await t.rejects(openFleet(t, dir, { bind: `127.0.0.1:${port}` }), {
-    message: `127.0.0.1:${port}, where the drones are to call, is in use`,
+    message: `127.0.0.1:${port}, which drones dial, is in use`,
   })
   await t.rejects(openFleet(t, dir, { bind: 'nonsense:port' }), /is not HOST:PORT/)
 })

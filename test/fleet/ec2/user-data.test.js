@@ -32,7 +32,7 @@ t.test('what is too long for EC2 is refused with what it is made of', async t =>
   await t.rejects(cloudConfigOf({ config: { ...drone(), ...PLACES.dial, allow } }), {
     name: 'Error',
     message:
-      /^the user data of a drone takes \d+ bytes, compressed, and EC2 takes 16384: its configuration is too long \(2000 targets in --allow, --api-key, --token-secret\)$/,
+      /^the user data of a drone has \d+ compressed bytes, more than the 16384 of EC2: its configuration is too long \(2000 targets in --allow, --api-key, --token-secret\)$/,
   })
 })
 

@@ -59,7 +59,7 @@ t.test('ranges of addresses', async t => {
     '::1-::5',
     '1.2.3.4-1.2.3.5-1.2.3.6',
   ])
-    t.throws(() => parseAddresses([bad]), { message: `"${bad}" is no range of addresses` })
+    t.throws(() => parseAddresses([bad]), { message: `"${bad}" is not a range of addresses` })
   t.throws(() => parseAddresses(['10.0.0.0-10.1.0.0']), { message: 'more than 65536 addresses' })
 })
 
@@ -68,7 +68,7 @@ t.test('ranges of ports', async t => {
   t.match(new Sources(['a', 'b'], '5000-5000'), { first: 5000, size: 2 })
   t.match(new Sources([], ''), { first: 0, size: 1 })
   for (const bad of ['0-10', '10', '20-10', '1-65536', 'a-b', '1-2-3'])
-    t.throws(() => new Sources([], bad), { message: `"${bad}" is no range of ports` })
+    t.throws(() => new Sources([], bad), { message: `"${bad}" is not a range of ports` })
 })
 
 t.test('pairs: each once, spread over the addresses, and again when they were given back', async t => {
@@ -174,12 +174,12 @@ t.test('only what is allowed is ever connected to', async t => {
   t.equal(server.count, 0, 'and nothing was')
   for (const bad of ['x', 'ftp://127.0.0.1', 'http://', '127.0.0.1:80'])
     t.throws(() => start({ targets: [bad] }), {
-      message: `target "${bad}" is no URL like http://127.0.0.1:8000`,
+      message: `target "${bad}" is not a URL like http://127.0.0.1:8000`,
     })
-  t.throws(() => start({ targets: [] }), { message: 'targets is empty: at least one is needed' })
+  t.throws(() => start({ targets: [] }), { message: 'targets is empty: at least one is required' })
   for (const transport of /** @type {any[]} */ (['x', 'toString']))
     t.throws(() => start({ targets: [url], transport }), {
-      message: `transport "${transport}" is not known`,
+      message: `unknown transport "${transport}"`,
     })
 })
 
