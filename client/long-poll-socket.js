@@ -1,25 +1,26 @@
-// The shape of a browser's WebSocket over long-poll, for networks that let no WebSocket through. No dependencies; for browsers and for
-// Node 20 and later. What goes over the wire: docs/long-poll.md.
+// A WebSocket over long-poll, for networks that block WebSockets: the interface of a browser's WebSocket, for SDKs. For
+// browsers and Node.js 20 or newer. It imports nothing: pages load this file as it is. It promises: messages in order and
+// once, a lost answer is requested again, and `close` is dispatched once. On the wire: docs/long-poll.md.
 
 const CONNECTING = 0
 const OPEN = 1
 const CLOSING = 2
 const CLOSED = 3
 
-/** How long a poll may wait for something to come, s. */
-const POLL = 25
-/** A request without an answer for so long (a poll: for so much longer) is given up and made again, ms. */
-const PATIENCE = 10_000
-/** Without any answer for so long the connection is lost, ms. The server keeps a session without polls for longer. */
-const LOST = 20_000
+/** Timeout of a poll, s. */
+const POLL_SECONDS = 25
+/** A request is repeated after this time without an answer, a poll after its timeout and this time, ms. */
+const REQUEST_TIMEOUT = 10_000
+/** The connection is lost after this time without an answer, ms. The server keeps sessions longer than that. */
+const RETRY_TIMEOUT = 20_000
 const FIRST_DELAY = 100
 const MAX_DELAY = 2000
-/** Messages that wait are sent together up to about this length. */
-const BATCH = 16_384
+/** Approximate length of queued messages sent in one POST. */
+const BATCH_LENGTH = 16_384
 const PROTOBUF = 'centrifuge-protobuf'
 const BINARY = 'application/octet-stream'
 /** @type {Record<string, string>} */
-const NONE = {}
+const NO_HEADERS = {}
 const STATES = { CONNECTING, OPEN, CLOSING, CLOSED }
 
 /** @typedef {{status: number, headers: Headers, data: any}} Answer */
@@ -43,20 +44,20 @@ export class LongPollSocket extends EventTarget {
   onerror = null
   /** @type {((event: any) => void) | null} */
   onclose = null
-  /** The endpoint; once there is a session, with its name in it. */
-  #at
+  /** URL of the endpoint, with the session once it is open. */
+  #endpoint
   #binary
   /** @type {(string | Blob)[]} messages that the server has not confirmed */
   #queue = []
-  /** POSTs of messages that it has confirmed. */
+  /** POSTs of messages that the server has confirmed. */
   #sent = 0
   #sending = false
-  #batch = BATCH
-  /** Whether the server knows that this is over, or cannot be told. */
-  #over = false
-  /** @type {AbortController | undefined} of the poll that is under way */
+  #batch = BATCH_LENGTH
+  /** The server knows of the end, or cannot be reached. */
+  #ended = false
+  /** @type {AbortController | undefined} of the pending poll */
   #polling
-  #leave = () => this.#bye()
+  #onPageHide = () => this.#sendClose()
 
   /**
    * @param {string | URL} url ws:, wss:, http: or https:
@@ -69,14 +70,14 @@ export class LongPollSocket extends EventTarget {
     this.url = at.href
     at.protocol = at.protocol.replace('ws', 'http')
     at.hash = ''
-    this.#at = at.href
+    this.#endpoint = at.href
     const offered = [protocols].flat()
     this.#binary = offered.includes(PROTOBUF)
     if (this.#binary) this.protocol = PROTOBUF
     for (const type of ['open', 'message', 'error', 'close']) {
       this.addEventListener(type, event => /** @type {any} */ (this)[`on${type}`]?.(event))
     }
-    addEventListener?.('pagehide', this.#leave)
+    addEventListener?.('pagehide', this.#onPageHide)
     this.#run()
   }
 
@@ -89,13 +90,13 @@ export class LongPollSocket extends EventTarget {
   send(data) {
     if (this.readyState === CONNECTING) throw new DOMException('not open yet', 'InvalidStateError')
     if (this.readyState !== OPEN) return
-    // A Blob has a copy: the caller may go on with its buffer.
+    // A Blob is a copy: the caller may reuse its buffer.
     this.#queue.push(typeof data === 'string' ? data : new Blob([data]))
     this.#send()
   }
 
   /**
-   * Ends the connection; what was sent before still goes out.
+   * Ends the connection; messages sent before it still leave.
    * @param {number} [code] 1000 or 3000 to 4999
    * @param {string} [reason]
    */
@@ -112,26 +113,26 @@ export class LongPollSocket extends EventTarget {
   }
 
   async #run() {
-    const headers = this.#binary ? { 'Content-Type': BINARY } : { ...NONE }
+    const headers = this.#binary ? { 'Content-Type': BINARY } : { ...NO_HEADERS }
     let answer = await this.#request('', undefined, 0, headers)
     const name = answer?.headers.get('Halley-Session')
     if (!name) return this.#fail()
-    this.#at += `${this.#at.includes('?') ? '&' : '?'}session=${name}`
+    this.#endpoint += `${this.#endpoint.includes('?') ? '&' : '?'}session=${name}`
     if (this.readyState !== CONNECTING) {
       // Closed meanwhile.
-      this.#over = false
-      return this.#bye()
+      this.#ended = false
+      return this.#sendClose()
     }
     this.readyState = OPEN
     this.dispatchEvent(new Event('open'))
     for (let seq = '0'; this.readyState === OPEN; ) {
-      answer = await this.#request(`&ack=${seq}&timeout=${POLL}`, undefined, POLL * 1000)
+      answer = await this.#request(`&ack=${seq}&timeout=${POLL_SECONDS}`, undefined, POLL_SECONDS * 1000)
       if (this.readyState !== OPEN) return
       if (answer?.status !== 200) return this.#fail()
       seq = /** @type {string} */ (answer.headers.get('Halley-Seq'))
       const close = answer.headers.get('Halley-Close')
-      // Who hears of the end in the messages, and closes, need not tell the server.
-      if (close) this.#over = true
+      // A listener may close on the last message: the server already knows.
+      if (close) this.#ended = true
       this.#receive(answer.data)
       if (close) return this.#end(Number(close.slice(0, 4)), decodeURIComponent(close.slice(5)))
     }
@@ -147,14 +148,14 @@ export class LongPollSocket extends EventTarget {
     this.dispatchEvent(new MessageEvent('message', { data }))
   }
 
-  /** Sends what waits, one POST after another. */
+  /** Sends queued messages, one POST after another. */
   async #send() {
     if (this.#sending) return
     this.#sending = true
-    // What is sent in one go leaves together.
+    // Messages of the same turn leave in one POST.
     await null
     const queue = this.#queue
-    while (queue.length > 0 && !this.#over) {
+    while (queue.length > 0 && !this.#ended) {
       const length = (/** @type {any} */ message) => message.size ?? message.length
       let count = 1
       for (let size = length(queue[0]); count < queue.length; count++) {
@@ -166,39 +167,39 @@ export class LongPollSocket extends EventTarget {
         ? parts.join(glue)
         : new Blob(parts.flatMap(part => [glue, part]).slice(1))
       const answer = await this.#request(`&send=${this.#sent + 1}`, body, 0)
-      if (this.#over) break
+      if (this.#ended) break
       if (answer?.status === 413 && count > 1) {
-        // The server takes less in one POST than others do.
+        // The limit of this server is lower than usual.
         this.#batch = 0
       } else if (answer?.status === 204) {
         this.#sent++
         queue.splice(0, count)
       } else if (answer?.status === 413) this.#end(1009, 'message size limit')
-      // The next poll tells how the session has ended.
+      // The next poll gets the close code.
       else if (answer?.status === 404) queue.length = 0
       else this.#fail()
     }
     this.#sending = false
-    if (this.readyState >= CLOSING) this.#bye()
+    if (this.readyState >= CLOSING) this.#sendClose()
   }
 
   /**
-   * Makes a request again and again until it has an answer.
+   * Repeats a request until it has an answer.
    * @param {string} params
    * @param {BodyInit | undefined} body
-   * @param {number} waits ms that the answer may take by intent
-   * @param {HeadersInit} [headers] of the opening request, which is made once
-   * @returns {Promise<Answer | undefined>} undefined: there is none
+   * @param {number} waits ms that the server may wait before it answers
+   * @param {HeadersInit} [headers] of the opening request, which is not repeated
+   * @returns {Promise<Answer | undefined>} undefined: no answer
    */
-  async #request(params, body, waits, headers = NONE) {
+  async #request(params, body, waits, headers = NO_HEADERS) {
     const poll = body === undefined
     let lost = 0
-    for (let delay = FIRST_DELAY; poll ? this.readyState < CLOSING : !this.#over; ) {
+    for (let delay = FIRST_DELAY; poll ? this.readyState < CLOSING : !this.#ended; ) {
       const abort = new AbortController()
       if (poll) this.#polling = abort
-      const timer = setTimeout(() => abort.abort(), waits + PATIENCE)
+      const timer = setTimeout(() => abort.abort(), waits + REQUEST_TIMEOUT)
       try {
-        const response = await fetch(this.#at + params, {
+        const response = await fetch(this.#endpoint + params, {
           method: 'POST',
           body,
           headers,
@@ -206,7 +207,7 @@ export class LongPollSocket extends EventTarget {
         })
         const data = await (this.#binary ? response.arrayBuffer() : response.text())
         const { status } = response
-        // What stands between may answer in its own name.
+        // A proxy may have answered instead of the server.
         const own = poll ? response.headers.has('Halley-Seq') : status === 204
         if (own || (status >= 400 && status < 500 && status !== 408 && status !== 429)) {
           return { status, headers: response.headers, data }
@@ -216,22 +217,22 @@ export class LongPollSocket extends EventTarget {
         clearTimeout(timer)
       }
       const now = Date.now()
-      const patience = headers !== NONE || this.readyState === CLOSED ? 0 : LOST
-      if (now - (lost ||= now) >= patience) return
+      const limit = headers !== NO_HEADERS || this.readyState === CLOSED ? 0 : RETRY_TIMEOUT
+      if (now - (lost ||= now) >= limit) return
       await new Promise(resolve => setTimeout(resolve, delay * (0.5 + Math.random() / 2)))
       delay = Math.min(delay * 2, MAX_DELAY)
     }
   }
 
-  /** Tells the server that nobody will ask any more. */
-  #bye() {
-    if (this.#over || this.readyState === CONNECTING) return
-    this.#over = true
-    fetch(`${this.#at}&close=1`, { method: 'POST', keepalive: true }).catch(() => {})
+  /** Closes the session on the server. */
+  #sendClose() {
+    if (this.#ended || this.readyState === CONNECTING) return
+    this.#ended = true
+    fetch(`${this.#endpoint}&close=1`, { method: 'POST', keepalive: true }).catch(() => {})
   }
 
   #fail() {
-    this.#over = true
+    this.#ended = true
     if (this.readyState === CLOSED) return
     this.dispatchEvent(new Event('error'))
     this.#end(1006)
@@ -245,7 +246,7 @@ export class LongPollSocket extends EventTarget {
     if (this.readyState === CLOSED) return
     this.readyState = CLOSED
     this.#polling?.abort()
-    globalThis.removeEventListener?.('pagehide', this.#leave)
+    globalThis.removeEventListener?.('pagehide', this.#onPageHide)
     // Not every platform has a CloseEvent.
     this.dispatchEvent(Object.assign(new Event('close'), { code, reason, wasClean: code !== 1006 }))
   }

@@ -10,6 +10,8 @@ import { Telemetry } from './telemetry.js'
 import { TerminalView } from './terminal-view.js'
 import { WorkerPool } from './worker-pool.js'
 
+/** @import { Logger } from 'pino' */
+
 /**
  * @typedef {object} PrimaryStart
  * @property {any} config
@@ -111,7 +113,7 @@ function terminalGone() {
 
 /**
  * Logs the address of the gateway; in a terminal, prints the development profile's key and an example.
- * @param {WorkerPool} pool @param {'development' | 'configured'} profile @param {import('pino').Logger} log
+ * @param {WorkerPool} pool @param {'development' | 'configured'} profile @param {Logger} log
  * @param {boolean} terminal
  */
 function announce({ config: { http_api }, url, driver, slots }, profile, log, terminal) {

@@ -9,10 +9,9 @@ import { socketPath } from '../stats/socket-path.js'
 import { StatsRelay } from '../stats/stats-relay.js'
 import { StatsSocket } from '../stats/stats-socket.js'
 
-/**
- * @typedef {import('./worker-pool.js').WorkerPool} WorkerPool
- * @typedef {import('./worker-pool.js').PoolObserver} PoolObserver
- */
+/** @import { Logger } from 'pino' */
+/** @import { LogOutput } from '../log.js' */
+/** @import { PoolObserver, WorkerPool } from './worker-pool.js' */
 
 /** The primary serves no clients: its event-loop ticks are measured less often than a worker's, ms. */
 const PRIMARY_RESOLUTION_MS = 50
@@ -46,9 +45,8 @@ export class Telemetry {
   #held = false
 
   /**
-   * @param {object} options @param {WorkerPool} options.pool not started yet
-   * @param {import('pino').Logger} options.log
-   * @param {import('../log.js').LogOutput | null} options.output null if the log belongs to the embedding program
+   * @param {object} options @param {WorkerPool} options.pool not started yet @param {Logger} options.log
+   * @param {LogOutput | null} options.output null if the log belongs to the embedding program
    * @param {() => void} options.onStop called when a stats client stops the gateway
    */
   constructor({ pool, log, output, onStop }) {

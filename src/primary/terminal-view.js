@@ -5,6 +5,8 @@ import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { EXIT_CODES } from '../../dashboard/exit-codes.js'
 
+/** @import { ChildProcess } from 'node:child_process' */
+
 /** The guard of a killed dashboard needs this long to restore the terminal; earlier output would be lost, ms. */
 const GUARD_MS = 500
 /** The dashboard is killed after this time, ms. */
@@ -16,7 +18,7 @@ export class TerminalView {
   #socket
   #env
   #onEnd
-  /** @type {import('node:child_process').ChildProcess | null} */
+  /** @type {ChildProcess | null} */
   #child = null
   /** @type {Promise<void>} */
   #gone = Promise.resolve()

@@ -11,18 +11,22 @@ import { checkEngine } from '../broker/index.js'
 import { deriveCursorKey } from '../transport/uni-poll/cursor.js'
 import { packageVersion } from '../version.js'
 
+/** @import { Worker } from 'node:cluster' */
+/** @import { AddressInfo, Socket } from 'node:net' */
+/** @import { Logger } from 'pino' */
+/** @import { NodeIdentity } from '../api/context.js' */
+
 /**
  * @typedef {object} WorkerStart the first message to a worker
  * @property {'start'} type
  * @property {any} config
  * @property {number} index 0 ...
  * @property {number} workers
- * @property {import('../api/context.js').NodeIdentity} node
+ * @property {NodeIdentity} node
  * @property {boolean} terminal
  * @property {boolean} quiet log lines go to the primary, not to standard output
  * @property {string} cursorKey
  *
- * @typedef {import('node:cluster').Worker} Worker
  *
  * @typedef {object} PoolObserver receives worker events, by index
  * @property {(index: number) => void} starting
@@ -73,7 +77,7 @@ async function probe(address, port) {
   try {
     const server = createServer().listen({ host, port, exclusive: true })
     await once(server, 'listening')
-    const { port: found } = /** @type {import('node:net').AddressInfo} */ (server.address())
+    const { port: found } = /** @type {AddressInfo} */ (server.address())
     await once(server.close(), 'close')
     return found
   } catch (error) {
@@ -92,7 +96,7 @@ export class WorkerPool {
   #log
   #terminal
   #host
-  /** @type {import('../api/context.js').NodeIdentity} */
+  /** @type {NodeIdentity} */
   node
   /** Shared by all workers, also later ones. */
   #cursorKey
@@ -101,7 +105,7 @@ export class WorkerPool {
   /** @type {((error?: Error) => void) | null} */
   #started = null
 
-  /** @param {any} config @param {import('pino').Logger} log @param {boolean} terminal */
+  /** @param {any} config @param {Logger} log @param {boolean} terminal */
   constructor(config, log, terminal) {
     this.config = config
     this.#log = log
@@ -124,7 +128,7 @@ export class WorkerPool {
 
   /**
    * Checks port and engine; starts nothing yet.
-   * @param {any} given @param {import('pino').Logger} log
+   * @param {any} given @param {Logger} log
    * @param {boolean} terminal whether workers format log lines for a terminal
    * @returns {Promise<WorkerPool>} @throws {Error} if the port is taken or the engine cannot be reached
    */
@@ -178,7 +182,7 @@ export class WorkerPool {
     slot.startedAt = Date.now()
     slot.reason = ''
     this.observer.starting(slot.index)
-    const bus = /** @type {import('node:net').Socket} */ (/** @type {any} */ (worker.process.stdio[4]))
+    const bus = /** @type {Socket} */ (/** @type {any} */ (worker.process.stdio[4]))
     this.#host.attach(bus, String(slot.index), slot.index)
     worker.on('message', message => this.#onMessage(slot, worker, message))
     worker.on('error', error => this.#log.debug({ err: error, worker: slot.index }, 'worker channel failed'))

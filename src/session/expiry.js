@@ -2,10 +2,8 @@ import { disconnects, unsubscribes } from '../errors.js'
 import { Timer } from '../timer-wheel.js'
 import { Kind } from './subscription.js'
 
-/**
- * @typedef {import('./session.js').Session} Session
- * @typedef {import('./subscription.js').Subscription} Subscription
- */
+/** @import { Session } from './session.js' */
+/** @import { Subscription } from './subscription.js' */
 
 class ConnectionExpiry extends Timer {
   #session

@@ -1,3 +1,5 @@
+/** @import { Session } from './session.js' */
+
 /** Maximum length and minimum number of slots. */
 const MAX_TICK_MS = 1000
 const MIN_SLOTS = 16
@@ -15,15 +17,12 @@ const MIN_TICK_MS = 10
  * one interval and never leave their slot, where a Timer would be scheduled again for each ping and each pong timeout.
  */
 export class Heartbeat {
-  /** @type {import('./session.js').Session[][]} */
+  /** @type {Session[][]} */
   #slots
   #now = 0
   #pongTicks
 
-  /**
-   * @param {number} interval ms; 0 = no pings
-   * @param {number} pongTimeout ms, less than the interval
-   */
+  /** @param {number} interval ms; 0 = no pings @param {number} pongTimeout ms, less than the interval */
   constructor(interval, pongTimeout) {
     const span = interval || MAX_TICK_MS * MIN_SLOTS
     /** ms between two calls of `tick`. */
@@ -34,7 +33,7 @@ export class Heartbeat {
     this.#slots = Array.from({ length: count }, () => [])
   }
 
-  /** First ping after 50 to 100 % of the interval. @param {import('./session.js').Session} session */
+  /** First ping after 50 to 100 % of the interval. @param {Session} session */
   add(session) {
     const count = this.#slots.length
     const ahead = Math.ceil(count / 2) + Math.floor(Math.random() * (Math.floor(count / 2) + 1))
@@ -43,11 +42,11 @@ export class Heartbeat {
     session.slotIndex = this.#slots[slot].push(session) - 1
   }
 
-  /** @param {import('./session.js').Session} session */
+  /** @param {Session} session */
   remove(session) {
     if (session.slotIndex < 0) return
     const slot = this.#slots[session.slot]
-    const last = /** @type {import('./session.js').Session} */ (slot.pop())
+    const last = /** @type {Session} */ (slot.pop())
     if (last !== session) {
       slot[session.slotIndex] = last
       last.slotIndex = session.slotIndex
@@ -55,7 +54,7 @@ export class Heartbeat {
     session.slotIndex = -1
   }
 
-  /** @param {(session: import('./session.js').Session) => void} visit must not add or remove sessions */
+  /** @param {(session: Session) => void} visit must not add or remove sessions */
   forEach(visit) {
     for (const slot of this.#slots) for (let i = 0; i < slot.length; i++) visit(slot[i])
   }

@@ -3,18 +3,16 @@ import { Filter } from '../protocol/filter.js'
 import { expireSubscription } from './expiry.js'
 import { Kind, NO_DETAILS, Subscription } from './subscription.js'
 
-/**
- * @typedef {import('./session.js').Session} Session
- * @typedef {import('../auth/channel-rules.js').Namespace} Namespace
- * @typedef {import('../broker/contract.js').SubscribeAnswer} SubscribeAnswer
- * @typedef {import('../broker/contract.js').Publication} Publication
- * @typedef {import('../hub/channel.js').Channel} Channel
- */
+/** @import { Namespace } from '../auth/channel-rules.js' */
+/** @import { Publication, SubscribeAnswer, SubscribeWants } from '../broker/contract.js' */
+/** @import { Buffering, Channel } from '../hub/channel.js' */
+/** @import { SubscribeResult } from '../protocol/contract.js' */
+/** @import { Session } from './session.js' */
 
 /** Flag of SubscribeRequest: refuse with error 112 instead of subscribing without recovery. */
 export const REJECT_UNRECOVERED = 2
 
-/** @typedef {Omit<import('../broker/contract.js').SubscribeWants, 'first'>} Wants */
+/** @typedef {Omit<SubscribeWants, 'first'>} Wants */
 
 /** Shared by plain subscriptions, which are most. @type {Wants} */
 export const WANTS_NOTHING = Object.freeze({
@@ -42,12 +40,8 @@ export const NO_GRANT = Object.freeze({})
 /** A requested subscription, limited to what the channel's options and the grant allow. */
 export class Plan {
   /**
-   * @param {Session} session
-   * @param {string} channel
-   * @param {Namespace} namespace
-   * @param {any} request fields of a SubscribeRequest
-   * @param {Grant} grant
-   * @param {boolean} serverSide
+   * @param {Session} session @param {string} channel @param {Namespace} namespace
+   * @param {any} request fields of a SubscribeRequest @param {Grant} grant @param {boolean} serverSide
    */
   constructor(session, channel, namespace, request, grant, serverSide) {
     const { options, historyOn } = namespace
@@ -91,7 +85,7 @@ export class Plan {
       options.allowed_delta_types.includes('fossil')
     /** @type {Publication | null} what the client will have got last when the result is sent */
     this.received = null
-    /** @type {import('../hub/channel.js').Buffering | null} */
+    /** @type {Buffering | null} */
     this.buffering = null
     this.kind =
       (serverSide ? Kind.SERVER_SIDE : 0) |
@@ -137,9 +131,9 @@ export class Plan {
     return matching.length > 0 ? matching.slice(-1) : null
   }
 
-  /** @param {SubscribeAnswer} answer @returns {import('../protocol/contract.js').SubscribeResult} */
+  /** @param {SubscribeAnswer} answer @returns {SubscribeResult} */
   result(answer) {
-    /** @type {import('../protocol/contract.js').SubscribeResult} */
+    /** @type {SubscribeResult} */
     const result = {}
     if (this.kind & Kind.POSITIONED) {
       const publications = this.#recovered(answer)
@@ -183,7 +177,7 @@ export class Plan {
   /**
    * Buffers the channel's messages until the result can be sent.
    * @param {Channel} channel
-   * @returns {import('../hub/channel.js').Buffering}
+   * @returns {Buffering}
    */
   buffer(channel) {
     const { session, filter, kind, delta } = this
@@ -192,7 +186,7 @@ export class Plan {
     return this.buffering
   }
 
-  /** Makes the subscription live, after its result was sent: with its expiry and its join event. @param {Channel} channel */
+  /** Makes the subscription live after its result, with its expiry and its join event. @param {Channel} channel */
   join(channel) {
     const { session, kind, grant, buffering } = this
     const { cohort, events } = session.context.hub.join(session, channel, {

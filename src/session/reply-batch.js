@@ -1,3 +1,6 @@
+/** @import { Encoded } from '../protocol/contract.js' */
+/** @import { Session } from './session.js' */
+
 /** Maximum replies in one frame (client protocol, section 1.1). */
 const MAX_JOINED = 16
 
@@ -6,18 +9,18 @@ const MAX_JOINED = 16
  * frames. One object serves all sessions of a worker: frames are handled one at a time.
  */
 export class ReplyBatch {
-  /** @type {import('./session.js').Session | null} */
+  /** @type {Session | null} */
   owner = null
-  /** @type {import('../protocol/contract.js').Encoded[]} */
+  /** @type {Encoded[]} */
   #messages = []
 
-  /** @param {import('./session.js').Session} session */
+  /** @param {Session} session */
   open(session) {
     this.flush()
     this.owner = session
   }
 
-  /** @param {import('../protocol/contract.js').Encoded} message */
+  /** @param {Encoded} message */
   add(message) {
     this.#messages.push(message)
     if (this.#messages.length === MAX_JOINED) this.#send()

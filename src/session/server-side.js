@@ -2,11 +2,11 @@ import { disconnects, errors } from '../errors.js'
 import { NO_GRANT, Plan } from './plan.js'
 import { Kind } from './subscription.js'
 
-/**
- * @typedef {import('./session.js').Session} Session
- * @typedef {import('./plan.js').Grant} Grant
- * @typedef {import('../auth/channel-rules.js').Namespace} Namespace
- */
+/** @import { Namespace } from '../auth/channel-rules.js' */
+/** @import { Disconnect, ReplyError } from '../errors.js' */
+/** @import { Identity } from '../auth/tokens.js' */
+/** @import { Grant } from './plan.js' */
+/** @import { Session } from './session.js' */
 
 /** @type {Map<string, any>} */
 const NO_REQUESTS = new Map()
@@ -19,9 +19,9 @@ const NO_PLANS = []
  * in `subs` of the request that the client could subscribe to without a token.
  * @param {Session} session
  * @param {any} request connect request
- * @param {import('./commands/connect.js').Identity} identity
+ * @param {Identity} identity
  * @returns {Plan[]}
- * @throws {import('../errors.js').ReplyError | import('../errors.js').Disconnect}
+ * @throws {ReplyError | Disconnect}
  */
 export function planServerSide(session, request, { user, subs: grants }) {
   const { config, rules } = session.context

@@ -9,10 +9,11 @@ import { dispatch } from './commands/index.js'
 import { State, Trait } from './state.js'
 import { add, count, find, Kind, list, remove } from './subscription.js'
 
-/**
- * @typedef {import('./subscription.js').Subscription} Subscription
- * @typedef {import('../protocol/contract.js').Encoded} Encoded
- */
+/** @import { Publication } from '../broker/contract.js' */
+/** @import { Codec, Encoded } from '../protocol/contract.js' */
+/** @import { Timer } from '../timer-wheel.js' */
+/** @import { Transport } from '../transport/index.js' */
+/** @import { Subscription, Subscriptions } from './subscription.js' */
 
 /** Maximum bytes of queued commands, as a multiple of the message limit. */
 const MAX_WAITING_MESSAGES = 16
@@ -26,10 +27,8 @@ const HELD = []
 /** One client of this worker. It has no socket: a transport carries its messages. */
 export class Session {
   /**
-   * @param {import('../transport/index.js').Transport} transport shared by all sessions of its kind
-   * @param {any} connection the transport's handle
-   * @param {import('../protocol/contract.js').Codec} codec
-   * @param {number} traits bits of Trait
+   * @param {Transport} transport shared by all sessions of its kind @param {any} connection the transport's handle
+   * @param {Codec} codec @param {number} traits bits of Trait
    */
   constructor(transport, connection, codec, traits) {
     this.transport = transport
@@ -45,9 +44,9 @@ export class Session {
     this.user = ''
     /** Connection info as JSON text, '' if none. */
     this.info = ''
-    /** @type {import('../timer-wheel.js').Timer | null} */
+    /** @type {Timer | null} */
     this.expiry = null
-    /** @type {import('./subscription.js').Subscriptions} */
+    /** @type {Subscriptions} */
     this.subscriptions = null
     /** @type {any[] | null} raw commands queued behind the one being handled */
     this.queue = null
@@ -306,10 +305,7 @@ export class Session {
     else this.unsubscribe(subscription, unsubscribes.insufficientState)
   }
 
-  /**
-   * @param {import('../broker/contract.js').Publication[]} [publications]
-   * @returns {boolean} whether the client's codec can carry them
-   */
+  /** @param {Publication[]} [publications] @returns {boolean} whether the client's codec can carry them */
   reads(publications = []) {
     return this.codec.binary || publications.every(({ json }) => json)
   }

@@ -1,7 +1,8 @@
 import { Timer } from '../timer-wheel.js'
 import { Heartbeat } from './heartbeat.js'
 
-/** @typedef {import('./session.js').Session} Session */
+/** @import { TimerWheel } from '../timer-wheel.js' */
+/** @import { Session } from './session.js' */
 
 /** Sessions opened within this time share a timer. */
 const OPENED_TOGETHER_MS = 100
@@ -47,7 +48,7 @@ export class Sessions {
   /**
    * @param {object} options times in ms @param {number} options.pingInterval @param {number} options.pongTimeout
    * @param {number} options.staleDelay 0 = no connect deadline
-   * @param {import('../timer-wheel.js').TimerWheel} options.timers @param {() => number} options.clock
+   * @param {TimerWheel} options.timers @param {() => number} options.clock
    */
   constructor({ pingInterval, pongTimeout, staleDelay, timers, clock }) {
     this.heartbeat = new Heartbeat(pingInterval, pongTimeout)

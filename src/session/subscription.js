@@ -1,3 +1,6 @@
+/** @import { Channel, Cohort } from '../hub/channel.js' */
+/** @import { Timer } from '../timer-wheel.js' */
+
 /** Properties of a subscription, as bits: a million subscriptions should be small. */
 export const Kind = Object.freeze({
   SERVER_SIDE: 1,
@@ -16,7 +19,7 @@ export const Kind = Object.freeze({
 /**
  * @typedef {object} Details present in some subscriptions only
  * @property {string} info channel info as JSON text, '' if none
- * @property {import('../timer-wheel.js').Timer | null} expiry
+ * @property {Timer | null} expiry
  */
 
 /** @type {Details} */
@@ -25,10 +28,7 @@ export const NO_DETAILS = Object.freeze({ info: '', expiry: null })
 /** One session's subscription to one channel. */
 export class Subscription {
   /**
-   * @param {import('../hub/channel.js').Channel} channel
-   * @param {import('../hub/channel.js').Cohort} cohort
-   * @param {import('../hub/channel.js').Cohort | null} events
-   * @param {number} kind bits of Kind
+   * @param {Channel} channel @param {Cohort} cohort @param {Cohort | null} events @param {number} kind bits of Kind
    * @param {Details} details
    */
   constructor(channel, cohort, events, kind, details) {

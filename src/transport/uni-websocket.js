@@ -10,9 +10,7 @@ import { closeCode, WebSocketTransport } from './websocket.js'
 /** @import { Connection, Exchange } from '../server/contract.js' */
 /** @import { Transport, TransportParts } from './index.js' */
 
-/**
- * @typedef {{user: string, request: string, token: string}} Accepted
- */
+/** @typedef {{user: string, request: string, token: string}} Accepted */
 
 /** WebSocket for clients that only receive (client protocol, section 17). */
 export class UniWebSocketTransport extends WebSocketTransport {

@@ -6,9 +6,7 @@ import { trustedUser } from './http-request.js'
 /** @import { Connection, Exchange } from '../server/contract.js' */
 /** @import { Transport, TransportParts } from './index.js' */
 
-/**
- * @typedef {{protobuf: boolean, traits: number, user: string}} Accepted properties of an upgraded client
- */
+/** @typedef {{protobuf: boolean, traits: number, user: string}} Accepted properties of an upgraded client */
 
 /** Shared by most clients. @type {Accepted} */
 const PLAIN = Object.freeze({ protobuf: false, traits: 0, user: '' })

@@ -1,65 +1,50 @@
+/** @import { Logger } from 'pino' */
+/** @import { ChannelRules } from '../auth/channel-rules.js' */
+/** @import { Tokens } from '../auth/tokens.js' */
+/** @import { Broker } from '../broker/contract.js' */
+/** @import { Hub } from '../hub/hub.js' */
+/** @import { Codec } from '../protocol/contract.js' */
+/** @import { ReplyBatch } from '../session/reply-batch.js' */
+/** @import { Sessions } from '../session/sessions.js' */
+/** @import { CounterWindow, Traffic } from '../stats/traffic.js' */
+/** @import { TimerWheel } from '../timer-wheel.js' */
+
 /** Maximum `ttl` sent to a client: 365 days, s. */
 const MAX_TTL = 365 * 24 * 3600
 
-/**
- * @typedef {import('../protocol/contract.js').Codec} Codec
- * @typedef {{json: Codec, protobuf: Codec, uniJson: Codec}} Codecs the hub encodes once per codec
- */
+/** @typedef {{json: Codec, protobuf: Codec, uniJson: Codec}} Codecs the hub encodes once per codec */
 
 /** The parts of one worker, for rooms that need several of them. Only a reload changes it: config, rules, tokens. */
 export class WorkerContext {
   /**
-   * @param {object} parts @param {any} parts.config frozen
-   * @param {import('../auth/channel-rules.js').ChannelRules} parts.rules
-   * @param {import('../auth/tokens.js').Tokens} parts.tokens
-   * @param {import('../broker/contract.js').Broker} parts.broker @param {import('../hub/hub.js').Hub} parts.hub
-   * @param {Codecs} parts.codecs @param {import('../session/sessions.js').Sessions} parts.sessions
-   * @param {import('../session/reply-batch.js').ReplyBatch} parts.replies
-   * @param {import('../timer-wheel.js').TimerWheel} parts.timers @param {import('pino').Logger} parts.log
-   * @param {() => string} parts.newClientId
+   * @param {object} parts @param {any} parts.config frozen @param {ChannelRules} parts.rules
+   * @param {Tokens} parts.tokens @param {Broker} parts.broker @param {Hub} parts.hub
+   * @param {Codecs} parts.codecs @param {Sessions} parts.sessions @param {ReplyBatch} parts.replies
+   * @param {TimerWheel} parts.timers @param {Logger} parts.log @param {() => string} parts.newClientId
    * @param {() => string} parts.newSessionId for sessions that posts refer to
    * @param {{id: string, worker: number}} parts.place id of this node, index of this worker
-   * @param {import('../stats/traffic.js').CounterWindow} parts.metrics for `info` of the server API
-   * @param {import('../stats/traffic.js').Traffic} parts.traffic @param {string} parts.version sent to clients
-   * @param {() => number} parts.clock ms
+   * @param {CounterWindow} parts.metrics for `info` of the server API
+   * @param {Traffic} parts.traffic @param {string} parts.version sent to clients @param {() => number} parts.clock ms
    */
-  constructor({
-    config,
-    rules,
-    tokens,
-    broker,
-    hub,
-    codecs,
-    sessions,
-    replies,
-    timers,
-    newClientId,
-    newSessionId,
-    place,
-    metrics,
-    traffic,
-    log,
-    version,
-    clock,
-  }) {
-    this.config = config
-    this.rules = rules
-    this.tokens = tokens
-    this.broker = broker
-    this.hub = hub
-    this.codecs = codecs
-    this.sessions = sessions
-    this.replies = replies
-    this.timers = timers
-    this.newClientId = newClientId
-    this.newSessionId = newSessionId
-    this.node = place.id
-    this.worker = place.worker
-    this.metrics = metrics
-    this.traffic = traffic
-    this.log = log
-    this.version = version
-    this.clock = clock
+  constructor(parts) {
+    this.config = parts.config
+    this.rules = parts.rules
+    this.tokens = parts.tokens
+    this.broker = parts.broker
+    this.hub = parts.hub
+    this.codecs = parts.codecs
+    this.sessions = parts.sessions
+    this.replies = parts.replies
+    this.timers = parts.timers
+    this.newClientId = parts.newClientId
+    this.newSessionId = parts.newSessionId
+    this.node = parts.place.id
+    this.worker = parts.place.worker
+    this.metrics = parts.metrics
+    this.traffic = parts.traffic
+    this.log = parts.log
+    this.version = parts.version
+    this.clock = parts.clock
   }
 
   /** @param {number} expireAt unix s @returns {number} seconds left, 1 s to 365 days */

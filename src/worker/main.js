@@ -31,6 +31,9 @@ import { Fanout } from '../transport/fanout.js'
 import { mountTransports } from '../transport/index.js'
 import { WorkerContext } from './context.js'
 
+/** @import { BrokerEvents } from '../broker/contract.js' */
+/** @import { WorkerStart } from '../primary/worker-pool.js' */
+
 /** Descriptor of the bus, opened by the primary. */
 const BUS_FD = 4
 const BUS_READ_SIZE = 256 * 1024
@@ -66,7 +69,7 @@ function openBus() {
   return { socket, read }
 }
 
-/** @param {import('../primary/worker-pool.js').WorkerStart} start */
+/** @param {WorkerStart} start */
 async function run({ config, index, workers, node, terminal, quiet, cursorKey }) {
   const output = new LogOutput(config.log, terminal)
   output.shown = !quiet
@@ -96,7 +99,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   /** @type {(op: string, params: any) => any} */
   let control
   const calls = new Calls(log)
-  /** @type {import('../broker/contract.js').BrokerEvents} */
+  /** @type {BrokerEvents} */
   const events = {
     publication: (channel, publication) => hub.publication(channel, publication),
     presence: (channel, info, joined) => hub.presence(channel, info, joined),

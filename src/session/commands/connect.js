@@ -4,17 +4,17 @@ import { expireConnection } from '../expiry.js'
 import { planServerSide } from '../server-side.js'
 import { State, Trait } from '../state.js'
 
+/** @import { Identity } from '../../auth/tokens.js' */
+/** @import { Buffering, Channel } from '../../hub/channel.js' */
+/** @import { SubscribeResult } from '../../protocol/contract.js' */
+/** @import { Plan } from '../plan.js' */
+/** @import { Session } from '../session.js' */
+
 /**
- * @typedef {import('../session.js').Session} Session
- * @typedef {import('../plan.js').Plan} Plan
- * @typedef {import('../../hub/channel.js').Channel} Channel
- * @typedef {import('../../hub/channel.js').Buffering} Buffering
- * @typedef {import('../../auth/tokens.js').Identity} Identity
- *
  * @typedef {object} Ready a server-side subscription with the broker's answer
  * @property {Plan} plan
  * @property {Channel} channel
- * @property {import('../../protocol/contract.js').SubscribeResult} result
+ * @property {SubscribeResult} result
  * @property {Buffering | null} buffering messages since the answer; null: not buffered
  */
 

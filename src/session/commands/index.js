@@ -6,7 +6,9 @@ import { history, presence, presenceStats } from './read.js'
 import { refresh } from './refresh.js'
 import { subRefresh, subscribe, unsubscribe } from './subscribe.js'
 
-/** @typedef {import('../session.js').Session} Session */
+/** @import { Disconnect } from '../../errors.js' */
+/** @import { Command } from '../../protocol/contract.js' */
+/** @import { Session } from '../session.js' */
 
 /** @type {[method: string, run: (session: Session, id: number, request: any) => void][]} */
 const table = [
@@ -34,8 +36,8 @@ const commands = Object.freeze(
 /**
  * Handles one command (client protocol, sections 4 and 5).
  * @param {Session} session
- * @param {import('../../protocol/contract.js').Command} command
- * @throws {import('../../errors.js').Disconnect} for a protocol violation, which closes the connection
+ * @param {Command} command
+ * @throws {Disconnect} for a protocol violation, which closes the connection
  */
 export function dispatch(session, { id, method, request, ping }) {
   const connecting = method === 'connect'

@@ -1,16 +1,16 @@
 import { disconnects, errors } from '../../errors.js'
 import { bytesPayload, fitsFormat, NO_PAYLOAD, textPayload } from '../../protocol/payload.js'
 
-/**
- * @param {string | Buffer | undefined} data from the codec: JSON text, or any bytes
- * @returns {import('../../protocol/payload.js').Payload}
- */
+/** @import { Payload } from '../../protocol/payload.js' */
+/** @import { Session } from '../session.js' */
+
+/** @param {string | Buffer | undefined} data from the codec: JSON text, or any bytes @returns {Payload} */
 function payloadOf(data) {
   if (data === undefined) return NO_PAYLOAD
   return typeof data === 'string' ? textPayload(data) : bytesPayload(data)
 }
 
-/** @param {import('../session.js').Session} session @param {number} id @param {any} request */
+/** @param {Session} session @param {number} id @param {any} request */
 export function publish(session, id, { channel, data }) {
   const { rules, broker, traffic } = session.context
   const namespace = rules.resolve(channel)
@@ -42,7 +42,7 @@ export function publish(session, id, { channel, data }) {
   )
 }
 
-/** @param {import('../session.js').Session} session @param {number} id @param {any} request */
+/** @param {Session} session @param {number} id @param {any} request */
 export function rpc(session, id, { method = '' }) {
   const { ping } = session.context.config.rpc
   if (!ping.enabled) throw errors.notAvailable

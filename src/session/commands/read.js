@@ -1,9 +1,7 @@
 import { disconnects, errors } from '../../errors.js'
 
-/**
- * @typedef {import('../session.js').Session} Session
- * @typedef {import('../../auth/channel-rules.js').Namespace} Namespace
- */
+/** @import { Namespace } from '../../auth/channel-rules.js' */
+/** @import { Session } from '../session.js' */
 
 /**
  * Checks that the session may read the channel.

@@ -2,7 +2,8 @@ import { disconnects, errors } from '../../errors.js'
 import { expireConnection } from '../expiry.js'
 import { Kind, list } from '../subscription.js'
 
-/** @typedef {import('../session.js').Session} Session */
+/** @import { ConnectClaims } from '../../auth/tokens.js' */
+/** @import { Session } from '../session.js' */
 
 /** @param {Session} session @param {number} id @param {any} request */
 export function refresh(session, id, { token }) {
@@ -33,7 +34,7 @@ function channelsChanged(session, subs) {
   )
 }
 
-/** @param {Session} session @param {number} id @param {import('../../auth/tokens.js').ConnectClaims} claims */
+/** @param {Session} session @param {number} id @param {ConnectClaims} claims */
 function extend(session, id, claims) {
   const { context, codec } = session
   for (const channel of claims.subs.keys()) if (!context.rules.resolve(channel)) throw errors.unknownChannel

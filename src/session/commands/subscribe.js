@@ -3,11 +3,13 @@ import { expireSubscription } from '../expiry.js'
 import { NO_GRANT, Plan } from '../plan.js'
 import { withClaims } from './refresh.js'
 
-/**
- * @typedef {import('../session.js').Session} Session
- * @typedef {import('../../auth/channel-rules.js').Namespace} Namespace
- * @typedef {import('../plan.js').Grant} Grant
- */
+/** @import { Namespace } from '../../auth/channel-rules.js' */
+/** @import { SubscribeClaims } from '../../auth/tokens.js' */
+/** @import { SubscribeAnswer } from '../../broker/contract.js' */
+/** @import { Disconnect } from '../../errors.js' */
+/** @import { Channel } from '../../hub/channel.js' */
+/** @import { Grant } from '../plan.js' */
+/** @import { Session } from '../session.js' */
 
 /** @param {Session} session @param {number} id @param {any} request */
 export function subscribe(session, id, request) {
@@ -45,9 +47,9 @@ export function subscribe(session, id, request) {
  * Grant of a subscription token.
  * @param {Session} session
  * @param {string} channel
- * @param {import('../../auth/tokens.js').SubscribeClaims} claims
+ * @param {SubscribeClaims} claims
  * @returns {Grant}
- * @throws {import('../../errors.js').Disconnect} the token is for another user, channel or client
+ * @throws {Disconnect} the token is for another user, channel or client
  */
 export function grant(session, channel, claims) {
   const foreign = claims.user !== session.user || claims.channel !== channel
@@ -57,8 +59,7 @@ export function grant(session, channel, claims) {
 }
 
 /**
- * @param {Session} session @param {number} id @param {any} request
- * @param {Namespace} namespace @param {Grant} grant
+ * @param {Session} session @param {number} id @param {any} request @param {Namespace} namespace @param {Grant} grant
  */
 function start(session, id, request, namespace, grant) {
   const plan = new Plan(session, request.channel, namespace, request, grant, false)
@@ -73,9 +74,8 @@ function start(session, id, request, namespace, grant) {
 }
 
 /**
- * @param {Session} session @param {number} id @param {Plan} plan
- * @param {import('../../hub/channel.js').Channel} channel
- * @param {import('../../broker/contract.js').SubscribeAnswer} answer
+ * @param {Session} session @param {number} id @param {Plan} plan @param {Channel} channel
+ * @param {SubscribeAnswer} answer
  */
 function finish(session, id, plan, channel, answer) {
   // The server API may have subscribed the session meanwhile.
@@ -124,10 +124,7 @@ function refusal(error) {
   return error === errors.permissionDenied ? disconnects.invalidToken : error
 }
 
-/**
- * @param {Session} session @param {number} id @param {string} channel
- * @param {import('../../auth/tokens.js').SubscribeClaims} claims
- */
+/** @param {Session} session @param {number} id @param {string} channel @param {SubscribeClaims} claims */
 function extend(session, id, channel, claims) {
   const { context, codec } = session
   const subscription = session.subscription(channel)

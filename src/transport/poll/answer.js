@@ -1,7 +1,10 @@
+/** @import { Encoded } from '../../protocol/contract.js' */
+/** @import { Exchange } from '../../server/contract.js' */
+
 /**
  * @typedef {object} Answer to a POST
  * @property {number} status
- * @property {import('../../protocol/contract.js').Encoded} body messages, or an error line
+ * @property {Encoded} body messages, or an error line
  * @property {number} seq number of the last message in the body; -1: the body contains no messages of the session
  * @property {boolean} binary whether the messages are Protobuf
  * @property {{code: number, reason: string} | null} closeNotice the session has ended after these messages
@@ -71,10 +74,7 @@ export function decodeAnswer(bytes) {
 const BINARY = 'application/octet-stream'
 const TEXT = 'text/plain; charset=utf-8'
 
-/**
- * @param {string} reason any text; a header allows visible ASCII only
- * @returns {string} for `decodeURIComponent`
- */
+/** @param {string} reason any text; a header allows visible ASCII only @returns {string} for `decodeURIComponent` */
 const headerText = reason =>
   Buffer.from(reason)
     .toString()
@@ -93,7 +93,7 @@ export class HttpPoll {
   #abandoned
 
   /**
-   * @param {import('../../server/contract.js').Exchange} exchange
+   * @param {Exchange} exchange
    * @param {Readonly<Record<string, string>>} head
    * @param {string} name of the session that the request opens; '' for later requests
    * @param {T} subject passed to `abandoned`

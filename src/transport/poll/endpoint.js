@@ -7,12 +7,14 @@ import { answers, badRequest, decodeAnswer, HttpPoll, RemotePoll } from './answe
 import { decodeCall, encodeCall, readRequest, sessionName } from './request.js'
 import { PollTransport } from './transport.js'
 
+/** @import { BrokerEvents } from '../../broker/contract.js' */
+/** @import { Exchange } from '../../server/contract.js' */
+/** @import { TransportParts } from '../index.js' */
+/** @import { Answer, WaitingPoll } from './answer.js' */
+/** @import { PollQueue } from './queue.js' */
+/** @import { PollRequest } from './request.js' */
+
 /**
- * @typedef {import('../../server/contract.js').Exchange} Exchange
- * @typedef {import('./request.js').PollRequest} PollRequest
- * @typedef {import('./queue.js').PollQueue} PollQueue
- * @typedef {import('./answer.js').Answer} Answer
- * @typedef {import('./answer.js').WaitingPoll} WaitingPoll
  * @typedef {Readonly<Record<string, string>>} Head
  * @typedef {{request: PollRequest, owner: number, poll: number}} Elsewhere a poll passed to another worker
  */
@@ -43,7 +45,7 @@ export class PollEndpoint {
       null,
     )
 
-  /** @param {import('../index.js').TransportParts} parts */
+  /** @param {TransportParts} parts */
   constructor({ context, server, fanout, cors, admission, calls }) {
     this.#context = context
     this.#server = server
@@ -154,7 +156,7 @@ export class PollEndpoint {
     return null
   }
 
-  /** @type {import('../../broker/contract.js').BrokerEvents['called']} */
+  /** @type {BrokerEvents['called']} */
   #onCall(call, answer) {
     const { request, worker, poll, body } = decodeCall(call)
     const queue = this.#transport.find(request.session)

@@ -1,6 +1,9 @@
 import { Timer } from '../../timer-wheel.js'
 
-/** @typedef {import('../../protocol/contract.js').Encoded} Encoded */
+/** @import { Encoded } from '../../protocol/contract.js' */
+/** @import { Session } from '../../session/session.js' */
+/** @import { WaitingPoll } from './answer.js' */
+/** @import { PollTransport } from './transport.js' */
 
 /** Bytes after which no message is added to an answer; the next poll gets the rest. */
 export const CUT = 1024 * 1024
@@ -47,7 +50,7 @@ export class PollQueue extends Timer {
   full = false
   /** @type {{code: number, reason: string} | null} how the session has ended */
   closeNotice = null
-  /** @type {import('./answer.js').WaitingPoll | null} the poll that waits for an answer */
+  /** @type {WaitingPoll | null} the poll that waits for an answer */
   waitingPoll = null
   /** Whether it is on the transport's list of queues to process. */
   scheduled = false
@@ -56,7 +59,7 @@ export class PollQueue extends Timer {
   /** @type {Encoded[]} those behind `acked` */
   #messages = []
 
-  /** @param {import('../../session/session.js').Session} session @param {number} limit bytes that may be pending */
+  /** @param {Session} session @param {number} limit bytes that may be pending */
   constructor(session, limit) {
     super()
     this.session = session
@@ -64,7 +67,7 @@ export class PollQueue extends Timer {
   }
 
   onTimer() {
-    const transport = /** @type {import('./transport.js').PollTransport} */ (this.session.transport)
+    const transport = /** @type {PollTransport} */ (this.session.transport)
     transport.timedOut(this)
   }
 

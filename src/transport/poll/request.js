@@ -25,8 +25,7 @@ function seconds(text, longest) {
 }
 
 /**
- * @param {string} query raw
- * @param {number} longest maximum waiting time, ms
+ * @param {string} query raw @param {number} longest maximum waiting time, ms
  * @returns {PollRequest | string} or an error line
  */
 export function readRequest(query, longest) {

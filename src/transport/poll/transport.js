@@ -4,12 +4,11 @@ import { sizeOf } from '../../stats/traffic.js'
 import { lines } from '../stream/framing.js'
 import { EndedSessions, PollQueue } from './queue.js'
 
-/**
- * @typedef {import('../index.js').Transport} Transport
- * @typedef {import('../index.js').Carrier} Carrier
- * @typedef {import('../../protocol/contract.js').Encoded} Encoded
- * @typedef {import('./answer.js').WaitingPoll} WaitingPoll
- */
+/** @import { Codec, Encoded } from '../../protocol/contract.js' */
+/** @import { WorkerContext } from '../../worker/context.js' */
+/** @import { Fanout } from '../fanout.js' */
+/** @import { Carrier, Transport } from '../index.js' */
+/** @import { WaitingPoll } from './answer.js' */
 
 /** Queues processed in one turn of the event loop, a few ms of work. */
 const MAX_PER_TURN = 128
@@ -36,10 +35,7 @@ export class PollTransport {
   #filled = []
   #slice = () => this.#runSlice()
 
-  /**
-   * @param {import('../../worker/context.js').WorkerContext} context
-   * @param {import('../fanout.js').Fanout} fanout
-   */
+  /** @param {WorkerContext} context @param {Fanout} fanout */
   constructor(context, fanout) {
     this.context = context
     this.traffic = context.traffic.of(this.name)
@@ -70,11 +66,7 @@ export class PollTransport {
 
   // Clients
 
-  /**
-   * @param {import('../../protocol/contract.js').Codec} codec
-   * @param {string} user
-   * @returns {PollQueue} of a new session
-   */
+  /** @param {Codec} codec @param {string} user @returns {PollQueue} of a new session */
   open(codec, user) {
     const session = new Session(this, null, codec, 0)
     const queue = new PollQueue(session, this.#limit)
@@ -203,11 +195,7 @@ export class PollTransport {
     if (queue.waitingPoll || queue.full) this.#schedule(queue)
   }
 
-  /**
-   * @param {Encoded} message valid during the call
-   * @param {import('../../protocol/contract.js').Codec} codec
-   * @returns {Encoded} as in a body; lives on
-   */
+  /** @param {Encoded} message valid during the call @param {Codec} codec @returns {Encoded} as in a body; lives on */
   #frame(message, codec) {
     if (!codec.binary) return lines(message)
     return typeof message === 'string' ? message : Buffer.from(message)

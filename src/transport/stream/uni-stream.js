@@ -10,9 +10,7 @@ import { StreamTransport, TEXT_HEAD } from './stream-transport.js'
 /** @import { Encoded } from '../../protocol/contract.js' */
 /** @import { Exchange, Stream } from '../../server/contract.js' */
 
-/**
- * @typedef {Session} SessionType
- */
+/** @typedef {Session} SessionType */
 
 /** @typedef {{user: string, head: Record<string, string>, token: string, lastEventId: string}} Client of a request */
 

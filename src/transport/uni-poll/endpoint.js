@@ -15,9 +15,7 @@ import { readRequest } from './request.js'
 /** @import { Position } from './cursor.js' */
 /** @import { PollRequest } from './request.js' */
 
-/**
- * @typedef {Readonly<Record<string, string>>} Head
- */
+/** @typedef {Readonly<Record<string, string>>} Head */
 
 const METHODS = 'GET, POST, OPTIONS'
 /** Shared head of most answers. @type {Head} */
