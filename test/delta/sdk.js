@@ -153,6 +153,7 @@ export async function testEdits(t, gateway, namespace, { publications, seed, lon
   })
   await Promise.all(readers.map(({ subscription }) => subscription.ready()))
 
+  const gone = new Set()
   const document = new TestDocument(random)
   while (record.published.length < publications) {
     const commands = []
@@ -171,6 +172,9 @@ export async function testEdits(t, gateway, namespace, { publications, seed, lon
     if (reader === steady || reader === steadyPlain) continue
     // Gone for a moment, or for longer than the history reaches.
     if (reader.client.state !== 'disconnected') {
+      // Whoever was there all the time gets all of it, however late.
+      if (!gone.has(reader)) await reader.until(record.published.length - 1)
+      gone.add(reader)
       reader.client.disconnect()
       if (random.hit(0.5)) reader.client.connect()
     } else {
