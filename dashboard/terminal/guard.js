@@ -27,16 +27,19 @@ export class Guard {
   #settings
   #fd
   #leave
+  #hold
   /** @type {Pipe | null} */
   #pipe = null
 
   /**
    * Create it before the terminal's settings change; start it afterwards.
    * @param {number} fd @param {string} leave sequences that restore the terminal
+   * @param {number} hold file descriptor that it holds until it has ended; 0: none
    */
-  constructor(fd, leave) {
+  constructor(fd, leave, hold) {
     this.#fd = fd
     this.#leave = leave
+    this.#hold = hold > 0 ? hold : /** @type {const} */ ('ignore')
     const { stdout } = spawnSync('stty', ['-g'], { stdio: [fd, 'pipe', 'ignore'], encoding: 'utf8' })
     this.#settings = stdout?.trim() ?? ''
   }
@@ -46,7 +49,8 @@ export class Guard {
     // In its own session: signals to the terminal or the process group do not reach it.
     /** @type {import('node:child_process').ChildProcess} */
     const child = spawn('sh', ['-c', SCRIPT, 'guard', this.#settings, leave], {
-      stdio: ['pipe', this.#fd, 'ignore'],
+      // The script has its own use of 3.
+      stdio: ['pipe', this.#fd, 'ignore', 'ignore', this.#hold],
       cwd: '/',
       detached: true,
     })

@@ -52,6 +52,7 @@ export class Terminal {
   #output
   #host
   #suspendable
+  #guardFd
   #theme
   #unicode
   /** @type {KeyInput | null} */
@@ -82,13 +83,15 @@ export class Terminal {
    * @param {object} parts @param {NodeJS.ReadStream} parts.input
    * @param {NodeJS.WriteStream & {fd: number}} parts.output @param {Capabilities} parts.capabilities
    * @param {boolean} [parts.suspendable] whether Ctrl-Z stops the program's process group; else it is a key (`C-z`)
+   * @param {number} [parts.guardFd] file descriptor that the guard holds until it has ended; 0: none
    * @param {Host} [parts.host]
    */
-  constructor({ input, output, capabilities, suspendable = true, host = process }) {
+  constructor({ input, output, capabilities, suspendable = true, guardFd = 0, host = process }) {
     this.#input = input
     this.#output = output
     this.#host = host
     this.#suspendable = suspendable
+    this.#guardFd = guardFd
     this.#theme = new Theme(capabilities.colors)
     this.#unicode = capabilities.unicode
     // Also after close: the last write may fail late, on a terminal that is gone.
@@ -149,7 +152,7 @@ export class Terminal {
   }
 
   #enter() {
-    if (this.#output.isTTY) this.#guard = new Guard(this.#output.fd, RESCUE)
+    if (this.#output.isTTY) this.#guard = new Guard(this.#output.fd, RESCUE, this.#guardFd)
     // In the background this blocks until the process is in the foreground: write nothing before.
     if (this.#input.isTTY) this.#input.setRawMode(true).resume()
     this.#guard?.start()

@@ -6,9 +6,12 @@ import { fileURLToPath } from 'node:url'
 import { EXIT_CODES } from '../../dashboard/exit-codes.js'
 
 /** @import { ChildProcess } from 'node:child_process' */
+/** @import { Readable } from 'node:stream' */
 
-/** The guard of a killed dashboard needs this long to restore the terminal; earlier output would be lost, ms. */
-const GUARD_MS = 500
+/** Maximum time to wait for the guard of a killed dashboard, ms: output before it has restored the terminal is lost. */
+const GUARD_MS = 5000
+/** File descriptor of a pipe that the dashboard and its guard hold: it ends when both have ended. */
+const GUARD_FD = 3
 /** The dashboard is killed after this time, ms. */
 const END_MS = 2000
 
@@ -38,9 +41,11 @@ export class TerminalView {
   start() {
     // Not with the gateway's Node.js flags: they tune its heap.
     const child = spawn(process.execPath, [BIN, 'dashboard', this.#socket, '--owner'], {
-      stdio: 'inherit',
-      env: this.#env,
+      stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
+      env: { ...this.#env, HALLEY_GUARD_FD: String(GUARD_FD) },
     })
+    const guard = /** @type {Readable} */ (child.stdio[GUARD_FD])
+    guard?.on('error', () => {}).resume()
     this.#child = child
     this.#gone = new Promise(resolve => {
       const end = (/** @type {{stop: boolean, fault: string}} */ how) => {
@@ -53,7 +58,10 @@ export class TerminalView {
       child.once('exit', (code, signal) => {
         const requested = code === EXIT_CODES.left || code === EXIT_CODES.stop
         const fault = requested ? '' : (signal ?? `exit code ${code}`)
-        setTimeout(() => end({ stop: code === EXIT_CODES.stop, fault }), signal === null ? 0 : GUARD_MS)
+        const over = () => end({ stop: code === EXIT_CODES.stop, fault })
+        if (signal === null || guard.closed) return over()
+        guard.once('close', over)
+        setTimeout(over, GUARD_MS).unref()
       })
     })
   }

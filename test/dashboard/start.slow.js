@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { answers, DASHBOARD, descendants, GATEWAY, isFree, isLeft, pidOf, start } from './npm-start.js'
 import { eventually } from './tmux.js'
@@ -32,6 +33,29 @@ t.test('a dashboard that is killed leaves terminal and gateway as they were', as
   await tmux.until('bye')
   await isFree(t, terminal)
 })
+
+t.test(
+  'what is logged after a dashboard was killed is not lost with its screen, however late it goes',
+  async t => {
+    const terminal = await start(t)
+    const { tmux } = terminal
+    await tmux.until('workers 2')
+    const dashboard = await pidOf(tmux, DASHBOARD)
+    const [guard] = await eventually(
+      () => descendants(dashboard),
+      found => found.length === 1,
+    )
+    process.kill(guard.pid, 'SIGSTOP')
+    process.kill(dashboard, 'SIGKILL')
+    await wait(1500)
+    process.kill(guard.pid, 'SIGCONT')
+    await isLeft(t, terminal)
+    t.ok(await tmux.until('the dashboard failed: SIGKILL'))
+    await tmux.keys('C-c')
+    await tmux.until('bye')
+    await isFree(t, terminal)
+  },
+)
 
 t.test('a gateway that is killed takes the dashboard with it, and leaves the terminal as it was', async t => {
   const terminal = await start(t)
