@@ -7,7 +7,8 @@ t.test('npm start shows the dashboard, which may stop the gateway', async t => {
   await tmux.until(screen => screen.includes('Halley') && /workers 2/.test(screen))
   t.ok(await answers(port))
   await tmux.keys('h')
-  const [key] = /[0-9a-f]{32}/.exec(await tmux.until('API key')) ?? []
+  const help = await tmux.until(screen => screen.includes('API key') && /[0-9a-f]{32}/.test(screen))
+  const [key] = /[0-9a-f]{32}/.exec(help) ?? []
   const info = { method: 'POST', body: '{}', headers: { 'X-API-Key': `${key}` } }
   t.equal((await fetch(`http://127.0.0.1:${port}/api/info`, info)).status, 200, 'the help shows the key')
   await tmux.keys('Escape')
