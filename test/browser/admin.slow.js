@@ -93,7 +93,7 @@ t.test('an operator logs in, watches, publishes and disconnects', async t => {
     await page.until(`${sumOf('Clients')} === 3`)
     await clients[0].close()
     await page.until(`${sumOf('Clients')} === 2`)
-    await page.until(shows('events', 'listens'))
+    await page.until(shows('events', 'is listening'))
     const before = await page.text('node-facts')
     await page.until(`document.getElementById('node-facts').textContent !== ${JSON.stringify(before)}`)
   })
