@@ -85,7 +85,8 @@ t.test(
     let sent = 0
     redis.stop()
     const end = performance.now() + 2 * IO_TIMEOUT
-    while (performance.now() < end) {
+    // On a busy machine the first of them may get there late, and fail late.
+    while (performance.now() < end || !codes.has(100)) {
       for (const [i, client] of clients.entries()) {
         if (unanswered[i] > 500) continue
         unanswered[i] += 20
