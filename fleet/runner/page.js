@@ -56,7 +56,7 @@ function headlines({ steps, accounting, gateway }) {
     items.push({ label: 'Lost', value: count(accounting.lost), note: `of ${count(accounting.expected)}` })
   else items.push({ label: 'Ended', value: count(accounting.ended), note: 'connections, by themselves' })
   const deaths = gateway?.workerDeaths ?? 0
-  if (deaths > 0) items.push({ label: 'Workers that died', value: count(deaths), note: 'and were replaced' })
+  if (deaths > 0) items.push({ label: 'Deaths of workers', value: count(deaths), note: 'and were replaced' })
   return { kind: 'headlines', items }
 }
 

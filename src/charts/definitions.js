@@ -29,7 +29,7 @@ export const CHARTS = Object.freeze([
   {
     id: 'memory',
     title: 'Memory',
-    note: 'Of the gateway. Kernel: sockets of its connections, and what is queued in them. Native and JS heap: resident memory of its processes.',
+    note: 'Of the gateway. Kernel: sockets of its connections and the data queued in them. Native and JS heap: resident memory of its processes.',
     unit: 'bytes',
     right: 'count',
     stacked: true,
@@ -44,7 +44,7 @@ export const CHARTS = Object.freeze([
   {
     id: 'ticks',
     title: 'Event-loop delay',
-    note: 'How long an event waited for the loop, on a 10 ms grid; the lines are moving averages.',
+    note: 'How long events waited for the event loop, measured every 10 ms; the lines are moving averages.',
     unit: 'ms',
     logarithmic: true,
     smooth: true,
@@ -70,7 +70,7 @@ export const CHARTS = Object.freeze([
   {
     id: 'arrivals',
     title: 'Connections',
-    note: 'Opened and closed: a second, on the right.',
+    note: 'Opened and closed: per second, right axis.',
     unit: 'count',
     right: 'count_s',
     series: [
@@ -112,7 +112,7 @@ export const CHARTS = Object.freeze([
   {
     id: 'connection',
     title: 'Memory of a connection',
-    note: 'Added since the gateway was idle.',
+    note: 'Without the memory of the idle gateway.',
     unit: 'bytes',
     series: [
       { label: 'Together', column: 'total_per_connection', color: 'quiet', stroke: 'dashes' },

@@ -49,14 +49,14 @@ function renderSeveral(runs) {
 </article>`,
   )
   return `<div class="compared">${renderTable(figuresTable(runs))}
-<section><h2>Laid over each other</h2><div id="overlay"></div></section></div>
-<section class="side-by-side"><h2>Side by side</h2><p class="note">One measure for all, from the beginning of each run.</p>
+<section><h2>Overlaid</h2><div id="overlay"></div></section></div>
+<section class="side-by-side"><h2>Side by side</h2><p class="note">The same scale for all runs, from the start of each run.</p>
 <div class="runs">${parts.join('')}</div></section>`
 }
 
-const FOOTNOTES = `<p>Steady state: the longest stretch in which connections stay within 2&nbsp;% of their most; if there is none, the busiest part of the
-run. Memory of a connection: what was added since the gateway was idle, in that stretch. 1&nbsp;KB is 1024 bytes, 100&nbsp;% CPU one core.</p>
-<p class="screen-only">Drag over a chart to look closer, double-click for the whole run. Click a name to hide its line.</p>`
+const FOOTNOTES = `<p>Steady state: the longest period in which connections stay within 2&nbsp;% of their maximum; if there is none, the busiest part of
+the run. Memory of a connection: growth since the gateway was idle, in that period. 1&nbsp;KB is 1024 bytes, 100&nbsp;% CPU one core.</p>
+<p class="screen-only">Drag over a chart to zoom in, double-click for the whole run. Click a name to hide its line.</p>`
 
 /** @param {Run[]} runs @param {string} title */
 function renderRuns(runs, title) {

@@ -117,7 +117,7 @@ t.test('an operator logs in, watches, publishes and disconnects', async t => {
     await page.evaluate(`${rowWith('channels', 'news')}.querySelector('button').click()`)
     t.equal(await page.evaluate(`document.getElementById('publish-channel').value`), 'news')
     await submit(page, 'publish-form', { 'publish-data': '{"text": ' })
-    await page.until(shows('publish-result', 'No JSON'))
+    await page.until(shows('publish-result', 'Not valid JSON'))
     const data = '{"text":"hello","id":12345678901234567890}'
     await submit(page, 'publish-form', { 'publish-data': data })
     await page.until(shows('publish-result', 'Published to news.'))

@@ -90,7 +90,7 @@ t.test('the table has a column for each run, and leaves out what no run knows', 
   t.equal(cell('Duration'), '1m59')
   t.equal(cell('Together'), '9\u202fKB')
   t.notOk(
-    rows.some(({ label }) => label === 'Workers that died'),
+    rows.some(({ label }) => label === 'Deaths of workers'),
     'not in the file',
   )
   t.same(

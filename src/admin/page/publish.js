@@ -41,7 +41,7 @@ export class Publish {
       fault = /** @type {Error} */ (error).message
     }
     this.#data.setAttribute('aria-invalid', String(fault !== ''))
-    this.#say(fault && `No JSON: ${fault}`, false)
+    this.#say(fault && `Not valid JSON: ${fault}`, false)
     return fault === ''
   }
 

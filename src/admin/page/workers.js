@@ -34,7 +34,7 @@ const COLUMNS = [
   {
     label: 'State',
     words: true,
-    hint: 'silent: it has said nothing for more than 1.5 s',
+    hint: 'silent: no sample for more than 1.5 s',
     value: ({ state }) => state,
     text: ({ state, deaths }) => (deaths === 0 ? state : `${state}, ${deaths}× died`),
     tone: ({ state }) => TONES[state],
@@ -44,18 +44,18 @@ const COLUMNS = [
   figure('RSS', 'resident memory', ({ memory }) => memory.rss, bytes),
   figure('Heap', 'JavaScript heap in use', ({ memory }) => memory.heap_used, bytes),
   figure('Clients', 'connected', ({ connections }) => connections.connected, whole),
+  figure('Delay avg', 'event-loop delay: average, ms', ({ loop }) => loop.ticks.avg, ms, healthBy('tickAvg')),
   figure(
-    'Delay avg',
-    'event-loop delay: ms that events waited for the loop',
-    ({ loop }) => loop.ticks.avg,
+    'p90',
+    'event-loop delay: 90th percentile, ms',
+    ({ loop }) => loop.ticks.p90,
     ms,
-    healthBy('tickAvg'),
+    healthBy('tickP90'),
   ),
-  figure('p90', '90th percentile of the waits, ms', ({ loop }) => loop.ticks.p90, ms, healthBy('tickP90')),
-  figure('max', 'longest wait, ms', ({ loop }) => loop.ticks.max, ms, healthBy('tickMax')),
+  figure('max', 'event-loop delay: maximum, ms', ({ loop }) => loop.ticks.max, ms, healthBy('tickMax')),
   figure(
     'Busy',
-    'share of time in which the loop was not waiting',
+    'share of time in which the event loop was active',
     ({ loop }) => loop.utilization,
     percent,
     alarmBy('loop'),
@@ -63,7 +63,7 @@ const COLUMNS = [
   figure('In /s', 'messages from clients', s => (s.counts.in.messages * 1000) / s.interval, short),
   figure('Out /s', 'messages to clients', s => (s.counts.out.messages * 1000) / s.interval, short),
   figure('GC ms', 'pauses for garbage collection in the last second', pause, ms, alarmBy('gc')),
-  figure('Outbox', 'what clients have not taken yet', ({ outbox }) => outbox.bytes, bytes),
+  figure('Outbox', 'unsent bytes of all clients', ({ outbox }) => outbox.bytes, bytes),
 ]
 
 /** The table of workers, with their actions. */
