@@ -133,8 +133,8 @@
  * }} Control
  * - `survey`: asks every worker of every node, this one included; rejects with errors.internal if one does not answer
  * - `call`: one worker of one node, `node` '' = this one. Calls to one worker arrive in the order in which they were
- *   made. `done` (null: no answer wanted) gets errors.notFound if there is no such node or worker, or if the worker ends
- *   before its answer; no time limit
+ *   made. `done` (null: no answer wanted) gets errors.notFound if there is no such node or worker, or if the worker
+ *   ends before its answer; no time limit
  * - `claimUser`: counts a connection of the user over all workers, unless there are `limit` already
  * - `nodes`: connected nodes, this one included; 0: not known yet, or the engine connects no nodes
  * - `close`: the other workers stop waiting for this one; calls under way are still answered

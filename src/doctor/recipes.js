@@ -29,7 +29,7 @@ export const LAST_PORT = 65_535
 /** Kernel defaults: a setting within them needs no line. */
 const USUAL_NR_OPEN = 1_048_576
 const LEAST_NOFILE = 65_536
-/** Kernel defaults: `tcp_mem` in parts of memory (tcp_init_mem(), net/ipv4/tcp.c), files by memory (10 %, 1 KB each). */
+/** Kernel defaults: `tcp_mem` as parts of memory (tcp_init_mem(), net/ipv4/tcp.c); files use 10 %, 1 KB each. */
 const USUAL_TCP_MEM = [3 / 64, 1 / 16, 3 / 32]
 const USUAL_FILES = 0.1 / 1024
 /** The number that systemd writes; memory limits files anyway. */

@@ -1,6 +1,6 @@
-// The hub: channels with local subscribers, and the fan-out of their publications. The first and the last local subscriber
-// of a channel subscribe and unsubscribe the worker at the broker. Cohorts (channel.js) receive the same bytes, which
-// are encoded once. Imports: errors, protocol. It knows sessions only as `Subscriber`s, and no sockets.
+// The hub: channels with local subscribers, and the fan-out of their publications. The first and the last local
+// subscriber of a channel subscribe and unsubscribe the worker at the broker. Cohorts (channel.js) receive the same
+// bytes, which are encoded once. Imports: errors, protocol. It knows sessions only as `Subscriber`s, and no sockets.
 // Promises: publications in the order of their offsets, none twice; subscribers with a gap get `positionLost`.
 
 import { isUtf8 } from 'node:buffer'

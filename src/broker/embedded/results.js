@@ -3,8 +3,8 @@ const KEEP_MS = 5 * 60 * 1000
 const OVERHEAD = 160
 
 /**
- * The results of publications with an idempotency key. All live equally long, so the Map is in order of expiry: no timer
- * wheel is needed.
+ * The results of publications with an idempotency key. All live equally long, so the Map is in order of expiry: no
+ * timer wheel is needed.
  */
 export class Results {
   /** @type {Map<string, {offset: number, epoch: string, expireAt: number}>} */

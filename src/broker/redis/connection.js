@@ -14,7 +14,7 @@ import { EncodedCommand, SCRIPTS } from './scripts.js'
  * @typedef {object} ConnectionEvents
  * @property {(connection: Connection) => void} up commands can be sent; there are no subscriptions yet
  * @property {(connection: Connection) => void} down pending commands have failed, subscriptions have ended
- * @property {(topic: Buffer, message: Buffer) => void} message on a subscribed topic; both are valid only during the call
+ * @property {(topic: Buffer, message: Buffer) => void} message on a subscribed topic; both valid only during the call
  * @property {(connection: Connection, reason: string) => void} misplaced another server owns the slot
  */
 

@@ -10,7 +10,7 @@
  * @property {string} [unit] of an int: bytes, seconds ...
  * @property {Record<string, any>} schema JSON schema of the value; of durations, in ms
  * @property {string[]} [values] allowed ones
- * @property {Record<string, string>} [unsupported] values of Centrifugo that Halley does not support yet, with a message
+ * @property {Record<string, string>} [unsupported] unsupported values of Centrifugo, with a message
  * @property {boolean} [secret] never shown in messages
  * @property {boolean} [single] of strings: a single text stands for a list of one
  * @typedef {object} Extra
