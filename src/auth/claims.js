@@ -1,9 +1,10 @@
-// The claims of a token, read with their types (server API, sections 5 and 6). JSON for clients keeps its text.
+// Reads the claims of a token and checks their types; names and types are those of Centrifugo. Payloads for clients
+// (info, data) and `meta` keep their original JSON text.
 import { decodeBase64, toJson } from '../protocol/payload.js'
 import { isObject, rawMembers, singleLine } from '../protocol/raw-json.js'
 
-/** Thrown for every invalid token; tokens.js translates it. */
-export const malformed = Object.freeze(new Error('malformed token'))
+/** Thrown for every invalid token; tokens.js turns it into an error reply or a disconnect. */
+export const invalidToken = Object.freeze(new Error('malformed token'))
 
 /**
  * @typedef {{presence?: boolean, join_leave?: boolean, force_push_join_leave?: boolean, force_positioning?: boolean,
@@ -20,55 +21,55 @@ export const malformed = Object.freeze(new Error('malformed token'))
  * @property {number | undefined} exp unix s
  * @property {number | undefined} nbf unix s
  * @property {number | undefined} expireAt unix s, whole
- * @property {string | undefined} info
+ * @property {string | undefined} info raw JSON text
  */
 
 /** @type {(keyof Override)[]} */
 const overrides = ['presence', 'join_leave', 'force_push_join_leave', 'force_positioning', 'force_recovery']
 
 /** @param {any} value @returns {string} '' when absent */
-function text(value) {
+function readText(value) {
   if (value === undefined || value === null) return ''
-  if (typeof value !== 'string') throw malformed
+  if (typeof value !== 'string') throw invalidToken
   return value
 }
 
-/** A number as JSON writes it. */
+/** The syntax of a JSON number. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
-/** @param {any} value a number, or its text: some issuers write that */
-function date(value) {
+/** @param {any} value unix s; as text, too: some issuers write that @returns {number | undefined} */
+function readTime(value) {
   if (value === undefined || value === null) return undefined
   const number = typeof value === 'string' && NUMBER.test(value) ? Number(value) : value
-  if (typeof number !== 'number' || !Number.isFinite(number)) throw malformed
+  if (typeof number !== 'number' || !Number.isFinite(number)) throw invalidToken
   return number
 }
 
-/** @param {any} value */
-function wholeDate(value) {
+/** @param {any} value unix s @returns {number | undefined} */
+function readWholeTime(value) {
   if (value === undefined || value === null) return undefined
-  if (!Number.isSafeInteger(value)) throw malformed
+  if (!Number.isSafeInteger(value)) throw invalidToken
   return value
 }
 
 /** @param {any} value a JSON object, or nothing @returns {Record<string, any> | undefined} */
-function object(value) {
+function readObject(value) {
   if (value === undefined || value === null) return undefined
-  if (!isObject(value)) throw malformed
+  if (!isObject(value)) throw invalidToken
   return value
 }
 
 /**
- * The base64 form of a claim wins unless it is empty.
+ * A payload from its base64 or its plain claim. The base64 one takes precedence unless it is empty.
  * @param {any} encoded `b64info` or `b64data` @param {any} plain
- * @param {() => string | undefined} raw original text of the plain one
+ * @param {() => string | undefined} raw original text of `plain`
  * @returns {string | undefined}
  */
-function payload(encoded, plain, raw) {
-  const base64 = text(encoded)
+function readPayload(encoded, plain, raw) {
+  const base64 = readText(encoded)
   if (base64 !== '') {
     const bytes = decodeBase64(base64)
-    if (bytes === undefined) throw malformed
+    if (bytes === undefined) throw invalidToken
     return toJson(bytes)
   }
   if (plain === undefined || plain === null) return undefined
@@ -77,14 +78,15 @@ function payload(encoded, plain, raw) {
 
 /** @param {any} value `{"presence":{"value":true}, ...}` @returns {Override | undefined} */
 function readOverride(value) {
-  const given = object(value)
+  const given = readObject(value)
   if (given === undefined) return undefined
   /** @type {Override | undefined} */
   let result
   for (const name of overrides) {
-    const entry = object(given[name])
+    const entry = readObject(given[name])
     if (entry === undefined) continue
-    if (entry.value !== undefined && entry.value !== null && typeof entry.value !== 'boolean') throw malformed
+    if (entry.value !== undefined && entry.value !== null && typeof entry.value !== 'boolean')
+      throw invalidToken
     result ??= {}
     result[name] = entry.value === true
   }
@@ -99,8 +101,8 @@ function readOverride(value) {
 function readSubOptions(value, raw) {
   /** @type {SubOptions} */
   const options = {}
-  const info = payload(value.b64info, value.info, () => raw().get('info'))
-  const data = payload(value.b64data, value.data, () => raw().get('data'))
+  const info = readPayload(value.b64info, value.info, () => raw().get('info'))
+  const data = readPayload(value.b64data, value.data, () => raw().get('data'))
   const override = readOverride(value.override)
   if (info !== undefined) options.info = info
   if (data !== undefined) options.data = data
@@ -109,8 +111,8 @@ function readSubOptions(value, raw) {
 }
 
 /** @param {any} channel @returns {string} */
-function channelName(channel) {
-  if (typeof channel !== 'string' || channel === '') throw malformed
+function readChannel(channel) {
+  if (typeof channel !== 'string' || channel === '') throw invalidToken
   return channel
 }
 
@@ -118,43 +120,39 @@ function channelName(channel) {
 function readSubs(subs, channels, raw) {
   /** @type {Map<string, SubOptions>} */
   const result = new Map()
-  const given = object(subs)
-  if (channels !== undefined && channels !== null && !Array.isArray(channels)) throw malformed
-  const names = given === undefined ? [] : Object.keys(given)
-  if (given !== undefined && names.length > 0) {
-    /** @type {Map<string, string> | undefined} */
-    let texts
-    for (const name of names) {
-      const options = () =>
-        rawMembers(/** @type {string} */ ((texts ??= rawMembers(raw().get('subs') ?? '')).get(name)))
-      result.set(channelName(name), readSubOptions(object(given[name]) ?? {}, options))
-    }
+  const given = readObject(subs) ?? {}
+  if (channels !== undefined && channels !== null && !Array.isArray(channels)) throw invalidToken
+  const names = Object.keys(given)
+  const rawSubs = lazyMembers(() => raw().get('subs') ?? '')
+  for (const name of names) {
+    const rawOptions = lazyMembers(() => /** @type {string} */ (rawSubs().get(name)))
+    result.set(readChannel(name), readSubOptions(readObject(given[name]) ?? {}, rawOptions))
   }
   for (const name of channels ?? []) {
-    const channel = channelName(name)
+    const channel = readChannel(name)
     // A `subs` that is not empty replaces `channels`.
     if (names.length === 0) result.set(channel, {})
   }
   return result
 }
 
-/** @param {Record<string, any>} claims @param {string} userClaim */
+/** @param {Record<string, any>} claims @param {string} userClaim the claim that holds the user id */
 function readUser(claims, userClaim) {
-  return Object.hasOwn(claims, userClaim) ? text(claims[userClaim]) : ''
+  return Object.hasOwn(claims, userClaim) ? readText(claims[userClaim]) : ''
 }
 
 /** @param {Record<string, any>} claims @returns {{audience: string[], issuer: string | undefined}} */
 export function readParties({ aud, iss }) {
   const audience = aud === undefined || aud === null ? [] : Array.isArray(aud) ? aud : [aud]
-  for (const member of audience) if (typeof member !== 'string') throw malformed
-  return { audience, issuer: iss === undefined || iss === null ? undefined : text(iss) }
+  for (const member of audience) if (typeof member !== 'string') throw invalidToken
+  return { audience, issuer: iss === undefined || iss === null ? undefined : readText(iss) }
 }
 
-/** @param {string} json @returns {() => Map<string, string>} its members' original texts, parsed on first call */
+/** @param {() => string} json @returns {() => Map<string, string>} original texts of its members, found on first call */
 function lazyMembers(json) {
   /** @type {Map<string, string> | undefined} */
   let members
-  return () => (members ??= rawMembers(json))
+  return () => (members ??= rawMembers(json()))
 }
 
 /**
@@ -162,16 +160,17 @@ function lazyMembers(json) {
  * @returns {CommonClaims & {meta: string | undefined, subs: Map<string, SubOptions>}}
  */
 export function readConnectClaims(claims, json, userClaim) {
-  const raw = lazyMembers(json)
-  text(claims.jti)
+  const raw = lazyMembers(() => json)
+  // Not used, but checked.
+  readText(claims.jti)
   return {
     user: readUser(claims, userClaim),
-    channel: text(claims.channel),
-    exp: date(claims.exp),
-    nbf: date(claims.nbf),
-    expireAt: wholeDate(claims.expire_at),
-    info: payload(claims.b64info, claims.info, () => raw().get('info')),
-    meta: payload('', claims.meta, () => raw().get('meta')),
+    channel: readText(claims.channel),
+    exp: readTime(claims.exp),
+    nbf: readTime(claims.nbf),
+    expireAt: readWholeTime(claims.expire_at),
+    info: readPayload(claims.b64info, claims.info, () => raw().get('info')),
+    meta: readPayload('', claims.meta, () => raw().get('meta')),
     subs: readSubs(claims.subs, claims.channels, raw),
   }
 }
@@ -181,15 +180,17 @@ export function readConnectClaims(claims, json, userClaim) {
  * @returns {CommonClaims & SubOptions & {client: string | undefined}}
  */
 export function readSubscribeClaims(claims, json, userClaim) {
-  const options = readSubOptions(claims, lazyMembers(json))
-  text(claims.jti)
+  const raw = lazyMembers(() => json)
+  const options = readSubOptions(claims, raw)
+  // Not used, but checked.
+  readText(claims.jti)
   return {
     user: readUser(claims, userClaim),
-    channel: text(claims.channel),
-    client: text(claims.client) || undefined,
-    exp: date(claims.exp),
-    nbf: date(claims.nbf),
-    expireAt: wholeDate(claims.expire_at),
+    channel: readText(claims.channel),
+    client: readText(claims.client) || undefined,
+    exp: readTime(claims.exp),
+    nbf: readTime(claims.nbf),
+    expireAt: readWholeTime(claims.expire_at),
     info: options.info,
     data: options.data,
     override: options.override,

@@ -8,7 +8,7 @@ import { createEndpoint } from '../config/jwks-endpoint.js'
 import { compilePattern } from '../config/pattern.js'
 import { disconnects, errors } from '../errors.js'
 import { isObject } from '../protocol/raw-json.js'
-import { malformed, readConnectClaims, readParties, readSubscribeClaims } from './claims.js'
+import { invalidToken, readConnectClaims, readParties, readSubscribeClaims } from './claims.js'
 import { Jwks } from './jwks.js'
 import { StaticKeys } from './keys.js'
 
@@ -49,7 +49,7 @@ const base64url = /^[A-Za-z0-9_-]+$/
 /** @param {string} segment */
 function decodeSegment(segment) {
   // One character beyond a group of four holds no byte; Buffer would ignore it.
-  if (segment.length % 4 === 1 || !base64url.test(segment)) throw malformed
+  if (segment.length % 4 === 1 || !base64url.test(segment)) throw invalidToken
   return Buffer.from(segment, 'base64url').toString('utf8')
 }
 
@@ -59,9 +59,9 @@ function parseObject(json) {
   try {
     value = JSON.parse(json)
   } catch {
-    throw malformed
+    throw invalidToken
   }
-  if (!isObject(value)) throw malformed
+  if (!isObject(value)) throw invalidToken
   return value
 }
 
@@ -130,26 +130,26 @@ class Verifier {
    * @template T
    * @param {string} token @param {(jwt: Jwt) => T} finish checks after the signature
    * @returns {T | Promise<T>}
-   * @throws `malformed`, and errors of `finish`
+   * @throws `invalidToken`, and errors of `finish`
    */
   verify(token, finish) {
     const jwt = this.#parse(token)
     const groups = this.#matchPatterns(jwt.payload)
     const good = this.#skipSignature || this.#checkSignature(jwt, groups)
     if (good === true) return finish(jwt)
-    if (good === false) throw malformed
+    if (good === false) throw invalidToken
     return good.then(result => {
-      if (!result) throw malformed
+      if (!result) throw invalidToken
       return finish(jwt)
     })
   }
 
   /** @param {any} token @returns {Jwt} */
   #parse(token) {
-    if (typeof token !== 'string') throw malformed
+    if (typeof token !== 'string') throw invalidToken
     const first = token.indexOf('.')
     const second = token.indexOf('.', first + 1)
-    if (first <= 0 || second === -1 || token.indexOf('.', second + 1) !== -1) throw malformed
+    if (first <= 0 || second === -1 || token.indexOf('.', second + 1) !== -1) throw invalidToken
     const headerText = token.slice(0, first)
     if (headerText !== this.#headerText) {
       const header = parseObject(decodeSegment(headerText))
@@ -158,7 +158,7 @@ class Verifier {
       this.#header = header
     }
     const header = this.#header
-    if (typeof header.alg !== 'string' || typeof (header.kid ?? '') !== 'string') throw malformed
+    if (typeof header.alg !== 'string' || typeof (header.kid ?? '') !== 'string') throw invalidToken
     const json = decodeSegment(token.slice(first + 1, second))
     return { token, header, payload: parseObject(json), json }
   }
@@ -171,14 +171,14 @@ class Verifier {
     const groups = {}
     if (this.#issuerPattern !== null) {
       const match = issuer === undefined ? null : this.#issuerPattern.exec(issuer)
-      if (match === null) throw malformed
+      if (match === null) throw invalidToken
       Object.assign(groups, match.groups)
     }
     if (this.#audiencePattern !== null) {
       const pattern = this.#audiencePattern
       let match = null
       for (const member of audience) if ((match = pattern.exec(member)) !== null) break
-      if (match === null) throw malformed
+      if (match === null) throw invalidToken
       Object.assign(groups, match.groups)
     }
     return groups
@@ -209,7 +209,7 @@ class Verifier {
     const claims = readConnectClaims(payload, json, this.#userClaim)
     this.#checkParties(payload)
     // A subscription token must not open a connection.
-    if (claims.channel !== '') throw malformed
+    if (claims.channel !== '') throw invalidToken
     const expireAt = this.#expiry(claims, expires)
     return { user: claims.user, expireAt, info: claims.info, meta: claims.meta, subs: claims.subs }
   }
@@ -218,7 +218,7 @@ class Verifier {
   finishSubscribe({ payload, json }) {
     const claims = readSubscribeClaims(payload, json, this.#userClaim)
     this.#checkParties(payload)
-    if (claims.channel === '') throw malformed
+    if (claims.channel === '') throw invalidToken
     const { user, channel, client, info, data, override } = claims
     return { user, channel, client, expireAt: this.#expiry(claims, true), info, data, override }
   }
@@ -226,8 +226,8 @@ class Verifier {
   /** @param {Record<string, any>} payload */
   #checkParties(payload) {
     const { audience, issuer } = readParties(payload)
-    if (this.#audience !== '' && !audience.includes(this.#audience)) throw malformed
-    if (this.#issuer !== '' && issuer !== this.#issuer) throw malformed
+    if (this.#audience !== '' && !audience.includes(this.#audience)) throw invalidToken
+    if (this.#issuer !== '' && issuer !== this.#issuer) throw invalidToken
   }
 
   /** @param {CommonClaims} claims @param {boolean} expires false: never @returns {number} unix s, 0 = never */
@@ -251,7 +251,7 @@ class Verifier {
  */
 function answer(invalid, verify) {
   /** @param {Error} error */
-  const translate = error => (error === malformed ? invalid : error)
+  const translate = error => (error === invalidToken ? invalid : error)
   try {
     const claims = verify()
     if (!(claims instanceof Promise)) return claims
