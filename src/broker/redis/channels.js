@@ -71,7 +71,7 @@ export class Channels {
 
   /**
    * @param {import('../contract.js').BrokerEvents} events @param {(partition: Partition) => PartitionQueue} queueOf
-   * @param {import('./publishes.js').Batches} batches
+   * @param {import('./publishes.js').PendingBatches} batches
    */
   constructor(events, queueOf, batches) {
     this.#events = events

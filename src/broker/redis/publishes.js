@@ -7,35 +7,37 @@ import { publish } from './scripts.js'
  * @typedef {import('./partition.js').Partition} Partition
  *
  * @typedef {object} Item one message on its way to Redis
- * @property {string} flags see streams.lua
+ * @property {string} flags of the script `publish` in streams.lua
  * @property {string} channel
- * @property {Buffer | string} body
- * @property {PublishOptions | null} options of a publication
+ * @property {Buffer | string} body a publication from `encode`, or a whole event
+ * @property {PublishOptions | null} options null: an event
  * @property {((error: Error | null, offset: number, epoch: string) => void) | null} done
- * @property {boolean} echo whether this worker will receive it too
- * @property {boolean} answered
- * @property {number} offset
- * @property {string} epoch
+ * @property {boolean} awaitsEcho whether `done` still waits for this worker's own copy of the publication
+ * @property {boolean} answered whether Redis has replied
+ * @property {number} offset from the reply
+ * @property {string} epoch from the reply
  */
 
 /** Limits of a batch: Redis blocks while it runs one. */
 const MAX_ITEMS = 64
 const MAX_BYTES = 512 * 1024
-/** Validity of an idempotency key, ms (server API, publish). */
-const RESULT_TTL = 5 * 60 * 1000
-/** Ticks until an echo is no longer awaited. */
+/** Validity of an idempotency key, ms; as in Centrifugo. */
+const IDEMPOTENCY_TTL = 5 * 60 * 1000
+/** Ticks, one a second, until an echo is no longer awaited. */
 const MAX_TICKS = 5
-const BANG = '!'
-const EQUALS = '='
+/** The first character of a line of the reply, see streams.lua. */
+const FAILED = '!'
+const DUPLICATE = '='
 
 /**
- * Pending batches. A publication to a channel of this worker comes back as an echo, before or after the reply
- * (depending on the version of Redis); `done` waits for both.
+ * Batches with awaited echoes. A publication to a channel of this worker comes back as an echo, before or after the
+ * reply (depending on the version of Redis); `done` waits for both. Batch ids begin with the worker's `uid`, so that
+ * each worker recognizes its own.
  */
-export class Batches {
+export class PendingBatches {
   #uid
   #last = 0
-  /** @type {Map<string, {items: Item[], partition: Partition, ticks: number}>} by id, while echoes are missing */
+  /** @type {Map<string, {items: Item[], partition: Partition, ticks: number}>} by id */
   #open = new Map()
 
   /** @param {string} uid */
@@ -59,44 +61,47 @@ export class Batches {
     this.#open.delete(batchId)
   }
 
-  /** Called when a publication was delivered in this worker. @param {string} batchId @param {number} index */
+  /** A publication of any worker was delivered in this one. @param {string} batchId @param {number} index */
   echo(batchId, index) {
     if (!batchId.startsWith(this.#uid)) return
     const batch = this.#open.get(batchId)
     const item = batch?.items[index]
-    if (!batch || !item?.echo) return
-    item.echo = false
+    if (!batch || !item?.awaitsEcho) return
+    item.awaitsEcho = false
     if (!item.answered) return
-    if (batch.items.every(({ answered, echo }) => answered && !echo)) this.#open.delete(batchId)
+    if (batch.items.every(({ answered, awaitsEcho }) => answered && !awaitsEcho)) this.#open.delete(batchId)
     item.done?.(null, item.offset, item.epoch)
   }
 
-  /** Called once a second: Redis may have refused the subscription of the awaited echoes. */
+  /** Called once a second. Redis may have refused the subscription, and then an echo never comes. */
   tick() {
-    this.#release(batch => ++batch.ticks > MAX_TICKS && batch.items.every(({ answered }) => answered))
+    this.#stopWaiting(batch => ++batch.ticks > MAX_TICKS && batch.items.every(({ answered }) => answered))
   }
 
-  /** No echo will come: publications with a reply count as published. @param {Partition} partition now down */
-  release(partition) {
-    this.#release(batch => batch.partition === partition)
+  /** No echo comes over a lost connection. @param {Partition} partition */
+  down(partition) {
+    this.#stopWaiting(batch => batch.partition === partition)
   }
 
-  /** @param {(batch: {items: Item[], partition: Partition, ticks: number}) => boolean} chosen */
-  #release(chosen) {
+  /**
+   * Publications with a reply count as published, with or without their echo.
+   * @param {(batch: {items: Item[], partition: Partition, ticks: number}) => boolean} matches
+   */
+  #stopWaiting(matches) {
     for (const [batchId, batch] of this.#open) {
-      if (!chosen(batch)) continue
+      if (!matches(batch)) continue
       const { items } = batch
       this.#open.delete(batchId)
       for (const item of items) {
-        if (!item.answered || !item.echo) continue
-        item.echo = false
+        if (!item.answered || !item.awaitsEcho) continue
+        item.awaitsEcho = false
         item.done?.(null, item.offset, item.epoch)
       }
     }
   }
 }
 
-/** Publications of one turn to the channels of a partition: one script call for many, each of them an atomic step. */
+/** Publications and events of one event-loop turn to one partition, in few script calls. Each item is atomic by itself. */
 export class Publishes {
   #partition
   #batches
@@ -106,7 +111,7 @@ export class Publishes {
   #items = []
 
   /**
-   * @param {Partition} partition @param {Batches} batches
+   * @param {Partition} partition @param {PendingBatches} batches
    * @param {(channel: string) => boolean} isSubscribed whether a publication sent now comes back
    * @param {import('pino').Logger} log
    */
@@ -131,7 +136,7 @@ export class Publishes {
     this.#add(flags, channel, body, options, done)
   }
 
-  /** @param {string} channel @param {string} message */
+  /** A join or a leave. @param {string} channel @param {string} message */
   event(channel, message) {
     this.#add('e', channel, message, null, null)
   }
@@ -141,7 +146,17 @@ export class Publishes {
    * @param {Item['done']} done
    */
   #add(flags, channel, body, options, done) {
-    const item = { flags, channel, body, options, done, echo: false, answered: false, offset: 0, epoch: '' }
+    const item = {
+      flags,
+      channel,
+      body,
+      options,
+      done,
+      awaitsEcho: false,
+      answered: false,
+      offset: 0,
+      epoch: '',
+    }
     this.#items.push(item)
   }
 
@@ -173,7 +188,7 @@ export class Publishes {
       const { channel, flags, options } = item
       args.push(flags, partition.key('channel', channel), item.body)
       if (options === null) continue
-      if (this.#isSubscribed(channel)) item.echo = echoes = true
+      if (this.#isSubscribed(channel)) item.awaitsEcho = echoes = true
       this.#addOptions(channel, options, keys, args)
     }
     if (echoes) this.#batches.open(batchId, items, partition)
@@ -189,12 +204,13 @@ export class Publishes {
     if (historySize > 0) {
       keys.push(partition.key('meta', channel), partition.key('stream', channel))
       args.push(String(historySize), String(historyTtl), String(Math.max(metaTtl, historyTtl)))
+      // Redis compares versions as text: with equal lengths that is the order of numbers.
       if (version) args.push(String(version).padStart(20, '0'), versionEpoch ?? '')
     }
     if (idempotencyKey) {
       // The length distinguishes `a.b` + `c` from `a` + `b.c`.
       keys.push(partition.key('result', `${channel.length}.${channel}.${idempotencyKey}`))
-      args.push(String(RESULT_TTL))
+      args.push(String(IDEMPOTENCY_TTL))
     }
   }
 
@@ -203,37 +219,38 @@ export class Publishes {
     if (error || !reply) {
       this.#batches.close(batchId)
       for (const item of items) {
-        item.echo = false
+        item.awaitsEcho = false
         this.#done(item, errors.internal)
       }
       return
     }
-    const lines = reply.toString('utf8', 0, reply.length).split('\n')
+    const lines = reply.toString().split('\n')
     let waiting = false
     for (let i = 0; i < items.length; i++) {
       const item = items[i]
       const line = lines[i]
-      if (line[0] === BANG) {
-        item.echo = false
+      if (line[0] === FAILED) {
+        item.awaitsEcho = false
         this.#partition.connection?.fault(line.slice(1), 'publish')
         this.#done(item, errors.internal)
         continue
       }
-      const known = line[0] === EQUALS
+      const duplicate = line[0] === DUPLICATE
       const space = line.indexOf(' ')
       if (space > 0) {
-        item.offset = Number(line.slice(known ? 1 : 0, space))
+        item.offset = Number(line.slice(duplicate ? 1 : 0, space))
         item.epoch = line.slice(space + 1)
       }
-      if (known) item.echo = false
+      // It was not published again, so there is no echo.
+      if (duplicate) item.awaitsEcho = false
       item.answered = true
-      if (item.echo) waiting = true
+      if (item.awaitsEcho) waiting = true
       else this.#done(item, null)
     }
     if (!waiting) this.#batches.close(batchId)
   }
 
-  /** An error of one callback does not stop the others of a batch. @param {Item} item @param {Error | null} error */
+  /** Calls back; an exception must not stop the other callbacks of the batch. @param {Item} item @param {Error | null} error */
   #done(item, error) {
     try {
       if (error) item.done?.(error, 0, '')

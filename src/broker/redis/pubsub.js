@@ -2,7 +2,7 @@ import { errors } from '../../errors.js'
 import { Channels, State } from './channels.js'
 import { encode } from './envelope.js'
 import { replyTo } from './partition.js'
-import { Batches } from './publishes.js'
+import { PendingBatches } from './publishes.js'
 import { PartitionQueue } from './queue.js'
 import { NO_ANSWER } from './reads.js'
 
@@ -49,7 +49,7 @@ export class RedisPubSub {
     this.#placement = placement
     this.#presence = presence
     this.#log = log
-    this.#batches = new Batches(uid)
+    this.#batches = new PendingBatches(uid)
     this.#channels = new Channels(events, partition => this.#queue(partition), this.#batches)
   }
 
@@ -78,7 +78,7 @@ export class RedisPubSub {
 
   /** @param {Partition} partition whose connection is lost */
   down(partition) {
-    this.#batches.release(partition)
+    this.#batches.down(partition)
     this.#channels.down(partition)
   }
 

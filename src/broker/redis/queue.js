@@ -31,7 +31,7 @@ export class PartitionQueue {
 
   /**
    * @param {import('./partition.js').Partition} partition @param {Channels} channels
-   * @param {import('./publishes.js').Batches} batches @param {import('pino').Logger} log
+   * @param {import('./publishes.js').PendingBatches} batches @param {import('pino').Logger} log
    */
   constructor(partition, channels, batches, log) {
     this.#partition = partition

@@ -1,20 +1,22 @@
 -- The streams of channels. Keys:
 --
--- meta    '<offset> <epoch> <id of the last batch> <size>[ <version> <version epoch>]'
--- stream  entry <offset>-0: d = '<id of the batch before it>\n<body>'. It may exceed its size a little: an exact
---         trim would walk through the deleted entries of a node each time, and free nothing
+-- meta    of a channel: '<top offset> <epoch> <batch id of the last publication> <size>[ <version> <version epoch>]'
+-- stream  of a channel: entry <offset>-0: d = '<batch id of the previous publication>\n<body>'. It may be a little
+--         longer than <size>: an exact trim is slower and frees no memory, since Redis frees whole nodes of entries
 -- result  of an idempotency key: '' or '<offset> <epoch>'
+--
+-- After a failover an offset may belong to another publication than before. Batch ids tell these apart.
 
 --- publish
--- Publishes a batch. Each publication is one atomic step: append to the stream, new position, trim, expiry, publish.
+-- Publishes a batch. For each publication: append to the stream, trim it, extend expiry, store the position, publish.
 -- KEYS  for each item, by its flags: h: meta, stream; i: result
--- ARGV  publish command, id of the batch, epoch for a new stream; then for each item: flags, topic, body;
+-- ARGV  publish command, batch id, epoch for a new stream; then for each item: flags, topic, body;
 --       h: size, history ttl, meta ttl (ms); v: version (20 digits), version epoch; i: result ttl (ms)
 --         e  an event: the body is the whole message     p  a publication, with h in history
 --         v  has a version                               i  published once for each idempotency key
--- Publishes 'p<offset> <epoch> <id of the batch> <index in the batch>\n<body>'.
--- Returns a line for each item: '' not in history, '<offset> <epoch>' published, '=' and the same: known before,
--- '!<text>' failed.
+-- The message of a publication is 'p<offset> <epoch> <batch id> <index in the batch>\n<body>'.
+-- Returns a line for each item: '<offset> <epoch>' ('' without history); '=' and the same: a known idempotency key or
+-- an old version, not published; '!<text>': failed.
 local command, batch, newEpoch = ARGV[1], ARGV[2], ARGV[3]
 
 local function append(index, topic, body, meta, stream, result, size, ttl, metaTtl, version, versionEpoch, resultTtl)
@@ -24,28 +26,28 @@ local function append(index, topic, body, meta, stream, result, size, ttl, metaT
   end
   local position, epoch = '0', ''
   if meta then
-    local before = redis.call('GET', meta)
-    local previous, rest, offset = '0', '', 0
-    if before then
-      offset, epoch, previous, rest = string.match(before, '^(%d+) (%w+) (%w+) %d+(.*)$')
+    local value = redis.call('GET', meta)
+    local previous, oldVersion, offset = '0', '', 0
+    if value then
+      offset, epoch, previous, oldVersion = string.match(value, '^(%d+) (%w+) (%w+) %d+(.*)$')
     else
       epoch = newEpoch
       -- Before DEL, because a full Redis refuses only the first write of a script.
       redis.call('SET', meta, '0 ' .. epoch .. ' 0 0', 'PX', metaTtl)
       redis.call('DEL', stream)
     end
-    local kept = ''
+    local newVersion = ''
     if version then
-      local last, lastEpoch = string.match(rest, '^ (%d+) (.*)$')
+      local last, lastEpoch = string.match(oldVersion, '^ (%d+) (.*)$')
       if last and version <= last and (versionEpoch == '' or versionEpoch == lastEpoch) then
         return '=' .. offset .. ' ' .. epoch
       end
-      kept = ' ' .. version .. ' ' .. versionEpoch
+      newVersion = ' ' .. version .. ' ' .. versionEpoch
     end
     position = string.format('%.0f', offset + 1)
     redis.call('XADD', stream, 'MAXLEN', '~', size, position, 'd', previous .. '\n' .. body)
     redis.call('PEXPIRE', stream, ttl)
-    redis.call('SET', meta, position .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. kept, 'PX', metaTtl)
+    redis.call('SET', meta, position .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. newVersion, 'PX', metaTtl)
   end
   local answer = meta and (position .. ' ' .. epoch) or ''
   if result then redis.call('SET', result, answer, 'PX', resultTtl) end
@@ -53,6 +55,7 @@ local function append(index, topic, body, meta, stream, result, size, ttl, metaT
   return answer
 end
 
+-- The last key and the last argument used.
 local key, arg, index = 0, 3, 0
 local function nextKey()
   key = key + 1
@@ -68,10 +71,12 @@ while arg < #ARGV do
   local flags, topic, body = ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3]
   arg = arg + 3
   local ok, answer
+  -- The most frequent kinds take a shorter way than the last branch, with the same result.
   if flags == 'p' then
     ok, answer = pcall(append, index, topic, body)
   elseif flags == 'ph' then
-    ok, answer = pcall(append, index, topic, body, KEYS[key + 1], KEYS[key + 2], nil, ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3])
+    local meta, stream, size, ttl, metaTtl = KEYS[key + 1], KEYS[key + 2], ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3]
+    ok, answer = pcall(append, index, topic, body, meta, stream, nil, size, ttl, metaTtl)
     key = key + 2
     arg = arg + 3
   elseif flags == 'e' then
@@ -88,7 +93,8 @@ while arg < #ARGV do
     if string.find(flags, 'i', 1, true) then
       result, resultTtl = nextKey(), nextArg()
     end
-    ok, answer = pcall(append, index, topic, body, meta, stream, result, size, ttl, metaTtl, version, versionEpoch, resultTtl)
+    ok, answer = pcall(append, index, topic, body,
+      meta, stream, result, size, ttl, metaTtl, version, versionEpoch, resultTtl)
   end
   if not ok then
     if type(answer) == 'table' then answer = answer.err end
@@ -102,15 +108,17 @@ return table.concat(answers, '\n')
 --- read
 -- Reads positions and histories of a batch of channels. Creates missing streams and extends the expiry of others.
 -- KEYS  for each item: meta, stream
--- ARGV  epoch for a new stream; then for each item: op, meta ttl (ms; 0: neither created nor extended), arguments:
+-- ARGV  epoch for a new stream; then for each item: op, meta ttl (ms; 0: meta is neither created nor extended),
+--       arguments of the op:
 --         p                              the position only
 --         s  offset, epoch, limit        all publications after the offset, or none if some are missing
 --         l  limit                       the newest ones (0: all)
 --         h  limit, since, epoch, order  a page; since '': from the end; order '+' or '-'
---         c  offset, epoch, batch        as s without a limit; the batch is that of the last known publication. If the
---                                        server has lost it, nothing is found and the stream gets a new epoch
--- Returns for each item an array: '<found 1|0> <offset> <epoch> <batch>', then id and value of each entry; or
--- '!<text>'.
+--         c  offset, epoch, batch id     to catch up: as s without a limit, after the publication with this offset and
+--                                        batch id. If a failover has lost that one, the answer is `found` 0, and the
+--                                        stream gets a new epoch
+-- Returns for each item an array: '<found 1|0> <top offset> <epoch> <batch id>', then id and value of each entry; or
+-- '!<text>': failed.
 local newEpoch = ARGV[1]
 
 local function entries(command, stream, from, to, count)
@@ -130,6 +138,7 @@ local function oldest(stream, top, size)
   return top + 1 - math.min(redis.call('XLEN', stream), size)
 end
 
+-- All publications after an offset; nil: some are missing, or they are more than the limit (0: none).
 local function after(stream, top, size, offset, limit)
   local missed = top - offset
   if missed < 0 or (limit > 0 and missed > limit) then return nil end
@@ -138,6 +147,7 @@ local function after(stream, top, size, offset, limit)
   return entries('XRANGE', stream, id(offset + 1), '+')
 end
 
+-- At most `limit` publications (-1: all) before or after `since`, in this order.
 local function page(stream, top, size, limit, since, order)
   if limit == 0 then return {} end
   local first = oldest(stream, top, size)
@@ -148,54 +158,59 @@ local function page(stream, top, size, limit, since, order)
   return entries('XREVRANGE', stream, id(last), id(first), count)
 end
 
+-- a, b, c, d: the arguments of the op.
 local function read(meta, stream, op, metaTtl, a, b, c, d)
   local value = redis.call('GET', meta)
-  local top, epoch, batch, size, rest
+  local offset, epoch, batch, size, version
   if value then
     if metaTtl ~= '0' then redis.call('PEXPIRE', meta, metaTtl) end
-    top, epoch, batch, size, rest = string.match(value, '^(%d+) (%w+) (%w+) (%d+)(.*)$')
+    offset, epoch, batch, size, version = string.match(value, '^(%d+) (%w+) (%w+) (%d+)(.*)$')
   else
-    top, epoch, batch, size, rest = '0', newEpoch, '0', '0', ''
+    offset, epoch, batch, size, version = '0', newEpoch, '0', '0', ''
     if metaTtl ~= '0' then redis.call('SET', meta, '0 ' .. newEpoch .. ' 0 0', 'PX', metaTtl) end
     redis.call('DEL', stream)
   end
-  local position, kept = tonumber(top), tonumber(size)
+  local top, maxSize = tonumber(offset), tonumber(size)
   local found
   if op == 's' then
-    if b == '' or b == epoch then found = after(stream, position, kept, tonumber(a), tonumber(c)) end
+    local since, sinceEpoch, limit = tonumber(a), b, tonumber(c)
+    if sinceEpoch == '' or sinceEpoch == epoch then found = after(stream, top, maxSize, since, limit) end
   elseif op == 'l' then
-    found = page(stream, position, kept, a == '0' and -1 or tonumber(a), nil, '-')
+    local limit = a == '0' and -1 or tonumber(a)
+    found = page(stream, top, maxSize, limit, nil, '-')
   elseif op == 'h' then
-    if c == '' or c == epoch then found = page(stream, position, kept, tonumber(a), tonumber(b), d) end
+    local limit, since, sinceEpoch, order = tonumber(a), tonumber(b), c, d
+    if sinceEpoch == '' or sinceEpoch == epoch then found = page(stream, top, maxSize, limit, since, order) end
   elseif op == 'c' and b == epoch then
-    local offset = tonumber(a)
-    found = after(stream, position, kept, offset, 0)
-    local unknown = offset > position
-    if found and offset > 0 then
-      if #found > 0 then
-        unknown = string.match(found[2], '^(%w+)\n') ~= c
-      else
-        unknown = batch ~= c
-      end
+    local since, sinceBatch = tonumber(a), c
+    found = after(stream, top, maxSize, since, 0)
+    local lost = since > top
+    if found and since > 0 then
+      -- The batch id of a publication is in the entry after it; that of the last one is in meta.
+      local stored = batch
+      if #found > 0 then stored = string.match(found[2], '^(%w+)\n') end
+      lost = stored ~= sinceBatch
     end
-    if unknown then
+    if lost then
       found = nil
       epoch = newEpoch
-      redis.call('SET', meta, top .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. rest, 'KEEPTTL')
+      redis.call('SET', meta, offset .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. version, 'KEEPTTL')
     end
   end
   local answer = found or {}
-  table.insert(answer, 1, (found and '1 ' or '0 ') .. top .. ' ' .. epoch .. ' ' .. batch)
+  table.insert(answer, 1, (found and '1 ' or '0 ') .. offset .. ' ' .. epoch .. ' ' .. batch)
   return answer
 end
 
+-- Number of arguments of each op.
 local counts = { p = 0, s = 3, l = 1, h = 4, c = 3 }
 local answers = {}
 local arg = 1
 for item = 1, #KEYS / 2 do
   local op, metaTtl = ARGV[arg + 1], ARGV[arg + 2]
   arg = arg + 2
-  local ok, answer = pcall(read, KEYS[2 * item - 1], KEYS[2 * item], op, metaTtl, ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3], ARGV[arg + 4])
+  local ok, answer = pcall(read, KEYS[2 * item - 1], KEYS[2 * item], op, metaTtl,
+    ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3], ARGV[arg + 4])
   arg = arg + counts[op]
   if not ok then
     if type(answer) == 'table' then answer = answer.err end
