@@ -8,16 +8,16 @@ import { CONFIG_FLAG } from './command.js'
 /** @import { Flag } from './args.js' */
 /** @import { Command, Io } from './command.js' */
 
-/** @param {unknown} value */
-const encode = value => Buffer.from(JSON.stringify(value)).toString('base64url')
+/** A segment of a JWT. @param {unknown} value */
+const segment = value => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 /**
- * @param {Record<string, unknown>} claims without undefined ones
+ * @param {Record<string, unknown>} claims undefined ones are left out
  * @param {string} secret
  * @returns {string} an HS256 JWT
  */
 function sign(claims, secret) {
-  const body = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode(claims)}`
+  const body = `${segment({ alg: 'HS256', typ: 'JWT' })}.${segment(claims)}`
   return `${body}.${createHmac('sha256', secret).update(body).digest('base64url')}`
 }
 
@@ -44,12 +44,13 @@ function parseInfo(text) {
 }
 
 /**
- * Makes a token for gateways with this configuration.
+ * Makes a token that gateways with the configuration of the flags accept.
  * @param {Io} io @param {Record<string, any>} flags @param {'token' | 'subscription_token'} kind
- * @param {Record<string, unknown>} more claims of this kind
+ * @param {Record<string, unknown>} kindClaims claims of this kind only
  */
-function makeToken({ env, cwd }, flags, kind, more) {
+function makeToken({ env, cwd }, flags, kind, kindClaims) {
   const { config } = loadConfig({ file: flags.config, env, cwd })
+  // Without a block of their own, subscription tokens have the keys of connection tokens.
   const block = kind === 'subscription_token' && config.client.subscription_token.enabled ? kind : 'token'
   const settings = config.client[block]
   const key = `client.${block}.hmac_secret_key`
@@ -74,13 +75,13 @@ function makeToken({ env, cwd }, flags, kind, more) {
       aud: flags.audience ?? (settings.audience || undefined),
       iss: flags.issuer ?? (settings.issuer || undefined),
       info: parseInfo(flags.info),
-      ...more,
+      ...kindClaims,
     },
     settings.hmac_secret_key,
   )
 }
 
-/** Of both kinds of tokens. @type {Record<string, Flag>} */
+/** Flags of both commands. @type {Record<string, Flag>} */
 const TOKEN_FLAGS = {
   user: { type: 'string', short: 'u' },
   ttl: { type: 'string', short: 't' },

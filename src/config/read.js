@@ -1,5 +1,5 @@
 // Reads the value of an option from a file, a variable or a flag. ajv checks types and ranges with the schema in the
-// option's row; this file reads Go's durations and values given as text, and words the messages.
+// option's row. This file parses durations (Go's form) and values given as text, and writes the error messages.
 
 import { createRequire } from 'node:module'
 import { formatDuration, parseDuration, show } from './values.js'
@@ -23,7 +23,7 @@ let ajv
 /** Validators by their schema: most options share one. @type {Map<string, ValidateFunction>} */
 const validators = new Map()
 
-/** @param {Option} option */
+/** @param {Option} option @returns {ValidateFunction} */
 function validatorOf({ schema }) {
   const key = JSON.stringify(schema)
   let validate = validators.get(key)
@@ -38,9 +38,10 @@ function validatorOf({ schema }) {
 }
 
 /**
- * @param {string} type required one, in JSON schema's words
+ * @param {string} type the required type, as in JSON schema
  * @param {unknown} value
  * @param {string} shown `value` in messages
+ * @returns {string} message
  */
 function typeFault(type, value, shown) {
   if (type === 'boolean') return `${shown} is not true or false`
@@ -54,7 +55,7 @@ function typeFault(type, value, shown) {
   return `${shown} is ${typeof value === 'number' ? 'a number, not text; write it in quotes' : 'not text'}`
 }
 
-/** @param {ErrorObject} error @param {Option} option @returns {string} */
+/** @param {ErrorObject} error @param {Option} option @returns {string} message */
 function faultOf(error, option) {
   const { keyword, params, data } = error
   const shown = option.secret && data !== null ? 'the value' : show(data)
@@ -99,12 +100,13 @@ function readDuration(value) {
 /**
  * The value of an option from a file.
  * @param {Option} option any type but namespaces @param {unknown} given
- * @returns {any} owned by the caller; durations in ms
+ * @returns {any} a copy, with the defaults of its objects; durations in ms
  * @throws {ValueError}
  */
 export function readValue(option, given) {
-  const alone = option.single && typeof given === 'string'
-  const value = option.type === 'duration' ? readDuration(given) : alone ? [given] : structuredClone(given)
+  const oneString = option.single && typeof given === 'string'
+  const value =
+    option.type === 'duration' ? readDuration(given) : oneString ? [given] : structuredClone(given)
   const { unsupported = {} } = option
   if (typeof value === 'string' && Object.hasOwn(unsupported, value)) {
     throw new ValueError(`${show(value)}: ${unsupported[value]}`)
@@ -112,12 +114,12 @@ export function readValue(option, given) {
   const validate = validatorOf(option)
   if (validate(value)) return value
   const [error] = /** @type {ErrorObject[]} */ (validate.errors)
-  const at = alone ? '' : error.instancePath.replace(/\/(\d+)/g, '[$1]').replaceAll('/', '.')
+  const at = oneString ? '' : error.instancePath.replace(/\/(\d+)/g, '[$1]').replaceAll('/', '.')
   throw new ValueError(faultOf(error, option), at)
 }
 
-/** @type {Readonly<Record<string, boolean>>} */
-const WORDS = { true: true, t: true, 1: true, false: false, f: false, 0: false }
+/** The words of Go's strconv.ParseBool. @type {Readonly<Record<string, boolean>>} */
+const BOOLEANS = { true: true, t: true, 1: true, false: false, f: false, 0: false }
 
 /**
  * The value of an option from a variable or a flag: text.
@@ -130,7 +132,7 @@ export function readText(option, text) {
   switch (option.type) {
     case 'bool': {
       const word = trimmed.toLowerCase()
-      return readValue(option, Object.hasOwn(WORDS, word) ? WORDS[word] : text)
+      return readValue(option, Object.hasOwn(BOOLEANS, word) ? BOOLEANS[word] : text)
     }
     case 'int':
       return readValue(option, /^-?\d+$/.test(trimmed) ? Number(trimmed) : text)

@@ -1,4 +1,5 @@
-// The reference of all options as Markdown: `halley config doc`, and docs/config.md, which is its output.
+// All options as text: the reference in Markdown (`halley config doc` prints it, docs/config.md is its output), and the
+// defaults (`halley config defaults`).
 
 import { unsupportedOptions } from './centrifugo.js'
 import { channelOptions, NAMESPACES, options, WITHOUT_NAMESPACE } from './options.js'
@@ -48,8 +49,8 @@ A small file to start from:
 \`\`\`
 `
 
-/** Titles of the tables, with the prefixes of their keys. */
-const SECTIONS = Object.freeze([
+/** Title of each table, prefixes of its keys. @type {readonly [string, string[]][]} */
+const SECTIONS = [
   ['Process', ['workers', 'http_server.', 'log.', 'engine.type', 'engine.memory.', 'node.', 'shutdown.']],
   ['Redis', ['engine.redis.']],
   ['Clients', ['client.']],
@@ -71,7 +72,7 @@ const SECTIONS = Object.freeze([
   ],
   ['Admin page, metrics, figures', ['admin.', 'prometheus.', 'stats.', 'gc.']],
   ['Other endpoints', ['rpc.', 'health.', 'demo.']],
-])
+]
 
 const CHANNEL_HEAD = `
 ## Channel options
@@ -106,9 +107,10 @@ const typeCell = option =>
 
 /** @param {Option} option */
 function docCell(option) {
-  const named = option.values?.filter(value => value !== '' && !option.doc.includes(`\`${value}\``)) ?? []
+  // A doc that names every value needs no list of them.
+  const missing = option.values?.filter(value => value !== '' && !option.doc.includes(`\`${value}\``)) ?? []
   const values =
-    named.length > 0
+    missing.length > 0
       ? ` Values: ${(option.values ?? []).map(v => (v === '' ? 'empty' : code(v))).join(', ')}.`
       : ''
   return option.doc.replaceAll('|', '\\|') + values
@@ -125,11 +127,10 @@ function table(rows) {
 /** @returns {string} Markdown */
 export function configReference() {
   let text = HEAD
-  for (const [title, starts] of SECTIONS) {
+  for (const [title, prefixes] of SECTIONS) {
     const rows = options.filter(
       ({ path }) =>
-        !path.startsWith(`${WITHOUT_NAMESPACE}.`) &&
-        /** @type {string[]} */ (starts).some(start => path.startsWith(start)),
+        !path.startsWith(`${WITHOUT_NAMESPACE}.`) && prefixes.some(prefix => path.startsWith(prefix)),
     )
     text += `\n## ${title}\n${table(rows)}`
   }

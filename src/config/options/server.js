@@ -1,6 +1,6 @@
 import { bool, duration, int, string } from './make.js'
 
-/** The process: sockets, logs, engine, API, endpoints. */
+/** Processes, sockets, logs, engine, server API, endpoints. */
 export const serverOptions = [
   int('workers', 0, 'Worker processes, all on the same port. 0: one per core. Halley only.', {
     max: 1024,
@@ -39,7 +39,7 @@ export const serverOptions = [
   ),
   int(
     'engine.memory.max_bytes',
-    536870912,
+    512 * 1024 * 1024,
     'Memory limit of the memory engine for history and idempotency keys. Halley only.',
     { unit: 'bytes', min: 1 },
   ),
