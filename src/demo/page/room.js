@@ -2,26 +2,34 @@ import { byId, inputById, make } from './dom.js'
 import { readPerson } from './people.js'
 
 const CHANNEL = 'demo:room'
+/** Messages shown at first. */
 const HISTORY = 50
+/** Messages and notes on the page. */
 const MAX_LINES = 200
+/** Characters of a message: programs may publish longer ones. */
 const MAX_TEXT = 500
+/** Pixels from the end of the log within which it scrolls along. */
+const NEAR_END = 60
+/** Elements that show the number of clients. */
+const COUNTS = ['room-count', 'sky-count']
 
-const clock = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit' })
+const timeFormat = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit' })
 
-/** A small chat with presence. */
+/** The chat, with presence. */
 export class Room {
   #log = byId('room-log')
   #self
   #channel
-  #own = ''
-  /** @type {Set<string>} clients in the room */
+  /** The client id of this tab. */
+  #ownClient = ''
+  /** @type {Set<string>} client ids */
   #present = new Set()
   /** @type {(client: string) => void} */
   #onLeave
 
   /**
    * @param {import('./connection.js').Connection} connection @param {import('./recovery.js').Recovery} recovery
-   * @param {import('./people.js').Self} self @param {(client: string) => void} onLeave
+   * @param {import('./people.js').Self} self @param {(client: string) => void} onLeave a client has left
    */
   constructor(connection, recovery, self, onLeave) {
     this.#self = self
@@ -30,10 +38,10 @@ export class Room {
     this.#channel = channel
     recovery.watch(channel, (_, recovered, publication) => this.#message(publication, recovered))
     connection.on('connected', ({ client: id }) => {
-      this.#own = id
+      this.#ownClient = id
     })
-    channel.on('subscribed', ({ recovered }) => this.#arrive(recovered))
-    channel.on('subscribing', () => this.#away())
+    channel.on('subscribed', ({ recovered }) => this.#subscribed(recovered))
+    channel.on('subscribing', () => this.#showCount('–'))
     channel.on('join', ({ info }) => this.#joined(info.client))
     channel.on('leave', ({ info }) => this.#left(info.client))
     this.#listen()
@@ -67,14 +75,15 @@ export class Room {
     }
   }
 
-  /** @param {boolean} recovered */
-  async #arrive(recovered) {
+  /** Shows presence, and history unless it was recovered. @param {boolean} recovered */
+  async #subscribed(recovered) {
     try {
       const [{ clients }, publications] = await Promise.all([
         this.#channel.presence(),
         recovered ? [] : this.#channel.last(HISTORY),
       ])
-      this.#people(Object.keys(clients))
+      this.#present = new Set(Object.keys(clients))
+      this.#showPresent()
       if (recovered) return
       this.#log.replaceChildren()
       for (const publication of publications) this.#message(publication, false)
@@ -84,33 +93,28 @@ export class Room {
     }
   }
 
-  #away() {
-    for (const id of ['room-count', 'sky-count']) byId(id).textContent = '–'
+  #showPresent() {
+    this.#showCount(String(this.#present.size))
   }
 
-  /** @param {Iterable<string>} clients */
-  #people(clients) {
-    this.#present = new Set(clients)
-    this.#count()
-  }
-
-  #count() {
-    for (const id of ['room-count', 'sky-count']) byId(id).textContent = String(this.#present.size)
+  /** @param {string} count */
+  #showCount(count) {
+    for (const id of COUNTS) byId(id).textContent = count
   }
 
   /** @param {string} client */
   #joined(client) {
     if (this.#present.has(client)) return
     this.#present.add(client)
-    this.#count()
-    if (client !== this.#own) this.#note('A tab joined')
+    this.#showPresent()
+    if (client !== this.#ownClient) this.#note('A tab joined')
   }
 
   /** @param {string} client */
   #left(client) {
     this.#onLeave(client)
     if (!this.#present.delete(client)) return
-    this.#count()
+    this.#showPresent()
     this.#note('A tab left')
   }
 
@@ -125,7 +129,7 @@ export class Room {
     } else line.append(make('span', 'who api', 'server API'))
     const text = typeof data?.text === 'string' ? data.text : JSON.stringify(data)
     line.append(text.slice(0, MAX_TEXT))
-    if (Number.isFinite(data?.time)) line.append(make('span', 'when', clock.format(data.time)))
+    if (Number.isFinite(data?.time)) line.append(make('span', 'when', timeFormat.format(data.time)))
     if (recovered) line.append(make('span', 'tag', 'recovered'))
     this.#append(line)
   }
@@ -138,11 +142,11 @@ export class Room {
   /** @param {HTMLElement} line */
   #append(line) {
     const log = this.#log
-    // Keep the position of a reader who has scrolled up.
-    const following = log.scrollHeight - log.scrollTop - log.clientHeight < 60
+    // Keeps the position of a reader who has scrolled up.
+    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < NEAR_END
     if (log.firstElementChild?.className === 'empty') log.firstElementChild.remove()
     log.append(line)
     while (log.childElementCount > MAX_LINES) log.firstElementChild?.remove()
-    if (following) log.scrollTop = log.scrollHeight
+    if (atEnd) log.scrollTop = log.scrollHeight
   }
 }
