@@ -7,10 +7,11 @@ import { badRequest, refusals } from './refusal.js'
  * @property {string[]} channels each once, at least one
  * @property {string} cursor '' = none
  * @property {number} timeout ms
- * @property {'earliest' | number | null} since start without a cursor: after this offset; null: now
+ * @property {'earliest' | number | null} since without a cursor, the poll starts after this offset; null: now
  * @property {string} token '' = none
  *
- * @typedef {Record<'channels' | 'cursor' | 'timeout' | 'since' | 'token', any>} Given undefined: absent
+ * @typedef {Record<'channels' | 'cursor' | 'timeout' | 'since' | 'token', any>} Given unchecked parameters, undefined
+ *   if absent
  */
 
 /** @param {URLSearchParams} form @returns {Given} */
@@ -34,9 +35,10 @@ function fromJson(text) {
     throw badRequest('the body is not a JSON object')
   }
   const { channels, channel, cursor, timeout, since, token } = value
-  const named = [channels ?? [], channel ?? []].flat()
+  // One name or a list of names under either key.
+  const names = [channels ?? [], channel ?? []].flat()
   return {
-    channels: (channels ?? channel ?? null) === null ? undefined : named,
+    channels: (channels ?? channel ?? undefined) === undefined ? undefined : names,
     cursor: cursor ?? undefined,
     timeout: timeout ?? undefined,
     since: since ?? undefined,
@@ -47,7 +49,7 @@ function fromJson(text) {
 /** @param {Buffer} body of a POST @param {boolean} json whether the content type is JSON @returns {Given} */
 function fromBody(body, json) {
   const text = body.toString()
-  // No form starts like this, and `curl -d` sends JSON with the content type of a form.
+  // `curl -d` sends JSON with the content type of a form; no form begins with a brace.
   if (text.trimStart().startsWith('{')) return fromJson(text)
   if (json) throw badRequest('the body is not a JSON object')
   return fromForm(new URLSearchParams(text))
@@ -89,7 +91,8 @@ function readSince(value) {
 }
 
 /**
- * @param {string} query raw @param {Buffer | null} body of a POST
+ * Reads a request. A parameter in the body overrides the one in the query.
+ * @param {string} query query string @param {Buffer | null} body of a POST
  * @param {boolean} json whether the content type is JSON @param {{timeout: number, max_timeout: number}} limits ms
  * @returns {PollRequest}
  * @throws {Refusal}
