@@ -4,7 +4,7 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { runReport } from '../src/report/index.js'
+import { writeReport } from '../src/report/index.js'
 import { readCsv } from '../src/stats/csv-reader.js'
 import { parseFlags, UsageError } from './flags.js'
 import { Load } from './load.js'
@@ -102,7 +102,7 @@ export class Run {
     }
     if (!json) print(`${table('gc', columns)}\n`)
     const report = join(out, 'report.html')
-    await runReport({
+    await writeReport({
       files: variants.map(name => this.#file(name)),
       labels: variants,
       out: report,

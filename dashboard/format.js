@@ -127,7 +127,7 @@ export const mark = state => ({ good: ' ', warn: '~', bad: '!' })[state]
  * Colours a figure by its health. Without colours it is followed by a mark, or by a blank if healthy.
  * @param {string} text @param {Health} state @param {boolean} colors @returns {[string, string]} a span
  */
-export const healthy = (text, state, colors) => [
+export const healthSpan = (text, state, colors) => [
   colors ? text : `${text}${mark(state)}`,
   state === 'good' ? 'value' : state,
 ]

@@ -18,7 +18,7 @@ const withEffects = (state, ...effects) => ({ ...state, effects })
 const LONGEST = 70
 
 /** @param {State} state */
-function logged(state) {
+function toggleLog(state) {
   const on = !state.log.on
   return withEffects(
     { ...state, log: { on, lines: on ? [] : state.log.lines } },
@@ -48,7 +48,7 @@ const KEYS = {
       lines: state => (state.view === 'events' ? shown(state).events.length : LONGEST),
     })
   ),
-  l: logged,
+  l: toggleLog,
   g: state => ({ ...state, dialog: { kind: 'gc', worker: state.selected } }),
   r: restart,
   q: quit,

@@ -1,7 +1,7 @@
 // The snapshots of the gateway as the screen needs them: points for the charts, sorted workers.
 
 import { busy, gcPause, perSecond } from './format.js'
-import { ordered, STALE, shown, withPoint } from './view/state.js'
+import { STALE, shown, sortRows, withPoint } from './view/state.js'
 
 /** @import { Snapshot, WorkerSample, WorkerView } from '../src/stats/schema.js' */
 /** @import { State } from './state.js' */
@@ -131,7 +131,7 @@ const OF_VIEWS = SORTS.map(({ name, value }) => ({
 
 /** @param {State} state @returns {WorkerView[]} in the order of the table */
 export const orderedWorkers = state =>
-  ordered(
+  sortRows(
     shown(state).snapshot?.workers ?? [],
     OF_VIEWS,
     state.sort,

@@ -13,8 +13,8 @@ import { screenOf } from './view/screen.js'
 
 export const { render, page, layout } = screenOf({
   panels: [header, status, waiting, workers, charts, detail, help, eventList, log, eventLine, csv, footer],
-  inWords: [header, workers, eventLine, csv],
-  bright: [status, waiting, help, footer],
+  textPanels: [header, workers, eventLine, csv],
+  undimmed: [status, waiting, help, footer],
   isStale,
   withDialog,
 })

@@ -6,7 +6,7 @@ import {
   count,
   duration,
   health,
-  healthy,
+  healthSpan,
   ms,
   percent,
   perSecond,
@@ -17,7 +17,7 @@ import {
 import { workerAt } from '../picture.js'
 import { pad } from '../terminal/line.js'
 import { chartBlock, chartGrid } from '../view/charts.js'
-import { BACK, blockColumns, blockTitle, detailPage, figure, packed, rule } from '../view/parts.js'
+import { BACK, blockColumns, blockTitle, detailPage, figure, packBlocks, rule } from '../view/parts.js'
 import { shown } from '../view/state.js'
 import { historyOf } from './charts.js'
 
@@ -48,7 +48,7 @@ export const detail = {
     const title = `worker ${view.index}  ${view.state}${about}${died}`
     if (sample === null) return [rule(title, width, BACK), [[` no figures: it is ${view.state}`, 'warn']]]
     const columns = blockColumns(width)
-    const lines = packed(blocksOf(sample, state, columns.width), columns)
+    const lines = packBlocks(blocksOf(sample, state, columns.width), columns)
     const charts = chartLines(state, view.index, width, rows - 1, lines.length)
     return detailPage(title, charts, lines, state, width, rows)
   },
@@ -89,7 +89,7 @@ function blocksOf(sample, state, width) {
   const tick = (/** @type {string} */ name, /** @type {number} */ value, /** @type {any} */ limit) =>
     row(
       `delay ${name}`,
-      limit === null ? `${ms(value)} ms` : healthy(`${ms(value)} ms`, health(value, limit), look.colors),
+      limit === null ? `${ms(value)} ms` : healthSpan(`${ms(value)} ms`, health(value, limit), look.colors),
     )
   const rate = (/** @type {number} */ value) => `${count(perSecond(value, interval))}/s`
   const named = (/** @type {string} */ name, /** @type {Record<string, number>} */ figures) => [
@@ -101,7 +101,7 @@ function blocksOf(sample, state, width) {
   return [
     [
       blockTitle('event loop'),
-      row('busy', healthy(percent(loop.utilization), health(loop.utilization, 'loop'), look.colors)),
+      row('busy', healthSpan(percent(loop.utilization), health(loop.utilization, 'loop'), look.colors)),
       tick('avg', loop.ticks.avg, 'tickAvg'),
       tick('p50', loop.ticks.p50, null),
       tick('p90', loop.ticks.p90, 'tickP90'),
@@ -110,14 +110,14 @@ function blocksOf(sample, state, width) {
     ],
     [
       blockTitle('process'),
-      row('cpu', healthy(percent(busy(cpu)), health(busy(cpu), 'cpu'), look.colors)),
+      row('cpu', healthSpan(percent(busy(cpu)), health(busy(cpu), 'cpu'), look.colors)),
       row('user, system', `${percent(cpu.user)} ${percent(cpu.system)}`),
       row('rss', size(memory.rss)),
       row('external', size(memory.external)),
       row('array buffers', size(memory.array_buffers)),
       row('files', `${count(files.open)}/${count(files.limit)}`),
       row('outbox', size(outbox.bytes)),
-      row('largest', healthy(size(outbox.largest), health(outbox.largest, 'outbox'), look.colors)),
+      row('largest', healthSpan(size(outbox.largest), health(outbox.largest, 'outbox'), look.colors)),
     ],
     [
       blockTitle('heap'),

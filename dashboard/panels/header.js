@@ -1,7 +1,7 @@
 import { stackedBar } from '../chart.js'
-import { clock, count, duration, health, healthy, percent, quantity, size, whole } from '../format.js'
-import { beside, width as widthOf } from '../terminal/line.js'
-import { flow, named, spread } from '../view/parts.js'
+import { clock, count, duration, health, healthSpan, percent, quantity, size, whole } from '../format.js'
+import { sideBySide, width as widthOf } from '../terminal/line.js'
+import { fitItems, justified, named } from '../view/parts.js'
 import { shown } from '../view/state.js'
 
 /** @import { ProcessSample, Snapshot } from '../../src/stats/schema.js' */
@@ -43,7 +43,7 @@ export const header = {
     const half = Math.floor((width - 3) / 2)
     const left = [cpuLine(snapshot, half, state.look), memoryLine(snapshot, half, state.look)]
     const right = [networkLine(snapshot, half, state.look), capacityLine(snapshot, half, state.look)]
-    return [title, ...beside([left, right], [half, width - half - 3], 3).slice(0, rows - 1)]
+    return [title, ...sideBySide([left, right], [half, width - half - 3], 3).slice(0, rows - 1)]
   },
 }
 
@@ -80,7 +80,7 @@ function titleLine({ node, time, primary }, width) {
   ]
   const room = width - widthOf(left) - 3
   while (right.length > 1 && right.reduce((sum, line) => sum + widthOf(line) + 2, 0) > room) right.shift()
-  return spread(left, [...flow(right, width), [' ', '']], width)
+  return justified(left, [...fitItems(right, width), [' ', '']], width)
 }
 
 /**
@@ -94,7 +94,7 @@ function withBar(name, parts, items, width, look) {
     [` ${name}  `, 'header'],
     ...stackedBar(parts, bar, look.unicode, look.colors),
     ['  ', ''],
-    ...flow(items, width - bar - 8),
+    ...fitItems(items, width - bar - 8),
   ]
 }
 
@@ -112,10 +112,14 @@ function cpuLine({ machine }, width, look) {
   ]
   /** @type {Line[]} */
   const items = [
-    [healthy(percent(all).padStart(4), health(all, 'machine'), look.colors)],
+    [healthSpan(percent(all).padStart(4), health(all, 'machine'), look.colors)],
     named('user', percent(cpu?.user).padStart(3), 'series1'),
     named('sys', percent(cpu?.system).padStart(3), 'series2'),
-    named('steal', healthy(percent(cpu?.steal).padStart(2), health(steal, 'steal'), look.colors), 'series5'),
+    named(
+      'steal',
+      healthSpan(percent(cpu?.steal).padStart(2), health(steal, 'steal'), look.colors),
+      'series5',
+    ),
     named('idle', percent(cpu?.idle).padStart(4)),
     load === null
       ? []
@@ -147,7 +151,7 @@ function memoryLine({ machine, totals }, width, look) {
     named('gateway', size(gateway), 'series1'),
     named('others', size(others), 'series2'),
     named('caches', size(caches), 'series3'),
-    named('free', healthy(size(free), full, look.colors)),
+    named('free', healthSpan(size(free), full, look.colors)),
     named('of', size(total)),
   ]
   return withBar('mem', parts, items, width, look)
@@ -165,12 +169,12 @@ function networkLine({ machine, interval }, width, look) {
     named('tcp', size(sockets?.tcp.memory)),
     named(
       'overflows',
-      lost === 'good' ? count(overflows) : healthy(`${count(overflows)}/s`, lost, look.colors),
+      lost === 'good' ? count(overflows) : healthSpan(`${count(overflows)}/s`, lost, look.colors),
     ),
     sockets === null ? [] : named('time-wait', quantity(sockets.tcp.time_wait)),
     network === null ? [] : named('packets', `${count(network.rx_packets)} ${count(network.tx_packets)}`),
   ]
-  return [[' net  ', 'header'], ...flow(items, width - 6)]
+  return [[' net  ', 'header'], ...fitItems(items, width - 6)]
 }
 
 /** @type {Record<string, string>} what limits the capacity */
@@ -212,7 +216,7 @@ function capacityLine({ capacity, machine, workers, primary }, width, look) {
       ? []
       : named('machine', `${count(machine.files.open)}/${count(machine.files.limit)} files`),
   ]
-  return [[' capacity ', 'header'], ...flow(items, width - 10)]
+  return [[' capacity ', 'header'], ...fitItems(items, width - 10)]
 }
 
 /**
@@ -224,7 +228,7 @@ function filesItem(processes, look) {
   const most = Math.max(...shares)
   if (most < 0) return []
   const { open, limit } = processes[shares.indexOf(most)].files
-  return named('files', healthy(`${count(open)}/${count(limit)}`, health(most, 'full'), look.colors))
+  return named('files', healthSpan(`${count(open)}/${count(limit)}`, health(most, 'full'), look.colors))
 }
 
 /** @param {number} value @returns {string} an estimate, rounded down to two digits */

@@ -43,7 +43,7 @@ const LEVELS = /** @type {Record<number, [name: string, style: string]>} */ ({
   60: ['FATAL', 'bad'],
 })
 /** Fields shown elsewhere, or useless here. */
-const LEFT_OUT = new Set(['level', 'time', 'msg', 'hostname'])
+const HIDDEN_FIELDS = new Set(['level', 'time', 'msg', 'hostname'])
 
 /** The gateway's log, while it is on. @type {Panel} */
 export const log = {
@@ -75,7 +75,7 @@ export function logLine(text) {
   const [name, style] = LEVELS[entry.level] ?? [String(entry.level ?? '').padEnd(5), 'label']
   const time = new Date(entry.time).getTime()
   const rest = Object.entries(entry)
-    .filter(([field]) => !LEFT_OUT.has(field))
+    .filter(([field]) => !HIDDEN_FIELDS.has(field))
     .map(([field, value]) => `${field}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
   return [
     [` ${Number.isNaN(time) ? '' : clock(time)} `, 'label'],

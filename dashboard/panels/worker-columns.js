@@ -5,7 +5,7 @@ import {
   duration,
   gcPause,
   health,
-  healthy,
+  healthSpan,
   ms,
   percent,
   perSecond,
@@ -65,7 +65,7 @@ function figure({
     if (limit === undefined) return plain(format(number))
     if (!own && !judged) return plain(unmarked(format(number), colors))
     const state = health(number, limit)
-    const [text, style] = healthy(format(number), state, colors)
+    const [text, style] = healthSpan(format(number), state, colors)
     return /** @type {Line} */ ([[text, green ? state : style]])
   }
   return {
@@ -189,7 +189,7 @@ const COLUMNS = [
     rank: 1,
     marked: true,
     cell: ({ memory: { heap_used, heap_total, heap_limit } }, { colors }) => [
-      healthy(usedOf(heap_used, heap_total), health(heap_used / heap_limit, 'full'), colors),
+      healthSpan(usedOf(heap_used, heap_total), health(heap_used / heap_limit, 'full'), colors),
     ],
     total: ({ totals: { memory } }, { colors }) =>
       plain(unmarked(usedOf(memory.heap_used, memory.heap_total), colors)),

@@ -3,7 +3,7 @@ import { duration, quantity, whole } from '../format.js'
 import { orderedWorkers, workerAt } from '../picture.js'
 import { columns } from '../terminal/line.js'
 import { shown } from '../view/state.js'
-import { AROUND, table } from '../view/table.js'
+import { FRAME_ROWS, table } from '../view/table.js'
 import { chosenColumns } from './worker-columns.js'
 
 /** @import { WorkerView } from '../../src/stats/schema.js' */
@@ -16,7 +16,7 @@ export const workers = {
   visible: state => state.view === 'main' && shown(state).snapshot !== null,
   rows: state => {
     const count = shown(state).snapshot?.workers.length ?? 0
-    return { least: AROUND + Math.min(1, count), most: AROUND + count }
+    return { least: FRAME_ROWS + Math.min(1, count), most: FRAME_ROWS + count }
   },
   priority: 3,
 

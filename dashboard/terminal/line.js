@@ -101,7 +101,7 @@ export function columns(cells, layout, gap = 1) {
  * Blocks of lines, side by side.
  * @param {Line[][]} blocks @param {number[]} widths @param {number} [gap] @returns {Line[]}
  */
-export function beside(blocks, widths, gap = 1) {
+export function sideBySide(blocks, widths, gap = 1) {
   const height = Math.max(0, ...blocks.map(block => block.length))
   const layout = widths.map(width => ({ width }))
   return Array.from({ length: height }, (_, row) =>
@@ -114,7 +114,7 @@ export function beside(blocks, widths, gap = 1) {
 }
 
 /** Adds a style to those of the spans. @param {Line} line @param {Style} style @returns {Line} */
-export function over(line, style) {
+export function withStyle(line, style) {
   return line.map(([text, own]) => [text, own === '' ? style : `${own} ${style}`])
 }
 

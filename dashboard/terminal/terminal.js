@@ -65,7 +65,7 @@ export class Terminal {
   /** @type {Line[]} */
   #lines = []
   /** Whether to draw once the output has drained. */
-  #late = false
+  #drawPending = false
 
   #onData = (/** @type {Buffer} */ bytes) => this.#keys?.write(bytes)
   #onGone = () => {
@@ -73,9 +73,9 @@ export class Terminal {
   }
   #onStop = () => this.#suspend(this.#host.pid)
   #onContinue = () => this.#continue()
-  #onTaken = () => {
-    if (!this.#late) return
-    this.#late = false
+  #onDrained = () => {
+    if (!this.#drawPending) return
+    this.#drawPending = false
     this.#render()
   }
 
@@ -145,10 +145,10 @@ export class Terminal {
   }
 
   #render() {
-    if (this.#screen === null || this.#late) return
+    if (this.#screen === null || this.#drawPending) return
     if (this.#output.writableLength === 0) return this.#screen.render()
-    this.#late = true
-    this.#output.write('', this.#onTaken)
+    this.#drawPending = true
+    this.#output.write('', this.#onDrained)
   }
 
   #enter() {
@@ -168,7 +168,7 @@ export class Terminal {
     this.#keys?.clear()
     const guard = this.#guard
     this.#guard = null
-    this.#late = false
+    this.#drawPending = false
     const screen = this.#screen
     this.#screen = null
     screen?.destroy()

@@ -1,7 +1,7 @@
 // Panels shared by the dashboard and `halley fleet status`; the parameters are the differences.
 
 import { clock, mark } from '../format.js'
-import { beside, clip, clipText, pad, visibleWidth, width as widthOf } from '../terminal/line.js'
+import { clip, clipText, pad, sideBySide, visibleWidth, width as widthOf } from '../terminal/line.js'
 import { BACK, centred, rule, scrolled } from './parts.js'
 import { shown } from './state.js'
 
@@ -156,7 +156,7 @@ export const helpOf = ({ first = () => [], keys, words }) => ({
     const half = Math.max(...left.map(widthOf)) + 2
     const lines =
       width >= half + 2 + Math.max(...right.map(widthOf))
-        ? beside([left, right], [half, width - half - 2], 2)
+        ? sideBySide([left, right], [half, width - half - 2], 2)
         : [...left, [], ...right.map(line => /** @type {Line} */ ([[' ', ''], ...line]))]
     return [rule('help', width, BACK), ...scrolled(lines, rows - 1, state.scroll)]
   },

@@ -1,4 +1,4 @@
-import { beside, clip, pad, width as widthOf } from '../terminal/line.js'
+import { clip, pad, sideBySide, width as widthOf } from '../terminal/line.js'
 
 /** @import { Line, Span } from '../terminal/line.js' */
 
@@ -20,7 +20,7 @@ export const named = (name, value, style = 'label') => [
  * @param {Line[]} items the most important first
  * @param {number} width @param {number} [gap] @returns {Line} the items that fit, separated by `gap`
  */
-export function flow(items, width, gap = 2) {
+export function fitItems(items, width, gap = 2) {
   /** @type {Line} */
   const line = []
   let taken = 0
@@ -37,7 +37,7 @@ export function flow(items, width, gap = 2) {
 }
 
 /** @param {Line} left kept if both do not fit @param {Line} right @param {number} width @returns {Line} */
-export function spread(left, right, width) {
+export function justified(left, right, width) {
   const room = width - widthOf(left)
   if (room <= widthOf(right)) return clip(left, width)
   return [...left, ...pad(right, room, 'right')]
@@ -104,7 +104,7 @@ export function blockColumns(width) {
  *   is omitted
  * @param {{count: number, width: number}} columns @returns {Line[]}
  */
-export function packed(blocks, { count, width }) {
+export function packBlocks(blocks, { count, width }) {
   /** @type {Line[][]} */
   const stacks = Array.from({ length: count }, () => [])
   for (const block of blocks) {
@@ -113,7 +113,7 @@ export function packed(blocks, { count, width }) {
     if (stack.length > 0) stack.push([])
     stack.push(...block)
   }
-  return beside(stacks, new Array(count).fill(width), BLOCK.gap)
+  return sideBySide(stacks, new Array(count).fill(width), BLOCK.gap)
 }
 
 /**

@@ -1,3 +1,9 @@
+// What the dashboard and `halley fleet status` share: a screen of panels and their contract (this file), the loop
+// (app.js), state and keys (state.js, keys.js), common panels (panels.js, charts.js, table.js, parts.js).
+// May import chart.js, format.js and terminal/line.js of the dashboard; knows neither gateway nor fleet.
+// Promises: equal states give equal lines; a panel gets its least rows or none; at most four pictures a second; the
+// terminal is closed on every exit.
+
 import { clip } from '../terminal/line.js'
 import { centred } from './parts.js'
 
@@ -19,17 +25,17 @@ import { centred } from './parts.js'
  * @template State
  * @typedef {object} Parts
  * @property {readonly Panel<State>[]} panels from top to bottom; the last is the footer
- * @property {readonly Panel<State>[]} inWords panels of a page of text (`--once`)
- * @property {readonly Panel<State>[]} bright not dimmed if the picture is stale
+ * @property {readonly Panel<State>[]} textPanels panels of a page of text (`--once`)
+ * @property {readonly Panel<State>[]} undimmed not dimmed if the picture is stale
  * @property {(state: State) => boolean} isStale
  * @property {(lines: Line[], state: State) => Line[]} withDialog
  */
 
 /** Minimum size of a terminal. */
-export const SMALLEST = Object.freeze({ columns: 60, rows: 15 })
+export const MIN_SIZE = Object.freeze({ columns: 60, rows: 15 })
 
 /** @template {{size: {columns: number, rows: number}}} State @param {Parts<State>} parts */
-export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
+export function screenOf({ panels, textPanels, undimmed, isStale, withDialog }) {
   /**
    * By priority, every panel gets its least rows while there are any, then its share; then the rest goes to the
    * panels that can use it, in the same order. Unused rows stay empty above the footer.
@@ -63,19 +69,19 @@ export function screenOf({ panels, inWords, bright, isStale, withDialog }) {
     /** @param {State} state @returns {Line[]} */
     render(state) {
       const { columns, rows } = state.size
-      if (columns < SMALLEST.columns || rows < SMALLEST.rows) return tooSmall(columns, rows)
+      if (columns < MIN_SIZE.columns || rows < MIN_SIZE.rows) return tooSmall(columns, rows)
       const stale = isStale(state)
       const lines = layout(state).flatMap(({ panel, rows: given }) => {
         const drawn = panel.draw(state, columns, given).slice(0, given)
         while (drawn.length < given) drawn.push([])
-        return stale && !bright.includes(panel) ? drawn.map(dimmed) : drawn
+        return stale && !undimmed.includes(panel) ? drawn.map(dimmed) : drawn
       })
       return withDialog(lines, state)
     },
 
     /** The panels as text, as long as they need. @param {State} state @returns {Line[]} */
     page: state =>
-      inWords
+      textPanels
         .filter(panel => panel.visible(state))
         .flatMap(panel => panel.draw(state, state.size.columns, panel.rows(state).most)),
   }
@@ -89,7 +95,7 @@ const dimmed = line =>
 function tooSmall(columns, rows) {
   const said = [
     'terminal too small',
-    `${columns}x${rows}, needs ${SMALLEST.columns}x${SMALLEST.rows}`,
+    `${columns}x${rows}, needs ${MIN_SIZE.columns}x${MIN_SIZE.rows}`,
     'q quits',
   ]
   const lines = centred(

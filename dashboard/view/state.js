@@ -102,7 +102,7 @@ export function withPoint(moments, point, span) {
  * @param {(row: Row, column: string) => boolean} isUnknown rows without figures come last
  * @returns {Row[]}
  */
-export function ordered(rows, sorts, { column, down }, byName, isUnknown) {
+export function sortRows(rows, sorts, { column, down }, byName, isUnknown) {
   const { name, value } = sorts.find(({ name }) => name === column) ?? sorts[0]
   const sign = down ? -1 : 1
   if (name === sorts[0].name) return rows.toSorted((a, b) => sign * byName(a, b))

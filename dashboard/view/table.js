@@ -1,5 +1,5 @@
 import { whole } from '../format.js'
-import { clip, columns, over, pad } from '../terminal/line.js'
+import { clip, columns, pad, withStyle } from '../terminal/line.js'
 
 /** @import { Align, Line } from '../terminal/line.js' */
 
@@ -36,7 +36,7 @@ import { clip, columns, over, pad } from '../terminal/line.js'
  */
 
 /** Rows besides those of the table: groups, titles, totals. */
-export const AROUND = 3
+export const FRAME_ROWS = 3
 const MAX_GAP = 3
 /** Columns of the selection mark before the first column. */
 const MARK = 1
@@ -73,12 +73,12 @@ export function choose(columns, width) {
 /**
  * A scrolling table: the selected row is always visible, in the middle if possible, as one bar from edge to edge.
  * @template Row
- * @param {Table<Row>} table @param {number} width @param {number} height rows, including AROUND
+ * @param {Table<Row>} table @param {number} width @param {number} height rows, including FRAME_ROWS
  * @returns {Line[]}
  */
 export function table({ title, chosen, sort, rows, isSelected, line, total, tail = null }, width, height) {
   const { list, layout, gap } = chosen
-  const room = Math.max(1, height - AROUND)
+  const room = Math.max(1, height - FRAME_ROWS)
   const from = Math.max(0, Math.min(rows.length - room, rows.findIndex(isSelected) - Math.floor(room / 2)))
   const seen = rows.slice(from, from + room)
   const part = rows.length > room ? `, ${whole(from + 1)} to ${whole(from + seen.length)}` : ''
@@ -100,7 +100,7 @@ export function table({ title, chosen, sort, rows, isSelected, line, total, tail
       )
       return selected ? bar(all, width) : all
     }),
-    over(marked(' ', total), 'header'),
+    withStyle(marked(' ', total), 'header'),
   ]
 }
 

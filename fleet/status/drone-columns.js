@@ -1,4 +1,4 @@
-import { bytes, count, duration, health, healthy, percent, quantity } from '../../dashboard/format.js'
+import { bytes, count, duration, health, healthSpan, percent, quantity } from '../../dashboard/format.js'
 import { choose } from '../../dashboard/view/table.js'
 import { clockText, fine } from './format.js'
 
@@ -74,7 +74,7 @@ const counter = (name, rank, bad) => ({
 })
 
 /** @param {number} value @param {'warn' | 'bad'} bad @param {boolean} colors @returns {Line} */
-const judged = (value, bad, colors) => [healthy(count(value), value > 0 ? bad : 'good', colors)]
+const judged = (value, bad, colors) => [healthSpan(count(value), value > 0 ? bad : 'good', colors)]
 
 /** @param {number} cores @returns {string} a share of a core as long as it can be read, then how many of them: 12× */
 const cores = cores => (cores < 10 ? percent(cores) : `${count(cores)}×`)
@@ -134,7 +134,7 @@ const COLUMNS = [
     text: ({ cpu }) => percent(cpu),
     cell: ({ cpu, facts, sample }, { colors }) => {
       const share = cpu / Math.max(1, facts?.cores ?? sample?.machine?.cores ?? 1)
-      return [healthy(percent(cpu), health(share, 'machine'), colors)]
+      return [healthSpan(percent(cpu), health(share, 'machine'), colors)]
     },
     total: ({ drones }) => cores(drones.reduce((sum, { cpu }) => sum + cpu, 0)),
   }),

@@ -1,6 +1,6 @@
 // What the controller has sent, as the screen needs it: points for the charts, drones in their order.
 
-import { ordered, STALE, shown } from '../../dashboard/view/state.js'
+import { STALE, shown, sortRows } from '../../dashboard/view/state.js'
 import { Distribution } from '../statistics/distribution.js'
 
 /**
@@ -91,7 +91,7 @@ const { compare } = new Intl.Collator('en', { numeric: true })
 
 /** @param {import('./state.js').State} state @returns {DroneRow[]} in the order of the table */
 export const orderedDrones = state =>
-  ordered(
+  sortRows(
     shown(state).snapshot?.drones ?? [],
     SORTS,
     state.sort,

@@ -30,8 +30,8 @@ export const { render, page, layout } = screenOf({
     eventLine,
     footer,
   ],
-  inWords: [header, accounting, statistics, drones, faultLine, eventLine],
-  bright: [status, waiting, help, footer],
+  textPanels: [header, accounting, statistics, drones, faultLine, eventLine],
+  undimmed: [status, waiting, help, footer],
   isStale,
   withDialog,
 })

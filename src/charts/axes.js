@@ -46,7 +46,7 @@ export function logarithmicRange(most) {
 }
 
 /** @param {(name: string) => string} color @param {string} font */
-const common = (color, font) => ({
+const commonAxis = (color, font) => ({
   stroke: () => color('soft'),
   font,
   grid: { stroke: () => color('grid'), width: 1 },
@@ -57,7 +57,7 @@ const common = (color, font) => ({
 /** An axis of uPlot. @param {{color: (name: string) => string, font: string, elapsed: boolean}} style @returns {any} */
 export function timeAxis({ color, font, elapsed }) {
   const axis = {
-    ...common(color, font),
+    ...commonAxis(color, font),
     grid: { show: false },
     border: { show: true, stroke: () => color('line'), width: 1 },
     ticks: { show: true, stroke: () => color('line'), width: 1, size: 4 },
@@ -87,7 +87,7 @@ export function timeAxis({ color, font, elapsed }) {
  */
 export function valueAxis({ color, font, unit, right, logarithmic }) {
   const axis = {
-    ...common(color, font),
+    ...commonAxis(color, font),
     scale: right ? 'right' : 'left',
     side: right ? 1 : 3,
     size: right ? 54 : 64,

@@ -8,14 +8,14 @@ import { Plot } from './plot.js'
 
 /** @import { ChartDefinition } from './definitions.js' */
 /** @import { Columns, Values } from './derive.js' */
-/** @import { Line, Most, PlotData } from './plot.js' */
+/** @import { Line, AxisMaxima, PlotData } from './plot.js' */
 
 /**
  * @typedef {object} ChartOptions
  * @property {'auto' | 'light' | 'dark'} [theme]
  * @property {boolean} [live] time of day on the axis, and last values in the legends
  * @property {readonly ChartDefinition[]} [charts]
- * @property {Record<string, Most>} [most] upper ends of the axes by chart id (rangesOf)
+ * @property {Record<string, AxisMaxima>} [most] upper ends of the axes by chart id (rangesOf)
  * @property {number} [span] length of the time axis, if longer than the data, s
  * @property {string} [sync] key of charts that share their cursor
  */
@@ -72,7 +72,7 @@ export function makeOverlay(root, runs, options) {
   return mount(root, definitions, 0, options, plots => {
     for (const [index, { series }] of definitions.entries()) {
       const lines = parts.map((columns, run) => ({
-        values: spread(lineOf(columns, series[run].column, axes[run].length).values, axes[run], x),
+        values: interpolate(lineOf(columns, series[run].column, axes[run].length).values, axes[run], x),
       }))
       plots[index].setData({ x, lines })
     }
@@ -82,10 +82,10 @@ export function makeOverlay(root, runs, options) {
 
 /**
  * Upper ends of the axes that fit all runs, so that charts can be compared.
- * @param {Columns[]} runs @param {readonly ChartDefinition[]} [charts] @returns {Record<string, Most>} by chart id
+ * @param {Columns[]} runs @param {readonly ChartDefinition[]} [charts] @returns {Record<string, AxisMaxima>} by chart id
  */
 export function rangesOf(runs, charts = CHARTS) {
-  /** @type {Record<string, Most>} */
+  /** @type {Record<string, AxisMaxima>} */
   const ranges = {}
   const all = runs.map(derive)
   for (const { id, series, stacked } of charts) {
@@ -131,7 +131,7 @@ function lineOf(columns, name, length) {
  * @param {number[]} from @param {number[]} to includes all of `from`
  * @returns {(number | null)[]}
  */
-function spread(values, from, to) {
+function interpolate(values, from, to) {
   let next = 0
   return to.map(time => {
     while (next < from.length && from[next] < time) next++

@@ -125,29 +125,29 @@ export const CHARTS = Object.freeze([
 
 /** Charts with one line per run, so the label of their one series is unused. @type {readonly ChartDefinition[]} */
 export const COMPARED = Object.freeze([
-  one('connections', 'Connections', '', 'count', 'connections'),
-  one(
+  oneLine('connections', 'Connections', '', 'count', 'connections'),
+  oneLine(
     'memory',
     'Memory',
     'Resident memory of the gateway, and what the kernel holds for its connections.',
     'bytes',
     'memory_bytes',
   ),
-  one('cpu', 'CPU', 'Of the gateway; 100 % is one core.', 'pct', 'cpu_pct'),
+  oneLine('cpu', 'CPU', 'Of the gateway; 100 % is one core.', 'pct', 'cpu_pct'),
   {
-    ...one('ticks', 'Event-loop delay, p90', 'Moving average.', 'ms', 'tick_p90_ms'),
+    ...oneLine('ticks', 'Event-loop delay, p90', 'Moving average.', 'ms', 'tick_p90_ms'),
     logarithmic: true,
     smooth: true,
   },
-  one('messages', 'Messages out', '', 'count_s', 'messages_out_s'),
-  one('connection', 'Memory of a connection', 'User space and kernel.', 'bytes', 'total_per_connection'),
+  oneLine('messages', 'Messages out', '', 'count_s', 'messages_out_s'),
+  oneLine('connection', 'Memory of a connection', 'User space and kernel.', 'bytes', 'total_per_connection'),
 ])
 
 /**
  * @param {string} id @param {string} title @param {string} note @param {Unit} unit @param {string} column
  * @returns {ChartDefinition}
  */
-function one(id, title, note, unit, column) {
+function oneLine(id, title, note, unit, column) {
   return { id, title, note, unit, series: [{ label: '', column, color: 'run-1' }] }
 }
 

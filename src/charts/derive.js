@@ -81,7 +81,7 @@ export function idleRows(connections) {
  * @returns {Float64Array | null} null: unknown
  */
 function perConnection(values, connections, idle) {
-  const least = enough(connections)
+  const least = minConnections(connections)
   if (idle === null || maximum(connections) < least) return null
   const base = median(values.slice(...idle))
   if (Number.isNaN(base)) return null
@@ -92,14 +92,14 @@ function perConnection(values, connections, idle) {
 }
 
 /** @param {Values} connections */
-const enough = connections => Math.max(ENOUGH, maximum(connections) * ENOUGH_SHARE)
+const minConnections = connections => Math.max(ENOUGH, maximum(connections) * ENOUGH_SHARE)
 
 /** @param {string} measured column @param {string} otherwise column to derive it from @returns {Rule} */
 const measuredOr = (measured, otherwise) => (columns, length) => {
   const { connections, [measured]: values } = columns
   if (values === undefined || connections === undefined || !(maximum(values) > 0))
-    return each(otherwise)(columns, length)
-  const least = enough(connections)
+    return perConnectionOf(otherwise)(columns, length)
+  const least = minConnections(connections)
   return fill(length, row => (at(connections, row) >= least ? at(values, row) : Number.NaN))
 }
 
@@ -127,7 +127,7 @@ const rate = rule => (columns, length) => {
 }
 
 /** @param {string} name @returns {Rule} */
-const each = name => (columns, length) => {
+const perConnectionOf = name => (columns, length) => {
   const { connections, [name]: values } = columns
   if (connections === undefined || values === undefined || length === 0) return null
   return perConnection(values, connections, idleRows(connections))
@@ -140,8 +140,8 @@ const RULES = {
   machine_cpu_busy_pct: sumOf(['machine_cpu_user_pct', 'machine_cpu_system_pct', 'machine_cpu_steal_pct']),
   gc_minor_pause_ms: rate(sumOf(['gc_minor_ms'])),
   gc_major_pause_ms: rate(sumOf(['gc_major_ms', 'gc_incremental_ms', 'gc_weak_ms'])),
-  heap_per_connection: each('heap_total_bytes'),
-  native_per_connection: each('native_bytes'),
+  heap_per_connection: perConnectionOf('heap_total_bytes'),
+  native_per_connection: perConnectionOf('native_bytes'),
   kernel_per_connection: measuredOr('kernel_bytes_per_connection', 'kernel_bytes'),
   user_per_connection: measuredOr('bytes_per_connection', 'rss_bytes'),
   total_per_connection: (columns, length) =>

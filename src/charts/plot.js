@@ -14,7 +14,7 @@ const DASHES = [5, 3.5]
 const SMOOTH_S = 30
 const SMOOTH_VALUES = 7
 
-/** @typedef {{left: number, right: number}} Most the highest values on the two axes */
+/** @typedef {{left: number, right: number}} AxisMaxima the highest values on the two axes */
 
 /**
  * @typedef {object} Line
@@ -30,7 +30,7 @@ const SMOOTH_VALUES = 7
  */
 
 /** Unknown values become null for uPlot. @param {Values | undefined} values @returns {(number | null)[]} */
-const plain = values => Array.from(values ?? [], value => (isKnown(value) ? value : null))
+const withNulls = values => Array.from(values ?? [], value => (isKnown(value) ? value : null))
 
 /** One chart: a heading, a legend, a canvas. */
 export class Plot {
@@ -54,7 +54,7 @@ export class Plot {
    * @param {boolean} options.live without a cursor the legend shows the last values, not the maxima
    * @param {number} options.origin unix ms of x = 0
    * @param {number} [options.span] s of the x axis, if longer than the data
-   * @param {Most | null} [options.most] ends of the axes; null: from the data
+   * @param {AxisMaxima | null} [options.most] ends of the axes; null: from the data
    */
   constructor(definition, options) {
     this.#definition = definition
@@ -81,14 +81,14 @@ export class Plot {
   /** @param {PlotData} data */
   setData(data) {
     this.#data = data
-    const { columns, series, members, bands } = this.#arrange(data)
+    const { columns, series, members, bands } = this.#toUplot(data)
     if (this.#plot === null) {
       this.#members = members
       this.#plot = new uPlot(this.#uplotOptions(series, bands), columns, this.#place)
     } else {
       this.#plot.setData(columns)
     }
-    this.#tell(null)
+    this.#updateLegend(null)
   }
 
   /** Fills its place. */
@@ -122,7 +122,7 @@ export class Plot {
    * Our series as uPlot's: stacked areas, averages with a band, or moving averages over faint lines.
    * @param {PlotData} data
    */
-  #arrange({ x, lines }) {
+  #toUplot({ x, lines }) {
     const { series: definitions, stacked, smooth } = this.#definition
     /** @type {any} */
     const columns = [x]
@@ -135,31 +135,31 @@ export class Plot {
       series.push(options)
       return series.length - 1
     }
-    const piles = stacked ? this.#pile(lines) : []
+    const stacks = stacked ? this.#stack(lines) : []
     const members = definitions.map((definition, index) => {
       const line = lines[index]
       const stroke = () => this.#color(definition.color)
-      const base = { ...look(definition), scale: definition.right ? 'right' : 'left', stroke }
-      if (piles[index]) {
+      const base = { ...strokeOf(definition), scale: definition.right ? 'right' : 'left', stroke }
+      if (stacks[index]) {
         const fill = () => this.#color(`${definition.color}-area`)
-        const member = add(piles[index], { ...base, width: 1.25, fill })
+        const member = add(stacks[index], { ...base, width: 1.25, fill })
         const below = definitions.findIndex((other, at) => at > index && !other.right)
         if (below > 0) bands.push({ series: [member, member + below - index], fill })
         return [member]
       }
       const { most, least } = line
-      const values = plain(definition.peaks && most ? most : line.values)
+      const values = withNulls(definition.peaks && most ? most : line.values)
       if (smooth) {
         const faint = () => this.#color(`${definition.color}-faint`)
         const raw = add(values, { ...base, stroke: faint, width: 1 })
         // The mean of the highest values of buckets would not be that of a second.
-        const smoothed = movingAverage(plain(line.values), this.#smoothWidth(x))
+        const smoothed = movingAverage(withNulls(line.values), this.#smoothWidth(x))
         return [raw, add(smoothed, { ...base, width: 2, class: 'no-point' })]
       }
       if (most && least && !definition.peaks && !definition.stroke && !definition.right) {
         const none = { ...base, stroke: 'transparent', width: 0, class: 'no-point' }
         const member = add(values, base)
-        const [upper, lower] = [add(plain(most), none), add(plain(least), none)]
+        const [upper, lower] = [add(withNulls(most), none), add(withNulls(least), none)]
         bands.push({ series: [upper, lower], fill: () => this.#color(`${definition.color}-band`) })
         return [member, upper, lower]
       }
@@ -180,7 +180,7 @@ export class Plot {
    * @param {Line[]} lines
    * @returns {((number | null)[] | null)[]} each with all below it; null for those on the other axis
    */
-  #pile(lines) {
+  #stack(lines) {
     const { series } = this.#definition
     /** @type {((number | null)[] | null)[]} */
     const piles = series.map(() => null)
@@ -191,7 +191,7 @@ export class Plot {
     )
     for (let index = series.length - 1; index >= 0; index--) {
       if (series[index].right) continue
-      const values = plain(lines[index].values)
+      const values = withNulls(lines[index].values)
       // An unknown value is not a hole in everything above it, unless all are unknown.
       below = below.map((sum, row) => (some[row] ? (sum ?? 0) + (values[row] ?? 0) : null))
       piles[index] = below
@@ -235,7 +235,7 @@ export class Plot {
         points: { size: 7, width: 1.5, fill: () => color('ground') },
         drag: { x: true, y: false },
       },
-      hooks: { setCursor: [(/** @type {uPlot} */ plot) => this.#tell(plot.cursor.idx ?? null)] },
+      hooks: { setCursor: [(/** @type {uPlot} */ plot) => this.#updateLegend(plot.cursor.idx ?? null)] },
     }
   }
 
@@ -250,7 +250,7 @@ export class Plot {
   }
 
   /** @param {number | null} row under the cursor */
-  #tell(row) {
+  #updateLegend(row) {
     const { x, lines } = this.#data
     const { live, origin, elapsed } = this.#options
     if (row !== null && row < x.length) {
@@ -268,7 +268,7 @@ export class Plot {
       )
     } else {
       this.#legend.show(
-        lines.map(({ values, most }) => finite(maximum(most ?? values))),
+        lines.map(({ values, most }) => finiteOrNull(maximum(most ?? values))),
         'highest',
         null,
       )
@@ -277,10 +277,10 @@ export class Plot {
 }
 
 /** @param {number} value */
-const finite = value => (Number.isFinite(value) ? value : null)
+const finiteOrNull = value => (Number.isFinite(value) ? value : null)
 
 /** @param {SeriesDefinition} definition */
-function look({ stroke }) {
+function strokeOf({ stroke }) {
   const points = { show: false }
   const dash = (/** @type {number[]} */ lengths) => lengths.map(length => length * uPlot.pxRatio)
   if (stroke === 'dots') return { points, width: 2.25, dash: dash(DOTS), cap: 'round' }

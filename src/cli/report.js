@@ -1,5 +1,5 @@
 import { bytes } from '../charts/format.js'
-import { ReportError, runReport } from '../report/index.js'
+import { ReportError, writeReport } from '../report/index.js'
 import { UsageError } from './args.js'
 
 /** @import { Command } from './command.js' */
@@ -56,7 +56,7 @@ Examples:
       stderr(`${text}\n`)
     }
     try {
-      const page = await runReport({ files, labels, title, out: output, onProgress })
+      const page = await writeReport({ files, labels, title, out: output, onProgress })
       stdout(`${output}: ${bytes(page.bytes)}\n`)
       return 0
     } catch (error) {

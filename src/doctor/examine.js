@@ -12,7 +12,7 @@ import { limitsFile, nofile, RATE, serviceFile, sysctlFile } from './recipes.js'
 export const CONNECTIONS = 100_000
 
 /**
- * @typedef {object} Asked
+ * @typedef {object} DoctorOptions
  * @property {number} [connections] default CONNECTIONS
  * @property {import('./recipes.js').Role} [role] default: server
  * @property {number} [rate] new connections a second
@@ -30,7 +30,7 @@ export const CONNECTIONS = 100_000
  * @property {number | null} allowedNow files of a process; Infinity: no limit; null: unknown
  */
 
-/** @param {Facts} facts @param {Asked} asked @returns {Aim} */
+/** @param {Facts} facts @param {DoctorOptions} asked @returns {Aim} */
 const aimOf = (
   facts,
   { connections = CONNECTIONS, role = 'server', rate = RATE, workers, addresses, deliveries = 0 },
@@ -44,7 +44,7 @@ const aimOf = (
   deliveries,
 })
 
-/** @param {Facts} facts @param {Asked} asked @returns {Finding[]} */
+/** @param {Facts} facts @param {DoctorOptions} asked @returns {Finding[]} */
 export function examine(facts, asked) {
   const aim = aimOf(facts, asked)
   return [...checkFiles(facts, aim), ...checkNetwork(facts, aim), ...checkMachine(facts, aim)].map(found => {
@@ -64,7 +64,7 @@ function notesOf({ container, readOnly }) {
   return notes
 }
 
-/** @param {Facts} facts @param {Asked} asked @returns {Diagnosis} */
+/** @param {Facts} facts @param {DoctorOptions} asked @returns {Diagnosis} */
 export function diagnose(facts, asked) {
   const aim = aimOf(facts, asked)
   const findings = examine(facts, asked)

@@ -1,6 +1,6 @@
 // Checks of file limits: each connection is a file.
 
-import { atLeast, count, finding } from './finding.js'
+import { checkMinimum, count, finding } from './finding.js'
 import { DRONE_PROCESS, filesOfProcess, nofile, RESERVED_FILES, UNEVEN } from './recipes.js'
 
 /** @import { Facts } from './facts.js' */
@@ -13,7 +13,7 @@ const PROCESSES = { server: 4, drone: 16 }
  * @param {number} limit files of one process
  * @param {number} processes @param {import('./recipes.js').Role} role @returns {number} connections
  */
-function held(limit, processes, role) {
+function connectionsFor(limit, processes, role) {
   const each = limit - Math.min(RESERVED_FILES, Math.floor(limit / 2))
   if (role === 'drone') return Math.min(each, DRONE_PROCESS) * processes
   return Math.floor((each * processes) / (processes > 1 ? UNEVEN : 1))
@@ -29,7 +29,7 @@ function reachOf(limit, facts, aim) {
   // A drone starts as many processes as it needs, so files do not limit it.
   return aim.role === 'drone' && limit >= filesOfProcess(aim)
     ? null
-    : held(limit, mostProcesses(facts, aim), aim.role)
+    : connectionsFor(limit, mostProcesses(facts, aim), aim.role)
 }
 
 /**
@@ -39,12 +39,12 @@ function reachOf(limit, facts, aim) {
 function processesFor(limit, facts, aim) {
   const most = mostProcesses(facts, aim)
   for (let processes = aim.workers; processes <= most; processes++)
-    if (held(limit, processes, aim.role) >= aim.connections) return processes
+    if (connectionsFor(limit, processes, aim.role) >= aim.connections) return processes
   return null
 }
 
 /** @param {Facts} facts @param {Aim} aim @returns {Finding} */
-function ofProcess(facts, aim) {
+function checkProcess(facts, aim) {
   const { connections, role, workers } = aim
   const need = filesOfProcess(aim)
   const word = role === 'drone' ? 'processes' : 'workers'
@@ -59,7 +59,7 @@ function ofProcess(facts, aim) {
   const is = count(hard)
   if (hard >= need)
     return finding('files', 'nofile', { is, should: count(need), why, reach: reachOf(hard, facts, aim) })
-  const reach = held(hard, mostProcesses(facts, aim), role)
+  const reach = connectionsFor(hard, mostProcesses(facts, aim), role)
   const more = processesFor(hard, facts, aim)
   if (more === null) {
     const most = `even ${count(mostProcesses(facts, aim))} ${word} are too few`
@@ -95,20 +95,20 @@ export function checkFiles(facts, aim) {
     role === 'drone' ? Math.max(aim.workers, Math.ceil(connections / DRONE_PROCESS)) : aim.workers
   // limits.d must not exceed it either: services would not start and logins would fail.
   const highest = filesToAllow(facts, aim) ?? filesOfProcess(aim)
-  const ofKernel = atLeast('files', 'fs.nr_open', facts, [highest], {
+  const ofKernel = checkMinimum('files', 'fs.nr_open', facts, [highest], {
     why: 'maximum of the limit of a process',
     what: 'files of one process: the maximum of every limit',
     reach: ([limit]) => reachOf(limit, facts, aim),
   })
   const open = facts.allFiles?.open ?? 0
   const others = open + processes * RESERVED_FILES
-  const all = atLeast('files', 'fs.file-max', facts, [connections + others], {
+  const all = checkMinimum('files', 'fs.file-max', facts, [connections + others], {
     is: facts.allFiles === null ? undefined : maximum(facts, open),
     why: `files of all processes: ${count(open)} open now, ${count(connections)} connections, and others`,
     what: 'files of all processes',
     reach: ([limit]) => Math.max(0, limit - others),
   })
-  return [ofProcess(facts, aim), ofKernel, all]
+  return [checkProcess(facts, aim), ofKernel, all]
 }
 
 /** @param {Facts} facts @param {number} open */

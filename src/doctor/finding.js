@@ -35,7 +35,7 @@ export function bytes(value) {
 }
 
 /** As text: JavaScript cannot represent the kernel's largest number. @param {number} value @returns {string} */
-export const written = value => (value > Number.MAX_SAFE_INTEGER ? ANY_NUMBER : String(value))
+export const settingText = value => (value > Number.MAX_SAFE_INTEGER ? ANY_NUMBER : String(value))
 
 /**
  * A finding without a setting.
@@ -62,7 +62,7 @@ export const finding = (group, id, rest) => ({
  *   what: the comment in the file
  * @returns {Finding} tight if below the minimum; the caller turns it into too low by its reach
  */
-export function atLeast(group, key, facts, need, { why, what, is, should, reach }) {
+export function checkMinimum(group, key, facts, need, { why, what, is, should, reach }) {
   const wanted = should ?? need.map(count).join(' ')
   const has = facts.settings[key]
   if (!has || has.length < need.length)
@@ -75,7 +75,7 @@ export function atLeast(group, key, facts, need, { why, what, is, should, reach 
     why,
     status: changes ? 'tight' : 'ok',
     reach: reach?.(has) ?? null,
-    setting: { key, value: value.map(written).join(' '), why: what },
+    setting: { key, value: value.map(settingText).join(' '), why: what },
     changes,
   })
 }

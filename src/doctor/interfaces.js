@@ -60,7 +60,7 @@ export function readInterfaces(root) {
     const names = [name, basename(folders[0] ?? name)]
     const own = interrupts.filter(interrupt => {
       const called = names.some(word =>
-        new RegExp(`(?:^|[\\s@-])${quoted(word)}(?:$|[\\s@-])`).test(interrupt.name),
+        new RegExp(`(?:^|[\\s@-])${escapeRegExp(word)}(?:$|[\\s@-])`).test(interrupt.name),
       )
       return (numbers.has(interrupt.number) || called) && !NO_QUEUE.test(interrupt.name)
     })
@@ -82,7 +82,7 @@ export function readInterfaces(root) {
 }
 
 /** @param {string} word */
-const quoted = word => word.replace(/[^\w-]/g, '\\$&')
+const escapeRegExp = word => word.replace(/[^\w-]/g, '\\$&')
 
 /**
  * @param {number} number @param {number[]} counts @param {(...path: string[]) => string} text

@@ -110,7 +110,7 @@ function interrupts({ interfaces, cores }) {
     const queues = `${count(receive)} receive, ${count(send)} send ${receive + send > 2 ? 'queues' : 'queue'}`
     const software = `RPS on ${count(steered)}, XPS on ${count(chosen)} of them`
     /** @param {Partial<Finding> & {why: string}} rest */
-    const say = rest =>
+    const findingOf = rest =>
       finding('processor', `interrupts of ${name}`, {
         is:
           serving.length > 0
@@ -120,22 +120,22 @@ function interrupts({ interfaces, cores }) {
         ...rest,
       })
     if (serving.length === 0)
-      return say({
+      return findingOf({
         why: `${queues}; ${software}; /proc/interrupts does not list the queues`,
         status: 'cannot tell',
       })
     if (spread < want)
-      return say({
+      return findingOf({
         why: `${queues}: one core serves several queues; use irqbalance, or one core per queue in /proc/irq/N/smp_affinity_list`,
         status: 'tight',
       })
     if (receive < (cores ?? 1) && steered < receive)
-      return say({
+      return findingOf({
         why: `${queues} for ${count(cores ?? 1)} cores; ${software}: /sys/class/net/${name}/queues/rx-*/rps_cpus spreads packets in software`,
         // With two or three cores, the others are busy enough.
         status: (cores ?? 1) > 4 * receive ? 'tight' : 'ok',
       })
-    return say({ why: `${queues}; ${software}` })
+    return findingOf({ why: `${queues}; ${software}` })
   })
 }
 

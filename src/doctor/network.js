@@ -1,7 +1,7 @@
 // Checks of the kernel's network settings: buffers, queues, ports, connection tracking.
 
-import { atLeast, bytes, count, finding } from './finding.js'
-import { burst, FIRST_PORT, LAST_PORT, packets, tcpMemory, tracked } from './recipes.js'
+import { bytes, checkMinimum, count, finding } from './finding.js'
+import { backlogPackets, burst, FIRST_PORT, LAST_PORT, tcpMemory, trackedEntries } from './recipes.js'
 
 /** @import { Facts } from './facts.js' */
 /** @import { Aim, Finding } from './finding.js' */
@@ -18,7 +18,7 @@ const WHOLE_MESSAGE = 64 * 1024
 /** @param {Facts} facts @param {Aim} aim @returns {Finding[]} */
 function buffers(facts, { connections }) {
   const { page, memory } = facts
-  const all = atLeast(
+  const all = checkMinimum(
     'network',
     'net.ipv4.tcp_mem',
     facts,
@@ -68,11 +68,11 @@ function buffers(facts, { connections }) {
 function queues(facts, { rate, workers }) {
   const limit = facts.settings['net.core.somaxconn']?.[0]
   const room = limit === undefined ? 0 : Math.min(limit, QUEUE) * QUEUES * workers
-  const accept = atLeast('network', 'net.core.somaxconn', facts, [burst(rate)], {
+  const accept = checkMinimum('network', 'net.core.somaxconn', facts, [burst(rate)], {
     why: `${count(rate)} new connections/s wait in listen queues while an event loop is busy: ${QUEUES} queues of ${Math.min(QUEUE, limit ?? QUEUE)} in each of ${count(workers)} workers hold ${count(room)}`,
     what: 'listen queue: connections of one listener before accept',
   })
-  const opening = atLeast('network', 'net.ipv4.tcp_max_syn_backlog', facts, [burst(rate)], {
+  const opening = checkMinimum('network', 'net.ipv4.tcp_max_syn_backlog', facts, [burst(rate)], {
     why: 'half-open connections of a listener; further ones get SYN cookies or are dropped',
     what: 'half-open connections of one listener',
   })
@@ -112,7 +112,7 @@ function overflows({ listen }) {
 function backlog(facts, { rate }) {
   const { packets: seen } = facts
   const dropped = seen !== null && seen.dropped > seen.packets * DROPS
-  const queue = atLeast('network', 'net.core.netdev_max_backlog', facts, [packets(rate)], {
+  const queue = checkMinimum('network', 'net.core.netdev_max_backlog', facts, [backlogPackets(rate)], {
     why: `packets queued for one core: four for each of ${count(rate / 2)} connections${
       seen === null
         ? ''
@@ -131,7 +131,7 @@ function conntrack(facts, { connections }) {
     // Not visible inside a container.
     if (facts.container !== null)
       return finding('network', key, {
-        should: count(tracked(connections)),
+        should: count(trackedEntries(connections)),
         why: `${why}; only visible on the host`,
         status: 'cannot tell',
       })
@@ -143,9 +143,9 @@ function conntrack(facts, { connections }) {
   }
   const now = facts.settings[used]?.[0]
   const lists = facts.settings[buckets]?.[0]
-  return atLeast('network', key, facts, [tracked(connections)], {
+  return checkMinimum('network', key, facts, [trackedEntries(connections)], {
     is: `${facts.settings[key].map(count).join(' ')}${now === undefined ? '' : ` (${count(now)} used)`}`,
-    why: `${why}${lists && tracked(connections) > lists * 8 ? `; ${count(lists)} buckets make look-ups slow: raise nf_conntrack_buckets` : ''}`,
+    why: `${why}${lists && trackedEntries(connections) > lists * 8 ? `; ${count(lists)} buckets make look-ups slow: raise nf_conntrack_buckets` : ''}`,
     what: 'tracked connections',
     // Tracking may start with a new firewall rule; until then it is no obstacle.
     reach: ([limit]) => (now === 0 ? null : Math.max(0, limit - (now ?? 0))),

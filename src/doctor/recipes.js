@@ -71,10 +71,10 @@ export const burst = rate => Math.max(4096, roundUp(rate / 2))
  * SYN, ACK, request and subscription of half a second's connections on one core.
  * @param {number} rate @returns {number}
  */
-export const packets = rate => Math.max(4096, roundUp(rate * 2))
+export const backlogPackets = rate => Math.max(4096, roundUp(rate * 2))
 
 /** Entries, including those of connections that just ended. @param {number} connections @returns {number} */
-export const tracked = connections => Math.ceil(connections * 1.2) + 10_000
+export const trackedEntries = connections => Math.ceil(connections * 1.2) + 10_000
 
 /**
  * Settings for any machine: none is below the kernel's default.
@@ -112,9 +112,13 @@ export function settingsFor({ memory, ...wanted }) {
     add('net.core.somaxconn', burst(rate), 'listen queue: connections of one listener before accept')
     add('net.ipv4.tcp_max_syn_backlog', burst(rate), 'half-open connections of one listener')
   }
-  add('net.core.netdev_max_backlog', packets(rate), 'packets queued for one core')
+  add('net.core.netdev_max_backlog', backlogPackets(rate), 'packets queued for one core')
   // The dash: no error if connection tracking is not loaded.
-  add('-net.netfilter.nf_conntrack_max', Math.max(262_144, tracked(connections)), 'tracked connections')
+  add(
+    '-net.netfilter.nf_conntrack_max',
+    Math.max(262_144, trackedEntries(connections)),
+    'tracked connections',
+  )
   return settings
 }
 

@@ -12,7 +12,7 @@ export const PLACES = Object.freeze({
 /** A file could not be written; the message is one line. */
 export class WriteError extends Error {}
 
-const FAULTS = /** @type {Record<string, string>} */ ({
+const ERROR_TEXTS = /** @type {Record<string, string>} */ ({
   EACCES: 'permission denied',
   EPERM: 'permission denied',
   EROFS: 'the file system is read-only',
@@ -25,7 +25,7 @@ const FAULTS = /** @type {Record<string, string>} */ ({
 })
 
 /** @param {string} file @param {string} text @throws {WriteError} the file is unchanged then */
-async function replace(file, text) {
+async function replaceFile(file, text) {
   const draft = join(dirname(file), `.90-halley.${process.pid}.draft`)
   try {
     await makeFolder(dirname(file))
@@ -33,7 +33,9 @@ async function replace(file, text) {
     await rename(draft, file)
   } catch (error) {
     await rm(draft, { force: true }).catch(() => {})
-    throw new WriteError(`${file}: cannot be written: ${FAULTS[error.code] ?? error.code ?? error.message}`)
+    throw new WriteError(
+      `${file}: cannot be written: ${ERROR_TEXTS[error.code] ?? error.code ?? error.message}`,
+    )
   }
 }
 
@@ -61,7 +63,7 @@ export async function writeFiles(folder, diagnosis, { all = false } = {}) {
     const text = texts[name]
     if (text === null) continue
     const file = join(folder, PLACES[name])
-    await replace(file, text)
+    await replaceFile(file, text)
     written.push(file)
   }
   const then = [

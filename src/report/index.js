@@ -1,3 +1,9 @@
+// Reports: CSV files of gateways to one HTML page that needs no other file. run.js sorts and downsamples the rows,
+// summary.js computes peaks and steady state, figures.js and sections.js are the tables, page.js writes the HTML;
+// page/ runs in the browser and draws with charts/. Used by `halley report` and by the reports of the fleet.
+// May import charts/ and stats/csv-reader.js. Promises: all text is escaped; the page's content policy allows only its
+// own scripts; a page is written as a whole or not at all.
+
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, extname } from 'node:path'
 import { CsvError, readCsv } from '../stats/csv-reader.js'
@@ -15,7 +21,7 @@ const MOST_POINTS = 1500
 export class ReportError extends Error {}
 
 /** @param {string} file */
-const nameOf = file => basename(file, extname(file))
+const labelOf = file => basename(file, extname(file))
 
 /**
  * @param {string} file @param {(share: number) => void} onProgress 0 to 1
@@ -57,7 +63,7 @@ export async function readRuns({ files, labels = [], onProgress = () => {} }) {
     const { columns, facts } = await readTable(file, share =>
       onProgress(`${file}: ${Math.floor(share * 100)} % read`),
     )
-    runs.push(makeRun({ label: labels[index] ?? nameOf(file), columns, facts, points }))
+    runs.push(makeRun({ label: labels[index] ?? labelOf(file), columns, facts, points }))
   }
   return runs
 }
@@ -84,7 +90,7 @@ export async function makeReport({ files, labels = [], title, tables, onProgress
  * @returns {Promise<{bytes: number}>} size of the page
  * @throws {ReportError}
  */
-export async function runReport({ out, ...options }) {
+export async function writeReport({ out, ...options }) {
   for (const file of options.files)
     if (await isSameFile(file, out)) throw new ReportError(`${out}: the page would overwrite the CSV file`)
   const page = await makeReport(options)

@@ -13,7 +13,7 @@ const LEFT_OVER = /^(?:import|export)\b.*$/m
  * @param {URL} entry @param {Readonly<Record<string, string>>} given file name -> expression of its default export
  * @returns {string} @throws {Error} a module uses other syntax
  */
-export function inlineModules(entry, given = {}) {
+export function bundleModules(entry, given = {}) {
   /** @type {Map<string, string>} module -> name of its exports */
   const names = new Map()
   /** @type {string[]} */
@@ -47,7 +47,7 @@ export function inlineModules(entry, given = {}) {
 }
 
 /** The source of a script or style sheet in a Content-Security-Policy. @param {string} text @returns {string} */
-export const policyHash = text => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+export const cspHash = text => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
 /** JSON that cannot close its element. @param {unknown} data @returns {string} */
 export const inlineJson = data =>

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { factsOf, figuresTable, headlines } from './figures.js'
-import { checkInline, inlineJson, inlineModules, policyHash } from './inline.js'
-import { escapeHtml, mark, renderHeadlines, renderSection, renderTable } from './sections.js'
+import { bundleModules, checkInline, cspHash, inlineJson } from './inline.js'
+import { escapeHtml, renderHeadlines, renderSection, renderTable, runMark } from './sections.js'
 
 /** @import { Run } from './run.js' */
 /** @import { Section, Table } from './sections.js' */
@@ -14,13 +14,13 @@ const require = createRequire(import.meta.url)
 const UPLOT = dirname(require.resolve('uplot'))
 
 /** Canvas pixels per page pixel, for sharp charts on paper. */
-const SHARP = `{
+const SHARP_CANVAS = `{
   const own = devicePixelRatio
   Object.defineProperty(window, 'devicePixelRatio', { configurable: true, get: () => Math.max(3, own) })
 }`
 
 /** @param {string} path */
-const own = path => readFileSync(new URL(path, import.meta.url), 'utf8')
+const readOwn = path => readFileSync(new URL(path, import.meta.url), 'utf8')
 
 /** @param {number} time unix ms */
 const day = time =>
@@ -44,7 +44,7 @@ ${renderTable(figuresTable([run]))}`
 function renderSeveral(runs) {
   const parts = runs.map(
     (run, index) => `<article class="run">
-<header><h2>${mark(index)}${escapeHtml(run.label)}</h2>${renderFacts(factsOf(run))}</header>
+<header><h2>${runMark(index)}${escapeHtml(run.label)}</h2>${renderFacts(factsOf(run))}</header>
 <div class="run-charts" data-run="${index}"></div>
 </article>`,
   )
@@ -90,25 +90,25 @@ export function renderPage({
   const known = facts.length === 0 && runs.length === 1 ? factsOf(runs[0]) : facts
   const styles = [
     readFileSync(join(UPLOT, 'uPlot.min.css'), 'utf8'),
-    own('../charts/charts.css'),
-    own('page/report.css'),
-    own('page/sections.css'),
-    own('page/paper.css'),
+    readOwn('../charts/charts.css'),
+    readOwn('page/report.css'),
+    readOwn('page/sections.css'),
+    readOwn('page/paper.css'),
   ]
   const style = checkInline(styles.join('\n'))
   const charts =
     runs.length === 0
       ? []
       : [
-          SHARP,
+          SHARP_CANVAS,
           readFileSync(join(UPLOT, 'uPlot.iife.min.js'), 'utf8'),
-          inlineModules(new URL('page/app.js', import.meta.url), { 'uplot.js': 'globalThis.uPlot' }),
+          bundleModules(new URL('page/app.js', import.meta.url), { 'uplot.js': 'globalThis.uPlot' }),
         ]
   const scripts = charts.map(checkInline)
   const policy = [
     "default-src 'none'",
-    `script-src ${scripts.map(policyHash).join(' ') || "'none'"}`,
-    `style-src ${policyHash(style)}`,
+    `script-src ${scripts.map(cspHash).join(' ') || "'none'"}`,
+    `style-src ${cspHash(style)}`,
     'img-src data:',
     "base-uri 'none'",
     "form-action 'none'",

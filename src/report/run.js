@@ -19,7 +19,7 @@ import { summarize } from './summary.js'
  * Sorts rows by time and drops duplicates: files may be concatenated in any order, and clocks set back.
  * @param {Columns} columns @returns {Columns}
  */
-export function inOrder(columns) {
+export function sortedByTime(columns) {
   const { time } = columns
   let ascending = Number(time[0]) > 0
   for (let row = 1; row < time.length && ascending; row++) {
@@ -45,7 +45,7 @@ export function inOrder(columns) {
  * @returns {Run}
  */
 export function makeRun({ label, columns, facts = [], points = 1200 }) {
-  const all = derive(inOrder(columns))
+  const all = derive(sortedByTime(columns))
   return {
     label,
     facts: facts[facts.length - 1]?.facts ?? {},
@@ -56,15 +56,15 @@ export function makeRun({ label, columns, facts = [], points = 1200 }) {
 }
 
 /** Rounded to six digits, enough for a chart. @param {number} value @returns {number | null} */
-const brief = value => (Number.isFinite(value) ? Number(value.toPrecision(6)) : null)
+const sixDigits = value => (Number.isFinite(value) ? Number(value.toPrecision(6)) : null)
 
 /**
  * Inserts a row of nulls into gaps in time, so that no line is drawn across them.
  * @param {Columns} columns @param {readonly string[]} names @returns {Record<string, (number | null)[]>}
  */
-export function withHoles(columns, names) {
+export function withGaps(columns, names) {
   const { time } = columns
-  const hole = holeOf(time)
+  const hole = minGap(time)
   /** @type {number[]} */
   const before = []
   for (let row = 1; row < time.length; row++) {
@@ -75,7 +75,7 @@ export function withHoles(columns, names) {
   for (const name of names) {
     const values = columns[name]
     if (values === undefined) continue
-    const list = Array.from(values, value => (name === 'time' ? value : brief(value ?? Number.NaN)))
+    const list = Array.from(values, value => (name === 'time' ? value : sixDigits(value ?? Number.NaN)))
     for (const [done, row] of before.entries()) {
       list.splice(row + done, 0, name === 'time' ? Number(time[row - 1]) + 1 : null)
     }
@@ -85,7 +85,7 @@ export function withHoles(columns, names) {
 }
 
 /** Minimum ms between rows that mean missing data. @param {Values} time @returns {number} */
-function holeOf(time) {
+function minGap(time) {
   const steps = Float64Array.from({ length: Math.max(0, time.length - 1) }, (_, row) => {
     return Number(time[row + 1]) - Number(time[row])
   })
@@ -100,7 +100,7 @@ function holeOf(time) {
 export function downsample(columns, names, most) {
   const { time } = columns
   const rows = time.length
-  if (rows <= most) return withHoles(columns, names)
+  if (rows <= most) return withGaps(columns, names)
   const first = Number(time[0])
   const width = (Number(time[rows - 1]) - first + 1) / most
   // Buckets without rows are omitted, except the first of several, which marks the hole.
@@ -122,10 +122,10 @@ export function downsample(columns, names, most) {
     if (values === undefined || name === 'time') continue
     const [averages, least, highest] = [[], [], []].map(() => /** @type {(number | null)[]} */ ([]))
     for (const { from, to } of buckets) {
-      const { average, min, max } = sumUp(values, from, to)
-      averages.push(brief(average))
-      least.push(brief(min))
-      highest.push(brief(max))
+      const { average, min, max } = aggregate(values, from, to)
+      averages.push(sixDigits(average))
+      least.push(sixDigits(min))
+      highest.push(sixDigits(max))
     }
     Object.assign(result, { [name]: averages, [`${name}:min`]: least, [`${name}:max`]: highest })
   }
@@ -133,7 +133,7 @@ export function downsample(columns, names, most) {
 }
 
 /** @param {Values} values @param {number} from @param {number} to */
-function sumUp(values, from, to) {
+function aggregate(values, from, to) {
   let [sum, known, min, max] = [0, 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (let row = from; row < to; row++) {
     const value = values[row]

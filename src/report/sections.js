@@ -17,7 +17,7 @@ export const escapeHtml = text =>
   String(text).replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 
 /** @param {number} run @returns {string} */
-export const mark = run => `<i class="run-mark run-${(run % 6) + 1}"></i>`
+export const runMark = run => `<i class="run-mark run-${(run % 6) + 1}"></i>`
 
 /** @param {Table} table @returns {string} */
 export function renderTable({
@@ -30,7 +30,9 @@ export function renderTable({
   groups,
 }) {
   // Repeat the column headings for each group: a long table is printed in several columns.
-  const names = columns.map((name, at) => `<th scope="col">${marked ? mark(at) : ''}${escapeHtml(name)}</th>`)
+  const names = columns.map(
+    (name, at) => `<th scope="col">${marked ? runMark(at) : ''}${escapeHtml(name)}</th>`,
+  )
   const bodies = groups.map(({ title, rows }) => {
     const blank = columns.length === 0 ? '<td></td>' : names.join('')
     const lines = rows.map(
@@ -101,7 +103,7 @@ function renderHistogram({ label, note, run, bars }, ticks) {
     const height = Math.max(1.2, share * HEIGHT).toFixed(2)
     return `<rect x="${at * BAR + GAP / 2}" y="${(HEIGHT - Number(height)).toFixed(2)}" width="${BAR - GAP}" height="${height}"><title>${escapeHtml(hint)}</title></rect>`
   })
-  return `<figure class="histogram"><figcaption>${run === undefined ? '' : mark(run)}<b>${escapeHtml(label)}</b> <span>${escapeHtml(note)}</span></figcaption>
+  return `<figure class="histogram"><figcaption>${run === undefined ? '' : runMark(run)}<b>${escapeHtml(label)}</b> <span>${escapeHtml(note)}</span></figcaption>
 <svg viewBox="0 0 ${bars.length * BAR} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${escapeHtml(`${label}: ${note}`)}">${rects.join('')}</svg>
 <div class="histogram-axis">${ticks.map(tick => `<span>${escapeHtml(tick)}</span>`).join('')}</div></figure>`
 }

@@ -1,3 +1,8 @@
+// The socket server of a worker: HTTP routes, WebSockets and streams. contract.js is its contract; uws.js
+// (uWebSockets.js) and node.js (node:http, ws) implement it, and only this file chooses between them.
+// May import nothing of Halley. static-files.js serves the files of the gateway's own pages over the contract.
+// Promises: test/server/conformance.js holds for both drivers; without uWebSockets.js, `auto` falls back to node.
+
 import { UwsServer } from './uws.js'
 
 /**

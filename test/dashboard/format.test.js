@@ -6,7 +6,7 @@ import {
   count,
   duration,
   health,
-  healthy,
+  healthSpan,
   ms,
   percent,
   perSecond,
@@ -104,10 +104,10 @@ t.test('health goes by limits, and is told without colours, too', async t => {
   t.equal(health(LIMITS.tickAvg[0], 'tickAvg'), 'warn')
   t.equal(health(LIMITS.tickAvg[1], 'tickAvg'), 'bad')
   t.equal(health(null, 'tickAvg'), 'good', 'what is not known is no fault')
-  t.same(healthy('1234', 'bad', true), ['1234', 'bad'])
-  t.same(healthy('1234', 'bad', false), ['1234!', 'bad'])
-  t.same(healthy('1234', 'warn', false), ['1234~', 'warn'])
-  t.same(healthy('1234', 'good', false), ['1234 ', 'value'], 'as wide as the others')
+  t.same(healthSpan('1234', 'bad', true), ['1234', 'bad'])
+  t.same(healthSpan('1234', 'bad', false), ['1234!', 'bad'])
+  t.same(healthSpan('1234', 'warn', false), ['1234~', 'warn'])
+  t.same(healthSpan('1234', 'good', false), ['1234 ', 'value'], 'as wide as the others')
 })
 
 t.test('the documentation has the same limits', async t => {

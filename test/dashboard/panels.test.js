@@ -4,7 +4,7 @@ import { SPAN, toPoint, workerAt } from '../../dashboard/picture.js'
 import { layout, page, render } from '../../dashboard/screen.js'
 import { initialState, reduce } from '../../dashboard/state.js'
 import { plain, width } from '../../dashboard/terminal/line.js'
-import { SMALLEST } from '../../dashboard/view/screen.js'
+import { MIN_SIZE } from '../../dashboard/view/screen.js'
 import { withPoint } from '../../dashboard/view/state.js'
 import { mockSnapshots } from '../stats/mock.js'
 
@@ -100,7 +100,7 @@ t.test('a terminal that is too small is told so', async t => {
     const lines = render(state)
     t.equal(lines.length, rows)
     t.ok(lines.every(line => width(line) <= columns))
-    if (columns > 20) t.match(screen(state), `${columns}x${rows}, needs ${SMALLEST.columns}x${SMALLEST.rows}`)
+    if (columns > 20) t.match(screen(state), `${columns}x${rows}, needs ${MIN_SIZE.columns}x${MIN_SIZE.rows}`)
   }
 })
 

@@ -22,7 +22,7 @@ t.before(() => {
 
 /**
  * @param {Facts} facts
- * @param {import('../../src/doctor/examine.js').Asked} asked
+ * @param {import('../../src/doctor/examine.js').DoctorOptions} asked
  * @param {string} id
  */
 const look = (facts, asked, id) => examine(facts, asked).find(found => found.id === id)

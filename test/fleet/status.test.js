@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { plain, width } from '../../dashboard/terminal/line.js'
-import { SMALLEST } from '../../dashboard/view/screen.js'
+import { MIN_SIZE } from '../../dashboard/view/screen.js'
 import { withPoint } from '../../dashboard/view/state.js'
 import { Distribution } from '../../fleet/statistics/distribution.js'
 import { histogram, logBuckets } from '../../fleet/status/histogram.js'
@@ -98,7 +98,7 @@ t.test('every size is filled to its last row, and nothing is wider than the term
       }
     }
   }
-  t.match(screen(stateOf(calm, { columns: SMALLEST.columns - 1 })), 'terminal too small')
+  t.match(screen(stateOf(calm, { columns: MIN_SIZE.columns - 1 })), 'terminal too small')
 })
 
 t.test('nothing of the accounting is left out, and only what is not zero is red', async t => {

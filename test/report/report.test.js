@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { main } from '../../src/cli/main.js'
-import { inlineJson, inlineModules } from '../../src/report/inline.js'
+import { bundleModules, inlineJson } from '../../src/report/inline.js'
 import { renderPage } from '../../src/report/page.js'
 import { makeRun } from '../../src/report/run.js'
 import { CSV_HEADER } from '../../src/stats/csv-columns.js'
@@ -220,8 +220,8 @@ t.test('only modules that can be put into a page are', async t => {
   })
   const url = (/** @type {string} */ name) => new URL(`file://${join(dir, name)}`)
   const scope = /** @type {any} */ (globalThis)
-  new Function(inlineModules(url('a.js')))()
+  new Function(bundleModules(url('a.js')))()
   t.equal(scope.result, 2)
   delete scope.result
-  t.throws(() => inlineModules(url('odd.js')), { message: /cannot be bundled: import \*/ })
+  t.throws(() => bundleModules(url('odd.js')), { message: /cannot be bundled: import \*/ })
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { figuresTable, headlines } from '../../src/report/figures.js'
-import { inOrder, makeRun } from '../../src/report/run.js'
+import { makeRun, sortedByTime } from '../../src/report/run.js'
 import { busiestRows, steadyRows, summarize } from '../../src/report/summary.js'
 import { parseCsv } from '../../src/stats/csv-reader.js'
 import { csvText, START } from './rows.js'
@@ -107,12 +107,12 @@ t.test('the table has a column for each run, and leaves out what no run knows', 
 })
 
 t.test('rows are put in order, each time once', async t => {
-  const { time, a } = inOrder({
+  const { time, a } = sortedByTime({
     time: Float64Array.of(3, 1, 2, 2, NaN),
     a: Float64Array.of(30, 10, 20, 21, 5),
   })
   t.same([...time], [1, 2, 3])
   t.same([...a], [10, 20, 30])
   const columns = { time: [1, 2] }
-  t.equal(inOrder(columns), columns)
+  t.equal(sortedByTime(columns), columns)
 })

@@ -1,4 +1,4 @@
-import { healthy, quantity } from '../../../dashboard/format.js'
+import { healthSpan, quantity } from '../../../dashboard/format.js'
 import { width as widthOf } from '../../../dashboard/terminal/line.js'
 import { shown } from '../../../dashboard/view/state.js'
 
@@ -67,7 +67,7 @@ function linesOf(state, width) {
  * @returns {Line} green when it is 0
  */
 function accountItem(name, value, health, { colors }) {
-  const [text, style] = healthy(quantity(value), value > 0 ? health : 'good', colors)
+  const [text, style] = healthSpan(quantity(value), value > 0 ? health : 'good', colors)
   return [
     [`${name} `, value > 0 ? style : 'label'],
     [text.trimEnd(), value > 0 ? style : 'good'],

@@ -6,7 +6,7 @@ import {
   blockTitle,
   detailPage,
   figure,
-  packed,
+  packBlocks,
   rule,
 } from '../../../dashboard/view/parts.js'
 import { shown } from '../../../dashboard/view/state.js'
@@ -43,10 +43,10 @@ export const detail = {
     if (sample === null) {
       const facts = [factBlock(row, own)]
       const why = /** @type {Line} */ ([[` no figures: it is ${row.state}`, STATE_STYLES[row.state]]])
-      return detailPage(title, [why], packed(facts, columns), state, width, rows)
+      return detailPage(title, [why], packBlocks(facts, columns), state, width, rows)
     }
     const before = previous?.drones.find(({ id }) => id === row.id)?.sample ?? null
-    const blocks = packed(blocksOf(row, sample, before, own, state.look), columns)
+    const blocks = packBlocks(blocksOf(row, sample, before, own, state.look), columns)
     return detailPage(title, [], [...blocks, [], ...processes(sample, width)], state, width, rows)
   },
 }

@@ -1,7 +1,7 @@
 import { count, duration, quantity, whole } from '../../../dashboard/format.js'
 import { columns, pad } from '../../../dashboard/terminal/line.js'
 import { shown } from '../../../dashboard/view/state.js'
-import { AROUND, table } from '../../../dashboard/view/table.js'
+import { FRAME_ROWS, table } from '../../../dashboard/view/table.js'
 import { chosenColumns, STATE_STYLES } from '../drone-columns.js'
 import { orderedDrones } from '../picture.js'
 
@@ -20,8 +20,8 @@ export const drones = {
   rows: state => {
     const count = shown(state).snapshot?.drones.length ?? 0
     return {
-      least: AROUND + Math.min(state.size.rows < 20 ? 1 : state.size.rows < 24 ? 2 : 4, count),
-      most: AROUND + count,
+      least: FRAME_ROWS + Math.min(state.size.rows < 20 ? 1 : state.size.rows < 24 ? 2 : 4, count),
+      most: FRAME_ROWS + count,
     }
   },
   priority: 5,

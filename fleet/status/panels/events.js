@@ -1,8 +1,8 @@
 import { bar } from '../../../dashboard/chart.js'
 import { percent, quantity } from '../../../dashboard/format.js'
-import { beside, clip, pad } from '../../../dashboard/terminal/line.js'
+import { clip, pad, sideBySide } from '../../../dashboard/terminal/line.js'
 import { eventListOf, newestEvents } from '../../../dashboard/view/panels.js'
-import { BACK, flow, rule, scrolled } from '../../../dashboard/view/parts.js'
+import { BACK, fitItems, rule, scrolled } from '../../../dashboard/view/parts.js'
 import { shown } from '../../../dashboard/view/state.js'
 
 /**
@@ -39,7 +39,7 @@ export const faultLine = {
           [quantity(times), 'warn'],
         ]),
     )
-    return [[[' faults ', 'header'], ...flow(items, width - 9)]]
+    return [[[' faults ', 'header'], ...fitItems(items, width - 9)]]
   },
 }
 
@@ -64,7 +64,7 @@ export const eventLine = {
     const left = Math.floor(width * 0.62)
     const right = width - left - 2
     const faults = faultRows(state, right).slice(0, room)
-    return beside(
+    return sideBySide(
       [
         [rule('events', left), ...lines.map(line => clip(line, left, '…'))],
         [rule('faults', right), ...(faults.length > 0 ? faults : [NO_FAULTS])],

@@ -1,7 +1,7 @@
 import { bar } from '../../../dashboard/chart.js'
 import { bytes, clock, count, duration, quantity, whole } from '../../../dashboard/format.js'
 import { width as widthOf } from '../../../dashboard/terminal/line.js'
-import { flow, named, spread } from '../../../dashboard/view/parts.js'
+import { fitItems, justified, named } from '../../../dashboard/view/parts.js'
 import { shown } from '../../../dashboard/view/state.js'
 import { openedRate } from '../picture.js'
 
@@ -36,11 +36,11 @@ export const header = {
 /** @param {FleetSnapshot} snapshot @param {number} width @returns {Line} */
 function titleLine({ run, provider, settings, drones, began, scenario, time }, width) {
   const since = began ?? time - Math.max(0, ...drones.map(({ sample }) => sample?.up ?? 0))
-  const right = flow([named('up', duration(time - since)), [[clock(time), 'value']]], width)
+  const right = fitItems([named('up', duration(time - since)), [[clock(time), 'value']]], width)
   const { host } = settings
   const target =
     host.length === 0 ? 'no target' : `${host[0]}${host.length > 1 ? ` +${host.length - 1}` : ''}`
-  const left = flow(
+  const left = fitItems(
     [
       [[' halley fleet', 'title']],
       [[run, 'value']],
@@ -51,7 +51,7 @@ function titleLine({ run, provider, settings, drones, began, scenario, time }, w
     ],
     width - widthOf(right) - 2,
   )
-  return spread(left, [...right, [' ', '']], width)
+  return justified(left, [...right, [' ', '']], width)
 }
 
 /**
@@ -88,7 +88,7 @@ function progressLine({ gauges, settings, ramp, scenario, rates, time }, rate, w
     [' open  ', 'header'],
     ...bar(full, size, look.unicode, there ? 'good' : 'series1'),
     ['  ', ''],
-    ...flow(items, width - size - 9),
+    ...fitItems(items, width - size - 9),
   ]
 }
 
@@ -107,5 +107,5 @@ function ratesLine({ rates, counters, drones, settings }, width) {
     named('reconnects', quantity(counters.reconnects)),
     named('pings', count(counters.pings)),
   ]
-  return [[' rates ', 'header'], ...flow(items, width - 8)]
+  return [[' rates ', 'header'], ...fitItems(items, width - 8)]
 }

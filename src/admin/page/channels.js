@@ -17,8 +17,8 @@ const json = value => (value === undefined ? '' : JSON.stringify(value))
 export class Channels {
   #session
   #table
-  #people
-  #asked = ''
+  #presence
+  #channel = ''
   /** @type {(channel: string) => void} on a click on `Publish` */
   onPublish = () => {}
 
@@ -40,7 +40,7 @@ export class Channels {
       ],
       { key: ({ name }) => name, sort: 1, descending: true },
     )
-    this.#people = new Table(
+    this.#presence = new Table(
       byId('present-rows'),
       'Presence',
       [
@@ -68,7 +68,7 @@ export class Channels {
       'div',
       'buttons end',
       smallButton('Publish', `Publish: ${name}`, () => this.onPublish(name)),
-      smallButton('Presence', `Presence: ${name}`, () => this.#present(name)),
+      smallButton('Presence', `Presence: ${name}`, () => this.#showPresence(name)),
     )
   }
 
@@ -87,13 +87,13 @@ export class Channels {
   }
 
   /** @param {string} channel */
-  async #present(channel) {
-    this.#asked = channel
+  async #showPresence(channel) {
+    this.#channel = channel
     byId('present').hidden = false
     byId('present-title').textContent = `Present in ${channel}`
     const count = byId('present-count')
     count.textContent = '…'
-    this.#people.show([])
+    this.#presence.show([])
     let text = ''
     try {
       const { num_clients: clients, num_users: users } = await this.#session.call('presence_stats', {
@@ -103,13 +103,13 @@ export class Channels {
       if (clients > MAX_LISTED) text += `, too many to list`
       else {
         const { presence } = await this.#session.call('presence', { channel })
-        if (this.#asked === channel) this.#people.show(Object.values(presence))
+        if (this.#channel === channel) this.#presence.show(Object.values(presence))
       }
     } catch (error) {
       const why = reason(error)
       text = why === 'not available' ? 'Its namespace keeps no presence.' : `Not read: ${why}`
     }
-    if (this.#asked !== channel) return
+    if (this.#channel !== channel) return
     count.textContent = text
     byId('present').scrollIntoView({ block: 'nearest' })
   }

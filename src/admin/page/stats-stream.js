@@ -4,7 +4,7 @@ import { Refusal, reason } from './session.js'
 /** @import { Session } from './session.js' */
 
 /** ms without a message after which the connection counts as lost; there is one every second. */
-const SILENCE = 8000
+const SILENCE_TIMEOUT = 8000
 const FIRST_WAIT = 500
 const LONGEST_WAIT = 15_000
 
@@ -38,9 +38,9 @@ export class StatsStream {
   constructor(session) {
     this.#session = session
     // A laptop that wakes up does not wait for its turn.
-    addEventListener('online', () => this.#hurry())
+    addEventListener('online', () => this.#reconnectNow())
     document.addEventListener('visibilitychange', () => {
-      if (!document.hidden) this.#hurry()
+      if (!document.hidden) this.#reconnectNow()
     })
   }
 
@@ -56,7 +56,7 @@ export class StatsStream {
     this.#timer = undefined
   }
 
-  #hurry() {
+  #reconnectNow() {
     if (this.#timer === undefined) return
     this.#failures = 0
     this.stop()
@@ -70,11 +70,11 @@ export class StatsStream {
     if (this.#failures === 0) this.onState('connecting', '')
     let why = 'the gateway has ended the stream'
     const cut = () => abort.abort(new Error('silence'))
-    let watchdog = setTimeout(cut, SILENCE)
+    let watchdog = setTimeout(cut, SILENCE_TIMEOUT)
     try {
       for await (const line of linesOf(await this.#session.stream(abort.signal))) {
         clearTimeout(watchdog)
-        watchdog = setTimeout(cut, SILENCE)
+        watchdog = setTimeout(cut, SILENCE_TIMEOUT)
         if (abort.signal.aborted) return
         this.#failures = 0
         this.onState('live', '')

@@ -15,7 +15,7 @@ const sum = parts => parts.reduce((total, part) => total + part, 0)
 const busy = ({ cpu }) => (cpu === null ? null : 1 - cpu.idle - cpu.iowait)
 
 /** @param {Snapshot} snapshot */
-function room({ capacity, totals }) {
+function capacityNote({ capacity, totals }) {
   const { fits, bytes_per_connection: each } = capacity
   const open = `${whole(totals.connections.open)} open`
   const of = each === null ? '' : ` · ${bytes(each)} each`
@@ -27,7 +27,7 @@ const machineAlarm = alarmBy('machine')
 
 /** @type {Tile[]} */
 const TILES = [
-  { label: 'Clients', value: ({ totals }) => short(totals.connections.connected), note: room },
+  { label: 'Clients', value: ({ totals }) => short(totals.connections.connected), note: capacityNote },
   {
     label: 'Messages out',
     value: ({ totals, interval }) => `${short((totals.counts.out.messages * 1000) / interval)}/s`,

@@ -23,7 +23,7 @@ const figure = (label, hint, value, text, tone) => ({
 })
 
 /** @param {WorkerSample} sample */
-const pause = ({ gc }) => gc.minor.pause + gc.major.pause + gc.incremental.pause + gc.weak.pause
+const gcPause = ({ gc }) => gc.minor.pause + gc.major.pause + gc.incremental.pause + gc.weak.pause
 
 /** @type {Readonly<Record<WorkerView['state'], string>>} */
 const TONES = { up: 'good', starting: 'warn', silent: 'bad', down: 'bad' }
@@ -62,7 +62,7 @@ const COLUMNS = [
   ),
   figure('In /s', 'messages from clients', s => (s.counts.in.messages * 1000) / s.interval, short),
   figure('Out /s', 'messages to clients', s => (s.counts.out.messages * 1000) / s.interval, short),
-  figure('GC ms', 'pauses for garbage collection in the last second', pause, ms, alarmBy('gc')),
+  figure('GC ms', 'pauses for garbage collection in the last second', gcPause, ms, alarmBy('gc')),
   figure('Outbox', 'unsent bytes of all clients', ({ outbox }) => outbox.bytes, bytes),
 ]
 

@@ -29,7 +29,7 @@ export class Cursors {
     this.#connection = connection
     this.#self = self
     this.#channel = connection.channel(CHANNEL)
-    this.#channel.on('publication', ({ data, info }) => this.#take(data, info?.client))
+    this.#channel.on('publication', ({ data, info }) => this.#receive(data, info?.client))
     this.#channel.on('subscribing', () => this.#sky.clear())
     this.#listen()
   }
@@ -95,7 +95,7 @@ export class Cursors {
   }
 
   /** @param {any} data @param {string | undefined} from undefined: the server API */
-  #take(data, from = 'server') {
+  #receive(data, from = 'server') {
     if (from === this.#ownId || !Number.isFinite(data?.x) || !Number.isFinite(data.y)) return
     this.#sky.move(from, readPerson(data), clamp(data.x), clamp(data.y))
     if (data.flare) this.#sky.flare(from)

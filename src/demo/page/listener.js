@@ -26,7 +26,7 @@ export class Listener {
     this.#source = source
     this.#events = 0
     this.#show('connecting', 'Asking for it.')
-    source.onmessage = ({ data }) => this.#take(data)
+    source.onmessage = ({ data }) => this.#receive(data)
     source.onerror = () => {
       if (source.readyState === EventSource.CLOSED) this.#close('The gateway refused it.')
       else this.#show('connecting', 'Gone; the browser asks again, from the last event on.')
@@ -34,7 +34,7 @@ export class Listener {
   }
 
   /** @param {string} text */
-  #take(text) {
+  #receive(text) {
     // A ping is an empty object.
     const { channel, pub } = JSON.parse(text)
     this.#events++

@@ -13,7 +13,7 @@ export class Meter {
   }
 
   /** @param {unknown} data */
-  #take(data) {
+  #receive(data) {
     this.count++
     if (typeof data === 'string') this.bytes += encoder.encode(data).length
     else if (data instanceof ArrayBuffer || data instanceof Uint8Array) this.bytes += data.byteLength
@@ -25,7 +25,7 @@ export class Meter {
    * @param {Source} Source @returns {Source} counts its messages
    */
   counted(Source) {
-    const take = (/** @type {any} */ { data }) => this.#take(data)
+    const take = (/** @type {any} */ { data }) => this.#receive(data)
     return class extends Source {
       /** @param {any[]} args */
       constructor(...args) {
@@ -43,7 +43,7 @@ export class Meter {
     if (!body || status !== 200) return response
     const count = new TransformStream({
       transform: (chunk, controller) => {
-        this.#take(chunk)
+        this.#receive(chunk)
         controller.enqueue(chunk)
       },
     })

@@ -15,7 +15,7 @@ const KEY = 'halley-demo-self'
  */
 
 /** @template T @param {readonly T[]} list */
-const anyOf = list => list[Math.floor(Math.random() * list.length)]
+const randomOf = list => list[Math.floor(Math.random() * list.length)]
 
 /** @param {unknown} name */
 export const cleanName = name => (typeof name === 'string' ? name.trim().slice(0, MAX_NAME) : '')
@@ -30,8 +30,8 @@ export function readPerson(data) {
 export class Self {
   constructor() {
     const kept = Self.#kept()
-    this.name = cleanName(kept?.name) || anyOf(NAMES)
-    this.hue = Number.isFinite(kept?.hue) ? kept.hue : anyOf(HUES)
+    this.name = cleanName(kept?.name) || randomOf(NAMES)
+    this.hue = Number.isFinite(kept?.hue) ? kept.hue : randomOf(HUES)
     this.#keep()
   }
 

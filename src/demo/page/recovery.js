@@ -10,10 +10,10 @@ export class Recovery {
   #batch = 0
   #announced = false
   /** Time of the disconnect. */
-  #away = 0
-  #back = true
+  #leftAt = 0
+  #isBack = true
   /** The new transport, until its channels are subscribed. */
-  #over = ''
+  #newTransport = ''
 
   constructor() {
     byId('strip').replaceChildren(...Array.from({ length: CELLS }, () => make('li')))
@@ -42,13 +42,13 @@ export class Recovery {
   }
 
   left() {
-    if (this.#back) this.#away = Date.now()
-    this.#back = false
+    if (this.#isBack) this.#leftAt = Date.now()
+    this.#isBack = false
   }
 
   /** @param {string} transport the new one, if it was changed while connected */
   switched(transport) {
-    this.#over = transport
+    this.#newTransport = transport
   }
 
   /** @param {boolean} recovered */
@@ -74,21 +74,21 @@ export class Recovery {
     if (this.#announced) return
     this.#announced = true
     setTimeout(() => {
-      byId('recovery-text').textContent = this.#verdict()
-      this.#over = ''
+      byId('recovery-text').textContent = this.#summary()
+      this.#newTransport = ''
       this.#announced = false
       this.#batch = 0
-      this.#back = true
+      this.#isBack = true
     }, 300)
   }
 
-  #verdict() {
-    const seconds = Math.max(1, Math.round((Date.now() - this.#away) / 1000))
+  #summary() {
+    const seconds = Math.max(1, Math.round((Date.now() - this.#leftAt) / 1000))
     const messages = plural(this.#batch, 'missed message')
-    if (this.#over !== '') {
+    if (this.#newTransport !== '') {
       return this.#batch === 0
-        ? `Now over ${this.#over}, and nothing was missed on the way.`
-        : `Now over ${this.#over}: ${messages} recovered, in order, each once.`
+        ? `Now over ${this.#newTransport}, and nothing was missed on the way.`
+        : `Now over ${this.#newTransport}: ${messages} recovered, in order, each once.`
     }
     return this.#batch === 0
       ? 'Back again. Nothing had been published meanwhile.'
@@ -97,8 +97,8 @@ export class Recovery {
 
   /** @param {string} channel */
   #lost(channel) {
-    this.#back = true
-    this.#over = ''
+    this.#isBack = true
+    this.#newTransport = ''
     this.#cell('lost')
     byId('recovery-text').textContent =
       `Away too long: the history of ${channel} no longer reaches back, and the gateway said so (recovered: false).`

@@ -20,7 +20,7 @@ export function showStatus(connection, recovery) {
   }
 
   /** Counts the seconds in an element that no screen reader announces. */
-  const count = () => {
+  const countSeconds = () => {
     const since = Date.now()
     tick = window.setInterval(() => {
       byId('link-detail').textContent = `by you, ${Math.round((Date.now() - since) / 1000)} s ago`
@@ -43,7 +43,7 @@ export function showStatus(connection, recovery) {
   connection.on('disconnected', ({ code, reason }) => {
     recovery.left()
     show('disconnected', code === 0 ? 'by you' : `${reason} (${code})`)
-    if (code === 0) return count()
+    if (code === 0) return countSeconds()
     const notice = byId('notice')
     notice.textContent = `The gateway refused this page: ${reason} (code ${code}). The demo needs anonymous clients and the channels of the development profile.`
     notice.hidden = false

@@ -38,7 +38,7 @@ export class TransportSwitch {
     byId('transports').append(...transports.map(transport => this.#row(transport)))
     const chosen = readTransport()
     if (chosen) this.#go(chosen)
-    else this.#close()
+    else this.#showNone()
   }
 
   /** @param {Transport} transport */
@@ -65,7 +65,7 @@ export class TransportSwitch {
       if (before) inputById(`transport-${before.id}`).checked = true
       // A reload may request one that cannot be loaded now.
       else if (transport !== transports[0]) await this.#go(transports[0])
-      return this.#fail(`${label(transport)} is not to be had: ${error.message}.`)
+      return this.#showError(`${label(transport)} is not to be had: ${error.message}.`)
     }
     this.#transport = transport
     keepTransport(transport)
@@ -83,17 +83,17 @@ export class TransportSwitch {
     byId('traffic-bytes').textContent = transferred(bytes)
   }
 
-  #close() {
+  #showNone() {
     byId('transports').closest('article')?.remove()
     byId('link').dataset.state = 'disconnected'
     byId('link-state').textContent = 'disconnected'
     byId('link-transport').remove()
     byId('offline').setAttribute('disabled', '')
-    this.#fail('The gateway has no transport open that this page can use: all of them are switched off.')
+    this.#showError('The gateway has no transport open that this page can use: all of them are switched off.')
   }
 
   /** @param {string} text */
-  #fail(text) {
+  #showError(text) {
     const notice = byId('notice')
     notice.textContent = text
     notice.hidden = false

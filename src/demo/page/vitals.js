@@ -70,17 +70,17 @@ export class VitalsPanel {
   constructor(connection, recovery) {
     // Samples are similar: a delta is a fraction of the size. Without deltas in the gateway, they arrive whole.
     const channel = connection.channel(CHANNEL, { delta: 'fossil' })
-    recovery.watch(channel, (data, recovered) => this.#take(data, recovered))
+    recovery.watch(channel, (data, recovered) => this.#receive(data, recovered))
     channel.on('subscribed', async ({ recovered }) => {
       if (recovered) return
       // A new page shows the previous minute, too.
       const publications = await channel.last(HISTORY).catch(() => [])
-      for (const { data } of publications) this.#take(data, false)
+      for (const { data } of publications) this.#receive(data, false)
     })
   }
 
   /** @param {any} data @param {boolean} recovered */
-  #take(data, recovered) {
+  #receive(data, recovered) {
     if (!isVitals(data)) return
     const { time, cpu, cores, memory, load, workers } = data
     const longest = Math.max(...workers.map(({ delay }) => delay.max))

@@ -1,14 +1,14 @@
 import t from 'tap'
 import {
-  beside,
   clip,
   clipText,
   columns,
-  over,
   pad,
   plain,
+  sideBySide,
   visibleWidth,
   width,
+  withStyle,
 } from '../../../dashboard/terminal/line.js'
 import { clean, toAscii } from '../../../dashboard/terminal/text.js'
 
@@ -93,13 +93,13 @@ t.test('columns of a table', async t => {
   const row = columns([['ab', 'good'], [['12', 'value'], [' ms', 'dim']], ['too long', '']], [...layout]) // biome-ignore format: a row
   t.equal(plain(row), 'ab   12 ms too')
   t.equal(plain(columns([], [...layout])), ' '.repeat(14))
-  t.strictSame(over([['a', ''], ['b', 'bad']], 'selected'), [['a', 'selected'], ['b', 'bad selected']]) // biome-ignore format: two rows
+  t.strictSame(withStyle([['a', ''], ['b', 'bad']], 'selected'), [['a', 'selected'], ['b', 'bad selected']]) // biome-ignore format: two rows
 })
 
 t.test('blocks side by side', async t => {
   const block = (/** @type {string[]} */ ...lines) =>
     lines.map(text => /** @type {import('../../../dashboard/terminal/line.js').Line} */ ([[text, '']]))
-  t.strictSame(beside([block('a', 'b'), block('c')], [2, 3]).map(plain), ['a  c  ', 'b     '])
+  t.strictSame(sideBySide([block('a', 'b'), block('c')], [2, 3]).map(plain), ['a  c  ', 'b     '])
 })
 
 t.test('characters of ASCII that stand for others are as wide', async t => {
