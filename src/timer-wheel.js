@@ -1,17 +1,18 @@
-/** Bits of a slot's index, and slots of a level. */
+/** Bits of the index of a slot. */
 const BITS = 6
+/** Slots of a level. */
 const SLOTS = 1 << BITS
 const LEVELS = 4
 /** Ticks that the wheel reaches ahead. */
 const SPAN = 1 << (BITS * LEVELS)
-/** Work of one turn of the event loop, ms; the rest follows in the next turns. */
+/** Time for timers in one turn of the event loop, ms; the rest follows in the next turns. */
 const SLICE_MS = 3
-/** Steps between two looks at the clock. */
-const STEPS = 32
+/** Steps (timers or ticks) between two readings of the clock. */
+const STEPS_PER_READING = 32
 
-/** A deadline. Owners extend it, so that a deadline costs three fields and no Node.js timer, closure or Map entry. */
+/** Base class of objects with a deadline. It costs them three fields, and no Node.js timer, closure or Map entry. */
 export class Timer {
-  // These belong to the wheel.
+  // Written by the wheel only.
   /** @type {Timer | null} */
   nextTimer = null
   /** @type {Timer | null} */
@@ -24,7 +25,7 @@ export class Timer {
     return this.nextTimer !== null
   }
 
-  /** Its time has come. It has left the wheel and may be scheduled again. */
+  /** Called after the deadline. The timer has left the wheel and may be scheduled again. */
   onTimer() {}
 }
 
@@ -76,14 +77,15 @@ export class TimerWheel {
   #clock
   #startedAt
   /** The tick whose timers have been called, or are being called. */
-  #now = 0
+  #currentTick = 0
   #size = 0
   #started = false
   /** @type {NodeJS.Timeout | null} */
   #interval = null
-  #sliced = false
+  /** Whether `#continue` is due in the next turn. */
+  #unfinished = false
   #continue = () => {
-    this.#sliced = false
+    this.#unfinished = false
     this.tick()
   }
 
@@ -118,16 +120,16 @@ export class TimerWheel {
   schedule(timer, at) {
     if (timer.armed) unlink(timer)
     else if (this.#size++ === 0 && this.#started) this.#wake()
-    timer.dueTick = Math.max(this.#now + 1, this.#tickOf(at))
+    timer.dueTick = Math.max(this.#currentTick + 1, this.#tickOf(at))
     this.#place(timer)
   }
 
   /**
-   * Schedules a timer, unless it is due earlier. For deadlines that are put off all the time: the timer is not moved,
-   * and `onTimer` schedules it again.
+   * Schedules a timer, unless it is due earlier. For deadlines that are extended all the time: the timer is not moved,
+   * and its `onTimer` schedules it again.
    * @param {Timer} timer @param {number} at unix ms
    */
-  scheduleBy(timer, at) {
+  scheduleNoLater(timer, at) {
     if (!timer.armed || this.#tickOf(at) < timer.dueTick) this.schedule(timer, at)
   }
 
@@ -145,8 +147,8 @@ export class TimerWheel {
 
   /** @param {Timer} timer in no list */
   #place(timer) {
-    const ticks = timer.dueTick - this.#now
-    const tick = ticks < SPAN ? timer.dueTick : this.#now + SPAN - 1
+    const ticks = timer.dueTick - this.#currentTick
+    const tick = ticks < SPAN ? timer.dueTick : this.#currentTick + SPAN - 1
     let level = 0
     while (level < LEVELS - 1 && ticks >= 1 << (BITS * (level + 1))) level++
     this.#slot(level, tick).add(timer)
@@ -158,31 +160,31 @@ export class TimerWheel {
   }
 
   /**
-   * Calls the timers whose time has come, for the length of a slice.
+   * Calls the timers that are due, for about SLICE_MS.
    * @returns {boolean} whether the rest follows in the next turns of the event loop
    */
   tick() {
-    const end = Math.floor((this.#clock() - this.#startedAt) / this.#tickMs)
+    const lastTick = Math.floor((this.#clock() - this.#startedAt) / this.#tickMs)
     const sliceEnd = performance.now() + SLICE_MS
     for (let steps = 1; ; steps++) {
       if (!this.#step()) {
-        if (this.#now >= end) break
-        this.#advance(end)
+        if (this.#currentTick >= lastTick) break
+        this.#advance(lastTick)
       }
-      if (steps % STEPS !== 0 || performance.now() < sliceEnd) continue
-      if (!this.#sliced) setImmediate(this.#continue)
-      this.#sliced = true
+      if (steps % STEPS_PER_READING !== 0 || performance.now() < sliceEnd) continue
+      if (!this.#unfinished) setImmediate(this.#continue)
+      this.#unfinished = true
       return true
     }
     if (this.#size === 0) this.#sleep()
     return false
   }
 
-  /** Moves one timer of this tick down, or calls one. @returns {boolean} false: none is left */
+  /** Moves one timer of this tick down a level, or calls one. @returns {boolean} false: none is left */
   #step() {
     for (let level = LEVELS - 1; level >= 0; level--) {
-      if (this.#now % (1 << (BITS * level)) !== 0) continue
-      const slot = this.#slot(level, this.#now)
+      if (this.#currentTick % (1 << (BITS * level)) !== 0) continue
+      const slot = this.#slot(level, this.#currentTick)
       if (slot.empty) continue
       const timer = slot.nextTimer
       unlink(timer)
@@ -196,13 +198,13 @@ export class TimerWheel {
     return false
   }
 
-  /** To the next tick; beyond all empty slots, so that a long sleep is soon made up for. @param {number} end */
-  #advance(end) {
+  /** To the next tick, and past empty slots: after a long sleep there are many. @param {number} lastTick */
+  #advance(lastTick) {
     let ticks = 1
     for (const slots of this.#levels) {
       if (!slots.every(slot => slot.empty)) break
       ticks *= SLOTS
     }
-    this.#now = Math.min(end, (Math.floor(this.#now / ticks) + 1) * ticks)
+    this.#currentTick = Math.min(lastTick, (Math.floor(this.#currentTick / ticks) + 1) * ticks)
   }
 }

@@ -156,14 +156,14 @@ t.test('a timer that is scheduled again is moved, a cancelled one is never calle
 t.test('a deadline that is put off all the time is not moved; an earlier one is', async t => {
   const { timer, clock, schedule, pass, wheel } = setUp()
   const one = timer('one')
-  wheel.scheduleBy(one, clock() + 2000)
-  wheel.scheduleBy(one, clock() + 90_000)
+  wheel.scheduleNoLater(one, clock() + 2000)
+  wheel.scheduleNoLater(one, clock() + 90_000)
   const { dueTick } = one
   t.same(pass(1900), [])
   t.equal(one.dueTick, dueTick)
   t.same(pass(100), ['one'])
   schedule(one, 90_000)
-  wheel.scheduleBy(one, clock() + 500)
+  wheel.scheduleNoLater(one, clock() + 500)
   t.equal(wheel.size, 1)
   t.same(pass(500), ['one'])
   t.equal(wheel.size, 0)

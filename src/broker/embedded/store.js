@@ -220,7 +220,7 @@ export class Store {
     const offset = stream.add(flags, body, size)
     this.#streamBytes += stream.bytes - before
     stream.entriesExpireAt = now + ttl
-    this.#timers.scheduleBy(stream, stream.entriesExpireAt)
+    this.#timers.scheduleNoLater(stream, stream.entriesExpireAt)
     this.#kept.delete(channel)
     this.#kept.add(channel)
     if (this.bytes > this.#maxBytes) this.#makeRoom(channel)
