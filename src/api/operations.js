@@ -129,14 +129,14 @@ function serverSubscribe(session, plan) {
       return session.context.log.error({ err: error, channel: plan.channel }, 'server-side subscribe failed')
     if (session.closed) return plan.abandon(channel)
     const { publications, ...result } = plan.result(answer)
-    if (!session.reads(publications)) {
+    if (!session.canReceive(publications)) {
       plan.abandon(channel)
       return session.inappropriateProtocol()
     }
     // An existing subscription becomes server-side: it moves to the new one in one step.
     const former = session.subscription(plan.channel)
     if (former) {
-      session.replaceSubscription(former)
+      session.detachSubscription(former)
       plan.withdraw(former)
     }
     session.send(session.codec.subscribed(plan.channel, result))

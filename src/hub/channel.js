@@ -13,10 +13,7 @@
 export class Cohort {
   /** Members in this worker. */
   count = 0
-  /**
-   * @type {Set<Session> | null} with `delta`: members that need a full payload before
-   *   any delta; null: none
-   */
+  /** @type {Set<Session> | null} with `delta`: members that need a full payload before any delta; null: none */
   fresh = null
   /** With `delta`: members always receive full payloads. */
   full = false
@@ -35,22 +32,23 @@ export class Cohort {
     this.delta = delta
   }
 
-  /** Whether its members can read a delta. */
-  get follows() {
+  /** Whether its members can read the next delta. */
+  get readsDeltas() {
     return this.delta && this.fresh === null && !this.full
   }
 }
 
-/** Buffers publications for a subscriber whose reply is not written yet. */
-export class Buffering {
-  /** @type {Uint8Array[]} */
+/** Publications for a subscriber whose reply is not written yet. */
+export class PublicationBuffer {
+  /** @type {Uint8Array[]} encoded */
   messages = []
-  /** @type {Disconnect | null} a gap, or a payload that its codec cannot carry */
+  /** @type {Disconnect | null} because of a gap, or of a payload that the codec cannot carry */
   fault = null
 
   /**
    * @param {Codec} codec @param {Filter | null} filter
-   * @param {boolean} positioned the subscriber relies on the stream's position @param {boolean} delta delta-negotiated
+   * @param {boolean} positioned the subscriber relies on the stream's position
+   * @param {boolean} delta the subscriber is delta-negotiated
    */
   constructor(codec, filter, positioned, delta) {
     this.codec = codec
@@ -73,21 +71,22 @@ export class Buffering {
 export class Channel {
   /** Subscriptions, pending ones included. */
   count = 0
-  /** Whether the subscription was sent to the broker, and whether it has succeeded. */
+  /** Whether the worker's subscription was sent to the broker. */
   requested = false
+  /** Whether that subscription has succeeded. */
   live = false
   /** @type {Cohort[]} all but the delta-negotiated subscribers */
   cohorts = []
   /** @type {Deltas | null} delta-negotiated subscribers; null: none */
   deltas = null
-  /** @type {Set<Buffering> | null} */
-  buffering = null
-  /** @type {Set<Subscriber> | null} those that rely on the position */
+  /** @type {Set<PublicationBuffer> | null} null: none */
+  buffers = null
+  /** @type {Set<Subscriber> | null} those that rely on the position; null: none */
   positioned = null
-  /** Position of all of them: the last publication fanned out. */
+  /** Position of its subscribers: the last publication fanned out. */
   offset = 0
   epoch = ''
-  /** When the position was last known to be the stream's, in ms. */
+  /** When this was last known to be the stream's position, unix ms. */
   confirmedAt = 0
 
   /** @param {string} name */

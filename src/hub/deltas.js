@@ -37,12 +37,12 @@ export class Deltas {
    */
   join(session, positioned, received, newTopic) {
     const { codec } = session
-    const follows = positioned && received !== null && this.#isBase(received)
-    let cohort = this.#find(codec, follows, !positioned)
+    const readsDeltas = positioned && received !== null && this.#isBase(received)
+    let cohort = this.#find(codec, readsDeltas, !positioned)
     if (!cohort) {
       cohort = new Cohort('', newTopic(), codec, false, null, true)
       cohort.full = !positioned
-      if (positioned && !follows) cohort.fresh = new Set()
+      if (positioned && !readsDeltas) cohort.fresh = new Set()
       this.cohorts = [...this.cohorts, cohort]
     }
     cohort.count++
@@ -61,16 +61,17 @@ export class Deltas {
     this.cohorts = this.cohorts.filter(other => other !== cohort)
   }
 
-  /** @param {Codec} codec @param {boolean} follows @param {boolean} full */
-  #find(codec, follows, full) {
+  /** @param {Codec} codec @param {boolean} readsDeltas @param {boolean} full */
+  #find(codec, readsDeltas, full) {
     return this.cohorts.find(
-      cohort => cohort.follows === follows && cohort.full === full && cohort.codec.name === codec.name,
+      cohort =>
+        cohort.readsDeltas === readsDeltas && cohort.full === full && cohort.codec.name === codec.name,
     )
   }
 
   /** Whether any subscriber can read a delta. */
   get #followed() {
-    return this.cohorts.some(({ follows }) => follows)
+    return this.cohorts.some(({ readsDeltas }) => readsDeltas)
   }
 
   /** @param {Publication} received @returns {boolean} whether it is the base; without followers it becomes the base */

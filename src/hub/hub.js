@@ -6,7 +6,7 @@
 import { isUtf8 } from 'node:buffer'
 import { disconnects } from '../errors.js'
 import { DeltaEncoder } from '../protocol/delta.js'
-import { Buffering, Channel, Cohort } from './channel.js'
+import { Channel, Cohort, PublicationBuffer } from './channel.js'
 import { DeltaCache, Deltas } from './deltas.js'
 
 /** @import { PubSub, Publication, SubscribeAnswer, SubscribeWants } from '../broker/contract.js' */
@@ -100,7 +100,7 @@ export class Hub {
    * @param {Channel} channel @param {{offset: number, epoch: string}} position
    */
   #setPosition(channel, { offset, epoch }) {
-    const followed = channel.positioned || channel.buffering
+    const followed = channel.positioned || channel.buffers
     if (followed && (channel.epoch !== epoch || channel.offset !== offset)) this.#losePosition(channel)
     channel.offset = offset
     channel.epoch = epoch
@@ -110,8 +110,8 @@ export class Hub {
   /** @param {Channel} channel whose subscribers cannot reach the stream's position */
   #losePosition(channel) {
     for (const session of [...(channel.positioned ?? [])]) session.positionLost(channel.name)
-    for (const buffering of channel.buffering ?? []) {
-      if (buffering.positioned) buffering.fault ??= disconnects.insufficientState
+    for (const buffer of channel.buffers ?? []) {
+      if (buffer.positioned) buffer.fault ??= disconnects.insufficientState
     }
   }
 
@@ -204,17 +204,17 @@ export class Hub {
   /**
    * Buffers publications from now on for a subscriber whose reply is not written yet.
    * @param {Channel} channel @param {Codec} codec @param {Filter | null} filter
-   * @param {boolean} positioned @param {boolean} delta @returns {Buffering} its messages must be sent before `join`
+   * @param {boolean} positioned @param {boolean} delta @returns {PublicationBuffer} its messages must be sent before `join`
    */
   buffer(channel, codec, filter, positioned, delta) {
-    const buffering = new Buffering(codec, filter, positioned, delta)
-    ;(channel.buffering ??= new Set()).add(buffering)
-    return buffering
+    const buffer = new PublicationBuffer(codec, filter, positioned, delta)
+    ;(channel.buffers ??= new Set()).add(buffer)
+    return buffer
   }
 
-  /** @param {Channel} channel @param {Buffering} buffering */
-  unbuffer(channel, buffering) {
-    if (channel.buffering?.delete(buffering) && channel.buffering.size === 0) channel.buffering = null
+  /** @param {Channel} channel @param {PublicationBuffer} buffer */
+  unbuffer(channel, buffer) {
+    if (channel.buffers?.delete(buffer) && channel.buffers.size === 0) channel.buffers = null
   }
 
   /** Fans out a publication of the broker. @param {string} name @param {Publication} publication */
@@ -223,7 +223,7 @@ export class Hub {
     if (!channel?.live) return
     if (
       publication.offset > 0 &&
-      (channel.positioned || channel.buffering) &&
+      (channel.positioned || channel.buffers) &&
       !this.#advance(channel, publication)
     ) {
       return
@@ -245,13 +245,13 @@ export class Hub {
       this.delivered += cohort.count
     }
     if (channel.deltas !== null) this.#publishDeltas(name, channel.deltas, publication)
-    for (const buffering of channel.buffering ?? []) {
-      if (buffering.filter && !buffering.filter.matches(publication.tags)) continue
-      if (!publication.json && !buffering.codec.binary) {
-        buffering.fault ??= disconnects.inappropriateProtocol
+    for (const buffer of channel.buffers ?? []) {
+      if (buffer.filter && !buffer.filter.matches(publication.tags)) continue
+      if (!publication.json && !buffer.codec.binary) {
+        buffer.fault ??= disconnects.inappropriateProtocol
         continue
       }
-      buffering.add(name, publication)
+      buffer.add(name, publication)
     }
   }
 
@@ -265,7 +265,7 @@ export class Hub {
         this.#disconnectJson(name, cohort)
         continue
       }
-      const readable = cohort.follows && (isText || codec.binary) ? delta : null
+      const readable = cohort.readsDeltas && (isText || codec.binary) ? delta : null
       const bytes = codec.deltaPublication(name, publication, readable)
       this.#fanout.publish(cohort, bytes, publication)
       this.delivered += cohort.count
@@ -291,7 +291,7 @@ export class Hub {
   lost(name, offset, epoch) {
     const channel = this.channels.get(name)
     if (!channel?.live) return
-    if (channel.positioned || channel.buffering) this.#losePosition(channel)
+    if (channel.positioned || channel.buffers) this.#losePosition(channel)
     channel.offset = offset
     channel.epoch = epoch
     channel.confirmedAt = this.#clock()

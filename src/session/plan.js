@@ -5,7 +5,7 @@ import { Kind, NO_DETAILS, Subscription } from './subscription.js'
 
 /** @import { Namespace } from '../auth/channel-rules.js' */
 /** @import { Publication, SubscribeAnswer, SubscribeWants } from '../broker/contract.js' */
-/** @import { Buffering, Channel } from '../hub/channel.js' */
+/** @import { Channel, PublicationBuffer } from '../hub/channel.js' */
 /** @import { SubscribeResult } from '../protocol/contract.js' */
 /** @import { Session } from './session.js' */
 
@@ -85,8 +85,8 @@ export class Plan {
       options.allowed_delta_types.includes('fossil')
     /** @type {Publication | null} what the client will have got last when the result is sent */
     this.received = null
-    /** @type {Buffering | null} */
-    this.buffering = null
+    /** @type {PublicationBuffer | null} */
+    this.liveBuffer = null
     this.kind =
       (serverSide ? Kind.SERVER_SIDE : 0) |
       (positioned ? Kind.POSITIONED : 0) |
@@ -177,24 +177,24 @@ export class Plan {
   /**
    * Buffers the channel's messages until the result can be sent.
    * @param {Channel} channel
-   * @returns {Buffering}
+   * @returns {PublicationBuffer}
    */
   buffer(channel) {
     const { session, filter, kind, delta } = this
     const positioned = (kind & Kind.POSITIONED) !== 0
-    this.buffering = session.context.hub.buffer(channel, session.codec, filter, positioned, delta)
-    return this.buffering
+    this.liveBuffer = session.context.hub.buffer(channel, session.codec, filter, positioned, delta)
+    return this.liveBuffer
   }
 
   /** Makes the subscription live after its result, with its expiry and its join event. @param {Channel} channel */
   join(channel) {
-    const { session, kind, grant, buffering } = this
+    const { session, kind, grant, liveBuffer } = this
     const { cohort, events } = session.context.hub.join(session, channel, {
       positioned: (kind & Kind.POSITIONED) !== 0,
       events: this.events,
       filter: this.filter,
       delta: this.delta,
-      received: buffering && buffering.messages.length > 0 ? null : this.received,
+      received: liveBuffer && liveBuffer.messages.length > 0 ? null : this.received,
     })
     const { info = '', expireAt = 0 } = grant
     const details = info || expireAt ? { info, expiry: null } : NO_DETAILS

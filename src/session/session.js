@@ -1,4 +1,4 @@
-// Sessions: the state machine of the Centrifuge protocol, one object for each client of this worker.
+// Session: one client of this worker, as the state machine of the Centrifuge protocol.
 // For: commands, replies and pushes, subscriptions, pings, expiry. Each command has a function in commands/.
 // May import auth, hub, protocol and the rooms below; transports only through the contract in transport/index.js.
 // Promises: replies have the order of the commands; nothing is sent after the close; `ended` releases everything.
@@ -15,13 +15,17 @@ import { add, count, find, Kind, list, remove } from './subscription.js'
 /** @import { Transport } from '../transport/index.js' */
 /** @import { Subscription, Subscriptions } from './subscription.js' */
 
-/** Maximum bytes of queued commands, as a multiple of the message limit. */
-const MAX_WAITING_MESSAGES = 16
+/** Maximum bytes of queued commands, in multiples of the longest message (`websocket.message_size_limit`). */
+const MAX_QUEUED_MESSAGES = 16
+/** Queued commands between two checks of that limit. */
+const CHECK_INTERVAL = 64
+/** Memory of a queue entry besides its command, bytes. */
+const ENTRY_OVERHEAD = 16
 
 /** Maximum publishes of one client without an answer of the broker. */
 const MAX_UNANSWERED = 1024
 
-/** @type {any[]} */
+/** The queue of a held session until a command arrives. Shared by all sessions and always empty. @type {any[]} */
 const HELD = []
 
 /** One client of this worker. It has no socket: a transport carries its messages. */
@@ -48,11 +52,11 @@ export class Session {
     this.expiry = null
     /** @type {Subscriptions} */
     this.subscriptions = null
-    /** @type {any[] | null} raw commands queued behind the one being handled */
+    /** @type {any[] | null} raw commands and postponed functions behind an unanswered command; null: not held */
     this.queue = null
     /** Publishes that the broker has not answered yet. */
     this.unanswered = 0
-    /** Position in the timer slots of Heartbeat. */
+    /** Slot of Heartbeat, and index in it; -1: in none. */
     this.slot = 0
     this.slotIndex = -1
   }
@@ -82,7 +86,7 @@ export class Session {
     replies.flush()
   }
 
-  /** @param {any[]} raws raw commands, or postponed functions */
+  /** @param {any[]} raws raw commands and postponed functions */
   #handleAll(raws) {
     for (const raw of raws) {
       // Commands after a refused connect are dropped without an answer.
@@ -101,26 +105,28 @@ export class Session {
       this.hold()
       this.#postpone(raw)
     } catch (error) {
-      this.refuse(0, error)
+      this.failInOrder(0, error)
     }
   }
 
   /** Answers a command with an error, after the replies to earlier commands. @param {number} id @param {Error} error */
-  refuse(id, error) {
+  failInOrder(id, error) {
     if (this.unanswered === 0) return this.fail(id, error)
     this.hold()
     this.#postpone(() => this.fail(id, error))
   }
 
-  /** @param {any} raw */
+  /** Queues a command or a function. @param {any} raw */
   #postpone(raw) {
     if (this.queue === HELD) this.queue = []
     const queue = /** @type {any[]} */ (this.queue)
     queue.push(raw)
-    if (queue.length % 64 !== 0) return
+    if (queue.length % CHECK_INTERVAL !== 0) return
     let bytes = 0
-    for (const waiting of queue) bytes += (typeof waiting === 'function' ? 0 : this.codec.size(waiting)) + 16
-    if (bytes > this.context.config.websocket.message_size_limit * MAX_WAITING_MESSAGES) {
+    for (const queued of queue) {
+      bytes += (typeof queued === 'function' ? 0 : this.codec.size(queued)) + ENTRY_OVERHEAD
+    }
+    if (bytes > this.context.config.websocket.message_size_limit * MAX_QUEUED_MESSAGES) {
       this.close(disconnects.tooManyRequests)
     }
   }
@@ -131,15 +137,16 @@ export class Session {
   }
 
   /**
-   * Answers the command that called `hold`, then handles the queued ones.
+   * Answers the command that called `hold`, then handles the queue.
    * @param {number} id
    * @param {() => void} work not called after the client has left
    */
   resume(id, work) {
-    const waiting = this.queue
+    const queued = this.queue
     this.queue = null
     if (this.state === State.CLOSED) return
     const { replies } = this.context
+    // Within `receive`: `hub.prepare` may call back at once.
     const nested = replies.owner === this
     if (!nested) replies.open(this)
     try {
@@ -148,7 +155,7 @@ export class Session {
       this.fail(id, error)
     }
     try {
-      if (waiting && waiting.length > 0) this.#handleAll(waiting)
+      if (queued && queued.length > 0) this.#handleAll(queued)
     } catch (error) {
       this.fail(0, error)
     }
@@ -159,13 +166,13 @@ export class Session {
    * A publish was sent to the broker. The broker keeps the order, so a following publish does not wait for the answer;
    * every other command waits for all answers.
    */
-  publishing() {
+  publishSent() {
     this.unanswered++
     if (this.unanswered === MAX_UNANSWERED) this.hold()
   }
 
   /** The broker has answered a publish. @param {number} id @param {() => void} work as for `resume` */
-  published(id, work) {
+  publishAnswered(id, work) {
     this.unanswered--
     if (this.unanswered === 0 || this.queue === null) return this.resume(id, work)
     if (this.state === State.CLOSED) return
@@ -176,7 +183,10 @@ export class Session {
     }
   }
 
-  /** @template T @param {number} id @param {Promise<T>} promise @param {(value: T) => void} work */
+  /**
+   * Holds until a promise settles; a rejection is the error reply.
+   * @template T @param {number} id @param {Promise<T>} promise @param {(value: T) => void} work as for `resume`
+   */
   resumeAfter(id, promise, work) {
     this.hold()
     promise.then(
@@ -268,8 +278,12 @@ export class Session {
     this.subscriptions = add(this.subscriptions, subscription)
   }
 
-  /** @param {Subscription} subscription will be replaced by another one of the same channel */
-  replaceSubscription({ channel, cohort, events, details }) {
+  /**
+   * Removes a subscription from session and hub only: presence stays, and no leave is announced. Enough when another
+   * subscription to the channel follows.
+   * @param {Subscription} subscription
+   */
+  detachSubscription({ channel, cohort, events, details }) {
     if (details.expiry !== null) this.context.timers.cancel(details.expiry)
     this.subscriptions = remove(this.subscriptions, channel.name)
     this.context.hub.leave(this, channel, cohort, events)
@@ -281,7 +295,7 @@ export class Session {
     const { broker } = this.context
     if (subscription.is(Kind.PRESENT)) broker.presence.remove(name, this.id)
     const info = subscription.is(Kind.ANNOUNCED) ? this.clientInfo(subscription.details.info) : ''
-    this.replaceSubscription(subscription)
+    this.detachSubscription(subscription)
     if (info) broker.pubsub.announce(name, info, false)
   }
 
@@ -306,7 +320,7 @@ export class Session {
   }
 
   /** @param {Publication[]} [publications] @returns {boolean} whether the client's codec can carry them */
-  reads(publications = []) {
+  canReceive(publications = []) {
     return this.codec.binary || publications.every(({ json }) => json)
   }
 

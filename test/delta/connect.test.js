@@ -44,7 +44,7 @@ for (const [name, meanwhile, kinds] of [
     /** @type {any} */
     let prepared
     rig.hub.prepare('x', plan.wants(), (_error, channel, answer) => {
-      prepared = { channel, result: plan.result(answer), buffering: plan.buffer(channel) }
+      prepared = { channel, result: plan.result(answer), buffer: plan.buffer(channel) }
     })
     const publications = [1, 2].map(offset => ({
       ...{ data: Buffer.from(text(offset)), offset, epoch: 'epoch', info: '', tags: null, version: 0n },
@@ -52,11 +52,11 @@ for (const [name, meanwhile, kinds] of [
     }))
     rig.calls[0].done(null, { offset: 2, epoch: 'epoch', recovered: true, publications })
     for (const offset of meanwhile) rig.publish('x', text(offset), at(offset))
-    const { channel, result, buffering } = prepared
-    rig.hub.unbuffer(channel, buffering)
+    const { channel, result, buffer } = prepared
+    rig.hub.unbuffer(channel, buffer)
     const reply = JSON.parse(String(session.codec.subscribe(1, result))).subscribe
     const got = reply.publications.map(publication => reader.read(publication))
-    for (const message of buffering.messages) got.push(reader.read(JSON.parse(String(message)).push.pub))
+    for (const message of buffer.messages) got.push(reader.read(JSON.parse(String(message)).push.pub))
     plan.join(channel)
     const next = Math.max(2, ...meanwhile) + 1
     for (const offset of [next, next + 1]) rig.publish('x', text(offset), at(offset))

@@ -134,11 +134,11 @@ t.test('those whose reply has to wait get what is published in full', async t =>
   const other = channel.subscriber()
   const { codec } = other
   channel.publish()
-  const buffering = channel.hub.buffer(channel.channel, codec, null, false, true)
+  const buffer = channel.hub.buffer(channel.channel, codec, null, false, true)
   channel.publish()
   channel.publish({ version: 9n })
   const reader = new DeltaReader()
-  const pubs = buffering.messages.map(message => JSON.parse(String(message)).push.pub)
+  const pubs = buffer.messages.map(message => JSON.parse(String(message)).push.pub)
   t.same(
     pubs.map(pub => reader.read(pub)),
     [text(2), text(3)],

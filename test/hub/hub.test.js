@@ -308,57 +308,57 @@ t.test('positions', async t => {
 })
 
 t.test('those whose reply has to wait', async t => {
-  const messages = buffering => buffering.messages.map(message => JSON.parse(String(message)).push.pub.data)
+  const messages = buffer => buffer.messages.map(message => JSON.parse(String(message)).push.pub.data)
 
   /** A server-side subscription at connect: answered, but other answers are missing. */
   const waiting = wants => {
     const rig = startHub()
     const session = rig.session()
-    let buffering
+    let buffer
     rig.hub.prepare('x', wants, (_error, channel) => {
-      buffering = rig.hub.buffer(channel, session.codec, null, wants.position)
+      buffer = rig.hub.buffer(channel, session.codec, null, wants.position)
     })
     rig.calls[0].done(null, answer(wants.position ? 5 : 0, wants.position ? 'epoch' : ''))
-    return { rig, buffering }
+    return { rig, buffer }
   }
 
   t.test('get what was published meanwhile', async t => {
-    const { rig, buffering } = waiting(POSITIONED)
+    const { rig, buffer } = waiting(POSITIONED)
     for (const offset of [6, 7]) rig.publish('x', String(offset), { offset, epoch: 'epoch' })
     rig.publish('x', '0')
-    t.same(messages(buffering), [6, 7, 0])
-    t.equal(buffering.fault, null)
+    t.same(messages(buffer), [6, 7, 0])
+    t.equal(buffer.fault, null)
   })
 
   t.test('are told when they missed something', async t => {
-    const { rig, buffering } = waiting(POSITIONED)
+    const { rig, buffer } = waiting(POSITIONED)
     rig.publish('x', '9', { offset: 9, epoch: 'epoch' })
-    t.equal(buffering.fault, disconnects.insufficientState)
+    t.equal(buffer.fault, disconnects.insufficientState)
   })
 
   t.test('are told when the stream began a new life', async t => {
-    const { rig, buffering } = waiting(POSITIONED)
+    const { rig, buffer } = waiting(POSITIONED)
     rig.subscribe(rig.session(), 'x', POSITIONED)
     rig.calls[1].done(null, answer(0, 'next'))
-    t.equal(buffering.fault, disconnects.insufficientState)
+    t.equal(buffer.fault, disconnects.insufficientState)
   })
 
   t.test('cannot lose a position that they do not have', async t => {
-    const { rig, buffering } = waiting(PLAIN)
+    const { rig, buffer } = waiting(PLAIN)
     for (const [offset, epoch] of [
       [57, 'epoch'],
       [60, 'epoch'],
       [1, 'next'],
     ])
       rig.publish('x', String(offset), { offset, epoch })
-    t.equal(buffering.fault, null)
-    t.same(messages(buffering), [57, 60, 1])
+    t.equal(buffer.fault, null)
+    t.same(messages(buffer), [57, 60, 1])
   })
 
   t.test('are ended by what they cannot read', async t => {
-    const { rig, buffering } = waiting(PLAIN)
+    const { rig, buffer } = waiting(PLAIN)
     rig.publish('x', 'no json', { json: false })
-    t.same(buffering.messages, [])
-    t.equal(buffering.fault, disconnects.inappropriateProtocol)
+    t.same(buffer.messages, [])
+    t.equal(buffer.fault, disconnects.inappropriateProtocol)
   })
 })

@@ -133,7 +133,7 @@ t.test('what has ended does not stay in memory until it would have expired', asy
   t.equal(timers.size, 4)
   const [a, b] = [session.subscription('a'), session.subscription('b')]
   if (a) session.removeSubscription(a)
-  if (b) session.replaceSubscription(b)
+  if (b) session.detachSubscription(b)
   t.equal(timers.size, 2)
   session.ended()
   t.equal(timers.size, 0)

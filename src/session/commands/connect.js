@@ -5,7 +5,7 @@ import { planServerSide } from '../server-side.js'
 import { State, Trait } from '../state.js'
 
 /** @import { Identity } from '../../auth/tokens.js' */
-/** @import { Buffering, Channel } from '../../hub/channel.js' */
+/** @import { Channel, PublicationBuffer } from '../../hub/channel.js' */
 /** @import { SubscribeResult } from '../../protocol/contract.js' */
 /** @import { Plan } from '../plan.js' */
 /** @import { Session } from '../session.js' */
@@ -15,7 +15,7 @@ import { State, Trait } from '../state.js'
  * @property {Plan} plan
  * @property {Channel} channel
  * @property {SubscribeResult} result
- * @property {Buffering | null} buffering messages since the answer; null: not buffered
+ * @property {PublicationBuffer | null} liveBuffer messages since the answer; null: not buffered
  */
 
 /** @param {Session} session @param {number} id @param {any} request */
@@ -112,10 +112,10 @@ function subscribeAll(session, id, plans, expireAt) {
       else {
         // The connect reply comes first and needs all answers: buffer later messages.
         const result = plan.result(answer)
-        ready.push({ plan, channel, result, buffering: missing > 0 ? plan.buffer(channel) : null })
+        ready.push({ plan, channel, result, liveBuffer: missing > 0 ? plan.buffer(channel) : null })
       }
       if (missing > 0) return
-      for (const { channel, buffering } of ready) if (buffering) hub.unbuffer(channel, buffering)
+      for (const { channel, liveBuffer } of ready) if (liveBuffer) hub.unbuffer(channel, liveBuffer)
       const refusal = failure ?? faultOf(session, ready)
       if (session.closed || refusal) {
         for (const { plan, channel } of ready) plan.abandon(channel)
@@ -132,9 +132,9 @@ function subscribeAll(session, id, plans, expireAt) {
  * @returns {Disconnect | null} why the client cannot receive the results and messages
  */
 function faultOf(session, ready) {
-  for (const { result, buffering } of ready) {
-    if (buffering?.fault) return buffering.fault
-    if (!session.reads(result.publications)) return disconnects.inappropriateProtocol
+  for (const { result, liveBuffer } of ready) {
+    if (liveBuffer?.fault) return liveBuffer.fault
+    if (!session.canReceive(result.publications)) return disconnects.inappropriateProtocol
   }
   return null
 }
@@ -170,8 +170,8 @@ function complete(session, id, ready, expireAt) {
       time: client.connect_include_server_time ? context.clock() : 0,
     }),
   )
-  for (const { plan, channel, buffering } of ready ?? []) {
-    for (const message of buffering?.messages ?? []) session.send(message)
+  for (const { plan, channel, liveBuffer } of ready ?? []) {
+    for (const message of liveBuffer?.messages ?? []) session.send(message)
     plan.join(channel)
   }
   session.transport.connected?.(session)

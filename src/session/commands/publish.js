@@ -21,7 +21,7 @@ export function publish(session, id, { channel, data }) {
   const subscription = session.subscription(channel)
   if (!rules.mayPublish(namespace, session.user, subscription !== undefined)) throw errors.permissionDenied
   const { options, metaTtl } = namespace
-  session.publishing()
+  session.publishSent()
   traffic.publishes++
   broker.pubsub.publish(
     channel,
@@ -35,7 +35,7 @@ export function publish(session, id, { channel, data }) {
       delta: options.delta_publish,
     },
     error =>
-      session.published(id, () => {
+      session.publishAnswered(id, () => {
         if (error) throw error
         session.send(session.codec.empty(id, 'publish'))
       }),

@@ -37,7 +37,7 @@ export function history(session, id, { channel, limit = 0, since, reverse = fals
     reverse,
   }
   session.resumeAfter(id, broker.pubsub.history(channel, filter, namespace.metaTtl), result => {
-    if (!session.reads(result.publications)) throw disconnects.inappropriateProtocol
+    if (!session.canReceive(result.publications)) throw disconnects.inappropriateProtocol
     session.send(session.codec.history(id, result))
   })
 }

@@ -88,7 +88,7 @@ function finish(session, id, plan, channel, answer) {
     plan.abandon(channel)
     throw errors.unrecoverablePosition
   }
-  if (!session.reads(result.publications)) {
+  if (!session.canReceive(result.publications)) {
     plan.abandon(channel)
     throw disconnects.inappropriateProtocol
   }
