@@ -13,14 +13,13 @@ const POLL_SECONDS = 25
 const REQUEST_TIMEOUT = 10_000
 /** The connection is lost after this time without an answer, ms. The server keeps sessions longer than that. */
 const RETRY_TIMEOUT = 20_000
+/** Delays between repeated requests, ms. */
 const FIRST_DELAY = 100
 const MAX_DELAY = 2000
 /** Approximate length of queued messages sent in one POST. */
 const BATCH_LENGTH = 16_384
 const PROTOBUF = 'centrifuge-protobuf'
 const BINARY = 'application/octet-stream'
-/** @type {Record<string, string>} */
-const NO_HEADERS = {}
 const STATES = { CONNECTING, OPEN, CLOSING, CLOSED }
 
 /** @typedef {{status: number, headers: Headers, data: any}} Answer */
@@ -113,13 +112,13 @@ export class LongPollSocket extends EventTarget {
   }
 
   async #run() {
-    const headers = this.#binary ? { 'Content-Type': BINARY } : { ...NO_HEADERS }
+    const headers = this.#binary ? { 'Content-Type': BINARY } : {}
     let answer = await this.#request('', undefined, 0, headers)
     const name = answer?.headers.get('Halley-Session')
     if (!name) return this.#fail()
     this.#endpoint += `${this.#endpoint.includes('?') ? '&' : '?'}session=${name}`
     if (this.readyState !== CONNECTING) {
-      // Closed meanwhile.
+      // Closed meanwhile, without a session to end. Now there is one.
       this.#ended = false
       return this.#sendClose()
     }
@@ -131,7 +130,7 @@ export class LongPollSocket extends EventTarget {
       if (answer?.status !== 200) return this.#fail()
       seq = /** @type {string} */ (answer.headers.get('Halley-Seq'))
       const close = answer.headers.get('Halley-Close')
-      // A listener may close on the last message: the server already knows.
+      // `<code> <reason>`. A listener may close on the last message: the server already knows.
       if (close) this.#ended = true
       this.#receive(answer.data)
       if (close) return this.#end(Number(close.slice(0, 4)), decodeURIComponent(close.slice(5)))
@@ -144,6 +143,7 @@ export class LongPollSocket extends EventTarget {
       if (data.byteLength === 0) return
       if (this.binaryType === 'blob') data = new Blob([data])
     } else if (data === '') return
+    // Without the last line feed.
     else data = data.slice(0, -1)
     this.dispatchEvent(new MessageEvent('message', { data }))
   }
@@ -162,14 +162,14 @@ export class LongPollSocket extends EventTarget {
         if ((size += length(queue[count])) > this.#batch) break
       }
       const parts = queue.slice(0, count)
-      const glue = this.#binary ? '' : '\n'
+      const separator = this.#binary ? '' : '\n'
       const body = parts.every(part => typeof part === 'string')
-        ? parts.join(glue)
-        : new Blob(parts.flatMap(part => [glue, part]).slice(1))
+        ? parts.join(separator)
+        : new Blob(parts.flatMap(part => [separator, part]).slice(1))
       const answer = await this.#request(`&send=${this.#sent + 1}`, body, 0)
       if (this.#ended) break
       if (answer?.status === 413 && count > 1) {
-        // The limit of this server is lower than usual.
+        // The limit of this server is below BATCH_LENGTH: one message per POST.
         this.#batch = 0
       } else if (answer?.status === 204) {
         this.#sent++
@@ -188,12 +188,12 @@ export class LongPollSocket extends EventTarget {
    * @param {string} params
    * @param {BodyInit | undefined} body
    * @param {number} waits ms that the server may wait before it answers
-   * @param {HeadersInit} [headers] of the opening request, which is not repeated
+   * @param {HeadersInit} [openingHeaders] only for the opening request, which is not repeated
    * @returns {Promise<Answer | undefined>} undefined: no answer
    */
-  async #request(params, body, waits, headers = NO_HEADERS) {
+  async #request(params, body, waits, openingHeaders) {
     const poll = body === undefined
-    let lost = 0
+    let failedAt = 0
     for (let delay = FIRST_DELAY; poll ? this.readyState < CLOSING : !this.#ended; ) {
       const abort = new AbortController()
       if (poll) this.#polling = abort
@@ -202,23 +202,24 @@ export class LongPollSocket extends EventTarget {
         const response = await fetch(this.#endpoint + params, {
           method: 'POST',
           body,
-          headers,
+          headers: openingHeaders,
           signal: abort.signal,
         })
         const data = await (this.#binary ? response.arrayBuffer() : response.text())
         const { status } = response
         // A proxy may have answered instead of the server.
-        const own = poll ? response.headers.has('Halley-Seq') : status === 204
-        if (own || (status >= 400 && status < 500 && status !== 408 && status !== 429)) {
+        const fromServer = poll ? response.headers.has('Halley-Seq') : status === 204
+        if (fromServer || (status >= 400 && status < 500 && status !== 408 && status !== 429)) {
           return { status, headers: response.headers, data }
         }
       } catch {
+        // No connection, or the timeout: repeated below.
       } finally {
         clearTimeout(timer)
       }
       const now = Date.now()
-      const limit = headers !== NO_HEADERS || this.readyState === CLOSED ? 0 : RETRY_TIMEOUT
-      if (now - (lost ||= now) >= limit) return
+      const limit = openingHeaders !== undefined || this.readyState === CLOSED ? 0 : RETRY_TIMEOUT
+      if (now - (failedAt ||= now) >= limit) return
       await new Promise(resolve => setTimeout(resolve, delay * (0.5 + Math.random() / 2)))
       delay = Math.min(delay * 2, MAX_DELAY)
     }
