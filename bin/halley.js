@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { main } from '../src/cli/main.js'
 
-// `halley config doc | head` ends early, and that is no fault.
+// A reader that closes the pipe early is no error: `halley config doc | head`.
 process.stdout.on('error', error => {
   if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EPIPE') throw error
   process.exit(0)
@@ -13,6 +13,7 @@ const code = await main(process.argv.slice(2), {
   stdout: text => void process.stdout.write(text),
   stderr: text => void process.stderr.write(text),
 })
+// Without a code the gateway runs.
 if (code !== undefined) process.exitCode = code
-// A gateway that failed while starting may have left something open.
+// A gateway that failed to start may have left handles open.
 if (code === 1) process.exit()
