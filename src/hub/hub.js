@@ -204,7 +204,8 @@ export class Hub {
   /**
    * Buffers publications from now on for a subscriber whose reply is not written yet.
    * @param {Channel} channel @param {Codec} codec @param {Filter | null} filter
-   * @param {boolean} positioned @param {boolean} delta @returns {PublicationBuffer} its messages must be sent before `join`
+   * @param {boolean} positioned @param {boolean} delta
+   * @returns {PublicationBuffer} its messages must be sent before `join`
    */
   buffer(channel, codec, filter, positioned, delta) {
     const buffer = new PublicationBuffer(codec, filter, positioned, delta)
