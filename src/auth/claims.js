@@ -148,7 +148,7 @@ export function readParties({ aud, iss }) {
   return { audience, issuer: iss === undefined || iss === null ? undefined : readText(iss) }
 }
 
-/** @param {() => string} json @returns {() => Map<string, string>} original texts of its members, found on first call */
+/** @param {() => string} json @returns {() => Map<string, string>} original texts of its members, once needed */
 function lazyMembers(json) {
   /** @type {Map<string, string> | undefined} */
   let members

@@ -101,7 +101,7 @@ export class PendingBatches {
   }
 }
 
-/** Publications and events of one event-loop turn to one partition, in few script calls. Each item is atomic by itself. */
+/** Publications and events of one turn to one partition, in few script calls. Each item is atomic by itself. */
 export class Publishes {
   #partition
   #batches
