@@ -1,5 +1,5 @@
 import { Deployment, maxConnectionsOf, nameOf } from './deployment.js'
-import { medians, outputOf, printResult, ratios, table } from './report.js'
+import { medians, prefixedOutput, printResult, ratios, table } from './report.js'
 import { SCENARIOS } from './scenarios.js'
 
 export { HELP, parseOptions } from './options.js'
@@ -82,7 +82,7 @@ export class Run {
     const column = `${nameOf(kind, this.#options)}${runs > 1 ? ` ${run}/${runs}` : ''}`
     const name = `${scenario} ${column}`
     const sizes = this.#sizes(scenario)
-    const show = outputOf(this.#io, name)
+    const show = prefixedOutput(this.#io, name)
     show.progress('the server starts')
     const deployment = new Deployment()
     this.#deployment = deployment

@@ -1,3 +1,5 @@
+// Flags of the programs in this folder: parsing, and errors of one line.
+
 import { parseArgs } from 'node:util'
 
 /** An invalid command line. */
@@ -27,7 +29,7 @@ export function parseFlags(args, defaults, texts = {}) {
   return /** @type {any} */ (flags)
 }
 
-/** @param {string} name of the flag @param {string} text @param {number} least @throws {UsageError} */
+/** @param {string} name of the flag @param {string} text @param {number} least minimum @throws {UsageError} */
 export function wholeNumber(name, text, least) {
   if (!/^\d+$/.test(text) || Number(text) < least)
     throw new UsageError(`--${name} is a whole number from ${least}, not "${text}"`)
@@ -42,6 +44,7 @@ export function parseStrictly(config) {
   try {
     return parseArgs(config)
   } catch (error) {
+    // Later sentences of Node.js are advice about positional arguments.
     throw new UsageError(error.message.split('. ')[0])
   }
 }

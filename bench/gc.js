@@ -1,5 +1,6 @@
-// The published garbage-collection runs on current versions: many idle Comet connections with a ping every 20 s, some
-// of which leave all at once, once for each set of V8 flags. Each run writes a CSV file, all together a report.
+// Repeats the published garbage-collection runs with current versions: many idle Comet connections get a ping every
+// 20 s, then a share of them leaves at once. There is a run for each set of V8 flags. Each writes a CSV file; a report
+// compares them.
 
 import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -8,33 +9,39 @@ import { writeReport } from '../src/report/index.js'
 import { readCsv } from '../src/stats/csv-reader.js'
 import { parseFlags, UsageError } from './flags.js'
 import { Load } from './load.js'
-import { outputOf, rounded, table } from './report.js'
+import { prefixedOutput, rounded, table } from './report.js'
 import { checkCapacity, Server } from './servers.js'
 
 /** @typedef {import('./bench.js').Io} Io */
 
 /**
  * @typedef {object} Variant
- * @property {string} what
+ * @property {string} summary
  * @property {string[] | null} flags of Node.js; null: those of `npm start`
  * @property {boolean} idle `gc.idle`: one collection when a worker has become quiet after a burst
- * @property {boolean} interval whether collections are requested periodically
+ * @property {boolean} periodic whether each worker collects every `--interval` seconds: `gc.interval`
  */
 
 /** @type {Record<string, Variant>} */
 const VARIANTS = Object.freeze({
-  default: { what: "V8's own flags, collection when idle", flags: [], idle: true, interval: false },
-  'idle-off': { what: "V8's own flags, none when idle", flags: [], idle: false, interval: false },
-  'idle-off-2': { what: 'the same once more: how much runs differ', flags: [], idle: false, interval: false },
+  default: { summary: "V8's own flags, collection when idle", flags: [], idle: true, periodic: false },
+  'idle-off': { summary: "V8's own flags, none when idle", flags: [], idle: false, periodic: false },
+  'idle-off-2': {
+    summary: 'the same once more: how much runs differ',
+    flags: [],
+    idle: false,
+    periodic: false,
+  },
   interval: {
-    what: 'none when idle, gc() at an interval',
+    summary: 'none when idle, gc() at an interval',
     flags: ['--expose-gc'],
     idle: false,
-    interval: true,
+    periodic: true,
   },
-  start: { what: 'as npm start does', flags: null, idle: true, interval: false },
+  start: { summary: 'as npm start does', flags: null, idle: true, periodic: false },
 })
 
+/** Counts; `leave` per cent of the clients; the others s. */
 const DEFAULTS = { conns: 15_000, workers: 2, hold: 120, leave: 40, settle: 30, interval: 60, ping: 20 }
 
 export const HELP = `Usage: npm run bench -- gc [flags]
@@ -42,7 +49,7 @@ export const HELP = `Usage: npm run bench -- gc [flags]
 Holds idle HTTP streams with a ping for each at an interval, then many leave at once; once for each variant:
 
 ${Object.entries(VARIANTS)
-  .map(([name, { what }]) => `  ${name.padEnd(12)}${what}`)
+  .map(([name, { summary }]) => `  ${name.padEnd(12)}${summary}`)
   .join('\n')}
 
   --variants NAMES     with commas (default all)
@@ -96,7 +103,7 @@ export class Run {
     /** @type {{name: string, result: Record<string, number>}[]} */
     const columns = []
     for (const name of variants) {
-      const result = await this.#once(name, VARIANTS[name])
+      const result = await this.#runVariant(name, VARIANTS[name])
       columns.push({ name, result })
       if (json) print(`${JSON.stringify({ scenario: 'gc', variant: name, ...result })}\n`)
     }
@@ -117,10 +124,10 @@ export class Run {
   }
 
   /** @param {string} name @param {Variant} variant */
-  async #once(name, { flags, idle, interval }) {
-    const { conns, workers, hold, leave, settle, ping, interval: every } = this.#options
+  async #runVariant(name, { flags, idle, periodic }) {
+    const { conns, workers, hold, leave, settle, ping, interval } = this.#options
     const { env, progress } = this.#io
-    const show = outputOf(this.#io, `gc ${name}`)
+    const show = prefixedOutput(this.#io, `gc ${name}`)
     const file = this.#file(name)
     await rm(file, { force: true })
     try {
@@ -131,7 +138,7 @@ export class Run {
         flags,
         config: {
           client: { ping_interval: `${ping}s`, pong_timeout: `${Math.max(1, ping - 1)}s` },
-          gc: { idle, interval: interval ? `${every}s` : '0s' },
+          gc: { idle, interval: periodic ? `${interval}s` : '0s' },
           stats: { socket: 'none', csv: { file: resolve(file) } },
         },
       })
@@ -143,7 +150,7 @@ export class Run {
       await this.#wait(hold, `${connected.ready.toLocaleString('en')} clients`, show)
       const left = await this.#load.leave(leave / 100)
       await this.#wait(settle, `${left.toLocaleString('en')} clients have left`, show)
-      const figures = await figuresOf(file, hold, settle)
+      const figures = await readFigures(file, hold, settle)
       return {
         clients: connected.ready,
         connects_per_s: Math.round(connected.ready / connected.seconds),
@@ -171,28 +178,27 @@ export class Run {
   }
 }
 
-/** Figures of the report's curves. @param {string} file @param {number} hold s @param {number} settle s */
-async function figuresOf(file, hold, settle) {
+/** Figures of one run from its CSV file. @param {string} file @param {number} hold s @param {number} settle s */
+async function readFigures(file, hold, settle) {
   const { columns, rows } = await readCsv(file)
-  // The last rows are those after the leave, before them those of the hold; one row at each border is left out.
-  const after = rows - settle
-  const part = (/** @type {string} */ name, /** @type {number} */ from, /** @type {number} */ to) =>
+  // A row a second, the last one at the end of `settle`. The rows in which a phase begins or ends are left out.
+  const leaveRow = rows - settle
+  const values = (/** @type {string} */ name, /** @type {number} */ from, /** @type {number} */ to) =>
     columns[name].subarray(Math.max(0, from), to).filter(value => !Number.isNaN(value))
-  const held = (/** @type {string} */ name) => part(name, after - hold + 1, after - 1)
-  const mean = (/** @type {Float64Array} */ values) =>
-    values.reduce((sum, value) => sum + value, 0) / values.length
-  const max = (/** @type {Float64Array} */ values) => values.reduce((most, value) => Math.max(most, value), 0)
-  const mebi = (/** @type {Float64Array} */ values) => rounded(mean(values) / 2 ** 20, 1)
+  const held = (/** @type {string} */ name) => values(name, leaveRow - hold + 1, leaveRow - 1)
+  const mean = (/** @type {Float64Array} */ list) => list.reduce((sum, value) => sum + value, 0) / list.length
+  const max = (/** @type {Float64Array} */ list) => list.reduce((most, value) => Math.max(most, value), 0)
+  const meanMib = (/** @type {Float64Array} */ list) => rounded(mean(list) / 2 ** 20, 1)
   return {
-    connect_tick_max_ms: rounded(max(part('tick_max_ms', 0, after - hold)), 1),
+    connect_tick_max_ms: rounded(max(values('tick_max_ms', 0, leaveRow - hold)), 1),
     hold_cpu_pct: rounded(mean(held('cpu_pct')), 1),
     hold_tick_avg_ms: rounded(mean(held('tick_avg_ms')), 2),
     hold_tick_max_ms: rounded(max(held('tick_max_ms')), 1),
     hold_gc_ms_per_s: rounded(mean(held('gc_major_ms')) + mean(held('gc_minor_ms')), 2),
-    hold_heap_used_mib: mebi(held('heap_used_bytes')),
-    hold_heap_total_mib: mebi(held('heap_total_bytes')),
-    hold_rss_mib: mebi(held('rss_bytes')),
-    leave_tick_max_ms: rounded(max(part('tick_max_ms', after - 1, after + 5)), 1),
-    end_rss_mib: mebi(part('rss_bytes', rows - 5, rows)),
+    hold_heap_used_mib: meanMib(held('heap_used_bytes')),
+    hold_heap_total_mib: meanMib(held('heap_total_bytes')),
+    hold_rss_mib: meanMib(held('rss_bytes')),
+    leave_tick_max_ms: rounded(max(values('tick_max_ms', leaveRow - 1, leaveRow + 5)), 1),
+    end_rss_mib: meanMib(values('rss_bytes', rows - 5, rows)),
   }
 }

@@ -1,3 +1,5 @@
+// Clients of one-way long-poll: the drone's engine has no such transport.
+
 import { Dialer } from '../fleet/drone/transport/dialer.js'
 import { HttpWire } from '../fleet/drone/transport/http.js'
 import { Target } from '../fleet/drone/transport/target.js'
@@ -6,16 +8,17 @@ import { post } from './servers.js'
 
 /** Concurrent connects: fewer than a listen backlog of 512. */
 const CONCURRENCY = 256
-/** s that the server holds a poll: longer than any round. */
+/** Maximum s that the server holds a poll: longer than any round. */
 const TIMEOUT = 60
 
 class Poller extends HttpWire {
+  /** Body received so far. */
   #text = ''
   #resolve
 
   /**
    * @param {Target} target @param {string} channel @param {Pollers} group
-   * @param {() => void} resolve when it is connected, or has failed
+   * @param {() => void} resolve called when it is connected, or has failed
    */
   constructor(target, channel, group, resolve) {
     super(target)
@@ -58,10 +61,10 @@ class Poller extends HttpWire {
   }
 }
 
-/** @param {number} channel @returns {string} its name, in a namespace with history, so that cursors are used */
-const nameOf = channel => `kept:ch${channel}`
+/** @param {number} channel @returns {string} its name, in the namespace with history: cursors need one */
+const channelName = channel => `kept:ch${channel}`
 
-/** Clients that poll again after each response, each on its kept connection. */
+/** Clients that poll again after each answer, each over one connection. */
 export class Pollers {
   answers = 0
   /** Publications in the answers. */
@@ -74,7 +77,7 @@ export class Pollers {
   /** @type {Poller[]} */
   #pollers = []
   #stopping = false
-  /** @type {{until: number, resolve: () => void} | null} */
+  /** @type {{answers: number, resolve: () => void} | null} */
   #waiting = null
 
   /**
@@ -87,8 +90,9 @@ export class Pollers {
     this.#channels = channels
   }
 
-  /** Connects all clients, which start to poll. */
+  /** Connects all clients; each starts to poll. */
   async start() {
+    // The dialer serves its wires only. It dials nothing itself: transport and listener are not used.
     const dialer = new Dialer(
       {
         targets: this.#apis.map(({ url }) => url),
@@ -101,17 +105,21 @@ export class Pollers {
     )
     const targets = this.#apis.map(({ url }) => new Target(dialer, url))
     let next = 0
-    const one = async () => {
+    const connectNext = async () => {
       while (next < this.#conns) {
         const i = next++
+        // Distributes the clients of each channel over all nodes.
         const api = (i + Math.floor(i / this.#channels)) % this.#apis.length
-        await this.#connect(targets[api], nameOf(i % this.#channels))
+        await this.#connect(targets[api], channelName(i % this.#channels))
       }
     }
-    await Promise.all(Array.from({ length: CONCURRENCY }, one))
+    await Promise.all(Array.from({ length: CONCURRENCY }, connectNext))
   }
 
-  /** @param {Target} target @param {string} channel @returns {Promise<void>} when it is connected, or has failed */
+  /**
+   * @param {Target} target @param {string} channel
+   * @returns {Promise<void>} resolves when it is connected, or has failed
+   */
   #connect(target, channel) {
     return new Promise(resolve => {
       const poller = new Poller(target, channel, this, resolve)
@@ -130,23 +138,23 @@ export class Pollers {
     this.answers++
     if (status !== 200) this.faults++
     this.received += answer.split('"data":').length - 1
-    if (this.#waiting === null || this.answers < this.#waiting.until) return
+    if (this.#waiting === null || this.answers < this.#waiting.answers) return
     this.#waiting.resolve()
     this.#waiting = null
   }
 
-  /** @param {number} until @returns {Promise<void>} when there have been so many answers */
-  wait(until) {
+  /** @param {number} answers @returns {Promise<void>} resolves when `this.answers` has reached this number */
+  wait(answers) {
     return new Promise(resolve => {
-      if (this.answers >= until) resolve()
-      else this.#waiting = { until, resolve }
+      if (this.answers >= answers) resolve()
+      else this.#waiting = { answers, resolve }
     })
   }
 
   /** @param {number} channel @param {number} size bytes of the payload */
   async publish(channel, size) {
-    const data = { text: 'x'.repeat(Math.max(0, size - 11)) }
-    await post(this.#apis[0], 'publish', JSON.stringify({ channel: nameOf(channel), data }))
+    const data = { text: 'x'.repeat(Math.max(0, size - '{"text":""}'.length)) }
+    await post(this.#apis[0], 'publish', JSON.stringify({ channel: channelName(channel), data }))
   }
 
   stop() {

@@ -2,10 +2,10 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Ticks of /proc/PID/stat in a second: USER_HZ, which is part of the kernel's interface. */
-const TICKS = 100
+/** Unit of /proc/PID/stat: USER_HZ, which is part of the kernel's interface. */
+const TICKS_PER_SECOND = 100
 
-/** @param {string} path @returns {string} '': it does not exist */
+/** @param {string} path @returns {string} '': the process has ended, or the kernel has no such file */
 function read(path) {
   try {
     return readFileSync(path, 'utf8')
@@ -49,15 +49,16 @@ export function cpuOf(pid) {
   return processTree(pid).reduce((sum, process) => sum + cpuOfProcess(process), 0)
 }
 
-/** @param {number} pid */
+/** @param {number} pid @returns {number} s */
 function cpuOfProcess(pid) {
   // The scheduler's own count is exact to the nanosecond, but not every kernel keeps it.
   const exact = threads(pid).map(thread => read(`/proc/${pid}/task/${thread}/schedstat`))
   if (exact.length > 0 && exact[0] !== '')
     return exact.reduce((sum, text) => sum + Number(text.split(' ')[0]), 0) / 1e9
+  // After the name in parentheses: the fields from `state` on; the 12th and 13th are utime and stime.
   const stat = read(`/proc/${pid}/stat`)
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return stat === '' ? 0 : (Number(fields[11]) + Number(fields[12])) / TICKS
+  return stat === '' ? 0 : (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
 }
 
 /** @returns {number} open files that a child process may have (Node.js raises its limit to the hard one) */

@@ -1,3 +1,5 @@
+// The Redis of a run: its figures, and the loss of the gateways' connections.
+
 import { Cluster, Redis } from 'ioredis'
 import { parseTargets } from '../src/broker/redis/address.js'
 import { loadConfig } from '../src/config/load.js'
@@ -7,8 +9,8 @@ import { startRedis } from '../test/redis/servers.js'
 const CLIENT_NAME = 'halley-bench'
 
 /**
- * @param {string} text lines `name:value` @param {string} name may occur several times @returns {number} sum of its
- *   values
+ * @param {string} text lines `name:value` @param {string} name may occur several times
+ * @returns {number} sum of its values
  */
 const sumOf = (text, name) =>
   [...text.matchAll(new RegExp(`^${name}:([\\d.]+)`, 'gm'))].reduce(
@@ -18,6 +20,7 @@ const sumOf = (text, name) =>
 
 /** @param {import('../src/broker/redis/address.js').Target} target @returns {Redis | Cluster} */
 function connectionTo({ options, nodes }) {
+  // The gateways' options without their name, by which `cut` finds their connections.
   const own = {
     ...options,
     connectionName: undefined,
@@ -35,7 +38,7 @@ export class SharedRedis {
   #addresses
   /** @type {(Redis | Cluster)[]} */
   #connections
-  #end
+  #cleanups
   #lastError = ''
 
   /**
@@ -44,11 +47,11 @@ export class SharedRedis {
    */
   static async open(addresses) {
     /** @type {(() => Promise<void>)[]} */
-    const ends = []
-    const teardown = (/** @type {() => Promise<void>} */ end) => ends.push(end)
+    const cleanups = []
+    const teardown = (/** @type {() => Promise<void>} */ cleanup) => cleanups.push(cleanup)
     const redis = new SharedRedis(
       addresses.length > 0 ? addresses : [(await startRedis({ teardown })).address],
-      ends,
+      cleanups,
     )
     try {
       await redis.cpu()
@@ -59,10 +62,10 @@ export class SharedRedis {
     }
   }
 
-  /** @param {string[]} addresses @param {(() => Promise<void>)[]} ends to call at the end */
-  constructor(addresses, ends) {
+  /** @param {string[]} addresses @param {(() => Promise<void>)[]} cleanups called by `stop` */
+  constructor(addresses, cleanups) {
     this.#addresses = addresses
-    this.#end = ends
+    this.#cleanups = cleanups
     const { config } = loadConfig({ base: { engine: { type: 'redis', redis: { address: addresses } } } })
     this.#connections = parseTargets(config.engine.redis).map(connectionTo)
     for (const connection of this.#connections) {
@@ -72,7 +75,7 @@ export class SharedRedis {
     }
   }
 
-  /** For `engine.redis` of a gateway. */
+  /** Value of `engine.redis` for a gateway. */
   get config() {
     return { address: this.#addresses, client_name: CLIENT_NAME }
   }
@@ -81,7 +84,7 @@ export class SharedRedis {
   async #masters() {
     const masters = this.#connections.map(async connection => {
       if (connection instanceof Redis) return [connection]
-      // The node list is known after the first reply.
+      // ioredis knows the nodes after the first reply.
       await connection.ping()
       return connection.nodes('master')
     })
@@ -105,13 +108,13 @@ export class SharedRedis {
     return sumOf(await this.#info('memory'), 'used_memory')
   }
 
-  /** @returns {Promise<number>} subscribed channels, those between gateways included */
+  /** @returns {Promise<number>} channels with subscribers, control channels of the gateways included */
   async channels() {
     const text = await this.#info('stats')
     return sumOf(text, 'pubsub_channels') + sumOf(text, 'pubsubshard_channels')
   }
 
-  /** Ends the connections of the run's gateways only. */
+  /** Ends the connections of this run's gateways, and no others. */
   async cut() {
     for (const master of await this.#masters()) {
       const list = String(await master.client('LIST'))
@@ -124,6 +127,6 @@ export class SharedRedis {
 
   async stop() {
     for (const connection of this.#connections) connection.disconnect()
-    for (const end of this.#end) await end()
+    for (const cleanup of this.#cleanups) await cleanup()
   }
 }

@@ -5,14 +5,14 @@
 /** @param {number} value @param {number} digits */
 export const rounded = (value, digits) => Number(value.toFixed(digits))
 
-/** @param {number} ms */
-export const toMs = ms => rounded(ms, 2)
+/** Rounds a latency. @param {number} ms */
+export const roundedMs = ms => rounded(ms, 2)
 
 /**
- * Output of one part of a run.
+ * Output of one part of a run: its name precedes each text.
  * @param {import('./bench.js').Io} io @param {string} name @returns {import('./scenarios.js').Show}
  */
-export const outputOf = ({ progress, warning }, name) => ({
+export const prefixedOutput = ({ progress, warning }, name) => ({
   progress: text => progress(`${name}: ${text}`),
   warning: text => warning(`${name}: ${text}`),
 })
@@ -48,7 +48,7 @@ export const ratios = (result, control) =>
   )
 
 /** @param {number | undefined} value */
-const shown = value =>
+const formatted = value =>
   value === undefined
     ? '-'
     : value.toLocaleString('en', { maximumFractionDigits: Math.abs(value) < 100 ? 2 : 1 })
@@ -61,7 +61,7 @@ export function table(title, columns) {
   const names = Object.keys(columns[0].result)
   const cells = [
     [title, ...columns.map(({ name }) => name)],
-    ...names.map(name => [name, ...columns.map(({ result }) => shown(result[name]))]),
+    ...names.map(name => [name, ...columns.map(({ result }) => formatted(result[name]))]),
   ]
   const widths = cells[0].map((_, column) => Math.max(...cells.map(row => row[column].length)))
   const lines = cells.map(([head, ...figures]) =>

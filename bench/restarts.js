@@ -1,5 +1,5 @@
 // Two gateways and one persistent Redis under steady load, while Redis or the gateways are killed repeatedly.
-// Publishers and clients, which are those of the tests, record every publication; the records are compared at the end.
+// Publishers and clients are those of the tests: they record every publication. The records are compared at the end.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startRedis } from '../test/redis/servers.js'
@@ -13,11 +13,11 @@ import { Server } from './servers.js'
 const NODES = 2
 /** Publications of each channel kept for recovery. */
 const HISTORY_SIZE = 50_000
-/** Publishers' connections: enough that none waits for replies to the others. */
+/** Connections of publishers: so many that slow replies do not reduce the rate. */
 const CONNECTIONS = 32
-/** One client in so many uses the official SDK. */
+/** Every fourth client uses the official SDK. */
 const SDK_EVERY = 4
-/** ms after the last publication in which clients must have received everything. */
+/** ms from the last publication until clients must have received everything. */
 const PATIENCE = 30_000
 
 const DEFAULTS = {
@@ -77,8 +77,8 @@ export class Run {
   #redis = null
   /** null: it is down. @type {(Server | null)[]} */
   #nodes = []
-  /** ms until the next acknowledgement. @type {number[]} */
-  #waits = []
+  /** ms from the restart of Redis, or the end of a gateway, to the next acknowledgement. @type {number[]} */
+  #pauses = []
 
   /** @param {RestartOptions} options @param {Io} io */
   constructor(options, io) {
@@ -90,8 +90,9 @@ export class Run {
   async run() {
     const { fsync, channels, rate, rounds, every, kill, json } = this.#options
     const { progress, warning } = this.#io
-    const keep = { teardown: (/** @type {() => Promise<void>} */ end) => this.#ends.push(end) }
-    this.#redis = await startRedis(keep, { aof: fsync === 'always' ? 'always' : true })
+    // In place of a test: `startRedis` registers its cleanup.
+    const owner = { teardown: (/** @type {() => Promise<void>} */ end) => this.#ends.push(end) }
+    this.#redis = await startRedis(owner, { aof: fsync === 'always' ? 'always' : true })
     for (let node = 0; node < NODES; node++) this.#nodes.push(await this.#spawn())
     const names = Array.from({ length: channels }, (_, i) => `c${i}`)
     const listeners = this.#listeners(names)
@@ -119,8 +120,8 @@ export class Run {
       publishes_per_s: Math.round(compared.publications / seconds),
       ...compared.figures,
       slowest_answer_ms: Math.round(load.slowest),
-      acknowledged_again_ms: Math.round(this.#waits.reduce((sum, wait) => sum + wait, 0) / rounds),
-      acknowledged_again_max_ms: Math.round(Math.max(...this.#waits)),
+      acknowledged_again_ms: Math.round(this.#pauses.reduce((sum, wait) => sum + wait, 0) / rounds),
+      acknowledged_again_max_ms: Math.round(Math.max(...this.#pauses)),
     }
     printResult(this.#io, json, { scenario: 'restarts', kill }, `${kill} killed`, result)
     return isSound(compared)
@@ -187,16 +188,16 @@ export class Run {
   async #acknowledgedAgain(load) {
     const since = performance.now()
     await load.acked(1)
-    this.#waits.push(performance.now() - since)
+    this.#pauses.push(performance.now() - since)
   }
 
   /**
-   * Waits until all clients have reached the ends of their channels, as they are in Redis.
+   * Waits until all clients have reached the ends of their channels, read from Redis.
    * @param {(Listener | SdkListener)[]} listeners @param {string[]} names of the channels
    */
   async #settle(listeners, names) {
     const { url, key } = this.#alive()[0].api
-    const reached = names.map(async channel => {
+    const settled = names.map(async channel => {
       const answer = await fetch(`${url}/api/history`, {
         method: 'POST',
         headers: { 'X-API-Key': key },
@@ -210,7 +211,7 @@ export class Run {
     const patience = new Promise(resolve => {
       timer = setTimeout(resolve, PATIENCE)
     })
-    await Promise.race([Promise.all(reached), patience])
+    await Promise.race([Promise.all(settled), patience])
     clearTimeout(timer)
   }
 }
@@ -223,18 +224,20 @@ export class Run {
  * @property {string[]} faults in words
  */
 
+/** Texts of faults: see `Track` in test/redis/traffic.js. */
 const REPEATED = / twice$/
 const OUT_OF_ORDER = / after \d+ of /
 /** Error 100: the request may be retried. */
 const TEMPORARY = 100
 
-/** @param {Load} load that has stopped @param {Client[]} clients subscribed before that @returns {Comparison} */
+/** @param {Load} load stopped @param {Client[]} clients subscribed before it began @returns {Comparison} */
 export function compareRecords(load, clients) {
   const tracks = clients.flatMap(client => [...client.tracks.values()])
-  const told = [...load.faults, ...clients.flatMap(({ faults }) => faults)]
+  const recorded = [...load.faults, ...clients.flatMap(({ faults }) => faults)]
   let expected = 0
-  let acknowledgedThere = 0
+  /** Of the acknowledged ones. */
   let delivered = 0
+  let received = 0
   /** @type {string[]} */
   const missing = []
   /** @type {string[]} */
@@ -242,17 +245,17 @@ export function compareRecords(load, clients) {
   for (const { channel, got } of tracks) {
     const acknowledged = load.acknowledged.get(channel) ?? new Map()
     expected += acknowledged.size
-    delivered += got.size
+    received += got.size
     for (const [position, id] of acknowledged) {
-      const here = got.get(position)
-      if (here === id) acknowledgedThere++
-      else if (here === undefined) missing.push(`${channel}: ${position} (${id}) is missing`)
-      else other.push(`${channel}: ${position} is ${here}, and was acknowledged as ${id}`)
+      const gotId = got.get(position)
+      if (gotId === id) delivered++
+      else if (gotId === undefined) missing.push(`${channel}: ${position} (${id}) is missing`)
+      else other.push(`${channel}: ${position} is ${gotId}, and was acknowledged as ${id}`)
     }
   }
-  const repeated = told.filter(fault => REPEATED.test(fault))
-  const outOfOrder = told.filter(fault => OUT_OF_ORDER.test(fault))
-  const rest = told.filter(fault => !REPEATED.test(fault) && !OUT_OF_ORDER.test(fault))
+  const repeated = recorded.filter(fault => REPEATED.test(fault))
+  const outOfOrder = recorded.filter(fault => OUT_OF_ORDER.test(fault))
+  const rest = recorded.filter(fault => !REPEATED.test(fault) && !OUT_OF_ORDER.test(fault))
   /** @param {(client: any) => number} figure */
   const sum = figure => clients.reduce((total, client) => total + figure(client), 0)
   const refused = load.errors.get(TEMPORARY) ?? 0
@@ -265,14 +268,14 @@ export function compareRecords(load, clients) {
     clients: clients.length,
     subscriptions: tracks.length,
     expected,
-    delivered: acknowledgedThere,
+    delivered,
     // Stored although the publisher received an error, or no reply.
-    delivered_unacknowledged: delivered - acknowledgedThere,
+    delivered_unacknowledged: received - delivered,
     missing: missing.length,
     repeated: repeated.length,
     out_of_order: outOfOrder.length,
     other_faults: rest.length + other.length,
-    told_of_gaps: tracks.reduce((total, { told }) => total + told, 0),
+    told_of_gaps: tracks.reduce((total, { unrecovered }) => total + unrecovered, 0),
     clients_that_returned: clients.filter(({ returns }) => returns > 0).length,
     returns: sum(({ returns }) => returns),
     // The SDK does not report these.
@@ -284,8 +287,8 @@ export function compareRecords(load, clients) {
 }
 
 /**
- * @param {Comparison} compared @returns {boolean} whether each client has everything once and in order, and no gap was
- *   reported
+ * @param {Comparison} compared @returns {boolean} whether each client received everything once and in order,
+ *   and none was notified of a gap
  */
 const isSound = ({ figures, faults }) =>
   faults.length === 0 &&

@@ -3,7 +3,7 @@ import { channels } from './channels.js'
 import { Load } from './load.js'
 import { Pollers } from './pollers.js'
 import { openFilesLimit } from './proc.js'
-import { rounded, toMs } from './report.js'
+import { rounded, roundedMs } from './report.js'
 
 /**
  * @typedef {import('./deployment.js').Deployment} Deployment
@@ -31,7 +31,7 @@ import { rounded, toMs } from './report.js'
 const SETTLE = 1_000
 /** s of load before the measurement. */
 const WARM_UP = 1
-/** Open files of a process beside its connections. */
+/** Open files of a process besides its connections. */
 const OWN_FILES = 200
 /** ms from the last answer of a round to the next message. */
 const BETWEEN_ROUNDS = 20
@@ -41,25 +41,25 @@ async function memory(deployment, sizes, show) {
   const load = new Load(deployment, sizes, show)
   try {
     await sleep(SETTLE)
-    const before = deployment.memory()
+    const base = deployment.memory()
     const cpuBefore = deployment.cpu()
     const connected = await load.connect()
     const cpuAfter = deployment.cpu()
     show.progress('all connected, memory settles')
-    const least = await deployment.leastMemory(sizes.seconds)
+    const settled = await deployment.leastMemory(sizes.seconds)
     const idle = (deployment.cpu() - cpuAfter) / sizes.seconds
     const { counters } = await load.sample()
     return {
       connections: connected.ready,
       failed: connected.failed,
       closed: counters.ended,
-      bytes_per_connection: Math.round((least - before) / connected.ready),
+      bytes_per_connection: Math.round((settled - base) / connected.ready),
       connect_cpu_us: rounded(((cpuAfter - cpuBefore) / connected.ready) * 1e6, 1),
       connects_per_s: Math.round(connected.ready / connected.seconds),
-      connect_p50_ms: toMs(connected.latency.percentile(50)),
-      connect_p99_ms: toMs(connected.latency.percentile(99)),
+      connect_p50_ms: roundedMs(connected.latency.percentile(50)),
+      connect_p99_ms: roundedMs(connected.latency.percentile(99)),
       idle_cpu_percent: rounded(idle * 100, 1),
-      base_mb: rounded(before / 1e6, 1),
+      base_mb: rounded(base / 1e6, 1),
     }
   } finally {
     load.stop()
@@ -96,19 +96,19 @@ async function flowBetween(deployment, endpoints, sizes, show) {
     const redisBefore = await redis?.cpu()
     const started = performance.now()
     const cpuBefore = deployment.cpu()
-    const ownBefore = load.cpu()
+    const loadBefore = load.cpu()
     await sleep(sizes.seconds * 1e3)
     const after = await load.sample()
     const redisCpu = redisBefore === undefined ? undefined : Number(await redis?.cpu()) - redisBefore
     const seconds = (performance.now() - started) / 1e3
     const cpu = deployment.cpu() - cpuBefore
-    const own = load.cpu().map((used, i) => used - ownBefore[i])
+    const loadCpu = load.cpu().map((used, i) => used - loadBefore[i])
     show.progress('waiting for the last messages')
     const { expected, all } = await load.finish()
     const { received, ended, duplicates, disordered, gaps, damaged } = all.counters
-    const counted = after.counters.received - before.counters.received
+    const delivered = after.counters.received - before.counters.received
     const published = after.publisher.published - before.publisher.published
-    const perPublish = connected.ready / load.channels
+    const subscribersPerChannel = connected.ready / load.channels
     return {
       connections: connected.ready,
       failed: connected.failed,
@@ -120,21 +120,21 @@ async function flowBetween(deployment, endpoints, sizes, show) {
       order_faults: duplicates + disordered + gaps,
       damaged,
       publish_errors: all.publisher.unpublished,
-      ...(sizes.rate > 0 && { offered_per_s: Math.round(sizes.rate * perPublish) }),
+      ...(sizes.rate > 0 && { offered_per_s: Math.round(sizes.rate * subscribersPerChannel) }),
       published_per_s: Math.round(published / seconds),
-      delivered_per_s: Math.round(counted / seconds),
-      cpu_us_per_message: rounded((cpu / Math.max(1, counted)) * 1e6, 2),
-      p50_ms: toMs(after.latency.percentile(50)),
-      p99_ms: toMs(after.latency.percentile(99)),
-      max_ms: toMs(after.latency.max),
-      publish_p99_ms: toMs(after.answer.percentile(99)),
+      delivered_per_s: Math.round(delivered / seconds),
+      cpu_us_per_message: rounded((cpu / Math.max(1, delivered)) * 1e6, 2),
+      p50_ms: roundedMs(after.latency.percentile(50)),
+      p99_ms: roundedMs(after.latency.percentile(99)),
+      max_ms: roundedMs(after.latency.max),
+      publish_p99_ms: roundedMs(after.answer.percentile(99)),
       server_cpu_percent: Math.round((cpu / seconds) * 100),
       ...(redisCpu !== undefined && {
         redis_cpu_percent: rounded((redisCpu / seconds) * 100, 1),
         redis_cpu_us_per_publish: rounded((redisCpu / Math.max(1, published)) * 1e6, 2),
       }),
-      load_cpu_percent: Math.round((own.reduce((sum, used) => sum + used, 0) / seconds) * 100),
-      busiest_loader_percent: Math.round((Math.max(...own) / seconds) * 100),
+      load_cpu_percent: Math.round((loadCpu.reduce((sum, used) => sum + used, 0) / seconds) * 100),
+      busiest_loader_percent: Math.round((Math.max(...loadCpu) / seconds) * 100),
     }
   } finally {
     load.stop()
@@ -142,86 +142,87 @@ async function flowBetween(deployment, endpoints, sizes, show) {
 }
 
 /** One-way long-polls: one message at a time, then all clients of its channel poll again. @type {Scenario['run']} */
-async function poll(deployment, { conns, channels: asked, size, seconds }, show) {
-  const most = openFilesLimit() - OWN_FILES
-  if (conns > most) throw new Error(`${conns} pollers are too many for one process, which may have ${most}`)
-  const count = asked || conns
-  const pollers = new Pollers(deployment.apis, conns, count)
-  const perRound = Math.floor(conns / count)
+async function poll(deployment, { conns, channels: requestedChannels, size, seconds }, show) {
+  const limit = openFilesLimit() - OWN_FILES
+  if (conns > limit) throw new Error(`${conns} pollers are too many for one process, which may have ${limit}`)
+  const channelCount = requestedChannels || conns
+  const pollers = new Pollers(deployment.apis, conns, channelCount)
+  const pollsPerRound = Math.floor(conns / channelCount)
   /** @param {number} round */
-  const once = async round => {
-    const answers = pollers.answers + perRound
-    await pollers.publish(round % count, size)
+  const runRound = async round => {
+    const answers = pollers.answers + pollsPerRound
+    await pollers.publish(round % channelCount, size)
     await pollers.wait(answers)
     await sleep(BETWEEN_ROUNDS)
   }
   try {
     await sleep(SETTLE)
-    const before = deployment.memory()
+    const base = deployment.memory()
     const cpuBefore = deployment.cpu()
     show.progress('clients come')
     await pollers.start()
     await sleep(SETTLE)
     const cpuAfter = deployment.cpu()
     show.progress('all wait, memory settles')
-    const least = await deployment.leastMemory(seconds)
+    const settled = await deployment.leastMemory(seconds)
     const idle = (deployment.cpu() - cpuAfter) / seconds
     show.progress('rounds')
     let round = 0
-    const until = (/** @type {number} */ time) => Date.now() < time
-    for (const end = Date.now() + WARM_UP * 1e3; until(end); ) await once(round++)
+    for (const end = Date.now() + WARM_UP * 1e3; Date.now() < end; ) await runRound(round++)
     const cpuStart = deployment.cpu()
-    const first = round
+    const firstMeasured = round
     const answersStart = pollers.answers
     const end = Date.now() + seconds * 1e3
-    while (until(end)) await once(round++)
+    while (Date.now() < end) await runRound(round++)
     const answers = pollers.answers - answersStart
     return {
       connections: conns,
       faults: pollers.faults,
-      bytes_per_waiting_poll: Math.round((least - before) / conns),
+      bytes_per_waiting_poll: Math.round((settled - base) / conns),
       first_poll_cpu_us: rounded(((cpuAfter - cpuBefore) / conns) * 1e6, 1),
       idle_cpu_percent: rounded(idle * 100, 1),
-      rounds: round - first,
+      rounds: round - firstMeasured,
       answers,
+      // Of the whole run, warm-up included.
       received: pollers.received,
-      expected: round * perRound,
+      expected: round * pollsPerRound,
       cpu_us_per_round: rounded(((deployment.cpu() - cpuStart) / answers) * 1e6, 1),
-      base_mb: rounded(before / 1e6, 1),
+      base_mb: rounded(base / 1e6, 1),
     }
   } finally {
     pollers.stop()
   }
 }
 
-const FEW_SECONDS = { seconds: 8, loaders: 0 }
+/** Sizes that most scenarios share. */
+const COMMON = { seconds: 8, loaders: 0 }
 
 /** @type {Record<string, Scenario>} */
 export const SCENARIOS = {
   memory: {
     summary: 'user-space memory of a connection with one subscription, processor time of a connect',
-    sizes: { conns: 10_000, channels: 100, rate: 0, size: 64, publishers: 0, seconds: 8, loaders: 0 },
+    sizes: { conns: 10_000, channels: 100, rate: 0, size: 64, publishers: 0, ...COMMON },
     run: memory,
   },
   fan: {
     summary: '100 channels with 1/100 of the clients each, 1,000 publishes/s of 512 bytes',
-    sizes: { conns: 5_000, channels: 100, rate: 1_000, size: 512, publishers: 4, ...FEW_SECONDS },
+    sizes: { conns: 5_000, channels: 100, rate: 1_000, size: 512, publishers: 4, ...COMMON },
     run: flow,
   },
   one2one: {
     summary: 'a channel for each client, publishers flat out, 100 bytes',
-    sizes: { conns: 5_000, channels: 0, rate: 0, size: 100, publishers: 32, ...FEW_SECONDS },
+    sizes: { conns: 5_000, channels: 0, rate: 0, size: 100, publishers: 32, ...COMMON },
     run: flow,
   },
   big: {
     summary: 'one channel with all clients, 60 publishes/s of 512 bytes',
-    sizes: { conns: 3_000, channels: 1, rate: 60, size: 512, publishers: 1, ...FEW_SECONDS },
+    sizes: { conns: 3_000, channels: 1, rate: 60, size: 512, publishers: 1, ...COMMON },
     run: flow,
   },
   poll: {
     summary:
       'one-way long-polls on 10 channels: one message of 512 bytes, its clients poll again, the next one',
-    sizes: { conns: 5_000, channels: 10, rate: 0, size: 512, publishers: 1, ...FEW_SECONDS },
+    sizes: { conns: 5_000, channels: 10, rate: 0, size: 512, publishers: 1, ...COMMON },
     run: poll,
   },
   latency: {
@@ -239,7 +240,7 @@ export const SCENARIOS = {
       size: 100,
       publishers: 0,
       subscriptions: 10,
-      ...FEW_SECONDS,
+      ...COMMON,
     },
     halleyOnly: true,
     run: channels,

@@ -1,5 +1,5 @@
-// Checks a gateway's statistics: its figures against those of the kernel and of the load generator, and how soon a
-// blocked and a killed worker become visible.
+// Checks a gateway's statistics: compares its figures with those of the kernel and of the load generator, and measures
+// how soon a blocked worker and a killed one become visible.
 
 import { execFileSync } from 'node:child_process'
 import { connect } from 'node:net'
@@ -40,6 +40,7 @@ export function parseOptions(args) {
   const options = parseFlags(args, DEFAULTS)
   if (options === null) return null
   if (options.workers < 2) throw new UsageError('--workers is at least 2: one of them is killed')
+  // Processor time is compared over ten snapshots of that time.
   if (options.seconds < 15) throw new UsageError('--seconds is at least 15')
   checkCapacity(options.conns, options.workers)
   return options
@@ -48,7 +49,7 @@ export function parseOptions(args) {
 /** A client of the stats socket. */
 class Watcher {
   /** @type {{at: number, snapshot: Snapshot}[]} */
-  seen = []
+  received = []
   #socket
 
   /** @param {string} path */
@@ -59,17 +60,20 @@ class Watcher {
     for (const emitter of [this.#socket, lines]) emitter.on('error', () => {})
     lines.on('line', line => {
       const message = JSON.parse(line)
-      if (message.type === 'snapshot') this.seen.push({ at: performance.now(), snapshot: message.snapshot })
+      if (message.type === 'snapshot')
+        this.received.push({ at: performance.now(), snapshot: message.snapshot })
     })
   }
 
   /**
    * @param {(snapshot: Snapshot) => boolean} matches
-   * @returns {Promise<{at: number, snapshot: Snapshot}>} the first match from now on, and its time
+   * @returns {Promise<{at: number, snapshot: Snapshot}>} the first match from now on; `at`: performance.now() of its
+   *   arrival
    */
   async next(matches = () => true) {
-    for (let from = this.seen.length; ; await sleep(1)) {
-      for (; from < this.seen.length; from++) if (matches(this.seen[from].snapshot)) return this.seen[from]
+    for (let from = this.received.length; ; await sleep(1)) {
+      for (; from < this.received.length; from++)
+        if (matches(this.received[from].snapshot)) return this.received[from]
     }
   }
 
@@ -78,8 +82,8 @@ class Watcher {
   }
 }
 
-/** @param {number} told @param {number} counted @returns {number} deviation in per cent */
-const off = (told, counted) => rounded((told / counted - 1) * 100, 2)
+/** @param {number} reported by the gateway @param {number} measured @returns {number} per cent */
+const deviation = (reported, measured) => rounded((reported / measured - 1) * 100, 2)
 
 export class Run {
   #options
@@ -112,11 +116,12 @@ export class Run {
     this.#load = load
     const { ready } = await load.connect()
     show.progress(`${rate} publishes a second for ${seconds} s`)
-    const to = (await load.publish(1)) + seconds * 1e3
-    const cpu = await this.#cpu(watcher, server.pid)
-    await sleep(Math.max(0, to - Date.now()))
+    const end = (await load.publish(1)) + seconds * 1e3
+    const cpu = await this.#compareCpu(watcher, server.pid)
+    await sleep(Math.max(0, end - Date.now()))
     const { all } = await load.finish()
     const { received } = all.counters
+    // The next snapshot may have begun before the end of the load, the one after it not.
     await watcher.next()
     const { snapshot } = await watcher.next()
     const { totals, counters } = snapshot
@@ -124,15 +129,15 @@ export class Run {
     show.progress(`a worker stands still for ${block} ms`)
     const result = {
       connections: totals.connections.connected,
-      connections_off_pct: off(totals.connections.connected, ready),
-      accepts_off_pct: off(counters.accepts, ready),
+      connections_off_pct: deviation(totals.connections.connected, ready),
+      accepts_off_pct: deviation(counters.accepts, ready),
       deliveries: counters.deliveries,
-      deliveries_off_pct: off(counters.deliveries, received),
-      publishes_off_pct: off(counters.publishes, all.publisher.published),
-      cpu_off_pct: off(cpu.told, cpu.counted),
-      rss_off_pct: off(totals.memory.rss, rss),
-      ...(await this.#blocked(watcher, snapshot, block)),
-      kill_shown_ms: await this.#killed(watcher, snapshot),
+      deliveries_off_pct: deviation(counters.deliveries, received),
+      publishes_off_pct: deviation(counters.publishes, all.publisher.published),
+      cpu_off_pct: deviation(cpu.reported, cpu.measured),
+      rss_off_pct: deviation(totals.memory.rss, rss),
+      ...(await this.#blockWorker(watcher, snapshot, block)),
+      kill_shown_ms: await this.#killWorker(watcher, snapshot),
     }
     progress('')
     printResult(this.#io, json, { scenario: 'watch' }, 'halley', result)
@@ -142,21 +147,22 @@ export class Run {
    * Seconds of processor time over ten snapshots, from the gateway and from the kernel.
    * @param {Watcher} watcher @param {number} pid
    */
-  async #cpu(watcher, pid) {
+  async #compareCpu(watcher, pid) {
     await watcher.next()
     const before = cpuOf(pid)
-    let told = 0
+    let reported = 0
     for (let second = 0; second < 10; second++) {
       const { totals, interval } = (await watcher.next()).snapshot
-      told += ((totals.cpu.user + totals.cpu.system) * interval) / 1000
+      reported += ((totals.cpu.user + totals.cpu.system) * interval) / 1000
     }
-    return { told, counted: cpuOf(pid) - before }
+    return { reported, measured: cpuOf(pid) - before }
   }
 
   /** @param {Watcher} watcher @param {Snapshot} snapshot @param {number} block ms */
-  async #blocked(watcher, snapshot, block) {
+  async #blockWorker(watcher, snapshot, block) {
     const pid = pidOf(snapshot, 0)
     const began = performance.now()
+    // The gateway measures every 10 ms, so its figure is a little below the block.
     const shown = watcher.next(({ workers }) => tickMax(workers[0]) > block * 0.75)
     process.kill(pid, 'SIGSTOP')
     await sleep(block)
@@ -170,7 +176,7 @@ export class Run {
   }
 
   /** @param {Watcher} watcher @param {Snapshot} snapshot */
-  async #killed(watcher, snapshot) {
+  async #killWorker(watcher, snapshot) {
     const shown = watcher.next(({ events }) => events.some(({ kind }) => kind === 'worker_died'))
     const began = performance.now()
     process.kill(pidOf(snapshot, 1), 'SIGKILL')

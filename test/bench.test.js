@@ -41,7 +41,7 @@ t.test('the comparison tells of what is missing, repeated and out of order', asy
   const client = {
     faults: ['c: 1 (a) after 2 of e', 'c: a twice', 'c: error 108'],
     returns: 1,
-    tracks: new Map([['c', { channel: 'c', got, told: 0 }]]),
+    tracks: new Map([['c', { channel: 'c', got, unrecovered: 0 }]]),
   }
   const compared = compareRecords(/** @type {any} */ (load), [/** @type {any} */ (client)])
   t.match(compared.figures, {

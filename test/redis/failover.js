@@ -2,7 +2,7 @@
 
 import { channels, startNode } from './nodes.js'
 import { until } from './servers.js'
-import { audit, begin, Listener, Load, SdkListener, timesTold } from './traffic.js'
+import { audit, begin, Listener, Load, SdkListener, unrecoveredCounts } from './traffic.js'
 
 /** @typedef {import('./servers.js').RedisServer} RedisServer */
 
@@ -46,10 +46,10 @@ async function lenientAudit(t, load, listeners, gateway) {
     for (const { faults, tracks } of listeners) {
       const track = /** @type {import('./traffic.js').Track} */ (tracks.get(channel))
       await track.reaches(result)
-      const missing = track.compared(found)
+      const missing = track.compare(found)
       wrong.push(
         ...faults.splice(0),
-        ...missing.filter(fault => track.told === 0 || !fault.includes('was acknowledged as')),
+        ...missing.filter(fault => track.unrecovered === 0 || !fault.includes('was acknowledged as')),
       )
     }
   }
@@ -133,7 +133,7 @@ async function killedInSync(t, topology, traffic) {
   await after.acked(200)
   await after.stop()
   await audit(t, after, listeners, traffic.gateways[0])
-  t.same([...new Set(timesTold(listeners))], [0])
+  t.same([...new Set(unrecoveredCounts(listeners))], [0])
   return master
 }
 
@@ -169,7 +169,7 @@ export async function failovers(t, topology) {
     await load.stop()
     if (topology.exact) {
       await audit(t, load, listeners, a)
-      t.same([...new Set(timesTold(listeners))], [0])
+      t.same([...new Set(unrecoveredCounts(listeners))], [0])
     } else await lenientAudit(t, load, listeners, a)
     await topology.whole()
   })
@@ -238,12 +238,12 @@ export async function failovers(t, topology) {
       if (offset > expected.offset) {
         t.equal(epoch, expected.epoch)
         t.same(
-          tracks[i].map(({ told }) => told),
+          tracks[i].map(({ unrecovered }) => unrecovered),
           tracks[i].map(() => 0),
         )
       } else {
         lost++
-        await until(() => tracks[i].every(({ told }) => told > 0))
+        await until(() => tracks[i].every(({ unrecovered }) => unrecovered > 0))
       }
       await traffic.publish(channel, 'last')
       const result = await until(async () => (await a.api('history', { channel, limit: 0 })).result)
@@ -252,7 +252,7 @@ export async function failovers(t, topology) {
         t.same(track.faults, [])
         t.equal([...track.got.values()].at(-1), `${channel} last`)
         if (offset <= expected.offset) {
-          t.equal(track.told, 1)
+          t.equal(track.unrecovered, 1)
           t.not(track.epoch, expected.epoch)
         }
       }

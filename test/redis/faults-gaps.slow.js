@@ -59,7 +59,7 @@ async function testGap(t, name, cut) {
   for (const channel of [much, short, `live:much:${name}`]) await publish(channel, 6, 50)
   await publish(little, 6, 12)
   proxy.refuses = false
-  await until(() => [...raw, sdk].every(({ tracks }) => tracks.get(short)?.told === 1))
+  await until(() => [...raw, sdk].every(({ tracks }) => tracks.get(short)?.unrecovered === 1))
   // Each worker comes back at its own time: none may miss more of `little` than its history holds.
   for (const channel of kept) await reach(channel)
   for (const channel of kept) await publish(channel, 51, 60)
@@ -73,7 +73,7 @@ async function testGap(t, name, cut) {
   for (const { tracks } of everybody) {
     const track = tracks.get(much)
     t.equal(track?.got.size, 60)
-    t.equal(track?.told, 0)
+    t.equal(track?.unrecovered, 0)
   }
 }
 

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { channels, startNode } from './nodes.js'
 import { startRedis, until } from './servers.js'
-import { audit, begin, Listener, Load, reachedBy, SdkListener, timesTold } from './traffic.js'
+import { audit, begin, Listener, Load, reachedBy, SdkListener, unrecoveredCounts } from './traffic.js'
 
 const redis = await startRedis(t)
 const [a, b] = await Promise.all([
@@ -49,11 +49,11 @@ t.test('Redis is flushed: everybody is told, once, and gets everything from then
   const { raw, listeners, load } = await traffic(t, 'flushed')
   await redis.call('FLUSHALL')
   await load.acked(300)
-  await until(() => timesTold(listeners).every(times => times > 0))
+  await until(() => unrecoveredCounts(listeners).every(times => times > 0))
   await load.acked(300)
   await load.stop()
   await audit(t, load, listeners, a)
-  t.same([...new Set(timesTold(listeners))], [1])
+  t.same([...new Set(unrecoveredCounts(listeners))], [1])
   t.equal(load.failed, 0)
   assertCodes(t, raw)
 })
@@ -63,12 +63,12 @@ t.test(
   async t => {
     const { quiet, raw, listeners, idle, load } = await traffic(t, 'restarted')
     await redis.restart()
-    await until(() => timesTold(listeners).every(times => times > 0))
-    await until(() => timesTold(idle).every(times => times > 0))
+    await until(() => unrecoveredCounts(listeners).every(times => times > 0))
+    await until(() => unrecoveredCounts(idle).every(times => times > 0))
     await load.acked(300)
     await load.stop()
     await audit(t, load, listeners, a)
-    t.same([...new Set(timesTold([...listeners, ...idle]))], [1])
+    t.same([...new Set(unrecoveredCounts([...listeners, ...idle]))], [1])
     assertCodes(t, [...raw, ...idle])
     // Everything else is there again, too.
     const clients = idle.map(({ client }) => client).sort()
@@ -95,13 +95,13 @@ t.test(
       await reachedBy(listeners, channel, result)
     }
     await redis.restart()
-    await until(() => timesTold(listeners).every(times => times > 0))
+    await until(() => unrecoveredCounts(listeners).every(times => times > 0))
     await load.acked(300)
     await load.stop()
     await audit(t, load, listeners, a)
-    t.same([...new Set(timesTold(listeners))], [1])
+    t.same([...new Set(unrecoveredCounts(listeners))], [1])
     assertCodes(t, raw)
-    t.same(timesTold(idle), [0, 0], 'who had no more than what is there goes on')
+    t.same(unrecoveredCounts(idle), [0, 0], 'who had no more than what is there goes on')
     t.same(
       idle.map(({ returns }) => returns),
       [0, 0],
@@ -131,7 +131,7 @@ t.test('publications that took the places of lost ones are not taken for them', 
   await other.call('SAVE')
   await other.kill()
   await redis.restart()
-  await until(() => timesTold(listeners).every(times => times > 0))
+  await until(() => unrecoveredCounts(listeners).every(times => times > 0))
   await until(() => publish('after'))
   const end = { channel: 'kept:forked', limit: 0 }
   const result = await until(async () => (await a.api('history', end)).result)

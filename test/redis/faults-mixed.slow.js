@@ -84,7 +84,7 @@ t.test('whatever dies, and whenever: everything that was acknowledged comes once
   await load.stop()
   await audit(t, load, everybody, a)
   t.same(
-    everybody.flatMap(({ tracks }) => [...tracks.values()].filter(({ told }) => told > 0)),
+    everybody.flatMap(({ tracks }) => [...tracks.values()].filter(({ unrecovered }) => unrecovered > 0)),
     [],
     `nobody was told that something is missing, with seed ${SEED}: ${done.join(', ')}`,
   )

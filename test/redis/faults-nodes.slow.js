@@ -43,7 +43,7 @@ t.test('workers are killed: their clients have everything from the next ones', a
   await load.stop()
   await audit(t, load, listeners, a)
   t.ok(
-    listeners.every(({ tracks }) => [...tracks.values()].every(({ told }) => told === 0)),
+    listeners.every(({ tracks }) => [...tracks.values()].every(({ unrecovered }) => unrecovered === 0)),
     'nobody was told that something is missing',
   )
 })
@@ -83,7 +83,7 @@ t.test('a gateway is killed: another one has everything for its clients', async 
     'they did have to move',
   )
   t.ok(
-    wandering.every(({ tracks }) => [...tracks.values()].every(({ told }) => told === 0)),
+    wandering.every(({ tracks }) => [...tracks.values()].every(({ unrecovered }) => unrecovered === 0)),
     'and nobody was told that something is missing',
   )
   await until(async () => (await b.api('info')).result.nodes.length === 1)

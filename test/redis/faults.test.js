@@ -6,7 +6,7 @@ import t from 'tap'
 import { TcpProxy } from '../tcp-proxy.js'
 import { channels, startNode } from './nodes.js'
 import { startRedis, until } from './servers.js'
-import { audit, begin, Listener, Load, reachedBy, SdkListener, timesTold } from './traffic.js'
+import { audit, begin, Listener, Load, reachedBy, SdkListener, unrecoveredCounts } from './traffic.js'
 
 const redis = await startRedis(t, { aof: 'always' })
 const proxy = await TcpProxy.start(t, redis.port)
@@ -75,13 +75,13 @@ t.test('a gateway is cut off for longer than a history reaches back: its clients
   await publish(6, 25)
   proxy.refuses = false
   const cutOff = listeners.slice(2)
-  await until(() => cutOff.every(({ tracks }) => tracks.get(short)?.told === 1))
+  await until(() => cutOff.every(({ tracks }) => tracks.get(short)?.unrecovered === 1))
   await publish(26, 30)
   await received()
   for (const [i, { faults, tracks }] of listeners.entries()) {
     t.same(faults, [])
-    t.same([tracks.get(long)?.told, tracks.get(long)?.got.size], [0, 30])
-    t.equal(tracks.get(short)?.told, i < 2 ? 0 : 1)
+    t.same([tracks.get(long)?.unrecovered, tracks.get(long)?.got.size], [0, 30])
+    t.equal(tracks.get(short)?.unrecovered, i < 2 ? 0 : 1)
   }
 })
 
@@ -95,7 +95,7 @@ t.test('a worker is killed: its clients have everything from the next one', asyn
   await load.acked(80)
   await load.stop()
   await audit(t, load, listeners, a)
-  t.same([...new Set(timesTold(listeners))], [0])
+  t.same([...new Set(unrecoveredCounts(listeners))], [0])
 })
 
 t.test(
@@ -108,10 +108,10 @@ t.test(
     await redis.kill()
     await rm(join(redis.dir, 'appendonlydir'), { recursive: true })
     await redis.start()
-    await until(() => timesTold(listeners).every(times => times > 0))
+    await until(() => unrecoveredCounts(listeners).every(times => times > 0))
     await load.acked(80)
     await load.stop()
     await audit(t, load, listeners, a)
-    t.same([...new Set(timesTold(listeners))], [1])
+    t.same([...new Set(unrecoveredCounts(listeners))], [1])
   },
 )

@@ -1,4 +1,5 @@
-// Publishers and listeners who keep books: what was acknowledged, what came, and whether the one is the other.
+// Clients that record every publication they receive, and the comparison with what publishers (load.js) had
+// acknowledged. A position is the text `<epoch>:<offset>`.
 
 import { Centrifuge } from 'centrifuge'
 import WebSocket from 'ws'
@@ -6,19 +7,20 @@ import { until, within } from './waiting.js'
 
 export { Load } from './load.js'
 
-const AGAIN_AFTER = 20
+/** ms before a client connects or subscribes again. */
+const RETRY_DELAY = 20
 
-/** What one subscriber has got of one channel. */
+/** What one client has received in one channel. */
 export class Track {
   epoch = ''
   offset = 0
-  /** Times that it was told that something is missing. */
-  told = 0
+  /** Replies without recovery after the first subscribe: publications may be missing. */
+  unrecovered = 0
   /** @type {Map<string, string>} position -> id */
   got = new Map()
   /** @type {Set<string>} */
   #ids = new Set()
-  /** @type {{epoch: string, after: number, until: number}[]} runs without a gap */
+  /** @type {{epoch: string, after: number, until: number}[]} offsets above `after`, up to `until`, without a gap */
   #runs = []
   /** @type {string[]} */
   faults
@@ -27,20 +29,21 @@ export class Track {
 
   /**
    * @param {string} channel
-   * @param {string[]} faults
+   * @param {string[]} faults of the client, shared by its tracks
    */
   constructor(channel, faults) {
     this.channel = channel
     this.faults = faults
   }
 
+  /** Whether it was ever subscribed. */
   get began() {
     return this.#runs.length > 0
   }
 
-  /** @param {{epoch: string, offset: number}} position from which on it gets everything */
-  begins({ epoch, offset }) {
-    if (this.began) this.told++
+  /** @param {{epoch: string, offset: number}} position everything after it is expected */
+  begin({ epoch, offset }) {
+    if (this.began) this.unrecovered++
     this.epoch = epoch
     this.offset = offset
     this.#runs.push({ epoch, after: offset, until: offset })
@@ -51,7 +54,7 @@ export class Track {
    * @param {number} offset
    * @param {{id: string}} data
    */
-  took(offset, { id }) {
+  receive(offset, { id }) {
     if (offset !== this.offset + 1)
       this.faults.push(`${this.channel}: ${offset} (${id}) after ${this.offset} of ${this.epoch}`)
     if (this.#ids.has(id)) this.faults.push(`${this.channel}: ${id} twice`)
@@ -65,43 +68,46 @@ export class Track {
 
   /**
    * @param {{epoch: string, offset: number}} position
-   * @returns {Promise<void>} when it has come so far
+   * @returns {Promise<void>} resolves when the client has received everything up to it
    */
   reaches({ epoch, offset }) {
-    const there = async () => {
+    const reached = async () => {
       while (this.epoch !== epoch || this.offset < offset)
         await new Promise(resolve => {
           this.#wake = () => resolve(undefined)
         })
     }
     const { channel } = this
-    return within(there(), () => `${channel} ${epoch}:${offset}, is at ${this.epoch}:${this.offset}`)
+    return within(reached(), () => `${channel} ${epoch}:${offset}, is at ${this.epoch}:${this.offset}`)
   }
 
   /**
-   * Compares with what was acknowledged.
+   * Compares the acknowledged publications with those received.
    * @param {Map<string, string>} acknowledged position -> id
-   * @returns {string[]} what is wrong
+   * @returns {string[]} faults
    */
-  compared(acknowledged) {
+  compare(acknowledged) {
     const faults = []
     for (const [position, id] of acknowledged) {
       const got = this.got.get(position)
       if (got === id) continue
       if (got !== undefined)
         faults.push(`${this.channel}: ${position} is ${got} here, and was acknowledged as ${id}`)
-      else if (!this.#excuses(position)) faults.push(`${this.channel}: ${position} (${id}) is missing`)
+      else if (!this.#mayMiss(position)) faults.push(`${this.channel}: ${position} (${id}) is missing`)
     }
     return faults
   }
 
-  /** @param {string} position whether it was told that this one might be missing, or came later than this one */
-  #excuses(position) {
+  /**
+   * Whether it is from before the first subscribe, or in a gap that a reply without recovery announced.
+   * @param {string} position
+   */
+  #mayMiss(position) {
     const [epoch, offset] = position.split(':')
     const first = this.#runs[0]
     if (epoch === first?.epoch && Number(offset) <= first.after) return true
     return (
-      this.told > 0 &&
+      this.unrecovered > 0 &&
       !this.#runs.some(
         run => epoch === run.epoch && run.after < Number(offset) && Number(offset) <= run.until,
       )
@@ -112,19 +118,18 @@ export class Track {
 /**
  * A client over a raw WebSocket.
  *
- * One that stays takes it for a fault when it is disconnected or loses a subscription; another one comes back with its
- * positions at once.
+ * It reconnects and resubscribes with its positions. With `stays` each disconnect and each unsubscribe is a fault.
  */
 export class Listener {
   /** @type {string[]} */
   faults = []
   /** @type {Map<string, Track>} */
   tracks = new Map()
-  /** Times that it had to connect or subscribe again. */
+  /** Disconnects and unsubscribes by the gateway. */
   returns = 0
-  /** @type {{channel: string, code: number}[]} what it was told when a subscription ended */
+  /** @type {{channel: string, code: number}[]} unsubscribe pushes */
   unsubscribed = []
-  /** @type {number[]} how its connections ended */
+  /** @type {number[]} close codes of its connections */
   closed = []
   client = ''
   #url
@@ -132,8 +137,8 @@ export class Listener {
   #stopped = false
   /** @type {WebSocket | null} */
   #socket = null
-  /** @type {Map<number, Track>} subscribe command -> channel */
-  #asked = new Map()
+  /** @type {Map<number, Track>} id of a subscribe command -> track of its channel */
+  #subscribing = new Map()
   #lastId = 1
   /** @type {() => void} */
   #ready = () => {}
@@ -147,7 +152,7 @@ export class Listener {
     this.#url = url
     this.#stays = stays
     for (const channel of channels) this.tracks.set(channel, new Track(channel, this.faults))
-    /** @type {Promise<void>} when it has all its subscriptions */
+    /** @type {Promise<void>} resolves when all channels are subscribed */
     this.ready = new Promise(resolve => {
       this.#ready = resolve
     })
@@ -158,43 +163,43 @@ export class Listener {
     if (this.#stopped) return
     const socket = new WebSocket(this.#url(), { perMessageDeflate: false })
     this.#socket = socket
-    this.#asked.clear()
+    this.#subscribing.clear()
     socket.on('open', () => socket.send('{"id":1,"connect":{}}'))
     socket.on('error', () => {})
     socket.on('message', data => {
-      for (const line of data.toString().split('\n')) this.#message(JSON.parse(line))
+      for (const line of data.toString().split('\n')) this.#receive(JSON.parse(line))
     })
     socket.on('close', code => {
       if (this.#stopped) return
       this.closed.push(code)
       this.returns++
       if (this.#stays) this.faults.push(`disconnected with ${code}`)
-      setTimeout(() => this.#open(), AGAIN_AFTER)
+      setTimeout(() => this.#open(), RETRY_DELAY)
     })
   }
 
   /** @param {Track} track */
   #subscribe(track) {
     const id = ++this.#lastId
-    this.#asked.set(id, track)
+    this.#subscribing.set(id, track)
     const position = track.began ? { recover: true, epoch: track.epoch, offset: track.offset } : {}
     const subscribe = { channel: track.channel, recoverable: true, ...position }
     this.#socket?.send(JSON.stringify({ id, subscribe }))
   }
 
   /** @param {any} message */
-  #message(message) {
+  #receive(message) {
     const { id, push, error } = message
-    if (push?.pub) this.tracks.get(push.channel)?.took(push.pub.offset, push.pub.data)
-    else if (push?.unsubscribe) this.#lost(push.channel, push.unsubscribe.code)
+    if (push?.pub) this.tracks.get(push.channel)?.receive(push.pub.offset, push.pub.data)
+    else if (push?.unsubscribe) this.#unsubscribed(push.channel, push.unsubscribe.code)
     else if (id === 1) this.#connected(message)
-    else if (id) this.#subscribed(/** @type {Track} */ (this.#asked.get(id)), error, message.subscribe)
+    else if (id) this.#subscribed(/** @type {Track} */ (this.#subscribing.get(id)), error, message.subscribe)
     else if (!push) this.#socket?.send('{}')
   }
 
   /** @param {any} reply */
   #connected({ connect }) {
-    // Whoever is refused for the moment tries again.
+    // A temporary error: connect again.
     if (!connect) return this.#socket?.close()
     this.client = connect.client
     for (const track of this.tracks.values()) this.#subscribe(track)
@@ -204,7 +209,7 @@ export class Listener {
    * @param {string} channel
    * @param {number} code
    */
-  #lost(channel, code) {
+  #unsubscribed(channel, code) {
     const track = this.tracks.get(channel)
     if (!track) return
     this.returns++
@@ -224,14 +229,14 @@ export class Listener {
       const socket = this.#socket
       setTimeout(() => {
         if (socket === this.#socket && socket?.readyState === WebSocket.OPEN) this.#subscribe(track)
-      }, AGAIN_AFTER)
+      }, RETRY_DELAY)
       return
     }
     const { epoch, offset = 0, was_recovering, recovered, publications = [] } = result
-    if (!was_recovering || !recovered) track.begins({ epoch, offset })
+    if (!was_recovering || !recovered) track.begin({ epoch, offset })
     else if (epoch !== track.epoch)
       this.faults.push(`${track.channel}: recovered from ${track.epoch} to ${epoch}`)
-    for (const publication of publications) track.took(publication.offset ?? 0, publication.data)
+    for (const publication of publications) track.receive(publication.offset ?? 0, publication.data)
     if ([...this.tracks.values()].every(({ began }) => began)) this.#ready()
   }
 
@@ -241,14 +246,13 @@ export class Listener {
   }
 }
 
-/**
- * The same with the official SDK, on whichever gateway is there.
- */
+/** The same with the official SDK. */
 export class SdkListener {
   /** @type {string[]} */
   faults = []
   /** @type {Map<string, Track>} */
   tracks = new Map()
+  /** Reconnects; the first connect makes it 0. */
   returns = -1
   #client
 
@@ -258,13 +262,14 @@ export class SdkListener {
    * @param {{stays?: boolean}} [options]
    */
   constructor(url, channels, { stays = false } = {}) {
-    class Roaming extends WebSocket {
+    // Each reconnect asks `url` again: it may name another gateway.
+    class RoamingSocket extends WebSocket {
       constructor() {
         super(url(), { perMessageDeflate: false })
       }
     }
     const client = new Centrifuge(url(), {
-      websocket: Roaming,
+      websocket: RoamingSocket,
       minReconnectDelay: 20,
       maxReconnectDelay: 200,
       timeout: 5000,
@@ -287,7 +292,7 @@ export class SdkListener {
       })
       subscription.on('subscribed', ({ wasRecovering, recovered, streamPosition }) => {
         if (!wasRecovering || !recovered)
-          track.begins({ epoch: streamPosition?.epoch ?? '', offset: streamPosition?.offset ?? 0 })
+          track.begin({ epoch: streamPosition?.epoch ?? '', offset: streamPosition?.offset ?? 0 })
       })
       subscription.on('subscribing', ({ code, reason }) => {
         if (stays && code !== 0) this.faults.push(`${channel}: unsubscribed with ${code} ${reason}`)
@@ -295,7 +300,7 @@ export class SdkListener {
       subscription.on('unsubscribed', ({ code, reason }) => {
         if (code !== 0) this.faults.push(`${channel}: unsubscribed for good with ${code} ${reason}`)
       })
-      subscription.on('publication', ({ offset = 0, data }) => track.took(offset, data))
+      subscription.on('publication', ({ offset = 0, data }) => track.receive(offset, data))
       const subscribed = new Promise(resolve => subscription.once('subscribed', resolve))
       subscription.subscribe()
       return subscribed
@@ -313,7 +318,7 @@ export class SdkListener {
 /**
  * @param {any} t
  * @param {(Listener | SdkListener)[]} listeners stopped with the test
- * @returns {Promise<void>} when they have all their subscriptions
+ * @returns {Promise<void>} resolves when all their channels are subscribed
  */
 export async function begin(t, listeners) {
   t.teardown(() => {
@@ -324,49 +329,49 @@ export async function begin(t, listeners) {
 
 /**
  * @param {(Listener | SdkListener)[]} listeners
- * @returns {number[]} for each and each channel: how often it was told that something is missing
+ * @returns {number[]} replies without recovery, for each channel of each listener
  */
-export const timesTold = listeners =>
-  listeners.flatMap(({ tracks }) => [...tracks.values()].map(({ told }) => told))
+export const unrecoveredCounts = listeners =>
+  listeners.flatMap(({ tracks }) => [...tracks.values()].map(({ unrecovered }) => unrecovered))
 
 /**
  * @param {(Listener | SdkListener)[]} listeners
  * @param {string} channel
  * @param {{epoch: string, offset: number}} position
- * @returns {Promise<unknown>} when all that follow the channel have come so far
+ * @returns {Promise<unknown>} resolves when all subscribers of the channel have received everything up to it
  */
 export const reachedBy = (listeners, channel, position) =>
   Promise.all(listeners.map(({ tracks }) => tracks.get(channel)?.reaches(position)))
 
 /**
- * Waits until everybody has come to the ends of their channels, and compares the books.
+ * Waits until all listeners have reached the ends of their channels, and compares their records with the publishers'.
  *
  * @param {any} t
  * @param {import('./load.js').Load} load that has stopped
  * @param {(Listener | SdkListener)[]} listeners
- * @param {import('../gateway.js').TestGateway} gateway to be asked where the channels end
+ * @param {import('../gateway.js').TestGateway} gateway that answers where the channels end
  */
 export async function audit(t, load, listeners, gateway) {
   const channels = new Set(listeners.flatMap(({ tracks }) => [...tracks.keys()]))
   for (const channel of channels) {
-    // A worker whom nobody has asked for this channel may find out only now that it is elsewhere.
+    // A worker that has not used the channel may learn only now that its slot has moved.
     const result = await until(async () => (await gateway.api('history', { channel, limit: 0 })).result)
     await reachedBy(listeners, channel, result)
   }
   const faults = listeners.flatMap(({ faults, tracks }) => [
     ...faults,
     ...[...tracks.values()].flatMap(track =>
-      track.compared(load.acknowledged.get(track.channel) ?? new Map()),
+      track.compare(load.acknowledged.get(track.channel) ?? new Map()),
     ),
   ])
   t.same(
     [...load.faults, ...faults].slice(0, 10),
     [],
-    'everything that was acknowledged came once and in order',
+    'everything acknowledged was received once and in order',
   )
   t.same(
     [...load.errors.keys()].filter(code => code !== 100),
     [],
-    'what fails is said to be temporary',
+    'publishes fail only with a temporary error',
   )
 }
