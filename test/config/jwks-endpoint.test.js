@@ -1,21 +1,24 @@
+// `createEndpoint` fills the placeholders of a JWKS URL, `{{tenant}}`, from named groups of the token's issuer and
+// audience.
+
 import t from 'tap'
 import { createEndpoint } from '../../src/config/jwks-endpoint.js'
 
-const URL_OF_TENANT = 'https://{{tenant}}.example.com/jwks'
+const TENANT_URL = 'https://{{tenant}}.example.com/jwks'
 
 /**
  * @param {string} pattern
  * @param {boolean} [insecure]
  * @param {string} [url]
  */
-const endpoint = (pattern, insecure = false, url = URL_OF_TENANT) =>
+const endpoint = (pattern, insecure = false, url = TENANT_URL) =>
   createEndpoint(url, { issuer_regex: pattern, insecure_skip_jwks_endpoint_safety_check: insecure })
 
-t.test('an address without a part to fill is the address', async t => {
+t.test('a URL without placeholders is used as it is', async t => {
   t.equal(createEndpoint('http://127.0.0.1:1/jwks', {})({}), 'http://127.0.0.1:1/jwks')
 })
 
-t.test('parts are filled from named groups', async t => {
+t.test('placeholders are filled from named groups', async t => {
   t.equal(endpoint('^https://(?P<tenant>one|two)$')({ tenant: 'two' }), 'https://two.example.com/jwks')
   t.equal(
     endpoint('(?<tenant>one)', false, 'https://a/{{ tenant }}/{{tenant}}')({ tenant: 'one' }),
@@ -23,11 +26,11 @@ t.test('parts are filled from named groups', async t => {
   )
   const both = createEndpoint('https://{{a}}/{{b}}', { issuer_regex: '(?P<a>x)', audience_regex: '(?P<b>y)' })
   t.equal(both({ a: 'x', b: 'y' }), 'https://x/y')
-  t.equal(both({ a: 'x' }), undefined, 'a group that did not take part')
+  t.equal(both({ a: 'x' }), undefined, 'a group without a match')
   t.equal(both({ a: 'x', b: '' }), undefined)
 })
 
-t.test('only groups that list their values word for word may fill the address', async t => {
+t.test('a placeholder needs a group that matches a list of literals only', async t => {
   for (const body of ['one', 'one|two', 'a-b_c|d\\.e', 'realms/a|realms/b', 'a\\+b']) {
     t.doesNotThrow(() => endpoint(`^x(?P<tenant>${body})$`), body)
   }
@@ -63,24 +66,24 @@ t.test('only groups that list their values word for word may fill the address', 
   }
   t.doesNotThrow(
     () => endpoint('^[a-z]+(?P<tenant>a|b)\\((?P<other>.*)$'),
-    'groups that are not used may be free',
+    'groups without a placeholder may match anything',
   )
 })
 
-t.test('a free value cannot leave its part of the address', async t => {
-  const free = endpoint('(?P<tenant>.*)', true, 'https://host/{{tenant}}/jwks')
-  t.equal(free({ tenant: 'a/../b?c#d@e' }), 'https://host/a%2F..%2Fb%3Fc%23d%40e/jwks')
+t.test('without the safety check a value is still percent-encoded, except for a port', async t => {
+  const unchecked = endpoint('(?P<tenant>.*)', true, 'https://host/{{tenant}}/jwks')
+  t.equal(unchecked({ tenant: 'a/../b?c#d@e' }), 'https://host/a%2F..%2Fb%3Fc%23d%40e/jwks')
   t.equal(
     endpoint('(?P<tenant>.*)', true, 'http://{{tenant}}/')({ tenant: '127.0.0.1:80' }),
     'http://127.0.0.1:80/',
   )
 })
 
-t.test('an address that cannot work is refused', async t => {
+t.test('an invalid URL or placeholder is refused', async t => {
   t.throws(() => endpoint('(?P<other>a)'), {
     message: /is not a named group of issuer_regex or audience_regex/,
   })
-  t.throws(() => createEndpoint(URL_OF_TENANT, {}), { message: /is not a named group/ })
+  t.throws(() => createEndpoint(TENANT_URL, {}), { message: /is not a named group/ })
   for (const url of ['nonsense', '', 'file:///etc/passwd', 'ftp://a/b', 'http://']) {
     t.throws(() => createEndpoint(url, {}), { message: `${JSON.stringify(url)} is not an http or https URL` })
   }

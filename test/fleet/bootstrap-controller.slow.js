@@ -6,7 +6,7 @@ import { createConnection } from 'node:net'
 import t from 'tap'
 import { freePort } from '../gateway.js'
 import { machinesOf, program } from './bootstrap-machines.js'
-import { fleetFolder, openFleet } from './controller/fleet-of.js'
+import { fleetFolder, openFleet } from './controller/fleet-rig.js'
 import { Machine } from './ec2/machine.js'
 
 t.jobs = 2

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../gateway.js'
 import { machinesOf, program } from './bootstrap-machines.js'
-import { fleetFolder, OPEN_GATEWAY, openFleet, until } from './controller/fleet-of.js'
+import { fleetFolder, OPEN_GATEWAY, openFleet, until } from './controller/fleet-rig.js'
 
 t.jobs = 4
 

@@ -4,7 +4,7 @@ import t from 'tap'
 import { signal } from '../../fleet/providers/processes.js'
 import { SETTINGS } from '../../fleet/settings.js'
 import { startGateway } from '../gateway.js'
-import { OPEN_GATEWAY } from './controller/fleet-of.js'
+import { OPEN_GATEWAY } from './controller/fleet-rig.js'
 import { FleetCli } from './fleet-cli.js'
 
 t.test('from start to stop', async t => {

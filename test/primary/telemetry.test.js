@@ -6,41 +6,34 @@ import { crowd } from '../fleet.js'
 import { RawClient } from '../raw-client.js'
 import { majors, watched } from './telemetry-rig.js'
 
-t.test('a gateway that is watched, from its first second to its last', async t => {
+t.test('a gateway with a stats client, from start to stop', async t => {
   const file = join(t.testdir({}), 'run.csv')
   const { gateway, watcher } = await watched(t, { log: { level: 'debug' } }, { args: ['--csv', file] })
 
-  await t.test(
-    'a worker is restarted when somebody asks for it: its clients are told to come back',
-    async t => {
-      const before = (await watcher.snapshot(({ totals }) => totals.workers === 2)).workers
-      const clients = await crowd(gateway)
-      const codes = clients.map(client => client.closed.then(({ code }) => code))
-      // The answer and this event may come at once.
-      const died = watcher.event('worker_died')
-      t.equal(await watcher.command({ type: 'restart', worker: 1 }), null)
-      t.match(await died, { level: 'info', worker: 1 })
-      t.equal(await Promise.race(codes), 3001)
-      const after = (await watcher.snapshot(({ totals }) => totals.workers === 2)).workers
-      t.equal(after[0].sample?.pid, before[0].sample?.pid)
-      t.not(after[1].sample?.pid, before[1].sample?.pid)
-      t.same(
-        after.map(({ deaths }) => deaths),
-        [0, 0],
-        'that is no death',
-      )
-      t.ok(await RawClient.connected(gateway.ws))
-      const { counters, totals } = await watcher.snapshot(
-        ({ counters }) => counters.accepts === clients.length + 1,
-      )
-      t.equal(
-        counters.closes[3001],
-        clients.length + 1 - totals.connections.open,
-        'its last words are counted',
-      )
-      t.match(await watcher.command({ type: 'restart', worker: 7 }), 'restart')
-    },
-  )
+  await t.test('the command restart replaces a worker: its clients are asked to reconnect', async t => {
+    const before = (await watcher.snapshot(({ totals }) => totals.workers === 2)).workers
+    const clients = await crowd(gateway)
+    const codes = clients.map(client => client.closed.then(({ code }) => code))
+    // Listens first: the event may come with the reply.
+    const died = watcher.event('worker_died')
+    t.equal(await watcher.command({ type: 'restart', worker: 1 }), null)
+    t.match(await died, { level: 'info', worker: 1 })
+    t.equal(await Promise.race(codes), 3001)
+    const after = (await watcher.snapshot(({ totals }) => totals.workers === 2)).workers
+    t.equal(after[0].sample?.pid, before[0].sample?.pid)
+    t.not(after[1].sample?.pid, before[1].sample?.pid)
+    t.same(
+      after.map(({ deaths }) => deaths),
+      [0, 0],
+      'a requested restart is no death',
+    )
+    t.ok(await RawClient.connected(gateway.ws))
+    const { counters, totals } = await watcher.snapshot(
+      ({ counters }) => counters.accepts === clients.length + 1,
+    )
+    t.equal(counters.closes[3001], clients.length + 1 - totals.connections.open, 'its last sample is counted')
+    t.match(await watcher.command({ type: 'restart', worker: 7 }), 'restart')
+  })
 
   await t.test('a repeated restart is accepted until the new worker listens', async t => {
     const restart = () => watcher.command({ type: 'restart', worker: 0 })
@@ -56,7 +49,7 @@ t.test('a gateway that is watched, from its first second to its last', async t =
     t.equal(workers[0].deaths, 0)
   })
 
-  await t.test('garbage is collected when somebody asks for it', async t => {
+  await t.test('the command gc collects garbage in one worker, or in all', async t => {
     const collected = watcher.snapshot(({ workers }) => majors(workers[0]) > 0)
     t.equal(await watcher.command({ type: 'gc', worker: 0 }), null)
     t.ok(await collected)
@@ -69,33 +62,33 @@ t.test('a gateway that is watched, from its first second to its last', async t =
     t.ok(await both)
   })
 
-  await t.test('a loop that is held up shows in the ticks of its worker', async t => {
+  await t.test('a stopped worker shows a long event-loop delay', async t => {
     const { workers } = await watcher.snapshot(({ totals }) => totals.workers === 2)
     const pid = /** @type {number} */ (workers[1].sample?.pid)
     const shown = watcher.snapshot(({ workers }) => (workers[1].sample?.loop.ticks.max ?? 0) > 350)
     process.kill(pid, 'SIGSTOP')
     setTimeout(() => process.kill(pid, 'SIGCONT'), 400)
     const { max, p50 } = /** @type {any} */ ((await shown).workers[1].sample).loop.ticks
-    t.ok(p50 < max / 2, `one long wait of ${max} ms among short ones of ${p50} ms`)
+    t.ok(p50 < max / 2, `the longest delay is ${max} ms, the median ${p50} ms`)
   })
 
-  await t.test('a worker that dies shows, in the log for those who watch, too', async t => {
+  await t.test('the death of a worker is an event, and a log line that is forwarded', async t => {
     const { workers: before } = await watcher.snapshot(({ totals }) => totals.workers === 2)
     const victim = before[0].sample?.pid
     t.equal(await watcher.command({ type: 'log', on: true }), null)
-    const told = watcher.next(({ type, line }) => type === 'log' && line.includes('worker died'))
+    const logged = watcher.next(({ type, line }) => type === 'log' && line.includes('worker died'))
     const died = watcher.event('worker_died')
     process.kill(Number(victim), 'SIGKILL')
     const event = await died
     t.match(event, { level: 'error', text: /signal SIGKILL/ })
-    t.match(JSON.parse((await told).line), { msg: 'worker died', reason: 'signal SIGKILL' })
-    t.ok(await gateway.line(({ msg }) => msg === 'worker died'), 'the log goes where it went before, too')
+    t.match(JSON.parse((await logged).line), { msg: 'worker died', reason: 'signal SIGKILL' })
+    t.ok(await gateway.line(({ msg }) => msg === 'worker died'), 'the log is still written to its own output')
     const { workers, csv } = await watcher.snapshot(({ totals }) => totals.workers === 2)
     t.equal(workers[/** @type {number} */ (event.worker)].deaths, 1)
     t.match(csv, { file, error: null })
   })
 
-  await t.test('it ends when its owner asks for it: asking twice is no hurry', async t => {
+  await t.test('the command stop shuts down cleanly, also when it is sent twice', async t => {
     const client = await RawClient.connected(gateway.ws)
     watcher.command({ type: 'stop' })
     watcher.command({ type: 'stop' })
@@ -104,7 +97,7 @@ t.test('a gateway that is watched, from its first second to its last', async t =
     await watcher.closed
   })
 
-  await t.test('--csv has written a row a second, all the time', async t => {
+  await t.test('--csv has written every row', async t => {
     const [head, ...rows] = (await readFile(file, 'utf8')).trim().split('\n')
     const seq = head.split(',').indexOf('seq')
     const found = rows.map(row => Number(row.split(',')[seq]))
@@ -116,9 +109,9 @@ t.test('a gateway that is watched, from its first second to its last', async t =
   })
 })
 
-t.test('a worker that starts while the dashboard is closed shows its log lines', async t => {
+t.test('a worker that starts while the dashboard closes prints its log lines', async t => {
   /** @type {any[]} */
-  const told = []
+  const sent = []
   const log = /** @type {any} */ ({ error() {} })
   const pool = /** @type {any} */ ({
     config: {
@@ -129,13 +122,13 @@ t.test('a worker that starts while the dashboard is closed shows its log lines',
     node: {},
     slots: [{}],
     broadcast() {},
-    sendTo: (/** @type {number} */ index, /** @type {object} */ message) => told.push([index, message]),
+    sendTo: (/** @type {number} */ index, /** @type {object} */ message) => sent.push([index, message]),
   })
   const telemetry = new Telemetry({ pool, log, output: null, onStop() {} })
   telemetry.hold(true)
   telemetry.starting(0)
   telemetry.hold(false)
   telemetry.listening(0)
-  t.same(told, [[0, { type: 'log', shown: true, forward: false }]])
+  t.same(sent, [[0, { type: 'log', shown: true, forward: false }]])
   await telemetry.close()
 })

@@ -48,49 +48,46 @@ t.test('with tokens', async t => {
     t.notOk(other.connect.expires, 'nor does one whose expire_at is 0')
   })
 
-  t.test('expire_at rules the connection, and nobody is told more than a year', async t => {
+  t.test('expire_at overrides exp, and a ttl is at most a year', async t => {
     const client = await user(t, gateway, { sub: 'year', exp: at(60), expire_at: at(10 * 365 * 86400) })
     t.equal(client.connect.ttl, 365 * 86400)
   })
 
-  t.test(
-    'a token that cannot be taken is answered with its error, and the rest of the frame is dropped',
-    async t => {
-      const table = [
-        ['expired', { sub: 'u', exp: at(-10) }, error(109, 'token expired')],
-        ['not valid yet', { sub: 'u', nbf: at(60) }, error(109, 'token expired')],
-        ['expire_at has passed', { sub: 'u', exp: at(60), expire_at: at(-5) }, error(110, 'expired')],
-        [
-          'a channel of an unknown namespace',
-          { sub: 'u', channels: ['nope:a'] },
-          error(102, 'unknown channel'),
-        ],
-        ['subs of an unknown namespace', { sub: 'u', subs: { 'nope:a': {} } }, error(102, 'unknown channel')],
-      ]
-      for (const [name, claims, refusal] of table) {
-        const client = await stranger(t, gateway)
-        client.send(
-          { id: 1, connect: { token: token(/** @type {object} */ (claims)) } },
-          { id: 2, subscribe: { channel: 'known:a' } },
-          { id: 3, publish: { channel: 'known:a', data: 1 } },
-          { id: 4, connect: { token: token({ sub: 'u' }) } },
-        )
-        t.strictSame(await client.next(), { id: 1, error: refusal }, /** @type {string} */ (name))
-        client.send({ id: 5, subscribe: { channel: 'known:a' } }, { id: 6, presence: { channel: 'known:a' } })
-        // Pongs of the WebSocket come in order with what was sent.
-        await new Promise(resolve => {
-          client.socket.once('pong', resolve)
-          client.socket.ping()
-        })
-        t.strictSame(client.messages, [], 'the next commands are ignored')
-      }
-      const watcher = await user(t, gateway, { sub: 'watcher' })
-      const { presence_stats } = await watcher.call('presence_stats', { channel: 'known:a' })
-      t.strictSame(presence_stats, { num_clients: 0, num_users: 0 })
-    },
-  )
+  t.test('a refused token is answered with its error, and the rest of the frame is dropped', async t => {
+    const table = [
+      ['expired', { sub: 'u', exp: at(-10) }, error(109, 'token expired')],
+      ['not valid yet', { sub: 'u', nbf: at(60) }, error(109, 'token expired')],
+      ['expire_at has passed', { sub: 'u', exp: at(60), expire_at: at(-5) }, error(110, 'expired')],
+      [
+        'a channel of an unknown namespace',
+        { sub: 'u', channels: ['nope:a'] },
+        error(102, 'unknown channel'),
+      ],
+      ['subs of an unknown namespace', { sub: 'u', subs: { 'nope:a': {} } }, error(102, 'unknown channel')],
+    ]
+    for (const [name, claims, refusal] of table) {
+      const client = await stranger(t, gateway)
+      client.send(
+        { id: 1, connect: { token: token(/** @type {object} */ (claims)) } },
+        { id: 2, subscribe: { channel: 'known:a' } },
+        { id: 3, publish: { channel: 'known:a', data: 1 } },
+        { id: 4, connect: { token: token({ sub: 'u' }) } },
+      )
+      t.strictSame(await client.next(), { id: 1, error: refusal }, /** @type {string} */ (name))
+      client.send({ id: 5, subscribe: { channel: 'known:a' } }, { id: 6, presence: { channel: 'known:a' } })
+      // The pong comes after all replies to earlier frames.
+      await new Promise(resolve => {
+        client.socket.once('pong', resolve)
+        client.socket.ping()
+      })
+      t.strictSame(client.messages, [], 'later commands are ignored')
+    }
+    const watcher = await user(t, gateway, { sub: 'watcher' })
+    const { presence_stats } = await watcher.call('presence_stats', { channel: 'known:a' })
+    t.strictSame(presence_stats, { num_clients: 0, num_users: 0 })
+  })
 
-  t.test('everything else that is wrong with a connect closes', async t => {
+  t.test('any other invalid connect closes the connection', async t => {
     const anonymousToken = token({})
     /** @type {[string, object, number, string][]} */
     const table = [
@@ -102,14 +99,14 @@ t.test('with tokens', async t => {
       ['a bad signature of an expired one', { token: forged({ sub: 'u', exp: 1 }) }, 3500, 'invalid token'],
       ['a subscription token', { token: token({ sub: 'u', channel: 'known:a' }) }, 3500, 'invalid token'],
       ['a user that is a number', { token: token({ sub: 1 }) }, 3500, 'invalid token'],
-      ['an anonymous token where there shall be none', { token: anonymousToken }, 3507, 'permission denied'],
+      ['an anonymous token where they are disallowed', { token: anonymousToken }, 3507, 'permission denied'],
       [
-        'a wish for a channel of an unknown namespace',
+        'subs with a channel of an unknown namespace',
         { token: token({ sub: 'u' }), subs: { 'nope:a': {} } },
         3501,
         'bad request',
       ],
-      ['a wish for an empty channel', { token: token({ sub: 'u' }), subs: { '': {} } }, 3501, 'bad request'],
+      ['subs with an empty channel', { token: token({ sub: 'u' }), subs: { '': {} } }, 3501, 'bad request'],
       [
         'more server-side channels than allowed',
         { token: token({ sub: 'u', channels: ['a', 'b', 'c', 'd'] }) },
@@ -117,7 +114,7 @@ t.test('with tokens', async t => {
         'channel limit',
       ],
       [
-        'more wishes than allowed',
+        'more subs than allowed, with those of the token',
         { token: token({ sub: 'u', channels: ['a', 'b'] }), subs: { c: {}, d: {} } },
         3505,
         'channel limit',
@@ -131,13 +128,13 @@ t.test('with tokens', async t => {
     }
   })
 
-  t.test('as many server-side channels as allowed are taken, and no more of the client', async t => {
+  t.test('channel_limit counts server-side channels, and then refuses those of the client', async t => {
     const client = await user(t, gateway, { sub: 'full', channels: ['a', 'b', 'c'] })
     t.strictSame(Object.keys(client.connect.subs), ['a', 'b', 'c'])
     t.strictSame((await client.subscribe('d')).error, error(106, 'limit exceeded'))
   })
 
-  t.test('a user may have so many connections, over all workers, and again when one has left', async t => {
+  t.test('user_connection_limit counts over all workers, and a closed connection makes room', async t => {
     const first = await user(t, gateway, { sub: 'busy' })
     await user(t, gateway, { sub: 'busy' })
     const request = { id: 1, connect: { token: token({ sub: 'busy' }) } }
@@ -148,7 +145,7 @@ t.test('with tokens', async t => {
     }
     await user(t, gateway, { sub: 'somebody else' })
     await first.close()
-    // The worker that it was at tells the others of it at its own time.
+    // Its worker informs the others later.
     t.ok(await until(() => user(t, gateway, { sub: 'busy' })))
   })
 
@@ -201,21 +198,21 @@ t.test('without tokens', async t => {
     },
   )
 
-  t.test('who does not connect in time is closed with 3502, who does stays', async t => {
+  t.test('a client without a connect in time is closed with 3502, another one stays', async t => {
     const prompt = await anonymous(t, gateway)
     const silent = await stranger(t, gateway)
     t.strictSame(await silent.closed, { code: 3502, reason: 'stale' })
     await roundTrip(prompt)
   })
 
-  t.test('a bad token is as bad where none is needed', async t => {
+  t.test('an invalid token is refused where none is required, too', async t => {
     const client = await stranger(t, gateway)
     client.send({ id: 1, connect: { token: 'x' } })
     t.strictSame(await client.closed, { code: 3500, reason: 'invalid token' })
   })
 })
 
-t.test('a trusted header names the user, where anonymous clients are not let in', async t => {
+t.test('a trusted header names the user, where anonymous clients are refused', async t => {
   const gateway = await startGateway(t, {
     workers: 1,
     client: tokenClient({ user_id_http_header: 'X-User-Id', stale_close_delay: '4s' }),
@@ -229,15 +226,23 @@ t.test('a trusted header names the user, where anonymous clients are not let in'
 
   const nameless = await stranger(t, gateway)
   nameless.send({ id: 1, connect: { headers: { 'X-User-Id': 'emulated' } } })
-  t.strictSame(await nameless.closed, { code: 3501, reason: 'bad request' }, 'an emulated header is none')
+  t.strictSame(
+    await nameless.closed,
+    { code: 3501, reason: 'bad request' },
+    'an emulated header is not trusted',
+  )
 
   const refused = await stranger(t, gateway)
   refused.send({ id: 1, connect: { token: token({ sub: 'u', exp: 1 }) } })
   t.strictSame(await refused.next(), { id: 1, error: error(109, 'token expired') })
-  t.strictSame(await refused.closed, { code: 3502, reason: 'stale' }, 'who was refused and stays is stale')
+  t.strictSame(
+    await refused.closed,
+    { code: 3502, reason: 'stale' },
+    'after a refused connect the connection becomes stale',
+  )
 })
 
-t.test('insecure mode lets everybody in and forgets what expires', async t => {
+t.test('insecure mode accepts everybody, and nothing expires', async t => {
   const gateway = await startGateway(t, { workers: 1, client: tokenClient({ insecure: true }) })
   const client = await anonymous(t, gateway)
   t.match(await client.subscribe('anything'), { subscribe: {} })

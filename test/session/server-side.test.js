@@ -1,4 +1,4 @@
-// Server-side subscriptions (client protocol, section 4.4): by token, personal channel, wish, server API.
+// Server-side subscriptions (client protocol, section 4.4): by token, personal channel, connect request, server API.
 
 import t from 'tap'
 import { startGateway } from '../gateway.js'
@@ -29,7 +29,7 @@ t.test('server-side subscriptions', async t => {
     },
   })
 
-  t.test('a token lists channels, with permission or without', async t => {
+  t.test('channels of a token need no permission of the client', async t => {
     const client = await user(t, gateway, { sub: 't1', channels: ['a', 'shut:b', '$c'] })
     const { 'own:#t1': own, ...subs } = client.connect.subs
     t.strictSame(subs, { a: {}, 'shut:b': {}, $c: {} })
@@ -38,7 +38,7 @@ t.test('server-side subscriptions', async t => {
     t.strictSame(await client.push('pub'), { channel: 'shut:b', pub: { data: 1 } })
   })
 
-  t.test('a token says more about each of them', async t => {
+  t.test('subs of a token have data, info and overridden options for each channel', async t => {
     const subs = {
       a: { data: { w: 1 }, info: { seat: 1 } },
       'shut:b': {
@@ -59,7 +59,7 @@ t.test('server-side subscriptions', async t => {
     t.strictSame((await gateway.api('presence', { channel: 'shut:b' })).result.presence, {})
   })
 
-  t.test('a user has a channel of their own, an anonymous one has not', async t => {
+  t.test('a user has a personal channel, an anonymous client has none', async t => {
     const client = await user(t, gateway, { sub: 'alone' })
     t.strictSame(Object.keys(client.connect.subs), ['own:#alone'])
     await gateway.api('publish', { channel: 'own:#alone', data: 'for you' })
@@ -68,25 +68,22 @@ t.test('server-side subscriptions', async t => {
     t.notOk(nobody.connect.subs)
   })
 
-  t.test(
-    'what a connect command wishes for and may have becomes server-side, the rest is left out',
-    async t => {
-      const subs = {
-        a: {},
-        'shut:b': {},
-        $c: {},
-        ä: {},
-        'dialog:x#w1,w2': {},
-        'dialog:x#w2': {},
-        [`x${'x'.repeat(255)}`]: {},
-      }
-      const client = await user(t, gateway, { sub: 'w1' }, { subs })
-      t.strictSame(Object.keys(client.connect.subs).sort(), ['a', 'dialog:x#w1,w2', 'own:#w1'])
-      t.strictSame((await client.subscribe('a')).error, error(105, 'already subscribed'))
-      const nobody = await anonymous(t, gateway, { subs: { a: {}, 'everybody:b': {} } })
-      t.strictSame(Object.keys(nobody.connect.subs), ['everybody:b'])
-    },
-  )
+  t.test('permitted subs of a connect request become server-side, others are left out', async t => {
+    const subs = {
+      a: {},
+      'shut:b': {},
+      $c: {},
+      ä: {},
+      'dialog:x#w1,w2': {},
+      'dialog:x#w2': {},
+      [`x${'x'.repeat(255)}`]: {},
+    }
+    const client = await user(t, gateway, { sub: 'w1' }, { subs })
+    t.strictSame(Object.keys(client.connect.subs).sort(), ['a', 'dialog:x#w1,w2', 'own:#w1'])
+    t.strictSame((await client.subscribe('a')).error, error(105, 'already subscribed'))
+    const nobody = await anonymous(t, gateway, { subs: { a: {}, 'everybody:b': {} } })
+    t.strictSame(Object.keys(nobody.connect.subs), ['everybody:b'])
+  })
 
   t.test('a returning client gets what it missed', async t => {
     const claims = { sub: 'back', channels: ['rec:a'] }
@@ -94,8 +91,8 @@ t.test('server-side subscriptions', async t => {
     const { epoch } = client.connect.subs['rec:a']
     await client.close()
     for (let n = 1; n <= 3; n++) await gateway.api('publish', { channel: 'rec:a', data: n })
-    const wish = { recover: true, recoverable: true, offset: 1, epoch }
-    const again = await user(t, gateway, claims, { subs: { 'rec:a': wish } })
+    const position = { recover: true, recoverable: true, offset: 1, epoch }
+    const again = await user(t, gateway, claims, { subs: { 'rec:a': position } })
     t.strictSame(again.connect.subs['rec:a'], {
       recoverable: true,
       epoch,
@@ -108,7 +105,7 @@ t.test('server-side subscriptions', async t => {
       positioned: true,
       was_recovering: true,
     })
-    const lost = await user(t, gateway, claims, { subs: { 'rec:a': { ...wish, epoch: 'other' } } })
+    const lost = await user(t, gateway, claims, { subs: { 'rec:a': { ...position, epoch: 'other' } } })
     t.strictSame(lost.connect.subs['rec:a'], {
       recoverable: true,
       epoch,
@@ -117,10 +114,10 @@ t.test('server-side subscriptions', async t => {
       was_recovering: true,
     })
     const { 'own:#back': own } = lost.connect.subs
-    t.notOk(own.was_recovering, 'a channel that it did not know is new to it')
+    t.notOk(own.was_recovering, 'a channel without a position in the request is not recovered')
   })
 
-  t.test('the server API subscribes the connections of a user, wherever they are', async t => {
+  t.test('the server API subscribes the connections of a user in all workers', async t => {
     const clients = []
     for (let i = 0; i < 4; i++) clients.push(await user(t, gateway, { sub: 'api' }))
     await gateway.api('subscribe', { user: 'api', channel: 'rec:b', data: { hello: 1 } })
@@ -146,7 +143,7 @@ t.test('server-side subscriptions', async t => {
     }
   })
 
-  t.test('a subscribe push comes before the join, and what was missed after it', async t => {
+  t.test('a subscribe push is followed by the missed publications, then by the join', async t => {
     const client = await user(t, gateway, { sub: 'since' })
     const { epoch } = (await gateway.api('publish', { channel: 'rec:since', data: 1 })).result
     await gateway.api('publish', { channel: 'rec:since', data: 2 })
@@ -161,7 +158,7 @@ t.test('server-side subscriptions', async t => {
     t.match(await client.next(), { push: { channel: 'rec:since', join: { info: { user: 'since' } } } })
   })
 
-  t.test('a channel that the client holds already becomes server-side', async t => {
+  t.test('a client-side subscription becomes server-side by the server API', async t => {
     const client = await user(t, gateway, { sub: 'holder' })
     await client.subscribe('a')
     await gateway.api('subscribe', { user: 'holder', channel: 'a' })
@@ -190,12 +187,12 @@ t.test('server-side subscriptions', async t => {
     t.match(await client.subscribe('c'), { subscribe: {} })
     t.strictSame((await client.subscribe('d')).error, error(106, 'limit exceeded'))
     await gateway.api('subscribe', { user: 'many', channel: 'a' })
-    t.match(await client.push('subscribe'), { channel: 'a' }, 'one it has is not one more')
+    t.match(await client.push('subscribe'), { channel: 'a' }, 'a channel that it has is not counted again')
     await gateway.api('subscribe', { user: 'many', channel: 'd' })
     t.strictSame(await client.closed, { code: 3505, reason: 'channel limit' })
   })
 
-  t.test('the anonymous connections are those of the empty user', async t => {
+  t.test('an empty user means the anonymous connections', async t => {
     const nobody = await anonymous(t, gateway)
     const somebody = await user(t, gateway, { sub: 'somebody' })
     await gateway.api('subscribe', { user: '', channel: 'everybody:c' })
@@ -224,7 +221,7 @@ t.test('server-side subscriptions', async t => {
   t.test('no worker has died', async t => t.notOk(gateway.lines.some(({ msg }) => msg === 'worker died')))
 })
 
-t.test('a personal channel for one connection at a time', async t => {
+t.test('single_connection: a new connection of a user closes the older one', async t => {
   const gateway = await startGateway(t, {
     client: tokenClient({ subscribe_to_user_personal_channel: { enabled: true, single_connection: true } }),
     channel: { without_namespace: { presence: true } },
@@ -239,7 +236,7 @@ t.test('a personal channel for one connection at a time', async t => {
   }
   await roundTrip(other)
 
-  t.test('whose name looks like an unknown namespace cannot be had', async t => {
+  t.test('a user whose channel would be in an unknown namespace is refused', async t => {
     const client = await RawClient.open(gateway.ws)
     t.teardown(() => client.socket.terminate())
     const reply = await client.call('connect', { token: token({ sub: 'tenant:42', exp: at(60) }) })

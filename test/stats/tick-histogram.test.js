@@ -1,11 +1,15 @@
 import t from 'tap'
 import { bucketOf, TickHistogram, waitOf } from '../../src/stats/tick-histogram.js'
 
-/** Waits that spread over all sizes, the same each time. @param {number} count */
+/**
+ * Pseudo-random waits of 3 µs to 32 s, evenly spread over the powers of ten.
+ * @param {number} count @returns {number[]} ms
+ */
 function waits(count, seed = 1) {
   const list = []
   let state = seed
   for (let i = 0; i < count; i++) {
+    // Linear congruential generator, constants of Numerical Recipes.
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0
     list.push(10 ** ((state / 2 ** 32) * 7 - 2.5))
   }
@@ -19,13 +23,13 @@ function histogramOf(list) {
   return histogram
 }
 
-/** By its definition: the least of the waits that so many do not exceed. @param {number[]} list @param {number} percent */
+/** Percentile by nearest rank. @param {number[]} list @param {number} percent */
 function exact(list, percent) {
   const sorted = list.toSorted((a, b) => a - b)
   return sorted[Math.ceil((percent / 100) * sorted.length) - 1]
 }
 
-t.test('buckets follow each other, and none is wider than 1/64 of what is in it', async t => {
+t.test('buckets are consecutive, and none is wider than 1/64 of its values', async t => {
   t.equal(bucketOf(0), 0)
   t.equal(bucketOf(-1), 0)
   let last = -1
@@ -36,12 +40,13 @@ t.test('buckets follow each other, and none is wider than 1/64 of what is in it'
   }
   for (const wait of waits(10_000)) {
     const error = Math.abs(waitOf(bucketOf(wait)) - wait)
+    // Half of a bucket: 1/128 of the wait, at least half a microsecond.
     if (error > Math.max(wait * 0.008, 0.0005001)) t.fail(`${wait} ms: ${waitOf(bucketOf(wait))}`)
   }
-  t.ok(bucketOf(86_400_000) < 2000, 'there is an end to them')
+  t.ok(bucketOf(86_400_000) < 2000, 'a wait of a day has a bucket')
 })
 
-t.test('percentiles are those of the waits, less than 1 % off', async t => {
+t.test('percentiles have an error below 1 %', async t => {
   const list = waits(5000)
   const histogram = histogramOf(list)
   for (const percent of [0.1, 1, 7, 25, 50, 75, 90, 99, 99.9, 100]) {
@@ -50,7 +55,7 @@ t.test('percentiles are those of the waits, less than 1 % off', async t => {
   }
 })
 
-t.test('few waits, and none', async t => {
+t.test('no wait, one wait, ten waits', async t => {
   const none = new TickHistogram()
   t.equal(none.percentile(99), 0)
   t.same(none.toTicks(), { count: 0, min: 0, avg: 0, p50: 0, p90: 0, p99: 0, max: 0, buckets: [] })
@@ -59,30 +64,30 @@ t.test('few waits, and none', async t => {
   t.match(one.toTicks(), { count: 1, min: 203.7, avg: 203.7, p50: 203.7, p90: 203.7, p99: 203.7, max: 203.7 })
   const ten = histogramOf([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
   const { p50, p90, p99 } = ten.toTicks()
-  for (const [told, wait] of [
+  for (const [percentile, wait] of [
     [p50, 5],
     [p90, 9],
     [p99, 10],
   ]) {
-    t.ok(Math.abs(told - wait) < wait * 0.01, `${told} for ${wait}`)
+    t.ok(Math.abs(percentile - wait) < wait * 0.01, `${percentile} for ${wait}`)
   }
 })
 
-t.test('merged histograms tell what one of all waits together tells', async t => {
+t.test('merged histograms equal one histogram of all waits', async t => {
   // Workers that are busy in quite different ways: averaged percentiles would be far off.
   const lists = [waits(100, 1), waits(90, 2).map(wait => wait / 1000), [], waits(7, 3).map(wait => wait * 3)]
   const together = histogramOf(lists.flat())
   const merged = new TickHistogram()
   for (const list of lists) merged.merge(JSON.parse(JSON.stringify(histogramOf(list).toTicks())))
   const { avg, min, ...rest } = merged.toTicks()
-  const { avg: wantedAvg, min: wantedMin, ...wanted } = together.toTicks()
-  t.same(rest, wanted)
-  t.ok(Math.abs(avg - wantedAvg) < 0.001)
-  t.ok(Math.abs(min - wantedMin) <= 0.001)
+  const { avg: expectedAvg, min: expectedMin, ...expected } = together.toTicks()
+  t.same(rest, expected)
+  t.ok(Math.abs(avg - expectedAvg) < 0.001)
+  t.ok(Math.abs(min - expectedMin) <= 0.001)
   t.ok(Math.abs(merged.percentile(50) - exact(lists.flat(), 50)) < exact(lists.flat(), 50) * 0.01)
 })
 
-t.test('what was written can be read again, and merged again', async t => {
+t.test('a histogram survives toTicks and fromTicks', async t => {
   const ticks = histogramOf(waits(300)).toTicks()
   t.same(TickHistogram.fromTicks(ticks).toTicks(), ticks)
   t.equal(ticks.buckets.length % 2, 0)
@@ -93,7 +98,7 @@ t.test('what was written can be read again, and merged again', async t => {
   )
 })
 
-t.test('many at once are as many one by one', async t => {
+t.test('record takes a number of equal waits', async t => {
   const histogram = new TickHistogram()
   histogram.record(12.5, 1000)
   histogram.record(400)

@@ -3,7 +3,7 @@ import { dialLink } from '../../../fleet/link/tls.js'
 import { local } from '../../../fleet/providers/local.js'
 import { isAlive, signal } from '../../../fleet/providers/processes.js'
 import { startGateway } from '../../gateway.js'
-import { fleetFolder, OPEN_GATEWAY, openFleet, until } from './fleet-of.js'
+import { fleetFolder, OPEN_GATEWAY, openFleet, until } from './fleet-rig.js'
 
 /** @param {any} plan */
 const portOf = plan => /"controller":"127\.0\.0\.1:(\d+)"/.exec(plan.lines.join('\n'))?.[1]

@@ -4,7 +4,7 @@ import t from 'tap'
 import { stateFile } from '../../../fleet/controller/folder.js'
 import { local } from '../../../fleet/providers/local.js'
 import { freePort } from '../../gateway.js'
-import { fleetFolder, openFleet, until } from './fleet-of.js'
+import { fleetFolder, openFleet, until } from './fleet-rig.js'
 
 t.test('drones that listen are dialled, by the next controller too', async t => {
   const dir = await fleetFolder(t)

@@ -1,4 +1,4 @@
-// A real fleet in a folder of the test's own, and ways to wait for it.
+// A real fleet with local drones, in a folder that is removed with the test.
 
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { Fleet } from '../../../fleet/controller/fleet.js'
 import { local } from '../../../fleet/providers/local.js'
 import { signal } from '../../../fleet/providers/processes.js'
 
-/** What lets anybody connect, subscribe and publish, and tells the time. */
+/** Gateway configuration for drones: no tokens, all permissions, and the server time in the connect reply. */
 export const OPEN_GATEWAY = {
   workers: 1,
   log: { level: 'info' },
@@ -24,7 +24,7 @@ export const OPEN_GATEWAY = {
 
 /**
  * @param {any} t
- * @returns {Promise<string>} a folder; drones in it are ended with the test
+ * @returns {Promise<string>} path of a new folder; drones in it are killed at the end of the test
  */
 export async function fleetFolder(t) {
   const dir = await mkdtemp(join(tmpdir(), 'halley-fleet-'))
@@ -48,16 +48,16 @@ export async function openFleet(t, dir, options = {}) {
 
 /**
  * @param {Fleet} fleet
- * @param {(snapshot: import('../../../fleet/schema.js').FleetSnapshot) => boolean} good
- * @returns {Promise<import('../../../fleet/schema.js').FleetSnapshot>} the first one that is
+ * @param {(snapshot: import('../../../fleet/schema.js').FleetSnapshot) => boolean} condition
+ * @returns {Promise<import('../../../fleet/schema.js').FleetSnapshot>} the first snapshot that meets it
  */
-export function until(fleet, good) {
+export function until(fleet, condition) {
   return new Promise(resolve => {
-    const look = (/** @type {any} */ snapshot) => {
-      if (!good(snapshot)) return
-      fleet.off('snapshot', look)
+    const check = (/** @type {any} */ snapshot) => {
+      if (!condition(snapshot)) return
+      fleet.off('snapshot', check)
       resolve(snapshot)
     }
-    fleet.on('snapshot', look)
+    fleet.on('snapshot', check)
   })
 }
