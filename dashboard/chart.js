@@ -1,4 +1,4 @@
-import { LEVELS, pattern } from './chart/bars.js'
+import { LOWER_BLOCKS, pattern } from './chart/bars.js'
 import { Canvas } from './chart/canvas.js'
 import { means, resample } from './chart/resample.js'
 import { ageMarks, linearScale, logScale } from './chart/scale.js'
@@ -29,21 +29,21 @@ export { bar, sparkline, stackedBar } from './chart/bars.js'
  * @property {boolean} [binary] labels at multiples of 1024 instead of 1000
  * @property {number} [span] seconds from the left to the right edge; default: one step per value
  * @property {number} [step] seconds between two values
- * @property {number} [last] sequence number of the newest value. With it the whole picture moves dot by dot;
- *   without it a chart with more values than dots may flicker
+ * @property {number} [last] sequence number of the newest value. With it, values keep their dots while the chart
+ *   scrolls; without it, peaks may flicker if there are more values than dots
  * @property {number} [labelWidth] minimum columns of the labels: aligns charts below each other
  * @property {boolean} [legend] a row above with the labels; default: if there are any
  * @property {boolean} [colors] false: stacked areas differ by their pattern
  */
 
-/** Characters of series without braille. */
+/** Characters of lines without braille, by series. */
 const MARKS = '*+ox#%'
-/** Minimum visible height of an area, eighths of a row. */
-const LEAST_PART = 2
-/** Minimum columns of a chart. */
-const MIN_PLOT = 4
-/** Minimum rows for a separate line of the time axis. */
-const AXIS_HEIGHT = 9
+/** Minimum part of a cell that gives the cell to a low area, eighths. */
+const MIN_PART = 2
+/** Minimum columns of a chart, including the labels. */
+const MIN_WIDTH = 4
+/** Minimum rows of a chart that has a line above its time labels. */
+const HEIGHT_WITH_TIME_LINE = 9
 
 /**
  * Draws values over time, the newest at the right.
@@ -54,32 +54,32 @@ export function chart(options) {
   const length = Math.max(1, ...series.map(({ values }) => values.length))
   const span = options.span ?? length * step
   const withLegend = (options.legend ?? series.some(({ label }) => label !== undefined)) && height > 3
-  const below = height >= AXIS_HEIGHT ? 2 : height > 3 ? 1 : 0
-  const rows = Math.max(1, height - below - (withLegend ? 1 : 0))
+  const axisRows = height >= HEIGHT_WITH_TIME_LINE ? 2 : height > 3 ? 1 : 0
+  const rows = Math.max(1, height - axisRows - (withLegend ? 1 : 0))
 
-  /** @param {number} columns */
+  /** @param {number} columns of cells or dots @returns {(Column | null)[][]} by series */
   const columnsOf = columns => {
     const last = options.last ?? length - 1
     return series.map(({ values }) => resample(values, columns, span / step / columns, last))
   }
   const scale = scaleOf(options, rows)
   const labels = labelsOf(scale, rows, unicode && !options.stacked ? 4 : 1, format)
-  const room = Math.max(labelWidth, ...labels.map(label => visibleWidth(label)))
-  const plot = Math.max(1, width - room - 1)
-  if (width < MIN_PLOT) return Array.from({ length: height }, () => pad([], width))
+  const labelColumns = Math.max(labelWidth, ...labels.map(label => visibleWidth(label)))
+  const plotColumns = Math.max(1, width - labelColumns - 1)
+  if (width < MIN_WIDTH) return Array.from({ length: height }, () => pad([], width))
 
-  const canvas = new Canvas(plot, rows, unicode && !options.stacked)
-  if (options.stacked) drawAreas(canvas, options, columnsOf(plot), scale, plot, rows)
+  const canvas = new Canvas(plotColumns, rows, unicode && !options.stacked)
+  if (options.stacked) drawAreas(canvas, options, columnsOf(plotColumns), scale, plotColumns, rows)
   else drawLines(canvas, series, columnsOf(canvas.width), scale)
 
   /** @type {Line[]} */
   const lines = []
-  if (withLegend) lines.push([[' '.repeat(room + 1), ''], ...legend(series, options)])
+  if (withLegend) lines.push([[' '.repeat(labelColumns + 1), ''], ...legend(series, options)])
   for (let row = 0; row < rows; row++) {
     const axis = labels[row] === '' ? (unicode ? '│' : '|') : unicode ? '┤' : '+'
-    lines.push([[labels[row].padStart(room), 'label'], [axis, 'border'], ...canvas.row(row)])
+    lines.push([[labels[row].padStart(labelColumns), 'label'], [axis, 'border'], ...canvas.row(row)])
   }
-  if (below > 0) lines.push(...timeAxis(span, plot, room, below, unicode))
+  if (axisRows > 0) lines.push(...timeAxis(span, plotColumns, labelColumns, axisRows, unicode))
   return lines.slice(0, height).map(line => pad(line, width))
 }
 
@@ -105,7 +105,7 @@ function scaleOf({ series, scale, min, max, stacked, binary = false }, rows) {
   let high = Number.NEGATIVE_INFINITY
   let whole = true
   /** @param {number} value */
-  const reach = value => {
+  const include = value => {
     whole &&= Number.isInteger(value)
     if (value > high) high = value
     if (value < low && (scale !== 'log' || value > 0)) low = value
@@ -118,9 +118,9 @@ function scaleOf({ series, scale, min, max, stacked, binary = false }, rows) {
       const value = values[values.length - length + i] ?? Number.NaN
       if (Number.isNaN(value)) continue
       if (stacked) sum += value
-      else reach(value)
+      else include(value)
     }
-    if (stacked) reach(sum)
+    if (stacked) include(sum)
   }
   if (high < low) high = low = scale === 'log' ? 1 : 0
   return scale === 'log'
@@ -145,7 +145,7 @@ function labelsOf(scale, rows, dots, format) {
   return labels
 }
 
-/** @param {Canvas} canvas @param {Series[]} series @param {(Column | null)[][]} all @param {Scale} scale */
+/** @param {Canvas} canvas @param {Series[]} series @param {(Column | null)[][]} all by series @param {Scale} scale */
 function drawLines(canvas, series, all, scale) {
   const top = canvas.height - 1
   /** @param {number} value */
@@ -158,17 +158,17 @@ function drawLines(canvas, series, all, scale) {
       if (column === null) return
       const first = y(column.first)
       if (column.joined) canvas.line(beforeX, beforeY, x, first, style, mark)
-      const one = column.low === column.high
-      const high = one ? first : y(column.high)
-      for (let at = one ? first : y(column.low); at <= high; at++) canvas.dot(x, at, style, mark)
+      const flat = column.low === column.high
+      const high = flat ? first : y(column.high)
+      for (let at = flat ? first : y(column.low); at <= high; at++) canvas.dot(x, at, style, mark)
       beforeX = x
-      beforeY = one ? first : y(column.last)
+      beforeY = flat ? first : y(column.last)
     })
   })
 }
 
 /**
- * @param {Canvas} canvas @param {ChartOptions} options @param {(Column | null)[][]} all @param {Scale} scale
+ * @param {Canvas} canvas @param {ChartOptions} options @param {(Column | null)[][]} all by series @param {Scale} scale
  * @param {number} columns @param {number} rows
  */
 function drawAreas(canvas, { series, unicode = true, colors = true }, all, scale, columns, rows) {
@@ -176,36 +176,36 @@ function drawAreas(canvas, { series, unicode = true, colors = true }, all, scale
   for (let column = 0; column < columns; column++) {
     let sum = 0
     // The top of each area, eighths of a row.
-    const ends = values.map(of => Math.round(scale.place((sum += of[column] ?? 0)) * rows * 8))
-    const owners = ownersOf(ends, rows)
+    const tops = values.map(own => Math.round(scale.place((sum += own[column] ?? 0)) * rows * 8))
+    const owners = ownersOf(tops, rows)
     for (let row = 0; row < rows; row++) {
       const bottom = (rows - 1 - row) * 8
-      const filled = Math.min(8, (ends.at(-1) ?? 0) - bottom)
+      const filled = Math.min(8, (tops.at(-1) ?? 0) - bottom)
       if (filled <= 0) continue
       const owner = owners[row]
-      if (unicode && colors) canvas.cell(column, row, LEVELS[filled], series[owner].style)
+      if (unicode && colors) canvas.cell(column, row, LOWER_BLOCKS[filled], series[owner].style)
       else if (filled >= 4) canvas.cell(column, row, pattern(owner, unicode, colors), series[owner].style)
     }
   }
 }
 
 /**
- * A cell has one colour: of the area that fills most of it. A low area without a cell gets the cell that it fills
- * most, if that cell's area keeps another.
- * @param {number[]} ends of each area, eighths of a row from the bottom
+ * Assigns the cells of a column to areas. A cell has one colour: of the area that fills most of it. An area without
+ * a cell takes the cell that it fills most, unless the owner has no other.
+ * @param {number[]} tops of each area, eighths of a row from the bottom
  * @param {number} rows @returns {number[]} area of each row, from the top
  */
-function ownersOf(ends, rows) {
+function ownersOf(tops, rows) {
   const owners = Array(rows).fill(0)
-  const cells = ends.map(() => 0)
-  const best = ends.map(() => ({ part: 0, row: 0 }))
+  const cells = tops.map(() => 0)
+  const best = tops.map(() => ({ part: 0, row: 0 }))
   for (let row = 0; row < rows; row++) {
     const bottom = (rows - 1 - row) * 8
     let most = 0
     let from = bottom
-    for (let index = 0; index < ends.length; index++) {
-      const part = Math.min(bottom + 8, ends[index]) - from
-      from = Math.max(from, Math.min(bottom + 8, ends[index]))
+    for (let index = 0; index < tops.length; index++) {
+      const part = Math.min(bottom + 8, tops[index]) - from
+      from = Math.max(from, Math.min(bottom + 8, tops[index]))
       if (part > best[index].part) best[index] = { part, row }
       if (part <= most) continue
       most = part
@@ -214,7 +214,7 @@ function ownersOf(ends, rows) {
     if (most > 0) cells[owners[row]]++
   }
   best.forEach(({ part, row }, index) => {
-    if (cells[index] > 0 || part < LEAST_PART || cells[owners[row]] < 2) return
+    if (cells[index] > 0 || part < MIN_PART || cells[owners[row]] < 2) return
     cells[owners[row]]--
     owners[row] = index
   })
@@ -222,9 +222,10 @@ function ownersOf(ends, rows) {
 }
 
 /**
+ * The labels below the plot: the age of the values.
  * @param {number} span seconds
  * @param {number} columns @param {number} indent columns before the axis
- * @param {number} rows 1: only the marks; 2: a line above them
+ * @param {number} rows 1: only the labels; 2: a line above them
  * @param {boolean} unicode @returns {Line[]}
  */
 function timeAxis(span, columns, indent, rows, unicode) {
@@ -237,6 +238,7 @@ function timeAxis(span, columns, indent, rows, unicode) {
       columns - mark.text.length,
     )
     line[mark.column] = unicode ? '┴' : '+'
+    // A label needs a blank on each side, and must not be longer than the axis.
     const around = text.slice(Math.max(0, at - 1), at + mark.text.length + 1)
     if (at < 0 || around.some(character => character !== ' ')) continue
     for (let i = 0; i < mark.text.length; i++) text[at + i] = mark.text[i]

@@ -1,4 +1,4 @@
-import { CHARTS } from './charts.js'
+import { CHARTS } from './chart-definitions.js'
 import { orderedWorkers, SORTS } from './picture.js'
 import { commonKeys } from './view/keys.js'
 import { shown, withNotice } from './view/state.js'
@@ -7,15 +7,15 @@ import { shown, withNotice } from './view/state.js'
 
 /** @param {State} state @param {string} name @returns {State} */
 export function onKey(state, name) {
-  if (state.dialog !== null) return inDialog(state, name)
+  if (state.dialog !== null) return onDialogKey(state, name)
   return Object.hasOwn(KEYS, name) ? KEYS[name](state) : state
 }
 
 /** @param {State} state @param {Effect[]} effects @returns {State} */
 const withEffects = (state, ...effects) => ({ ...state, effects })
 
-/** Maximum lines of the help and of a worker's details in one column. */
-const LONGEST = 70
+/** Maximum lines of the help or of a worker's details in one column: the limit of scrolling. */
+const MAX_PAGE_LINES = 70
 
 /** @param {State} state */
 function toggleLog(state) {
@@ -27,7 +27,7 @@ function toggleLog(state) {
 }
 
 /** @param {State} state */
-function restart(state) {
+function openRestart(state) {
   if (state.selected === null) return withNotice(state, 'select a worker first: up, down')
   return { ...state, dialog: { kind: /** @type {const} */ ('restart'), worker: state.selected } }
 }
@@ -45,32 +45,32 @@ const KEYS = {
       sorts: SORTS,
       charts: CHARTS.length,
       rows: state => orderedWorkers(state).map(({ index }) => index),
-      lines: state => (state.view === 'events' ? shown(state).events.length : LONGEST),
+      lines: state => (state.view === 'events' ? shown(state).events.length : MAX_PAGE_LINES),
     })
   ),
   l: toggleLog,
   g: state => ({ ...state, dialog: { kind: 'gc', worker: state.selected } }),
-  r: restart,
+  r: openRestart,
   q: quit,
   'C-c': quit,
 }
 
 /** @param {State} state with a dialog @param {string} name @returns {State} */
-function inDialog(state, name) {
+function onDialogKey(state, name) {
   const { dialog } = state
-  const done = { ...state, dialog: null }
   if (dialog === null) return state
+  const closed = { ...state, dialog: null }
   if (dialog.kind === 'quit') {
     // Ctrl-C twice stops the gateway.
-    if (name === 's' || name === 'C-c') return withEffects(done, { type: 'finish', reason: 'stop' })
-    if (name === 'l') return withEffects(done, { type: 'finish', reason: 'leave' })
-    return ['escape', 'n', 'q', 'enter'].includes(name) ? done : state
+    if (name === 's' || name === 'C-c') return withEffects(closed, { type: 'finish', reason: 'stop' })
+    if (name === 'l') return withEffects(closed, { type: 'finish', reason: 'leave' })
+    return ['escape', 'n', 'q', 'enter'].includes(name) ? closed : state
   }
-  if (name === 'C-c') return quit(done)
-  if (['escape', 'n', 'q'].includes(name)) return done
+  if (name === 'C-c') return quit(closed)
+  if (['escape', 'n', 'q'].includes(name)) return closed
   if (dialog.kind === 'restart' && name === 'y') {
     const { worker } = dialog
-    return withEffects(withNotice(done, `worker ${worker} is asked to restart`), {
+    return withEffects(withNotice(closed, `worker ${worker} is asked to restart`), {
       type: 'send',
       command: { type: 'restart', worker },
     })
@@ -78,7 +78,7 @@ function inDialog(state, name) {
   if (dialog.kind === 'gc' && (name === 'a' || (name === 'w' && dialog.worker !== null))) {
     const worker = name === 'a' ? null : dialog.worker
     const whom = worker === null ? 'all workers are' : `worker ${worker} is`
-    return withEffects(withNotice(done, `${whom} asked for a garbage collection`), {
+    return withEffects(withNotice(closed, `${whom} asked for a garbage collection`), {
       type: 'send',
       command: { type: 'gc', worker },
     })

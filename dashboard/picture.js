@@ -38,8 +38,8 @@ const FIELDS = /** @type {const} */ (['max', 'p90', 'used', 'total', 'clients', 
  * @property {number} heap bytes of V8, committed, all processes
  * @property {number} native other memory of the processes
  * @property {number | null} kernel memory of the gateway's connections; null: unknown
- * @property {number | null} each bytes per connection without the kernel's; null below 1,000 connections
- * @property {number | null} eachKernel
+ * @property {number | null} bytesPerConnection without the kernel's; null below 1,000 connections
+ * @property {number | null} kernelPerConnection
  * @property {number} cpu all processes, shares of one core
  * @property {number} gc ms of pauses per second, all workers
  * @property {Float32Array} workers FIELDS of each, by index, NaN if absent: 2.2 MB for 256 workers over SPAN. A
@@ -61,8 +61,8 @@ export function toPoint({ time, interval, totals, capacity, workers }) {
     heap: memory.heap_total,
     native: memory.native,
     kernel: memory.kernel,
-    each: capacity.bytes_per_connection,
-    eachKernel: capacity.kernel_per_connection,
+    bytesPerConnection: capacity.bytes_per_connection,
+    kernelPerConnection: capacity.kernel_per_connection,
     cpu: totals.cpu.user + totals.cpu.system,
     gc: gcPause(totals.gc),
     workers: ofWorkers(workers),

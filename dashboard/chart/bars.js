@@ -1,12 +1,14 @@
 /** @import { Line, Style } from '../terminal/line.js' */
 
-/** From bottom to top, by eighths. */
-export const LEVELS = ' ▁▂▃▄▅▆▇█'
-/** From left to right, by eighths. */
-const PARTS = ' ▏▎▍▌▋▊▉█'
+/** Cells filled from the bottom, by eighths. */
+export const LOWER_BLOCKS = ' ▁▂▃▄▅▆▇█'
+/** Cells filled from the left, by eighths. */
+const LEFT_BLOCKS = ' ▏▎▍▌▋▊▉█'
+/** Levels of a sparkline without Unicode. */
 const ASCII_LEVELS = '_.-=*#'
 
 /**
+ * A row of vertical bars, one column per value.
  * @param {(number | null)[]} values @param {number} width columns: the last `width` values, right-aligned
  * @param {boolean} unicode @param {{min?: number, max?: number}} [range] default: from 0 to the largest shown
  * @returns {string}
@@ -14,7 +16,7 @@ const ASCII_LEVELS = '_.-=*#'
 export function sparkline(values, width, unicode, { min = 0, max } = {}) {
   const shown = values.slice(Math.max(0, values.length - width))
   const top = max ?? Math.max(min, ...shown.map(value => value ?? min))
-  const levels = unicode ? LEVELS.slice(1) : ASCII_LEVELS
+  const levels = unicode ? LOWER_BLOCKS.slice(1) : ASCII_LEVELS
   let text = ''
   for (const value of shown) {
     if (value === null || value === undefined || Number.isNaN(value)) {
@@ -22,21 +24,22 @@ export function sparkline(values, width, unicode, { min = 0, max } = {}) {
       continue
     }
     const share = top > min ? clamp((value - min) / (top - min)) : 0
-    // The lowest level means zero: more than zero is visible.
+    // The lowest level is zero only: every larger value is visible.
     text += levels[share === 0 ? 0 : Math.max(1, Math.round(share * (levels.length - 1)))]
   }
   return text.padStart(width)
 }
 
 /**
- * @param {number} share @param {number} width @param {boolean} unicode @param {Style} style
+ * A horizontal bar.
+ * @param {number} share 0 to 1 @param {number} width @param {boolean} unicode @param {Style} style
  * @returns {Line} the unfilled part is `dim`
  */
 export function bar(share, width, unicode, style) {
   const eighths = Math.round(clamp(share) * width * 8)
-  const whole = unicode ? eighths >> 3 : Math.round(eighths / 8)
-  let filled = (unicode ? '█' : '#').repeat(whole)
-  if (unicode && (eighths & 7) > 0) filled += PARTS[eighths & 7]
+  const fullCells = unicode ? eighths >> 3 : Math.round(eighths / 8)
+  let filled = (unicode ? '█' : '#').repeat(fullCells)
+  if (unicode && (eighths & 7) > 0) filled += LEFT_BLOCKS[eighths & 7]
   return toLine([
     [filled, style],
     [(unicode ? '░' : '.').repeat(width - filled.length), 'dim'],
@@ -44,6 +47,7 @@ export function bar(share, width, unicode, style) {
 }
 
 /**
+ * A horizontal bar of several parts.
  * @param {{share: number, style: Style}[]} parts shares of the whole width; the rest is free
  * @param {number} width @param {boolean} unicode @param {boolean} [colors] false: the parts differ by pattern
  * @returns {Line}
@@ -54,7 +58,7 @@ export function stackedBar(parts, width, unicode, colors = true) {
   /** @type {Line} */
   const line = parts.map(({ share, style }, index) => {
     sum += clamp(share)
-    // Rounds ends, not lengths: the sum stays exact.
+    // Rounds ends, not lengths: rounding errors do not add up.
     const end = Math.min(width, Math.round(sum * width))
     const text = pattern(index, unicode, colors).repeat(Math.max(0, end - taken))
     taken = Math.max(taken, end)
@@ -65,7 +69,7 @@ export function stackedBar(parts, width, unicode, colors = true) {
 
 /**
  * @param {number} index @param {boolean} unicode @param {boolean} colors
- * @returns {string} the character of the part's cells
+ * @returns {string} character that fills the part or area `index`
  */
 export function pattern(index, unicode, colors) {
   if (!unicode) return '#=:+%o'[index % 6]

@@ -1,4 +1,4 @@
-import { CHARTS } from '../charts.js'
+import { CHARTS } from '../chart-definitions.js'
 import { SPAN } from '../picture.js'
 import { chartBlock, chartsOf } from '../view/charts.js'
 import { shown } from '../view/state.js'

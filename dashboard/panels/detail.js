@@ -1,5 +1,5 @@
 import { bar } from '../chart.js'
-import { WORKER_CHARTS } from '../charts.js'
+import { WORKER_CHARTS } from '../chart-definitions.js'
 import {
   busy,
   bytes,

@@ -4,7 +4,7 @@ import { statusOf, waitingOf } from '../view/panels.js'
 
 /** @import { Panel, State } from '../state.js' */
 
-/** @type {Panel} */
+/** Why the figures are old. @type {Panel} */
 export const status = statusOf(isStale, (state, time) => [
   `${staleReason(state)}; figures of ${time}`,
   state.link.state === 'connecting' ? 'warn' : 'bad',
@@ -27,7 +27,7 @@ function staleReason({ link, receivedAt, now }) {
 /** @type {Record<import('../source/link.js').LinkState, string>} */
 const STYLES = { connecting: 'label', open: 'label', lost: 'warn', refused: 'bad' }
 
-/** @type {Panel} */
+/** The page before the first figures. @type {Panel} */
 export const waiting = waitingOf('Halley', state => {
   const { link, now } = state
   const style = STYLES[link.state]

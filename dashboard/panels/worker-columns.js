@@ -21,9 +21,9 @@ import { choose } from '../view/table.js'
  * @typedef {WorkerSample | Snapshot['totals']} Figures of one worker, or of all
  *
  * @typedef {object} Column
- * @property {string} name that of the sort, if any
+ * @property {string} name key of the column, also for sorting
  * @property {string} title
- * @property {string} group title above it
+ * @property {string} group title above neighbouring columns
  * @property {number} width columns
  * @property {boolean} marked needs room for a health mark on terminals without colours
  * @property {number} rank the highest are dropped first on a narrow terminal
@@ -40,8 +40,8 @@ import { choose } from '../view/table.js'
  * @param {number} column.width @param {number} column.rank
  * @param {(figures: Figures, interval: number) => number} column.value interval: ms
  * @param {(value: number) => string} column.format
- * @param {keyof typeof import('../../src/stats/limits.js').LIMITS} [column.limit]
- * @param {boolean} [column.judged] whether the total has a health, too
+ * @param {keyof typeof import('../../src/stats/limits.js').LIMITS} [column.limit] colours the figure
+ * @param {boolean} [column.totalHealth] whether the total is coloured by the limit, too
  * @param {boolean} [column.green] whether a healthy figure is green
  * @returns {Column}
  */
@@ -54,16 +54,16 @@ function figure({
   value,
   format,
   limit,
-  judged = true,
+  totalHealth = true,
   green = false,
 }) {
-  const shown = (
+  const toLine = (
     /** @type {number} */ number,
     /** @type {Look} */ { colors },
-    /** @type {boolean} */ own,
+    /** @type {boolean} */ isTotal,
   ) => {
-    if (limit === undefined) return plain(format(number))
-    if (!own && !judged) return plain(unmarked(format(number), colors))
+    if (limit === undefined) return valueLine(format(number))
+    if (isTotal && !totalHealth) return valueLine(alignToMarked(format(number), colors))
     const state = health(number, limit)
     const [text, style] = healthSpan(format(number), state, colors)
     return /** @type {Line} */ ([[text, green ? state : style]])
@@ -75,38 +75,41 @@ function figure({
     width,
     rank,
     marked: limit !== undefined,
-    cell: (sample, look) => shown(value(sample, sample.interval), look, true),
-    total: ({ totals, interval }, look) => shown(value(totals, interval), look, false),
+    cell: (sample, look) => toLine(value(sample, sample.interval), look, false),
+    total: ({ totals, interval }, look) => toLine(value(totals, interval), look, true),
   }
 }
 
 /**
- * @param {string} name @param {string} title @param {number} width @param {number} rank
- * @param {(sample: WorkerSample, view: WorkerView) => string} cell @param {(snapshot: Snapshot) => string} [total]
+ * A text of each worker, optionally one of all.
+ * @param {object} column @param {string} column.name @param {string} [column.title]
+ * @param {number} column.width @param {number} column.rank
+ * @param {(sample: WorkerSample, view: WorkerView) => string} column.cell
+ * @param {(snapshot: Snapshot) => string} [column.total]
  * @returns {Column}
  */
-const text = (name, title, width, rank, cell, total = () => '') => ({
+const text = ({ name, title = name, width, rank, cell, total = () => '' }) => ({
   name,
   title,
   group: '',
   width,
   rank,
   marked: false,
-  cell: (sample, _, view) => plain(cell(sample, view)),
-  total: snapshot => plain(total(snapshot)),
+  cell: (sample, _, view) => valueLine(cell(sample, view)),
+  total: snapshot => valueLine(total(snapshot)),
 })
 
 /** @param {string} text @returns {Line} */
-const plain = text => [[text, 'value']]
+const valueLine = text => [[text, 'value']]
 
-/** @param {string} text @param {boolean} colors @returns {string} in line with figures that have a mark */
-const unmarked = (text, colors) => (colors ? text : `${text} `)
+/** @param {string} text @param {boolean} colors @returns {string} with a blank in place of a health mark */
+const alignToMarked = (text, colors) => (colors ? text : `${text} `)
 
 /**
  * A healthy event-loop delay is green: operators look for it first.
  * @param {'avg' | 'p90' | 'max'} name @param {'tickAvg' | 'tickP90' | 'tickMax'} limit
  */
-const tick = (name, limit) =>
+const delay = (name, limit) =>
   figure({
     name,
     group: 'delay, ms',
@@ -130,25 +133,24 @@ const share = { width: 4, rank: 1, format: percent }
 
 /** @type {readonly Column[]} in the order of the screen */
 const COLUMNS = [
-  text(
-    'worker',
-    '#',
-    3,
-    0,
-    ({ index }) => `${index}`,
-    () => 'all',
-  ),
-  text('pid', 'pid', 5, 3, ({ pid }) => `${pid}`),
-  text('age', 'up', 8, 14, ({ uptime }) => duration(uptime)),
-  text(
-    'died',
-    'died',
-    4,
-    13,
-    (_, { deaths }) => `${deaths}`,
-    ({ workers }) => `${workers.reduce((sum, { deaths }) => sum + deaths, 0)}`,
-  ),
-  figure({ name: 'cpu', ...share, limit: 'cpu', judged: false, value: ({ cpu }) => busy(cpu) }),
+  text({
+    name: 'worker',
+    title: '#',
+    width: 3,
+    rank: 0,
+    cell: ({ index }) => `${index}`,
+    total: () => 'all',
+  }),
+  text({ name: 'pid', width: 5, rank: 3, cell: ({ pid }) => `${pid}` }),
+  text({ name: 'age', title: 'up', width: 8, rank: 14, cell: ({ uptime }) => duration(uptime) }),
+  text({
+    name: 'died',
+    width: 4,
+    rank: 13,
+    cell: (_, { deaths }) => `${deaths}`,
+    total: ({ workers }) => `${workers.reduce((sum, { deaths }) => sum + deaths, 0)}`,
+  }),
+  figure({ name: 'cpu', ...share, limit: 'cpu', totalHealth: false, value: ({ cpu }) => busy(cpu) }),
   figure({ name: 'rss', width: 5, rank: 2, format: bytes, value: ({ memory }) => memory.rss }),
   figure({
     name: 'clients',
@@ -192,12 +194,12 @@ const COLUMNS = [
       healthSpan(usedOf(heap_used, heap_total), health(heap_used / heap_limit, 'full'), colors),
     ],
     total: ({ totals: { memory } }, { colors }) =>
-      plain(unmarked(usedOf(memory.heap_used, memory.heap_total), colors)),
+      valueLine(alignToMarked(usedOf(memory.heap_used, memory.heap_total), colors)),
   },
   figure({ name: 'loop', ...share, limit: 'loop', value: ({ loop }) => loop.utilization }),
-  tick('avg', 'tickAvg'),
-  tick('p90', 'tickP90'),
-  tick('max', 'tickMax'),
+  delay('avg', 'tickAvg'),
+  delay('p90', 'tickP90'),
+  delay('max', 'tickMax'),
   figure({
     name: 'in',
     ...messages,
@@ -225,7 +227,7 @@ const COLUMNS = [
     width: 4,
     rank: 2,
     limit: 'gc',
-    judged: false,
+    totalHealth: false,
     format: ms,
     value: ({ gc }, interval) => perSecond(gcPause(gc), interval),
   }),
@@ -240,19 +242,22 @@ const COLUMNS = [
   }),
 ]
 
-/** The sparkline of delays: its width, and the minimum width of the terminal. */
-const TREND = { least: 13, most: 60, from: 100 }
+/** Width of the sparkline of delays, and the minimum width of a terminal that shows it. */
+const TREND = { least: 13, most: 60, terminal: 100 }
 
-/** @param {Snapshot} snapshot @param {number} width @param {Look} look @returns {Chosen} */
+/**
+ * The columns that fit. Without colours, columns with a health mark are wider.
+ * @param {Snapshot} snapshot @param {number} width @param {Look} look @returns {Chosen}
+ */
 export function chosenColumns({ workers }, width, { colors }) {
   const pid = Math.max(5, ...workers.map(({ sample }) => `${sample?.pid ?? ''}`.length))
   const columns = COLUMNS.map(column => {
     if (column.name === 'pid') return { ...column, width: pid }
     return column.marked && !colors ? { ...column, width: column.width + 1 } : column
   })
-  const kept = width >= TREND.from ? TREND.least + 1 : 0
-  const chosen = choose(columns, width - kept)
+  const reserved = width >= TREND.terminal ? TREND.least + 1 : 0
+  const chosen = choose(columns, width - reserved)
   const rest = width - chosen.used - chosen.gap
-  const trend = kept > 0 && rest >= TREND.least ? Math.min(TREND.most, rest) : 0
+  const trend = reserved > 0 && rest >= TREND.least ? Math.min(TREND.most, rest) : 0
   return { ...chosen, trend }
 }

@@ -66,7 +66,7 @@ export const workers = {
 
 /**
  * A worker without current figures: the reason, and its last figures.
- * @param {WorkerView} view @param {number} indent @returns {Line}
+ * @param {WorkerView} view @param {number} indent columns of its number and the gap @returns {Line}
  */
 function absentLine({ index, state, age, deaths, sample }, indent) {
   const died = deaths === 0 ? '' : `, ${deaths === 1 ? 'died once' : `died ${whole(deaths)} times`}`
@@ -81,8 +81,11 @@ function absentLine({ index, state, age, deaths, sample }, indent) {
   ]
 }
 
+/** Range of the sparkline, log10 of ms: 1 to 1000 ms. */
+const TREND_RANGE = { min: 0, max: 3 }
+
 /**
- * The longest event-loop delays of the last seconds, on a logarithmic scale from 1 to 1000 ms.
+ * The longest event-loop delay of each of the last seconds, on a logarithmic scale.
  * @param {State} state @param {number} index @param {number} width @returns {string}
  */
 function trendOf(state, index, width) {
@@ -92,5 +95,5 @@ function trendOf(state, index, width) {
       const point = workerAt(moment, index)
       return point && Math.log10(Math.max(1, point.max))
     })
-  return sparkline(values, width, state.look.unicode, { min: 0, max: 3 })
+  return sparkline(values, width, state.look.unicode, TREND_RANGE)
 }

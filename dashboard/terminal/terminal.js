@@ -1,7 +1,7 @@
 import blessed from 'blessed'
 import { Canvas } from './canvas.js'
 import { Guard } from './guard.js'
-import { KeyInput, nameOf } from './keys.js'
+import { KeyInput, keyName } from './key-input.js'
 import { Theme } from './theme.js'
 
 /** @import { Capabilities } from './capabilities.js' */
@@ -193,7 +193,7 @@ export class Terminal {
     screen.tput.strings.parm_right_cursor = ''
     const canvas = new Canvas(this.#theme, this.#unicode)
     createBox({ parent: screen }).render = () => canvas.paint(screen.lines, this.#lines)
-    screen.on('keypress', (character, key) => this.#emitKey(nameOf(character, key)))
+    screen.on('keypress', (character, key) => this.#emitKey(keyName(character, key)))
     // Blessed destroys it when the program exits or has an uncaught exception.
     screen.on('destroy', () => {
       if (this.#screen !== screen) return

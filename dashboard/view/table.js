@@ -35,7 +35,7 @@ import { clip, columns, pad, withStyle } from '../terminal/line.js'
  * @property {{title: string, width: number, line: (row: Row) => Line} | null} [tail] a picture behind the columns
  */
 
-/** Rows besides those of the table: groups, titles, totals. */
+/** Rows of a table besides those of its workers or drones: groups, titles, totals. */
 export const FRAME_ROWS = 3
 const MAX_GAP = 3
 /** Columns of the selection mark before the first column. */

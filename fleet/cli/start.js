@@ -85,7 +85,7 @@ Examples:
 
 /** @param {Io} io @param {Record<string, any>} flags @throws {UsageError} */
 async function requestOf(io, flags) {
-  const { allowOf } = await import('../controller/launch.js')
+  const { allowedTargets } = await import('../controller/launch.js')
   const { readState } = await import('../controller/folder.js')
   const n = count(flags.words[0], 'the number of drones')
   const dir = dirOf(io, flags)
@@ -109,7 +109,7 @@ async function requestOf(io, flags) {
     keep: flags.keep === true,
     timeout: flags.patience === undefined ? undefined : seconds(flags.patience, '--patience') * 1000,
     launch: {
-      allow: flags.allow?.map(target) ?? allowOf(settings.host ?? []),
+      allow: flags.allow?.map(target) ?? allowedTargets(settings.host ?? []),
       apiKey: flags['api-key'] ?? io.env.HALLEY_FLEET_API_KEY,
       tokenSecret: flags['token-secret'] ?? io.env.HALLEY_FLEET_TOKEN_SECRET,
       perProcess:
@@ -131,7 +131,7 @@ function target(text) {
 
 /** Prints the launch plan without a controller, and starts none. @param {Io} io @param {Request} request */
 async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise, settings, launch }) {
-  const { allowOf, launchConfigs, reachable } = await import('../controller/launch.js')
+  const { allowedTargets, launchConfigs, hostForDrones } = await import('../controller/launch.js')
   const { hostAndPort } = await import('../controller/links.js')
   const { readState } = await import('../controller/folder.js')
   const { PROVIDERS } = await import('../providers/index.js')
@@ -140,8 +140,8 @@ async function dryRun({ stdout }, { dir, n, providerName, flags, bind, advertise
   const split = (/** @type {string} */ text) =>
     text.includes(':') ? hostAndPort(text) : { host: text, port: 0 }
   const at = known ?? split(bind ?? provider.bind ?? '127.0.0.1')
-  const advertised = split(known?.advertise || advertise || reachable(at.host))
-  const allow = launch.allow.length > 0 ? launch.allow : allowOf(known?.settings.host ?? [])
+  const advertised = split(known?.advertise || advertise || hostForDrones(at.host))
+  const allow = launch.allow.length > 0 ? launch.allow : allowedTargets(known?.settings.host ?? [])
   if (allow.length === 0)
     throw new UsageError('--host or --allow must name the targets that the drones may connect to')
   const configs = await launchConfigs({

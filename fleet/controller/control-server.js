@@ -3,7 +3,7 @@
 import { chmod, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { ControlConnection } from './control-connection.js'
-import { allowOf } from './launch.js'
+import { allowedTargets } from './launch.js'
 import { contradiction } from './shares.js'
 
 /** @typedef {import('./daemon.js').FleetHost} FleetHost */
@@ -134,7 +134,7 @@ export const COMMANDS = {
     const fleet = await host.open({ provider, flags, bind, advertise })
     const fault = contradiction({ ...fleet.settings, ...settings })
     if (fault !== '') throw new Error(fault)
-    const allow = launch.allow.length > 0 ? launch.allow : allowOf(fleet.settings.host)
+    const allow = launch.allow.length > 0 ? launch.allow : allowedTargets(fleet.settings.host)
     if (allow.length === 0)
       throw new Error('--host or --allow must name the targets that the drones may connect to')
     // Flags of a fleet without drones do not apply to new ones.

@@ -16,7 +16,7 @@ import { defaultSettings } from '../settings.js'
 import { Distributions } from '../statistics/distribution.js'
 import { DroneList } from './drone-list.js'
 import { prepareFolder, readState } from './folder.js'
-import { reachable } from './launch.js'
+import { hostForDrones } from './launch.js'
 import { Launcher } from './launcher.js'
 import { hostAndPort, Links } from './links.js'
 import { SettingsSender } from './settings-sender.js'
@@ -138,7 +138,7 @@ export class Fleet extends EventEmitter {
     const advertised = advertise.includes(':')
       ? hostAndPort(advertise)
       : { host: advertise, port: state.port }
-    this.#address = `${advertised.host || reachable(state.host)}:${advertised.port}`
+    this.#address = `${advertised.host || hostForDrones(state.host)}:${advertised.port}`
     // The last revisions of a killed controller may not have been written.
     state.revision += 1000
     if (size > 0) {

@@ -48,15 +48,15 @@ export async function launchConfigs({ run, count, provider, launch }) {
   })
 }
 
-/** @param {string} host that the controller listens on @returns {string} the host for drones to dial */
-export function reachable(host) {
+/** @param {string} host the controller's listen address @returns {string} host that drones dial */
+export function hostForDrones(host) {
   if (host !== '0.0.0.0' && host !== '::' && host !== '') return host
   const addresses = Object.values(networkInterfaces()).flatMap(list => list ?? [])
   return addresses.find(({ family, internal }) => family === 'IPv4' && !internal)?.address ?? '127.0.0.1'
 }
 
-/** @param {string[]} urls @returns {string[]} their `host:port`: the only allowed targets of the drones */
-export const allowOf = urls =>
+/** @param {string[]} urls @returns {string[]} `host:port` of each, for the allow list of the drones */
+export const allowedTargets = urls =>
   urls.map(text => {
     const { hostname, port, protocol } = new URL(text)
     return `${hostname}:${port || (/^(?:https|wss):$/.test(protocol) ? 443 : 80)}`
@@ -69,47 +69,52 @@ export function listIds(ids) {
   return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ')
 }
 
-/** ms between two checks of drones that have not reported. */
-const LOOK = 1000
+/** Interval of checks for drones that ended before they reported, ms. */
+const CHECK_INTERVAL = 1000
 
 /**
  * @typedef {object} LaunchOutcome
- * @property {string[]} up
+ * @property {string[]} up ids of the drones that have reported
  * @property {{id: string, why: string}[]} missing
+ */
+
+/**
  * @param {object} options @param {import('./drone.js').Drone[]} options.drones
  * @param {number} options.timeout ms
  * @param {AbortSignal} options.signal @param {(text: string) => void} options.onProgress
  * @param {(fn: () => void) => () => void} options.onHello calls `fn` at each hello; returns the unsubscribe function
- * @param {(() => Promise<import('../schema.js').Handle[]>) | null} options.find the run's drones; null: do not check
+ * @param {(() => Promise<import('../schema.js').Handle[]>) | null} options.find lists the run's drones;
+ *   null: do not check them
  * @returns {Promise<LaunchOutcome>} when all have reported, after `timeout`, or when aborted
  */
 export async function waitForDrones({ drones, timeout, signal, onProgress, onHello, find }) {
   const began = Date.now()
   /** @type {Map<string, string>} */
   const dead = new Map()
-  let reported = -1
+  let progress = -1
+  // Ends the current wait.
   let wake = () => {}
-  const off = onHello(() => wake())
+  const unsubscribe = onHello(() => wake())
   const onAbort = () => wake()
   signal.addEventListener('abort', onAbort)
-  let looked = Date.now()
+  let checkedAt = Date.now()
   try {
     for (;;) {
       const up = drones.filter(drone => drone.up)
-      if (up.length !== reported) onProgress(`${up.length} of ${drones.length} drones report`)
-      reported = up.length
+      if (up.length !== progress) onProgress(`${up.length} of ${drones.length} drones report`)
+      progress = up.length
       const over = Date.now() - began >= timeout || signal.aborted
       if (over || up.length + dead.size >= drones.length) break
-      if (find !== null && Date.now() - looked >= LOOK) {
-        looked = Date.now()
-        // A failed check is no reason to give them up.
+      if (find !== null && Date.now() - checkedAt >= CHECK_INTERVAL) {
+        checkedAt = Date.now()
+        // A failed check says nothing about the drones.
         for (const { id, state, note } of await find().catch(() => []))
           if (state === 'gone' && drones.some(drone => drone.id === id && !drone.up))
             dead.set(id, `it ended${note ? `: ${note}` : ''}`)
         continue
       }
       await new Promise(resolve => {
-        const timer = setTimeout(resolve, Math.min(LOOK, Math.max(1, began + timeout - Date.now())))
+        const timer = setTimeout(resolve, Math.min(CHECK_INTERVAL, Math.max(1, began + timeout - Date.now())))
         wake = () => {
           clearTimeout(timer)
           resolve(undefined)
@@ -117,7 +122,7 @@ export async function waitForDrones({ drones, timeout, signal, onProgress, onHel
       })
     }
   } finally {
-    off()
+    unsubscribe()
     signal.removeEventListener('abort', onAbort)
   }
   const missing = drones.filter(drone => !drone.up)

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { availableParallelism, cpus, release, tmpdir, totalmem, type } from 'node:os'
 import { join } from 'node:path'
 import { Fleet } from '../controller/fleet.js'
-import { allowOf } from '../controller/launch.js'
+import { allowedTargets } from '../controller/launch.js'
 import { loopbackAddresses, SOURCE_PORTS } from '../scenarios/sizing.js'
 import { isLoopback, RunError } from './target.js'
 
@@ -108,7 +108,7 @@ export async function dryLaunch({ drones }, { provider, flags, target = [], cont
   const dir = await mkdtemp(join(tmpdir(), 'halley-plan-'))
   const fleet = await Fleet.open({ dir, provider, flags, ...control })
   try {
-    const allow = target.length > 0 ? allowOf(target) : ['127.0.0.1']
+    const allow = target.length > 0 ? allowedTargets(target) : ['127.0.0.1']
     const { lines, price } = await fleet.plan(drones, {
       flags,
       allow,

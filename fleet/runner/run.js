@@ -13,7 +13,7 @@ import { makeFolder } from '../../src/doctor/index.js'
 import { packageVersion } from '../../src/version.js'
 import { FleetCsv } from '../controller/csv.js'
 import { Fleet } from '../controller/fleet.js'
-import { allowOf } from '../controller/launch.js'
+import { allowedTargets } from '../controller/launch.js'
 import { reasonOf, writeWhole } from '../files.js'
 import { zeroCounters } from '../statistics/counters.js'
 import { gatewayFigures } from './gateway-figures.js'
@@ -218,7 +218,14 @@ class Run {
     })
     fleet.on('event', event => this.#event(event))
     const local = provider.name === 'local' ? LOCAL_ORPHANS : {}
-    const launch = { flags, allow: allowOf(targets), apiKey, tokenSecret, listen: control?.listen, ...local }
+    const launch = {
+      flags,
+      allow: allowedTargets(targets),
+      apiKey,
+      tokenSecret,
+      listen: control?.listen,
+      ...local,
+    }
     const launchPlan = await fleet.plan(plan.drones, launch)
     if (confirm !== undefined && !(await confirm(launchPlan))) throw new RunError('nothing was launched')
     progress(`launching ${plan.drones} ${plan.drones === 1 ? 'drone' : 'drones'}`)

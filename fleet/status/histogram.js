@@ -1,4 +1,4 @@
-import { LEVELS } from '../../dashboard/chart/bars.js'
+import { LOWER_BLOCKS } from '../../dashboard/chart/bars.js'
 import { pad, visibleWidth } from '../../dashboard/terminal/line.js'
 import { waitOf } from '../../src/stats/tick-histogram.js'
 import { fine } from './format.js'
@@ -57,7 +57,7 @@ export function histogram(wire, width, height, unicode, marks) {
     const text = heights
       .map(bar => {
         const level = Math.min(steps, Math.max(0, bar - below))
-        return unicode ? LEVELS[level] : level > 0 ? '#' : ' '
+        return unicode ? LOWER_BLOCKS[level] : level > 0 ? '#' : ' '
       })
       .join('')
     lines.push([

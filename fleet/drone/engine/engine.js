@@ -21,32 +21,48 @@ import { Subscriptions } from './subscriptions.js'
 /** @typedef {import('../../schema.js').Ledger} Ledger */
 /** @typedef {import('../transport/dialer.js').Connection} Connection */
 
+/** Interval of the pool's timer, ms. */
 const TICK = 20
+/** Maximum wait for closed connections when the engine stops, ms. */
 const CLOSE_TIMEOUT = 5000
-/** ms to publish messages under way: when the engine stops, and before other settings apply. */
-const LAST_DRAIN = 1000
+/** Time for messages under way when a publisher is replaced, ms. */
 const DRAIN = 5000
+/** The same when the engine stops, ms. */
+const LAST_DRAIN = 1000
 /** Publishers whose ledgers are kept. */
-const LEDGERS = 8
+const MAX_PUBLISHERS = 8
 /** Settings whose change reopens all connections. */
-const LASTING = ['targets', 'transport', 'first', 'channels', 'recover', 'user', 'addresses', 'ports']
+const CONNECTION_SETTINGS = [
+  'targets',
+  'transport',
+  'first',
+  'channels',
+  'recover',
+  'user',
+  'addresses',
+  'ports',
+]
 /** Settings whose change starts a new publisher, with sequences from 1; others change the current one. */
-const PUBLISHING = ['via', 'channels', 'part', 'parts', 'publishFrom', 'targets', 'user']
+const PUBLISHER_SETTINGS = ['via', 'channels', 'part', 'parts', 'publishFrom', 'targets', 'user']
 
-/** @param {{code: number, message?: string, reason?: string}} fault */
-const label = ({ code, message, reason }) => `${code || ''} ${message ?? reason ?? ''}`.trim()
+/** @param {{code: number, message?: string, reason?: string}} fault @returns {string} `3012 no pong` */
+const faultText = ({ code, message, reason }) => `${code || ''} ${message ?? reason ?? ''}`.trim()
 
-/** Holds connections, checks what they receive, and publishes, as its settings specify. */
+/**
+ * Holds connections, checks what they receive, and publishes, as its settings specify. engine-process.js calls `apply`,
+ * `subscribe`, `cut`, `sample`, `finish`, `ledgers`, `reckon` and `stop` by name, for the parent process.
+ */
 export class Engine {
   options
   subscribed = 0
-  /** When the last publication came, ms. */
+  /** When the last publication came, Unix ms. */
   lastAt = 0
-  /** Connections whose subscriptions `subscribe` has requested. */
-  #asked = 0
+  /** First slot whose subscriptions subscribe() has not requested. */
+  #nextToSubscribe = 0
   /** @type {Settings | null} */
   #settings = null
-  #lasting = ''
+  /** The applied CONNECTION_SETTINGS as JSON. */
+  #connectionKey = ''
   /** @type {import('../../channel-template.js').ChannelTemplate | null} */
   #users = null
   /** @type {Dialer | null} */
@@ -55,21 +71,22 @@ export class Engine {
   figures = new Figures()
   #counters = this.figures.counters
   #subscriptions = new Subscriptions([], false, this.#counters)
-  /** Subscribe replies that a slot waits for. @type {number[]} */
-  #answers = []
+  /** Subscribe replies that each slot waits for. @type {number[]} */
+  #pendingReplies = []
   #pool = new Pool(this)
-  #alive = 0
-  /** Since publishing began, kept for their ledgers; only the last one may be active. @type {Publisher[]} */
+  /** Connections that were dialled and are not closed yet. */
+  #unclosed = 0
+  /** All since publishing began, for their ledgers; only the last one may be active. @type {Publisher[]} */
   #publishers = []
-  /** Key of the active publisher's settings; '': none is active. */
-  #publishing = ''
+  /** PUBLISHER_SETTINGS of the active publisher as JSON; '': none is active. */
+  #publisherKey = ''
   #payload = new PayloadReader()
   #timer
 
   /**
    * @param {object} options @param {string[]} options.allow @param {string} [options.apiKey]
    * @param {string} [options.tokenSecret]
-   * @param {number} options.machine its number, the `m` of payloads
+   * @param {number} options.machine number of the drone, the `m` of payloads
    * @param {'after' | 'with' | 'later'} [options.subscribe] two-way connections request their subscriptions after the
    *   connect reply (default), in one frame with the connect request, or when `subscribe` is called
    * @param {import('../transport/dialer.js').DialerOptions['transports']} [options.transports] more transports
@@ -83,26 +100,27 @@ export class Engine {
   apply(settings) {
     const { connections, channels, user, recover, targets, transport, publish } = settings
     const { apiKey, tokenSecret } = this.options
-    const lasting = JSON.stringify(settings, LASTING)
+    const connectionKey = JSON.stringify(settings, CONNECTION_SETTINGS)
     const templates = channels.map(parseTemplate)
     const users = user ? parseTemplate(user) : null
     if (users && !tokenSecret) throw new Error('setting user needs a token secret (--token-secret)')
     if (publish) parseTemplate(publish.channels)
     if (publish?.via === 'api' && !apiKey) throw new Error('publish_via api needs an API key (--api-key)')
-    if (lasting !== this.#lasting) {
-      // A new drone has no targets.
+    if (connectionKey !== this.#connectionKey) {
+      // A new drone has neither targets nor connections yet.
       const dialer = targets.length + connections > 0 ? this.dialer(settings, transport, this) : null
       this.#resize(0)
       this.#dialer = dialer
       this.#subscriptions = new Subscriptions(templates, recover, this.#counters)
     }
-    this.#lasting = lasting
+    this.#connectionKey = connectionKey
     this.#settings = settings
     this.#users = users
+    // For concurrency, rate, churn and backoff.
     Object.assign(this.#pool, settings)
     this.#resize(connections)
     this.#subscriptions.publishing(settings.publishFrom, this.clock.now())
-    this.#publish(settings)
+    this.#applyPublishing(settings)
   }
 
   /**
@@ -115,21 +133,21 @@ export class Engine {
   }
 
   /** @param {Settings} settings */
-  #publish(settings) {
+  #applyPublishing(settings) {
     const { publish, publishFrom, targets, user } = settings
-    const publishing =
+    const publisherKey =
       publish && publish.rate > 0 && publishFrom > 0
-        ? JSON.stringify({ ...publish, publishFrom, targets, user }, PUBLISHING)
+        ? JSON.stringify({ ...publish, publishFrom, targets, user }, PUBLISHER_SETTINGS)
         : ''
-    const load = /** @type {import('./publisher.js').Settings} */ (settings)
-    if (publishing !== this.#publishing) {
+    const withPublish = /** @type {import('./publisher.js').Settings} */ (settings)
+    if (publisherKey !== this.#publisherKey) {
       this.#endPublishing(DRAIN)
       const since = publishFrom && startNumber(publishFrom)
-      this.#publishers = this.#publishers.filter(({ start }) => start >= since).slice(1 - LEDGERS)
-      if (publishing) this.#publishers.push(new Publisher(this, load))
+      this.#publishers = this.#publishers.filter(({ start }) => start >= since).slice(1 - MAX_PUBLISHERS)
+      if (publisherKey) this.#publishers.push(new Publisher(this, withPublish))
     }
-    this.#publishing = publishing
-    if (publishing) this.#publishers.at(-1)?.change(load)
+    this.#publisherKey = publisherKey
+    if (publisherKey) this.#publishers.at(-1)?.change(withPublish)
   }
 
   /** @param {number} drain ms */
@@ -145,7 +163,7 @@ export class Engine {
     pool.resize(wanted)
   }
 
-  /** @param {number} number of a connection */
+  /** @param {number} number of a connection @returns {{token: string} | null} for its connect request */
   token(number) {
     const users = this.#users
     return users && { token: makeToken(users.at(number), this.options.tokenSecret ?? '') }
@@ -155,17 +173,19 @@ export class Engine {
   dial(slot) {
     const number = /** @type {Settings} */ (this.#settings).first + slot
     const dialer = /** @type {Dialer} */ (this.#dialer)
-    const together = !dialer.oneWay && this.options.subscribe === 'with'
-    const requests = dialer.oneWay || together ? this.#subscriptions.requests(slot, number) : []
-    const subs = dialer.oneWay && { subs: Object.fromEntries(requests.map(wish => [wish.channel, wish])) }
-    this.#answers[slot] = this.#subscriptions.width
-    this.#alive++
+    const withConnect = !dialer.oneWay && this.options.subscribe === 'with'
+    const requests = dialer.oneWay || withConnect ? this.#subscriptions.requests(slot, number) : []
+    const subs = dialer.oneWay && {
+      subs: Object.fromEntries(requests.map(request => [request.channel, request])),
+    }
+    this.#pendingReplies[slot] = this.#subscriptions.width
+    this.#unclosed++
     const connection = dialer.dial(slot, number, { ...this.token(number), ...subs })
-    if (together && requests.length > 0) connection.send(this.#commands(requests))
+    if (withConnect && requests.length > 0) connection.send(this.#commands(requests))
     return connection
   }
 
-  /** @param {object[]} requests of subscriptions, in the order of the templates */
+  /** @param {object[]} requests of subscriptions, in the order of the templates; the id of the first is 2 */
   #commands(requests) {
     return requests.map((subscribe, place) => JSON.stringify({ id: place + 2, subscribe })).join('\n')
   }
@@ -178,21 +198,21 @@ export class Engine {
    */
   subscribe(connections) {
     const first = this.#settings?.first ?? 0
-    for (let n = 0; n < connections && this.#asked < this.#pool.wanted; this.#asked++) {
-      const slot = this.#asked
+    for (let n = 0; n < connections && this.#nextToSubscribe < this.#pool.wanted; this.#nextToSubscribe++) {
+      const slot = this.#nextToSubscribe
       if (!this.#pool.isOpen(slot)) continue
       n++
-      this.#answers[slot] = this.#subscriptions.width
+      this.#pendingReplies[slot] = this.#subscriptions.width
       this.#pool.at(slot)?.send(this.#commands(this.#subscriptions.requests(slot, first + slot)))
     }
     const { refused } = this.#counters
-    return { left: this.#pool.wanted - this.#asked, subscribed: this.subscribed, refused }
+    return { left: this.#pool.wanted - this.#nextToSubscribe, subscribed: this.subscribed, refused }
   }
 
   /** @param {Connection} connection @param {number} code @param {string} reason */
   closed(connection, code, reason) {
-    this.#alive--
-    if (this.#pool.at(connection.slot) === connection) this.fail(connection.slot, label({ code, reason }))
+    this.#unclosed--
+    if (this.#pool.at(connection.slot) === connection) this.fail(connection.slot, faultText({ code, reason }))
   }
 
   /** A connection failed or was lost. @param {number} slot @param {string} reason */
@@ -202,7 +222,10 @@ export class Engine {
     this.#leave(slot, 'lost')?.close()
   }
 
-  /** @param {number} slot @param {'lost' | 'again' | 'none'} [then] @param {'close' | 'reset'} [how] */
+  /**
+   * Closes the connection of a slot. `then` says when it reopens: see Pool.leave().
+   * @param {number} slot @param {'lost' | 'again' | 'none'} [then] @param {'close' | 'reset'} [how]
+   */
   shut(slot, then = 'again', how = 'close') {
     if (this.#pool.isOpen(slot)) this.#counters.closed++
     this.#leave(slot, then)?.[how]()
@@ -218,23 +241,24 @@ export class Engine {
   message(connection, buffer, start, end) {
     const { slot } = connection
     if (this.#pool.at(slot) !== connection) return
+    // A ping is `{}`; every other message is longer.
     if (end - start < 4) {
       this.#counters.pings++
       this.#pool.pinged(slot, this.clock.now())
       if (this.#pool.pong) connection.send('{}')
       return
     }
-    if (isPush(buffer, start) && this.#publication(slot, buffer, start, end)) return
+    if (isPush(buffer, start) && this.#receivePublication(slot, buffer, start, end)) return
     let message
     try {
       message = JSON.parse(buffer.toString('utf8', start, end))
     } catch {
-      return this.#damaged()
+      return this.#countDamaged()
     }
-    this.#other(connection, message.push ?? message)
+    this.#receiveOther(connection, message.push ?? message)
   }
 
-  #damaged() {
+  #countDamaged() {
     this.#counters.received++
     this.#counters.damaged++
   }
@@ -243,12 +267,13 @@ export class Engine {
    * @param {number} slot @param {Buffer} buffer @param {number} start @param {number} end
    * @returns {boolean} false: it contains no complete payload
    */
-  #publication(slot, buffer, start, end) {
+  #receivePublication(slot, buffer, start, end) {
     if (!this.#payload.read(buffer, start, end)) return false
     const { t, s, c, e, m, o, again, offset } = this.#payload
     const { clock, figures } = this
     const now = clock.now()
     this.lastAt = now
+    // `t` and `o` are µs; `o` leads from the publisher's clock to the gateway's.
     if (m === this.options.machine) figures.probe.record(now - t / 1000)
     else figures.latency.record(now + clock.state.offset - (t + o) / 1000)
     const i = this.#subscriptions.find(slot, c)
@@ -260,21 +285,21 @@ export class Engine {
     return true
   }
 
-  /** Anything but an ordinary publication. @param {Connection} connection @param {any} message reply or push */
-  #other(connection, message) {
+  /** Anything but a publication with a payload. @param {Connection} connection @param {any} message reply or push */
+  #receiveOther(connection, message) {
     const { slot } = connection
-    if (message.connect) this.#connected(connection, message.connect)
-    else if (message.id === 1) this.fail(slot, `connect: ${label(message.error ?? { code: 0 })}`)
-    else if (message.id > 1) this.#answered(slot, message.id - 2, message)
-    else if (message.disconnect) this.fail(slot, label(message.disconnect))
+    if (message.connect) this.#onConnectReply(connection, message.connect)
+    else if (message.id === 1) this.fail(slot, `connect: ${faultText(message.error ?? { code: 0 })}`)
+    else if (message.id > 1) this.#onSubscribeReply(slot, message.id - 2, message)
+    else if (message.disconnect) this.fail(slot, faultText(message.disconnect))
     else if (message.unsubscribe) {
       this.#counters.refused++
-      this.fail(slot, `unsubscribed: ${label(message.unsubscribe)}`)
-    } else if (message.pub) this.#damaged()
+      this.fail(slot, `unsubscribed: ${faultText(message.unsubscribe)}`)
+    } else if (message.pub) this.#countDamaged()
   }
 
   /** @param {Connection} connection @param {any} connect reply or push */
-  #connected(connection, { time, ping = 0, pong = false, subs }) {
+  #onConnectReply(connection, { time, ping = 0, pong = false, subs }) {
     const { slot, number } = connection
     const now = this.clock.now()
     if (time) this.clock.learn(time, this.#pool.began(slot), now)
@@ -283,37 +308,37 @@ export class Engine {
     const { subscribe } = this.options
     if (!oneWay && subscribe === 'with' && this.#subscriptions.width > 0) return
     const requests = subscribe === 'later' ? [] : this.#subscriptions.requests(slot, number)
-    if (requests.length === 0) this.#ready(slot)
+    if (requests.length === 0) this.#onReady(slot)
     else if (!oneWay) connection.send(this.#commands(requests))
     else
       requests.forEach(({ channel }, place) => {
         const subscribe = subs?.[channel]
         const error = { code: 0, message: 'not among the subscriptions' }
-        this.#answered(slot, place, subscribe ? { subscribe } : { error })
+        this.#onSubscribeReply(slot, place, subscribe ? { subscribe } : { error })
       })
   }
 
   /** @param {number} slot @param {number} place of the subscription @param {any} reply */
-  #answered(slot, place, { subscribe, error }) {
-    if (this.#answers[slot] === 0 || place >= this.#subscriptions.width) return
+  #onSubscribeReply(slot, place, { subscribe, error }) {
+    if (this.#pendingReplies[slot] === 0 || place >= this.#subscriptions.width) return
     if (error) {
       this.#counters.refused++
-      if (error.temporary) return this.fail(slot, `subscribe: ${label(error)}`)
-      this.figures.fault(`subscribe: ${label(error)}`)
+      if (error.temporary) return this.fail(slot, `subscribe: ${faultText(error)}`)
+      this.figures.fault(`subscribe: ${faultText(error)}`)
     } else {
       this.subscribed++
       const i = slot * this.#subscriptions.width + place
       this.#subscriptions.answered(i, subscribe, this.clock.now(), this.#settings?.publishFrom ?? 0)
       for (const { data, offset } of subscribe.publications ?? []) {
         const bytes = Buffer.from(JSON.stringify({ data, offset }))
-        if (!this.#publication(slot, bytes, 0, bytes.length)) this.#damaged()
+        if (!this.#receivePublication(slot, bytes, 0, bytes.length)) this.#countDamaged()
       }
     }
-    if (--this.#answers[slot] === 0 && this.options.subscribe !== 'later') this.#ready(slot)
+    if (--this.#pendingReplies[slot] === 0 && this.options.subscribe !== 'later') this.#onReady(slot)
   }
 
-  /** @param {number} slot */
-  #ready(slot) {
+  /** The connection and its subscriptions are confirmed. @param {number} slot */
+  #onReady(slot) {
     const now = this.clock.now()
     this.figures.connect.record(now - this.#pool.began(slot))
     this.#counters.opened++
@@ -322,8 +347,8 @@ export class Engine {
 
   /**
    * Ends connections, which then reconnect like lost ones.
-   * @param {number} share 0 to 1 of the open connections @param {'close' | 'reset'} how @returns {number} connections
-   *   ended
+   * @param {number} share 0 to 1 of the open connections @param {'close' | 'reset'} how
+   * @returns {number} connections ended
    */
   cut(share, how) {
     const slots = this.#pool.draw(Math.round(share * this.#pool.open))
@@ -366,17 +391,17 @@ export class Engine {
     clearInterval(this.#timer)
     this.#resize(0)
     await this.#endPublishing(LAST_DRAIN)
-    for (let left = CLOSE_TIMEOUT; this.#alive > 0 && left > 0; left -= TICK) await sleep(TICK)
+    for (let left = CLOSE_TIMEOUT; this.#unclosed > 0 && left > 0; left -= TICK) await sleep(TICK)
   }
 }
 
 /** @param {object} part */
-const encode = part => Buffer.from(JSON.stringify(part)).toString('base64url')
+const base64url = part => Buffer.from(JSON.stringify(part)).toString('base64url')
 
-const HEAD = encode({ alg: 'HS256', typ: 'JWT' })
+const JWT_HEADER = base64url({ alg: 'HS256', typ: 'JWT' })
 
 /** @param {string} user @param {string} secret @returns {string} JWT that never expires */
 function makeToken(user, secret) {
-  const text = `${HEAD}.${encode({ sub: user })}`
+  const text = `${JWT_HEADER}.${base64url({ sub: user })}`
   return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
 }

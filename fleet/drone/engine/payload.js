@@ -1,21 +1,22 @@
-// Payloads: see Payload in schema.js. The padding states the payload's length, and its letters depend on their place,
-// so that a receiver can check completeness without other information:
+// Payloads: Payload in schema.js explains the numbers. The padding begins with the payload's length, and each of its
+// letters is fixed by its place, so that a receiver needs nothing else to check that the payload is complete:
 //
 //   {"t":1795267980383811,"s":17,"c":3735928559,"e":597123456,"m":1,"o":-250,"p":"512.defgh...yza"}
-//                                             whole length, then `.`, or `!` when it was published again ^
-//                                             each other byte of the padding is the letter of its place in the payload
+//                                                                                 ^ length of the payload; a message that is
+//                                                                                   published again has `!` instead of `.`
 //
-// A publisher without a confirmation cannot know whether the message went out, and publishes it again. `!` keeps the
-// receiver from counting the second copy as a fault of the gateway.
+// Byte i of the payload, if it is a letter of the padding, is letter i mod 26 of the alphabet. A publisher without a
+// confirmation publishes a message again. It may arrive twice; because of the `!` the receiver does not count the
+// second copy as a duplicate made by the gateway.
 
 import { deflateSync, inflateSync } from 'node:zlib'
 import { parseTemplate } from '../../channel-template.js'
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz'
-/** Number of padding bytes that are checked. */
-const LOOKS = 6
+/** Letters of the padding that are checked, evenly spaced. */
+const CHECKED_LETTERS = 6
 /** Minimum length of a payload in bytes. */
-const LEAST = 50
+const MIN_LENGTH = 50
 
 const QUOTE = 0x22
 const COMMA = 0x2c
@@ -26,9 +27,9 @@ const COLON = 0x3a
 const BRACE = 0x7b
 const CLOSING_BRACE = 0x7d
 const A = 0x61
-const [T, S, C, E, M, O, P] = [...'tscemop'].map(letter => letter.charCodeAt(0))
-/** Letters of `"offset":`. */
-const OFFSET = 9
+const ZERO = 0x30
+const [T, S, C, E, M, O, P, U, H] = [...'tscemopuh'].map(letter => letter.charCodeAt(0))
+const OFFSET_KEY = '"offset":'
 
 /**
  * @param {import('../../schema.js').Payload} numbers
@@ -56,7 +57,7 @@ export class PayloadReader {
   m = 0
   o = 0
   again = false
-  /** In the channel's stream; 0: none. */
+  /** Position of the publication in the channel's stream; 0: none. */
   offset = 0
   /** Where the last number ended. */
   #at = 0
@@ -66,7 +67,7 @@ export class PayloadReader {
    * @returns {boolean} false: it contains no complete payload
    */
   read(bytes, from, to) {
-    const at = find(bytes, from, to - LEAST)
+    const at = find(bytes, from, to - MIN_LENGTH)
     if (at < 0) return false
     this.#at = at
     this.t = this.#number(bytes, T)
@@ -80,14 +81,15 @@ export class PayloadReader {
     if (mark < 0 || bytes[mark] !== COMMA || bytes[mark + 2] !== P || bytes[mark + 5] !== QUOTE) return false
     mark += 6
     let length = 0
-    for (let digit = bytes[mark] - 48; digit >= 0 && digit <= 9; digit = bytes[++mark] - 48)
+    for (let digit = bytes[mark] - ZERO; digit >= 0 && digit <= 9; digit = bytes[++mark] - ZERO)
       length = length * 10 + digit
     if (bytes[mark] !== POINT && bytes[mark] !== BANG) return false
     const end = at + length
     if (end <= mark + 2 || end > to || bytes[end - 2] !== QUOTE || bytes[end - 1] !== CLOSING_BRACE)
       return false
+    // The last letter, and others at equal distances before it.
     const step = Math.max(1, (end - mark - 3) >> 2)
-    for (let i = end - 3, looks = LOOKS; i > mark && looks > 0; i -= step, looks--)
+    for (let i = end - 3, checks = CHECKED_LETTERS; i > mark && checks > 0; i -= step, checks--)
       if (bytes[i] !== A + ((i - at) % 26)) return false
     this.again = bytes[mark] === BANG
     this.offset = offsetAfter(bytes, end, to)
@@ -106,7 +108,7 @@ export class PayloadReader {
     if (negative) at++
     const first = at
     let value = 0
-    for (let digit = bytes[at] - 48; digit >= 0 && digit <= 9; digit = bytes[++at] - 48)
+    for (let digit = bytes[at] - ZERO; digit >= 0 && digit <= 9; digit = bytes[++at] - ZERO)
       value = value * 10 + digit
     this.#at = at === first ? -1 : at
     return negative ? -value : value
@@ -119,6 +121,7 @@ export class PayloadReader {
  * @returns {number} start of the payload; -1: none
  */
 function find(bytes, from, last) {
+  // The letter first: quotes are frequent.
   for (let i = from; i <= last; i++)
     if (
       bytes[i] === BRACE &&
@@ -136,37 +139,41 @@ function find(bytes, from, last) {
  * @returns {number} the publication's offset; 0: it has none
  */
 function offsetAfter(bytes, from, to) {
-  for (let i = from; i < to - OFFSET; i++) {
-    if (bytes[i] !== QUOTE || bytes[i + 1] !== O || bytes.toString('latin1', i, i + OFFSET) !== '"offset":')
+  for (let i = from; i < to - OFFSET_KEY.length; i++) {
+    if (
+      bytes[i] !== QUOTE ||
+      bytes[i + 1] !== O ||
+      bytes.toString('latin1', i, i + OFFSET_KEY.length) !== OFFSET_KEY
+    )
       continue
-    let at = i + OFFSET
+    let at = i + OFFSET_KEY.length
     let value = 0
-    for (let digit = bytes[at] - 48; digit >= 0 && digit <= 9; digit = bytes[++at] - 48)
+    for (let digit = bytes[at] - ZERO; digit >= 0 && digit <= 9; digit = bytes[++at] - ZERO)
       value = value * 10 + digit
     return value
   }
   return 0
 }
 
-/** First letters of pushes. */
-const [LETTER_P, U, LETTER_C, H] = [...'puch'].map(letter => letter.charCodeAt(0))
-
 /**
- * A push is `{"push":{"channel":...` or, one-way, `{"channel":...`. Publications within replies are not read here. A
- * push that is no JSON has another format.
+ * A JSON push begins with `{"push":` or, one-way, `{"channel":`. A message without a brace is not JSON: a push of a
+ * transport that a benchmark added.
  * @param {Uint8Array} bytes @param {number} at start of a message
  */
 export const isPush = (bytes, at) =>
   bytes[at] !== BRACE ||
-  (bytes[at + 2] === LETTER_P && bytes[at + 3] === U) ||
-  (bytes[at + 2] === LETTER_C && bytes[at + 3] === H)
+  (bytes[at + 2] === P && bytes[at + 3] === U) ||
+  (bytes[at + 2] === C && bytes[at + 3] === H)
+
+/** Unix ms of 2025-01-01. */
+const YEAR_2025 = 1_735_689_600_000
 
 /**
  * Number of a publisher, the `e` of its payloads: tenths of a second since 2025, so a later start has a greater
  * number.
  * @param {number} time Unix ms @returns {number}
  */
-export const startNumber = time => Math.max(1, (time - 1735689600000) / 100) >>> 0
+export const startNumber = time => Math.max(1, (time - YEAR_2025) / 100) >>> 0
 
 /** @param {Uint32Array<ArrayBuffer>} sequences @returns {string} their form in a ledger */
 export const packSequences = sequences => deflateSync(Buffer.from(sequences.buffer)).toString('base64')
@@ -181,6 +188,7 @@ export function readLedger({ channels, part, parts, sequences }) {
   const bytes = inflateSync(Buffer.from(sequences, 'base64'))
   const last = new Uint32Array(Uint8Array.from(bytes).buffer)
   return name => {
+    // A channel of another part gives a fraction, which is no index.
     const at = (template.indexOf(name) - part) / parts
     return last[at] ?? 0
   }

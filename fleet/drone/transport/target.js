@@ -11,13 +11,14 @@ import { ANSWER_TIMEOUT, OPEN, onRead } from './wire.js'
 const MAX_WIRES = 64
 /** Maximum bytes of a response: a reply to each command of a batch. */
 const MAX_ANSWER = 1 << 22
-/** s without a POST after which a connection is closed: earlier than servers do, whose closing would lose a POST. */
-const IDLE = 3
+/** s without a POST after which a connection is closed. Servers wait longer: closing first, they would lose a POST. */
+const IDLE_TIMEOUT = 3
 
 export class Target {
   /** Addresses of the host, all of one family. @type {Promise<import('node:dns').LookupAddress[]> | null} */
-  #found = null
-  #turn = 0
+  #addresses = null
+  /** Connections go to the addresses in turn. */
+  #nextAddress = 0
 
   /**
    * @param {import('./dialer.js').Dialer} dialer
@@ -37,12 +38,12 @@ export class Target {
     this.secure = secure
     this.host = host
     this.prefix = pathname.replace(/\/+$/, '')
-    /** Names by which the allow list may contain it. */
+    /** Forms of its name in an allow list. */
     this.names = [name, hostname, `${hostname}:${port}`]
     this.sources = sources
     this.posts = new Posts(this)
-    /** The event of an open socket. */
-    this.opened = secure ? 'secureConnect' : 'connect'
+    /** Event of a socket that is connected. */
+    this.openEvent = secure ? 'secureConnect' : 'connect'
     /** @type {any} */
     this.options = {
       host: name,
@@ -52,9 +53,9 @@ export class Target {
       onread: { buffer: dialer.buffer, callback: onRead },
       /** @param {string} name @param {object} _options @param {Function} done */
       lookup: (name, _options, done) =>
-        this.#look(name).then(
+        this.#resolve(name).then(
           found => {
-            const { address, family } = found[this.#turn++ % found.length]
+            const { address, family } = found[this.#nextAddress++ % found.length]
             done(null, address, family)
           },
           error => done(error),
@@ -64,16 +65,16 @@ export class Target {
   }
 
   /** Resolves the name once. @param {string} name */
-  #look(name) {
-    this.#found ??= lookup(name, { all: true, verbatim: false, family: this.sources.family }).then(
+  #resolve(name) {
+    this.#addresses ??= lookup(name, { all: true, verbatim: false, family: this.sources.family }).then(
       // localhost has two families, and many servers listen on the first one only.
       found => found.filter(({ family }) => family === found[0].family),
       error => {
-        this.#found = null
+        this.#addresses = null
         throw error
       },
     )
-    return this.#found
+    return this.#addresses
   }
 
   /**
@@ -83,14 +84,17 @@ export class Target {
     return `${start.replace(' ', ` ${this.prefix}`)} HTTP/1.1\r\nHost: ${this.host}\r\n${headers}\r\n`
   }
 
-  /** @param {string} path @param {string} body JSON @param {string} [more] headers */
-  post(path, body, more = '') {
+  /** @param {string} path @param {string} body JSON @param {string} [moreHeaders] lines with CRLF */
+  post(path, body, moreHeaders = '') {
     const length = Buffer.byteLength(body)
-    const headers = `Content-Type: application/json\r\nContent-Length: ${length}\r\n${more}`
+    const headers = `Content-Type: application/json\r\nContent-Length: ${length}\r\n${moreHeaders}`
     return Buffer.from(this.head(`POST ${path}`, headers) + body)
   }
 
-  /** @param {number} pair @returns {import('./wire.js').WireSocket} that is connecting */
+  /**
+   * @param {number} pair index of the source address and port
+   * @returns {import('./wire.js').WireSocket} that is connecting
+   */
   connect(pair) {
     const options = { ...this.options, ...this.sources.at(pair) }
     return /** @type {any} */ (this.secure ? tlsConnect(options) : new Socket(options).connect(options))
@@ -98,19 +102,20 @@ export class Target {
 }
 
 /**
- * A source of requests. `text`: body of the response, a character for each byte.
+ * Sends POSTs. `request` makes the next one, null: none any more; `posted` gets the response: `status` 0 if the POST
+ * failed, `text` the body as latin1.
  * @typedef {{request: () => Buffer | null, posted: (status: number, reason: string, text: string) => void}} Sender
  */
 
-/** The POSTs of all connections to a target, over a few kept connections. */
+/** Sends the POSTs of all connections to a target over a few kept connections. */
 class Posts {
-  /** @type {Sender[]} each once at most */
+  /** @type {Sender[]} waiting, each at most once */
   queue = []
   /** @type {Set<PostWire>} */
   wires = new Set()
   #target
 
-  /** @param {import('./target.js').Target} target */
+  /** @param {Target} target */
   constructor(target) {
     this.#target = target
   }
@@ -119,30 +124,33 @@ class Posts {
   push(sender) {
     this.queue.push(sender)
     for (const wire of this.wires) if (wire.state === OPEN && !wire.sender) return wire.next()
-    this.more()
+    this.openWire()
   }
 
-  more() {
+  /** Opens a connection for waiting POSTs, within the limit. */
+  openWire() {
     if (this.queue.length > 0 && this.wires.size < MAX_WIRES) new PostWire(this.#target, this).open()
   }
 }
 
+/** A kept connection for POSTs, one at a time. */
 class PostWire extends HttpWire {
   /** Owner of the POST under way. @type {Sender | undefined} */
   sender
   answer = ''
 
-  /** @param {import('./target.js').Target} target @param {Posts} posts */
+  /** @param {Target} target @param {Posts} posts */
   constructor(target, posts) {
     super(target)
     this.posts = posts
     posts.wires.add(this)
   }
 
+  /** Sends the next waiting POST, or waits for one. */
   next() {
     let request
     while (!request && (this.sender = this.posts.queue.shift())) request = this.sender.request()
-    this.dialer.watch(this, request ? ANSWER_TIMEOUT : IDLE)
+    this.dialer.watch(this, request ? ANSWER_TIMEOUT : IDLE_TIMEOUT)
     if (request) this.write(request)
   }
 
@@ -169,7 +177,7 @@ class PostWire extends HttpWire {
     this.answer = ''
     this.sender = undefined
     if (!this.kept) this.end('closed')
-    // It may have another request, and send it over this wire.
+    // The sender may push its next POST, which takes this wire.
     sender?.posted(status, `HTTP ${status}`, answer)
     if (this.state === OPEN && !this.sender) this.next()
   }
@@ -178,9 +186,9 @@ class PostWire extends HttpWire {
   gone() {
     const { posts } = this
     posts.wires.delete(this)
-    // A wire that never connected has no sender yet.
+    // A wire that never connected has no sender. One waiting POST fails with it: else the queue would never end.
     if (this.status === 0) this.sender ??= posts.queue.shift()
     this.sender?.posted(0, this.reason, '')
-    posts.more()
+    posts.openWire()
   }
 }

@@ -51,7 +51,7 @@ export class Wire {
     socket.wire = this
     socket.on('error', onError)
     socket.on('close', onClose)
-    socket.once(target.opened, onOpened)
+    socket.once(target.openEvent, onOpened)
     if (this.pair < 0) this.end('no source port is left')
   }
 

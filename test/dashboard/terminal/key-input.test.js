@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import blessed from 'blessed'
 import t from 'tap'
-import { KeyInput, nameOf } from '../../../dashboard/terminal/keys.js'
+import { KeyInput, keyName } from '../../../dashboard/terminal/key-input.js'
 
 /**
  * A program of blessed that reads chunks of bytes.
@@ -17,7 +17,7 @@ function reader(t) {
   /** @type {() => void} */
   let onName = () => {}
   program.on('keypress', (/** @type {string} */ character, /** @type {any} */ key) => {
-    const name = nameOf(character, key)
+    const name = keyName(character, key)
     if (name === '') return
     keys.push(name)
     onName()

@@ -64,10 +64,11 @@ export const CHARTS = [
     format: bytes,
     binary: true,
     series: [
-      { label: 'user space', style: 'series1', value: ({ each }) => each },
-      { label: 'kernel', style: 'series3', value: ({ eachKernel }) => eachKernel },
+      { label: 'user space', style: 'series1', value: ({ bytesPerConnection }) => bytesPerConnection },
+      { label: 'kernel', style: 'series3', value: ({ kernelPerConnection }) => kernelPerConnection },
     ],
     figure: whole,
+    // Fewer connections say nothing about the memory of one.
     unknown: 'from 1,000 on',
   },
   {

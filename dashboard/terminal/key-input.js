@@ -1,39 +1,41 @@
 import { EventEmitter } from 'node:events'
 
-const OPENING = /\x1b(?:O|\[\[?|\[[0-?]+[ -/]*)?$/
+/** The incomplete escape sequence at the end of a chunk. */
+const INCOMPLETE = /\x1b(?:O|\[\[?|\[[0-?]+[ -/]*)?$/
 /** Terminal reports that are not keys: attributes, cursor position, ends of pasted text. */
 const REPORTS = /\x1b\[(?:[<-?][0-?]*[ -/]*[@-~]|\d+;\d+R|20[01]~)/g
-/** A lone escape is the key after this time, ms. On a slow link the rest of a sequence may be late. */
-const ESCAPE_WAIT = 50
+/** Time to wait for the rest of an escape sequence, ms; then a lone escape is the key. */
+const ESCAPE_TIMEOUT = 50
 
 /**
- * The input of blessed, which treats every chunk as whole keys. But a sequence may arrive in pieces, and a lone
- * escape is a key only if nothing follows.
+ * The input of blessed, which takes a chunk for complete keys. This joins escape sequences that arrive in pieces, and
+ * drops terminal reports.
  */
 export class KeyInput extends EventEmitter {
   #rest = ''
   /** @type {NodeJS.Timeout | undefined} */
-  #waiting
+  #timer
 
   /** @param {Buffer} bytes */
   write(bytes) {
-    clearTimeout(this.#waiting)
+    clearTimeout(this.#timer)
     const text = this.#rest + bytes.toString('latin1')
-    const end = text.search(OPENING)
+    const end = text.search(INCOMPLETE)
     this.#rest = end < 0 ? '' : text.slice(end)
     this.#send(end < 0 ? text : text.slice(0, end))
-    if (this.#rest !== '') this.#waiting = setTimeout(() => this.#flush(), ESCAPE_WAIT)
+    if (this.#rest !== '') this.#timer = setTimeout(() => this.#flush(), ESCAPE_TIMEOUT)
   }
 
+  /** Forgets an incomplete sequence. */
   clear() {
-    clearTimeout(this.#waiting)
+    clearTimeout(this.#timer)
     this.#rest = ''
   }
 
   #flush() {
     const rest = this.#rest
     this.#rest = ''
-    // Half a sequence is not a key.
+    // The beginning of a longer sequence is not a key.
     if (rest === '\x1b') this.#send(rest)
   }
 
@@ -46,7 +48,7 @@ export class KeyInput extends EventEmitter {
 
 /**
  * @typedef {object} BlessedKey
- * @property {string} [name] none for characters beyond letters
+ * @property {string} [name] of letters and special keys
  * @property {string} full with `C-`, `M-` and `S-` for Ctrl, Alt and Shift
  * @property {boolean} [ctrl]
  * @property {boolean} [meta]
@@ -55,9 +57,10 @@ export class KeyInput extends EventEmitter {
 
 /**
  * @param {string | undefined} character @param {BlessedKey} key
- * @returns {string} blessed's name, but a capital letter is itself; '' for a key that blessed reports twice
+ * @returns {string} blessed's name, but a capital letter for Shift and a letter; '': ignore the key
  */
-export function nameOf(character, { name, full, ctrl, meta, shift }) {
+export function keyName(character, { name, full, ctrl, meta, shift }) {
+  // Blessed reports the enter key twice: as `return` and as `enter`.
   if (name === 'return') return ''
   if (name === 'linefeed') return 'enter'
   if (shift && !ctrl && !meta && name?.length === 1) return name.toUpperCase()
