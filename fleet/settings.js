@@ -1,4 +1,4 @@
-// The settings of the fleet: `halley fleet set NAME VALUE`.
+// The table of the fleet's settings: name, default, help text and parser of `halley fleet set NAME VALUE`.
 
 /** @typedef {import('./schema.js').FleetSettings} FleetSettings */
 
@@ -26,21 +26,21 @@ export const TRANSPORTS = Object.freeze(
  */
 
 /**
- * @param {number} least @param {number} most
+ * @param {number} min @param {number} max
  * @returns {(text: string) => number} accepts commas and underscores between digits, and the suffixes `k` and `m`
  */
-const number = (least, most) => text => {
+const number = (min, max) => text => {
   const match = /^(\d[\d_,]*(?:\.\d+)?)([km]?)$/i.exec(text.trim())
   const unit = { k: 1e3, m: 1e6, '': 1 }[match?.[2].toLowerCase() ?? ''] ?? 1
   const value = match ? Number(match[1].replace(/[_,]/g, '')) * unit : Number.NaN
-  if (!(value >= least && value <= most))
-    throw new SettingError(`"${text}" is not a number from ${least} to ${most}`)
+  if (!(value >= min && value <= max))
+    throw new SettingError(`"${text}" is not a number from ${min} to ${max}`)
   return value
 }
 
-/** @param {number} least @param {number} most @returns {(text: string) => number} */
-const integer = (least, most) => text => {
-  const value = number(least, most)(text)
+/** @param {number} min @param {number} max @returns {(text: string) => number} */
+const integer = (min, max) => text => {
+  const value = number(min, max)(text)
   if (!Number.isInteger(value)) throw new SettingError(`"${text}" is not a whole number`)
   return value
 }

@@ -1,8 +1,8 @@
 // The fleet's status on a terminal: snapshots of the controller -> state -> panels -> lines.
 //
-// It is for those who run a load test: `halley fleet status`. It stands on the dashboard's kit (view/, chart/,
-// terminal/). It may import that kit, and of the fleet the schema, the settings and the statistics; the controller is
-// handed in as a Source. It promises what the dashboard promises; where there is no screen it prints one page of text.
+// For users of load tests: `halley fleet status`. It may import the dashboard's view/, chart/ and terminal/, and the
+// fleet's schema, settings and statistics; the controller is passed in as a Source. Like the dashboard it always
+// restores the terminal. Where there is no screen it prints one page of text.
 
 import { detectCapabilities } from '../../dashboard/terminal/capabilities.js'
 import { plain } from '../../dashboard/terminal/line.js'
@@ -17,9 +17,9 @@ import { initialState, reduce } from './state.js'
  * The source of the snapshots. An implementation MUST reconnect to the controller until it is closed, MUST NOT keep
  * the process alive after `close`, and MUST NOT throw whatever the controller sends.
  * @typedef {object} Source
- * @property {(listener: (snapshot: import('../schema.js').FleetSnapshot) => void) => void} onSnapshot each second
- * @property {(listener: (reason: string) => void) => void} [onLost] the controller is gone, and why, in one line; it
- *   is back with the next snapshot
+ * @property {(listener: (snapshot: FleetSnapshot) => void) => void} onSnapshot each second
+ * @property {(listener: (reason: string) => void) => void} [onLost] the controller is gone; `reason` is one line. The
+ *   next snapshot shows that it is back
  * @property {(name: string, params: Record<string, any>) => Promise<any>} [command] sends the controller a command:
  *   `set` with `{n: 1000}`, `restart` with `{ids: ['d1']}`; without it the view is read-only. Rejects with a line of
  *   text
@@ -27,28 +27,28 @@ import { initialState, reduce } from './state.js'
  * @property {() => void} close
  */
 
-/** Columns where the output is not a terminal. */
-const PAGE = 120
+/** Size where the output is not a terminal. */
+const PAGE = { columns: 120, rows: 24 }
 /** Time to wait for the first snapshot where there is no screen, ms. */
 const SNAPSHOT_TIMEOUT = 10_000
 
 /**
  * Shows the fleet on a terminal until the user quits. Without cursor addressing (a pipe, TERM=dumb) it prints one
- * picture as text.
+ * page as text.
  * @param {object} parts
  * @param {Source} parts.source closed at the end
  * @param {NodeJS.ReadStream} parts.stdin @param {NodeJS.WriteStream & {fd: number}} parts.stdout
  * @param {Record<string, string | undefined>} parts.env @param {{ascii?: boolean, noColor?: boolean}} [parts.flags]
  * @param {number} [parts.timeout] ms
  * @returns {Promise<void>}
- * @throws {Error} no snapshot, and no screen; or a fault of the view, after the terminal is restored
+ * @throws {Error} no snapshot, and no screen; or a bug in the view, after the terminal is restored
  */
 export async function openView({ source, stdin, stdout, env, flags, timeout = SNAPSHOT_TIMEOUT }) {
   const capabilities = detectCapabilities({ env, isTTY: Boolean(stdout.isTTY), flags })
   const { unicode, colors } = capabilities
   if (!capabilities.screen) {
     const snapshot = await firstSnapshot(source, timeout)
-    const lines = renderStatus(snapshot, { columns: stdout.columns || PAGE, unicode })
+    const lines = renderStatus(snapshot, { columns: stdout.columns || PAGE.columns, unicode })
     stdout.write(`${lines.join('\n')}\n`)
     return
   }
@@ -81,16 +81,16 @@ function firstSnapshot(source, timeout) {
 }
 
 /**
- * One picture.
+ * A snapshot as text.
  * @param {FleetSnapshot} snapshot @param {object} options @param {number} options.columns
  * @param {number} [options.rows] a screen of that height; without it a page without charts, as long as it needs
  * @param {boolean} [options.unicode]
- * @returns {string[]} lines, without blanks at their ends
+ * @returns {string[]} lines without trailing blanks
  */
 export function renderStatus(snapshot, { columns, rows, unicode = true }) {
   const look = { unicode, colors: false }
   const now = snapshot.time
-  const size = { columns, rows: rows ?? 24 }
+  const size = { columns, rows: rows ?? PAGE.rows }
   const state = reduce(initialState({ look, size, now }), { type: 'snapshot', snapshot, now })
   return (rows === undefined ? page(state) : render(state)).map(line => {
     const text = plain(line)

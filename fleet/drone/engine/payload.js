@@ -2,8 +2,8 @@
 // letters is fixed by its place, so that a receiver needs nothing else to check that the payload is complete:
 //
 //   {"t":1795267980383811,"s":17,"c":3735928559,"e":597123456,"m":1,"o":-250,"p":"512.defgh...yza"}
-//                                                                                 ^ length of the payload; a message that is
-//                                                                                   published again has `!` instead of `.`
+//                                                                                 ^ length of the payload, then `.`,
+//                                                                                   or `!` if published again
 //
 // Byte i of the payload, if it is a letter of the padding, is letter i mod 26 of the alphabet. A publisher without a
 // confirmation publishes a message again. It may arrive twice; because of the `!` the receiver does not count the

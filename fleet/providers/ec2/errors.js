@@ -1,11 +1,11 @@
-// Errors of EC2 with advice.
+// EC2 errors as one line of text with advice.
 
 import { ProviderError } from '../contract.js'
 
 /** A failed call to EC2; the message is one line. */
 export class Ec2Error extends ProviderError {
   /**
-   * @param {string} message one line @param {string} code of EC2, or of the network
+   * @param {string} message one line @param {string} code of EC2 or Node.js; synonyms have one code
    * @param {string} region '': not specific to a region
    */
   constructor(message, code, region) {
@@ -26,18 +26,17 @@ export const THROTTLED = Object.freeze(
   ]),
 )
 
-const NO_ACCESS = 'docs/fleet-ec2.md has the required policy'
+const POLICY_DOCS = 'docs/fleet-ec2.md has the required policy'
 
-/**
- * Code -> message. `said` is EC2's own text, `action` the call. @type {Record<string, (said: string, action: string)
- * => string>}
- */
+/** @typedef {(said: string, action: string) => string} Message `said`: EC2's own text; `action`: the call */
+
+/** By code. @type {Record<string, Message>} */
 const MESSAGES = {
   CredentialsProviderError: said =>
     `no AWS credentials (${said}): set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run "aws configure"`,
   ExpiredToken: () => 'the AWS credentials have expired: get new ones and try again',
   NotAccepted: said => `the AWS credentials were not accepted (${said})`,
-  UnauthorizedOperation: (_, action) => `the AWS credentials do not allow ec2:${action}; ${NO_ACCESS}`,
+  UnauthorizedOperation: (_, action) => `the AWS credentials do not allow ec2:${action}; ${POLICY_DOCS}`,
   OptInRequired: said => `this account has not opted in to the region (${said})`,
   RequestTimeTooSkewed: () => "this machine's clock is wrong: EC2 refuses signatures with a wrong time",
   InsufficientInstanceCapacity: () =>
@@ -64,7 +63,7 @@ const MESSAGES = {
   TimeoutError: () => 'EC2 cannot be reached: no answer in time',
 }
 
-/** Synonymous codes. @type {Record<string, string>} */
+/** Codes that mean the same as one of MESSAGES. @type {Record<string, string>} */
 const SYNONYMS = {
   RequestExpired: 'ExpiredToken',
   ExpiredTokenException: 'ExpiredToken',
@@ -88,13 +87,12 @@ const SYNONYMS = {
   ETIMEDOUT: 'TimeoutError',
 }
 
-/** @param {unknown} error @param {number} [most] @returns {string} one line */
-function oneLine(error, most = 300) {
-  const text = String(/** @type {any} */ (error)?.message || error)
-    .replace(/\s+/g, ' ')
-    .trim()
-    .replace(/\.$/, '')
-  return text.length > most ? `${text.slice(0, most)}...` : text
+const MAX_LENGTH = 300
+
+/** @param {unknown} message @returns {string} one line without a full stop */
+function oneLine(message) {
+  const text = String(message).replace(/\s+/g, ' ').trim().replace(/\.$/, '')
+  return text.length > MAX_LENGTH ? `${text.slice(0, MAX_LENGTH)}...` : text
 }
 
 /** @param {any} error of the SDK @param {string} region @param {string} action `RunInstances` @returns {Ec2Error} */
@@ -102,18 +100,16 @@ export function toEc2Error(error, region, action) {
   if (error instanceof Ec2Error) return error
   // A connection tried at several addresses fails with an AggregateError, whose own message is empty.
   const said = oneLine(error.message || error.errors?.[0]?.message || error.code || error.name)
+  // The SDK has the code of a response in `Code` or `name`; Node.js has that of a network error in `code`.
   const code = String(
     error.Code ?? (error.$metadata?.httpStatusCode ? error.name : (error.code ?? error.name)),
   )
-  const known = MESSAGES[SYNONYMS[code] ?? code]
+  const canonical = SYNONYMS[code] ?? code
+  const message = MESSAGES[canonical]
   // Errors of credentials and clock concern all regions.
-  const everywhere = /^(?:CredentialsProviderError|ExpiredToken|RequestTimeTooSkewed)$/.test(
-    SYNONYMS[code] ?? code,
-  )
-  const text = known ? known(said, action) : `${action} failed: ${code === 'Error' ? '' : `${code}: `}${said}`
-  return new Ec2Error(
-    everywhere ? text : `${region}: ${text}`,
-    SYNONYMS[code] ?? code,
-    everywhere ? '' : region,
-  )
+  const everywhere = /^(?:CredentialsProviderError|ExpiredToken|RequestTimeTooSkewed)$/.test(canonical)
+  const text = message
+    ? message(said, action)
+    : `${action} failed: ${code === 'Error' ? '' : `${code}: `}${said}`
+  return new Ec2Error(everywhere ? text : `${region}: ${text}`, canonical, everywhere ? '' : region)
 }

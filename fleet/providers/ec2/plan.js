@@ -1,4 +1,4 @@
-// The launch plan, made by read-only calls.
+// Plans a launch by read-only calls: instances, price, and the lines that are printed before the launch.
 
 import { randomBytes } from 'node:crypto'
 import { packProgram } from '../../program.js'
@@ -11,17 +11,17 @@ import { priceOf } from './price.js'
 import { setupScript, USER_DATA_LIMIT, userData } from './user-data.js'
 
 /**
- * @typedef {object} Place a region
+ * @typedef {object} Place a region, and what is launched there
  * @property {string} region
  * @property {import('./machines.js').MachineType} type
  * @property {import('./machines.js').Image} image
  * @property {string} subnet '': the default VPC's
  * @property {string} vpc '': the default one
  * @property {import('./price.js').PriceOf | null} price
- * @typedef {object} Details
+ * @typedef {object} Details of a plan; launch.js stores them in a file, from which it relaunches drones
  * @property {string} nonce of this launch, for its client tokens
  * @property {string} run
- * @property {string} dir
+ * @property {string} dir folder of the fleet's files
  * @property {Record<string, any>} flags
  * @property {import('./options.js').Options} options
  * @property {Place[]} places
@@ -30,17 +30,20 @@ import { setupScript, USER_DATA_LIMIT, userData } from './user-data.js'
  * @property {import('../../program.js').Program} program of the drones
  */
 
+/** ms. */
+const HOUR = 3_600_000
+
 /** @param {number} ms @returns {string} */
-const durationText = ms => (ms % 3_600_000 === 0 ? `${ms / 3_600_000} h` : `${Math.round(ms / 60_000)} min`)
+const durationText = ms => (ms % HOUR === 0 ? `${ms / HOUR} h` : `${Math.round(ms / 60_000)} min`)
 
 /** @param {number} dollars */
 const dollarsText = dollars => (dollars < 1 ? dollars.toFixed(4) : dollars.toFixed(2))
 
 /**
  * @param {import('./options.js').Options} options @param {import('../../schema.js').LaunchConfig} config
- * @returns {Promise<import('./groups.js').Rule[]>}
+ * @returns {Promise<import('./groups.js').Rule[]>} of the security group: who may connect to a drone
  */
-async function rulesOf({ controller, keyName }, config) {
+async function inboundRules({ controller, keyName }, config) {
   /** @type {import('./groups.js').Rule[]} */
   const rules = []
   if (controller === null || (config.listen === undefined && keyName === '')) return rules
@@ -69,9 +72,10 @@ async function planRegion(ec2, region, subnet, options) {
 }
 
 /**
- * @param {Details} details @param {number} size of the user data, bytes @param {string} script @returns {string[]}
+ * @param {Details} details @param {number} size of the largest user data, bytes @param {string} script setup.sh
+ * @returns {string[]} LaunchPlan.lines
  */
-function linesOf({ run, options, places, batches, rules, program }, size, script) {
+function planLines({ run, options, places, batches, rules, program }, size, script) {
   const { timeLimit, spot, maxPrice, keyName } = options
   const { config } = batches[0]
   const count = batches.reduce((sum, batch) => sum + batch.count, 0)
@@ -91,12 +95,14 @@ function linesOf({ run, options, places, batches, rules, program }, size, script
     )
   }
   const allowed = rules.map(({ port, from, why }) => `TCP ${port} from ${from} (${why})`).join(', ')
+  // `ends` is known only at the launch.
+  const tags = tagsOf({ run, names: namesOf(batches[0]), ends: 0 }).map(
+    ({ Key, Value }) => `${Key}=${Key === 'halley:ends' ? '<launch + time limit>' : Value}`,
+  )
   lines.push(
     `security group ${groupName(run)} in each region, removed by stop; in: ${allowed || 'nothing'}; out: everything`,
     ...(keyName === '' ? [] : [`SSH key ${keyName}`]),
-    `tags of instances, volumes and groups: ${tagsOf({ run, names: namesOf(batches[0]), ends: 0 })
-      .map(({ Key, Value }) => `${Key}=${Key === 'halley:ends' ? '<launch + time limit>' : Value}`)
-      .join(' ')}`,
+    `tags of instances, volumes and groups: ${tags.join(' ')}`,
     `time limit ${durationText(timeLimit)}: each instance then powers itself off, which terminates it, whatever happens here`,
     config.listen === undefined ? `drones dial ${config.controller}` : `drones listen at ${config.listen}`,
     `targets allowed: ${config.allow.join(', ')}`,
@@ -112,8 +118,8 @@ function linesOf({ run, options, places, batches, rules, program }, size, script
 }
 
 /**
- * @param {{run: string, names: string, ends: number}} of `names`: drones of a call @returns {{Key: string, Value:
- *   string}[]}
+ * @param {{run: string, names: string, ends: number}} launch `names`: drones of a call; `ends`: Unix ms
+ * @returns {{Key: string, Value: string}[]} tags of its instances
  */
 export const tagsOf = ({ run, names, ends }) => [
   { Key: 'Name', Value: `halley ${run} ${names}` },
@@ -129,7 +135,7 @@ export const tagsOf = ({ run, names, ends }) => [
 export async function plan({ drones, flags, dir }) {
   const options = readOptions(flags)
   const { endpoint } = readPlace(flags)
-  // Before any request: report errors of the command line.
+  // Throws on invalid flags, before any request is made.
   const configs = drones.map(({ controller, listen, ...config }) => ({
     ...config,
     ...connectAddress(options, { ...config, controller, listen }),
@@ -143,7 +149,7 @@ export async function plan({ drones, flags, dir }) {
       inParallel(regions, region =>
         planRegion(ec2, region, options.subnets[chosen.indexOf(region)] ?? '', options),
       ).then(allOf),
-      rulesOf(options, configs[0]),
+      inboundRules(options, configs[0]),
       packProgram(),
       setupScript(),
     ])
@@ -163,7 +169,7 @@ export async function plan({ drones, flags, dir }) {
     const ends = Date.now() + options.timeLimit
     let size = 0
     for (const batch of batches) size = Math.max(size, (await userData(bootOf(details, batch, ends))).length)
-    return { lines: linesOf(details, size, script), price: totalOf(details), details }
+    return { lines: planLines(details, size, script), price: totalPrice(details), details }
   } finally {
     ec2.close()
   }
@@ -171,8 +177,8 @@ export async function plan({ drones, flags, dir }) {
 
 /**
  * @param {Pick<Details, 'options' | 'places' | 'program'>} details @param {import('./handles.js').Batch} batch
- * @param {number} ends
- * @returns {import('./user-data.js').Boot}
+ * @param {number} ends Unix ms
+ * @returns {import('./user-data.js').Boot} what the user data of the batch contains
  */
 export function bootOf({ options, places, program }, { region, config, prefix, first }, ends) {
   const memory = places.find(place => place.region === region)?.type.memory ?? 0
@@ -189,7 +195,7 @@ export function bootOf({ options, places, program }, { region, config, prefix, f
 }
 
 /** @param {Details} details @returns {import('../contract.js').LaunchPlan['price']} */
-function totalOf({ places, batches, options }) {
+function totalPrice({ places, batches, options }) {
   let hourly = 0
   const unknown = []
   for (const { region, price, type } of places) {
@@ -204,10 +210,10 @@ function totalOf({ places, batches, options }) {
   )
   const missing =
     unknown.length > 0 ? `; without ${unknown.join(', ')}, whose price is not known (--price)` : ''
-  const whole = dollarsText((hourly * options.timeLimit) / 3_600_000)
+  const total = dollarsText((hourly * options.timeLimit) / HOUR)
   return {
     hourly,
     currency: 'USD',
-    note: `$${whole} until the time limit of ${durationText(options.timeLimit)}${sources ? ` (${sources})` : ''}${missing}; traffic costs extra`,
+    note: `$${total} until the time limit of ${durationText(options.timeLimit)}${sources ? ` (${sources})` : ''}${missing}; traffic costs extra`,
   }
 }

@@ -9,24 +9,23 @@ import { shown } from '../../../dashboard/view/state.js'
 
 /** @typedef {[key: string, text: string]} Key */
 
-/** @param {State} state @returns {Key[]} the most important ones first */
+/** @param {State} state @returns {Key[]} the most important first */
 function keysOf(state) {
   const { view, frozen, sort, commands } = state
   const ifWritable = (/** @type {Key[]} */ ...keys) => (commands ? keys : [])
-  /** @type {Key[]} */
-  const list = [
-    ['q', 'quit, load continues'],
-    ['esc', 'back'],
-  ]
+  /** @type {Key} */
+  const quit = ['q', 'quit, load continues']
+  /** @type {Key} */
+  const back = ['esc', 'back']
   /** @type {Key} */
   const pause = ['p', frozen === null ? 'pause' : 'go on']
   switch (view) {
     case 'help':
     case 'events':
     case 'faults':
-      return [...list, ['↑↓', 'scroll']]
+      return [quit, back, ['↑↓', 'scroll']]
     case 'detail':
-      return [...list, ['↑↓', 'other drone'], ...ifWritable(['r', 'restart']), pause]
+      return [quit, back, ['↑↓', 'other drone'], ...ifWritable(['r', 'restart']), pause]
     case 'main':
       if (shown(state).snapshot === null)
         return [
@@ -34,7 +33,7 @@ function keysOf(state) {
           ['h', 'help'],
         ]
       return [
-        list[0],
+        quit,
         ['h', 'help'],
         ['↑↓', 'select'],
         ['enter', 'detail'],
@@ -56,7 +55,7 @@ export const footer = footerOf(keysOf)
  * @param {State} state @param {NonNullable<State['dialog']>} dialog
  * @returns {import('../../../dashboard/view/panels.js').Question}
  */
-function contents(state, dialog) {
+function questionOf(state, dialog) {
   const { snapshot } = shown(state)
   if (dialog.kind === 'restart') {
     const open = snapshot?.drones.find(({ id }) => id === dialog.id)?.sample?.gauges.open ?? 0
@@ -90,4 +89,4 @@ function contents(state, dialog) {
  * @returns {Line[]} with the question in front of them, if there is one
  */
 export const withDialog = (lines, state) =>
-  state.dialog === null ? lines : withQuestion(lines, state.size, contents(state, state.dialog))
+  state.dialog === null ? lines : withQuestion(lines, state.size, questionOf(state, state.dialog))

@@ -2,7 +2,7 @@ import { duration } from '../../../dashboard/format.js'
 import { statusOf, waitingOf } from '../../../dashboard/view/panels.js'
 import { isStale } from '../picture.js'
 
-/** @type {import('../state.js').Panel} */
+/** Why the figures are old. @type {import('../state.js').Panel} */
 export const status = statusOf(isStale, (state, time) => [staleReason(state, time), 'bad'])
 
 /**
@@ -13,14 +13,15 @@ export const status = statusOf(isStale, (state, time) => [staleReason(state, tim
 function staleReason({ lost, receivedAt, now }, time) {
   if (lost === null)
     return `no data for ${duration(now - receivedAt)}: controller stuck or stopped; figures of ${time}`
+  // The text of NoFleetError.
   if (/^no fleet is in/.test(lost.reason))
     return `the fleet was stopped ${duration(now - lost.since)} ago; figures of ${time}`
-  // That the controller has gone is said already.
+  // The beginning of the text says it already.
   const reason = lost.reason === '' || /^the controller has/.test(lost.reason) ? '' : ` (${lost.reason})`
   return `controller gone for ${duration(now - lost.since)}, retrying; figures of ${time}${reason}`
 }
 
-/** @type {import('../state.js').Panel} */
+/** The page before the first figures. @type {import('../state.js').Panel} */
 export const waiting = waitingOf('halley fleet', ({ lost, now, receivedAt }) => {
   const waited = duration(now - receivedAt)
   if (lost === null)
