@@ -32,16 +32,7 @@ const LAST_DRAIN = 1000
 /** Publishers whose ledgers are kept. */
 const MAX_PUBLISHERS = 8
 /** Settings whose change reopens all connections. */
-const CONNECTION_SETTINGS = [
-  'targets',
-  'transport',
-  'first',
-  'channels',
-  'recover',
-  'user',
-  'addresses',
-  'ports',
-]
+const DIAL_SETTINGS = ['targets', 'transport', 'first', 'channels', 'recover', 'user', 'addresses', 'ports']
 /** Settings whose change starts a new publisher, with sequences from 1; others change the current one. */
 const PUBLISHER_SETTINGS = ['via', 'channels', 'part', 'parts', 'publishFrom', 'targets', 'user']
 
@@ -61,8 +52,8 @@ export class Engine {
   #nextToSubscribe = 0
   /** @type {Settings | null} */
   #settings = null
-  /** The applied CONNECTION_SETTINGS as JSON. */
-  #connectionKey = ''
+  /** The applied DIAL_SETTINGS as JSON. */
+  #dialKey = ''
   /** @type {import('../../channel-template.js').ChannelTemplate | null} */
   #users = null
   /** @type {Dialer | null} */
@@ -100,20 +91,20 @@ export class Engine {
   apply(settings) {
     const { connections, channels, user, recover, targets, transport, publish } = settings
     const { apiKey, tokenSecret } = this.options
-    const connectionKey = JSON.stringify(settings, CONNECTION_SETTINGS)
+    const dialKey = JSON.stringify(settings, DIAL_SETTINGS)
     const templates = channels.map(parseTemplate)
     const users = user ? parseTemplate(user) : null
     if (users && !tokenSecret) throw new Error('setting user needs a token secret (--token-secret)')
     if (publish) parseTemplate(publish.channels)
     if (publish?.via === 'api' && !apiKey) throw new Error('publish_via api needs an API key (--api-key)')
-    if (connectionKey !== this.#connectionKey) {
+    if (dialKey !== this.#dialKey) {
       // A new drone has neither targets nor connections yet.
       const dialer = targets.length + connections > 0 ? this.dialer(settings, transport, this) : null
       this.#resize(0)
       this.#dialer = dialer
       this.#subscriptions = new Subscriptions(templates, recover, this.#counters)
     }
-    this.#connectionKey = connectionKey
+    this.#dialKey = dialKey
     this.#settings = settings
     this.#users = users
     // For concurrency, rate, churn and backoff.
