@@ -11,9 +11,9 @@ t.test('the settings for the million are what recipes() makes', async t => {
   t.equal(drone, recipes({ connections: 25_000, role: 'drone', memory: 1024 ** 3 }).sysctl)
 })
 
-t.test('all that is looked at is in the table', async t => {
+t.test('the table has every check', async t => {
   const facts = readFacts(t.testdir(folders(ec2(), target => t.fixture('symlink', target))))
-  const [, table] = page.split('## What is looked at')
+  const [, table] = page.split('## What is checked')
   for (const role of /** @type {const} */ (['server', 'drone']))
     for (const { id } of examine(facts, { role })) t.match(table, `\`${id.replace(/ of .*/, '')}\``, id)
 })
