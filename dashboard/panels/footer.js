@@ -107,7 +107,7 @@ function contents(state) {
     default:
       return {
         title: 'quit',
-        text: [['what is to become of the gateway?', 'value']],
+        text: [['stop the gateway?', 'value']],
         keys: [
           ['s', 'stop it'],
           ['l', 'leave it running, without dashboard'],

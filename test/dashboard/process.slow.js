@@ -16,11 +16,11 @@ t.test('the gateway of this terminal is asked about, and the answer is the exit 
   const { tmux } = terminal
   await tmux.until(/^ all /m)
   await tmux.keys('q')
-  await tmux.until('what is to become of the gateway?')
+  await tmux.until('stop the gateway?')
   await tmux.keys('n')
   await tmux.until(screen => !screen.includes('what is to become'))
   await tmux.keys('C-c')
-  await tmux.until('what is to become of the gateway?')
+  await tmux.until('stop the gateway?')
   await tmux.keys('s')
   await isAsBefore(t, terminal, `exit ${EXIT_CODES.stop}`)
   await tmux.line(`clear; ${process.execPath} ${BIN} dashboard ${gateway.path} --owner; echo exit $?`)

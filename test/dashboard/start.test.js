@@ -14,7 +14,7 @@ t.test('npm start shows the dashboard, which may stop the gateway', async t => {
   await tmux.keys('Escape')
   await tmux.until('workers 2')
   await tmux.keys('q')
-  await tmux.until('what is to become of the gateway?')
+  await tmux.until('stop the gateway?')
   await tmux.keys('n')
   await tmux.until(screen => !screen.includes('what is to become'))
   await tmux.keys('q')
