@@ -36,7 +36,7 @@ export class Disconnect extends Error {
 const reply = (code, message, status, temporary = false) =>
   Object.freeze(new ReplyError(code, message, temporary, status))
 
-/** Reply errors (client protocol, section 12; HTTP statuses: server API, section 3). */
+/** Reply errors (client protocol; HTTP statuses: server API). */
 export const errors = Object.freeze({
   internal: reply(100, 'internal server error', 500, true),
   unauthorized: reply(101, 'unauthorized', 500),
@@ -59,7 +59,7 @@ export const errors = Object.freeze({
 /** @param {number} code @param {string} reason */
 const disconnect = (code, reason) => Object.freeze(new Disconnect(code, reason))
 
-/** Disconnects (client protocol, section 13). */
+/** Disconnects (client protocol). */
 export const disconnects = Object.freeze({
   connectionClosed: disconnect(3000, 'connection closed'),
   shutdown: disconnect(3001, 'shutdown'),
@@ -85,7 +85,7 @@ export const disconnects = Object.freeze({
   tooManyErrors: disconnect(3509, 'too many errors'),
 })
 
-/** Unsubscribes (client protocol, section 14): below 2500 the subscription ends, from 2500 on SDKs resubscribe. */
+/** Unsubscribes (client protocol): below 2500 the subscription ends, from 2500 on SDKs resubscribe. */
 export const unsubscribes = Object.freeze({
   server: Object.freeze({ code: 2000, reason: 'server unsubscribe' }),
   insufficientState: Object.freeze({ code: 2500, reason: 'insufficient state' }),

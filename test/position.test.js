@@ -1,4 +1,4 @@
-// The position watch (client protocol, section 8): a stream that begins a new life ends the subscriptions that relied on it.
+// The position watch (client protocol): a stream that begins a new life ends the subscriptions that relied on it.
 
 import { once } from 'node:events'
 import { Centrifuge } from 'centrifuge'

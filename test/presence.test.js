@@ -1,4 +1,4 @@
-// Presence, joins and leaves over two workers (client protocol, section 11).
+// Presence, joins and leaves over two workers (client protocol).
 
 import { isDeepStrictEqual } from 'node:util'
 import { Centrifuge } from 'centrifuge'

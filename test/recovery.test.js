@@ -1,4 +1,4 @@
-// Every row of the tables of client protocol, section 8.
+// Recovery (client protocol), case by case.
 
 import t from 'tap'
 import { makeToken } from './auth/jwt.js'

@@ -1,4 +1,4 @@
-// The envelopes of answers (server API, sections 1 and 3).
+// The envelopes of answers (server API).
 
 import { errors, ReplyError } from '../errors.js'
 

@@ -1,4 +1,4 @@
-// The methods of the server API by their names in paths, batches and legacy commands (server API, section 2).
+// The methods of the server API by their names in paths, batches and legacy commands.
 
 import { errors } from '../errors.js'
 import { channels, history, historyRemove, presence, presenceStats } from './channel.js'

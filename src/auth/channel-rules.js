@@ -1,4 +1,4 @@
-// Names of channels (server API, section 9) and permissions in them (section 11).
+// Names of channels and permissions in them (server API).
 import { compilePattern } from '../config/pattern.js'
 
 /** @import { Pattern } from '../config/pattern.js' */

@@ -1,4 +1,4 @@
-// Keys from the configuration, and the algorithms each may check (server API, section 7). The token alone never decides
+// Keys from the configuration, and the algorithms each may check (server API). The token alone never decides
 // the algorithm: that would turn a public key into an HMAC secret.
 import { createPublicKey, X509Certificate } from 'node:crypto'
 import { createVerifier } from 'fast-jwt'

@@ -2,7 +2,7 @@
 // It imports config (patterns, JWKS URLs), protocol (payloads) and errors; it knows no session and no transport.
 // It promises: nothing of a token counts before its signature is checked, and hostile input costs linear time.
 // Answers are synchronous unless keys must be fetched. A reload of the configuration makes new objects.
-// This file: the checks of connection and subscription tokens, in their order (server API, sections 5 to 7).
+// This file: the checks of connection and subscription tokens, in their order (server API).
 
 import { createEndpoint } from '../config/jwks-endpoint.js'
 import { compilePattern } from '../config/pattern.js'
@@ -322,7 +322,7 @@ const NO_SUBS = new Map()
  */
 
 /**
- * The ways to authenticate, in their order (server API, section 8).
+ * The ways to authenticate, in their order (server API).
  * @param {object} parts
  * @param {any} parts.client the `client` block
  * @param {Tokens} parts.tokens @param {string | undefined} token

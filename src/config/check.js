@@ -120,7 +120,7 @@ function checkPersonalChannel(config, refuse) {
 const MAX_REASON_BYTES = 123
 
 /**
- * What SDKs and close frames make of a reason (client protocol, section 13).
+ * What SDKs and close frames make of a reason (client protocol).
  * @param {string} reason @returns {string} the fault, '' if there is none
  */
 function reasonFault(reason) {

@@ -9,7 +9,7 @@ import { Cohort } from './channel.js'
 const MAX_MOVES = 4096
 
 /**
- * The delta-negotiated subscribers of a channel (client protocol, section 9), and the last publication that all of
+ * The delta-negotiated subscribers of a channel (client protocol), and the last publication that all of
  * them have received: the base of the next delta.
  *
  *              recovered the base

@@ -27,8 +27,7 @@
  * @property {boolean} [positioned]
  * @property {string} [data] raw
  * @property {boolean} [was_recovering]
- * @property {boolean} [delta] delta-negotiated: JSON writes the data of all publications as strings (client protocol,
- *   section 9)
+ * @property {boolean} [delta] delta-negotiated: JSON writes the data of all publications as strings (client protocol)
  * @property {(Buffer | null)[]} [deltas] with `delta`: the delta of each of `publications` against the previous one,
  *   null: in full
  */
@@ -55,7 +54,7 @@
  * @property {string} name
  * @property {boolean} binary its frames are binary WebSocket frames, and payloads may be any bytes
  * @property {boolean} unidirectional clients send only their connect request; pushes are not wrapped in replies
- *   (client protocol, section 17). Such a codec needs no `split`, `command`, `size` or replies to other commands
+ *   (client protocol). Such a codec needs no `split`, `command`, `size` or replies to other commands
  * @property {(frame: Buffer) => any[]} split the raw commands of a frame; throws disconnects.badRequest. Raw commands
  *   hold no reference to `frame`, so they may wait
  * @property {(raw: any) => Command} command throws disconnects.badRequest

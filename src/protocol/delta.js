@@ -1,4 +1,4 @@
-// Fossil deltas (client protocol, section 9). Our own encoder makes one pass over typed arrays and puts no border of a
+// Fossil deltas (client protocol). Our own encoder makes one pass over typed arrays and puts no border of a
 // copy or a literal run inside a UTF-8 sequence, so the delta of two texts is a text and can travel as a JSON string.
 
 /** Bytes looked up at a time; shorter common parts (below about twice this) may be missed. */

@@ -84,7 +84,7 @@ function compileLeaf({ key = '', cmp = '', val = '', vals = [] }) {
   return tags => compare(tag(tags), val)
 }
 
-/** A subscriber's filter on the tags of publications (client protocol, section 10). */
+/** A subscriber's filter on the tags of publications (client protocol). */
 export class Filter {
   #predicate
 

@@ -55,7 +55,7 @@ const subscribe = shape({
 })
 
 /**
- * Requests in the order of preference for a command with several (client protocol, section 5).
+ * Requests in the order of preference for a command with several (client protocol).
  * @type {Record<string, Shape>}
  */
 const requests = withoutPrototype({

@@ -95,7 +95,7 @@ export function connectResult(result) {
 const expiry = ({ expires, ttl }) => (expires ? `{"expires":true,"ttl":${ttl}}` : '{}')
 
 /**
- * The Centrifuge protocol in JSON (client protocol, sections 1.1 and 2): one object a line, payloads unchanged.
+ * The client protocol in JSON: one object a line, payloads unchanged.
  * @implements {Codec}
  */
 export class JsonCodec {

@@ -22,7 +22,7 @@ function message(fields) {
   return shape
 }
 
-// Messages from clients (client protocol, section 3), without unused fields.
+// Messages from clients (client protocol), without unused fields.
 
 const filterNode = message({
   1: ['op', 'string'],
@@ -106,7 +106,7 @@ const requests = message({
   ],
 })
 
-/** The order of preference for a command with several requests (client protocol, section 5). */
+/** The order of preference for a command with several requests (client protocol). */
 const order = [4, 5, 6, 7, 8, 9, 10, 13, 12, 14, 15]
 
 /** @type {Record<Kind, number>} */
@@ -256,7 +256,7 @@ export function splitFrame(frame) {
 }
 
 /**
- * Reads an EmulationRequest in Protobuf (client protocol, sections 3 and 16.3).
+ * Reads an EmulationRequest in Protobuf (client protocol).
  * @param {Buffer} body
  * @returns {{node: string, session: string, data: Buffer} | undefined} undefined: malformed; `data` is a view of `body`
  */

@@ -1,5 +1,5 @@
-// The messages of a gateway in Protobuf: section 3 of the client protocol has numbers and meanings. `field` is always
-// the number of a message in its outer message.
+// The messages of a gateway in Protobuf, with the field numbers of the client protocol. `field` is always the number of
+// a message in its outer message.
 
 import { rawMembers } from './raw-json.js'
 import { WireWriter } from './wire.js'

@@ -5,7 +5,7 @@ import { MessageWriter, Push, Reply } from './protobuf-messages.js'
 /** @import { Codec } from './contract.js' */
 
 /**
- * The Centrifuge protocol in Protobuf (client protocol, sections 1.2 and 3): length-delimited messages, payloads
+ * The client protocol in Protobuf: length-delimited messages, payloads
  * unchanged.
  * @implements {Codec}
  */

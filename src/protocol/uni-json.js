@@ -6,7 +6,7 @@ import { connectResult, JsonCodec } from './json.js'
 /** @import { Codec } from './contract.js' */
 
 /**
- * JSON of unidirectional streams (client protocol, section 17): pushes are not wrapped in replies, and the answer to
+ * JSON of unidirectional streams (client protocol): pushes are not wrapped in replies, and the answer to
  * the connect request is a push. The decoder of JsonCodec is never called here.
  * @implements {Codec}
  */

@@ -1,7 +1,7 @@
 /** @import { Encoded } from '../protocol/contract.js' */
 /** @import { Session } from './session.js' */
 
-/** Maximum replies in one frame (client protocol, section 1.1). */
+/** Maximum replies in one frame (client protocol). */
 const MAX_JOINED = 16
 
 /**

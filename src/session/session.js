@@ -243,7 +243,7 @@ export class Session {
   }
 
   pong() {
-    // A second pong for one ping is an error too (client protocol, section 7).
+    // A second pong for one ping is an error too (client protocol).
     if (!(this.traits & Trait.AWAITS_PONG) || this.traits & Trait.FRAME_PINGS)
       return this.close(disconnects.badRequest)
     this.traits &= ~Trait.AWAITS_PONG

@@ -10,7 +10,7 @@ const SESSION_ID_SIZE = 36
 const NOTHING = Buffer.alloc(0)
 
 /**
- * The endpoint for the commands of clients of one-directional transports (client protocol, section 16.3). Any worker of
+ * The endpoint for the commands of clients of one-directional transports (client protocol). Any worker of
  * any node accepts the POST and passes it to the worker of the session.
  */
 export class Emulation {

@@ -30,7 +30,7 @@ function matches(glob, text) {
 }
 
 /**
- * Which pages may connect (client protocol, section 18).
+ * Which pages may connect (client protocol).
  * @param {string[]} allowed origins or globs; empty: only requests without an Origin header pass
  * @returns {(origin: string) => boolean} for the header's value, '' if absent
  */
@@ -53,7 +53,7 @@ const ANY_CACHE = 'private, no-cache, no-store, must-revalidate, max-age=0'
 export const NO_CACHE = Object.freeze({ 'Cache-Control': ANY_CACHE, Pragma: 'no-cache', Expires: '0' })
 
 /**
- * CORS headers (client protocol, section 18). A request of a disallowed origin is answered without them, so that the
+ * CORS headers (client protocol). A request of a disallowed origin is answered without them, so that the
  * browser withholds the answer from the page.
  */
 export class Cors {

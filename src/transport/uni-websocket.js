@@ -12,7 +12,7 @@ import { closeCode, WebSocketTransport } from './websocket.js'
 
 /** @typedef {{user: string, request: string, token: string}} Accepted */
 
-/** WebSocket for clients that only receive (client protocol, section 17). */
+/** WebSocket for clients that only receive (client protocol). */
 export class UniWebSocketTransport extends WebSocketTransport {
   /** @param {TransportParts} parts */
   constructor(parts) {

@@ -16,7 +16,7 @@ const PLAIN_PROTOBUF = Object.freeze({ ...PLAIN, protobuf: true })
 const PROTOBUF = 'centrifuge-protobuf'
 
 /**
- * The Centrifuge protocol over WebSocket (client protocol, section 15). One object serves all sessions.
+ * The client protocol over WebSocket. One object serves all sessions.
  * @implements {Transport}
  */
 export class WebSocketTransport {

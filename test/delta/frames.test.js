@@ -1,4 +1,4 @@
-// Every row of client protocol, section 9, in raw frames.
+// Deltas of the client protocol, in raw frames.
 
 import t from 'tap'
 import { startGateway } from '../gateway.js'

@@ -1,8 +1,8 @@
 import { applyDelta } from 'fossil-delta'
 
 /**
- * What a client makes of the publications of a delta-negotiated subscription in JSON: it knows nothing but the rules of the client
- * protocol, section 9, and throws where they are broken.
+ * Reads the publications of a delta-negotiated subscription in JSON as a client does. It throws where they break the
+ * rules of the client protocol.
  */
 export class DeltaReader {
   /** @type {Buffer | null} the last payload */

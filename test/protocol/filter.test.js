@@ -1,4 +1,4 @@
-// Client protocol, section 10.
+// Filters on the tags of publications (client protocol).
 
 import t from 'tap'
 import { errors } from '../../src/errors.js'

@@ -1,4 +1,4 @@
-// The framing of JSON commands and replies (client protocol, sections 1.1 and 2), over real sockets.
+// The framing of JSON commands and replies (client protocol), over real sockets.
 
 import t from 'tap'
 import { startGateway } from '../gateway.js'

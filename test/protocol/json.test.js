@@ -1,4 +1,4 @@
-// The JSON mapping of replies and pushes (client protocol, section 2): what is always written, and what is left out.
+// The JSON mapping of replies and pushes (client protocol): what is always written, and what is left out.
 
 import t from 'tap'
 import { JsonCodec } from '../../src/protocol/json.js'

@@ -1,4 +1,4 @@
-// Every code that a client can be given (client protocol, sections 12, 13 and 14), each brought about once. The tables of
+// Every code that a client can be given (client protocol), each brought about once. The tables of
 // src/errors.js are held against the tables here, so that a new code needs a way to be reached, or a reason why not.
 
 import t from 'tap'

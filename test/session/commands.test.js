@@ -1,4 +1,4 @@
-// Every command with its result and each of its errors (client protocol, section 5).
+// Every command with its result and each of its errors (client protocol).
 
 import t from 'tap'
 import { startGateway } from '../gateway.js'

@@ -1,4 +1,4 @@
-// The life of a connection up to its connect reply (client protocol, section 4).
+// The life of a connection up to its connect reply (client protocol).
 
 import t from 'tap'
 import { startGateway } from '../gateway.js'

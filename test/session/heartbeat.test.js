@@ -1,4 +1,4 @@
-// Ping and pong (client protocol, section 7), on short intervals.
+// Ping and pong (client protocol), on short intervals.
 
 import { once } from 'node:events'
 import { Centrifuge } from 'centrifuge/build/protobuf'

@@ -1,4 +1,4 @@
-// Limits (client protocol, section 19).
+// Limits (client protocol).
 
 import { once } from 'node:events'
 import t from 'tap'

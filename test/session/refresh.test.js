@@ -1,5 +1,5 @@
-// refresh and sub_refresh: how clients keep connections and subscriptions alive (client protocol, section 5), and what
-// happens to those who do not (section 4.5).
+// refresh and sub_refresh: how clients keep connections and subscriptions alive (client protocol), and what
+// happens to those who do not.
 
 import t from 'tap'
 import { startGateway } from '../gateway.js'

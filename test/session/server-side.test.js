@@ -1,4 +1,4 @@
-// Server-side subscriptions (client protocol, section 4.4): by token, personal channel, connect request, server API.
+// Server-side subscriptions (client protocol): by token, personal channel, connect request, server API.
 
 import t from 'tap'
 import { startGateway } from '../gateway.js'

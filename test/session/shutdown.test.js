@@ -1,4 +1,4 @@
-// A gateway that stops tells its clients to come back, and they do (client protocol, section 13).
+// A gateway that stops tells its clients to come back, and they do (client protocol).
 
 import { once } from 'node:events'
 import { Centrifuge } from 'centrifuge'

@@ -1,4 +1,4 @@
-// Posts to sessions of other workers (client protocol, section 16.3).
+// Posts to sessions of other workers (client protocol).
 
 import http from 'node:http'
 import t from 'tap'

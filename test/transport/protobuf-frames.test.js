@@ -1,4 +1,4 @@
-// Protobuf over WebSocket in raw frames (client protocol, sections 1.2 and 15): how it is chosen, the corners of its framing, and what
+// Protobuf over WebSocket in raw frames (client protocol): how it is chosen, the corners of its framing, and what
 // JSON and Protobuf clients of one channel see of each other.
 
 import { once } from 'node:events'

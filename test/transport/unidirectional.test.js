@@ -1,4 +1,4 @@
-// One-way clients (client protocol, section 17).
+// One-way clients (client protocol).
 
 import { once } from 'node:events'
 import t from 'tap'

@@ -1,4 +1,4 @@
-// The WebSocket endpoint (client protocol, sections 15, 18 and 19).
+// The WebSocket endpoint (client protocol).
 
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'

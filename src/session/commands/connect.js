@@ -184,7 +184,7 @@ function complete(session, id, ready, expireAt) {
   }
 }
 
-/** Error code -> disconnect: one-way clients get no error replies (client protocol, section 17). */
+/** Error code -> disconnect: one-way clients get no error replies (client protocol). */
 const DISCONNECTS = new Map([
   [errors.tokenExpired.code, disconnects.connectionExpired],
   [errors.expired.code, disconnects.connectionExpired],

@@ -34,7 +34,7 @@ const commands = Object.freeze(
 )
 
 /**
- * Handles one command (client protocol, sections 4 and 5).
+ * Handles one command (client protocol).
  * @param {Session} session
  * @param {Command} command
  * @throws {Disconnect} for a protocol violation, which closes the connection

@@ -10,7 +10,7 @@ const PROTOBUF = 'application/octet-stream'
 const PROTOBUF_HEAD = streamHead(PROTOBUF)
 
 /**
- * Two-way HTTP streaming (client protocol, section 16.1): commands come with the request and through the emulation
+ * Two-way HTTP streaming (client protocol): commands come with the request and through the emulation
  * endpoint, replies and pushes go down the response.
  */
 export class HttpStreamTransport extends StreamTransport {

@@ -25,7 +25,7 @@ function writePreamble(server, stream) {
 }
 
 /**
- * Two-way server-sent events (client protocol, section 16.2): the first commands come with the request, later ones
+ * Two-way server-sent events (client protocol): the first commands come with the request, later ones
  * through the emulation endpoint.
  */
 export class SseTransport extends StreamTransport {

@@ -32,7 +32,7 @@ class PendingStream {
   }
 }
 
-/** HTTP responses for clients that only receive (client protocol, section 17). */
+/** HTTP responses for clients that only receive (client protocol). */
 export class UniStreamTransport extends StreamTransport {
   /** @type {Readonly<Record<string, string>>} of the answer */
   head = TEXT_HEAD

@@ -1,5 +1,4 @@
-// What the protocol says about a frame: an account of its own of sections 1, 4 and 5 of the client protocol, written to be
-// plain rather than quick.
+// What the client protocol says about a frame: framing, connect and commands once more, written to be plain, not quick.
 
 /** @param {any} value */
 const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value)
