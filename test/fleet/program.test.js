@@ -87,7 +87,7 @@ t.test("a fleet's folder keeps the latest programs, each under its hash", async 
 t.test('what is no hash, or no longer what it was, is not read', async t => {
   const dir = t.testdir({ 'secret.json.gz': 'x' })
   for (const odd of ['../secret', '', 7, null, undefined, ['a'], 'A'.repeat(64), 'g'.repeat(64)])
-    await t.rejects(readProgram(dir, odd), /by its SHA-256, 64 hex digits/)
+    await t.rejects(readProgram(dir, odd), /must have its SHA-256, 64 hex digits/)
   const program = programOf(randomBytes(100))
   await saveProgram(dir, program)
   await writeFile(join(dir, 'programs', `${program.sha256}.json.gz`), 'damaged')
