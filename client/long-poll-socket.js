@@ -112,6 +112,7 @@ export class LongPollSocket extends EventTarget {
   }
 
   async #run() {
+    /** @type {HeadersInit} */
     const headers = this.#binary ? { 'Content-Type': BINARY } : {}
     let answer = await this.#request('', undefined, 0, headers)
     const name = answer?.headers.get('Halley-Session')
