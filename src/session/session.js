@@ -69,7 +69,11 @@ export class Session {
     return this.state === State.CONNECTED
   }
 
-  // Receiving
+  // Receiving: replies leave in the order of the commands.
+  //
+  //   receive -> split -> handle -> dispatch -+-> reply -> ReplyBatch, until the frame is done
+  //                         |                 +-> hold ... answer of the broker ... resume -> reply, then the queue
+  //                         +-> queue: a command is held, or publishes are unanswered; another publish passes
 
   /** @param {Buffer} frame valid only during the call */
   receive(frame) {
