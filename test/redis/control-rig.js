@@ -10,7 +10,7 @@ import { TcpProxy } from '../tcp-proxy.js'
  * ms; ticks are as much shorter than a second as this is shorter than a real lease. On a busy machine this process, or Redis, may stand
  * still for a second or two, and no worker is to count as dead for it.
  */
-const LEASE = 3500
+const LEASE = 2500
 
 /** A worker with its own way to Redis. */
 export class Worker {

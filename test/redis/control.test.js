@@ -68,7 +68,7 @@ t.test('a worker that says that it ends is not asked any more, and leaves no tra
 t.test(
   'a worker that dies without a word: surveys fail or go without it, and work again within its lease',
   async t => {
-    const { workers, asked, ask } = await three(t, { lease: 4000 })
+    const { workers, asked, ask } = await three(t, { lease: 3000 })
     workers[2].die()
     const first = ask(0).catch(error => error)
     const answers = await until(() => ask(1).catch(() => null))
@@ -81,7 +81,7 @@ t.test(
 )
 
 t.test('a survey that is under way when a lease runs out goes on without that worker', async t => {
-  const { workers, ask } = await three(t, { lease: 4000 })
+  const { workers, ask } = await three(t, { lease: 3000 })
   workers[2].die()
   const left = async () => {
     const [seconds, micros] = await server.call('TIME')
@@ -111,7 +111,7 @@ t.test('a worker of the own node that has ended is known to have by its siblings
 })
 
 t.test('who hears late that a worker has ended does not end the next one in its place', async t => {
-  const { rig, workers, start, ask } = await three(t, { lease: 4000 })
+  const { rig, workers, start, ask } = await three(t, { lease: 3000 })
   const sibling = await start(3, 'node-2', 1)
   workers[2].die()
   await start(4, 'node-2', 0)

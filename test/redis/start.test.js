@@ -356,7 +356,7 @@ t.test('while Redis is loading its data, a start waits and says so', async t => 
   await first.call('SAVE')
   await first.shutdown()
   // It goes on loading until it is told to be quick.
-  const slow = ['--key-load-delay', '50000', '--loading-process-events-interval-bytes', '1024']
+  const slow = ['--key-load-delay', '20000', '--loading-process-events-interval-bytes', '1024']
   const { port } = first
   const loaded = startRedis(t, { dir, port, args: ['--dbfilename', 'dump.rdb', ...slow] })
   await until(() => first.call('PING').catch(error => error.message.startsWith('LOADING')))
