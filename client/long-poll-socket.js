@@ -1,6 +1,6 @@
 // A WebSocket over long-poll, for networks that block WebSockets: the interface of a browser's WebSocket, for SDKs. For
-// browsers and Node.js 20 or newer. It imports nothing: pages load this file as it is. It promises: messages in order and
-// once, a lost answer is requested again, and `close` is dispatched once. On the wire: docs/long-poll.md.
+// browsers and Node.js 20 or newer. It imports nothing: pages load this file as it is. It promises: messages in order
+// and once, a lost answer is requested again, and `close` is dispatched once. On the wire: docs/long-poll.md.
 
 const CONNECTING = 0
 const OPEN = 1

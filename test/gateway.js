@@ -118,8 +118,8 @@ export class TestGateway {
  * Starts a gateway and waits until every worker listens. It is stopped with the test.
  *
  * @param {any} t
- * @param {any} [config] over these: two workers, a free port of loopback, API key `key`, every origin, health, debug log, no
- *   pings for ten minutes (raw clients do not answer them)
+ * @param {any} [config] over these: two workers, a free port of loopback, API key `key`, every origin, health, debug
+ *   log, no pings for ten minutes (raw clients do not answer them)
  * @param {{args?: string[], env?: Record<string, string>}} [options]
  * @returns {Promise<TestGateway>}
  */

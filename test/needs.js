@@ -1,5 +1,5 @@
-// What a test needs of the machine that it runs on. Without it the test is skipped and says why; with CI=true, where .ci/run installs all of
-// it, that is a failure.
+// What a test needs of the machine that it runs on. Without it the test is skipped and says why; with CI=true, where
+// .ci/run installs all of it, that is a failure.
 
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'

@@ -3,8 +3,9 @@
 import { createServer } from 'node:net'
 
 /**
- * Below the ports that Linux gives to outgoing connections: one of those might sit on the port of a server that is away for a moment.
- * Above 10080, the highest port that `fetch` and browsers refuse ("bad port", https://fetch.spec.whatwg.org/#port-blocking).
+ * Below the ports that Linux gives to outgoing connections: one of those might sit on the port of a server that is
+ * away for a moment. Above 10080, the highest port that `fetch` and browsers refuse ("bad port",
+ * https://fetch.spec.whatwg.org/#port-blocking).
  */
 const FIRST_PORT = 10_100
 const PORTS = 21_900
@@ -26,9 +27,9 @@ const listen = place =>
   })
 
 /**
- * That nobody listens on a port is not enough: what will listen there needs a second to start, and may be killed and started again.
- * So a port belongs to the test's process for as long as it lives: it has a socket with the port in its name, which Linux removes
- * with the process. Gateways would even share a port without a word (SO_REUSEPORT).
+ * That nobody listens on a port is not enough: what will listen there needs a second to start, and may be killed and
+ * started again. So a port belongs to the test's process for as long as it lives: it has a socket with the port in
+ * its name, which Linux removes with the process. Gateways would even share a port without a word (SO_REUSEPORT).
  * @param {number} port
  * @returns {Promise<boolean>} false: another process has it
  */

@@ -42,7 +42,10 @@ for (const driver of ['uws', 'node']) {
       return Object.assign(client, { id: client.connect.client })
     }
     const present = async channel => (await gateway.api('presence', { channel })).result.presence
-    /** Waits for that presence: the worker that is asked may be quicker at the broker than the one that a client has left. */
+    /**
+     * Waits for that presence: the worker that is asked may be quicker at the broker than the one that a client has
+     * left.
+     */
     const comesTo = async (channel, expected) => {
       while (!isDeepStrictEqual(await present(channel), expected)) await new Promise(setImmediate)
     }

@@ -32,7 +32,10 @@ function config(total, workers) {
   }
 }
 
-/** Takes what a client gets of a channel, and notes what is not the next offset, or has another payload than for others. */
+/**
+ * Takes what a client gets of a channel, and notes what is not the next offset, or has another payload than for
+ * others.
+ */
 class Account {
   offset = 0
   epoch = ''
@@ -168,8 +171,8 @@ function follow(gateway, channel, account, random) {
  *
  * @param {any} t
  * @param {'uws' | 'node'} driver
- * @param {{batches: number, subscribers: number, workers?: number}} size batches of each publisher; clients that subscribe, half as many with server-side
- *   subscriptions, and a third as many SDKs
+ * @param {{batches: number, subscribers: number, workers?: number}} size batches of each publisher; clients that
+ *   subscribe, half as many with server-side subscriptions, and a third as many SDKs
  */
 export async function recoveryUnderLoad(t, driver, { batches, subscribers, workers = 3 }) {
   const total = PUBLISHERS * batches * BATCH

@@ -9,9 +9,9 @@
 //   --grace=S      seconds that a file has to end after that time, and what it has started after the file (default 30)
 //   --slowest=N    list the N files that took longest
 //
-// A file is plain `node FILE`, which prints TAP. tap's own runner takes 7 s to start and has a loader in every process that a test starts.
-// A file fails, too, when a test of it has no assertions, and when processes are left that it has started: they are found by a variable
-// in their environment, and killed.
+// A file is plain `node FILE`, which prints TAP. tap's own runner takes 7 s to start and has a loader in every
+// process that a test starts. A file fails, too, when a test of it has no assertions, and when processes are left
+// that it has started: they are found by a variable in their environment, and killed.
 
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -178,7 +178,8 @@ async function runFile(file, timeout) {
   child.stderr.setEncoding('utf8').on('data', text => {
     stderr = (stderr + text).slice(-KEPT_OUTPUT)
   })
-  // tap ends a file that takes too long and says which tests were open. Only a file that cannot even do that is ended here.
+  // tap ends a file that takes too long and says which tests were open. Only a file that cannot even do that is ended
+  // here.
   const timer = setTimeout(
     () => {
       addFault(outcome, `killed: it did not end within ${timeout + grace} s`)

@@ -1,4 +1,5 @@
-// The runner of the tests, on files that print what a test would: nothing passes because nothing ran, and nothing is left behind.
+// The runner of the tests, on files that print what a test would: nothing passes because nothing ran, and nothing is
+// left behind.
 
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -11,7 +12,8 @@ const runner = fileURLToPath(new URL('run.js', import.meta.url))
 
 /**
  * @param {string[]} args
- * @returns {{child: import('node:child_process').ChildProcess, ended: Promise<{status: number | null, stdout: string, stderr: string}>}}
+ * @returns {{child: import('node:child_process').ChildProcess, ended: Promise<{status: number | null, stdout: string,
+ *   stderr: string}>}}
  */
 function run(...args) {
   const child = spawn(process.execPath, [runner, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
@@ -41,7 +43,8 @@ writeFileSync(new URL('pid', import.meta.url), String(child.pid))
 function orphanLives(dir) {
   try {
     const pid = readFileSync(join(dir, 'pid'), 'utf8')
-    // The file may not be written yet: /proc//cmdline is the kernel's. A dead process that nobody has waited for has no command line.
+    // The file may not be written yet: /proc//cmdline is the kernel's. A dead process that nobody has waited for has
+    // no command line.
     return pid !== '' && readFileSync(`/proc/${pid}/cmdline`, 'utf8') !== ''
   } catch {
     return false

@@ -82,7 +82,8 @@ export function makeOverlay(root, runs, options) {
 
 /**
  * Upper ends of the axes that fit all runs, so that charts can be compared.
- * @param {Columns[]} runs @param {readonly ChartDefinition[]} [charts] @returns {Record<string, AxisMaxima>} by chart id
+ * @param {Columns[]} runs @param {readonly ChartDefinition[]} [charts] @returns {Record<string, AxisMaxima>} by chart
+ *   id
  */
 export function rangesOf(runs, charts = CHARTS) {
   /** @type {Record<string, AxisMaxima>} */

@@ -68,7 +68,8 @@
  * @property {(id: number, presence: Map<string, string>) => Encoded} presence
  * @property {(id: number, stats: {clients: number, users: number}) => Encoded} presenceStats
  * @property {(id: number, history: {publications: Publication[], offset: number, epoch: string}) => Encoded} history
- * @property {(id: number, method: 'refresh' | 'sub_refresh', result: {expires: boolean, ttl: number}) => Encoded} refreshed
+ * @property {(id: number, method: 'refresh' | 'sub_refresh', result: {expires: boolean, ttl: number}) => Encoded}
+ *   refreshed
  * @property {(channel: string, publication: Publication) => Uint8Array} publication
  *   valid until the next call
  * @property {(channel: string, publication: Publication, delta: Buffer | null) =>

@@ -6,7 +6,8 @@ import { isObject, rawMember, rawMembers, singleLine } from './raw-json.js'
 /** @import { Command } from './contract.js' */
 
 /**
- * @typedef {'string' | 'bool' | 'int' | 'uint' | 'raw' | 'strings' | 'texts' | 'subs' | 'position' | 'filter' | 'filters'} Kind
+ * @typedef {'string' | 'bool' | 'int' | 'uint' | 'raw' | 'strings' | 'texts' | 'subs' | 'position' | 'filter' |
+ *   'filters'} Kind
  * @typedef {Record<string, Kind>} Shape
  */
 

@@ -6,8 +6,8 @@ import { Wire, WireReader } from './wire.js'
 /** @import { Command } from './contract.js' */
 
 /**
- * @typedef {'uint32' | 'int32' | 'uint64' | 'int64' | 'bool' | 'string' | 'bytes' | 'strings' | 'texts' | 'subs' | 'message' | 'nodes'} Kind
- *   `texts` and `subs` are maps, `nodes` a repeated message
+ * @typedef {'uint32' | 'int32' | 'uint64' | 'int64' | 'bool' | 'string' | 'bytes' | 'strings' | 'texts' | 'subs' |
+ *   'message' | 'nodes'} Kind `texts` and `subs` are maps, `nodes` a repeated message
  * @typedef {{name: string, kind: Kind, shape: Shape | null}} Field
  * @typedef {(Field | undefined)[]} Shape a message: its fields by their numbers
  */

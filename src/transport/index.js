@@ -28,7 +28,8 @@ import { WebSocketTransport } from './websocket.js'
 
 /**
  * The table of transports.
- * @type {readonly {enabled: (config: any) => boolean, Transport: new (parts: any) => {mount: () => void, shutDown?: () => void, backlog?: () => Unread}}[]}
+ * @type {readonly {enabled: (config: any) => boolean, Transport: new (parts: any) => {mount: () => void, shutDown?:
+ *   () => void, backlog?: () => Unread}}[]}
  */
 const transports = Object.freeze([
   { enabled: ({ websocket }) => !websocket.disabled, Transport: WebSocketTransport },

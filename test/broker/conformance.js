@@ -10,10 +10,13 @@ import { history, lifetimes, recovery, repetition } from './conformance/streams.
  * What an implementation brings along.
  *
  * @typedef {object} Rig
- * @property {(events: import('../../src/broker/contract.js').BrokerEvents, worker?: number) => Promise<import('../../src/broker/contract.js').Broker>} join
- *   the broker of one more worker, or of the next one in the place of `worker`
- * @property {(broker: import('../../src/broker/contract.js').Broker) => {node: string, worker: number}} place by which others call it
- * @property {(broker: import('../../src/broker/contract.js').Broker) => void} cut puts everything out of this broker's reach
+ * @property {(events: import('../../src/broker/contract.js').BrokerEvents, worker?: number) =>
+ *   Promise<import('../../src/broker/contract.js').Broker>} join the broker of one more worker, or of the next one in
+ *   the place of `worker`
+ * @property {(broker: import('../../src/broker/contract.js').Broker) => {node: string, worker: number}} place by
+ *   which others call it
+ * @property {(broker: import('../../src/broker/contract.js').Broker) => void} cut puts everything out of this
+ *   broker's reach
  * @property {(ms: number) => void | Promise<void>} pass lets time go by
  */
 

@@ -89,7 +89,8 @@ t.test('a plain EventSource on the page hears the room', async t => {
   const page = await RemotePage.open(t, gateway.url)
   await page.click('listen-toggle')
   await page.until(shows('listen-text', 'event'))
-  // The next event takes the place of the last one, and the page may begin to look only after the first message has come and gone.
+  // The next event takes the place of the last one, and the page may begin to look only after the first message has
+  // come and gone.
   const heard = page.until(shows('listen-text', 'demo:room at ')).then(() => true)
   do await gateway.api('publish', { channel: 'demo:room', data: { text: 'hello' } })
   while (!(await Promise.race([heard, sleep(500)])))

@@ -1,4 +1,5 @@
-// Runs in the browser: every way in that a page has, through a network that cuts connections. What came is told to the test.
+// Runs in the browser: every way in that a page has, through a network that cuts connections. What came is told to
+// the test.
 
 import { LongPollSocket } from '/client/long-poll-socket.js'
 

@@ -1,4 +1,5 @@
-// A page in Chromium that a test can ask and drive: the DevTools protocol over a pair of pipes, messages ended by a zero byte.
+// A page in Chromium that a test can ask and drive: the DevTools protocol over a pair of pipes, messages ended by a
+// zero byte.
 
 import { openPage } from './browser.js'
 

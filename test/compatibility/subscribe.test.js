@@ -1,4 +1,5 @@
-// What the reference server answers to subscribe commands, and what Halley answers otherwise because a guarantee would be lost.
+// What the reference server answers to subscribe commands, and what Halley answers otherwise because a guarantee
+// would be lost.
 
 import { once } from 'node:events'
 import { Centrifuge } from 'centrifuge'

@@ -35,7 +35,8 @@ export class MockGateway {
   /**
    * @param {string} path
    * @param {Snapshot[]} history the past; the newest ones are sent by `send`
-   * @param {Partial<import('../../src/stats/schema.js').Hello> | null} [hello] over what it says first; null: it says nothing
+   * @param {Partial<import('../../src/stats/schema.js').Hello> | null} [hello] over what it says first; null: it says
+   *   nothing
    */
   constructor(path, history, hello = {}) {
     this.path = path

@@ -181,7 +181,8 @@ t.test('a source that is closed tells nothing more, and does not come again', as
 /**
  * The admin endpoints of a gateway, as far as a dashboard uses them.
  * @param {import('tap').Test} t
- * @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse, body: any) => void} answer
+ * @param {(request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse, body: any) =>
+ *   void} answer
  */
 async function admin(t, answer) {
   const server = createHttpServer(async (request, response) => {

@@ -132,7 +132,8 @@ class Reader {
  * @param {any} t
  * @param {import('../gateway.js').TestGateway} gateway with this configuration
  * @param {'doc' | 'passing'} namespace
- * @param {{publications: number, seed: number, long?: boolean}} options `long`: enough that some recoveries succeed and some fail
+ * @param {{publications: number, seed: number, long?: boolean}} options `long`: enough that some recoveries succeed
+ *   and some fail
  */
 export async function testEdits(t, gateway, namespace, { publications, seed, long = false }) {
   const random = chance(seed)

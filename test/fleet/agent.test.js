@@ -6,7 +6,10 @@ import { lives, startDrone } from './agent-process.js'
 const gateway = await startGateway(t, { workers: 1, client: { allow_anonymous_connect_without_token: true } })
 const target = { targets: [gateway.url], backoff: { min: 50, max: 200 } }
 
-/** @param {number} count @returns {Promise<void>} when the gateway has so many clients: it hears of their ends a little later */
+/**
+ * @param {number} count
+ * @returns {Promise<void>} when the gateway has so many clients: it hears of their ends a little later
+ */
 async function clients(count) {
   for (let found = -1; found !== count; )
     found = (await gateway.api('info')).result.nodes.reduce((sum, node) => sum + node.num_clients, 0)

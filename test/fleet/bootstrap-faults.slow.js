@@ -1,4 +1,5 @@
-// What goes wrong between a machine's bootstrap and its controller: each fault is a line, and the next attempt is a good one.
+// What goes wrong between a machine's bootstrap and its controller: each fault is a line, and the next attempt is a
+// good one.
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -17,7 +18,8 @@ t.jobs = 3
  * A controller without the checks of ours, and a machine that asks it.
  *
  * @param {any} t
- * @param {(socket: import('node:tls').TLSSocket, good: string, attempt: number) => void} answer `good`: the answer that is right
+ * @param {(socket: import('node:tls').TLSSocket, good: string, attempt: number) => void} answer `good`: the answer
+ *   that is right
  * @param {{secret?: Buffer}} [options] key of the controller
  */
 async function rig(t, answer, { secret } = {}) {

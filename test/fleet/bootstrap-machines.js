@@ -10,7 +10,8 @@ export const program = await packProgram()
  * @param {any} t
  * @param {string} dir of the fleet
  * @param {{sha256: string}} [pinned]
- * @returns {import('../../fleet/providers/contract.js').Provider & {machines: Machine[]}} drones are machines with nothing but a bootstrap
+ * @returns {import('../../fleet/providers/contract.js').Provider & {machines: Machine[]}} drones are machines with
+ *   nothing but a bootstrap
  */
 export function machinesOf(t, dir, pinned = program) {
   /** @type {Machine[]} */

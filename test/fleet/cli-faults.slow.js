@@ -17,7 +17,8 @@ async function nodeWithout(dir, id) {
 }
 
 /**
- * A controller whose launch was in vain goes at once: the next one has the environment of the next command (credentials).
+ * A controller whose launch was in vain goes at once: the next one has the environment of the next command
+ * (credentials).
  * @param {FleetCli} cli
  */
 async function gone(cli) {

@@ -72,7 +72,10 @@ export class CliRun {
     return run
   }
 
-  /** @param {RegExp} pattern @returns {Promise<void>} when standard error has it; rejects when the run ends without it */
+  /**
+   * @param {RegExp} pattern
+   * @returns {Promise<void>} when standard error has it; rejects when the run ends without it
+   */
   said(pattern) {
     return new Promise((resolve, reject) => {
       const look = () => {

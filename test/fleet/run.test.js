@@ -1,5 +1,5 @@
-// A whole run, small: a gateway and a drone are started, every message is accounted for, and nothing is left behind. Workers are killed,
-// connections cut, and runs ended early in run.slow.js.
+// A whole run, small: a gateway and a drone are started, every message is accounted for, and nothing is left behind.
+// Workers are killed, connections cut, and runs ended early in run.slow.js.
 
 import { readdir } from 'node:fs/promises'
 import t from 'tap'

@@ -1,5 +1,5 @@
-// One receiver for each way in. Each follows one channel through a bad network, keeps its position as such a client does, and gives an
-// account of what it got.
+// One receiver for each way in. Each follows one channel through a bad network, keeps its position as such a client
+// does, and gives an account of what it got.
 
 import http from 'node:http'
 import { Centrifuge } from 'centrifuge'
@@ -17,8 +17,8 @@ import { Account } from './account.js'
  */
 
 /**
- * Node's cluster may lose a connection that it hands to a worker which dies: nobody answers there, and nobody ends it. As real clients do,
- * and as the SDK does, who gets no answer within this time tries again, ms.
+ * Node's cluster may lose a connection that it hands to a worker which dies: nobody answers there, and nobody ends
+ * it. As real clients do, and as the SDK does, who gets no answer within this time tries again, ms.
  */
 const PATIENCE = 5000
 /** How long a one-way poll may wait for something to come, s. */

@@ -1,4 +1,5 @@
-// A reader of Prometheus' text format 0.0.4 that takes nothing which the format does not allow, and is nobody's library.
+// A reader of Prometheus' text format 0.0.4 that takes nothing which the format does not allow, and is nobody's
+// library.
 
 import assert from 'node:assert/strict'
 

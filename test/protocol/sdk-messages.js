@@ -1,5 +1,5 @@
-// The Protobuf messages of the protocol as the JavaScript SDK has them, generated from the official schema. The SDK keeps them to itself,
-// so its file is read here with one line more.
+// The Protobuf messages of the protocol as the JavaScript SDK has them, generated from the official schema. The SDK
+// keeps them to itself, so its file is read here with one line more.
 
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -15,7 +15,8 @@ const { Command, Reply } = exported.messages
 
 /**
  * @param {any} value
- * @returns {any} with 64-bit integers as numbers (longer ones as texts), bytes as Buffers, and only what was on the wire
+ * @returns {any} with 64-bit integers as numbers (longer ones as texts), bytes as Buffers, and only what was on the
+ *   wire
  */
 function plain(value) {
   if (value instanceof Uint8Array) return Buffer.from(value)

@@ -7,7 +7,9 @@ import { errors } from '../../src/errors.js'
 import { masterOf, moveSlot, publish, refusal, ShardRig, send, slotOf, subscribe } from './cluster-rig.js'
 import { freePort, serverArgs, spawnRedis, startCluster, startRedis, until } from './servers.js'
 
-/** Nobody takes over from a server where this is said: on a busy machine one that is slow must not count as gone, ms. */
+/**
+ * Nobody takes over from a server where this is said: on a busy machine one that is slow must not count as gone, ms.
+ */
 const PATIENT = 15_000
 const PARTIAL = ['--cluster-require-full-coverage', 'no']
 
@@ -47,7 +49,8 @@ t.test('a server joins, gets slots, and becomes the only one', async t => {
   const forgotten = await old.call('CLUSTER', 'MYID')
   await old.kill()
   await joined.call('CLUSTER', 'FORGET', forgotten)
-  // It is asked what it knows of the cluster, and so are others: there is nothing to be had at the address of the configuration.
+  // It is asked what it knows of the cluster, and so are others: there is nothing to be had at the address of the
+  // configuration.
   await joined.restart()
   for (const partition of partitions) {
     await rig.told('up', partition, 3)

@@ -26,7 +26,8 @@ export class ShardRig {
   /**
    * @param {any} t ends with this test
    * @param {import('./cluster.js').Cluster} cluster
-   * @param {{partitions?: number, prefix?: string, options?: object, seeds?: import('./servers.js').RedisServer[]}} [options]
+   * @param {{partitions?: number, prefix?: string, options?: object, seeds?: import('./servers.js').RedisServer[]}}
+   *   [options]
    */
   constructor(
     t,

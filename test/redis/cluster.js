@@ -26,7 +26,10 @@ function range(text) {
   return [[first, last]]
 }
 
-/** A running cluster; first come the servers that were masters at the beginning, then their replicas in the same order. */
+/**
+ * A running cluster; first come the servers that were masters at the beginning, then their replicas in the same
+ * order.
+ */
 export class Cluster {
   /** @param {RedisServer[]} servers */
   constructor(servers) {
@@ -164,8 +167,8 @@ export class Cluster {
  * Starts a cluster.
  *
  * @param {any} t ends with this test
- * @param {{masters?: number, replicas?: number, timeout?: number, args?: string[], password?: string, aof?: boolean | 'always'}} [options]
- *   `replicas` of each master; `timeout`: ms until a node that does not answer counts as gone
+ * @param {{masters?: number, replicas?: number, timeout?: number, args?: string[], password?: string, aof?: boolean |
+ *   'always'}} [options] `replicas` of each master; `timeout`: ms until a node that does not answer counts as gone
  * @returns {Promise<Cluster>} all slots are served, and the replicas are in sync
  */
 export async function startCluster(

@@ -7,8 +7,8 @@ import { createTestLog } from '../broker/embedded/rig.js'
 import { TcpProxy } from '../tcp-proxy.js'
 
 /**
- * ms; ticks are as much shorter than a second as this is shorter than a real lease. On a busy machine this process, or Redis, may stand
- * still for a second or two, and no worker is to count as dead for it.
+ * ms; ticks are as much shorter than a second as this is shorter than a real lease. On a busy machine this process,
+ * or Redis, may stand still for a second or two, and no worker is to count as dead for it.
  */
 const LEASE = 2500
 
@@ -149,7 +149,10 @@ export async function startControlRig(t, server, { lease = LEASE } = {}) {
       return made
     },
 
-    /** As the conformance tests want it: each worker is on a node of its own, those that replace each other on the same one. */
+    /**
+     * As the conformance tests want it: each worker is on a node of its own, those that replace each other on the
+     * same one.
+     */
     async join(events, worker = started) {
       const made = await this.start(events, `node-${worker}`, worker)
       // Whoever has answered knows who has asked.

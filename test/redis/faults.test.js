@@ -1,4 +1,5 @@
-// Two gateways share a Redis: what clients see when Redis, the way to it, or a worker fails. The `faults-*.slow.js` do more of it.
+// Two gateways share a Redis: what clients see when Redis, the way to it, or a worker fails. The `faults-*.slow.js`
+// do more of it.
 
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -34,8 +34,8 @@ export class Load {
   /**
    * @param {() => string[]} urls of the gateways to publish to, asked again whenever one is away
    * @param {string[]} channels
-   * @param {{rate?: number, batch?: number, connections?: number, padding?: number}} [options] `rate`: publications/s altogether;
-   *   `batch` of each request; `padding`: bytes that each publication is longer
+   * @param {{rate?: number, batch?: number, connections?: number, padding?: number}} [options] `rate`: publications/s
+   *   altogether; `batch` of each request; `padding`: bytes that each publication is longer
    */
   constructor(urls, channels, { rate = 500, batch = 5, connections = 8, padding = 0 } = {}) {
     this.#urls = urls

@@ -19,8 +19,8 @@ export const namespaces = [
  *
  * @param {any} t ends with this test
  * @param {string | string[]} address of Redis
- * @param {{redis?: Record<string, unknown>, workers?: number, config?: any}} [options] `redis`: more of `engine.redis`; `config`: more
- *   of the configuration
+ * @param {{redis?: Record<string, unknown>, workers?: number, config?: any}} [options] `redis`: more of
+ *   `engine.redis`; `config`: more of the configuration
  */
 export function startNode(t, address, { redis = {}, workers = 2, config = {} } = {}) {
   return startGateway(t, {

@@ -1,4 +1,5 @@
-// Sentinels that are away: a file of its own, because one that starts on a busy machine may distrust its clock for half a minute.
+// Sentinels that are away: a file of its own, because one that starts on a busy machine may distrust its clock for
+// half a minute.
 
 import t from 'tap'
 import { refusal, send } from './cluster-rig.js'

@@ -84,7 +84,10 @@ export class SentinelSet {
     return this.replaced(old)
   }
 
-  /** @returns {Promise<void>} when the sentinels know each other and all servers, and the replicas have what the master has */
+  /**
+   * @returns {Promise<void>} when the sentinels know each other and all servers, and the replicas have what the
+   *   master has
+   */
   async whole() {
     for (const sentinel of this.sentinels) {
       await until(
@@ -119,8 +122,8 @@ const pairs = list =>
  *
  * @param {any} t ends with this test
  * @param {{replicas?: number, sentinels?: number, name?: string, downAfter?: number, failoverTimeout?: number, args?: string[],
- *   password?: string, aof?: boolean | 'always'}} [options] times in ms: on a busy machine a master that answers nothing for a second or
- *   two is not dead; `password` is that of the servers, not of the sentinels
+ *   password?: string, aof?: boolean | 'always'}} [options] times in ms: on a busy machine a master that answers
+ *   nothing for a second or two is not dead; `password` is that of the servers, not of the sentinels
  * @returns {Promise<SentinelSet>} they know each other
  */
 export async function startSentinels(

@@ -1,4 +1,5 @@
-// Real Redis servers for tests: processes of their own on free ports, with data in temporary folders. They end with the test.
+// Real Redis servers for tests: processes of their own on free ports, with data in temporary folders. They end with
+// the test.
 
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -213,7 +214,8 @@ export async function spawnRedis(t, args, { port, dir, password } = {}) {
  * @property {number} [port] default: a free one
  * @property {string} [dir] where its data is; removed at the end. Default: a temporary folder
  * @property {string} [password]
- * @property {boolean | 'always'} [aof] keep what is written over a SIGKILL. `true`: fsync once a second, 'always': before each answer
+ * @property {boolean | 'always'} [aof] keep what is written over a SIGKILL. `true`: fsync once a second, 'always':
+ *   before each answer
  */
 
 /**

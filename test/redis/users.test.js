@@ -13,7 +13,10 @@ const test = (name, body) =>
     await body(t)
   })
 const join = (t, options = {}) => Worker.join(t, server, options)
-/** As short as can be: on a busy machine a worker, or Redis, may stand still for a second or two, and would count as dead. ms */
+/**
+ * As short as can be: on a busy machine a worker, or Redis, may stand still for a second or two, and would count as
+ * dead. ms
+ */
 const SHORT = { ttl: 2500, every: 100 }
 const names = Array.from({ length: 500 }, (_, i) => `user ${i}`)
 

@@ -16,7 +16,8 @@ const FACTS = new URLSearchParams({
 export const START = Date.UTC(2026, 0, 5, 12)
 
 /**
- * Ten seconds idle, a third of the rest to climb, then steady, and a spike of ticks in the middle. More connections, more load.
+ * Ten seconds idle, a third of the rest to climb, then steady, and a spike of ticks in the middle. More connections,
+ * more load.
  * @param {object} [run]
  * @param {number} [run.seconds]
  * @param {number} [run.connections]

@@ -36,7 +36,8 @@ t.test('memory is given back some quiet seconds after a burst', async t => {
   burst()
   const grown = youngBytes()
   t.ok(grown > 6 * 1024 * 1024, `${grown} bytes`)
-  // V8 itself looks at how much was allocated over the last seconds; a busy machine makes this loop look busy for longer.
+  // V8 itself looks at how much was allocated over the last seconds; a busy machine makes this loop look busy for
+  // longer.
   while (youngBytes() > grown / 2) {
     trim.tick()
     await sleep(TRIM_TICK_MS)

@@ -1,4 +1,5 @@
-// A gateway's snapshots without a gateway: plausible, complete by src/stats/schema.js, and the same for the same options.
+// A gateway's snapshots without a gateway: plausible, complete by src/stats/schema.js, and the same for the same
+// options.
 
 import { Lifetimes } from '../../src/stats/lifetimes.js'
 import { SCHEMA_VERSION } from '../../src/stats/schema.js'
@@ -86,7 +87,8 @@ function ticks(chance, load, block) {
 
 /**
  * @param {Chance} chance
- * @param {{pid: number, uptime: number, load: number, heap: number, native: number, open: number, block?: number}} shape heap, native: bytes
+ * @param {{pid: number, uptime: number, load: number, heap: number, native: number, open: number, block?: number}}
+ *   shape heap, native: bytes
  * @returns {import('../../src/stats/schema.js').ProcessSample}
  */
 function processSample(chance, { pid, uptime, load, heap, native, open, block = 0 }) {
@@ -299,9 +301,9 @@ function machineOf(chance, { load, connected, rss }) {
 }
 
 /**
- * Connections grow over two thirds of the time, and stay. Worker 0's loop stands still for 200 ms at three fifths of it; a slow
- * client is closed at every tenth second; a worker that is named dies in the middle, is back three seconds later, and so are its
- * clients.
+ * Connections grow over two thirds of the time, and stay. Worker 0's loop stands still for 200 ms at three fifths of
+ * it; a slow client is closed at every tenth second; a worker that is named dies in the middle, is back three seconds
+ * later, and so are its clients.
  *
  * @param {object} [options]
  * @param {number} [options.workers]

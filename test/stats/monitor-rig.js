@@ -9,7 +9,8 @@ import { mockSnapshots } from './mock.js'
 const [blank] = mockSnapshots({ seconds: 1, workers: 1, connections: 0 })
 
 /**
- * @param {Partial<ConstructorParameters<typeof Monitor>[0]> & {up?: boolean}} [options] `up`: workers listen from the beginning
+ * @param {Partial<ConstructorParameters<typeof Monitor>[0]> & {up?: boolean}} [options] `up`: workers listen from the
+ *   beginning
  */
 export function monitorRig({ workers = 2, up = true, ...options } = {}) {
   let now = 0

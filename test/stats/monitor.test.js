@@ -295,7 +295,8 @@ t.test('there is a snapshot a second, shortly after the full one, until it is st
     seconds().every((second, i, all) => i === 0 || second > all[i - 1]),
     'none twice',
   )
-  // Early by no more than the grain of the clock: one that is earlier would be of the second before. A busy machine is late.
+  // Early by no more than the grain of the clock: one that is earlier would be of the second before. A busy machine
+  // is late.
   for (const { time, collect = 0 } of told) t.ok(collect >= time % 1000 && collect < 60_000, `${collect} ms`)
   await new Promise(resolve => setTimeout(resolve, 1300))
   t.equal(told.length, length)

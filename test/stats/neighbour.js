@@ -1,4 +1,5 @@
-// Another program of the machine: makes the kernel's slab grow (files, their inodes and names), and fills sockets of its own.
+// Another program of the machine: makes the kernel's slab grow (files, their inodes and names), and fills sockets of
+// its own.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'

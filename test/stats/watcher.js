@@ -57,8 +57,8 @@ export class StatsWatcher {
   }
 
   /**
-   * A worker that was held up makes the sample that is due before it reads what clients have sent meanwhile. So this waits for the third
-   * sample of each from now on.
+   * A worker that was held up makes the sample that is due before it reads what clients have sent meanwhile. So this
+   * waits for the third sample of each from now on.
    * @returns {Promise<Snapshot>} one that knows everything that clients have done until now
    */
   now() {

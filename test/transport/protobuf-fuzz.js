@@ -1,5 +1,5 @@
-// Protobuf frames, right ones and damaged ones, over real sockets: each is answered or closes its own connection with a documented
-// code, no worker dies, and nobody else notices. A failure prints the seed and the frame.
+// Protobuf frames, right ones and damaged ones, over real sockets: each is answered or closes its own connection with
+// a documented code, no worker dies, and nobody else notices. A failure prints the seed and the frame.
 
 import { isUtf8 } from 'node:buffer'
 import { startGateway } from '../gateway.js'

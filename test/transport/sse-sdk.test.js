@@ -1,5 +1,5 @@
-// The JavaScript SDK over SSE, with the EventSource that it is used with today and the one that many installations pin: version 2 of the
-// npm package swallows the first event when the preamble comes in the same chunk.
+// The JavaScript SDK over SSE, with the EventSource that it is used with today and the one that many installations
+// pin: version 2 of the npm package swallows the first event when the preamble comes in the same chunk.
 
 import { once } from 'node:events'
 import { Centrifuge } from 'centrifuge'

@@ -71,8 +71,8 @@ class Poller {
 /**
  * @param {any} t
  * @param {'uws' | 'node'} driver
- * @param {{pollers: number, publications: number, crowd: number}} size clients that come and go; publications of each of their channels;
- *   polls that wait together
+ * @param {{pollers: number, publications: number, crowd: number}} size clients that come and go; publications of each
+ *   of their channels; polls that wait together
  */
 export async function testLoad(t, driver, { pollers: count, publications: total, crowd }) {
   const gateway = await startGateway(t, config(driver))
@@ -88,7 +88,8 @@ export async function testLoad(t, driver, { pollers: count, publications: total,
     const published = channels.map(async channel => {
       for (let n = 1; n <= total; n++) {
         const request = { channel, data: n, idempotency_key: `${n}` }
-        // A publish that dies with its worker has no answer, or waits for one for ever; with its key it is safe to say it again.
+        // A publish that dies with its worker has no answer, or waits for one for ever; with its key it is safe to
+        // say it again.
         const publish = () => Promise.race([gateway.api('publish', request).catch(() => null), pause(3000)])
         while (!(await publish())) await pause(5)
         if (n === total / 2 && channel === 'exact-a') process.kill(victim, 'SIGKILL')

@@ -234,7 +234,8 @@ for (const driver of drivers) {
         const { epoch } = (await again.next()).connect.subs[channel]
         t.equal((await again.id()).split(':').slice(1).join(':'), `1:${epoch}`)
         const text = Buffer.concat(again.chunks).toString()
-        // In an event of its own it would be lost with a connection that ends in between, and all of it would come again.
+        // In an event of its own it would be lost with a connection that ends in between, and all of it would come
+        // again.
         t.match(
           text.split('\n\n').find(event => event.includes('"missed"')),
           /"missed".*\nid: /,

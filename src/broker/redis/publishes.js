@@ -250,7 +250,11 @@ export class Publishes {
     if (!waiting) this.#batches.close(batchId)
   }
 
-  /** Calls back; an exception must not stop the other callbacks of the batch. @param {Item} item @param {Error | null} error */
+  /**
+   * Calls back; an exception must not stop the other callbacks of the batch.
+   * @param {Item} item
+   * @param {Error | null} error
+   */
   #done(item, error) {
     try {
       if (error) item.done?.(error, 0, '')

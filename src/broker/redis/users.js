@@ -106,7 +106,11 @@ export class RedisUsers {
     this.#write([entry], () => {})
   }
 
-  /** Removes a user without connections if no later command is pending. @param {UserEntry} entry @param {number} sent */
+  /**
+   * Removes a user without connections if no later command is pending.
+   * @param {UserEntry} entry
+   * @param {number} sent
+   */
   #forget(entry, sent) {
     if (entry.count === 0 && entry.sent === sent) this.#users.delete(entry.user)
   }

@@ -35,7 +35,8 @@ t.test('every colour can be read on black and on white', async t => {
 
 /**
  * @param {number} attributes of a cell of blessed
- * @returns {{flags: number, foreground: number, background: number}} flags: 1 bold, 8 reverse; 511: the terminal's own colour
+ * @returns {{flags: number, foreground: number, background: number}} flags: 1 bold, 8 reverse; 511: the terminal's
+ *   own colour
  */
 const parts = attributes => ({
   flags: attributes >> 18,

@@ -78,7 +78,10 @@ export class Moto {
   #child
   #proxy
   #folder
-  /** What the proxy answers to `Action region`, as EC2 would, while `times` lasts. @type {Map<string, {code: string, message: string, status: number, times: number}>} */
+  /**
+   * What the proxy answers to `Action region`, as EC2 would, while `times` lasts.
+   * @type {Map<string, {code: string, message: string, status: number, times: number}>}
+   */
   faults = new Map()
   /** @type {string[]} `Action region` of each request */
   calls = []

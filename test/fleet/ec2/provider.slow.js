@@ -99,7 +99,10 @@ t.test('spot machines, another architecture, one SSH key: as the flags say', asy
   await ec2.stop(handles, { dir, flags: { ...flags, ...own } }, quiet)
 })
 
-/** @param {import('../../../fleet/schema.js').Handle} drone @returns {Promise<string | undefined>} hash in its user data */
+/**
+ * @param {import('../../../fleet/schema.js').Handle} drone
+ * @returns {Promise<string | undefined>} hash in its user data
+ */
 async function pinnedBy({ where, handle }) {
   const { UserData } = await ask(
     where,

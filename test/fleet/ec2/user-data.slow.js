@@ -1,4 +1,5 @@
-// The user data of a drone as EC2's machines have it: cloud-init and systemd read it, and its script sets up a clean machine.
+// The user data of a drone as EC2's machines have it: cloud-init and systemd read it, and its script sets up a clean
+// machine.
 
 import { execFile, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -23,7 +24,10 @@ const VERSION = 'v22.99.0'
 const folder = await mkdtemp(join(tmpdir(), 'halley-boot-'))
 t.teardown(() => rm(folder, { recursive: true, force: true }))
 
-/** What EC2 and the distribution of Node.js serve: a token first, the launch index, and an archive that is damaged at first. */
+/**
+ * What EC2 and the distribution of Node.js serve: a token first, the launch index, and an archive that is damaged at
+ * first.
+ */
 const asked = /** @type {string[]} */ ([])
 let damaged = 1
 const archive = join(folder, 'node.tar.gz')
@@ -98,8 +102,8 @@ const boot = {
 const { text, config } = await cloudConfigOf(boot)
 
 /**
- * A clean machine: the files that cloud-init writes, and a PATH with what Ubuntu has, but no Node.js. What would change this machine
- * only writes down that it was called.
+ * A clean machine: the files that cloud-init writes, and a PATH with what Ubuntu has, but no Node.js. What would
+ * change this machine only writes down that it was called.
  *
  * @param {string} name
  */

@@ -1,4 +1,5 @@
-// What a drone says about a server that duplicates, drops, reorders and cuts: each kind is counted, exactly, and as what it is.
+// What a drone says about a server that duplicates, drops, reorders and cuts: each kind is counted, exactly, and as
+// what it is.
 
 import { once } from 'node:events'
 import t from 'tap'

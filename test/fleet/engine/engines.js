@@ -79,7 +79,8 @@ export class TestEngine {
   }
 
   /**
-   * Waits until enough has been received, and nothing more comes for a while; or until nothing has come for so long that nothing will.
+   * Waits until enough has been received, and nothing more comes for a while; or until nothing has come for so long
+   * that nothing will.
    * @param {(counters: import('../../../fleet/schema.js').Counters) => boolean} enough
    */
   async quiet(enough) {

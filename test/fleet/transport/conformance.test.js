@@ -1,5 +1,5 @@
-// Each of them on one of the two socket servers, which answer HTTP in different ways: with lengths, and in chunks. The other halves and the
-// pings are in conformance.slow.js.
+// Each of them on one of the two socket servers, which answer HTTP in different ways: with lengths, and in chunks.
+// The other halves and the pings are in conformance.slow.js.
 
 import t from 'tap'
 import { testDriver } from './conformance.js'

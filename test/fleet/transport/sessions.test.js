@@ -1,4 +1,5 @@
-// What the emulated transports do beside their stream: POSTs in order over few connections, and polls that outlive theirs.
+// What the emulated transports do beside their stream: POSTs in order over few connections, and polls that outlive
+// theirs.
 
 import { createServer } from 'node:http'
 import t from 'tap'
