@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { GatewayProcess } from '../../fleet/runner/gateway-process.js'
+import { testdir } from '../testdir.js'
 
 /** Makes the primary open its stats socket only after its workers have answered for a while, as on a busy machine. */
 const LATE_SOCKET = `import net from 'node:net'
@@ -21,7 +22,7 @@ t.test('its workers are known once it has started, however late its stats socket
       redis: false,
       nodeFlags: [`--import=data:text/javascript,${encodeURIComponent(LATE_SOCKET)}`],
     },
-    out: t.testdir(),
+    out: testdir(t),
   })
   t.teardown(() => gateway.stop())
   t.equal(gateway.workerPids.length, 1)

@@ -4,10 +4,11 @@ import t from 'tap'
 import { Telemetry } from '../../src/primary/telemetry.js'
 import { crowd } from '../fleet.js'
 import { RawClient } from '../raw-client.js'
+import { testdir } from '../testdir.js'
 import { majors, watched } from './telemetry-rig.js'
 
 t.test('a gateway with a stats client, from start to stop', async t => {
-  const file = join(t.testdir({}), 'run.csv')
+  const file = join(testdir(t), 'run.csv')
   const { gateway, watcher } = await watched(t, { log: { level: 'debug' } }, { args: ['--csv', file] })
 
   await t.test('the command restart replaces a worker: its clients are asked to reconnect', async t => {

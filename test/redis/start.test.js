@@ -11,6 +11,7 @@ import { parseTargets } from '../../src/broker/redis/address.js'
 import { neededCommands, probeRedis } from '../../src/broker/redis/probe.js'
 import { loadConfig } from '../../src/config/load.js'
 import { startGateway } from '../gateway.js'
+import { testdir } from '../testdir.js'
 import { freePort, startRedis, startSentinels, until } from './servers.js'
 
 const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
@@ -142,7 +143,7 @@ t.test('all shards are looked at', async t => {
 })
 
 t.test('a Unix socket', async t => {
-  const dir = t.testdir()
+  const dir = testdir(t)
   await startRedis(t, { args: ['--unixsocket', `${dir}/redis.sock`] })
   t.equal(await faultOf(`unix://${dir}/redis.sock`), '')
 })
@@ -350,7 +351,7 @@ t.test('old servers, and others', async t => {
 })
 
 t.test('while Redis is loading its data, a start waits and says so', async t => {
-  const dir = t.testdir()
+  const dir = testdir(t)
   const first = await startRedis(t, { dir, args: ['--dbfilename', 'dump.rdb'] })
   await first.call('EVAL', "for i = 1, 600 do redis.call('set', 'key' .. i, string.rep('x', 2000)) end", 0)
   await first.call('SAVE')

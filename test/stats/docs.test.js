@@ -10,6 +10,7 @@ import { TICK_BOUNDS } from '../../src/stats/lifetimes.js'
 import { SCHEMA_VERSION } from '../../src/stats/schema.js'
 import { bucketOf } from '../../src/stats/tick-histogram.js'
 import { startGateway } from '../gateway.js'
+import { testdir } from '../testdir.js'
 import { mockSnapshots } from './mock.js'
 
 const page = readFileSync(new URL('../../docs/stats.md', import.meta.url), 'utf8')
@@ -115,7 +116,7 @@ t.test('buckets are what docs/stats.md says', async t => {
 })
 
 t.test('what a real gateway tells is what docs/stats.md says', async t => {
-  const folder = t.testdir()
+  const folder = testdir(t)
   // A socket's path is short.
   const path = join(tmpdir(), `halley-docs-${process.pid}.sock`)
   const gateway = await startGateway(t, {

@@ -14,6 +14,7 @@ import { machineFacts, machineUsage, ProcessUsage } from '../../../fleet/drone/m
 import { dialLink } from '../../../fleet/link/tls.js'
 import { saveProgram } from '../../../fleet/program.js'
 import { Distributions } from '../../../fleet/statistics/distribution.js'
+import { testdir } from '../../testdir.js'
 import { until } from './fleet-rig.js'
 
 /** As a real drone says them, so that the shapes cannot be stricter than what comes. */
@@ -128,7 +129,7 @@ const hands = /** @type {any} */ ({
 })
 
 t.test('a controller outlives whatever comes over its lines', async t => {
-  const fleet = await Fleet.open({ dir: t.testdir(), provider: hands })
+  const fleet = await Fleet.open({ dir: testdir(t), provider: hands })
   t.teardown(() => fleet.close())
   /** @type {string[]} */
   const events = []
@@ -216,7 +217,7 @@ t.test('a controller outlives whatever comes over its lines', async t => {
  * @param {number} count of drones that are launched
  */
 async function controllerOf(t, count) {
-  const dir = t.testdir()
+  const dir = testdir(t)
   const fleet = await Fleet.open({ dir, provider: hands })
   t.teardown(() => fleet.close())
   /** @type {string[]} */
