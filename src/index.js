@@ -29,9 +29,9 @@ export { ConfigError }
  */
 export async function createGateway({ file, config: base, log } = {}) {
   const { config, warnings } = loadConfig({ file, base })
-  checkExposure(config, warnings)
+  const all = checkExposure(config, warnings)
   const ownLog = log ?? createLog(config.log, new LogOutput(config.log, false))
-  for (const warning of warnings) ownLog.warn(warning)
+  for (const warning of all) ownLog.warn(warning)
   const pool = await WorkerPool.create(config, ownLog, false)
   /** @type {Promise<void> | null} */
   let stopped = null

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { Tokens } from '../src/auth/tokens.js'
+import { initialTree } from '../src/config/initial.js'
 import { loadConfig } from '../src/config/load.js'
 import { configureServer } from '../src/config/profile.js'
 import { directory } from './config/support.js'
@@ -17,11 +18,20 @@ const blocks = language =>
     .filter(([, name]) => name === language)
     .map(([, , text]) => text)
 
-t.test('the production example of the README is a configuration that starts, without a warning', async t => {
-  const file = directory(t).write('config.json', JSON.parse(blocks('json')[0]))
-  const { profile, warnings } = configureServer({ file })
-  t.equal(profile, 'configured')
-  t.same(warnings, [])
+t.test('the production example of the README is what config init writes', async t => {
+  const shown = JSON.parse(blocks('json')[0])
+  const secret = '32 random bytes'
+  t.same(shown, {
+    ...initialTree(),
+    client: { ...shown.client, token: { hmac_secret_key: secret } },
+    http_api: { key: secret },
+    admin: { password: secret },
+  })
+  t.throws(() => configureServer({ file: directory(t).write('config.json', shown) }), {
+    faults: ['client.token.hmac_secret_key', 'http_api.key', 'admin.password'].map(
+      key => new RegExp(`^${key}: `),
+    ),
+  })
 })
 
 t.test('what the README shows makes tokens that are accepted', async t => {

@@ -8,7 +8,7 @@ import { ConfigError } from '../config/load.js'
 import { didYouMean } from '../config/nearest.js'
 import { packageVersion } from '../version.js'
 import { parseFlags, UsageError } from './args.js'
-import { configCheck, configDefaults, configDoc } from './config.js'
+import { configCheck, configDefaults, configDoc, configInit } from './config.js'
 import { dashboard } from './dashboard.js'
 import { doctor } from './doctor.js'
 import { report } from './report.js'
@@ -18,7 +18,18 @@ import { subtoken, token } from './token.js'
 /** @import { Command, Io } from './command.js' */
 
 /** @type {readonly Command[]} */
-const COMMANDS = [serve, dashboard, report, doctor, token, subtoken, configCheck, configDefaults, configDoc]
+const COMMANDS = [
+  serve,
+  dashboard,
+  report,
+  doctor,
+  token,
+  subtoken,
+  configInit,
+  configCheck,
+  configDefaults,
+  configDoc,
+]
 
 /** Groups of commands, loaded on use: a gateway does not need them. */
 const GROUPS = [

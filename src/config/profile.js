@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { ConfigError, loadConfig } from './load.js'
+import { secretFaults, secretWarnings } from './secrets.js'
 
 /** @import { Config } from './load.js' */
 /** @typedef {'development' | 'configured'} Profile */
@@ -105,11 +106,14 @@ export function exposureFaults(config) {
 /**
  * @param {Config} config
  * @param {readonly string[]} [warnings] of it
- * @throws {ConfigError} with the exposure faults
+ * @returns {string[]} these, and one for each short secret
+ * @throws {ConfigError} with the exposure faults and the secrets that everybody knows
  */
-export function checkExposure(config, warnings) {
-  const faults = exposureFaults(config)
-  if (faults.length > 0) throw new ConfigError(faults, warnings)
+export function checkExposure(config, warnings = []) {
+  const all = [...warnings, ...secretWarnings(config)]
+  const faults = [...exposureFaults(config), ...secretFaults(config, !isLoopback(config.http_server.address))]
+  if (faults.length > 0) throw new ConfigError(faults, all)
+  return all
 }
 
 /**
@@ -122,7 +126,7 @@ export function checkExposure(config, warnings) {
  * @param {string} [sources.cwd]
  * @param {string} [key] API key of the development profile; generated if absent
  * @returns {{config: Config, warnings: string[], profile: Profile}}
- * @throws {ConfigError} also with the exposure faults
+ * @throws {ConfigError} also as checkExposure
  */
 export function configureServer(sources, key) {
   const { file, env = {} } = sources
@@ -132,9 +136,10 @@ export function configureServer(sources, key) {
     Object.keys(env).some(name => /^HALLEY_(CLIENT|CHANNEL|HTTP_API)_/.test(name) && env[name])
   const { address, port } = loaded.config.http_server
   if (configured || (address !== '' && !isLoopback(address))) {
-    checkExposure(loaded.config, loaded.warnings)
-    return { ...loaded, profile: 'configured' }
+    const warnings = checkExposure(loaded.config, loaded.warnings)
+    return { config: loaded.config, warnings, profile: 'configured' }
   }
   const base = developmentProfile({ address, port, key: key ?? randomBytes(16).toString('hex') })
-  return { ...loadConfig({ ...sources, base }), profile: 'development' }
+  const { config, warnings } = loadConfig({ ...sources, base })
+  return { config, warnings: checkExposure(config, warnings), profile: 'development' }
 }

@@ -29,17 +29,18 @@ Without a file and without variables about clients, channels or the API, Halley 
 on 127.0.0.1, lets anonymous clients in, prints a generated API key and serves a demo page. A gateway
 on any other address refuses to start without a token key, an API key and allowed origins, unless the options that
 replace them (\`client.allow_anonymous_connect_without_token\`, \`client.insecure\`, \`http_api.insecure\`) are set
-explicitly.
+explicitly. It also refuses secrets like \`secret\` or \`key\`; secrets below 32 bytes cause a warning, and the
+placeholders of examples are refused on every address.
 
-A small file to start from:
+\`halley config init [FILE]\` writes a file to start from, with random secrets. It has this form:
 
 \`\`\`json
 {
   "client": {
-    "token": { "hmac_secret_key": "a long random text" },
+    "token": { "hmac_secret_key": "32 random bytes" },
     "allowed_origins": ["https://example.com"]
   },
-  "http_api": { "key": "another long random text" },
+  "http_api": { "key": "32 random bytes" },
   "channel": {
     "namespaces": [
       { "name": "chat", "presence": true, "history_size": 100, "history_ttl": "5m", "force_recovery": true }

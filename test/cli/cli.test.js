@@ -1,12 +1,14 @@
 import { execFile } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { main } from '../../src/cli/main.js'
 import { loadConfig } from '../../src/config/load.js'
+import { configureServer } from '../../src/config/profile.js'
 import { directory } from '../config/support.js'
 
 const BIN = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
@@ -78,6 +80,7 @@ t.test('--version and --help work everywhere', async t => {
     'token',
     'subtoken',
     'config',
+    'config init',
     'config check',
     'config defaults',
     'config doc',
@@ -109,7 +112,7 @@ t.test('what cannot be understood is one line, the nearest thing, and exit code 
     ['nonsense', /unknown command "nonsense" \(see halley --help\)/],
     ['serve --nonsense', /serve: unknown flag --nonsense /],
     ['config chek', /unknown command "config chek"; did you mean config check\?/],
-    ['config', /no command given; use one of check, defaults, doc/],
+    ['config', /no command given; use one of init, check, defaults, doc/],
     ['serve --prot 1', /serve: unknown flag --prot; did you mean --port\?/],
     ['--worker=2', /serve: unknown flag --worker; did you mean --workers\?/],
     ['serve -x', /serve: unknown flag -x /],
@@ -166,6 +169,69 @@ t.test('config check', async t => {
     code: 1,
     out: 'warning: webtransport.enabled: Centrifugo key that Halley does not support yet; it is ignored\n',
     err: 'halley: workers: -1 is out of range, it must be at least 0\n',
+  })
+})
+
+t.test('config init writes secrets of its own, for its user only, and replaces no file unasked', async t => {
+  const dir = directory(t)
+  const read = (/** @type {string} */ name) => readFileSync(join(dir.path, name), 'utf8')
+  /** @type {string[]} */
+  const secrets = []
+  for (const name of ['config.json', 'b.yaml', 'c.yml']) {
+    const { code, out, err } = await halley(['config', 'init', ...(name === 'config.json' ? [] : [name])], {
+      cwd: dir.path,
+    })
+    t.same({ code, err }, { code: 0, err: '' })
+    t.match(
+      out,
+      new RegExp(`^${name}: written.*\\n.*client\\.allowed_origins.*\\n  halley serve -c ${name}\\n$`),
+    )
+    t.equal(statSync(join(dir.path, name)).mode & 0o777, 0o600)
+    const { config, warnings, profile } = configureServer({ file: name, cwd: dir.path })
+    t.same({ profile, warnings }, { profile: 'configured', warnings: [] })
+    for (const secret of [config.client.token.hmac_secret_key, config.http_api.key, config.admin.password]) {
+      t.match(secret, /^[\da-f]{64}$/)
+      secrets.push(secret)
+    }
+  }
+  t.equal(new Set(secrets).size, 9, 'each secret is a new one')
+
+  const before = read('config.json')
+  t.same(await halley(['config', 'init'], { cwd: dir.path }), {
+    code: 1,
+    out: '',
+    err: 'halley: config.json: exists; --force replaces it, with its secrets\n',
+  })
+  t.equal(read('config.json'), before)
+  chmodSync(join(dir.path, 'config.json'), 0o644)
+  t.match(await halley(['config', 'init', '--force'], { cwd: dir.path }), { code: 0, err: '' })
+  t.not(read('config.json'), before)
+  t.equal(statSync(join(dir.path, 'config.json')).mode & 0o777, 0o600)
+  t.same(readdirSync(dir.path).sort(), ['b.yaml', 'c.yml', 'config.json'])
+
+  t.match(await halley(['config', 'init', 'none/c.json'], { cwd: dir.path }), {
+    code: 1,
+    err: 'halley: none/c.json: there is no such folder\n',
+  })
+  t.match(await halley(['config', 'init', 'c.toml'], { cwd: dir.path }), {
+    code: 2,
+    err: /config init: c\.toml: the file name must end with \.json, \.yaml or \.yml/,
+  })
+})
+
+t.test('config check warns of short secrets and refuses those that everybody knows', async t => {
+  const dir = directory(t)
+  const file = dir.write('a.json', {
+    http_server: { address: '127.0.0.1' },
+    client: { token: { hmac_secret_key: 'secret' } },
+    http_api: { key: 'a long random text' },
+  })
+  t.same(await halley(['config', 'check', '-c', file]), {
+    code: 1,
+    out:
+      'warning: client.token.hmac_secret_key: is only 6 bytes long; use 32 random bytes (halley config init makes them)\n' +
+      'warning: http_api.key: is only 18 bytes long; use 32 random bytes (halley config init makes them)\n',
+    err: 'halley: http_api.key: everybody knows this text; replace it by a random one (halley config init makes them)\n',
   })
 })
 

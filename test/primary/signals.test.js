@@ -22,7 +22,8 @@ function end(pid) {
 t.test(
   'a port in use is one clear line, and exit code 1; a worker that is being replaced holds up no SIGTERM',
   async t => {
-    const gateway = await startGateway(t, config)
+    // A long key: a short one would be a second line.
+    const gateway = await startGateway(t, { ...config, http_api: { key: 'k'.repeat(32) } })
     const child = spawn(process.execPath, [bin, 'serve', '-c', join(gateway.folder, 'config.json')])
     let output = ''
     child.stdout.on('data', data => (output += data))
