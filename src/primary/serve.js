@@ -2,10 +2,12 @@
 // programs. It may import every room but cli/ and worker/ (workers are forked, not imported); only cli/ imports it.
 // worker-pool.js    forks one worker per core, replaces dead ones, hosts the embedded broker, drains on shutdown
 // telemetry.js      merges the workers' samples once a second; CSV file, stats socket, log lines, GC schedule
+// service-manager.js  tells systemd when the gateway is ready, reloads, ends, and that it is alive
 // terminal-view.js  runs the dashboard of `npm start` as a child process: its failure never ends the gateway
 
 import { closeSync, openSync } from 'node:fs'
 import { createLog, LogOutput } from '../log.js'
+import { ServiceManager } from './service-manager.js'
 import { Telemetry } from './telemetry.js'
 import { TerminalView } from './terminal-view.js'
 import { WorkerPool } from './worker-pool.js'
@@ -27,6 +29,13 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
   const output = new LogOutput(given.log, terminal)
   const log = createLog(given.log, output)
   for (const warning of warnings) log.warn(warning)
+  const { env, pid } = process
+  const service = new ServiceManager({
+    env,
+    pid,
+    log,
+    healthy: () => pool.slots.some(({ listening }) => listening),
+  })
   const pool = await WorkerPool.create(given, log, terminal)
   let signals = 0
   /** @type {TerminalView | null} */
@@ -36,6 +45,7 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
       pool.kill()
       process.exit(1)
     }
+    service.stopping()
     telemetry.stopping()
     // Later log lines must appear in the terminal: free it first.
     await view?.end()
@@ -63,6 +73,7 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
       return stop()
     }
     if (!reload) return
+    service.reloading()
     try {
       const { config, warnings } = reload()
       for (const warning of warnings) log.warn(warning)
@@ -72,11 +83,13 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
     } catch (error) {
       log.error(`configuration not reloaded: ${error.message}`)
     }
+    service.ready()
   })
 
   await pool.start()
   await telemetry.start({ runtimeDir: process.env.XDG_RUNTIME_DIR })
   announce(pool, profile, log, terminal)
+  service.ready()
   const { TERM } = process.env
   if (
     !dashboard ||
@@ -88,15 +101,18 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
   )
     return
   const key = profile === 'development' ? pool.config.http_api.key : ''
-  const env = { ...process.env, HALLEY_GENERATED_KEY: key }
-  view = new TerminalView(telemetry.socket, env, ({ stop: requested, fault }) => {
-    telemetry.hold(false)
-    if (terminalGone()) return
-    if (fault !== '') log.error(`the dashboard failed: ${fault}; the gateway keeps running`)
-    else if (!requested && signals === 0)
-      log.info({ url: pool.url }, 'dashboard closed; the gateway keeps running')
-    if (requested) stop()
-  })
+  view = new TerminalView(
+    telemetry.socket,
+    { ...env, HALLEY_GENERATED_KEY: key },
+    ({ stop: requested, fault }) => {
+      telemetry.hold(false)
+      if (terminalGone()) return
+      if (fault !== '') log.error(`the dashboard failed: ${fault}; the gateway keeps running`)
+      else if (!requested && signals === 0)
+        log.info({ url: pool.url }, 'dashboard closed; the gateway keeps running')
+      if (requested) stop()
+    },
+  )
   telemetry.hold(true)
   view.start()
 }
