@@ -3,9 +3,9 @@
 //   index.js     the command line: scenarios, or one of the programs below
 //   bench.js     runs scenarios (scenarios.js, channels.js) in turn against deployments (deployment.js, servers.js)
 //   load.js      the load generator: processes with a drone's engine (engine.js); pollers.js for one-way long-polls
-//   restarts.js, gc.js, watch.js   programs with flags of their own
+//   restarts.js, gc.js, watch.js, leak.js (churn.js)   programs with flags of their own
 //
-// It may import src/, fleet/drone/, fleet/statistics/ and the test's Redis; nothing imports it. Every figure comes
+// It may import src/, fleet/drone/, fleet/statistics/, and the Redis and the clients of the tests; nothing imports it. Every figure comes
 // with its unit in its name.
 
 import { UsageError } from './flags.js'
@@ -49,6 +49,7 @@ const PROGRAMS = {
   restarts: () => import('./restarts.js'),
   gc: () => import('./gc.js'),
   watch: () => import('./watch.js'),
+  leak: () => import('./leak.js'),
 }
 
 /** @param {string[]} args */

@@ -66,6 +66,7 @@ Examples:
   npm run bench -- channels --engine redis --nodes 2 --history
   npm run bench -- gc --help                     # garbage collection, as in the published runs
   npm run bench -- watch                         # whether the gateway's figures are true, and come soon
+  npm run bench -- leak --help                   # an hour of churn: heap and memory of every process stay flat
   npm run bench -- restarts --help               # Redis or gateways killed under load, with books kept
 `
 

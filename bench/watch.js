@@ -47,7 +47,7 @@ export function parseOptions(args) {
 }
 
 /** A client of the stats socket. */
-class Watcher {
+export class Watcher {
   /** @type {{at: number, snapshot: Snapshot}[]} */
   received = []
   #socket

@@ -66,7 +66,7 @@ export class PollClient {
     this.session = headers['halley-session'] ?? this.session
     this.seq = Number(headers['halley-seq'])
     this.close = headers['halley-close'] ?? null
-    const messages = text === '' ? [] : text.trimEnd().split('\n').map(JSON.parse)
+    const messages = text === '' ? [] : text.trimEnd().split('\n').map(line => JSON.parse(line))
     this.messages.push(...messages)
     return messages
   }

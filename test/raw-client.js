@@ -16,7 +16,7 @@ export class RawClient extends WebSocketClient {
     super(socket)
     socket.on('message', data => {
       this.frames.push(data.toString())
-      this.received(data.toString().split('\n').map(JSON.parse))
+      this.received(data.toString().split('\n').map(line => JSON.parse(line)))
     })
   }
 

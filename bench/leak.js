@@ -1,0 +1,206 @@
+// Looks for leaks: sessions of every kind come and go, and heap and resident memory of every process must stay flat.
+
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { CHURN_CONFIG, Churn } from './churn.js'
+import { parseFlags, UsageError } from './flags.js'
+import { printResult, rounded } from './report.js'
+import { Server } from './servers.js'
+import { Watcher } from './watch.js'
+
+/** @typedef {import('./bench.js').Io} Io */
+/** @typedef {import('../src/stats/schema.js').Snapshot} Snapshot */
+
+const DEFAULTS = { minutes: 60, visitors: 24, workers: 2, window: 10 }
+/** Collections between two figures: what is left of a process is what it holds. */
+const GC_EVERY_MS = 2000
+/** Share of the windows in which caches and pools may still fill. */
+const WARM_UP = 1 / 3
+/** At least so many windows make a trend. */
+const LEAST_WINDOWS = 6
+/** Growth over the measured time that is no leak, as a share of the mean: pages move, code is compiled again. */
+const NO_GROWTH = 0.02
+const MB = 1024 ** 2
+
+export const HELP = `Usage: npm run bench -- leak [flags]
+
+Sessions over every transport come, subscribe, publish, and leave, politely or not. Each process collects its garbage every
+two seconds; the least heap and resident memory of each window make a trend, after a third of the time for warming up.
+Ends with 1 if a process grows: the 95 % interval of its slope lies above 0, and the growth is above 2 % of its memory.
+
+  --minutes N     (default ${DEFAULTS.minutes})
+  --visitors N    sessions at once (default ${DEFAULTS.visitors})
+  --workers N     of the gateway (default ${DEFAULTS.workers})
+  --window S      seconds of one point of the trend (default ${DEFAULTS.window})
+  --driver NAME   auto, uws or node (default auto)
+  --json          a line of JSON instead of a table
+  -h, --help      this text
+`
+
+/** @typedef {typeof DEFAULTS & {driver: string, json: boolean}} LeakOptions */
+
+/** @param {string[]} args @returns {LeakOptions | null} null: help was requested @throws {UsageError} */
+export function parseOptions(args) {
+  const options = parseFlags(args, DEFAULTS, { driver: 'auto' })
+  if (options === null) return null
+  if (!['auto', 'uws', 'node'].includes(options.driver))
+    throw new UsageError(`--driver is auto, uws or node, not "${options.driver}"`)
+  if ((options.minutes * 60) / options.window < LEAST_WINDOWS / (1 - WARM_UP))
+    throw new UsageError(`--window is too long for --minutes ${options.minutes}`)
+  return /** @type {LeakOptions} */ (options)
+}
+
+/**
+ * A straight line through points, by least squares.
+ * @param {{x: number, y: number}[]} points at least three
+ * @returns {{mean: number, slope: number, error: number}} `error`: half of the 95 % interval of the slope (normal
+ *   approximation)
+ */
+export function trendOf(points) {
+  const n = points.length
+  const meanX = points.reduce((sum, { x }) => sum + x, 0) / n
+  const meanY = points.reduce((sum, { y }) => sum + y, 0) / n
+  const spread = points.reduce((sum, { x }) => sum + (x - meanX) ** 2, 0)
+  const slope = points.reduce((sum, { x, y }) => sum + (x - meanX) * (y - meanY), 0) / spread
+  const rest = points.reduce((sum, { x, y }) => sum + (y - meanY - slope * (x - meanX)) ** 2, 0)
+  return { mean: meanY, slope, error: 1.96 * Math.sqrt(rest / (n - 2) / spread) }
+}
+
+/**
+ * @param {{x: number, y: number}[]} points x: hours @returns {boolean} whether the growth is more than chance and more
+ *   than a little
+ */
+export function grows(points) {
+  const { mean, slope, error } = trendOf(points)
+  const hours = points[points.length - 1].x - points[0].x
+  return slope - error > 0 && slope * hours > NO_GROWTH * mean
+}
+
+/** Flags of Node.js that make each process of a gateway collect its garbage. */
+export const COLLECT = Object.freeze([
+  '--expose-gc',
+  '--max-semi-space-size=2',
+  `--import=data:text/javascript,setInterval(()=>gc(),${GC_EVERY_MS}).unref()`,
+])
+
+/**
+ * @param {Snapshot} snapshot
+ * @returns {Map<string, {heap: number, rss: number}>} bytes of each process, by its name
+ */
+export function memoriesOf({ primary, workers }) {
+  const memories = new Map([['primary', { heap: primary.memory.heap_used, rss: primary.memory.rss }]])
+  for (const { index, sample } of workers)
+    if (sample) memories.set(`worker_${index}`, { heap: sample.memory.heap_used, rss: sample.memory.rss })
+  return memories
+}
+
+/** The least memory of each process in one window after another. */
+export class Windows {
+  /** @type {Map<string, {heap: {x: number, y: number}[], rss: {x: number, y: number}[]}>} x: hours, y: MB */
+  processes = new Map()
+
+  /** @param {Snapshot[]} snapshots of one window @param {number} hours since the beginning */
+  add(snapshots, hours) {
+    /** @type {Map<string, {heap: number, rss: number}>} */
+    const least = new Map()
+    for (const snapshot of snapshots) {
+      for (const [name, { heap, rss }] of memoriesOf(snapshot)) {
+        const before = least.get(name)
+        least.set(name, {
+          heap: Math.min(heap, before?.heap ?? Infinity),
+          rss: Math.min(rss, before?.rss ?? Infinity),
+        })
+      }
+    }
+    for (const [name, { heap, rss }] of least) {
+      const process = this.processes.get(name) ?? { heap: [], rss: [] }
+      this.processes.set(name, process)
+      process.heap.push({ x: hours, y: heap / MB })
+      process.rss.push({ x: hours, y: rss / MB })
+    }
+  }
+
+  /** @returns {{figures: Record<string, number>, growing: string[]}} of the time after the warm-up */
+  result() {
+    /** @type {Record<string, number>} */
+    const figures = {}
+    const growing = []
+    for (const [name, kinds] of this.processes) {
+      for (const [kind, all] of Object.entries(kinds)) {
+        const points = all.slice(Math.floor(all.length * WARM_UP))
+        const { mean, slope, error } = trendOf(points)
+        figures[`${name}_${kind}_mb`] = rounded(mean, 2)
+        figures[`${name}_${kind}_mb_per_h`] = rounded(slope, 2)
+        figures[`${name}_${kind}_mb_per_h_ci95`] = rounded(error, 2)
+        if (grows(points)) growing.push(`${name} ${kind}`)
+      }
+    }
+    return { figures, growing }
+  }
+}
+
+export class Run {
+  #options
+  #io
+  /** @type {Server | null} */
+  #server = null
+  /** @type {Watcher | null} */
+  #watcher = null
+
+  /** @param {LeakOptions} options @param {Io} io */
+  constructor(options, io) {
+    this.#options = options
+    this.#io = io
+  }
+
+  /** @returns {Promise<boolean>} whether everything stayed flat and no session failed */
+  async run() {
+    const { minutes, visitors, workers, window, driver, json } = this.#options
+    const { env, progress, warning } = this.#io
+    const socket = join(tmpdir(), `halley-bench-${process.pid}.sock`)
+    const server = await Server.spawn('halley', {
+      workers,
+      env,
+      driver,
+      flags: [...COLLECT],
+      config: { stats: { socket }, ...CHURN_CONFIG },
+    })
+    this.#server = server
+    await server.answers()
+    const watcher = new Watcher(socket)
+    this.#watcher = watcher
+    const ws = `${server.url.replace('http', 'ws')}/connection/websocket`
+    const churn = new Churn({ url: server.url, ws, api: server.api }, visitors)
+    const windows = new Windows()
+    const began = Date.now()
+    for (let passed = 0; passed < minutes * 60; passed = (Date.now() - began) / 1000) {
+      await sleep(window * 1000)
+      windows.add(
+        watcher.received.splice(0).map(({ snapshot }) => snapshot),
+        passed / 3600,
+      )
+      const sizes = [...windows.processes].map(([name, { heap }]) => `${name} ${heap.at(-1)?.y.toFixed(2)}`)
+      progress(`leak: ${Math.round(passed)} s, ${churn.sessions} sessions, heap in MB: ${sizes.join(', ')}`)
+    }
+    const seconds = (Date.now() - began) / 1000
+    await churn.stop()
+    progress('')
+    const { figures, growing } = windows.result()
+    for (const fault of churn.faults) warning(`leak: a session failed: ${fault}`)
+    for (const name of growing) warning(`leak: ${name} grows`)
+    const result = {
+      seconds: rounded(seconds, 0),
+      sessions: churn.sessions,
+      sessions_per_s: rounded(churn.sessions / seconds, 1),
+      ...figures,
+    }
+    printResult(this.#io, json, { scenario: 'leak', driver }, 'halley', result)
+    return growing.length === 0 && churn.faults.length === 0 && server.runs
+  }
+
+  async stop() {
+    this.#watcher?.end()
+    await this.#server?.stop()
+  }
+}
