@@ -2,7 +2,7 @@
 
 /** @typedef {import('./random.js').Random} Random */
 
-const channels = [
+export const channels = [
   'a',
   'b',
   'cc:x',
@@ -21,7 +21,7 @@ const channels = [
   '\ud800',
   'cc:"\\\n',
 ]
-const texts = [
+export const texts = [
   '',
   'x',
   '0',
@@ -39,7 +39,7 @@ const texts = [
 const numbers = [0, 1, -1, 2, 5, 300, 301, 1.5, -0, 4294967295, 4294967296, 2 ** 53, 1e30, -1e30]
 
 /** @param {Random} random @returns {any} any JSON value */
-function anything(random, depth = 0) {
+export function anything(random, depth = 0) {
   switch (random.below(depth > 3 ? 5 : 8)) {
     case 0:
       return random.pick(numbers)
@@ -197,7 +197,7 @@ function command(random, id, method = anyMethod(random)) {
  * @param {Random} random
  * @param {Buffer} frame
  */
-function mutate(random, frame) {
+export function mutate(random, frame) {
   const at = random.below(frame.length + 1)
   const length = random.below(8)
   switch (random.below(7)) {

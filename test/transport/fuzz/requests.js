@@ -1,0 +1,332 @@
+// HTTP requests to every endpoint that clients and backends use: right ones, nearly right ones, and broken bytes.
+
+import { anything, channels, generateFrame, mutate, texts } from '../../session/fuzz/generator.js'
+
+/** @typedef {import('../../session/fuzz/random.js').Random} Random */
+/** @typedef {{method: string, path: string, query?: string, headers?: Record<string, string>, body?: Buffer}} Request */
+
+export const API_KEY = 'key'
+/** Nothing else is published there, so that its subscribers know what must come. */
+export const QUIET = 'quiet:x'
+const names = channels.filter(name => name !== QUIET)
+
+/** What answers have told, for requests that continue a session or a cursor. */
+export class Memory {
+  /** @type {{session: string, node: string}[]} of streams */
+  sessions = []
+  /** @type {string[]} of long-poll */
+  polls = []
+  /** @type {string[]} of one-way long-poll */
+  cursors = []
+
+  /** @param {string} text of an answer, with its head */
+  learn(text) {
+    const session = /"session":"([^"]+)"/.exec(text)?.[1]
+    const node = /"node":"([^"]+)"/.exec(text)?.[1]
+    if (session !== undefined && node !== undefined) keep(this.sessions, { session, node })
+    const poll = /^halley-session: *(\S+)/im.exec(text)?.[1]
+    if (poll !== undefined) keep(this.polls, poll)
+    const cursor = /"cursor":"([^"]+)"/.exec(text)?.[1]
+    if (cursor !== undefined) keep(this.cursors, cursor)
+  }
+}
+
+/** @template T @param {T[]} list @param {T} item */
+function keep(list, item) {
+  list.push(item)
+  if (list.length > 20) list.shift()
+}
+
+/** @template T @param {Random} random @param {readonly T[]} list @param {T} none @returns {T} */
+const one = (random, list, none) => (list.length === 0 ? none : random.pick(list))
+
+/** @param {any} value */
+const json = value => Buffer.from(JSON.stringify(value) ?? '')
+
+/** @param {Record<string, any>} params */
+const queryOf = params =>
+  Object.entries(params)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${encodeURIComponent(Buffer.from(String(value)).toString())}`)
+    .join('&')
+
+/** @param {Random} random */
+const contentType = random =>
+  random.pick(['application/json', 'text/plain', 'application/octet-stream', '', 'text/html; charset=utf-16'])
+
+/** A connect request of a one-way client. @param {Random} random */
+function connectRequest(random) {
+  if (random.chance(0.05)) return anything(random)
+  const subs = Array.from({ length: random.below(4) }, () => [
+    random.pick(names),
+    random.pick([
+      {},
+      { recover: true, offset: 1, epoch: 'x' },
+      { recoverable: true },
+      null,
+      anything(random),
+    ]),
+  ])
+  return {
+    ...(random.chance(0.7) && { subs: Object.fromEntries(subs) }),
+    ...(random.chance(0.1) && { token: random.pick(texts) }),
+    ...(random.chance(0.1) && { [random.pick(texts)]: anything(random) }),
+  }
+}
+
+/** @type {Record<string, (random: Random) => any>} likely values of the fields of API requests */
+const fields = {
+  channel: random => random.pick(names),
+  channels: random => Array.from({ length: random.below(4) }, () => random.pick(names)),
+  data: random => anything(random),
+  b64data: random => random.pick(['', 'eA==', '****', 'e30']),
+  user: random => random.pick(['u1', 'u2', 'ä', '\u0000', '__proto__']),
+  client: random => random.pick(['', 'x', 'a'.repeat(36)]),
+  session: random => random.pick(['', 'x', 'a'.repeat(36)]),
+  tags: random => random.pick([{}, { a: 'b' }, { a: 1 }, { '': '' }]),
+  idempotency_key: random => random.pick(texts),
+  delta: random => random.chance(0.5),
+  skip_history: random => random.chance(0.5),
+  version: random => random.pick([0, 1, 5, 2 ** 53, 1.5]),
+  version_epoch: random => random.pick(texts),
+  limit: random => random.pick([0, 1, -1, 300, 2 ** 31]),
+  since: random => random.pick([{}, { offset: 1 }, { offset: 2 ** 53, epoch: 'x' }, null]),
+  reverse: random => random.chance(0.5),
+  pattern: random => random.pick(['', '*', '[', '{a,b', '**a**b**', '\\', '[!a-z]*', 'x'.repeat(300)]),
+  expired: random => random.chance(0.5),
+  expire_at: random => random.pick([0, 1, -1, 2 ** 40, 1.5]),
+  info: random => anything(random),
+  b64info: random => random.pick(['', 'eA==', '*']),
+  presence: random => random.chance(0.5),
+  join_leave: random => random.chance(0.5),
+  position: random => random.chance(0.5),
+  recover: random => random.chance(0.5),
+  recover_since: random => random.pick([{}, { offset: 1, epoch: 'x' }, null]),
+  override: random => random.pick([{}, { presence: { value: true } }, { presence: 1 }, null]),
+  disconnect: random => random.pick([{ code: 4000, reason: 'x' }, { code: -1 }, { code: 3000 }, null]),
+  code: random => random.pick([0, 4000, -1]),
+  reason: random => random.pick(texts),
+  whitelist: random => [random.pick(texts)],
+  method: random => random.pick(texts),
+  params: random => anything(random),
+}
+
+/** @type {Record<string, string[]>} */
+const methods = {
+  publish: ['channel', 'data', 'b64data', 'tags', 'idempotency_key', 'delta', 'skip_history', 'version'],
+  broadcast: ['channels', 'data', 'b64data', 'tags', 'idempotency_key', 'skip_history', 'version_epoch'],
+  subscribe: ['channel', 'user', 'client', 'session', 'info', 'b64info', 'data', 'recover_since', 'override'],
+  unsubscribe: ['channel', 'user', 'client', 'session'],
+  disconnect: ['user', 'client', 'session', 'whitelist', 'disconnect', 'code', 'reason'],
+  refresh: ['user', 'client', 'session', 'expired', 'expire_at', 'info'],
+  presence: ['channel'],
+  presence_stats: ['channel'],
+  history: ['channel', 'limit', 'since', 'reverse'],
+  history_remove: ['channel'],
+  channels: ['pattern'],
+  info: [],
+  rpc: ['method', 'params'],
+  map_publish: ['channel', 'data'],
+  shared_poll_publish: ['channel'],
+}
+const methodNames = Object.keys(methods)
+
+/** @param {Random} random @param {string} method */
+function params(random, method) {
+  if (random.chance(0.02)) return anything(random)
+  /** @type {any} */
+  const made = {}
+  for (const field of methods[method]) {
+    const required = /^(channels?|data|user|pattern)$/.test(field)
+    if (!random.chance(required ? 0.95 : 0.3)) continue
+    made[field] = random.chance(0.03) ? anything(random) : fields[field](random)
+  }
+  if (random.chance(0.03)) made[random.pick(texts)] = anything(random)
+  return made
+}
+
+/** @param {Random} random @returns {Request} */
+function apiRequest(random) {
+  const method = random.pick(methodNames)
+  const headers = random.chance(0.95)
+    ? random.pick([{ 'X-API-Key': API_KEY }, { Authorization: `apikey ${API_KEY}` }])
+    : random.pick([{}, { 'X-API-Key': 'ke\u00e9' }, { Authorization: 'apikey ' }])
+  const command = () => {
+    const name = random.pick(methodNames)
+    return random.chance(0.05) ? anything(random) : { [name]: params(random, name) }
+  }
+  switch (random.below(8)) {
+    case 0: {
+      const commands = Array.from({ length: random.below(6) }, command)
+      return {
+        method: 'POST',
+        path: '/api/batch',
+        headers,
+        body: json({ commands, parallel: random.chance(0.5) }),
+      }
+    }
+    case 1: {
+      const lines = Array.from({ length: 1 + random.below(4) }, (_, id) => {
+        const name = random.pick(methodNames)
+        return json({ id, method: name, params: params(random, name) })
+      })
+      return { method: 'POST', path: '/api', headers, body: Buffer.concat(lines) }
+    }
+    case 2:
+      return {
+        method: random.pick(['GET', 'OPTIONS', 'PUT', 'POST']),
+        path: `/api/${random.pick([method, 'nothing', '', '..', '%2e%2e', '__proto__'])}`,
+        query: random.pick(['', `api_key=${API_KEY}`, 'api_key=%', 'api_key=%ff']),
+        headers,
+        body: json(params(random, method)),
+      }
+    default:
+      return { method: 'POST', path: `/api/${method}`, headers, body: json(params(random, method)) }
+  }
+}
+
+/** @type {((random: Random, memory: Memory) => Request)[]} */
+const kinds = [
+  apiRequest,
+  apiRequest,
+  apiRequest,
+  random => ({
+    method: 'POST',
+    path: '/connection/http_stream',
+    headers: { 'Content-Type': contentType(random) },
+    body: generateFrame(random, false),
+  }),
+  random => ({
+    method: 'GET',
+    path: '/connection/sse',
+    query: queryOf({ cf_connect: generateFrame(random, false).toString() }),
+  }),
+  (random, memory) => {
+    const { session, node } = one(random, memory.sessions, { session: 'x', node: 'y' })
+    const data = generateFrame(random, true).toString()
+    return {
+      method: 'POST',
+      path: '/emulation',
+      headers: { 'Content-Type': contentType(random) },
+      body: json(random.chance(0.05) ? anything(random) : { session, node, data }),
+    }
+  },
+  random => ({
+    method: 'POST',
+    path: '/connection/poll',
+    query: queryOf({ timeout: random.pick([0, 0.02, undefined]) }),
+    headers: { 'Content-Type': contentType(random) },
+    body: random.chance(0.1) ? Buffer.alloc(0) : generateFrame(random, false),
+  }),
+  (random, memory) => ({
+    method: 'POST',
+    path: '/connection/poll',
+    query: queryOf({
+      session: one(random, memory.polls, 'x'.repeat(40)),
+      ack: random.pick([undefined, 0, 1, 2, 5, -1, 2 ** 53, 'x']),
+      send: random.pick([undefined, 1, 2, 3, 0, 'x']),
+      timeout: random.pick([0, 0.02, 'x']),
+      close: random.chance(0.1) ? random.pick([0, 1, 2]) : undefined,
+    }),
+    body: random.chance(0.3) ? Buffer.alloc(0) : generateFrame(random, true),
+  }),
+  random => ({
+    method: 'POST',
+    path: '/connection/uni_http_stream',
+    headers: { 'Content-Type': contentType(random) },
+    body: json(connectRequest(random)),
+  }),
+  random => ({
+    method: random.pick(['GET', 'POST']),
+    path: '/connection/uni_sse',
+    query: queryOf({ cf_connect: JSON.stringify(connectRequest(random)) }),
+    headers: random.chance(0.3) ? { 'Last-Event-ID': random.pick(['1', 'x', 'eyJhIjoxfQ', '{"a":1}']) } : {},
+    body: random.chance(0.5) ? json(connectRequest(random)) : undefined,
+  }),
+  (random, memory) => ({
+    method: random.pick(['GET', 'GET', 'POST']),
+    path: '/connection/uni_poll',
+    query: queryOf({
+      channel: random.pick(names),
+      cursor: random.chance(0.6) ? one(random, memory.cursors, 'x') : undefined,
+      timeout: random.pick([0, 0.02, 'x']),
+      limit: random.chance(0.2) ? random.pick([0, 1, -1, 'x']) : undefined,
+      token: random.chance(0.05) ? random.pick(texts) : undefined,
+    }),
+    body: random.chance(0.3) ? json(connectRequest(random)) : undefined,
+  }),
+  random => ({
+    method: 'GET',
+    path: random.pick(['/connection/websocket', '/connection/uni_websocket']),
+    query: random.chance(0.5) ? queryOf({ cf_connect: JSON.stringify(connectRequest(random)) }) : '',
+    headers: {
+      Connection: 'Upgrade',
+      Upgrade: random.pick(['websocket', 'websocket', 'h2c']),
+      'Sec-WebSocket-Version': random.pick(['13', '13', '8', '']),
+      'Sec-WebSocket-Key': random.pick(['dGhlIHNhbXBsZSBub25jZQ==', '', 'x']),
+      ...(random.chance(0.3) && { 'Sec-WebSocket-Protocol': random.pick(['centrifuge-protobuf', 'x', ',']) }),
+    },
+  }),
+  random => ({
+    method: random.pick(['GET', 'POST', 'HEAD', 'OPTIONS', 'DELETE', 'BREW']),
+    path: random.pick([
+      '/',
+      '/health',
+      '/metrics',
+      '/admin',
+      '/admin/api/login',
+      '//',
+      '/%00',
+      '/connection',
+      '*',
+    ]),
+    body: json(anything(random)),
+  }),
+]
+
+/** @param {Random} random @returns {Record<string, string>} headers that any client may send */
+function strange(random) {
+  switch (random.below(7)) {
+    case 0:
+      return { Origin: random.pick(['https://evil.example', 'null', '', 'http://127.0.0.1']) }
+    case 1:
+      return { Expect: '100-continue' }
+    case 2:
+      return { 'X-Long': 'y'.repeat(random.pick([100, 3000])) }
+    case 3:
+      return { Connection: random.pick(['close', 'keep-alive', 'upgrade']) }
+    case 4:
+      return { Authorization: random.pick(['Bearer', 'Bearer x.y.z', 'Basic eDp5', 'apikey']) }
+    case 5:
+      return { Cookie: texts.slice(0, 4).join('; ').replaceAll('\u2028', '') }
+    default:
+      return { 'X-Forwarded-For': random.pick(['1.2.3.4', '::', 'x, y']) }
+  }
+}
+
+/**
+ * @param {Random} random @param {Memory} memory
+ * @returns {Buffer} a whole request, or what is left of one
+ */
+export function generateRequest(random, memory) {
+  const request = random.pick(kinds)(random, memory)
+  const { method, path, query = '', headers = {} } = request
+  let { body = Buffer.alloc(0) } = request
+  if (random.chance(0.1)) body = mutate(random, body)
+  /** @type {Record<string, string>} */
+  const all = { Host: '127.0.0.1', ...headers, ...(random.chance(0.15) && strange(random)) }
+  const chunked = body.length > 0 && random.chance(0.05)
+  if (chunked) {
+    all['Transfer-Encoding'] = 'chunked'
+    body = Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from('\r\n0\r\n\r\n')])
+  } else if (body.length > 0 || method === 'POST') {
+    const length = random.chance(0.02)
+      ? random.pick([0, body.length - 1, body.length + 5, 1e9, -1])
+      : body.length
+    all['Content-Length'] = `${length}`
+  }
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
+  const head = `${method} ${path}${query === '' ? '' : `?${query}`} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`
+  const whole = Buffer.concat([Buffer.from(head), body])
+  return random.chance(0.08) ? mutate(random, whole) : whole
+}
