@@ -66,7 +66,8 @@ export class PollClient {
     this.session = headers['halley-session'] ?? this.session
     this.seq = Number(headers['halley-seq'])
     this.close = headers['halley-close'] ?? null
-    const messages = text === '' ? [] : text.trimEnd().split('\n').map(line => JSON.parse(line))
+    const lines = text === '' ? [] : text.trimEnd().split('\n')
+    const messages = lines.map(line => JSON.parse(line))
     this.messages.push(...messages)
     return messages
   }

@@ -16,7 +16,8 @@ export class RawClient extends WebSocketClient {
     super(socket)
     socket.on('message', data => {
       this.frames.push(data.toString())
-      this.received(data.toString().split('\n').map(line => JSON.parse(line)))
+      const lines = data.toString().split('\n')
+      this.received(lines.map(line => JSON.parse(line)))
     })
   }
 
