@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { freePort, SupervisedProcess } from './processes.js'
 import { RunError } from './target.js'
@@ -18,6 +19,10 @@ const START_TIMEOUT = 60_000
 const STOP_TIMEOUT = 30_000
 const PAUSE = 100
 const TRIES = 3
+/** ms for the primary to replace a worker that stands still; then it goes on. */
+const FROZEN = 15_000
+/** ms for a worker to listen after another one was killed. */
+const WORKER_TIMEOUT = 10_000
 /** A log line from level `warn` on, or a line that is no JSON. */
 const WARNING = /^[^{]|"level":(?:[456]0|"(?:warn|error|fatal)")/
 
@@ -28,19 +33,40 @@ const WARNING = /^[^{]|"level":(?:[456]0|"(?:warn|error|fatal)")/
 export class GatewayProcess {
   url = ''
   apiKey = randomBytes(16).toString('hex')
+  /** @type {SupervisedProcess} */
   #process
+  #command
   #folder
   #socket
+  /** `restart` is under way: a process may end. */
+  #isExpected = false
+  /** @type {(how: {code: number | null, signal: string | null}) => void} */
+  #onLost = () => {}
+  /** Resolves when it has ended and nobody wanted that. @type {Promise<{code: number | null, signal: string | null}>} */
+  lost = new Promise(resolve => {
+    this.#onLost = resolve
+  })
+  /** Process id of a worker that stands still; 0: none. */
+  #frozen = 0
   /** @type {import('node:net').Socket | null} */
   #watch = null
   /** Of the running workers. @type {number[]} */
   workerPids = []
 
-  /** @param {SupervisedProcess} child @param {string} folder for its socket */
-  constructor(child, folder) {
-    this.#process = child
+  /** @param {ConstructorParameters<typeof SupervisedProcess>[0]} command @param {string} folder for its socket */
+  constructor(command, folder) {
+    this.#command = command
     this.#folder = folder
     this.#socket = join(folder, 's')
+    this.#process = this.#spawn()
+  }
+
+  #spawn() {
+    const child = new SupervisedProcess(this.#command)
+    child.ended.then(how => {
+      if (!this.#isExpected && !how.asked) this.#onLost(how)
+    })
+    return child
   }
 
   /**
@@ -58,13 +84,13 @@ export class GatewayProcess {
       const config = configOf({ plan, out, redis, port, apiKey, socket: join(folder, 's') })
       const file = join(out, 'gateway.json')
       await writeFile(file, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 })
-      const child = new SupervisedProcess({
+      const command = {
         log: join(out, 'gateway.log'),
         command: process.execPath,
         args: [...(plan.nodeFlags ?? NODE_FLAGS), HALLEY, 'serve', '-c', file, '--no-dashboard'],
         stopTimeout: STOP_TIMEOUT,
-      })
-      const gateway = new GatewayProcess(child, folder)
+      }
+      const gateway = new GatewayProcess(command, folder)
       gateway.url = `http://127.0.0.1:${port}`
       gateway.apiKey = apiKey
       try {
@@ -86,7 +112,7 @@ export class GatewayProcess {
         const last = (await this.#process.lastLines()).map(messageOf).slice(-2).join('; ')
         throw new RunError(`the gateway did not start: ${last || 'its log is empty'}`)
       }
-      await new Promise(resolve => setTimeout(resolve, PAUSE))
+      await sleep(PAUSE)
     }
   }
 
@@ -125,23 +151,82 @@ export class GatewayProcess {
     return this.#process.pid
   }
 
-  /** Resolves when it has ended for any reason. */
-  get ended() {
-    return this.#process.ended
+  /**
+   * Kills a worker, as a crash would.
+   * @param {number} index of the worker, modulo their number @returns {Promise<number>} its process id
+   * @throws {Error} there is none
+   */
+  killWorker(index) {
+    return this.#signalWorker(index, 'SIGKILL')
   }
 
   /**
-   * Kills a worker, as a crash would.
-   * @param {number} index of the worker, modulo their number @returns {number} its process id; 0: none
+   * Makes a worker stand still, as a machine that swaps would, until the primary has killed it, or for a while.
+   * @param {number} index as for killWorker
+   * @returns {Promise<{pid: number, lasted: number, isReplaced: boolean}>} `lasted`: s; `isReplaced`: the primary has
+   *   killed it
+   * @throws {Error} there is none
    */
-  killWorker(index) {
-    const pid = this.workerPids[index % Math.max(1, this.workerPids.length)] ?? 0
-    if (pid === 0) return 0
+  async freezeWorker(index) {
+    const pid = await this.#signalWorker(index, 'SIGSTOP')
+    const began = Date.now()
+    this.#frozen = pid
+    while (isRunning(pid) && Date.now() - began < FROZEN) await sleep(PAUSE)
+    const isReplaced = !isRunning(pid)
+    this.#thaw()
+    return { pid, lasted: (Date.now() - began) / 1000, isReplaced }
+  }
+
+  #thaw() {
+    if (this.#frozen > 0) signal(this.#frozen, 'SIGCONT')
+    this.#frozen = 0
+  }
+
+  /** @param {number} index @param {NodeJS.Signals} name @returns {Promise<number>} */
+  async #signalWorker(index, name) {
+    // The list is a second old: the worker may have ended.
+    for (const end = Date.now() + WORKER_TIMEOUT; Date.now() < end; await sleep(PAUSE)) {
+      const pid = this.workerPids[index % Math.max(1, this.workerPids.length)] ?? 0
+      if (pid > 0 && signal(pid, name)) return pid
+    }
+    throw new Error('there is no worker')
+  }
+
+  /**
+   * Ends the primary and starts the gateway again, with the same configuration and port.
+   * @param {'SIGKILL' | 'SIGTERM'} name SIGKILL: as a crash would; SIGTERM: a clean end
+   * @returns {Promise<{code: number | null, away: number}>} exit status of the old one; s until the new one answers
+   * @throws {RunError} it does not start, or did not end
+   */
+  async restart(name) {
+    const old = this.#process
+    const began = Date.now()
+    this.#isExpected = true
+    this.#watch?.destroy()
     try {
-      process.kill(pid, 'SIGKILL')
-      return pid
-    } catch {
-      return 0
+      signal(old.pid, name)
+      const { code } = await inTime(old.ended, STOP_TIMEOUT, 'the gateway did not end')
+      await this.#startAgain(began + START_TIMEOUT)
+      this.#isExpected = false
+      return { code, away: (Date.now() - began) / 1000 }
+    } catch (error) {
+      this.#onLost({ code: null, signal: null })
+      throw error
+    }
+  }
+
+  /** @param {number} until Unix ms */
+  async #startAgain(until) {
+    for (;;) {
+      this.#process = this.#spawn()
+      try {
+        return await this.#comeUp()
+      } catch (error) {
+        await this.#process.stop()
+        // Workers of a killed primary hold the port for a moment.
+        if (Date.now() > until || !/EADDRINUSE|in use/.test(error.message)) throw error
+        await sleep(PAUSE)
+      }
     }
   }
 
@@ -153,9 +238,37 @@ export class GatewayProcess {
 
   /** @returns {Promise<void>} when it has ended */
   async stop() {
+    this.#thaw()
     this.#watch?.destroy()
     await this.#process.stop()
     await rm(this.#folder, { recursive: true, force: true })
+  }
+}
+
+/** @param {number} pid @param {NodeJS.Signals | 0} name @returns {boolean} false: there is no such process */
+function signal(pid, name) {
+  try {
+    return process.kill(pid, name)
+  } catch {
+    return false
+  }
+}
+
+/** @param {number} pid */
+const isRunning = pid => signal(pid, 0)
+
+/**
+ * @template T @param {Promise<T>} work @param {number} ms @param {string} fault
+ * @returns {Promise<T>} @throws {RunError} it took longer
+ */
+async function inTime(work, ms, fault) {
+  const abort = new AbortController()
+  const late = sleep(ms, undefined, { signal: abort.signal }).then(() => Promise.reject(new RunError(fault)))
+  late.catch(() => {})
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    abort.abort()
   }
 }
 

@@ -66,8 +66,9 @@ export const RESULT_SCHEMA = 1
  * @property {{error: number, against: 'gateway' | 'none' | 'same machine'}} clock bound of the clocks' error, ms
  * @property {DroneResult[]} drones
  * @property {StepGateway | null} gateway
- * @property {{at: number, text: string, left: boolean}[]} disturbances `at`: s from the beginning of the measurement;
- *   `left`: connections left on request, which disturbs no other
+ * @property {{at: number, text: string, left: boolean, forgotten: number}[]} disturbances `at`: s from the beginning of
+ *   the measurement; `left`: connections left on request, which disturbs no other; `forgotten`: subscriptions whose
+ *   history was destroyed, so that the gateway must report them as not recovered
  * @typedef {object} Latency
  * @property {number} count
  * @property {number} min
@@ -172,20 +173,31 @@ export function accountingSum(parts) {
 /** Whether nothing disturbed the steps. @param {Pick<StepResult, 'disturbances'>[]} steps */
 export const areCalm = steps => steps.every(({ disturbances }) => disturbances.every(({ left }) => left))
 
+/** Subscriptions whose history was destroyed on purpose. @param {Pick<StepResult, 'disturbances'>[]} steps */
+export const forgottenIn = steps =>
+  steps.reduce(
+    (sum, { disturbances }) => sum + disturbances.reduce((own, { forgotten = 0 }) => own + forgotten, 0),
+    0,
+  )
+
 /**
  * The rule of `--no-loss`: without disturbances no connection may end and no subscription may be refused temporarily;
- * with recovery nothing may be missed while a connection was away.
+ * with recovery nothing may be missed while a connection was away. Where history was destroyed, each of its
+ * subscriptions may be reported as not recovered once; what such a subscription missed was declared, not lost.
  * @param {Accounting} accounting @param {Pick<StepResult, 'disturbances' | 'recover'>[]} steps that it covers
  * @returns {{name: string, count: number}[]} counts above 0
  */
 export function losses(accounting, steps) {
   const recover = steps.every(step => step.recover)
+  const forgotten = forgottenIn(steps)
   const names = /** @type {(keyof Accounting)[]} */ ([
     ...['lost', 'unknown', 'duplicates', 'disordered', 'damaged', 'unrecovered'],
     ...(areCalm(steps) ? ['refused', 'ended'] : []),
-    ...(recover ? ['missed'] : []),
+    ...(recover && forgotten === 0 ? ['missed'] : []),
   ])
-  return names.map(name => ({ name, count: accounting[name] })).filter(({ count }) => count > 0)
+  return names
+    .map(name => ({ name, count: accounting[name] - (name === 'unrecovered' ? forgotten : 0) }))
+    .filter(({ count }) => count > 0)
 }
 
 /** @param {string} text of a result.json @returns {RunResult} @throws {Error} one line */

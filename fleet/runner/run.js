@@ -313,8 +313,7 @@ const forever = () => new Promise(() => {})
 
 /** @param {GatewayProcess} gateway @returns {Promise<never>} rejects at an unexpected end */
 async function died(gateway) {
-  const { code, signal, asked } = await gateway.ended
-  if (asked) return forever()
+  const { code, signal } = await gateway.lost
   const words = await gateway.lastWarning()
   throw new RunError(`the gateway ended (${signal ?? `exit status ${code}`})${words ? `: ${words}` : ''}`)
 }

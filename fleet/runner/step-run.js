@@ -1,5 +1,6 @@
 import { count, percent } from '../../src/charts/format.js'
 import { parseTemplate } from '../channel-template.js'
+import { disturbGateway } from './disturb.js'
 import { accountingOf, measured } from './result.js'
 import { Interrupted } from './snapshots.js'
 import { progressText } from './summary.js'
@@ -42,7 +43,8 @@ export class StepRun {
   #base
   /** @type {StepResult | null} */
   result = null
-  #killed = 0
+  /** Number of the next worker to disturb. */
+  #worker = 0
   /** Connections that should be open; fewer when some have left. */
   #wanted = 0
   /** @type {StepResult['disturbances']} */
@@ -177,38 +179,48 @@ export class StepRun {
   #disturb(seconds) {
     const due = (this.#step.disturbances ?? []).filter(({ at }) => at <= seconds)
     for (const disturbance of due.slice(this.#underWay.length)) {
-      const work = this.#carryOut(disturbance).then(
-        text =>
-          void this.#disturbed.push({ at: Math.round(seconds), text, left: disturbance.kind === 'leave' }),
-        error => this.#context.note(`${this.#step.name}: ${disturbance.kind} failed: ${error.message}.`),
-      )
+      const { kind } = disturbance
+      // One after the other: a gateway that starts has no worker to kill.
+      const before = this.#underWay.at(-1) ?? Promise.resolve()
+      const work = before
+        .then(() => this.#carryOut(disturbance))
+        .then(
+          ({ text, forgotten = 0 }) =>
+            void this.#disturbed.push({ at: Math.round(seconds), text, left: kind === 'leave', forgotten }),
+          error => this.#context.note(`${this.#step.name}: ${kind} failed: ${error.message}.`),
+        )
       this.#underWay.push(work)
     }
   }
 
-  /** @param {import('../scenarios/contract.js').Disturbance} disturbance @returns {Promise<string>} what was done */
+  /**
+   * @param {import('../scenarios/contract.js').Disturbance} disturbance
+   * @returns {Promise<{text: string, forgotten?: number}>} what was done; subscriptions whose history it destroyed
+   */
   async #carryOut({ kind, share = 1 }) {
     const { fleet, gateway, redis } = this.#context
     switch (kind) {
-      case 'kill-worker': {
-        const pid = gateway?.killWorker(this.#killed++) ?? 0
-        if (pid === 0) throw new Error('no worker to kill')
-        return `worker ${pid} killed with SIGKILL`
-      }
       case 'cut':
-        return `${count(await fleet.cut(share, 'reset'))} connections cut (${percent(share * 100)})`
+        return {
+          text: `${count(await fleet.cut(share, 'reset'))} connections cut (${percent(share * 100)})`,
+        }
       case 'leave': {
         const leaving = Math.round(this.#wanted * share)
         this.#wanted -= leaving
         await fleet.set({ n: this.#wanted })
-        return `${count(leaving)} connections left at once (${percent(share * 100)})`
+        return { text: `${count(leaving)} connections left at once (${percent(share * 100)})` }
       }
       case 'stop-redis':
         await redis?.stop()
-        return 'Redis stopped'
+        return { text: 'Redis stopped' }
       case 'start-redis':
         await redis?.start()
-        return 'Redis started again'
+        return { text: 'Redis started again' }
+      default: {
+        if (gateway === null) throw new Error('the gateway is not ours')
+        const subscriptions = this.#wanted * (this.#step.settings.channels?.length ?? 0)
+        return await disturbGateway(gateway, kind, this.#worker++, redis === null ? subscriptions : 0)
+      }
     }
   }
 

@@ -2,7 +2,7 @@
 
 import { count, duration, milliseconds } from '../../src/charts/format.js'
 import { Distribution } from '../statistics/distribution.js'
-import { areCalm, losses } from './result.js'
+import { areCalm, forgottenIn, losses } from './result.js'
 
 /** @typedef {import('./result.js').RunResult} RunResult */
 /** @typedef {import('./result.js').StepResult} StepResult */
@@ -78,6 +78,10 @@ export function verdictOf({ partial, steps, accounting, limits, notes }) {
   if (!areCalm(steps))
     lines.push(
       `What happened on the way ended connections; they were opened again, ${count(reconnects)} times together.`,
+    )
+  if (forgottenIn(steps) > 0)
+    lines.push(
+      `A killed gateway has no history: ${count(accounting.unrecovered)} subscriptions were told so (recovered: false), and ${count(missed)} messages passed meanwhile. They were declared, and do not count as lost.`,
     )
   for (const { limit, asked, step, ours } of broken)
     lines.push(

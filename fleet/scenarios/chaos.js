@@ -11,10 +11,11 @@ const HISTORY = 1000
 
 /** @type {readonly import('./contract.js').Disturbance[]} */
 const DISTURBANCES = Object.freeze([
-  { at: 5, kind: 'kill-worker' },
-  { at: 15, kind: 'cut', share: 0.3 },
-  { at: 30, kind: 'kill-worker' },
-  { at: 45, kind: 'cut', share: 1 },
+  { at: 4, kind: 'kill-worker' },
+  { at: 9, kind: 'cut', share: 0.3 },
+  { at: 14, kind: 'freeze-worker' },
+  { at: 45, kind: 'kill-gateway' },
+  { at: 54, kind: 'cut', share: 1 },
 ])
 
 /** @type {readonly import('./contract.js').Disturbance[]} */
@@ -26,10 +27,11 @@ const REDIS = Object.freeze([
 /** @type {import('./contract.js').Scenario} */
 export const chaos = {
   name: 'chaos',
-  summary: 'workers killed, connections cut, Redis stopped: no message lost, none twice',
+  summary:
+    'workers killed and frozen, the gateway killed, connections cut, Redis stopped: every message accounted for',
   source: '',
   machine: '',
-  load: '10,000 WebSocket connections on 100 channels with history and recovery, one message/s of 256 bytes to each; two workers killed with SIGKILL, 30 % and then all connections cut; with --redis, Redis stopped for 6 s',
+  load: '10,000 WebSocket connections on 100 channels with history and recovery, one message/s of 256 bytes to each; a worker killed with SIGKILL, another one stopped with SIGSTOP, the gateway killed and started again, 30 % and then all connections cut; with --redis, Redis stopped for 6 s',
   scaled: 'connections; channels, messages and disturbances stay',
   plan(options) {
     const connections = scaled(CONNECTIONS, options.scale)

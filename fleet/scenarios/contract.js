@@ -24,8 +24,9 @@
  * @property {Disturbance[]} [disturbances]
  * @typedef {object} Disturbance what happens while it is measured
  * @property {number} at s from the beginning of the measurement
- * @property {'kill-worker' | 'cut' | 'leave' | 'stop-redis' | 'start-redis'} kind `cut`: by the network; `leave`: at
- *   once, and for good
+ * @property {'kill-worker' | 'freeze-worker' | 'kill-gateway' | 'cut' | 'leave' | 'stop-redis' | 'start-redis'} kind
+ *   `freeze-worker`: SIGSTOP, until the gateway has replaced it; `kill-gateway`: SIGKILL of its primary, which is then
+ *   started again; `cut`: by the network; `leave`: at once, and for good
  * @property {number} [share] of the connections, for `cut` and `leave`
  * @typedef {object} GatewayPlan the gateway that a run starts when it has no target
  * @property {number} workers

@@ -26,5 +26,12 @@ t.test('its workers are known once it has started, however late its stats socket
   })
   t.teardown(() => gateway.stop())
   t.equal(gateway.workerPids.length, 1)
-  t.equal(gateway.killWorker(0), gateway.workerPids[0])
+  const [first] = gateway.workerPids
+  t.equal(await gateway.killWorker(0), first)
+
+  const { pid } = gateway
+  await gateway.restart('SIGKILL')
+  t.not(gateway.pid, pid)
+  t.equal(gateway.workerPids.length, 1, 'after a crash of the primary it is followed again')
+  t.not(gateway.workerPids[0], first)
 })

@@ -92,6 +92,27 @@ t.test('no loss: what it covers', async t => {
   t.same(losses({ ...accounting, missed: 3 }, [{ ...disturbed, recover: false }]), [], 'nothing was promised')
 })
 
+t.test('a history that was destroyed is declared to each subscription once, and no more', async t => {
+  const killed = step({
+    disturbances: [{ at: 1, text: 'killed', left: false, forgotten: 100 }],
+    recover: true,
+  })
+  const accounting = { ...step().accounting, ended: 100, reconnects: 100, unrecovered: 100, missed: 250 }
+  t.same(losses(accounting, [killed]), [], 'what passed meanwhile was declared')
+  t.same(losses({ ...accounting, unrecovered: 101 }, [killed]), [{ name: 'unrecovered', count: 1 }])
+  t.same(
+    losses({ ...accounting, lost: 1 }, [killed]),
+    [{ name: 'lost', count: 1 }],
+    'of the others nothing is lost',
+  )
+  const run = result({ steps: [killed], accounting })
+  t.match(check({ 'no-loss': true }, run), [/^holds/])
+  t.match(
+    verdictOf(run).lines.join(' '),
+    /100 subscriptions were told so .*, and 250 messages passed meanwhile/,
+  )
+})
+
 t.test('the books of a step are those of its own time', async t => {
   const before = { ...zeroCounters(), received: 10, lost: 3 }
   const now = { ...before, received: 30, lost: 2, published: 5 }

@@ -40,59 +40,63 @@ t.test('comet-million, a little of it: nothing lost, and a report', { buffered: 
   t.same(await processesWith(run.dir), [], 'nothing is left')
 })
 
-t.test('chaos: workers killed, connections cut, and each message once', { buffered: true }, async t => {
-  const run = await CliRun.start(
-    t,
-    'chaos',
-    '--scale',
-    '0.02',
-    '--seconds',
-    '6',
-    '--no-loss',
-    '--max-max',
-    '1us',
-  )
-  t.equal(await run.code, 1, 'the other limit cannot hold')
-  const { steps, accounting, gateway, limits } = await run.result()
-  // A cut is told when the drones have answered.
-  const happened = steps[0].disturbances
-    .toSorted((a, b) => a.at - b.at)
-    .map(({ text }) => text)
-    .join('; ')
-  t.match(
-    happened,
-    /worker \d+ killed.*connections cut \(30\s%\).*worker \d+ killed.*connections cut \(100\s%\)/,
-  )
-  t.equal(gateway?.workerDeaths, 2)
-  t.ok(accounting.expected > 1000)
-  t.equal(accounting.received, accounting.expected)
-  t.ok(accounting.recovered >= 200, 'each connection was cut at least once')
-  t.match(accounting, {
-    lost: 0,
-    duplicates: 0,
-    disordered: 0,
-    damaged: 0,
-    unknown: 0,
-    unrecovered: 0,
-    missed: 0,
-  })
-  t.same(
-    limits.map(({ limit, broken }) => [limit, broken]),
-    [
-      ['--max-max', true],
-      ['--no-loss', false],
-    ],
-  )
-  t.match(run.stdout, /broken {2}--max-max 1us \(200 connections\): [\d.,]+\sm?s/)
-  t.match(run.stderr, /halley: a limit is broken\n$/)
-})
+t.test(
+  'chaos: workers and gateway killed, connections cut, each message accounted for',
+  { buffered: true },
+  async t => {
+    const run = await CliRun.start(
+      t,
+      'chaos',
+      '--scale',
+      '0.02',
+      '--seconds',
+      '8',
+      '--no-loss',
+      '--max-max',
+      '1us',
+    )
+    t.equal(await run.code, 1, 'the other limit cannot hold')
+    const { steps, accounting, notes, limits } = await run.result()
+    t.same(notes, [], 'every disturbance was carried out')
+    t.match(
+      steps[0].disturbances.map(({ text }) => text),
+      [
+        /^worker \d+ killed with SIGKILL/,
+        /^\d+ connections cut \(30\s%\)/,
+        /^worker \d+ stopped with SIGSTOP, \w+ by the gateway after/,
+        /^the gateway killed with SIGKILL and started again, .* its history lost/,
+        /^\d+ connections cut \(100\s%\)/,
+      ],
+    )
+    t.match(accounting, { lost: 0, duplicates: 0, disordered: 0, damaged: 0, unknown: 0 })
+    t.ok(accounting.expected > 1000)
+    t.equal(
+      accounting.received + accounting.missed,
+      accounting.expected,
+      'each message came once, or was declared',
+    )
+    t.equal(accounting.unrecovered, 200, 'each subscription was told once that the history was lost')
+    t.ok(accounting.recovered >= 200, 'and recovered after everything else')
+    t.same(
+      limits.map(({ limit, broken }) => [limit, broken]),
+      [
+        ['--max-max', true],
+        ['--no-loss', false],
+      ],
+    )
+    t.match(run.stdout, /broken {2}--max-max 1us \(200 connections\): [\d.,]+\sm?s/)
+    t.match(run.stderr, /halley: a limit is broken\n$/)
+  },
+)
 
 t.test('chaos with Redis, which is stopped and started again', { buffered: true }, async t => {
   const run = await CliRun.start(t, 'chaos', '--redis', '--scale', '0.005', '--seconds', '8', '--no-loss')
   t.equal(await run.code, 0, run.stderr + run.stdout)
   const { steps, gateway, accounting } = await run.result()
   t.equal(gateway?.facts.engine, 'redis')
-  t.match(steps[0].disturbances.map(({ text }) => text).join('; '), /Redis stopped.*Redis started again/)
+  const happened = steps[0].disturbances.map(({ text }) => text).join('; ')
+  t.match(happened, /Redis stopped; Redis started again.*the gateway killed with SIGKILL and started again/)
+  t.match(accounting, { lost: 0, missed: 0, unrecovered: 0 }, 'Redis has the history of a killed gateway')
   t.equal(accounting.received, accounting.expected)
   t.ok(accounting.expected > 300)
 })
