@@ -1,5 +1,5 @@
 // The admin endpoints below admin.handler_prefix: login, stats stream, commands, server API methods, and the page.
-// It imports api, transport (calls between workers) and server; the page (page/) is plain files for the browser.
+// It imports api, auth (secrets), transport (calls between workers) and server; the page (page/) is plain files for the browser.
 // It promises: a token allows what the API key allows, and only in the Authorization header, which no other site can
 // make a browser send; wrong keys are counted over all workers of the node (login-guard.js). Endpoints: docs/admin.md.
 

@@ -1,46 +1,39 @@
 // Login tokens of the admin page, which therefore does not keep the admin key.
 
-import { createHash, createHmac, scryptSync, timingSafeEqual } from 'node:crypto'
+import { createHmac, scryptSync } from 'node:crypto'
+import { createSecretCheck, sha256 } from '../auth/secret.js'
 
 /** ms */
 export const TOKEN_TTL = 24 * 3600 * 1000
 const TOKEN = /^(\d{1,15})\.([\w-]{43})$/
-
-/** @param {string} text */
-const digest = text => createHash('sha256').update(text).digest()
 
 /**
  * Tokens contain their expiry and are signed, not stored: every worker of every node with the same configuration
  * accepts them. A new key or secret invalidates all.
  */
 export class AdminTokens {
-  #password
   #key
 
   /** @param {{password: string, secret: string}} options secret '': made from the password */
   constructor({ password, secret }) {
-    this.#password = digest(password)
+    /** @type {(password: string) => boolean} whether it is the right one */
+    this.matches = createSecretCheck(password)
     // Slow on purpose: passwords must not be guessed from a token.
     const base = secret || scryptSync(password, 'halley admin', 32)
     this.#key = createHmac('sha256', base)
-      .update(`admin tokens ${this.#password.toString('hex')}`)
+      .update(`admin tokens ${sha256(password).toString('hex')}`)
       .digest()
   }
 
-  /** Compares in constant time. @param {string} password @returns {boolean} */
-  matches(password) {
-    return timingSafeEqual(digest(password), this.#password)
-  }
-
-  /** @param {string} expires */
+  /** @param {string} expires @returns {string} base64url */
   #sign(expires) {
-    return createHmac('sha256', this.#key).update(expires).digest()
+    return createHmac('sha256', this.#key).update(expires).digest('base64url')
   }
 
   /** @param {number} now unix ms @returns {{token: string, expires: number}} unix ms */
   issue(now) {
     const expires = now + TOKEN_TTL
-    return { token: `${expires}.${this.#sign(String(expires)).toString('base64url')}`, expires }
+    return { token: `${expires}.${this.#sign(String(expires))}`, expires }
   }
 
   /**
@@ -51,7 +44,7 @@ export class AdminTokens {
   check(token, now) {
     const [, expires, signature] = TOKEN.exec(token) ?? []
     if (expires === undefined) return 0
-    if (!timingSafeEqual(Buffer.from(signature, 'base64url'), this.#sign(expires))) return 0
+    if (!createSecretCheck(this.#sign(expires))(signature)) return 0
     return Number(expires) > now ? Number(expires) : 0
   }
 }

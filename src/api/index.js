@@ -1,10 +1,10 @@
 // The server API over HTTP for backends; one path for each method below http_api.handler_prefix.
-// It imports protocol, session (server-side subscriptions) and errors; broker, rules and publisher come in context.js.
-// It promises: a request is checked as a whole before anything runs, a payload passes as bytes, keys are compared in
-// constant time, and no text from outside runs as a backtracking RegExp (glob.js).
+// It imports auth (secrets), protocol, session (server-side subscriptions), errors; broker, rules and publisher come in context.js.
+// It promises: a request is checked as a whole before anything runs, a payload passes as bytes, keys are compared by
+// their digests, and no text from outside runs as a backtracking RegExp (glob.js).
 // A method is a row in methods.js: its fields (params.js) and a `run` that returns JSON text.
 
-import { timingSafeEqual } from 'node:crypto'
+import { createSecretCheck } from '../auth/secret.js'
 import {
   answerBadRequest,
   answerError,
@@ -31,14 +31,7 @@ export const MAX_BODY = 16 * 1024 * 1024
 function createAccess({ key, insecure }) {
   if (insecure) return () => true
   if (key === '') return () => false
-  const expected = Buffer.from(key)
-  const given = Buffer.alloc(expected.length)
-  /** Compares in constant time, except for the length. @param {string} text */
-  const matches = text => {
-    if (text.length !== key.length) return false
-    given.write(text)
-    return timingSafeEqual(given, expected)
-  }
+  const matches = createSecretCheck(key)
   return exchange => {
     const own = exchange.header('x-api-key')
     if (own !== '') {

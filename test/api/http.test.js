@@ -52,6 +52,27 @@ for (const driver of drivers) {
       t.equal((await api.request('POST', '/api/info', '{}', {})).text, '')
     })
 
+    t.test('a key whose last character has more bytes is another key', async t => {
+      for (const last of ['é', '€']) {
+        const wrong = key.slice(0, -1) + last
+        // Header values are bytes: latin1 passes these of UTF-8 on unchanged.
+        const bytes = Buffer.from(wrong).toString('latin1')
+        for (let i = 0; i < 8; i++) {
+          t.equal((await api.request('POST', '/api/channels', '{}')).status, 200)
+          const byQuery = await api.request(
+            'POST',
+            `/api/channels?api_key=${encodeURIComponent(wrong)}`,
+            '{}',
+            {},
+          )
+          t.equal(byQuery.status, 401, `${last} in the query`)
+          t.equal((await api.request('POST', '/api/channels', '{}')).status, 200)
+          const byHeader = await api.request('POST', '/api/channels', '{}', { 'x-api-key': bytes })
+          t.equal(byHeader.status, 401, `${last} in the header`)
+        }
+      }
+    })
+
     t.test('every method is POST, and below its own path', async t => {
       const allowed = []
       for (const path of ['', ...METHODS.map(name => `/${name}`)]) {

@@ -1,4 +1,5 @@
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
+import { createHmac, hkdfSync } from 'node:crypto'
+import { createSecretCheck } from '../../auth/secret.js'
 
 /** @typedef {{offset: number, epoch: string}} Position */
 
@@ -52,7 +53,7 @@ export class Cursors {
     // Refuse other base64url spellings of the same bytes.
     if (size < 1 || bytes.toString('base64url') !== cursor) return null
     const content = bytes.subarray(0, size)
-    if (!timingSafeEqual(bytes.subarray(size), this.#mac(content)) || content[0] !== VERSION) return null
+    if (!createSecretCheck(this.#mac(content))(bytes.subarray(size)) || content[0] !== VERSION) return null
     const positions = decode(content)
     remember(this.#read, cursor, positions)
     return positions
