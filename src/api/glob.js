@@ -8,6 +8,8 @@ const MAX_LENGTH = 4096
 /** Characters that a pattern may expand to. */
 const MAX_EXPANDED = 16_384
 const MAX_DEPTH = 16
+/** Stars that a pattern may expand to: each may look through the whole name. */
+const MAX_STARS = 256
 
 const STAR = Symbol('*')
 const OPEN = Symbol('{')
@@ -131,6 +133,8 @@ export function compileGlob(pattern) {
     let groups = 0
     const group = () => ++groups
     const flats = expand(split(pattern).values(), 0)
+    const stars = flats.reduce((sum, flat) => sum + flat.filter(piece => piece === STAR).length, 0)
+    if (stars > MAX_STARS) return undefined
     return new RegExp(`^(?:${flats.map(flat => translate(flat, group)).join('|')})$`, 'su')
   } catch (error) {
     if (error instanceof SyntaxError) return undefined

@@ -12,7 +12,7 @@ const UNITS = new Map([
   ['h', 3_600_000],
 ])
 
-const TERM = '(\\d+\\.?\\d*|\\.\\d+)(ns|us|µs|μs|ms|s|m|h)'
+const TERM = '(\\d+(?:\\.\\d*)?|\\.\\d+)(ns|us|µs|μs|ms|s|m|h)'
 const DURATION = new RegExp(`^(${TERM})+$`)
 const TERMS = new RegExp(TERM, 'g')
 

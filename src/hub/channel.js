@@ -38,6 +38,12 @@ export class Cohort {
   }
 }
 
+/** Size of a filter besides its JSON: a cohort costs work for each publication, however short its filter is. */
+const FILTER_OVERHEAD = 128
+
+/** @param {Filter} filter @returns {number} its share of `channel.tags_filters_max_size` */
+export const filterSize = filter => filter.key.length + FILTER_OVERHEAD
+
 /** Publications for a subscriber whose reply is not written yet. */
 export class PublicationBuffer {
   /** @type {Uint8Array[]} encoded */

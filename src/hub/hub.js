@@ -6,7 +6,7 @@
 import { isUtf8 } from 'node:buffer'
 import { disconnects } from '../errors.js'
 import { DeltaEncoder } from '../protocol/delta.js'
-import { Channel, Cohort, PublicationBuffer } from './channel.js'
+import { Channel, Cohort, filterSize, PublicationBuffer } from './channel.js'
 import { DeltaCache, Deltas } from './deltas.js'
 
 /** @import { PubSub, Publication, SubscribeAnswer, SubscribeWants } from '../broker/contract.js' */
@@ -24,6 +24,10 @@ import { DeltaCache, Deltas } from './deltas.js'
 
 /** @param {Encoded} message */
 const toBytes = message => (typeof message === 'string' ? Buffer.from(message) : message)
+
+/** @param {Codec} codec @param {boolean} events @param {Filter | null} filter */
+const cohortKey = (codec, events, filter) =>
+  events || filter ? `${codec.name}${events ? '+events' : ''}${filter ? filter.key : ''}` : codec.name
 
 /** @type {SubscribeAnswer} */
 const NO_POSITION = Object.freeze({ offset: 0, epoch: '', recovered: false, publications: [] })
@@ -129,8 +133,7 @@ export class Hub {
    * @param {Filter | null} filter @returns {Cohort}
    */
   #cohort(channel, codec, events, filter) {
-    const key =
-      events || filter ? `${codec.name}${events ? '+events' : ''}${filter ? filter.key : ''}` : codec.name
+    const key = cohortKey(codec, events, filter)
     let cohort = channel.cohorts.find(cohort => cohort.key === key)
     if (!cohort) {
       cohort = new Cohort(key, this.#newTopic(), codec, events, filter, false)
@@ -140,6 +143,22 @@ export class Hub {
     }
     cohort.count++
     return cohort
+  }
+
+  /**
+   * Whether a subscriber with this filter may join: every different filter is work for each publication. Filters equal
+   * to one of the channel always may.
+   * @param {Channel} channel @param {Codec} codec @param {Filter} filter
+   * @param {number} limit size of all different filters of the channel in this worker
+   */
+  mayFilter(channel, codec, filter, limit) {
+    const key = cohortKey(codec, false, filter)
+    let size = filterSize(filter)
+    for (const cohort of channel.cohorts) {
+      if (cohort.key === key) return true
+      if (cohort.filter !== null) size += filterSize(cohort.filter)
+    }
+    return size <= limit
   }
 
   /** @param {Subscriber} session @param {Channel} channel @param {Cohort} cohort */

@@ -28,6 +28,8 @@ const SPREAD = 0x9e3779b1
 
 /** Whether it continues a UTF-8 sequence. @param {number} byte */
 const continues = byte => (byte & 0xc0) === 0x80
+/** Most of them in a row: more are not UTF-8, where borders do not matter. */
+const MAX_CONTINUING = 3
 
 /** @param {number} value */
 function digitsOf(value) {
@@ -217,9 +219,11 @@ export class DeltaEncoder {
     let from = at
     const least = Math.max(pending, -offset)
     while (from > least && base[from - 1 + offset] === target[from - 1]) from--
-    // Borders of characters only.
-    while (from < to && continues(target[from])) from++
-    if (to < target.length) while (to > from && continues(target[to])) to--
+    // Borders of characters only. Few steps: trimming a long match to nothing at every byte takes quadratic time.
+    for (let steps = MAX_CONTINUING; steps > 0 && from < to && continues(target[from]); steps--) from++
+    if (to < target.length) {
+      for (let steps = MAX_CONTINUING; steps > 0 && to > from && continues(target[to]); steps--) to--
+    }
     if (to - from <= this.#to - this.#from) return
     // The cost of the copy, and of the header of a literal run that it cuts in two.
     if (to - from <= digitsOf(to - from) + digitsOf(from + offset) + 5) return

@@ -10,50 +10,64 @@ import { errors } from '../errors.js'
 
 /** Nesting limit: beyond any sensible use, far below the stack's limit. */
 export const MAX_FILTER_DEPTH = 32
+/** Longest filter as JSON, characters. Its work for a publication is at most this times the longest tag. */
+export const MAX_FILTER_LENGTH = 16 * 1024
+/** Longest number that is compared, and longest text that is searched in a tag, characters. */
+export const MAX_OPERAND_LENGTH = 256
 
 /** @type {Tags} */
 const NO_TAGS = Object.freeze({})
 
-/** @type {Record<string, (tag: string | undefined, val: string) => boolean>} comparisons with one value */
-const withValue = Object.freeze(
+/** @typedef {(tag: string) => boolean} TagTest of a tag that is present */
+
+/** @type {Record<string, (val: string) => TagTest>} comparisons with a text; without a tag, only `neq` holds */
+const withText = Object.freeze(
   Object.assign(Object.create(null), {
-    eq: (/** @type {string | undefined} */ tag, /** @type {string} */ val) => tag === val,
-    neq: (/** @type {string | undefined} */ tag, /** @type {string} */ val) => tag !== val,
-    sw: (/** @type {string | undefined} */ tag, /** @type {string} */ val) => tag?.startsWith(val) ?? false,
-    ew: (/** @type {string | undefined} */ tag, /** @type {string} */ val) => tag?.endsWith(val) ?? false,
-    ct: (/** @type {string | undefined} */ tag, /** @type {string} */ val) => tag?.includes(val) ?? false,
-    gt: (/** @type {string | undefined} */ tag, /** @type {string} */ val) => compareDecimals(tag, val) === 1,
-    gte: (/** @type {string | undefined} */ tag, /** @type {string} */ val) => compareDecimals(tag, val) >= 0,
-    lt: (/** @type {string | undefined} */ tag, /** @type {string} */ val) =>
-      compareDecimals(tag, val) === -1,
-    lte: (/** @type {string | undefined} */ tag, /** @type {string} */ val) => compareDecimals(tag, val) <= 0,
+    eq: (/** @type {string} */ val) => (/** @type {string} */ tag) => tag === val,
+    neq: (/** @type {string} */ val) => (/** @type {string} */ tag) => tag !== val,
+    sw: (/** @type {string} */ val) => (/** @type {string} */ tag) => tag.startsWith(val),
+    ew: (/** @type {string} */ val) => (/** @type {string} */ tag) => tag.endsWith(val),
+    ct: (/** @type {string} */ val) => (/** @type {string} */ tag) => tag.includes(val),
   }),
 )
 
-const DECIMAL = /^([+-]?)(\d*)(?:\.(\d*))?$/
+/** @type {Record<string, (order: number) => boolean>} comparisons with a number; `order` is -1, 0 or 1 */
+const withNumber = Object.freeze(
+  Object.assign(Object.create(null), {
+    gt: (/** @type {number} */ order) => order > 0,
+    gte: (/** @type {number} */ order) => order >= 0,
+    lt: (/** @type {number} */ order) => order < 0,
+    lte: (/** @type {number} */ order) => order <= 0,
+  }),
+)
 
-/** @param {string | undefined} text @returns {{digits: bigint, scale: number} | null} digits / 10^scale */
+const DECIMAL = /^([+-]?)0*([1-9]\d*)?(?:\.(\d*))?$/
+
+/** @typedef {{sign: number, whole: string, fraction: string}} Decimal without zeros at its ends; sign 0: it is zero */
+
+/** @param {string} text @returns {Decimal | null} null: not a plain decimal number, or too long */
 function parseDecimal(text) {
-  const match = text === undefined ? null : DECIMAL.exec(text)
-  if (!match) return null
-  const [, sign, whole = '', fraction = ''] = match
-  if (whole === '' && fraction === '') return null
-  const digits = BigInt(whole + fraction)
-  return { digits: sign === '-' ? -digits : digits, scale: fraction.length }
+  if (text.length > MAX_OPERAND_LENGTH) return null
+  const match = DECIMAL.exec(text)
+  if (match === null || !/\d/.test(text)) return null
+  const [, sign, whole = '', digits = ''] = match
+  let length = digits.length
+  while (length > 0 && digits[length - 1] === '0') length--
+  const fraction = digits.slice(0, length)
+  return { sign: whole === '' && fraction === '' ? 0 : sign === '-' ? -1 : 1, whole, fraction }
 }
 
 /**
- * Compares decimal numbers of any length.
- * @param {string | undefined} left @param {string} right @returns {number} -1, 0, 1; NaN if one is not a number
+ * Compares numbers of any precision digit by digit: a double would lose digits, and a BigInt of many digits takes
+ * quadratic time.
+ * @param {Decimal} a @param {Decimal} b @returns {number} -1, 0 or 1
  */
-function compareDecimals(left, right) {
-  const a = parseDecimal(left)
-  const b = parseDecimal(right)
-  if (!a || !b) return Number.NaN
-  const scale = Math.max(a.scale, b.scale)
-  const x = a.digits * 10n ** BigInt(scale - a.scale)
-  const y = b.digits * 10n ** BigInt(scale - b.scale)
-  return x < y ? -1 : x > y ? 1 : 0
+function compareDecimals(a, b) {
+  if (a.sign !== b.sign) return a.sign < b.sign ? -1 : 1
+  if (a.whole.length !== b.whole.length) return a.whole.length < b.whole.length ? -a.sign : a.sign
+  // Digits of the same place: their order is that of the texts.
+  const [left, right] = a.whole === b.whole ? [a.fraction, b.fraction] : [a.whole, b.whole]
+  return left === right ? 0 : left < right ? -a.sign : a.sign
 }
 
 /** @param {FilterNode} node @returns {Predicate} */
@@ -79,9 +93,31 @@ function compileLeaf({ key = '', cmp = '', val = '', vals = [] }) {
     const wanted = cmp === 'in'
     return tags => list.has(tag(tags) ?? '') === wanted
   }
-  const compare = withValue[cmp]
-  if (!compare || val === '' || vals.length > 0) throw errors.badRequest
-  return tags => compare(tag(tags), val)
+  if (val === '' || vals.length > 0) throw errors.badRequest
+  if (cmp in withNumber) return compileNumber(tag, withNumber[cmp], val)
+  const test = withText[cmp]?.(val)
+  if (!test || (cmp === 'ct' && val.length > MAX_OPERAND_LENGTH)) throw errors.badRequest
+  const absent = cmp === 'neq'
+  return tags => {
+    const text = tag(tags)
+    return text === undefined ? absent : test(text)
+  }
+}
+
+/**
+ * @param {(tags: Tags) => string | undefined} tag @param {(order: number) => boolean} test @param {string} val
+ * @returns {Predicate}
+ */
+function compileNumber(tag, test, val) {
+  if (val.length > MAX_OPERAND_LENGTH) throw errors.badRequest
+  const operand = parseDecimal(val)
+  // No comparison with what is no number holds.
+  if (operand === null) return () => false
+  return tags => {
+    const text = tag(tags)
+    const number = text === undefined ? null : parseDecimal(text)
+    return number !== null && test(compareDecimals(number, operand))
+  }
 }
 
 /** A subscriber's filter on the tags of publications (client protocol). */
@@ -90,9 +126,10 @@ export class Filter {
 
   /** @param {FilterNode} node type-checked @throws {ReplyError} errors.badRequest */
   constructor(node) {
-    this.#predicate = compile(node)
     /** Subscribers with equal keys receive the same publications. */
     this.key = JSON.stringify(node)
+    if (this.key.length > MAX_FILTER_LENGTH) throw errors.badRequest
+    this.#predicate = compile(node)
   }
 
   /** @param {Tags | null} tags */

@@ -186,6 +186,15 @@ export class Plan {
     return this.liveBuffer
   }
 
+  /** Whether the channel has room for the filter. @param {Channel} channel */
+  mayFilter(channel) {
+    const { session, filter } = this
+    const { hub, config } = session.context
+    return (
+      filter === null || hub.mayFilter(channel, session.codec, filter, config.channel.tags_filters_max_size)
+    )
+  }
+
   /** Makes the subscription live after its result, with its expiry and its join event. @param {Channel} channel */
   join(channel) {
     const { session, kind, grant, liveBuffer } = this

@@ -27,6 +27,29 @@ const cases = {
       try { return tokens.connect(makeToken({ sub: '1', iss }, 'secret')).user === '1' } catch { return false }
     }
     console.log(accepted('a'.repeat(60)), accepted('a'.repeat(60) + '!'))`,
+  'audience_regex and the audiences of a token': `
+    const { loadConfig } = await import('./src/config/load.js')
+    const { Tokens } = await import('./src/auth/tokens.js')
+    const { makeToken } = await import('./test/auth/jwt.js')
+    const base = { client: { token: { hmac_secret_key: 'secret', audience_regex: '^(a|aa)+$' } } }
+    const tokens = new Tokens(loadConfig({ base }).config)
+    const accepted = aud => {
+      try { return tokens.connect(makeToken({ sub: '1', aud }, 'secret')).user === '1' } catch { return false }
+    }
+    console.log(accepted(['a'.repeat(60)]), accepted(Array(100).fill('a'.repeat(60) + '!')))`,
+  'a duration of the configuration': `
+    const { parseDuration } = await import('./src/config/values.js')
+    const reads = text => {
+      try { return parseDuration(text) > 0 } catch { return false }
+    }
+    console.log(reads('0'.repeat(200_000) + '1s'), reads('1'.repeat(200_000) + 'x'))`,
+  'a pattern of the configuration that is large when it is written out': `
+    const { loadConfig } = await import('./src/config/load.js')
+    const loads = channel_regex => {
+      try { return Boolean(loadConfig({ base: { channel: { without_namespace: { channel_regex } } } })) }
+      catch { return false }
+    }
+    console.log(loads('^a{1,1000}$'), loads('((((a{1,100}){1,100}){1,100}){1,100}){1,100}'))`,
   'allowed_origins and an Origin header': `
     const { createOriginCheck } = await import('./src/transport/origin.js')
     const allows = createOriginCheck(['https://*a*a*a*a*a*a*a*a*a.example.com'])

@@ -148,3 +148,44 @@ t.test('the deltas are about as short as those of the package', async t => {
   }
   t.ok(ours < theirs * 1.1, `${ours} against ${theirs} bytes`)
 })
+
+/**
+ * @param {Uint8Array} bytes
+ * @returns {{bytes: Uint8Array, reads: () => number}} the same bytes, with a count of single ones that were read
+ */
+function counted(bytes) {
+  let reads = 0
+  const proxy = new Proxy(bytes, {
+    get(target, name) {
+      if (typeof name === 'string' && name >= '0' && name <= '9~') reads++
+      const value = Reflect.get(target, name, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  return { bytes: proxy, reads: () => reads }
+}
+
+t.test('no bytes take more than linear work', async t => {
+  const SIZE = 2000
+  const fill = (byte, first) => Buffer.alloc(SIZE, byte).fill(first, 0, 1)
+  const period = (word, first) => Buffer.alloc(SIZE, word).fill(first, 0, 1)
+  /** Everything is a match, nothing is, or matches are trimmed at the borders of characters. */
+  const hostile = {
+    'one byte': [fill('a', 'b'), fill('a', 'c')],
+    'continuation bytes': [fill(0x80, 'b'), fill(0x80, 'c')],
+    'characters of four bytes': [period('😀', 'b'), period('😀', 'c')],
+    'period of a window': [period('abcdefghijkl', 'x'), period('abcdefghijkl', 'y')],
+    'nearly a window': [period('abcdefghijk0', 'x'), period('abcdefghijk1', 'y')],
+    'continuation bytes, now and then another': [
+      Buffer.alloc(SIZE, Buffer.concat([Buffer.alloc(40, 0x80), Buffer.from('a')])).fill('b', 0, 1),
+      Buffer.alloc(SIZE, Buffer.concat([Buffer.alloc(41, 0x80), Buffer.from('a')])).fill('c', 0, 1),
+    ],
+  }
+  for (const [name, pair] of Object.entries(hostile)) {
+    const [base, target] = pair.map(counted)
+    new DeltaEncoder().encode(base.bytes, target.bytes)
+    const reads = base.reads() + target.reads()
+    t.ok(reads < 50 * SIZE, `${name}: ${reads} reads for ${SIZE} bytes`)
+    checked(t, pair[0], pair[1], name)
+  }
+})

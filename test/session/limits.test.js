@@ -8,7 +8,10 @@ import { anonymous, drivers, error, history, open, roundTrip } from './support.j
 
 const config = {
   client: { allow_anonymous_connect_without_token: true, queue_max_size: 200_000 },
-  channel: { without_namespace: { ...open, ...history } },
+  channel: {
+    tags_filters_max_size: 500,
+    without_namespace: { ...open, ...history, allow_tags_filter: true },
+  },
 }
 
 /** A publish command of exactly so many bytes. @param {number} bytes */
@@ -55,6 +58,30 @@ for (const driver of drivers) {
       client.socket.send(text.slice(0, 40_000), { fin: false })
       client.socket.send(text.slice(0, 40_000), { fin: true })
       t.strictSame(await client.closed, { code: 1009, reason: '' })
+    })
+
+    t.test('the different filters of a channel have a limit together', async t => {
+      const tf = val => ({ key: 'k', cmp: 'eq', val })
+      const clients = []
+      for (let i = 0; i < 5; i++) clients.push(await anonymous(t, gateway))
+      const [a, b, c, same, full] = clients
+      for (const client of [a, b, c]) {
+        // Each is below 170 bytes: three fit into 500.
+        const reply = await client.subscribe('filtered', { tf: tf(`${clients.indexOf(client)}`) })
+        t.match(reply, { subscribe: {} })
+      }
+      t.match((await full.subscribe('filtered', { tf: tf('4') })).error, error(106, 'limit exceeded'))
+      t.match(await full.subscribe('other', { tf: tf('4') }), { subscribe: {} }, 'each channel has its own')
+      t.match(
+        await same.subscribe('filtered', { tf: tf('0') }),
+        { subscribe: {} },
+        'an equal one costs nothing',
+      )
+      await b.call('unsubscribe', { channel: 'filtered' })
+      t.match(await full.subscribe('filtered', { tf: tf('4') }), { subscribe: {} }, 'there is room again')
+      await gateway.api('publish', { channel: 'filtered', data: 1, tags: { k: '4' } })
+      t.match(await full.push('pub'), { channel: 'filtered', pub: { data: 1 } })
+      t.match(await b.subscribe('filtered'), { subscribe: {} }, 'without a filter there is no limit')
     })
 
     t.test('128 channels, and 255 bytes for a name', async t => {

@@ -108,6 +108,13 @@ export const globalChannelOptions = [
     unit: 'bytes',
     min: 1,
   }),
+  int(
+    'channel.tags_filters_max_size',
+    1048576,
+    'Maximum size of all different tag filters of a channel in one worker: their JSON, and 128 bytes for each. ' +
+      'A subscribe beyond it gets error 106. Halley only.',
+    { unit: 'bytes', min: 1 },
+  ),
   string(
     'channel.private_prefix',
     '$',

@@ -92,6 +92,11 @@ function finish(session, id, plan, channel, answer) {
     plan.abandon(channel)
     throw disconnects.inappropriateProtocol
   }
+  // In the turn of the join: those that joined meanwhile count.
+  if (!plan.mayFilter(channel)) {
+    plan.abandon(channel)
+    throw errors.limitExceeded
+  }
   session.send(session.codec.subscribe(id, result))
   plan.join(channel)
 }
