@@ -1,6 +1,7 @@
-// Keys from JWKS endpoints. A key set is kept for an hour. An unknown key id causes a new request, at most once a
-// second for each endpoint; callers within that second wait for its answer. So a new key works within a second, and
-// made-up key ids cost the endpoint one request a second.
+// Keys from JWKS endpoints. A key set is kept for an hour, and longer while its endpoint cannot be reached: keys that it
+// has published are good until it says otherwise. An unknown key id causes a new request, at most once a second for each
+// endpoint; callers within that second wait for its answer. So a new key works within a second, and made-up key ids
+// cost the endpoint one request a second. An id that an answer did not have is unknown for ten seconds without a request.
 // Why no library: jose, jwks-rsa and get-jwks read answers of any length, and none bounds all requests as above. jose
 // limits requests only after a successful answer, get-jwks never, and jwks-rsa refuses a good key while its limit is
 // reached. None fills a URL from the token and bounds the number of such endpoints.
@@ -18,6 +19,17 @@ const MAX_SETS = 256
 /** Concurrent requests. */
 const MAX_PENDING = 32
 const TRIES = 2
+/** Keys of one set: reading one takes a tenth of a millisecond. */
+const MAX_KEYS = 256
+/** Unknown key ids remembered for each set, and the longest one, characters. */
+const MAX_UNKNOWN = 256
+const MAX_KID_LENGTH = 128
+/** Time that they are unknown without another request, ms. */
+const UNKNOWN_TTL_MS = 10_000
+/** Time between two requests while old keys are used, ms. */
+const RETRY_MS = 10_000
+/** Time between two reports of an unreachable endpoint, ms. */
+const REPORT_MS = 60_000
 
 /** @typedef {Map<string, SignatureCheck>} Key checks by algorithm */
 
@@ -25,13 +37,22 @@ const TRIES = 2
 class KeySet {
   /** @type {Map<string, Key[]>} key id -> keys, in the set's order */
   keys = new Map()
+  /** @type {Set<string>} key ids that the last good answer did not have */
+  unknown = new Set()
   /** ms, last good answer */
   fetchedAt = Number.NEGATIVE_INFINITY
+  /** Whether the last request failed. */
+  failed = false
   /** ms, end of the last request */
   askedAt = Number.NEGATIVE_INFINITY
   /** @type {Promise<void> | null} */
   pending = null
 }
+
+/** @type {Key[]} */
+const NO_KEYS = []
+
+const tooMany = () => new Error('too many concurrent requests for JWKS')
 
 /** @param {any} jwk @returns {Key | undefined} undefined if unusable */
 function readKey(jwk) {
@@ -69,14 +90,18 @@ async function readBody(response) {
  * @property {number} [timeout] ms for one request
  * @property {number} [ttl] ms that a key set is kept
  * @property {number} [minInterval] ms between two requests to one endpoint
+ * @property {(error: Error, kept: number) => void} [onUnreachable] an endpoint cannot be reached; `kept`: its keys that
+ *   stay in use. Called once a minute at most
  */
 
-/** The key sets of one verifier. */
+/** The key sets of a gateway's worker, by URL. A reload of the configuration keeps them. */
 export class Jwks {
   /** @type {Map<string, KeySet>} in the order of their last answers */
   #sets = new Map()
   #pending = 0
   #options
+  #onUnreachable
+  #reportedAt = Number.NEGATIVE_INFINITY
 
   /** @param {JwksOptions} [options] */
   constructor({
@@ -85,46 +110,80 @@ export class Jwks {
     timeout = 1000,
     ttl = 3_600_000,
     minInterval = 1000,
+    onUnreachable,
   } = {}) {
     this.#options = { clock, fetch, timeout, ttl, minInterval }
+    this.#onUnreachable = onUnreachable
   }
 
   /**
    * @param {string} url @param {string} kid
-   * @returns {Key[] | Promise<Key[]>} empty if the endpoint does not know the key id; rejects if it is unreachable
+   * @returns {Key[] | Promise<Key[]>} empty if the endpoint does not know the key id; rejects if it is unreachable and
+   *   has never published that key
    */
   find(url, kid) {
-    const { clock, ttl } = this.#options
     const set = this.#sets.get(url)
-    const age = set === undefined ? Number.POSITIVE_INFINITY : clock() - set.fetchedAt
-    const keys = set?.keys.get(kid)
-    if (keys !== undefined && age < ttl) return keys
-    return this.#ask(url, kid)
+    if (set === undefined) {
+      if (this.#pending >= MAX_PENDING) return Promise.reject(tooMany())
+      return this.#ask(url, this.#add(url), kid)
+    }
+    const { clock, ttl } = this.#options
+    const now = clock()
+    const age = now - set.fetchedAt
+    const keys = set.keys.get(kid)
+    if (keys === undefined) {
+      if (age < UNKNOWN_TTL_MS && set.unknown.has(kid)) return NO_KEYS
+    } else {
+      if (age < ttl) return keys
+      if (set.failed) {
+        // Nobody waits for an endpoint that is down.
+        if (now - set.askedAt >= RETRY_MS) this.#request(url, set)?.catch(() => {})
+        return keys
+      }
+    }
+    return this.#ask(url, set, kid)
   }
 
-  /** @param {string} url @param {string} kid */
-  async #ask(url, kid) {
-    const set = this.#sets.get(url) ?? this.#add(url)
+  /** @param {string} url @param {KeySet} set @param {string} kid @returns {Promise<Key[]>} */
+  async #ask(url, set, kid) {
+    try {
+      const request = this.#request(url, set)
+      if (request === null) throw tooMany()
+      await request
+    } catch (error) {
+      const kept = set.keys.get(kid)
+      if (kept !== undefined) return kept
+      throw error
+    }
+    const keys = set.keys.get(kid)
+    if (keys !== undefined) return keys
+    if (set.unknown.size < MAX_UNKNOWN && kid.length <= MAX_KID_LENGTH) set.unknown.add(kid)
+    return NO_KEYS
+  }
+
+  /**
+   * @param {string} url @param {KeySet} set
+   * @returns {Promise<void> | null} the request under way, or a new one; null: too many are
+   */
+  #request(url, set) {
     if (set.pending === null) {
-      if (this.#pending >= MAX_PENDING) throw new Error('too many concurrent requests for JWKS')
+      if (this.#pending >= MAX_PENDING) return null
       this.#pending++
       set.pending = this.#refresh(url, set).finally(() => {
         set.pending = null
         this.#pending--
       })
     }
-    await set.pending
-    return set.keys.get(kid) ?? []
+    return set.pending
   }
 
   /** @param {string} url */
   #add(url) {
     if (this.#sets.size >= MAX_SETS) {
-      for (const [other, { pending }] of this.#sets) {
-        if (pending !== null) continue
-        this.#sets.delete(other)
-        break
-      }
+      const idle = [...this.#sets].filter(([, { pending }]) => pending === null)
+      // Sets without keys leave first: made-up endpoints must not drive out good ones.
+      const [oldest] = idle.find(([, { keys }]) => keys.size === 0) ?? idle[0]
+      this.#sets.delete(oldest)
     }
     const set = new KeySet()
     this.#sets.set(url, set)
@@ -138,12 +197,27 @@ export class Jwks {
     if (wait > 0) await delay(wait)
     try {
       set.keys = await this.#fetchKeys(url)
+      set.failed = false
+      // Ids that are asked for no more leave: the first who asks again is remembered again.
+      if (clock() - set.fetchedAt >= UNKNOWN_TTL_MS) set.unknown.clear()
       set.fetchedAt = clock()
       this.#sets.delete(url)
       this.#sets.set(url, set)
+    } catch (error) {
+      set.failed = true
+      this.#report(error, set.keys.size)
+      throw error
     } finally {
       set.askedAt = clock()
     }
+  }
+
+  /** @param {Error} error @param {number} kept */
+  #report(error, kept) {
+    const now = this.#options.clock()
+    if (now - this.#reportedAt < REPORT_MS) return
+    this.#reportedAt = now
+    this.#onUnreachable?.(error, kept)
   }
 
   /** @param {string} url */
@@ -171,6 +245,7 @@ export class Jwks {
     }
     const body = JSON.parse(await readBody(response))
     if (!Array.isArray(body?.keys)) throw new Error('the response has no list of keys')
+    if (body.keys.length > MAX_KEYS) throw new Error(`the response has more than ${MAX_KEYS} keys`)
     /** @type {Map<string, Key[]>} */
     const keys = new Map()
     for (const jwk of body.keys) {

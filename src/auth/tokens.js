@@ -91,7 +91,6 @@ class Verifier {
   #jwks
   #skipSignature
   #clock
-  #onUnreachable
   // Nearly all tokens begin with the same header.
   #headerText = ''
   /** @type {Record<string, any>} */
@@ -99,13 +98,12 @@ class Verifier {
 
   /**
    * @param {any} client the `client` block @param {'token' | 'subscription_token'} key
-   * @param {TokensOptions & {clock: () => number}} options
+   * @param {{jwks: Jwks, clock: () => number}} options
    */
   constructor(client, key, options) {
     const settings = client[key]
     const block = `client.${key}`
     this.#clock = options.clock
-    this.#onUnreachable = options.onUnreachable
     this.#skipSignature = Boolean(client.insecure_skip_token_signature_verify)
     this.#userClaim = /** @type {string} */ (settings.user_id_claim || 'sub')
     if (!/^[a-zA-Z_]+$/.test(this.#userClaim)) {
@@ -116,7 +114,7 @@ class Verifier {
     this.#audiencePattern = readPattern(settings, 'audience', block)
     this.#issuerPattern = readPattern(settings, 'issuer', block)
     this.#keys = new StaticKeys(settings, block, options.clock)
-    this.#jwks = new Jwks(options)
+    this.#jwks = options.jwks
     if (settings.jwks_public_endpoint) {
       try {
         this.#endpoint = createEndpoint(settings.jwks_public_endpoint, settings)
@@ -197,8 +195,7 @@ class Verifier {
     /** @param {Map<string, (token: string) => boolean>[]} keys */
     const check = keys => keys.some(key => key.get(alg)?.(token) === true)
     if (Array.isArray(found)) return check(found)
-    return found.then(check, error => {
-      this.#onUnreachable?.(error)
+    return found.then(check, () => {
       // The token may be good: the client should reconnect.
       throw errors.internal
     })
@@ -263,7 +260,7 @@ function answer(invalid, verify) {
   }
 }
 
-/** @typedef {JwksOptions & {onUnreachable?: (error: Error) => void}} TokensOptions gets failures to fetch keys */
+/** @typedef {JwksOptions & {jwks?: Jwks}} TokensOptions `jwks`: known key sets, else it has its own */
 
 /** Checks tokens by one configuration; a reload makes a new one. */
 export class Tokens {
@@ -275,7 +272,7 @@ export class Tokens {
    * @throws {Error} naming the invalid option
    */
   constructor({ client }, options = {}) {
-    const settings = { clock: Date.now, ...options }
+    const settings = { clock: Date.now, jwks: new Jwks(options), ...options }
     this.#connect = new Verifier(client, 'token', settings)
     this.#subscribe = client.subscription_token?.enabled
       ? new Verifier(client, 'subscription_token', settings)

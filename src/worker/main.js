@@ -8,6 +8,7 @@ import { createApi } from '../api/index.js'
 import { NodeInfo } from '../api/info.js'
 import { createOperations } from '../api/operations.js'
 import { ChannelRules } from '../auth/channel-rules.js'
+import { Jwks } from '../auth/jwks.js'
 import { Tokens } from '../auth/tokens.js'
 import { createBroker, loadEngine } from '../broker/index.js'
 import { disconnects } from '../errors.js'
@@ -122,10 +123,10 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   const traffic = new Traffic(methods)
   const fanout = new Fanout(server, traffic)
   hub = new Hub({ pubsub: broker.pubsub, fanout, forEachSession: visit => sessions.forEach(visit), clock })
-  const tokenOptions = {
-    onUnreachable: (/** @type {Error} */ error) =>
-      log.warn({ err: error }, 'token keys could not be fetched'),
-  }
+  const jwks = new Jwks({
+    onUnreachable: ({ message }, kept) =>
+      log.warn({ reason: message, kept }, 'token keys could not be fetched'),
+  })
   const metrics = new CounterWindow(() => ({
     connects: sessions.connects,
     publications_delivered: hub.delivered,
@@ -133,7 +134,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   const context = new WorkerContext({
     config,
     rules: new ChannelRules(config),
-    tokens: new Tokens(config, tokenOptions),
+    tokens: new Tokens(config, { jwks }),
     broker,
     hub,
     codecs: { json: new JsonCodec(), protobuf: new ProtobufCodec(), uniJson: new UniJsonCodec() },
@@ -256,7 +257,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
       case 'reload':
         context.config = message.config
         context.rules = new ChannelRules(message.config)
-        context.tokens = new Tokens(message.config, tokenOptions)
+        context.tokens = new Tokens(message.config, { jwks })
         break
       case 'shutdown':
         shutDown()

@@ -269,6 +269,78 @@ t.test('a failure is not asked for again before the interval is over', async t =
   t.ok(times[2] - times[1] >= 95, `${times}`)
 })
 
+t.test('while the endpoint is down, keys that it has published stay good', async t => {
+  const server = await serve(t, [jwk(rsa, { kid: 'r' })])
+  let now = NOW * 1000
+  /** @type {{error: Error, kept: number}[]} */
+  const reports = []
+  const it = tokens(
+    server.url,
+    {},
+    { clock: () => now, onUnreachable: (error, kept) => reports.push({ error, kept }) },
+  )
+  const good = token('RS256', rsa, 'r')
+  t.equal(await outcome(it, good), 'good')
+  const { answer } = server
+  server.answer = (_request, response) => response.writeHead(503).end()
+
+  // An hour after the first answer, and for another hour.
+  now += 3_600_000
+  t.equal(await outcome(it, good), 'good', 'who finds out has waited for the answer')
+  t.match(reports, [{ error: { message: /^cannot get the keys from .*: HTTP status 503$/ }, kept: 1 }])
+  const asked = server.requests.length
+  for (let i = 0; i < 100; i++) {
+    now += 50
+    t.match(it.connect(good), { user: '1' }, 'nobody else waits')
+  }
+  t.equal(server.requests.length, asked, 'nor asks, for some time')
+  t.equal(await outcome(it, token('EdDSA', ed, 'new')), errors.internal, 'an unknown key may be good')
+  t.equal(await outcome(it, token('RS256', other, 'r')), disconnects.invalidToken, 'a forged token is not')
+  for (let minute = 0; minute < 60; minute++) {
+    now += 60_000
+    t.match(it.connect(good), { user: '1' })
+    // The request behind it ends before the next minute begins.
+    await outcome(it, token('EdDSA', ed, `new ${minute}`))
+  }
+  t.equal(reports.length, 61, 'one report a minute')
+
+  server.answer = answer
+  now += 60_000
+  t.match(it.connect(good), { user: '1' }, 'the request behind this one succeeds')
+  await outcome(it, token('EdDSA', ed, 'waits for it'))
+  server.keys = []
+  now += 3_600_000
+  t.equal(await outcome(it, good), disconnects.invalidToken, 'an answer without the key ends it')
+  server.answer = (_request, response) => response.writeHead(503).end()
+  now += 10_000
+  t.equal(await outcome(it, good), errors.internal, 'for good')
+})
+
+t.test('an id that an answer did not have is unknown for some seconds', async t => {
+  const server = await serve(t, [jwk(other, { kid: 'old' })])
+  let now = NOW * 1000
+  const it = tokens(server.url, {}, { clock: () => now })
+  const early = token('RS256', rsa, 'new')
+  t.equal(await outcome(it, early), disconnects.invalidToken)
+  t.equal(server.requests.length, 1)
+  server.keys.push(jwk(rsa, { kid: 'new' }))
+  for (let i = 0; i < 20; i++) t.equal(await outcome(it, early), disconnects.invalidToken)
+  t.equal(server.requests.length, 1)
+  now += 10_000
+  t.equal(await outcome(it, early), 'good')
+  t.equal(server.requests.length, 2)
+})
+
+t.test('a reload keeps the keys that are known', async t => {
+  const server = await serve(t, [jwk(rsa, { kid: 'r' })])
+  const jwks = new Jwks({ timeout: 10_000 })
+  const good = token('RS256', rsa, 'r')
+  t.equal(await outcome(tokens(server.url, {}, { jwks }), good), 'good')
+  server.answer = request => request.socket.destroy()
+  t.equal(await outcome(tokens(server.url, { audience: '' }, { jwks }), good), 'good')
+  t.equal(server.requests.length, 1)
+})
+
 t.test('checks before the signature keep tokens away from the endpoint', async t => {
   const server = await serve(t, [jwk(rsa, { kid: 'r' })])
   const it = tokens(server.url, { issuer_regex: '^them$' })
@@ -313,4 +385,7 @@ t.test('many endpoints: what is remembered and asked at once is bounded', async 
   t.ok(Array.isArray(jwks.find(`${server.url}/299`, 'k')))
   await jwks.find(`${server.url}/0`, 'k')
   t.same(server.requests, ['/jwks/0'], 'the oldest was forgotten')
+  server.answer = (_request, response) => response.end('{"keys":[]}')
+  for (let at = 0; at < 300; at++) await jwks.find(`${server.url}/empty/${at}`, 'k')
+  t.ok(Array.isArray(jwks.find(`${server.url}/299`, 'k')), 'endpoints without keys drive nobody out')
 })

@@ -28,7 +28,8 @@ const tokenOptions = block => [
   string(
     `${block}.jwks_public_endpoint`,
     '',
-    'URL of a JWKS, used instead of the keys above. May contain `{{name}}`, a named group of audience_regex or issuer_regex.',
+    'URL of a JWKS, used instead of the keys above. May contain `{{name}}`, a named group of audience_regex or ' +
+      'issuer_regex. Keys are kept for an hour, and longer while the URL cannot be reached.',
   ),
   string(`${block}.audience`, '', 'Required `aud`. Excludes audience_regex.'),
   string(`${block}.audience_regex`, '', 'Pattern (RE2) that `aud` must match. Excludes audience.'),
