@@ -9,6 +9,9 @@ const PAUSE_BYTES = 16 * 1024 * 1024
 /** Ticks (seconds) with that backlog after which a worker counts as stuck. */
 const STUCK_TICKS = 5
 
+/** Time for the removal of dead workers in one turn of the event loop, ms; the rest follows in the next turns. */
+const SLICE_MS = 3
+
 /** One worker, for the host. */
 class Link {
   /** Seconds with a backlog above PAUSE_BYTES. */
@@ -48,7 +51,9 @@ export class BrokerHost {
   #lastLink = 0
   #log
   #paused = false
-  #lastFull = 0
+  /** When the limit was last logged, without and with loss of live history. */
+  #lastFull = [0, 0]
+  #maxBytes
   #clock
 
   /**
@@ -57,19 +62,23 @@ export class BrokerHost {
    */
   constructor({ maxBytes, log, clock = Date.now }) {
     this.#log = log
+    this.#maxBytes = maxBytes
     this.#clock = clock
-    this.#store = new Store({ maxBytes, clock, onFull: bytes => this.#reportFull(bytes, maxBytes) })
+    this.#store = new Store({
+      maxBytes,
+      clock,
+      onFull: (bytes, live) => this.#reportFull(bytes, live),
+      onLeave: (channel, info) => this.#announce(channel, info, false),
+    })
   }
 
-  /** @param {number} bytes @param {number} maxBytes */
-  #reportFull(bytes, maxBytes) {
+  /** @param {number} bytes @param {boolean} live the history of channels with subscribers goes */
+  #reportFull(bytes, live) {
     const now = this.#clock()
-    if (now - this.#lastFull < 60_000) return
-    this.#lastFull = now
-    this.#log.warn(
-      { bytes, max_bytes: maxBytes },
-      'engine.memory.max_bytes reached: dropping the history of the least recently published channels',
-    )
+    if (now - this.#lastFull[Number(live)] < 60_000) return
+    this.#lastFull[Number(live)] = now
+    const whose = live ? 'the history of channels with subscribers' : 'unused channels and idempotency keys'
+    this.#log.warn({ bytes, max_bytes: this.#maxBytes }, `engine.memory.max_bytes reached: dropping ${whose}`)
   }
 
   /** Channels with subscribers in any worker. */
@@ -100,11 +109,17 @@ export class BrokerHost {
   /** @param {Link} link */
   #detach(link) {
     if (!this.#links.delete(link)) return
-    this.#store.removeLink(link, (channel, info) => this.#announce(channel, info, false))
+    this.#store.removeLink(link)
+    this.#removeLinks()
     this.#users.removeLink(link)
     this.#calls.removeLink(link)
     this.#surveys.removeWorker(link)
     this.#resume()
+  }
+
+  /** What a worker leaves behind may be 100,000 channels and clients: their removal shares the event loop. */
+  #removeLinks() {
+    if (this.#store.removeSome(SLICE_MS)) setImmediate(() => this.#removeLinks())
   }
 
   /** Called once a second: expiry, slow surveys, stuck workers. @returns {string[]} names of stuck workers */
@@ -186,18 +201,16 @@ export class BrokerHost {
           begin(link, request)
           return this.#sent(link)
         case Frame.PRESENCE: {
-          const presence = this.#store.channels.get(cursor.string())?.presence
-          begin(link, request).u32(presence?.size ?? 0)
-          for (const [client, present] of presence ?? []) writer.string(client).bytes(present.info)
+          const clients = this.#store.presence(cursor.string())?.clients
+          begin(link, request).u32(clients?.size ?? 0)
+          for (const [client, present] of clients ?? []) writer.string(client).bytes(present.info)
           return this.#sent(link)
         }
         case Frame.PRESENCE_STATS: {
-          const presence = this.#store.channels.get(cursor.string())?.presence
-          const users = new Set()
-          for (const present of presence?.values() ?? []) users.add(JSON.parse(present.info).user)
+          const presence = this.#store.presence(cursor.string())
           begin(link, request)
-            .u32(presence?.size ?? 0)
-            .u32(users.size)
+            .u32(presence?.clients.size ?? 0)
+            .u32(presence?.users ?? 0)
           return this.#sent(link)
         }
         case Frame.CLAIM_USER: {
@@ -284,10 +297,11 @@ export class BrokerHost {
   #subscribe(link, request, cursor) {
     const name = cursor.string()
     const wants = JSON.parse(cursor.string())
+    const user = wants.client ? JSON.parse(wants.info).user : ''
     if (wants.first) this.#store.subscribe(name, link)
     if (wants.client) {
       const info = Buffer.from(wants.info).toString('latin1')
-      this.#store.addPresence(name, wants.client, { link, info, leave: wants.leave })
+      this.#store.addPresence(name, wants.client, { link, user, info, leave: wants.leave })
     }
     const { writer } = link
     const stream = wants.position ? this.#store.stream(name, wants.metaTtl) : null
@@ -320,7 +334,7 @@ export class BrokerHost {
     for (const { offset, flags, body } of entries) writer.u8(flags).f64(offset).byteString(body)
   }
 
-  /** @param {import('./store.js').Channel<Link>} channel @param {string} info byte string @param {boolean} joined */
+  /** @param {import('./channel.js').Channel<Link>} channel @param {string} info byte string @param {boolean} joined */
   #announce(channel, info, joined) {
     for (const link of channel.links) {
       const writer = link.writer.begin(Frame.EVENT).u8(joined ? 1 : 0)

@@ -1,51 +1,79 @@
-/** Validity of an idempotency key (server API, publish). */
-const KEEP_MS = 5 * 60 * 1000
-const OVERHEAD = 160
+import { Aged, RecencyList } from './recency.js'
 
-/**
- * The results of publications with an idempotency key. All live equally long, so the Map is in order of expiry: no
- * timer wheel is needed.
- */
+/** Validity of an idempotency key (server API, publish), s. */
+const KEEP_S = 5 * 60
+/** Bytes of a result besides its name, as measured. */
+const OVERHEAD = 200
+
+/** The result of a publication with an idempotency key. */
+export class Result extends Aged {
+  /** @param {string} name channel and key @param {number} offset @param {string} epoch */
+  constructor(name, offset, epoch) {
+    super()
+    this.name = name
+    this.offset = offset
+    this.epoch = epoch
+  }
+}
+
+/** @param {string} name channel and key @returns {number} bytes, with two for each character */
+const cost = name => 2 * name.length + OVERHEAD
+
+/** The results of publications with an idempotency key. All live equally long: the oldest expires first. */
 export class Results {
-  /** @type {Map<string, {offset: number, epoch: string, expireAt: number}>} */
+  /** @type {Map<string, Result>} */
   #results = new Map()
+  /** @type {RecencyList<Result>} */
+  #byAge = new RecencyList()
   bytes = 0
 
-  /** @param {string} channel @param {string} key @param {number} now ms */
+  get size() {
+    return this.#results.size
+  }
+
+  /** @returns {Result | null} */
+  get oldest() {
+    return this.#byAge.oldest
+  }
+
+  /** @param {string} channel @param {string} key @param {number} now unix s */
   get(channel, key, now) {
     const result = this.#results.get(`${channel}\0${key}`)
-    return result && result.expireAt > now ? result : undefined
+    return result && now - result.usedAt <= KEEP_S ? result : undefined
   }
 
   /**
-   * @param {string} channel @param {string} key @param {number} offset @param {string} epoch @param {number} now ms
+   * @param {string} channel @param {string} key @param {number} offset @param {string} epoch @param {number} now unix s
    */
   set(channel, key, offset, epoch, now) {
-    const name = `${channel}\0${key}`
-    this.#forget(name)
-    this.#results.set(name, { offset, epoch, expireAt: now + KEEP_MS })
-    this.bytes += name.length + OVERHEAD
+    this.restore(`${channel}\0${key}`, offset, epoch, now)
   }
 
-  /** @param {string} name */
-  #forget(name) {
-    if (this.#results.delete(name)) this.bytes -= name.length + OVERHEAD
+  /** @param {string} name channel and key @param {number} offset @param {string} epoch @param {number} at unix s */
+  restore(name, offset, epoch, at) {
+    const former = this.#results.get(name)
+    if (former) this.forget(former)
+    const result = new Result(name, offset, epoch)
+    this.#results.set(name, result)
+    this.#byAge.add(result, at)
+    this.bytes += cost(name)
   }
 
-  /** @param {number} now ms */
+  /** @param {Result} result of this list */
+  forget(result) {
+    this.#results.delete(result.name)
+    this.#byAge.remove(result)
+    this.bytes -= cost(result.name)
+  }
+
+  /** @param {number} now unix s */
   sweep(now) {
-    for (const [name, result] of this.#results) {
-      if (result.expireAt > now) break
-      this.#forget(name)
-    }
+    for (let { oldest } = this; oldest !== null && now - oldest.usedAt > KEEP_S; oldest = this.oldest)
+      this.forget(oldest)
   }
 
-  /** @returns {boolean} false: there is none */
-  forgetOldest() {
-    for (const name of this.#results.keys()) {
-      this.#forget(name)
-      return true
-    }
-    return false
+  /** From the oldest to the newest. */
+  [Symbol.iterator]() {
+    return this.#byAge[Symbol.iterator]()
   }
 }

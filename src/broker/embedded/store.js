@@ -1,63 +1,35 @@
 import { errors } from '../../errors.js'
 import { TimerWheel } from '../../timer-wheel.js'
+import { newEpoch } from '../epoch.js'
+import { Channel, StoredStream } from './channel.js'
+import { RecencyList } from './recency.js'
 import { Results } from './results.js'
 import { Stream } from './stream.js'
+
+/** @import { Presence, Present } from './presence.js' */
 
 /** Precision of the removal of expired data, ms. Readers never get expired data. */
 const TICK_MS = 1000
 
-/** Bytes of a stream besides its entries. */
-const STREAM_OVERHEAD = 400
+/** Time that the epoch of a channel without publications outlives its last subscriber, s. */
+const KEEP_EPOCH_S = 60
 
-/**
- * @template L
- * @typedef {object} Present one connection in a channel's presence
- * @property {L} link its worker
- * @property {string} info ClientInfo as a byte string of JSON text
- * @property {boolean} leave announce a leave if the worker dies
- */
-
-/** One channel in the primary. @template L */
-export class Channel {
-  /** @type {L[]} workers with a subscriber */
-  links = []
-  /** @type {StoredStream<L> | null} */
-  stream = null
-  /** @type {Map<string, Present<L>> | null} by client id */
-  presence = null
-
-  /** @param {string} name */
-  constructor(name) {
-    this.name = name
-  }
-
-  get empty() {
-    return this.links.length === 0 && this.stream === null && this.presence === null
-  }
-}
-
-/** The stream of a channel. @template L */
-class StoredStream extends Stream {
-  #store
-
-  /** @param {Store<L>} store @param {Channel<L>} channel */
-  constructor(store, channel) {
-    super()
-    this.#store = store
-    this.channel = channel
-  }
-
-  onTimer() {
-    this.#store.checkStream(this)
-  }
-}
+/** Steps of a removal (channels or clients) between two readings of the clock. */
+const STEPS_PER_READING = 32
 
 /**
  * All channels of the embedded broker: subscribers, history, presence. It knows no sockets; a link identifies a
  * worker.
  *
- * `maxBytes` limits its memory. At the limit, the least recently published channels lose their history (offset and
- * epoch stay, so recovery fails correctly), then whole streams go, then the oldest idempotency keys.
+ * A channel that was never published to has no stream: its position is offset 0 of the base epoch, which all such
+ * channels share, so forgetting it loses nothing. A stream begins with the epoch of its channel. When a stream of the
+ * base epoch is dropped, the base epoch is renewed: offset 0 of the dropped stream must not look like a position of
+ * its successor. Channels in use keep the epoch that their readers know.
+ *
+ * `maxBytes` limits the memory of history, positions and idempotency keys. At the limit go, in this order: epochs of
+ * channels without publications and subscribers; of channels without subscribers the stream, and idempotency keys,
+ * the least recently used first; the history of channels with subscribers, whose offset and epoch stay. Whatever goes,
+ * recovery fails correctly. What subscriptions and presence take is limited by connections and `client.channel_limit`.
  * @template L
  */
 export class Store {
@@ -65,43 +37,82 @@ export class Store {
   channels = new Map()
   /** Channels with subscribers. */
   subscribed = 0
-  /** @type {Set<Channel<L>>} channels with a stream, the oldest first */
-  #streams = new Set()
-  /** @type {Set<Channel<L>>} those with stored publications, the least recently published first */
-  #kept = new Set()
-  #results = new Results()
+  /** Epoch of channels without publications. */
+  base = newEpoch()
+  /** @type {RecencyList<Channel<L>>} channels without publications and subscribers, with an epoch before the base */
+  unused = new RecencyList()
+  /** @type {RecencyList<Channel<L>>} channels with a stream and without subscribers */
+  unsubscribed = new RecencyList()
+  /** @type {RecencyList<Channel<L>>} channels with history and subscribers */
+  #live = new RecencyList()
+  results = new Results()
+  /** @type {Map<L, Generator<undefined>>} removed workers -> the removal of what they leave behind */
+  #removals = new Map()
   #streamBytes = 0
   #maxBytes
   #clock
   #onFull
+  #onLeave
   #timers
 
   /**
-   * @param {object} options @param {number} options.maxBytes @param {() => number} options.clock ms
-   * @param {(bytes: number) => void} options.onFull called when data is dropped
+   * @param {object} options @param {number} options.maxBytes @param {() => number} options.clock unix ms
+   * @param {(bytes: number, live: boolean) => void} options.onFull called when data is dropped before its time; `live`:
+   *   history of channels with subscribers
+   * @param {(channel: Channel<L>, info: string) => void} options.onLeave called for each client of a removed worker
+   *   whose leave must be announced
    */
-  constructor({ maxBytes, clock, onFull }) {
+  constructor({ maxBytes, clock, onFull, onLeave }) {
     this.#maxBytes = maxBytes
     this.#clock = clock
     this.#onFull = onFull
+    this.#onLeave = onLeave
     this.#timers = new TimerWheel(TICK_MS, clock)
   }
 
-  /** Estimated bytes of history, positions and idempotency keys. */
+  /** Bytes of history, positions and idempotency keys, as measured. */
   get bytes() {
-    return this.#streamBytes + this.#results.bytes
+    return this.#streamBytes + this.results.bytes
+  }
+
+  #seconds() {
+    return Math.floor(this.#clock() / 1000)
   }
 
   /** @param {string} name @returns {Channel<L>} */
   #open(name) {
     let channel = this.channels.get(name)
     if (!channel) this.channels.set(name, (channel = new Channel(name)))
+    else if (channel.list === this.unused) this.#leaveUnused(channel)
     return channel
   }
 
-  /** @param {Channel<L>} channel */
+  /** Removes a channel without content. @param {Channel<L>} channel */
   #release(channel) {
-    if (channel.empty) this.channels.delete(channel.name)
+    if (!channel.empty || channel.list === this.unused) return
+    if (channel.epoch === '' || channel.epoch === this.base) this.channels.delete(channel.name)
+    else this.#keepEpoch(channel)
+  }
+
+  /** @param {Channel<L>} channel */
+  #keepEpoch(channel) {
+    this.unused.add(channel, this.#seconds())
+    this.#streamBytes += channel.emptyBytes
+    this.#makeRoom(null)
+  }
+
+  /** @param {Channel<L>} channel */
+  #leaveUnused(channel) {
+    this.unused.remove(channel)
+    this.#streamBytes -= channel.emptyBytes
+  }
+
+  /** Puts a channel that was used now into the list it belongs to. @param {Channel<L>} channel */
+  #use(channel) {
+    const { stream, links } = channel
+    if (stream !== null && links.length === 0) this.unsubscribed.add(channel, this.#seconds())
+    else if (stream !== null && stream.length > 0) this.#live.add(channel, this.#seconds())
+    else channel.list?.remove(channel)
   }
 
   // Subscribers
@@ -109,41 +120,63 @@ export class Store {
   /** @param {string} name @param {L} link */
   subscribe(name, link) {
     const channel = this.#open(name)
-    if (channel.links.includes(link)) return
-    if (channel.links.push(link) === 1) this.subscribed++
+    if (!channel.addLink(link) || channel.links.length > 1) return
+    this.subscribed++
+    this.#use(channel)
   }
 
   /** @param {string} name @param {L} link */
   unsubscribe(name, link) {
     const channel = this.channels.get(name)
-    const index = channel ? channel.links.indexOf(link) : -1
-    if (!channel || index < 0) return
-    this.#unlink(channel, index)
+    if (channel) this.#unsubscribe(channel, link)
+  }
+
+  /** @param {Channel<L>} channel @param {L} link */
+  #unsubscribe(channel, link) {
+    if (!channel.removeLink(link) || channel.links.length > 0) return
+    this.subscribed--
+    this.#use(channel)
     this.#release(channel)
   }
 
-  /** @param {Channel<L>} channel @param {number} index of a link of the channel */
-  #unlink(channel, index) {
-    channel.links.splice(index, 1)
-    if (channel.links.length === 0) this.subscribed--
+  /** Removes a worker: presence is correct at once, `removeSome` does the work. @param {L} link */
+  removeLink(link) {
+    this.#removals.set(link, this.#removal(link))
   }
 
-  /**
-   * Removes a worker: its subscriptions and its clients' presence.
-   * @param {L} link
-   * @param {(channel: Channel<L>, info: string) => void} left called for each client whose leave must be announced
-   */
-  removeLink(link, left) {
+  /** @param {L} link @returns {Generator<undefined>} a step at a time */
+  *#removal(link) {
     for (const channel of this.channels.values()) {
-      const index = channel.links.indexOf(link)
-      if (index >= 0) this.#unlink(channel, index)
-      for (const [client, present] of channel.presence ?? []) {
-        if (present.link !== link) continue
-        this.#removePresent(channel, client)
-        if (present.leave) left(channel, present.info)
-      }
-      this.#release(channel)
+      yield* this.#removeFrom(channel, link)
+      yield
     }
+  }
+
+  /** @param {Channel<L>} channel @param {L} link @returns {Generator<undefined>} a step at a time */
+  *#removeFrom(channel, link) {
+    this.#unsubscribe(channel, link)
+    for (const [client, present] of channel.presence?.clients ?? []) {
+      if (present.link === link) {
+        channel.removePresent(client)
+        if (present.leave) this.#onLeave(channel, present.info)
+      }
+      yield
+    }
+    // Meanwhile another channel may have its name.
+    if (this.channels.get(channel.name) === channel) this.#release(channel)
+  }
+
+  /** Removes what dead workers have left, for about `ms`. @param {number} ms @returns {boolean} whether more is left */
+  removeSome(ms) {
+    const end = performance.now() + ms
+    let steps = 0
+    for (const [link, removal] of this.#removals) {
+      while (!removal.next().done) {
+        if (++steps % STEPS_PER_READING === 0 && performance.now() >= end) return true
+      }
+      this.#removals.delete(link)
+    }
+    return false
   }
 
   // History
@@ -160,40 +193,32 @@ export class Store {
     return stream
   }
 
-  /** The stream of a channel, created or extended. @param {string} name @param {number} metaTtl ms */
-  #touch(name, metaTtl) {
-    const now = this.#clock()
-    const channel = this.#open(name)
-    let stream = this.#current(channel, now)
-    if (!stream) {
-      // #current may have removed the channel with its stream.
-      this.channels.set(name, channel)
-      channel.stream = stream = new StoredStream(this, channel)
-      stream.expireAt = now + metaTtl
-      this.#streams.add(channel)
-      this.#streamBytes += STREAM_OVERHEAD + name.length
-      this.#timers.schedule(stream, stream.expireAt)
-      this.#makeRoom(channel)
-    }
-    stream.expireAt = now + metaTtl
-    return { channel, stream, now }
+  /** Gives a channel a stream. @param {Channel<L>} channel */
+  #begin(channel) {
+    channel.epoch ||= this.base
+    const stream = new StoredStream(this, channel)
+    channel.stream = stream
+    this.#streamBytes += channel.streamBytes
+    return stream
   }
 
-  /** @param {Channel<L>} channel */
+  /** @param {Channel<L>} channel with a stream */
   #clear(channel) {
     const stream = /** @type {StoredStream<L>} */ (channel.stream)
     this.#streamBytes -= stream.bytes
     stream.clear()
-    this.#kept.delete(channel)
+    if (channel.list === this.#live) this.#live.remove(channel)
   }
 
-  /** @param {Channel<L>} channel */
+  /** @param {Channel<L>} channel with a stream */
   #dropStream(channel) {
     this.#clear(channel)
     this.#timers.cancel(/** @type {StoredStream<L>} */ (channel.stream))
-    this.#streamBytes -= STREAM_OVERHEAD + channel.name.length
-    this.#streams.delete(channel)
+    this.#streamBytes -= channel.streamBytes
+    channel.list?.remove(channel)
     channel.stream = null
+    if (channel.epoch === this.base) this.base = newEpoch()
+    channel.epoch = ''
     this.#release(channel)
   }
 
@@ -212,7 +237,15 @@ export class Store {
    * @returns {{offset: number, epoch: string, added: boolean}} not added: the stream has a newer version
    */
   append(name, { flags, body, size, ttl, metaTtl, version, versionEpoch }) {
-    const { channel, stream, now } = this.#touch(name, Math.max(metaTtl, ttl))
+    const now = this.#clock()
+    const channel = this.#open(name)
+    let stream = this.#current(channel, now)
+    if (!stream) {
+      // #current may have removed the channel with its stream.
+      this.channels.set(name, channel)
+      stream = this.#begin(channel)
+    }
+    stream.expireAt = now + Math.max(metaTtl, ttl)
     if (!stream.advanceVersion(version, versionEpoch)) {
       return { offset: stream.top, epoch: stream.epoch, added: false }
     }
@@ -221,30 +254,53 @@ export class Store {
     this.#streamBytes += stream.bytes - before
     stream.entriesExpireAt = now + ttl
     this.#timers.scheduleNoLater(stream, stream.entriesExpireAt)
-    this.#kept.delete(channel)
-    this.#kept.add(channel)
-    if (this.bytes > this.#maxBytes) this.#makeRoom(channel)
+    this.#use(channel)
+    this.#makeRoom(channel)
     return { offset, epoch: stream.epoch, added: true }
   }
 
-  /** @param {Channel<L>} spared the channel in use */
+  /** @param {Channel<L> | null} spared the channel in use: it keeps its position */
   #makeRoom(spared) {
     if (this.bytes <= this.#maxBytes) return
-    this.#onFull(this.bytes)
-    for (const channel of this.#kept) {
-      if (this.bytes <= this.#maxBytes) return
-      if (channel !== spared || this.#kept.size === 1) this.#clear(channel)
+    const { unused, unsubscribed, results } = this
+    const full = this.bytes
+    while (this.bytes > this.#maxBytes && unused.oldest !== null) this.#forgetEpoch(unused.oldest)
+    while (this.bytes > this.#maxBytes) {
+      const { oldest } = unsubscribed
+      const channel = oldest === spared && !oldest?.stream?.length ? null : oldest
+      const result = results.oldest
+      if (result !== null && (channel === null || result.usedAt <= channel.usedAt)) results.forget(result)
+      else if (channel === null) break
+      else if (channel === spared) this.#clear(channel)
+      else this.#dropStream(channel)
     }
-    for (const channel of this.#streams) {
-      if (this.bytes <= this.#maxBytes) return
-      if (channel !== spared) this.#dropStream(channel)
-    }
-    while (this.bytes > this.#maxBytes && this.#results.forgetOldest());
+    let live = false
+    for (; this.bytes > this.#maxBytes && this.#live.oldest !== null; live = true)
+      this.#clear(this.#live.oldest)
+    this.#onFull(full, live)
   }
 
-  /** The stream of a reader, created or extended. @param {string} name @param {number} metaTtl ms @returns {Stream} */
+  /** @param {Channel<L>} channel in `unused` */
+  #forgetEpoch(channel) {
+    this.#leaveUnused(channel)
+    this.channels.delete(channel.name)
+  }
+
+  /**
+   * The stream of a reader; the life of offset and epoch is extended. For a channel without publications it is an
+   * empty one that is not stored.
+   * @param {string} name @param {number} metaTtl ms @returns {Stream}
+   */
   stream(name, metaTtl) {
-    return this.#touch(name, metaTtl).stream
+    const now = this.#clock()
+    const channel = this.channels.get(name)
+    const stream = channel ? this.#current(channel, now) : null
+    if (stream) {
+      stream.expireAt = now + metaTtl
+      return stream
+    }
+    if (channel && !channel.empty) channel.epoch ||= this.base
+    return new Stream(channel?.epoch || this.base)
   }
 
   /** @param {string} name @param {import('../contract.js').HistoryFilter} filter @param {number} metaTtl ms */
@@ -264,41 +320,48 @@ export class Store {
 
   /** @param {string} name @param {string} key */
   result(name, key) {
-    return this.#results.get(name, key, this.#clock())
+    return this.results.get(name, key, this.#seconds())
   }
 
   /** @param {string} name @param {string} key @param {number} offset @param {string} epoch */
   keepResult(name, key, offset, epoch) {
-    this.#results.set(name, key, offset, epoch, this.#clock())
-    while (this.bytes > this.#maxBytes && this.#results.forgetOldest()) this.#onFull(this.bytes)
+    this.results.set(name, key, offset, epoch, this.#seconds())
+    this.#makeRoom(null)
   }
 
   // Presence
 
   /** @param {string} name @param {string} client @param {Present<L>} present */
   addPresence(name, client, present) {
-    const channel = this.#open(name)
-    channel.presence ??= new Map()
-    channel.presence.set(client, present)
+    this.#open(name).addPresent(client, present)
   }
 
   /** @param {string} name @param {string} client */
   removePresence(name, client) {
     const channel = this.channels.get(name)
     if (!channel) return
-    this.#removePresent(channel, client)
+    channel.removePresent(client)
     this.#release(channel)
   }
 
-  /** @param {Channel<L>} channel @param {string} client */
-  #removePresent(channel, client) {
-    if (!channel.presence?.delete(client)) return
-    if (channel.presence.size === 0) channel.presence = null
+  /** @param {string} name @returns {Presence<L> | null} without the clients of removed workers; null: nobody */
+  presence(name) {
+    const channel = this.channels.get(name)
+    if (!channel) return null
+    for (const link of this.#removals.keys()) for (const _step of this.#removeFrom(channel, link));
+    return channel.presence
   }
 
   /** Removes expired data. Called about once a second. */
   sweep() {
     this.#timers.tick()
-    this.#results.sweep(this.#clock())
+    const now = this.#seconds()
+    this.results.sweep(now)
+    for (
+      let { oldest } = this.unused;
+      oldest !== null && oldest.usedAt + KEEP_EPOCH_S <= now;
+      oldest = this.unused.oldest
+    )
+      this.#forgetEpoch(oldest)
   }
 }

@@ -1,5 +1,4 @@
 import { Timer } from '../../timer-wheel.js'
-import { newEpoch } from '../epoch.js'
 
 /** Cost of an entry besides its bytes: the object, the string's header, the place in the list. */
 const ENTRY_OVERHEAD = 96
@@ -21,7 +20,6 @@ const ENTRY_OVERHEAD = 96
  * Its timer belongs to the store, which removes what has expired.
  */
 export class Stream extends Timer {
-  epoch = newEpoch()
   /** Offset of the newest publication ever; 0 = none. */
   top = 0
   version = 0n
@@ -34,6 +32,12 @@ export class Stream extends Timer {
   /** Expiry of the entries, and of offset and epoch, in ms; 0 = never set. */
   entriesExpireAt = 0
   expireAt = 0
+
+  /** @param {string} epoch */
+  constructor(epoch) {
+    super()
+    this.epoch = epoch
+  }
 
   get length() {
     return this.#entries.length - this.#head

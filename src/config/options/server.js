@@ -40,7 +40,7 @@ export const serverOptions = [
   int(
     'engine.memory.max_bytes',
     512 * 1024 * 1024,
-    'Memory limit of the memory engine for history and idempotency keys. Halley only.',
+    'Memory limit of the memory engine for history, positions and idempotency keys. At the limit those used least recently go, channels with subscribers last. On top come about 230 bytes for each channel with subscribers and 300 to 650 for each client in presence: `client.connection_limit` and `client.channel_limit` limit these. Halley only.',
     { unit: 'bytes', min: 1 },
   ),
 

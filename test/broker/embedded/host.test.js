@@ -69,6 +69,7 @@ t.test(
     t.same(await b.waitForEvents(1), [{ channel: 'room', info: { user: 'ü', client: 'a1' }, joined: false }])
     t.same([...(await b.broker.presence.list('room')).keys()], ['b1'])
     t.same(await b.broker.presence.stats('other'), { clients: 0, users: 0 })
+    t.same(await b.broker.presence.stats('room'), { clients: 1, users: 1 })
     t.equal(b.events.length, 1)
   },
 )
@@ -110,18 +111,24 @@ t.test('at the memory bound history goes, and one log line a minute says so', as
   const rig = await startEmbedded(t, { maxBytes: 200_000 })
   const a = await join(rig)
   await a.subscribe('old')
-  const first = await a.publish('old', `"${'x'.repeat(50_000)}"`)
-  for (let i = 0; i < 20; i++) await a.publish(`ch${i}`, `"${'x'.repeat(50_000)}"`)
+  const payload = `"${'x'.repeat(50_000)}"`
+  const first = await a.publish('old', payload)
+  for (let i = 0; i < 20; i++) await a.publish(`ch${i}`, payload)
   t.match(rig.log.lines, [{ level: 'warn', max_bytes: 200_000 }])
-  t.match(rig.log.lines[0].msg, /engine\.memory\.max_bytes/)
+  t.match(rig.log.lines[0].msg, /engine\.memory\.max_bytes reached: dropping unused/)
   t.ok(rig.log.lines[0].bytes > 200_000)
-  t.match(await a.subscribe('old', { first: false, recover: { offset: 0, epoch: first.epoch, limit: 0 } }), {
-    ...first,
-    recovered: false,
-  })
+  const recover = { first: false, recover: { offset: 0, epoch: first.epoch, limit: 0 } }
+  t.match(await a.subscribe('old', recover), { ...first, recovered: true, publications: [{ offset: 1 }] })
   rig.pass(61_000)
-  for (let i = 0; i < 20; i++) await a.publish(`ch${i}`, `"${'x'.repeat(50_000)}"`)
+  for (let i = 0; i < 20; i++) await a.publish(`ch${i}`, payload)
   t.equal(rig.log.lines.length, 2)
+  for (let i = 0; i < 5; i++) {
+    await a.subscribe(`live${i}`)
+    await a.publish(`live${i}`, payload)
+  }
+  t.match(rig.log.lines[2].msg, /engine\.memory\.max_bytes reached: dropping the history of channels with/)
+  t.equal(rig.log.lines.length, 3)
+  t.match(await a.subscribe('old', recover), { ...first, recovered: false })
 })
 
 t.test(

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { Store } from '../../../src/broker/embedded/store.js'
 
@@ -7,7 +9,13 @@ const KB = 1024
 function start(maxBytes = 1024 * KB) {
   let now = 1_700_000_000_000
   const full = []
-  const store = new Store({ maxBytes, clock: () => now, onFull: bytes => full.push(bytes) })
+  const left = []
+  const store = new Store({
+    maxBytes,
+    clock: () => now,
+    onFull: (bytes, live) => full.push({ bytes, live }),
+    onLeave: (channel, info) => left.push([channel.name, info, [...channel.links]]),
+  })
   const add = (
     name,
     { bytes = 10, size = 10, ttl = 10_000, metaTtl = HOUR, version = 0n, versionEpoch = '' } = {},
@@ -19,7 +27,14 @@ function start(maxBytes = 1024 * KB) {
     }
   }
   const kept = name => store.history(name, { limit: -1 }, HOUR).entries.map(({ offset }) => offset)
-  return { store, full, add, pass, kept, jump: ms => (now += ms) }
+  /** As of a client that comes and goes. @returns the position it was given */
+  const visit = (name, link = 'worker') => {
+    store.subscribe(name, link)
+    const { top, epoch } = store.stream(name, HOUR)
+    store.unsubscribe(name, link)
+    return { top, epoch }
+  }
+  return { store, full, left, add, pass, kept, visit, jump: ms => (now += ms) }
 }
 
 t.test('what has ended gives its memory back by the sweep alone, without being looked at', async t => {
@@ -53,8 +68,10 @@ t.test(
 
 t.test('publications that expire long before their position are removed in time', async t => {
   const { store, add, pass } = start()
-  store.stream('ch', HOUR)
+  add('ch', { bytes: KB, ttl: 1000 })
+  pass(2000)
   const empty = store.bytes
+  t.ok(empty > 0 && empty < KB)
   add('ch', { bytes: KB, ttl: 60_000 })
   add('ch', { bytes: KB, ttl: 3000 })
   t.ok(store.bytes > 2 * KB)
@@ -107,23 +124,119 @@ t.test('a new life of a stream knows no version of the one before', async t => {
   t.ok(add('ch', { version: 1n }).added)
 })
 
-t.test(
-  'at the bound the channel published to least recently loses its history, and keeps its position',
-  async t => {
-    const { store, full, add, kept } = start(100 * KB)
-    for (let i = 0; i < 8; i++) add(`ch${i}`, { bytes: 10 * KB })
-    add('ch0', { bytes: 10 * KB })
-    t.same(full, [])
-    const { offset, epoch } = add('ch8', { bytes: 20 * KB })
-    t.equal(full.length, 1)
-    t.ok(full[0] > 100 * KB)
-    t.ok(store.bytes <= 100 * KB)
-    t.same(kept('ch1'), [], 'the one that waited longest')
-    t.same(kept('ch0'), [1, 2], 'not the one published to since')
-    t.equal(store.stream('ch1', HOUR).top, 1)
-    t.same([store.stream('ch8', HOUR).top, store.stream('ch8', HOUR).epoch], [offset, epoch])
-  },
-)
+t.test('at the bound the channel without subscribers goes that was used least recently', async t => {
+  const { store, full, add, kept } = start(100 * KB)
+  const first = add('ch1', { bytes: 10 * KB })
+  for (const i of [0, 2, 3, 4, 5, 6, 7]) add(`ch${i}`, { bytes: 10 * KB })
+  add('ch0', { bytes: 10 * KB })
+  t.same(full, [])
+  const { offset, epoch } = add('ch8', { bytes: 20 * KB })
+  t.equal(full.length, 1)
+  t.ok(full[0].bytes > 100 * KB)
+  t.notOk(full[0].live)
+  t.ok(store.bytes <= 100 * KB)
+  t.same(kept('ch1'), [], 'the one that waited longest')
+  t.not(store.stream('ch1', HOUR).epoch, first.epoch, 'and it has gone as a whole')
+  t.same(kept('ch0'), [1, 2], 'not the one published to since')
+  t.same([store.stream('ch8', HOUR).top, store.stream('ch8', HOUR).epoch], [offset, epoch])
+})
+
+t.test('the history of channels with subscribers is the last to go, and keeps its position', async t => {
+  const { store, full, add, kept, pass } = start(100 * KB)
+  store.subscribe('live', 'worker')
+  const { epoch } = add('live', { bytes: 10 * KB })
+  store.subscribe('live2', 'worker')
+  add('live2', { bytes: 10 * KB })
+  store.keepResult('live', 'key', 1, epoch)
+  pass(2000)
+  for (let i = 0; i < 100; i++) {
+    add(`dead${i}`, { bytes: 20 * KB })
+    store.keepResult(`dead${i}`, 'key', 1, 'epoch')
+  }
+  t.same([kept('live'), kept('live2')], [[1], [1]])
+  t.equal(store.result('live', 'key'), undefined, 'idempotency keys go by their age, too')
+  t.match(store.result('dead99', 'key'), { offset: 1 })
+  t.ok(full.every(({ live }) => !live))
+  add('live2', { bytes: 85 * KB })
+  t.same(kept('dead99'), [])
+  t.same(kept('live'), [], 'of two the one published to less recently')
+  t.same(kept('live2'), [1, 2])
+  t.match(store.stream('live', HOUR), { top: 1, epoch })
+  t.ok(full.at(-1).live)
+  store.unsubscribe('live', 'worker')
+  store.unsubscribe('live2', 'worker')
+  add('other', { bytes: 10 * KB })
+  t.same([kept('live2'), kept('other')], [[], [1]], 'without subscribers it is one of the others')
+})
+
+t.test('names that are only looked at cost nothing, and take no history away', async t => {
+  const { store, full, add, kept, visit } = start(100 * KB)
+  let last
+  for (let i = 0; i < 100; i++) last = add('test', { bytes: 100, size: 100 })
+  const { bytes } = store
+  const { epoch } = visit('name0')
+  for (let i = 1; i < 20_000; i++) visit(`name${i}`)
+  for (let i = 0; i < 20_000; i++) store.history(`other${i}`, { limit: 10 }, HOUR)
+  t.equal(store.bytes, bytes)
+  t.equal(store.channels.size, 1)
+  t.same(full, [])
+  t.equal(kept('test').length, 100)
+  t.match(store.stream('test', HOUR), { top: 100, epoch: last.epoch })
+  t.same(visit('name0'), { top: 0, epoch }, 'and who comes back has missed nothing')
+  t.equal(add('name0').epoch, epoch)
+})
+
+t.test('offset 0 of a stream that has gone is no position of the next one', async t => {
+  const { store, add, pass, visit } = start()
+  store.subscribe('used', 'worker')
+  const used = store.stream('used', HOUR).epoch
+  const before = visit('ch').epoch
+  t.equal(before, used, 'channels without publications share one epoch')
+  add('ch', { ttl: 1000, metaTtl: 2000 })
+  t.same(store.stream('ch', 2000).since(0, before, 0)?.length, 1, 'which is that of the first publication')
+  pass(5000)
+  const { epoch } = store.stream('ch', HOUR)
+  t.not(epoch, before)
+  t.equal(store.stream('ch', HOUR).since(0, before, 0), null)
+  t.equal(store.stream('used', HOUR).epoch, used, 'channels with subscribers keep theirs')
+  t.equal(add('ch', { ttl: 1000, metaTtl: 2000 }).epoch, epoch)
+  pass(5000)
+  add('ch', { ttl: 1000, metaTtl: 2000 })
+  pass(5000)
+  t.equal(store.stream('used', HOUR).epoch, used)
+
+  // So does one whose only subscriber is between two connections.
+  store.unsubscribe('used', 'worker')
+  t.ok(store.bytes > 0, 'what is kept is counted')
+  t.equal(visit('used').epoch, used)
+  store.addPresence('used', 'c', { link: 'worker', user: '', info: '', leave: false })
+  t.equal(store.bytes, 0)
+  store.removePresence('used', 'c')
+  t.ok(store.bytes > 0)
+  pass(30_000)
+  t.equal(store.stream('used', HOUR).epoch, used)
+  pass(31_000)
+  t.not(store.stream('used', HOUR).epoch, used, 'for a minute')
+  t.equal(store.channels.size, 0)
+  t.equal(store.bytes, 0)
+})
+
+t.test('epochs of unused names are the first to go', async t => {
+  const { store, full, add, pass, kept } = start(100 * KB)
+  for (let i = 0; i < 1000; i++) {
+    store.subscribe(`ch${i}`, 'worker')
+    store.stream(`ch${i}`, HOUR)
+  }
+  add('brief', { ttl: 1000, metaTtl: 1000 })
+  pass(2000)
+  add('old', { bytes: 10 * KB, ttl: HOUR })
+  for (let i = 0; i < 1000; i++) store.unsubscribe(`ch${i}`, 'worker')
+  t.ok(full.length > 0)
+  t.ok(store.bytes <= 100 * KB)
+  t.ok(store.channels.size > 100)
+  add('new', { bytes: 80 * KB, ttl: HOUR })
+  t.same([kept('old'), kept('new')], [[1], [1]])
+})
 
 t.test('one channel alone may not pass the bound either', async t => {
   const { store, full, add } = start(100 * KB)
@@ -135,13 +248,15 @@ t.test('one channel alone may not pass the bound either', async t => {
 })
 
 t.test('positions alone are bounded, too: the oldest ones go', async t => {
-  const { store } = start(100 * KB)
-  const first = store.stream('first', HOUR).epoch
-  for (let i = 0; i < 1000; i++) store.stream(`ch${i}`, HOUR)
+  const { store, add } = start(100 * KB)
+  const first = add('first', { ttl: HOUR }).epoch
+  for (let i = 0; i < 1000; i++) {
+    add(`ch${i}`, { ttl: HOUR })
+    store.removeHistory(`ch${i}`)
+  }
   t.ok(store.bytes <= 100 * KB)
   t.ok(store.channels.size < 300)
-  const last = store.stream('ch999', HOUR).epoch
-  t.equal(store.stream('ch999', HOUR).epoch, last)
+  t.equal(store.stream('ch999', HOUR).top, 1)
   t.not(store.stream('first', HOUR).epoch, first)
 })
 
@@ -159,7 +274,7 @@ t.test('nothing is left of a channel that nobody uses any more', async t => {
   store.subscribe('ch', 'a')
   store.subscribe('ch', 'a')
   store.subscribe('ch', 'b')
-  store.addPresence('ch', 'c1', { link: 'a', info: '', leave: false })
+  store.addPresence('ch', 'c1', { link: 'a', user: '', info: '', leave: false })
   t.same(store.channels.get('ch')?.links, ['a', 'b'])
   store.unsubscribe('ch', 'a')
   store.unsubscribe('ch', 'a')
@@ -170,7 +285,7 @@ t.test('nothing is left of a channel that nobody uses any more', async t => {
 })
 
 t.test('a worker that goes takes its subscriptions and its clients with it', async t => {
-  const { store, add } = start()
+  const { store, add, left } = start()
   for (const [name, link, client, leave] of [
     ['x', 'a', 'a1', true],
     ['x', 'b', 'b1', true],
@@ -178,16 +293,103 @@ t.test('a worker that goes takes its subscriptions and its clients with it', asy
     ['y', 'a', 'a3', true],
   ]) {
     store.subscribe(name, link)
-    store.addPresence(name, client, { link, info: `info of ${client}`, leave })
+    store.addPresence(name, client, { link, user: client, info: `info of ${client}`, leave })
   }
   add('y')
-  const left = []
-  store.removeLink('a', (channel, info) => left.push([channel.name, info, [...channel.links]]))
+  store.removeLink('a')
+  t.equal(store.removeSome(Infinity), false)
   t.same(left, [
     ['x', 'info of a1', ['b']],
     ['y', 'info of a3', []],
   ])
-  t.same([...(store.channels.get('x')?.presence?.keys() ?? [])], ['b1'])
-  t.equal(store.channels.get('y')?.presence, null)
+  t.same([...(store.presence('x')?.clients.keys() ?? [])], ['b1'])
+  t.equal(store.presence('y'), null)
+  t.equal(store.subscribed, 1)
   t.equal(store.stream('y', HOUR).top, 1, 'history stays')
+})
+
+t.test('the removal of a worker takes slices; presence is right at once', async t => {
+  const { store, left } = start()
+  const info = i => `info of ${i}`
+  for (let i = 0; i < 2000; i++) {
+    for (const link of ['a', 'b', 'c']) {
+      store.subscribe(`ch${i}`, link)
+      store.addPresence(`ch${i}`, `${link}${i}`, { link, user: link, info: info(link + i), leave: true })
+      store.addPresence('room', `${link}${i}`, { link, user: link, info: info(link + i), leave: true })
+    }
+  }
+  for (const link of ['a', 'b']) store.removeLink(link)
+  t.ok(store.removeSome(0))
+  t.ok(left.length < 100, 'a few of 8,000')
+  t.equal(store.presence('room')?.clients.size, 2000)
+  t.equal(store.presence('room')?.users, 1)
+  t.same([...(store.presence('ch1999')?.clients.keys() ?? [])], ['c1999'])
+  // Clients of others come and go meanwhile, and so do channels.
+  store.addPresence('room', 'late', { link: 'c', user: 'c', info: '', leave: true })
+  store.unsubscribe('ch1000', 'c')
+  store.removePresence('ch1000', 'c1000')
+  store.subscribe('new', 'c')
+  let slices = 1
+  while (store.removeSome(0)) slices++
+  t.ok(slices > 50, `${slices} slices`)
+  t.equal(new Set(left.map(([name, client]) => `${name} ${client}`)).size, 8000)
+  t.equal(left.length, 8000, 'each leave once')
+  t.equal(store.presence('room')?.clients.size, 2001)
+  t.equal(store.channels.has('ch1000'), false)
+  t.equal(store.channels.size, 2001)
+  t.ok([...store.channels.values()].every(({ links }) => !links.includes('a') && !links.includes('b')))
+  store.removeLink('c')
+  while (store.removeSome(0));
+  t.equal(store.channels.size, 0)
+  t.equal(store.subscribed, 0)
+})
+
+t.test('users are counted whatever order their clients come and go in', async t => {
+  const { store } = start()
+  let seed = 7
+  const random = n => (seed = (seed * 1103515245 + 12345) % 2 ** 31) % n
+  const present = new Map()
+  for (let step = 0; step < 3000; step++) {
+    const client = `c${random(step % 500 < 100 ? 3 : 20)}`
+    if (random(2)) {
+      const user = random(5) ? `u${random(6)}` : ''
+      present.set(client, user)
+      store.addPresence('ch', client, { link: 'a', user, info: '', leave: false })
+    } else {
+      present.delete(client)
+      store.removePresence('ch', client)
+    }
+    const presence = store.presence('ch')
+    const [clients, users] = [presence?.clients.size ?? 0, presence?.users ?? 0]
+    if (clients !== present.size || users !== new Set(present.values()).size) t.fail(`step ${step}`)
+  }
+})
+
+t.test('bytes are those of the heap, or more', async t => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc')
+  const heap = () => {
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  const count = 20_000
+  // As frames bring them: each text is a string of its own.
+  const text = value => Buffer.from(value).toString('latin1')
+  const body = 'x'.repeat(100)
+  const publication = { flags: 16, size: 100, ttl: HOUR, metaTtl: HOUR, version: 0n, versionEpoch: '' }
+  const rows = {
+    'streams of one publication': (store, i) =>
+      store.append(text(`personal:channel${i}`), { ...publication, body: text(body) }),
+    'streams of twenty': (store, i) =>
+      store.append(text(`personal:channel${i % 1000}`), { ...publication, body: text(body) }),
+    'idempotency keys': (store, i) =>
+      store.keepResult(text(`channel${i}`), text(`some-key-${i}`), i, 'epochabc'),
+  }
+  for (const [name, add] of Object.entries(rows)) {
+    const { store } = start(2 ** 30)
+    const before = heap()
+    for (let i = 0; i < count; i++) add(store, i)
+    const used = heap() - before
+    t.ok(used < store.bytes * 1.15 && used > store.bytes * 0.5, `${name}: ${used} of ${store.bytes}`)
+  }
 })

@@ -1,0 +1,48 @@
+// What clients can do to the memory of the embedded broker.
+
+import t from 'tap'
+import { config, kept, open } from './fleet.js'
+import { startGateway } from './gateway.js'
+import { RawClient } from './raw-client.js'
+
+const KB = 1024
+/** Commands in one frame. */
+const BATCH = 200
+
+t.test('an anonymous client that looks at any number of names takes no history away', async t => {
+  const gateway = await startGateway(t, {
+    ...config,
+    channel: { without_namespace: { ...open, ...kept } },
+    engine: { type: 'memory', memory: { max_bytes: 256 * KB } },
+  })
+  const client = await RawClient.connected(gateway.ws)
+  const { subscribe } = await client.subscribe('own')
+  let last
+  for (let i = 1; i <= 100; i++) {
+    last = (await gateway.api('publish', { channel: 'test', data: 'x'.repeat(100) })).result
+  }
+  t.equal(last.offset, 100)
+  // More than the limit holds, whatever one of them costs.
+  for (let from = 0; from < 3000; from += BATCH) {
+    const commands = []
+    for (let i = from; i < from + BATCH; i++) {
+      commands.push(
+        { id: ++client.lastId, subscribe: { channel: `name${i}`, recover: true, offset: 0, epoch: '' } },
+        { id: ++client.lastId, unsubscribe: { channel: `name${i}` } },
+      )
+    }
+    client.send(...commands)
+    const [{ error }] = await Promise.all(commands.map(({ id }) => client.next(message => message.id === id)))
+    t.notOk(error)
+  }
+  const { result } = await gateway.api('history', { channel: 'test', limit: 100 })
+  t.equal(result.publications.length, 100)
+  t.match(result, last)
+  t.notOk(gateway.lines.some(({ msg }) => /max_bytes/.test(msg)))
+
+  await gateway.api('publish', { channel: 'own', data: 1 })
+  t.match(await client.push('pub'), { channel: 'own', pub: { offset: 1 } })
+  const other = await RawClient.connected(gateway.ws)
+  const again = await other.subscribe('own', { recover: true, offset: 0, epoch: subscribe.epoch })
+  t.match(again.subscribe, { recovered: true, publications: [{ offset: 1 }] })
+})
