@@ -13,17 +13,16 @@ t.test('an anonymous client that looks at any number of names takes no history a
   const gateway = await startGateway(t, {
     ...config,
     channel: { without_namespace: { ...open, ...kept } },
-    engine: { type: 'memory', memory: { max_bytes: 256 * KB } },
+    engine: { type: 'memory', memory: { max_bytes: 128 * KB } },
   })
   const client = await RawClient.connected(gateway.ws)
   const { subscribe } = await client.subscribe('own')
-  let last
-  for (let i = 1; i <= 100; i++) {
-    last = (await gateway.api('publish', { channel: 'test', data: 'x'.repeat(100) })).result
-  }
-  t.equal(last.offset, 100)
+  const publish = async () =>
+    (await gateway.api('publish', { channel: 'test', data: 'x'.repeat(100) })).result
+  const results = await Promise.all(Array.from({ length: 100 }, publish))
+  const last = results.find(({ offset }) => offset === 100)
   // More than the limit holds, whatever one of them costs.
-  for (let from = 0; from < 3000; from += BATCH) {
+  for (let from = 0; from < 1000; from += BATCH) {
     const commands = []
     for (let i = from; i < from + BATCH; i++) {
       commands.push(

@@ -103,7 +103,7 @@ t.test('a publication with a new epoch', async t => {
   for (const client of [...clients, servers[2]]) client.close()
 })
 
-t.test('nothing is published: the position is checked all the same', async t => {
+t.test('nothing more is published: the position is checked all the same', async t => {
   const gateway = await startGateway(t, {
     ...config,
     client: { ...config.client, channel_position_check_delay: '5500ms', presence_update_interval: '200ms' },
@@ -111,6 +111,9 @@ t.test('nothing is published: the position is checked all the same', async t => 
   const client = await clientSide(gateway, 'rec:a')
   const server = await serverSide(gateway, 'pos:a')
   const plain = await clientSide(gateway, 'loose:a')
+  // A stream without any publication has no end while it has subscribers.
+  for (const channel of ['rec:a', 'pos:a']) await gateway.api('publish', { channel, data: 1 })
+  await client.push('pub')
   t.strictSame(await client.push(), {
     channel: 'rec:a',
     unsubscribe: { code: 2500, reason: 'insufficient state' },

@@ -209,6 +209,7 @@ const unsubscribed = {
   async 2500(t, gateway) {
     const client = await someone(t, gateway)
     await client.subscribe('short:a')
+    await gateway.api('publish', { channel: 'short:a', data: 1 })
     return client
   },
   async 2501(t, gateway) {
@@ -261,6 +262,7 @@ for (const driver of drivers) {
       }
       t.test('close 3010 insufficient state, where the subscription is server-side', async t => {
         const client = await someone(t, gateway, { channels: ['short:b'] })
+        await gateway.api('publish', { channel: 'short:b', data: 1 })
         t.strictSame(await client.closed, { code: 3010, reason: 'insufficient state' })
       })
       for (const [code, bringAbout] of Object.entries(unsubscribed)) {

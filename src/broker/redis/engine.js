@@ -15,6 +15,9 @@ import { RedisPresence } from './presence.js'
 import { RedisPubSub } from './pubsub.js'
 import { RedisUsers } from './users.js'
 
+/** Shortest time that the position of a channel without publications outlives its last use, ms. */
+const MIN_EMPTY_TTL = 5 * 60 * 1000
+
 /** @param {import('../contract.js').EngineParts} parts @returns {import('../contract.js').Engine} */
 export function createRedisEngine({ config, onReady, ...given }) {
   const { redis } = config.engine
@@ -40,7 +43,9 @@ export function createRedisEngine({ config, onReady, ...given }) {
   )
   const parts = { ...given, placement, uid: newEpoch() }
   const presence = new RedisPresence({ ...parts, ttl: redis.presence_ttl })
-  const pubsub = new RedisPubSub({ ...parts, presence })
+  // Position checks of subscribers are its uses.
+  const emptyTtl = Math.max(MIN_EMPTY_TTL, 3 * config.client.channel_position_check_delay)
+  const pubsub = new RedisPubSub({ ...parts, presence, emptyTtl })
   const users = new RedisUsers(parts)
   const control = new RedisControl({ ...parts, users, onJoined: () => ready() && onReady() })
   return { pubsub, presence, control, ready, workerGone: index => control.workerGone(index) }

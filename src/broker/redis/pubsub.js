@@ -32,6 +32,7 @@ export class RedisPubSub {
   #placement
   #presence
   #log
+  #emptyTtl
   #batches
   /** @type {Channels} */
   #channels
@@ -44,11 +45,13 @@ export class RedisPubSub {
    * @param {object} parts @param {import('./placement.js').Placement} parts.placement
    * @param {import('./presence.js').RedisPresence} parts.presence @param {string} parts.uid
    * @param {import('../contract.js').BrokerEvents} parts.events @param {import('pino').Logger} parts.log
+   * @param {number} parts.emptyTtl ms that the position of a channel without publications outlives its last use
    */
-  constructor({ placement, presence, uid, events, log }) {
+  constructor({ placement, presence, uid, events, log, emptyTtl }) {
     this.#placement = placement
     this.#presence = presence
     this.#log = log
+    this.#emptyTtl = emptyTtl
     this.#batches = new PendingBatches(uid)
     this.#channels = new Channels(events, partition => this.#queue(partition), this.#batches)
   }
@@ -91,7 +94,7 @@ export class RedisPubSub {
   #queue(partition) {
     let queue = this.#queues.get(partition)
     if (!queue) {
-      queue = new PartitionQueue(partition, this.#channels, this.#batches, this.#log)
+      queue = new PartitionQueue(partition, this.#channels, this.#batches, this.#emptyTtl, this.#log)
       this.#queues.set(partition, queue)
     }
     return queue

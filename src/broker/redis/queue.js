@@ -31,12 +31,13 @@ export class PartitionQueue {
 
   /**
    * @param {import('./partition.js').Partition} partition @param {Channels} channels
-   * @param {import('./publishes.js').PendingBatches} batches @param {import('pino').Logger} log
+   * @param {import('./publishes.js').PendingBatches} batches @param {number} emptyTtl ms, see Reads
+   * @param {import('pino').Logger} log
    */
-  constructor(partition, channels, batches, log) {
+  constructor(partition, channels, batches, emptyTtl, log) {
     this.#partition = partition
     this.#channels = channels
-    this.#reads = new Reads(partition, log)
+    this.#reads = new Reads(partition, emptyTtl, log)
     this.#publishes = new Publishes(partition, batches, name => channels.get(name)?.subscribed === true, log)
   }
 

@@ -29,6 +29,7 @@ const ONE = 0x31
 /** Reads of one turn from the streams of a partition, in few script calls. */
 export class Reads {
   #partition
+  #emptyTtl
   /** @type {Item[]} */
   #positions = []
   /** @type {Item[]} reads with publications */
@@ -42,9 +43,14 @@ export class Reads {
   #losses = 0
   #log
 
-  /** @param {import('./partition.js').Partition} partition @param {import('pino').Logger} log */
-  constructor(partition, log) {
+  /**
+   * @param {import('./partition.js').Partition} partition
+   * @param {number} emptyTtl ms that the position of a channel without publications outlives its last use
+   * @param {import('pino').Logger} log
+   */
+  constructor(partition, emptyTtl, log) {
     this.#partition = partition
+    this.#emptyTtl = String(emptyTtl)
     this.#log = log
   }
 
@@ -102,7 +108,7 @@ export class Reads {
     const partition = this.#partition
     /** @type {string[]} */
     const keys = []
-    const args = [newEpoch()]
+    const args = [newEpoch(), this.#emptyTtl]
     for (const { channel, args: own } of items) {
       keys.push(partition.key('meta', channel), partition.key('stream', channel))
       for (let i = 0; i < own.length; i++) args.push(own[i])

@@ -212,3 +212,25 @@ t.test('what many channels have missed is read however little Redis holds for a 
   )
   t.same(received, Object.fromEntries(channels.map(channel => [channel, upTo(5)])))
 })
+
+t.test(
+  'names that are only looked at leave Redis after minutes, and live subscriptions keep theirs',
+  async t => {
+    const { server, rig, peer, other } = await start(t)
+    for (const channel of ['empty', 'seen', 'used']) await peer.subscribe(channel)
+    const ttl = async channel => Number(await server.call('PTTL', `halley.meta.${channel}`))
+    t.ok((await ttl('empty')) <= 300_000 && (await ttl('empty')) > 200_000, `${await ttl('empty')}`)
+    const { epoch } = await other.publish('used', '1')
+    t.ok((await ttl('used')) > 300_000, 'a publication gives it its whole life')
+    await peer.position('used')
+    t.ok((await ttl('used')) > 300_000)
+    const seen = await peer.position('seen')
+    await rig.pass(200_000)
+    t.same(await peer.position('seen'), seen, 'a position check extends it')
+    await rig.pass(200_000)
+    t.equal(await ttl('empty'), -2, 'gone')
+    t.same(await peer.position('seen'), seen)
+    t.match(await other.publish('seen', '1'), { offset: 1, epoch: seen.epoch })
+    t.match(await peer.position('used'), { offset: 1, epoch })
+  },
+)

@@ -77,6 +77,7 @@ export async function startRedisRig(t, { address, servers, config = {} }) {
       const redis = redisConfig({ sharded_pub_sub_partitions: 16, ...config, address: own ?? address })
       const broker = await bus.join({ lost: () => {}, ...held }, worker, createRedisEngine, {
         engine: { redis },
+        client: { channel_position_check_delay: 40_000 },
       })
       brokers.add(broker)
       await broker.start(5000)

@@ -108,8 +108,9 @@ return table.concat(answers, '\n')
 --- read
 -- Reads positions and histories of a batch of channels. Creates missing streams and extends the expiry of others.
 -- KEYS  for each item: meta, stream
--- ARGV  epoch for a new stream; then for each item: op, meta ttl (ms; 0: meta is neither created nor extended),
---       arguments of the op:
+-- ARGV  epoch for a new stream, longest meta ttl of a stream without publications (ms: anybody can make many by
+--       looking at names); then for each item: op, meta ttl (ms; 0: meta is neither created nor extended), arguments
+--       of the op:
 --         p                              the position only
 --         s  offset, epoch, limit        all publications after the offset, or none if some are missing
 --         l  limit                       the newest ones (0: all)
@@ -119,7 +120,9 @@ return table.concat(answers, '\n')
 --                                        stream gets a new epoch
 -- Returns for each item an array: '<found 1|0> <top offset> <epoch> <batch id>', then id and value of each entry; or
 -- '!<text>': failed.
-local newEpoch = ARGV[1]
+local newEpoch, emptyTtl = ARGV[1], tonumber(ARGV[2])
+
+local function emptyLife(metaTtl) return math.min(tonumber(metaTtl), emptyTtl) end
 
 local function entries(command, stream, from, to, count)
   local list = count and redis.call(command, stream, from, to, 'COUNT', count) or redis.call(command, stream, from, to)
@@ -163,11 +166,11 @@ local function read(meta, stream, op, metaTtl, a, b, c, d)
   local value = redis.call('GET', meta)
   local offset, epoch, batch, size, version
   if value then
-    if metaTtl ~= '0' then redis.call('PEXPIRE', meta, metaTtl) end
     offset, epoch, batch, size, version = string.match(value, '^(%d+) (%w+) (%w+) (%d+)(.*)$')
+    if metaTtl ~= '0' then redis.call('PEXPIRE', meta, offset == '0' and emptyLife(metaTtl) or metaTtl) end
   else
     offset, epoch, batch, size, version = '0', newEpoch, '0', '0', ''
-    if metaTtl ~= '0' then redis.call('SET', meta, '0 ' .. newEpoch .. ' 0 0', 'PX', metaTtl) end
+    if metaTtl ~= '0' then redis.call('SET', meta, '0 ' .. newEpoch .. ' 0 0', 'PX', emptyLife(metaTtl)) end
     redis.call('DEL', stream)
   end
   local top, maxSize = tonumber(offset), tonumber(size)
@@ -205,7 +208,7 @@ end
 -- Number of arguments of each op.
 local counts = { p = 0, s = 3, l = 1, h = 4, c = 3 }
 local answers = {}
-local arg = 1
+local arg = 2
 for item = 1, #KEYS / 2 do
   local op, metaTtl = ARGV[arg + 1], ARGV[arg + 2]
   arg = arg + 2
