@@ -56,7 +56,7 @@ with --write. See docs/doctor.md.
       --role ROLE        server (a gateway) or drone (a load machine); default: server
       --rate N           new connections per second; default: ${RATE}
       --messages N       messages per second, sent to clients or received by drones; default: 0
-      --workers N        workers of the gateway; default: one per core
+      --workers N        workers of the gateway; default: as many as it starts by itself
       --addresses N      source addresses of a drone; default: those of the machine
       --print FILE       print only this file: sysctl, limits (limits.d) or service (a systemd drop-in)
       --write DIR        write these files below DIR: / for this machine, another folder to inspect or copy them

@@ -1,5 +1,6 @@
 // All checks: a pure function from facts to findings.
 
+import { workersFor } from '../stats/control-groups.js'
 import { checkFiles, filesToAllow } from './files.js'
 import { count } from './finding.js'
 import { checkMachine } from './machine.js'
@@ -16,7 +17,7 @@ export const CONNECTIONS = 100_000
  * @property {number} [connections] default CONNECTIONS
  * @property {import('./recipes.js').Role} [role] default: server
  * @property {number} [rate] new connections a second
- * @property {number} [workers] default: one per core
+ * @property {number} [workers] default: those that a gateway would start here
  * @property {number} [addresses] source addresses of a drone; default: those of the machine
  * @property {number} [deliveries] messages a second, to all connections (server) or received by them (drone)
  *
@@ -38,7 +39,7 @@ const aimOf = (
   connections,
   role,
   rate,
-  workers: workers ?? facts.cores ?? 1,
+  workers: workers ?? workersFor(facts.cores ?? 1, facts.quota),
   fixed: workers !== undefined,
   addresses: addresses ?? null,
   deliveries,

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
+import { cpuQuota } from '../stats/control-groups.js'
 import { MemoryLimit } from '../stats/memory-limit.js'
 import { parseFiles, parseListen, parseMemory } from '../stats/proc-files.js'
 import { pageSize, readText } from '../stats/proc-reader.js'
@@ -58,34 +59,17 @@ const KEYS = /** @type {const} */ ([
  * @property {boolean} readOnly kernel settings cannot be changed from here
  */
 
-/** @param {(path: string) => string} text @returns {number | null} */
-function readQuota(text) {
-  let lowest = Number.POSITIVE_INFINITY
-  for (const line of text('proc/self/cgroup').split('\n')) {
-    const [number, controllers, path] = line.split(':')
-    if (!path?.startsWith('/')) continue
-    const unified = number === '0' && controllers === ''
-    if (!unified && !controllers.split(',').includes('cpu')) continue
-    for (let at = path; ; at = dirname(at)) {
-      const folder = join('sys/fs/cgroup', unified ? '' : 'cpu', at)
-      const [quota, period] = unified
-        ? text(join(folder, 'cpu.max')).split(' ').map(Number)
-        : ['quota', 'period'].map(name => Number(text(join(folder, `cpu.cfs_${name}_us`)) || Number.NaN))
-      if (quota > 0 && period > 0) lowest = Math.min(lowest, quota / period)
-      if (at === '/') break
-    }
-  }
-  return Number.isFinite(lowest) ? lowest : null
-}
+/** @param {string} root */
+const groupFiles = root => ({
+  cgroup: join(root, 'proc/self/cgroup'),
+  mounts: join(root, 'sys/fs/cgroup'),
+})
 
 /** @param {string} root @param {(path: string) => string} text @returns {Facts['memory']} */
 function readMemory(root, text) {
   const machine = parseMemory(text('proc/meminfo'))
   if (!(machine.total > 0)) return null
-  const limit = MemoryLimit.find(machine.total, {
-    cgroup: join(root, 'proc/self/cgroup'),
-    mounts: join(root, 'sys/fs/cgroup'),
-  })
+  const limit = MemoryLimit.find(machine.total, groupFiles(root))
   const { total, available } = limit?.bound(machine) ?? machine
   limit?.close()
   return { total, available, limited: limit !== null }
@@ -125,7 +109,7 @@ export function readFacts(root = '/') {
     kernel: text('proc/sys/kernel/osrelease').trim(),
     page,
     cores: readCores(text),
-    quota: readQuota(text),
+    quota: cpuQuota(groupFiles(root)),
     memory: readMemory(root, text),
     swap: parsed('proc/meminfo', parseSwap),
     hugePages: parsed('sys/kernel/mm/transparent_hugepage/enabled', parseChoice),

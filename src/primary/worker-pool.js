@@ -4,10 +4,11 @@ import cluster from 'node:cluster'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { availableParallelism, hostname } from 'node:os'
+import { hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { BrokerHost } from '../broker/embedded/host.js'
 import { checkEngine } from '../broker/index.js'
+import { defaultWorkers } from '../stats/control-groups.js'
 import { deriveCursorKey } from '../transport/uni-poll/cursor.js'
 import { packageVersion } from '../version.js'
 
@@ -119,10 +120,7 @@ export class WorkerPool {
       startedAt: Date.now(),
     }
     this.#cursorKey = deriveCursorKey(config, randomBytes(32).toString('base64'))
-    this.slots = Array.from(
-      { length: config.workers || availableParallelism() },
-      (_, index) => new Slot(index),
-    )
+    this.slots = Array.from({ length: config.workers || defaultWorkers() }, (_, index) => new Slot(index))
     this.#tick = setInterval(() => this.#watch(), 1000)
   }
 

@@ -1,38 +1,17 @@
-// The memory limit of a container or service: control groups of version 2 or 1.
+// The memory limit of a container or service.
 
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
+import { groupsOf } from './control-groups.js'
 import { parseBytes, parseMemoryStat } from './proc-files.js'
 import { ProcFile, readText } from './proc-reader.js'
 
+/** @import { GroupFiles } from './control-groups.js' */
 /** @import { MachineSample } from './schema.js' */
 
 const FILES = /** @type {const} */ ({
   2: { max: 'memory.max', current: 'memory.current' },
   1: { max: 'memory.limit_in_bytes', current: 'memory.usage_in_bytes' },
 })
-
-/**
- * This process's control group and its parents, whose limits all apply.
- * @param {string} text of /proc/self/cgroup @param {string} mounts mount point of the groups
- * @returns {{folder: string, version: 1 | 2}[]}
- */
-export function groupsOf(text, mounts) {
-  /** @type {{folder: string, version: 1 | 2}[]} */
-  const groups = []
-  for (const line of text.split('\n')) {
-    const [number, controllers, path] = line.split(':')
-    if (!path?.startsWith('/')) continue
-    const version = number === '0' && controllers === '' ? 2 : 1
-    if (version === 1 && !controllers.split(',').includes('memory')) continue
-    const root = version === 2 ? mounts : join(mounts, 'memory')
-    // In a container the path may be the host's: then the root is the container's own group.
-    for (let at = path; ; at = dirname(at)) {
-      groups.push({ folder: join(root, at), version })
-      if (at === '/') break
-    }
-  }
-  return groups
-}
 
 /** The lowest memory limit of this process, and its use. */
 export class MemoryLimit {
@@ -48,13 +27,13 @@ export class MemoryLimit {
   }
 
   /**
-   * @param {number} total bytes of the machine @param {{cgroup?: string, mounts?: string}} [where]
+   * @param {number} total bytes of the machine @param {GroupFiles} [files]
    * @returns {MemoryLimit | null} null if the machine is the tightest limit
    */
-  static find(total, { cgroup = '/proc/self/cgroup', mounts = '/sys/fs/cgroup' } = {}) {
+  static find(total, files) {
     let lowest = total
     let found = null
-    for (const { folder, version } of groupsOf(readText(cgroup), mounts)) {
+    for (const { folder, version } of groupsOf('memory', files)) {
       const limit = parseBytes(readText(join(folder, FILES[version].max)))
       if (limit >= lowest) continue
       lowest = limit
@@ -62,9 +41,9 @@ export class MemoryLimit {
     }
     if (!found) return null
     const { max, current } = FILES[found.version]
-    const files = [max, current, 'memory.stat'].map(name => ProcFile.open(join(found.folder, name)))
-    if (files.every(file => file !== null)) return new MemoryLimit(files[0], files[1], files[2])
-    for (const file of files) file?.close()
+    const open = [max, current, 'memory.stat'].map(name => ProcFile.open(join(found.folder, name)))
+    if (open.every(file => file !== null)) return new MemoryLimit(open[0], open[1], open[2])
+    for (const file of open) file?.close()
     return null
   }
 

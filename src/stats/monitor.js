@@ -2,7 +2,7 @@
 // schema.js is the contract of this room: figures, units, messages of the stats stream. The room imports only Node.js;
 // dashboards, fleet and reports may import schema.js, limits.js, csv-reader.js and tick-histogram.js.
 //   worker:  worker-sample.js <- process-sample.js, traffic.js
-//   machine: machine.js <- proc-files.js, memory-limit.js
+//   machine: machine.js <- proc-files.js, memory-limit.js <- control-groups.js
 //   primary: monitor.js <- merge.js, capacity.js, lifetimes.js
 //   out:     csv-writer.js, stats-socket.js, stats-relay.js <-> stats-view.js
 // It promises: percentiles come from merged histograms, counts are neither lost nor doubled when a worker dies, and a

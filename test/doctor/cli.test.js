@@ -149,8 +149,8 @@ t.test('--print gives a file and nothing else', async t => {
     return out
   }
   t.match(await print('sysctl'), /^# halley doctor: 200,000 connections, role server\n/)
-  t.match(await print('limits'), /^\* soft nofile 131072\n/)
-  t.equal(await print('service'), '[Service]\nLimitNOFILE=131072\n')
+  t.match(await print('limits'), /^\* soft nofile 262144\n/)
+  t.equal(await print('service'), '[Service]\nLimitNOFILE=262144\n')
   t.notMatch(await print('sysctl'), /nr_open/)
   t.match(await print('sysctl', '--all'), /^fs\.nr_open = 1048576$/m)
   const fine = await doctor('--root', machine(t, ec2()), '-n', '1000', '--print', 'limits')

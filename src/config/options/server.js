@@ -2,9 +2,14 @@ import { bool, duration, int, string } from './make.js'
 
 /** Processes, sockets, logs, engine, server API, endpoints. */
 export const serverOptions = [
-  int('workers', 0, 'Worker processes, all on the same port. 0: one per core. Halley only.', {
-    max: 1024,
-  }),
+  int(
+    'workers',
+    0,
+    'Worker processes, all on the same port. 0: one per core, or per whole core of the CPU quota of the control group. Halley only.',
+    {
+      max: 1024,
+    },
+  ),
 
   string('http_server.address', '', 'Address to listen on. Empty: all interfaces.'),
   int('http_server.port', 8000, 'Port to listen on.', { max: 65535 }),
