@@ -3,7 +3,7 @@
 //   index.js     the command line: scenarios, or one of the programs below
 //   bench.js     runs scenarios (scenarios.js, channels.js) in turn against deployments (deployment.js, servers.js)
 //   load.js      the load generator: processes with a drone's engine (engine.js); pollers.js for one-way long-polls
-//   restarts.js, gc.js, watch.js, leak.js (churn.js)   programs with flags of their own
+//   restarts.js, gc.js, watch.js, ticks.js, leak.js (churn.js)   programs with flags of their own
 //
 // It may import src/, fleet/drone/, fleet/statistics/, and the Redis and the clients of the tests; nothing imports it. Every figure comes
 // with its unit in its name.
@@ -50,6 +50,7 @@ const PROGRAMS = {
   gc: () => import('./gc.js'),
   watch: () => import('./watch.js'),
   leak: () => import('./leak.js'),
+  ticks: () => import('./ticks.js'),
 }
 
 /** @param {string[]} args */

@@ -7,7 +7,7 @@ import { CHURN_CONFIG, Churn } from './churn.js'
 import { parseFlags, UsageError } from './flags.js'
 import { printResult, rounded } from './report.js'
 import { Server } from './servers.js'
-import { Watcher } from './watch.js'
+import { Watcher } from './watcher.js'
 
 /** @typedef {import('./bench.js').Io} Io */
 /** @typedef {import('../src/stats/schema.js').Snapshot} Snapshot */

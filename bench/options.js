@@ -67,6 +67,7 @@ Examples:
   npm run bench -- gc --help                     # garbage collection, as in the published runs
   npm run bench -- watch                         # whether the gateway's figures are true, and come soon
   npm run bench -- leak --help                   # an hour of churn: heap and memory of every process stay flat
+  npm run bench -- ticks --help                  # the longest event-loop ticks, idle and when all clients leave
   npm run bench -- restarts --help               # Redis or gateways killed under load, with books kept
 `
 

@@ -2,16 +2,15 @@
 // how soon a blocked worker and a killed one become visible.
 
 import { execFileSync } from 'node:child_process'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseFlags, UsageError } from './flags.js'
 import { Load } from './load.js'
 import { cpuOf, processTree } from './proc.js'
 import { printResult, rounded } from './report.js'
 import { checkCapacity, Server } from './servers.js'
+import { tickMax, Watcher } from './watcher.js'
 
 /** @typedef {import('./bench.js').Io} Io */
 /** @typedef {import('../src/stats/schema.js').Snapshot} Snapshot */
@@ -44,42 +43,6 @@ export function parseOptions(args) {
   if (options.seconds < 15) throw new UsageError('--seconds is at least 15')
   checkCapacity(options.conns, options.workers)
   return options
-}
-
-/** A client of the stats socket. */
-export class Watcher {
-  /** @type {{at: number, snapshot: Snapshot}[]} */
-  received = []
-  #socket
-
-  /** @param {string} path */
-  constructor(path) {
-    this.#socket = connect(path)
-    const lines = createInterface({ input: this.#socket })
-    // The readline interface re-emits the errors of its input.
-    for (const emitter of [this.#socket, lines]) emitter.on('error', () => {})
-    lines.on('line', line => {
-      const message = JSON.parse(line)
-      if (message.type === 'snapshot')
-        this.received.push({ at: performance.now(), snapshot: message.snapshot })
-    })
-  }
-
-  /**
-   * @param {(snapshot: Snapshot) => boolean} matches
-   * @returns {Promise<{at: number, snapshot: Snapshot}>} the first match from now on; `at`: performance.now() of its
-   *   arrival
-   */
-  async next(matches = () => true) {
-    for (let from = this.received.length; ; await sleep(1)) {
-      for (; from < this.received.length; from++)
-        if (matches(this.received[from].snapshot)) return this.received[from]
-    }
-  }
-
-  end() {
-    this.#socket.destroy()
-  }
 }
 
 /** @param {number} reported by the gateway @param {number} measured @returns {number} per cent */
@@ -192,9 +155,6 @@ export class Run {
 
 /** @param {Snapshot} snapshot @param {number} worker @returns {number} */
 const pidOf = ({ workers }, worker) => /** @type {any} */ (workers[worker].sample).pid
-
-/** @param {import('../src/stats/schema.js').WorkerView} worker @returns {number} ms */
-const tickMax = ({ sample }) => sample?.loop.ticks.max ?? 0
 
 /** @param {number} pid @returns {number} bytes, from `ps` */
 const residentOf = pid => Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)])) * 1024

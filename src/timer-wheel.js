@@ -1,3 +1,5 @@
+import { runSlice } from './slices.js'
+
 /** Bits of the index of a slot. */
 const BITS = 6
 /** Slots of a level. */
@@ -5,10 +7,6 @@ const SLOTS = 1 << BITS
 const LEVELS = 4
 /** Ticks that the wheel reaches ahead. */
 const SPAN = 1 << (BITS * LEVELS)
-/** Time for timers in one turn of the event loop, ms; the rest follows in the next turns. */
-const SLICE_MS = 3
-/** Steps (timers or ticks) between two readings of the clock. */
-const STEPS_PER_READING = 32
 
 /** Base class of objects with a deadline. It costs them three fields, and no Node.js timer, closure or Map entry. */
 export class Timer {
@@ -82,6 +80,9 @@ export class TimerWheel {
   #started = false
   /** @type {NodeJS.Timeout | null} */
   #interval = null
+  /** The tick up to which timers are due. */
+  #lastTick = 0
+  #next = () => this.#advanceOrCall()
   /** Whether `#continue` is due in the next turn. */
   #unfinished = false
   #continue = () => {
@@ -160,24 +161,26 @@ export class TimerWheel {
   }
 
   /**
-   * Calls the timers that are due, for about SLICE_MS.
+   * Calls the timers that are due, in slices.
    * @returns {boolean} whether the rest follows in the next turns of the event loop
    */
   tick() {
-    const lastTick = Math.floor((this.#clock() - this.#startedAt) / this.#tickMs)
-    const sliceEnd = performance.now() + SLICE_MS
-    for (let steps = 1; ; steps++) {
-      if (!this.#step()) {
-        if (this.#currentTick >= lastTick) break
-        this.#advance(lastTick)
-      }
-      if (steps % STEPS_PER_READING !== 0 || performance.now() < sliceEnd) continue
+    this.#lastTick = Math.floor((this.#clock() - this.#startedAt) / this.#tickMs)
+    if (runSlice(this.#next)) {
       if (!this.#unfinished) setImmediate(this.#continue)
       this.#unfinished = true
       return true
     }
     if (this.#size === 0) this.#sleep()
     return false
+  }
+
+  /** @returns {boolean} false: no timer is due */
+  #advanceOrCall() {
+    if (this.#step()) return true
+    if (this.#currentTick >= this.#lastTick) return false
+    this.#advance(this.#lastTick)
+    return true
   }
 
   /** Moves one timer of this tick down a level, or calls one. @returns {boolean} false: none is left */

@@ -18,6 +18,18 @@ function targets({ sessions }, { user, client, session }) {
   return sessions.of(user ?? '', { client, session })
 }
 
+/** @param {WorkerContext} context @param {Target} target @param {(session: Session) => void} visit */
+function visitTargets(context, target, visit) {
+  context.sessions.visitInSlices(targets(context, target), session => {
+    if (session.closed) return
+    try {
+      visit(session)
+    } catch (error) {
+      context.log.error({ err: error, client: session.id }, 'server API call failed for a client')
+    }
+  })
+}
+
 /** Channels listed for a connection. */
 const MAX_CHANNELS = 20
 
@@ -43,7 +55,8 @@ function describe(session) {
 }
 
 /**
- * A worker's part of server API methods, requested by any worker. Each returns at once.
+ * A worker's part of server API methods, requested by any worker. Each returns at once; what it does to thousands of
+ * connections is done in slices.
  * @type {Record<string, (context: WorkerContext, params: any, node: NodeIdentity) => any>}
  */
 const operations = Object.freeze({
@@ -80,28 +93,29 @@ const operations = Object.freeze({
 
   disconnect(context, { whitelist, code, reason, ...target }) {
     const disconnect = new Disconnect(code, reason)
-    for (const session of targets(context, target))
+    visitTargets(context, target, session => {
       if (!whitelist?.includes(session.id)) session.close(disconnect)
+    })
   },
 
   unsubscribe(context, { channel, ...target }) {
-    for (const session of targets(context, target)) {
+    visitTargets(context, target, session => {
       const subscription = session.subscription(channel)
       if (subscription) session.unsubscribe(subscription, unsubscribes.server)
-    }
+    })
   },
 
   refresh(context, { expired, expireAt, info, ...target }) {
-    for (const session of targets(context, target)) {
-      if (expired || (expireAt > 0 && expireAt <= context.now())) {
+    const expires = expireAt > 0
+    visitTargets(context, target, session => {
+      if (expired || (expires && expireAt <= context.now())) {
         session.close(disconnects.connectionExpired)
-        continue
+        return
       }
-      const expires = expireAt > 0
       expireConnection(session, expires ? expireAt : 0)
       if (info) session.info = info
       session.send(session.codec.refresh({ expires, ttl: expires ? context.ttl(expireAt) : 0 }))
-    }
+    })
   },
 
   /** @returns true: there are connections to subscribe, but `expireAt` has passed */
@@ -111,9 +125,9 @@ const operations = Object.freeze({
     if (expireAt > 0 && expireAt <= context.now()) return targets(context, target).length > 0
     const request = recoverSince ? { recover: true, ...recoverSince } : {}
     const grant = { info, data, expireAt, override }
-    for (const session of targets(context, target)) {
+    visitTargets(context, target, session => {
       serverSubscribe(session, new Plan(session, channel, namespace, request, grant, true))
-    }
+    })
   },
 })
 

@@ -6,6 +6,7 @@
 import { isUtf8 } from 'node:buffer'
 import { disconnects } from '../errors.js'
 import { DeltaEncoder } from '../protocol/delta.js'
+import { SlicedWork } from '../slices.js'
 import { Channel, Cohort, filterSize, PublicationBuffer } from './channel.js'
 import { DeltaCache, Deltas } from './deltas.js'
 
@@ -50,6 +51,8 @@ export class Hub {
   #encoder = new DeltaEncoder()
   /** Deltas between recovered publications. */
   recoveredDeltas = new DeltaCache(this.#encoder)
+  /** @type {SlicedWork | null} */
+  #positionCheck = null
 
   /**
    * @param {object} parts @param {PubSub} parts.pubsub
@@ -336,18 +339,31 @@ export class Hub {
   }
 
   /**
-   * Compares positions that no publication has confirmed for a while with the stream's.
+   * Compares positions that no publication has confirmed for a while with the stream's, in slices. No effect before the
+   * previous comparison is complete.
    * @param {number} delay ms
    * @param {(channel: string) => number} metaTtl ms
    */
   checkPositions(delay, metaTtl) {
+    if (this.#positionCheck?.running) return
+    // Channels that come and go between two slices change nothing for the others: that is how Map iterators work.
+    const channels = this.channels.values()
+    this.#positionCheck = new SlicedWork(() => {
+      const { value: channel, done } = channels.next()
+      if (done) return false
+      this.#checkPosition(channel, delay, metaTtl)
+      return true
+    })
+    this.#positionCheck.run()
+  }
+
+  /** @param {Channel} channel @param {number} delay ms @param {(channel: string) => number} metaTtl ms */
+  #checkPosition(channel, delay, metaTtl) {
     const now = this.#clock()
-    for (const channel of this.channels.values()) {
-      if (!channel.positioned || now - channel.confirmedAt < delay) continue
-      channel.confirmedAt = now
-      this.#pubsub.position(channel.name, metaTtl(channel.name), (error, offset, epoch) => {
-        if (!error && channel.positioned) this.#setPosition(channel, { offset, epoch })
-      })
-    }
+    if (!channel.positioned || now - channel.confirmedAt < delay) return
+    channel.confirmedAt = now
+    this.#pubsub.position(channel.name, metaTtl(channel.name), (error, offset, epoch) => {
+      if (!error && channel.positioned) this.#setPosition(channel, { offset, epoch })
+    })
   }
 }

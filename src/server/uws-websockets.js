@@ -1,3 +1,4 @@
+import { SlicedWork } from '../slices.js'
 import { Backlog } from './contract.js'
 import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
 import { UwsExchange } from './uws-exchange.js'
@@ -16,6 +17,8 @@ import { UwsExchange } from './uws-exchange.js'
 const CLOSING = -1
 const CLOSED = -2
 
+/** Connections that a sweep visits between two looks at the clock, some µs. */
+const SWEPT_AT_ONCE = 32
 /** A message longer than allowed by at most this is read and answered with 1009; the library cuts longer ones. */
 const MESSAGE_SLACK = 1024 * 1024
 const CLOSE_TIMEOUT = 5000
@@ -27,7 +30,8 @@ const NO_USER_DATA = Object.freeze({})
 
 /**
  * The WebSockets of one worker on uWebSockets.js. Topics are in C++: a publish does not visit JavaScript for each
- * connection, so sweeps over the open sockets find slow readers.
+ * connection, so sweeps over the open sockets find slow readers,
+ * in slices.
  */
 export class UwsWebSockets {
   #uws
@@ -41,9 +45,19 @@ export class UwsWebSockets {
   #sweepAbove = Infinity
   /** Minimum of the groups. */
   #compressFrom = Infinity
-  #sweepScheduled = false
+  #sweep = new SlicedWork(
+    () => this.#sweepNext(),
+    () => this.#swept(),
+  )
+  /** Where the sweep is: index of a group, and the number of its connections that are left. */
+  #sweptGroup = 0
+  #unvisited = 0
+  /** Found by the sweep so far. */
+  #found = new Backlog()
   /** Result of the last sweep. */
   #backlog = new Backlog()
+  /** @type {any[]} connections with more than maxBuffered unread after a `send` of this turn of the event loop */
+  #overfull = []
   /** Since the timer's last sweep, something was sent whose write may be stuck. */
   #dirty = false
   /** Within a callback that the library corks: `send` reports success for data that leaves later. */
@@ -94,7 +108,9 @@ export class UwsWebSockets {
     const compress = data.length >= ws.group.compressFrom
     if (ws.send(data, binary, compress) === 1) return
     this.#dirty = true
-    if (ws.getBufferedAmount() > ws.group.route.maxBuffered) this.#sweepSoon()
+    if (ws.getBufferedAmount() <= ws.group.route.maxBuffered) return
+    // Later: the caller may be in the middle of its work.
+    if (this.#overfull.push(ws) === 1) setImmediate(() => this.#closeOverfull())
   }
 
   /** @param {any} ws */
@@ -117,7 +133,8 @@ export class UwsWebSockets {
     this.#app.publish(topic, data, binary, data.length >= this.#compressFrom)
     this.#dirty = true
     this.#unswept += data.length
-    if (this.#unswept > this.#sweepAbove) this.#sweepSoon()
+    // In slices that begin later: the data is not in the sockets yet, and the caller may be in the middle of its work.
+    if (this.#unswept > this.#sweepAbove) this.#startSweep()
   }
 
   /** @param {any} ws @param {() => void} work */
@@ -159,8 +176,7 @@ export class UwsWebSockets {
     this.#pendingCloses.sweep()
     // With a backlog, the clients may have read since.
     if (!this.#dirty && this.#backlog.bytes === 0) return
-    this.#dirty = false
-    this.#sweep()
+    this.#startSweep()
   }
 
   /** @returns {{bytes: number, largest: number}} */
@@ -238,31 +254,54 @@ export class UwsWebSockets {
     ws.place = CLOSING
   }
 
-  /** Deferred: the caller may be in the middle of its work, and published data is not in the sockets yet. */
-  #sweepSoon() {
-    if (this.#sweepScheduled) return
-    this.#sweepScheduled = true
-    setImmediate(() => {
-      this.#sweepScheduled = false
-      this.#sweep()
-    })
+  #closeOverfull() {
+    const overfull = this.#overfull
+    this.#overfull = []
+    for (const ws of overfull) {
+      if (ws.place >= 0 && ws.getBufferedAmount() > ws.group.route.maxBuffered) ws.group.route.overflow(ws)
+    }
   }
 
-  /** Updates the backlog and calls `overflow`. */
-  #sweep() {
+  /** Begins a sweep over all connections. What is published meanwhile counts for the next one. */
+  #startSweep() {
+    if (this.#sweep.running) return
+    this.#dirty = false
     this.#unswept = 0
-    const backlog = new Backlog()
-    for (const { route, open } of this.#groups) {
-      // Backwards: when a socket closes, the last one, which is already checked, moves to its place.
-      for (let i = open.length - 1; i >= 0; i--) {
-        if (i >= open.length) continue
-        const unread = open[i].getBufferedAmount()
-        if (unread === 0) continue
-        backlog.add(unread)
-        if (unread > route.maxBuffered) route.overflow(open[i])
-      }
+    this.#found = new Backlog()
+    this.#sweptGroup = 0
+    this.#unvisited = Infinity
+    this.#sweep.start()
+  }
+
+  /**
+   * Visits some connections, backwards: when one is removed, now or between two slices, the last one moves to its
+   * place, which has been visited. So none is skipped; one may be visited twice.
+   * @returns {boolean} false: all are visited
+   */
+  #sweepNext() {
+    const group = this.#groups[this.#sweptGroup]
+    if (group === undefined) return false
+    const { route, open } = group
+    let i = Math.min(this.#unvisited, open.length)
+    for (const stop = Math.max(0, i - SWEPT_AT_ONCE); i > stop; ) {
+      const ws = open[--i]
+      const unread = ws.getBufferedAmount()
+      if (unread === 0) continue
+      this.#found.add(unread)
+      if (unread > route.maxBuffered) route.overflow(ws)
+      i = Math.min(i, open.length)
     }
-    this.#backlog = backlog
+    this.#unvisited = i
+    if (i === 0) {
+      this.#sweptGroup++
+      this.#unvisited = Infinity
+    }
+    return true
+  }
+
+  #swept() {
+    this.#backlog = this.#found
+    if (this.#unswept > this.#sweepAbove) this.#startSweep()
   }
 }
 

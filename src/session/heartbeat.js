@@ -1,17 +1,22 @@
+import { SlicedWork } from '../slices.js'
+
 /** @import { Session } from './session.js' */
 
-/** Maximum length and minimum number of slots. */
-const MAX_TICK_MS = 1000
-const MIN_SLOTS = 16
+/** Maximum number of slots: each has a small part of the sessions, and is pinged in one go. */
+const MAX_SLOTS = 512
 const MIN_TICK_MS = 10
+/** Interval of the slots without pings. */
+const UNUSED_SPAN_MS = 10_000
+/** More does not count as passed when the event loop stood still: pongs of that time have not been read. */
+const MAX_STALL_MS = 1000
 
 /**
- * Pings by slot, without a timer for each session. Each tick pings the sessions of the next slot, and closes those of
- * the slot pinged `pongTimeout` ago that have not sent a pong.
+ * Pings by slot, without a timer for each session. The slots of one interval are pinged one after the other; the
+ * sessions of a slot that have not sent a pong `pongTimeout` after their ping are closed.
  *
  *   slots   [0][1][2] ... [n-1]      n ticks = ping interval
- *                 ^ pinged now
- *            ^ pinged pongTimeout ago: checked now
+ *                    ^ next to be pinged
+ *            ^  ^ pinged: their pongs are due
  *
  * Every connected session is in a slot, so this is also the list of connected sessions. No TimerWheel: sessions share
  * one interval and never leave their slot, where a Timer would be scheduled again for each ping and each pong timeout.
@@ -19,25 +24,45 @@ const MIN_TICK_MS = 10
 export class Heartbeat {
   /** @type {Session[][]} */
   #slots
-  #now = 0
-  #pongTicks
+  /** When each slot was last pinged, on the clock of `#time`. */
+  #pingedAt
+  /** Next slot to be pinged. */
+  #next = 0
+  /** When that is due. */
+  #nextAt
+  /** Slots before `#next` whose pongs are not checked yet. */
+  #unchecked = 0
+  /** ms passed, without most of the time in which the event loop stood still. */
+  #time = 0
+  #clock
+  /** `#clock` when `#time` was last updated. */
+  #timeAt
+  #pongTimeout
+  #work = new SlicedWork(() => this.#step())
 
-  /** @param {number} interval ms; 0 = no pings @param {number} pongTimeout ms, less than the interval */
-  constructor(interval, pongTimeout) {
-    const span = interval || MAX_TICK_MS * MIN_SLOTS
+  /**
+   * @param {number} interval ms; 0 = no pings @param {number} pongTimeout ms, less than the interval
+   * @param {() => number} [clock] ms, monotonic
+   */
+  constructor(interval, pongTimeout, clock = () => performance.now()) {
+    const span = interval || UNUSED_SPAN_MS
     /** ms between two calls of `tick`. */
-    this.tickMs = Math.max(MIN_TICK_MS, Math.min(MAX_TICK_MS, Math.round(span / MIN_SLOTS)))
+    this.tickMs = Math.max(MIN_TICK_MS, Math.round(span / MAX_SLOTS))
     const count = Math.max(2, Math.round(span / this.tickMs))
     this.enabled = interval > 0
-    this.#pongTicks = Math.min(count - 1, Math.ceil(pongTimeout / this.tickMs))
-    this.#slots = Array.from({ length: count }, () => [])
+    this.#slots = Array.from({ length: count }, () => /** @type {Session[]} */ ([]))
+    this.#pingedAt = new Float64Array(count)
+    this.#pongTimeout = pongTimeout
+    this.#nextAt = this.tickMs
+    this.#clock = clock
+    this.#timeAt = clock()
   }
 
   /** First ping after 50 to 100 % of the interval. @param {Session} session */
   add(session) {
     const count = this.#slots.length
     const ahead = Math.ceil(count / 2) + Math.floor(Math.random() * (Math.floor(count / 2) + 1))
-    const slot = (this.#now + ahead) % count
+    const slot = (this.#next - 1 + ahead) % count
     session.slot = slot
     session.slotIndex = this.#slots[slot].push(session) - 1
   }
@@ -59,14 +84,46 @@ export class Heartbeat {
     for (const slot of this.#slots) for (let i = 0; i < slot.length; i++) visit(slot[i])
   }
 
+  /** Pings and checks the slots that are due, in slices that begin after the reads of this turn of the event loop. */
   tick() {
-    const slots = this.#slots
-    this.#now = (this.#now + 1) % slots.length
-    if (!this.enabled) return
-    const pinged = slots[(this.#now - this.#pongTicks + slots.length) % slots.length]
-    for (let i = pinged.length - 1; i >= 0; i--) pinged[i].checkPong()
-    // Backwards: when a session closes, the last one, which is already done, moves to its place.
-    const due = slots[this.#now]
-    for (let i = due.length - 1; i >= 0; i--) due[i].ping()
+    if (this.enabled) this.#work.start()
+  }
+
+  /** Pings or checks one slot. @returns {boolean} false: none is due */
+  #step() {
+    const now = this.#clock()
+    this.#time += Math.min(MAX_STALL_MS, now - this.#timeAt)
+    this.#timeAt = now
+    const count = this.#slots.length
+    if (this.#unchecked > 0) {
+      const slot = (this.#next - this.#unchecked + count) % count
+      if (this.#time - this.#pingedAt[slot] >= this.#pongTimeout) {
+        this.#unchecked--
+        visitBackwards(this.#slots[slot], checkPong)
+        return true
+      }
+    }
+    // A late ping whose pongs are not due yet delays the next one.
+    if (this.#time < this.#nextAt || this.#unchecked === count) return false
+    const slot = this.#next
+    this.#pingedAt[slot] = this.#time
+    this.#nextAt += this.tickMs
+    this.#next = (slot + 1) % count
+    this.#unchecked++
+    visitBackwards(this.#slots[slot], ping)
+    return true
   }
 }
+
+/**
+ * Backwards: when a session closes, the last one, which is already visited, moves to its place.
+ * @param {Session[]} slot @param {(session: Session) => void} visit
+ */
+function visitBackwards(slot, visit) {
+  for (let i = slot.length - 1; i >= 0; i--) if (i < slot.length) visit(slot[i])
+}
+
+/** @param {Session} session */
+const checkPong = session => session.checkPong()
+/** @param {Session} session */
+const ping = session => session.ping()

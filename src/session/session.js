@@ -1,7 +1,7 @@
 // Session: one client of this worker, as the state machine of the Centrifuge protocol.
 // For: commands, replies and pushes, subscriptions, pings, expiry. Each command has a function in commands/.
 // May import auth, hub, protocol and the rooms below; transports only through the contract in transport/index.js.
-// Promises: replies have the order of the commands; nothing is sent after the close; `ended` releases everything.
+// Promises: replies have the order of the commands; nothing is sent after the close; an ended session releases everything.
 
 import { Disconnect, disconnects, errors, ReplyError, unsubscribes } from '../errors.js'
 import { sizeOf } from '../stats/traffic.js'
@@ -361,19 +361,23 @@ export class Session {
   }
 
   /**
-   * The connection is closed or closing: releases everything that the session holds.
+   * The connection is closed or closing: nothing is sent any more, and `release` follows.
    * @param {number} [code] close code; 0: the client left without one
    */
   ended(code = 0) {
     if (this.state === State.CLOSED) return
     const wasConnected = this.state === State.CONNECTED
     this.state = State.CLOSED
-    for (const subscription of list(this.subscriptions)) this.removeSubscription(subscription)
-    const { sessions, broker, traffic, timers } = this.context
+    const { sessions, traffic, timers } = this.context
     if (this.expiry !== null) timers.cancel(this.expiry)
     traffic.closes.add(code)
-    sessions.closed(this, wasConnected)
-    if (this.traits & Trait.CLAIMED) broker.control.releaseUser(this.user)
     this.queue = null
+    sessions.closed(this, wasConnected)
+  }
+
+  /** Releases everything that the ended session holds. Late if thousands end at once: work is done in slices. */
+  release() {
+    for (const subscription of list(this.subscriptions)) this.removeSubscription(subscription)
+    if (this.traits & Trait.CLAIMED) this.context.broker.control.releaseUser(this.user)
   }
 }

@@ -1,3 +1,4 @@
+import { SlicedQueue, SlicedVisits, SlicedWork } from '../slices.js'
 import { Timer } from '../timer-wheel.js'
 import { Heartbeat } from './heartbeat.js'
 
@@ -21,7 +22,7 @@ class OpenedSessions extends Timer {
   }
 
   onTimer() {
-    this.#owner.closeStale(this)
+    this.#owner.deadlinePassed(this)
   }
 }
 
@@ -33,8 +34,15 @@ export class Sessions {
   #opened = new Set()
   /** @type {OpenedSessions | null} */
   #lastOpened = null
+  /** @type {OpenedSessions[]} whose deadline has passed */
+  #overdue = []
+  #closeStale = new SlicedWork(() => this.#closeNextStale())
+  /** Ended sessions: each releases what it holds, its subscriptions above all. */
+  #ended = new SlicedQueue((/** @type {Session} */ session) => session.release())
   /** @type {Map<string, Session>} by session id; only sessions that have one */
   #bySessionId = new Map()
+  /** @type {SlicedVisits<Session>} */
+  #visits = new SlicedVisits()
   /** Connected sessions. */
   count = 0
   /** Connected sessions without a user id. */
@@ -73,11 +81,24 @@ export class Sessions {
     batch.sessions.push(session)
   }
 
-  /** @param {OpenedSessions} batch whose deadline has passed */
-  closeStale(batch) {
-    this.#opened.delete(batch)
+  /** @param {OpenedSessions} batch */
+  deadlinePassed(batch) {
     if (this.#lastOpened === batch) this.#lastOpened = null
-    for (const session of batch.sessions) session.closeIfStale()
+    this.#overdue.push(batch)
+    this.#closeStale.run()
+  }
+
+  /** @returns {boolean} false: no batch is left */
+  #closeNextStale() {
+    const batch = this.#overdue.at(-1)
+    if (batch === undefined) return false
+    const session = batch.sessions.pop()
+    if (session !== undefined) session.closeIfStale()
+    else {
+      this.#overdue.pop()
+      this.#opened.delete(batch)
+    }
+    return true
   }
 
   /** @param {Session} session */
@@ -97,8 +118,9 @@ export class Sessions {
     else this.#users.set(user, new Set([own, session]))
   }
 
-  /** @param {Session} session @param {boolean} wasConnected */
+  /** @param {Session} session its resources are released soon @param {boolean} wasConnected */
   closed(session, wasConnected) {
+    this.#ended.add(session)
     this.open--
     if (session.sessionId !== '') this.#bySessionId.delete(session.sessionId)
     if (!wasConnected) return
@@ -165,5 +187,13 @@ export class Sessions {
       else if (own) add(own)
     }
     return found
+  }
+
+  /**
+   * Visits sessions in slices, which may outlive some of them; visits of later calls follow.
+   * @param {Session[]} sessions not changed meanwhile @param {(session: Session) => void} visit must not throw
+   */
+  visitInSlices(sessions, visit) {
+    this.#visits.add(sessions, visit)
   }
 }

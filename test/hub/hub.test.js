@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { disconnects, errors } from '../../src/errors.js'
 import { answer, PLAIN, POSITIONED, startHub } from './rig.js'
@@ -294,6 +295,39 @@ t.test('positions', async t => {
       t.same(check(), [], 'nobody relies on it any more')
     },
   )
+
+  t.test('positions of 40,000 channels are checked in slices, each one time', async t => {
+    const rig = startHub()
+    const session = rig.session()
+    const subscribe = name => {
+      rig.subscribe(session, name, POSITIONED)
+      rig.calls.pop().done(null, answer(0, 'epoch'))
+    }
+    for (let i = 0; i < 40_000; i++) subscribe(`c${i}`)
+    rig.pass(1000)
+    const metaTtl = name => (name === '' ? 0 : 1000)
+    rig.hub.checkPositions(1000, metaTtl)
+    const checked = () => rig.calls.filter(({ op }) => op === 'position').map(({ channel }) => channel)
+    t.ok(checked().length < 40_000, `${checked().length} in the first slice`)
+    let turns = 0
+    for (; !checked().includes('c39999'); turns++) {
+      // No second check begins, and channels come and go.
+      rig.hub.checkPositions(1000, metaTtl)
+      rig.unsubscribe(session, `c${turns}`)
+      rig.unsubscribe(session, `c${30_000 + turns}`)
+      subscribe(`c${30_000 + turns}`)
+      await nextTurn()
+    }
+    t.ok(turns > 2, `${turns} turns`)
+    const names = new Set(checked())
+    t.equal(names.size, checked().length, 'none twice')
+    t.equal(
+      names.size,
+      40_000 -
+        Array.from({ length: turns }, (_, i) => `c${30_000 + i}`).filter(name => !names.has(name)).length,
+    )
+    for (const name of ['c0', 'c20000', 'c39999']) t.ok(names.has(name))
+  })
 
   t.test('a new subscriber that learns of a new life of the stream stays, the old ones end', async t => {
     const { rig, positioned, plain } = started()

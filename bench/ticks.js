@@ -1,0 +1,133 @@
+// The longest event-loop ticks of workers: with many idle clients, and while all of them leave at once.
+
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseFlags, UsageError } from './flags.js'
+import { Load } from './load.js'
+import { printResult, rounded } from './report.js'
+import { checkCapacity, Server } from './servers.js'
+import { tickMax, Watcher } from './watcher.js'
+
+/** @typedef {import('./bench.js').Io} Io */
+/** @typedef {import('./watcher.js').Snapshot} Snapshot */
+
+const DEFAULTS = { conns: 19_000, subscriptions: 2, workers: 1, ping: 25, check: 10, seconds: 30 }
+/** Share of the ping interval within which clients answer. */
+const PONG_SHARE = 0.3
+/** ms until all sessions have ended. */
+const PATIENCE = 60_000
+
+export const HELP = `Usage: npm run bench -- ticks [flags]
+
+Clients connect and subscribe, each to recoverable channels of its own, then idle: they get pings, and the positions of
+their channels are checked. Then their processes are killed, and all leave at once. Shows the longest event-loop delay
+of a worker in each phase. A process may have a limited number of open files; more workers or a shorter interval of
+pings stand in for more clients.
+
+  --conns N          clients (default ${DEFAULTS.conns})
+  --subscriptions N  of each client (default ${DEFAULTS.subscriptions})
+  --workers N        of the gateway (default ${DEFAULTS.workers})
+  --ping S           seconds between two pings to a client (default ${DEFAULTS.ping})
+  --check S          seconds between two checks of a position (default ${DEFAULTS.check})
+  --seconds N        of idling (default ${DEFAULTS.seconds})
+  --driver DRIVER    auto, uws or node (default auto)
+  --json             a line of JSON instead of a table
+  -h, --help         this text
+`
+
+/** @typedef {typeof DEFAULTS & {driver: string, json: boolean}} TickOptions */
+
+/** @param {string[]} args @returns {TickOptions | null} null: help was requested @throws {UsageError} */
+export function parseOptions(args) {
+  const options = parseFlags(args, DEFAULTS, { driver: 'auto' })
+  if (options === null) return null
+  if (!['auto', 'uws', 'node'].includes(options.driver))
+    throw new UsageError(`--driver is one of auto, uws, node, not "${options.driver}"`)
+  checkCapacity(options.conns, options.workers)
+  return /** @type {TickOptions} */ (options)
+}
+
+export class Run {
+  #options
+  #io
+  /** @type {Server | null} */
+  #server = null
+  /** @type {Load | null} */
+  #load = null
+  /** @type {Watcher | null} */
+  #watcher = null
+
+  /** @param {TickOptions} options @param {Io} io */
+  constructor(options, io) {
+    this.#options = options
+    this.#io = io
+  }
+
+  async run() {
+    const { conns, subscriptions, workers, ping, check, seconds, driver, json } = this.#options
+    const { env, progress, warning } = this.#io
+    const show = { progress: (/** @type {string} */ text) => progress(`ticks: ${text}`), warning }
+    const socket = join(tmpdir(), `halley-bench-${process.pid}.sock`)
+    const client = {
+      ping_interval: `${ping}s`,
+      pong_timeout: `${Math.round(ping * PONG_SHARE * 1000)}ms`,
+      channel_position_check_delay: `${check}s`,
+    }
+    this.#server = await Server.spawn('halley', {
+      workers,
+      driver,
+      env,
+      history: 1,
+      subscriptions,
+      config: { stats: { socket }, client },
+    })
+    await this.#server.answers()
+    const watcher = new Watcher(socket)
+    this.#watcher = watcher
+    const sizes = { conns, channels: 0, rate: 0, size: 64, publishers: 0, loaders: 0, seconds, subscriptions }
+    const load = new Load(this.#server.endpoints, sizes, show)
+    this.#load = load
+    const { ready, failed } = await load.connect()
+    const { subscribed } = await load.subscribe()
+    // The first second still has the last subscribes.
+    await watcher.next()
+    await watcher.next()
+    show.progress(`idle for ${seconds} s`)
+    const idleFrom = watcher.received.length
+    await sleep(seconds * 1e3)
+    const idle = watcher.received.slice(idleFrom)
+    const { counters } = await load.sample()
+    show.progress('all leave')
+    const leaveFrom = watcher.received.length
+    const began = performance.now()
+    load.stop()
+    const late = setTimeout(() => warning('not all sessions have ended'), PATIENCE)
+    const { at } = await watcher.next(({ totals }) => totals.connections.open === 0)
+    clearTimeout(late)
+    // A tick that ended after its sample was taken is in the next one.
+    await watcher.next()
+    const leave = watcher.received.slice(leaveFrom)
+    progress('')
+    printResult(this.#io, json, { scenario: 'ticks' }, 'halley', {
+      connections: ready,
+      failed,
+      closed: counters.ended,
+      subscriptions: subscribed,
+      idle_tick_max_ms: longest(idle),
+      idle_tick_p99_ms: rounded(Math.max(...idle.map(({ snapshot }) => snapshot.totals.loop.ticks.p99)), 1),
+      leave_tick_max_ms: longest(leave),
+      left_ms: Math.round(at - began),
+    })
+  }
+
+  async stop() {
+    this.#watcher?.end()
+    this.#load?.stop()
+    await this.#server?.stop()
+  }
+}
+
+/** @param {{snapshot: Snapshot}[]} received @returns {number} ms, of all workers */
+const longest = received =>
+  rounded(Math.max(...received.flatMap(({ snapshot }) => snapshot.workers.map(tickMax))), 1)
