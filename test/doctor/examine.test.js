@@ -180,7 +180,10 @@ t.test(
       findings.find(({ id }) => id === 'memory'),
       { status: 'too low', is: '932 MB of 1 GB (limit)' },
     )
-    t.ok(largest !== null && largest < 150_000 && largest > 100_000, `${largest}: with two workers, not eight`)
+    t.ok(
+      largest !== null && largest < 150_000 && largest > 100_000,
+      `${largest}: with two workers, not eight`,
+    )
     t.match(notes.join(' '), /container \(Kubernetes\).*read-only/s)
   },
 )
