@@ -12,6 +12,8 @@ const KNOWS = 2
 const AWAY = 4
 /** Has a position in a stream for recovery. */
 const POSITION = 8
+/** Was told that it could not be recovered, and has received nothing since: a later recovery does not fill that gap. */
+const UNRECOVERED = 16
 
 /** Missing publications remembered per gap and in all, to distinguish late ones from duplicates. */
 const OF_HOLE = 100
@@ -108,7 +110,8 @@ export class Subscriptions {
   answered(i, result, now, from) {
     const asked = this.#flags[i] & POSITION
     this.#flags[i] |= READY
-    if (asked && result.recovered) this.#flags[i] &= ~AWAY
+    if (asked && !result.recovered) this.#flags[i] |= UNRECOVERED
+    if (asked && !(this.#flags[i] & UNRECOVERED)) this.#flags[i] &= ~AWAY
     if (asked) this.#counters[result.recovered ? 'recovered' : 'unrecovered']++
     if (from > 0 && now < from) this.#here(i)
     if (!this.#recover) return
@@ -160,7 +163,7 @@ export class Subscriptions {
       }
     }
     this.#last[i] = sequence
-    this.#flags[i] &= ~AWAY
+    this.#flags[i] &= ~(AWAY | UNRECOVERED)
   }
 
   /**

@@ -166,6 +166,8 @@ t.test('recovered: what was away came with the reply, else it is lost', async t 
     },
     { recovered: true, offset: 13 },
     { offset: 99 },
+    { offset: 120 },
+    { recovered: true, offset: 120 },
   ]
   const subscribe = wish => {
     wishes.push(wish)
@@ -188,6 +190,10 @@ t.test('recovered: what was away came with the reply, else it is lost', async t 
   await back(3, 'close')
   t.same(await received(all, [later(9)]), { ...none, gaps: 1, lost: 1, missed: 3 })
   t.match(all.test.counters, { recovered: 2, unrecovered: 1, received: 5, closed: 3, ended: 0 })
+  await back(4, 'reset')
+  await back(5, 'reset')
+  const told = await received(all, [later(13)])
+  t.same(told, { ...none, gaps: 1, lost: 1, missed: 6 }, 'a later recovery does not fill what was declared')
 })
 
 t.test('what is reckoned at the end: a lost tail, and what cannot be known', async t => {
