@@ -162,6 +162,13 @@ export function accountingOf(now, before, reckoning) {
   return sums
 }
 
+/**
+ * Whether every message that was due was received, lost or missed.
+ * @param {Accounting} accounting
+ */
+export const isBalanced = ({ expected, received, duplicates, lost, missed, unknown }) =>
+  unknown > 0 || received - duplicates + lost + missed === expected
+
 /** @param {Accounting[]} parts @returns {Accounting} their sum */
 export function accountingSum(parts) {
   const sums = noAccounting()

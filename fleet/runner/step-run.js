@@ -1,7 +1,7 @@
 import { count, percent } from '../../src/charts/format.js'
 import { parseTemplate } from '../channel-template.js'
 import { disturbGateway } from './disturb.js'
-import { accountingOf, measured } from './result.js'
+import { accountingOf, isBalanced, measured, noAccounting } from './result.js'
 import { Interrupted } from './snapshots.js'
 import { progressText } from './summary.js'
 import { RefusalCheck, topFault, withHint } from './target.js'
@@ -21,6 +21,8 @@ const SHORT_DRAIN = 5
 /** Quiet snapshots after which nothing is under way, and after which missing messages count as lost. */
 const QUIET = 1
 const LONG_QUIET = 5
+/** s to wait for counters that do not balance yet. */
+const LATE = 5
 /** Rounds over all channels after the last new connection, so that each knows its position, and the maximum in s. */
 const TURNS = 1.5
 const TURNS_MOST = 120
@@ -261,8 +263,13 @@ export class StepRun {
       await this.#quiet(LONG_QUIET, timeout)
       reckoning = await this.#reckon()
     }
-    const { counters } = await snapshots.next()
-    if (this.result !== null) this.result.accounting = accountingOf(counters, this.#base, reckoning)
+    // Counters come once a second: those of a busy drone may be older than its reckoning.
+    let accounting = noAccounting()
+    const { counters } = await snapshots.until((snapshot, seconds) => {
+      accounting = accountingOf(snapshot.counters, this.#base, reckoning)
+      return reckoning === null || isBalanced(accounting) || seconds > LATE
+    })
+    if (this.result !== null) this.result.accounting = accounting
     return counters
   }
 

@@ -5,7 +5,14 @@ import { join } from 'node:path'
 import t from 'tap'
 import { writeWhole } from '../../fleet/files.js'
 import { checkLimits, limitText, parseLimits } from '../../fleet/runner/limits.js'
-import { accountingOf, accountingSum, losses, noAccounting, parseResult } from '../../fleet/runner/result.js'
+import {
+  accountingOf,
+  accountingSum,
+  isBalanced,
+  losses,
+  noAccounting,
+  parseResult,
+} from '../../fleet/runner/result.js'
 import { stepText, verdictOf } from '../../fleet/runner/summary.js'
 import { zeroCounters } from '../../fleet/statistics/counters.js'
 import { latency, result, step } from './run-figures.js'
@@ -120,6 +127,9 @@ t.test('the books of a step are those of its own time', async t => {
   const sums = accountingOf(now, before, reckoning)
   t.match(sums, { received: 20, published: 5, expected: 20, lost: 4, unknown: 1 })
   t.match(accountingSum([sums, sums]), { received: 40, lost: 8 })
+  const books = { ...noAccounting(), expected: 20, received: 17, duplicates: 1, lost: 1, missed: 3 }
+  t.ok(isBalanced(books))
+  t.notOk(isBalanced({ ...books, received: 10 }), 'the counters are older than the reckoning')
 })
 
 t.test('a run in a few words', async t => {

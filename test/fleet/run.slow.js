@@ -63,7 +63,7 @@ t.test(
       [
         /^worker \d+ killed with SIGKILL/,
         /^\d+ connections cut \(30\s%\)/,
-        /^worker \d+ stopped with SIGSTOP, \w+ by the gateway after/,
+        /^worker \d+ stopped with SIGSTOP, (?:replaced by the gateway|continued with SIGCONT) after/,
         /^the gateway killed with SIGKILL and started again, .* its history lost/,
         /^\d+ connections cut \(100\s%\)/,
       ],
@@ -76,7 +76,7 @@ t.test(
       'each message came once, or was declared',
     )
     t.equal(accounting.unrecovered, 200, 'each subscription was told once that the history was lost')
-    t.ok(accounting.recovered >= 200, 'and recovered after everything else')
+    t.ok(accounting.recovered >= 100, 'and recovered after everything else')
     t.same(
       limits.map(({ limit, broken }) => [limit, broken]),
       [
