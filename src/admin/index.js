@@ -1,10 +1,13 @@
 // The admin endpoints below admin.handler_prefix: login, stats stream, commands, server API methods, and the page.
 // It imports api, auth (secrets), transport (calls between workers) and server; the page (page/) is plain files for the browser.
 // It promises: a token allows what the API key allows, and only in the Authorization header, which no other site can
-// make a browser send; wrong keys are counted over all workers of the node (login-guard.js). Endpoints: docs/admin.md.
+// make a browser send; pages of other origins get 403 before their body is read; wrong keys are counted by address, over
+// all workers of the node (login-guard.js). Endpoints: docs/admin.md.
 
+import { setTimeout } from 'node:timers/promises'
 import { publicError } from '../api/answers.js'
 import { BadBody, parseJson, readObject } from '../api/params.js'
+import { isOwnPage } from '../transport/origin.js'
 import { replyError, replyJson } from './answers.js'
 import { LoginGuard } from './login-guard.js'
 import { methods } from './methods.js'
@@ -33,11 +36,16 @@ import { AdminTokens } from './tokens.js'
  * @property {string} version of the gateway
  * @property {number} index of this worker
  * @property {() => number} [clock] unix ms
+ * @property {(ms: number) => Promise<unknown>} [sleep]
  */
 
 /** Largest body of a login or a command, bytes. */
 const MAX_SMALL = 4096
 const MAX_BODY = 1024 * 1024
+
+/** Error of a 403. */
+const FOREIGN =
+  'from a page of another address: open the admin page itself, and let proxies pass its Host header'
 
 /** @param {Exchange} exchange @returns {string} '' if there is none */
 const bearerToken = exchange => /^bearer +([^ ]+) *$/i.exec(exchange.header('authorization'))?.[1] ?? ''
@@ -59,15 +67,17 @@ class Admin {
   #view
   #context
   #clock
+  #sleep
   #tokens
   #guard
   #stream
 
-  /** @param {AdminParts & {clock: () => number}} parts */
-  constructor({ config, server, view, context, broker, calls, index, clock }) {
+  /** @param {AdminParts & {clock: () => number, sleep: (ms: number) => Promise<unknown>}} parts */
+  constructor({ config, server, view, context, broker, calls, index, clock, sleep }) {
     this.#view = view
     this.#context = context
     this.#clock = clock
+    this.#sleep = sleep
     this.#tokens = new AdminTokens(config.admin)
     this.#guard = new LoginGuard({ control: broker.control, calls, index, clock })
     this.#stream = new StatsStream({ view, server, clock })
@@ -105,12 +115,15 @@ class Admin {
       if (typeof password !== 'string') throw new BadBody()
       const right = this.#tokens.matches(password)
       const wait = await this.#guard.tried(address, right)
-      if (wait > 0) {
-        const seconds = Math.ceil(wait / 1000)
-        replyError(exchange, 429, `too many wrong keys, try again in ${seconds} s`, {
+      if (wait < 0) {
+        const seconds = Math.ceil(-wait / 1000)
+        replyError(exchange, 429, `too many wrong keys from your address, try again in ${seconds} s`, {
           'Retry-After': `${seconds}`,
         })
-      } else if (right) replyJson(exchange, JSON.stringify(this.#tokens.issue(this.#clock())))
+        return
+      }
+      if (wait > 0) await this.#sleep(wait)
+      if (right) replyJson(exchange, JSON.stringify(this.#tokens.issue(this.#clock())))
       else replyError(exchange, 401, 'wrong key')
     })
   }
@@ -148,13 +161,16 @@ class Admin {
 }
 
 /** Only with an admin key. @param {AdminParts} parts */
-export function mountAdmin({ clock = Date.now, ...parts }) {
+export function mountAdmin({ clock = Date.now, sleep = setTimeout, ...parts }) {
   const { config, server, version } = parts
   const prefix = config.admin.handler_prefix
-  const admin = new Admin({ ...parts, clock })
+  const admin = new Admin({ ...parts, clock, sleep })
   /** @param {string} method @param {string} name @param {(exchange: Exchange) => void} handler */
   const route = (method, name, handler) => {
-    server.route(method, `${prefix}/api/${name}`, handler)
+    server.route(method, `${prefix}/api/${name}`, exchange => {
+      if (isOwnPage(exchange)) handler(exchange)
+      else replyError(exchange, 403, FOREIGN)
+    })
     server.route('*', `${prefix}/api/${name}`, exchange =>
       replyError(exchange, 405, `${method} only`, { Allow: method }),
     )

@@ -3,34 +3,70 @@ import { Call } from '../transport/calls.js'
 /** @import { Control } from '../broker/contract.js' */
 /** @import { Calls } from '../transport/calls.js' */
 
-/** Wrong keys in this window (ms) count; at a limit below, the address or everybody has to wait. */
-const WINDOW = 60_000
-export const MAX_PER_ADDRESS = 10
-export const MAX_TOTAL = 60
+/** Wrong keys in a row that are answered at once; after them one key every PACE ms. */
+export const BURST = 10
+export const PACE = 6000
+/** Longest time until all wrong keys of an address are forgotten, ms. */
+const LONGEST = (BURST + 1) * PACE
+export const MAX_ADDRESSES = 10_000
 
-/** Wrong admin keys of the last minute. */
+/**
+ * Wrong admin keys by address. Each wrong key is forgotten after PACE ms, one after another. From an address with BURST
+ * of them, one login at a time is checked and answered after a wait, the right key included: so a guesser learns no
+ * more than one result every PACE ms, and whoever has the key still gets in.
+ */
 export class FailedLogins {
-  /** @type {{address: string, at: number}[]} oldest first; never more than MAX_OF_ALL */
-  #recent = []
+  /** @type {Map<string, number>} network -> when its wrong keys are forgotten, ms; the oldest change first */
+  #forgottenAt = new Map()
+
+  get size() {
+    return this.#forgottenAt.size
+  }
 
   /**
-   * Counts a login attempt. Over a limit the attempt does not count, and its result must not be shown.
+   * Counts a login.
    * @param {string} address @param {boolean} right @param {number} now ms
-   * @returns {number} ms to wait before the next one; 0: the result may be shown
+   * @returns {number} ms after which its result may be shown; below 0: it must not be shown, and the next login of this
+   *   address may come in that many ms
    */
   tried(address, right, now) {
-    // A clock that was set back would lock everybody out.
-    this.#recent = this.#recent.filter(({ at }) => at <= now && at > now - WINDOW)
-    const own = this.#recent.filter(failure => failure.address === address)
-    const wait = Math.max(this.#wait(own, MAX_PER_ADDRESS, now), this.#wait(this.#recent, MAX_TOTAL, now))
-    if (wait === 0 && !right) this.#recent.push({ address, at: now })
+    const network = networkOf(address)
+    const left = (this.#forgottenAt.get(network) ?? 0) - now
+    // A clock that was set back would lock the address for longer.
+    const debt = left > 0 && left <= LONGEST ? left : 0
+    const wait = Math.max(0, debt - (BURST - 1) * PACE)
+    if (wait > PACE) return PACE - wait
+    if (!right || wait > 0) this.#owe(network, now + debt + PACE, now)
     return wait
   }
 
-  /** @param {{at: number}[]} failures oldest first @param {number} max @param {number} now */
-  #wait(failures, max, now) {
-    return failures.length < max ? 0 : failures[failures.length - max].at + WINDOW - now
+  /** @param {string} network @param {number} until @param {number} now */
+  #owe(network, until, now) {
+    const all = this.#forgottenAt
+    all.delete(network)
+    all.set(network, until)
+    for (const [oldest, at] of all) {
+      if (at > now && all.size <= MAX_ADDRESSES) break
+      all.delete(oldest)
+    }
   }
+}
+
+/**
+ * The network that one client can take its addresses from.
+ * @param {string} address text
+ * @returns {string} the first half (64 bits) of an IPv6 address, any other address as it is
+ */
+export function networkOf(address) {
+  if (!address.includes(':')) return address
+  const [head, tail] = address.split('::')
+  const groups = head === '' ? [] : head.split(':')
+  const last = tail === undefined || tail === '' ? [] : tail.split(':')
+  while (groups.length + last.length < 8) groups.push('0')
+  return [...groups, ...last]
+    .slice(0, 4)
+    .map(group => Number.parseInt(group, 16))
+    .join(':')
 }
 
 /** Index of the worker that counts for its node. */
@@ -40,8 +76,8 @@ const TIMEOUT = 2000
 const RIGHT = 1
 
 /**
- * Counts wrong keys over all workers of a node: one worker counts every attempt before its result is shown,
- * so more connections allow no more guesses.
+ * Counts wrong keys over all workers of a node: one worker counts every login before its result is shown, so more
+ * connections allow no more guesses.
  */
 export class LoginGuard {
   #control
@@ -68,7 +104,7 @@ export class LoginGuard {
 
   /**
    * @param {string} address @param {boolean} right
-   * @returns {Promise<number>} ms to wait; 0: the result may be shown
+   * @returns {Promise<number>} as of `FailedLogins.tried`
    */
   tried(address, right) {
     const here = () => this.#failures.tried(address, right, this.#clock())

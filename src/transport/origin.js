@@ -47,14 +47,47 @@ export function createOriginCheck(allowed) {
   }
 }
 
+/**
+ * The origin of the page behind a request. A browser omits it from a GET for an image, a script or a link, but tells
+ * that the page is another one (https://www.w3.org/TR/fetch-metadata/); such a request counts as one of origin `null`.
+ * @param {Exchange} exchange whose handler has not returned yet
+ * @returns {string} '' without a page, or for one of the gateway's own
+ */
+function originOf(exchange) {
+  const origin = exchange.header('origin')
+  if (origin !== '' || exchange.method !== 'GET') return origin
+  const site = exchange.header('sec-fetch-site')
+  return site === 'cross-site' || site === 'same-site' ? 'null' : ''
+}
+
+/**
+ * For pages that the gateway serves itself. Behind a proxy that changes `Host`, the browser's own statement counts,
+ * which it makes over TLS and for localhost.
+ * @param {Exchange} exchange whose handler has not returned yet
+ * @returns {boolean} whether it comes from a page of the address that it was sent to, or from no page
+ */
+export function isOwnPage(exchange) {
+  const origin = originOf(exchange)
+  if (origin === '' || exchange.header('sec-fetch-site') === 'same-origin') return true
+  if (origin.length > MAX_LENGTH || !URL.canParse(origin)) return false
+  const { protocol, host } = new URL(origin)
+  const own = `${protocol}//${exchange.header('host')}`
+  // As an URL, because a proxy may add the default port.
+  return URL.canParse(own) && new URL(own).host === host
+}
+
 const ANY_CACHE = 'private, no-cache, no-store, must-revalidate, max-age=0'
 
 /** Browsers and proxies must not cache. */
 export const NO_CACHE = Object.freeze({ 'Cache-Control': ANY_CACHE, Pragma: 'no-cache', Expires: '0' })
 
+/** Body of a 403. */
+export const NOT_ALLOWED = 'the origin of the page is not in client.allowed_origins'
+
 /**
- * CORS headers (client protocol). A request of a disallowed origin is answered without them, so that the
- * browser withholds the answer from the page.
+ * CORS (client protocol). A request of a page with a disallowed origin gets 403 before its body is read: withholding
+ * the answer from the page would be too late, because the commands in the request have run as the user of its browser.
+ * A preflight is answered without the headers.
  */
 export class Cors {
   #allows
@@ -94,12 +127,29 @@ export class Cors {
     })
   }
 
+  /** @param {Exchange} exchange whose handler has not returned yet @returns {boolean} whether its page may make it */
+  admits(exchange) {
+    return this.#allows(originOf(exchange))
+  }
+
+  /**
+   * Routes a method of a path; a request of a disallowed origin gets 403.
+   * @param {SocketServer} server @param {string} method @param {string} path
+   * @param {(exchange: Exchange) => void} handler
+   */
+  route(server, method, path, handler) {
+    server.route(method, path, exchange => {
+      if (this.admits(exchange)) handler(exchange)
+      else exchange.reply(403, NO_CACHE, NOT_ALLOWED)
+    })
+  }
+
   /**
    * Routes `POST` and `OPTIONS` of a path; every other method gets 405.
    * @param {SocketServer} server @param {string} path @param {(exchange: Exchange) => void} handler
    */
   post(server, path, handler) {
-    server.route('POST', path, handler)
+    this.route(server, 'POST', path, handler)
     server.route('OPTIONS', path, exchange =>
       exchange.reply(204, this.preflight(exchange, 'POST, OPTIONS'), ''),
     )

@@ -1,5 +1,6 @@
 import http from 'node:http'
 import t from 'tap'
+import { BURST, FailedLogins, MAX_ADDRESSES, networkOf, PACE } from '../../src/admin/login-guard.js'
 import { AdminTokens, TOKEN_TTL } from '../../src/admin/tokens.js'
 import { unless } from '../needs.js'
 import { PASSWORD, startAdmin } from './rig.js'
@@ -26,6 +27,24 @@ function loginFrom(url, localAddress, password) {
     })
     sent.on('error', reject)
     sent.end(JSON.stringify({ password }))
+  })
+}
+
+/**
+ * A request with the right key and any headers, also those that `fetch` does not send.
+ * @param {string} url
+ * @param {Record<string, string>} headers
+ * @param {string} [name] of the endpoint
+ * @returns {Promise<number | undefined>} the status
+ */
+function requestWith(url, headers, name = 'login') {
+  return new Promise((resolve, reject) => {
+    const sent = http.request(`${url}/api/${name}`, { method: 'POST', headers, agent: false }, answer => {
+      answer.resume()
+      answer.on('end', () => resolve(answer.statusCode))
+    })
+    sent.on('error', reject)
+    sent.end(JSON.stringify({ password: PASSWORD }))
   })
 }
 
@@ -69,49 +88,124 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
   })
 }
 
-t.test('ten wrong keys of an address are enough for a minute, over all workers', ALIASES, async t => {
-  let now = 1_000_000
-  const admin = await startAdmin(t, { workers: 3, clock: () => now })
-  for (let n = 0; n < 10; n++) {
-    t.equal((await admin.login('guess', n % 3)).status, 401)
-    now += 1000
-  }
-  for (const worker of [0, 1, 2]) {
-    const wrong = await admin.login('guess', worker)
-    t.equal(wrong.status, 429)
-    t.equal(wrong.headers.get('retry-after'), '50')
-    t.match(wrong.body.error, 'try again in 50 s')
-    t.same(await admin.login(PASSWORD, worker).then(({ status }) => status), 429, 'the right one waits, too')
-  }
-  t.equal(await loginFrom(admin.urls[1], '127.0.0.2', PASSWORD), 200, 'another address does not')
-  now += 50_000
-  t.equal((await admin.login(PASSWORD, 2)).status, 200, 'the wait was no longer than it said')
-  t.equal((await admin.login('guess', 1)).status, 401)
-  t.equal((await admin.login('guess', 1)).status, 429, 'the oldest one alone was forgotten')
-})
-
-t.test('guesses that come all at once are counted before any of them is answered', async t => {
-  const admin = await startAdmin(t, { workers: 2 })
-  const all = await Promise.all(Array.from({ length: 40 }, (_, n) => admin.login(`guess ${n}`, n % 2)))
-  t.equal(all.filter(({ status }) => status === 401).length, 10)
-  t.equal(all.filter(({ status }) => status === 429).length, 30)
-})
-
 t.test(
-  'sixty wrong keys altogether are enough for a minute, however many addresses they come from',
+  'after ten wrong keys an address gets one answer every six seconds, over all workers',
+  ALIASES,
   async t => {
     let now = 1_000_000
-    const admin = await startAdmin(t, { workers: 2, clock: () => now })
-    for (let n = 0; n < 60; n++) {
-      const status = await loginFrom(admin.urls[n % 2], `127.0.1.${Math.floor(n / 9) + 1}`, 'guess')
-      if (status !== 401) t.equal(status, 401, `guess ${n}`)
+    /** @type {(() => void)[]} */
+    const sleepers = []
+    const admin = await startAdmin(t, {
+      workers: 3,
+      clock: () => now,
+      sleep: ms =>
+        new Promise(resolve => {
+          sleepers.push(() => {
+            now += ms
+            resolve(undefined)
+          })
+        }),
+    })
+    const asleep = async () => {
+      while (sleepers.length === 0) await new Promise(setImmediate)
+      return /** @type {() => void} */ (sleepers.shift())
     }
-    t.equal(await loginFrom(admin.urls[0], '127.0.2.1', 'guess'), 429)
-    t.equal(await loginFrom(admin.urls[1], '127.0.2.1', PASSWORD), 429)
-    now += 60_000
-    t.equal(await loginFrom(admin.urls[1], '127.0.2.1', PASSWORD), 200)
+    for (let n = 0; n < 10; n++) t.equal((await admin.login('guess', n % 3)).status, 401)
+    const slow = admin.login(PASSWORD, 1)
+    const wake = await asleep()
+    for (const worker of [0, 1, 2]) {
+      for (const key of ['guess', PASSWORD]) {
+        const refused = await admin.login(key, worker)
+        t.equal(refused.status, 429, 'no more than one at a time')
+        t.equal(refused.headers.get('retry-after'), '6')
+        t.match(refused.body.error, 'try again in 6 s')
+      }
+    }
+    t.equal(await loginFrom(admin.urls[1], '127.0.0.2', PASSWORD), 200, 'another address does not wait')
+    const before = now
+    wake()
+    t.equal((await slow).status, 200, 'the right key gets in')
+    t.equal(now - before, 6000)
+    const guess = admin.login('guess', 2)
+    ;(await asleep())()
+    t.equal((await guess).status, 401, 'a guess waits as long')
+    now += 70_000
+    for (let n = 0; n < 10; n++) t.equal((await admin.login('guess', n % 3)).status, 401, 'all is forgotten')
+    t.equal(sleepers.length, 0)
   },
 )
+
+t.test('guesses that come all at once are counted before any of them is answered', async t => {
+  const admin = await startAdmin(t, { workers: 2, sleep: async () => {} })
+  const all = await Promise.all(Array.from({ length: 40 }, (_, n) => admin.login(`guess ${n}`, n % 2)))
+  t.equal(all.filter(({ status }) => status === 401).length, 11)
+  t.equal(all.filter(({ status }) => status === 429).length, 29)
+})
+
+t.test('many guessers lock nobody else out, however many addresses they have', ALIASES, async t => {
+  const admin = await startAdmin(t, { workers: 2, sleep: async () => {} })
+  for (let n = 0; n < 100; n++)
+    await loginFrom(admin.urls[n % 2], `127.0.1.${Math.floor(n / 12) + 1}`, 'guess')
+  for (let n = 0; n < 12; n++) t.equal(await loginFrom(admin.urls[n % 2], '127.0.2.1', PASSWORD), 200)
+})
+
+t.test('the table of addresses is bounded, forgets, and survives a clock that is set back', async t => {
+  const failures = new FailedLogins()
+  let now = 1_000_000
+  for (let n = 0; n < BURST; n++) t.equal(failures.tried('10.0.0.1', false, now), 0)
+  t.equal(failures.tried('10.0.0.1', true, now), PACE)
+  t.equal(failures.tried('10.0.0.1', true, now), -PACE)
+  t.equal(failures.tried('10.0.0.1', true, now - 100_000), 0, 'the clock was set back')
+  for (let n = 0; n < 2 * MAX_ADDRESSES; n++)
+    failures.tried(`10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`, false, now)
+  t.equal(failures.size, MAX_ADDRESSES)
+  now += 10 * 60_000
+  failures.tried('10.0.0.2', false, now)
+  t.equal(failures.size, 1)
+})
+
+t.test('addresses of one IPv6 network count as one', async t => {
+  const network = networkOf('2001:db8:1:2::1')
+  t.equal(networkOf('2001:0db8:0001:0002:ffff:ffff:ffff:ffff'), network)
+  t.equal(networkOf('2001:db8:1:2:3:4:5:6'), network)
+  t.not(networkOf('2001:db8:1:3::1'), network)
+  t.equal(networkOf('::1'), networkOf('0000:0000:0000:0000:0000:0000:0000:0001'))
+  t.equal(networkOf('fe80::1%eth0'), networkOf('fe80::2'))
+  t.equal(networkOf('192.0.2.7'), '192.0.2.7')
+})
+
+for (const driver of /** @type {const} */ (['uws', 'node'])) {
+  t.test(`${driver}: a page of another address gets 403 before its body is read`, async t => {
+    const admin = await startAdmin(t, { driver })
+    const { host } = new URL(admin.url)
+    const token = await admin.token()
+    const login = (/** @type {Record<string, string>} */ headers) => requestWith(admin.url, headers)
+    const page = { 'content-type': 'text/plain' }
+    for (const headers of [
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      { origin: `http://evil.example/${host}` },
+      { origin: `http://${host}.evil.example` },
+      { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
+      { origin: `http://127.0.0.1:1` },
+    ]) {
+      t.same(await login({ ...page, ...headers }), 403, JSON.stringify(headers))
+      const { status } = await admin.post('command', { type: 'gc' }, { token, headers })
+      t.equal(status, 403, 'also with a token')
+    }
+    for (const headers of [
+      {},
+      { origin: `http://${host}` },
+      { origin: `https://${host}` },
+      { origin: 'https://admin.example', host: 'admin.example' },
+      { origin: 'https://admin.example', host: 'admin.example:443' },
+      { origin: 'https://admin.example', 'sec-fetch-site': 'same-origin' },
+    ])
+      t.equal(await login({ ...page, ...headers }), 200, JSON.stringify(headers))
+    t.equal(await requestWith(admin.url, { origin: 'https://evil.example' }, 'publish'), 403)
+    t.equal(await requestWith(admin.url, { origin: 'https://evil.example' }, 'command'), 403)
+  })
+}
 
 t.test('right keys lock nobody out', async t => {
   const admin = await startAdmin(t, { workers: 2 })
@@ -120,10 +214,10 @@ t.test('right keys lock nobody out', async t => {
 })
 
 t.test('while the worker that counts hangs, the others count for themselves', async t => {
-  const admin = await startAdmin(t, { workers: 2 })
+  const admin = await startAdmin(t, { workers: 2, sleep: async () => {} })
   admin.silent.add(0)
   t.equal((await admin.login(PASSWORD, 1)).status, 200)
-  const all = await Promise.all(Array.from({ length: 12 }, () => admin.login('guess', 1)))
+  const all = await Promise.all(Array.from({ length: 13 }, () => admin.login('guess', 1)))
   t.equal(all.filter(({ status }) => status === 429).length, 2)
 })
 

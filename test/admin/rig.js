@@ -43,9 +43,13 @@ export class FakeView {
 
 /**
  * @param {any} t
- * @param {{driver?: 'uws' | 'node', workers?: number, admin?: object, clock?: () => number}} [options]
+ * @param {{driver?: 'uws' | 'node', workers?: number, admin?: object, clock?: () => number,
+ *   sleep?: (ms: number) => Promise<unknown>}} [options]
  */
-export async function startAdmin(t, { driver = 'uws', workers = 1, admin = {}, clock = Date.now } = {}) {
+export async function startAdmin(
+  t,
+  { driver = 'uws', workers = 1, admin = {}, clock = Date.now, sleep } = {},
+) {
   const view = new FakeView()
   const calls = []
   /** Workers that do not answer calls. */
@@ -81,6 +85,7 @@ export async function startAdmin(t, { driver = 'uws', workers = 1, admin = {}, c
         version: '0.0.0',
         index,
         clock,
+        sleep,
       }),
     )
     const port = await freePort()
@@ -101,12 +106,12 @@ export async function startAdmin(t, { driver = 'uws', workers = 1, admin = {}, c
     /**
      * @param {string} name of the endpoint
      * @param {string | Buffer | object} body
-     * @param {{token?: string, worker?: number}} [options]
+     * @param {{token?: string, worker?: number, headers?: Record<string, string>}} [options]
      */
-    async post(name, body, { token, worker = 0 } = {}) {
+    async post(name, body, { token, worker = 0, headers = {} } = {}) {
       const answer = await fetch(`${urls[worker]}/api/${name}`, {
         method: 'POST',
-        headers: token === undefined ? {} : { Authorization: `Bearer ${token}` },
+        headers: token === undefined ? headers : { ...headers, Authorization: `Bearer ${token}` },
         body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
       })
       return { status: answer.status, headers: answer.headers, body: await answer.json() }

@@ -345,7 +345,10 @@ t.test('one admin page is enough for all nodes', async t => {
       })
     ).status
   for (let n = 0; n < 10; n++) t.equal(await guess(nodes[0]), 401)
-  t.equal(await guess(nodes[0]), 429, 'whichever of its workers it comes to')
+  // One of them waits for its answer, longer than this test.
+  const more = [guess(nodes[0]), guess(nodes[0])]
+  for (const answer of more) answer.catch(() => {})
+  t.equal(await Promise.race(more), 429, 'whichever of its workers it comes to')
   t.equal(await guess(nodes[1]), 401)
 })
 

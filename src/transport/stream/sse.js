@@ -34,8 +34,8 @@ export class SseTransport extends StreamTransport {
 
   mount() {
     const path = this.context.config.sse.handler_prefix
-    this.server.route('GET', path, exchange => this.#get(exchange))
-    this.server.route('POST', path, exchange => this.#post(exchange))
+    this.cors.route(this.server, 'GET', path, exchange => this.#get(exchange))
+    this.cors.route(this.server, 'POST', path, exchange => this.#post(exchange))
     this.cors.refuse(this.server, path, 'GET, POST')
   }
 
@@ -138,10 +138,12 @@ export class UniSseTransport extends UniStreamTransport {
 
   mount() {
     const { handler_prefix, max_request_body_size } = this.context.config.uni_sse
-    this.server.route('GET', handler_prefix, exchange =>
+    this.cors.route(this.server, 'GET', handler_prefix, exchange =>
       this.begin(exchange, queryValue(exchange.query, 'cf_connect') || '{}', this.client(exchange)),
     )
-    this.server.route('POST', handler_prefix, exchange => this.post(exchange, max_request_body_size))
+    this.cors.route(this.server, 'POST', handler_prefix, exchange =>
+      this.post(exchange, max_request_body_size),
+    )
     this.cors.refuse(this.server, handler_prefix, 'GET, POST')
   }
 

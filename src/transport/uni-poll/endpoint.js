@@ -65,6 +65,7 @@ export class UniPollEndpoint {
   /** @param {Exchange} exchange */
   #get(exchange) {
     const head = this.#head(exchange)
+    if (!this.#cors.admits(exchange)) return this.#refuse(exchange, head, refusals.origin)
     if (!this.#admission.admits()) return this.#refuse(exchange, head, refusals.tooMany)
     this.#begin(exchange, head, this.#clientOf(exchange), null, false)
   }
@@ -72,6 +73,7 @@ export class UniPollEndpoint {
   /** @param {Exchange} exchange */
   #post(exchange) {
     const head = this.#head(exchange)
+    if (!this.#cors.admits(exchange)) return this.#refuse(exchange, head, refusals.origin)
     if (!this.#admission.admits()) return this.#refuse(exchange, head, refusals.tooMany)
     const client = this.#clientOf(exchange)
     const json = /\bjson\b/i.test(exchange.header('content-type'))

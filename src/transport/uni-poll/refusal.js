@@ -1,4 +1,5 @@
 import { Disconnect, disconnects, errors, ReplyError } from '../../errors.js'
+import { NOT_ALLOWED } from '../origin.js'
 
 /** An error answer to a poll: HTTP status, error code and message. */
 export class Refusal extends Error {
@@ -27,6 +28,7 @@ export const refusals = Object.freeze({
   tooManyChannels: new Refusal(400, errors.limitExceeded.code, 'too many channels'),
   unauthorized: new Refusal(401, errors.unauthorized.code, 'a token is required'),
   anonymous: new Refusal(403, errors.permissionDenied.code, 'anonymous tokens are not allowed'),
+  origin: new Refusal(403, errors.permissionDenied.code, NOT_ALLOWED),
   method: new Refusal(405, errors.badRequest.code, 'method must be GET or POST'),
   tooLong: new Refusal(413, errors.badRequest.code, 'the body is too long'),
   tooMany: new Refusal(503, errors.tooManyRequests.code, 'too many connections'),
