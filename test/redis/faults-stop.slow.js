@@ -1,8 +1,9 @@
 // Redis stands still, and goes on.
 
 import t from 'tap'
+import { memory } from '../memory.js'
 import { RawClient } from '../raw-client.js'
-import { channels, memory, namespaces, open, startNode } from './nodes.js'
+import { channels, namespaces, open, startNode } from './nodes.js'
 import { pause, startRedis } from './servers.js'
 import { audit, begin, Listener, Load, SdkListener } from './traffic.js'
 

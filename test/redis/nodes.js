@@ -1,6 +1,5 @@
 // Gateways joined by Redis, for tests.
 
-import { readFileSync } from 'node:fs'
 import { startGateway } from '../gateway.js'
 
 export const open = { allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true, presence: true }
@@ -42,10 +41,3 @@ export function startNode(t, address, { redis = {}, workers = 2, config = {} } =
  * @param {number} count
  */
 export const channels = (namespace, count) => Array.from({ length: count }, (_, i) => `${namespace}:${i}`)
-
-/**
- * @param {number} pid
- * @returns {number} MB of memory that the process has
- */
-export const memory = pid =>
-  Number(readFileSync(`/proc/${pid}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)?.[1] ?? 0) / 1024

@@ -80,6 +80,13 @@ export const transportOptions = [
     `A long-poll session ends after this time without a pending poll. ${HALLEY_ONLY}`,
     { max: 3_600_000 },
   ),
+  int(
+    'poll.replies_max_size',
+    67108864,
+    'Maximum unacknowledged replies of all long-poll sessions of a worker. Above it, sessions with more than an equal ' +
+      'share close with 3008. Halley only.',
+    { unit: 'bytes', min: 1048576, max: 2147483647 },
+  ),
   string(
     'emulation.handler_prefix',
     '/emulation',

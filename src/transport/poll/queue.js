@@ -24,6 +24,37 @@ function join(messages) {
 }
 
 /**
+ * Limits of the queues of a worker, and what its clients have requested so far: replies, and answers that are sent
+ * again. Publications do not count, because all queues share their bytes. Above the limit a queue with more than an
+ * equal share gets no more, so the sum stays below twice the limit.
+ */
+export class QueueLimits {
+  /** Requested bytes in all queues. */
+  bytes = 0
+  /** Queues with such bytes. */
+  queues = 0
+
+  /** @param {number} pending bytes of one queue that are not sent yet @param {number} requested of all queues */
+  constructor(pending, requested) {
+    this.pending = pending
+    this.requested = requested
+  }
+
+  /** @param {number} bytes of a queue @param {number} more @returns {boolean} whether it may have more */
+  allows(bytes, more) {
+    if (this.bytes + more <= this.requested) return true
+    const queues = bytes > 0 ? this.queues : this.queues + 1
+    return (bytes + more) * queues <= this.requested
+  }
+
+  /** The requested bytes of a queue change. @param {number} from @param {number} to */
+  change(from, to) {
+    this.bytes += to - from
+    this.queues += (to > 0 ? 1 : 0) - (from > 0 ? 1 : 0)
+  }
+}
+
+/**
  * The outgoing queue of a long-poll session. Messages are numbered from 1 and stay until the client acknowledges them,
  * so a lost answer can be sent again.
  *
@@ -31,7 +62,7 @@ function join(messages) {
  *         ^ acked ^ sent  ^ last
  *    gone |  held | pending
  *
- * Its timer is the timeout of its poll or, without a poll, of its session.
+ * At most `limits.pending` bytes are pending, or one message of at most CUT more; as many are held. Its timer is the timeout of its poll or, without a poll, of its session.
  */
 export class PollQueue extends Timer {
   /** Last message acknowledged by the client. */
@@ -44,6 +75,8 @@ export class PollQueue extends Timer {
   pending = 0
   /** Bytes resent since the last acknowledgement. */
   #repeated = 0
+  /** Its part of `limits.bytes`: replies among the messages and resent bytes, or more. */
+  #requested = 0
   /** Number of the last POST of commands that was accepted. */
   received = 0
   /** A message did not fit: no more are added, and the session is closed. */
@@ -59,11 +92,11 @@ export class PollQueue extends Timer {
   /** @type {Encoded[]} those behind `acked` */
   #messages = []
 
-  /** @param {Session} session @param {number} limit bytes that may be pending */
-  constructor(session, limit) {
+  /** @param {Session} session @param {QueueLimits} limits shared by all queues */
+  constructor(session, limits) {
     super()
     this.session = session
-    this.limit = limit
+    this.limits = limits
   }
 
   onTimer() {
@@ -76,22 +109,41 @@ export class PollQueue extends Timer {
   }
 
   /**
-   * A message longer than the limit fits when it is alone; otherwise the client could never receive it.
+   * A message longer than the limit may fit when it is alone; otherwise the client could never receive it.
    * @param {Encoded} message
    */
   fits(message) {
-    return this.pending === 0 || this.pending + sizeOf(message) <= this.limit
+    const size = sizeOf(message)
+    const { pending } = this.limits
+    return this.pending === 0 ? this.held + size <= pending + CUT : this.pending + size <= pending
   }
 
-  /** @param {Encoded} message framed; must not be changed afterwards */
-  add(message) {
+  /**
+   * @param {Encoded} message framed; must not be changed afterwards
+   * @param {boolean} shared whether other queues have the same message
+   */
+  add(message, shared) {
     if (this.full) return
-    if (!this.fits(message)) {
+    const size = sizeOf(message)
+    if (!this.fits(message) || !(shared || this.#request(size))) {
       this.full = true
       return
     }
-    this.pending += sizeOf(message)
+    this.pending += size
     this.#messages.push(message)
+  }
+
+  /** @param {number} bytes @returns {boolean} false: too many */
+  #request(bytes) {
+    if (!this.limits.allows(this.#requested, bytes)) return false
+    this.#setRequested(this.#requested + bytes)
+    return true
+  }
+
+  /** @param {number} bytes */
+  #setRequested(bytes) {
+    this.limits.change(this.#requested, bytes)
+    this.#requested = bytes
   }
 
   /** Adds the last message. @param {Encoded} message framed @param {{code: number, reason: string}} closeNotice */
@@ -99,6 +151,8 @@ export class PollQueue extends Timer {
     if (this.full) this.clear()
     this.full = true
     this.closeNotice = closeNotice
+    // EndedSessions limits what ended sessions have.
+    this.#setRequested(0)
     this.pending += sizeOf(message)
     this.#messages.push(message)
   }
@@ -108,6 +162,7 @@ export class PollQueue extends Timer {
     this.acked = this.sent = this.acked + this.#messages.length
     this.held = this.pending = 0
     this.#messages = []
+    this.#setRequested(0)
   }
 
   /** @param {number} number last message that the client has, `acked` to `sent` */
@@ -121,6 +176,22 @@ export class PollQueue extends Timer {
       this.#messages = []
       this.held = 0
     }
+    if (count > 0) this.#setRequested(Math.min(this.#requested, this.held + this.pending))
+  }
+
+  /** What is held is sent again. Earlier answers may still be in the memory of connections that do not read. */
+  #repeat() {
+    this.#repeated += this.held
+    const tooMuch = this.#repeated > MAX_REPEATED
+    if (this.closeNotice === null) {
+      if (tooMuch || !this.#request(this.held)) this.full = true
+    } else if (tooMuch) {
+      const last = this.#messages.slice(-1)
+      this.clear()
+      this.acked = this.sent = this.acked - 1
+      this.pending = sizeOf(last[0])
+      this.#messages = last
+    }
   }
 
   /**
@@ -128,10 +199,9 @@ export class PollQueue extends Timer {
    *   message is left for a later answer
    */
   next() {
+    if (this.held > 0) this.#repeat()
     const messages = this.#messages
     let count = messages.length
-    this.#repeated += this.held
-    if (this.#repeated > MAX_REPEATED && this.closeNotice === null) this.full = true
     if (count === 0) return { body: '', seq: this.acked, whole: true }
     if (this.held + this.pending > CUT) {
       let size = 0

@@ -2,13 +2,16 @@ import { disconnects } from '../../errors.js'
 import { Session } from '../../session/session.js'
 import { sizeOf } from '../../stats/traffic.js'
 import { lines } from '../stream/framing.js'
-import { EndedSessions, PollQueue } from './queue.js'
+import { EndedSessions, PollQueue, QueueLimits } from './queue.js'
 
 /** @import { Codec, Encoded } from '../../protocol/contract.js' */
 /** @import { WorkerContext } from '../../worker/context.js' */
 /** @import { Fanout } from '../fanout.js' */
 /** @import { Carrier, Transport } from '../index.js' */
 /** @import { WaitingPoll } from './answer.js' */
+
+/** Replies of at least this length (characters) are kept as bytes outside of the JavaScript heap. */
+const LARGE = 4096
 
 /** Queues processed in one turn of the event loop, a few ms of work. */
 const MAX_PER_TURN = 128
@@ -26,7 +29,7 @@ export class PollTransport {
   traffic
   #fanout
   #sessionTimeout
-  #limit
+  #limits
   #timers
   #ended = new EndedSessions(queue => this.#timers.cancel(queue))
   /** @type {PollQueue[]} */
@@ -41,7 +44,8 @@ export class PollTransport {
     this.traffic = context.traffic.of(this.name)
     this.#fanout = fanout
     this.#sessionTimeout = context.config.poll.session_timeout
-    this.#limit = context.config.client.queue_max_size
+    const { client, poll } = context.config
+    this.#limits = new QueueLimits(client.queue_max_size, poll.replies_max_size)
     this.#timers = context.timers
   }
 
@@ -69,7 +73,7 @@ export class PollTransport {
   /** @param {Codec} codec @param {string} user @returns {PollQueue} of a new session */
   open(codec, user) {
     const session = new Session(this, null, codec, 0)
-    const queue = new PollQueue(session, this.#limit)
+    const queue = new PollQueue(session, this.#limits)
     session.connection = queue
     session.user = user
     session.sessionId = this.context.newSessionId()
@@ -183,11 +187,11 @@ export class PollTransport {
 
   // Sessions
 
-  /** @param {PollQueue} queue @param {Encoded} message framed */
-  #enqueue(queue, message) {
+  /** @param {PollQueue} queue @param {Encoded} message framed @param {boolean} shared with other queues */
+  #enqueue(queue, message, shared) {
     // The limit does not apply while a poll waits: its answer empties the queue.
     if (queue.waitingPoll && !queue.fits(message)) this.#answer(queue)
-    queue.add(message)
+    queue.add(message, shared)
     if (!queue.listed) {
       queue.listed = true
       this.#filled.push(queue)
@@ -203,7 +207,9 @@ export class PollTransport {
 
   /** @type {Transport['send']} */
   send({ connection, codec }, message) {
-    this.#enqueue(connection, this.#frame(message, codec))
+    const framed = this.#frame(message, codec)
+    const large = typeof framed === 'string' && framed.length >= LARGE
+    this.#enqueue(connection, large ? Buffer.from(framed) : framed, false)
   }
 
   /** @type {Carrier['deliver']} */
@@ -213,7 +219,7 @@ export class PollTransport {
     for (const { connection, codec } of members) {
       // All followers of a topic have the same codec.
       framed ??= this.#frame(message, codec)
-      this.#enqueue(connection, framed)
+      this.#enqueue(connection, framed, true)
     }
     return clients
   }

@@ -1,15 +1,16 @@
 import t from 'tap'
-import { CUT, EndedSessions, PollQueue } from '../../../src/transport/poll/queue.js'
+import { CUT, EndedSessions, PollQueue, QueueLimits } from '../../../src/transport/poll/queue.js'
 
-const queue = (limit = 1000, sessionId = 's') => new PollQueue(/** @type {any} */ ({ sessionId }), limit)
+const queue = (limit = 1000, sessionId = 's', limits = new QueueLimits(limit, Number.MAX_SAFE_INTEGER)) =>
+  new PollQueue(/** @type {any} */ ({ sessionId }), limits)
 
 t.test('messages stay until they are acknowledged', async t => {
   const box = queue()
   t.same(box.next(), { body: '', seq: 0, whole: true })
-  box.add('a\n')
-  box.add('b\n')
+  box.add('a\n', false)
+  box.add('b\n', false)
   t.same(box.next(), { body: 'a\nb\n', seq: 2, whole: true })
-  box.add('c\n')
+  box.add('c\n', false)
   t.same(box.next(), { body: 'a\nb\nc\n', seq: 3, whole: true })
   box.acknowledge(1)
   t.same(box.next(), { body: 'b\nc\n', seq: 3, whole: true })
@@ -17,19 +18,19 @@ t.test('messages stay until they are acknowledged', async t => {
   box.acknowledge(3)
   t.same(box.next(), { body: '', seq: 3, whole: true })
   t.equal(box.hasMessages, false)
-  box.add('d\n')
+  box.add('d\n', false)
   t.same(box.next(), { body: 'd\n', seq: 4, whole: true })
 })
 
 t.test('texts and bytes share a body', async t => {
   const box = queue()
-  box.add('é\n')
-  box.add(Buffer.from('b\n'))
-  box.add('🎈\n')
+  box.add('é\n', false)
+  box.add(Buffer.from('b\n'), false)
+  box.add('🎈\n', false)
   t.equal(String(box.next().body), 'é\nb\n🎈\n')
   const shared = Buffer.from('shared')
   const other = queue()
-  other.add(shared)
+  other.add(shared, false)
   t.equal(other.next().body, shared, 'one alone is not copied')
 })
 
@@ -44,7 +45,7 @@ t.test('bytes are counted, whatever is given, acknowledged and added in between'
     if (what < 6) {
       const size = random(100) === 0 ? random(CUT) : random(50)
       const message = random(2) ? 'ü'.repeat(size) : Buffer.alloc(size)
-      box.add(message)
+      box.add(message, false)
       all.push(message)
     } else if (what < 8) {
       const { seq, body, whole } = box.next()
@@ -71,7 +72,7 @@ t.test('bytes are counted, whatever is given, acknowledged and added in between'
 t.test('a long answer ends with the message that makes it too long', async t => {
   const box = queue(10 * CUT)
   const half = 'x'.repeat(CUT / 2)
-  for (let i = 0; i < 5; i++) box.add(half)
+  for (let i = 0; i < 5; i++) box.add(half, false)
   for (const seq of [2, 4]) {
     t.match(box.next(), { seq, whole: false })
     t.match(box.next(), { seq, whole: false }, 'again the same')
@@ -82,31 +83,90 @@ t.test('a long answer ends with the message that makes it too long', async t => 
 
 t.test('what does not fit makes it full; one long message alone fits', async t => {
   const box = queue(10)
-  box.add('x'.repeat(50))
+  box.add('x'.repeat(50), false)
   t.equal(box.full, false)
-  box.add('y')
+  box.add('y', false)
   t.equal(box.full, true)
   box.next()
-  box.add('z')
+  box.add('z', false)
   t.equal(box.next().body, 'x'.repeat(50), 'nothing more goes in')
 
   const given = queue(10)
-  given.add('x'.repeat(10))
+  given.add('x'.repeat(10), false)
   given.next()
-  given.add('y'.repeat(10))
+  given.add('y'.repeat(10), false)
   t.equal(given.full, false, 'what was given does not count')
+})
+
+t.test('however long one message is, a queue is bounded', async t => {
+  const box = queue(10)
+  box.add('x'.repeat(CUT + 11), false)
+  t.equal(box.full, true)
+  t.same([box.pending, box.next().body], [0, ''])
+
+  const shared = queue(10)
+  shared.add(Buffer.alloc(CUT + 11), true)
+  t.equal(shared.full, true, 'a publication, too')
+
+  const given = queue(10)
+  given.add('x'.repeat(CUT), false)
+  given.next()
+  given.add('y'.repeat(10), false)
+  t.equal(given.full, false)
+  given.next()
+  given.add('z', false)
+  t.equal(given.full, true, 'what is not acknowledged counts when a message is longer than the limit')
+  t.equal(given.held + given.pending, CUT + 10)
+})
+
+t.test('the replies of all queues are bounded together: the largest end, those of others pass', async t => {
+  const limits = new QueueLimits(CUT, 4 * CUT)
+  const large = Array.from({ length: 100 }, (_, i) => queue(0, `large ${i}`, limits))
+  const small = Array.from({ length: 100 }, (_, i) => queue(0, `small ${i}`, limits))
+  for (const box of large) box.add('x'.repeat(CUT), false)
+  for (const box of small) box.add('a reply', false)
+  t.equal(large.filter(({ full }) => full).length, 96)
+  t.notOk(small.some(({ full }) => full))
+  t.equal(limits.bytes, 4 * CUT + 700)
+  t.equal(limits.queues, 104)
+  for (const box of small) box.add(Buffer.alloc(CUT - 7), true)
+  t.notOk(
+    small.some(({ full }) => full),
+    'publications are shared, and do not count',
+  )
+  const [first, second] = large
+  first.next()
+  first.next()
+  t.equal(first.full, true, 'an answer that is sent again counts')
+  second.next()
+  second.acknowledge(1)
+  t.equal(limits.queues, 103)
+  for (const box of [...large, ...small]) box.clear()
+  t.same([limits.bytes, limits.queues], [0, 0])
+})
+
+t.test('of an ended session that is asked again and again only the end is left', async t => {
+  const box = queue(10 * CUT)
+  for (let i = 0; i < 3; i++) box.add('x'.repeat(CUT / 4), false)
+  box.end('bye', { code: 3001, reason: 'shutdown' })
+  let answers = 0
+  while (box.next().body !== 'bye') answers++
+  t.equal(answers, 1 + Math.floor((16 * CUT) / ((CUT * 3) / 4 + 3)))
+  t.match(box.next(), { body: 'bye', seq: 4, whole: true })
+  box.acknowledge(4)
+  t.equal(box.hasMessages, false)
 })
 
 t.test('what is given again and again makes it full', async t => {
   const box = queue(10 * CUT)
-  box.add('x'.repeat(CUT))
+  box.add('x'.repeat(CUT), false)
   for (let i = 0; i < 17; i++) box.next()
   t.equal(box.full, false)
   box.next()
   t.equal(box.full, true)
   const other = queue(10 * CUT)
   for (let i = 0; i < 50; i++) {
-    other.add('x'.repeat(CUT))
+    other.add('x'.repeat(CUT), false)
     for (let times = 0; times < 10; times++) other.next()
     other.acknowledge(i + 1)
   }
@@ -115,14 +175,14 @@ t.test('what is given again and again makes it full', async t => {
 
 t.test('a full one has nothing to say but its closeNotice; others have all', async t => {
   const full = queue(1)
-  for (const text of ['1', '2', '3']) full.add(text)
+  for (const text of ['1', '2', '3']) full.add(text, false)
   full.end('bye', { code: 3008, reason: 'slow' })
   t.same(full.next(), { body: 'bye', seq: 2, whole: true })
   const other = queue()
-  for (const text of ['1', '2', '3']) other.add(text)
+  for (const text of ['1', '2', '3']) other.add(text, false)
   other.end('bye', { code: 3001, reason: 'shutdown' })
   t.same(other.next(), { body: '123bye', seq: 4, whole: true })
-  other.add('4')
+  other.add('4', false)
   t.same(other.next().seq, 4, 'nothing comes after')
 })
 

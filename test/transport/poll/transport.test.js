@@ -17,7 +17,10 @@ function setUp() {
   const traffic = new Traffic([])
   const fanout = new Fanout({ publish: () => {} }, traffic)
   const context = {
-    config: { poll: { session_timeout: 30_000 }, client: { queue_max_size: 1_000_000 } },
+    config: {
+      poll: { session_timeout: 30_000, replies_max_size: 64_000_000 },
+      client: { queue_max_size: 1_000_000 },
+    },
     sessions,
     traffic,
     timers,
