@@ -51,11 +51,13 @@
 
 /**
  * @typedef {object} WebSocketRoute
- * @property {number} maxMessage bytes; a longer message closes with 1009 and an empty reason
+ * @property {number} maxMessage bytes; a longer message closes with 1009 and an empty reason. At most twice as much is
+ *   kept of an unfinished message. uws cannot send a close frame at the header of a message: it reads up to twice
+ *   maxMessage (at most 1 MB more) for that, and cuts the connection of a longer one. Both call `close` with 1009
  * @property {number} maxBuffered unread bytes of a connection before `overflow` is called
  * @property {null | {level: number, minSize: number}} compression permessage-deflate is offered (client and server
  *   without context takeover); messages below minSize bytes are not compressed. null: never negotiated. maxMessage also
- *   limits the decompressed size; uws cuts a connection whose message exceeds it by more than 1 MB, without 1009.
+ *   limits the decompressed size.
  *   `level` is for node, which compresses a publication once; uws compresses for each receiver, at its own level
  * @property {string[]} protocols known subprotocols. The first known one OFFERED by the client is chosen; nothing
  *   offered, an empty header, or only unknown ones: no subprotocol in the answer

@@ -44,6 +44,12 @@ export class NodeConnection extends WebSocket {
     if (this.live && unread > route.maxBuffered) route.overflow(/** @type {any} */ (this))
   }
 
+  /** `ws` answers each ping with it. @param {Buffer} data @param {boolean} mask @param {() => void} done */
+  pong(data, mask, done) {
+    releaseChunks(this)
+    super.pong(data, mask, done)
+  }
+
   /** Bytes not accepted by the kernel yet. */
   get unread() {
     return this.socket.destroyed ? 0 : this.socket.writableLength
@@ -71,8 +77,15 @@ function onMessage(data, binary) {
 
 /** @this {NodeConnection} */
 function onPong() {
+  releaseChunks(this)
   if (this.closeCode === 0) this.group.route.pong(this)
 }
+
+/** Close codes that `ws` sends for its errors. @type {Record<string, number>} */
+const CLOSE_CODES = Object.freeze({
+  WS_ERR_UNSUPPORTED_MESSAGE_LENGTH: 1009,
+  WS_ERR_TOO_MANY_BUFFERED_PARTS: 1008,
+})
 
 /**
  * `ws` has already started to close the connection; the close event follows.
@@ -80,7 +93,7 @@ function onPong() {
  * @param {Error & {code?: string}} error
  */
 function onError(error) {
-  if (this.closeCode === 0 && error.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH') this.closeCode = 1009
+  if (this.closeCode === 0) this.closeCode = CLOSE_CODES[error.code ?? ''] ?? 0
 }
 
 /** @this {NodeConnection} @param {number} code @param {Buffer} reason */
@@ -98,6 +111,23 @@ function onClose(code, reason) {
  */
 function releaseInflater(connection) {
   connection._extensions?.['permessage-deflate']?.cleanup?.()
+}
+
+/**
+ * Called for a control frame. `ws` keeps each fragment of an unfinished message as a part of the chunk that the socket
+ * has read, up to 64 KB. Control frames between small fragments would fill these chunks: copies release them.
+ * @param {any} connection
+ */
+function releaseChunks(connection) {
+  /** @type {Buffer[]} */
+  const fragments = connection._receiver?._fragments ?? []
+  for (let i = fragments.length - 1; i >= 0; i--) {
+    const fragment = fragments[i]
+    // All earlier ones are copies, too.
+    if (fragment.buffer.byteLength === fragment.length) return
+    fragments[i] = Buffer.allocUnsafeSlow(fragment.length)
+    fragments[i].set(fragment)
+  }
 }
 
 /** @typedef {{topics: Set<string> | null}} Member */

@@ -14,6 +14,17 @@ import { encodeCompressed, encodeMessage } from './websocket-frame.js'
 
 /** @typedef {any} Handle a NodeConnection */
 
+/**
+ * `ws` keeps the pieces of an unfinished message as they came, each with some 200 bytes of its own. So the limits follow
+ * the longest message, for pieces of an ordinary size: 1 KB for fragments, 512 bytes for what the socket reads at once.
+ * More of them close with 1008.
+ * @param {number} maxMessage bytes
+ */
+const pieceLimits = maxMessage => ({
+  maxFragments: 64 + Math.ceil(maxMessage / 1024),
+  maxBufferedChunks: 64 + Math.ceil(maxMessage / 512),
+})
+
 const LISTEN_BACKLOG = 4096
 const CLOSE_TIMEOUT = 5000
 /** Timeouts of uWebSockets.js. */
@@ -77,6 +88,7 @@ export class NodeServer {
         ? { serverNoContextTakeover: true, clientNoContextTakeover: true }
         : false,
       maxPayload: route.maxMessage,
+      ...pieceLimits(route.maxMessage),
       closeTimeout: CLOSE_TIMEOUT,
       WebSocket: NodeConnection,
       // Called between the checks of the handshake and its answer: only well-formed requests get here, and each

@@ -19,8 +19,10 @@ const CLOSED = -2
 
 /** Connections that a sweep visits between two looks at the clock, some µs. */
 const SWEPT_AT_ONCE = 32
-/** A message longer than allowed by at most this is read and answered with 1009; the library cuts longer ones. */
+/** A message longer than allowed by at most this is read and answered with 1009, if it is not twice as long. */
 const MESSAGE_SLACK = 1024 * 1024
+/** Reason of the library for the end of a connection that has announced a longer message. */
+const TOO_LONG = 'Received too big message'
 const CLOSE_TIMEOUT = 5000
 /** With 0, the timeout that `end()` arms closes the descriptor at the library's next 4 s tick. */
 const NO_IDLE_TIMEOUT = 0
@@ -88,7 +90,8 @@ export class UwsWebSockets {
       compression: !route.compression ? 0 : this.#uws.SHARED_COMPRESSOR | this.#uws.SHARED_DECOMPRESSOR,
       idleTimeout: NO_IDLE_TIMEOUT,
       sendPingsAutomatically: false,
-      maxPayloadLength: route.maxMessage + MESSAGE_SLACK,
+      // The library keeps what has come of an unfinished message, up to this.
+      maxPayloadLength: route.maxMessage + Math.min(route.maxMessage, MESSAGE_SLACK),
       // Hard limit behind the sweeps: the client has missed a message and must not receive another.
       maxBackpressure: 2 * route.maxBuffered + 1024 * 1024,
       closeOnBackpressureLimit: /** @type {any} */ (1),
@@ -239,8 +242,10 @@ export class UwsWebSockets {
     if (ws.place >= 0) this.#remove(ws)
     ws.place = CLOSED
     const notice = this.#pendingCloses.remove(ws)
-    if (notice !== undefined) group.route.close(ws, notice.code, notice.reason)
-    else group.route.close(ws, code, Buffer.from(reason).toString())
+    if (notice !== undefined) return group.route.close(ws, notice.code, notice.reason)
+    const text = Buffer.from(reason).toString()
+    if (code === 1006 && text === TOO_LONG) group.route.close(ws, 1009, '')
+    else group.route.close(ws, code, text)
   }
 
   /** Removes a socket from the open ones; the last one moves to its place. @param {any} ws */

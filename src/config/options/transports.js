@@ -37,7 +37,8 @@ export const transportOptions = [
   int(
     'websocket.message_size_limit',
     65536,
-    'Maximum size of a message from a client; larger ones close with 1009.',
+    'Maximum size of a message from a client; larger ones close with 1009. With `uws`, a message of more than twice the ' +
+      'size ends the connection without a close frame.',
     BODY,
   ),
   bool(

@@ -136,6 +136,41 @@ export function webSocketConformance(t, driver) {
     },
   )
 
+  t.test('a message announced as much too long ends the connection before it has come', async t => {
+    const { port, recorder } = await pair(t, driver, { maxMessage: 70_000 })
+    const client = await RawClient.upgraded(t, port)
+    const head = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+    head.writeBigUInt64BE(140_001n, 2)
+    client.write(head)
+    // A close frame on node; uWebSockets.js cannot send one.
+    await client.until('\x88').catch(() => {})
+    client.socket.destroy()
+    t.equal((await recorder.next('close')).code, 1009)
+  })
+
+  t.test('a message in small pieces arrives, in very many it takes no memory', async t => {
+    const { port, recorder } = await pair(t, driver)
+    const client = await RawClient.upgraded(t, port)
+    const fragment = (/** @type {number} */ first) =>
+      Buffer.concat([Buffer.from([first, 0x81, 0, 0, 0, 0]), Buffer.from('x')])
+    const ping = clientFrame(9, 'in between')
+    const pieces = Array.from({ length: 100 }, () => Buffer.concat([fragment(0x00), ping]))
+    for (const piece of [fragment(0x01), ...pieces, fragment(0x80)]) {
+      client.write(piece)
+      await new Promise(setImmediate)
+    }
+    t.equal((await recorder.next('message')).data.toString(), 'x'.repeat(102))
+    client.write(Buffer.concat([fragment(0x01), ...Array.from({ length: 1000 }, () => fragment(0x00))]))
+    if (driver === 'node') {
+      await client.until('\x88\x02\x03\xf0')
+      client.socket.destroy()
+      t.equal((await recorder.next('close')).code, 1008, 'ws would keep 200 bytes for each')
+    } else {
+      client.write(fragment(0x80))
+      t.equal((await recorder.next('message')).data.length, 1002)
+    }
+  })
+
   t.test('text and bytes go out as they are', async t => {
     const { server, client, connection } = await pair(t, driver)
     server.subscribe(connection, 'topic')
