@@ -84,8 +84,8 @@ export const transportOptions = [
   int(
     'poll.replies_max_size',
     67108864,
-    'Maximum unacknowledged replies of all long-poll sessions of a worker. Above it, sessions with more than an equal ' +
-      'share close with 3008. Halley only.',
+    'Maximum unacknowledged replies of all long-poll sessions of a worker. Above it, the session that has ' +
+      'acknowledged nothing for longest closes with 3008. Halley only.',
     { unit: 'bytes', min: 1048576, max: 2147483647 },
   ),
   string(

@@ -146,10 +146,10 @@ export class PollEndpoint {
    * @param {PollQueue} queue @param {PollRequest} request @param {Buffer} body
    * @returns {Answer | null} null: the request is valid
    */
-  #refusal({ acked, sent, received, closeNotice }, { ack, send, close }, body) {
+  #refusal({ acked, sent, received, closeNotice, full }, { ack, send, close }, body) {
     if (ack > sent) return answers.tooHigh
     // Messages before the close may have been dropped.
-    if (closeNotice !== null) return ack < 0 ? answers.ended : null
+    if (closeNotice !== null || full) return ack < 0 ? answers.ended : null
     if (ack >= 0 && ack < acked) return answers.tooLow
     if (send > received + 1) return answers.gap
     if (send > 0 && body.length === 0 && !close) return answers.empty

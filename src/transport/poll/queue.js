@@ -25,32 +25,44 @@ function join(messages) {
 
 /**
  * Limits of the queues of a worker, and what its clients have requested so far: replies, and answers that are sent
- * again. Publications do not count, because all queues share their bytes. Above the limit a queue with more than an
- * equal share gets no more, so the sum stays below twice the limit.
+ * again. Publications do not count, because all queues share their bytes. Above the limit, the queue whose client has
+ * acknowledged nothing for longest makes room.
  */
 export class QueueLimits {
   /** Requested bytes in all queues. */
   bytes = 0
-  /** Queues with such bytes. */
-  queues = 0
+  /** @type {Set<PollQueue>} queues with such bytes, by their last acknowledgement */
+  #holders = new Set()
+  #dropped
 
-  /** @param {number} pending bytes of one queue that are not sent yet @param {number} requested of all queues */
-  constructor(pending, requested) {
+  /**
+   * @param {number} pending bytes of one queue that are not sent yet @param {number} requested bytes of all queues
+   * @param {(queue: PollQueue) => void} dropped the messages of a queue were dropped: its session must end
+   */
+  constructor(pending, requested, dropped) {
     this.pending = pending
     this.requested = requested
+    this.#dropped = dropped
   }
 
-  /** @param {number} bytes of a queue @param {number} more @returns {boolean} whether it may have more */
-  allows(bytes, more) {
-    if (this.bytes + more <= this.requested) return true
-    const queues = bytes > 0 ? this.queues : this.queues + 1
-    return (bytes + more) * queues <= this.requested
+  /** @param {PollQueue} queue @param {number} more bytes @returns {boolean} whether it may have them */
+  makeRoom(queue, more) {
+    if (more > this.requested) return false
+    for (const oldest of this.#holders) {
+      if (this.bytes + more <= this.requested) return true
+      if (oldest === queue) return false
+      oldest.drop()
+      this.#dropped(oldest)
+    }
+    return true
   }
 
-  /** The requested bytes of a queue change. @param {number} from @param {number} to */
-  change(from, to) {
+  /** The requested bytes of a queue change. @param {PollQueue} queue @param {number} from @param {number} to */
+  change(queue, from, to) {
     this.bytes += to - from
-    this.queues += (to > 0 ? 1 : 0) - (from > 0 ? 1 : 0)
+    // Fewer bytes: something was acknowledged.
+    if (to <= from) this.#holders.delete(queue)
+    if (to > 0) this.#holders.add(queue)
   }
 }
 
@@ -135,14 +147,15 @@ export class PollQueue extends Timer {
 
   /** @param {number} bytes @returns {boolean} false: too many */
   #request(bytes) {
-    if (!this.limits.allows(this.#requested, bytes)) return false
+    if (!this.limits.makeRoom(this, bytes)) return false
     this.#setRequested(this.#requested + bytes)
     return true
   }
 
   /** @param {number} bytes */
   #setRequested(bytes) {
-    this.limits.change(this.#requested, bytes)
+    if (bytes === 0 && this.#requested === 0) return
+    this.limits.change(this, this.#requested, bytes)
     this.#requested = bytes
   }
 
@@ -155,6 +168,12 @@ export class PollQueue extends Timer {
     this.#setRequested(0)
     this.pending += sizeOf(message)
     this.#messages.push(message)
+  }
+
+  /** Makes room for other queues. */
+  drop() {
+    this.clear()
+    this.full = true
   }
 
   /** Drops all messages; numbering continues. */

@@ -45,7 +45,9 @@ export class PollTransport {
     this.#fanout = fanout
     this.#sessionTimeout = context.config.poll.session_timeout
     const { client, poll } = context.config
-    this.#limits = new QueueLimits(client.queue_max_size, poll.replies_max_size)
+    this.#limits = new QueueLimits(client.queue_max_size, poll.replies_max_size, queue =>
+      this.#schedule(queue),
+    )
     this.#timers = context.timers
   }
 

@@ -1,8 +1,11 @@
 import t from 'tap'
 import { CUT, EndedSessions, PollQueue, QueueLimits } from '../../../src/transport/poll/queue.js'
 
-const queue = (limit = 1000, sessionId = 's', limits = new QueueLimits(limit, Number.MAX_SAFE_INTEGER)) =>
-  new PollQueue(/** @type {any} */ ({ sessionId }), limits)
+const queue = (
+  limit = 1000,
+  sessionId = 's',
+  limits = new QueueLimits(limit, Number.MAX_SAFE_INTEGER, () => {}),
+) => new PollQueue(/** @type {any} */ ({ sessionId }), limits)
 
 t.test('messages stay until they are acknowledged', async t => {
   const box = queue()
@@ -119,30 +122,35 @@ t.test('however long one message is, a queue is bounded', async t => {
   t.equal(given.held + given.pending, CUT + 10)
 })
 
-t.test('the replies of all queues are bounded together: the largest end, those of others pass', async t => {
-  const limits = new QueueLimits(CUT, 4 * CUT)
-  const large = Array.from({ length: 100 }, (_, i) => queue(0, `large ${i}`, limits))
-  const small = Array.from({ length: 100 }, (_, i) => queue(0, `small ${i}`, limits))
-  for (const box of large) box.add('x'.repeat(CUT), false)
-  for (const box of small) box.add('a reply', false)
-  t.equal(large.filter(({ full }) => full).length, 96)
-  t.notOk(small.some(({ full }) => full))
-  t.equal(limits.bytes, 4 * CUT + 700)
-  t.equal(limits.queues, 104)
-  for (const box of small) box.add(Buffer.alloc(CUT - 7), true)
-  t.notOk(
-    small.some(({ full }) => full),
-    'publications are shared, and do not count',
-  )
-  const [first, second] = large
+t.test('the replies of all queues are bounded together: the longest unacknowledged ones end', async t => {
+  /** @type {string[]} */
+  const dropped = []
+  const limits = new QueueLimits(CUT, 4 * CUT, ({ session }) => dropped.push(session.sessionId))
+  const boxes = Array.from({ length: 8 }, (_, i) => queue(0, `${i}`, limits))
+  const [first, second, third, fourth, fifth, sixth, seventh, eighth] = boxes
+  for (const box of [first, second, third, fourth]) box.add('x'.repeat(CUT), false)
+  t.equal(limits.bytes, 4 * CUT)
   first.next()
+  first.acknowledge(1)
+  for (let i = 0; i < 3; i++) first.add('x'.repeat(CUT / 4), false)
+  fifth.add('y'.repeat((3 * CUT) / 4), false)
+  t.same(dropped.splice(0), ['1'], 'the first one has acknowledged')
+  t.same([second.full, second.hasMessages, second.pending], [true, false, 0])
   first.next()
-  t.equal(first.full, true, 'an answer that is sent again counts')
-  second.next()
-  second.acknowledge(1)
-  t.equal(limits.queues, 103)
-  for (const box of [...large, ...small]) box.clear()
-  t.same([limits.bytes, limits.queues], [0, 0])
+  first.acknowledge(2)
+  sixth.add('z'.repeat(CUT), false)
+  t.same(dropped.splice(0), ['2'])
+  seventh.add(Buffer.alloc(CUT), true)
+  t.equal(limits.bytes, 3.25 * CUT, 'publications are shared, and do not count')
+  fourth.next()
+  t.equal(fourth.full, false)
+  fourth.next()
+  t.equal(fourth.full, true, 'an answer that is sent again does, and this one is the oldest')
+  t.same(dropped, [])
+  eighth.add('x'.repeat(4 * CUT + 1), false)
+  t.same([eighth.full, dropped.length], [true, 0], 'nobody goes for what is longer than all')
+  for (const box of boxes) box.clear()
+  t.equal(limits.bytes, 0)
 })
 
 t.test('of an ended session that is asked again and again only the end is left', async t => {

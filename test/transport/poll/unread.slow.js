@@ -5,11 +5,16 @@ import { startGateway } from '../../gateway.js'
 import { memory } from '../../memory.js'
 import { PollClient } from '../../poll-client.js'
 import { history, open } from '../../session/support.js'
-import { post } from '../../stream-client.js'
 
-const SESSIONS = 300
+const SESSIONS = 30
 const WORKERS = 2
 const MB = 1024 * 1024
+
+/** Bytes of the reply that each session gets, by channel. */
+const sizes = new Map([
+  ['kept:huge', 6 * MB],
+  ['kept:large', 0.8 * MB],
+])
 
 /** @param {number} count @param {(index: number) => Promise<void>} work */
 async function inParallel(count, work) {
@@ -17,69 +22,56 @@ async function inParallel(count, work) {
   const run = async () => {
     while (next < count) await work(next++)
   }
-  await Promise.all(Array.from({ length: 20 }, run))
+  await Promise.all(Array.from({ length: 3 }, run))
 }
 
 for (const driver of /** @type {const} */ (['uws', 'node'])) {
-  t.test(`${driver}: 300 sessions with large replies that nobody acknowledges`, async t => {
+  t.test(`${driver}: ${SESSIONS} sessions with large replies that nobody acknowledges`, async t => {
     const gateway = await startGateway(
       t,
       {
         workers: WORKERS,
         http_server: { driver },
-        rpc: { ping: { enabled: true } },
-        poll: { enabled: true, replies_max_size: 32 * MB },
+        poll: { enabled: true, session_timeout: '5m', replies_max_size: 8 * MB },
         client: { allow_anonymous_connect_without_token: true },
         channel: {
           namespaces: [{ name: 'kept', ...open, ...history, history_size: 300, force_recovery: true }],
         },
       },
-      { env: { NODE_OPTIONS: '--max-old-space-size=400' } },
+      { env: { NODE_OPTIONS: '--max-old-space-size=80' } },
     )
     const { workerPids } = gateway
     const before = workerPids.map(memory)
-    const data = 'x'.repeat(20_000)
     const epochs = new Map()
-    for (const [channel, count] of /** @type {const} */ ([
-      ['kept:huge', 300],
-      ['kept:large', 40],
-    ])) {
-      for (let i = 0; i < count; i += 20) {
-        const commands = Array.from({ length: 20 }, () => ({ publish: { channel, data } }))
-        const { replies } = await gateway.api('batch', { commands })
-        epochs.set(channel, replies[0].publish.result.epoch)
-      }
+    for (const [channel, size] of sizes) {
+      const { result } = await gateway.api('publish', { channel, data: 'x'.repeat(size) })
+      epochs.set(channel, result.epoch)
     }
-    const healthy = await PollClient.connected(gateway)
-    /** @type {PollClient[]} */
-    const silent = []
     for (const [channel, epoch] of epochs) {
+      const connect = { id: 1, connect: {} }
+      const subscribe = { id: 2, subscribe: { channel, recover: true, offset: 0, epoch } }
+      /** @type {PollClient[]} */
+      const clients = []
       await inParallel(SESSIONS, async () => {
         const client = await PollClient.open(gateway)
-        const commands = [
-          { id: 1, connect: {} },
-          { id: 2, subscribe: { channel, recover: true, offset: 0, epoch } },
-        ]
-        silent.push(client)
-        await client.send(...commands)
+        clients.push(client)
+        await client.send(connect, subscribe)
+        // Nothing acknowledges the reply after it has come; the session may have ended instead.
+        await client
+          .next(({ id }) => id === 2)
+          .catch(({ message }) => t.equal(message, 'closed with 3008 slow'))
       })
-      t.match(await healthy.call('rpc', { method: 'ping' }), { rpc: {} }, 'another client is served')
-    }
-    // Each is asked again without an acknowledgement, over and over.
-    const ended = new Set()
-    for (let round = 0; round < 4; round++) {
-      await inParallel(silent.length, async index => {
-        const { headers, status } = await silent[index].post('ack=0&timeout=0')
-        if (headers['halley-close'] === '3008 slow') ended.add(index)
-        else t.equal(status, 200)
+      let ended = 0
+      await inParallel(SESSIONS, async index => {
+        const { headers } = await clients[index].post('ack=0&timeout=0')
+        if (headers['halley-close'] === '3008 slow') ended++
       })
+      if (channel === 'kept:huge') t.equal(ended, SESSIONS, 'each is longer than a queue may be')
+      else t.ok(ended > 0 && ended < SESSIONS, `${ended} of ${SESSIONS} have made room for others`)
     }
-    t.ok(ended.size > SESSIONS / 2, `${ended.size} sessions have ended with 3008`)
     t.same(gateway.workerPids, workerPids, 'no worker has died')
     const grown = workerPids.map((pid, index) => memory(pid) - before[index])
-    t.comment(`${driver}: workers have grown by ${grown.map(Math.round).join(' and ')} MB`)
-    t.ok(Math.max(...grown) < 400, `MB: ${grown}`)
-    t.match(await healthy.call('rpc', { method: 'ping' }), { rpc: {} })
+    t.ok(Math.max(...grown) < 200, `workers have grown by ${grown.map(Math.round).join(' and ')} MB`)
     const back = await PollClient.connected(gateway)
     const reply = await back.call('subscribe', {
       channel: 'kept:large',
@@ -87,7 +79,6 @@ for (const driver of /** @type {const} */ (['uws', 'node'])) {
       offset: 0,
       epoch: epochs.get('kept:large'),
     })
-    t.equal(reply.subscribe.publications.length, 40, 'a client that reads recovers')
-    t.equal((await post(`${gateway.url}/connection/poll`, '', {})).status, 200)
+    t.equal(reply.subscribe.publications.length, 1, 'a client that reads recovers')
   })
 }
