@@ -245,7 +245,11 @@ export function checkRules(config, report) {
   checkReasons(client, refuse)
   checkPaths(config, refuse)
   checkPorts(config, refuse)
-  if (config.engine.type === 'redis') checkRedis(config.engine.redis, report)
+  if (config.engine.type === 'redis') {
+    checkRedis(config.engine.redis, report)
+    if (config.engine.memory.snapshot_file !== '')
+      report.warn('engine.memory.snapshot_file', 'has no effect: engine.type is redis')
+  }
   const { poll, uni_poll } = config
   if (uni_poll.timeout > uni_poll.max_timeout) {
     refuse(

@@ -111,7 +111,9 @@ export class WorkerPool {
     this.config = config
     this.#log = log
     this.#terminal = terminal
-    this.#host = new BrokerHost({ maxBytes: config.engine.memory.max_bytes, log })
+    const { type, memory } = config.engine
+    const snapshotFile = type === 'memory' ? memory.snapshot_file : ''
+    this.#host = new BrokerHost({ maxBytes: memory.max_bytes, snapshotFile, log })
     const { http_server, node } = config
     this.node = {
       uid: randomUUID(),
@@ -125,17 +127,29 @@ export class WorkerPool {
   }
 
   /**
-   * Checks port and engine; starts nothing yet.
+   * Checks port and engine, and takes the last run's snapshot over; starts nothing yet.
    * @param {any} given @param {Logger} log
    * @param {boolean} terminal whether workers format log lines for a terminal
-   * @returns {Promise<WorkerPool>} @throws {Error} if the port is taken or the engine cannot be reached
+   * @returns {Promise<WorkerPool>} @throws {Error} if the port is taken, the engine cannot be reached or the snapshot cannot
+   *   be replaced
    */
   static async create(given, log, terminal) {
     const { address, port, internal_address, internal_port } = given.http_server
     const found = await probe(address, port)
     if (internal_port !== 0) await probe(internal_address || address, internal_port)
     await checkEngine(given, log)
-    return new WorkerPool({ ...given, http_server: { ...given.http_server, port: found } }, log, terminal)
+    const pool = new WorkerPool(
+      { ...given, http_server: { ...given.http_server, port: found } },
+      log,
+      terminal,
+    )
+    try {
+      await pool.#host.restore()
+    } catch (error) {
+      clearInterval(pool.#tick)
+      throw error
+    }
+    return pool
   }
 
   /** Channels of the embedded broker with subscribers. */
@@ -166,7 +180,8 @@ export class WorkerPool {
           clearInterval(this.#tick)
           this.#stopping = true
           for (const { worker } of this.slots) worker?.process.kill('SIGKILL')
-          reject(error)
+          // The snapshot that was taken over is for the next start.
+          this.#host.end().then(() => reject(error))
         } else resolve(undefined)
       }
       for (const slot of this.slots) this.#fork(slot)
@@ -336,8 +351,8 @@ export class WorkerPool {
   #ended = null
 
   /**
-   * Disconnects the clients, which reconnect, and ends the workers.
-   * @returns {Promise<boolean>} when the last worker has ended; false if one was killed after `shutdown.timeout`
+   * Disconnects the clients, which reconnect, ends the workers and writes the snapshot.
+   * @returns {Promise<boolean>} when that is done; false if one was killed after `shutdown.timeout`
    */
   stop() {
     this.#stopping = true
@@ -346,7 +361,7 @@ export class WorkerPool {
     const ended = new Promise(resolve => {
       this.#ended = () => resolve(undefined)
     })
-    if (this.slots.every(({ worker }) => worker === null)) return Promise.resolve(clean)
+    if (this.slots.every(({ worker }) => worker === null)) return this.#host.end().then(() => clean)
     this.broadcast({ type: 'shutdown' })
     // A worker that does not listen yet has no clients: kill it.
     for (const { worker, listening } of this.slots) if (!listening) worker?.process.kill('SIGKILL')
@@ -354,8 +369,9 @@ export class WorkerPool {
       clean = false
       this.kill()
     }, this.config.shutdown.timeout)
-    return ended.then(() => {
+    return ended.then(async () => {
       clearTimeout(late)
+      await this.#host.end()
       return clean
     })
   }

@@ -282,6 +282,13 @@ export class FrameCursor {
     return text
   }
 
+  /** @returns {string} a byte string: the rest of the frame */
+  rest() {
+    const { at } = this
+    this.at = this.end
+    return this.buffer.toString('latin1', at, this.end)
+  }
+
   /** @returns {Buffer} a view, valid as long as the frame */
   view() {
     const length = this.u32()

@@ -2,6 +2,7 @@ import { errors } from '../../errors.js'
 import { Surveys } from '../surveys.js'
 import { Calls, Users } from './control.js'
 import { At, Flag, Frame, FrameReader, FrameWriter } from './frames.js'
+import { Snapshot } from './snapshot.js'
 import { Store } from './store.js'
 
 /** Backlog of one worker at which the host stops reading requests, so that publishers wait. */
@@ -55,21 +56,54 @@ export class BrokerHost {
   #lastFull = [0, 0]
   #maxBytes
   #clock
+  #snapshot
+  #ending = false
+  #onDetached = () => {}
 
   /**
    * @param {object} options @param {number} options.maxBytes limit of the stored bytes
    * @param {import('pino').Logger} options.log @param {() => number} [options.clock] ms
+   * @param {string} [options.snapshotFile] keeps the store from `end` to the next `restore`; '': none
    */
-  constructor({ maxBytes, log, clock = Date.now }) {
+  constructor({ maxBytes, log, clock = Date.now, snapshotFile = '' }) {
     this.#log = log
     this.#maxBytes = maxBytes
     this.#clock = clock
-    this.#store = new Store({
-      maxBytes,
-      clock,
+    this.#snapshot = snapshotFile === '' ? null : new Snapshot(snapshotFile, maxBytes, log)
+    this.#store = this.#newStore()
+  }
+
+  /** @returns {Store<Link>} */
+  #newStore() {
+    return new Store({
+      maxBytes: this.#maxBytes,
+      clock: this.#clock,
       onFull: (bytes, live) => this.#reportFull(bytes, live),
       onLeave: (channel, info) => this.#announce(channel, info, false),
     })
+  }
+
+  /**
+   * Takes the snapshot of the last run over, before any worker is attached.
+   * @throws {Error} if the file can neither be replaced nor removed
+   */
+  async restore() {
+    this.#store = (await this.#snapshot?.take(() => this.#newStore())) ?? this.#store
+  }
+
+  /** Writes the snapshot, after all workers have ended and all their frames were handled. */
+  async end() {
+    if (this.#snapshot === null) return
+    this.#ending = true
+    while (this.#links.size > 0) {
+      // A paused socket would never report its end.
+      for (const link of this.#links) link.socket.resume()
+      await new Promise(resolve => {
+        this.#onDetached = () => resolve(undefined)
+      })
+    }
+    this.#store.removeSome(Infinity)
+    await this.#snapshot.write(this.#store)
   }
 
   /** @param {number} bytes @param {boolean} live the history of channels with subscribers goes */
@@ -115,6 +149,7 @@ export class BrokerHost {
     this.#calls.removeLink(link)
     this.#surveys.removeWorker(link)
     this.#resume()
+    this.#onDetached()
   }
 
   /** What a worker leaves behind may be 100,000 channels and clients: their removal shares the event loop. */
@@ -136,6 +171,7 @@ export class BrokerHost {
   }
 
   #pause() {
+    if (this.#ending) return
     this.#paused = true
     for (const link of this.#links) link.socket.pause()
   }

@@ -352,6 +352,37 @@ export class Store {
     return channel.presence
   }
 
+  // Snapshots
+
+  /**
+   * @param {string} name
+   * @param {{epoch: string, top: number, version: bigint, versionEpoch: string, expireAt: number,
+   *   entriesExpireAt: number}} position before the entries that are added next
+   * @param {number} usedAt unix s
+   */
+  restoreStream(name, { epoch, top, version, versionEpoch, expireAt, entriesExpireAt }, usedAt) {
+    const channel = this.#open(name)
+    channel.epoch = epoch
+    const stream = this.#begin(channel)
+    Object.assign(stream, { top, version, versionEpoch, expireAt, entriesExpireAt })
+    this.unsubscribed.add(channel, usedAt)
+    this.#makeRoom(channel)
+    return stream
+  }
+
+  /** @param {StoredStream<L>} stream @param {number} flags @param {string} body */
+  restoreEntry(stream, flags, body) {
+    const before = stream.bytes
+    stream.add(flags, body, Infinity)
+    this.#streamBytes += stream.bytes - before
+    this.#makeRoom(stream.channel)
+  }
+
+  /** @param {string} name without a stream @param {string} epoch */
+  restoreEpoch(name, epoch) {
+    this.#release(Object.assign(this.#open(name), { epoch }))
+  }
+
   /** Removes expired data. Called about once a second. */
   sweep() {
     this.#timers.tick()

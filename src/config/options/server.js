@@ -48,6 +48,11 @@ export const serverOptions = [
     'Memory limit of the memory engine for history, positions and idempotency keys. At the limit those used least recently go, channels with subscribers last. On top come about 230 bytes for each channel with subscribers and 300 to 650 for each client in presence: `client.connection_limit` and `client.channel_limit` limit these. Halley only.',
     { unit: 'bytes', min: 1 },
   ),
+  string(
+    'engine.memory.snapshot_file',
+    '',
+    'File that keeps history, positions and idempotency keys of the memory engine from a clean end to the next start, so that clients recover. Remove it before a start if the gateway has run without this option since. Empty: none. Halley only.',
+  ),
 
   bool('http_api.disabled', 'Disable the server API over HTTP.'),
   string('http_api.handler_prefix', '/api', 'Path of the server API.', { prefix: true }),

@@ -1,13 +1,18 @@
 // `recovered: true` is never wrong, whatever was dropped between a position and its use.
 
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
+import { Snapshot } from '../../../src/broker/embedded/snapshot.js'
 import { Store } from '../../../src/broker/embedded/store.js'
+import { createTestLog } from './rig.js'
 
 const CHANNELS = 12
 const CLIENTS = 8
 const LINKS = ['a', 'b', 'c']
 
-/** A gateway, its clients, and all that was ever published. */
+/** A gateway over one life or many, its clients, and all that was ever published. */
 class Model {
   now = 1_700_000_000_000
   /** @type {Store<string>} */
@@ -124,4 +129,28 @@ t.test('in one life: expiry, eviction, removal, churn of names', async t => {
   }
   t.comment(total)
   for (const [key, count] of Object.entries(total)) t.ok(count > 500, `${count} ${key}`)
+})
+
+t.test('over clean ends and crashes, with a snapshot', async t => {
+  const folder = await mkdtemp(join(tmpdir(), 'halley-positions-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const total = { recovered: 0, missed: 0, refused: 0, renewed: 0 }
+  for (let round = 1; round <= 4; round++) {
+    const random = generator(100 + round)
+    const maxBytes = [3000, 20_000, 1_000_000][round % 3]
+    const model = new Model(random, maxBytes)
+    const file = join(folder, `snapshot${round}`)
+    for (let life = 0; life < 5; life++) {
+      const snapshot = new Snapshot(file, maxBytes, /** @type {any} */ (createTestLog()))
+      model.store = (await snapshot.take(() => model.create())) ?? model.create()
+      for (let step = 0; step < 500; step++) model.step()
+      if (random(4) === 0) continue
+      for (const link of LINKS) model.store.removeLink(link)
+      model.store.removeSome(Infinity)
+      await snapshot.write(model.store)
+    }
+    for (const key of Object.keys(total)) total[key] += model.counts[key]
+  }
+  t.comment(total)
+  for (const [key, count] of Object.entries(total)) t.ok(count > 100, `${count} ${key}`)
 })
