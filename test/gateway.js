@@ -123,7 +123,7 @@ export class TestGateway {
  *
  * @param {any} t
  * @param {any} [config] over these: two workers, a free port of loopback, API key `key`, every origin, health, debug
- *   log, no pings for ten minutes (raw clients do not answer them)
+ *   log, no pings for ten minutes (raw clients do not answer them), no refusals on a machine that is busy with other tests
  * @param {{args?: string[], env?: Record<string, string>}} [options]
  * @returns {Promise<TestGateway>}
  */
@@ -136,6 +136,7 @@ export async function startGateway(t, config = {}, { args = [], env = {} } = {})
     health: { enabled: true },
     log: { level: 'debug' },
     ...config,
+    overload: { max_tick: '0s', ...config.overload },
     http_server: { address: '127.0.0.1', port, ...config.http_server },
     http_api: { key: 'key', ...config.http_api },
     client: { allowed_origins: ['*'], ping_interval: '10m', ...config.client },

@@ -45,7 +45,8 @@ export const detail = {
     const { sample } = view
     const about = sample === null ? '' : `  pid ${sample.pid}  up ${duration(sample.uptime)}`
     const died = view.deaths === 0 ? '' : `  died ${whole(view.deaths)}×`
-    const title = `worker ${view.index}  ${view.state}${about}${died}`
+    const refuses = sample?.overload ? '  overloaded: refuses new connections' : ''
+    const title = `worker ${view.index}  ${view.state}${about}${died}${refuses}`
     if (sample === null) return [rule(title, width, BACK), [[` no figures: it is ${view.state}`, 'warn']]]
     const columns = blockColumns(width)
     const lines = packBlocks(blocksOf(sample, state, columns.width), columns)

@@ -28,9 +28,10 @@ export const workers = {
     const { list, layout, gap } = chosen
     const up =
       totals.workers === workers.length ? `${workers.length}` : `${totals.workers} of ${workers.length} up`
+    const overloaded = workers.filter(({ sample }) => sample?.overload).length
     return table(
       {
-        title: `workers ${up}`,
+        title: `workers ${up}${overloaded === 0 ? '' : `, ${overloaded} overloaded`}`,
         chosen,
         sort: state.sort.column,
         rows: orderedWorkers(state),

@@ -52,7 +52,10 @@ placeholders of examples are refused on every address.
 
 /** Title of each table, prefixes of its keys. @type {readonly [string, string[]][]} */
 const SECTIONS = [
-  ['Process', ['workers', 'http_server.', 'log.', 'engine.type', 'engine.memory.', 'node.', 'shutdown.']],
+  [
+    'Process',
+    ['workers', 'http_server.', 'log.', 'engine.type', 'engine.memory.', 'node.', 'overload.', 'shutdown.'],
+  ],
   ['Redis', ['engine.redis.']],
   ['Clients', ['client.']],
   ['Channels', ['channel.']],

@@ -36,6 +36,11 @@ export const workers = Object.freeze([
     snapshot.workers.map(({ deaths, index }) => [deaths, index]),
   ),
   current(
+    'halley_worker_overloaded',
+    '1 while the worker refuses new connections because of its event-loop delay or its memory.',
+    ({ overload }) => Number(overload !== null),
+  ),
+  current(
     'halley_worker_connections',
     'Open connections, including clients that have not completed connect.',
     ({ connections }) => connections.open,

@@ -62,7 +62,7 @@
  * @property {string[]} protocols known subprotocols. The first known one OFFERED by the client is chosen; nothing
  *   offered, an empty header, or only unknown ones: no subprotocol in the answer
  * @property {(exchange: Exchange, protocol: string) => number | object} upgrade an HTTP status (>= 400) refuses the
- *   upgrade with that status; an object accepts it and is passed to `open`
+ *   upgrade with that status, 503 with `Retry-After`; an object accepts it and is passed to `open`
  * @property {(connection: Connection, accepted: any) => void} open
  * @property {(connection: Connection, data: Buffer, binary: boolean) => void} message `data` is valid only during the
  *   call
@@ -111,6 +111,15 @@
  * @property {() => void} stopListening accepts no new connections; existing ones stay
  * @property {() => void} shutdown terminates what is left and frees the port
  */
+
+/** Seconds after which a refused client should try again, at least and at most: not all of them at the same moment. */
+const RETRY_AFTER = { least: 2, most: 8 }
+
+/** @returns {Record<string, string>} a header of answers with status 503 */
+export function retryAfter() {
+  const { least, most } = RETRY_AFTER
+  return { 'Retry-After': String(least + Math.floor(Math.random() * (most - least + 1))) }
+}
 
 /** Sum of unread bytes. */
 export class Backlog {

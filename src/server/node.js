@@ -1,7 +1,7 @@
 import http from 'node:http'
 import { WebSocketServer } from 'ws'
 import { ChunkMaker } from './chunk-maker.js'
-import { Backlog } from './contract.js'
+import { Backlog, retryAfter } from './contract.js'
 import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
 import { NodeConnection, Topics } from './node-connection.js'
 import { NodeExchange } from './node-exchange.js'
@@ -284,7 +284,7 @@ export class NodeServer {
 
   /**
    * @param {WebSocketRoute} route @param {http.IncomingMessage} req
-   * @param {(verified: boolean, status?: number) => void} verdict
+   * @param {(verified: boolean, status?: number, message?: string, headers?: object) => void} verdict
    */
   #verify(route, req, verdict) {
     const exchange = new NodeExchange(req, null, this.#host)
@@ -298,7 +298,7 @@ export class NodeServer {
       this.#host.log(error)
     }
     if (typeof answer === 'number') {
-      verdict(false, answer)
+      verdict(false, answer, undefined, answer === 503 ? retryAfter() : undefined)
       return
     }
     this.#accepted = answer

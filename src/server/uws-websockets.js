@@ -1,5 +1,5 @@
 import { SlicedWork } from '../slices.js'
-import { Backlog } from './contract.js'
+import { Backlog, retryAfter } from './contract.js'
 import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
 import { UwsExchange } from './uws-exchange.js'
 
@@ -203,7 +203,7 @@ export class UwsWebSockets {
       return
     }
     if (typeof accepted === 'number') {
-      exchange.reply(accepted, null, '')
+      exchange.reply(accepted, accepted === 503 ? retryAfter() : null, '')
       return
     }
     this.#accepted = accepted

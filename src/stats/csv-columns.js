@@ -196,6 +196,11 @@ export const CSV_COLUMNS = Object.freeze([
     'kernel memory of all connections of the gateway: sockets and the data queued in them',
     s => s.totals.memory.kernel,
   ),
+  column(
+    'workers_overloaded',
+    'workers that refuse new connections because of their event-loop delay or their memory',
+    s => s.workers.filter(({ sample }) => sample !== null && sample.overload !== null).length,
+  ),
 ])
 
 /** @param {number | null} value */

@@ -65,6 +65,18 @@ export class MemoryLimit {
     }
   }
 
+  /** @returns {number} share of the limit in use, without what the kernel would free; 0: no limit, or unknown */
+  share() {
+    try {
+      const total = parseBytes(this.#max.read())
+      const taken = parseBytes(this.#current.read())
+      if (!Number.isFinite(total) || !Number.isFinite(taken)) return 0
+      return Math.max(0, taken - parseMemoryStat(this.#stat.read()).reclaimable) / total
+    } catch {
+      return 0
+    }
+  }
+
   close() {
     this.#max.close()
     this.#current.close()

@@ -48,6 +48,18 @@ export class Update {
 /** @param {number} count @param {string} one @param {string} many */
 const plural = (count, one, many) => `${count} ${count === 1 ? one : many}`
 
+/** @type {Readonly<Record<'event_loop' | 'memory', string>>} */
+const OVERLOADS = Object.freeze({ event_loop: 'its event-loop delay is high', memory: 'its memory is full' })
+
+/** @param {number} worker index @param {WorkerSample['overload']} reason @returns {Omit<GatewayEvent, 'time'>} */
+function overloadEvent(worker, reason) {
+  const kind = 'overload'
+  if (reason === null)
+    return { level: 'info', kind, text: `worker ${worker} accepts new connections again`, worker }
+  const text = `worker ${worker} refuses new connections: ${OVERLOADS[reason]}`
+  return { level: 'warn', kind, text, worker }
+}
+
 /** Makes one snapshot a second. Telemetry connects it with the worker pool. */
 export class Monitor {
   /** @type {Snapshot | null} */
@@ -129,7 +141,12 @@ export class Monitor {
   /** @param {number} index @param {WorkerSample} sample */
   addSample(index, sample) {
     this.#lifetimes.addWorker(sample)
-    if (!this.#workers[index].addSample(sample)) this.#lost.push(sample.counts)
+    const worker = this.#workers[index]
+    if (!worker.addSample(sample)) this.#lost.push(sample.counts)
+    else if (worker.overload !== sample.overload) {
+      worker.overload = sample.overload
+      this.event(overloadEvent(index, sample.overload))
+    }
   }
 
   /** @param {number} index @param {'starting' | 'up' | 'down'} state @param {boolean} [requested] no death */

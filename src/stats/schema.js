@@ -74,9 +74,10 @@ export const SCHEMA_VERSION = 1
 /**
  * A worker's message to the primary, once a second.
  * @typedef {ProcessSample & {index: number, time: number, interval: number, connections: Connections,
- *   subscriptions: number, channels: number, outbox: {bytes: number, largest: number}, counts: Counts}} WorkerSample
+ *   subscriptions: number, channels: number, outbox: {bytes: number, largest: number},
+ *   overload: 'event_loop' | 'memory' | null, counts: Counts}} WorkerSample
  *   `time`: unix ms; `interval`: ms since its previous sample; `channels`: with subscribers in this worker; `outbox`:
- *   unsent bytes, of all clients and of the one with the most
+ *   unsent bytes, of all clients and of the one with the most; `overload`: why it refuses new connections
  */
 
 /**
@@ -161,7 +162,7 @@ export const SCHEMA_VERSION = 1
  * @property {number} time unix ms
  * @property {'info' | 'warn' | 'error'} level
  * @property {'started' | 'worker_started' | 'worker_died' | 'worker_silent' | 'reloaded' | 'slow_clients' |
- *   'redis_lost' | 'redis_back' | 'gc' | 'stopping' | 'listen_overflow' | 'csv'} kind
+ *   'overload' | 'redis_lost' | 'redis_back' | 'gc' | 'stopping' | 'listen_overflow' | 'csv'} kind
  * @property {string} text one readable line
  * @property {number | null} worker index
  */

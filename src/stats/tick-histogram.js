@@ -26,6 +26,16 @@ export function waitOf(index) {
 /** @param {number} ms @returns {number} ms, rounded to microseconds */
 export const wholeMicroseconds = ms => Math.round(ms * 1000) / 1000
 
+/** @param {Ticks} ticks @param {number} wait ms @returns {number} ms that waits above this one took together */
+export function timeAbove({ buckets }, wait) {
+  let time = 0
+  for (let i = 0; i < buckets.length; i += 2) {
+    const middle = waitOf(buckets[i])
+    if (middle > wait) time += middle * buckets[i + 1]
+  }
+  return time
+}
+
 /** A mergeable histogram of waits; its percentiles have an error below 1 %. */
 export class TickHistogram {
   count = 0

@@ -2,6 +2,7 @@ import { ProcessSampler } from './process-sample.js'
 
 /** @import { Hub } from '../hub/hub.js' */
 /** @import { Sessions } from '../session/sessions.js' */
+/** @import { Overload } from './overload.js' */
 /** @import { Connections, WorkerSample } from './schema.js' */
 /** @import { Traffic } from './traffic.js' */
 
@@ -29,6 +30,7 @@ export class WorkerSampler {
   #traffic
   #backlogs
   #clock
+  #overload
   /** @type {NodeJS.Timeout | undefined} */
   #timer
   #tick = () => {}
@@ -41,14 +43,16 @@ export class WorkerSampler {
    * @param {Traffic} parts.traffic
    * @param {Backlog[]} parts.backlogs of the socket server and the transports
    * @param {() => number} parts.clock ms
+   * @param {Pick<Overload, 'update'> | null} [parts.overload]
    */
-  constructor({ index, sessions, hub, traffic, backlogs, clock }) {
+  constructor({ index, sessions, hub, traffic, backlogs, clock, overload = null }) {
     this.#index = index
     this.#sessions = sessions
     this.#hub = hub
     this.#traffic = traffic
     this.#backlogs = backlogs
     this.#clock = clock
+    this.#overload = overload
   }
 
   /** @returns {WorkerSample} since the previous sample */
@@ -57,6 +61,7 @@ export class WorkerSampler {
     const hub = this.#hub
     const traffic = this.#traffic
     const { interval, ...own } = this.#process.sample()
+    const overload = this.#overload?.update({ interval, ...own }) ?? null
     const by = traffic.connections()
     const connected = sumOf(by)
     this.last = {
@@ -69,6 +74,7 @@ export class WorkerSampler {
       subscriptions: hub.subscriptions,
       channels: hub.channels.size,
       outbox: this.#outbox(),
+      overload,
       counts: traffic.drain({
         accepts: sessions.accepts,
         connects: sessions.connects,
@@ -92,6 +98,7 @@ export class WorkerSampler {
   /** Samples at every full second, later if the event loop is blocked. @param {(sample: WorkerSample) => void} send */
   start(send) {
     this.#tick = () => {
+      if (this.#timer === undefined) return
       send(this.sample())
       this.#wait()
     }
@@ -102,11 +109,13 @@ export class WorkerSampler {
     let wait = INTERVAL_MS - (this.#clock() % INTERVAL_MS)
     // The timer was late by most of a second, or early by less than a millisecond.
     if (wait < MIN_INTERVAL_MS) wait += INTERVAL_MS
-    this.#timer = setTimeout(this.#tick, wait).unref()
+    // After all timers of the turn: of a long turn, the event-loop delay is measured by one of them.
+    this.#timer = setTimeout(() => setImmediate(this.#tick), wait).unref()
   }
 
   stop() {
     clearTimeout(this.#timer)
+    this.#timer = undefined
     this.#process.stop()
   }
 }

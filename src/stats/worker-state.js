@@ -20,6 +20,8 @@ export class WorkerState {
   deaths = 0
   /** @type {WorkerSample | null} the last one */
   sample = null
+  /** @type {WorkerSample['overload']} of the last sample */
+  overload = null
   /** @type {WorkerSample | null} received since the previous snapshot */
   fresh = null
   #index
@@ -49,6 +51,7 @@ export class WorkerState {
     const { fresh } = this
     this.fresh = null
     this.sample = null
+    this.overload = null
     return fresh
   }
 

@@ -1,6 +1,8 @@
+/** @import { Overload } from '../stats/overload.js' */
+
 /**
- * Admission of new connections: client.connection_limit over all workers, and this worker's share of
- * client.connection_rate_limit. A refused connection gets HTTP 503.
+ * Admission of new connections: client.connection_limit over all workers, this worker's share of
+ * client.connection_rate_limit, and its overload. A refused connection gets HTTP 503.
  */
 export class Admission {
   /** Last known number of connections of the other workers. */
@@ -12,13 +14,15 @@ export class Admission {
   #filledAt
   #clock
   #open
+  #overload
 
   /**
    * @param {object} options @param {number} options.limit connections; 0 = no limit
    * @param {number} options.rate connections a second for this worker; 0 = no limit
    * @param {() => number} options.open connections of this worker @param {() => number} options.clock ms
+   * @param {Pick<Overload, 'reason'>} options.overload of this worker
    */
-  constructor({ limit, rate, open, clock }) {
+  constructor({ limit, rate, open, clock, overload }) {
     this.#limit = limit
     this.#rate = rate
     // A rate below one still fills up to a whole connection.
@@ -27,9 +31,16 @@ export class Admission {
     this.#clock = clock
     this.#filledAt = clock()
     this.#open = open
+    this.#overload = overload
   }
 
-  admits() {
+  get overloaded() {
+    return this.#overload.reason !== null
+  }
+
+  /** @param {boolean} [returning] a client that may have been here before: overload does not turn it away */
+  admits(returning = false) {
+    if (this.overloaded && !returning) return false
     if (this.#limit > 0 && this.#open() + this.elsewhere >= this.#limit) return false
     if (this.#rate === 0) return true
     const now = this.#clock()

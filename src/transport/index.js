@@ -19,6 +19,7 @@ import { WebSocketTransport } from './websocket.js'
 /** @import { Encoded } from '../protocol/contract.js' */
 /** @import { SocketServer } from '../server/contract.js' */
 /** @import { Session } from '../session/session.js' */
+/** @import { Overload } from '../stats/overload.js' */
 /** @import { TransportTraffic } from '../stats/traffic.js' */
 /** @import { WorkerContext } from '../worker/context.js' */
 /** @import { Calls } from './calls.js' */
@@ -48,12 +49,12 @@ const transports = Object.freeze([
  * @param {object} parts @param {WorkerContext} parts.context @param {SocketServer} parts.server
  * @param {Fanout} parts.fanout @param {Calls} parts.calls
  * @param {number} parts.workers that share the rate of new connections
- * @param {string} parts.cursorKey base64
+ * @param {string} parts.cursorKey base64 @param {Pick<Overload, 'reason'>} parts.overload of this worker
  * @returns {{admission: Admission, shutDown: () => void, backlogs: {backlog: () => Unread}[]}} `admission` needs the
  *   number of connections of the other workers, `shutDown` answers waiting polls without a session, `backlogs` count
  *   unread bytes outside of sockets
  */
-export function mountTransports({ context, server, fanout, calls, workers, cursorKey }) {
+export function mountTransports({ context, server, fanout, calls, workers, cursorKey, overload }) {
   const { config, sessions, clock } = context
   const { client } = config
   const admission = new Admission({
@@ -61,6 +62,7 @@ export function mountTransports({ context, server, fanout, calls, workers, curso
     rate: client.connection_rate_limit / workers,
     open: () => sessions.open,
     clock,
+    overload,
   })
   const allowsOrigin = createOriginCheck(client.allowed_origins)
   const cors = new Cors(allowsOrigin)

@@ -23,6 +23,7 @@ import { createClientIds, createSessionIds } from '../session/ids.js'
 import { ReplyBatch } from '../session/reply-batch.js'
 import { Sessions } from '../session/sessions.js'
 import { collector, HeapTrim, TRIM_TICK_MS } from '../stats/heap-trim.js'
+import { Overload } from '../stats/overload.js'
 import { StatsView } from '../stats/stats-view.js'
 import { CounterWindow, Traffic } from '../stats/traffic.js'
 import { WorkerSampler } from '../stats/worker-sample.js'
@@ -152,6 +153,16 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   })
   control = createOperations(context, node)
 
+  const collect = collector()
+  const overload = new Overload({
+    maxTick: config.overload.max_tick,
+    maxMemory: config.overload.max_memory,
+    collect: () => collect('major'),
+    onChange(reason, facts) {
+      if (reason === null) log.info(facts, 'no longer overloaded: new connections are accepted')
+      else log.warn({ reason, ...facts }, 'overloaded: new connections are refused')
+    },
+  })
   let allListening = false
   const {
     admission,
@@ -164,6 +175,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     calls,
     workers,
     cursorKey,
+    overload,
   })
   // A reload replaces the rules, so the API looks them up for each call.
   const rules = { resolve: (/** @type {string} */ channel) => context.rules.resolve(channel) }
@@ -186,7 +198,15 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     index,
     clock,
   })
-  const sampler = new WorkerSampler({ index, sessions, hub, traffic, backlogs: [server, ...backlogs], clock })
+  const sampler = new WorkerSampler({
+    index,
+    sessions,
+    hub,
+    traffic,
+    backlogs: [server, ...backlogs],
+    clock,
+    overload,
+  })
   const sendSample = (/** @type {any} */ sample) => process.send?.({ type: 'sample', sample })
   sampler.start(sendSample)
   if (demo) {
@@ -201,7 +221,6 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     })
   }
 
-  const collect = collector()
   if (config.gc.idle) {
     const trim = new HeapTrim(collect)
     setInterval(() => trim.tick(), TRIM_TICK_MS)

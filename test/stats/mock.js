@@ -419,6 +419,7 @@ export function mockSnapshots({
         subscriptions: connected[index] * 2,
         channels: Math.ceil(connected[index] / 10),
         outbox: { bytes: largest * 3, largest },
+        overload: null,
         counts: countsOf(chance, accepts, connected[index], closed, slow),
       }
       last.set(index, sample)

@@ -3,8 +3,9 @@ import { Admission } from '../../src/transport/admission.js'
 
 /** @param {{limit?: number, rate?: number}} options */
 function setUp({ limit = 0, rate = 0 }) {
-  const state = { open: 0, now: 1000 }
-  const admission = new Admission({ limit, rate, open: () => state.open, clock: () => state.now })
+  const state = { open: 0, now: 1000, overload: { reason: /** @type {any} */ (null) } }
+  const { overload } = state
+  const admission = new Admission({ limit, rate, open: () => state.open, clock: () => state.now, overload })
   /** How many of so many get in at this moment. @param {number} count */
   const admitted = count => Array.from({ length: count }, () => admission.admits()).filter(Boolean).length
   return { state, admission, admitted }
@@ -48,4 +49,15 @@ t.test('a clock that is set back costs nobody anything', async t => {
   t.equal(admitted(5), 5)
   state.now -= 3_600_000
   t.equal(admitted(10), 5)
+})
+
+t.test('overload turns new clients away, and nobody who may have been here before', async t => {
+  const { state, admission } = setUp({ limit: 10 })
+  state.overload.reason = 'event_loop'
+  t.equal(admission.admits(), false)
+  t.equal(admission.admits(true), true)
+  state.open = 10
+  t.equal(admission.admits(true), false, 'the limit is for everybody')
+  Object.assign(state, { open: 0 }).overload.reason = null
+  t.equal(admission.admits(), true)
 })

@@ -25,8 +25,11 @@ const figure = (label, hint, value, text, tone) => ({
 /** @param {WorkerSample} sample */
 const gcPause = ({ gc }) => gc.minor.pause + gc.major.pause + gc.incremental.pause + gc.weak.pause
 
-/** @type {Readonly<Record<WorkerView['state'], string>>} */
-const TONES = { up: 'good', starting: 'warn', silent: 'bad', down: 'bad' }
+/** @param {WorkerView} view @returns {WorkerView['state'] | 'overloaded'} */
+const stateOf = ({ state, sample }) => (state === 'up' && sample?.overload ? 'overloaded' : state)
+
+/** @type {Readonly<Record<ReturnType<typeof stateOf>, string>>} */
+const TONES = { up: 'good', overloaded: 'bad', starting: 'warn', silent: 'bad', down: 'bad' }
 
 /** @type {TableColumn<WorkerView>[]} */
 const COLUMNS = [
@@ -34,10 +37,10 @@ const COLUMNS = [
   {
     label: 'State',
     words: true,
-    hint: 'silent: no sample for more than 1.5 s',
-    value: ({ state }) => state,
-    text: ({ state, deaths }) => (deaths === 0 ? state : `${state}, ${deaths}× died`),
-    tone: ({ state }) => TONES[state],
+    hint: 'silent: no sample for more than 1.5 s; overloaded: new connections are refused',
+    value: stateOf,
+    text: view => (view.deaths === 0 ? stateOf(view) : `${stateOf(view)}, ${view.deaths}× died`),
+    tone: view => TONES[stateOf(view)],
   },
   figure('PID', 'process id', ({ pid }) => pid, String),
   figure('CPU', 'of one core', ({ cpu }) => cpu.user + cpu.system, percent, alarmBy('cpu')),

@@ -84,5 +84,18 @@ export const serverOptions = [
   string('node.name', '', 'Name of this node in `info`. Empty: `<hostname>_<port>`.'),
   duration('node.info_metrics_aggregate_interval', '60s', 'Time window of the metrics in `info`.'),
 
+  duration(
+    'overload.max_tick',
+    '500ms',
+    'Event-loop delay above which a worker refuses new connections with HTTP 503: when longer ones take most of its time. 0: any delay. Halley only.',
+    { min: 0 },
+  ),
+  int(
+    'overload.max_memory',
+    90,
+    "Memory in use above which a worker refuses new connections with HTTP 503: of its heap's limit, or of the limit of its control group. 0: any. Halley only.",
+    { unit: 'per cent', max: 100 },
+  ),
+
   duration('shutdown.timeout', '30s', 'Maximum time of a clean shutdown.'),
 ]

@@ -1,4 +1,5 @@
 import { errors } from '../../errors.js'
+import { retryAfter } from '../../server/contract.js'
 import { workerOf } from '../../session/ids.js'
 import { Call } from '../calls.js'
 import { trustedUser } from '../http-request.js'
@@ -98,7 +99,7 @@ export class PollEndpoint {
    * @param {string} user @param {Buffer} body
    */
   #open(exchange, head, { timeout }, binary, user, body) {
-    if (!this.#admission.admits()) return this.#refuse(exchange, head, answers.full)
+    if (!this.#admission.admits()) return this.#refuse(exchange, { ...head, ...retryAfter() }, answers.full)
     const { codecs, node } = this.#context
     const queue = this.#transport.open(binary ? codecs.protobuf : codecs.json, user)
     const name = sessionName(queue.session.sessionId, node)

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { retryAfter } from '../../server/contract.js'
 import { Session } from '../../session/session.js'
 import { Kind } from '../../session/subscription.js'
 import { queryValue } from '../http-request.js'
@@ -58,7 +59,7 @@ export class SseTransport extends StreamTransport {
 
   /** @param {Exchange} exchange @param {Record<string, string>} head @param {string} user @param {Buffer} commands */
   #open(exchange, head, user, commands) {
-    if (!this.admission.admits()) return exchange.reply(503, head, '')
+    if (!this.admission.admits()) return exchange.reply(503, { ...head, ...retryAfter() }, '')
     const stream = exchange.stream(200, head, this.route)
     if (stream === null) return
     const session = new Session(this, stream, this.context.codecs.json, 0)

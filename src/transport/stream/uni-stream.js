@@ -1,5 +1,6 @@
 import { disconnects } from '../../errors.js'
 import { parseConnectRequest } from '../../protocol/json-commands.js'
+import { retryAfter } from '../../server/contract.js'
 import { connectUnidirectional } from '../../session/commands/index.js'
 import { Session } from '../../session/session.js'
 import { sizeOf } from '../../stats/traffic.js'
@@ -67,7 +68,7 @@ export class UniStreamTransport extends StreamTransport {
       return exchange.reply(400, client.head, 'invalid connect request')
     }
     // Checked after the body has arrived: other connections may have come meanwhile.
-    if (!this.admission.admits()) return exchange.reply(503, client.head, '')
+    if (!this.admission.admits()) return exchange.reply(503, { ...client.head, ...retryAfter() }, '')
     request.token ||= client.token || undefined
     this.extendRequest(request, client)
     const { codecs } = this.context

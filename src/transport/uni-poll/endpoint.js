@@ -1,5 +1,6 @@
 import { identify } from '../../auth/tokens.js'
 import { PollJsonCodec } from '../../protocol/uni-json.js'
+import { retryAfter } from '../../server/contract.js'
 import { bearerToken, trustedUser } from '../http-request.js'
 import { NO_CACHE } from '../origin.js'
 import { Cursors } from './cursor.js'
@@ -66,7 +67,7 @@ export class UniPollEndpoint {
   #get(exchange) {
     const head = this.#head(exchange)
     if (!this.#cors.admits(exchange)) return this.#refuse(exchange, head, refusals.origin)
-    if (!this.#admission.admits()) return this.#refuse(exchange, head, refusals.tooMany)
+    if (!this.#admission.admits(true)) return this.#refuse(exchange, head, refusals.tooMany)
     this.#begin(exchange, head, this.#clientOf(exchange), null, false)
   }
 
@@ -74,7 +75,7 @@ export class UniPollEndpoint {
   #post(exchange) {
     const head = this.#head(exchange)
     if (!this.#cors.admits(exchange)) return this.#refuse(exchange, head, refusals.origin)
-    if (!this.#admission.admits()) return this.#refuse(exchange, head, refusals.tooMany)
+    if (!this.#admission.admits(true)) return this.#refuse(exchange, head, refusals.tooMany)
     const client = this.#clientOf(exchange)
     const json = /\bjson\b/i.test(exchange.header('content-type'))
     exchange.body(this.#context.config.uni_poll.max_request_body_size, body => {
@@ -112,6 +113,8 @@ export class UniPollEndpoint {
       traffic.of('uni_poll').received(1, exchange.query.length + (body?.length ?? 0))
       // Free memory: a poll waits for long.
       exchange.query = ''
+      // A client with a cursor is no new one.
+      if (request.cursor === '' && this.#admission.overloaded) throw refusals.tooMany
       const token = client.bearer || request.token
       const identity = identify({ client: config.client, tokens }, token, client.user)
       if (!(identity instanceof Promise)) return this.#poll(exchange, head, request, token, identity)
@@ -131,8 +134,16 @@ export class UniPollEndpoint {
   }
 
   /** @param {Exchange} exchange @param {Head} head @param {Refusal} refusal */
-  #refuse(exchange, head, { status, body }) {
-    const more = status === 503 ? RETRY : status === 401 ? { 'WWW-Authenticate': 'Bearer' } : null
+  #refuse(exchange, head, refusal) {
+    const { status, body } = refusal
+    const more =
+      refusal === refusals.tooMany
+        ? retryAfter()
+        : status === 503
+          ? RETRY
+          : status === 401
+            ? { 'WWW-Authenticate': 'Bearer' }
+            : null
     exchange.reply(status, more ? { ...head, ...more } : head, body)
   }
 

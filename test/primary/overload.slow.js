@@ -1,0 +1,266 @@
+// An overloaded worker refuses new connections, keeps those that it has, and admits again when it has recovered. The
+// overload is real: a worker that stands still most of the time, a heap that is full, a control group that is full.
+
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Centrifuge } from 'centrifuge'
+import t from 'tap'
+import WebSocket from 'ws'
+import { startGateway } from '../gateway.js'
+import { PollClient } from '../poll-client.js'
+import { RawClient } from '../raw-client.js'
+import { anonymous, drivers, history, open } from '../session/support.js'
+
+const config = {
+  workers: 1,
+  client: { allow_anonymous_connect_without_token: true },
+  channel: { without_namespace: { ...open, ...history } },
+  prometheus: { enabled: true },
+  http_stream: { enabled: true },
+  sse: { enabled: true },
+  poll: { enabled: true },
+  uni_websocket: { enabled: true },
+  uni_sse: { enabled: true },
+  uni_http_stream: { enabled: true },
+  uni_poll: { enabled: true },
+}
+
+/** ms for which a worker stands still, again and again, and of each round. */
+const STILL = 420
+const ROUND = 500
+
+/** @param {any} t @param {number} pid @returns {() => void} ends it */
+function standStill(t, pid) {
+  let ended = false
+  const signal = (/** @type {'SIGSTOP' | 'SIGCONT'} */ name) => {
+    try {
+      process.kill(pid, name)
+    } catch {
+      // It has ended.
+    }
+  }
+  const rounds = async () => {
+    while (!ended) {
+      signal('SIGSTOP')
+      await sleep(STILL)
+      signal('SIGCONT')
+      await sleep(ROUND - STILL)
+    }
+  }
+  rounds()
+  const end = () => {
+    ended = true
+    signal('SIGCONT')
+  }
+  t.teardown(end)
+  return end
+}
+
+/** @param {string} url @returns {Promise<{status: number, retryAfter: number}>} of a refused upgrade */
+function refusedUpgrade(url) {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(url)
+    socket.on('open', () => reject(new Error('it was accepted')))
+    socket.on('error', reject)
+    socket.on('unexpected-response', (_request, response) => {
+      response.resume()
+      resolve({
+        status: Number(response.statusCode),
+        retryAfter: Number(response.headers['retry-after']),
+      })
+    })
+  })
+}
+
+const OVERLOADED = 'overloaded: new connections are refused'
+const RECOVERED = 'no longer overloaded: new connections are accepted'
+
+/** @param {any} gateway @returns {Promise<number>} of the only worker */
+async function overloadedMetric(gateway) {
+  const text = await (await fetch(`${gateway.url}/metrics`)).text()
+  return Number(/^halley_worker_overloaded\{worker="0"\} (\d)/m.exec(text)?.[1])
+}
+
+/** @param {() => Promise<boolean>} holds */
+async function until(holds) {
+  while (!(await holds())) await sleep(50)
+}
+
+for (const driver of drivers) {
+  t.test(`${driver}: a worker that stands still most of the time`, async t => {
+    const gateway = await startGateway(t, {
+      ...config,
+      http_server: { driver },
+      overload: { max_tick: '200ms' },
+    })
+    const client = await anonymous(t, gateway)
+    await client.subscribe('news')
+    const poll = await PollClient.connected(gateway)
+    const cursorOf = async (/** @type {string} */ query) => {
+      const response = await fetch(`${gateway.url}/connection/uni_poll?channel=news&timeout=0${query}`)
+      return {
+        status: response.status,
+        retryAfter: response.headers.get('retry-after'),
+        ...(await response.json()),
+      }
+    }
+    const { cursor } = await cursorOf('')
+    t.equal(await overloadedMetric(gateway), 0)
+    const end = standStill(t, gateway.workerPids[0])
+    const line = await gateway.line(({ msg }) => msg === OVERLOADED)
+    t.match(line, { level: 40, worker: 0, reason: 'event_loop' })
+
+    for (const path of ['websocket', 'uni_websocket']) {
+      const { status, retryAfter } = await refusedUpgrade(`ws://127.0.0.1:${gateway.port}/connection/${path}`)
+      t.equal(status, 503, path)
+      t.ok(retryAfter >= 1 && retryAfter <= 10, path)
+    }
+    const connect = encodeURIComponent('{"id":1,"connect":{}}')
+    /** @type {[path: string, init: any][]} */
+    const requests = [
+      ['http_stream', { method: 'POST', body: '{"id":1,"connect":{}}' }],
+      [`sse?cf_connect=${connect}`, {}],
+      ['poll', { method: 'POST', body: '' }],
+      ['uni_sse?cf_connect=%7B%7D', {}],
+      ['uni_http_stream', { method: 'POST', body: '{}' }],
+      ['uni_poll?channel=news', {}],
+    ]
+    for (const [path, init] of requests) {
+      const response = await fetch(`${gateway.url}/connection/${path}`, init)
+      await response.text()
+      t.equal(response.status, 503, path)
+      const retryAfter = Number(response.headers.get('retry-after'))
+      t.ok(retryAfter >= 1 && retryAfter <= 10, path)
+    }
+
+    const sdk = new Centrifuge(gateway.ws, {
+      websocket: WebSocket,
+      minReconnectDelay: 100,
+      maxReconnectDelay: 1000,
+    })
+    t.teardown(() => sdk.disconnect())
+    let attempts = 0
+    const twice = new Promise(resolve =>
+      sdk.on('error', () => {
+        if (++attempts === 2) resolve(undefined)
+      }),
+    )
+    const connected = new Promise(resolve => sdk.once('connected', resolve))
+    sdk.connect()
+    await twice
+    t.equal(sdk.state, 'connecting', 'the SDK backs off and tries again')
+
+    t.equal((await fetch(`${gateway.url}/health`)).status, 200, 'no client')
+    await until(async () => (await overloadedMetric(gateway)) === 1)
+    await gateway.api('publish', { channel: 'news', data: 1 })
+    t.equal((await client.push('pub')).pub.data, 1, 'a client that is there gets everything')
+    t.match(await poll.call('subscribe', { channel: 'news' }), { subscribe: {} }, 'a session goes on')
+    t.match(await cursorOf(`&cursor=${cursor}`), { status: 200, publications: [{ data: 1 }] })
+
+    end()
+    await gateway.line(({ msg }) => msg === RECOVERED)
+    await connected
+    const late = await RawClient.connected(gateway.ws)
+    late.socket.terminate()
+    await until(async () => (await overloadedMetric(gateway)) === 0)
+    t.equal(gateway.lines.filter(({ msg }) => msg === OVERLOADED).length, 1, 'one line')
+    t.notOk(client.messages.some(({ disconnect }) => disconnect))
+    t.equal(client.socket.readyState, WebSocket.OPEN)
+  })
+}
+
+t.test('a heap that is nearly full, until its clients leave', async t => {
+  const NODE_OPTIONS = '--max-old-space-size=100'
+  const gateway = await startGateway(
+    t,
+    { ...config, overload: { max_memory: 40 } },
+    { env: { ...process.env, NODE_OPTIONS } },
+  )
+  /** @type {RawClient[]} */
+  const clients = []
+  t.teardown(() => {
+    for (const { socket } of clients) socket.terminate()
+  })
+  const overloaded = gateway.line(({ msg }) => msg === OVERLOADED)
+  let full = false
+  overloaded.then(() => {
+    full = true
+  })
+  // Each channel has a name of its own: 128 of them for each client.
+  for (let n = 0; !full && n < 2000; n++) {
+    let client
+    try {
+      client = await RawClient.connected(gateway.ws)
+    } catch (error) {
+      if (/503/.test(error.message)) break
+      throw error
+    }
+    clients.push(client)
+    const commands = Array.from({ length: 128 }, (_, i) => ({
+      id: i + 10,
+      subscribe: { channel: `${'x'.repeat(200)}${n}:${i}`.slice(-255).replace(':', '-') },
+    }))
+    client.send(...commands)
+    await client.next(({ id }) => id === 137)
+  }
+  t.match(await overloaded, { level: 40, reason: 'memory' })
+  const { status } = await refusedUpgrade(gateway.ws)
+  t.equal(status, 503)
+  t.match(await clients[0].call('rpc', { method: 'nothing' }), { error: { code: 108 } })
+  t.equal((await fetch(`${gateway.url}/health`)).status, 200)
+  for (const { socket } of clients) socket.terminate()
+  await gateway.line(({ msg }) => msg === RECOVERED)
+  const late = await RawClient.connected(gateway.ws)
+  late.socket.terminate()
+})
+
+t.test('a control group that is nearly full', async t => {
+  const MB = 1024 * 1024
+  const own = readFileSync('/proc/self/cgroup', 'utf8')
+  const first = /^\d+:memory:(.*)$/m.exec(own)?.[1]
+  const mount = first === undefined ? '/sys/fs/cgroup' : '/sys/fs/cgroup/memory'
+  const names =
+    first === undefined
+      ? { max: 'memory.max', current: 'memory.current' }
+      : { max: 'memory.limit_in_bytes', current: 'memory.usage_in_bytes' }
+  const group = join(mount, first ?? '', `halley-test-${process.pid}`)
+  const home = join(mount, first ?? /^0::(.*)$/m.exec(own)?.[1] ?? '', 'cgroup.procs')
+  try {
+    mkdirSync(group)
+    writeFileSync(join(group, names.max), String(2048 * MB))
+    // The gateway's processes are born in the group.
+    writeFileSync(join(group, 'cgroup.procs'), String(process.pid))
+  } catch {
+    try {
+      rmdirSync(group)
+    } catch {
+      // It could not be made.
+    }
+    return t.skip('control groups cannot be made here')
+  }
+  let gateway
+  try {
+    gateway = await startGateway(t, { ...config, overload: { max_memory: 50 } })
+  } finally {
+    writeFileSync(home, String(process.pid))
+  }
+  t.teardown(async () => {
+    await gateway.exited
+    rmdirSync(group)
+  })
+  const client = await anonymous(t, gateway)
+  const limit = (/** @type {number} */ bytes) =>
+    writeFileSync(join(group, names.max), String(Math.round(bytes)))
+  const usage = Number(readFileSync(join(group, names.current), 'utf8'))
+  t.ok(usage > 20 * MB, 'the gateway is in it')
+  limit(usage / 0.65)
+  t.match(await gateway.line(({ msg }) => msg === OVERLOADED), { reason: 'memory' })
+  const { status } = await refusedUpgrade(gateway.ws)
+  t.equal(status, 503)
+  t.match(await client.call('rpc', { method: 'nothing' }), { error: { code: 108 } })
+  limit(2048 * MB)
+  await gateway.line(({ msg }) => msg === RECOVERED)
+  const late = await RawClient.connected(gateway.ws)
+  late.socket.terminate()
+})
