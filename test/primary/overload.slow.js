@@ -1,8 +1,6 @@
 // An overloaded worker refuses new connections, keeps those that it has, and admits again when it has recovered. The
-// overload is real: a worker that stands still most of the time, a heap that is full, a control group that is full.
+// overload is real: the worker stands still most of the time.
 
-import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Centrifuge } from 'centrifuge'
 import t from 'tap'
@@ -11,6 +9,7 @@ import { startGateway } from '../gateway.js'
 import { PollClient } from '../poll-client.js'
 import { RawClient } from '../raw-client.js'
 import { anonymous, drivers, history, open } from '../session/support.js'
+import { OVERLOADED, RECOVERED, refusedUpgrade } from './overload-rig.js'
 
 const config = {
   workers: 1,
@@ -57,25 +56,6 @@ function standStill(t, pid) {
   return end
 }
 
-/** @param {string} url @returns {Promise<{status: number, retryAfter: number}>} of a refused upgrade */
-function refusedUpgrade(url) {
-  return new Promise((resolve, reject) => {
-    const socket = new WebSocket(url)
-    socket.on('open', () => reject(new Error('it was accepted')))
-    socket.on('error', reject)
-    socket.on('unexpected-response', (_request, response) => {
-      response.resume()
-      resolve({
-        status: Number(response.statusCode),
-        retryAfter: Number(response.headers['retry-after']),
-      })
-    })
-  })
-}
-
-const OVERLOADED = 'overloaded: new connections are refused'
-const RECOVERED = 'no longer overloaded: new connections are accepted'
-
 /** @param {any} gateway @returns {Promise<number>} of the only worker */
 async function overloadedMetric(gateway) {
   const text = await (await fetch(`${gateway.url}/metrics`)).text()
@@ -86,6 +66,8 @@ async function overloadedMetric(gateway) {
 async function until(holds) {
   while (!(await holds())) await sleep(50)
 }
+
+t.jobs = 2
 
 for (const driver of drivers) {
   t.test(`${driver}: a worker that stands still most of the time`, async t => {
@@ -169,98 +151,3 @@ for (const driver of drivers) {
     t.equal(client.socket.readyState, WebSocket.OPEN)
   })
 }
-
-t.test('a heap that is nearly full, until its clients leave', async t => {
-  const NODE_OPTIONS = '--max-old-space-size=100'
-  const gateway = await startGateway(
-    t,
-    { ...config, overload: { max_memory: 40 } },
-    { env: { ...process.env, NODE_OPTIONS } },
-  )
-  /** @type {RawClient[]} */
-  const clients = []
-  t.teardown(() => {
-    for (const { socket } of clients) socket.terminate()
-  })
-  const overloaded = gateway.line(({ msg }) => msg === OVERLOADED)
-  let full = false
-  overloaded.then(() => {
-    full = true
-  })
-  // Each channel has a name of its own: 128 of them for each client.
-  for (let n = 0; !full && n < 2000; n++) {
-    let client
-    try {
-      client = await RawClient.connected(gateway.ws)
-    } catch (error) {
-      if (/503/.test(error.message)) break
-      throw error
-    }
-    clients.push(client)
-    const commands = Array.from({ length: 128 }, (_, i) => ({
-      id: i + 10,
-      subscribe: { channel: `${'x'.repeat(200)}${n}:${i}`.slice(-255).replace(':', '-') },
-    }))
-    client.send(...commands)
-    await client.next(({ id }) => id === 137)
-  }
-  t.match(await overloaded, { level: 40, reason: 'memory' })
-  const { status } = await refusedUpgrade(gateway.ws)
-  t.equal(status, 503)
-  t.match(await clients[0].call('rpc', { method: 'nothing' }), { error: { code: 108 } })
-  t.equal((await fetch(`${gateway.url}/health`)).status, 200)
-  for (const { socket } of clients) socket.terminate()
-  await gateway.line(({ msg }) => msg === RECOVERED)
-  const late = await RawClient.connected(gateway.ws)
-  late.socket.terminate()
-})
-
-t.test('a control group that is nearly full', async t => {
-  const MB = 1024 * 1024
-  const own = readFileSync('/proc/self/cgroup', 'utf8')
-  const first = /^\d+:memory:(.*)$/m.exec(own)?.[1]
-  const mount = first === undefined ? '/sys/fs/cgroup' : '/sys/fs/cgroup/memory'
-  const names =
-    first === undefined
-      ? { max: 'memory.max', current: 'memory.current' }
-      : { max: 'memory.limit_in_bytes', current: 'memory.usage_in_bytes' }
-  const group = join(mount, first ?? '', `halley-test-${process.pid}`)
-  const home = join(mount, first ?? /^0::(.*)$/m.exec(own)?.[1] ?? '', 'cgroup.procs')
-  try {
-    mkdirSync(group)
-    writeFileSync(join(group, names.max), String(2048 * MB))
-    // The gateway's processes are born in the group.
-    writeFileSync(join(group, 'cgroup.procs'), String(process.pid))
-  } catch {
-    try {
-      rmdirSync(group)
-    } catch {
-      // It could not be made.
-    }
-    return t.skip('control groups cannot be made here')
-  }
-  let gateway
-  try {
-    gateway = await startGateway(t, { ...config, overload: { max_memory: 50 } })
-  } finally {
-    writeFileSync(home, String(process.pid))
-  }
-  t.teardown(async () => {
-    await gateway.exited
-    rmdirSync(group)
-  })
-  const client = await anonymous(t, gateway)
-  const limit = (/** @type {number} */ bytes) =>
-    writeFileSync(join(group, names.max), String(Math.round(bytes)))
-  const usage = Number(readFileSync(join(group, names.current), 'utf8'))
-  t.ok(usage > 20 * MB, 'the gateway is in it')
-  limit(usage / 0.65)
-  t.match(await gateway.line(({ msg }) => msg === OVERLOADED), { reason: 'memory' })
-  const { status } = await refusedUpgrade(gateway.ws)
-  t.equal(status, 503)
-  t.match(await client.call('rpc', { method: 'nothing' }), { error: { code: 108 } })
-  limit(2048 * MB)
-  await gateway.line(({ msg }) => msg === RECOVERED)
-  const late = await RawClient.connected(gateway.ws)
-  late.socket.terminate()
-})

@@ -1,0 +1,23 @@
+// What the tests of overload share.
+
+import WebSocket from 'ws'
+
+/** @param {string} url @returns {Promise<{status: number, retryAfter: number}>} of a refused upgrade */
+export function refusedUpgrade(url) {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(url)
+    socket.on('open', () => reject(new Error('it was accepted')))
+    socket.on('error', reject)
+    socket.on('unexpected-response', (_request, response) => {
+      response.resume()
+      resolve({
+        status: Number(response.statusCode),
+        retryAfter: Number(response.headers['retry-after']),
+      })
+    })
+  })
+}
+
+/** Log lines of a worker. */
+export const OVERLOADED = 'overloaded: new connections are refused'
+export const RECOVERED = 'no longer overloaded: new connections are accepted'
