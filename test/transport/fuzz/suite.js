@@ -101,6 +101,8 @@ class Exchange {
     if (this.text === '') return ''
     const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(this.text)?.[1] ?? 0)
     if (status >= 100 && (status < 500 || OF_HTTP.includes(status))) return ''
+    // A worker that is too busy says when to come back.
+    if (status === 503 && /^retry-after: /im.test(this.text)) return ''
     return `answered with ${JSON.stringify(this.text.slice(0, 300))}`
   }
 }
