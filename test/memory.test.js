@@ -12,7 +12,7 @@ const BATCH = 200
 t.test('an anonymous client that looks at any number of names takes no history away', async t => {
   const gateway = await startGateway(t, {
     ...config,
-    channel: { without_namespace: { ...open, ...kept } },
+    channel: { without_namespace: { ...open, ...kept, history_ttl: '600s' } },
     engine: { type: 'memory', memory: { max_bytes: 128 * KB } },
   })
   const client = await RawClient.connected(gateway.ws)

@@ -249,3 +249,10 @@ t.test('the reason of a disconnect fits a close frame, and SDKs understand it', 
     [to('123'), /to\.reason of code 109: "123" is JSON/],
   ])
 })
+
+t.test('a snapshot file of the memory engine has no effect with Redis', async t => {
+  const warningsOf = type =>
+    loadConfig({ base: { engine: { type, memory: { snapshot_file: 'state' } } } }).warnings
+  t.same(warningsOf('memory'), [])
+  t.match(warningsOf('redis'), [/engine\.memory\.snapshot_file: has no effect: engine\.type is redis/])
+})

@@ -1,38 +1,16 @@
 // engine.memory.snapshot_file: what a gateway leaves to its next run.
 
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { readdir } from 'node:fs/promises'
 import { Centrifuge } from 'centrifuge'
 import t from 'tap'
 import WebSocket from 'ws'
-import { config, silence } from '../fleet.js'
-import { freePort, startGateway } from '../gateway.js'
+import { silence } from '../fleet.js'
 import { RawClient } from '../raw-client.js'
+import { publish, runs } from './snapshot-rig.js'
 
-const bin = fileURLToPath(new URL('../../bin/halley.js', import.meta.url))
 /** As many as history keeps, so that a client that has missed all of them recovers. */
 const MOST = 90
-
-/** Gateways one after another, with the same port and file. */
-async function runs(t) {
-  const folder = await mkdtemp(join(tmpdir(), 'halley-runs-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
-  const port = await freePort()
-  const snapshot_file = join(folder, 'state', 'snapshot')
-  await mkdir(join(folder, 'state'))
-  return {
-    folder: join(folder, 'state'),
-    file: snapshot_file,
-    start: () => startGateway(t, { ...config, http_server: { port }, engine: { memory: { snapshot_file } } }),
-  }
-}
-
-const publish = async (gateway, data, options = {}) =>
-  (await gateway.api('publish', { channel: 'news', data, ...options })).result
 
 t.test('a restart loses nothing: clients recover, and a repeated publish gets the same answer', async t => {
   const { start, file, folder } = await runs(t)
@@ -128,41 +106,4 @@ t.test('a restart loses nothing: clients recover, and a repeated publish gets th
   t.match(contexts[2], { wasRecovering: true, recovered: false })
   t.not((await publish(third, 'anew')).epoch, keyed.epoch)
   t.strictSame(await readdir(folder), ['snapshot'])
-})
-
-t.test('a snapshot that cannot be written is one error line, and the end is clean', async t => {
-  const { start, folder } = await runs(t)
-  const gateway = await start()
-  await publish(gateway, 'one')
-  await rm(folder, { recursive: true })
-  gateway.process.kill('SIGTERM')
-  t.strictSame(await gateway.exited, { code: 0, signal: null })
-  await gateway.line(({ msg }) => msg === 'bye')
-  const errors = gateway.lines.filter(({ level }) => level >= 50)
-  t.match(errors, [{ reason: /ENOENT/, msg: /^snapshot not written/ }])
-})
-
-t.test('a start that fails keeps the snapshot for the next one', async t => {
-  const { start } = await runs(t)
-  const first = await start()
-  const { epoch } = await publish(first, 'one')
-  first.process.kill('SIGTERM')
-  await first.exited
-  const deadWorkers = 'import cluster from "node:cluster"; if (cluster.isWorker) process.exit(3)'
-  const args = [
-    '--import',
-    `data:text/javascript,${deadWorkers}`,
-    bin,
-    'serve',
-    '-c',
-    join(first.folder, 'config.json'),
-  ]
-  const failing = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
-  let output = ''
-  failing.stdout.on('data', data => (output += data))
-  t.strictSame(await once(failing, 'close'), [1, null])
-  t.match(output, /snapshot taken over(.|\n)*snapshot written/)
-  const second = await start()
-  t.match(await second.line(({ msg }) => msg === 'snapshot taken over'), { streams: 1, publications: 1 })
-  t.strictSame(await publish(second, 'two'), { offset: 2, epoch })
 })

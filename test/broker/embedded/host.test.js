@@ -74,6 +74,24 @@ t.test(
   },
 )
 
+t.test("presence statistics read no client's info, however many there are", async t => {
+  const rig = await startEmbedded(t)
+  const a = await join(rig)
+  const info = i => `{"user":"u${i % 10}","client":"c${i}"}`
+  for (let i = 0; i < 200; i++) await a.subscribe('room', { first: i === 0, client: `c${i}`, info: info(i) })
+  const { parse } = JSON
+  let parsed = 0
+  JSON.parse = (...args) => {
+    parsed++
+    return parse(...args)
+  }
+  t.teardown(() => {
+    JSON.parse = parse
+  })
+  t.same(await a.broker.presence.stats('room'), { clients: 200, users: 10 })
+  t.equal(parsed, 0)
+})
+
 t.test('a worker that dies while asked does not keep a survey open', async t => {
   const rig = await startEmbedded(t)
   const [a, b] = [await join(rig), await join(rig)]
