@@ -24,7 +24,7 @@
  *   if it exceeds `limit` bytes (an answer may still be sent: the driver MUST let a 413 reach the client).
  *   Not called when the client leaves first. The Buffer is valid only until `done` returns
  * @property {(status: number, headers: Record<string, string> | null, body: string | Uint8Array) => void} reply sends
- *   the complete answer
+ *   the complete answer. A client that reads nothing of a large one for some 10 s is cut
  * @property {{abandoned: () => void} | null} waiter may be set while the client waits for its answer: `abandoned` is
  *   called once if the client leaves before the answer. An object, because many waiting closures need more memory
  * @property {(status: number, headers: Record<string, string> | null, route: StreamRoute) => Stream | null} stream

@@ -4,6 +4,10 @@ import { NodeStream, onceClosed } from './node-stream.js'
 /** @import { Exchange, StreamRoute } from './contract.js' */
 
 const EMPTY_BODY = Buffer.alloc(0)
+/** An answer of more bytes may not fit the kernel's buffer: a client that reads none of it for a while is cut. */
+const LARGE_ANSWER = 65_536
+/** ms; net.Socket looks twice, so a client is cut after 8 to 16 s without progress, on uws after 10 to 14 s. */
+const UNREAD_TIMEOUT = 8000
 
 /**
  * @typedef {object} Host shared by all exchanges of a server
@@ -92,8 +96,11 @@ export class NodeExchange {
       this.#res.end()
       return
     }
-    this.#res.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })
+    const length = Buffer.byteLength(body)
+    this.#res.writeHead(status, { ...headers, 'Content-Length': length })
     this.#res.end(body)
+    // node:http replaces the timeout when the answer is complete. A pipelined answer has no socket yet.
+    if (length > LARGE_ANSWER) this.#res.socket?.setTimeout(UNREAD_TIMEOUT)
   }
 
   get waiter() {

@@ -49,6 +49,36 @@ export function slowClientConformance(t, driver) {
     t.equal(await rig.recorder.next('close'), stream)
   })
 
+  t.test('a client that does not read its answer is cut, one that reads slowly gets it', async t => {
+    const SIZE = 30_000_000
+    const { port } = await serve(t, driver, server => {
+      server.route('GET', '/large', exchange => exchange.reply(200, null, Buffer.alloc(SIZE)))
+    })
+    const [silent, slow] = [await RawClient.connect(t, port), await RawClient.connect(t, port)]
+    let received = 0
+    slow.socket.removeAllListeners('data')
+    slow.socket.on('data', data => {
+      received += data.length
+    })
+    silent.socket.pause()
+    for (const client of [silent, slow]) client.write('GET /large HTTP/1.1\r\nHost: here\r\n\r\n')
+    for (let second = 0; second < 18; second++) {
+      slow.socket.pause()
+      await sleep(1000)
+      slow.socket.resume()
+      await turn()
+    }
+    silent.socket.removeAllListeners('data')
+    let late = 0
+    silent.socket.on('data', data => {
+      late += data.length
+    })
+    silent.socket.resume()
+    await silent.until('what never comes').catch(() => {})
+    t.ok(late < SIZE, `${late} bytes were in the kernel`)
+    while (received < SIZE) await once(slow.socket, 'data')
+  })
+
   t.test('a stream on which nothing happens stays, also one that began with a body', async t => {
     const recorder = new StreamRecorder()
     const { server, port } = await serve(t, driver, server => {
