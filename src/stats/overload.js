@@ -17,7 +17,7 @@ const SHORT_TICK = 0.5
 /** Memory is free again this many per cent below `overload.max_memory`. */
 const FREE_MEMORY = 5
 /** A collection tells garbage from memory in use; in a worker with work to do V8 collects by itself. */
-const IDLE_UTILIZATION = 0.2
+const IDLE_CPU = 0.2
 /** Such collections may use this share of the time. */
 const COLLECT_SHARE = 1 / 50
 const MIN_COLLECT_INTERVAL_MS = 3000
@@ -81,13 +81,13 @@ export class Overload {
 
   /** @param {ProcessSample & {interval: number}} sample @returns {OverloadReason | null} */
   update(sample) {
-    const { interval, loop, memory } = sample
+    const { interval, cpu, loop, memory } = sample
     const heap = heapShare(memory)
     const used = this.#maxMemory === 0 ? 0 : Math.max(heap, this.#limit?.share() ?? 0) * 100
     const long = this.#maxTick > 0 && timeAbove(loop.ticks, this.#maxTick) > SHARES.overloaded * interval
     this.#long = long ? this.#long + 1 : 0
     const full = this.#maxMemory > 0 && used > this.#maxMemory
-    if (used === heap * 100 && used > this.#maxMemory - FREE_MEMORY) this.#tellGarbage(loop.utilization)
+    if (used === heap * 100 && used > this.#maxMemory - FREE_MEMORY) this.#tellGarbage(cpu.user + cpu.system)
     const reason = full ? 'memory' : this.#long >= SAMPLES.overloaded ? 'event_loop' : null
     if (reason !== null) this.#fine = 0
     else if (this.reason !== null && this.#isFine(sample, used)) this.#fine++
@@ -107,10 +107,10 @@ export class Overload {
     return timeAbove(loop.ticks, this.#maxTick * SHORT_TICK) < SHARES.recovered * interval
   }
 
-  /** @param {number} utilization of the event loop */
-  #tellGarbage(utilization) {
+  /** @param {number} cpu share of a core */
+  #tellGarbage(cpu) {
     const now = this.#clock()
-    if (utilization >= IDLE_UTILIZATION || now < this.#collectAt) return
+    if (cpu >= IDLE_CPU || now < this.#collectAt) return
     this.#collect()
     const end = this.#clock()
     this.#collectAt = end + Math.max(MIN_COLLECT_INTERVAL_MS, (end - now) / COLLECT_SHARE)

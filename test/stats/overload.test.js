@@ -4,14 +4,15 @@ import { TickHistogram, timeAbove } from '../../src/stats/tick-histogram.js'
 
 /**
  * @param {number[]} waits ms
- * @param {{interval?: number, heap?: number, utilization?: number}} [more] heap: per cent
+ * @param {{interval?: number, heap?: number, cpu?: number}} [more] heap: per cent
  */
-function sample(waits, { interval = 1000, heap = 10, utilization = 1 } = {}) {
+function sample(waits, { interval = 1000, heap = 10, cpu = 1 } = {}) {
   const histogram = new TickHistogram()
   for (const wait of waits) histogram.record(wait)
   return /** @type {any} */ ({
     interval,
-    loop: { utilization, ticks: histogram.toTicks() },
+    cpu: { user: cpu / 2, system: cpu / 2 },
+    loop: { ticks: histogram.toTicks() },
     memory: { heap_used: heap * 1e8 + 5e6, heap_limit: 1e10 + 3 * 2 ** 24, spaces: { new: { used: 5e6 } } },
   })
 }
@@ -110,12 +111,12 @@ t.test('memory: the heap, or the control group, with a distance between both thr
 
 t.test('an idle worker with a full heap collects garbage, rarely; a busy one leaves that to V8', async t => {
   const rig = setUp()
-  rig.after(sample(IDLE, { heap: 95, utilization: 0.9 }))
+  rig.after(sample(IDLE, { heap: 95, cpu: 0.9 }))
   t.equal(rig.collections, 0)
   // A collection takes 200 ms here: one in ten seconds.
-  rig.after(...Array(9).fill(sample(IDLE, { heap: 95, utilization: 0.01 })))
+  rig.after(...Array(9).fill(sample(IDLE, { heap: 95, cpu: 0.01 })))
   t.equal(rig.collections, 1)
-  rig.after(...Array(10).fill(sample(IDLE, { heap: 95, utilization: 0.01 })))
+  rig.after(...Array(10).fill(sample(IDLE, { heap: 95, cpu: 0.01 })))
   t.equal(rig.collections, 2)
 })
 
