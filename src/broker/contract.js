@@ -31,12 +31,20 @@
  */
 
 /**
+ * @typedef {object} Recover
+ * @property {number} offset
+ * @property {string} epoch '' = not checked
+ * @property {number} limit publications; more have been missed: not recovered. 0: no limit
+ * @property {number} [maxBytes] of the publications, approximately; two or more are larger: not recovered (with
+ *   `latest`: the newest that fit). 0: no limit
+ */
+
+/**
  * @typedef {object} SubscribeWants the parts of a subscription, answered in one step
  * @property {boolean} first first subscription of this worker to the channel: publications flow from now on. If it
  *   fails, they do not, unless another subscription has succeeded before
  * @property {boolean} position return the position of the stream; creates a missing stream
- * @property {{offset: number, epoch: string, limit: number} | null} recover return the publications after this
- *   position; limit 0: no limit
+ * @property {Recover | null} recover return the publications after this position
  * @property {boolean} latest cache recovery: return the newest publications instead, at most `limit`
  * @property {number} metaTtl ms, for `position`
  * @property {string} client client id for presence; '' = not listed
@@ -58,6 +66,14 @@
  * @property {number} [sinceOffset] exclusive; undefined: from the oldest (or, with `reverse`, the newest)
  * @property {string} [sinceEpoch] '' = not checked
  * @property {boolean} [reverse] newest first
+ * @property {number} [maxBytes] of the publications, approximately: the list ends before the one beyond it, but not
+ *   before the first one. 0: no limit
+ *
+ * @typedef {object} HistoryAnswer
+ * @property {Publication[]} publications
+ * @property {number} offset top of the stream
+ * @property {string} epoch
+ * @property {boolean} complete false: `maxBytes` has ended the list
  */
 
 /**
@@ -88,7 +104,9 @@
  *   to this worker before (if it was subscribed), later ones were not. So a session that joins the fan-out inside
  *   `done` misses nothing and receives nothing twice;
  * - call every `done` exactly once, never before the method returns; with an error while the broker is out of reach;
- * - call `done` of `publish` after the delivery to this worker, if it is subscribed.
+ * - call `done` of `publish` after the delivery to this worker, if it is subscribed;
+ * - have few bytes of recovery and history under way to a worker at any time, however many it asks for: publications
+ *   and other requests do not wait behind them.
  *
  * A broker that may lose its connection MUST, after a reconnect, deliver the missed publications of each channel of
  * this worker in order before any newer one, or call `lost`. Requests during the outage fail with errors.internal, at
@@ -98,15 +116,15 @@
  *   unsubscribe: (channel: string) => void,
  *   publish: (channel: string, data: string | Buffer, options: PublishOptions, done: PositionDone) => void,
  *   announce: (channel: string, info: string, joined: boolean) => void,
- *   history: (channel: string, filter: HistoryFilter, metaTtl: number) =>
- *     Promise<{publications: Publication[], offset: number, epoch: string}>,
+ *   history: (channel: string, filter: HistoryFilter, metaTtl: number) => Promise<HistoryAnswer>,
  *   position: (channel: string, metaTtl: number, done: PositionDone) => void,
  *   removeHistory: (channel: string) => Promise<void>
  * }} PubSub
  * - `unsubscribe`: the last subscription of this worker has ended
  * - `publish`: answers offset 0 and epoch '' for a publication that is not in history
  * - `announce`: publishes a join or a leave
- * - `history`: rejects with errors.unrecoverablePosition on another epoch
+ * - `history`: rejects with errors.unrecoverablePosition on another epoch, or if publications that it has not read yet
+ *   are trimmed; there is no gap in a list
  * - `removeHistory`: offset and epoch stay
  */
 

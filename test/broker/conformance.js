@@ -3,6 +3,7 @@
 import { calls } from './conformance/calls.js'
 import { control, presence } from './conformance/control.js'
 import { delivery, order } from './conformance/delivery.js'
+import { pages } from './conformance/pages.js'
 import { Peer } from './conformance/peer.js'
 import { history, lifetimes, recovery, repetition } from './conformance/streams.js'
 
@@ -38,6 +39,7 @@ export function brokerConformance(t, start) {
   order(test)
   recovery(test)
   history(test)
+  pages(test)
   lifetimes(test)
   repetition(test)
   presence(test)

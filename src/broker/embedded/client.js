@@ -1,6 +1,8 @@
 import { errors } from '../../errors.js'
 import { LocalControl } from './control.js'
 import { At, Flag, Frame, FrameReader, FrameWriter } from './frames.js'
+import { readPublication } from './publication.js'
+import { HistoryRead, Reads, Recovery } from './reads.js'
 
 /**
  * @typedef {import('../contract.js').Publication} Publication
@@ -71,43 +73,18 @@ export class Bus {
   }
 }
 
-/**
- * Reads the part of a publication after the channel name.
- * @param {FrameCursor} cursor @param {number} flags @param {number} offset @param {string} epoch
- * @param {boolean} copy whether the payload must outlive the frame
- * @returns {Publication}
- */
-function readPublication(cursor, flags, offset, epoch, copy) {
-  const view = cursor.view()
-  return {
-    data: copy ? Buffer.from(view) : view,
-    offset,
-    epoch,
-    info: flags & Flag.INFO ? cursor.string() : '',
-    tags: flags & Flag.TAGS ? JSON.parse(cursor.string()) : null,
-    version: flags & Flag.VERSION ? cursor.u64() : 0n,
-    json: (flags & Flag.NOT_JSON) === 0,
-    delta: (flags & Flag.DELTA) !== 0,
-  }
-}
-
-/** @param {FrameCursor} cursor @param {string} epoch */
-function readPublications(cursor, epoch) {
-  const publications = []
-  for (let count = cursor.u32(); count > 0; count--) {
-    const flags = cursor.u8()
-    publications.push(readPublication(cursor, flags, cursor.f64(), epoch, true))
-  }
-  return publications
-}
+/** @type {import('../contract.js').HistoryFilter} */
+const POSITION = Object.freeze({ limit: 0 })
 
 /** @implements {PubSub} */
 class LocalPubSub {
   #bus
+  #reads
 
-  /** @param {Bus} bus */
-  constructor(bus) {
+  /** @param {Bus} bus @param {Reads} reads */
+  constructor(bus, reads) {
     this.#bus = bus
+    this.#reads = reads
   }
 
   start() {}
@@ -143,14 +120,14 @@ class LocalPubSub {
 
   /** @type {PubSub['subscribe']} */
   subscribe(channel, wants, done) {
+    const { recover } = wants
+    if (recover) return new Recovery(this.#bus, this.#reads, channel, wants, recover, done).start()
     const writer = this.#bus.request(Frame.SUBSCRIBE, (error, cursor) => {
-      if (error || !cursor) {
-        return done(error ?? errors.internal, { offset: 0, epoch: '', recovered: false, publications: [] })
-      }
-      const offset = cursor.f64()
-      const epoch = cursor.epoch()
-      const recovered = cursor.u8() === 1
-      done(null, { offset, epoch, recovered, publications: readPublications(cursor, epoch) })
+      const answer = { offset: 0, epoch: '', recovered: false, publications: [] }
+      if (error || !cursor) return done(error ?? errors.internal, answer)
+      answer.offset = cursor.f64()
+      answer.epoch = cursor.epoch()
+      done(null, answer)
     })
     writer.string(channel).string(JSON.stringify(wants)).end()
   }
@@ -166,32 +143,25 @@ class LocalPubSub {
     writer.string(channel).string(info).end()
   }
 
-  /**
-   * @param {string} channel @param {import('../contract.js').HistoryFilter} filter @param {number} metaTtl
-   * @param {Done} done
-   */
-  #history(channel, filter, metaTtl, done) {
-    this.#bus.request(Frame.HISTORY, done).string(channel).string(JSON.stringify({ filter, metaTtl })).end()
-  }
-
   /** @type {PubSub['history']} */
   history(channel, filter, metaTtl) {
     return new Promise((resolve, reject) =>
-      this.#history(channel, filter, metaTtl, (error, cursor) => {
-        if (error || !cursor) return reject(error)
-        const offset = cursor.f64()
-        const epoch = cursor.epoch()
-        resolve({ offset, epoch, publications: readPublications(cursor, epoch) })
-      }),
+      new HistoryRead(this.#bus, this.#reads, channel, filter, metaTtl, (error, answer) =>
+        error ? reject(error) : resolve(answer),
+      ).start(),
     )
   }
 
   /** @type {PubSub['position']} */
   position(channel, metaTtl, done) {
-    this.#history(channel, { limit: 0 }, metaTtl, (error, cursor) => {
+    const writer = this.#bus.request(Frame.HISTORY, (error, cursor) => {
       if (error || !cursor) done(error, 0, '')
       else done(null, cursor.f64(), cursor.epoch())
     })
+    writer
+      .string(channel)
+      .string(JSON.stringify({ filter: POSITION, metaTtl }))
+      .end()
   }
 
   /** @type {PubSub['removeHistory']} */
@@ -203,10 +173,12 @@ class LocalPubSub {
 /** @implements {Presence} */
 class LocalPresence {
   #bus
+  #reads
 
-  /** @param {Bus} bus */
-  constructor(bus) {
+  /** @param {Bus} bus @param {Reads} reads */
+  constructor(bus, reads) {
     this.#bus = bus
+    this.#reads = reads
   }
 
   start() {}
@@ -219,11 +191,20 @@ class LocalPresence {
 
   /** @type {Presence['list']} */
   list(channel) {
-    return this.#bus.ask(Frame.PRESENCE, [channel], cursor => {
+    const read = (/** @type {FrameCursor} */ cursor) => {
       const presence = new Map()
       for (let count = cursor.u32(); count > 0; count--) presence.set(cursor.string(), cursor.string())
       return presence
-    })
+    }
+    return new Promise((resolve, reject) =>
+      // A list may be large: few at a time, as with history.
+      this.#reads.enter(() =>
+        this.#bus
+          .ask(Frame.PRESENCE, [channel], read)
+          .then(resolve, reject)
+          .finally(() => this.#reads.leave()),
+      ),
+    )
   }
 
   /** @type {Presence['stats']} */
@@ -251,8 +232,9 @@ export class LocalBroker {
     this.#events = events
     this.#log = log
     this.#onGone = onGone
-    this.pubsub = new LocalPubSub(this.#bus)
-    this.presence = new LocalPresence(this.#bus)
+    const reads = new Reads()
+    this.pubsub = new LocalPubSub(this.#bus, reads)
+    this.presence = new LocalPresence(this.#bus, reads)
     this.control = new LocalControl(this.#bus, events, node, log)
     this.#reader = new FrameReader(
       (type, cursor) => this.#handle(type, cursor),

@@ -1,38 +1,14 @@
 import { errors } from '../../errors.js'
 import { Surveys } from '../surveys.js'
 import { Calls, Users } from './control.js'
-import { At, Flag, Frame, FrameReader, FrameWriter } from './frames.js'
+import { At, Flag, Frame, FrameReader } from './frames.js'
+import { Link } from './link.js'
+import { NOT_RECOVERED, recoveryPage } from './pages.js'
 import { Snapshot } from './snapshot.js'
 import { Store } from './store.js'
 
-/** Backlog of one worker at which the host stops reading requests, so that publishers wait. */
-const PAUSE_BYTES = 16 * 1024 * 1024
-/** Ticks (seconds) with that backlog after which a worker counts as stuck. */
-const STUCK_TICKS = 5
-
 /** Time for the removal of dead workers in one turn of the event loop, ms; the rest follows in the next turns. */
 const SLICE_MS = 3
-
-/** One worker, for the host. */
-class Link {
-  /** Seconds with a backlog above PAUSE_BYTES. */
-  behind = 0
-  /** Calls made to other workers. */
-  calls = 0
-
-  /**
-   * @param {import('node:net').Socket} socket @param {string} name for the log
-   * @param {number} worker index
-   * @param {number} number
-   */
-  constructor(socket, name, worker, number) {
-    this.socket = socket
-    this.name = name
-    this.worker = worker
-    this.number = number
-    this.writer = new FrameWriter(socket)
-  }
-}
 
 /**
  * The embedded broker's half in the primary. It handles the frames of all workers one after another, which gives every
@@ -51,7 +27,8 @@ export class BrokerHost {
   #calls = new Calls(link => this.#sent(link))
   #lastLink = 0
   #log
-  #paused = false
+  /** The worker whose frame is being handled. @type {Link | null} */
+  #sender = null
   /** When the limit was last logged, without and with loss of live history. */
   #lastFull = [0, 0]
   #maxBytes
@@ -134,10 +111,14 @@ export class BrokerHost {
     )
     this.#links.add(link)
     this.#calls.addLink(link)
-    socket.on('data', chunk => reader.push(/** @type {Buffer} */ (chunk)))
+    socket.on('data', chunk => {
+      this.#sender = link
+      reader.push(/** @type {Buffer} */ (chunk))
+      this.#sender = null
+    })
+    socket.on('drain', () => this.#release(link))
     socket.on('error', error => this.#log.debug({ err: error }, `bus to ${name} failed`))
     socket.on('close', () => this.#detach(link))
-    if (this.#paused) socket.pause()
   }
 
   /** @param {Link} link */
@@ -148,7 +129,8 @@ export class BrokerHost {
     this.#users.removeLink(link)
     this.#calls.removeLink(link)
     this.#surveys.removeWorker(link)
-    this.#resume()
+    for (const other of this.#links) other.senders.delete(link)
+    this.#release(link)
     this.#onDetached()
   }
 
@@ -163,33 +145,30 @@ export class BrokerHost {
     this.#surveys.tick()
     const stuck = []
     for (const link of this.#links) {
-      link.behind = link.writer.backlog > PAUSE_BYTES ? link.behind + 1 : 0
-      if (link.behind >= STUCK_TICKS) stuck.push(link.name)
+      if (!link.behind) link.silent = 0
+      else if (link.check()) stuck.push(link.name)
     }
-    this.#resume()
     return stuck
   }
 
-  #pause() {
-    if (this.#ending) return
-    this.#paused = true
-    for (const link of this.#links) link.socket.pause()
-  }
-
-  #resume() {
-    if (!this.#paused) return
-    for (const link of this.#links) if (link.writer.backlog > PAUSE_BYTES) return
-    this.#paused = false
-    for (const link of this.#links) link.socket.resume()
-  }
-
-  /** Ends a frame to a worker and pauses the flow if it does not keep up. @param {Link} link */
+  /** Ends a frame to a worker. If that one is far behind, the worker that caused the frame waits. @param {Link} link */
   #sent(link) {
     link.writer.end()
-    if (!this.#paused && link.writer.backlog > PAUSE_BYTES) {
-      this.#pause()
-      link.socket.once('drain', () => this.#resume())
-    }
+    if (link.behind) this.#await(link)
+  }
+
+  /** Stops reading from the sender of the current frame until a worker has read its backlog. @param {Link} link */
+  #await(link) {
+    const sender = this.#sender
+    if (sender === null || this.#ending || link.senders.has(sender)) return
+    link.senders.add(sender)
+    if (++sender.awaited === 1) sender.socket.pause()
+  }
+
+  /** @param {Link} link that has read its backlog, or has ended */
+  #release(link) {
+    for (const sender of link.senders) if (--sender.awaited === 0) sender.socket.resume()
+    link.senders.clear()
   }
 
   /** @param {Link} link @param {number} type @param {import('./frames.js').FrameCursor} cursor */
@@ -339,32 +318,29 @@ export class BrokerHost {
       const info = Buffer.from(wants.info).toString('latin1')
       this.#store.addPresence(name, wants.client, { link, user, info, leave: wants.leave })
     }
-    const { writer } = link
     const stream = wants.position ? this.#store.stream(name, wants.metaTtl) : null
-    let entries = null
-    if (stream && wants.recover) {
-      const { offset, epoch, limit } = wants.recover
-      entries = wants.latest ? stream.newest(limit || -1) : stream.since(offset, epoch, limit)
-    }
+    const recovers = stream !== null && wants.recover !== null
+    const answer = recovers ? recoveryPage(stream, wants.recover, wants.latest, wants.room) : NOT_RECOVERED
     begin(link, request)
       .f64(stream?.top ?? 0)
       .epoch(stream?.epoch ?? '')
-      .u8(entries ? 1 : 0)
-    this.#writeEntries(writer, entries ?? [])
+      .u8(answer.page)
+      .f64(answer.since)
+    this.#writeEntries(link.writer, answer.entries)
     this.#sent(link)
   }
 
   /** @param {Link} link @param {number} request @param {import('./frames.js').FrameCursor} cursor */
   #history(link, request, cursor) {
     const name = cursor.string()
-    const { filter, metaTtl } = JSON.parse(cursor.string())
-    const { stream, entries } = this.#store.history(name, filter, metaTtl)
-    begin(link, request).f64(stream.top).epoch(stream.epoch)
+    const { filter, metaTtl, continued, room } = JSON.parse(cursor.string())
+    const { stream, page, entries } = this.#store.history(name, filter, metaTtl, continued, room)
+    begin(link, request).f64(stream.top).epoch(stream.epoch).u8(page)
     this.#writeEntries(link.writer, entries)
     this.#sent(link)
   }
 
-  /** @param {FrameWriter} writer @param {import('./stream.js').Entry[]} entries */
+  /** @param {import('./frames.js').FrameWriter} writer @param {import('./stream.js').Entry[]} entries */
   #writeEntries(writer, entries) {
     writer.u32(entries.length)
     for (const { offset, flags, body } of entries) writer.u8(flags).f64(offset).byteString(body)

@@ -1,7 +1,7 @@
-import { errors } from '../../errors.js'
 import { TimerWheel } from '../../timer-wheel.js'
 import { newEpoch } from '../epoch.js'
 import { Channel, StoredStream } from './channel.js'
+import { historyPage, UNBOUNDED } from './pages.js'
 import { RecencyList } from './recency.js'
 import { Results } from './results.js'
 import { Stream } from './stream.js'
@@ -303,11 +303,13 @@ export class Store {
     return new Stream(channel?.epoch || this.base)
   }
 
-  /** @param {string} name @param {import('../contract.js').HistoryFilter} filter @param {number} metaTtl ms */
-  history(name, { limit, sinceOffset, sinceEpoch = '', reverse = false }, metaTtl) {
+  /**
+   * @param {string} name @param {import('../contract.js').HistoryFilter} filter @param {number} metaTtl ms
+   * @param {boolean} [continued] @param {import('./pages.js').Room} [room] as for `historyPage`
+   */
+  history(name, filter, metaTtl, continued = false, room = UNBOUNDED) {
     const stream = this.stream(name, metaTtl)
-    if (sinceEpoch !== '' && sinceEpoch !== stream.epoch) throw errors.unrecoverablePosition
-    return { stream, entries: limit === 0 ? [] : stream.read(sinceOffset, limit, reverse) }
+    return { stream, ...historyPage(stream, filter, continued, room) }
   }
 
   /** @param {string} name */

@@ -1,4 +1,5 @@
 import { Timer } from '../../timer-wheel.js'
+import { OVERHEAD } from '../size.js'
 
 /** Cost of an entry besides its bytes: the object, the string's header, the place in the list. */
 const ENTRY_OVERHEAD = 96
@@ -10,6 +11,9 @@ const ENTRY_OVERHEAD = 96
  * @property {string} body the publication's frame after the channel name, as a byte string: it saves the 200-odd bytes
  *   that a small Buffer costs on top
  */
+
+/** @param {Entry} entry @returns {number} its approximate bytes in a reply to a client */
+export const wireSize = ({ body }) => body.length + OVERHEAD
 
 /**
  * The history of one channel: a list trimmed at its head, and a position that only grows.
@@ -77,41 +81,53 @@ export class Stream extends Timer {
   }
 
   /**
-   * The publications that a subscriber missed.
-   * @param {number} offset of its last publication
+   * @param {number} offset of the last publication of a subscriber
    * @param {string} epoch '' = not checked
    * @param {number} limit 0 = no limit
-   * @returns {Entry[] | null} null: not all of them are available
+   * @returns {number} publications that it has missed; -1: not all of them are available, or more than the limit
    */
-  since(offset, epoch, limit) {
-    if (epoch !== '' && epoch !== this.epoch) return null
+  missed(offset, epoch, limit) {
+    if (epoch !== '' && epoch !== this.epoch) return -1
     const missed = this.top - offset
-    if (missed < 0 || missed > this.length || (limit > 0 && missed > limit)) return null
-    return this.read(offset, missed, false)
+    return missed < 0 || missed > this.length || (limit > 0 && missed > limit) ? -1 : missed
   }
 
-  /** @param {number} count -1 = all @returns {Entry[]} the newest ones, ascending */
-  newest(count) {
-    const wanted = count < 0 ? this.length : Math.min(count, this.length)
-    return this.read(this.top - wanted, wanted, false)
+  /** @param {number} count -1 = all @param {number} [maxBytes] as for `read` @returns {Entry[]} the newest, ascending */
+  newest(count, maxBytes) {
+    return this.read(undefined, count, true, maxBytes).reverse()
   }
 
   /**
    * @param {number | undefined} since exclusive
    * @param {number} limit -1 = all
    * @param {boolean} reverse newest first
-   * @returns {Entry[]} empty if the first one would be beyond the top, or, in reverse, is trimmed
+   * @returns {{from: number, count: number}} offset of the first publication to read, and their number: 0 if the first
+   *   one would be beyond the top, or, in reverse, is trimmed
    */
-  read(since, limit, reverse) {
+  range(since, limit, reverse) {
     const first = this.top - this.length + 1
-    let from = reverse ? (since ?? this.top + 1) - 1 : Math.max((since ?? 0) + 1, first)
+    const from = reverse ? (since ?? this.top + 1) - 1 : Math.max((since ?? 0) + 1, first)
+    const outside = from > this.top || from < first
+    const kept = outside ? 0 : reverse ? from - first + 1 : this.top - from + 1
+    return { from, count: limit < 0 ? kept : Math.min(limit, kept) }
+  }
+
+  /**
+   * Reads the publications of `range`.
+   * @param {number | undefined} since @param {number} limit @param {boolean} reverse
+   * @param {number} [maxBytes] the first publication beyond it (`wireSize`) ends the list
+   * @param {number} [least] publications that are read whatever their bytes
+   * @returns {Entry[]}
+   */
+  read(since, limit, reverse, maxBytes = Infinity, least = 1) {
+    const { from, count } = this.range(since, limit, reverse)
     /** @type {Entry[]} */
     const entries = []
-    if (from > this.top) return entries
-    const wanted = limit < 0 ? this.length : Math.min(limit, this.length)
-    for (; entries.length < wanted; from += reverse ? -1 : 1) {
-      const entry = this.#at(from)
-      if (!entry) break
+    let bytes = 0
+    for (let at = from; entries.length < count; at += reverse ? -1 : 1) {
+      const entry = /** @type {Entry} */ (this.#at(at))
+      bytes += wireSize(entry)
+      if (bytes > maxBytes && entries.length >= least) break
       entries.push(entry)
     }
     return entries

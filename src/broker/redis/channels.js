@@ -50,6 +50,8 @@ export class Channel {
 
 /** Channels resubscribed at once after a reconnect. */
 const RESUME_CHUNK = 512
+/** Bytes of missed publications that are read and delivered at once. */
+const CATCH_UP_BYTES = 1024 * 1024
 const JOIN = 0x6a // j
 const LEAVE = 0x6c // l
 
@@ -115,17 +117,12 @@ export class Channels {
    * Sets the stream's position: messages before the reply of Redis are up to it, later ones follow it.
    * @param {Channel} channel @param {Answer} answer
    */
-  setPosition(channel, answer) {
-    this.#setLive(channel, answer)
-    this.#release(channel, null)
-  }
-
-  /** @param {Channel} channel @param {Answer} position */
-  #setLive(channel, { offset, epoch, batchId }) {
+  setPosition(channel, { offset, epoch, batchId }) {
     channel.state = State.LIVE
     channel.offset = offset
     channel.epoch = epoch
     channel.batchId = batchId
+    this.#release(channel, null)
   }
 
   /** @param {Channel} channel @param {Answer} answer @returns {boolean} delivered position = stream position */
@@ -193,12 +190,18 @@ export class Channels {
       channel.name,
       channel.metaTtl,
       ['c', String(offset), epoch, batchId],
+      CATCH_UP_BYTES,
       (error, answer) => {
-        then?.()
         // Another read may have advanced it.
         const behind =
           channel.state === State.CATCHING && channel.offset === offset && channel.epoch === epoch
-        if (!this.has(channel) || !behind) return
+        const follows = this.has(channel) && behind
+        if (follows && !error && !answer.complete) {
+          this.#deliver(channel, answer)
+          return this.catchUp(channel, then)
+        }
+        then?.()
+        if (!follows) return
         if (!error) return this.#caughtUp(channel, answer)
         // Without a connection, `up` tries again.
         if (channel.partition.up) this.#failed.add(channel)
@@ -208,9 +211,17 @@ export class Channels {
   }
 
   /** @param {Channel} channel @param {Answer} answer */
-  #caughtUp(channel, answer) {
+  #deliver(channel, answer) {
     for (const publication of answer.publications) this.#events.publication(channel.name, publication)
-    this.#setLive(channel, answer)
+    channel.offset = answer.offset
+    channel.epoch = answer.epoch
+    channel.batchId = answer.batchId
+  }
+
+  /** @param {Channel} channel @param {Answer} answer */
+  #caughtUp(channel, answer) {
+    this.#deliver(channel, answer)
+    channel.state = State.LIVE
     if (!answer.found) this.#events.lost(channel.name, answer.offset, answer.epoch)
     this.#release(channel, null)
   }

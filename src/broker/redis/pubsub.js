@@ -155,7 +155,8 @@ export class RedisPubSub {
     channel.metaTtl = metaTtl
     this.#channels.whenLive(channel, error => {
       if (error) return done(error, NO_ANSWER)
-      this.#queue(channel.partition).read(channel.name, metaTtl, opOf(wants), (error, answer) => {
+      const maxBytes = wants?.recover?.maxBytes ?? 0
+      this.#queue(channel.partition).read(channel.name, metaTtl, opOf(wants), maxBytes, (error, answer) => {
         if (error) return done(error, answer)
         // The first subscription has failed: no publications will come.
         const follows = this.#channels.has(channel) && (channel.subscribed || channel.state !== State.JOINING)
@@ -190,14 +191,14 @@ export class RedisPubSub {
   }
 
   /** @type {PubSub['history']} */
-  history(name, { limit, sinceOffset, sinceEpoch = '', reverse = false }, metaTtl) {
+  history(name, { limit, sinceOffset, sinceEpoch = '', reverse = false, maxBytes = 0 }, metaTtl) {
     const since = sinceOffset === undefined ? '' : String(sinceOffset)
     const op = ['h', String(limit), since, sinceEpoch, reverse ? '-' : '+']
     const queue = this.#queue(this.#placement.of(name))
     return new Promise((resolve, reject) =>
-      queue.read(name, metaTtl, op, (error, { found, publications, offset, epoch }) => {
+      queue.read(name, metaTtl, op, maxBytes, (error, { found, publications, offset, epoch, complete }) => {
         if (error) reject(error)
-        else if (found) resolve({ publications, offset, epoch })
+        else if (found) resolve({ publications, offset, epoch, complete })
         else reject(errors.unrecoverablePosition)
       }),
     )
@@ -211,7 +212,7 @@ export class RedisPubSub {
     const then = (/** @type {Error | null} */ error, /** @type {Answer} */ { offset, epoch }) =>
       done(error, offset, epoch)
     if (channel) this.#read(channel, null, metaTtl, 1, then)
-    else this.#queue(partition).read(name, metaTtl, ['p'], then)
+    else this.#queue(partition).read(name, metaTtl, ['p'], 0, then)
   }
 
   /** @type {PubSub['removeHistory']} */

@@ -98,8 +98,8 @@ export class PartitionQueue {
   }
 
   /** @type {Reads['add']} */
-  read(channel, metaTtl, op, done) {
-    this.#reads.add(channel, metaTtl, op, done)
+  read(channel, metaTtl, op, maxBytes, done) {
+    this.#reads.add(channel, metaTtl, op, maxBytes, done)
     this.#schedule()
   }
 

@@ -16,7 +16,7 @@ const State = Object.freeze({ NEW: 0, OPENING: 1, LIVE: 2, CLOSED: 3 })
 /** Limits of the entries that a feed keeps for its polls. */
 const MAX_KEPT = 256
 const MAX_KEPT_BYTES = 1024 * 1024
-/** Approximate bytes of one read from history. */
+/** Bytes of the publications in one read from history. */
 const MAX_READ = 1024 * 1024
 
 /**
@@ -55,8 +55,6 @@ export class Feed extends Timer {
   #opening = []
   /** @type {Map<string, PollPosition[]> | null} position -> positions that share a running history read */
   #reads = null
-  /** Publications per read. */
-  #pageSize
   #polls
 
   /**
@@ -66,7 +64,6 @@ export class Feed extends Timer {
   constructor(polls, name, positioned, metaTtl) {
     super()
     this.#polls = polls
-    this.#pageSize = polls.pageSize
     this.name = name
     this.positioned = positioned
     this.metaTtl = metaTtl
@@ -150,7 +147,7 @@ export class Feed extends Timer {
     this.#state = State.OPENING
     const recover =
       positioned && offset !== StartOffset.NOW
-        ? { offset: Math.max(0, offset), epoch, limit: this.#pageSize }
+        ? { offset: Math.max(0, offset), epoch, limit: this.#polls.pageSize, maxBytes: MAX_READ }
         : null
     const wants = { ...WANTS_NOTHING, position: positioned, recover, metaTtl }
     this.#polls.hub.prepare(this.name, wants, (error, channel, answer) => {
@@ -164,7 +161,6 @@ export class Feed extends Timer {
       const { publications } = answer
       const whole = recover && answer.recovered && publications.length > 0
       const entries = whole ? this.#encode(publications) : []
-      if (whole) this.#adaptPage(entries)
       for (const position of this.#opening.splice(0)) {
         if (position.poll.exchange === null) continue
         if (whole && position.offset === offset && position.epoch === epoch)
@@ -213,9 +209,10 @@ export class Feed extends Timer {
     const positions = [position]
     this.#reads.set(key, positions)
     const filter = {
-      limit: this.#pageSize,
+      limit: this.#polls.pageSize,
       sinceOffset: offset === StartOffset.EARLIEST ? undefined : offset,
       sinceEpoch: epoch,
+      maxBytes: MAX_READ,
     }
     const finish = () => {
       this.#reads?.delete(key)
@@ -251,7 +248,6 @@ export class Feed extends Timer {
     if (lost) for (const position of positions) position.lost = true
     if (publications.length > 0) {
       const entries = this.#encode(publications)
-      this.#adaptPage(entries)
       for (const position of positions) position.recovered(entries, start, epoch)
       return
     }
@@ -262,14 +258,6 @@ export class Feed extends Timer {
       position.epoch = epoch
       this.locate(position)
     }
-  }
-
-  /** Adapts the page size to the size of the publications. @param {Entry[]} entries read */
-  #adaptPage(entries) {
-    let bytes = 0
-    for (const { text } of entries) bytes += text.length
-    const fitting = Math.ceil((MAX_READ * entries.length) / bytes)
-    this.#pageSize = Math.max(1, Math.min(this.#polls.pageSize, fitting))
   }
 
   /** @param {Publication} publication @param {string} text encoded */

@@ -118,7 +118,7 @@ t.test('what was missed is delivered once when it is read twice', async t => {
       channel.subscribed = true
     },
     after: then => then(),
-    read: (_name, _metaTtl, _op, done) => reads.push(done),
+    read: (_name, _metaTtl, _op, _maxBytes, done) => reads.push(done),
   }
   const events = { publication: (_channel, { offset }) => delivered.push(offset), lost: () => t.fail('lost') }
   const channels = new Channels(
@@ -128,6 +128,7 @@ t.test('what was missed is delivered once when it is read twice', async t => {
   )
   const answer = offsets => ({
     found: true,
+    complete: true,
     offset: 3,
     epoch: 'e',
     batchId: 'm',

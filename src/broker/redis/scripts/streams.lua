@@ -108,61 +108,91 @@ return table.concat(answers, '\n')
 --- read
 -- Reads positions and histories of a batch of channels. Creates missing streams and extends the expiry of others.
 -- KEYS  for each item: meta, stream
--- ARGV  epoch for a new stream, longest meta ttl of a stream without publications (ms: anybody can make many by
---       looking at names); then for each item: op, meta ttl (ms; 0: meta is neither created nor extended), arguments
---       of the op:
+-- ARGV  epoch for a new stream; longest meta ttl of a stream without publications (ms: anybody can make many by
+--       looking at names); bytes that all items together may return (0: no limit); then for each item: op, meta ttl
+--       (ms; 0: meta is neither created nor extended), arguments of the op, the last one a limit of bytes (0: none):
 --         p                              the position only
---         s  offset, epoch, limit        all publications after the offset, or none if some are missing
+--         s  offset, epoch, limit        all publications after the offset, or none if some are missing, or if two or
+--                                        more exceed the limit of bytes
 --         l  limit                       the newest ones (0: all)
 --         h  limit, since, epoch, order  a page; since '': from the end; order '+' or '-'
 --         c  offset, epoch, batch id     to catch up: as s without a limit, after the publication with this offset and
 --                                        batch id. If a failover has lost that one, the answer is `found` 0, and the
---                                        stream gets a new epoch
--- Returns for each item an array: '<found 1|0> <top offset> <epoch> <batch id>', then id and value of each entry; or
+--                                        stream gets a new epoch. Beyond the limit of bytes the answer ends, and has
+--                                        the position of its last publication instead of the top
+-- Returns for each item an array: '<found> <top offset> <epoch> <batch id>', then id and value of each entry. found is 1,
+-- 0, or 2 if the limit of bytes has ended the list. '>': the items together had too many bytes, ask for this one alone;
 -- '!<text>': failed.
 local newEpoch, emptyTtl = ARGV[1], tonumber(ARGV[2])
+-- Bytes left for this call; nil: no limit.
+local left = ARGV[3] ~= '0' and tonumber(ARGV[3]) or nil
+-- Set by an item that exceeds them.
+local tooMuch = false
 
 local function emptyLife(metaTtl) return math.min(tonumber(metaTtl), emptyTtl) end
 
-local function entries(command, stream, from, to, count)
-  local list = count and redis.call(command, stream, from, to, 'COUNT', count) or redis.call(command, stream, from, to)
-  local found = {}
-  for i = 1, #list do
-    found[2 * i - 1] = list[i][1]
-    found[2 * i] = list[i][2][2]
-  end
-  return found
-end
+-- Bytes of a publication in a reply besides its payload.
+local OVERHEAD = 48
+-- Entries of one command while bytes are counted.
+local STEP = 32
 
 local function id(offset) return string.format('%.0f-0', offset) end
+
+-- Id and value of the entries from one offset to another, at most `count`, until the first one beyond `maxBytes`, but
+-- at least one. Also returns the value of that first one; nil: all were read.
+local function entries(command, stream, from, to, count, maxBytes)
+  local found, bytes, step = {}, 0, command == 'XRANGE' and 1 or -1
+  while count > 0 do
+    local list = redis.call(command, stream, id(from), id(to), 'COUNT', math.min(count, STEP))
+    if #list == 0 then break end
+    for i = 1, #list do
+      local value = list[i][2][2]
+      bytes = bytes + #value + OVERHEAD
+      if left and bytes > left then
+        tooMuch = true
+        return {}
+      end
+      if maxBytes > 0 and bytes > maxBytes and #found > 0 then return found, value end
+      found[#found + 1] = list[i][1]
+      found[#found + 1] = value
+    end
+    count = count - #list
+    from = tonumber(string.match(list[#list][1], '^%d+')) + step
+    if (to - from) * step < 0 then break end
+  end
+  if left then left = left - bytes end
+  return found
+end
 
 -- The oldest offset in history; top + 1: none.
 local function oldest(stream, top, size)
   return top + 1 - math.min(redis.call('XLEN', stream), size)
 end
 
--- All publications after an offset; nil: some are missing, or they are more than the limit (0: none).
-local function after(stream, top, size, offset, limit)
+-- The publications after an offset, as `entries`; nil: some are missing, or they are more than the limit (0: none).
+local function after(stream, top, size, offset, limit, maxBytes)
   local missed = top - offset
   if missed < 0 or (limit > 0 and missed > limit) then return nil end
   if missed == 0 then return {} end
   if oldest(stream, top, size) > offset + 1 then return nil end
-  return entries('XRANGE', stream, id(offset + 1), '+')
+  return entries('XRANGE', stream, offset + 1, top, missed, maxBytes)
 end
 
--- At most `limit` publications (-1: all) before or after `since`, in this order.
-local function page(stream, top, size, limit, since, order)
+-- At most `limit` publications (-1: all) before or after `since`, in this order, as `entries`.
+local function page(stream, top, size, limit, since, order, maxBytes)
   if limit == 0 then return {} end
   local first = oldest(stream, top, size)
-  local count = limit > 0 and limit or nil
-  if order == '+' then return entries('XRANGE', stream, id(math.max(first, since and since + 1 or 0)), '+', count) end
-  local last = since and since - 1 or top
-  if last < first or last > top then return {} end
-  return entries('XREVRANGE', stream, id(last), id(first), count)
+  local from = math.max(first, since and since + 1 or 0)
+  local command, to = 'XRANGE', top
+  if order == '-' then
+    command, from, to = 'XREVRANGE', since and since - 1 or top, first
+  end
+  if from < first or from > top then return {} end
+  return entries(command, stream, from, to, limit > 0 and limit or top - first + 1, maxBytes)
 end
 
--- a, b, c, d: the arguments of the op.
-local function read(meta, stream, op, metaTtl, a, b, c, d)
+-- a, b, c, d, e: the arguments of the op.
+local function read(meta, stream, op, metaTtl, a, b, c, d, e)
   local value = redis.call('GET', meta)
   local offset, epoch, batch, size, version
   if value then
@@ -174,21 +204,26 @@ local function read(meta, stream, op, metaTtl, a, b, c, d)
     redis.call('DEL', stream)
   end
   local top, maxSize = tonumber(offset), tonumber(size)
-  local found
+  local found, beyond
   if op == 's' then
     local since, sinceEpoch, limit = tonumber(a), b, tonumber(c)
-    if sinceEpoch == '' or sinceEpoch == epoch then found = after(stream, top, maxSize, since, limit) end
+    if sinceEpoch == '' or sinceEpoch == epoch then
+      found, beyond = after(stream, top, maxSize, since, limit, tonumber(d))
+    end
+    if beyond then found, beyond = nil, nil end
   elseif op == 'l' then
     local limit = a == '0' and -1 or tonumber(a)
-    found = page(stream, top, maxSize, limit, nil, '-')
+    found = page(stream, top, maxSize, limit, nil, '-', tonumber(b))
   elseif op == 'h' then
     local limit, since, sinceEpoch, order = tonumber(a), tonumber(b), c, d
-    if sinceEpoch == '' or sinceEpoch == epoch then found = page(stream, top, maxSize, limit, since, order) end
+    if sinceEpoch == '' or sinceEpoch == epoch then
+      found, beyond = page(stream, top, maxSize, limit, since, order, tonumber(e))
+    end
   elseif op == 'c' and b == epoch then
     local since, sinceBatch = tonumber(a), c
-    found = after(stream, top, maxSize, since, 0)
+    found, beyond = after(stream, top, maxSize, since, 0, tonumber(d))
     local lost = since > top
-    if found and since > 0 then
+    if found and since > 0 and not tooMuch then
       -- The batch id of a publication is in the entry after it; that of the last one is in meta.
       local stored = batch
       if #found > 0 then stored = string.match(found[2], '^(%w+)\n') end
@@ -198,22 +233,27 @@ local function read(meta, stream, op, metaTtl, a, b, c, d)
       found = nil
       epoch = newEpoch
       redis.call('SET', meta, offset .. ' ' .. epoch .. ' ' .. batch .. ' ' .. size .. version, 'KEEPTTL')
+    elseif beyond then
+      offset = string.match(found[#found - 1], '^%d+')
+      batch = string.match(beyond, '^(%w+)\n')
     end
   end
+  if tooMuch then return { '>' } end
   local answer = found or {}
-  table.insert(answer, 1, (found and '1 ' or '0 ') .. offset .. ' ' .. epoch .. ' ' .. batch)
+  table.insert(answer, 1, (beyond and '2 ' or found and '1 ' or '0 ') .. offset .. ' ' .. epoch .. ' ' .. batch)
   return answer
 end
 
 -- Number of arguments of each op.
-local counts = { p = 0, s = 3, l = 1, h = 4, c = 3 }
+local counts = { p = 0, s = 4, l = 2, h = 5, c = 4 }
 local answers = {}
-local arg = 2
+local arg = 3
 for item = 1, #KEYS / 2 do
   local op, metaTtl = ARGV[arg + 1], ARGV[arg + 2]
   arg = arg + 2
+  tooMuch = false
   local ok, answer = pcall(read, KEYS[2 * item - 1], KEYS[2 * item], op, metaTtl,
-    ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3], ARGV[arg + 4])
+    ARGV[arg + 1], ARGV[arg + 2], ARGV[arg + 3], ARGV[arg + 4], ARGV[arg + 5])
   arg = arg + counts[op]
   if not ok then
     if type(answer) == 'table' then answer = answer.err end

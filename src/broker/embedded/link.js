@@ -1,0 +1,47 @@
+import { FrameWriter } from './frames.js'
+
+/** Backlog of a worker at which those who send to it wait until it has read. */
+const BEHIND_BYTES = 16 * 1024 * 1024
+/** Ticks (seconds) that others wait for a worker, which reads nothing, until it counts as stuck. */
+const STUCK_TICKS = 5
+
+/** One worker, for the host. */
+export class Link {
+  /** Workers whose frames wait until this one has read its backlog. @type {Set<Link>} */
+  senders = new Set()
+  /** Workers that this one waits for: while there are any, the host does not read its frames. */
+  awaited = 0
+  /** Ticks with a backlog above BEHIND_BYTES of which it has read nothing. */
+  silent = 0
+  /** Bytes that the kernel had not accepted at the last tick. */
+  unwritten = 0
+  /** Calls made to other workers. */
+  calls = 0
+
+  /**
+   * @param {import('node:net').Socket} socket @param {string} name for the log
+   * @param {number} worker index
+   * @param {number} number
+   */
+  constructor(socket, name, worker, number) {
+    this.socket = socket
+    this.name = name
+    this.worker = worker
+    this.number = number
+    this.writer = new FrameWriter(socket)
+  }
+
+  get behind() {
+    return this.writer.backlog > BEHIND_BYTES
+  }
+
+  /** Called once a second while it is behind. @returns {boolean} whether it is stuck */
+  check() {
+    // `writableLength` falls only when a whole write is done, which may be megabytes; Node.js itself judges by this
+    // queue whether a socket times out (net.Socket, _onTimeout).
+    const { writeQueueSize } = /** @type {any} */ (this.socket)._handle ?? { writeQueueSize: 0 }
+    this.silent = this.unwritten === writeQueueSize ? this.silent + 1 : 0
+    this.unwritten = writeQueueSize
+    return this.silent >= STUCK_TICKS
+  }
+}
