@@ -44,7 +44,7 @@ export const errors = Object.freeze({
   permissionDenied: reply(103, 'permission denied', 500),
   methodNotFound: reply(104, 'method not found', 404),
   alreadySubscribed: reply(105, 'already subscribed', 500),
-  limitExceeded: reply(106, 'limit exceeded', 500),
+  limitExceeded: reply(106, 'limit exceeded', 400),
   badRequest: reply(107, 'bad request', 400),
   notAvailable: reply(108, 'not available', 400),
   tokenExpired: reply(109, 'token expired', 500),

@@ -55,6 +55,9 @@ function publicationText({ data, json, offset, info, tags }) {
   return `{${text.slice(1)}}`
 }
 
+/** Publications of one `history` answer, bytes. */
+const MAX_HISTORY_BYTES = 16 * 1024 * 1024
+
 /** @type {Method} */
 export const history = {
   fields: { channel: string, limit: int32, since: object({ offset, epoch: string }), reverse: flag },
@@ -65,9 +68,17 @@ export const history = {
     if (reverse && since !== null && since.offset === 0) throw errors.badRequest
     const found = await context.broker.pubsub.history(
       channel,
-      { limit: Math.max(limit, -1), sinceOffset: since?.offset, sinceEpoch: since?.epoch ?? '', reverse },
+      {
+        limit: Math.max(limit, -1),
+        sinceOffset: since?.offset,
+        sinceEpoch: since?.epoch ?? '',
+        reverse,
+        maxBytes: MAX_HISTORY_BYTES,
+      },
       namespace.metaTtl,
     )
+    // A part of what was asked for would pass for the whole.
+    if (!found.complete) throw errors.limitExceeded
     const publications = found.publications.map(publicationText).join(',')
     return `{"publications":[${publications}],"epoch":${JSON.stringify(found.epoch)},"offset":${found.offset}}`
   },

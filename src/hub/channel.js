@@ -1,3 +1,5 @@
+import { disconnects } from '../errors.js'
+
 /** @import { Publication } from '../broker/contract.js' */
 /** @import { Disconnect } from '../errors.js' */
 /** @import { Codec } from '../protocol/contract.js' */
@@ -48,27 +50,36 @@ export const filterSize = filter => filter.key.length + FILTER_OVERHEAD
 export class PublicationBuffer {
   /** @type {Uint8Array[]} encoded */
   messages = []
-  /** @type {Disconnect | null} because of a gap, or of a payload that the codec cannot carry */
+  #bytes = 0
+  /** @type {Disconnect | null} because of a gap, of a payload that the codec cannot carry, or of too many bytes */
   fault = null
 
   /**
    * @param {Codec} codec @param {Filter | null} filter
    * @param {boolean} positioned the subscriber relies on the stream's position
-   * @param {boolean} delta the subscriber is delta-negotiated
+   * @param {boolean} delta the subscriber is delta-negotiated @param {number} maxBytes of the messages
    */
-  constructor(codec, filter, positioned, delta) {
+  constructor(codec, filter, positioned, delta, maxBytes) {
     this.codec = codec
     this.filter = filter
     this.positioned = positioned
     this.delta = delta
+    this.maxBytes = maxBytes
   }
 
   /** @param {string} channel @param {Publication} publication */
   add(channel, publication) {
     const { codec } = this
+    if (this.fault) return
     const message = this.delta
       ? codec.deltaPublication(channel, publication, null)
       : codec.publication(channel, publication)
+    this.#bytes += message.length
+    if (this.#bytes > this.maxBytes) {
+      this.fault = disconnects.slow
+      this.messages = []
+      return
+    }
     this.messages.push(Buffer.from(message))
   }
 }

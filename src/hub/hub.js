@@ -226,11 +226,11 @@ export class Hub {
   /**
    * Buffers publications from now on for a subscriber whose reply is not written yet.
    * @param {Channel} channel @param {Codec} codec @param {Filter | null} filter
-   * @param {boolean} positioned @param {boolean} delta
+   * @param {boolean} positioned @param {boolean} delta @param {number} maxBytes of its messages
    * @returns {PublicationBuffer} its messages must be sent before `join`
    */
-  buffer(channel, codec, filter, positioned, delta) {
-    const buffer = new PublicationBuffer(codec, filter, positioned, delta)
+  buffer(channel, codec, filter, positioned, delta, maxBytes) {
+    const buffer = new PublicationBuffer(codec, filter, positioned, delta, maxBytes)
     ;(channel.buffers ??= new Set()).add(buffer)
     return buffer
   }

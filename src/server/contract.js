@@ -105,6 +105,7 @@
  *   `overflow` may be called from within
  * @property {(stream: Stream, data: string | Uint8Array) => void} end writes data ('' = nothing), then ends the
  *   response. A client that does not read is cut after 5 s
+ * @property {(stream: Stream) => number} unread bytes not yet given to the kernel, as far as the driver knows
  * @property {(stream: Stream) => void} cut ends the connection at once and drops unsent data
  * @property {() => {bytes: number, largest: number}} backlog unread bytes of all connections and streams, and of the
  *   one with the most. Cheap: it may be a second old, and omit clients that are being closed

@@ -200,6 +200,11 @@ export class NodeServer {
   }
 
   /** @param {any} stream */
+  unread(stream) {
+    return stream.unread
+  }
+
+  /** @param {any} stream */
   cut(stream) {
     stream.cut()
   }

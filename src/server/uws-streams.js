@@ -180,9 +180,12 @@ export class UwsStreams {
 
   /** @param {Backlog} backlog gets the unread bytes */
   addTo(backlog) {
-    for (const { queue } of this.#slow) {
-      if (queue !== null) backlog.add(queue.waiting + (queue.blocked ? queue.stuck : 0))
-    }
+    for (const stream of this.#slow) if (stream.queue !== null) backlog.add(this.unread(stream))
+  }
+
+  /** @param {UwsStream} stream */
+  unread({ queue }) {
+    return queue === null ? 0 : queue.waiting + (queue.blocked ? queue.stuck : 0)
   }
 
   /** The client has left. @param {UwsStream} stream */

@@ -102,6 +102,11 @@ export class UwsServer extends UwsWebSockets {
   }
 
   /** @param {any} stream */
+  unread(stream) {
+    return this.#host.streams.unread(stream)
+  }
+
+  /** @param {any} stream */
   cut(stream) {
     this.#host.streams.cut(stream)
   }

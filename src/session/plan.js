@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer'
+import { bytesOf } from '../broker/size.js'
 import { Filter } from '../protocol/filter.js'
 import { expireSubscription } from './expiry.js'
+import { maxReplyBytes } from './large-replies.js'
 import { Kind, NO_DETAILS, Subscription } from './subscription.js'
 
 /** @import { Namespace } from '../auth/channel-rules.js' */
@@ -106,7 +108,9 @@ export class Plan {
     const present = (kind & Kind.PRESENT) !== 0
     return {
       position: (kind & Kind.POSITIONED) !== 0,
-      recover: this.recovering ? { offset: this.offset, epoch: this.epoch, limit } : null,
+      recover: this.recovering
+        ? { offset: this.offset, epoch: this.epoch, limit, maxBytes: maxReplyBytes(session) }
+        : null,
       latest: this.cache,
       metaTtl: this.namespace.metaTtl,
       client: present ? session.id : '',
@@ -117,11 +121,11 @@ export class Plan {
 
   /**
    * Recovered publications, or null. An empty list is a success.
-   * @param {SubscribeAnswer} answer
+   * @param {SubscribeAnswer} answer @param {number} room maximum bytes of the publications
    * @returns {Publication[] | null}
    */
-  #recovered({ recovered, publications, offset, epoch }) {
-    if (!this.recovering || !recovered) return null
+  #recovered({ recovered, publications, offset, epoch }, room) {
+    if (!this.recovering || !recovered || bytesOf(publications) > room) return null
     const matching = this.filter
       ? publications.filter(publication => this.filter?.matches(publication.tags))
       : publications
@@ -131,12 +135,16 @@ export class Plan {
     return matching.length > 0 ? matching.slice(-1) : null
   }
 
-  /** @param {SubscribeAnswer} answer @returns {SubscribeResult} */
-  result(answer) {
+  /**
+   * @param {SubscribeAnswer} answer
+   * @param {number} [room] bytes that other subscriptions have left in the reply; more than that is not recovered
+   * @returns {SubscribeResult}
+   */
+  result(answer, room = Infinity) {
     /** @type {SubscribeResult} */
     const result = {}
     if (this.kind & Kind.POSITIONED) {
-      const publications = this.#recovered(answer)
+      const publications = this.#recovered(answer, room)
       result.positioned = true
       result.epoch = answer.epoch
       // SDKs set their position to this and advance it with each recovered publication.
@@ -182,7 +190,8 @@ export class Plan {
   buffer(channel) {
     const { session, filter, kind, delta } = this
     const positioned = (kind & Kind.POSITIONED) !== 0
-    this.liveBuffer = session.context.hub.buffer(channel, session.codec, filter, positioned, delta)
+    const { hub } = session.context
+    this.liveBuffer = hub.buffer(channel, session.codec, filter, positioned, delta, maxReplyBytes(session))
     return this.liveBuffer
   }
 

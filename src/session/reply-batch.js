@@ -34,6 +34,11 @@ export class ReplyBatch {
     this.#messages = []
   }
 
+  /** Sends the collected messages of a session before its frame is done. @param {Session} session */
+  sendCollected(session) {
+    if (this.owner === session) this.#send()
+  }
+
   /** Sends the collected messages and clears the owner. */
   flush() {
     this.#send()

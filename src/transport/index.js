@@ -91,6 +91,7 @@ export function mountTransports({ context, server, fanout, calls, workers, curso
  * @property {TransportTraffic} traffic counters. Sessions count commands and
  *   messages; the transport counts the rest
  * @property {(session: Session, frame: Encoded) => void} send
+ * @property {(session: Session) => number} unread bytes sent and not yet given to the kernel, or not acknowledged
  * @property {(session: Session, topic: string) => void} follow joins a fan-out topic; its later messages reach the
  *   session in order with those of `send`
  * @property {(session: Session, topic: string) => void} unfollow also called for a session that has ended

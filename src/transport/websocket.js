@@ -80,6 +80,11 @@ export class WebSocketTransport {
     this.server.send(connection, frame, codec.binary)
   }
 
+  /** @type {Transport['unread']} */
+  unread({ connection }) {
+    return this.server.buffered(connection)
+  }
+
   /** @type {Transport['follow']} */
   follow({ connection }, topic) {
     this.server.subscribe(connection, topic)

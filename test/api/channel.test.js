@@ -72,6 +72,17 @@ t.test('history', async t => {
   t.equal((await api.call('publish', { channel: 'his:new', data: 1 })).result.epoch, first.result.epoch)
 })
 
+t.test('a history above 16 MB is read in parts', async t => {
+  const data = 'x'.repeat(4_000_000)
+  for (let n = 1; n <= 5; n++) await api.call('publish', { channel: 'his:large', data: `${n}${data}` })
+  const read = params => api.call('history', { channel: 'his:large', ...params })
+  t.match(await read({ limit: -1 }), error(106))
+  t.match(await read({ limit: -1, reverse: true }), error(106))
+  const offsets = async params => (await read(params)).result.publications.map(({ offset }) => offset)
+  t.same(await offsets({ limit: 3 }), [1, 2, 3])
+  t.same(await offsets({ limit: -1, since: { offset: 3 } }), [4, 5])
+})
+
 t.test('what a client publishes is kept with its info', async t => {
   const client = await api.client('anna', { info: { a: 1.5 } })
   await client.subscribe('chat:a')

@@ -80,7 +80,8 @@ class Reader {
       ...(delta ? { delta: 'fossil' } : null),
     })
     this.subscription.on('subscribed', ({ wasRecovering, recovered }) => {
-      this.#gap = recovered ? 'passing' : 'anything'
+      // A gap stays one when the next recovery, from behind it, succeeds before a message.
+      this.#gap = recovered && this.#gap !== 'anything' ? 'passing' : 'anything'
       this.#recovering = true
       queueMicrotask(() => {
         this.#recovering = false

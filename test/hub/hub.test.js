@@ -350,7 +350,7 @@ t.test('those whose reply has to wait', async t => {
     const session = rig.session()
     let buffer
     rig.hub.prepare('x', wants, (_error, channel) => {
-      buffer = rig.hub.buffer(channel, session.codec, null, wants.position)
+      buffer = rig.hub.buffer(channel, session.codec, null, wants.position, false, 1000)
     })
     rig.calls[0].done(null, answer(wants.position ? 5 : 0, wants.position ? 'epoch' : ''))
     return { rig, buffer }
@@ -368,6 +368,16 @@ t.test('those whose reply has to wait', async t => {
     const { rig, buffer } = waiting(POSITIONED)
     rig.publish('x', '9', { offset: 9, epoch: 'epoch' })
     t.equal(buffer.fault, disconnects.insufficientState)
+  })
+
+  t.test('are told when more was published than may wait for them', async t => {
+    const { rig, buffer } = waiting(POSITIONED)
+    const text = JSON.stringify('x'.repeat(400))
+    for (const offset of [6, 7]) rig.publish('x', text, { offset, epoch: 'epoch' })
+    t.equal(buffer.fault, null)
+    for (const offset of [8, 9]) rig.publish('x', text, { offset, epoch: 'epoch' })
+    t.equal(buffer.fault, disconnects.slow)
+    t.same(buffer.messages, [], 'nothing is kept')
   })
 
   t.test('are told when the stream began a new life', async t => {

@@ -103,11 +103,13 @@ export const clientOptions = [
   ),
 
   int('client.channel_limit', 128, 'Maximum subscriptions of one connection.', { min: 1 }),
-  int('client.queue_max_size', 1048576, 'Maximum unsent bytes of a client before close 3008.', {
-    unit: 'bytes',
-    min: 1,
-    max: 2147483647,
-  }),
+  int(
+    'client.queue_max_size',
+    1048576,
+    'Maximum unsent bytes of a client before close 3008. One reply has at most three quarters of that in publications: ' +
+      'a larger recovery is refused (`recovered: false`), a larger history ends early.',
+    { unit: 'bytes', min: 1, max: 2147483647 },
+  ),
   int('client.connection_limit', 0, 'Maximum connections of this node. 0: no limit.'),
   int(
     'client.user_connection_limit',

@@ -1,6 +1,8 @@
 import { identify } from '../../auth/tokens.js'
+import { bytesOf } from '../../broker/size.js'
 import { Disconnect, disconnects, errors, ReplyError } from '../../errors.js'
 import { expireConnection } from '../expiry.js'
+import { maxReplyBytes } from '../large-replies.js'
 import { planServerSide } from '../server-side.js'
 import { State, Trait } from '../state.js'
 
@@ -104,6 +106,8 @@ function subscribeAll(session, id, plans, expireAt) {
   /** @type {Error | null} */
   let failure = null
   let missing = plans.length
+  /** Bytes of recovered publications: all subscriptions share the reply. */
+  let recovered = 0
   session.hold()
   for (const plan of plans) {
     hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
@@ -111,7 +115,9 @@ function subscribeAll(session, id, plans, expireAt) {
       if (error) failure = error
       else {
         // The connect reply comes first and needs all answers: buffer later messages.
-        const result = plan.result(answer)
+        const room = recovered === 0 ? Infinity : maxReplyBytes(session) - recovered
+        const result = plan.result(answer, room)
+        recovered += bytesOf(result.publications)
         ready.push({ plan, channel, result, liveBuffer: missing > 0 ? plan.buffer(channel) : null })
       }
       if (missing > 0) return

@@ -1,4 +1,5 @@
 import { disconnects, errors } from '../../errors.js'
+import { maxReplyBytes, whenRead } from '../large-replies.js'
 
 /** @import { Namespace } from '../../auth/channel-rules.js' */
 /** @import { Session } from '../session.js' */
@@ -35,11 +36,14 @@ export function history(session, id, { channel, limit = 0, since, reverse = fals
     sinceOffset,
     sinceEpoch: since?.epoch ?? '',
     reverse,
+    maxBytes: maxReplyBytes(session),
   }
-  session.resumeAfter(id, broker.pubsub.history(channel, filter, namespace.metaTtl), result => {
-    if (!session.canReceive(result.publications)) throw disconnects.inappropriateProtocol
-    session.send(session.codec.history(id, result))
-  })
+  whenRead(session, id, () =>
+    session.resumeAfter(id, broker.pubsub.history(channel, filter, namespace.metaTtl), result => {
+      if (!session.canReceive(result.publications)) throw disconnects.inappropriateProtocol
+      session.send(session.codec.history(id, result))
+    }),
+  )
 }
 
 /** @param {Session} session @param {number} id @param {any} request */

@@ -1,5 +1,6 @@
 import { disconnects, errors } from '../../errors.js'
 import { expireSubscription } from '../expiry.js'
+import { whenRead } from '../large-replies.js'
 import { NO_GRANT, Plan } from '../plan.js'
 import { withClaims } from './refresh.js'
 
@@ -63,6 +64,12 @@ export function grant(session, channel, claims) {
  */
 function start(session, id, request, namespace, grant) {
   const plan = new Plan(session, request.channel, namespace, request, grant, false)
+  if (plan.recovering) whenRead(session, id, () => prepare(session, id, plan))
+  else prepare(session, id, plan)
+}
+
+/** @param {Session} session @param {number} id @param {Plan} plan */
+function prepare(session, id, plan) {
   session.hold()
   session.context.hub.prepare(plan.channel, plan.wants(), (error, channel, answer) => {
     if (session.closed && !error) plan.abandon(channel)

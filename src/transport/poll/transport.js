@@ -226,6 +226,11 @@ export class PollTransport {
     return clients
   }
 
+  /** @type {Transport['unread']} */
+  unread({ connection }) {
+    return connection.held + connection.pending
+  }
+
   /** @type {Transport['follow']} */
   follow(session, topic) {
     this.#fanout.follow(this, session, topic)

@@ -99,6 +99,11 @@ export class StreamTransport {
     return clients
   }
 
+  /** @type {Transport['unread']} */
+  unread({ connection }) {
+    return this.server.unread(connection)
+  }
+
   /** @type {Transport['follow']} */
   follow(session, topic) {
     this.fanout.follow(this, session, topic)
