@@ -3,7 +3,7 @@
 //   index.js     the command line: scenarios, or one of the programs below
 //   bench.js     runs scenarios (scenarios.js, channels.js) in turn against deployments (deployment.js, servers.js)
 //   load.js      the load generator: processes with a drone's engine (engine.js); pollers.js for one-way long-polls
-//   restarts.js, gc.js, watch.js, ticks.js, leak.js (churn.js)   programs with flags of their own
+//   restarts.js, recovery.js (recovery-clients.js), gc.js, watch.js, ticks.js, leak.js (churn.js)   programs of their own
 //
 // It may import src/, fleet/drone/, fleet/statistics/, and the Redis and the clients of the tests; nothing imports it. Every figure comes
 // with its unit in its name.
@@ -47,6 +47,7 @@ const io = {
 /** @type {Record<string, () => Promise<Program>>} */
 const PROGRAMS = {
   restarts: () => import('./restarts.js'),
+  recovery: () => import('./recovery.js'),
   gc: () => import('./gc.js'),
   watch: () => import('./watch.js'),
   leak: () => import('./leak.js'),

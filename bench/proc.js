@@ -44,6 +44,12 @@ export function memoryOf(pid) {
   return bytes
 }
 
+/** @param {number} pid @returns {number} resident bytes of one process, shared pages included */
+export function rssOf(pid) {
+  const line = /^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`))
+  return line === null ? 0 : Number(line[1]) * 1024
+}
+
 /** @param {number} pid @returns {number} seconds of processor time of the process tree, user and system */
 export function cpuOf(pid) {
   return processTree(pid).reduce((sum, process) => sum + cpuOfProcess(process), 0)

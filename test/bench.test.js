@@ -5,6 +5,7 @@ import { WebSocketServer } from 'ws'
 import { grows, parseOptions as parseLeakOptions, trendOf, Windows } from '../bench/leak.js'
 import { Load } from '../bench/load.js'
 import { HELP, parseOptions } from '../bench/options.js'
+import { parseOptions as parseRecoveryOptions } from '../bench/recovery.js'
 import { compareRecords, parseOptions as parseRestartOptions } from '../bench/restarts.js'
 import { run, script, skip } from './bench-runs.js'
 
@@ -21,6 +22,9 @@ t.test('a wrong command line is refused with one clear line', async t => {
   ]
   for (const [args, message] of cases) t.throws(() => parseOptions(args.split(' ')), { message })
   t.throws(() => parseRestartOptions(['--kill=all']), { message: /--kill is redis or node, not "all"/ })
+  t.throws(() => parseRecoveryOptions(['--engine=tape']), {
+    message: /--engine is memory or redis, not "tape"/,
+  })
   await t.rejects(run(process.execPath, [script, 'fam']), { code: 2, stderr: /^bench: no scenario "fam"/ })
 })
 

@@ -1,0 +1,42 @@
+// `npm run bench -- recovery`, which is also the attack: hundreds of clients recover megabytes each at once.
+
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+
+const run = promisify(execFile)
+const script = fileURLToPath(new URL('../bench/index.js', import.meta.url))
+
+/** @returns {Promise<any>} the result; rejects when the program says that something is wrong */
+async function recover(...flags) {
+  const { stdout } = await run(process.execPath, [script, 'recovery', '--json', ...flags])
+  return JSON.parse(stdout)
+}
+
+const RIGHT = { incomplete: 0, closed: 0, dead_workers: 0, publishes_failed: 0 }
+/** client.queue_max_size by default. */
+const DEFAULT = '--queue=1048576'
+
+t.test('400 clients recover 300 x 20 KB at once: refused, for that exceeds their queues', async t => {
+  t.match(await recover(DEFAULT), { ...RIGHT, recovered: 0, refused: 400 })
+})
+
+t.test('400 clients recover 300 x 2 KB at once: they get all of it, in order', async t => {
+  t.match(await recover(DEFAULT, '--size=2000'), { ...RIGHT, recovered: 400, refused: 0 })
+})
+
+for (const [engine, clients] of /** @type {const} */ ([
+  ['memory', 100],
+  ['redis', 40],
+])) {
+  t.test(
+    `${engine}: with longer queues ${clients} clients get 300 x 20 KB, and no worker is killed`,
+    async t => {
+      const result = await recover(`--clients=${clients}`, `--engine=${engine}`)
+      t.match(result, { ...RIGHT, recovered: clients, refused: 0 })
+      // Each publisher goes on until the last client has its answer.
+      t.ok(result.publishes > 10, `${result.publishes} publishes were answered meanwhile`)
+    },
+  )
+}
