@@ -38,6 +38,9 @@ export class LogOutput {
   }
 }
 
+/** @param {{level: string}} options of `log` @returns {string} pino's name */
+export const levelOf = ({ level }) => (level === 'none' ? 'silent' : level)
+
 /**
  * @param {{level: string, file: string}} options of `log` @param {LogOutput} output
  * @param {object} [bindings] fields of every line
@@ -46,7 +49,7 @@ export class LogOutput {
 export function createLog({ level }, output, bindings = {}) {
   return pino(
     {
-      level: level === 'none' ? 'silent' : level,
+      level: levelOf({ level }),
       base: bindings,
       timestamp: pino.stdTimeFunctions.isoTime,
     },

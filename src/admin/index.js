@@ -25,9 +25,10 @@ import { AdminTokens } from './tokens.js'
  * @typedef {object} StatsView a worker's view of its node's statistics
  * @property {(listener: (message: StatsMessage) => void) => () => void} watch `hello` first, then a message a
  *   second, until the returned function is called
- * @property {(command: StatsCommand) => Promise<void>} command rejects with the reason
+ * @property {(command: StatsCommand) => Promise<string | undefined>} command rejects with the reason
  * @typedef {object} AdminParts
- * @property {any} config
+ * @property {any} config at the start
+ * @property {() => any} [settings] its block `admin`, as it is now; default: as at the start
  * @property {SocketServer} server not listening yet
  * @property {StatsView} view
  * @property {ApiContext} context of the server API
@@ -58,6 +59,7 @@ export function readCommand(body) {
   const { type, worker = null } = parseJson(body) ?? {}
   if (type === 'gc' && (worker === null || isIndex(worker))) return { type, worker }
   if (type === 'restart' && isIndex(worker)) return { type, worker }
+  if (type === 'reload') return { type }
   // Only a local user may stop the gateway; the log may hold more than figures.
   if (type === 'stop' || type === 'log') return null
   throw new BadBody()
@@ -68,19 +70,28 @@ class Admin {
   #context
   #clock
   #sleep
-  #tokens
+  #settings
+  /** @type {AdminTokens | null} */
+  #lastTokens = null
   #guard
   #stream
 
-  /** @param {AdminParts & {clock: () => number, sleep: (ms: number) => Promise<unknown>}} parts */
-  constructor({ config, server, view, context, broker, calls, index, clock, sleep }) {
+  /** @param {AdminParts & {settings: () => any, clock: () => number, sleep: (ms: number) => Promise<unknown>}} parts */
+  constructor({ settings, server, view, context, broker, calls, index, clock, sleep }) {
     this.#view = view
     this.#context = context
     this.#clock = clock
     this.#sleep = sleep
-    this.#tokens = new AdminTokens(config.admin)
+    this.#settings = settings
     this.#guard = new LoginGuard({ control: broker.control, calls, index, clock })
     this.#stream = new StatsStream({ view, server, clock })
+  }
+
+  /** Those of the current key and secret: a reload may change them. */
+  get #tokens() {
+    const { password, secret } = this.#settings()
+    if (!this.#lastTokens?.isFor(password, secret)) this.#lastTokens = new AdminTokens({ password, secret })
+    return this.#lastTokens
   }
 
   /** @param {Exchange} exchange @returns {number} expiry of its token, unix ms; 0: it was refused */
@@ -140,11 +151,11 @@ class Admin {
     this.#read(exchange, MAX_SMALL, async body => {
       const command = readCommand(body)
       if (command === null) return replyError(exchange, 403, 'not from elsewhere')
-      const error = await this.#view.command(command).then(
-        () => null,
-        (/** @type {Error} */ { message }) => message,
+      const answer = await this.#view.command(command).then(
+        text => ({ error: null, text }),
+        (/** @type {Error} */ { message }) => ({ error: message }),
       )
-      replyJson(exchange, JSON.stringify({ error }))
+      replyJson(exchange, JSON.stringify(answer))
     })
   }
 
@@ -162,9 +173,9 @@ class Admin {
 
 /** Only with an admin key. @param {AdminParts} parts */
 export function mountAdmin({ clock = Date.now, sleep = setTimeout, ...parts }) {
-  const { config, server, version } = parts
+  const { config, server, version, settings = () => config.admin } = parts
   const prefix = config.admin.handler_prefix
-  const admin = new Admin({ ...parts, clock, sleep })
+  const admin = new Admin({ ...parts, settings, clock, sleep })
   /** @param {string} method @param {string} name @param {(exchange: Exchange) => void} handler */
   const route = (method, name, handler) => {
     server.route(method, `${prefix}/api/${name}`, exchange => {

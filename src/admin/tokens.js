@@ -13,9 +13,11 @@ const TOKEN = /^(\d{1,15})\.([\w-]{43})$/
  */
 export class AdminTokens {
   #key
+  #options
 
   /** @param {{password: string, secret: string}} options secret '': made from the password */
   constructor({ password, secret }) {
+    this.#options = { password, secret }
     /** @type {(password: string) => boolean} whether it is the right one */
     this.matches = createSecretCheck(password)
     // Slow on purpose: passwords must not be guessed from a token.
@@ -23,6 +25,11 @@ export class AdminTokens {
     this.#key = createHmac('sha256', base)
       .update(`admin tokens ${sha256(password).toString('hex')}`)
       .digest()
+  }
+
+  /** Whether it was made of these: making it is slow. @param {string} password @param {string} secret */
+  isFor(password, secret) {
+    return this.#options.password === password && this.#options.secret === secret
   }
 
   /** @param {string} expires @returns {string} base64url */

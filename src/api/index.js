@@ -5,6 +5,7 @@
 // A method is a row in methods.js: its fields (params.js) and a `run` that returns JSON text.
 
 import { createSecretCheck } from '../auth/secret.js'
+import { derive } from '../config/derive.js'
 import {
   answerBadRequest,
   answerError,
@@ -82,7 +83,8 @@ const handleLegacy = (body, exchange, _transport, context) =>
 
 /**
  * @param {object} parts
- * @param {any} parts.config
+ * @param {any} parts.config at the start
+ * @param {() => any} parts.settings its block `http_api`, as it is now
  * @param {ApiContext['rules']} parts.rules
  * @param {Broker} parts.broker
  * @param {NodeIdentity} parts.node
@@ -90,10 +92,9 @@ const handleLegacy = (body, exchange, _transport, context) =>
  * @param {ApiContext['logger']} parts.logger
  * @param {() => number} [parts.clock]
  */
-export function createApi({ config, rules, broker, node, traffic, logger, clock = Date.now }) {
+export function createApi({ config, settings, rules, broker, node, traffic, logger, clock = Date.now }) {
   const options = config.http_api
-  const allows = createAccess(options)
-  const alwaysTransport = options.error_mode === 'transport'
+  const access = derive(settings, createAccess)
   /** @type {ApiContext} */
   const context = {
     rules,
@@ -112,8 +113,9 @@ export function createApi({ config, rules, broker, node, traffic, logger, clock 
 
   /** @param {Handle} handle @param {{count: number}} [calls] counter; without it `handle` counts */
   const serve = (handle, calls) => (/** @type {Exchange} */ exchange) => {
-    if (!allows(exchange)) return answerUnauthorized(exchange)
-    const transport = alwaysTransport || exchange.header('x-centrifugo-error-mode') === 'transport'
+    if (!access()(exchange)) return answerUnauthorized(exchange)
+    const transport =
+      settings().error_mode === 'transport' || exchange.header('x-centrifugo-error-mode') === 'transport'
     exchange.body(MAX_BODY, bytes => {
       if (bytes === null) return answerTooLarge(exchange)
       if (calls) calls.count++

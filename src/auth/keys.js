@@ -1,7 +1,7 @@
 // Keys from the configuration, and the algorithms each may check (server API). The token alone never decides
 // the algorithm: that would turn a public key into an HMAC secret.
-import { createPublicKey, X509Certificate } from 'node:crypto'
 import { createVerifier } from 'fast-jwt'
+import { readPublicKey } from '../config/pem.js'
 
 /** @import { Algorithm } from 'fast-jwt' */
 /** @import { KeyObject } from 'node:crypto' */
@@ -59,23 +59,6 @@ export function publicKeyChecks(key, only) {
   return new Map(algorithms.map(algorithm => [algorithm, check]))
 }
 
-/** @param {string} pem public key or certificate @param {string} type @param {string} name of the option */
-function readPem(pem, type, name) {
-  let key
-  try {
-    if (pem.includes('PRIVATE KEY-----')) throw new Error('it is a private key')
-    key = pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem)
-  } catch (error) {
-    throw new Error(`${name} is not a public key or certificate in PEM: ${error.message}`)
-  }
-  const checks = publicKeyChecks(key)
-  if (key.asymmetricKeyType !== type || checks.size === 0) {
-    const { asymmetricKeyType: found, asymmetricKeyDetails: details } = key
-    throw new Error(`${name} holds a key of an unsupported type (${details?.namedCurve ?? found})`)
-  }
-  return checks
-}
-
 /** All keys of one block of settings; the token's `alg` selects one. */
 export class StaticKeys {
   /** @type {Map<string, SignatureCheck>} */
@@ -104,9 +87,15 @@ export class StaticKeys {
     if (settings.ecdsa_public_key) this.#add(settings.ecdsa_public_key, 'ec', `${name}.ecdsa_public_key`)
   }
 
-  /** @param {string} pem @param {string} type @param {string} name */
+  /** @param {string} pem @param {'rsa' | 'ec'} type @param {string} name of the option */
   #add(pem, type, name) {
-    for (const [algorithm, check] of readPem(pem, type, name)) this.#checks.set(algorithm, check)
+    let key
+    try {
+      key = readPublicKey(pem, type)
+    } catch (error) {
+      throw new Error(`${name} ${error.message}`)
+    }
+    for (const [algorithm, check] of publicKeyChecks(key)) this.#checks.set(algorithm, check)
   }
 
   /** @param {string} token @param {string} algorithm of its header @returns {boolean} whether the signature is good */

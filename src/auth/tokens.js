@@ -1,8 +1,4 @@
-// Authentication and permissions of clients: tokens here, keys in keys.js and jwks.js, channels in channel-rules.js.
-// It imports config (patterns, JWKS URLs), protocol (payloads) and errors; it knows no session and no transport.
-// It promises: nothing of a token counts before its signature is checked, and hostile input costs linear time.
-// Answers are synchronous unless keys must be fetched. A reload of the configuration makes new objects.
-// This file: the checks of connection and subscription tokens, in their order (server API).
+// The checks of connection and subscription tokens, in their order (server API).
 
 import { createEndpoint } from '../config/jwks-endpoint.js'
 import { compilePattern } from '../config/pattern.js'

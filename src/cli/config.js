@@ -5,6 +5,7 @@ import { initialTree } from '../config/initial.js'
 import { ConfigError } from '../config/load.js'
 import { configureServer } from '../config/profile.js'
 import { configReference, defaultTree } from '../config/reference.js'
+import { checkUsable } from '../primary/usable.js'
 import { UsageError } from './args.js'
 import { CONFIG_FLAG } from './command.js'
 
@@ -30,7 +31,7 @@ Examples:
 `,
   flags: { config: CONFIG_FLAG },
 
-  run({ env, cwd, stdout }, flags) {
+  async run({ env, cwd, stdout }, flags) {
     /** @param {readonly string[]} warnings */
     const warn = warnings => {
       for (const warning of warnings) stdout(`warning: ${warning}\n`)
@@ -42,8 +43,9 @@ Examples:
       if (error instanceof ConfigError) warn(error.warnings)
       throw error
     }
-    const { warnings, profile } = checked
+    const { config, warnings, profile } = checked
     warn(warnings)
+    await checkUsable(config)
     const what = profile === 'development' ? 'the development profile' : (flags.config ?? 'the environment')
     stdout(
       `${what}: valid${warnings.length > 0 ? `, ${warnings.length} ${warnings.length === 1 ? 'warning' : 'warnings'}` : ''}\n`,

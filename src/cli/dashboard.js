@@ -1,4 +1,5 @@
 import { UsageError } from './args.js'
+import { findGateway } from './local-gateway.js'
 
 /** @import { Source } from '../../dashboard/source/link.js' */
 /** @import { Capabilities } from '../../dashboard/terminal/capabilities.js' */
@@ -126,21 +127,9 @@ async function sourceOf(flags, env) {
   if (/^https?:/i.test(target ?? '')) return remote(target, flags.key ?? env.HALLEY_ADMIN_KEY ?? '')
   if (flags.key !== undefined) throw new UsageError('--key needs a URL')
   const { SocketSource } = await import('../../dashboard/source/socket-source.js')
-  if (/^[a-z]+:\/\/|^[^/]+:\d+$/i.test(target ?? ''))
-    throw new UsageError(`"${target}" is not a path; a URL begins with http:// or https://`)
-  if (target !== undefined && !/^\d+$/.test(target)) return new SocketSource(target)
-  const { listSockets } = await import('../stats/socket-path.js')
-  const found = await listSockets({ runtimeDir: env.XDG_RUNTIME_DIR })
-  if (target === undefined && found.length === 1) return new SocketSource(found[0].path)
-  const wanted = found.find(({ port }) => port === Number(target))
-  if (wanted !== undefined) return new SocketSource(wanted.path)
-  if (found.length === 0) return 'this user runs no gateway on this machine (pass the URL of a remote one)'
-  const list = found.map(({ port, path }) => `\n  halley dashboard ${port}   (${path})`).join('')
-  const what =
-    target === undefined
-      ? 'several gateways are running'
-      : `no gateway listens on port ${target}; running gateways`
-  return `${what}:${list}`
+  const none = 'this user runs no gateway on this machine (pass the URL of a remote one)'
+  const found = await findGateway('dashboard', target, env, none)
+  return 'fault' in found ? found.fault : new SocketSource(found.path)
 }
 
 /** @param {string} url @param {string} key */

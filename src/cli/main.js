@@ -11,6 +11,7 @@ import { parseFlags, UsageError } from './args.js'
 import { configCheck, configDefaults, configDoc, configInit } from './config.js'
 import { dashboard } from './dashboard.js'
 import { doctor } from './doctor.js'
+import { reload } from './reload.js'
 import { report } from './report.js'
 import { serve } from './serve.js'
 import { subtoken, token } from './token.js'
@@ -21,6 +22,7 @@ import { subtoken, token } from './token.js'
 const COMMANDS = [
   serve,
   dashboard,
+  reload,
   report,
   doctor,
   token,
@@ -58,7 +60,7 @@ const HELP = `Usage: halley [command] [flags]
 A Comet/WebSocket gateway: it speaks the Centrifuge protocol to clients and the Centrifugo HTTP API to backends.
 
 Commands:
-${list([...COMMANDS.slice(0, 4), ...GROUPS, ...COMMANDS.slice(4)])}
+${list([...COMMANDS.slice(0, 5), ...GROUPS, ...COMMANDS.slice(5)])}
 
 Flags:
   -h, --help        print this text, or the help of a command

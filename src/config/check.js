@@ -1,10 +1,9 @@
 // Rules over several keys, and over values that a type alone cannot judge, for the complete configuration.
 
-import { createPublicKey } from 'node:crypto'
 import { createEndpoint } from './jwks-endpoint.js'
 import { NAMESPACES, WITHOUT_NAMESPACE } from './options.js'
 import { compilePattern } from './pattern.js'
-import { tlsFaults } from './pem.js'
+import { readPublicKey, tlsFaults } from './pem.js'
 import { redisShards } from './redis-shards.js'
 import { formatDuration, show } from './values.js'
 
@@ -20,17 +19,14 @@ function checkPattern(key, pattern, refuse) {
   }
 }
 
-/** @param {string} key @param {string} pem @param {string} type name in node:crypto @param {Refuse} refuse */
+/** @param {string} key @param {string} pem @param {'rsa' | 'ec'} type @param {Refuse} refuse */
 function checkPem(key, pem, type, refuse) {
   if (pem === '') return
-  let found
   try {
-    found = createPublicKey(pem).asymmetricKeyType
-  } catch {
-    refuse([key], 'is not a public key or certificate in PEM')
-    return
+    readPublicKey(pem, type)
+  } catch (error) {
+    refuse([key], error.message)
   }
-  if (found !== type) refuse([key], `is a key of type ${found}, not ${type}`)
 }
 
 /** @param {string} path of the block @param {Record<string, any>} token @param {Refuse} refuse */

@@ -2,7 +2,7 @@
 
 import { unsupportedChannelOptions, unsupportedOptions } from './centrifugo.js'
 import { nearest } from './nearest.js'
-import { string } from './options/make.js'
+import { live, string } from './options/make.js'
 import { channelOptions, envName, NAMESPACES, options } from './options.js'
 
 /** @import { Option } from './options/make.js' */
@@ -72,7 +72,10 @@ const variable = path => path.replace(/[-.]/g, '_').toUpperCase()
 
 export const rootKeys = new Keys(options, unsupportedOptions)
 
-export const namespaceKeys = new Keys([string('name', '', ''), ...channelOptions], unsupportedChannelOptions)
+export const namespaceKeys = new Keys(
+  [...live([string('name', '', '')]), ...channelOptions],
+  unsupportedChannelOptions,
+)
 
 /** @type {Map<string, Option>} */
 const byVariable = new Map(options.map(option => [envName(option.path), option]))

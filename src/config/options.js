@@ -20,6 +20,7 @@ const namespaces = Object.freeze({
   type: 'namespaces',
   default: [],
   schema: { type: 'array' },
+  change: 'live',
   doc: 'Namespaces: objects with a `name` (two or more of `-a-zA-Z0-9_.`) and any of the channel options.',
 })
 

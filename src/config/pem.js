@@ -1,8 +1,9 @@
 // Certificates and keys in the configuration: PEM text, base64 of it, or the path of a file.
 
-import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
+/** @import { KeyObject } from 'node:crypto' */
 /** @import { ConnectionOptions } from 'node:tls' */
 
 const BEGIN = '-----BEGIN '
@@ -90,4 +91,29 @@ export function tlsOptions(tls) {
     ...(tls.server_name === '' ? {} : { servername: tls.server_name }),
     ...(tls.insecure_skip_verify ? { rejectUnauthorized: false } : {}),
   }
+}
+
+/** Curves of ES256, ES384 and ES512. */
+const CURVES = ['prime256v1', 'secp384r1', 'secp521r1']
+
+/**
+ * A key that checks tokens.
+ * @param {string} pem public key or certificate @param {'rsa' | 'ec'} type
+ * @returns {KeyObject}
+ * @throws {Error} whose message follows the name of the option
+ */
+export function readPublicKey(pem, type) {
+  // Node.js would make the public key of it: a private key does not belong into a configuration that others read.
+  if (pem.includes('PRIVATE KEY-----')) throw new Error('is a private key; set its public key')
+  let key
+  try {
+    key = pem.includes('BEGIN CERTIFICATE') ? new X509Certificate(pem).publicKey : createPublicKey(pem)
+  } catch {
+    throw new Error('is not a public key or certificate in PEM')
+  }
+  const { asymmetricKeyType: found, asymmetricKeyDetails: details } = key
+  if (found !== type) throw new Error(`is a key of type ${found}, not ${type}`)
+  if (type === 'ec' && !CURVES.includes(details?.namedCurve ?? ''))
+    throw new Error(`is a key on the curve ${details?.namedCurve}, not on one of ${CURVES.join(', ')}`)
+  return key
 }

@@ -5,7 +5,7 @@ import { unsupportedOptions } from './centrifugo.js'
 import { channelOptions, NAMESPACES, options, WITHOUT_NAMESPACE } from './options.js'
 import { put } from './values.js'
 
-/** @import { Option } from './options/make.js' */
+/** @import { Change, Option } from './options/make.js' */
 
 const HEAD = `# Configuration
 
@@ -24,6 +24,13 @@ meaning.
   \`HALLEY_CLIENT_TOKEN_HMAC_SECRET_KEY\`. An empty variable counts as unset. Lists of strings are separated by spaces.
   \`HALLEY_CHANNEL_NAMESPACES\` is a JSON array; \`HALLEY_CHANNEL_NAMESPACES_<NAME>_<OPTION>\` sets one option of an
   existing namespace, its name in upper case with \`_\` for \`-\` and \`.\`.
+
+\`SIGHUP\`, \`halley reload\` and the admin page read all sources again. A fault is logged in one line, and nothing
+changes. Else the column \`change\` says what another value of a key takes:
+
+- \`live\`: it is in force in all workers when the line \`configuration reloaded\` is logged.
+- \`new workers\`: all workers are replaced, one after another.
+- \`new start\`: the old value stays until the next start of the gateway; a warning names the key.
 
 Without a file and without variables about clients, channels or the API, Halley runs a development profile: it listens
 on 127.0.0.1, lets anonymous clients in, prints a generated API key and serves a demo page. A gateway
@@ -120,12 +127,26 @@ function docCell(option) {
   return option.doc.replaceAll('|', '\\|') + values
 }
 
+/** @type {Record<Change, string>} */
+const CHANGES = { live: 'live', workers: 'new workers', start: 'new start' }
+
+/** @param {Option} option */
+const changeCell = ({ change, mounts }) =>
+  mounts ? `${CHANGES[change]}; from or to empty: ${CHANGES.workers}` : CHANGES[change]
+
 /** @param {readonly Option[]} rows */
 function table(rows) {
-  const lines = rows.map(
-    option => `| ${code(option.path)} | ${typeCell(option)} | ${defaultCell(option)} | ${docCell(option)} |`,
-  )
-  return ['', '| key | type | default | meaning |', '| --- | --- | --- | --- |', ...lines, ''].join('\n')
+  const lines = rows.map(option => {
+    const cells = [typeCell, defaultCell, changeCell, docCell].map(cell => cell(option))
+    return `| ${[code(option.path), ...cells].join(' | ')} |`
+  })
+  return [
+    '',
+    '| key | type | default | change | meaning |',
+    '| --- | --- | --- | --- | --- |',
+    ...lines,
+    '',
+  ].join('\n')
 }
 
 /** @returns {string} Markdown */

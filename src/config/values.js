@@ -50,6 +50,9 @@ export function formatDuration(ms) {
   return ms % 60_000 === 0 ? `${ms / 60_000}m` : `${ms / 1000}s`
 }
 
+/** The value at a key path. @param {Record<string, any>} tree @param {string} path @returns {any} */
+export const get = (tree, path) => path.split('.').reduce((below, segment) => below[segment], tree)
+
 /** Sets the value at a key path. @param {Record<string, any>} tree @param {string} path @param {any} value */
 export function put(tree, path, value) {
   const segments = path.split('.')

@@ -1,15 +1,18 @@
 // The primary process of a gateway, started by serve.js for `halley serve` and by src/index.js for embedding
 // programs. It may import every room but cli/ and worker/ (workers are forked, not imported); only cli/ imports it.
 // worker-pool.js    forks one worker per core, replaces dead ones, hosts the embedded broker, drains on shutdown
+// reload.js         reads the configuration again: checks it whole, then all workers switch at once (config-switch.js)
 // telemetry.js      merges the workers' samples once a second; CSV file, stats socket, log lines, GC schedule
 // service-manager.js  tells systemd when the gateway is ready, reloads, ends, and that it is alive
 // terminal-view.js  runs the dashboard of `npm start` as a child process: its failure never ends the gateway
 
 import { closeSync, openSync } from 'node:fs'
-import { createLog, LogOutput } from '../log.js'
+import { createLog, LogOutput, levelOf } from '../log.js'
+import { Reload } from './reload.js'
 import { ServiceManager } from './service-manager.js'
 import { Telemetry } from './telemetry.js'
 import { TerminalView } from './terminal-view.js'
+import { checkReload } from './usable.js'
 import { WorkerPool } from './worker-pool.js'
 
 /** @import { Logger } from 'pino' */
@@ -63,7 +66,21 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
   const stop = () => {
     if (signals === 0) end()
   }
-  const telemetry = new Telemetry({ pool, log, output, onStop: stop })
+  const reloads = reload
+    ? new Reload({
+        pool,
+        log,
+        read: reload,
+        check: (next, now) => checkReload(next, now, log),
+        service,
+        applied: config => {
+          log.level = levelOf(config.log)
+          telemetry.reloaded(config)
+        },
+      })
+    : null
+  const onReload = reloads ? () => reloads.request() : null
+  const telemetry = new Telemetry({ pool, log, output, onStop: stop, onReload })
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
   process.on('SIGHUP', () => {
@@ -72,18 +89,8 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
       output.shown = false
       return stop()
     }
-    if (!reload) return
-    service.reloading()
-    try {
-      const { config, warnings } = reload()
-      for (const warning of warnings) log.warn(warning)
-      pool.reload(config)
-      telemetry.reloaded()
-      log.info('configuration reloaded: channel options and token keys')
-    } catch (error) {
-      log.error(`configuration not reloaded: ${error.message}`)
-    }
-    service.ready()
+    // It logs its failure itself.
+    reloads?.request().catch(() => {})
   })
 
   await pool.start()

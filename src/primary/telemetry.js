@@ -1,5 +1,6 @@
 // The primary's statistics: connects the monitor with the workers, the CSV file, the stats socket and the log.
 
+import { isDeepStrictEqual } from 'node:util'
 import { CsvWriter } from '../stats/csv-writer.js'
 import { MachineSampler } from '../stats/machine.js'
 import { Monitor } from '../stats/monitor.js'
@@ -31,6 +32,8 @@ export class Telemetry {
   #relay
   #actions
   #facts
+  /** What was used last of the configuration. @type {{stats: any, gc: any}} */
+  #settings
   /** @type {CsvWriter | null} */
   #csv = null
   /** @type {GcSchedule | null} */
@@ -48,13 +51,15 @@ export class Telemetry {
    * @param {object} options @param {WorkerPool} options.pool not started yet @param {Logger} options.log
    * @param {LogOutput | null} options.output null if the log belongs to the embedding program
    * @param {() => void} options.onStop called when a stats client stops the gateway
+   * @param {(() => Promise<string>) | null} [options.onReload] reloads the configuration; null: it cannot be reloaded
    */
-  constructor({ pool, log, output, onStop }) {
+  constructor({ pool, log, output, onStop, onReload = null }) {
     this.#pool = pool
     this.#log = log
     this.#output = output
     this.#onStop = onStop
     const { config, node, url, slots } = pool
+    this.#settings = { stats: config.stats, gc: config.gc }
     this.#facts = {
       id: node.uid,
       name: node.name,
@@ -86,6 +91,11 @@ export class Telemetry {
       gc: (/** @type {number | null} */ worker) => this.#collect(worker),
       restart: (/** @type {number} */ worker) => this.#restart(worker),
       stop: () => this.#onStop(),
+      reload: () => {
+        if (onReload === null)
+          throw new Error('the program that has started this gateway gave it its configuration')
+        return onReload()
+      },
       log: (/** @type {(line: string) => void} */ reader) => this.#readLog(reader),
     }
     this.#relay = new StatsRelay(this.#monitor, this.#actions)
@@ -99,15 +109,12 @@ export class Telemetry {
 
   /** To be called once all workers listen. @param {{runtimeDir?: string}} place of the stats socket */
   async start(place) {
-    const { config, driver, slots } = this.#pool
+    const { config, driver } = this.#pool
     const { stats, gc, http_server: server } = config
     this.#facts.driver = driver
-    if (stats.csv.file !== '') this.#openCsv(stats.csv)
-    if (gc.interval > 0) {
-      this.#gcSchedule = new GcSchedule(gc.interval, slots.length, worker =>
-        this.#pool.sendTo(worker, { type: 'gc' }),
-      )
-    }
+    this.#openCsv(stats.csv)
+    this.#scheduleGc(gc.interval)
+    this.#monitor.on(({ snapshot }) => this.#csv?.write(snapshot))
     const path = socketPath(stats.socket, server.port, place)
     if (path !== null) {
       this.#socket = await StatsSocket.open({
@@ -122,18 +129,40 @@ export class Telemetry {
     this.#monitor.start()
   }
 
-  /** @param {{file: string, max_bytes: number, keep: number}} options */
+  /** @param {{file: string, max_bytes: number, keep: number}} options file '': none */
   #openCsv({ file, max_bytes, keep }) {
+    this.#csv = null
+    if (file === '') return
     const onError = (/** @type {string} */ text) => {
       this.#log.error(text)
       this.#monitor.event({ level: 'error', kind: 'csv', text })
     }
-    const csv = new CsvWriter({ file, maxBytes: max_bytes, keep, onError })
-    this.#csv = csv
-    this.#monitor.on(({ snapshot }) => csv.write(snapshot))
+    this.#csv = new CsvWriter({ file, maxBytes: max_bytes, keep, onError })
   }
 
-  reloaded() {
+  /** @param {number} interval ms; 0: none */
+  #scheduleGc(interval) {
+    this.#gcSchedule?.stop()
+    this.#gcSchedule =
+      interval > 0
+        ? new GcSchedule(interval, this.#pool.slots.length, worker =>
+            this.#pool.sendTo(worker, { type: 'gc' }),
+          )
+        : null
+  }
+
+  /** The configuration was reloaded. @param {any} config */
+  reloaded({ stats, gc, client }) {
+    if (!isDeepStrictEqual(stats.csv, this.#settings.stats.csv)) {
+      const before = this.#csv
+      // Two writers of one file would both rotate it.
+      const closed = before === null ? Promise.resolve() : before.close()
+      this.#csv = null
+      closed.then(() => this.#openCsv(stats.csv))
+    }
+    if (gc.interval !== this.#settings.gc.interval) this.#scheduleGc(gc.interval)
+    this.#monitor.connectionLimit = client.connection_limit
+    this.#settings = { stats, gc }
     this.#monitor.event({ level: 'info', kind: 'reloaded', text: 'configuration reloaded' })
   }
 

@@ -2,18 +2,20 @@
 
 import cluster from 'node:cluster'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { BrokerHost } from '../broker/embedded/host.js'
 import { checkEngine } from '../broker/index.js'
+import { withChanges } from '../config/changes.js'
 import { defaultWorkers } from '../stats/control-groups.js'
 import { deriveCursorKey } from '../transport/uni-poll/cursor.js'
 import { packageVersion } from '../version.js'
+import { probe } from './address.js'
+import { ConfigSwitch } from './config-switch.js'
+import { Slot } from './slot.js'
 
 /** @import { Worker } from 'node:cluster' */
-/** @import { AddressInfo, Socket } from 'node:net' */
+/** @import { Socket } from 'node:net' */
 /** @import { Logger } from 'pino' */
 /** @import { NodeIdentity } from '../api/context.js' */
 
@@ -47,45 +49,6 @@ const HEALTHY_MS = 10_000
 const FIRST_DELAY_MS = 100
 const MAX_DELAY_MS = 30_000
 
-/** The place of one worker: one process after another. */
-class Slot {
-  /** @type {Worker | null} */
-  worker = null
-  startedAt = 0
-  /** Deaths in a row. */
-  deaths = 0
-  listening = false
-  open = 0
-  reason = ''
-  /** A restart was requested and the new worker does not listen yet. */
-  restarting = false
-  /** @type {any} last sent to its worker */
-  config = null
-
-  /** @param {number} index */
-  constructor(index) {
-    this.index = index
-  }
-}
-
-/**
- * Checks that the port is free, and resolves port 0, before workers start. Workers bind with SO_REUSEPORT: without
- * this check two gateways could share a port by mistake.
- * @param {string} address @param {number} port @returns {Promise<number>} @throws {Error} with address and reason
- */
-async function probe(address, port) {
-  const host = address || '0.0.0.0'
-  try {
-    const server = createServer().listen({ host, port, exclusive: true })
-    await once(server, 'listening')
-    const { port: found } = /** @type {AddressInfo} */ (server.address())
-    await once(server.close(), 'close')
-    return found
-  } catch (error) {
-    throw new Error(`cannot listen on ${host}:${port}: ${error.code ?? error.message}`)
-  }
-}
-
 /** Forks the workers, replaces dead ones, drains and ends them. */
 export class WorkerPool {
   /** Name of the socket server: uws or node; known once a worker listens. */
@@ -101,6 +64,11 @@ export class WorkerPool {
   node
   /** Shared by all workers, also later ones. */
   #cursorKey
+  /** Used if no secret is configured. */
+  #randomKey = randomBytes(32).toString('base64')
+  #switch = new ConfigSwitch(() =>
+    this.slots.filter(({ config, worker }) => config !== null && worker !== null),
+  )
   #stopping = false
   #tick
   /** @type {((error?: Error) => void) | null} */
@@ -121,7 +89,7 @@ export class WorkerPool {
       version: packageVersion(),
       startedAt: Date.now(),
     }
-    this.#cursorKey = deriveCursorKey(config, randomBytes(32).toString('base64'))
+    this.#cursorKey = deriveCursorKey(config, this.#randomKey)
     this.slots = Array.from({ length: config.workers || defaultWorkers() }, (_, index) => new Slot(index))
     this.#tick = setInterval(() => this.#watch(), 1000)
   }
@@ -206,27 +174,21 @@ export class WorkerPool {
   #onMessage(slot, worker, message) {
     switch (message.type) {
       case 'ready':
-        slot.config = this.config
-        worker.send({
-          type: 'start',
-          config: slot.config,
-          index: slot.index,
-          workers: this.slots.length,
-          node: this.node,
-          terminal: this.#terminal,
-          quiet: this.quiet,
-          cursorKey: this.#cursorKey,
-        })
+        // Not in the middle of a switch, whose outcome it would miss.
+        this.#switch.idle.then(() => this.#sendStart(slot, worker))
+        break
+      case 'switched':
+        this.#switch.onMessage(slot, message)
         break
       case 'listening':
         slot.listening = true
         slot.restarting = false
+        slot.isUp()
         this.driver = message.driver
         this.#log.debug({ worker: slot.index, pid: worker.process.pid }, 'worker listens')
         this.#sendReadiness()
         this.observer.listening(slot.index)
         // It missed messages sent while it started.
-        if (slot.config !== this.config) worker.send({ type: 'reload', config: (slot.config = this.config) })
         worker.send({ type: 'elsewhere', count: this.#open - slot.open })
         if (this.slots.every(({ listening }) => listening)) this.#started?.()
         break
@@ -241,6 +203,22 @@ export class WorkerPool {
       default:
         this.observer.message(slot.index, worker, message)
     }
+  }
+
+  /** @param {Slot} slot @param {Worker} worker */
+  #sendStart(slot, worker) {
+    if (!worker.isConnected()) return
+    slot.config = this.config
+    worker.send({
+      type: 'start',
+      config: slot.config,
+      index: slot.index,
+      workers: this.slots.length,
+      node: this.node,
+      terminal: this.#terminal,
+      quiet: this.quiet,
+      cursorKey: this.#cursorKey,
+    })
   }
 
   /** To all workers. @param {object} message */
@@ -295,6 +273,8 @@ export class WorkerPool {
   #onExit(slot, worker, code, signal) {
     const requested = slot.restarting && slot.listening
     slot.worker = null
+    slot.config = null
+    this.#switch.ended(slot)
     slot.listening = false
     slot.open = 0
     if (this.#stopping) {
@@ -335,16 +315,44 @@ export class WorkerPool {
     }
   }
 
-  /** @param {any} config only its channel options and token keys are applied */
-  reload(config) {
-    const { channel, client } = config
-    const { token, subscription_token } = client
-    this.config = { ...this.config, channel, client: { ...this.config.client, token, subscription_token } }
+  /** Whether the gateway ends. */
+  get stopping() {
+    return this.#stopping
+  }
+
+  /**
+   * Switches all workers to the live options of a configuration, at the same moment. Later workers start with all of it.
+   * @param {any} next
+   * @returns {Promise<void>} when all workers use it
+   * @throws {Error} if a worker cannot use it: nothing has changed
+   */
+  applyConfig(next) {
+    const rotated = next.uni_poll.cursor_secret_key !== this.config.uni_poll.cursor_secret_key
+    const cursorKey = rotated ? deriveCursorKey(next, this.#randomKey) : this.#cursorKey
+    return this.#switch.run(
+      // Each keeps the values with which it has started for what takes a new worker.
+      ({ config }) => ({ config: withChanges(config, next, ['live']), cursorKey }),
+      () => {
+        if (this.#stopping) throw new Error('the gateway is shutting down')
+        this.config = next
+        this.#cursorKey = cursorKey
+      },
+    )
+  }
+
+  /**
+   * Replaces all workers, one after another.
+   * @param {string} reason for the log @returns {Promise<boolean>}
+   */
+  async rollingRestart(reason) {
+    this.#log.info({ reason }, 'all workers are being replaced, one after another')
     for (const slot of this.slots) {
-      if (!slot.listening || !slot.worker?.isConnected()) continue
-      slot.config = this.config
-      slot.worker.send({ type: 'reload', config: this.config })
+      await slot.up()
+      if (this.#stopping) return false
+      this.restart(slot.index)
+      await slot.up()
     }
+    return !this.#stopping
   }
 
   /** @type {(() => void) | null} */
@@ -356,6 +364,7 @@ export class WorkerPool {
    */
   stop() {
     this.#stopping = true
+    for (const slot of this.slots) slot.isUp()
     clearInterval(this.#tick)
     let clean = true
     const ended = new Promise(resolve => {

@@ -27,6 +27,11 @@ export async function createServer({ driver, logger, load = () => import('uWebSo
   return new NodeServer({ logger })
 }
 
+/** @param {'auto' | 'uws' | 'node'} driver @throws {Error} if it is chosen by name and does not load */
+export async function checkDriver(driver) {
+  if (driver === 'uws') await loadUws(driver, () => import('uWebSockets.js'))
+}
+
 /**
  * @param {'auto' | 'uws'} driver @param {() => Promise<any>} load @param {Logger} [logger]
  * @returns {Promise<typeof import('uWebSockets.js') | undefined>}

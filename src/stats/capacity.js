@@ -47,7 +47,6 @@ class MovingAverage {
 const whole = value => value && Math.round(value)
 
 export class CapacityEstimator {
-  #connectionLimit
   /** @type {Map<number, Baseline>} of processes, by pid */
   #processes = new Map()
   #perConnection = new MovingAverage()
@@ -56,7 +55,7 @@ export class CapacityEstimator {
 
   /** @param {number} connectionLimit of the node; 0: none */
   constructor(connectionLimit) {
-    this.#connectionLimit = connectionLimit
+    this.connectionLimit = connectionLimit
   }
 
   /**
@@ -85,7 +84,7 @@ export class CapacityEstimator {
       const bounds = /** @type {const} */ ([
         ['memory', memory],
         ['files', unusedDescriptors(samples, machine)],
-        ['connection_limit', this.#connectionLimit > 0 ? this.#connectionLimit - open : null],
+        ['connection_limit', this.connectionLimit > 0 ? this.connectionLimit - open : null],
       ])
       for (const [bound, count] of bounds) {
         if (count === null || (fits.fits !== null && count >= fits.fits)) continue

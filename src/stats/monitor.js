@@ -133,6 +133,11 @@ export class Monitor {
     this.#lifetimes = new Lifetimes(workers)
   }
 
+  /** @param {number} limit of the node; 0 for none */
+  set connectionLimit(limit) {
+    this.#capacity.connectionLimit = limit
+  }
+
   /** @returns {number} of worker slots */
   get slots() {
     return this.#workers.length

@@ -210,8 +210,9 @@ export const SCHEMA_VERSION = 1
  *   counts, and `workers` of more than 16 are empty; `events`: the latest
  * @typedef {{type: 'snapshot', snapshot: Snapshot}} SnapshotMessage
  * @typedef {{type: 'log', line: string}} LogMessage a log line as JSON text, only after `{"type":"log","on":true}`
- * @typedef {{type: 'done', command: string, error: string | null}} DoneMessage answers a command
+ * @typedef {{type: 'done', command: string, error: string | null, text?: string}} DoneMessage answers a command;
+ *   `text`: what it has done, one line
  * @typedef {Hello | SnapshotMessage | LogMessage | DoneMessage} StatsMessage
  * @typedef {{type: 'log', on: boolean} | {type: 'gc', worker: number | null} | {type: 'restart', worker: number} |
- *   {type: 'stop'}} StatsCommand worker: index; null for all
+ *   {type: 'reload'} | {type: 'stop'}} StatsCommand worker: index; null for all
  */

@@ -1,4 +1,4 @@
-// Commands of stats clients: collect garbage, restart a worker, stop the gateway, follow the log.
+// Commands of stats clients: collect garbage, restart a worker, reload, stop the gateway, follow the log.
 
 /** @import { StatsCommand } from './schema.js' */
 
@@ -8,6 +8,7 @@
  * @property {(worker: number | null) => unknown} gc null: all workers
  * @property {(worker: number) => unknown} restart
  * @property {() => unknown} stop starts the shutdown
+ * @property {() => Promise<string>} reload reads the configuration again; one line that says what has changed
  * @property {(listener: (line: string) => void) => () => void} log passes on log lines as JSON text, until the returned
  *   function is called
  */
@@ -35,19 +36,25 @@ export function checkCommand(command, workers) {
     case 'restart':
       if (!isWorker(command.worker, workers)) throw new Error('restart: `worker` must be an index')
       return { type: 'restart', worker: command.worker }
+    case 'reload':
     case 'stop':
-      return { type: 'stop' }
+      return { type: command.type }
     default:
-      throw new Error('unknown command: use log, gc, restart or stop')
+      throw new Error('unknown command: use log, gc, restart, reload or stop')
   }
 }
 
 /** @param {any} command @returns {string} the name used in the `done` message */
 export const commandName = command => (typeof command?.type === 'string' ? command.type.slice(0, 32) : '')
 
-/** @param {Exclude<StatsCommand, {type: 'log'}>} command @param {StatsActions} actions @returns {Promise<void>} */
+/**
+ * @param {Exclude<StatsCommand, {type: 'log'}>} command @param {StatsActions} actions
+ * @returns {Promise<string | undefined>} one line for the caller
+ */
 export async function runCommand(command, actions) {
   switch (command.type) {
+    case 'reload':
+      return await actions.reload()
     case 'gc':
       await actions.gc(command.worker)
       break
@@ -58,4 +65,5 @@ export async function runCommand(command, actions) {
       // Its completion ends this process: it cannot be awaited.
       Promise.resolve(actions.stop()).catch(() => {})
   }
+  return undefined
 }

@@ -80,14 +80,15 @@ export class StatsRelay {
   /** @param {Peer} peer @param {{id: number, command: any}} message */
   async #runCommand(peer, { id, command: given }) {
     let error = null
+    let text
     try {
       const command = checkCommand(given, this.#monitor.slots)
       if (command.type === 'log') throw new Error(NO_LOG)
-      await runCommand(command, this.#actions)
+      text = await runCommand(command, this.#actions)
     } catch (thrown) {
       error = String(thrown?.message ?? thrown)
     }
-    this.#send(peer, { id, error })
+    this.#send(peer, { id, error, text })
   }
 
   /** @param {Update} update */

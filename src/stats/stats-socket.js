@@ -111,9 +111,10 @@ class StatsClient {
       const given = parse(line)
       name = commandName(given)
       const command = checkCommand(given, this.#monitor.slots)
+      let text
       if (command.type === 'log') this.#log(command.on)
-      else await this.#runCommand(command)
-      this.#reply(name, null)
+      else text = await this.#runCommand(command)
+      this.#reply(name, null, text)
     } catch (error) {
       this.#reply(name, String(error?.message ?? error))
     }
@@ -124,17 +125,17 @@ class StatsClient {
     if (this.#pending >= MAX_PENDING) throw new Error('too many commands at once')
     this.#pending++
     try {
-      await runCommand(command, this.#actions)
+      return await runCommand(command, this.#actions)
     } finally {
       this.#pending--
     }
   }
 
-  /** @param {string} command @param {string | null} error */
-  #reply(command, error) {
+  /** @param {string} command @param {string | null} error @param {string} [text] */
+  #reply(command, error, text) {
     if (!this.#socket.writable) return
     if (this.#socket.writableLength > MAX_BYTES) this.#socket.destroy()
-    else this.#write({ type: 'done', command, error })
+    else this.#write({ type: 'done', command, error, text })
   }
 
   /** @param {StatsMessage} message */

@@ -2,6 +2,8 @@
 
 /** A primary that does not answer in this time hangs, ms. */
 const TIMEOUT_MS = 5000
+/** A reload waits for all workers. */
+const RELOAD_TIMEOUT_MS = 30_000
 
 /**
  * @typedef {{resolve: (answer: any) => void, reject: (error: Error) => void, timer: NodeJS.Timeout,
@@ -70,10 +72,15 @@ export class StatsView {
     }
   }
 
-  /** @param {StatsCommand} command @returns {Promise<void>} when it is done @throws {Error} of the primary */
+  /**
+   * @param {StatsCommand} command @returns {Promise<string | undefined>} when it is done; one line for the caller
+   * @throws {Error} of the primary
+   */
   async command(command) {
-    const { error } = await this.#request({ op: 'command', command })
+    const timeout = command.type === 'reload' ? RELOAD_TIMEOUT_MS : this.#timeout
+    const { error, text } = await this.#request({ op: 'command', command }, timeout)
     if (error) throw new Error(error)
+    return text
   }
 
   /** @param {any} message of type `stats`, from the primary */
@@ -113,14 +120,14 @@ export class StatsView {
     }
   }
 
-  /** @param {object} request @returns {Promise<any>} */
-  #request(request) {
+  /** @param {object} request @param {number} [timeout] ms @returns {Promise<any>} */
+  #request(request, timeout = this.#timeout) {
     const id = ++this.#lastId
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#requests.delete(id)
         reject(new Error('the primary process does not answer'))
-      }, this.#timeout)
+      }, timeout)
       this.#requests.set(id, { resolve, reject, timer: timer.unref(), history: [] })
       this.#post({ id, ...request })
     })

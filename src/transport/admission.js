@@ -1,5 +1,8 @@
 /** @import { Overload } from '../stats/overload.js' */
 
+/** A rate below one still fills up to a whole connection. @param {number} rate */
+const burstOf = rate => Math.max(1, rate)
+
 /**
  * Admission of new connections: client.connection_limit over all workers, this worker's share of
  * client.connection_rate_limit, and its overload. A refused connection gets HTTP 503.
@@ -25,13 +28,20 @@ export class Admission {
   constructor({ limit, rate, open, clock, overload }) {
     this.#limit = limit
     this.#rate = rate
-    // A rate below one still fills up to a whole connection.
-    this.#burst = Math.max(1, rate)
+    this.#burst = burstOf(rate)
     this.#tokens = this.#burst
     this.#clock = clock
     this.#filledAt = clock()
     this.#open = open
     this.#overload = overload
+  }
+
+  /** @param {{limit: number, rate: number}} limits as for the constructor */
+  setLimits({ limit, rate }) {
+    this.#limit = limit
+    this.#rate = rate
+    this.#burst = burstOf(rate)
+    this.#tokens = Math.min(this.#tokens, this.#burst)
   }
 
   get overloaded() {

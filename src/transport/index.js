@@ -4,6 +4,7 @@
 // server/contract.js. Promises: `send` and followed topics keep their order; a client that does not read is closed with
 // 3008. To add a transport: implement the Transport contract below and add a row to the table.
 
+import { derive } from '../config/derive.js'
 import { Admission } from './admission.js'
 import { Emulation } from './emulation.js'
 import { Cors, createOriginCheck } from './origin.js'
@@ -30,7 +31,7 @@ import { WebSocketTransport } from './websocket.js'
 /**
  * The table of transports.
  * @type {readonly {enabled: (config: any) => boolean, Transport: new (parts: any) => {mount: () => void, shutDown?:
- *   () => void, backlog?: () => Unread}}[]}
+ *   () => void, reload?: () => void, backlog?: () => Unread}}[]}
  */
 const transports = Object.freeze([
   { enabled: ({ websocket }) => !websocket.disabled, Transport: WebSocketTransport },
@@ -49,24 +50,30 @@ const transports = Object.freeze([
  * @param {object} parts @param {WorkerContext} parts.context @param {SocketServer} parts.server
  * @param {Fanout} parts.fanout @param {Calls} parts.calls
  * @param {number} parts.workers that share the rate of new connections
- * @param {string} parts.cursorKey base64 @param {Pick<Overload, 'reason'>} parts.overload of this worker
- * @returns {{admission: Admission, shutDown: () => void, backlogs: {backlog: () => Unread}[]}} `admission` needs the
- *   number of connections of the other workers, `shutDown` answers waiting polls without a session, `backlogs` count
- *   unread bytes outside of sockets
+ * @param {Pick<Overload, 'reason'>} parts.overload of this worker
+ * @returns {{admission: Admission, shutDown: () => void, reload: () => void, backlogs: {backlog: () => Unread}[]}}
+ *   `admission` needs the number of connections of the other workers, `shutDown` answers waiting polls without a
+ *   session, `reload` uses the context's new configuration, `backlogs` count unread bytes outside of sockets
  */
-export function mountTransports({ context, server, fanout, calls, workers, cursorKey, overload }) {
+export function mountTransports({ context, server, fanout, calls, workers, overload }) {
   const { config, sessions, clock } = context
-  const { client } = config
+  const limits = () => {
+    const { connection_limit, connection_rate_limit } = context.config.client
+    return { limit: connection_limit, rate: connection_rate_limit / workers }
+  }
   const admission = new Admission({
-    limit: client.connection_limit,
-    rate: client.connection_rate_limit / workers,
+    ...limits(),
     open: () => sessions.open,
     clock,
     overload,
   })
-  const allowsOrigin = createOriginCheck(client.allowed_origins)
+  const originCheck = derive(
+    () => context.config.client.allowed_origins,
+    allowed => createOriginCheck(allowed),
+  )
+  const allowsOrigin = (/** @type {string} */ origin) => originCheck()(origin)
   const cors = new Cors(allowsOrigin)
-  const parts = { context, server, fanout, calls, cors, admission, allowsOrigin, cursorKey }
+  const parts = { context, server, fanout, calls, cors, admission, allowsOrigin }
   const mounted = transports
     .filter(({ enabled }) => enabled(config))
     .map(({ Transport }) => new Transport(parts))
@@ -76,8 +83,12 @@ export function mountTransports({ context, server, fanout, calls, workers, curso
   const shutDown = () => {
     for (const transport of mounted) transport.shutDown?.()
   }
+  const reload = () => {
+    admission.setLimits(limits())
+    for (const transport of mounted) transport.reload?.()
+  }
   const backlogs = /** @type {{backlog: () => Unread}[]} */ (mounted.filter(transport => transport.backlog))
-  return { admission, shutDown, backlogs }
+  return { admission, shutDown, reload, backlogs }
 }
 
 // The contract of a transport. One object serves all sessions of its kind.
@@ -109,7 +120,6 @@ export function mountTransports({ context, server, fanout, calls, workers, curso
  * @property {Cors} cors
  * @property {Admission} admission
  * @property {(origin: string) => boolean} allowsOrigin
- * @property {string} cursorKey base64
  */
 
 /**

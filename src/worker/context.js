@@ -14,10 +14,11 @@ const MAX_TTL = 365 * 24 * 3600
 
 /** @typedef {{json: Codec, protobuf: Codec, uniJson: Codec}} Codecs the hub encodes once per codec */
 
-/** The parts of one worker, for rooms that need several of them. Only a reload changes it: config, rules, tokens. */
+/** The parts of one worker, for rooms that need several of them. Only a reload changes it, see live-config.js. */
 export class WorkerContext {
   /**
-   * @param {object} parts @param {any} parts.config frozen @param {ChannelRules} parts.rules
+   * @param {object} parts @param {any} parts.config frozen @param {string} parts.cursorKey base64
+   * @param {ChannelRules} parts.rules
    * @param {Tokens} parts.tokens @param {Broker} parts.broker @param {Hub} parts.hub
    * @param {Codecs} parts.codecs @param {Sessions} parts.sessions @param {ReplyBatch} parts.replies
    * @param {TimerWheel} parts.timers @param {Logger} parts.log @param {() => string} parts.newClientId
@@ -28,6 +29,7 @@ export class WorkerContext {
    */
   constructor(parts) {
     this.config = parts.config
+    this.cursorKey = parts.cursorKey
     this.rules = parts.rules
     this.tokens = parts.tokens
     this.broker = parts.broker

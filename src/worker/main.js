@@ -1,19 +1,17 @@
 // A worker process, forked by the primary (primary/worker-pool.js). This room assembles workers, without other logic:
 // main.js builds the parts, connects them and listens; context.js holds those that sessions, transports and API need.
 // May import every room but primary/ and cli/; demo, metrics, admin and the Redis engine are loaded only if configured.
-// Messages of the primary: start, workers, elsewhere, reload, shutdown, stats, gc, log. A worker never outlives it.
+// Messages of the primary: start, workers, elsewhere, prepare, commit, shutdown, stats, gc, log. A worker never outlives it.
 
 import { Socket } from 'node:net'
 import { createApi } from '../api/index.js'
 import { NodeInfo } from '../api/info.js'
 import { createOperations } from '../api/operations.js'
-import { ChannelRules } from '../auth/channel-rules.js'
 import { Jwks } from '../auth/jwks.js'
-import { Tokens } from '../auth/tokens.js'
 import { createBroker, loadEngine } from '../broker/index.js'
 import { disconnects } from '../errors.js'
 import { Hub } from '../hub/hub.js'
-import { createLog, LogOutput } from '../log.js'
+import { createLog, LogOutput, levelOf } from '../log.js'
 import { JsonCodec } from '../protocol/json.js'
 import { ProtobufCodec } from '../protocol/protobuf.js'
 import { UniJsonCodec } from '../protocol/uni-json.js'
@@ -32,6 +30,7 @@ import { Calls } from '../transport/calls.js'
 import { Fanout } from '../transport/fanout.js'
 import { mountTransports } from '../transport/index.js'
 import { WorkerContext } from './context.js'
+import { LiveConfig } from './live-config.js'
 
 /** @import { BrokerEvents } from '../broker/contract.js' */
 /** @import { WorkerStart } from '../primary/worker-pool.js' */
@@ -42,6 +41,8 @@ const BUS_READ_SIZE = 256 * 1024
 /** Precision of the deadlines of sessions and polls. */
 const TICK_MS = 100
 const READY_TICK_MS = 200
+/** With a limit of connections, the other workers learn their number so often. */
+const OPEN_TICK_MS = 20
 /** Time for clients to read their close frames, ms. */
 const CLOSE_DELAY_MS = 500
 /** Maximum wait for the engine at the start, ms; then the worker serves clients without it. */
@@ -72,28 +73,36 @@ function openBus() {
 }
 
 /** @param {WorkerStart} start */
-async function run({ config, index, workers, node, terminal, quiet, cursorKey }) {
-  const output = new LogOutput(config.log, terminal)
+async function run({ config: given, index, workers, node, terminal, quiet, cursorKey }) {
+  const output = new LogOutput(given.log, terminal)
   output.shown = !quiet
   if (quiet) output.forward = forwardLine
-  const log = createLog(config.log, output, { worker: index })
+  const log = createLog(given.log, output, { worker: index })
   const clock = Date.now
-  const { client } = config
+  const jwks = new Jwks({
+    onUnreachable: ({ message }, kept) =>
+      log.warn({ reason: message, kept }, 'token keys could not be fetched'),
+  })
+  const live = new LiveConfig(given, cursorKey, jwks)
+  // Before anything is awaited: a reload must reach a worker that is still starting.
+  process.on('message', (/** @type {any} */ message) => switchConfig(live, message))
   const server = await createServer({
-    driver: config.http_server.driver,
+    driver: given.http_server.driver,
     logger: index === 0 ? log : undefined,
   })
   // Internal endpoints (API, admin, metrics, health) use their own port if configured, else the clients' port.
   const internal =
-    config.http_server.internal_port === 0
+    given.http_server.internal_port === 0
       ? server
       : await createServer({ driver: server.name, logger: index === 0 ? log : undefined })
-  const createEngine = await loadEngine(config)
-  const demo = config.demo.enabled ? await import('../demo/index.js') : null
-  const metricsPage = config.prometheus.enabled ? await import('../metrics/index.js') : null
-  const admin =
-    config.admin.enabled && config.admin.password !== '' ? await import('../admin/index.js') : null
-  // No `await` from here until all parts exist: the bus may deliver at any time.
+  const createEngine = await loadEngine(given)
+  const demo = given.demo.enabled ? await import('../demo/index.js') : null
+  const metricsPage = given.prometheus.enabled ? await import('../metrics/index.js') : null
+  const admin = given.admin.enabled && given.admin.password !== '' ? await import('../admin/index.js') : null
+  // No `await` from here until all parts exist: the bus may deliver at any time, and a reload may have come meanwhile.
+  const { config } = live.current
+  log.level = levelOf(config.log)
+  const { client } = config
   const { socket, read } = openBus()
 
   /** @type {Hub} */
@@ -124,18 +133,12 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   const traffic = new Traffic(methods)
   const fanout = new Fanout(server, traffic)
   hub = new Hub({ pubsub: broker.pubsub, fanout, forEachSession: visit => sessions.forEach(visit), clock })
-  const jwks = new Jwks({
-    onUnreachable: ({ message }, kept) =>
-      log.warn({ reason: message, kept }, 'token keys could not be fetched'),
-  })
   const metrics = new CounterWindow(() => ({
     connects: sessions.connects,
     publications_delivered: hub.delivered,
   }))
   const context = new WorkerContext({
-    config,
-    rules: new ChannelRules(config),
-    tokens: new Tokens(config, { jwks }),
+    ...live.current,
     broker,
     hub,
     codecs: { json: new JsonCodec(), protobuf: new ProtobufCodec(), uniJson: new UniJsonCodec() },
@@ -168,18 +171,19 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     admission,
     backlogs,
     shutDown: endPolls,
+    reload: reloadTransports,
   } = mountTransports({
     context,
     server,
     fanout,
     calls,
     workers,
-    cursorKey,
     overload,
   })
   // A reload replaces the rules, so the API looks them up for each call.
   const rules = { resolve: (/** @type {string} */ channel) => context.rules.resolve(channel) }
-  const api = createApi({ config, rules, broker, node, traffic, logger: log, clock })
+  const settings = () => context.config.http_api
+  const api = createApi({ config, settings, rules, broker, node, traffic, logger: log, clock })
   api.mount(internal)
   const view = new StatsView(message => process.send?.(message))
   // Metrics are per node: only this node's workers are surveyed.
@@ -189,6 +193,7 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   const { version } = node
   admin?.mountAdmin({
     config,
+    settings: () => context.config.admin,
     server: internal,
     view,
     context: api.context,
@@ -221,10 +226,8 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     })
   }
 
-  if (config.gc.idle) {
-    const trim = new HeapTrim(collect)
-    setInterval(() => trim.tick(), TRIM_TICK_MS)
-  }
+  const trim = new HeapTrim(collect)
+  setInterval(() => context.config.gc.idle && trim.tick(), TRIM_TICK_MS)
   setInterval(() => metrics.roll(), config.node.info_metrics_aggregate_interval)
   setInterval(() => sessions.heartbeat.tick(), sessions.heartbeat.tickMs)
   let reportedOpen = 0
@@ -236,13 +239,11 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
       process.send?.({ type: 'redis', up: redisUp })
     }, READY_TICK_MS)
   }
-  if (client.connection_limit > 0) {
-    setInterval(() => {
-      if (sessions.open === reportedOpen) return
-      reportedOpen = sessions.open
-      process.send?.({ type: 'open', count: reportedOpen })
-    }, 20)
-  }
+  setInterval(() => {
+    if (sessions.open === reportedOpen || context.config.client.connection_limit === 0) return
+    reportedOpen = sessions.open
+    process.send?.({ type: 'open', count: reportedOpen })
+  }, OPEN_TICK_MS)
   const positionDelay = client.channel_position_check_delay
   if (positionDelay > 0) {
     setInterval(
@@ -265,6 +266,11 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
     setTimeout(() => process.exit(0), awaited ? CLOSE_DELAY_MS : 0)
   }
 
+  live.onCommit = () => {
+    Object.assign(context, live.current)
+    log.level = levelOf(context.config.log)
+    reloadTransports()
+  }
   process.on('message', (/** @type {any} */ message) => {
     switch (message.type) {
       case 'workers':
@@ -272,11 +278,6 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
         break
       case 'elsewhere':
         admission.elsewhere = message.count
-        break
-      case 'reload':
-        context.config = message.config
-        context.rules = new ChannelRules(message.config)
-        context.tokens = new Tokens(message.config, { jwks })
         break
       case 'shutdown':
         shutDown()
@@ -302,6 +303,23 @@ async function run({ config, index, workers, node, terminal, quiet, cursorKey })
   await server.listen(host, port)
   if (internal !== server) await internal.listen(internal_address || host, internal_port)
   process.send?.({ type: 'listening', driver: server.name })
+}
+
+/**
+ * A reload, in two steps (primary/config-switch.js).
+ * @param {LiveConfig} live @param {any} message
+ */
+function switchConfig(live, { type, id, config, cursorKey }) {
+  let error = ''
+  if (type === 'prepare') {
+    try {
+      live.prepare(config, cursorKey)
+    } catch ({ message }) {
+      error = message
+    }
+  } else if (type === 'commit') live.commit()
+  else return
+  process.send?.({ type: 'switched', id, error })
 }
 
 /** Forwards a log line to the primary. @param {string} line */

@@ -66,11 +66,15 @@ export class Session {
     return (await answer.json()).result
   }
 
-  /** @param {object} command of the stats stream @throws {Refusal | TypeError} */
+  /**
+   * @param {object} command of the stats stream @returns {Promise<string>} what it has done, '' if it does not say
+   * @throws {Refusal | TypeError}
+   */
   async command(command) {
     const answer = await this.#fetch('command', { method: 'POST', body: JSON.stringify(command) })
-    const { error } = await answer.json()
+    const { error, text = '' } = await answer.json()
     if (error !== null) throw new Refusal(answer.status, error)
+    return text
   }
 
   /** @param {AbortSignal} signal @returns {Promise<ReadableStream<Uint8Array>>} @throws {Refusal | TypeError} */

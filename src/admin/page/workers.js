@@ -86,6 +86,7 @@ export class Workers {
       key: ({ index }) => String(index),
     })
     byId('gc-all').addEventListener('click', () => this.#collect(null))
+    byId('reload').addEventListener('click', () => this.#reload())
   }
 
   /** @param {number} index */
@@ -126,13 +127,22 @@ export class Workers {
     if (sure) this.#send({ type: 'restart', worker: index }, `worker ${index} restarts`)
   }
 
-  /** @param {{type: 'gc' | 'restart', worker: number | null}} command @param {string} done */
+  async #reload() {
+    const sure = await confirm({
+      title: 'Reload the configuration?',
+      text: 'The gateway reads its file and variables again. With a fault in them nothing changes.',
+      yes: 'Reload',
+    })
+    if (sure) this.#send({ type: 'reload' }, 'configuration reloaded')
+  }
+
+  /** @param {{type: 'gc' | 'restart' | 'reload', worker?: number | null}} command @param {string} done */
   async #send(command, done) {
     const { type } = command
     const result = byId('workers-result')
     try {
-      await this.#session.command(command)
-      result.textContent = done
+      const text = await this.#session.command(command)
+      result.textContent = text === '' ? done : `${done}: ${text}`
       result.className = 'result'
     } catch (error) {
       // The worker that handles the request may be the restarted one and end before it answers.

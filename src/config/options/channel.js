@@ -1,4 +1,4 @@
-import { bool, duration, int, string, strings } from './make.js'
+import { bool, duration, int, live, string, strings } from './make.js'
 
 /** 100 years: beyond any use, and exact in all calculations with ms. */
 const TTL_MAX = 100 * 365 * 86400 * 1000
@@ -7,7 +7,7 @@ const FORMATS = ['', 'json', 'json_object', 'binary']
 const UNSUPPORTED_TYPE = 'this subscription type is not supported yet; only stream channels are'
 
 /** Of a namespace, and of the channels without one. Paths are relative to the namespace. */
-export const channelOptions = [
+export const channelOptions = live([
   bool('presence', 'List subscribers in presence.'),
   bool('join_leave', 'Produce join and leave events.'),
   bool(
@@ -91,10 +91,10 @@ export const channelOptions = [
       shared_poll: UNSUPPORTED_TYPE,
     },
   }),
-]
+])
 
 /** `channel.*` except the namespaces. */
-export const globalChannelOptions = [
+export const globalChannelOptions = live([
   duration(
     'channel.history_meta_ttl',
     '720h',
@@ -129,4 +129,4 @@ export const globalChannelOptions = [
     'Allowed payloads in namespaces without an own setting. Empty: any payload but an empty one.',
     { values: FORMATS },
   ),
-]
+])

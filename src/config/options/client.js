@@ -1,4 +1,4 @@
-import { bool, duration, int, string, strings, transforms } from './make.js'
+import { bool, duration, int, live, string, strings, transforms } from './make.js'
 
 /** @param {string} block `client.token` or `client.subscription_token` */
 const tokenOptions = block => [
@@ -42,7 +42,7 @@ const tokenOptions = block => [
   ),
 ]
 
-export const clientOptions = [
+export const clientOptions = live([
   strings(
     'client.allowed_origins',
     'Origins that browsers may connect from: exact, with `*` wildcards, or `*` for all. Empty: only requests without Origin.',
@@ -72,8 +72,12 @@ export const clientOptions = [
     'Header with the user id, set by a trusted reverse proxy. The proxy must remove this header from client requests.',
   ),
 
-  duration('client.ping_interval', '25s', 'Interval of pings to a client. Must be above pong_timeout.'),
-  duration('client.pong_timeout', '8s', 'Time a client has to answer a ping before close 3012.'),
+  duration('client.ping_interval', '25s', 'Interval of pings to a client. Must be above pong_timeout.', {
+    change: 'workers',
+  }),
+  duration('client.pong_timeout', '8s', 'Time a client has to answer a ping before close 3012.', {
+    change: 'workers',
+  }),
   duration(
     'client.expired_close_delay',
     '25s',
@@ -94,12 +98,16 @@ export const clientOptions = [
     'client.stale_close_delay',
     '10s',
     'Time a new connection has to send `connect` before close 3502.',
+    { change: 'workers' },
   ),
-  duration('client.presence_update_interval', '27s', 'Interval of presence renewals and expiry checks.'),
+  duration('client.presence_update_interval', '27s', 'Interval of presence renewals and expiry checks.', {
+    change: 'workers',
+  }),
   duration(
     'client.channel_position_check_delay',
     '40s',
     'Time without a publication after which the position of a subscription is checked.',
+    { change: 'workers' },
   ),
 
   int('client.channel_limit', 128, 'Maximum subscriptions of one connection.', { min: 1 }),
@@ -108,7 +116,7 @@ export const clientOptions = [
     1048576,
     'Maximum unsent bytes of a client before close 3008. One reply has at most three quarters of that in publications: ' +
       'a larger recovery is refused (`recovered: false`), a larger history ends early.',
-    { unit: 'bytes', min: 1, max: 2147483647 },
+    { unit: 'bytes', min: 1, max: 2147483647, change: 'workers' },
   ),
   int('client.connection_limit', 0, 'Maximum connections of this node. 0: no limit.'),
   int(
@@ -149,4 +157,4 @@ export const clientOptions = [
     'client.subscribe_to_user_personal_channel.single_connection',
     'A new connection of a user closes the older ones (3504). Needs presence in that namespace.',
   ),
-]
+])

@@ -2,7 +2,9 @@
 
 /**
  * @typedef {'bool' | 'int' | 'duration' | 'string' | 'strings' | 'transforms' | 'namespaces'} OptionType
- * @typedef {object} Option one row of the table
+ * @typedef {'live' | 'workers' | 'start'} Change what a reload does with another value: every worker uses it at once;
+ *   all workers are replaced one after another; it is named in a warning, because only a new start can use it
+ * @typedef {object} Row an option of a list that is not marked yet
  * @property {string} path key path in the file, `client.token.hmac_secret_key`
  * @property {OptionType} type
  * @property {any} default as it would stand in a file: durations as text with a unit
@@ -13,6 +15,9 @@
  * @property {Record<string, string>} [unsupported] unsupported values of Centrifugo, with a message
  * @property {boolean} [secret] never shown in messages
  * @property {boolean} [single] of strings: a single text stands for a list of one
+ * @property {Change} [change] default: that of its list
+ * @property {boolean} [mounts] from or to an empty value, a live option takes new workers: it switches endpoints
+ * @typedef {Row & {change: Change}} Option one row of the table
  * @typedef {object} Extra
  * @property {string} [unit]
  * @property {number} [min] durations in ms
@@ -21,6 +26,8 @@
  * @property {Record<string, string>} [unsupported]
  * @property {boolean} [prefix] a URL path that handlers are mounted on
  * @property {boolean} [secret]
+ * @property {Change} [change]
+ * @property {boolean} [mounts]
  */
 
 /** Longest delay of a Node.js timer (2^31 - 1 ms); a longer one would fire at once. */
@@ -29,8 +36,16 @@ const TIMER_MAX = 2147483647
 /** A leading slash, none at the end. */
 const PATH = '^/([^\\s?#*/]+(/[^\\s?#*/]+)*)?$'
 
-/** @param {Option} option */
+/** @param {Row} option */
 const row = option => Object.freeze(option)
+
+/** @param {Change} change @returns {(rows: readonly Row[]) => readonly Option[]} */
+const marked = change => rows => Object.freeze(rows.map(option => Object.freeze({ change, ...option })))
+
+// A list becomes part of the table by one of these, so that no option is without its `change`.
+export const live = marked('live')
+export const newWorkers = marked('workers')
+export const newStart = marked('start')
 
 /** @param {number} minimum @param {number} maximum */
 const integer = (minimum, maximum) => ({ type: 'integer', minimum, maximum })
@@ -46,17 +61,17 @@ const object = properties => ({
   properties,
 })
 
-/** @param {string} path @param {string} doc @param {boolean} [on] */
-export const bool = (path, doc, on = false) =>
-  row({ path, type: 'bool', default: on, doc, schema: { type: 'boolean' } })
+/** @param {string} path @param {string} doc @param {boolean} [on] @param {Extra} [extra] */
+export const bool = (path, doc, on = false, extra = {}) =>
+  row({ path, type: 'bool', default: on, doc, schema: { type: 'boolean' }, ...extra })
 
 /** @param {string} path @param {number} value @param {string} doc @param {Extra} [extra] min is 0 unless stated */
-export const int = (path, value, doc, { unit, min = 0, max = Number.MAX_SAFE_INTEGER } = {}) =>
-  row({ path, type: 'int', default: value, doc, unit, schema: integer(min, max) })
+export const int = (path, value, doc, { unit, min = 0, max = Number.MAX_SAFE_INTEGER, ...extra } = {}) =>
+  row({ path, type: 'int', default: value, doc, unit, schema: integer(min, max), ...extra })
 
 /** @param {string} path @param {string} value @param {string} doc @param {Extra} [extra] min is 1 ms unless stated */
-export const duration = (path, value, doc, { min = 1, max = TIMER_MAX } = {}) =>
-  row({ path, type: 'duration', default: value, doc, schema: integer(min, max) })
+export const duration = (path, value, doc, { min = 1, max = TIMER_MAX, ...extra } = {}) =>
+  row({ path, type: 'duration', default: value, doc, schema: integer(min, max), ...extra })
 
 /** @param {string} path @param {string} value @param {string} doc @param {Extra} [extra] */
 export const string = (path, value, doc, { prefix, ...extra } = {}) => {

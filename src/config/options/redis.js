@@ -1,4 +1,4 @@
-import { bool, duration, int, oneOrMore, string, strings } from './make.js'
+import { bool, duration, int, newWorkers, oneOrMore, string, strings } from './make.js'
 
 const PEM = 'PEM text, base64 of it, or the path of a file.'
 
@@ -23,7 +23,7 @@ const tlsOptions = (block, peers, scheme) => [
   ),
 ]
 
-export const redisOptions = [
+export const redisOptions = newWorkers([
   oneOrMore(
     'engine.redis.address',
     'redis://127.0.0.1:6379',
@@ -85,4 +85,4 @@ export const redisOptions = [
   ),
   ...tlsOptions('engine.redis.tls', 'Redis', 'rediss'),
   ...tlsOptions('engine.redis.sentinel_tls', 'sentinels', 'rediss+sentinel'),
-]
+])

@@ -1,28 +1,30 @@
-import { bool, duration, int, string } from './make.js'
+import { bool, duration, int, newWorkers, string } from './make.js'
 
 /** Processes, sockets, logs, engine, server API, endpoints. */
-export const serverOptions = [
+export const serverOptions = newWorkers([
   int(
     'workers',
     0,
     'Worker processes, all on the same port. 0: one per core, or per whole core of the CPU quota of the control group. Halley only.',
     {
       max: 1024,
+      change: 'start',
     },
   ),
 
-  string('http_server.address', '', 'Address to listen on. Empty: all interfaces.'),
-  int('http_server.port', 8000, 'Port to listen on.', { max: 65535 }),
+  string('http_server.address', '', 'Address to listen on. Empty: all interfaces.', { change: 'start' }),
+  int('http_server.port', 8000, 'Port to listen on.', { max: 65535, change: 'start' }),
   string(
     'http_server.internal_address',
     '',
     'Address of the internal port. Empty: that of `http_server.address`.',
+    { change: 'start' },
   ),
   int(
     'http_server.internal_port',
     0,
     'Separate port for internal endpoints: server API, admin page, metrics and health. 0: they use `http_server.port`.',
-    { max: 65535 },
+    { max: 65535, change: 'start' },
   ),
   string(
     'http_server.driver',
@@ -33,45 +35,52 @@ export const serverOptions = [
 
   string('log.level', 'info', 'Least severe level that is logged.', {
     values: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'none'],
+    change: 'live',
   }),
-  string('log.file', '', 'File to append the log to. Empty: standard output.'),
+  string('log.file', '', 'File to append the log to. Empty: standard output.', { change: 'start' }),
 
   string(
     'engine.type',
     'memory',
     'Where channel state is kept: `memory` (the primary process, one node) or `redis` (any number of nodes).',
-    { values: ['memory', 'redis'] },
+    { values: ['memory', 'redis'], change: 'start' },
   ),
   int(
     'engine.memory.max_bytes',
     512 * 1024 * 1024,
     'Memory limit of the memory engine for history, positions and idempotency keys. At the limit those used least recently go, channels with subscribers last. On top come about 230 bytes for each channel with subscribers and 300 to 650 for each client in presence: `client.connection_limit` and `client.channel_limit` limit these. Halley only.',
-    { unit: 'bytes', min: 1 },
+    { unit: 'bytes', min: 1, change: 'start' },
   ),
   string(
     'engine.memory.snapshot_file',
     '',
     'File that keeps history, positions and idempotency keys of the memory engine from a clean end to the next start, so that clients recover. Remove it before a start if the gateway has run without this option since. Empty: none. Halley only.',
+    { change: 'start' },
   ),
 
   bool('http_api.disabled', 'Disable the server API over HTTP.'),
   string('http_api.handler_prefix', '/api', 'Path of the server API.', { prefix: true }),
   string('http_api.key', '', 'Key that backends send with each API request. Empty: every request gets 401.', {
     secret: true,
+    change: 'live',
   }),
   bool(
     'http_api.insecure',
     'Accept API requests without a key. Only behind a proxy that authenticates them.',
+    false,
+    { change: 'live' },
   ),
   string(
     'http_api.error_mode',
     '',
     'Empty: an error is HTTP 200 with an `error` object. `transport`: an error is an HTTP error status.',
-    { values: ['', 'transport'] },
+    { values: ['', 'transport'], change: 'live' },
   ),
 
-  bool('rpc.ping.enabled', 'Answer the RPC method `rpc.ping.method` with an empty result.'),
-  string('rpc.ping.method', 'ping', 'Name of that method.'),
+  bool('rpc.ping.enabled', 'Answer the RPC method `rpc.ping.method` with an empty result.', false, {
+    change: 'live',
+  }),
+  string('rpc.ping.method', 'ping', 'Name of that method.', { change: 'live' }),
 
   bool(
     'health.enabled',
@@ -81,7 +90,7 @@ export const serverOptions = [
 
   bool('demo.enabled', 'Serve the demo page at `/`. On in the development profile. Halley only.'),
 
-  string('node.name', '', 'Name of this node in `info`. Empty: `<hostname>_<port>`.'),
+  string('node.name', '', 'Name of this node in `info`. Empty: `<hostname>_<port>`.', { change: 'start' }),
   duration('node.info_metrics_aggregate_interval', '60s', 'Time window of the metrics in `info`.'),
 
   duration(
@@ -97,5 +106,5 @@ export const serverOptions = [
     { unit: 'per cent', max: 100 },
   ),
 
-  duration('shutdown.timeout', '30s', 'Maximum time of a clean shutdown.'),
-]
+  duration('shutdown.timeout', '30s', 'Maximum time of a clean shutdown.', { change: 'live' }),
+])

@@ -1,4 +1,4 @@
-import { bool, duration, int, string, transforms } from './make.js'
+import { bool, duration, int, newWorkers, string, transforms } from './make.js'
 
 const BODY = { unit: 'bytes', min: 1, max: 1073741823 }
 const HALLEY_ONLY = 'Halley only.'
@@ -29,7 +29,7 @@ const httpResponses = block => [
   ),
 ]
 
-export const transportOptions = [
+export const transportOptions = newWorkers([
   bool('websocket.disabled', 'Disable the WebSocket endpoint.'),
   string('websocket.handler_prefix', '/connection/websocket', 'Path of the WebSocket endpoint.', {
     prefix: true,
@@ -143,6 +143,6 @@ export const transportOptions = [
     'uni_poll.cursor_secret_key',
     '',
     'Key that signs cursors. Empty: derived from the token secret or the API key, else generated at each start. Halley only.',
-    { secret: true },
+    { secret: true, change: 'live' },
   ),
-]
+])

@@ -30,6 +30,14 @@ export class Cursors {
     this.#maxLength = maxLength
   }
 
+  /** Cursors signed with another key become invalid. @param {Buffer} key */
+  setKey(key) {
+    if (key.equals(this.#key)) return
+    this.#key = key
+    this.#written.clear()
+    this.#read.clear()
+  }
+
   /** @param {{name: string, offset: number, epoch: string}[]} positions @returns {string} */
   write(positions) {
     let content = ''

@@ -36,13 +36,13 @@ export class UniPollEndpoint {
   #heads = new Map()
 
   /** @param {TransportParts} parts */
-  constructor({ context, server, fanout, cors, admission, cursorKey }) {
+  constructor({ context, server, fanout, cors, admission }) {
     const { max_request_body_size } = context.config.uni_poll
     this.#context = context
     this.#server = server
     this.#cors = cors
     this.#admission = admission
-    this.#cursors = new Cursors(Buffer.from(cursorKey, 'base64'), max_request_body_size)
+    this.#cursors = new Cursors(Buffer.from(context.cursorKey, 'base64'), max_request_body_size)
     this.#polls = new Polls(context, fanout, this.#cursors, new PollJsonCodec())
   }
 
@@ -56,6 +56,11 @@ export class UniPollEndpoint {
     this.#server.route('*', handler_prefix, exchange =>
       this.#refuse(exchange, { ...this.#head(exchange), Allow: METHODS }, refusals.method),
     )
+  }
+
+  /** Uses the new configuration of the context. */
+  reload() {
+    this.#cursors.setKey(Buffer.from(this.#context.cursorKey, 'base64'))
   }
 
   /** Answers all waiting polls. */

@@ -57,6 +57,7 @@ export class Polls {
   broker
   fanout
   codec
+  #context
   #traffic
   #cursors
   #clock
@@ -77,7 +78,9 @@ export class Polls {
   #last = null
 
   /** @param {WorkerContext} context @param {Fanout} fanout @param {Cursors} cursors @param {PollJsonCodec} codec */
-  constructor({ hub, broker, clock, timers, config, traffic }, fanout, cursors, codec) {
+  constructor(context, fanout, cursors, codec) {
+    const { hub, broker, clock, timers, traffic } = context
+    this.#context = context
     this.hub = hub
     this.broker = broker
     this.fanout = fanout
@@ -85,9 +88,12 @@ export class Polls {
     this.#traffic = traffic.of('uni_poll')
     this.#cursors = cursors
     this.#clock = clock
-    /** Publications per history read. */
-    this.pageSize = config.client.history_max_publication_limit || MAX_PUBLICATIONS
     this.#timers = timers
+  }
+
+  /** Publications per history read. */
+  get pageSize() {
+    return this.#context.config.client.history_max_publication_limit || MAX_PUBLICATIONS
   }
 
   // Polls

@@ -1,0 +1,22 @@
+// Authentication and permissions of clients: tokens in tokens.js, keys in keys.js and jwks.js, channels in
+// channel-rules.js; comparison of secrets in secret.js.
+// It imports config (patterns, keys, JWKS URLs), protocol (payloads) and errors; it knows no session and no transport.
+// It promises: nothing of a token counts before its signature is checked, and hostile input costs linear time.
+// Answers are synchronous unless keys must be fetched.
+
+import { ChannelRules } from './channel-rules.js'
+import { Tokens } from './tokens.js'
+
+/** @import { Jwks } from './jwks.js' */
+
+/** @typedef {{rules: ChannelRules, tokens: Tokens}} Auth what one configuration allows; a reload makes a new one */
+
+/**
+ * @param {any} config of `loadConfig()` @param {Jwks} [jwks] keys that are known already
+ * @returns {Auth}
+ * @throws {Error} naming the invalid option
+ */
+export const createAuth = (config, jwks) => ({
+  rules: new ChannelRules(config),
+  tokens: new Tokens(config, jwks && { jwks }),
+})

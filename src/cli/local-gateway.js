@@ -1,0 +1,82 @@
+// A gateway of this user on this machine, by its stats socket.
+
+import { connect } from 'node:net'
+import { createInterface } from 'node:readline'
+import { listSockets } from '../stats/socket-path.js'
+import { UsageError } from './args.js'
+
+/** @import { StatsCommand } from '../stats/schema.js' */
+/** @import { Io } from './command.js' */
+
+/**
+ * @param {string} name of the command, for examples @param {string | undefined} target path, port or nothing
+ * @param {Readonly<Record<string, string | undefined>>} env
+ * @param {string} none what to say if there is no gateway
+ * @returns {Promise<{path: string} | {fault: string}>}
+ * @throws {UsageError}
+ */
+export async function findGateway(name, target, env, none) {
+  if (/^[a-z]+:\/\/|^[^/]+:\d+$/i.test(target ?? ''))
+    throw new UsageError(`"${target}" is not a path; a URL begins with http:// or https://`)
+  if (target !== undefined && !/^\d+$/.test(target)) return { path: target }
+  const found = await listSockets({ runtimeDir: env.XDG_RUNTIME_DIR })
+  if (target === undefined && found.length === 1) return found[0]
+  const wanted = found.find(({ port }) => port === Number(target))
+  if (wanted !== undefined) return wanted
+  if (found.length === 0) return { fault: none }
+  const list = found.map(({ port, path }) => `\n  halley ${name} ${port}   (${path})`).join('')
+  const what =
+    target === undefined
+      ? 'several gateways are running'
+      : `no gateway listens on port ${target}; running gateways`
+  return { fault: `${what}:${list}` }
+}
+
+/**
+ * @param {string} path of a stats socket @param {StatsCommand} command
+ * @returns {Promise<string>} one line of the gateway, '' if it has nothing to say
+ * @throws {Error} why it was not done
+ */
+async function send(path, command) {
+  const socket = connect(path)
+  socket.write(`${JSON.stringify(command)}\n`)
+  try {
+    // A failure of the socket ends the lines.
+    const failed = new Promise((_, reject) => socket.on('error', reject))
+    const answered = (async () => {
+      for await (const line of createInterface({ input: socket })) {
+        const message = JSON.parse(line)
+        if (message.type !== 'done') continue
+        if (message.error !== null) throw new Error(message.error)
+        return message.text ?? ''
+      }
+      throw new Error('the gateway has ended the connection without an answer')
+    })()
+    return await Promise.race([answered, failed])
+  } finally {
+    socket.destroy()
+  }
+}
+
+/**
+ * Runs a command of the stats socket in the gateway of this machine.
+ * @param {Io} io @param {string} name of the command line's command @param {string | undefined} target path, port or nothing
+ * @param {StatsCommand} command @param {string} done printed when it is done
+ * @returns {Promise<number>} exit code
+ * @throws {UsageError}
+ */
+export async function commandGateway({ env, stdout, stderr }, name, target, command, done) {
+  const found = await findGateway(name, target, env, 'this user runs no gateway on this machine')
+  let fault = 'fault' in found ? found.fault : ''
+  if ('path' in found) {
+    try {
+      const text = await send(found.path, command)
+      stdout(`${done}${text === '' ? '' : `: ${text}`}\n`)
+      return 0
+    } catch (error) {
+      fault = error.code === undefined ? error.message : `${found.path}: ${error.code}`
+    }
+  }
+  stderr(`halley ${name}: ${fault}\n`)
+  return 1
+}

@@ -1,0 +1,126 @@
+/**
+ * @typedef {object} Member a worker process that has its configuration
+ * @property {(message: object) => boolean} send false if it cannot be reached any more
+ * @property {(reason: string) => void} kill
+ * @property {number} index of its slot, for messages
+ * @property {any} config last sent to it
+ */
+
+/** Time for a worker to answer, ms. One that stands still is usually killed and replaced earlier. */
+const TIMEOUT_MS = 10_000
+
+/**
+ * Switches all workers to another configuration at the same moment, or none of them.
+ *
+ * ```
+ * primary                 each worker
+ *   | -- prepare ----------> |  makes its parts of the configuration; uses the old ones
+ *   | <---------- switched - |  with the reason if it cannot: nothing changes
+ *   |                        |
+ *   |   (all have answered or ended; from now on new workers start with it)
+ *   |                        |
+ *   | -- commit -----------> |  uses the new parts
+ *   | <---------- switched - |
+ * ```
+ */
+export class ConfigSwitch {
+  /** Settled unless a switch is under way: a worker that has been forked starts after it, with its outcome. */
+  idle = Promise.resolve()
+  #members
+  #timeout
+  #lastId = 0
+  /** @type {Map<Member, {id: number, done: (error: string) => void}>} workers that have not answered yet */
+  #waiting = new Map()
+
+  /** @param {() => Iterable<Member>} members @param {number} [timeout] ms */
+  constructor(members, timeout = TIMEOUT_MS) {
+    this.#members = members
+    this.#timeout = timeout
+  }
+
+  /**
+   * One at a time.
+   * @param {(member: Member) => {config: any, cursorKey: string}} prepared for each worker
+   * @param {() => void} adopt called between the two steps; if it throws, nothing changes
+   * @returns {Promise<void>} when all workers use the new configuration
+   * @throws {Error} nothing has changed
+   */
+  run(prepared, adopt) {
+    const done = this.#run(prepared, adopt)
+    this.idle = done.catch(() => {})
+    return done
+  }
+
+  /** @param {(member: Member) => {config: any, cursorKey: string}} prepared @param {() => void} adopt */
+  async #run(prepared, adopt) {
+    const members = [...this.#members()]
+    const configs = new Map(members.map(member => [member, prepared(member)]))
+    await this.#askAll(
+      members,
+      member => ({ type: 'prepare', ...configs.get(member) }),
+      (_member, refuse) => refuse('it does not answer'),
+    )
+    adopt()
+    for (const [member, { config }] of configs) member.config = config
+    await this.#askAll(
+      members,
+      () => ({ type: 'commit' }),
+      // It would go on with the old keys. Its end is its answer.
+      member => member.kill('stuck: it did not switch to the new configuration'),
+    )
+  }
+
+  /**
+   * @param {Member[]} members @param {(member: Member) => object} message
+   * @param {(member: Member, refuse: (error: string) => void) => void} onLate called for a worker that does not answer
+   *   in time
+   * @returns {Promise<void>} when each has answered or ended @throws {Error} the first refusal
+   */
+  async #askAll(members, message, onLate) {
+    const answers = await Promise.all(
+      members.map(async member => {
+        const error = await this.#ask(member, message(member), onLate)
+        return error === '' ? '' : `worker ${member.index}: ${error}`
+      }),
+    )
+    const refusal = answers.find(error => error !== '')
+    if (refusal !== undefined) throw new Error(refusal)
+  }
+
+  /**
+   * @param {Member} member @param {object} message
+   * @param {(member: Member, refuse: (error: string) => void) => void} onLate
+   * @returns {Promise<string>} '' or the reason of a refusal
+   */
+  #ask(member, message, onLate) {
+    const id = ++this.#lastId
+    return new Promise(resolve => {
+      const late = setTimeout(() => onLate(member, error => this.#answer(member, id, error)), this.#timeout)
+      const done = (/** @type {string} */ error) => {
+        clearTimeout(late)
+        resolve(error)
+      }
+      this.#waiting.set(member, { id, done })
+      if (!member.send({ ...message, id })) this.ended(member)
+    })
+  }
+
+  /** @param {Member} member @param {number} id @param {string} error */
+  #answer(member, id, error) {
+    const waiting = this.#waiting.get(member)
+    if (waiting?.id !== id) return
+    this.#waiting.delete(member)
+    waiting.done(error)
+  }
+
+  /** A worker has answered. @param {Member} member @param {{id: number, error: string}} message */
+  onMessage(member, { id, error }) {
+    this.#answer(member, id, error)
+  }
+
+  /** A worker has ended: nothing is left to switch. @param {Member} member */
+  ended(member) {
+    const waiting = this.#waiting.get(member)
+    if (waiting) this.#answer(member, waiting.id, '')
+  }
+}

@@ -1,0 +1,45 @@
+import t from 'tap'
+import { changesBetween, withChanges } from '../../src/config/changes.js'
+import { loadConfig } from '../../src/config/load.js'
+import { options } from '../../src/config/options.js'
+
+const load = base => loadConfig({ base }).config
+const before = load({ admin: { password: 'a' }, channel: { namespaces: [{ name: 'aa' }] } })
+const after = load({
+  http_server: { port: 9000, driver: 'node' },
+  http_api: { key: 'new' },
+  client: { allowed_origins: ['https://a.example'] },
+  channel: { namespaces: [{ name: 'aa', presence: true }] },
+})
+
+t.test('each option says what a change takes', async t => {
+  t.strictSame([...new Set(options.map(({ change }) => change))].sort(), ['live', 'start', 'workers'])
+  const liveSecrets = options.filter(({ secret, path }) => secret && !path.startsWith('engine.'))
+  for (const { path, change } of liveSecrets) t.equal(change, 'live', path)
+})
+
+t.test('changes by what they take', async t => {
+  t.strictSame(changesBetween(before, before), { live: [], workers: [], start: [] })
+  t.strictSame(changesBetween(before, after), {
+    live: ['http_api.key', 'client.allowed_origins', 'channel.namespaces'],
+    workers: ['http_server.driver', 'admin.password'],
+    start: ['http_server.port'],
+  })
+  const rotated = load({ admin: { password: 'b' }, channel: { namespaces: [{ name: 'aa' }] } })
+  t.strictSame(changesBetween(before, rotated), { live: ['admin.password'], workers: [], start: [] })
+})
+
+t.test('a configuration with some of the changes', async t => {
+  t.strictSame(withChanges(before, after, []), before)
+  t.strictSame(withChanges(before, after, ['live', 'workers', 'start']), after)
+  const live = withChanges(before, after, ['live'])
+  t.strictSame(live.client.allowed_origins, ['https://a.example'])
+  t.strictSame(live.channel.namespaces, after.channel.namespaces)
+  t.equal(live.http_server.port, 8000)
+  t.equal(live.admin.password, 'a', 'it switches endpoints')
+  t.strictSame(changesBetween(live, after), {
+    live: [],
+    workers: ['http_server.driver', 'admin.password'],
+    start: ['http_server.port'],
+  })
+})
