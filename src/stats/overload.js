@@ -10,10 +10,8 @@ import { timeAbove } from './tick-histogram.js'
 
 /** Samples in a row: one long garbage collection is no overload, and one quiet second no recovery. */
 const SAMPLES = { overloaded: 2, recovered: 3 }
-/** Share of the time between two samples that long ticks take: above, and below. */
-const SHARES = { overloaded: 0.5, recovered: 0.1 }
-/** Ticks are short again below this share of `overload.max_tick`. */
-const SHORT_TICK = 0.5
+/** Share of the time that ticks above `overload.max_tick` take: overloaded above the first, recovered below the second. */
+const SHARES = { overloaded: 0.7, recovered: 0.5 }
 /** Memory is free again this many per cent below `overload.max_memory`. */
 const FREE_MEMORY = 5
 /** A collection tells garbage from memory in use; in a worker with work to do V8 collects by itself. */
@@ -36,9 +34,13 @@ function heapShare({ heap_used, heap_limit, spaces }) {
 /**
  * Judges the samples of a worker, one a second.
  *
- *   up -- ticks above max_tick take half of the time, twice in a row --> overloaded: event_loop
+ *   up -- ticks above max_tick take 70 % of the time, twice in a row --> overloaded: event_loop
  *      -- memory above max_memory                                    --> overloaded: memory
- *   overloaded -- ticks are short and memory is free, three times in a row --> up
+ *   overloaded -- below 50 % and memory is free, three times in a row --> up
+ *
+ * Measured in workers with a core each: with 50,000 to 200,000 deliveries/s over 5,000 clients no tick is above 100 ms,
+ * also where the core is full. One channel of 15,000 clients with three times the publications that a worker can
+ * deliver: ticks above 100 ms take 86 % of the time.
  */
 export class Overload {
   /** @type {OverloadReason | null} null: not overloaded */
@@ -104,7 +106,7 @@ export class Overload {
   #isFine({ interval, loop }, used) {
     if (used > this.#maxMemory - FREE_MEMORY && this.#maxMemory > 0) return false
     if (this.#maxTick === 0) return true
-    return timeAbove(loop.ticks, this.#maxTick * SHORT_TICK) < SHARES.recovered * interval
+    return timeAbove(loop.ticks, this.#maxTick) < SHARES.recovered * interval
   }
 
   /** @param {number} cpu share of a core */

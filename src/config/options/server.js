@@ -95,8 +95,8 @@ export const serverOptions = newWorkers([
 
   duration(
     'overload.max_tick',
-    '500ms',
-    'Event-loop delay above which a worker refuses new connections with HTTP 503: when longer ones take most of its time. 0: any delay. Halley only.',
+    '100ms',
+    'Event-loop delay above which a worker refuses new connections with HTTP 503: when longer ones take 70 % of its time. 0: any delay. Halley only.',
     { min: 0 },
   ),
   int(
