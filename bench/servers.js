@@ -203,6 +203,8 @@ async function halleyCommand(
     },
     health: { enabled: true },
     log: { level: 'error' },
+    // Load generators share the processors, and some scenarios ask for more than a worker can do.
+    overload: { max_tick: '0s' },
     ...Object.fromEntries(Object.entries(more).filter(([block]) => block !== 'client')),
   }
   await writeFile(file, JSON.stringify(config))

@@ -283,6 +283,8 @@ function configOf({ plan, out, redis, port, apiKey, socket }) {
     http_server: { .../** @type {any} */ (plan.config).http_server, address: '127.0.0.1', port },
     http_api: { key: apiKey },
     health: { enabled: true },
+    // Local drones share the processors: the run measures what the gateway does, not whom it refuses.
+    overload: { max_tick: '0s' },
     stats: { socket, csv: { file: join(out, 'gateway.csv') } },
     ...(redis === undefined ? {} : { engine: { type: 'redis', redis: { address: redis } } }),
   }

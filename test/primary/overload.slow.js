@@ -71,11 +71,11 @@ t.jobs = 2
 
 for (const driver of drivers) {
   t.test(`${driver}: a worker that stands still most of the time`, async t => {
-    const gateway = await startGateway(t, {
-      ...config,
-      http_server: { driver },
-      overload: { max_tick: '200ms' },
-    })
+    const gateway = await startGateway(
+      t,
+      { ...config, http_server: { driver } },
+      { env: { HALLEY_OVERLOAD_MAX_TICK: '200ms' } },
+    )
     const client = await anonymous(t, gateway)
     await client.subscribe('news')
     const poll = await PollClient.connected(gateway)
