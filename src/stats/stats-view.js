@@ -77,7 +77,7 @@ export class StatsView {
    * @throws {Error} of the primary
    */
   async command(command) {
-    const timeout = command.type === 'reload' ? RELOAD_TIMEOUT_MS : this.#timeout
+    const timeout = command?.type === 'reload' ? RELOAD_TIMEOUT_MS : this.#timeout
     const { error, text } = await this.#request({ op: 'command', command }, timeout)
     if (error) throw new Error(error)
     return text

@@ -97,7 +97,7 @@ t.test('a start, a reload, a reload that fails, and the end', { skip, buffered: 
   }
   t.match(
     gateway.lines.map(({ msg }) => msg).filter(msg => /reloaded/.test(msg)),
-    [/^configuration reloaded/, /^configuration not reloaded: /],
+    ['configuration reloaded', 'configuration not reloaded'],
   )
 
   gateway.process.kill('SIGTERM')
