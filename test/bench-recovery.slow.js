@@ -27,8 +27,8 @@ t.test('400 clients recover 300 x 2 KB at once: they get all of it, in order', a
 })
 
 for (const [engine, clients] of /** @type {const} */ ([
-  ['memory', 100],
-  ['redis', 40],
+  ['memory', 60],
+  ['redis', 20],
 ])) {
   t.test(
     `${engine}: with longer queues ${clients} clients get 300 x 20 KB, and no worker is killed`,
