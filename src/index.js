@@ -30,7 +30,9 @@ export { ConfigError }
 export async function createGateway({ file, config: base, log } = {}) {
   const { config, warnings } = loadConfig({ file, base })
   const all = checkExposure(config, warnings)
-  const ownLog = log ?? createLog(config.log, new LogOutput(config.log, false))
+  const output = log ? null : new LogOutput(config.log, false)
+  output?.check()
+  const ownLog = log ?? createLog(config.log, /** @type {LogOutput} */ (output))
   for (const warning of all) ownLog.warn(warning)
   const pool = await WorkerPool.create(config, ownLog, false)
   /** @type {Promise<void> | null} */

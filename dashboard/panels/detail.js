@@ -151,6 +151,7 @@ function blocksOf(sample, state, width) {
     ],
     named('close codes', renamed(counts.closes)),
     named('errors', counts.errors),
+    named('refused', counts.refusals ?? {}),
     named('commands', counts.commands),
     named('server API', { ...counts.api, ...prefixed('error ', counts.api_errors) }),
     named('unsubscribes', counts.unsubscribes),

@@ -62,7 +62,7 @@ export function readCommand(body) {
   if (type === 'reload') return { type }
   // Only a local user may stop the gateway; the log may hold more than figures.
   if (type === 'stop' || type === 'log') return null
-  throw new BadBody()
+  throw new BadBody('unknown command')
 }
 
 class Admin {
@@ -123,7 +123,7 @@ class Admin {
     const address = exchange.remoteAddress()
     this.#read(exchange, MAX_SMALL, async body => {
       const { password } = parseJson(body) ?? {}
-      if (typeof password !== 'string') throw new BadBody()
+      if (typeof password !== 'string') throw new BadBody('password must be a string')
       const right = this.#tokens.matches(password)
       const wait = await this.#guard.tried(address, right)
       if (wait < 0) {

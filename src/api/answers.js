@@ -45,14 +45,23 @@ export function answerError(exchange, error, transport, context) {
   else exchange.reply(200, JSON_TYPE, `{"error":${render(known)}}`)
 }
 
-/** @param {Exchange} exchange */
-export const answerBadRequest = exchange => exchange.reply(400, TEXT_TYPE, 'Bad Request')
+/** @param {Exchange} exchange @param {string} text */
+export const answerBadRequest = (exchange, text) => exchange.reply(400, TEXT_TYPE, text)
 
 /** @param {Exchange} exchange */
 export const answerTooLarge = exchange => exchange.reply(413, TEXT_TYPE, 'Request Entity Too Large')
 
-/** @param {Exchange} exchange */
-export const answerUnauthorized = exchange => exchange.reply(401, null, '')
+/** @param {Exchange} exchange whose handler has not returned yet */
+export function answerUnauthorized(exchange) {
+  const given =
+    exchange.header('x-api-key') !== '' ||
+    exchange.header('authorization') !== '' ||
+    exchange.query.includes('api_key=')
+  const text = given
+    ? 'Unauthorized: the API key is wrong'
+    : 'Unauthorized: the API key is missing: send it as `X-API-Key: KEY` or `Authorization: apikey KEY`'
+  exchange.reply(401, TEXT_TYPE, text)
+}
 
 /** @param {Exchange} exchange */
 export const answerWrongMethod = exchange =>

@@ -5,12 +5,12 @@ import { errors } from '../errors.js'
 import { rawMember } from '../protocol/raw-json.js'
 import { errorText } from './answers.js'
 import { methods } from './methods.js'
-import { BadBody, flag, parseJson, readObject, string, uint32 } from './params.js'
+import { BadBody, explain, flag, parseJson, readObject, string, uint32 } from './params.js'
 
 /** @import { ReplyError } from '../errors.js' */
 /** @import { ApiContext, Method } from './context.js' */
 
-/** @typedef {{name: string, method: Method, params: any}} Call a command; name: of the method */
+/** @typedef {{name: string, method: Method, params: any, given: any}} Call a command; name: of the method */
 
 const QUOTE = 34
 const BACKSLASH = 92
@@ -28,7 +28,7 @@ function closingQuote(text, at) {
     const code = text.charCodeAt(++at)
     if (code === QUOTE) return at
     if (code === BACKSLASH) at++
-    else if (at >= text.length) throw new BadBody()
+    else if (at >= text.length) throw new BadBody('a string does not end')
   }
 }
 
@@ -47,14 +47,14 @@ function cutObjects(text) {
     if (code === OPEN_BRACE) {
       if (depth++ === 0) start = at
     } else if (code === CLOSE_BRACE) {
-      if (--depth < 0) throw new BadBody()
+      if (--depth < 0) throw new BadBody('a brace closes nothing')
       if (depth === 0) objects.push(text.slice(start, at + 1))
     } else {
       if (code === QUOTE) at = closingQuote(text, at)
       if (depth === 0 && code > SPACE) pure = false
     }
   }
-  if (depth !== 0) throw new BadBody()
+  if (depth !== 0) throw new BadBody('an object does not end')
   return { objects, pure }
 }
 
@@ -62,12 +62,12 @@ function cutObjects(text) {
  * @param {Call} call @param {ApiContext} context @param {string} label of the result
  * @returns {Promise<string>} a member, without braces: the result, or the error
  */
-async function settle({ name, method, params }, context, label) {
+async function settle({ name, method, params, given }, context, label) {
   context.traffic.api(name).count++
   try {
     return `"${label}":${await method.run(params, context)}`
   } catch (error) {
-    return `"error":${errorText(error, context)}`
+    return `"error":${errorText(explain(error, method.fields, given), context)}`
   }
 }
 
@@ -78,7 +78,7 @@ const batchFields = {
     nullable: false,
     /** @param {any} value */
     read(value) {
-      if (!Array.isArray(value)) throw new BadBody()
+      if (!Array.isArray(value)) throw new BadBody('commands must be a list')
       return value
     },
   },
@@ -87,11 +87,11 @@ const batchFields = {
 
 /** @param {any} command @param {string} text @returns {Call | ReplyError} */
 function readCommand(command, text) {
-  if (typeof command !== 'object' || Array.isArray(command)) throw new BadBody()
+  if (typeof command !== 'object' || Array.isArray(command)) throw new BadBody('a command must be an object')
   for (const [name, method] of methods) {
     if (!Object.hasOwn(command, name) || command[name] === null) continue
     const params = readObject(method.fields, command[name], /** @type {string} */ (rawMember(text, name)))
-    return { name, method, params }
+    return { name, method, params, given: command[name] }
   }
   return errors.notFound
 }
@@ -126,17 +126,17 @@ function readLegacy(text) {
   const command = parseJson(text)
   const { id, method: name } = readObject(legacyFields, command, text)
   const method = methods.get(name.toLowerCase())
-  if (method === undefined) throw new BadBody()
+  if (method === undefined) throw new BadBody('unknown method')
   const given = rawMember(text, 'params') ?? 'null'
   const params =
     given === 'null' ? readObject(method.fields, {}, '{}') : readObject(method.fields, command.params, given)
-  return { id, name, method, params }
+  return { id, name, method, params, given: command.params ?? {} }
 }
 
 /** @param {string} body @param {ApiContext} context @returns {Promise<string>} @throws {BadBody} */
 export async function runLegacy(body, context) {
   const { objects, pure } = cutObjects(body)
-  if (!pure || objects.length === 0) throw new BadBody()
+  if (!pure || objects.length === 0) throw new BadBody('the body must be JSON objects')
   const calls = objects.map(readLegacy)
   const replies = []
   for (const call of calls) {

@@ -17,11 +17,12 @@ import {
 import { runBatch, runLegacy } from './batch.js'
 import { NodeInfo } from './info.js'
 import { methods } from './methods.js'
-import { BadBody, parseJson, readObject, readPayload } from './params.js'
+import { BadBody, explain, parseJson, readObject, readPayload } from './params.js'
 import { Publisher, publish, publishResult } from './publish.js'
 
 /** @import { Broker } from '../broker/contract.js' */
 /** @import { Exchange, SocketServer } from '../server/contract.js' */
+/** @import { Refusals } from '../stats/refusals.js' */
 /** @import { Traffic } from '../stats/traffic.js' */
 /** @import { ApiContext, Method, NodeIdentity } from './context.js' */
 
@@ -58,7 +59,8 @@ function handlePublish(body, exchange, transport, context) {
   const params = readObject(publish.fields, parseJson(body), body)
   const payload = readPayload(params.data, params.b64data)
   context.publisher.publish(params.channel, payload, params, (error, offset, epoch) => {
-    if (error !== null) answerError(exchange, error, transport, context)
+    if (error !== null)
+      answerError(exchange, explain(error, publish.fields, parseJson(body)), transport, context)
     else
       answerJson(
         exchange,
@@ -70,7 +72,11 @@ function handlePublish(body, exchange, transport, context) {
 /** @param {Method} method @returns {Handle} */
 const handleMethod = method => async (body, exchange, _transport, context) => {
   const params = readObject(method.fields, parseJson(body), body)
-  answerJson(exchange, `{"result":${await method.run(params, context)}}`)
+  try {
+    answerJson(exchange, `{"result":${await method.run(params, context)}}`)
+  } catch (error) {
+    throw explain(error, method.fields, parseJson(body))
+  }
 }
 
 /** @type {Handle} */
@@ -89,10 +95,21 @@ const handleLegacy = (body, exchange, _transport, context) =>
  * @param {Broker} parts.broker
  * @param {NodeIdentity} parts.node
  * @param {Traffic} parts.traffic
+ * @param {Pick<Refusals, 'add'>} parts.refusals
  * @param {ApiContext['logger']} parts.logger
  * @param {() => number} [parts.clock]
  */
-export function createApi({ config, settings, rules, broker, node, traffic, logger, clock = Date.now }) {
+export function createApi({
+  config,
+  settings,
+  rules,
+  broker,
+  node,
+  traffic,
+  refusals,
+  logger,
+  clock = Date.now,
+}) {
   const options = config.http_api
   const access = derive(settings, createAccess)
   /** @type {ApiContext} */
@@ -107,13 +124,16 @@ export function createApi({ config, settings, rules, broker, node, traffic, logg
 
   /** @param {Exchange} exchange @param {Error} error @param {boolean} transport */
   const refuse = (exchange, error, transport) => {
-    if (error instanceof BadBody) answerBadRequest(exchange)
+    if (error instanceof BadBody) answerBadRequest(exchange, error.message)
     else answerError(exchange, error, transport, context)
   }
 
   /** @param {Handle} handle @param {{count: number}} [calls] counter; without it `handle` counts */
   const serve = (handle, calls) => (/** @type {Exchange} */ exchange) => {
-    if (!access()(exchange)) return answerUnauthorized(exchange)
+    if (!access()(exchange)) {
+      refusals.add('api_key', exchange)
+      return answerUnauthorized(exchange)
+    }
     const transport =
       settings().error_mode === 'transport' || exchange.header('x-centrifugo-error-mode') === 'transport'
     exchange.body(MAX_BODY, bytes => {

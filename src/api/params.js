@@ -1,19 +1,22 @@
 // Reads the JSON objects of requests by a table of fields: unknown fields are ignored, `null` equals an absent field, a
 // wrong type refuses the whole request.
 
-import { errors } from '../errors.js'
+import { didYouMean } from '../config/nearest.js'
+import { errors, ReplyError } from '../errors.js'
 import { bytesPayload, decodeBase64, NO_PAYLOAD, textPayload, toJson } from '../protocol/payload.js'
 import { isObject, rawMember, singleLine } from '../protocol/raw-json.js'
 
-/** @import { ReplyError } from '../errors.js' */
 /** @import { Payload } from '../protocol/payload.js' */
 
 /** Invalid request body: HTTP 400. */
 export class BadBody extends Error {
-  constructor() {
-    super('Bad Request')
+  /** @param {string} what is wrong: `channel must be a string` */
+  constructor(what) {
+    super(`Bad Request: ${what}`)
   }
 }
+
+const NOT_OBJECT = 'the body must be a JSON object'
 
 /**
  * @typedef {object} Field
@@ -22,22 +25,26 @@ export class BadBody extends Error {
  * @property {(value: any, name: string, text: string) => any} read `text`: the object around the field; throws BadBody
  */
 
-/** @param {any} zero @param {(value: any) => boolean} test @returns {Field} */
-const field = (zero, test) => ({
+/** @param {any} zero @param {string} type with its article @param {(value: any) => boolean} test @returns {Field} */
+const field = (zero, type, test) => ({
   zero,
   nullable: false,
-  read(value) {
-    if (!test(value)) throw new BadBody()
+  read(value, name) {
+    if (!test(value)) throw new BadBody(`${name} must be ${type}`)
     return value
   },
 })
 
 /** @param {number} min @param {number} max */
 const integer = (min, max) =>
-  field(0, value => typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max)
+  field(
+    0,
+    `an integer ${min < 0 ? `of ${Math.log2(max + 1) + 1} bits` : 'from 0 on'}`,
+    value => typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max,
+  )
 
-export const string = field('', value => typeof value === 'string')
-export const flag = field(false, value => typeof value === 'boolean')
+export const string = field('', 'a string', value => typeof value === 'string')
+export const flag = field(false, 'a boolean', value => typeof value === 'boolean')
 export const int32 = integer(-(2 ** 31), 2 ** 31 - 1)
 export const uint32 = integer(0, 2 ** 32 - 1)
 /** Unix seconds: beyond 2^53 there is no difference to "never". */
@@ -45,7 +52,7 @@ export const seconds = integer(-(2 ** 63), 2 ** 63)
 /** A position in a stream, which never reaches 2^53: a larger one may lose digits. */
 export const offset = integer(0, 2 ** 64)
 /** Any JSON value; it is not read. */
-export const ignored = field(undefined, () => true)
+export const ignored = field(undefined, 'anything', () => true)
 
 /** The original JSON text of a value, on one line; '' if absent. @type {Field} */
 export const raw = {
@@ -64,11 +71,9 @@ export const uint64 = {
   zero: 0n,
   nullable: false,
   read(value, name, text) {
-    if (typeof value !== 'number') throw new BadBody()
-    const digits = /** @type {string} */ (rawMember(text, name))
-    if (!/^\d{1,20}$/.test(digits)) throw new BadBody()
-    const number = BigInt(digits)
-    if (number > MAX_UINT64) throw new BadBody()
+    const digits = typeof value === 'number' ? /** @type {string} */ (rawMember(text, name)) : ''
+    const number = /^\d{1,20}$/.test(digits) ? BigInt(digits) : -1n
+    if (number < 0n || number > MAX_UINT64) throw new BadBody(`${name} must be an integer from 0 to 2^64 - 1`)
     return number
   },
 }
@@ -77,11 +82,11 @@ export const uint64 = {
 export const strings = {
   zero: Object.freeze([]),
   nullable: false,
-  read(value) {
-    if (!Array.isArray(value)) throw new BadBody()
+  read(value, name) {
+    if (!Array.isArray(value)) throw new BadBody(`${name} must be a list of strings`)
     for (let i = 0; i < value.length; i++) {
       if (value[i] === null) value[i] = ''
-      else if (typeof value[i] !== 'string') throw new BadBody()
+      else if (typeof value[i] !== 'string') throw new BadBody(`${name} must be a list of strings`)
     }
     return value
   },
@@ -91,12 +96,12 @@ export const strings = {
 export const tags = {
   zero: null,
   nullable: false,
-  read(value) {
-    if (!isObject(value)) throw new BadBody()
+  read(value, name) {
+    if (!isObject(value)) throw new BadBody(`${name} must be an object of strings`)
     const entries = Object.entries(value)
     for (const entry of entries) {
       if (entry[1] === null) entry[1] = ''
-      else if (typeof entry[1] !== 'string') throw new BadBody()
+      else if (typeof entry[1] !== 'string') throw new BadBody(`${name} must be an object of strings`)
     }
     // fromEntries, not assignment: a tag may be called `__proto__`.
     return entries.length === 0 ? null : Object.fromEntries(entries)
@@ -107,16 +112,17 @@ export const tags = {
 export const object = fields => ({
   zero: null,
   nullable: false,
-  read: value => readObject(fields, value, ''),
+  read: (value, name) => readObject(fields, value, '', `${name} must be an object`),
 })
 
 /**
  * @param {Record<string, Field>} fields @param {any} value a parsed JSON value @param {string} text its JSON text
+ * @param {string} [fault] if it is no object
  * @returns {any} every field by its name
  * @throws {BadBody}
  */
-export function readObject(fields, value, text) {
-  if (!isObject(value)) throw new BadBody()
+export function readObject(fields, value, text, fault = NOT_OBJECT) {
+  if (!isObject(value)) throw new BadBody(fault)
   /** @type {any} */
   const params = {}
   for (const name in fields) {
@@ -132,8 +138,41 @@ export function parseJson(text) {
   try {
     return JSON.parse(text)
   } catch {
-    throw new BadBody()
+    throw new BadBody(text === '' ? 'the body is empty' : 'the body is not JSON')
   }
+}
+
+/** Unknown fields that an error names, and characters of each. */
+const MAX_NAMED = 3
+const MAX_NAME = 64
+
+/** Fields that every method with them requires. A payload may be given as `b64data`. */
+const REQUIRED = ['channel', 'channels', 'data']
+
+/**
+ * Names the missing and the unknown fields of a request that was refused as a bad one. Unknown fields are ignored, but
+ * in a request that fails, a misspelt name is the likely cause.
+ * @param {Error} error of the call @param {Record<string, Field>} fields @param {any} given the parsed request
+ * @returns {Error} the same, or with a longer message
+ */
+export function explain(error, fields, given) {
+  if (error !== errors.badRequest || !isObject(given)) return error
+  const why = []
+  for (const name of REQUIRED) {
+    if (!Object.hasOwn(fields, name)) continue
+    // For a payload, null is a value.
+    if (name === 'data' && (fields.data !== payload || given.b64data || given.data === null)) continue
+    if (given[name] === undefined || given[name] === null || given[name] === '')
+      why.push(`${name} is missing`)
+  }
+  const unknown = Object.keys(given).filter(name => !Object.hasOwn(fields, name))
+  for (const name of unknown.slice(0, MAX_NAMED)) {
+    const shown = name.length > MAX_NAME ? `${name.slice(0, MAX_NAME)}...` : name
+    why.push(`unknown field ${JSON.stringify(shown)}${didYouMean(name, Object.keys(fields))}`)
+  }
+  if (why.length === 0) return error
+  const { code, message, temporary, status } = errors.badRequest
+  return new ReplyError(code, `${message}: ${why.join('; ')}`, temporary, status)
 }
 
 /** @param {string} base64 @throws {ReplyError} 107 */

@@ -2,6 +2,7 @@
 // it. Only this file knows the engines; a new one is a folder that exports an Engine (contract.js) and a row in
 // ENGINES.
 
+import { LimitedLog } from '../log.js'
 import { LocalBroker } from './embedded/client.js'
 
 /**
@@ -42,7 +43,7 @@ export const loadEngine = config => ENGINES[config.engine.type].load()
 export function createBroker(createEngine, { socket, ...parts }) {
   let reached = () => {}
   const { events, node, log } = parts
-  const own = new LocalBroker(socket, events, node, log, worker => engine?.workerGone(worker))
+  const own = new LocalBroker(socket, events, node, new LimitedLog(log), worker => engine?.workerGone(worker))
   const local = own.control
   const engine = createEngine?.({ ...parts, local, onReady: () => reached() }) ?? null
   const { pubsub = own.pubsub, presence = own.presence, control = own.control } = engine ?? {}

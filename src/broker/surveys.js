@@ -67,7 +67,7 @@ export class Surveys {
 
 /**
  * A worker's own answer to a survey.
- * @param {import('./contract.js').BrokerEvents} events @param {import('pino').Logger} log @param {string} op
+ * @param {import('./contract.js').BrokerEvents} events @param {import('../log.js').Log} log @param {string} op
  * @param {any} params @returns {string} JSON text, '' if the operation has failed
  */
 export function surveyAnswer(events, log, op, params) {

@@ -66,9 +66,8 @@ export class VitalsFeed {
   /** To be called in one worker of each node; it surveys the others. */
   start() {
     if (!this.#context.rules.resolve(CHANNEL)) {
-      return this.#context.log.warn(
-        'demo.enabled: channel.namespaces has no `demo`, so the page gets no vital signs',
-      )
+      const line = 'demo.enabled: channel.namespaces has no `demo`, so the page gets no vital signs'
+      return this.#context.log.warn({}, line)
     }
     this.#machine = new MachineSampler()
     setInterval(() => this.#publish(), INTERVAL_MS).unref()

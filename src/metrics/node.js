@@ -42,6 +42,12 @@ export const node = Object.freeze([
     ['code'],
     ({ snapshot }) => byName(snapshot.counters.closes),
   ),
+  counter(
+    'halley_refused_total',
+    'Clients turned away, by reason: an error of connect, a limit, or what they lack.',
+    ['reason'],
+    ({ snapshot }) => byName(snapshot.counters.refusals),
+  ),
   plainCounter(
     'halley_deliveries_total',
     'Publications delivered to subscribers, counted once per subscriber.',

@@ -101,6 +101,12 @@ export const processes = Object.freeze([
     'Maximum open file descriptors of the process.',
     ({ files }) => files.limit,
   ),
+  counter(
+    'halley_log_lines_dropped_total',
+    'Log lines dropped because the log could not be written: a full disk, or a reader that stopped.',
+    WORKER,
+    facts => samples(facts).map(([worker, { log }]) => [log.dropped, worker]),
+  ),
   current(
     'halley_event_loop_utilization_ratio',
     'Share of the last second in which the event loop was active.',

@@ -41,6 +41,11 @@ export const workers = Object.freeze([
     ({ overload }) => Number(overload !== null),
   ),
   current(
+    'halley_worker_accepting',
+    '1 if the worker accepts connections; 0 while too few file descriptors are free.',
+    ({ accepting }) => Number(accepting),
+  ),
+  current(
     'halley_worker_connections',
     'Open connections, including clients that have not completed connect.',
     ({ connections }) => connections.open,

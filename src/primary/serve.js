@@ -17,6 +17,9 @@ import { WorkerPool } from './worker-pool.js'
 
 /** @import { Logger } from 'pino' */
 
+/** Time for a reader of the log that is behind, at the end, ms. */
+const DRAIN_TIMEOUT_MS = 500
+
 /**
  * @typedef {object} PrimaryStart
  * @property {any} config
@@ -30,6 +33,7 @@ import { WorkerPool } from './worker-pool.js'
 export async function startPrimary({ config: given, warnings, profile, reload, dashboard = false }) {
   const terminal = Boolean(process.stdout.isTTY)
   const output = new LogOutput(given.log, terminal)
+  output.check()
   const log = createLog(given.log, output)
   for (const warning of warnings) log.warn(warning)
   const { env, pid } = process
@@ -55,12 +59,10 @@ export async function startPrimary({ config: given, warnings, profile, reload, d
     log.info('shutting down')
     const clean = await pool.stop()
     await telemetry.close()
-    if (clean) {
-      log.info('bye')
-      process.exit(0)
-    }
-    log.error('shutdown.timeout has passed: the remaining workers were killed')
-    process.exit(1)
+    if (clean) log.info('bye')
+    else log.error('shutdown.timeout has passed: the remaining workers were killed')
+    await output.drained(DRAIN_TIMEOUT_MS)
+    process.exit(clean ? 0 : 1)
   }
   /** Unlike a second signal, a second call does not kill the workers. */
   const stop = () => {

@@ -1,10 +1,11 @@
 // The primary's statistics: connects the monitor with the workers, the CSV file, the stats socket and the log.
 
 import { isDeepStrictEqual } from 'node:util'
+import { LimitedLog } from '../log.js'
 import { CsvWriter } from '../stats/csv-writer.js'
 import { MachineSampler } from '../stats/machine.js'
 import { Monitor } from '../stats/monitor.js'
-import { ProcessSampler } from '../stats/process-sample.js'
+import { ProcessSampler, residentMemory } from '../stats/process-sample.js'
 import { SocketMemory } from '../stats/socket-memory.js'
 import { socketPath } from '../stats/socket-path.js'
 import { StatsRelay } from '../stats/stats-relay.js'
@@ -27,7 +28,7 @@ export class Telemetry {
   #onStop
   #machine
   #sockets
-  #process = new ProcessSampler(PRIMARY_RESOLUTION_MS)
+  #process
   #monitor
   #relay
   #actions
@@ -73,6 +74,7 @@ export class Telemetry {
       workers: slots.length,
     }
     const { port, internal_port } = config.http_server
+    this.#process = new ProcessSampler({ resolution: PRIMARY_RESOLUTION_MS, log: output })
     this.#machine = new MachineSampler()
     this.#sockets = new SocketMemory([port, internal_port])
     this.#monitor = new Monitor({
@@ -82,11 +84,11 @@ export class Telemetry {
       machine: this.#machine,
       process: this.#process,
       sockets: this.#sockets,
-      log,
+      log: new LimitedLog(log),
       csv: () => this.#csv?.status ?? null,
       channels: () => (config.engine.type === 'memory' ? pool.channels : null),
     })
-    this.#monitor.processBegins(process.pid, process.memoryUsage.rss())
+    this.#monitor.processBegins(process.pid, residentMemory())
     this.#actions = {
       gc: (/** @type {number | null} */ worker) => this.#collect(worker),
       restart: (/** @type {number} */ worker) => this.#restart(worker),

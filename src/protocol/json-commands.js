@@ -95,7 +95,11 @@ function check(value, shape, text, depth) {
   if (!isObject(value)) throw disconnects.badRequest
   for (const key of Object.keys(value)) {
     const kind = shape[key]
-    if (kind === undefined) continue
+    if (kind === undefined) {
+      // The gateway adds fields of its own: a client must not pass them.
+      value[key] = undefined
+      continue
+    }
     const field = value[key]
     if (kind === 'raw') {
       value[key] = singleLine(rawMember(text() ?? '{}', key) ?? 'null')

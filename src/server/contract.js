@@ -82,7 +82,8 @@
  *   No route: 404. A handler that throws is answered with 500, and nothing else happens
  * @property {(path: string, route: WebSocketRoute) => void} websocket GET without upgrade headers on this path: 400
  * @property {(host: string, port: number) => Promise<void>} listen every worker listens on the same port itself
- *   (SO_REUSEPORT, several accept queues) where the platform can; else through `cluster`. Rejects with one clear Error
+ *   (SO_REUSEPORT, several accept queues) where the platform can; else through `cluster`. Rejects with one clear Error. May be called again
+ *   after `stopListening`
  * @property {(connection: Connection, data: string | Uint8Array, binary: boolean) => void} send in order with earlier
  *   publications to the connection. Never throws, also not on a closed connection
  * @property {(connection: Connection) => void} ping a WebSocket ping frame
@@ -97,6 +98,8 @@
  *   frame; a peer that does not read or answer is cut after 5 s, so that no descriptor and no memory remain. After that
  *   call nothing more is sent, `message` and `overflow` are not called again, and `close` is called once, now or later
  * @property {(connection: Connection) => void} terminate cuts the connection without a close frame
+ * @property {(client: Connection | Stream) => string} remoteAddress of an open connection or stream, as text; '' after
+ *   its end
  * @property {(stream: Stream, data: string | Uint8Array) => void} write whole messages; no chunk border is inside a
  *   message. All writes to a stream in one turn of the event loop leave together, in one chunk. `data` MUST NOT be
  *   changed afterwards. Never throws, also not on a closed stream. The same data may be written to many streams, at no

@@ -1,4 +1,5 @@
 import { WebSocket } from 'ws'
+import { addressOf } from './node-stream.js'
 
 /** @import { Socket } from 'node:net' */
 
@@ -31,6 +32,10 @@ export class NodeConnection extends WebSocket {
     this.socket = socket
     this.deflates = this.extensions !== ''
     listenTo(/** @type {any} */ (this))
+  }
+
+  get remoteAddress() {
+    return addressOf(this.socket)
   }
 
   /** Sends the writes of one turn of the event loop. */

@@ -1,4 +1,4 @@
-import { NodeStream, onceClosed } from './node-stream.js'
+import { addressOf, NodeStream, onceClosed } from './node-stream.js'
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
 /** @import { Exchange, StreamRoute } from './contract.js' */
@@ -56,9 +56,7 @@ export class NodeExchange {
   }
 
   remoteAddress() {
-    const address = this.#req.socket.remoteAddress ?? ''
-    // An IPv4 client on a dual-stack socket: return a.b.c.d.
-    return address.startsWith('::ffff:') ? address.slice(7) : address
+    return addressOf(this.#req.socket)
   }
 
   /** @param {number} limit bytes @param {(body: Buffer | null) => void} done */

@@ -44,6 +44,10 @@ export class NodeStream {
     this.#hold()
   }
 
+  get remoteAddress() {
+    return addressOf(this.#socket)
+  }
+
   /** @param {string | Uint8Array} data */
   write(data) {
     if (this.#over || data.length === 0) return
@@ -105,6 +109,12 @@ export class NodeStream {
     clearTimeout(this.#closeTimer)
     this.#route.close(this)
   }
+}
+
+/** @param {Socket} socket @returns {string} address of its peer, '' after its end */
+export function addressOf({ remoteAddress = '' }) {
+  // An IPv4 client on a dual-stack socket: return a.b.c.d.
+  return remoteAddress.startsWith('::ffff:') ? remoteAddress.slice(7) : remoteAddress
 }
 
 /**

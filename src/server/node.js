@@ -1,4 +1,5 @@
 import http from 'node:http'
+import net from 'node:net'
 import { WebSocketServer } from 'ws'
 import { ChunkMaker } from './chunk-maker.js'
 import { Backlog, retryAfter } from './contract.js'
@@ -69,6 +70,7 @@ export class NodeServer {
       keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
       connectionsCheckingInterval: 5000,
     })
+    this.#http.on('error', this.#host.log)
     this.#http.on('request', (req, res) => this.#request(req, res))
     this.#http.on('upgrade', (req, socket, head) => this.#upgrade(req, /** @type {any} */ (socket), head))
     this.#routes.fallback('/*', exchange => exchange.reply(404, null, 'Not Found'))
@@ -109,7 +111,6 @@ export class NodeServer {
       this.#http.once('error', failed)
       this.#http.listen({ host, port, backlog: LISTEN_BACKLOG }, () => {
         this.#http.off('error', failed)
-        this.#http.on('error', this.#host.log)
         resolve()
       })
     })
@@ -184,6 +185,11 @@ export class NodeServer {
     connection.terminate()
   }
 
+  /** @param {any} client */
+  remoteAddress(client) {
+    return client.remoteAddress
+  }
+
   /** @param {any} stream @param {string | Uint8Array} data */
   write(stream, data) {
     stream.write(data)
@@ -220,7 +226,8 @@ export class NodeServer {
   }
 
   stopListening() {
-    if (this.#http.listening) this.#http.close()
+    // `close` of node:http would also end idle connections, and the timeouts of those without a request.
+    if (this.#http.listening) net.Server.prototype.close.call(this.#http)
   }
 
   shutdown() {

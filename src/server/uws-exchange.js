@@ -61,19 +61,7 @@ export class UwsExchange {
   }
 
   remoteAddress() {
-    if (this.gone) return ''
-    const bytes = new Uint8Array(this.#res.getRemoteAddress())
-    if (bytes.length === 4) return bytes.join('.')
-    // An IPv4 client on a dual-stack socket is ::ffff:a.b.c.d: return a.b.c.d.
-    if (
-      bytes.length === 16 &&
-      bytes[10] === 0xff &&
-      bytes[11] === 0xff &&
-      bytes.subarray(0, 10).every(isZero)
-    ) {
-      return bytes.subarray(12).join('.')
-    }
-    return Buffer.from(this.#res.getRemoteAddressAsText()).toString('latin1')
+    return this.gone ? '' : addressOf(this.#res)
   }
 
   /** @param {number} limit bytes @param {(body: Buffer | null) => void} done */
@@ -179,6 +167,25 @@ export class UwsExchange {
     this.#watched = true
     this.#res.onAborted(this.#abandon.bind(this))
   }
+}
+
+/**
+ * @param {{getRemoteAddress: () => ArrayBuffer, getRemoteAddressAsText: () => ArrayBuffer}} handle of the library
+ * @returns {string} address of its peer
+ */
+export function addressOf(handle) {
+  const bytes = new Uint8Array(handle.getRemoteAddress())
+  if (bytes.length === 4) return bytes.join('.')
+  // An IPv4 client on a dual-stack socket is ::ffff:a.b.c.d: return a.b.c.d.
+  if (
+    bytes.length === 16 &&
+    bytes[10] === 0xff &&
+    bytes[11] === 0xff &&
+    bytes.subarray(0, 10).every(isZero)
+  ) {
+    return bytes.subarray(12).join('.')
+  }
+  return Buffer.from(handle.getRemoteAddressAsText()).toString('latin1')
 }
 
 /** @param {number} byte */

@@ -1,5 +1,5 @@
 import { ChunkMaker, withPiece } from './chunk-maker.js'
-import { writeHead } from './uws-exchange.js'
+import { addressOf, writeHead } from './uws-exchange.js'
 
 /** @import { HttpResponse } from 'uWebSockets.js' */
 /** @import { Pending } from './chunk-maker.js' */
@@ -132,6 +132,11 @@ export class UwsStreams {
     res.onAborted(/** @type {() => void} */ (signal))
     res.onWritable(signal)
     return stream
+  }
+
+  /** @param {UwsStream} stream */
+  remoteAddress(stream) {
+    return stream.state === OVER ? '' : addressOf(stream)
   }
 
   /** @param {UwsStream} stream @param {string | Uint8Array} data */

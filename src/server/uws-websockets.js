@@ -1,7 +1,7 @@
 import { SlicedWork } from '../slices.js'
 import { Backlog, retryAfter } from './contract.js'
 import { chooseSubprotocol, DEFLATE_OFFER, offersDeflate } from './handshake.js'
-import { UwsExchange } from './uws-exchange.js'
+import { addressOf, UwsExchange } from './uws-exchange.js'
 
 /** @import { HttpRequest, HttpResponse, TemplatedApp, us_socket_context_t } from 'uWebSockets.js' */
 /** @import { WebSocketRoute } from './contract.js' */
@@ -155,6 +155,11 @@ export class UwsWebSockets {
   /** @param {any} ws */
   buffered(ws) {
     return ws.place === CLOSED ? 0 : ws.getBufferedAmount()
+  }
+
+  /** @param {any} ws */
+  remoteAddress(ws) {
+    return ws.place === CLOSED ? '' : addressOf(ws)
   }
 
   /** @param {any} ws @param {number} code @param {string} reason */

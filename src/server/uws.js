@@ -31,6 +31,7 @@ export class UwsServer extends UwsWebSockets {
   #app
   #host
   #routes = new Routes()
+  #registered = false
   /** @type {any[]} */
   #listeners = []
   /** @type {NodeJS.Timeout | undefined} */
@@ -66,7 +67,8 @@ export class UwsServer extends UwsWebSockets {
 
   /** @param {string} host @param {number} port @returns {Promise<void>} */
   async listen(host, port) {
-    this.#register()
+    if (!this.#registered) this.#register()
+    this.#registered = true
     for (let i = 0; i < LISTENERS; i++) {
       const before = this.#listeners.length
       const listening = (/** @type {any} */ token) => {
@@ -79,11 +81,15 @@ export class UwsServer extends UwsWebSockets {
         throw new Error(`cannot listen on ${host}:${port}: the address is in use, or not one of this machine`)
       }
     }
-    this.#timer = setInterval(() => {
+    this.#timer ??= setInterval(() => {
       this.sweep()
       this.#host.streams.sweep()
-    }, SWEEP_INTERVAL)
-    this.#timer.unref()
+    }, SWEEP_INTERVAL).unref()
+  }
+
+  /** @param {any} client */
+  remoteAddress(client) {
+    return client.place === undefined ? this.#host.streams.remoteAddress(client) : super.remoteAddress(client)
   }
 
   /** @param {any} stream @param {string | Uint8Array} data */

@@ -4,6 +4,7 @@
 // Promises: replies have the order of the commands; nothing is sent after the close; an ended session releases everything.
 
 import { Disconnect, disconnects, errors, ReplyError, unsubscribes } from '../errors.js'
+import { reasonOf } from '../stats/refusals.js'
 import { sizeOf } from '../stats/traffic.js'
 import { dispatch } from './commands/index.js'
 import { State, Trait } from './state.js'
@@ -59,6 +60,11 @@ export class Session {
     /** Slot of Heartbeat, and index in it; -1: in none. */
     this.slot = 0
     this.slotIndex = -1
+  }
+
+  /** Of the peer, '' if unknown. @returns {string} */
+  remoteAddress() {
+    return this.transport.remoteAddress(this)
   }
 
   get context() {
@@ -346,7 +352,10 @@ export class Session {
   /** @param {Disconnect} disconnect @param {Error} [cause] the error behind the disconnect */
   close(disconnect, cause = disconnect) {
     if (this.state === State.CLOSED) return
-    const { replies } = this.context
+    const { replies, refusals } = this.context
+    // A failed connect is counted by its command.
+    if (this.state === State.OPEN && disconnect !== disconnects.shutdown)
+      refusals.add(reasonOf(disconnect), this)
     if (replies.owner === this) {
       replies.flush()
       // The flush may have closed the session: a full outgoing queue does.

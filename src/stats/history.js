@@ -24,6 +24,7 @@ const thinCounts = counts => ({
   unsubscribes: {},
   api: {},
   api_errors: {},
+  refusals: {},
 })
 
 /** @param {Snapshot} snapshot @returns {Snapshot} without its largest fields (see Hello in schema.js) */

@@ -7,7 +7,15 @@ import { TickHistogram, wholeMicroseconds } from './tick-histogram.js'
 /** @import { WorkerView } from './schema.js' */
 
 const PLAIN = /** @type {const} */ (['accepts', 'connects', 'publishes', 'deliveries'])
-const NAMED = /** @type {const} */ (['commands', 'errors', 'closes', 'unsubscribes', 'api', 'api_errors'])
+const NAMED = /** @type {const} */ ([
+  'commands',
+  'errors',
+  'closes',
+  'unsubscribes',
+  'api',
+  'api_errors',
+  'refusals',
+])
 
 /** @returns {Flow} */
 const noFlow = () => ({ messages: 0, bytes: 0 })
@@ -29,6 +37,7 @@ export function emptyCounts() {
     recoveries: { recovered: 0, failed: 0 },
     api: {},
     api_errors: {},
+    refusals: {},
   }
 }
 

@@ -15,7 +15,6 @@ import { addCounts, emptyCounts, mergeTotals } from './merge.js'
 import { SCHEMA_VERSION } from './schema.js'
 import { RedisOutage, WorkerState } from './worker-state.js'
 
-/** @import { Logger } from 'pino' */
 /** @import { Counts, GatewayEvent, Hello, MachineSample, NodeFacts, ProcessSample, Snapshot } from './schema.js' */
 /** @import { WorkerSample } from './schema.js' */
 
@@ -87,6 +86,10 @@ export class Monitor {
   /** @type {MachineSample | null} */
   #lastMachine = null
   #seq = 0
+  /** Why a process cannot write its log; null: all can. @type {string | null} */
+  #logError = null
+  /** Workers that accept no connections. @type {Set<number>} */
+  #paused = new Set()
   #at
   /** @type {NodeJS.Timeout | undefined} */
   #timer
@@ -99,7 +102,7 @@ export class Monitor {
    * @param {{sample(): MachineSample}} options.machine
    * @param {{sample(): ProcessSample & {interval: number}}} options.process of the primary
    * @param {{read(): number | null}} [options.sockets] kernel bytes per connection
-   * @param {Pick<Logger, 'error'>} options.log
+   * @param {{error: (fields: object, message: string) => void}} options.log
    * @param {() => number | null} [options.channels] number with subscribers; null unless the embedded broker knows
    * @param {() => Snapshot['csv']} [options.csv] state of the CSV file
    * @param {() => number} [options.clock] unix ms
@@ -159,12 +162,18 @@ export class Monitor {
     const unreported = this.#workers[index].enter(state, requested)
     if (unreported) this.#lost.push(unreported.counts)
     // A worker that has ended does not count as one without Redis.
-    if (state === 'down') this.redisState(index, true)
+    if (state === 'down') {
+      this.redisState(index, true)
+      this.#paused.delete(index)
+    }
   }
 
-  /** The memory baseline of a process without connections. @param {number} pid @param {number} rss bytes */
+  /**
+   * The memory baseline of a process without connections.
+   * @param {number} pid @param {number | null} rss bytes; null if unknown
+   */
   processBegins(pid, rss) {
-    this.#capacity.begin(pid, rss)
+    if (rss !== null) this.#capacity.begin(pid, rss)
   }
 
   /** @param {number} pid */
@@ -245,6 +254,8 @@ export class Monitor {
     for (const place of this.#workers) place.fresh = null
     this.#lost = []
     this.#warn(totals.counts, machine, fresh)
+    this.#checkLogs([primary, ...fresh])
+    this.#checkAccepting(fresh)
     const samples = views.flatMap(({ sample }) => sample ?? [])
     /** @type {Snapshot} */
     const snapshot = {
@@ -304,6 +315,35 @@ export class Monitor {
         this.event({ level: 'info', kind: 'worker_silent', text: `worker ${worker} responds again`, worker })
       }
     }
+  }
+
+  /** @param {WorkerSample[]} fresh */
+  #checkAccepting(fresh) {
+    for (const { index: worker, accepting, files } of fresh) {
+      if (this.#paused.has(worker) === !accepting) continue
+      if (accepting) {
+        this.#paused.delete(worker)
+        this.event({
+          level: 'info',
+          kind: 'files',
+          text: `worker ${worker} accepts connections again`,
+          worker,
+        })
+      } else {
+        this.#paused.add(worker)
+        const text = `worker ${worker} accepts no connections: too few of its ${files.limit} descriptors are free`
+        this.event({ level: 'error', kind: 'files', text, worker })
+      }
+    }
+  }
+
+  /** @param {ProcessSample[]} samples */
+  #checkLogs(samples) {
+    const error = samples.find(({ log }) => log.error !== null)?.log.error ?? null
+    if ((error === null) === (this.#logError === null)) return
+    this.#logError = error
+    if (error !== null) this.event({ level: 'error', kind: 'log', text: `cannot write the log: ${error}` })
+    else this.event({ level: 'info', kind: 'log', text: 'the log is written again' })
   }
 
   /** @param {Counts} counts @param {MachineSample} machine @param {WorkerSample[]} fresh */

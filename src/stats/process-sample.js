@@ -66,11 +66,20 @@ const PAUSE_FACTOR = 4000
 const MAX_COUNTED = 4096
 
 /** @returns {number | null} limit of open files; null if unknown */
-function softLimit() {
+export function softLimit() {
   try {
     const [, limit] =
       /^Max open files\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
     return limit === undefined || limit === 'unlimited' ? null : Number(limit)
+  } catch {
+    return null
+  }
+}
+
+/** @returns {number | null} resident memory of this process, bytes; null if there is no free descriptor to read it */
+export function residentMemory() {
+  try {
+    return process.memoryUsage.rss()
   } catch {
     return null
   }
@@ -112,6 +121,8 @@ export class OpenFiles {
   }
 }
 
+/** @type {ProcessSample['log']} */
+const NO_LOG = Object.freeze({ dropped: 0, error: null })
 const SPACE = /_space$/
 const US_PER_MS = 1000
 
@@ -120,13 +131,21 @@ export class ProcessSampler {
   #ticks
   #gc = new GcSampler()
   #files = new OpenFiles()
+  #log
+  /** @type {NodeJS.MemoryUsage} */
+  #lastUsage = { rss: 0, heapUsed: 0, heapTotal: 0, external: 0, arrayBuffers: 0 }
   #heapLimit = v8.getHeapStatistics().heap_size_limit
   #at = performance.now()
   #cpu = process.cpuUsage()
   #loop = performance.eventLoopUtilization()
 
-  /** @param {number} [resolution] of the event-loop ticks, ms */
-  constructor(resolution) {
+  /**
+   * @param {object} [options] @param {number} [options.resolution] of the event-loop ticks, ms
+   * @param {{state: ProcessSample['log']} | null} [options.log] LogOutput; null: not ours
+   */
+  constructor({ resolution, log = null } = {}) {
+    this.#log = log
+    this.#usage()
     this.#ticks = new LoopTicks(resolution)
   }
 
@@ -149,6 +168,7 @@ export class ProcessSampler {
       memory: this.#memory(),
       gc: this.#gc.sample(),
       files: { open: this.#files.count(), limit: this.#files.limit },
+      log: this.#log?.state ?? NO_LOG,
     }
     this.#at = at
     this.#cpu = cpu
@@ -158,7 +178,7 @@ export class ProcessSampler {
 
   /** @returns {ProcessSample['memory']} */
   #memory() {
-    const { rss, heapUsed, heapTotal, external, arrayBuffers } = process.memoryUsage()
+    const { rss, heapUsed, heapTotal, external, arrayBuffers } = this.#usage()
     /** @type {Record<string, {used: number, total: number}>} */
     const spaces = {}
     for (const { space_name, space_used_size, space_size } of v8.getHeapSpaceStatistics()) {
@@ -173,6 +193,16 @@ export class ProcessSampler {
       array_buffers: arrayBuffers,
       spaces,
     }
+  }
+
+  /** Node.js opens a file for it, which fails without a free descriptor: then the last figures count. */
+  #usage() {
+    try {
+      this.#lastUsage = process.memoryUsage()
+    } catch {
+      // EMFILE, ENFILE.
+    }
+    return this.#lastUsage
   }
 
   stop() {

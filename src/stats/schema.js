@@ -25,6 +25,8 @@ export const SCHEMA_VERSION = 1
  * @property {ProcessMemory} memory
  * @property {GcKinds} gc
  * @property {{open: number | null, limit: number | null}} files open descriptors and the soft limit; null if unknown
+ * @property {{dropped: number, error: string | null}} log lines dropped since the start of the process, and why lines
+ *   cannot be written now; null: they can
  */
 
 /**
@@ -62,6 +64,7 @@ export const SCHEMA_VERSION = 1
  * @property {{recovered: number, failed: number}} recoveries subscriptions that requested recovery, by result
  * @property {Record<string, number>} api calls of the server API, by method
  * @property {Record<string, number>} api_errors by code
+ * @property {Record<string, number>} refusals clients turned away, by reason (docs/errors.md)
  */
 
 /**
@@ -74,10 +77,11 @@ export const SCHEMA_VERSION = 1
 /**
  * A worker's message to the primary, once a second.
  * @typedef {ProcessSample & {index: number, time: number, interval: number, connections: Connections,
- *   subscriptions: number, channels: number, outbox: {bytes: number, largest: number},
+ *   subscriptions: number, channels: number, outbox: {bytes: number, largest: number}, accepting: boolean,
  *   overload: 'event_loop' | 'memory' | null, counts: Counts}} WorkerSample
  *   `time`: unix ms; `interval`: ms since its previous sample; `channels`: with subscribers in this worker; `outbox`:
- *   unsent bytes, of all clients and of the one with the most; `overload`: why it refuses new connections
+ *   unsent bytes, of all clients and of the one with the most; `accepting`: false while too few descriptors are free;
+ *   `overload`: why it refuses new connections
  */
 
 /**
@@ -162,7 +166,7 @@ export const SCHEMA_VERSION = 1
  * @property {number} time unix ms
  * @property {'info' | 'warn' | 'error'} level
  * @property {'started' | 'worker_started' | 'worker_died' | 'worker_silent' | 'reloaded' | 'slow_clients' |
- *   'overload' | 'redis_lost' | 'redis_back' | 'gc' | 'stopping' | 'listen_overflow' | 'csv'} kind
+ *   'overload' | 'redis_lost' | 'redis_back' | 'gc' | 'stopping' | 'listen_overflow' | 'csv' | 'log' | 'files'} kind
  * @property {string} text one readable line
  * @property {number | null} worker index
  */

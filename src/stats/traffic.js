@@ -99,6 +99,8 @@ export class Traffic {
   unsubscribes = new Tally()
   /** Errors of the server API, by code. */
   apiErrors = new Tally()
+  /** Clients turned away, by reason. */
+  refusals = new Tally()
   #methods
   /** @type {Map<string, TransportTraffic>} */
   #transports = new Map()
@@ -174,6 +176,7 @@ export class Traffic {
       recoveries: { recovered, failed: unrecovered },
       api: this.#drainApi(),
       api_errors: this.apiErrors.drain(),
+      refusals: this.refusals.drain(),
     }
   }
 

@@ -23,7 +23,7 @@ function sumOf(by) {
 export class WorkerSampler {
   /** @type {WorkerSample | null} */
   last = null
-  #process = new ProcessSampler()
+  #process
   #index
   #sessions
   #hub
@@ -31,6 +31,8 @@ export class WorkerSampler {
   #backlogs
   #clock
   #overload
+  #listener
+  #onError
   /** @type {NodeJS.Timeout | undefined} */
   #timer
   #tick = () => {}
@@ -44,8 +46,12 @@ export class WorkerSampler {
    * @param {Backlog[]} parts.backlogs of the socket server and the transports
    * @param {() => number} parts.clock ms
    * @param {Pick<Overload, 'update'> | null} [parts.overload]
+   * @param {{state: WorkerSample['log']}} [parts.log] LogOutput
+   * @param {{paused: boolean}} [parts.listener]
+   * @param {(error: Error) => void} [parts.onError] of a sample, which is left out
    */
-  constructor({ index, sessions, hub, traffic, backlogs, clock, overload = null }) {
+  constructor({ index, sessions, hub, traffic, backlogs, clock, overload = null, log, listener, onError }) {
+    this.#process = new ProcessSampler({ log })
     this.#index = index
     this.#sessions = sessions
     this.#hub = hub
@@ -53,6 +59,8 @@ export class WorkerSampler {
     this.#backlogs = backlogs
     this.#clock = clock
     this.#overload = overload
+    this.#listener = listener
+    this.#onError = onError
   }
 
   /** @returns {WorkerSample} since the previous sample */
@@ -75,6 +83,7 @@ export class WorkerSampler {
       channels: hub.channels.size,
       outbox: this.#outbox(),
       overload,
+      accepting: this.#listener?.paused !== true,
       counts: traffic.drain({
         accepts: sessions.accepts,
         connects: sessions.connects,
@@ -99,8 +108,13 @@ export class WorkerSampler {
   start(send) {
     this.#tick = () => {
       if (this.#timer === undefined) return
-      send(this.sample())
       this.#wait()
+      try {
+        send(this.sample())
+      } catch (error) {
+        // No figure is worth a worker.
+        this.#onError?.(error)
+      }
     }
     this.#wait()
   }

@@ -1,4 +1,3 @@
-/** @import { Logger } from 'pino' */
 /** @import { BrokerEvents } from '../broker/contract.js' */
 
 /** @typedef {(bytes: string | Buffer) => void} Answer */
@@ -9,7 +8,7 @@ export class Calls {
   #handlers = new Map()
   #log
 
-  /** @param {Logger} log */
+  /** @param {{error: (fields: object, message: string) => void}} log */
   constructor(log) {
     this.#log = log
   }

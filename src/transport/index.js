@@ -66,14 +66,15 @@ export function mountTransports({ context, server, fanout, calls, workers, overl
     open: () => sessions.open,
     clock,
     overload,
+    refusals: context.refusals,
   })
   const originCheck = derive(
     () => context.config.client.allowed_origins,
     allowed => createOriginCheck(allowed),
   )
   const allowsOrigin = (/** @type {string} */ origin) => originCheck()(origin)
-  const cors = new Cors(allowsOrigin)
-  const parts = { context, server, fanout, calls, cors, admission, allowsOrigin }
+  const cors = new Cors(allowsOrigin, context.refusals)
+  const parts = { context, server, fanout, calls, cors, admission }
   const mounted = transports
     .filter(({ enabled }) => enabled(config))
     .map(({ Transport }) => new Transport(parts))
@@ -109,6 +110,7 @@ export function mountTransports({ context, server, fanout, calls, workers, overl
  * @property {(session: Session) => void} framePing a ping below the protocol, if the transport has one
  * @property {(session: Session, disconnect: Disconnect, cause: Error) => void} close `cause` is
  *   the error behind the disconnect, or the disconnect itself
+ * @property {(session: Session) => string} remoteAddress of the peer of an open session, '' if unknown
  * @property {(session: Session) => void} [connected] called after the session has connected and joined its server-side
  *   subscriptions
  *
@@ -119,7 +121,6 @@ export function mountTransports({ context, server, fanout, calls, workers, overl
  * @property {Calls} calls
  * @property {Cors} cors
  * @property {Admission} admission
- * @property {(origin: string) => boolean} allowsOrigin
  */
 
 /**

@@ -1,3 +1,4 @@
+/** @import { Refusals } from '../stats/refusals.js' */
 /** @import { Exchange, SocketServer } from '../server/contract.js' */
 
 /** Scheme, host name (at most 253 characters) and port fit. A longer header is refused without a comparison. */
@@ -81,6 +82,8 @@ const ANY_CACHE = 'private, no-cache, no-store, must-revalidate, max-age=0'
 /** Browsers and proxies must not cache. */
 export const NO_CACHE = Object.freeze({ 'Cache-Control': ANY_CACHE, Pragma: 'no-cache', Expires: '0' })
 
+/** Characters of an origin in the log. */
+const MAX_LOGGED = 200
 /** Body of a 403. */
 export const NOT_ALLOWED = 'the origin of the page is not in client.allowed_origins'
 
@@ -91,10 +94,12 @@ export const NOT_ALLOWED = 'the origin of the page is not in client.allowed_orig
  */
 export class Cors {
   #allows
+  #refusals
 
-  /** @param {(origin: string) => boolean} allowsOrigin */
-  constructor(allowsOrigin) {
+  /** @param {(origin: string) => boolean} allowsOrigin @param {Pick<Refusals, 'add'>} refusals */
+  constructor(allowsOrigin, refusals) {
     this.#allows = allowsOrigin
+    this.#refusals = refusals
   }
 
   /**
@@ -127,9 +132,12 @@ export class Cors {
     })
   }
 
-  /** @param {Exchange} exchange whose handler has not returned yet @returns {boolean} whether its page may make it */
+  /** @param {Exchange} exchange whose handler has not returned yet @returns {boolean} false: refused, and counted */
   admits(exchange) {
-    return this.#allows(originOf(exchange))
+    const origin = originOf(exchange)
+    if (this.#allows(origin)) return true
+    this.#refusals.add('origin', exchange, { origin: origin.slice(0, MAX_LOGGED) })
+    return false
   }
 
   /**

@@ -41,8 +41,8 @@ export class UniWebSocketTransport extends WebSocketTransport {
 
   /** @param {Exchange} exchange @returns {number | Accepted} */
   #upgrade(exchange) {
-    if (!this.allowsOrigin(exchange.header('origin'))) return 403
-    if (!this.admission.admits()) return 503
+    if (!this.cors.admits(exchange)) return 403
+    if (!this.admission.admits(exchange)) return 503
     return {
       user: trustedUser(exchange, this.context.config),
       request: queryValue(exchange.query, 'cf_connect') ?? '',

@@ -23,12 +23,12 @@ export class WebSocketTransport {
   emulated = false
 
   /** @param {TransportParts} parts @param {string} [name] of a subclass */
-  constructor({ context, server, allowsOrigin, admission }, name = 'websocket') {
+  constructor({ context, server, cors, admission }, name = 'websocket') {
     this.name = name
     this.context = context
     this.traffic = context.traffic.of(name)
     this.server = server
-    this.allowsOrigin = allowsOrigin
+    this.cors = cors
     this.admission = admission
   }
 
@@ -55,8 +55,8 @@ export class WebSocketTransport {
    * @returns {number | Accepted}
    */
   #upgrade(exchange, protocol) {
-    if (!this.allowsOrigin(exchange.header('origin'))) return 403
-    if (!this.admission.admits()) return 503
+    if (!this.cors.admits(exchange)) return 403
+    if (!this.admission.admits(exchange)) return 503
     const user = trustedUser(exchange, this.context.config)
     const query = exchange.query === '' ? null : new URLSearchParams(exchange.query)
     const framePings = query?.get('cf_ws_frame_ping_pong') === 'true'
@@ -98,6 +98,11 @@ export class WebSocketTransport {
   /** @type {Transport['framePing']} */
   framePing({ connection }) {
     this.server.ping(connection)
+  }
+
+  /** @type {Transport['remoteAddress']} */
+  remoteAddress({ connection }) {
+    return this.server.remoteAddress(connection)
   }
 
   /** @type {Transport['close']} */

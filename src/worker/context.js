@@ -1,11 +1,12 @@
-/** @import { Logger } from 'pino' */
 /** @import { ChannelRules } from '../auth/channel-rules.js' */
 /** @import { Tokens } from '../auth/tokens.js' */
 /** @import { Broker } from '../broker/contract.js' */
 /** @import { Hub } from '../hub/hub.js' */
+/** @import { Log } from '../log.js' */
 /** @import { Codec } from '../protocol/contract.js' */
 /** @import { ReplyBatch } from '../session/reply-batch.js' */
 /** @import { Sessions } from '../session/sessions.js' */
+/** @import { Refusals } from '../stats/refusals.js' */
 /** @import { CounterWindow, Traffic } from '../stats/traffic.js' */
 /** @import { TimerWheel } from '../timer-wheel.js' */
 
@@ -21,11 +22,13 @@ export class WorkerContext {
    * @param {ChannelRules} parts.rules
    * @param {Tokens} parts.tokens @param {Broker} parts.broker @param {Hub} parts.hub
    * @param {Codecs} parts.codecs @param {Sessions} parts.sessions @param {ReplyBatch} parts.replies
-   * @param {TimerWheel} parts.timers @param {Logger} parts.log @param {() => string} parts.newClientId
+   * @param {TimerWheel} parts.timers @param {Log} parts.log
+   * @param {() => string} parts.newClientId
    * @param {() => string} parts.newSessionId for sessions that posts refer to
    * @param {{id: string, worker: number}} parts.place id of this node, index of this worker
    * @param {CounterWindow} parts.metrics for `info` of the server API
-   * @param {Traffic} parts.traffic @param {string} parts.version sent to clients @param {() => number} parts.clock ms
+   * @param {Traffic} parts.traffic @param {Refusals} parts.refusals @param {string} parts.version sent to clients
+   * @param {() => number} parts.clock ms
    */
   constructor(parts) {
     this.config = parts.config
@@ -44,6 +47,7 @@ export class WorkerContext {
     this.worker = parts.place.worker
     this.metrics = parts.metrics
     this.traffic = parts.traffic
+    this.refusals = parts.refusals
     this.log = parts.log
     this.version = parts.version
     this.clock = parts.clock

@@ -11,17 +11,20 @@ import { Jwks } from '../auth/jwks.js'
 import { createBroker, loadEngine } from '../broker/index.js'
 import { disconnects } from '../errors.js'
 import { Hub } from '../hub/hub.js'
-import { createLog, LogOutput, levelOf } from '../log.js'
+import { createLog, LimitedLog, LogOutput, levelOf } from '../log.js'
 import { JsonCodec } from '../protocol/json.js'
 import { ProtobufCodec } from '../protocol/protobuf.js'
 import { UniJsonCodec } from '../protocol/uni-json.js'
 import { createServer } from '../server/index.js'
+import { Listener } from '../server/listener.js'
 import { methods } from '../session/commands/index.js'
 import { createClientIds, createSessionIds } from '../session/ids.js'
 import { ReplyBatch } from '../session/reply-batch.js'
 import { Sessions } from '../session/sessions.js'
 import { collector, HeapTrim, TRIM_TICK_MS } from '../stats/heap-trim.js'
 import { Overload } from '../stats/overload.js'
+import { residentMemory, softLimit } from '../stats/process-sample.js'
+import { Refusals } from '../stats/refusals.js'
 import { StatsView } from '../stats/stats-view.js'
 import { CounterWindow, Traffic } from '../stats/traffic.js'
 import { WorkerSampler } from '../stats/worker-sample.js'
@@ -33,6 +36,7 @@ import { WorkerContext } from './context.js'
 import { LiveConfig } from './live-config.js'
 
 /** @import { BrokerEvents } from '../broker/contract.js' */
+/** @import { SocketServer } from '../server/contract.js' */
 /** @import { WorkerStart } from '../primary/worker-pool.js' */
 
 /** Descriptor of the bus, opened by the primary. */
@@ -72,12 +76,33 @@ function openBus() {
   return { socket, read }
 }
 
+/** Lines of messages that may repeat for hours. */
+const ONE_A_MINUTE = Object.freeze({ lines: 1 })
+
+/**
+ * @param {any} options `http_server` of the configuration @param {SocketServer} server
+ * @param {SocketServer} internal may be the same @param {LimitedLog} log
+ */
+function createListener({ address, port, internal_address, internal_port }, server, internal, log) {
+  const host = address || '0.0.0.0'
+  const endpoints = [{ server, host, port }]
+  if (internal !== server)
+    endpoints.push({ server: internal, host: internal_address || host, port: internal_port })
+  const limit = softLimit()
+  const onChange = (/** @type {boolean} */ paused) =>
+    paused
+      ? log.warn({ limit }, 'too few free descriptors: no new connections are accepted')
+      : log.warn({ limit }, 'new connections are accepted again')
+  return new Listener(endpoints, { limit, onChange })
+}
+
 /** @param {WorkerStart} start */
 async function run({ config: given, index, workers, node, terminal, quiet, cursorKey }) {
   const output = new LogOutput(given.log, terminal)
   output.shown = !quiet
   if (quiet) output.forward = forwardLine
-  const log = createLog(given.log, output, { worker: index })
+  const fullLog = createLog(given.log, output, { worker: index })
+  const log = new LimitedLog(fullLog)
   const clock = Date.now
   const jwks = new Jwks({
     onUnreachable: ({ message }, kept) =>
@@ -86,22 +111,22 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
   const live = new LiveConfig(given, cursorKey, jwks)
   // Before anything is awaited: a reload must reach a worker that is still starting.
   process.on('message', (/** @type {any} */ message) => switchConfig(live, message))
-  const server = await createServer({
-    driver: given.http_server.driver,
-    logger: index === 0 ? log : undefined,
-  })
+  /** One worker says which driver is used. */
+  const logger = {
+    error: (/** @type {object} */ fields, /** @type {string} */ message) => log.error(fields, message),
+    warn: (/** @type {string} */ message) => (index === 0 ? fullLog.warn(message) : undefined),
+  }
+  const server = await createServer({ driver: given.http_server.driver, logger })
   // Internal endpoints (API, admin, metrics, health) use their own port if configured, else the clients' port.
   const internal =
-    given.http_server.internal_port === 0
-      ? server
-      : await createServer({ driver: server.name, logger: index === 0 ? log : undefined })
+    given.http_server.internal_port === 0 ? server : await createServer({ driver: server.name, logger })
   const createEngine = await loadEngine(given)
   const demo = given.demo.enabled ? await import('../demo/index.js') : null
   const metricsPage = given.prometheus.enabled ? await import('../metrics/index.js') : null
   const admin = given.admin.enabled && given.admin.password !== '' ? await import('../admin/index.js') : null
   // No `await` from here until all parts exist: the bus may deliver at any time, and a reload may have come meanwhile.
   const { config } = live.current
-  log.level = levelOf(config.log)
+  fullLog.level = levelOf(config.log)
   const { client } = config
   const { socket, read } = openBus()
 
@@ -118,7 +143,14 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
     survey: (op, params) => control(op, params),
     called: (request, answer) => calls.called(request, answer),
   }
-  const broker = createBroker(createEngine, { socket, config, events, node: node.uid, worker: index, log })
+  const broker = createBroker(createEngine, {
+    socket,
+    config,
+    events,
+    node: node.uid,
+    worker: index,
+    log: fullLog,
+  })
   read.handle = broker.receive
 
   const timers = new TimerWheel(TICK_MS, clock)
@@ -131,6 +163,7 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
     clock,
   })
   const traffic = new Traffic(methods)
+  const refusals = new Refusals(traffic, log)
   const fanout = new Fanout(server, traffic)
   hub = new Hub({ pubsub: broker.pubsub, fanout, forEachSession: visit => sessions.forEach(visit), clock })
   const metrics = new CounterWindow(() => ({
@@ -150,6 +183,7 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
     place: { id: node.uid, worker: index },
     metrics,
     traffic,
+    refusals,
     log,
     version: `halley ${node.version}`,
     clock,
@@ -183,7 +217,7 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
   // A reload replaces the rules, so the API looks them up for each call.
   const rules = { resolve: (/** @type {string} */ channel) => context.rules.resolve(channel) }
   const settings = () => context.config.http_api
-  const api = createApi({ config, settings, rules, broker, node, traffic, logger: log, clock })
+  const api = createApi({ config, settings, rules, broker, node, traffic, refusals, logger: log, clock })
   api.mount(internal)
   const view = new StatsView(message => process.send?.(message))
   // Metrics are per node: only this node's workers are surveyed.
@@ -203,6 +237,7 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
     index,
     clock,
   })
+  const listener = createListener(config.http_server, server, internal, new LimitedLog(fullLog, ONE_A_MINUTE))
   const sampler = new WorkerSampler({
     index,
     sessions,
@@ -211,6 +246,9 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
     backlogs: [server, ...backlogs],
     clock,
     overload,
+    log: output,
+    listener,
+    onError: error => log.error({ err: error }, 'sample failed'),
   })
   const sendSample = (/** @type {any} */ sample) => process.send?.({ type: 'sample', sample })
   sampler.start(sendSample)
@@ -253,11 +291,11 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
   }
 
   function shutDown() {
-    server.stopListening()
-    if (internal !== server) internal.stopListening()
+    listener.stopListening()
     const open = sessions.everyOpen()
     for (const session of open) session.close(disconnects.shutdown)
     endPolls()
+    log.report()
     // The last sample, with the closes just made: the worker may end before the next second.
     sendSample(sampler.sample())
     broker.control.close()
@@ -268,7 +306,7 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
 
   live.onCommit = () => {
     Object.assign(context, live.current)
-    log.level = levelOf(context.config.log)
+    fullLog.level = levelOf(context.config.log)
     reloadTransports()
   }
   process.on('message', (/** @type {any} */ message) => {
@@ -296,12 +334,9 @@ async function run({ config: given, index, workers, node, terminal, quiet, curso
 
   // An unreachable engine is connected later, while clients are served.
   await broker.start(ENGINE_TIMEOUT_MS)
-  const { address, port, internal_address, internal_port } = config.http_server
-  const host = address || '0.0.0.0'
   // Report memory before the first client: after a restart clients reconnect at once.
-  process.send?.({ type: 'ready-to-listen', rss: process.memoryUsage.rss() })
-  await server.listen(host, port)
-  if (internal !== server) await internal.listen(internal_address || host, internal_port)
+  process.send?.({ type: 'ready-to-listen', rss: residentMemory() })
+  await listener.listen()
   process.send?.({ type: 'listening', driver: server.name })
 }
 

@@ -4,7 +4,7 @@ import { publications, startApi } from './support.js'
 const api = await startApi(t)
 
 const base64 = text => Buffer.from(text).toString('base64')
-const BAD_REQUEST = { error: { code: 107, message: 'bad request' } }
+const BAD_REQUEST = { error: { code: 107, message: /^bad request/ } }
 const UNKNOWN = { error: { code: 102, message: 'unknown channel' } }
 
 t.test('a publication without history has no position', async t => {
@@ -59,10 +59,10 @@ t.test("a caller's publications keep their order, for every subscriber", async t
 })
 
 t.test('what is missing or unknown', async t => {
-  t.same(await api.call('publish', {}), BAD_REQUEST)
-  t.same(await api.call('publish', { data: 1 }), BAD_REQUEST)
-  t.same(await api.call('publish', { channel: 'plain' }), BAD_REQUEST)
-  t.same(await api.call('publish', { channel: 'plain', data: 1, b64data: '!' }), BAD_REQUEST)
+  t.match(await api.call('publish', {}), BAD_REQUEST)
+  t.match(await api.call('publish', { data: 1 }), BAD_REQUEST)
+  t.match(await api.call('publish', { channel: 'plain' }), BAD_REQUEST)
+  t.match(await api.call('publish', { channel: 'plain', data: 1, b64data: '!' }), BAD_REQUEST)
   t.same(await api.call('publish', { channel: 'nowhere:a', data: 1 }), UNKNOWN)
   t.same(await api.call('publish', { channel: 'NOWHERE', data: 1 }), { result: {} })
 })
@@ -168,7 +168,7 @@ t.test('the format of the channel', async t => {
     if (bytes !== '') fields.push(`"b64data":"${base64(bytes)}"`)
     const answer = JSON.parse(await api.text('publish', `{${fields}}`))
     if (ok) t.ok(answer.result, `${namespace} takes ${fields}`)
-    else t.same(answer, BAD_REQUEST, `${namespace} refuses ${fields}`)
+    else t.match(answer, BAD_REQUEST, `${namespace} refuses ${fields}`)
   }
 })
 
@@ -176,7 +176,7 @@ t.test('base64', async t => {
   const subscriber = await api.subscriber('b64')
   const send = b64data => api.call('publish', { channel: 'b64', data: 'not this', b64data })
   for (const bad of ['a', 'abc', '=', '====', 'ab=c', 'YQ', 'YQ===', '{}{}', 'Y-_=', 'YQ==YQ==']) {
-    t.same(await send(bad), BAD_REQUEST, bad)
+    t.match(await send(bad), BAD_REQUEST, bad)
   }
   t.same(await send(base64('{"a":"é"}')), { result: {} })
   t.same(await send(`${base64('"line breaks"').slice(0, 8)}\r\n${base64('"line breaks"').slice(8)}`), {
@@ -232,11 +232,11 @@ t.test('broadcast answers for each channel, in their order', async t => {
 })
 
 t.test('broadcast: what is wrong with all of it', async t => {
-  t.same(await api.call('broadcast', { data: 1 }), BAD_REQUEST)
-  t.same(await api.call('broadcast', { channels: [], data: 1 }), BAD_REQUEST)
-  t.same(await api.call('broadcast', { channels: ['a'], b64data: '!' }), BAD_REQUEST)
+  t.match(await api.call('broadcast', { data: 1 }), BAD_REQUEST)
+  t.match(await api.call('broadcast', { channels: [], data: 1 }), BAD_REQUEST)
+  t.match(await api.call('broadcast', { channels: ['a'], b64data: '!' }), BAD_REQUEST)
   const missing = await api.call('broadcast', { channels: ['a', 'b'] })
-  t.same(missing, { result: { responses: [BAD_REQUEST, BAD_REQUEST] } })
+  t.match(missing, { result: { responses: [BAD_REQUEST, BAD_REQUEST] } })
 })
 
 t.test('broadcast to more channels than go out at once', async t => {

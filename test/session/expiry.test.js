@@ -30,6 +30,7 @@ function setUp() {
       timers,
       sessions,
       traffic,
+      refusals: { add() {} },
       replies: new ReplyBatch(),
       hub: { leave() {} },
       broker: {},

@@ -136,6 +136,7 @@ function processSample(chance, { pid, uptime, load, heap, native, open, block = 
       weak: { count: major, pause: major * 0.2 },
     },
     files: { open, limit: FILES },
+    log: { dropped: 0, error: null },
   }
 }
 
@@ -192,6 +193,7 @@ function countsOf(chance, accepts, connected, closed, slow) {
     recoveries: { recovered: Math.min(accepts, 3), failed: chance.next() < 0.05 ? 1 : 0 },
     api: publishes > 0 ? { publish: publishes, info: 1 } : {},
     api_errors: chance.next() < 0.05 ? { 107: 1 } : {},
+    refusals: accepts > 0 ? { invalid_token: 1 } : {},
   }
 }
 
@@ -420,6 +422,7 @@ export function mockSnapshots({
         channels: Math.ceil(connected[index] / 10),
         outbox: { bytes: largest * 3, largest },
         overload: null,
+        accepting: true,
         counts: countsOf(chance, accepts, connected[index], closed, slow),
       }
       last.set(index, sample)

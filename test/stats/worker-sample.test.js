@@ -40,6 +40,8 @@ t.test('counts are those since the sample before; names that did not occur are a
     subscriptions: 7,
     channels: 1,
     outbox: { bytes: 0, largest: 0 },
+    accepting: true,
+    log: { dropped: 0, error: null },
   })
   t.same(first.counts, {
     accepts: 5,
@@ -59,6 +61,7 @@ t.test('counts are those since the sample before; names that did not occur are a
     recoveries: { recovered: 0, failed: 0 },
     api: { publish: 1 },
     api_errors: {},
+    refusals: {},
   })
   sessions.accepts = 6
   hub.delivered = 12

@@ -22,7 +22,7 @@ export class Bus {
   #free = []
   open = true
 
-  /** @param {import('node:net').Socket} socket @param {import('pino').Logger} log */
+  /** @param {import('node:net').Socket} socket @param {import('../../log.js').Log} log */
   constructor(socket, log) {
     this.writer = new FrameWriter(socket)
     socket.on('error', error => log.debug({ err: error }, 'bus failed'))
@@ -224,7 +224,7 @@ export class LocalBroker {
 
   /**
    * @param {import('node:net').Socket} socket to the primary; its owner passes the bytes it reads to `receive`
-   * @param {import('../contract.js').BrokerEvents} events @param {string} node @param {import('pino').Logger} log
+   * @param {import('../contract.js').BrokerEvents} events @param {string} node @param {import('../../log.js').Log} log
    * @param {(worker: number) => void} onGone called with the index of a worker that has ended or is being replaced
    */
   constructor(socket, events, node, log, onGone) {

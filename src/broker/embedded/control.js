@@ -150,7 +150,7 @@ export class LocalControl {
 
   /**
    * @param {import('./client.js').Bus} bus @param {import('../contract.js').BrokerEvents} events @param {string} node
-   * @param {import('pino').Logger} log
+   * @param {import('../../log.js').Log} log
    */
   constructor(bus, events, node, log) {
     this.#bus = bus

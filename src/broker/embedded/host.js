@@ -1,4 +1,5 @@
 import { errors } from '../../errors.js'
+import { LimitedLog } from '../../log.js'
 import { Surveys } from '../surveys.js'
 import { Calls, Users } from './control.js'
 import { At, Flag, Frame, FrameReader } from './frames.js'
@@ -27,6 +28,8 @@ export class BrokerHost {
   #calls = new Calls(link => this.#sent(link))
   #lastLink = 0
   #log
+  /** For errors of requests, which clients may repeat. */
+  #limited
   /** The worker whose frame is being handled. @type {Link | null} */
   #sender = null
   /** When the limit was last logged, without and with loss of live history. */
@@ -44,6 +47,7 @@ export class BrokerHost {
    */
   constructor({ maxBytes, log, clock = Date.now, snapshotFile = '' }) {
     this.#log = log
+    this.#limited = new LimitedLog(log)
     this.#maxBytes = maxBytes
     this.#clock = clock
     this.#snapshot = snapshotFile === '' ? null : new Snapshot(snapshotFile, maxBytes, log)
@@ -107,7 +111,7 @@ export class BrokerHost {
     const link = new Link(socket, name, worker, this.#lastLink)
     const reader = new FrameReader(
       (type, cursor) => this.#handle(link, type, cursor),
-      error => this.#log.error({ err: error, worker: name }, 'frame from a worker failed'),
+      error => this.#limited.error({ err: error, worker: name }, 'frame from a worker failed'),
     )
     this.#links.add(link)
     this.#calls.addLink(link)
@@ -250,7 +254,7 @@ export class BrokerHost {
     } catch (error) {
       const code = error.code ?? errors.internal.code
       if (code === errors.internal.code)
-        this.#log.error({ err: error, worker: link.name }, 'broker request failed')
+        this.#limited.error({ err: error, worker: link.name }, 'broker request failed')
       writer.begin(Frame.FAILED).u32(request).u32(code)
       this.#sent(link)
     }

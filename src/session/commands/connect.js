@@ -1,6 +1,7 @@
 import { identify } from '../../auth/tokens.js'
 import { bytesOf } from '../../broker/size.js'
 import { Disconnect, disconnects, errors, ReplyError } from '../../errors.js'
+import { reasonOf } from '../../stats/refusals.js'
 import { expireConnection } from '../expiry.js'
 import { maxReplyBytes } from '../large-replies.js'
 import { planServerSide } from '../server-side.js'
@@ -52,10 +53,14 @@ function guarded(session, id, work) {
 
 /** @param {Session} session @param {number} id @param {Error} error */
 function refuse(session, id, error) {
+  const known = error instanceof Disconnect || error instanceof ReplyError
+  const limit = error === disconnects.connectionLimit
+  const reason = limit ? 'user_connection_limit' : reasonOf(known ? error : errors.internal)
+  session.context.refusals.add(reason, session)
   if (session.codec.unidirectional) {
     const { client } = session.context.config
     let cause = error
-    if (!(error instanceof Disconnect || error instanceof ReplyError)) {
+    if (!known) {
       session.context.log.error({ err: error }, 'connect of a one-way client failed')
       // Internal details must not reach the client.
       cause = errors.internal

@@ -68,6 +68,7 @@ export function decodeAnswer(bytes) {
 /**
  * @typedef {object} WaitingPoll a POST without an answer yet
  * @property {(answer: Answer) => void} answer MUST be called once at most
+ * @property {() => string} remoteAddress of the client, '' if unknown
  * @property {(worker: number, poll: number) => boolean} is whether this is poll number `poll` of worker `worker`
  */
 
@@ -113,6 +114,10 @@ export class HttpPoll {
     return false
   }
 
+  remoteAddress() {
+    return this.#exchange.remoteAddress()
+  }
+
   abandoned() {
     this.#abandoned(this.#subject, this)
   }
@@ -147,6 +152,11 @@ export class RemotePoll {
   /** @type {WaitingPoll['is']} */
   is(worker, poll) {
     return worker === this.#worker && poll === this.#poll
+  }
+
+  /** The other worker knows it. */
+  remoteAddress() {
+    return ''
   }
 
   /** @type {WaitingPoll['answer']} */

@@ -99,13 +99,16 @@ export class PollEndpoint {
    * @param {string} user @param {Buffer} body
    */
   #open(exchange, head, { timeout }, binary, user, body) {
-    if (!this.#admission.admits()) return this.#refuse(exchange, { ...head, ...retryAfter() }, answers.full)
+    if (!this.#admission.admits(exchange))
+      return this.#refuse(exchange, { ...head, ...retryAfter() }, answers.full)
     const { codecs, node } = this.#context
     const queue = this.#transport.open(binary ? codecs.protobuf : codecs.json, user)
     const name = sessionName(queue.session.sessionId, node)
     // A client that leaves before the answer never learns the session id.
     const waitingPoll = new HttpPoll(exchange, head, name, queue, this.#left)
+    this.#transport.opening = waitingPoll
     if (body.length > 0) queue.session.receive(body)
+    this.#transport.opening = null
     this.#transport.poll(queue, waitingPoll, body.length > 0 ? timeout : 0)
   }
 

@@ -31,6 +31,8 @@ export class PollTransport {
   #sessionTimeout
   #limits
   #timers
+  /** Request whose session opens now. @type {WaitingPoll | null} */
+  opening = null
   #ended = new EndedSessions(queue => this.#timers.cancel(queue))
   /** @type {PollQueue[]} */
   #scheduled = []
@@ -242,6 +244,11 @@ export class PollTransport {
   }
 
   framePing() {}
+
+  /** @type {Transport['remoteAddress']} */
+  remoteAddress({ connection }) {
+    return (this.opening ?? connection.waitingPoll)?.remoteAddress() ?? ''
+  }
 
   /** @type {Transport['close']} */
   close({ connection, codec }, { code, reason }, _cause) {

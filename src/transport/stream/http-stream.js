@@ -32,7 +32,7 @@ export class HttpStreamTransport extends StreamTransport {
     exchange.body(config.http_stream.max_request_body_size, body => {
       if (body === null) return exchange.reply(413, head, '')
       // Checked after the body has arrived: other connections may have come meanwhile.
-      if (!this.admission.admits()) return exchange.reply(503, { ...head, ...retryAfter() }, '')
+      if (!this.admission.admits(exchange)) return exchange.reply(503, { ...head, ...retryAfter() }, '')
       const stream = exchange.stream(200, head, this.route)
       if (stream === null) return
       const session = new Session(this, stream, binary ? codecs.protobuf : codecs.json, 0)

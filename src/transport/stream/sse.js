@@ -59,7 +59,7 @@ export class SseTransport extends StreamTransport {
 
   /** @param {Exchange} exchange @param {Record<string, string>} head @param {string} user @param {Buffer} commands */
   #open(exchange, head, user, commands) {
-    if (!this.admission.admits()) return exchange.reply(503, { ...head, ...retryAfter() }, '')
+    if (!this.admission.admits(exchange)) return exchange.reply(503, { ...head, ...retryAfter() }, '')
     const stream = exchange.stream(200, head, this.route)
     if (stream === null) return
     const session = new Session(this, stream, this.context.codecs.json, 0)

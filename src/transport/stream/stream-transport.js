@@ -116,6 +116,11 @@ export class StreamTransport {
 
   framePing() {}
 
+  /** @type {Transport['remoteAddress']} */
+  remoteAddress({ connection }) {
+    return this.server.remoteAddress(connection)
+  }
+
   /** @type {Transport['close']} */
   close({ connection, codec }, { code, reason }, _cause) {
     const push = codec.disconnect(code, reason)

@@ -27,6 +27,10 @@ class PendingStream {
     exchange.waiter = this
   }
 
+  remoteAddress() {
+    return this.exchange.remoteAddress()
+  }
+
   /** The client has left. */
   abandoned() {
     this.session?.ended()
@@ -68,7 +72,7 @@ export class UniStreamTransport extends StreamTransport {
       return exchange.reply(400, client.head, 'invalid connect request')
     }
     // Checked after the body has arrived: other connections may have come meanwhile.
-    if (!this.admission.admits()) return exchange.reply(503, { ...client.head, ...retryAfter() }, '')
+    if (!this.admission.admits(exchange)) return exchange.reply(503, { ...client.head, ...retryAfter() }, '')
     request.token ||= client.token || undefined
     this.extendRequest(request, client)
     const { codecs } = this.context
@@ -103,6 +107,12 @@ export class UniStreamTransport extends StreamTransport {
       this.preamble(stream)
     }
     super.send(session, message)
+  }
+
+  /** @param {SessionType} session */
+  remoteAddress(session) {
+    const { connection } = session
+    return connection instanceof PendingStream ? connection.remoteAddress() : super.remoteAddress(session)
   }
 
   /** @param {SessionType} session @param {Disconnect} disconnect @param {Error & {code?: number}} cause */

@@ -72,7 +72,7 @@ export class UniPollEndpoint {
   #get(exchange) {
     const head = this.#head(exchange)
     if (!this.#cors.admits(exchange)) return this.#refuse(exchange, head, refusals.origin)
-    if (!this.#admission.admits(true)) return this.#refuse(exchange, head, refusals.tooMany)
+    if (!this.#admission.admits(exchange, true)) return this.#refuse(exchange, head, refusals.tooMany)
     this.#begin(exchange, head, this.#clientOf(exchange), null, false)
   }
 
@@ -80,7 +80,7 @@ export class UniPollEndpoint {
   #post(exchange) {
     const head = this.#head(exchange)
     if (!this.#cors.admits(exchange)) return this.#refuse(exchange, head, refusals.origin)
-    if (!this.#admission.admits(true)) return this.#refuse(exchange, head, refusals.tooMany)
+    if (!this.#admission.admits(exchange, true)) return this.#refuse(exchange, head, refusals.tooMany)
     const client = this.#clientOf(exchange)
     const json = /\bjson\b/i.test(exchange.header('content-type'))
     exchange.body(this.#context.config.uni_poll.max_request_body_size, body => {
@@ -119,7 +119,10 @@ export class UniPollEndpoint {
       // Free memory: a poll waits for long.
       exchange.query = ''
       // A client with a cursor is no new one.
-      if (request.cursor === '' && this.#admission.overloaded) throw refusals.tooMany
+      if (request.cursor === '' && this.#admission.overloaded) {
+        this.#context.refusals.add('overload', exchange)
+        throw refusals.tooMany
+      }
       const token = client.bearer || request.token
       const identity = identify({ client: config.client, tokens }, token, client.user)
       if (!(identity instanceof Promise)) return this.#poll(exchange, head, request, token, identity)
@@ -135,6 +138,8 @@ export class UniPollEndpoint {
   #failed(exchange, head, error) {
     const refusal = refusalFor(error)
     if (refusal === null) this.#context.log.error({ err: error }, 'a poll failed')
+    else if (refusal.status === 401 || refusal.status === 403)
+      this.#context.refusals.add(refusal.reason, exchange)
     this.#refuse(exchange, head, refusal ?? refusals.internal)
   }
 

@@ -1,5 +1,11 @@
 import { Disconnect, disconnects, errors, ReplyError } from '../../errors.js'
+import { reasonOf } from '../../stats/refusals.js'
 import { NOT_ALLOWED } from '../origin.js'
+
+/** Reasons by code. @type {Map<number, string>} */
+const REASONS = new Map(
+  [...Object.values(errors), ...Object.values(disconnects)].map(row => [row.code, reasonOf(row)]),
+)
 
 /** An error answer to a poll: HTTP status, error code and message. */
 export class Refusal extends Error {
@@ -8,6 +14,11 @@ export class Refusal extends Error {
     super(message)
     this.status = status
     this.code = code
+  }
+
+  /** In logs and metrics. @returns {string} */
+  get reason() {
+    return REASONS.get(this.code) ?? 'other'
   }
 
   /** @returns {string} body of the answer */

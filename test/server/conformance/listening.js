@@ -49,6 +49,13 @@ export function listeningConformance(t, driver) {
     client.socket.send('still here')
     t.equal(String((await recorder.next('message')).data), 'still here')
     server.stopListening()
+
+    await server.listen('127.0.0.1', port)
+    t.ok(await connects(port), 'it may listen again')
+    client.socket.send('still there')
+    t.equal(String((await recorder.next('message')).data), 'still there')
+    server.stopListening()
+    while (await connects(port)) await new Promise(resolve => setImmediate(resolve))
     server.shutdown()
   })
 

@@ -1,0 +1,31 @@
+/** @import { Traffic } from './traffic.js' */
+
+/** An error as a reason. @param {Error} error of the table in errors.js @returns {string} `invalid_token` */
+export const reasonOf = ({ message }) => message.replaceAll(' ', '_')
+
+/** @typedef {{remoteAddress: () => string}} Client its request, or its session */
+
+/** Counts and logs clients that are turned away. A proxy's clients have the address of the proxy. */
+export class Refusals {
+  #traffic
+  #log
+
+  /**
+   * @param {Pick<Traffic, 'refusals'>} traffic
+   * @param {{info: (fields: () => object, message: string, key: string) => void}} log LimitedLog
+   */
+  constructor(traffic, log) {
+    this.#traffic = traffic
+    this.#log = log
+  }
+
+  /**
+   * @param {string} reason one of docs/errors.md: few, because each is a label of the metric
+   * @param {Client} client @param {object} [fields] of the log line
+   */
+  add(reason, client, fields) {
+    this.#traffic.refusals.add(reason)
+    const line = () => ({ reason, address: client.remoteAddress(), ...fields })
+    this.#log.info(line, 'client refused', `client refused: ${reason}`)
+  }
+}
