@@ -21,6 +21,20 @@ export async function disturbGateway(gateway, kind, index, kept) {
       const end = isReplaced ? 'replaced by the gateway' : 'continued with SIGCONT'
       return { text: `worker ${pid} stopped with SIGSTOP, ${end} after ${seconds(lasted)}` }
     }
+    case 'restart-workers':
+      return {
+        text: `all workers replaced in a rolling restart of ${seconds(await gateway.restartWorkers())}`,
+      }
+    case 'reload':
+      return {
+        text: `a reload of a key that takes new workers, which took ${seconds(await gateway.reload())}`,
+      }
+    case 'restart-gateway': {
+      const { code, away } = await gateway.restart('SIGTERM')
+      if (code !== 0) throw new Error(`the gateway ended with exit status ${code}`)
+      const from = kept > 0 ? ' from its snapshot' : ''
+      return { text: `the gateway ended with SIGTERM and started again${from}, away for ${seconds(away)}` }
+    }
     case 'kill-gateway': {
       const { away } = await gateway.restart('SIGKILL')
       const text = `the gateway killed with SIGKILL and started again, away for ${seconds(away)}`

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { replaceFile } from '../files.js'
 import { freePort, SupervisedProcess } from './processes.js'
 import { RunError } from './target.js'
 
@@ -23,6 +24,8 @@ const TRIES = 3
 const FROZEN = 15_000
 /** ms for a worker to listen after another one was killed. */
 const WORKER_TIMEOUT = 10_000
+/** ms for all workers to be replaced. */
+const REPLACE_TIMEOUT = 60_000
 /** A log line from level `warn` on, or a line that is no JSON. */
 const WARNING = /^[^{]|"level":(?:[456]0|"(?:warn|error|fatal)")/
 
@@ -37,6 +40,7 @@ export class GatewayProcess {
   #process
   #command
   #folder
+  #file
   #socket
   /** `restart` is under way: a process may end. */
   #isExpected = false
@@ -53,10 +57,14 @@ export class GatewayProcess {
   /** Of the running workers. @type {number[]} */
   workerPids = []
 
-  /** @param {ConstructorParameters<typeof SupervisedProcess>[0]} command @param {string} folder for its socket */
-  constructor(command, folder) {
+  /**
+   * @param {ConstructorParameters<typeof SupervisedProcess>[0]} command @param {string} folder for its socket
+   * @param {string} file configuration
+   */
+  constructor(command, folder, file) {
     this.#command = command
     this.#folder = folder
+    this.#file = file
     this.#socket = join(folder, 's')
     this.#process = this.#spawn()
   }
@@ -81,7 +89,7 @@ export class GatewayProcess {
       const folder = await mkdtemp(join(tmpdir(), 'halley-run-'))
       const port = await freePort()
       const apiKey = randomBytes(16).toString('hex')
-      const config = configOf({ plan, out, redis, port, apiKey, socket: join(folder, 's') })
+      const config = configOf({ plan, out, redis, port, apiKey, folder })
       const file = join(out, 'gateway.json')
       await writeFile(file, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 })
       const command = {
@@ -90,7 +98,7 @@ export class GatewayProcess {
         args: [...(plan.nodeFlags ?? NODE_FLAGS), HALLEY, 'serve', '-c', file, '--no-dashboard'],
         stopTimeout: STOP_TIMEOUT,
       }
-      const gateway = new GatewayProcess(command, folder)
+      const gateway = new GatewayProcess(command, folder, file)
       gateway.url = `http://127.0.0.1:${port}`
       gateway.apiKey = apiKey
       try {
@@ -180,6 +188,36 @@ export class GatewayProcess {
   #thaw() {
     if (this.#frozen > 0) signal(this.#frozen, 'SIGCONT')
     this.#frozen = 0
+  }
+
+  /**
+   * Has all workers replaced: SIGUSR2, or SIGHUP after a change of a key that takes new workers.
+   * @param {'SIGUSR2' | 'SIGHUP'} name @returns {Promise<number>} s until the last of the old ones has ended
+   * @throws {Error} some go on
+   */
+  async #replaceWorkers(name) {
+    const old = this.workerPids
+    const began = Date.now()
+    signal(this.pid, name)
+    while (old.some(isRunning)) {
+      if (Date.now() - began > REPLACE_TIMEOUT) throw new Error(`workers were not replaced after ${name}`)
+      await sleep(PAUSE)
+    }
+    return (Date.now() - began) / 1000
+  }
+
+  /** A rolling restart. @returns {Promise<number>} s */
+  restartWorkers() {
+    return this.#replaceWorkers('SIGUSR2')
+  }
+
+  /** A reload of a changed key that takes new workers. @returns {Promise<number>} s */
+  async reload() {
+    const config = JSON.parse(await readFile(this.#file, 'utf8'))
+    const { message_size_limit = 65_536 } = config.websocket ?? {}
+    config.websocket = { ...config.websocket, message_size_limit: message_size_limit + 1 }
+    await replaceFile(this.#file, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 })
+    return await this.#replaceWorkers('SIGHUP')
   }
 
   /** @param {number} index @param {NodeJS.Signals} name @returns {Promise<number>} */
@@ -273,10 +311,11 @@ async function inTime(work, ms, fault) {
 }
 
 /**
- * @param {{plan: GatewayPlan, out: string, redis?: string, port: number, apiKey: string, socket: string}} options
+ * @param {{plan: GatewayPlan, out: string, redis?: string, port: number, apiKey: string, folder: string}} options
  * @returns {any} a configuration file
  */
-function configOf({ plan, out, redis, port, apiKey, socket }) {
+function configOf({ plan, out, redis, port, apiKey, folder }) {
+  const memory = plan.snapshot ? { memory: { snapshot_file: join(folder, 'snapshot') } } : {}
   return {
     ...plan.config,
     workers: plan.workers,
@@ -285,8 +324,9 @@ function configOf({ plan, out, redis, port, apiKey, socket }) {
     health: { enabled: true },
     // Local drones share the processors: the run measures what the gateway does, not whom it refuses.
     overload: { max_tick: '0s' },
-    stats: { socket, csv: { file: join(out, 'gateway.csv') } },
-    ...(redis === undefined ? {} : { engine: { type: 'redis', redis: { address: redis } } }),
+    stats: { socket: join(folder, 's'), csv: { file: join(out, 'gateway.csv') } },
+    engine:
+      redis === undefined ? { type: 'memory', ...memory } : { type: 'redis', redis: { address: redis } },
   }
 }
 

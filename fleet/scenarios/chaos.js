@@ -14,6 +14,8 @@ const DISTURBANCES = Object.freeze([
   { at: 4, kind: 'kill-worker' },
   { at: 9, kind: 'cut', share: 0.3 },
   { at: 14, kind: 'freeze-worker' },
+  { at: 28, kind: 'reload' },
+  { at: 36, kind: 'restart-gateway' },
   { at: 45, kind: 'kill-gateway' },
   { at: 54, kind: 'cut', share: 1 },
 ])
@@ -31,7 +33,7 @@ export const chaos = {
     'workers killed and frozen, the gateway killed, connections cut, Redis stopped: every message accounted for',
   source: '',
   machine: '',
-  load: '10,000 WebSocket connections on 100 channels with history and recovery, one message/s of 256 bytes to each; a worker killed with SIGKILL, another one stopped with SIGSTOP, the gateway killed and started again, 30 % and then all connections cut; with --redis, Redis stopped for 6 s',
+  load: '10,000 WebSocket connections on 100 channels with history and recovery, one message/s of 256 bytes to each; a worker killed with SIGKILL, another one stopped with SIGSTOP, a reload that needs new workers, the gateway ended with SIGTERM and started again from its snapshot, and killed and started again, 30 % and then all connections cut; with --redis, Redis stopped for 6 s',
   scaled: 'connections; channels, messages and disturbances stay',
   plan(options) {
     const connections = scaled(CONNECTIONS, options.scale)
@@ -39,14 +41,17 @@ export const chaos = {
     const gateway = gatewayFor(
       connections,
       options,
-      { client: { recovery_max_publication_limit: 0, ping_interval: '10s' } },
+      {
+        client: { recovery_max_publication_limit: 0, ping_interval: '10s' },
+        shutdown: { timeout: '20s' },
+      },
       { history_size: HISTORY, history_ttl: '10m', force_recovery: true },
     )
     const own = options.target ? DISTURBANCES.filter(({ kind }) => kind === 'cut') : DISTURBANCES
     const disturbances = options.redis && !options.target ? [...own, ...REDIS] : own
     return {
       drones: dronesFor(connections, options),
-      gateway: { ...gateway, workers: Math.max(2, workersFor(connections, options)) },
+      gateway: { ...gateway, workers: Math.max(2, workersFor(connections, options)), snapshot: true },
       size: {
         connections,
         text: `${connectionsText(connections)} on ${SUBJECTS} channels with recovery, ${count(connections)} messages/s received, ${disturbances.length} disturbances`,

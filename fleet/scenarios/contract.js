@@ -24,15 +24,18 @@
  * @property {Disturbance[]} [disturbances]
  * @typedef {object} Disturbance what happens while it is measured
  * @property {number} at s from the beginning of the measurement
- * @property {'kill-worker' | 'freeze-worker' | 'kill-gateway' | 'cut' | 'leave' | 'stop-redis' | 'start-redis'} kind
- *   `freeze-worker`: SIGSTOP, until the gateway has replaced it; `kill-gateway`: SIGKILL of its primary, which is then
- *   started again; `cut`: by the network; `leave`: at once, and for good
+ * @property {'kill-worker' | 'freeze-worker' | 'restart-workers' | 'reload' | 'restart-gateway' | 'kill-gateway' |
+ *   'cut' | 'leave' | 'stop-redis' | 'start-redis'} kind `freeze-worker`: SIGSTOP, until the gateway has replaced it;
+ *   `restart-workers`: a rolling restart; `reload`: of a key that takes new workers; `restart-gateway`: SIGTERM and a
+ *   new start, with a snapshot; `kill-gateway`: SIGKILL of its primary, and a new start; `cut`: by the network;
+ *   `leave`: at once, and for good
  * @property {number} [share] of the connections, for `cut` and `leave`
  * @typedef {object} GatewayPlan the gateway that a run starts when it has no target
  * @property {number} workers
  * @property {object} config as in a configuration file; the runner adds address, port, key and what watching needs
  * @property {string[]} [nodeFlags] of Node.js; left out: those of `npm start`
  * @property {boolean} [redis] starts a Redis, and uses it as the engine
+ * @property {boolean} [snapshot] the memory engine keeps its channels over a clean end
  * @typedef {object} RunPlan
  * @property {number} drones
  * @property {GatewayPlan} gateway
