@@ -15,8 +15,11 @@ import { Watcher } from './watcher.js'
 const DEFAULTS = { minutes: 60, visitors: 24, workers: 2, window: 10 }
 /** Collections between two figures: what is left of a process is what it holds. */
 const GC_EVERY_MS = 2000
-/** Share of the windows in which caches and pools may still fill. */
+/** Share of the time in which caches and pools may still fill. */
 const WARM_UP = 1 / 3
+/** Hours at least: the primary keeps five minutes of figures, and of idempotency keys. */
+const LEAST_WARM_UP = 0.1
+const LEAST_MINUTES = 10
 /** At least so many windows make a trend. */
 const LEAST_WINDOWS = 6
 /** Growth over the measured time that is no leak, as a share of the mean: pages move, code is compiled again. */
@@ -26,10 +29,11 @@ const MB = 1024 ** 2
 export const HELP = `Usage: npm run bench -- leak [flags]
 
 Sessions over every transport come, subscribe, publish, and leave, politely or not. Each process collects its garbage every
-two seconds; the least heap and resident memory of each window make a trend, after a third of the time for warming up.
+two seconds; the least heap and resident memory of each window make a trend, after a third of the time, and at least six
+minutes, for warming up.
 Ends with 1 if a process grows: the 95 % interval of its slope lies above 0, and the growth is above 2 % of its memory.
 
-  --minutes N     (default ${DEFAULTS.minutes})
+  --minutes N     at least ${LEAST_MINUTES} (default ${DEFAULTS.minutes})
   --visitors N    sessions at once (default ${DEFAULTS.visitors})
   --workers N     of the gateway (default ${DEFAULTS.workers})
   --window S      seconds of one point of the trend (default ${DEFAULTS.window})
@@ -46,7 +50,9 @@ export function parseOptions(args) {
   if (options === null) return null
   if (!['auto', 'uws', 'node'].includes(options.driver))
     throw new UsageError(`--driver is auto, uws or node, not "${options.driver}"`)
-  if ((options.minutes * 60) / options.window < LEAST_WINDOWS / (1 - WARM_UP))
+  if (options.minutes < LEAST_MINUTES) throw new UsageError(`--minutes is at least ${LEAST_MINUTES}`)
+  const measured = Math.min(1 - WARM_UP, 1 - (LEAST_WARM_UP * 60) / options.minutes)
+  if ((options.minutes * 60 * measured) / options.window < LEAST_WINDOWS)
     throw new UsageError(`--window is too long for --minutes ${options.minutes}`)
   return /** @type {LeakOptions} */ (options)
 }
@@ -128,7 +134,7 @@ export class Windows {
     const growing = []
     for (const [name, kinds] of this.processes) {
       for (const [kind, all] of Object.entries(kinds)) {
-        const points = all.slice(Math.floor(all.length * WARM_UP))
+        const points = all.slice(Math.floor(all.length * WARM_UP)).filter(({ x }) => x >= LEAST_WARM_UP)
         const { mean, slope, error } = trendOf(points)
         figures[`${name}_${kind}_mb`] = rounded(mean, 2)
         figures[`${name}_${kind}_mb_per_h`] = rounded(slope, 2)

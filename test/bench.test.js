@@ -55,7 +55,8 @@ t.test('leak: a trend that is more than chance and more than a little is growth'
   const { figures, growing } = windows.result()
   t.match(figures, { primary_heap_mb: 15, primary_heap_mb_per_h: 0, worker_0_heap_mb_per_h: 1 })
   t.same(growing, ['worker_0 heap'], 'the least of each window counts')
-  t.throws(() => parseLeakOptions(['--minutes=1', '--window=30']), { message: /--window is too long/ })
+  t.throws(() => parseLeakOptions(['--minutes=9']), { message: /--minutes is at least 10/ })
+  t.throws(() => parseLeakOptions(['--minutes=10', '--window=60']), { message: /--window is too long/ })
 })
 
 t.test('the comparison tells of what is missing, repeated and out of order', async t => {
