@@ -147,23 +147,21 @@ export class Store {
   /** @param {L} link @returns {Generator<undefined>} a step at a time */
   *#removal(link) {
     for (const channel of this.channels.values()) {
-      yield* this.#removeFrom(channel, link)
+      this.#unsubscribe(channel, link)
+      for (const [client, present] of channel.presence?.clients ?? []) {
+        if (present.link === link) this.#removeClient(channel, client, present)
+        yield
+      }
+      // Meanwhile another channel may have its name.
+      if (channel.empty && this.channels.get(channel.name) === channel) this.#release(channel)
       yield
     }
   }
 
-  /** @param {Channel<L>} channel @param {L} link @returns {Generator<undefined>} a step at a time */
-  *#removeFrom(channel, link) {
-    this.#unsubscribe(channel, link)
-    for (const [client, present] of channel.presence?.clients ?? []) {
-      if (present.link === link) {
-        channel.removePresent(client)
-        if (present.leave) this.#onLeave(channel, present.info)
-      }
-      yield
-    }
-    // Meanwhile another channel may have its name.
-    if (this.channels.get(channel.name) === channel) this.#release(channel)
+  /** @param {Channel<L>} channel @param {string} client of a dead worker @param {Present<L>} present */
+  #removeClient(channel, client, present) {
+    channel.removePresent(client)
+    if (present.leave) this.#onLeave(channel, present.info)
   }
 
   /** Removes what dead workers have left, for about `ms`. @param {number} ms @returns {boolean} whether more is left */
@@ -349,8 +347,9 @@ export class Store {
   /** @param {string} name @returns {Presence<L> | null} without the clients of removed workers; null: nobody */
   presence(name) {
     const channel = this.channels.get(name)
-    if (!channel) return null
-    for (const link of this.#removals.keys()) for (const _step of this.#removeFrom(channel, link));
+    if (!channel?.presence || this.#removals.size === 0) return channel?.presence ?? null
+    for (const [client, present] of channel.presence.clients)
+      if (this.#removals.has(present.link)) this.#removeClient(channel, client, present)
     return channel.presence
   }
 

@@ -102,12 +102,13 @@ class Model {
     const position = positions[channel]
     positions[channel] = { offset: top, epoch, seen: all.length }
     if (position === null) return
-    const missed = stream.since(position.offset, position.epoch, 0)
-    if (missed === null) {
+    const count = stream.missed(position.offset, position.epoch, 0)
+    if (count < 0) {
       this.counts.refused++
       if (position.epoch !== epoch) this.counts.renewed++
       return
     }
+    const missed = stream.read(position.offset, count, false)
     this.counts.recovered++
     this.counts.missed += missed.length
     const got = missed.map(({ body }) => Number(body)).join()

@@ -148,8 +148,8 @@ t.test('time goes on meanwhile', async t => {
   jump(300_000)
   t.equal(taken.result('brief', 'key'), undefined)
   jump(2 * HOUR)
-  taken.sweep()
-  t.equal(taken.channels.size, 0)
+  // A sweep over hours takes several turns.
+  for (taken.sweep(); taken.channels.size > 0; taken.sweep()) await new Promise(setImmediate)
   t.equal(taken.bytes, taken.results.bytes)
 })
 
