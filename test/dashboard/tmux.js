@@ -129,7 +129,7 @@ export class Tmux {
   async until(what) {
     const shows = typeof what === 'function' ? what : (/** @type {string} */ s) => s.search(what) >= 0
     const needle = typeof what === 'string' ? (/** @type {string} */ s) => s.includes(what) : shows
-    for (const deadline = Date.now() + 20_000; ; await wait(20)) {
+    for (const deadline = Date.now() + 60_000; ; await wait(20)) {
       const screen = await this.screen()
       if (needle(screen)) {
         // A picture may arrive in pieces.
@@ -181,7 +181,7 @@ export async function isAsBefore(t, { tmux, settings }, ended = 'what was before
  * @returns {Promise<T>} what was seen; after 20 s whatever it is
  */
 export async function eventually(look, good) {
-  for (const deadline = Date.now() + 20_000; ; await wait(20)) {
+  for (const deadline = Date.now() + 60_000; ; await wait(20)) {
     const seen = await look()
     if (good(seen) || Date.now() > deadline) return seen
   }
