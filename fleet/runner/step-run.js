@@ -23,6 +23,8 @@ const QUIET = 1
 const LONG_QUIET = 5
 /** s to wait for counters that do not balance yet. */
 const LATE = 5
+/** Further reckonings, while they do not balance. */
+const RECKONED_AGAIN = 2
 /** Rounds over all channels after the last new connection, so that each knows its position, and the maximum in s. */
 const TURNS = 1.5
 const TURNS_MOST = 120
@@ -263,12 +265,20 @@ export class StepRun {
       await this.#quiet(LONG_QUIET, timeout)
       reckoning = await this.#reckon()
     }
-    // Counters come once a second: those of a busy drone may be older than its reckoning.
     let accounting = noAccounting()
-    const { counters } = await snapshots.until((snapshot, seconds) => {
-      accounting = accountingOf(snapshot.counters, this.#base, reckoning)
-      return reckoning === null || isBalanced(accounting) || seconds > LATE
-    })
+    let { counters } = snapshots.last
+    for (let again = RECKONED_AGAIN; ; again--) {
+      // Counters come once a second: those of a busy drone may be older than its reckoning.
+      await snapshots.until((snapshot, seconds) => {
+        counters = snapshot.counters
+        accounting = accountingOf(counters, this.#base, reckoning)
+        return reckoning === null || isBalanced(accounting) || seconds > LATE
+      })
+      if (reckoning === null || isBalanced(accounting) || again === 0) break
+      // A drone that stood still looked quiet: its messages came after the reckoning.
+      await this.#quiet(LONG_QUIET, timeout)
+      reckoning = await this.#reckon()
+    }
     if (this.result !== null) this.result.accounting = accounting
     return counters
   }
