@@ -226,6 +226,10 @@ export class LogOutput {
 /** @param {{level: string}} options of `log` @returns {string} pino's name */
 export const levelOf = ({ level }) => (level === 'none' ? 'silent' : level)
 
+/** pino's serializer marks the error itself; those of errors.js are frozen. @param {any} error */
+const describe = error =>
+  pino.stdSerializers.err(error instanceof Error && Object.isFrozen(error) ? Object.create(error) : error)
+
 /**
  * @param {{level: string, file: string}} options of `log` @param {LogOutput} output
  * @param {object} [bindings] fields of every line
@@ -237,6 +241,7 @@ export function createLog({ level }, output, bindings = {}) {
       level: levelOf({ level }),
       base: bindings,
       timestamp: pino.stdTimeFunctions.isoTime,
+      serializers: { err: describe },
     },
     output,
   )

@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { closeSync, constants, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { errors } from '../src/errors.js'
 import { createLog, LimitedLog, LogOutput } from '../src/log.js'
 
 const { O_NONBLOCK, O_RDONLY } = constants
@@ -214,4 +215,15 @@ t.test('keys without end share one', async t => {
   t.equal(computed, 201, 'fields only of lines that are written')
   log.report()
   t.match(lines.at(-1), { line: 'other lines', lines: 9799 })
+})
+
+t.test('an error of the table, which is frozen, is logged like any other', async t => {
+  const pipe = fifo(t)
+  const reader = new Reader(pipe)
+  t.teardown(() => reader.close())
+  const log = createLog({ level: 'debug' }, new LogOutput({ file: pipe }, false))
+  log.debug({ err: errors.internal }, 'it failed')
+  log.debug({ err: new Error('other') }, 'it failed')
+  const lines = await reader.lines(found => found.length === 2)
+  t.match(lines, [{ err: { message: 'internal server error', code: 100 } }, { err: { message: 'other' } }])
 })
